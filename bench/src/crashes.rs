@@ -7,9 +7,9 @@ use protocol::tree::{Node, TREE_VERSION, TaskTree};
 use protocol::words::RunStatus;
 use runner_testkit::{Daemon, Home, RandomSource, Repo};
 
+use crate::observe::{kill, shims, wait_until};
 use crate::report::{FigureGroup, Report, progress};
 use crate::samples::{Samples, short};
-use crate::observe::{kill, shims, wait_until};
 
 const GROUP: &str = "random kill -9 of daemon and shim";
 /// What lives longer than this after the daemon's death is an orphan.

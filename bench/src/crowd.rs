@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use protocol::api::RunApiClient as _;
-use runner_testkit::{IdleConnections, Daemon, Home, Repo};
+use runner_testkit::{Daemon, Home, IdleConnections, Repo};
 
+use crate::observe::{peak_mib, resident_mib};
 use crate::report::{Report, progress};
 use crate::samples::Samples;
-use crate::observe::{peak_mib, resident_mib};
 
 const REQUEST: Duration = Duration::from_millis(1);
 const RESIDENT_MIB: f64 = 25.0;

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::Command;
 
-use runner_testkit::{FaultyDaemon, SystemFault, Home};
+use runner_testkit::{FaultyDaemon, Home, SystemFault};
 
 use crate::drive;
 use crate::fixture::{self, DiskKind};

@@ -6,9 +6,9 @@ use std::time::Duration;
 use protocol::words::PhaseName;
 use runner_testkit::Home;
 
+use crate::observe::peak_mib;
 use crate::report::{Report, progress};
 use crate::samples::Samples;
-use crate::observe::peak_mib;
 
 const MIB: u64 = 1 << 20;
 

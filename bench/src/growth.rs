@@ -10,11 +10,11 @@ use protocol::request::Subscription;
 use runner_testkit::{Client, Daemon, Home, Repo};
 
 use crate::fixture::{self, DiskKind};
+use crate::observe::resident_mib;
 use crate::phases::{self, IterationPhases};
 use crate::report::{Report, progress};
 use crate::samples::Samples;
-use crate::observe::resident_mib;
-use crate::{drive, crowd};
+use crate::{crowd, drive};
 
 /// Iterations of which the median is taken.
 const WINDOW: u32 = 10;

@@ -49,7 +49,9 @@ impl Default for IterationArgs {
 
 /// Measures every size on every kind of disk.
 pub(crate) fn measure(args: &IterationArgs, report: &mut Report) {
-    for place in [DiskKind::Memory, DiskKind::Disk].into_iter().filter(|place| args.place.is_none_or(|only| only == *place)) {
+    for place in
+        [DiskKind::Memory, DiskKind::Disk].into_iter().filter(|place| args.place.is_none_or(|only| only == *place))
+    {
         for files in &args.files {
             turns(args, RepoSize { place, files: *files, nodes: 2 * args.leaves() }, report);
         }

@@ -11,9 +11,9 @@ use protocol::api::DaemonApiClient as _;
 use protocol::words::Containment;
 use runner_testkit::{Home, Repo};
 
+use crate::observe::{HOLD, agents, clear, kill, time_to_death, wait_until};
 use crate::report::{Report, progress};
 use crate::samples::Samples;
-use crate::observe::{HOLD, agents, clear, kill, time_to_death, wait_until};
 
 const GROUP: &str = "kill -9 of the daemon to all dead";
 /// A process that lives longer than this has survived.

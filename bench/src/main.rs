@@ -4,9 +4,9 @@
 //! asserted of a figure. A budget that is missed is said; the exit code is 1 if something was lost, doubled or left alive.
 
 mod counts;
-mod drive;
 mod crashes;
 mod crowd;
+mod drive;
 mod durable;
 mod fixture;
 mod flood;
@@ -14,6 +14,7 @@ mod growth;
 mod iteration;
 mod kills;
 mod machine;
+mod observe;
 mod phases;
 mod publish;
 mod report;
@@ -22,7 +23,6 @@ mod scale;
 mod stop;
 mod tree;
 mod verify;
-mod observe;
 mod workspace;
 
 use std::process::ExitCode;

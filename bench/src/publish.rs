@@ -13,9 +13,9 @@ use runner_testkit::{Home, Repo};
 use runnerd::config::Patterns;
 use runnerd::git::Repository;
 use runnerd::publish::publish_run;
-use runnerd::repo::sealed::StateDir;
 use runnerd::repo::seal::SealKey;
-use runnerd::store::{SourceRepo, RepoStore};
+use runnerd::repo::sealed::StateDir;
+use runnerd::store::{RepoStore, SourceRepo};
 use runnerd::workspace::{self, WorkspaceOptions, WorkspaceOwner};
 use tokio_util::sync::CancellationToken;
 
@@ -49,7 +49,9 @@ impl Default for PublishArgs {
 
 /// Measures every size on every kind of disk.
 pub(crate) fn measure(args: &PublishArgs, report: &mut Report) {
-    for place in [DiskKind::Memory, DiskKind::Disk].into_iter().filter(|place| args.place.is_none_or(|only| only == *place)) {
+    for place in
+        [DiskKind::Memory, DiskKind::Disk].into_iter().filter(|place| args.place.is_none_or(|only| only == *place))
+    {
         for files in &args.files {
             progress(&format!("publish: {files} files, {}", place.name()));
             let scene = PublishSetup::new(place, *files);

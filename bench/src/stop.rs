@@ -5,9 +5,9 @@ use std::time::Duration;
 use protocol::words::RunStatus;
 use runner_testkit::{Home, PATIENCE};
 
+use crate::observe::{HOLD, time_to_death};
 use crate::report::{Report, progress};
 use crate::samples::Samples;
-use crate::observe::{HOLD, time_to_death};
 
 const LIMIT: Duration = Duration::from_millis(200);
 /// The words, and the state that each leads to.

@@ -52,7 +52,9 @@ impl Default for WorkspaceArgs {
 
 /// Measures every size on every kind of disk.
 pub(crate) fn measure(args: &WorkspaceArgs, report: &mut Report) {
-    for place in [DiskKind::Memory, DiskKind::Disk].into_iter().filter(|place| args.place.is_none_or(|only| only == *place)) {
+    for place in
+        [DiskKind::Memory, DiskKind::Disk].into_iter().filter(|place| args.place.is_none_or(|only| only == *place))
+    {
         for (files, loose) in args.files.iter().flat_map(|files| args.loose.iter().map(move |loose| (*files, *loose))) {
             let what = format!("workspace, {files} files, {loose} loose objects");
             progress(&format!("{what}, {}", place.name()));
@@ -160,7 +162,8 @@ impl WorkspaceSetup {
                 laid_out.set(began.elapsed());
             }
         };
-        workspace::create_workspace((&order, &owner), &progress, &CancellationToken::new()).expect("a workspace can be made");
+        workspace::create_workspace((&order, &owner), &progress, &CancellationToken::new())
+            .expect("a workspace can be made");
         times.flushed.add(began.elapsed());
         times.workspace.add(laid_out.get());
         workspace::remove_workspace(&place).expect("a workspace can be removed");

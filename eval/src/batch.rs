@@ -9,7 +9,7 @@ use crate::error::EvalError;
 use crate::outcome::Outcome;
 use crate::report::real;
 use crate::results::{ResultEntry, ResultMeta};
-use crate::trial::{RunnerContext, CaseTrial};
+use crate::trial::{CaseTrial, RunnerContext};
 
 /// What trials may cost together, and what they have.
 #[derive(Debug)]
@@ -35,7 +35,9 @@ impl CostBudget {
         let most = self.most?;
         let spent = self.spent.lock().unwrap_or_else(PoisonError::into_inner);
         match *spent {
-            SpentCost { unknown: true, .. } => Some("the cost of a run is not known, so that no budget can be kept".into()),
+            SpentCost { unknown: true, .. } => {
+                Some("the cost of a run is not known, so that no budget can be kept".into())
+            }
             SpentCost { dollars, .. } if dollars >= most => Some(format!("${dollars:.4} of ${most} are spent")),
             SpentCost { .. } => None,
         }

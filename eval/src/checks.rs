@@ -10,10 +10,10 @@ use protocol::state::UsageTotal;
 use protocol::words::RunStatus;
 use tokio_util::sync::CancellationToken;
 
-use crate::case::{RunLimits, CaseCheck, CheckRule};
+use crate::case::{CaseCheck, CheckRule, RunLimits};
 use crate::digest::{copy_entry, list_files};
 use crate::error::EvalError;
-use crate::process::{CapturedOutput, ProcessEnd, ManagedProcess, ProcessSpec};
+use crate::process::{CapturedOutput, ManagedProcess, ProcessEnd, ProcessSpec};
 use crate::results::{CheckResult, RunFacts};
 
 /// Bytes of a file that a pattern is looked for in.
@@ -32,7 +32,10 @@ pub(crate) struct CheckContext<'a> {
 }
 
 /// Performs checks in order; ends early where somebody interrupts.
-pub(crate) async fn perform_checks(checks: &[CaseCheck], scene: &CheckContext<'_>) -> Result<Vec<CheckResult>, EvalError> {
+pub(crate) async fn perform_checks(
+    checks: &[CaseCheck],
+    scene: &CheckContext<'_>,
+) -> Result<Vec<CheckResult>, EvalError> {
     let mut results = Vec::new();
     for check in checks {
         let began = Instant::now();
@@ -70,7 +73,9 @@ impl CheckContext<'_> {
     async fn perform_check(&self, rule: &CheckRule) -> CheckObservation {
         match rule {
             CheckRule::FileExists { path } => CheckObservation::from_result(self.check_exists(path)),
-            CheckRule::FileMatches { path, pattern } => CheckObservation::from_result(self.check_matches(path, pattern)),
+            CheckRule::FileMatches { path, pattern } => {
+                CheckObservation::from_result(self.check_matches(path, pattern))
+            }
             CheckRule::CommandSucceeds { cmd, seconds, overlay } => {
                 let laid = overlay.as_deref().map_or(Ok(()), |overlay| overlay_files(overlay, self.folder));
                 match laid {
@@ -207,7 +212,10 @@ mod tests {
         let facts = facts(5, 2);
         let at = |ceilings: RunLimits| check_limits(&ceilings, &facts);
         assert_eq!(at(RunLimits { iterations: Some(5), attempts: Some(2), ..RunLimits::default() }), Ok(()));
-        assert_eq!(at(RunLimits { iterations: Some(4), ..RunLimits::default() }), Err("5 iterations, at most 4".into()));
+        assert_eq!(
+            at(RunLimits { iterations: Some(4), ..RunLimits::default() }),
+            Err("5 iterations, at most 4".into())
+        );
         assert_eq!(at(RunLimits { attempts: Some(1), ..RunLimits::default() }), Err("2 attempts, at most 1".into()));
     }
 

@@ -14,9 +14,9 @@ use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::error::EvalError;
-use crate::sandbox::{SandboxDaemon, SandboxRepository};
 use crate::outcome::RunEnd;
 use crate::progress::RunProgress;
+use crate::sandbox::{SandboxDaemon, SandboxRepository};
 
 /// Time for a run that is cancelled to come to rest.
 const REST_WITHIN: Duration = Duration::from_secs(20);
@@ -70,7 +70,11 @@ pub(crate) async fn drive_run(daemon: &mut SandboxDaemon, order: &RunRequest<'_>
     driven
 }
 
-async fn follow_run(daemon: &mut SandboxDaemon, order: &RunRequest<'_>, last: &mut Option<RunView>) -> Result<RunEnd, EvalError> {
+async fn follow_run(
+    daemon: &mut SandboxDaemon,
+    order: &RunRequest<'_>,
+    last: &mut Option<RunView>,
+) -> Result<RunEnd, EvalError> {
     let mut events = subscribe_events(daemon).await?;
     start_run(order).await?;
     let deadline = Instant::now() + order.limit;

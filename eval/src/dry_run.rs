@@ -17,8 +17,10 @@ use toml::Table;
 
 use crate::case::{Case, GeneratedPosition, SourceText, trace_to_case};
 use crate::error::EvalError;
-use crate::sandbox::{RepositoryAccess, SandboxDaemon, Sandbox, TestedPrograms, SandboxRepository, RepositorySeed, HostEnv, write_file};
 use crate::plan::RunPlan;
+use crate::sandbox::{
+    HostEnv, RepositoryAccess, RepositorySeed, Sandbox, SandboxDaemon, SandboxRepository, TestedPrograms, write_file,
+};
 
 /// What is needed to ask.
 #[derive(Debug)]
@@ -73,7 +75,11 @@ impl DryRun<'_> {
     }
 }
 
-async fn ask(repository: &SandboxRepository, connection: &Connection, cases: &[(&Case, &RunPlan)]) -> Result<ConfigChecks, EvalError> {
+async fn ask(
+    repository: &SandboxRepository,
+    connection: &Connection,
+    cases: &[(&Case, &RunPlan)],
+) -> Result<ConfigChecks, EvalError> {
     let at = AtPath { path: WirePath::from(repository.folder()) };
     let files = connection.client().path(at.clone()).await?;
     let mut checked = Vec::new();

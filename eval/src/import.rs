@@ -23,7 +23,7 @@ use crate::args::{GlobalOptions, ImportArgs};
 use crate::case::{is_id, parse};
 use crate::commands::{print_answer, watch_signals};
 use crate::error::EvalError;
-use crate::process::{ProcessEnd, ManagedProcess, ProcessSpec};
+use crate::process::{ManagedProcess, ProcessEnd, ProcessSpec};
 use crate::results::write_durably;
 
 /// A git that takes longer is hung.
@@ -125,8 +125,11 @@ impl TaskImporter<'_> {
             fs::create_dir(folder).map_err(|error| EvalError::file("making", folder, &error))?;
         }
         let scratch = tempfile::tempdir().map_err(|error| EvalError::new("making a folder").caused_by(&error))?;
-        let git =
-            GitRunner { repository: self.find_repository(&entry.repo)?, index: scratch.path().join("index"), stop: &self.stop };
+        let git = GitRunner {
+            repository: self.find_repository(&entry.repo)?,
+            index: scratch.path().join("index"),
+            stop: &self.stop,
+        };
         let base = format!("{}^{{commit}}", entry.base);
         let no_commit = |_| ImportFailure::Line(format!("{} has no commit {}", git.repository.display(), entry.base));
         let base = git

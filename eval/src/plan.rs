@@ -8,7 +8,7 @@ use toml::Table;
 
 use crate::case::{Case, CheckRule};
 use crate::error::EvalError;
-use crate::sandbox::{SCRIPTED, HostEnv};
+use crate::sandbox::{HostEnv, SCRIPTED};
 
 /// What the command line changes in a case.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

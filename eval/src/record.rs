@@ -13,8 +13,8 @@ use protocol::view::{IterationView, RunView};
 
 use crate::drive::RunResult;
 use crate::error::EvalError;
-use crate::sandbox::{SandboxDaemon, SandboxRepository};
 use crate::results::{RunFacts, write_durably};
+use crate::sandbox::{SandboxDaemon, SandboxRepository};
 
 /// Files of a run in its branch, and what they are called in a result.
 const STATE: [(&str, &str); 2] =
@@ -68,7 +68,8 @@ pub(crate) async fn audit(daemon: &SandboxDaemon, repository: &SandboxRepository
         signers: None,
         reviewers: None,
     };
-    let report = daemon.connection().client().verify(params).await.map_err(|error| EvalError::from(error).to_string())?;
+    let report =
+        daemon.connection().client().verify(params).await.map_err(|error| EvalError::from(error).to_string())?;
     let violations: Vec<_> = report.findings.iter().filter(|finding| finding.severity == Severity::Violation).collect();
     let Some(first) = violations.first() else { return Ok(()) };
     Err(format!(

@@ -6,7 +6,7 @@ use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};
 
 use crate::case::CaseFile;
-use crate::commands::{ListReply, CleanReply, RunReply};
+use crate::commands::{CleanReply, ListReply, RunReply};
 use crate::error::EvalError;
 use crate::import::ImportReply;
 use crate::prompts::PromptGrid;

@@ -10,14 +10,18 @@ use tokio_util::sync::CancellationToken;
 
 use crate::case::{Case, CheckRule};
 use crate::checks::{self, CheckContext};
-use crate::drive::{self, RunResult, RunRequest};
+use crate::drive::{self, RunRequest, RunResult};
 use crate::error::EvalError;
-use crate::sandbox::{RepositoryAccess, SandboxDaemon, Sandbox, TestedPrograms, SandboxRepository, RepositorySeed, HostEnv};
-use crate::outcome::{RunEnd, RunJudgement, Outcome, is_met, judge_run};
+use crate::outcome::{Outcome, RunEnd, RunJudgement, is_met, judge_run};
 use crate::plan::{RunPlan, find_missing};
 use crate::progress::RunProgress;
 use crate::record;
-use crate::results::{CheckResult, ChecksFile, Digests, ResultMeta, RunFacts, ResultSlot, StartedFile, ResultStore, Versions};
+use crate::results::{
+    CheckResult, ChecksFile, Digests, ResultMeta, ResultSlot, ResultStore, RunFacts, StartedFile, Versions,
+};
+use crate::sandbox::{
+    HostEnv, RepositoryAccess, RepositorySeed, Sandbox, SandboxDaemon, SandboxRepository, TestedPrograms,
+};
 
 /// What all trials of one command share.
 #[derive(Debug)]
@@ -175,7 +179,11 @@ impl ActiveTrial<'_> {
     }
 
     /// What needs the daemon; returns what the audit says where a check wants to know.
-    async fn drive(&mut self, repository: &SandboxRepository, daemon: &mut SandboxDaemon) -> Result<Result<(), String>, EvalError> {
+    async fn drive(
+        &mut self,
+        repository: &SandboxRepository,
+        daemon: &mut SandboxDaemon,
+    ) -> Result<Result<(), String>, EvalError> {
         let _view = self.bench.ui.map(|port| repository.open_web_view(port)).transpose()?;
         let order = RunRequest {
             repository,

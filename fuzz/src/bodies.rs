@@ -14,16 +14,18 @@ use protocol::request::{
 };
 use protocol::state::{Feedback, RunState};
 use protocol::tree::{Node, TaskTree};
-use runner_core::examine::{SessionTree, examine_tree};
-use runner_core::iteration::{IterationEffect, IterationEvent, GuardEnd, GuardEndKind, IterationOutcome, Phase, decide};
+use runner_core::iteration::{
+    GuardEnd, GuardEndKind, IterationEffect, IterationEvent, IterationOutcome, Phase, decide,
+};
 use runner_core::message::{HumanCommit, MessageError, RunnerCommit, compose_human};
 use runner_core::policy::Policy;
 use runner_core::redact::Secrets;
 use runner_core::run::{self, NextStep, RunInputs};
 use runner_core::transition::{StateBefore, TransitionFacts, apply_outcome};
+use runner_core::tree_examination::{SessionTree, examine_tree};
 use runner_core::usage::ResourceUsage;
 use runner_core::validate::{check_tree, load, load_agent_tree, load_person_tree};
-use runner_core::verdict::{FaultKind, SessionFinding, SessionEnd, SessionEndKind, SessionTask, Verdict};
+use runner_core::verdict::{FaultKind, SessionEnd, SessionEndKind, SessionFinding, SessionTask, Verdict};
 use runner_core::{answer, json, schema, tree};
 use runnerd::config;
 use runnerd::repo::Goal;
@@ -87,23 +89,23 @@ pub fn transition(input: &[u8]) {
     };
     let NextStep::Continue(task) = run::decide_next(&standing, None, None) else { return };
     let answer: Option<AgentAnswer> = answer.and_then(|text| serde_json::from_slice(text).ok());
-    let session = SessionTree {
-        from: &from,
-        node: &task.node,
-        text: Some(left),
-        answer: answer.as_ref(),
-        max_attempts: 3,
-    };
+    let session =
+        SessionTree { from: &from, node: &task.node, text: Some(left), answer: answer.as_ref(), max_attempts: 3 };
     let examined = examine_tree(&session);
     let is_green = guard == Some(b"green");
     let played = Played { answer: answer.clone(), finding: found(examined.finding), is_green };
     let Some(outcome) = settle(&policy, &task, &played) else { return };
     let before = StateBefore { tree: &from, run_state: &run_state, feedback: &feedback, progress: "" };
-    let after = apply_outcome(&before, &outcome, &TransitionFacts { agents_tree: examined.tree, ..TransitionFacts::default() });
+    let after =
+        apply_outcome(&before, &outcome, &TransitionFacts { agents_tree: examined.tree, ..TransitionFacts::default() });
     assert_legal(&from, &after.tree, &task, &outcome.verdict);
     let text = json::to_canonical_json(&after.run_state);
     assert_eq!(serde_json::from_str::<RunState>(&text).ok().as_ref(), Some(&after.run_state));
-    let again = apply_outcome(&before, &outcome, &TransitionFacts { agents_tree: examine_tree(&session).tree, ..TransitionFacts::default() });
+    let again = apply_outcome(
+        &before,
+        &outcome,
+        &TransitionFacts { agents_tree: examine_tree(&session).tree, ..TransitionFacts::default() },
+    );
     assert_eq!(again, after, "done again it is the same");
 }
 

@@ -95,7 +95,8 @@ impl AccessKeys {
     pub fn new(port: u16, steers: bool) -> Result<Self, getrandom::Error> {
         let once = || Ok(Mutex::new(Some(AccessToken::random()?)));
         let (printed, ticket, used) = (once()?, once()?, Notify::new());
-        let steer = steers.then(|| Ok([AccessToken::random()?, AccessToken::random()?, AccessToken::random()?])).transpose()?;
+        let steer =
+            steers.then(|| Ok([AccessToken::random()?, AccessToken::random()?, AccessToken::random()?])).transpose()?;
         Ok(Self { port, token: AccessToken::random()?, printed, used, ticket, session: AccessToken::random()?, steer })
     }
 

@@ -11,8 +11,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::access::AccessKeys;
 use crate::args::Args;
-use crate::hub::EventHub;
 use crate::daemon_link::{self, DaemonStatus};
+use crate::hub::EventHub;
 use crate::records::WorkTreeRecords;
 use crate::wire::Health;
 

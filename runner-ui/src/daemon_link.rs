@@ -17,7 +17,7 @@ use tokio::task::AbortHandle;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use crate::hub::{EventId, EventHub, HubMessage};
+use crate::hub::{EventHub, EventId, HubMessage};
 use crate::wire::Notice;
 
 /// Time for the successor of a daemon that has ended in order, as at an update.

@@ -1,7 +1,7 @@
 //! A run as one file that shows it without a server: the page, and what that would ask for. Nothing of the run changes.
 
-mod gather;
 mod bundle;
+mod gather;
 mod template;
 
 use std::collections::BTreeMap;
@@ -13,8 +13,8 @@ use jiff::Timestamp;
 use protocol::view::IterationView;
 use tempfile::NamedTempFile;
 
-use self::gather::{ExportedRun, title};
 use self::bundle::{ExportBundle, written};
+use self::gather::{ExportedRun, title};
 use self::template::PageTemplate;
 use crate::app::App;
 use crate::args::Args;

@@ -8,7 +8,7 @@ use std::thread;
 
 use clap::Parser as _;
 use runner_ui::wire::{ErrorReply, Started};
-use runner_ui::{App, Args, LoopbackListeners, AccessKeys, export, failed, serve};
+use runner_ui::{AccessKeys, App, Args, LoopbackListeners, export, failed, serve};
 use serde::Serialize;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
@@ -49,7 +49,8 @@ fn keys(port: u16, args: &Args) -> Result<Arc<AccessKeys>, ErrorReply> {
 
 async fn serve_page(args: &Args) -> Result<(), ErrorReply> {
     let listening = format!("listening on port {} of this machine", args.port);
-    let bound = LoopbackListeners::on(args.port).await.map_err(|error| failed(&listening, &error, Some("runnerctl ui")))?;
+    let bound =
+        LoopbackListeners::on(args.port).await.map_err(|error| failed(&listening, &error, Some("runnerctl ui")))?;
     let keys = keys(bound.port, args)?;
     let stop = CancellationToken::new();
     end_with(args, stop.clone()).map_err(|error| failed("listening for signals", &error, None))?;

@@ -111,7 +111,12 @@ impl WorkTreeRecords {
     }
 
     /// Finds a text of a record.
-    pub(crate) fn text(&self, run: Option<&str>, iter: Option<IterationId>, stream: LogStream) -> Result<RecordText, ApiProblem> {
+    pub(crate) fn text(
+        &self,
+        run: Option<&str>,
+        iter: Option<IterationId>,
+        stream: LogStream,
+    ) -> Result<RecordText, ApiProblem> {
         let run = self.run_id(run)?;
         let record = iter.map(IterationId::record);
         let path = match &record {

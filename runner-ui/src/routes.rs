@@ -17,7 +17,7 @@ use crate::head::check_size;
 use crate::problem::ApiProblem;
 use crate::target::RequestTarget;
 use crate::wire::Session;
-use crate::{assets, headers, compress, steer, stream};
+use crate::{assets, compress, headers, steer, stream};
 
 /// The texts of an iteration's record, by the last part of their path.
 pub(crate) const TEXTS: [(&str, LogStream); 9] = [
@@ -78,7 +78,8 @@ fn of_repository() -> Router<App> {
         .route("/iterations/{run}/{iter}", get(iteration))
         .route("/iterations/{run}/{iter}/activity", get(activity));
     TEXTS.into_iter().fold(router, |router, (name, stream)| {
-        router.route(&format!("/iterations/{{run}}/{{iter}}/{name}"), get(move |asked: TextRequest| text(asked, stream)))
+        router
+            .route(&format!("/iterations/{{run}}/{{iter}}/{name}"), get(move |asked: TextRequest| text(asked, stream)))
     })
 }
 
@@ -109,7 +110,10 @@ answers! { status tree config memory questions runs iterations iteration activit
 /// What is asked of a text.
 type TextRequest = (State<App>, OriginalUri, RequestTarget, HeaderMap);
 
-async fn text((State(app), OriginalUri(uri), target, headers): TextRequest, stream: LogStream) -> Result<Response, ApiProblem> {
+async fn text(
+    (State(app), OriginalUri(uri), target, headers): TextRequest,
+    stream: LogStream,
+) -> Result<Response, ApiProblem> {
     Ok(app.locate(target).await?.text(stream).await?.answer(uri.path(), &headers))
 }
 

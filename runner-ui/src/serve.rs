@@ -18,8 +18,8 @@ use tokio_util::task::TaskTracker;
 
 use crate::app::App;
 use crate::caller::ConnectionEnds;
-use crate::head::HEAD_BYTES;
 use crate::connection_limit::ConnectionLimit;
+use crate::head::HEAD_BYTES;
 use crate::routes;
 
 const CONNECTIONS: usize = 128;

@@ -218,7 +218,9 @@ impl LocatedRun {
     /// Finds a text of a record.
     pub(crate) async fn text(self, stream: LogStream) -> Result<RecordText, ApiProblem> {
         match &self.source {
-            ReplySource::Daemon(connection) => RecordText::of_daemon(Arc::clone(connection), self.at_iteration(), stream).await,
+            ReplySource::Daemon(connection) => {
+                RecordText::of_daemon(Arc::clone(connection), self.at_iteration(), stream).await
+            }
             ReplySource::Records(records) => records.text(self.at.run.as_deref(), self.iter, stream),
         }
     }
@@ -245,7 +247,9 @@ impl LocatedRun {
     fn daemon(&self) -> Result<&Connection, ApiProblem> {
         match &self.source {
             ReplySource::Daemon(connection) => Ok(connection),
-            ReplySource::Records(_) => Err(ApiProblem::not_found("only a daemon can tell this").hint("runnerctl status")),
+            ReplySource::Records(_) => {
+                Err(ApiProblem::not_found("only a daemon can tell this").hint("runnerctl status"))
+            }
         }
     }
 }

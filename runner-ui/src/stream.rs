@@ -18,8 +18,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::app::App;
 use crate::body::json_text;
-use crate::hub::{EventId, EventHub, OutputSubscriber, HubMessage};
 use crate::daemon_link::notice;
+use crate::hub::{EventHub, EventId, HubMessage, OutputSubscriber};
 use crate::problem::ApiProblem;
 
 /// Time between two signs of life.

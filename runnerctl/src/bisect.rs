@@ -63,7 +63,8 @@ impl<'a> BisectSearch<'a> {
         let mut search = Self { points, answers: vec![None; points.len()] };
         for (at, point) in points.iter().enumerate() {
             // That a guard could not tell, or was ended, is no answer.
-            let told = point.known.and_then(BisectVerdict::from_exit_code).filter(|answer| *answer != BisectVerdict::Skip);
+            let told =
+                point.known.and_then(BisectVerdict::from_exit_code).filter(|answer| *answer != BisectVerdict::Skip);
             if let Some(answer) = told {
                 search.record_verdict(at, answer);
             }

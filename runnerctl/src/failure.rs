@@ -62,8 +62,14 @@ impl Failure {
 
     /// Builds a failure from its exit code, its word and a message.
     pub(crate) fn new(status: ExitStatus, kind: &'static str, message: impl Into<String>) -> Self {
-        let report =
-            FailureReport { status, kind, message: message.into(), causes: Vec::new(), hint: None, commands: Vec::new() };
+        let report = FailureReport {
+            status,
+            kind,
+            message: message.into(),
+            causes: Vec::new(),
+            hint: None,
+            commands: Vec::new(),
+        };
         Self::Report(Box::new(report))
     }
 

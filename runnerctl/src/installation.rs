@@ -8,7 +8,7 @@ use protocol::error::ExitStatus;
 use semver::Version;
 
 use crate::failure::Failure;
-use crate::program::{self, ProgramCall, LaunchError};
+use crate::program::{self, LaunchError, ProgramCall};
 
 /// An installation: a folder with `bin` and `share`.
 #[derive(Debug)]

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::time::Duration;
 
-use protocol::client::{self, OneShotClient, ConnectError, ConnectOptions, Connection};
+use protocol::client::{self, ConnectError, ConnectOptions, Connection, OneShotClient};
 use protocol::host::Host;
 use protocol::path::WirePath;
 use protocol::paths::job_of;

@@ -56,7 +56,13 @@ impl RunProgress {
             EventKind::Phase { phase, node } => self.phase(event, *phase, node.as_deref()),
             EventKind::Iteration { node, verdict, guard, .. } => {
                 let Some(iter) = event.iter else { return Vec::new() };
-                self.finished(&FinishedIteration { iter, node, verdict: *verdict, guard: *guard, ms: self.elapsed(event) })
+                self.finished(&FinishedIteration {
+                    iter,
+                    node,
+                    verdict: *verdict,
+                    guard: *guard,
+                    ms: self.elapsed(event),
+                })
             }
             EventKind::Obstacle { message } => self.obstructed(message),
             EventKind::Reverted { paths } => vec![notice(&format!("put back: {}", paths.join(", ")))],

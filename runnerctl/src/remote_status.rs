@@ -15,9 +15,9 @@ use crate::commands::daemon::find_daemon_program as daemon_program;
 use crate::failure::Failure;
 use crate::interrupts::unless_interrupted;
 use crate::invocation::Invocation;
-use crate::temp_daemon::TempDaemon;
-use crate::program::{ProgramCall, CommandOutput, LaunchError, run};
+use crate::program::{CommandOutput, LaunchError, ProgramCall, run};
 use crate::submit::run_start::RunStart;
+use crate::temp_daemon::TempDaemon;
 
 /// What of a commit says how far a run is.
 const STATE: [&str; 3] = [".runner/GOAL.md", ".runner/prompts", ".runner/state"];

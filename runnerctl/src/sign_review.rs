@@ -17,7 +17,7 @@ use protocol::words::ReviewVerdict;
 use tempfile::NamedTempFile;
 
 use crate::failure::{Failure, is_refusal};
-use crate::program::{self, ProgramCall, CommandOutput, LaunchError};
+use crate::program::{self, CommandOutput, LaunchError, ProgramCall};
 use crate::text::sanitize::safe;
 use crate::ui::Ui;
 
@@ -117,7 +117,9 @@ async fn run(argv: Vec<OsString>, input: Vec<u8>) -> Result<CommandOutput, Failu
     let name = argv.first().map(|name| name.display().to_string()).unwrap_or_default();
     let call = ProgramCall { argv, folder: Path::new("."), env: &[], input, tail: None };
     program::run(call).await.map_err(|error| match error {
-        LaunchError::Missing => unsigned(&format!("a review of this run has to be signed, and {name} is not installed")),
+        LaunchError::Missing => {
+            unsigned(&format!("a review of this run has to be signed, and {name} is not installed"))
+        }
         LaunchError::Failed(failure) => failure,
     })
 }

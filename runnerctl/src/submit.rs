@@ -2,6 +2,6 @@
 //!
 //! Nothing is kept of a job. How a run is driven as one is `runnerd drive`'s.
 
-pub(crate) mod run_start;
 pub(crate) mod batch_system;
+pub(crate) mod run_start;
 mod template;

@@ -21,7 +21,7 @@ use crate::invocation::Invocation;
 const READY_WITHIN: Duration = Duration::from_secs(10);
 const GONE_WITHIN: Duration = Duration::from_secs(20);
 
-/// The daemon. It is killed where this is dropped before [`OwnDaemon::stop`].
+/// The daemon. It is killed where this is dropped before [`TempDaemon::stop`].
 #[derive(Debug)]
 pub(crate) struct TempDaemon {
     process: Child,

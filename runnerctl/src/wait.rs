@@ -14,8 +14,8 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::commands::deliver::deliver_on_complete;
 use crate::commands::run_exit_status;
-use crate::failure::Failure;
 use crate::events::{AWAY, EventFeed, FeedUpdate};
+use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::progress::{ProgressLine, RunProgress};
 use crate::text::measure::{seconds, span};

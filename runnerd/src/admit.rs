@@ -1,5 +1,5 @@
-//! What must hold before a run is put into the queue: checked where the request comes in,
-//! so that the answer is a refusal with the next command and not a run that is held in the night.
+//! What must hold before a run is queued: checked when the request arrives, so that the answer is a refusal with the
+//! next command and not a run that is held during the night.
 
 mod fork;
 mod identity;
@@ -16,37 +16,41 @@ use protocol::error::{ErrorData, ErrorKind};
 use protocol::path::WirePath;
 use protocol::request::StartParams;
 use runner_core::blocker::Transience;
-use runner_core::run::{StartSpec, StartRequest};
-use runner_core::{git_version, shell, commit_advice};
+use runner_core::run::{StartRequest, StartSpec};
+use runner_core::{commit_advice, git_version, shell};
 
 use crate::agent::{self, AgentCandidates};
-use crate::error_chain::display_chain;
 use crate::config::{self, RepoConfig};
 use crate::containment_check;
-use crate::git::{WorktreeChange, GitError, Head, Id, Repository};
-use crate::retryable::Retryable as _;
-use crate::process::{Launcher, HostCapabilities};
+use crate::error_chain::display_chain;
+use crate::git::{GitError, Head, Id, Repository, WorktreeChange};
+use crate::process::{HostCapabilities, Launcher};
 use crate::repo::durable;
 use crate::repo::goal::Goal;
 use crate::repo::layout::Layout;
 use crate::repo::prompts;
-use crate::worker::{self, IdChoice, StartOrder, PinnedRepo};
+use crate::retryable::Retryable as _;
+use crate::worker::{self, IdChoice, PinnedRepo, StartOrder};
 
 pub use self::fork::check_fork;
 use self::identity::{StartTarget, choose_run, refuse_other_case};
-pub use self::isolated::{IsolatedStart, CarriedFile, read_carried_files, check_isolated};
+pub use self::isolated::{CarriedFile, IsolatedStart, check_isolated, read_carried_files};
 pub use self::programs::find as find_programs;
 pub use self::user_config::{check_user_config, check_user_push};
 
-/// Paths shown of a dirty tree.
+/// Maximum number of paths shown of a dirty work tree.
 const SHOWN_PATHS: usize = 10;
 
-/// Finds the repository around a path: a known one even if its git folder is gone, else what git finds there.
+/// Finds the repository that contains a path: a known one even if its git folder is gone, else what git finds there.
 ///
-/// A note of a known one that cannot be trusted is the worker's to tell: a repository can be found without.
+/// If the note of a known one cannot be trusted, that is left to the worker to report: a repository can be found
+/// without it.
 ///
-/// `known` is asked for the known work trees that are one of these folders.
-pub fn find_repository(path: &Path, known: impl FnOnce(&BTreeSet<&Path>) -> Vec<PinnedRepo>) -> Result<Repository, ErrorData> {
+/// `known` returns the known work trees among these folders.
+pub fn find_repository(
+    path: &Path,
+    known: impl FnOnce(&BTreeSet<&Path>) -> Vec<PinnedRepo>,
+) -> Result<Repository, ErrorData> {
     let place = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let around = known(&place.ancestors().collect()).into_iter().filter(|known| !is_nested(&place, known.work_tree()));
     let captured = around
@@ -58,18 +62,18 @@ pub fn find_repository(path: &Path, known: impl FnOnce(&BTreeSet<&Path>) -> Vec<
     }
 }
 
-/// Tells whether a repository of its own lies between a path and the work tree around it.
+/// Whether a separate repository is between a path and the work tree that contains it.
 fn is_nested(place: &Path, work_tree: &Path) -> bool {
     let between = place.ancestors().take_while(|folder| *folder != work_tree);
     between.into_iter().any(|folder| folder.join(".git").symlink_metadata().is_ok())
 }
 
-/// Returns a path as a person types it into a shell.
+/// Returns a path quoted for a shell.
 fn quoted_path(path: &Path) -> String {
     shell::quoted(&path.display().to_string())
 }
 
-/// Finds the repository around a path, with the configuration that a person has now.
+/// Finds the repository that contains a path, with the user's current configuration.
 pub fn open_current(path: &Path) -> Result<Repository, ErrorData> {
     Repository::discover(path).map_err(|error| {
         let message = format!("no usable git work tree at {}", path.display());
@@ -88,7 +92,7 @@ pub fn open_current(path: &Path) -> Result<Repository, ErrorData> {
     })
 }
 
-/// Turns an error of git into one for the client.
+/// Converts an error of git to one for the client.
 pub fn git_error(error: &GitError) -> ErrorData {
     if error.transience() == Transience::Lost {
         let lost = ErrorData::new(ErrorKind::Held, error.to_string()).caused_by(error);
@@ -110,20 +114,20 @@ pub fn git_error(error: &GitError) -> ErrorData {
 pub struct StartCommands {
     /// Digest of the commands.
     pub digest: String,
-    /// The commands, to be shown.
+    /// The commands, formatted for display.
     pub shown: String,
-    /// Whether the configuration was written here, not brought by a clone or a pull.
+    /// Whether the configuration was written here, as opposed to brought by a clone or a pull.
     pub written_here: bool,
     /// The configuration.
     pub config: RepoConfig,
 }
 
-/// What a start meets.
+/// Circumstances of a start.
 #[derive(Debug, Clone, Copy)]
 pub struct StartPreconditions<'a> {
     /// Whether a run is at work in the work tree.
     pub is_at_work: bool,
-    /// How this machine holds programs; none where the run is begun here and goes on elsewhere.
+    /// How this machine contains programs; `None` if the run begins here and continues elsewhere.
     pub offer: Option<&'a HostCapabilities>,
 }
 
@@ -132,13 +136,13 @@ pub struct StartPreconditions<'a> {
 pub struct ProgramInputs<'a> {
     /// The caller's environment.
     pub env: &'a BTreeMap<String, String>,
-    /// How this machine holds programs; none where they are to run on another one.
+    /// How this machine contains programs; `None` if they are to run on another one.
     pub offer: Option<&'a HostCapabilities>,
 }
 
 /// Checks everything that a start needs of the repository.
 ///
-/// While a run is at work in the work tree, its state says nothing; it is checked when the new run has its turn.
+/// While a run is at work in the work tree, its state is meaningless; it is checked when the new run has its turn.
 pub fn check_start(
     repository: &Repository,
     params: &StartParams,
@@ -165,7 +169,7 @@ pub fn check_start(
     if !begun {
         refuse_ref_conflict_for(repository, &id)?;
         refuse_templates(&layout)?;
-        // Which goal is at another base, is read when the run begins there.
+        // The goal at another base is read when the run begins there.
         if new_goal.is_some() || params.base.is_none() {
             refuse_unwritten(new_goal.as_ref(), &layout)?;
         }
@@ -182,21 +186,21 @@ pub fn check_start(
     Ok((StartOrder { id, start, refusal }, commands))
 }
 
-/// Returns what the goal of a new run is called, for people alone; at another base it is read when the run begins there.
+/// Returns the title of a new run's goal, for display only; at another base it is read when the run begins there.
 fn goal_headline(new: Option<&Goal>, params: &StartParams, layout: &Layout) -> Option<String> {
     let of_work_tree = || read_goal(layout).ok().flatten().filter(|_| params.base.is_none())?.headline();
     new.map_or_else(of_work_tree, Goal::headline)
 }
 
-/// Returns what the goal of a new run in a work tree is called, which was checked before.
+/// Returns the title of the goal of a new run in a work tree; the goal was checked before.
 pub fn new_goal_headline(params: &StartParams, work_tree: &Path) -> Option<String> {
     let layout = Layout::new(work_tree);
     let new = params.goal.as_deref().and_then(|text| parse_goal(text.as_bytes(), &layout).ok());
     goal_headline(new.as_ref(), params, &layout)
 }
 
-/// Checks what a step or a resume needs: nothing holds git up, the commands of the run's branch can be found and are
-/// known.
+/// Checks what a step or a resume needs: nothing blocks git, and the commands of the run's branch can be found and are
+/// confirmed.
 pub fn check_resume(
     repository: &Repository,
     run: &str,
@@ -213,7 +217,7 @@ pub fn check_resume(
     check_config(repository, &config, ProgramInputs { env, offer: ground.offer })
 }
 
-/// Refuses to begin with a git that does not do what the runner relies on.
+/// Refuses to start with a git version that lacks what the runner relies on.
 fn refuse_old_git(repository: &Repository) -> Result<(), ErrorData> {
     let version = repository.git_version().map_err(|error| git_error(&error))?;
     git_version::refuse_too_old(&version)
@@ -228,7 +232,7 @@ fn find_head_commit(repository: &Repository) -> Result<Id, ErrorData> {
     })
 }
 
-/// Refuses pipes in the place of files that git reads: it would wait for ever, and so would a run.
+/// Refuses pipes in the place of files that git reads: git would block forever, and so would a run.
 fn refuse_pipes(repository: &Repository) -> Result<(), ErrorData> {
     let Some(pipe) = repository.find_pipes().into_iter().next() else { return Ok(()) };
     let message = format!("{} is a pipe, which git would wait for ever to read", pipe.display());
@@ -242,7 +246,7 @@ fn refuse_dirty(repository: &Repository) -> Result<(), ErrorData> {
     refuse_paths(repository, &foreign)
 }
 
-/// Refuses a work tree in which these paths are not committed, if there are any.
+/// Refuses a work tree in which these paths are not committed; accepts an empty list.
 fn refuse_paths(repository: &Repository, foreign: &[String]) -> Result<(), ErrorData> {
     if foreign.is_empty() {
         return Ok(());
@@ -272,7 +276,7 @@ fn parse_goal(bytes: &[u8], layout: &Layout) -> Result<Goal, ErrorData> {
     })
 }
 
-/// Refuses a goal that nobody has written yet: a session would be paid to reach nothing.
+/// Refuses a goal that has not been written yet: a session would be paid to reach nothing.
 fn refuse_unwritten(new: Option<&Goal>, layout: &Layout) -> Result<(), ErrorData> {
     let (is_unwritten, message) = match new {
         Some(goal) => (goal.is_template(), "the goal is empty: there is nothing to reach"),
@@ -289,14 +293,14 @@ fn missing_goal_error(message: &str) -> ErrorData {
     ErrorData::new(ErrorKind::InvalidRequest, message).hint(hint)
 }
 
-/// Reads `GOAL.md` in the work tree, if there is one.
+/// Reads `GOAL.md` in the work tree, if it exists.
 fn read_goal(layout: &Layout) -> Result<Option<Goal>, ErrorData> {
     let bytes = durable::read(&layout.goal())
         .map_err(|error| ErrorData::new(ErrorKind::Fault, error.to_string()).caused_by(&error))?;
     bytes.map(|bytes| parse_goal(&bytes, layout)).transpose()
 }
 
-/// Returns the commit of the base: the one that was named, else HEAD unless it is a run's.
+/// Returns the commit of the base: the one that was named, else HEAD unless it is on a run's branch.
 fn choose_base(repository: &Repository, named: Option<&str>) -> Result<Option<String>, ErrorData> {
     if let Some(revision) = named {
         return resolve_base(repository, revision).map(|id| Some(id.to_string()));
@@ -323,11 +327,11 @@ fn refuse_protected(config: &RepoConfig, id: &str) -> Result<(), ErrorData> {
     Err(ErrorData::new(ErrorKind::InvalidRequest, message).hint("choose another id with --id"))
 }
 
-/// Refuses a branch that leaves no room for that of a run which is to begin.
+/// Refuses an id if an existing branch leaves no room for that of the new run.
 fn refuse_ref_conflict_for(repository: &Repository, id: &IdChoice) -> Result<(), ErrorData> {
     match id {
         IdChoice::Given(id) => refuse_ref_conflict(repository, id),
-        // Then it gets another one.
+        // Then the run gets another id.
         IdChoice::Derived { stem, taken } if taken.contains(stem) => Ok(()),
         IdChoice::Derived { stem, .. } => refuse_ref_conflict(repository, stem),
     }
@@ -356,12 +360,12 @@ fn read_branch_config(repository: &Repository, run: &str) -> Result<RepoConfig, 
     }
 }
 
-/// Reads the configuration of the work tree; the defaults where there is none.
+/// Reads the configuration of the work tree; defaults if there is none.
 pub fn read_config(layout: &Layout) -> Result<RepoConfig, ErrorData> {
     config::parse(&read_config_text(layout)?, &layout.config()).map_err(|error| invalid_config_error(&error))
 }
 
-/// Reads the text of the work tree's configuration; empty where there is none.
+/// Reads the text of the work tree's configuration; empty if there is none.
 pub fn read_config_text(layout: &Layout) -> Result<String, ErrorData> {
     let path = layout.config();
     let bytes = durable::read(&path)
@@ -374,7 +378,7 @@ fn invalid_config_error(error: &dyn std::error::Error) -> ErrorData {
     ErrorData::new(ErrorKind::InvalidFile, display_chain(error)).hint("correct .runner/state/config.toml")
 }
 
-/// Reads the configuration of the work tree, and checks that this version on this machine does what it asks for.
+/// Reads the configuration of the work tree, and checks that this version on this machine supports it.
 pub fn read_usable_config(layout: &Layout, offer: Option<&HostCapabilities>) -> Result<RepoConfig, ErrorData> {
     let config = read_config(layout)?;
     check_usable(&config, offer).map(|()| config)
@@ -392,7 +396,7 @@ fn refuse_template_faults(faults: &[String]) -> Result<(), ErrorData> {
     Err(ErrorData::new(ErrorKind::InvalidFile, faults.join("\n")).hint("fix it, then: runnerctl validate"))
 }
 
-/// Checks that this version on this machine does what a configuration asks for.
+/// Checks that this version on this machine supports a configuration.
 pub fn check_usable(config: &RepoConfig, offer: Option<&HostCapabilities>) -> Result<(), ErrorData> {
     let unusable =
         |message: String, hint: &'static str| Err(ErrorData::new(ErrorKind::InvalidFile, message).hint(hint));
@@ -405,8 +409,12 @@ pub fn check_usable(config: &RepoConfig, offer: Option<&HostCapabilities>) -> Re
     Ok(())
 }
 
-/// Checks that what the configuration names can be run, and returns what it would run.
-fn check_config(repository: &Repository, config: &RepoConfig, passed: ProgramInputs<'_>) -> Result<StartCommands, ErrorData> {
+/// Checks that the programs of the configuration can be run, and returns its commands.
+fn check_config(
+    repository: &Repository,
+    config: &RepoConfig,
+    passed: ProgramInputs<'_>,
+) -> Result<StartCommands, ErrorData> {
     check_usable(config, passed.offer)?;
     if passed.offer.is_some() {
         find_programs(repository, config, passed.env)?;
@@ -428,17 +436,18 @@ fn format_commands(config: &RepoConfig) -> String {
     text
 }
 
-/// Checks that the agents can work: logins, folders, versions. It starts their programs, so the commands are confirmed by
-/// now. A caller that passes no environment on is not checked.
+/// Checks that the agents can work: logins, folders, versions. This starts their programs, so the commands are already
+/// confirmed. Without an environment from the caller, nothing is checked.
 pub async fn check_agents(candidates: AgentCandidates<'_>, launcher: &Launcher) -> Result<(), ErrorData> {
     if candidates.env.is_empty() {
         return Ok(());
     }
-    let refused = |unfit: agent::AgentUnavailable| ErrorData::new(ErrorKind::MissingCommand, unfit.what).hint(unfit.fix);
+    let refused =
+        |unfit: agent::AgentUnavailable| ErrorData::new(ErrorKind::MissingCommand, unfit.what).hint(unfit.fix);
     agent::check_agents(candidates, launcher).await.map_err(refused)
 }
 
-/// Returns the refusal of a configuration that nobody has confirmed.
+/// Returns the refusal of a configuration that was not confirmed.
 pub fn unconfirmed_error(commands: &StartCommands) -> ErrorData {
     let message = format!("this repository's configuration was not confirmed; it would run:{}", commands.shown);
     ErrorData::new(ErrorKind::Unconfirmed, message).hint("look at the commands, and start again with --yes")

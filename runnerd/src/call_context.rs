@@ -1,11 +1,12 @@
-//! Who waits for an answer, and whether still: told by the socket, asked by what has something to clear away.
+//! Whether the caller still waits for an answer: set by the socket, checked by operations that have something to clean
+//! up.
 
 use tokio_util::sync::CancellationToken;
 
-/// Is cancelled when the caller has gone away.
+/// Cancelled when the caller has gone away.
 #[derive(Debug, Clone, Default)]
 pub struct ClientDisconnected(pub CancellationToken);
 
-/// Is there where the caller runs inside of an iteration, or may do so.
+/// Present if the caller runs inside an iteration, or may do so.
 #[derive(Debug, Clone, Copy)]
 pub struct InsideIteration;

@@ -4,22 +4,22 @@
 
 use std::{fs, io};
 
-/// Its values mean nothing in another boot: see [`boot_id`].
+/// Its values are meaningless in another boot: see [`boot_id`].
 pub use supervisor::since_boot;
 
-/// Returns the time of day.
+/// Returns the current time of day.
 pub fn now() -> jiff::Timestamp {
     jiff::Timestamp::now()
 }
 
-/// Returns how far the time of day is ahead of the time since the machine started, in milliseconds: less than before if the
-/// clock was set back in between.
+/// Returns how far the time of day is ahead of the time since the machine started, in milliseconds: it decreases when
+/// the clock is set back.
 pub fn ahead_of_boot() -> i64 {
     let since_boot = i64::try_from(since_boot().as_millis()).unwrap_or(i64::MAX);
     now().as_millisecond().saturating_sub(since_boot)
 }
 
-/// Returns the name of this boot: two readings of [`since_boot`] compare only if their boots are the same.
+/// Returns the id of this boot: two readings of [`since_boot`] are comparable only if it is the same.
 pub fn boot_id() -> io::Result<String> {
     Ok(fs::read_to_string("/proc/sys/kernel/random/boot_id")?.trim().to_owned())
 }

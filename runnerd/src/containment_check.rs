@@ -1,21 +1,21 @@
-//! What a configuration can ask for and this machine does not do: refused, never passed over in silence.
+//! Requirements of a configuration that this machine does not meet: refused, never ignored silently.
 //!
-//! Asked where a run is started and again where an iteration is opened, since a commit in between may bring another
+//! Checked when a run is started and again when an iteration is opened, since a commit in between may bring another
 //! configuration.
 
 use crate::config::RepoConfig;
 use crate::process::HostCapabilities;
 
-/// A setting that would not be kept.
+/// A setting that could not be enforced.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnsupportedSetting {
-    /// What is asked for, naming the key.
+    /// What is required, naming the key.
     pub message: String,
     /// What to change.
     pub hint: String,
 }
 
-/// Returns why programs would be held more loosely than the repository requires, where that is so.
+/// Explains why programs would be contained less strictly than the repository requires; `None` if they would not.
 pub fn check_containment(config: &RepoConfig, offer: &HostCapabilities) -> Option<UnsupportedSetting> {
     let required = config.containment.require;
     let missing = offer.unused_levels().iter().find(|missing| missing.level == required);

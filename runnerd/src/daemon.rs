@@ -1,8 +1,8 @@
 //! Builds, starts and stops everything, in order.
 //!
-//! Locks first, then state, then the socket; the other way round at the end. A signal to end lets live
-//! sessions end after their grace; a second one ends the process at once, and the journal does the rest. A service
-//! manager, where there is one, is told of each step.
+//! Locks first, then state, then the socket; in reverse order at the end. The first termination signal gives live
+//! sessions their grace; a second one ends the process at once, and the journal does the rest. A service manager, if
+//! there is one, is told about each step.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -14,50 +14,50 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::error_chain::display_chain;
 use crate::clock;
 use crate::config::DaemonConfig;
+use crate::error_chain::display_chain;
 use crate::events::EventStream;
 use crate::git::{self, Ender};
 use crate::isolation::{self, OrphanReservation};
 use crate::landing;
 use crate::logging::Logging;
 use crate::methods::{Api, SingleFlight};
-use crate::state_dir::{self, StateDirError};
 use crate::process::{DescriptorLimit, Inhibitor, Launcher, ProbeOptions, probe_host};
-use crate::registry::{RepoRegistry, RegistryError};
-use crate::rpc::{self, BoundSocket, LockError, DaemonLocks, SocketError};
-use crate::service::{ServiceWatchdog, ServiceNotifier, ActivatedSocket};
+use crate::registry::{RegistryError, RepoRegistry};
+use crate::rpc::{self, BoundSocket, DaemonLocks, LockError, SocketError};
+use crate::service::{ActivatedSocket, ServiceNotifier, ServiceWatchdog};
 use crate::startup::{DaemonProgram, Readiness};
+use crate::state_dir::{self, StateDirError};
 use crate::upstream::Upstream;
 use crate::verify;
-use crate::worker::{WorkerDeps, RunSlots};
+use crate::worker::{RunSlots, WorkerDeps};
 use crate::workspace::{self, WorkspaceOwner};
 
-/// How often programs of git's that give no answer are looked for while the work is ended.
+/// How often blocked git programs are searched for while work is being ended.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// Time to look at the registered repositories before clients are answered.
+/// Time limit for examining the registered repositories before clients are answered.
 const LOOK_AROUND: Duration = Duration::from_secs(2);
 
-/// Why the daemon does not come up.
+/// Why the daemon does not start.
 #[derive(Debug, thiserror::Error)]
 pub enum DaemonError {
-    /// Another daemon, or a folder that is not private.
+    /// Another daemon is running, or a folder is not private.
     #[error(transparent)]
     Lock(#[from] LockError),
-    /// The socket.
+    /// The socket cannot be used.
     #[error(transparent)]
     Socket(#[from] SocketError),
-    /// The private part of the state folder.
+    /// The private part of the state folder cannot be used.
     #[error(transparent)]
     Private(#[from] StateDirError),
-    /// The registered repositories.
+    /// The registered repositories cannot be read.
     #[error(transparent)]
     Registry(#[from] RegistryError),
-    /// The system.
+    /// A system call failed.
     #[error("setting up {what}")]
     System {
-        /// What was set up.
+        /// What was being set up.
         what: &'static str,
         /// Why it failed.
         source: std::io::Error,
@@ -65,7 +65,7 @@ pub enum DaemonError {
 }
 
 impl DaemonError {
-    /// Returns the exit code.
+    /// Returns the exit code of the daemon's process.
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Lock(error) => error.exit_code(),
@@ -75,18 +75,18 @@ impl DaemonError {
     }
 }
 
-/// What a daemon is made of.
+/// The inputs of a daemon.
 #[derive(Debug)]
 pub struct DaemonParts {
-    /// Where things are.
+    /// Paths of its files and folders.
     pub paths: Paths,
-    /// The settings.
+    /// Settings from the daemon's `config.toml`.
     pub config: DaemonConfig,
-    /// The socket, where a service manager has made it.
+    /// The socket, if a service manager has created it.
     pub passed: Option<ActivatedSocket>,
 }
 
-/// Runs the daemon until it is told to end.
+/// Runs the daemon until it is told to exit.
 pub async fn run(parts: DaemonParts, logging: &Logging, readiness: Readiness) -> Result<(), DaemonError> {
     let DaemonParts { paths, config, passed } = parts;
     let notifier = readiness.notifier();
@@ -105,7 +105,7 @@ pub async fn run(parts: DaemonParts, logging: &Logging, readiness: Readiness) ->
     Ok(())
 }
 
-/// Runs the daemon of one job: for as long as whoever drives its one run needs it.
+/// Runs the daemon of a job, as long as the driver of its single run needs it.
 pub async fn run_job_daemon<T>(
     (paths, config, logging): (Paths, &DaemonConfig, &Logging),
     upstream: Arc<Upstream>,
@@ -120,17 +120,18 @@ pub async fn run_job_daemon<T>(
     Ok(done)
 }
 
-/// What every launcher of a daemon is given.
+/// Inputs for every launcher of a daemon.
 struct LauncherInputs {
-    /// The private part of the state folder, by its canonical path: programs are not to see it.
+    /// The canonical path of the private part of the state folder, which programs must not see.
     private: PathBuf,
     descriptors: DescriptorLimit,
 }
 
-/// Finds how programs can be held here. The lock on the state folder is held: no other daemon has its name.
+/// Determines how programs can be contained here. The lock on the state folder is held: no other daemon has its name.
 async fn build_launcher(paths: &Paths, config: &DaemonConfig, given: LauncherInputs) -> Launcher {
     let LauncherInputs { private, descriptors } = given;
-    let launcher = Launcher::from_installed().await.with_descriptor_limit(descriptors.initial).with_hidden_folder(private);
+    let launcher =
+        Launcher::from_installed().await.with_descriptor_limit(descriptors.initial).with_hidden_folder(private);
     let owner = paths.state.to_string_lossy();
     let wanted = ProbeOptions { strongest: config.containment, owner: &owner, folder: &paths.state };
     let offer = probe_host(&launcher, wanted).await;
@@ -141,8 +142,8 @@ async fn build_launcher(paths: &Paths, config: &DaemonConfig, given: LauncherInp
     launcher.with_capabilities(offer)
 }
 
-/// Removes what this daemon had begun of workspaces when it was killed. What stays is in nobody's way: the next try removes
-/// it.
+/// Removes workspaces that this daemon was creating when it was killed. Remaining ones do no harm: the next attempt
+/// removes them.
 fn sweep_unfinished_workspaces(folder: &Path, owner: &WorkspaceOwner) {
     match workspace::sweep_unfinished(folder, owner) {
         Ok(swept) if swept.is_empty() => {}
@@ -151,7 +152,7 @@ fn sweep_unfinished_workspaces(folder: &Path, owner: &WorkspaceOwner) {
     }
 }
 
-/// A daemon that is up.
+/// A running daemon.
 struct RunningDaemon {
     registry: RepoRegistry,
     events: EventStream,
@@ -202,7 +203,7 @@ impl RunningDaemon {
             drain: drain.clone(),
             upstream,
         };
-        // Nobody is starting anything yet: what is there without a run is of a life that was killed.
+        // Nothing is being started yet: a reservation without a run was left by a killed daemon process.
         isolation::find_orphans(&vault, &workspaces).iter().for_each(OrphanReservation::remove);
         let per_source = usize::try_from(config.max_runs_per_repository).unwrap_or(1);
         let (registry, workers) = RepoRegistry::open(&vault, means, per_source)?;
@@ -239,7 +240,7 @@ impl RunningDaemon {
         Ok(Self { registry, events, server, workers, stop_serving, shutdown, drain, signals, _locks: locks })
     }
 
-    /// Waits until the workers have looked at their repositories, so that the first answers are true.
+    /// Waits until the workers have examined their repositories, so that the first answers are correct.
     async fn wait_until_recovered(&self) {
         let looked = async {
             for mut worker in self.registry.list().await {
@@ -275,7 +276,7 @@ impl RunningDaemon {
         self.close().await;
     }
 
-    /// Ends what is at work; a signal meanwhile ends it at once.
+    /// Ends current work; a signal meanwhile ends it at once.
     async fn stop_workers(&mut self) {
         self.shutdown.cancel();
         if !self.workers.is_finished() {
@@ -293,7 +294,7 @@ impl RunningDaemon {
         }
     }
 
-    /// Lets everybody hear the last events, and closes the socket.
+    /// Lets all readers receive the last events, and closes the socket.
     async fn close(self) {
         self.events.wait_until_read().await;
         self.stop_serving.cancel();
@@ -301,7 +302,7 @@ impl RunningDaemon {
     }
 }
 
-/// The signals that ask the daemon to end.
+/// The signals that ask the daemon to exit.
 struct StopSignals {
     terminate: Signal,
     interrupt: Signal,

@@ -119,7 +119,11 @@ impl Drop for OpenedDirs {
 }
 
 /// Walks from a folder to one below it, only through folders, and visits each on the way.
-fn visit_dirs(root: &Path, path: &Path, mut visit: impl FnMut(&Path, &OwnedFd) -> io::Result<()>) -> io::Result<OwnedFd> {
+fn visit_dirs(
+    root: &Path,
+    path: &Path,
+    mut visit: impl FnMut(&Path, &OwnedFd) -> io::Result<()>,
+) -> io::Result<OwnedFd> {
     let mut folder = openat(CWD, root, PATH_FLAGS.difference(OFlags::NOFOLLOW), Mode::empty())?;
     for component in path.components() {
         let Component::Normal(name) = component else { return Err(ErrorKind::InvalidInput.into()) };

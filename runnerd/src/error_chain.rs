@@ -1,8 +1,8 @@
-//! An error with its causes in one line, for logs, views and reasons.
+//! Formats an error with its causes in one line, for logs, views and reasons.
 
 use std::error::Error;
 
-/// Returns the error and what led to it, outermost first, joined by `: `.
+/// Returns the error and its causes, outermost first, joined by `: `.
 pub fn display_chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

@@ -1,7 +1,7 @@
 //! The daemon's numbered stream of events: one writer, many readers, bounded.
 //!
-//! A reader that is too slow loses events and is told so; the writer never waits. Output of agents and
-//! guards goes to those who asked for it, and is not kept.
+//! A reader that is too slow loses events and is told so; the writer never waits. Output of agents and guards is sent
+//! only to those who subscribe to it, and is not kept.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,14 +12,14 @@ use tokio::sync::broadcast;
 
 use crate::clock;
 
-/// Events that are kept for readers who come later or fall behind.
+/// Number of events kept for readers that connect later or fall behind.
 const KEPT: usize = 4096;
-/// Pieces of output that may wait for a reader.
+/// Number of pieces of output queued for a reader.
 const OUTPUT_KEPT: usize = 256;
-/// Time for readers to take the last event, however busy the machine is: none of them waits for anything else then.
+/// Time limit for readers to take the last event, however busy the machine is: by then they wait for nothing else.
 const LAST_WORDS: Duration = Duration::from_secs(10);
 
-/// Whom an event is about.
+/// What an event is about.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct EventSubject {
     /// Id of the repository.
@@ -30,7 +30,7 @@ pub struct EventSubject {
     pub iter: Option<u32>,
 }
 
-/// The stream.
+/// The stream of events.
 #[derive(Debug, Clone)]
 pub struct EventStream {
     shared: Arc<StreamState>,
@@ -52,7 +52,7 @@ impl Default for EventStream {
 }
 
 impl EventStream {
-    /// Sends output to those who asked for it, with the number of the event before it.
+    /// Sends output to its subscribers, with the number of the preceding event.
     pub fn publish_output(&self, about: EventSubject, kind: EventKind) {
         if self.has_output_readers() {
             let seq = self.last_seq();
@@ -62,12 +62,12 @@ impl EventStream {
         }
     }
 
-    /// Returns whether anybody asked for output.
+    /// Whether there are subscribers to output.
     pub fn has_output_readers(&self) -> bool {
         self.shared.output.receiver_count() > 0
     }
 
-    /// Returns the output that comes.
+    /// Subscribes to future output.
     pub fn subscribe_output(&self) -> broadcast::Receiver<Arc<Event>> {
         self.shared.output.subscribe()
     }
@@ -82,18 +82,18 @@ impl EventStream {
         if kept.len() > KEPT {
             kept.pop_front();
         }
-        // An error means that nobody listens.
+        // An error means that there are no readers.
         let _ = self.shared.live.send(Arc::clone(&event));
         event
     }
 
-    /// Says that the daemon goes down; to be said before anything that ends the stream.
+    /// Announces that the daemon shuts down; must be called before anything that ends the stream.
     pub fn publish_stopping(&self) {
         self.publish(EventSubject::default(), EventKind::Stopping);
     }
 
-    /// Waits until every reader has taken the last event and left, which those do that wait for a peer when the daemon goes
-    /// down.
+    /// Waits until every reader has taken the last event and left; readers that wait for a peer leave when the daemon
+    /// shuts down.
     pub async fn wait_until_read(&self) {
         let _ = tokio::time::timeout(LAST_WORDS, self.shared.live.closed()).await;
     }
@@ -104,7 +104,7 @@ impl EventStream {
         kept.back().map_or(0, |last| last.seq)
     }
 
-    /// Returns the kept events from `since` on, and those that come; whether some are lost.
+    /// Returns the kept events from `since` on, a receiver for future ones, and whether some are lost.
     pub fn subscribe(&self, since: Option<u64>) -> EventSubscription {
         let kept = self.shared.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let live = self.shared.live.subscribe();
@@ -121,9 +121,9 @@ impl EventStream {
 pub struct EventSubscription {
     /// Events that were kept, oldest first.
     pub missed: Vec<Arc<Event>>,
-    /// Whether the number asked for is not in the stream any more, or was never in it.
+    /// Whether the requested number is no longer in the stream, or never was.
     pub lagged: bool,
-    /// Events that come.
+    /// Receives future events.
     pub live: broadcast::Receiver<Arc<Event>>,
 }
 

@@ -1,5 +1,5 @@
-//! Copies one file to a new place: its blocks are shared where the file system can do that, and are read and written where
-//! it cannot. The copy is a file of its own either way: what is written to one is never seen in the other.
+//! Copies one file to a new place: its blocks are shared if the file system supports it, otherwise they are read and
+//! written. Either way the copy is independent: writes to one are never visible in the other.
 //!
 //! Knows nothing of folders, and flushes nothing.
 
@@ -10,12 +10,12 @@ use std::path::Path;
 
 use nix::libc;
 
-/// Bits of a mode that a copy has too: neither set-user-id nor set-group-id.
+/// Mode bits that a copy inherits: neither set-user-id nor set-group-id.
 const MODE: u32 = 0o1777;
 
-/// Copies a regular file with its mode and times to where nothing is yet, and returns its length.
+/// Copies a regular file with its mode and times to a path that must not exist, and returns its length.
 ///
-/// Follows no link, and waits for no pipe that was put in the file's place meanwhile.
+/// Follows no link, and does not block on a pipe that has replaced the file meanwhile.
 pub(crate) fn copy_file(from: &Path, to: &Path) -> io::Result<u64> {
     let old = OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(from)?;
     let found = old.metadata()?;
@@ -31,14 +31,14 @@ pub(crate) fn copy_file(from: &Path, to: &Path) -> io::Result<u64> {
     Ok(found.len())
 }
 
-/// Copies what a file holds, and leaves holes where it has some: a sparse file takes no more room than before.
+/// Copies a file's content and preserves its holes: a sparse file takes no more space than before.
 fn copy_data(mut from: &File, mut to: &File, len: u64) -> io::Result<()> {
     let mut at = 0;
     while let Some(DataExtent { start, end }) = next_data(from, at, len)? {
         from.seek(SeekFrom::Start(start))?;
         to.seek(SeekFrom::Start(start))?;
         let copied = io::copy(&mut from.take(end - start), &mut to)?;
-        // Somebody has cut it off meanwhile: the copy ends there too.
+        // The file was truncated meanwhile: the copy ends there too.
         if copied < end - start {
             return to.set_len(start + copied);
         }
@@ -47,13 +47,13 @@ fn copy_data(mut from: &File, mut to: &File, len: u64) -> io::Result<()> {
     to.set_len(len)
 }
 
-/// A part of a file that is no hole.
+/// A part of a file that is not a hole.
 struct DataExtent {
     start: u64,
     end: u64,
 }
 
-/// Returns the first such part from a place on; one that is all of the rest where the file system does not tell.
+/// Returns the first such part from an offset on; the whole rest if the file system does not report holes.
 #[cfg(target_os = "linux")]
 fn next_data(file: &File, at: u64, len: u64) -> io::Result<Option<DataExtent>> {
     use rustix::fs::{SeekFrom, seek};
@@ -123,7 +123,7 @@ mod tests {
         copy_data(&File::open(&from).unwrap(), &new, 64 << 20).unwrap();
         assert_eq!(fs::read(&from).unwrap(), fs::read(&to).unwrap());
         let taken = |path: &Path| fs::metadata(path).unwrap().blocks();
-        // Where the file system has no holes, neither file has any.
+        // If the file system has no holes, neither file has any.
         assert!(taken(&to) <= taken(&from), "{} blocks, and {}", taken(&to), taken(&from));
         for empty in [0, 1 << 20] {
             let (hole, copied) = (File::create(&from).unwrap(), File::create(&to).unwrap());

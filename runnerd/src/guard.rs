@@ -1,4 +1,4 @@
-//! The guard: the project's own checks, run as configured, and what they said as facts.
+//! Runs the guard, the project's own checks, as configured, and turns its result into facts.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -13,50 +13,59 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::GuardConfig;
-use crate::process::{self, ProgramEnd, StopPolicy, Launcher, TimeLimits, LogFile, Mark, OutputPiece, ProgramReport, SpawnError, ProgramSpec};
+use crate::process::{
+    self, Launcher, LogFile, Mark, OutputPiece, ProgramEnd, ProgramReport, ProgramSpec, SpawnError, StopPolicy,
+    TimeLimits,
+};
 use crate::repo::durable;
 
-/// What the guard itself is called.
+/// The name of the guard itself in messages.
 pub const GUARD_NAME: &str = "the guard";
-/// Time between the request to end and the kill.
+/// Time between the request to exit and the kill.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// What a guard is given.
 #[derive(Debug)]
 pub struct GuardCall<'a> {
-    /// What it is called where it cannot be started.
+    /// Its name in the message if it cannot be started.
     pub display_name: &'static str,
-    /// Which command, and how much of its output is kept.
+    /// The command, and how much of its output is kept.
     pub config: &'a GuardConfig,
-    /// The work tree.
+    /// Root of the work tree.
     pub folder: &'a Path,
     /// Its environment.
     pub env: Vec<(OsString, OsString)>,
-    /// Where what it prints goes.
+    /// The file for its output.
     pub log: PathBuf,
-    /// Who sees what it prints as it comes.
+    /// Receives its output as it is printed.
     pub output: Option<mpsc::Sender<OutputPiece>>,
-    /// What must not get from it into a record or a commit.
+    /// Secrets that must not get from it into a record or a commit.
     pub secrets: Secrets,
-    /// What is left of the budget.
+    /// The remaining budget.
     pub budget: Duration,
-    /// By which its processes are found.
+    /// The mark by which its processes are found.
     pub mark: Mark,
     /// Lock of its shim.
     pub lock: PathBuf,
 }
 
-/// Runs the guard to its end; what it did to the repository is not looked at here.
+/// Runs the guard to its end; its changes to the repository are not checked here.
 ///
-/// A program that is missing is an end like others; the error is what may work later.
-pub async fn run_guard(guard: GuardCall<'_>, launcher: &Launcher, stop: &CancellationToken) -> Result<GuardEnd, SpawnError> {
+/// A missing program is an end like others; an error is something that may work later.
+pub async fn run_guard(
+    guard: GuardCall<'_>,
+    launcher: &Launcher,
+    stop: &CancellationToken,
+) -> Result<GuardEnd, SpawnError> {
     let (log, mark, lock) = (guard.log.clone(), guard.mark.clone(), guard.lock.clone());
     let display_name = guard.display_name;
     match process::run_program(launcher, program_spec(guard), stop).await {
         Ok(mut report) => {
             process::wait_until_gone(&mark, &lock, report.still_alive.take()).await;
-            // A check may have put something else in the place of the log: that is no output.
-            Ok(tokio::task::block_in_place(|| guard_end(&report, &durable::read(&log).ok().flatten().unwrap_or_default())))
+            // A check may have put something else in the place of the log: that does not count as output.
+            Ok(tokio::task::block_in_place(|| {
+                guard_end(&report, &durable::read(&log).ok().flatten().unwrap_or_default())
+            }))
         }
         Err(error) if error.is_misconfigured() => {
             Ok(GuardEnd::new(GuardEndKind::Missing { what: format!("{display_name} cannot be started: {error}") }))
@@ -89,7 +98,7 @@ fn guard_end(report: &ProgramReport, output: &[u8]) -> GuardEnd {
         ProgramEnd::Signaled(signal) => GuardEndKind::Signaled(signal),
         ProgramEnd::TimedOut | ProgramEnd::Silent => GuardEndKind::TimedOut,
         ProgramEnd::Stopped => GuardEndKind::Cut,
-        // Without an exit there is no proof of green.
+        // Without an exit code there is no proof that it passed.
         ProgramEnd::Lingered | ProgramEnd::SupervisorLost => GuardEndKind::Lost,
     };
     GuardEnd {

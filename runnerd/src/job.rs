@@ -1,15 +1,16 @@
-//! `runnerd drive`: one run as a restartable job of a batch engine, in the foreground, by the daemon's own engine.
+//! `runnerd drive`: drives one run as a restartable job of a batch system, in the foreground, with the daemon's own
+//! engine.
 //!
-//! The run's branch at a remote is its checkpoint: the job claims it, drives the run in a work tree of its own, publishes each
-//! commit and releases it. Nothing here schedules, elects or beats a heart.
+//! The run's branch at a remote is its checkpoint: the job claims it, drives the run in its own work tree, publishes
+//! each commit and releases the run. There is no scheduling, election or heartbeat here.
 
-mod claim;
 mod batch_system;
+mod checkout;
+mod claim;
 mod error;
 mod follow;
-mod checkout;
-mod options;
 mod job_dir;
+mod options;
 mod record_archive;
 mod signals;
 
@@ -28,25 +29,28 @@ use runner_core::ids::check_id;
 use tokio::task::block_in_place;
 use tokio::time::sleep;
 
+use self::checkout::{CheckoutRequest, JobCheckout};
 use self::claim::ClaimResult;
 pub use self::error::JobError;
 use self::follow::JobEnd;
-use self::checkout::{CheckoutRequest, JobCheckout};
-pub use self::options::DriveOptions;
 use self::job_dir::JobDir;
+pub use self::options::DriveOptions;
 use self::record_archive::RecordArchive;
 use self::signals::JobSignals;
-use crate::error_chain::display_chain;
 use crate::clock;
 use crate::config::DaemonConfig;
 use crate::daemon;
+use crate::error_chain::display_chain;
 use crate::git::Id;
 use crate::logging::{self, LogDestination};
-use crate::upstream::{RemoteClient, Deadline, PUSH_TIMEOUT, SupersededReason, UpstreamOutcome, Upstream, UpstreamError, remote_url, without_password};
+use crate::upstream::{
+    Deadline, PUSH_TIMEOUT, RemoteClient, SupersededReason, Upstream, UpstreamError, UpstreamOutcome, remote_url,
+    without_password,
+};
 
-/// Longest goal, in bytes.
+/// Size limit of a goal in bytes.
 const GOAL_LIMIT: u64 = 64 * 1024;
-/// Pause after which a remote that was away is worth another try.
+/// Pause after which an unreachable remote is worth another attempt.
 const REMOTE_PAUSE: Duration = Duration::from_mins(1);
 
 /// One run, and where it is driven.
@@ -61,11 +65,12 @@ struct DriveJob {
     socket: PathBuf,
 }
 
-/// Drives a run until it is over, or until the job is; returns the exit code.
+/// Drives a run until it is over, or the job must end; returns the exit code.
 pub async fn drive(options: DriveOptions, users: &Paths, config: &DaemonConfig) -> Result<u8, JobError> {
     check_id(&options.run).map_err(|source| JobError::Id { id: options.run.clone(), source })?;
     let hurry = Deadline::default();
-    let signals = JobSignals::listen(hurry.clone()).map_err(JobError::io("listening for signals in", Path::new(".")))?;
+    let signals =
+        JobSignals::listen(hurry.clone()).map_err(JobError::io("listening for signals in", Path::new(".")))?;
     let driver = batch_system::detect_driver(|name| std::env::var(name).ok())?;
     let goal = read_goal(&options)?;
     let url = drive_url(&options)?;
@@ -103,7 +108,9 @@ impl DriveJob {
             () = signals.wait_next() => return Ok(self.options.again_code),
         };
         let taken = match taken {
-            Err(JobError::Upstream(error @ UpstreamError::Unreachable { .. })) => return Ok(self.finish_unreachable(&error, &signals)),
+            Err(JobError::Upstream(error @ UpstreamError::Unreachable { .. })) => {
+                return Ok(self.finish_unreachable(&error, &signals));
+            }
             taken => taken?,
         };
         let (at, branch, is_new) = match &taken {
@@ -135,7 +142,7 @@ impl DriveJob {
         done
     }
 
-    /// Drives a run that is this job's.
+    /// Drives a run that this job has claimed.
     async fn drive_claimed(
         &self,
         (branch, at, is_new): (&str, Id, bool),
@@ -171,22 +178,26 @@ impl DriveJob {
         block_in_place(|| self.finish(&ended, (&upstream, &sent)))
     }
 
-    /// Returns who keeps the records, where that is asked for.
+    /// Returns the keeper of the records, if requested.
     fn open_archive(&self) -> Result<Option<RecordArchive>, JobError> {
         let Some(folder) = &self.options.records else { return Ok(None) };
         let keeper = RecordArchive::new(&self.ground.folder, &self.options.run, (folder, &self.driver));
         keeper.map(Some).map_err(JobError::io("making the folder of records in", folder))
     }
 
-    /// Publishes what was committed last. A remote that is away is waited for, as long as a job may: what it does not get is
-    /// lost with the folder of the job.
+    /// Publishes the last commits. Waits for an unreachable remote as long as a job may: what it does not receive is
+    /// lost with the job's folder.
     async fn publish_last(&self, upstream: &Upstream, signals: &mut JobSignals) -> Result<UpstreamOutcome, JobError> {
         let begun = clock::since_boot();
         for turn in 0_usize.. {
-            let sent = block_in_place(|| Ok::<_, JobError>(upstream.publish(&self.ground.open_repository()?, PUSH_TIMEOUT)?))?;
+            let sent =
+                block_in_place(|| Ok::<_, JobError>(upstream.publish(&self.ground.open_repository()?, PUSH_TIMEOUT)?))?;
             let Some(why) = sent.view.as_ref().and_then(|view| view.why.as_ref()) else { return Ok(sent) };
             let left = self.options.max_wait.saturating_sub(clock::since_boot().saturating_sub(begun));
-            if upstream.superseded_reason() == Some(SupersededReason::RemoteAhead) || signals.was_signaled() || left.is_zero() {
+            if upstream.superseded_reason() == Some(SupersededReason::RemoteAhead)
+                || signals.was_signaled()
+                || left.is_zero()
+            {
                 return Ok(sent);
             }
             print_note(&format!("{}; it is tried again", why.message));
@@ -198,7 +209,7 @@ impl DriveJob {
         Ok(UpstreamOutcome::default())
     }
 
-    /// Releases the run, and says what becomes of the job.
+    /// Releases the run, and returns the exit code of the job.
     fn finish(&self, ended: &JobEnd, (upstream, sent): (&Upstream, &UpstreamOutcome)) -> Result<u8, JobError> {
         if upstream.superseded_reason() == Some(SupersededReason::RemoteAhead) {
             return self.finish_superseded();
@@ -206,7 +217,11 @@ impl DriveJob {
         if let Some(view) = &sent.view
             && let Some(why) = &view.why
         {
-            print_note(&format!("{}; commits that are not published: {}", why.message, view.behind.unwrap_or_default()));
+            print_note(&format!(
+                "{}; commits that are not published: {}",
+                why.message,
+                view.behind.unwrap_or_default()
+            ));
             return Ok(self.request_restart(Some(time_after(self.options.max_wait.max(REMOTE_PAUSE)))));
         }
         if let Err(error) = claim::release_run(self) {
@@ -234,7 +249,8 @@ impl DriveJob {
         })
     }
 
-    /// Keeps at the remote what the branch there does not have. Only another driver supersedes this one; people do not.
+    /// Saves at the remote what its branch does not have. Only another driver supersedes this one; people's commits do
+    /// not.
     fn finish_superseded(&self) -> Result<u8, JobError> {
         if let Some(name) = claim::rescue_commits(self)? {
             print_note(&format!("what was not published is kept at the remote as {name}"));
@@ -256,7 +272,7 @@ impl DriveJob {
         }
     }
 
-    /// Says that the remote is away, and gives the job back.
+    /// Reports that the remote is unreachable, and gives the job back.
     fn finish_unreachable(&self, error: &UpstreamError, signals: &JobSignals) -> u8 {
         if signals.was_signaled() {
             return self.request_restart(None);
@@ -266,7 +282,7 @@ impl DriveJob {
         self.request_restart(Some(time_after(self.options.max_wait.max(REMOTE_PAUSE))))
     }
 
-    /// Returns the code that has the engine run the job again, and says when that is of use.
+    /// Returns the exit code that makes the engine run the job again, and prints when that is useful.
     fn request_restart(&self, not_before: Option<Timestamp>) -> u8 {
         if let Some(when) = not_before {
             print_fact(&format!("not before {}", when.round(jiff::Unit::Second).unwrap_or(when)));
@@ -303,8 +319,8 @@ fn read_goal(options: &DriveOptions) -> Result<Option<String>, JobError> {
     if text.trim().is_empty() { Err(of("is empty")) } else { Ok(Some(text)) }
 }
 
-/// Returns the address of the remote: that of a repository here, or what was given. A bare repository is a remote itself,
-/// wherever it was cloned from.
+/// Returns the address of the remote: of a local repository's remote, or as given. A bare repository is itself the
+/// remote, wherever it was cloned from.
 fn drive_url(options: &DriveOptions) -> Result<String, JobError> {
     let path = Path::new(&options.place);
     if !path.is_dir() {
@@ -317,13 +333,13 @@ fn drive_url(options: &DriveOptions) -> Result<String, JobError> {
     Ok(remote_url(&path, &options.remote)?)
 }
 
-/// Says something to whoever reads the job's output.
+/// Prints a message to the job's log.
 #[expect(clippy::print_stderr, reason = "the output of a job is what its engine keeps")]
 fn print_note(line: &str) {
     eprintln!("runnerd: {line}");
 }
 
-/// Prints a fact.
+/// Prints a fact to standard output.
 #[expect(clippy::print_stdout, reason = "the answer of a command that ends")]
 fn print_fact(line: &str) {
     println!("{line}");

@@ -1,36 +1,36 @@
-//! The daemon as a library: what `runnerd` is made of, for its binary and its tests.
+//! The daemon as a library: the parts of `runnerd`, for its binary and its tests.
 
 pub mod admit;
 pub mod agent;
-pub mod error_chain;
 pub mod call_context;
 pub mod clock;
 pub mod config;
 pub mod containment_check;
 pub mod daemon;
+mod dir_permissions;
+pub mod error_chain;
 pub mod events;
 mod file_copy;
-mod dir_permissions;
 pub mod git;
 pub mod guard;
-pub mod log_redactor;
 pub mod isolation;
 pub mod job;
 pub mod landing;
+pub mod log_redactor;
 pub mod logging;
 pub mod memory;
 pub mod methods;
-pub mod retryable;
-pub mod state_dir;
 pub mod process;
 pub mod publish;
 pub mod registry;
 pub mod repo;
+pub mod retryable;
 pub mod review;
 pub mod rpc;
 pub mod service;
 pub mod ssh_signature;
 pub mod startup;
+pub mod state_dir;
 pub mod store;
 mod temp_file;
 pub mod upstream;

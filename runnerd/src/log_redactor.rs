@@ -1,4 +1,4 @@
-//! What must not be shown, by repository: told by the workers, asked by whoever writes for all of them.
+//! Secrets that must not be shown, by repository: set by the workers, used by writers that serve all of them.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -6,18 +6,18 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use runner_core::redact::Secrets;
 
-/// The secrets of all repositories that are worked on. A clone knows the same ones.
+/// The secrets of all repositories that are worked on. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub struct LogRedactor(Arc<RwLock<BTreeMap<String, Secrets>>>);
 
 impl LogRedactor {
-    /// Sets the secrets of a repository; they stand until it has others.
+    /// Sets the secrets of a repository, replacing earlier ones.
     pub fn set(&self, repository: &str, secrets: Secrets) {
         let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
         known.insert(repository.to_owned(), secrets);
     }
 
-    /// Replaces the secrets of every repository.
+    /// Redacts the secrets of every repository.
     pub fn redact<'a>(&self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
         let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
         known.values().fold(Cow::Borrowed(bytes), |bytes, secrets| match secrets.redact_bytes(&bytes) {

@@ -1,7 +1,7 @@
-//! The daemon's own log: where it goes, what it lets through, and how that is changed while it runs.
+//! The daemon's own log: where it goes, what it contains, and how that is changed at run time.
 //!
-//! For operators. What happened to a run is in its records and events: this log may lose lines under
-//! load rather than hold up the daemon.
+//! For operators. What happened to a run is in its records and events: this log may lose lines under load rather than
+//! block the daemon.
 
 mod files;
 mod filter;
@@ -27,10 +27,10 @@ use self::filter::parse_filter;
 pub use self::filter::{FilterError, FilterHandle};
 use crate::log_redactor::LogRedactor;
 
-/// The variable that holds directives which stand above the settings.
+/// The variable that holds directives which override the settings.
 pub const FILTER_VARIABLE: &str = "RUNNERD_LOG";
 const DEFAULT_FILTER: &str = "info";
-/// Lines that may wait for the disk.
+/// Number of lines that may be queued for the disk.
 const LINES_BUFFERED: usize = 16 * 1024;
 
 /// Where the log goes.
@@ -51,12 +51,12 @@ pub enum LoggingError {
     /// The directives cannot be read.
     #[error(transparent)]
     Filter(#[from] FilterError),
-    /// The log was set up before.
+    /// The log was already set up.
     #[error("cannot set up the log")]
     Init(#[from] TryInitError),
 }
 
-/// The log of this process; what was logged last is written when this is dropped.
+/// The log of this process; queued lines are written when this is dropped.
 #[derive(Debug)]
 pub struct Logging {
     filter: FilterHandle,
@@ -67,17 +67,17 @@ pub struct Logging {
 }
 
 impl Logging {
-    /// Returns what changes the filter.
+    /// Returns a handle that changes the filter.
     pub fn filter(&self) -> FilterHandle {
         self.filter.clone()
     }
 
-    /// Returns what takes the secrets that must not be in the log.
+    /// Returns the secrets that are redacted in the log.
     pub fn redactor(&self) -> LogRedactor {
         self.hidden.clone()
     }
 
-    /// Returns the folder of the files; none where the log goes to standard error.
+    /// Returns the folder of the files; `None` if the log goes to standard error.
     pub fn folder(&self) -> Option<&Path> {
         self.folder.as_deref()
     }
@@ -88,14 +88,14 @@ impl Logging {
     }
 }
 
-/// Sets up the log of this process; `folder` is made if it is needed.
+/// Sets up the log of this process; creates `folder` if necessary.
 ///
-/// `level` is what the settings say; [`FILTER_VARIABLE`] stands above it. A folder that cannot be written
-/// sends the log to standard error instead.
+/// `level` comes from the settings; [`FILTER_VARIABLE`] overrides it. If the folder is not writable, the log goes to
+/// standard error instead.
 ///
 /// # Errors
 ///
-/// Fails if the directives cannot be read, or if the log was set up before.
+/// Fails if the directives cannot be parsed, or if the log was already set up.
 pub fn init(folder: &Path, destination: LogDestination, level: Option<&str>) -> Result<Logging, LoggingError> {
     let variable = env::var(FILTER_VARIABLE).ok().filter(|value| !value.is_empty());
     let filter = match (&variable, level) {
@@ -121,7 +121,7 @@ enum LogFilesError {
     Open { path: PathBuf, source: io::Error },
 }
 
-/// What the lines are written to.
+/// The destination of lines.
 enum LogSink {
     Stderr,
     Journal,
@@ -129,10 +129,12 @@ enum LogSink {
 }
 
 impl LogSink {
-    /// Opens the destination, or else standard error, and tells why it is not the one asked for.
+    /// Opens the destination, or else standard error, and returns why the requested one was not used.
     fn open(folder: &Path, destination: LogDestination) -> (Self, Option<LogFilesError>) {
         match destination {
-            LogDestination::Auto | LogDestination::Stderr if journal::is_stderr_journal() => return (Self::Journal, None),
+            LogDestination::Auto | LogDestination::Stderr if journal::is_stderr_journal() => {
+                return (Self::Journal, None);
+            }
             LogDestination::Auto if io::stderr().is_terminal() => return (Self::Stderr, None),
             LogDestination::Stderr => return (Self::Stderr, None),
             LogDestination::Auto | LogDestination::Files => {}
@@ -169,7 +171,7 @@ fn build_subscriber(sink: LogSink, filter: EnvFilter) -> (impl Subscriber + Send
     (tracing_subscriber::registry().with(filter).with(lines), logging)
 }
 
-/// Takes the secrets out of each line.
+/// Redacts the secrets in each line.
 struct RedactingMakeWriter {
     writer: BoxMakeWriter,
     hidden: LogRedactor,
@@ -183,7 +185,7 @@ impl<'a> MakeWriter<'a> for RedactingMakeWriter {
     }
 }
 
-/// Writes what it is given at once, which is a whole line.
+/// Writes each buffer at once, which is a whole line.
 struct RedactingWriter<'a> {
     writer: Box<dyn Write + 'a>,
     hidden: &'a LogRedactor,
@@ -212,7 +214,7 @@ mod tests {
 
     use super::*;
 
-    /// Runs `work` with a log in `folder` and returns what the log then holds.
+    /// Runs `work` with a log in `folder` and returns the content of the log.
     fn capture_log(folder: &Path, work: impl FnOnce(&FilterHandle)) -> String {
         capture_log_with(folder, |logging| work(&logging.filter()))
     }

@@ -13,20 +13,20 @@ use runnerd::daemon::{self, DaemonError, DaemonParts};
 use runnerd::job;
 use runnerd::logging::{self, LogDestination, Logging};
 use runnerd::memory;
-use runnerd::state_dir::{self, ResealReport};
 use runnerd::process;
 use runnerd::rpc::DaemonLocks;
 use runnerd::service::ActivatedSocket;
 use runnerd::startup::Readiness;
+use runnerd::state_dir::{self, ResealReport};
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
-/// Longest wait for the first thread that may block.
+/// Longest wait for the first blocking thread.
 const FIRST_THREAD_WITHIN: Duration = Duration::from_secs(5);
-/// How often a thread that may block is given something to do, so that there always is one.
+/// How often a blocking thread is given work, so that one always exists.
 const THREAD_NEEDED_EVERY: Duration = Duration::from_mins(2);
-/// How long such a thread waits for work: those of a busy hour go, but for two at the most.
+/// How long an idle blocking thread is kept: those of a busy hour exit, except for at most two.
 const THREADS_STAY: Duration = Duration::from_mins(5);
 
 /// Drives coding agents through a task tree in git repositories. Steered with `runnerctl`.
@@ -78,7 +78,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Drives one run as a job, and ends with it.
+/// Drives one run as a job, and exits with it.
 fn drive(args: &DaemonArgs, options: job::DriveOptions) -> ExitCode {
     let driven = || -> anyhow::Result<u8> {
         let (paths, config) = load_settings(args)?;
@@ -101,11 +101,12 @@ fn drive(args: &DaemonArgs, options: job::DriveOptions) -> ExitCode {
     }
 }
 
-/// Has the state folder taken as it is, while no daemon uses it.
+/// Reseals the state folder while no daemon is using it.
 fn reseal(args: &DaemonArgs) -> anyhow::Result<()> {
     let (paths, _) = load_settings(args)?;
     let _locks = DaemonLocks::acquire(&paths).map_err(DaemonError::from)?;
-    let ResealReport { new_key, sealed: taken, skipped: left } = state_dir::reseal(&paths.state).map_err(DaemonError::from)?;
+    let ResealReport { new_key, sealed: taken, skipped: left } =
+        state_dir::reseal(&paths.state).map_err(DaemonError::from)?;
     for path in &taken {
         print_line(&format!("taken as it is: {}", path.display()));
     }
@@ -141,7 +142,7 @@ fn run(args: &DaemonArgs) -> anyhow::Result<()> {
     }
 }
 
-/// Reads what the daemon is made of; the threads come last.
+/// Prepares the parts of the daemon; the threads come last.
 fn prepare(args: &DaemonArgs) -> anyhow::Result<(DaemonParts, Logging, Runtime)> {
     let passed = if args.launched { None } else { ActivatedSocket::from_env()? };
     let (named, config) = load_settings(args)?;
@@ -159,11 +160,11 @@ fn prepare(args: &DaemonArgs) -> anyhow::Result<(DaemonParts, Logging, Runtime)>
     Ok((DaemonParts { paths, config, passed }, logging, runtime))
 }
 
-/// Starts the threads, and one that may block.
+/// Starts the runtime with its threads, and one blocking thread.
 ///
-/// Where no thread can be started, such work waits for one of those that there are: one always is.
+/// If no more threads can be started, blocking work waits for an existing one, so there must always be one.
 fn build_runtime() -> anyhow::Result<Runtime> {
-    // The library panics where it cannot start its own.
+    // The library panics if it cannot start its own.
     drop(thread::Builder::new().spawn(|| ()).context("starting a thread")?);
     let runtime = Builder::new_multi_thread()
         .worker_threads(2)
@@ -178,12 +179,12 @@ fn build_runtime() -> anyhow::Result<Runtime> {
     Ok(runtime)
 }
 
-/// Gives the threads that may block something to do before the last of them goes.
+/// Gives the blocking threads work before the last of them exits.
 async fn keep_blocking_thread() {
     let mut due = tokio::time::interval(THREAD_NEEDED_EVERY);
     loop {
         due.tick().await;
-        // It is over at once, unless the runtime is shutting down.
+        // Finishes at once, unless the runtime is shutting down.
         let _ = spawn_blocking(|| ()).await;
     }
 }
@@ -195,14 +196,14 @@ fn load_settings(args: &DaemonArgs) -> anyhow::Result<(Paths, DaemonConfig)> {
         Some(socket) if !paths.socket_named => paths.with_socket(socket, "socket in config.toml")?,
         _ => paths,
     };
-    // Before the log, which is in that folder. One that is in use is not to be moved: the lock will say so.
+    // Before the log, which is in that folder. A folder in use must not be moved: taking the lock will report it.
     match state_dir::check_not_development(&paths.state) {
         Err(error) if !DaemonLocks::are_held(&paths) => Err(DaemonError::from(error))?,
         _ => Ok((paths, config)),
     }
 }
 
-/// Says why the daemon did not start; there may be no log yet.
+/// Prints why the daemon did not start; there may be no log yet.
 #[expect(clippy::print_stderr, reason = "the only message before there is a log")]
 fn print_error(message: &str) {
     eprintln!("{message}");

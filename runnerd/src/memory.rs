@@ -1,11 +1,11 @@
-//! What the system's allocator is told about the memory of a daemon that lives for months.
+//! Settings of the system's allocator for a daemon that runs for months.
 
-/// Places that threads take memory from: one for each of those that drive what others wait for.
+/// Number of malloc arenas, which threads share: one for each of the threads that drive what others wait for.
 #[cfg(target_env = "gnu")]
 const PLACES: i32 = 2;
 
-/// Has threads share what they take memory from: the system's allocator gives each of them a place of its own, which
-/// keeps the room that a large task tree took there once. Called before there are any.
+/// Makes threads share arenas: otherwise the system's allocator gives each thread its own, which keeps the memory that
+/// a large task tree once used there. Must be called before there are other threads.
 pub fn limit_arenas() {
     #[cfg(target_env = "gnu")]
     #[expect(unsafe_code, reason = "there is no other way to set it from within; it only takes two numbers")]
@@ -15,8 +15,8 @@ pub fn limit_arenas() {
     }
 }
 
-/// Gives the system back what was freed: what a long read took would stay with the daemon for good, since something small
-/// lies behind it.
+/// Returns freed memory to the system: memory used for a long read would otherwise stay with the daemon, since small
+/// allocations follow it.
 pub(crate) fn trim_heap() {
     #[cfg(target_env = "gnu")]
     #[expect(unsafe_code, reason = "no library calls it; it takes a number, and may be called by any thread")]

@@ -1,6 +1,6 @@
-//! The registry: which repositories there are, and the worker of each.
+//! The registry: which repositories exist, and the worker of each.
 //!
-//! One owner behind a mailbox; what a worker does is not known here.
+//! It has one owner behind a mailbox; what a worker does is not known here.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,13 +13,13 @@ use tokio::task::{Id, JoinError, JoinSet};
 
 use crate::error_chain::display_chain;
 use crate::repo::sealed::StateDir;
-use crate::store::{RepoFile, SourceRepo, RepoStore, StoreError, repo_id};
-use crate::worker::{self, WorkerHandle, WorkerDeps};
+use crate::store::{RepoFile, RepoStore, SourceRepo, StoreError, repo_id};
+use crate::worker::{self, WorkerDeps, WorkerHandle};
 
-/// Requests that may wait.
+/// Capacity of the mailbox.
 const MAILBOX: usize = 256;
 
-/// Asks the registry.
+/// Handle for requests to the registry.
 #[derive(Debug, Clone)]
 pub struct RepoRegistry {
     mailbox: mpsc::Sender<RegistryRequest>,
@@ -33,12 +33,12 @@ enum RegistryRequest {
     Remove(String, oneshot::Sender<Result<RepoView, ErrorData>>),
 }
 
-/// Why the registry cannot be opened.
+/// The registry cannot be opened.
 #[derive(Debug, thiserror::Error)]
 #[error("reading the registered repositories")]
 pub struct RegistryError(#[source] StoreError);
 
-/// The task of the registry; ends when everything is to end and all workers have.
+/// The task of the registry; ends after shutdown, when all workers have ended.
 pub type RegistryTask = tokio::task::JoinHandle<()>;
 
 impl RepoRegistry {
@@ -54,23 +54,23 @@ impl RepoRegistry {
         Ok((Self { mailbox: sender }, tokio::spawn(owner.serve(mailbox))))
     }
 
-    /// Returns every repository.
+    /// Returns the handles of all repositories.
     pub async fn list(&self) -> Vec<WorkerHandle> {
         self.send_request(RegistryRequest::List).await.unwrap_or_default()
     }
 
-    /// Returns the repository whose git folder this is, if it is registered.
+    /// Returns the repository with this git folder, if it is registered.
     pub async fn find(&self, common_dir: &Path) -> Option<WorkerHandle> {
         let id = repo_id(common_dir);
         self.send_request(|reply| RegistryRequest::Find(id, reply)).await.flatten()
     }
 
-    /// Returns the repository whose git folder this is, registering it if it is new.
+    /// Returns the repository with this git folder, registering it if it is new.
     pub async fn register(&self, common_dir: &Path, path: &Path) -> Result<WorkerHandle, ErrorData> {
         self.register_file(RepoFile::new(common_dir, path)).await
     }
 
-    /// Registers the workspace of an isolated run, with what its source has confirmed.
+    /// Registers the workspace of an isolated run, with the commands confirmed in its source.
     pub async fn register_workspace(
         &self,
         (common_dir, path): (&Path, &Path),
@@ -81,12 +81,16 @@ impl RepoRegistry {
     }
 
     async fn register_file(&self, file: RepoFile) -> Result<WorkerHandle, ErrorData> {
-        self.send_request(|reply| RegistryRequest::Register(Box::new(file), reply)).await.unwrap_or_else(|| Err(draining_error()))
+        self.send_request(|reply| RegistryRequest::Register(Box::new(file), reply))
+            .await
+            .unwrap_or_else(|| Err(draining_error()))
     }
 
-    /// Forgets a repository without a run under way.
+    /// Unregisters a repository, which must not have an active run.
     pub async fn remove(&self, id: &str) -> Result<RepoView, ErrorData> {
-        self.send_request(|reply| RegistryRequest::Remove(id.to_owned(), reply)).await.unwrap_or_else(|| Err(draining_error()))
+        self.send_request(|reply| RegistryRequest::Remove(id.to_owned(), reply))
+            .await
+            .unwrap_or_else(|| Err(draining_error()))
     }
 
     async fn send_request<T>(&self, request: impl FnOnce(oneshot::Sender<T>) -> RegistryRequest) -> Option<T> {
@@ -105,9 +109,9 @@ struct RegistryActor {
     means: WorkerDeps,
     workers: BTreeMap<String, WorkerHandle>,
     tasks: JoinSet<()>,
-    /// Whose task it is.
+    /// The repository of each task.
     repositories: BTreeMap<Id, String>,
-    /// Places of isolated runs by the git folder of their source, and how many each has.
+    /// Slots of isolated runs by the git folder of their source, as many as each source may have.
     places: BTreeMap<PathBuf, Arc<Semaphore>>,
     per_source: usize,
 }
@@ -126,7 +130,7 @@ impl RegistryActor {
     }
 
     async fn serve(mut self, mut mailbox: mpsc::Receiver<RegistryRequest>) {
-        // While workers come to their end they can still be found: a drain may take as long as an iteration.
+        // Workers can still be found while they are ending: a drain may take as long as an iteration.
         while !(self.is_stopping() && self.tasks.is_empty()) {
             let (shutdown, drain) = (self.means.shutdown.clone(), self.means.drain.clone());
             tokio::select! {
@@ -139,7 +143,7 @@ impl RegistryActor {
                 Some(ended) = self.tasks.join_next_with_id() => self.worker_ended(ended),
             }
         }
-        // A drain may take as long as an iteration: what can be seen is shown until the last worker has ended.
+        // A drain may take as long as an iteration: reads are answered until the last worker has ended.
         loop {
             tokio::select! {
                 ended = self.tasks.join_next_with_id() => match ended {
@@ -156,7 +160,7 @@ impl RegistryActor {
     }
 
     fn handle_request(&mut self, request: RegistryRequest) {
-        // Whoever has stopped waiting needs no answer.
+        // A caller that has stopped waiting needs no answer.
         match request {
             RegistryRequest::List(reply) => drop(reply.send(self.workers.values().cloned().collect())),
             RegistryRequest::Find(id, reply) => drop(reply.send(self.workers.get(&id).cloned())),
@@ -165,7 +169,7 @@ impl RegistryActor {
         }
     }
 
-    /// Starts the worker of a repository that a previous life has registered.
+    /// Starts the worker of a repository that an earlier daemon process has registered.
     fn start_registered(&mut self, store: RepoStore) {
         match store.take_over() {
             Ok(Some(file)) => self.start_worker(store, file),
@@ -188,7 +192,7 @@ impl RegistryActor {
         self.spawn_worker(id, worker::spawn(means, store, file));
     }
 
-    /// Returns what a worker works with: the isolated runs of one source have their places in common.
+    /// Returns the dependencies of a worker: the isolated runs of one source share their slots.
     fn deps_for(&mut self, file: Option<&RepoFile>) -> WorkerDeps {
         let Some(source) = file.and_then(|file| file.source.as_ref()) else { return self.means.clone() };
         let places = self.places.entry(source.common_dir.as_path().to_owned());
@@ -202,7 +206,7 @@ impl RegistryActor {
         self.workers.insert(id, handle);
     }
 
-    /// Puts another worker in the place of one that a bug has ended: it holds the repository and says why.
+    /// Replaces a worker that ended because of a bug with one that holds the repository and says why.
     fn worker_ended(&mut self, result: Result<(Id, ()), JoinError>) {
         let task = result.as_ref().map_or_else(JoinError::id, |(task, ())| *task);
         let (Some(id), Err(error)) = (self.repositories.remove(&task), result) else { return };
@@ -240,8 +244,9 @@ impl RegistryActor {
             let message = format!("run {} is {}", run.id, run.state);
             return Err(ErrorData::new(ErrorKind::WrongState, message).hint("runnerctl cancel"));
         }
-        let is_its =
-            |other: &&WorkerHandle| other.source.as_ref().is_some_and(|source| repo_id(source.common_dir.as_path()) == id);
+        let is_its = |other: &&WorkerHandle| {
+            other.source.as_ref().is_some_and(|source| repo_id(source.common_dir.as_path()) == id)
+        };
         if let Some(workspace) = self.workers.values().find(is_its) {
             let run = workspace.source.as_ref().map(|source| source.run.as_str()).unwrap_or_default();
             let message = format!("{} has the isolated run {run}, whose workspace is there", view.path);

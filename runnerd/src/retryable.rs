@@ -1,35 +1,35 @@
-//! What is in the way of the work, said by the error itself: whether it passes by itself, and what a person can do about it.
+//! What blocks the work, described by the error itself: whether it is transient, and what a person can do about it.
 //!
-//! Every type of error that work can wait for says so in its own module, variant by variant. What follows from it is
-//! `runner_core::obstacle`'s.
+//! Every error type that work can wait for implements this in its own module, variant by variant. The consequences are
+//! decided by `runner_core::obstacle`.
 
 use std::error::Error;
 use std::io::{self, ErrorKind};
 use std::path::Path;
 
 use nix::libc::{EMFILE, ENFILE};
-use runner_core::blocker::{self, Transience, Blocker};
+use runner_core::blocker::{self, Blocker, Transience};
 
 use crate::error_chain::display_chain;
 
-/// Said where nobody knows what to do.
+/// The remedy if none is known.
 pub const LOOK_AT_LOG: &str = "look at the log in the daemon's state folder (runnerctl daemon status)";
 
-/// An error that can be in the way of the work.
+/// An error that can block the work.
 pub trait Retryable: Error + 'static {
-    /// Returns whether it passes by itself.
+    /// Whether the error is transient.
     fn transience(&self) -> Transience;
 
-    /// Returns what a person can do: one action, to be followed by a command; none where nobody knows one.
+    /// Returns what a person can do: one action, to be followed by a command; `None` if none is known.
     fn remedy(&self) -> Option<String>;
 
-    /// Tells whether the same may work later without anybody doing anything about it.
+    /// Whether a retry may succeed without any action.
     fn is_transient(&self) -> bool {
         self.transience() == Transience::Passing
     }
 }
 
-/// Describes what is in the way.
+/// Describes what blocks the work.
 pub fn describe_blocker(error: &impl Retryable) -> Blocker {
     let remedy = error.remedy().unwrap_or_else(|| LOOK_AT_LOG.to_owned());
     Blocker { what: display_chain(error), remedy, nature: error.transience() }
@@ -45,18 +45,18 @@ impl Retryable for io::Error {
     }
 }
 
-/// Returns the nature of what the system said at the end of a chain of causes.
+/// Classifies the system error at the end of a chain of causes.
 pub fn classify_cause(error: &(dyn Error + 'static)) -> Transience {
     system_cause(error).map_or(Transience::Lasting, blocker::classify_io_error)
 }
 
-/// Returns what a person can do where the system refuses something at a path.
+/// Returns what a person can do if the system refuses an operation on a path.
 pub fn path_remedy(path: &Path, error: &io::Error) -> String {
     let known = system_cause(error).and_then(|error| system_remedy(error, &path.display().to_string()));
     known.unwrap_or_else(|| fix_path_remedy(path))
 }
 
-/// Returns what a person can do where a path is not as it must be.
+/// Returns what a person can do if a path is not as required.
 pub fn fix_path_remedy(path: &Path) -> String {
     format!("fix what is at {}", path.display())
 }
@@ -81,7 +81,7 @@ fn system_remedy(error: &io::Error, place: &str) -> Option<String> {
     })
 }
 
-/// Returns what the system said, where it did.
+/// Returns the system error in a chain of causes, if there is one.
 fn system_cause<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a io::Error> {
     std::iter::successors(Some(error), |&error| error.source()).filter_map(|error| error.downcast_ref()).last()
 }

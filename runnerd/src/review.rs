@@ -1,13 +1,13 @@
-//! A review: from the end of a reviewer's session to facts.
+//! Turns the end of a reviewer's session into facts.
 //!
-//! How a session is run is `agent`'s; what the facts amount to is decided in `runner_core::iteration`.
+//! Running the session is up to `agent`; the consequences are decided in `runner_core::iteration`.
 
 use protocol::answer::ReviewAnswer;
 use protocol::words::{FailureClass, ReviewVerdict};
 use runner_core::iteration::{ReviewEnd, ReviewEndKind};
 use runner_core::verdict::{SessionEnd, SessionEndKind};
 
-/// Returns the end of a review by a session that has ended; what it did to the repository is not looked at here.
+/// Returns the end of a review from that of its session; changes to the repository are not checked here.
 pub fn review_end(session: SessionEnd<ReviewAnswer>) -> ReviewEnd {
     ReviewEnd {
         agent: session.agent,
@@ -24,7 +24,7 @@ pub fn review_end(session: SessionEnd<ReviewAnswer>) -> ReviewEnd {
     }
 }
 
-/// Classes the end: an outgrown context is the reviewer's failing, not the node's.
+/// Classifies the end: a full context is the reviewer's failure, not the node's.
 fn review_end_kind(kind: SessionEndKind<ReviewAnswer>) -> ReviewEndKind {
     match kind {
         SessionEndKind::Answered(ReviewAnswer { verdict: ReviewVerdict::Accept, reasons }) => {
@@ -35,16 +35,18 @@ fn review_end_kind(kind: SessionEndKind<ReviewAnswer>) -> ReviewEndKind {
         }
         SessionEndKind::Unavailable { why, until } => ReviewEndKind::Unavailable { why, until },
         SessionEndKind::TimedOut => ReviewEndKind::TimedOut,
-        SessionEndKind::Misconfigured { what } => ReviewEndKind::Misconfigured { what: format!("the reviewer: {what}") },
-        SessionEndKind::ContextExceeded { what } => {
-            ReviewEndKind::Failed { what: format!("{}: {what}", runner_core::session_failure::class_name(FailureClass::ContextExceeded)) }
+        SessionEndKind::Misconfigured { what } => {
+            ReviewEndKind::Misconfigured { what: format!("the reviewer: {what}") }
         }
+        SessionEndKind::ContextExceeded { what } => ReviewEndKind::Failed {
+            what: format!("{}: {what}", runner_core::session_failure::class_name(FailureClass::ContextExceeded)),
+        },
         SessionEndKind::Faulty { kind, what } => ReviewEndKind::Failed { what: format!("{}: {what}", kind.as_str()) },
         SessionEndKind::Cut => ReviewEndKind::Cut,
     }
 }
 
-/// Returns reasons as one text: a numbered list where there is more than one.
+/// Returns reasons as one text: a numbered list if there are several.
 fn number_reasons(reasons: &[String]) -> String {
     match reasons {
         [only] => only.clone(),

@@ -1,6 +1,6 @@
-//! Detached signatures of SSH's, held by `ssh-keygen` against what they are of and against keys that somebody names.
+//! Detached SSH signatures, checked by `ssh-keygen` against the signed text and a given set of keys.
 //!
-//! What a signature means is decided elsewhere. Nothing that a repository configures takes part.
+//! The meaning of a signature is decided elsewhere. Nothing that a repository configures has any influence.
 
 use std::ffi::OsStr;
 use std::io::{self, Write as _};
@@ -15,10 +15,10 @@ use tempfile::NamedTempFile;
 
 use crate::temp_file;
 
-/// With what `ssh-keygen` ends where a signature does not hold, or nobody may have made it.
+/// Exit code of `ssh-keygen` if a signature is invalid, or its key may not sign.
 const REFUSED: i32 = 255;
 
-/// A signature, and what it is said to be of.
+/// A signature, and the text that it is supposed to sign.
 #[derive(Debug, Clone, Copy)]
 pub struct SignedText<'a> {
     /// The signature.
@@ -39,15 +39,15 @@ pub struct AllowedSigner<'a> {
 }
 
 impl SignedText<'_> {
-    /// Returns the fingerprint of the key that has signed, whosever it is; nothing where the signature is not of the text. A
-    /// file in `folder` holds the signature for as long as it is looked at.
+    /// Returns the fingerprint of the signing key, whoever owns it; `None` if the signature does not match the text.
+    /// The signature is written to a temporary file in `folder`.
     pub fn signing_key(&self, folder: &Path) -> io::Result<Option<String>> {
         let file = self.write_signature(folder)?;
         let checked = self.run_keygen("check-novalidate", &file, &[])?;
         Ok(checked.map(|said| fingerprint(&said)))
     }
 
-    /// Returns whether the signature is of a key that may sign.
+    /// Returns whether the signature is by a key that may sign.
     pub fn verify(&self, allowed: &AllowedSigner<'_>, folder: &Path) -> io::Result<SignatureStatus> {
         let file = self.write_signature(folder)?;
         let time = format!("-Overify-time={}", allowed.time.strftime("%Y%m%d%H%M%SZ"));
@@ -70,18 +70,18 @@ impl SignedText<'_> {
         Ok(file)
     }
 
-    /// Returns what the program says where it takes the signature; none where it refuses it.
+    /// Returns the program's output if it accepts the signature; `None` if it refuses it.
     fn run_keygen(&self, operation: &str, signature: &NamedTempFile, args: &[&OsStr]) -> io::Result<Option<String>> {
         let mut keygen = Command::new("ssh-keygen");
         keygen.args(["-Y", operation, "-n", NAMESPACE, "-s"]).arg(signature.path()).args(args);
         let mut keygen = keygen.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
-        // One that refuses the signature does not read what was signed.
+        // If it refuses the signature, it does not read the text.
         let _ = keygen.stdin.take().map(|mut stdin| stdin.write_all(self.text.as_bytes()));
         let output = keygen.wait_with_output()?;
         match output.status.code() {
             Some(0) => Ok(Some(String::from_utf8_lossy(&output.stdout).into_owned())),
             Some(REFUSED) => Ok(None),
-            // It does not know the operation, or was ended.
+            // It does not know the operation, or was killed.
             _ => {
                 let said = String::from_utf8_lossy(&output.stderr);
                 let why = said.lines().next().unwrap_or("it said nothing");
@@ -91,7 +91,7 @@ impl SignedText<'_> {
     }
 }
 
-/// Reads the last word of `Good "…" signature … with ED25519 key SHA256:…`.
+/// Parses the last word of `Good "…" signature … with ED25519 key SHA256:…`.
 fn fingerprint(said: &str) -> String {
     said.split_whitespace().next_back().filter(|word| word.starts_with("SHA256:")).unwrap_or_default().to_owned()
 }

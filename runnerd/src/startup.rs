@@ -1,5 +1,6 @@
-//! The daemon's half of being started: leave a client's session, say `READY` or why not, exactly once, to the client
-//! (`protocol::startup`) or the service manager that waits for it. And which program was started.
+//! The daemon's side of being started: leaves the client's session and reports `READY` or an error, exactly once, to
+//! the client (`protocol::startup`) or the service manager that waits for it. Also identifies the program that was
+//! started.
 
 use std::error::Error;
 use std::fs::{self, File};
@@ -12,7 +13,8 @@ use protocol::startup::{FAILED, READY};
 
 use crate::service::ServiceNotifier;
 
-/// The line to whoever waits for this daemon to start. Dropped unused, it says nothing, which means failure.
+/// The channel to the process waiting for this daemon to start. Dropped unused, it reports nothing, which means
+/// failure.
 #[derive(Debug)]
 pub struct Readiness {
     pipe: Option<File>,
@@ -20,13 +22,13 @@ pub struct Readiness {
 }
 
 impl Readiness {
-    /// Returns the line to the service manager, if there is one.
+    /// Returns the channel to the service manager, if there is one.
     pub fn for_service_manager() -> Self {
         Self { pipe: None, notifier: ServiceNotifier::from_env() }
     }
 
-    /// Leaves the client's session and takes over the pipe that is this process's standard output; what is
-    /// printed from now on goes to standard error.
+    /// Leaves the client's session and takes over the pipe on standard output; from now on, output goes to standard
+    /// error.
     ///
     /// # Errors
     ///
@@ -35,22 +37,22 @@ impl Readiness {
         nix::unistd::setsid()?;
         let pipe = io::stdout().as_fd().try_clone_to_owned()?;
         nix::unistd::dup2_stdout(io::stderr())?;
-        // Variables of a service that the client is part of are not meant for this process.
+        // Variables of a service that the client belongs to are not meant for this process.
         Ok(Self { pipe: Some(pipe.into()), notifier: ServiceNotifier::disabled() })
     }
 
-    /// Returns what tells a service manager the rest.
+    /// Returns the notifier for further messages to the service manager.
     pub fn notifier(&self) -> ServiceNotifier {
         self.notifier
     }
 
-    /// Says that the daemon listens.
+    /// Reports that the daemon is listening.
     pub fn report_ready(self) {
         self.notifier.notify_ready();
         self.write_line(READY);
     }
 
-    /// Says why the daemon does not come up, causes included.
+    /// Reports why the daemon does not start, causes included.
     pub fn report_failure(self, error: &dyn Error) {
         let mut line = error.to_string();
         let mut source = error.source();
@@ -80,7 +82,7 @@ pub struct DaemonProgram {
 }
 
 impl DaemonProgram {
-    /// Looks at the file; none if it is gone already.
+    /// Identifies the file; `None` if it is already gone.
     pub fn current() -> Option<Self> {
         let path = std::env::current_exe().ok()?;
         Some(Self { identity: file_identity(&path).ok()?, path })
@@ -91,7 +93,7 @@ impl DaemonProgram {
         &self.path
     }
 
-    /// Returns whether another file is there now: the next start is one of another program.
+    /// Whether the file has been replaced, so that the next start would run another program.
     pub fn is_outdated(&self) -> bool {
         file_identity(&self.path).is_ok_and(|found| found != self.identity)
     }
@@ -111,8 +113,10 @@ mod tests {
     #[test]
     fn a_failure_is_one_line_with_its_causes() {
         let (mut reading, writing) = io::pipe().unwrap();
-        let readiness =
-            Readiness { pipe: Some(File::from(std::os::fd::OwnedFd::from(writing))), notifier: ServiceNotifier::disabled() };
+        let readiness = Readiness {
+            pipe: Some(File::from(std::os::fd::OwnedFd::from(writing))),
+            notifier: ServiceNotifier::disabled(),
+        };
         let error = anyhow::Error::from(io::Error::other("disk\nfull")).context("cannot open the state");
         readiness.report_failure(error.as_ref());
         let mut said = String::new();

@@ -18,9 +18,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::dir_permissions;
 use crate::repo::disk::RealDisk;
-use crate::repo::durable::{self, FileAccess, DurableError};
-use crate::repo::sealed::{SealedFile, SealedFileError, Sealable, StateDir};
-use crate::repo::seal::{SealKey, RandomnessError, is_development_sealed};
+use crate::repo::durable::{self, DurableError, FileAccess};
+use crate::repo::seal::{RandomnessError, SealKey, is_development_sealed};
+use crate::repo::sealed::{Sealable, SealedFile, SealedFileError, StateDir};
 
 pub use self::reseal::{ResealReport, reseal};
 

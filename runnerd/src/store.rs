@@ -1,9 +1,9 @@
-//! The daemon's own state of one repository, outside of it, where no agent writes.
+//! The daemon's own state of one repository, stored outside of it, where no agent writes.
 //!
 //! One folder per repository in the private part of the state folder: `repo.json` (identity, queue, confirmed
-//! configurations), `env.json` (the caller's environment), `changes.json` (what a person has asked and is not committed
-//! yet), `journal.jsonl` (the live iteration) and `live/` (what its effects keep). All are sealed; a file that cannot be
-//! read is never overwritten.
+//! configurations), `env.json` (the caller's environment), `changes.json` (a person's requests that are not committed
+//! yet), `journal.jsonl` (the live iteration) and `live/` (what its effects store). All are sealed; a file that cannot
+//! be read is never overwritten.
 
 mod changes;
 mod hooks;
@@ -16,28 +16,28 @@ use std::path::{Path, PathBuf};
 
 use protocol::path::WirePath;
 use protocol::request::CallerEnv;
-use runner_core::digest::sha256_hex;
 use runner_core::blocker::Transience;
+use runner_core::digest::sha256_hex;
 use runner_core::run::RunRecord;
 use serde::{Deserialize, Serialize};
 
 use crate::dir_permissions;
-use crate::retryable::{Retryable, fix_path_remedy, path_remedy};
 use crate::repo::disk::{Disk, RealDisk};
-use crate::repo::durable::{self, FileAccess, DurableError};
-use crate::repo::sealed::{SealedFile, SealedFileError, Sealable, StateDir};
+use crate::repo::durable::{self, DurableError, FileAccess};
 use crate::repo::seal::SealKey;
+use crate::repo::sealed::{Sealable, SealedFile, SealedFileError, StateDir};
+use crate::retryable::{Retryable, fix_path_remedy, path_remedy};
 
 pub use changes::{ChangeQueue, QueuedChange};
 pub use hooks::{HookQueue, PendingHook};
 pub use saved_tree::SavedTree;
 pub use workspace::WorkspaceRecord;
 
-/// Runs that are over and still listed, per repository.
+/// Maximum number of finished runs listed per repository.
 const MAX_PAST_RUNS: usize = 50;
-/// The folder of all repositories' folders.
+/// The folder that contains all repositories' folders.
 const REPOSITORIES: &str = "repos";
-/// Names in the folder of a repository.
+/// Names in a repository's folder.
 const REPO_FILE: &str = "repo.json";
 const ENVIRONMENT: &str = "env.json";
 const JOURNAL: &str = "journal.jsonl";
@@ -45,12 +45,12 @@ const LIVE: &str = "live";
 const GIT: &str = "git";
 /// What was published of an isolated run.
 const PUBLISHED: &str = "published.json";
-/// Ignored files of the guard's definition, a note per run.
+/// Ignored files of the guard's definition, one note per run.
 const IGNORED: &str = "ignored";
-/// How sessions have left the user's own git configuration.
+/// State in which sessions have left the user's own git configuration.
 const SUSPECTS: &str = "git-suspects.json";
 
-/// `repo.json`: what the daemon must not forget of a repository.
+/// `repo.json`: what the daemon must remember about a repository.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RepoFile {
@@ -58,29 +58,29 @@ pub struct RepoFile {
     pub id: String,
     /// Its git folder, shared by all linked work trees.
     pub common_dir: WirePath,
-    /// The work tree that was registered.
+    /// The registered work tree.
     pub path: WirePath,
     /// Digests of the commands that this user has confirmed.
     pub confirmed: Vec<String>,
-    /// Its runs: those that are over first, the queue after them.
+    /// Its runs: finished ones first, followed by the queue.
     pub runs: Vec<RunRecord>,
-    /// Events that wait for a hook.
+    /// Events waiting for a hook.
     pub hooks: HookQueue,
-    /// Where its one run was begun from, if it is the workspace of an isolated run.
+    /// Where its only run was started from, if this is the workspace of an isolated run.
     pub source: Option<SourceRepo>,
 }
 
-/// The repository that an isolated run was begun from, and is published to.
+/// The repository that an isolated run was started from and is published to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SourceRepo {
     /// Its git folder, shared by all linked work trees.
     pub common_dir: WirePath,
-    /// The work tree that the run was asked for in.
+    /// The work tree in which the run was requested.
     pub path: WirePath,
     /// Id of the run.
     pub run: String,
-    /// What `refs/runner/reserved/<run>` names there: tells this run from another one of the same id.
+    /// Value of `refs/runner/reserved/<run>`: distinguishes this run from another with the same id.
     pub nonce: String,
 }
 
@@ -89,21 +89,21 @@ impl Sealable for RepoFile {
     const VERSION: u32 = 1;
 }
 
-/// `env.json`.
+/// Stored in `env.json`.
 impl Sealable for CallerEnv {
     const KIND: &'static str = "environment";
     const VERSION: u32 = 1;
 }
 
 impl RepoFile {
-    /// Describes a repository that nothing is known of yet but where it is.
+    /// Describes a new repository of which only the location is known.
     pub fn new(common_dir: &Path, path: &Path) -> Self {
         let (common_dir, path) = (WirePath::from(common_dir), WirePath::from(path));
         let id = repo_id(common_dir.as_path());
         Self { common_dir, path, ..Self::placeholder(id) }
     }
 
-    /// Returns what stands for a file that cannot be read; never to be written.
+    /// Returns a placeholder for a file that cannot be read; never to be written.
     pub fn placeholder(id: String) -> Self {
         let nowhere = WirePath(PathBuf::new());
         Self {
@@ -129,7 +129,7 @@ pub enum StoreError {
     List {
         /// The folder.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: std::io::Error,
     },
     /// The folder could not be removed.
@@ -137,16 +137,16 @@ pub enum StoreError {
     Remove {
         /// The folder.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// A file that may be needed is in a folder of no repository.
+    /// A file that may be needed is in a folder that belongs to no known repository.
     #[error("{path} is there, and nothing says of which repository")]
     Orphaned {
         /// The file.
         path: PathBuf,
     },
-    /// A file of the folder could not be read, so nothing is written there.
+    /// A file in the folder could not be read, so nothing is written there.
     #[error("nothing is written to {path} while a file there cannot be read")]
     ReadOnly {
         /// The folder.
@@ -178,7 +178,7 @@ impl Retryable for StoreError {
     }
 }
 
-/// The folder of one repository.
+/// The state folder of one repository.
 #[derive(Debug, Clone)]
 pub struct RepoStore<D = RealDisk> {
     disk: D,
@@ -193,7 +193,7 @@ pub fn repo_id(common_dir: &Path) -> String {
 }
 
 impl RepoStore {
-    /// Names the folder of repository `id` in the private part of the daemon's state.
+    /// Creates a handle to the folder of repository `id` in the private part of the daemon's state.
     pub fn new(vault: &StateDir, id: &str) -> Self {
         Self::on_disk(RealDisk, vault, id)
     }
@@ -207,20 +207,22 @@ impl RepoStore {
             Err(source) => return Err(StoreError::List { path: folder, source }),
         };
         names.sort();
-        // What has another name is no repository's.
+        // Folders with other names belong to no repository.
         Ok(names.into_iter().filter_map(|name| Some(Self::new(vault, name.to_str()?))).collect())
     }
 }
 
 impl RepoStore {
-    /// Removes the folder. What says whose it is goes first: the rest of a removal that is cut off is nobody's.
+    /// Removes the folder. The file that identifies the repository goes first: if the removal is interrupted, the rest
+    /// belongs to no one.
     pub fn remove(&self) -> Result<(), StoreError> {
         durable::with_disk(&self.disk).remove(&self.folder().join(REPO_FILE))?;
         dir_permissions::remove_all(&self.folder()).map_err(|source| StoreError::Remove { path: self.folder(), source })
     }
 
-    /// Removes a folder that nothing says whose it is: a life was killed before it had registered the repository, or while it
-    /// forgot it. One that the life of an iteration or of a landing may need stays, and is named.
+    /// Removes a folder without a file that identifies its repository: a process was killed before it had registered
+    /// the repository, or while it was removing it. A folder that a live iteration or a landing may need stays, and is
+    /// named in the error.
     pub fn remove_leftover(&self) -> Result<(), StoreError> {
         let path = self.folder();
         if !path.is_dir() {
@@ -248,54 +250,54 @@ impl RepoStore {
 }
 
 impl<D: Disk> RepoStore<D> {
-    /// Names the folder of repository `id` on a disk.
+    /// Creates a handle to the folder of repository `id` on a disk.
     pub fn on_disk(disk: D, vault: &StateDir, id: &str) -> Self {
         Self { disk, vault: vault.clone(), id: id.to_owned() }
     }
 
-    /// Returns the disk that the folder is on.
+    /// Returns the disk of the folder.
     pub fn disk(&self) -> &D {
         &self.disk
     }
 
-    /// Returns the folder itself.
+    /// Returns the path of the folder.
     pub fn folder(&self) -> PathBuf {
         self.vault.folder().join(self.relative_path(""))
     }
 
-    /// Returns the id of the repository: the folder's name.
+    /// Returns the id of the repository, which is the folder's name.
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// Returns the key with which everything in the folder is sealed.
+    /// Returns the key that seals everything in the folder.
     pub fn key(&self) -> &SealKey {
         self.vault.key()
     }
 
-    /// Returns the place of a file of the folder below the private one, as its seal has it.
+    /// Returns the place of a file of this folder relative to the private folder, as used in its seal.
     fn relative_path(&self, name: &str) -> String {
         format!("{REPOSITORIES}/{}/{name}", self.id)
     }
 
-    /// Returns the journal of the live iteration: its place below the private folder, and its path.
+    /// Returns the journal of the live iteration: its place in the private folder, and its path.
     pub fn journal(&self) -> (String, PathBuf) {
         let place = self.relative_path(JOURNAL);
         let path = self.vault.folder().join(&place);
         (place, path)
     }
 
-    /// Returns the folder for what effects keep of the live iteration.
+    /// Returns the folder for what the effects of the live iteration store.
     pub fn live_dir(&self) -> PathBuf {
         self.folder().join(LIVE)
     }
 
-    /// Returns a note of what effects keep of the live iteration, by the name of its file.
+    /// Returns a note stored by an effect of the live iteration, by its file name.
     pub fn live_file<T: Sealable>(&self, name: &str) -> SealedFile<T, D> {
         self.sealed_file(&format!("{LIVE}/{name}"))
     }
 
-    /// Returns the note of what git may obey in the work tree `path`, and the folder where it is laid out.
+    /// Returns the note of what git may obey in the work tree `path`, and the folder where it is written out.
     pub fn git_config_file<T: Sealable>(&self, path: &Path) -> (SealedFile<T, D>, PathBuf) {
         let name = repo_id(path);
         (self.sealed_file(&format!("{GIT}/{name}.json")), self.folder().join(GIT).join(name))
@@ -306,17 +308,17 @@ impl<D: Disk> RepoStore<D> {
         (self.sealed_file(&format!("{IGNORED}/{run}.json")), self.folder().join(IGNORED))
     }
 
-    /// Returns the note that remembers how a session has left the user's own git configuration, of all repositories.
+    /// Returns the note, shared by all repositories, of how a session has left the user's own git configuration.
     pub fn suspects_file<T: Sealable>(&self) -> SealedFile<T, D> {
         self.vault.sealed_file(&self.disk, SUSPECTS)
     }
 
-    /// Returns the note of what was published last, where the repository is the workspace of an isolated run.
+    /// Returns the note of what was last published, if the repository is the workspace of an isolated run.
     pub fn published_file<T: Sealable>(&self) -> SealedFile<T, D> {
         self.sealed_file(PUBLISHED)
     }
 
-    /// Makes the folder, private to this user.
+    /// Creates the folder, private to this user.
     pub fn create(&self) -> Result<(), StoreError> {
         durable::with_disk(&self.disk).create_dir(&self.folder(), FileAccess::Private)?;
         for folder in [LIVE, GIT] {
@@ -325,15 +327,15 @@ impl<D: Disk> RepoStore<D> {
         Ok(())
     }
 
-    /// Reads `repo.json`; none if there is no such file. Somebody may be writing it meanwhile.
+    /// Reads `repo.json`; `None` if there is no such file. It may be written concurrently.
     pub fn read_repo_file(&self) -> Result<Option<RepoFile>, StoreError> {
         Ok(self.sealed_file::<RepoFile>(REPO_FILE).read()?)
     }
 
-    /// Reads `repo.json` for whoever writes it from now on; none if there is no such file.
+    /// Reads `repo.json` for the caller that will write it from now on; `None` if there is no such file.
     ///
-    /// What a life that was killed has written may not be on the disk yet: before it counts, it is. What it had not
-    /// come to the end of writing is removed.
+    /// What a killed process has written may not be durable yet: it is flushed before it is used. Unfinished writes are
+    /// removed.
     pub fn take_over(&self) -> Result<Option<RepoFile>, StoreError> {
         let Some(file) = self.read_repo_file()? else { return Ok(None) };
         self.create()?;
@@ -345,7 +347,7 @@ impl<D: Disk> RepoStore<D> {
         Ok(Some(file))
     }
 
-    /// Writes `repo.json` durably, dropping the oldest of many past runs.
+    /// Writes `repo.json` durably; drops the oldest finished runs above the limit.
     pub fn save_repo_file(&self, file: &mut RepoFile) -> Result<(), StoreError> {
         let past = file.runs.iter().filter(|run| run.state.is_over()).count();
         let mut surplus = past.saturating_sub(MAX_PAST_RUNS);
@@ -362,12 +364,12 @@ impl<D: Disk> RepoStore<D> {
         Ok(())
     }
 
-    /// Reads the caller's environment as it was last passed on; empty if it never was.
+    /// Reads the caller's environment as last passed on; empty if it never was.
     pub fn load_env(&self) -> Result<BTreeMap<String, String>, StoreError> {
         Ok(self.sealed_file::<CallerEnv>(ENVIRONMENT).read()?.unwrap_or_default().0)
     }
 
-    /// Keeps the caller's environment, private to this user.
+    /// Stores the caller's environment, private to this user.
     pub fn save_env(&self, env: &CallerEnv) -> Result<(), StoreError> {
         Ok(self.sealed_file::<CallerEnv>(ENVIRONMENT).write(env)?)
     }

@@ -1,5 +1,5 @@
-//! What files are called that are written beside those that they replace: one pattern, by which every sweep knows what
-//! an interrupted write has left. Neither writes nor removes anything.
+//! The names of temporary files that replace others: one pattern, by which every sweep recognizes leftovers of an
+//! interrupted write. Writes and removes nothing itself.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -7,20 +7,20 @@ use std::path::Path;
 
 use tempfile::NamedTempFile;
 
-/// The end of every such name.
+/// The suffix of all such names.
 pub(crate) const ENDING: &str = ".runnerd-tmp";
 
-/// Creates a file beside `file`, for its owner alone; it is removed where it is dropped.
+/// Creates a private file next to `file`; it is removed when it is dropped.
 pub(crate) fn create_beside(file: &Path) -> io::Result<NamedTempFile> {
     create_in(file.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new(".")), file)
 }
 
-/// Creates a file in `folder` that is to replace `file`.
+/// Creates a file in `folder` that will replace `file`.
 pub(crate) fn create_in(folder: &Path, file: &Path) -> io::Result<NamedTempFile> {
     tempfile::Builder::new().prefix(&name_prefix(file)).suffix(ENDING).tempfile_in(folder)
 }
 
-/// Returns the beginning of such a name for a file.
+/// Returns the prefix of such a name for a file.
 pub(crate) fn name_prefix(file: &Path) -> OsString {
     let mut prefix = OsString::from(".");
     prefix.push(file.file_name().unwrap_or_default());
@@ -28,7 +28,7 @@ pub(crate) fn name_prefix(file: &Path) -> OsString {
     prefix
 }
 
-/// Tells whether a name is one of these.
+/// Whether a name is one of these.
 pub(crate) fn is_temp_name(name: &OsStr) -> bool {
     let name = name.as_encoded_bytes();
     name.starts_with(b".") && name.ends_with(ENDING.as_bytes())

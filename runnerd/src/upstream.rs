@@ -1,10 +1,10 @@
-//! The remote that a driven run is published to: one push after each commit, fast-forwards alone.
+//! The remote that a driven run is published to: one push after each commit, only fast-forwards.
 //!
-//! That a push must be a fast-forward is what keeps two drivers from writing one branch. Who goes on where it is not one is
-//! not decided here, but by whoever drives. Isolated runs have another way, `publish`, which needs no remote.
+//! Requiring fast-forwards prevents two drivers from writing to one branch. Which driver continues when a push is not
+//! one is decided by the caller. Isolated runs use `publish` instead, which needs no remote.
 
-mod remote_client;
 mod deadline;
+mod remote_client;
 mod user_git;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,45 +16,45 @@ use protocol::path::WirePath;
 use protocol::view::{PublishedView, StopReason};
 use runner_core::driver::Driver;
 
-pub(crate) use self::remote_client::PUSH_TIMEOUT;
-pub use self::remote_client::{RemoteClient, PushRequest, PushResult, RemoteRefs, remote_url, without_password};
 pub use self::deadline::Deadline;
+pub(crate) use self::remote_client::PUSH_TIMEOUT;
+pub use self::remote_client::{PushRequest, PushResult, RemoteClient, RemoteRefs, remote_url, without_password};
 use self::user_git::UserGit;
 use crate::config::{Extras, PublishConfig};
 use crate::git::{GitError, Id, Repository};
 
-/// Commits that are counted of those that a branch is behind by.
+/// Limit for counting how many commits a branch is behind.
 const MAX_BEHIND: usize = 10_000;
 
-/// What is wrong on the way to a remote.
+/// Why an operation on a remote failed.
 #[derive(Debug, thiserror::Error)]
 pub enum UpstreamError {
-    /// Git cannot be run.
+    /// git cannot be run.
     #[error("{doing} {path}")]
     Io {
-        /// What was being done.
+        /// The operation.
         doing: &'static str,
-        /// Where.
+        /// The folder.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// The remote does not answer, or refuses.
+    /// The remote does not respond, or refuses.
     #[error("{remote} does not answer, or refuses: {why}")]
     Unreachable {
         /// Its address.
         remote: String,
-        /// What git says.
+        /// git's error message.
         why: String,
     },
-    /// A command of git's failed.
+    /// A git command failed.
     #[error("git {command} in {path}: {why}")]
     Git {
-        /// Its name.
+        /// The subcommand.
         command: String,
-        /// Where.
+        /// The folder.
         path: PathBuf,
-        /// What git says.
+        /// git's error message.
         why: String,
     },
     /// A repository has no such remote.
@@ -62,32 +62,32 @@ pub enum UpstreamError {
     MissingRemote {
         /// The repository.
         path: PathBuf,
-        /// The name.
+        /// Name of the remote.
         remote: String,
     },
 }
 
-/// Why a run that is published to a remote cannot go on here.
+/// Why a run published to a remote cannot continue here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SupersededReason {
-    /// The branch at the remote has what is not of this driver.
+    /// The remote's branch has commits that are not from this driver.
     RemoteAhead,
-    /// The remote does not take what is committed.
+    /// The remote does not accept commits, with the reason.
     RemoteUnavailable(String),
-    /// It is begun, and another driver is to go on with it.
+    /// The run has been started, and another driver is to continue it.
     StartedOnly,
 }
 
-/// What came of publishing.
+/// Result of publishing.
 #[derive(Debug, Clone, Default)]
 pub struct UpstreamOutcome {
-    /// What clients see; none before the run has a commit.
+    /// Status for clients; `None` before the run has a commit.
     pub view: Option<PublishedView>,
-    /// Whether the run may not go on here: why, is in the view.
+    /// Whether the run must not continue here; the reason is in the view.
     pub is_held: bool,
 }
 
-/// Where the run of a job is published.
+/// Publishes a job's run to its remote.
 #[derive(Debug)]
 pub struct Upstream {
     client: RemoteClient,
@@ -101,32 +101,32 @@ pub struct Upstream {
 
 #[derive(Debug, Default, Clone)]
 struct UpstreamState {
-    /// What the branch names at the remote, as far as it is known.
+    /// Last known value of the branch at the remote.
     published: Option<Id>,
-    /// What was sent beside it, or is not taken.
+    /// What was sent in addition to the branch, or is not accepted.
     sent_extras: BTreeSet<(String, String)>,
     superseded: Option<SupersededReason>,
 }
 
 impl Upstream {
-    /// Names the remote of a run, and what its branch names there.
+    /// Creates a publisher for a run, with the remote and the current value of its branch there.
     pub fn new(client: RemoteClient, (run, driver): (&str, Driver), config: PublishConfig) -> Self {
         let state = Mutex::default();
         Self { client, run: run.to_owned(), driver, config, starts_only: false, state, env: OnceLock::new() }
     }
 
-    /// Has the run be begun here, and no more.
+    /// Makes this driver only start the run.
     #[must_use]
     pub fn with_starts_only(self, starts_only: bool) -> Self {
         Self { starts_only, ..self }
     }
 
-    /// Tells whether the run is only begun here.
+    /// Whether this driver only starts the run.
     pub fn starts_only(&self) -> bool {
         self.starts_only
     }
 
-    /// Leaves a run that is begun to another driver, where this one is to begin it alone; returns why it does not go on here.
+    /// Hands a started run over to another driver, if this one only starts it; returns why it does not continue here.
     pub fn hand_over(&self) -> Option<StopReason> {
         self.starts_only.then(|| {
             self.lock_state().superseded = Some(SupersededReason::StartedOnly);
@@ -134,42 +134,42 @@ impl Upstream {
         })
     }
 
-    /// Returns who drives the run.
+    /// Returns the run's driver.
     pub fn driver(&self) -> &Driver {
         &self.driver
     }
 
-    /// Returns the way to the remote.
+    /// Returns the connection to the remote.
     pub fn client(&self) -> &RemoteClient {
         &self.client
     }
 
-    /// Remembers what the branch names at the remote.
+    /// Records the value of the branch at the remote.
     pub fn set_published(&self, tip: Option<Id>) {
         self.lock_state().published = tip;
     }
 
-    /// Returns what the branch names at the remote, as far as it is known.
+    /// Returns the last known value of the branch at the remote.
     pub fn published(&self) -> Option<Id> {
         self.lock_state().published
     }
 
-    /// Returns why the run cannot go on here.
+    /// Returns why the run cannot continue here, if so.
     pub fn superseded_reason(&self) -> Option<SupersededReason> {
         self.lock_state().superseded.clone()
     }
 
-    /// Gives the run its environment, which is kept in memory alone: what an engine injects is not written down.
+    /// Sets the run's environment, which is held only in memory: what an engine injects is never written to disk.
     pub fn set_env(&self, env: BTreeMap<String, String>) {
         let _ = self.env.set(env);
     }
 
-    /// Returns the environment that it was given.
+    /// Returns the run's environment, if set.
     pub fn env(&self) -> Option<&BTreeMap<String, String>> {
         self.env.get()
     }
 
-    /// Sends what is committed.
+    /// Pushes the commits.
     pub fn publish(&self, repository: &Repository, limit: Duration) -> Result<UpstreamOutcome, GitError> {
         let branch = format!("runner/{}", self.run);
         let Some(tip) = repository.find_branch_tip(&branch)? else { return Ok(UpstreamOutcome::default()) };
@@ -181,8 +181,9 @@ impl Upstream {
         }
         let known = state.published;
         let push = PushRequest { branch: &branch, tip: &tip, last_pushed: known.as_ref(), extras: &extras, limit };
-        // A push that came too late must not be tried again: what it was refused for may be gone by then.
-        let why = if is_overtaken { Some(self.overtaken_reason()) } else { self.push_branch(repository, &push, &mut state)? };
+        // A push that came too late must not be repeated: the reason it was refused for may no longer exist.
+        let why =
+            if is_overtaken { Some(self.overtaken_reason()) } else { self.push_branch(repository, &push, &mut state)? };
         let behind = if why.is_none() { 0 } else { count_behind(repository, &tip, state.published)? };
         if let Some(why) = why.as_ref().filter(|_| state.superseded.is_none() && behind > self.config.unpublished_max) {
             state.superseded = Some(SupersededReason::RemoteUnavailable(why.message.clone()));
@@ -192,7 +193,7 @@ impl Upstream {
         Ok(sent)
     }
 
-    /// Pushes; returns why the branch is behind, where it is.
+    /// Pushes; returns why the branch is behind, if it is.
     fn push_branch(
         &self,
         repository: &Repository,
@@ -209,7 +210,7 @@ impl Upstream {
                 state.superseded = None;
                 Ok(None)
             }
-            // An earlier push may have come through though nobody said so.
+            // An earlier push may have succeeded without an answer.
             Ok(PushResult::Diverged(Some(tip))) if is_on_first_parents(repository, push.tip, &tip)? => {
                 state.published = Some(tip);
                 Ok(Some(self.unavailable_reason("a push was refused")))
@@ -227,22 +228,32 @@ impl Upstream {
         let is_held = why.is_some() && state.superseded.is_some();
         let tip = state.published.map(|tip| tip.to_string());
         UpstreamOutcome {
-            view: Some(PublishedView { to: WirePath(self.client.display_url().into()), tip, behind: Some(behind), why }),
+            view: Some(PublishedView {
+                to: WirePath(self.client.display_url().into()),
+                tip,
+                behind: Some(behind),
+                why,
+            }),
             is_held,
         }
     }
 
-    /// Returns what is kept of the run beside its branch and was not sent yet.
-    fn find_unsent_extras(&self, repository: &Repository, state: &UpstreamState) -> Result<Vec<(String, String)>, GitError> {
+    /// Returns what the run keeps in addition to its branch and has not sent yet.
+    fn find_unsent_extras(
+        &self,
+        repository: &Repository,
+        state: &UpstreamState,
+    ) -> Result<Vec<(String, String)>, GitError> {
         let extras = self.config.extras;
         let kinds: &[&str] = match extras {
             Extras::Refs => &["raw", "rescue", "review"],
-            // A tree that was not taken is a file, and no commit that a branch could name.
+            // A rejected tree is a file, and not a commit that a branch could point to.
             Extras::Branches => &["rescue", "review"],
             Extras::Off => return Ok(Vec::new()),
         };
         let folders: Vec<String> = kinds.iter().map(|kind| format!("refs/runner/{kind}/{}/", self.run)).collect();
-        let refs = repository.list_refs()?.into_iter().filter(|(name, _)| folders.iter().any(|it| name.starts_with(it)));
+        let refs =
+            repository.list_refs()?.into_iter().filter(|(name, _)| folders.iter().any(|it| name.starts_with(it)));
         let remote_name = |name: String| match extras {
             Extras::Branches => to_branch_name(&name).unwrap_or(name),
             Extras::Refs | Extras::Off => name,
@@ -251,7 +262,8 @@ impl Upstream {
     }
 
     fn overtaken_reason(&self) -> StopReason {
-        let message = format!("the branch of run {} at {} has commits that are not here", self.run, self.client.display_url());
+        let message =
+            format!("the branch of run {} at {} has commits that are not here", self.run, self.client.display_url());
         StopReason::new(message, "the driver of the run ends, and keeps there what it has")
     }
 
@@ -265,7 +277,7 @@ impl Upstream {
     }
 }
 
-/// Returns the branch that stands for a reference below `refs/runner/`, where a remote takes branches alone.
+/// Returns the branch that represents a reference below `refs/runner/`, for remotes that accept only branches.
 pub fn to_branch_name(name: &str) -> Option<String> {
     name.strip_prefix("refs/runner/").map(|rest| format!("refs/heads/runner-{rest}"))
 }
@@ -274,7 +286,8 @@ pub fn to_branch_name(name: &str) -> Option<String> {
 pub fn run_user_git(folder: &Path, args: &[&str]) -> Result<(), UpstreamError> {
     let git = UserGit::new(folder, remote_client::FETCH_TIMEOUT).env("GIT_CEILING_DIRECTORIES", folder);
     let ran = git.args(args).run();
-    let output = ran.map_err(|source| UpstreamError::Io { doing: "running git in", path: folder.to_owned(), source })?;
+    let output =
+        ran.map_err(|source| UpstreamError::Io { doing: "running git in", path: folder.to_owned(), source })?;
     if output.is_success {
         return Ok(());
     }
@@ -282,7 +295,7 @@ pub fn run_user_git(folder: &Path, args: &[&str]) -> Result<(), UpstreamError> {
     Err(UpstreamError::Git { command, path: folder.to_owned(), why: output.failure_reason() })
 }
 
-/// Tells whether a commit is on the first parents of another.
+/// Whether a commit is on the first-parent chain of another.
 fn is_on_first_parents(repository: &Repository, tip: &Id, searched: &Id) -> Result<bool, GitError> {
     let mut is_found = false;
     repository.visit_first_parents(tip, MAX_BEHIND, |commit| {
@@ -292,7 +305,7 @@ fn is_on_first_parents(repository: &Repository, tip: &Id, searched: &Id) -> Resu
     Ok(is_found)
 }
 
-/// Counts the commits of a branch that the remote does not have.
+/// Counts the commits of a branch that the remote lacks.
 fn count_behind(repository: &Repository, tip: &Id, published: Option<Id>) -> Result<u32, GitError> {
     let mut count = 0;
     repository.visit_first_parents(tip, MAX_BEHIND, |commit| {

@@ -49,13 +49,13 @@ pub enum NoGroupPlace {
     /// The daemon's own group belongs to another user.
     #[error("{} is not writable for this user", folder.display())]
     NotWritable {
-        /// The group's folder.
+        /// Path of the group's folder.
         folder: PathBuf,
     },
     /// The daemon's own group belongs to the service manager.
     #[error("{} belongs to systemd and is not delegated", folder.display())]
     NotDelegated {
-        /// The group's folder.
+        /// Path of the group's folder.
         folder: PathBuf,
     },
 }
@@ -316,7 +316,8 @@ mod tests {
 
     #[test]
     fn groups_of_two_daemons_and_of_two_programs_have_different_names() {
-        let place = |owner: &str| GroupPlace { folder: "/g".into(), prefix: format!("{PREFIX}{}", digest_prefix(owner, 6)) };
+        let place =
+            |owner: &str| GroupPlace { folder: "/g".into(), prefix: format!("{PREFIX}{}", digest_prefix(owner, 6)) };
         let name = |owner, mark| place(owner).group_of(&Mark::new(mark)).display().to_string();
         assert_ne!(name("a", "m"), name("b", "m"));
         assert_ne!(name("a", "m"), name("a", "n"));

@@ -106,7 +106,10 @@ impl InitProcess {
     unsafe_code,
     reason = "the first process of a namespace must be forked, and must not run the parent's cleanup"
 )]
-fn fork_into<'g>(group: Option<&'g ControlGroup>, child: impl FnOnce(Option<&'g ControlGroup>) -> i32) -> nix::Result<Pid> {
+fn fork_into<'g>(
+    group: Option<&'g ControlGroup>,
+    child: impl FnOnce(Option<&'g ControlGroup>) -> i32,
+) -> nix::Result<Pid> {
     let (forked, group) = match group.map(ControlGroup::fork) {
         Some(Ok(forked)) => (forked, None),
         // If the kernel or a filter lacks clone3, the child enters the group itself.

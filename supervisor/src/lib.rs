@@ -25,7 +25,7 @@ use std::env;
 use std::io::Write as _;
 use std::process::ExitCode;
 
-pub use cgroup::{GroupPlace, NoGroupPlace, kill_and_remove_groups, groups_of, kill_groups};
+pub use cgroup::{GroupPlace, NoGroupPlace, groups_of, kill_and_remove_groups, kill_groups};
 pub use clock::since_boot;
 pub use descriptors::DescriptorLimit;
 pub use mark::{Mark, VARIABLE};
@@ -33,7 +33,9 @@ pub use namespace::NamespaceMode;
 pub use pidfd::PidFd;
 pub use probe::{FOLDER, PROBE_COMMAND, identity};
 pub use shield::shield_daemon;
-pub use wire::{EndCause, ShimCommand, StopPolicy, ShimOrder, FinalReport, SHIM_COMMAND, StartStep, ShimMessage, to_line};
+pub use wire::{
+    EndCause, FinalReport, SHIM_COMMAND, ShimCommand, ShimMessage, ShimOrder, StartStep, StopPolicy, to_line,
+};
 
 /// Identifies the build of this crate: only programs of the same build understand each other.
 pub const BUILD: &str = env!("SUPERVISOR_BUILD");

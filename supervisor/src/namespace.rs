@@ -64,7 +64,9 @@ pub(crate) fn cover_folder(folder: &Path, namespaces: NamespaceMode) -> nix::Res
     match namespaces {
         // Root can remove any mount.
         NamespaceMode::Privileged => Ok(()),
-        NamespaceMode::WithUser => folder.ancestors().skip(1).take_while(|above| can_be_renamed(above)).try_for_each(bind_to_itself),
+        NamespaceMode::WithUser => {
+            folder.ancestors().skip(1).take_while(|above| can_be_renamed(above)).try_for_each(bind_to_itself)
+        }
     }
 }
 

@@ -28,7 +28,7 @@ use crate::{
     namespace,
     shield::{self, OomScore},
     watch::ProgramWatch,
-    wire::{self, ShimOrder, StartStep, ShimMessage},
+    wire::{self, ShimMessage, ShimOrder, StartStep},
 };
 
 /// Runs the calling process as a shim: all of `main` if the first argument is [`SHIM_COMMAND`](crate::SHIM_COMMAND).
@@ -68,7 +68,8 @@ fn run_shim() -> io::Result<()> {
 
 fn start_program(order: ShimOrder, channels: &ShimChannels) -> Result<(ProgramWatch, File), (StartStep, io::Error)> {
     let signals = shield::shield_shim().map_err(|error| (StartStep::SetUp, error.into()))?;
-    let lock = File::options().create(true).append(true).open(&order.lock).map_err(|error| (StartStep::LockFile, error))?;
+    let lock =
+        File::options().create(true).append(true).open(&order.lock).map_err(|error| (StartStep::LockFile, error))?;
     lock.try_lock().map_err(|error| (StartStep::Lock, error.into()))?;
     env::set_current_dir(&order.cwd).map_err(|error| (StartStep::Folder, error))?;
     let group = order.cgroup.as_deref().map(|folder| ControlGroup::create(Path::new(folder)));
@@ -85,7 +86,11 @@ fn start_program(order: ShimOrder, channels: &ShimChannels) -> Result<(ProgramWa
 }
 
 /// Starts the leader inside the group and the namespaces of the order.
-fn start_leader_in(group: Option<&ControlGroup>, order: &ShimOrder, channels: &ShimChannels) -> Result<LeaderProcess, (StartStep, io::Error)> {
+fn start_leader_in(
+    group: Option<&ControlGroup>,
+    order: &ShimOrder,
+    channels: &ShimChannels,
+) -> Result<LeaderProcess, (StartStep, io::Error)> {
     refuse_extra_threads().map_err(|error| (StartStep::Threads, error))?;
     let in_set_up = |error: io::Error| (StartStep::SetUp, error);
     // Before the shim becomes non-dumpable, after which it cannot open its own files in /proc either.
@@ -98,7 +103,9 @@ fn start_leader_in(group: Option<&ControlGroup>, order: &ShimOrder, channels: &S
     let plan = LeaderPlan { order, stdin, outputs: outputs.each_ref().map(AsFd::as_fd), group };
     oom.raise();
     let leader = match order.namespaces {
-        Some(_) => init::start_init(plan).map(|(init, pid)| LeaderProcess { pid, init: Some(init), stdin: feed.into() }),
+        Some(_) => {
+            init::start_init(plan).map(|(init, pid)| LeaderProcess { pid, init: Some(init), stdin: feed.into() })
+        }
         None => leader::start_leader(plan)
             .map(|pid| LeaderProcess { pid: Some(pid), init: None, stdin: feed.into() })
             .map_err(|error| (StartStep::Exec, error)),

@@ -31,7 +31,8 @@ pub(crate) fn terminate(group: Option<Pid>, spared: Option<Pid>) {
         let _ = killpg(group, NixSignal::SIGTERM);
         let _ = killpg(group, NixSignal::SIGCONT);
     }
-    let is_meant = |entry: &ProcessEntry| group.is_none_or(|group| entry.group != group.as_raw()) && !is_process(entry, spared);
+    let is_meant =
+        |entry: &ProcessEntry| group.is_none_or(|group| entry.group != group.as_raw()) && !is_process(entry, spared);
     let mut asked = HashSet::new();
     for _ in 0..TERM_PASSES {
         let mut others = list_descendants();
@@ -97,7 +98,11 @@ pub fn signal_process(entry: &ProcessEntry, signals: &[Signal]) {
 /// A process that cannot be read now is read again in the next pass.
 fn find_descendants(at_once: impl Fn(&ProcessEntry)) -> Vec<ProcessEntry> {
     let listed = |of| table::children(of).into_iter().flatten().inspect(&at_once).collect();
-    if table::lists_children() { living_descendants(getpid(), listed) } else { living_descendants(getpid(), index_table(&at_once)) }
+    if table::lists_children() {
+        living_descendants(getpid(), listed)
+    } else {
+        living_descendants(getpid(), index_table(&at_once))
+    }
 }
 
 /// Reads the entries of all processes once, and returns a lookup of the children of one.
@@ -137,7 +142,8 @@ mod tests {
 
     fn pids_below(root: i32, table: &[ProcessEntry]) -> Vec<i32> {
         let children = |parent| table.iter().copied().filter(|entry| entry.parent == parent).collect();
-        let mut pids: Vec<i32> = living_descendants(Pid::from_raw(root), children).iter().map(|entry| entry.pid).collect();
+        let mut pids: Vec<i32> =
+            living_descendants(Pid::from_raw(root), children).iter().map(|entry| entry.pid).collect();
         pids.sort_unstable();
         pids
     }

@@ -28,7 +28,7 @@ use crate::{
     shim::WatchTarget,
     table::ProcessEntry,
     walk,
-    wire::{self, EndCause, ShimCommand, ShimOrder, FinalReport, ShimMessage},
+    wire::{self, EndCause, FinalReport, ShimCommand, ShimMessage, ShimOrder},
 };
 
 /// Longest sleep between two checks of the clock: `poll` does not count the time that the machine sleeps.
@@ -103,7 +103,11 @@ impl ProgramWatch {
         loop {
             if matches!(self.reap(), ChildrenLeft::None) {
                 // The group may contain processes that do not descend from the leader.
-                return if self.is_group_empty() { self.final_report(HashSet::new(), Vec::new()) } else { self.kill_rest() };
+                return if self.is_group_empty() {
+                    self.final_report(HashSet::new(), Vec::new())
+                } else {
+                    self.kill_rest()
+                };
             }
             self.note_leader_exit(line);
             let now = since_boot();

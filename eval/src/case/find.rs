@@ -96,7 +96,10 @@ fn load(path: &Path) -> Result<Case, EvalError> {
     let read = |error: &std::io::Error| EvalError::file("reading the case", path, error);
     let size = fs::metadata(path).map_err(|error| read(&error))?.len();
     if size > MAX_CASE_BYTES {
-        return Err(EvalError::usage(format!("{}: a case has at most 1 MiB, this one has {size} bytes", path.display())));
+        return Err(EvalError::usage(format!(
+            "{}: a case has at most 1 MiB, this one has {size} bytes",
+            path.display()
+        )));
     }
     let text = fs::read_to_string(path).map_err(|error| read(&error))?;
     let mut case = parse(&text, path)?;

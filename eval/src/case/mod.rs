@@ -2,8 +2,8 @@
 //!
 //! Plain values. `parse` makes them of a file, `find` finds the files; nothing here runs anything.
 
-pub(crate) mod find;
 mod file;
+pub(crate) mod find;
 mod parse;
 mod position;
 mod source;

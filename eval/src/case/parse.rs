@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::file::{CaseFile, CheckForm};
 use super::position::{find_nearest, word_offset};
 use super::source::SourceText;
-use super::{Case, RunLimits, CaseCheck, CheckRule};
+use super::{Case, CaseCheck, CheckRule, RunLimits};
 use crate::error::EvalError;
 
 /// Seconds that a command check has.
@@ -100,13 +100,16 @@ impl SourceText<'_> {
     fn parse_rule(&self, form: &CheckForm, at: &Range<usize>) -> Result<CheckRule, EvalError> {
         Ok(match form.kind.as_str() {
             "file_exists" => CheckRule::FileExists { path: self.parse_path(form, at)? },
-            "file_matches" => CheckRule::FileMatches { path: self.parse_path(form, at)?, pattern: self.parse_pattern(form, at)? },
+            "file_matches" => {
+                CheckRule::FileMatches { path: self.parse_path(form, at)?, pattern: self.parse_pattern(form, at)? }
+            }
             "command_succeeds" => self.parse_command(form, at)?,
             "runner_completed" => CheckRule::RunnerCompleted,
             "branch_verifies" => CheckRule::BranchVerifies,
             "at_most" => CheckRule::AtMost(self.parse_limits(form, at)?),
             other => {
-                let meant = find_nearest(other, KINDS).map(|word| format!("; did you mean `{word}`?")).unwrap_or_default();
+                let meant =
+                    find_nearest(other, KINDS).map(|word| format!("; did you mean `{word}`?")).unwrap_or_default();
                 let start = word_offset(self.text, other, at.start);
                 let known = KINDS.join("`, `");
                 return Err(self.error_at(start..start, format!("unknown check `{other}`, known are `{known}`{meant}")));
@@ -143,7 +146,8 @@ impl SourceText<'_> {
         let no_folder = |path: PathBuf| {
             self.error_at(at.clone(), format!("there is no folder {} to lay over the work tree", path.display()))
         };
-        let overlay = form.overlay.as_deref().map(|folder| self.sibling_folder(folder).map_err(no_folder)).transpose()?;
+        let overlay =
+            form.overlay.as_deref().map(|folder| self.sibling_folder(folder).map_err(no_folder)).transpose()?;
         Ok(CheckRule::CommandSucceeds { cmd, seconds, overlay })
     }
 

@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::ops::Range;
 use std::path::{Component, Path};
 
-use super::position::{format_position, find_nearest, word_offset};
+use super::position::{find_nearest, format_position, word_offset};
 use crate::error::EvalError;
 
 /// A text and its file, for those who refuse a part of it.

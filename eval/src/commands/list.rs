@@ -12,14 +12,14 @@ use super::print_answer;
 use crate::args::GlobalOptions;
 use crate::case::Case;
 use crate::case::find::EvalDirs;
+use crate::dry_run::DryRun;
 use crate::error::EvalError;
-use crate::sandbox::{TestedPrograms, HostEnv};
 use crate::outcome::Outcome;
 use crate::plan::{CaseOverrides, find_missing, plan_run};
 use crate::progress::RunProgress;
-use crate::dry_run::DryRun;
 use crate::report::text::table;
 use crate::results::ResultStore;
+use crate::sandbox::{HostEnv, TestedPrograms};
 
 /// The answer of `list`.
 #[derive(Debug, Serialize, JsonSchema)]

@@ -40,7 +40,11 @@ pub(crate) async fn run(cli: Cli) -> Result<ExitStatus, EvalError> {
 }
 
 /// Answers with text, or with an object that names its schema.
-pub(crate) fn print_answer(global: &GlobalOptions, object: &impl Serialize, text: impl FnOnce() -> String) -> Result<(), EvalError> {
+pub(crate) fn print_answer(
+    global: &GlobalOptions,
+    object: &impl Serialize,
+    text: impl FnOnce() -> String,
+) -> Result<(), EvalError> {
     if global.json {
         let line = serde_json::to_string(object).expect("BUG: an answer is plain data");
         print_text(&(safe_json(&line) + "\n"))

@@ -12,7 +12,11 @@ use crate::report::{self, html, text};
 use crate::results::{ResultSelector, ResultStore, write_durably};
 
 /// Tells how runs came out.
-pub(super) fn run_report(global: &GlobalOptions, places: &EvalDirs, args: &ReportArgs) -> Result<ExitStatus, EvalError> {
+pub(super) fn run_report(
+    global: &GlobalOptions,
+    places: &EvalDirs,
+    args: &ReportArgs,
+) -> Result<ExitStatus, EvalError> {
     let mut entries = ResultStore::at(&places.results).read_cases(&args.cases)?;
     if entries.is_empty() {
         let message = format!("there are no results in {}", places.results.display());
@@ -28,7 +32,11 @@ pub(super) fn run_report(global: &GlobalOptions, places: &EvalDirs, args: &Repor
 }
 
 /// Sets two sets side by side.
-pub(super) fn run_compare(global: &GlobalOptions, places: &EvalDirs, args: &CompareArgs) -> Result<ExitStatus, EvalError> {
+pub(super) fn run_compare(
+    global: &GlobalOptions,
+    places: &EvalDirs,
+    args: &CompareArgs,
+) -> Result<ExitStatus, EvalError> {
     let entries = ResultStore::at(&places.results).read_cases(&[])?;
     let [a, b] = [&args.a, &args.b].map(|set| ResultSelector::parse(set));
     let (a, b) = (a?, b?);

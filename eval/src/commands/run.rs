@@ -19,13 +19,13 @@ use crate::batch::{self, CostBudget, RunKind, count_results};
 use crate::case::Case;
 use crate::case::find::EvalDirs;
 use crate::digest;
-use crate::error::EvalError;
-use crate::sandbox::{Sandbox, TestedPrograms, HostEnv};
-use crate::plan::{CaseOverrides, RunPlan, plan_run};
 use crate::dry_run::DryRun;
+use crate::error::EvalError;
+use crate::plan::{CaseOverrides, RunPlan, plan_run};
 use crate::report::text::table;
 use crate::results::{Digests, ResultMeta, ResultStore};
-use crate::trial::{RunnerContext, CaseTrial};
+use crate::sandbox::{HostEnv, Sandbox, TestedPrograms};
+use crate::trial::{CaseTrial, RunnerContext};
 
 /// The answer of `run`.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -116,7 +116,12 @@ async fn refuse_configurations(bench: &RunnerContext, planned: &[(Arc<Case>, Arc
     rehearsal.check(&cases).await?.into_iter().collect()
 }
 
-fn build_context(global: &GlobalOptions, places: &EvalDirs, args: &RunArgs, around: HostEnv) -> Result<RunnerContext, EvalError> {
+fn build_context(
+    global: &GlobalOptions,
+    places: &EvalDirs,
+    args: &RunArgs,
+    around: HostEnv,
+) -> Result<RunnerContext, EvalError> {
     let programs = TestedPrograms::find(global.bin_dir.as_deref(), &around)?;
     let templates = args.templates.as_deref().map(digest_templates).transpose()?;
     Ok(RunnerContext {
@@ -150,7 +155,11 @@ fn digest_templates(folder: &Path) -> Result<(std::path::PathBuf, String), EvalE
 }
 
 /// Returns what is to be run, round by round, and how many results are there already.
-fn plan_trials(bench: &RunnerContext, planned: &[(Arc<Case>, Arc<RunPlan>)], args: &RunArgs) -> Result<(Vec<CaseTrial>, u64), EvalError> {
+fn plan_trials(
+    bench: &RunnerContext,
+    planned: &[(Arc<Case>, Arc<RunPlan>)],
+    args: &RunArgs,
+) -> Result<(Vec<CaseTrial>, u64), EvalError> {
     let (mut trials, mut there) = (Vec::new(), 0);
     let mut missing = Vec::new();
     for (case, plan) in planned {

@@ -77,7 +77,9 @@ fn one_or_many<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Err
     }
     match OneOrMany::deserialize(from)? {
         OneOrMany::Many(many) => Ok(many),
-        OneOrMany::One(text) if text.trim_start().starts_with('[') => serde_json::from_str(&text).map_err(D::Error::custom),
+        OneOrMany::One(text) if text.trim_start().starts_with('[') => {
+            serde_json::from_str(&text).map_err(D::Error::custom)
+        }
         OneOrMany::One(text) => Ok(if text.trim().is_empty() { Vec::new() } else { vec![text] }),
     }
 }

@@ -156,7 +156,11 @@ impl ManagedProcess {
     }
 
     /// Returns what was printed; somebody whom a killed keeper has left may hold a stream, and is looked for until it ends.
-    async fn collect_output(&self, mut streams: JoinHandle<(Vec<u8>, Vec<u8>)>, ended: ProcessEnd) -> (Vec<u8>, Vec<u8>) {
+    async fn collect_output(
+        &self,
+        mut streams: JoinHandle<(Vec<u8>, Vec<u8>)>,
+        ended: ProcessEnd,
+    ) -> (Vec<u8>, Vec<u8>) {
         if ended != ProcessEnd::KeeperLost {
             return streams.await.unwrap_or_default();
         }

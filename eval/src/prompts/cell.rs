@@ -17,7 +17,9 @@ use super::input::{PriorWork, PromptInput};
 use super::role::{Decision, LabRole};
 use super::trial_setup;
 use crate::error::EvalError;
-use crate::sandbox::{RepositoryAccess, SandboxDaemon, Sandbox, TestedPrograms, SandboxRepository, RepositorySeed, HostEnv};
+use crate::sandbox::{
+    HostEnv, RepositoryAccess, RepositorySeed, Sandbox, SandboxDaemon, SandboxRepository, TestedPrograms,
+};
 
 /// Id of the run in each lab.
 const RUN: &str = "prompt-lab";
@@ -52,14 +54,23 @@ pub(super) struct SessionResult {
 }
 
 /// Has a session in a lab of its own.
-pub(super) async fn run_session(session: &PromptSession, template: Option<&str>, input: &PromptInput) -> Result<SessionResult, EvalError> {
+pub(super) async fn run_session(
+    session: &PromptSession,
+    template: Option<&str>,
+    input: &PromptInput,
+) -> Result<SessionResult, EvalError> {
     let lab = Sandbox::create()?;
     let asked = run_session_in(&lab, session, template, input).await;
     lab.remove()?;
     asked
 }
 
-async fn run_session_in(lab: &Sandbox, session: &PromptSession, template: Option<&str>, input: &PromptInput) -> Result<SessionResult, EvalError> {
+async fn run_session_in(
+    lab: &Sandbox,
+    session: &PromptSession,
+    template: Option<&str>,
+    input: &PromptInput,
+) -> Result<SessionResult, EvalError> {
     let prompts = template.map(|text| lab.write(&format!("prompts/{}.md", session.role.as_str()), text));
     prompts.transpose()?;
     let env = lab.env(&session.around);
@@ -73,7 +84,9 @@ async fn run_session_in(lab: &Sandbox, session: &PromptSession, template: Option
     };
     let asked = match make_repository(lab, session, input, access).await {
         Ok(repository) => {
-            PromptTrial { role: session.role, repository: &repository, connection: daemon.connection() }.run_trial(input).await
+            PromptTrial { role: session.role, repository: &repository, connection: daemon.connection() }
+                .run_trial(input)
+                .await
         }
         Err(fault) => Err(fault),
     };
@@ -81,7 +94,12 @@ async fn run_session_in(lab: &Sandbox, session: &PromptSession, template: Option
     asked
 }
 
-async fn make_repository(lab: &Sandbox, session: &PromptSession, input: &PromptInput, access: RepositoryAccess) -> Result<SandboxRepository, EvalError> {
+async fn make_repository(
+    lab: &Sandbox,
+    session: &PromptSession,
+    input: &PromptInput,
+    access: RepositoryAccess,
+) -> Result<SandboxRepository, EvalError> {
     for (path, text) in input.before.files() {
         lab.write(&format!("{}/{path}", trial_setup::LEFT), text)?;
     }

@@ -133,7 +133,10 @@ impl PromptInput {
 }
 
 /// Takes files whose paths stay inside of the repository.
-fn inside(source: SourceText<'_>, files: BTreeMap<Spanned<String>, String>) -> Result<BTreeMap<String, String>, EvalError> {
+fn inside(
+    source: SourceText<'_>,
+    files: BTreeMap<Spanned<String>, String>,
+) -> Result<BTreeMap<String, String>, EvalError> {
     let checked = |(path, text): (Spanned<String>, String)| {
         source.check_path(path.get_ref(), path.span())?;
         Ok((path.into_inner(), text))

@@ -18,17 +18,17 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use self::cell::{SessionResult, PromptSession, run_session};
+use self::cell::{PromptSession, SessionResult, run_session};
 use self::input::PromptInput;
 pub(crate) use self::role::{Decision, LabRole};
 use crate::args::{GlobalOptions, PromptsArgs};
 use crate::case::find::EvalDirs;
-use crate::commands::{print_answer, digest_programs, watch_signals, write_page};
+use crate::commands::{digest_programs, print_answer, watch_signals, write_page};
 use crate::digest::InputDigest;
 use crate::error::EvalError;
-use crate::sandbox::{Sandbox, TestedPrograms, HostEnv};
 use crate::progress::RunProgress;
 use crate::results::write_durably;
+use crate::sandbox::{HostEnv, Sandbox, TestedPrograms};
 
 /// Name of the template that the runner has itself.
 const BUILT_IN: &str = "built-in";
@@ -167,7 +167,12 @@ struct GridRunner {
 }
 
 impl GridRunner {
-    async fn all(&self, templates: &[PromptTemplate], inputs: &[PromptInput], jobs: usize) -> Result<Vec<Cell>, EvalError> {
+    async fn all(
+        &self,
+        templates: &[PromptTemplate],
+        inputs: &[PromptInput],
+        jobs: usize,
+    ) -> Result<Vec<Cell>, EvalError> {
         let places = Arc::new(Semaphore::new(jobs));
         let mut set: JoinSet<Result<(usize, Cell), EvalError>> = JoinSet::new();
         let pairs = templates.iter().flat_map(|template| inputs.iter().map(move |input| (template, input)));
@@ -201,7 +206,8 @@ impl GridRunner {
         let mut cells = Vec::new();
         while let Some(joined) = set.join_next().await {
             cells.push(
-                joined.map_err(|error| EvalError::new("a session ended in a bug of the harness").caused_by(&error))??,
+                joined
+                    .map_err(|error| EvalError::new("a session ended in a bug of the harness").caused_by(&error))??,
             );
         }
         cells.sort_by_key(|(at, _): &(usize, Cell)| *at);
@@ -230,7 +236,12 @@ fn kept(file: &Path) -> Option<Cell> {
     Some(Cell { kept: true, ..cell })
 }
 
-fn cell(template: &PromptTemplate, input: &PromptInput, digest: String, asked: Result<SessionResult, EvalError>) -> Cell {
+fn cell(
+    template: &PromptTemplate,
+    input: &PromptInput,
+    digest: String,
+    asked: Result<SessionResult, EvalError>,
+) -> Cell {
     let cell = Cell {
         template: template.name.clone(),
         input: input.name.clone(),

@@ -150,7 +150,6 @@ pub(crate) struct CheckResult {
 /// `started.json`: what is known when a run begins, for those who find that it never ended.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "EvalStarted")]
-#[expect(clippy::struct_field_names, reason = "the same names as in `meta.json`")]
 pub(crate) struct StartedFile {
     /// `runner/eval-started.v1`.
     pub(crate) schema: String,

@@ -149,7 +149,10 @@ impl ResultStore {
             match lock_of_dead(result)? {
                 Some(lock) => locks.push(lock),
                 None => {
-                    return Err(EvalError::new(format!("{} is being written: a run of {case} goes on", result.display())));
+                    return Err(EvalError::new(format!(
+                        "{} is being written: a run of {case} goes on",
+                        result.display()
+                    )));
                 }
             }
         }
@@ -243,7 +246,8 @@ fn folders(folder: &Path) -> Result<Vec<PathBuf>, EvalError> {
 
 fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, EvalError> {
     let bytes = fs::read(path).map_err(|error| EvalError::file("reading", path, &error))?;
-    serde_json::from_slice(&bytes).map_err(|error| EvalError::new(format!("reading {}", path.display())).caused_by(&error))
+    serde_json::from_slice(&bytes)
+        .map_err(|error| EvalError::new(format!("reading {}", path.display())).caused_by(&error))
 }
 
 fn write_json(path: &Path, value: &impl Serialize) -> Result<(), EvalError> {

@@ -13,9 +13,9 @@ use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use super::{Sandbox, HostEnv};
+use super::{HostEnv, Sandbox};
 use crate::error::EvalError;
-use crate::process::{CapturedOutput, ProcessEnd, ManagedProcess, ProcessSpec};
+use crate::process::{CapturedOutput, ManagedProcess, ProcessEnd, ProcessSpec};
 
 const READY_WITHIN: Duration = Duration::from_secs(20);
 /// Time of an orderly stop; afterwards everything is killed.
@@ -56,7 +56,11 @@ pub(crate) struct SandboxDaemon {
 
 impl SandboxDaemon {
     /// Starts it and connects to it.
-    pub(crate) async fn start(lab: &Sandbox, programs: &TestedPrograms, env: &BTreeMap<String, String>) -> Result<Self, EvalError> {
+    pub(crate) async fn start(
+        lab: &Sandbox,
+        programs: &TestedPrograms,
+        env: &BTreeMap<String, String>,
+    ) -> Result<Self, EvalError> {
         let log = lab.path("logs/runnerd.stderr");
         let file = File::create(&log).map_err(|error| EvalError::file("making", &log, &error))?;
         let wanted = ProcessSpec {
@@ -136,7 +140,10 @@ pub(super) async fn run_client(call: &CallOptions<'_>, arguments: &[&str]) -> Re
         ProcessEnd::Stopped => Err(EvalError::interrupted()),
         _ => {
             let command = arguments.iter().find(|word| !word.starts_with('-')).copied().unwrap_or_default();
-            Err(EvalError::new(format!("runnerctl {command}: {}", text(&captured.stderr).trim_start_matches("error: "))))
+            Err(EvalError::new(format!(
+                "runnerctl {command}: {}",
+                text(&captured.stderr).trim_start_matches("error: ")
+            )))
         }
     }
 }
@@ -153,7 +160,11 @@ pub(crate) struct CallOptions<'a> {
 const CALL_LIMIT: Duration = Duration::from_mins(5);
 
 /// Runs a program of the harness's own in a lab.
-pub(super) async fn run_program(call: &CallOptions<'_>, program: &Path, arguments: &[&str]) -> Result<CapturedOutput, EvalError> {
+pub(super) async fn run_program(
+    call: &CallOptions<'_>,
+    program: &Path,
+    arguments: &[&str],
+) -> Result<CapturedOutput, EvalError> {
     let wanted = ProcessSpec {
         program: program.into(),
         arguments: arguments.iter().map(Into::into).collect(),

@@ -12,7 +12,7 @@ use super::daemon::{CallOptions, run_client, run_program};
 use super::{Sandbox, TestedPrograms, script, write_file};
 use crate::digest::{copy_entry, list_files};
 use crate::error::EvalError;
-use crate::process::{ProcessEnd, ManagedProcess, ProcessSpec};
+use crate::process::{ManagedProcess, ProcessEnd, ProcessSpec};
 
 /// The file of a lab that holds the goal.
 const GOAL: &str = "goal.md";
@@ -60,7 +60,11 @@ pub(crate) struct RepositoryAccess {
 
 impl SandboxRepository {
     /// Makes the repository, with two commits: what the case begins with, and what the runner is told.
-    pub(crate) async fn create(lab: &Sandbox, seed: &RepositorySeed<'_>, access: RepositoryAccess) -> Result<Self, EvalError> {
+    pub(crate) async fn create(
+        lab: &Sandbox,
+        seed: &RepositorySeed<'_>,
+        access: RepositoryAccess,
+    ) -> Result<Self, EvalError> {
         let RepositoryAccess { programs, env, client_env, view_env, stop } = access;
         lab.write(GOAL, seed.goal)?;
         let folder = lab.path("work").join(seed.name);

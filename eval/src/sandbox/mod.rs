@@ -5,8 +5,8 @@
 
 mod daemon;
 mod fixture;
-mod script;
 mod host_env;
+mod script;
 
 use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder, File, Permissions};
@@ -17,9 +17,9 @@ use std::path::{Path, PathBuf};
 use protocol::paths::SOCKET_PATH_MAX;
 
 pub(crate) use self::daemon::{SandboxDaemon, TestedPrograms};
-pub(crate) use self::fixture::{RepositoryAccess, SandboxRepository, RepositorySeed};
-pub(crate) use self::script::SCRIPTED;
+pub(crate) use self::fixture::{RepositoryAccess, RepositorySeed, SandboxRepository};
 pub(crate) use self::host_env::HostEnv;
+pub(crate) use self::script::SCRIPTED;
 use crate::digest::list_files;
 use crate::error::EvalError;
 
@@ -41,7 +41,8 @@ impl Sandbox {
         let folder = folder.map_err(|error| EvalError::file("making a folder in", &temp_root(), &error))?;
         let folder = folder.keep();
         let folder = folder.canonicalize().unwrap_or(folder);
-        let lab = Self { _lock: lock_folder(&folder).map_err(|error| EvalError::file("locking", &folder, &error))?, folder };
+        let lab =
+            Self { _lock: lock_folder(&folder).map_err(|error| EvalError::file("locking", &folder, &error))?, folder };
         for name in ["bin", "home", "state", "run", "config", "work", "tmp", "logs"] {
             let path = lab.path(name);
             let made = DirBuilder::new().mode(0o700).create(&path);

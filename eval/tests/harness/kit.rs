@@ -136,6 +136,10 @@ impl RunningHarness {
     pub(crate) fn ended(self) -> ProgramOutput {
         let output = self.0.wait_with_output().expect("the harness can be waited for");
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        ProgramOutput { code: output.status.code().unwrap_or(-1), stdout: text(&output.stdout), stderr: text(&output.stderr) }
+        ProgramOutput {
+            code: output.status.code().unwrap_or(-1),
+            stdout: text(&output.stdout),
+            stderr: text(&output.stderr),
+        }
     }
 }

@@ -17,7 +17,7 @@ use tokio::net::UnixStream;
 
 use super::ConnectError;
 use super::address::Address;
-use super::one_shot::{TransportHalves, REQUEST_TIMEOUT};
+use super::one_shot::{REQUEST_TIMEOUT, TransportHalves};
 use crate::paths::{Paths, PathsError};
 
 pub(super) const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);

@@ -5,13 +5,13 @@
 //! what the methods do.
 
 mod address;
-mod one_shot;
 pub mod caller_env;
 mod dial;
 mod error;
+mod event_stream;
 mod greeting;
 mod handshake;
-mod event_stream;
+mod one_shot;
 mod ssh;
 mod start;
 
@@ -22,12 +22,12 @@ use jsonrpsee::core::client::Client;
 use tokio::net::UnixStream;
 
 pub use self::address::Address;
-pub use self::one_shot::OneShotClient;
-use self::one_shot::TransportHalves;
 use self::dial::SocketCandidates;
 pub use self::error::{CallError, ConnectError, StartError};
-pub use self::greeting::StdioGreeting;
 pub use self::event_stream::{EventStream, StreamUpdate};
+pub use self::greeting::StdioGreeting;
+pub use self::one_shot::OneShotClient;
+use self::one_shot::TransportHalves;
 pub use self::ssh::SshError;
 pub use self::start::daemon_program;
 use crate::host::Host;
@@ -122,7 +122,10 @@ impl Connection {
 /// # Errors
 ///
 /// Fails if no daemon answers and none can be started, or if it speaks another version.
-pub async fn ask<T>(options: &ConnectOptions, question: impl AsyncFnOnce(&OneShotClient) -> T) -> Result<T, ConnectError> {
+pub async fn ask<T>(
+    options: &ConnectOptions,
+    question: impl AsyncFnOnce(&OneShotClient) -> T,
+) -> Result<T, ConnectError> {
     let (halves, reached) = reach(options).await?;
     let client = OneShotClient::new(halves);
     let answer = async { Ok(question(&client).await) };

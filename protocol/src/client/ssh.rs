@@ -281,7 +281,11 @@ struct RemoteErrorObject {
 
 impl RemoteError {
     fn find(words: &str) -> Option<Self> {
-        words.lines().rev().find_map(|line| serde_json::from_str::<RemoteErrorObject>(line).ok()).map(|outer| outer.error)
+        words
+            .lines()
+            .rev()
+            .find_map(|line| serde_json::from_str::<RemoteErrorObject>(line).ok())
+            .map(|outer| outer.error)
     }
 }
 

@@ -7,7 +7,7 @@ use protocol::view::{IterationView, StatusView};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::bundle::{EACH, BundlePiece, excerpt, written};
+use super::bundle::{BundlePiece, EACH, excerpt, written};
 use crate::app::App;
 use crate::problem::ApiProblem;
 use crate::routes::TEXTS;
@@ -30,7 +30,8 @@ pub(super) struct ExportedRun {
 impl ExportedRun {
     /// Finds a run, an isolated one in its workspace.
     pub(super) async fn find(app: &App, run: Option<&str>) -> Result<Self, ApiProblem> {
-        let target = |repo, run: Option<&str>| RequestTarget { repo, run: run.map(str::to_owned), ..RequestTarget::default() };
+        let target =
+            |repo, run: Option<&str>| RequestTarget { repo, run: run.map(str::to_owned), ..RequestTarget::default() };
         let all = app.repositories().await?;
         let around = all.iter().find(|view| view.repo.source_id.is_none()).or(all.first());
         let around = around.map(|view| view.repo.id.clone());

@@ -1,6 +1,6 @@
 //! Who is let in: the token, the cookie, the name, the origin, and no request that is more than a look.
 
-use crate::kit::{HttpReply, UiStage, UiProcess};
+use crate::kit::{HttpReply, UiProcess, UiStage};
 
 /// Asks without the token.
 fn stranger(ui: &UiProcess, path: &str, headers: &str) -> HttpReply {

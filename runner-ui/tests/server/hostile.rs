@@ -6,7 +6,7 @@ use std::os::unix::fs::symlink;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
-use crate::kit::{RUN, HttpReply, UiStage};
+use crate::kit::{HttpReply, RUN, UiStage};
 
 const SECRET: &str = "nobody may read this";
 

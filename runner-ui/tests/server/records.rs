@@ -8,7 +8,7 @@ use protocol::view::{IterationView, StatusView};
 use protocol::words::{RunStatus, VerdictName};
 use runner_ui::wire::Health;
 
-use crate::kit::{RUN, UiStage, UiProcess};
+use crate::kit::{RUN, UiProcess, UiStage};
 
 /// A run that is over, and nobody who knows of it.
 fn left() -> UiStage {

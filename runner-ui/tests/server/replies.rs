@@ -11,7 +11,7 @@ use protocol::words::{RunStatus, VerdictName};
 use runner_ui::wire::Health;
 use serde_json::{Value, json};
 
-use crate::kit::{RUN, UiStage, UiProcess};
+use crate::kit::{RUN, UiProcess, UiStage};
 
 /// Returns what checks a type of a schema that is checked in.
 fn validator(file: &str, name: &str, is_list: bool) -> Validator {

@@ -7,7 +7,7 @@ use protocol::words::{RunStatus, VerdictName};
 use runner_ui::wire::{Health, Session, Steered};
 use serde_json::{Value, json};
 
-use crate::kit::{RUN, HttpReply, UiStage, UiProcess};
+use crate::kit::{HttpReply, RUN, UiProcess, UiStage};
 
 /// A page that was opened by an address.
 struct OpenedPage<'a> {

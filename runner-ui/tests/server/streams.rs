@@ -10,7 +10,7 @@ use protocol::view::StatusView;
 use runner_testkit::{ServiceManager, binary};
 use runner_ui::wire::{ErrorReply, Health, Notice};
 
-use crate::kit::{RUN, UiStage, UiProcess};
+use crate::kit::{RUN, UiProcess, UiStage};
 
 fn answered(stage: &mut UiStage) {
     stage.repo.script().always("echo working; answer retry 'Not yet.'");

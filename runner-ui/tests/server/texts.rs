@@ -1,6 +1,6 @@
 //! Texts of records: the bytes as they came, in ranges, and while they grow.
 
-use crate::kit::{RUN, UiStage, UiProcess};
+use crate::kit::{RUN, UiProcess, UiStage};
 
 fn path(name: &str) -> String {
     format!("/api/iterations/{RUN}/1/{name}")

@@ -10,8 +10,8 @@ use protocol::words::ReviewVerdict;
 use crate::args::RunTarget;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
-use crate::text::review::reviewed;
 use crate::sign_review::{self, ReviewDecision};
+use crate::text::review::reviewed;
 
 const EXAMPLES: &str = "Examples:
   runnerctl approve                  the task that `status` names

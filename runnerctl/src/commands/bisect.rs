@@ -12,7 +12,7 @@ use protocol::path::WirePath;
 use protocol::request::CallerEnv;
 use serde::Serialize;
 
-use crate::bisect::{BisectVerdict, BisectSearch, SearchStep};
+use crate::bisect::{BisectSearch, BisectVerdict, SearchStep};
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::progress::ProgressLine;
@@ -82,8 +82,15 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: BisectArgs) -> Result
     let params = PointsParams { path: path.clone(), run: args.run, command: args.command.clone() };
     let PointsReply { run, points } = connection.client().bisect_points(params).await?;
     let env = caller_env::collect(&connection, &path).await;
-    let trial =
-        TrialRunner { invocation, connection: &connection, path, run: &run, command: args.command, confirmed: args.yes, env };
+    let trial = TrialRunner {
+        invocation,
+        connection: &connection,
+        path,
+        run: &run,
+        command: args.command,
+        confirmed: args.yes,
+        env,
+    };
     let (broken_by, mut tried) = trial.run_search(&points).await?;
     let last = broken_by.last().and_then(|point| tried.iter_mut().find(|tried| tried.commit == point.commit));
     let output = last.map(|last| mem::take(&mut last.output));
@@ -104,7 +111,10 @@ struct TrialRunner<'a> {
 }
 
 impl TrialRunner<'_> {
-    async fn run_search<'p>(&self, points: &'p [BisectPoint]) -> Result<(Vec<&'p BisectPoint>, Vec<TrialResult<'p>>), Failure> {
+    async fn run_search<'p>(
+        &self,
+        points: &'p [BisectPoint],
+    ) -> Result<(Vec<&'p BisectPoint>, Vec<TrialResult<'p>>), Failure> {
         let (mut search, mut tried) = (BisectSearch::new(points), Vec::new());
         let (lines, begun) = (ProgressLines::new(self.invocation.ui), Instant::now());
         loop {
@@ -153,7 +163,9 @@ fn nothing_found_error(step: &SearchStep, points: &[BisectPoint]) -> Failure {
             let first = points.first().map(named).unwrap_or_default();
             refused(format!("the command did not work before the run either: it fails at {first}"))
         }
-        SearchStep::Unknown(at) => refused(format!("the command cannot tell (exit code 125) at {}", named(&points[*at]))),
+        SearchStep::Unknown(at) => {
+            refused(format!("the command cannot tell (exit code 125) at {}", named(&points[*at])))
+        }
         SearchStep::Works | SearchStep::Try(_) | SearchStep::Found(_) | SearchStep::Among(_) => {
             let last = points.last().map(named).unwrap_or_default();
             refused(format!("nothing is broken: the command works at the end of the branch, {last}"))

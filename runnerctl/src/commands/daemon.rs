@@ -20,7 +20,7 @@ use crate::text::measure::ago;
 use crate::text::paint::DIM;
 use crate::text::sanitize::safe;
 use crate::text::screen::Screen;
-use crate::text::table::{TableCell, Table};
+use crate::text::table::{Table, TableCell};
 
 /// A daemon that closed its connections has this long to take its socket away.
 const LAST_STEPS: Duration = Duration::from_secs(15);

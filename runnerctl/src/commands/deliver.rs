@@ -11,8 +11,8 @@ use protocol::shell;
 
 use super::land::{self, LandFormArg};
 use crate::confirm::confirmed;
-use crate::deliver::feedback::{FeedbackCommand, hear};
 use crate::deliver::delivery::{Delivery, DeliveryOptions};
+use crate::deliver::feedback::{FeedbackCommand, hear};
 use crate::failure::Failure;
 use crate::interrupts::unless_interrupted;
 use crate::invocation::Invocation;
@@ -78,7 +78,11 @@ pub(crate) struct DeliverArgs {
 }
 
 /// Delivers a run that a person has waited for, where the configuration of the work tree and the run's own ask for it.
-pub(crate) async fn deliver_on_complete(invocation: &Invocation<'_>, path: WirePath, run: String) -> Result<(), Failure> {
+pub(crate) async fn deliver_on_complete(
+    invocation: &Invocation<'_>,
+    path: WirePath,
+    run: String,
+) -> Result<(), Failure> {
     let connection = invocation.connect().await?;
     let client = connection.client();
     let key = ConfigKey { path: path.clone(), key: Some("deliver.on_complete".to_owned()) };

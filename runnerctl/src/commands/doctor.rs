@@ -114,12 +114,19 @@ impl RepositoryQuery<'_> {
     async fn run_checks(&self, connection: Result<&Connection, &ConnectError>) -> RepositoryChecks {
         let place = self.place.display();
         if !self.place.exists() {
-            return RepositoryChecks::single(DoctorCheck::fail("repository", format!("there is no {place}"), "runnerctl doctor PATH"));
+            return RepositoryChecks::single(DoctorCheck::fail(
+                "repository",
+                format!("there is no {place}"),
+                "runnerctl doctor PATH",
+            ));
         }
         if !self.is_in_repository() {
             let (found, fix) = (format!("{place} is not in a git work tree"), "git init, or name a path in one");
-            let check =
-                if self.is_named { DoctorCheck::fail("repository", found, fix) } else { DoctorCheck::skipped("repository", found) };
+            let check = if self.is_named {
+                DoctorCheck::fail("repository", found, fix)
+            } else {
+                DoctorCheck::skipped("repository", found)
+            };
             return RepositoryChecks::single(check);
         }
         let Ok(connection) = connection else {

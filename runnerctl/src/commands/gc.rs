@@ -13,7 +13,7 @@ use crate::text::measure::size;
 use crate::text::paint::{DIM, HINT, LOOK, paint};
 use crate::text::sanitize::safe;
 use crate::text::screen::Screen;
-use crate::text::table::{TableCell, Table};
+use crate::text::table::{Table, TableCell};
 
 const EXAMPLES: &str = "Examples:
   runnerctl gc --dry-run     show what would be removed

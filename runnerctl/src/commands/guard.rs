@@ -56,7 +56,10 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: GuardArgs) -> Result<
 }
 
 /// Returns a place in the repository, and the file that is named in it.
-fn resolve_guard_file(invocation: &Invocation<'_>, path: Option<&Path>) -> Result<(WirePath, Option<WirePath>), Failure> {
+fn resolve_guard_file(
+    invocation: &Invocation<'_>,
+    path: Option<&Path>,
+) -> Result<(WirePath, Option<WirePath>), Failure> {
     let path = if invocation.host.is_some() {
         // What is a folder on another machine cannot be seen: the repository is named with -C, a file beside it.
         let repository = invocation.place(None)?;

@@ -67,8 +67,11 @@ fn print_command_help(ui: &Ui, topic: &[String]) -> Result<(), Failure> {
 }
 
 fn list_exit_codes() -> ExitCodesReport {
-    let code =
-        |&(status, meaning): &(ExitStatus, &'static str)| ExitCodeHelp { code: status.code(), meaning, next: next_step_for(status) };
+    let code = |&(status, meaning): &(ExitStatus, &'static str)| ExitCodeHelp {
+        code: status.code(),
+        meaning,
+        next: next_step_for(status),
+    };
     ExitCodesReport { exit_codes: ExitStatus::TABLE.iter().map(code).collect() }
 }
 

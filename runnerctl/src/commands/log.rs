@@ -17,13 +17,13 @@ use serde::Serialize;
 use self::reader::LogReader;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
-use crate::remote_status::{self, FetchDepth, RemoteArgs, RemoteQuery};
 use crate::pager::Pager;
+use crate::remote_status::{self, FetchDepth, RemoteArgs, RemoteQuery};
 use crate::text::iteration::{line, table};
 use crate::text::measure::span;
 use crate::text::paint::DIM;
 use crate::text::screen::Screen;
-use crate::text::table::{TableCell, Table};
+use crate::text::table::{Table, TableCell};
 use crate::text::usage;
 use crate::ui::Ui;
 
@@ -197,7 +197,12 @@ async fn print_log(invocation: &Invocation<'_>, args: LogArgs) -> Result<ExitSta
 }
 
 /// Answers as [`Ui::answer`] does, a page at a time where there is a terminal.
-fn print_paged<T: Serialize>(ui: &Ui, name: &str, body: &T, text: impl FnOnce(&Screen) -> String) -> Result<(), Failure> {
+fn print_paged<T: Serialize>(
+    ui: &Ui,
+    name: &str,
+    body: &T,
+    text: impl FnOnce(&Screen) -> String,
+) -> Result<(), Failure> {
     if ui.json {
         return Ui::object(name, body);
     }

@@ -11,8 +11,8 @@ use serde::Serialize;
 
 use crate::args::RepoTarget;
 use crate::failure::Failure;
-use crate::multi_host;
 use crate::invocation::Invocation;
+use crate::multi_host;
 use crate::remote_status::{self, FetchDepth, RemoteArgs, RemoteQuery};
 use crate::text::paint::{DIM, HEAD, paint};
 use crate::text::sanitize::safe;

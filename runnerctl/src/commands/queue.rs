@@ -14,7 +14,7 @@ use crate::invocation::Invocation;
 use crate::text::paint::{HEAD, of_state};
 use crate::text::run::why;
 use crate::text::screen::Screen;
-use crate::text::table::{TableCell, Table};
+use crate::text::table::{Table, TableCell};
 
 const EXAMPLES: &str = "Examples:
   runnerctl queue            of this repository; outside of one, of all
@@ -43,7 +43,11 @@ struct RunList {
 /// Runs the command.
 pub(crate) async fn run(invocation: &Invocation<'_>, args: QueueArgs) -> Result<ExitStatus, Failure> {
     let connection = invocation.connect().await?;
-    let runs = if args.all { list_all_runs(&connection).await? } else { list_repo_runs(invocation, &connection, &args).await? };
+    let runs = if args.all {
+        list_all_runs(&connection).await?
+    } else {
+        list_repo_runs(invocation, &connection, &args).await?
+    };
     invocation.ui.answer("queue", &RunList { runs: runs.clone() }, |screen| render(&runs, screen))?;
     if runs.is_empty() {
         invocation.ui.note("No runs.\n");

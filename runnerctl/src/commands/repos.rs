@@ -13,7 +13,7 @@ use crate::invocation::Invocation;
 use crate::text::paint::{LOOK, of_state};
 use crate::text::sanitize::safe;
 use crate::text::screen::Screen;
-use crate::text::table::{TableCell, Table};
+use crate::text::table::{Table, TableCell};
 
 const EXAMPLES: &str = "Examples:
   runnerctl repos

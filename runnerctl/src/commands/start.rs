@@ -19,11 +19,11 @@ use crate::args::RepoTarget;
 use crate::confirm::confirmed;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
-use crate::workspace_progress::making;
 use crate::text::paint::{HINT, LOOK, of_state, paint};
 use crate::text::sanitize::safe;
 use crate::text::status::UNWATCHED;
 use crate::wait::wait;
+use crate::workspace_progress::making;
 
 /// Paths named of those that are not committed; the answer as JSON has more.
 const NOT_TAKEN_SHOWN: usize = 5;

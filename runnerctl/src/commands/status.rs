@@ -6,15 +6,15 @@ mod snapshot;
 
 use clap::Args;
 use protocol::api::{RepoApiClient as _, RunApiClient as _};
-use protocol::client::{OneShotClient, CallError};
+use protocol::client::{CallError, OneShotClient};
 use protocol::error::{ErrorKind, ExitStatus};
 use protocol::request::AtRun;
 
 use self::snapshot::StatusSnapshot;
 use crate::args::RunTarget;
 use crate::failure::{Failure, is_refusal};
-use crate::multi_host;
 use crate::invocation::Invocation;
+use crate::multi_host;
 use crate::remote_status::RemoteArgs;
 
 const EXAMPLES: &str = "Examples:
@@ -58,7 +58,8 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: StatusArgs) -> Result
         None => invocation.place_if_any(path)?,
     };
     let at = place.map(|path| AtRun { path, run: args.target.run });
-    let shown = invocation.ask(async |client: &OneShotClient| read_status(client, at.as_ref(), anywhere).await).await??;
+    let shown =
+        invocation.ask(async |client: &OneShotClient| read_status(client, at.as_ref(), anywhere).await).await??;
     if args.watch {
         let at = at.filter(|_| matches!(shown, StatusSnapshot::One(_)));
         return live::follow_status(invocation, at).await;
@@ -72,8 +73,9 @@ async fn print_hosts_status(invocation: &Invocation<'_>, args: &StatusArgs) -> R
         let message = "of several machines all repositories are shown, once";
         return Err(Failure::usage(message).hint("name one machine for a path, --run or --watch"));
     }
-    let question =
-        async |inside: &Invocation<'_>| Ok(inside.ask(async |client: &OneShotClient| read_status(client, None, true).await).await??);
+    let question = async |inside: &Invocation<'_>| {
+        Ok(inside.ask(async |client: &OneShotClient| read_status(client, None, true).await).await??)
+    };
     multi_host::ask(invocation, "statuses-of-hosts", question, StatusSnapshot::render).await
 }
 

@@ -36,7 +36,10 @@ pub(crate) async fn run(invocation: &Invocation<'_>) -> Result<ExitStatus, Failu
     let failed = |error| Failure::io("passing on a conversation", &error);
     let daemon = client::stream(&invocation.any_options()).await?;
     let daemon = daemon.into_std().and_then(|stream| stream.set_nonblocking(false).map(|()| stream)).map_err(failed)?;
-    let (from, mut to) = (to_unbuffered_file(io::stdin().as_fd()).map_err(failed)?, to_unbuffered_file(io::stdout().as_fd()).map_err(failed)?);
+    let (from, mut to) = (
+        to_unbuffered_file(io::stdin().as_fd()).map_err(failed)?,
+        to_unbuffered_file(io::stdout().as_fd()).map_err(failed)?,
+    );
     let greeting = StdioGreeting::of_this_process(env!("CARGO_PKG_VERSION"));
     to.write_all(greeting.line().as_bytes()).map_err(failed)?;
     copy_both(&daemon, from, to).map_err(failed)?;

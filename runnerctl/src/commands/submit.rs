@@ -14,8 +14,8 @@ use crate::confirm::agreed;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::settings::Settings;
-use crate::submit::run_start::RunStart;
 use crate::submit::batch_system::{BatchSystem, JobSpec, name};
+use crate::submit::run_start::RunStart;
 use crate::text::paint::{HEAD, HINT, paint};
 use crate::text::sanitize::{safe, safe_lines};
 

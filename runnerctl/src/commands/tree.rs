@@ -12,9 +12,9 @@ use serde_json::value::RawValue;
 use crate::args::{RepoTarget, RunTarget};
 use crate::failure::Failure;
 use crate::invocation::Invocation;
-use crate::remote_status::{self, FetchDepth, RemoteArgs, RemoteQuery};
 use crate::pager::Pager;
-use crate::text::tree::{TreeOptions, NodeCosts, part_of};
+use crate::remote_status::{self, FetchDepth, RemoteArgs, RemoteQuery};
+use crate::text::tree::{NodeCosts, TreeOptions, part_of};
 use crate::ui::Ui;
 
 const EXAMPLES: &str = "Examples:
@@ -49,7 +49,8 @@ pub(crate) async fn run(invocation: &Invocation<'_>, mut args: TreeArgs) -> Resu
     let RunTarget { place, run } = args.target.clone();
     let wanted = RemoteQuery { remote: &remote, place: place.path(), run: run.as_deref(), depth: FetchDepth::Commits };
     remote_status::within(invocation, wanted, async |inside| {
-        let target = RunTarget { place: RepoTarget { path: None }, run: Some(remote_status::only(inside, run.clone()).await?) };
+        let target =
+            RunTarget { place: RepoTarget { path: None }, run: Some(remote_status::only(inside, run.clone()).await?) };
         print_tree(inside, TreeArgs { target, ..args }).await
     })
     .await

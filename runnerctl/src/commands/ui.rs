@@ -129,7 +129,11 @@ pub(super) async fn find_daemon(invocation: &Invocation<'_>) -> Result<(Option<P
 }
 
 /// Returns the only repository that is shown, where one is meant.
-fn single_repo_path(invocation: &Invocation<'_>, named: Option<&Path>, is_lost: bool) -> Result<Option<PathBuf>, Failure> {
+fn single_repo_path(
+    invocation: &Invocation<'_>,
+    named: Option<&Path>,
+    is_lost: bool,
+) -> Result<Option<PathBuf>, Failure> {
     if invocation.host.is_some() {
         return Ok(invocation.place_if_any(named)?.map(|place| place.0));
     }
@@ -180,7 +184,9 @@ fn spawn_server(mut command: Command, path: Option<&Path>, args: &UiArgs) -> Res
     command.args(args.steer.then_some("--steer"));
     command.args(path.into_iter().flat_map(|path| [Path::new("--"), path]));
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
-    command.spawn().map_err(|error| Failure::io(format!("starting {}", find_runner_ui().display()), &error).hint(INSTALL))
+    command
+        .spawn()
+        .map_err(|error| Failure::io(format!("starting {}", find_runner_ui().display()), &error).hint(INSTALL))
 }
 
 /// Returns `runner-ui` beside this program, else as `PATH` finds it.
@@ -202,9 +208,9 @@ async fn wait_until_listening(server: &mut Child) -> Result<(UiServerInfo, Serve
     server.wait().await.map_err(|error| Failure::io("waiting for runner-ui", &error))?;
     let failure = Failure::new(ExitStatus::Error, "ui", "runner-ui did not start");
     Err(match serde_json::from_str(&line) {
-        Ok(UiErrorReply { error: UiErrorBody { message, hint } }) => {
-            failure.caused_by(message).or_hint(hint.map_or_else(|| NextSteps::from("runnerctl doctor"), NextSteps::from))
-        }
+        Ok(UiErrorReply { error: UiErrorBody { message, hint } }) => failure
+            .caused_by(message)
+            .or_hint(hint.map_or_else(|| NextSteps::from("runnerctl doctor"), NextSteps::from)),
         Err(_) => failure.hint("runnerctl doctor"),
     })
 }

@@ -20,8 +20,8 @@ use crate::args::RepoTarget;
 use crate::confirm::confirmed;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
-use crate::remote_status::{self, FetchDepth, RemoteArgs, RemoteQuery};
 use crate::progress::ProgressLine;
+use crate::remote_status::{self, FetchDepth, RemoteArgs, RemoteQuery};
 use crate::text::sanitize::safe;
 use crate::text::{audit, landing};
 use crate::ui::Ui;
@@ -111,7 +111,8 @@ pub(crate) async fn run(invocation: &Invocation<'_>, mut args: VerifyArgs) -> Re
         return Err(Failure::usage("--landed is about a repository with both branches, and not about a remote's runs"));
     }
     let (place, run) = (args.place.path.take(), args.run.take());
-    let wanted = RemoteQuery { remote: &remote, place: place.as_deref(), run: run.as_deref(), depth: FetchDepth::Whole };
+    let wanted =
+        RemoteQuery { remote: &remote, place: place.as_deref(), run: run.as_deref(), depth: FetchDepth::Whole };
     remote_status::within(invocation, wanted, async |inside| {
         let run = Some(remote_status::only(inside, run.clone()).await?);
         verify_run(inside, VerifyArgs { run, ..args }).await

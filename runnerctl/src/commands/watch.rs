@@ -46,7 +46,8 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: WatchArgs) -> Result<
         None => None,
     };
     let (options, look) = (invocation.connect_options(false), watch::look(invocation.ui.screen()));
-    watch::show(vec![WatchedDaemon { name: String::new(), options, connection: Some(connection), selected, look }]).await
+    watch::show(vec![WatchedDaemon { name: String::new(), options, connection: Some(connection), selected, look }])
+        .await
 }
 
 /// Shows one of several machines, and what there is on the others above it. None is waited for.

@@ -10,7 +10,7 @@ use protocol::error::ExitStatus;
 use protocol::shell::words;
 
 use crate::failure::Failure;
-use crate::program::{self, ProgramCall, CommandOutput, LaunchError};
+use crate::program::{self, CommandOutput, LaunchError, ProgramCall};
 
 /// Git asks for no password where nobody could answer.
 const SILENT: &[(&str, &str)] = &[NOT_LAZY, ("GIT_TERMINAL_PROMPT", "0")];
@@ -78,10 +78,12 @@ impl GitCheckout {
         let words = std::iter::once("git").chain(words.iter().copied());
         let env = if self.can_ask { LOUD } else { SILENT };
         let (argv, folder) = (words.map(OsString::from).collect(), self.folder.as_path());
-        program::run(ProgramCall { argv, folder, env, input: Vec::new(), tail: None }).await.map_err(|error| match error {
-            LaunchError::Failed(failure) => failure,
-            LaunchError::Missing => Failure::new(ExitStatus::Error, "git", "git is not on your PATH"),
-        })
+        program::run(ProgramCall { argv, folder, env, input: Vec::new(), tail: None }).await.map_err(
+            |error| match error {
+                LaunchError::Failed(failure) => failure,
+                LaunchError::Missing => Failure::new(ExitStatus::Error, "git", "git is not on your PATH"),
+            },
+        )
     }
 
     async fn done(&self, args: &[&str], doing: &str) -> Result<String, Failure> {

@@ -7,8 +7,8 @@ use std::ffi::OsString;
 use protocol::error::ExitStatus;
 use serde_json::json;
 
-use super::forge_cli::ForgeCli;
 use super::forge::NewPr;
+use super::forge_cli::ForgeCli;
 use crate::failure::Failure;
 use crate::program::LaunchError;
 

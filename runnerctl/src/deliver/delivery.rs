@@ -14,8 +14,8 @@ use serde::Serialize;
 use super::address::ForgeRepo;
 use super::body;
 use super::checkout::{GitCheckout, PushRemote, RemoteRefs};
+use super::forge::{Forge, NewPr, OpenPr, PrState, PrUpdate};
 use super::forge_cli::ForgeCli;
-use super::forge::{Forge, NewPr, OpenPr, PrUpdate, PrState};
 use crate::confirm::confirmed;
 use crate::failure::Failure;
 use crate::ui::Ui;
@@ -196,7 +196,11 @@ impl Delivery<'_> {
     }
 
     /// The branch that is to take it, and its commit at the remote.
-    async fn base(&self, (checkout, remote): (&GitCheckout, &PushRemote), seen: &RemoteRefs) -> Result<(String, String), Failure> {
+    async fn base(
+        &self,
+        (checkout, remote): (&GitCheckout, &PushRemote),
+        seen: &RemoteRefs,
+    ) -> Result<(String, String), Failure> {
         let (run, name) = (&self.described.run, &remote.name);
         let refused = |message: String| {
             Err(Failure::new(ExitStatus::Refused, "not_found", message)

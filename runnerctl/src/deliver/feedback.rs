@@ -8,9 +8,9 @@ use protocol::path::WirePath;
 use protocol::request::AtRun;
 
 use super::checkout::GitCheckout;
-use super::forge_cli::ForgeCli;
-use super::forge::{Forge, ForgeFeedback, PrState};
 use super::delivery::Delivery;
+use super::forge::{Forge, ForgeFeedback, PrState};
+use super::forge_cli::ForgeCli;
 use crate::failure::Failure;
 
 /// What a person wants to hear, and where it goes.

@@ -5,10 +5,10 @@ use protocol::delivery::FeedbackItem;
 use protocol::error::ExitStatus;
 
 use super::address::ForgeRepo;
+use super::custom_forge::CustomForge;
 use super::forge_cli::ForgeCli;
 use super::github::GitHub;
 use super::gitlab::GitLab;
-use super::custom_forge::CustomForge;
 use crate::failure::Failure;
 
 /// The forges whose programs may be asked about a host that is not known by its name.

@@ -11,7 +11,7 @@ use protocol::error::ExitStatus;
 use tempfile::TempDir;
 
 use crate::failure::Failure;
-use crate::program::{self, ProgramCall, CommandOutput, LaunchError};
+use crate::program::{self, CommandOutput, LaunchError, ProgramCall};
 
 /// What programs of forges are told: that nobody answers, and that nothing of their own is to be looked for.
 const UNATTENDED: &[(&str, &str)] = &[

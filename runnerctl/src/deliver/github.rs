@@ -7,8 +7,8 @@ use serde::Deserialize;
 
 use super::address::{ForgeRepo, escaped};
 use super::comments::{self, github as read};
+use super::forge::{ForgeFeedback, NewPr, OpenPr, PrState, PrUpdate};
 use super::forge_cli::ForgeCli;
-use super::forge::{ForgeFeedback, NewPr, OpenPr, PrUpdate, PrState};
 use super::logs;
 use crate::failure::Failure;
 

@@ -4,8 +4,8 @@ use serde::Deserialize;
 
 use super::address::{ForgeRepo, escaped};
 use super::comments::{self, gitlab as read};
+use super::forge::{ForgeFeedback, NewPr, OpenPr, PrState, PrUpdate};
 use super::forge_cli::ForgeCli;
-use super::forge::{ForgeFeedback, NewPr, OpenPr, PrUpdate, PrState};
 use super::logs;
 use crate::failure::Failure;
 
@@ -138,14 +138,16 @@ fn newest(mut listed: Vec<ListedMergeRequest>) -> PrState {
     listed.sort_by_key(|listed| (listed.state == "opened", listed.iid));
     match listed.pop() {
         None => PrState::None,
-        Some(ListedMergeRequest { iid: number, web_url: url, draft, title, description, state, .. }) => match state.as_str() {
-            "opened" | "locked" => {
-                let title = title.strip_prefix(DRAFT).unwrap_or(&title).to_owned();
-                PrState::Open(OpenPr { number, url, draft, title, body: description.unwrap_or_default() })
+        Some(ListedMergeRequest { iid: number, web_url: url, draft, title, description, state, .. }) => {
+            match state.as_str() {
+                "opened" | "locked" => {
+                    let title = title.strip_prefix(DRAFT).unwrap_or(&title).to_owned();
+                    PrState::Open(OpenPr { number, url, draft, title, body: description.unwrap_or_default() })
+                }
+                "merged" => PrState::Merged { url },
+                _ => PrState::Closed { number, url },
             }
-            "merged" => PrState::Merged { url },
-            _ => PrState::Closed { number, url },
-        },
+        }
     }
 }
 

@@ -17,7 +17,7 @@ use protocol::words::Containment;
 pub(crate) use self::disk_space::workspaces;
 use super::machine::{ClockState, FileAccess, ServiceStatus};
 use super::probe::{LIMIT, ProbeResult};
-use super::{DoctorCheck, CheckLevel, QueryError};
+use super::{CheckLevel, DoctorCheck, QueryError};
 use crate::text::measure::size;
 
 /// Free bytes below which nothing can be relied upon.
@@ -72,8 +72,12 @@ pub(crate) fn agents(all: &[(&str, ProbeResult)]) -> DoctorCheck {
             ProbeResult::TimedOut => details.push(format!("{name}: no version within {} s", LIMIT.as_secs())),
         }
     }
-    let broken = all.iter().find(|(_, said)| matches!(said, ProbeResult::Failed(_) | ProbeResult::TimedOut)).map(|(name, _)| *name);
-    let fine: Vec<&str> = all.iter().filter(|(_, said)| matches!(said, ProbeResult::Fine(_))).map(|(name, _)| *name).collect();
+    let broken = all
+        .iter()
+        .find(|(_, said)| matches!(said, ProbeResult::Failed(_) | ProbeResult::TimedOut))
+        .map(|(name, _)| *name);
+    let fine: Vec<&str> =
+        all.iter().filter(|(_, said)| matches!(said, ProbeResult::Fine(_))).map(|(name, _)| *name).collect();
     let check = match (fine.as_slice(), broken) {
         ([], None) => {
             let fix = "npm install -g @openai/codex, and codex login; or see docs/agents.md";
@@ -140,9 +144,11 @@ pub(crate) fn state(folder: &Path, found: Option<&FileAccess>) -> DoctorCheck {
     let at = folder.display();
     match found {
         None => DoctorCheck::ok("state", format!("{at}, created when the daemon starts")),
-        Some(found) if !found.is_own => {
-            DoctorCheck::fail("state", format!("{at} belongs to another user"), format!("sudo chown -R \"$USER\" '{at}'"))
-        }
+        Some(found) if !found.is_own => DoctorCheck::fail(
+            "state",
+            format!("{at} belongs to another user"),
+            format!("sudo chown -R \"$USER\" '{at}'"),
+        ),
         Some(found) if !found.is_writable => {
             DoctorCheck::fail("state", format!("{at} cannot be written to"), format!("chmod u+rwx '{at}'"))
         }
@@ -162,7 +168,9 @@ pub(crate) fn containment(view: &DaemonView) -> DoctorCheck {
     let raise = missing.last().map(|level| level.raise.clone());
     match (view.containment, raise) {
         (Containment::Walk, Some(raise)) => DoctorCheck::warn("containment", "walk", raise).with_details(details),
-        (level, raise) => DoctorCheck { fix: raise, ..DoctorCheck::ok("containment", level.to_string()).with_details(details) },
+        (level, raise) => {
+            DoctorCheck { fix: raise, ..DoctorCheck::ok("containment", level.to_string()).with_details(details) }
+        }
     }
 }
 
@@ -254,7 +262,11 @@ pub(crate) fn held(why: &StopReason) -> DoctorCheck {
 pub(crate) fn git_state(facts: &RepositoryFacts) -> DoctorCheck {
     if let Some(operation) = &facts.operation {
         let found = format!("a {operation} is in progress");
-        return DoctorCheck::warn("git state", found, format!("finish or abort the {operation}; a run is held until then"));
+        return DoctorCheck::warn(
+            "git state",
+            found,
+            format!("finish or abort the {operation}; a run is held until then"),
+        );
     }
     let [first, ..] = facts.locks.as_slice() else {
         return DoctorCheck::ok("git state", "no locks, no operation in progress");
@@ -331,7 +343,9 @@ pub(crate) fn guard(command: &[String], is_there: bool, recipe: Option<&(String,
             format!("define the recipe `{recipe}`; {other}"),
         ),
         Some((_, ProbeResult::TimedOut)) => too_slow("guard", "just --list"),
-        Some((recipe, ProbeResult::Fine(_))) => DoctorCheck::ok("guard", format!("{shown}; the recipe `{recipe}` is defined")),
+        Some((recipe, ProbeResult::Fine(_))) => {
+            DoctorCheck::ok("guard", format!("{shown}; the recipe `{recipe}` is defined"))
+        }
         Some((_, ProbeResult::Missing)) | None => DoctorCheck::ok("guard", shown),
     }
 }

@@ -11,7 +11,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::template::{UnknownPlaceholder, fill};
 use crate::failure::Failure;
-use crate::program::{ProgramCall, LaunchError, run};
+use crate::program::{LaunchError, ProgramCall, run};
 use crate::settings::BatchSystemSettings;
 
 /// Longest name of a job: Kubernetes makes a host's name from it, with the number of the pod.
@@ -228,7 +228,8 @@ mod tests {
     #[test]
     fn nothing_of_a_value_is_read_as_part_of_a_script() {
         let remote = "/srv/a'b\"$(touch x)`id`\n#SBATCH --wrap=x\n";
-        let script = BatchSystem::Command.script(&BatchSystemSettings::default(), &work("x", remote)).expect("it is filled");
+        let script =
+            BatchSystem::Command.script(&BatchSystemSettings::default(), &work("x", remote)).expect("it is filled");
         let shown = script.replace("exec ", "printf '%s\\n' ");
         let out = Command::new("sh").args(["-c", &shown]).output().expect("sh runs").stdout;
         assert_eq!(String::from_utf8_lossy(&out), format!("runnerd\ndrive\n{remote}\n--run\nx\n--yes\n"));

@@ -6,7 +6,7 @@ use std::path::Path;
 use protocol::error::ExitStatus;
 
 use crate::failure::Failure;
-use crate::program::{ProgramCall, CommandOutput, LaunchError, run};
+use crate::program::{CommandOutput, LaunchError, ProgramCall, run};
 
 /// Longest wait for a remote while somebody looks on.
 const PATIENCE: &str = "--max-wait=10s";

@@ -12,7 +12,7 @@ use super::measure::short;
 use super::paint::{BAD, DIM, GOOD, HEAD, LOOK, PLAIN, paint};
 use super::sanitize::safe;
 use super::screen::Screen;
-use super::table::{TableCell, Table};
+use super::table::{Table, TableCell};
 
 /// Returns the whole report.
 pub(crate) fn report(report: &AuditReport, screen: &Screen) -> String {

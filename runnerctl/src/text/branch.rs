@@ -7,7 +7,7 @@ use super::measure::{ago, short, span};
 use super::paint::{BAD, DIM, GOOD, HEAD, LIVE, LOOK, paint};
 use super::sanitize::safe;
 use super::screen::Screen;
-use super::table::{TableCell, Table};
+use super::table::{Table, TableCell};
 use super::usage;
 
 /// Returns a line for each run.

@@ -130,7 +130,8 @@ mod tests {
 
     #[test]
     fn where_nobody_opened_a_request_it_is_told_how() {
-        let by_hand = DeliveryReport { url: None, notes: vec!["gh is not on your PATH".into()], ..sent(DeliveryAction::ByHand) };
+        let by_hand =
+            DeliveryReport { url: None, notes: vec!["gh is not on your PATH".into()], ..sent(DeliveryAction::ByHand) };
         insta::assert_snapshot!(strip_str(&delivered(&by_hand)), @r"
         run port is deliver/port at origin for main
           01234567 The schema␛[2J

@@ -6,7 +6,7 @@ use super::paint::{BAD, DIM, GOOD, HEAD, HINT, LOOK, paint};
 use super::sanitize::safe;
 use super::screen::Screen;
 use super::wrap::flowed;
-use crate::doctor::{DoctorCheck, CheckLevel};
+use crate::doctor::{CheckLevel, DoctorCheck};
 
 /// Columns before what was found.
 const INDENT: usize = 21;
@@ -69,8 +69,9 @@ mod tests {
     #[test]
     fn what_is_fine_is_told_in_short() {
         let lines = |count: usize| (0..count).map(|line| format!("line {line}")).collect();
-        let told =
-            |level, count| row(&DoctorCheck::new(level, "config", "valid").with_details(lines(count)), 80).lines().count();
+        let told = |level, count| {
+            row(&DoctorCheck::new(level, "config", "valid").with_details(lines(count)), 80).lines().count()
+        };
         assert_eq!([told(CheckLevel::Ok, 8), told(CheckLevel::Ok, 9), told(CheckLevel::Warn, 9)], [9, 1, 10]);
     }
 
@@ -87,8 +88,11 @@ mod tests {
             .with_details(vec![missing]),
             DoctorCheck::skipped("service", "this machine has no systemd"),
         ];
-        let repository =
-            [DoctorCheck::fail("agent", "[executor] cannot find \u{1b}[2Jcodex", "npm install -g @openai/codex@latest")];
+        let repository = [DoctorCheck::fail(
+            "agent",
+            "[executor] cannot find \u{1b}[2Jcodex",
+            "npm install -g @openai/codex@latest",
+        )];
         let screen = Screen { width: Some(80), ..Screen::fixed() };
         insta::assert_snapshot!(strip_str(&render(&[("Machine", &machine), ("Repository", &repository)], &screen)), @r"
         Machine

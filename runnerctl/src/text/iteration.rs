@@ -5,7 +5,7 @@ use protocol::view::IterationView;
 use super::measure::{short, span};
 use super::paint::{DIM, PLAIN, of_guard, of_verdict};
 use super::screen::Screen;
-use super::table::{TableCell, Table};
+use super::table::{Table, TableCell};
 use super::usage::short_cost;
 
 const COLUMNS: [&str; 8] = ["ITER", "VERDICT", "GUARD", "NODE", "TIME", "COST", "COMMIT", "SUMMARY"];

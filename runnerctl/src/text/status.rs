@@ -12,7 +12,7 @@ use super::repo;
 use super::run::{headline, stop_reason, why};
 use super::sanitize::safe;
 use super::screen::Screen;
-use super::table::{TableCell, Table};
+use super::table::{Table, TableCell};
 use super::{titles, usage};
 
 /// At most as many paths are listed; the count says how many there are.
@@ -52,7 +52,9 @@ pub(crate) fn room(disk: &DiskView) -> String {
 
 fn overview_row(status: &StatusView, path: String, screen: &Screen) -> [TableCell; 5] {
     match (&status.repo.held, &status.run) {
-        (Some(held), _) => [path.into(), TableCell::styled(LOOK, "held"), "".into(), "".into(), TableCell::from(&held.message)],
+        (Some(held), _) => {
+            [path.into(), TableCell::styled(LOOK, "held"), "".into(), "".into(), TableCell::from(&held.message)]
+        }
         (None, None) => [path.into(), TableCell::styled(DIM, "idle"), "".into(), "".into(), "".into()],
         (None, Some(run)) => {
             let state = run.summary.state;

@@ -11,7 +11,7 @@ use protocol::view::{RepoView, StatusView, TextView};
 use protocol::words::{PhaseName, RunStatus};
 
 use super::capabilities::TermCapabilities;
-use super::message::{Key, Message, LogPosition, Request};
+use super::message::{Key, LogPosition, Message, Request};
 use super::model::Model;
 use crate::text::samples;
 

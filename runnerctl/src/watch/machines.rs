@@ -62,8 +62,8 @@ pub(super) fn turned(shown: usize, by: isize, count: usize) -> usize {
 mod tests {
     use super::*;
     use crate::watch::capabilities::TermCapabilities;
-    use crate::watch::message::Message;
     use crate::watch::fixtures::{now, told};
+    use crate::watch::message::Message;
 
     #[test]
     fn a_machine_is_told_by_what_needs_somebody_first() {

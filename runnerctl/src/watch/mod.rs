@@ -4,12 +4,12 @@
 //! [`view`] draws it; [`session`] is the loop that connects both with the daemon ([`link`], [`requests`]) and the
 //! terminal ([`terminal`]). It knows what the daemon tells and no rule of a run.
 
-mod entries;
-mod single_flight;
-mod tree_view;
-mod keys;
-mod daemon_link;
 mod capabilities;
+mod daemon_link;
+mod entries;
+#[cfg(test)]
+mod fixtures;
+mod keys;
 mod machines;
 mod message;
 mod model;
@@ -17,13 +17,13 @@ mod reader;
 mod requests;
 mod scroll;
 mod session;
-#[cfg(test)]
-mod fixtures;
+mod single_flight;
 mod steer;
 mod steps;
 mod tail;
 mod terminal;
 mod timeline;
+mod tree_view;
 mod update;
 mod view;
 mod wrap;

@@ -8,17 +8,17 @@ use protocol::request::LogStream;
 use protocol::view::{IterationView, QuestionView, RunView, StatusView};
 use protocol::words::{GuardOutcome, PhaseName, VerdictName};
 
-use super::entries::{EventEntry, RingBuffer};
-use super::single_flight::SingleFlight;
-use super::tree_view::TreeView;
 use super::capabilities::TermCapabilities;
+use super::entries::{EventEntry, RingBuffer};
 use super::machines::MachineSummary;
-use super::message::{LogKey, Request, SteerRequest, RunKey};
+use super::message::{LogKey, Request, RunKey, SteerRequest};
 use super::reader::LogViewer;
 use super::scroll::ScrollPosition;
+use super::single_flight::SingleFlight;
 use super::steps::AgentStep;
 use super::tail::{KeepPolicy, LogTail};
 use super::timeline::PhaseTimeline;
+use super::tree_view::TreeView;
 
 /// Lines of events that are kept of each repository.
 const ENTRIES: usize = 500;

@@ -6,7 +6,7 @@ use protocol::request::LogStream;
 use protocol::view::TextView;
 
 use super::capabilities::TermCapabilities;
-use super::message::{Key, LogKey, LogPosition, Request, RunKey, RequestError};
+use super::message::{Key, LogKey, LogPosition, Request, RequestError, RunKey};
 use super::tail::{KeepPolicy, LogTail};
 use super::wrap;
 
@@ -142,7 +142,12 @@ impl LogViewer {
     }
 
     /// Takes a piece of the file.
-    pub(crate) fn take(&mut self, at: &LogPosition, piece: Result<TextView, RequestError>, look: TermCapabilities) -> Option<Request> {
+    pub(crate) fn take(
+        &mut self,
+        at: &LogPosition,
+        piece: Result<TextView, RequestError>,
+        look: TermCapabilities,
+    ) -> Option<Request> {
         let request = self.tail.take(at, piece, look);
         self.lay();
         request
@@ -362,7 +367,9 @@ mod tests {
     #[test]
     fn another_file_is_read_from_its_beginning() {
         let mut reader = reader(TEN);
-        let ViewerAction::Stay(Some(Request::Piece(LogPosition { key, offset: 0 }))) = reader.key_pressed(Key::Char('4')) else {
+        let ViewerAction::Stay(Some(Request::Piece(LogPosition { key, offset: 0 }))) =
+            reader.key_pressed(Key::Char('4'))
+        else {
             panic!("a request")
         };
         assert_eq!((key.stream, reader.view().2), (LogStream::Diff, 0));

@@ -16,7 +16,7 @@ use protocol::review::{ApproveParams, RejectParams};
 use protocol::words::ReviewVerdict;
 use tokio::time::sleep;
 
-use super::message::{Message, LogPosition, Request, SteerRequest, RunKey, RequestError, SteerAction};
+use super::message::{LogPosition, Message, Request, RequestError, RunKey, SteerAction, SteerRequest};
 use crate::commands::tree::fetch_tree;
 use crate::failure::{Failure, is_refusal};
 
@@ -89,7 +89,9 @@ async fn steered(connection: &Connection, steer: &SteerRequest) -> Result<String
             let env = caller_env::collect(connection, &path).await;
             Ok(stepped(&client.step(StepParams { path, run, confirmed, env }).await?))
         }
-        SteerAction::Cancel => Ok(controlled(&client.cancel(at(&steer.target)).await?, "ends when its session has ended")),
+        SteerAction::Cancel => {
+            Ok(controlled(&client.cancel(at(&steer.target)).await?, "ends when its session has ended"))
+        }
         SteerAction::Note(text) => {
             let reply = client.add_note(NoteParams { at: at(&steer.target), text: text.clone() }).await?;
             Ok(noted(&reply))
@@ -98,7 +100,9 @@ async fn steered(connection: &Connection, steer: &SteerRequest) -> Result<String
             let params = AnswerParams { path: Some(path), id: id.clone(), text: text.clone() };
             Ok(answered(&client.answer(params).await?))
         }
-        SteerAction::Approve => Ok(reviewed(&client.approve(ApproveParams { at: at(&steer.target), signature: None }).await?)),
+        SteerAction::Approve => {
+            Ok(reviewed(&client.approve(ApproveParams { at: at(&steer.target), signature: None }).await?))
+        }
         SteerAction::Reject(reason) => {
             let params = RejectParams { at: at(&steer.target), reason: reason.clone(), signature: None };
             Ok(reviewed(&client.reject(params).await?))

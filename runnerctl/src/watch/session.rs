@@ -11,7 +11,7 @@ use tokio::sync::mpsc::{self, Receiver};
 use tokio::time::{Instant, sleep_until};
 
 use super::WatchedDaemon;
-use super::daemon_link::{DaemonLink, SessionInput, InputSource};
+use super::daemon_link::{DaemonLink, InputSource, SessionInput};
 use super::machines::{MachineSummary, turned};
 use super::message::{Message, Request};
 use super::model::Model;
@@ -71,7 +71,11 @@ pub(super) async fn run(openings: Vec<WatchedDaemon>, size: (u16, u16)) -> io::R
 }
 
 impl WatchSession {
-    async fn run(mut self, mut inbox: Receiver<(InputSource, SessionInput)>, mut signals: WatchSignals) -> io::Result<ExitStatus> {
+    async fn run(
+        mut self,
+        mut inbox: Receiver<(InputSource, SessionInput)>,
+        mut signals: WatchSignals,
+    ) -> io::Result<ExitStatus> {
         let (mut frame, mut tick) = (Instant::now(), Instant::now() + SECOND);
         loop {
             tokio::select! {
@@ -101,7 +105,8 @@ impl WatchSession {
 
     fn draw(&mut self) -> io::Result<()> {
         if self.views.len() > 1 {
-            let told = |(at, view): (usize, &DaemonState)| MachineSummary::of(&view.name, &view.model, at == self.shown);
+            let told =
+                |(at, view): (usize, &DaemonState)| MachineSummary::of(&view.name, &view.model, at == self.shown);
             let machines = self.views.iter().enumerate().map(told).collect();
             self.views[self.shown].model.machines = machines;
         }

@@ -3,8 +3,8 @@
 use protocol::view::QuestionView;
 use protocol::words::RunStatus;
 
-use super::message::{Key, Request, SteerRequest, RunKey, RequestError, SteerAction};
-use super::model::{Draft, Mode, Model, DraftPurpose, Confirmation};
+use super::message::{Key, Request, RequestError, RunKey, SteerAction, SteerRequest};
+use super::model::{Confirmation, Draft, DraftPurpose, Mode, Model};
 
 /// Longest text that is taken.
 const TEXT_BYTES: usize = 8 * 1024;

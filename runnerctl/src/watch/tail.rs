@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 
 use protocol::view::TextView;
 
-use super::single_flight::SingleFlight;
 use super::capabilities::TermCapabilities;
 use super::message::{LogKey, LogPosition, Request, RequestError};
+use super::single_flight::SingleFlight;
 
 /// Most bytes of one line that are kept.
 const LONGEST_LINE: usize = 64 * 1024;
@@ -111,7 +111,12 @@ impl LogTail {
     /// Takes the next piece of this file, and returns the request for the one after it where there may be one.
     ///
     /// A piece of another file or place is for somebody else, or was asked for before this turned to its file.
-    pub(crate) fn take(&mut self, at: &LogPosition, piece: Result<TextView, RequestError>, look: TermCapabilities) -> Option<Request> {
+    pub(crate) fn take(
+        &mut self,
+        at: &LogPosition,
+        piece: Result<TextView, RequestError>,
+        look: TermCapabilities,
+    ) -> Option<Request> {
         if self.key.as_ref() != Some(&at.key) || self.offset != at.offset {
             return None;
         }

@@ -19,7 +19,7 @@ use ratatui::backend::CrosstermBackend;
 use ratatui::layout::Rect;
 use tokio::sync::mpsc::Sender;
 
-use super::daemon_link::{SessionInput, InputSource};
+use super::daemon_link::{InputSource, SessionInput};
 use super::message::{Key, Message};
 use super::model::Model;
 use super::view::view;

@@ -7,9 +7,9 @@ use protocol::view::{StatusView, TextView};
 use protocol::words::PhaseName;
 
 use super::entries::EventEntry;
+use super::message::{LogPosition, Message, Request, RequestError, RunKey, SteerRequest};
+use super::model::{Confirmation, LostConnection, Mode, Model, PaneScrolls, PendingRequests, RepoActivity};
 use super::single_flight::SingleFlight;
-use super::message::{Message, LogPosition, Request, SteerRequest, RunKey, RequestError};
-use super::model::{PendingRequests, RepoActivity, LostConnection, Mode, Model, Confirmation, PaneScrolls};
 use super::steps::AgentStep;
 use crate::text::titles::title;
 

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use protocol::words::RunStatus;
 use runner_testkit::{Config, Home, PATIENCE};
 
-use runner_testkit::invariants::{assert_consistent, print_figure, splitting_repo, list_verdicts};
+use runner_testkit::invariants::{assert_consistent, list_verdicts, print_figure, splitting_repo};
 
 /// Starts a run whose first session waits at a gate with work in its hands.
 const AT_THE_GATE: &str = "echo half > half.txt; gate session; answer retry 'Not yet.'";

@@ -78,7 +78,8 @@ fn line_of_the_journal_that_is_garbage_holds_the_repository() {
 
 #[test]
 fn journal_of_another_version_holds_the_repository() {
-    CrashedRun::new().is_held_until_put_right("journal.jsonl", |text| text.replacen("\"version\":1", "\"version\":2", 1));
+    CrashedRun::new()
+        .is_held_until_put_right("journal.jsonl", |text| text.replacen("\"version\":1", "\"version\":2", 1));
 }
 
 #[test]

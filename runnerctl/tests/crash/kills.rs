@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use protocol::words::RunStatus;
-use runner_testkit::invariants::{assert_consistent, print_figure, splitting_repo, list_verdicts};
+use runner_testkit::invariants::{assert_consistent, list_verdicts, print_figure, splitting_repo};
 use runner_testkit::{Config, Home, InterruptedRun, PATIENCE, Repo, assert_same_end};
 
 /// Commands of a step that kill the daemon.

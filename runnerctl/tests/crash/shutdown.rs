@@ -8,7 +8,7 @@ use protocol::startup::EXIT_OCCUPIED;
 use protocol::words::RunStatus;
 use runner_testkit::{Home, PATIENCE};
 
-use runner_testkit::invariants::{assert_consistent, splitting_repo, list_verdicts};
+use runner_testkit::invariants::{assert_consistent, list_verdicts, splitting_repo};
 
 #[test]
 fn end_during_a_session_commits_its_work_and_the_run_goes_on_at_the_next_start() {

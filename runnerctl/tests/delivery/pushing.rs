@@ -11,7 +11,7 @@ use nix::unistd::Pid;
 use serde_json::json;
 
 use crate::fake::text;
-use crate::stage::{SSH, DeliveryStage, open_request, own};
+use crate::stage::{DeliveryStage, SSH, open_request, own};
 
 #[test]
 fn a_branch_is_pushed_and_offered_as_a_draft() {

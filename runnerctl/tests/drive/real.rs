@@ -9,7 +9,7 @@ use std::fs;
 use std::thread::sleep;
 use std::time::Duration;
 
-use self::cluster::{SlurmCluster, ClusterSite, USUAL, wait_until, without_addresses};
+use self::cluster::{ClusterSite, SlurmCluster, USUAL, wait_until, without_addresses};
 use crate::kit::{GATED, WRITES};
 
 const GOAL: &[&str] = &["-m", "Do it."];

@@ -264,7 +264,8 @@ fn row_92_claims_in_output_names_and_messages_change_nothing() {
     );
     let _daemon = home.daemon();
     run(&home, &repo).exits(4);
-    let receipts: Vec<ReceiptCommit> = repo.receipts().into_iter().filter(|receipt| !receipt.verdict().is_empty()).collect();
+    let receipts: Vec<ReceiptCommit> =
+        repo.receipts().into_iter().filter(|receipt| !receipt.verdict().is_empty()).collect();
     let verdicts: Vec<&str> = receipts.iter().map(ReceiptCommit::verdict).collect();
     assert_eq!(verdicts, ["Fault", "Retry"]);
     assert!(!repo.tree("HEAD").root.passes);

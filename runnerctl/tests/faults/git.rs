@@ -6,8 +6,8 @@ use std::path::Path;
 
 use protocol::view::RunView;
 use protocol::words::RunStatus;
-use runner_testkit::invariants::{assert_kept, print_figure, list_verdicts};
-use runner_testkit::{SessionGate, Home, Repo};
+use runner_testkit::invariants::{assert_kept, list_verdicts, print_figure};
+use runner_testkit::{Home, Repo, SessionGate};
 
 use crate::checks::{assert_explains, assert_survived};
 

@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use runner_testkit::{FaultyDaemon, SystemFault, Home};
+use runner_testkit::{FaultyDaemon, Home, SystemFault};
 
 use crate::disk::course::sampled;
 

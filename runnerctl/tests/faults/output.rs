@@ -5,7 +5,7 @@ use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 
 use protocol::meta::IterationMeta;
-use runner_testkit::invariants::{print_figure, list_verdicts};
+use runner_testkit::invariants::{list_verdicts, print_figure};
 use runner_testkit::{Home, ProgramOutput, Repo};
 
 use crate::checks::assert_survived;

@@ -15,7 +15,7 @@ use nix::unistd::Pid;
 use protocol::view::{RunView, StopReason};
 use protocol::words::RunStatus;
 use runner_testkit::invariants::{print_figure, splitting_repo};
-use runner_testkit::{FaultyDaemon, Client, Daemon, SystemFault, SessionGate, Home, PATIENCE, Repo};
+use runner_testkit::{Client, Daemon, FaultyDaemon, Home, PATIENCE, Repo, SessionGate, SystemFault};
 
 use crate::checks::assert_no_leftovers;
 use crate::disk::course::sampled;

@@ -6,7 +6,7 @@ use std::fs;
 
 use protocol::words::RunStatus;
 use runner_testkit::invariants::print_figure;
-use runner_testkit::{Client, Daemon, SystemFault, Home, Repo};
+use runner_testkit::{Client, Daemon, Home, Repo, SystemFault};
 
 use crate::checks::{assert_no_leftovers, assert_survived};
 use crate::disk::course::{Sampling, sampled};

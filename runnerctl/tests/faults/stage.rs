@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use protocol::words::{PhaseName, RunStatus};
 use runner_testkit::invariants::list_verdicts;
-use runner_testkit::{Client, FakeClock, Config, Daemon, Home, ProgramOutput, Repo, Script};
+use runner_testkit::{Client, Config, Daemon, FakeClock, Home, ProgramOutput, Repo, Script};
 
 use crate::checks::{assert_explains, assert_survived};
 

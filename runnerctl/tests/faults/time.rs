@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use protocol::words::RunStatus;
 use runner_testkit::invariants::{SPLIT_AND_DO, assert_work_kept};
-use runner_testkit::{FakeClock, Daemon, Home, Repo};
+use runner_testkit::{Daemon, FakeClock, Home, Repo};
 
 use crate::checks::assert_survived;
 use crate::stage::{AT_ONCE, HOUR};

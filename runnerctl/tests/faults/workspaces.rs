@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use protocol::words::RunStatus;
-use runner_testkit::{SessionGate, Home, PATIENCE, Repo};
+use runner_testkit::{Home, PATIENCE, Repo, SessionGate};
 
 const RUN: &str = "apart";
 

@@ -2,7 +2,7 @@
 
 use protocol::api::RunApiClient as _;
 use protocol::words::RunStatus;
-use runner_testkit::{Client, SessionGate, Home, Repo};
+use runner_testkit::{Client, Home, Repo, SessionGate};
 
 use crate::kit::{start, workspace};
 

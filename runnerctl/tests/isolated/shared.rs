@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Child;
 
 use protocol::words::RunStatus;
-use runner_testkit::{Daemon, SessionGate, Home, ProgramOutput, PATIENCE, Repo};
+use runner_testkit::{Daemon, Home, PATIENCE, ProgramOutput, Repo, SessionGate};
 
 use crate::kit::{reserved, start, workspace};
 

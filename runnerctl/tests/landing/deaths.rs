@@ -4,7 +4,7 @@ use std::fs;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use runner_testkit::{SessionGate, PATIENCE};
+use runner_testkit::{PATIENCE, SessionGate};
 
 use crate::scene::LandingScene;
 

@@ -1,6 +1,6 @@
 //! Agents that misbehave as processes: they print without end, do not listen, leave children, do not leave.
 
-use crate::play::{RunPlay, ExpectedRow, sample};
+use crate::play::{ExpectedRow, RunPlay, sample};
 
 const ACCEPTED: ExpectedRow = ExpectedRow { verdict: "Accepted", status: "done", guard: "pass", attempts: "0/3" };
 

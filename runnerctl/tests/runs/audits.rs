@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use protocol::verify::{AuditReport, AuditRule, Severity};
-use runner_testkit::{ProgramOutput, PATIENCE};
+use runner_testkit::{PATIENCE, ProgramOutput};
 
-use crate::play::{RunPlay, RUN, sample};
+use crate::play::{RUN, RunPlay, sample};
 
 /// Reads what `verify --json` has answered; its exit code must tell of violations, and of what was not seen.
 #[track_caller]

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use runner_testkit::{ProgramOutput, PATIENCE};
+use runner_testkit::{PATIENCE, ProgramOutput};
 use serde_json::{Value, json};
 
 use crate::play::{RunPlay, sample};

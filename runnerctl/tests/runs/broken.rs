@@ -4,9 +4,10 @@ use protocol::tree::{Node, TaskTree};
 use protocol::words::VerdictName;
 use runner_testkit::Config;
 
-use crate::play::{LEAVE, RunPlay, ExpectedRow, SeenIteration, inner, leaf, node, sample};
+use crate::play::{ExpectedRow, LEAVE, RunPlay, SeenIteration, inner, leaf, node, sample};
 
-pub(crate) const BROKEN: ExpectedRow = ExpectedRow { verdict: "Broken", status: "retry", guard: "skipped", attempts: "1/3" };
+pub(crate) const BROKEN: ExpectedRow =
+    ExpectedRow { verdict: "Broken", status: "retry", guard: "skipped", attempts: "1/3" };
 
 /// Runs one iteration whose session does `step`; From's tree must stand, an attempt charged to `b`.
 pub(crate) fn breaks(play: &RunPlay, step: &str, detail: &str) -> SeenIteration {

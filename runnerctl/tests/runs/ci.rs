@@ -11,7 +11,7 @@ use runner_testkit::{ProgramOutput, binary};
 use serde_json::Value;
 
 use crate::audits::of_two;
-use crate::play::{RunPlay, RUN};
+use crate::play::{RUN, RunPlay};
 
 const TREE: &str = ".runner/state/tree.json";
 

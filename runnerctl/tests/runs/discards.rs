@@ -1,6 +1,6 @@
 //! Guards that clean: what they discard of the session's change is restored, and their green does not count.
 
-use crate::play::{RunPlay, ExpectedRow, sample};
+use crate::play::{ExpectedRow, RunPlay, sample};
 
 const RED: ExpectedRow = ExpectedRow { verdict: "RedGuard", status: "done", guard: "fail", attempts: "1/3" };
 

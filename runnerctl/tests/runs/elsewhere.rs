@@ -4,7 +4,7 @@ use std::fs;
 
 use runner_testkit::{Daemon, Home, Script};
 
-use crate::play::{RunPlay, RUN, node, sample};
+use crate::play::{RUN, RunPlay, node, sample};
 
 /// Another machine, as far as it can be had: another home, user, zone and locale, and a daemon that knows nothing.
 struct OtherProject {

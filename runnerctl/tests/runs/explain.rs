@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use runner_testkit::Home;
 use serde_json::Value;
 
-use crate::play::{RunPlay, RUN, sample};
+use crate::play::{RUN, RunPlay, sample};
 
 fn ending<'a>(told: &'a Value, name: &str) -> &'a Value {
     let endings = told["endings"].as_array().expect("endings are told");

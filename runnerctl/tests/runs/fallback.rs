@@ -5,7 +5,7 @@ use std::fs;
 use protocol::view::RunView;
 use protocol::words::RunStatus;
 
-use crate::play::{RunPlay, ExpectedRow, node, sample};
+use crate::play::{ExpectedRow, RunPlay, node, sample};
 
 const ACCEPTED: ExpectedRow = ExpectedRow { verdict: "Accepted", status: "done", guard: "pass", attempts: "0/9" };
 const OUT: &str = "answer_json '{\"error\":{\"class\":\"unavailable\",\"message\":\"usage limit reached\"}}'";

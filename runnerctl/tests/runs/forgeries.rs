@@ -18,7 +18,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::audits::report;
-use crate::play::{RunPlay, RUN, node, sample};
+use crate::play::{RUN, RunPlay, node, sample};
 
 const TREE: &str = ".runner/state/tree.json";
 const RUN_STATE: &str = ".runner/state/run_state.json";
@@ -169,7 +169,12 @@ impl BranchForge {
         pieces
     }
 
-    fn json<T: Serialize + DeserializeOwned>(&self, at: usize, path: &str, change: impl Fn(&mut T)) -> Vec<BranchCommit> {
+    fn json<T: Serialize + DeserializeOwned>(
+        &self,
+        at: usize,
+        path: &str,
+        change: impl Fn(&mut T),
+    ) -> Vec<BranchCommit> {
         self.file((at, false), path, |text| {
             let mut value: T = serde_json::from_str(text).expect("the file has its form");
             change(&mut value);

@@ -3,7 +3,7 @@
 use protocol::words::RunStatus;
 use runner_testkit::Repo;
 
-use crate::play::{RunPlay, RUN, sample};
+use crate::play::{RUN, RunPlay, sample};
 
 const STATE: &str = ".runner/state/run_state.json";
 

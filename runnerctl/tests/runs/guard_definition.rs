@@ -7,7 +7,7 @@ use protocol::words::RunStatus;
 use runner_testkit::{ReceiptCommit, run_unprivileged};
 
 use crate::audits::report;
-use crate::play::{RunPlay, ExpectedRow, SeenIteration, sample};
+use crate::play::{ExpectedRow, RunPlay, SeenIteration, sample};
 
 /// The guard of these runs: green where the work was done.
 const STRICT: &str = "test -e done.txt\n";

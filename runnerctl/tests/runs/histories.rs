@@ -5,7 +5,7 @@ use std::fs;
 use protocol::verify::{AuditReport, AuditRule, Severity};
 
 use crate::audits::{of_two, report};
-use crate::play::{RunPlay, RUN};
+use crate::play::{RUN, RunPlay};
 
 const BRANCH: &str = "refs/heads/runner/play";
 const TREE: &str = ".runner/state/tree.json";

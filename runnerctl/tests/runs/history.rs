@@ -5,7 +5,7 @@
 use protocol::words::RunStatus;
 use runner_testkit::Config;
 
-use crate::play::{RunPlay, RUN, ExpectedRow, SeenIteration};
+use crate::play::{ExpectedRow, RUN, RunPlay, SeenIteration};
 
 const BROKEN: ExpectedRow = ExpectedRow { verdict: "Broken", status: "retry", guard: "skipped", attempts: "1/3" };
 const ACCEPTED: ExpectedRow = ExpectedRow { verdict: "Accepted", status: "done", guard: "pass", attempts: "0/3" };
@@ -162,7 +162,8 @@ fn other_refs_are_left_as_the_agent_set_them() {
 
 #[test]
 fn what_the_baseline_changed_without_right_is_named_by_its_commit() {
-    let play = RunPlay::with(&crate::play::sample(), |_| Config::new(&["true"], &["git", "config", "core.pager", "evil"]));
+    let play =
+        RunPlay::with(&crate::play::sample(), |_| Config::new(&["true"], &["git", "config", "core.pager", "evil"]));
     play.run();
     let commits = play.repo.git(&["log", "--format=%s%n%(trailers:key=Runner-Reverted)"]);
     let after_baseline = commits.lines().skip_while(|line| !line.contains("baseline run")).nth(1);

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use protocol::hook::{HookEvent, HookName};
 use protocol::words::RunStatus;
-use runner_testkit::{SessionGate, Home, Repo};
+use runner_testkit::{Home, Repo, SessionGate};
 
 use crate::play::{RUN, sample};
 

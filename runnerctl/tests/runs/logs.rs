@@ -2,7 +2,7 @@
 
 use runner_testkit::Tty;
 
-use crate::play::{RunPlay, RUN};
+use crate::play::{RUN, RunPlay};
 
 const SIZE: (u16, u16) = (100, 30);
 /// An attempt to clear the terminal stands in the middle, and a byte that is no text.

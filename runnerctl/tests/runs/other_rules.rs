@@ -1,6 +1,6 @@
 //! Branches that other rules have made: nobody goes on with them, judges them or takes their commits for a person's.
 
-use crate::play::{RunPlay, RUN, sample};
+use crate::play::{RUN, RunPlay, sample};
 
 /// What is said of commits that name no rules.
 const UNNAMED: &str = "was made by a development build, whose branches this runner does not read";

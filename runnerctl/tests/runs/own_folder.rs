@@ -1,6 +1,6 @@
 //! What a session does to the runner's own folder as a whole: the receipt puts it right, and `verify` takes the run for what it is.
 
-use crate::play::{RunPlay, ExpectedRow, sample};
+use crate::play::{ExpectedRow, RunPlay, sample};
 
 const ACCEPTED: ExpectedRow = ExpectedRow { verdict: "Accepted", status: "done", guard: "pass", attempts: "0/3" };
 
@@ -12,7 +12,8 @@ fn modes_after(deed: &str) -> Vec<String> {
     play.first(4).is(&ACCEPTED);
     play.home.ctl_in(&play.repo, &["verify"]).exits(0);
     let listed = play.repo.git(&["ls-tree", "-r", "HEAD", ".runner"]);
-    let mut modes: Vec<String> = listed.lines().map(|line| line.split(' ').next().expect("a mode").to_owned()).collect();
+    let mut modes: Vec<String> =
+        listed.lines().map(|line| line.split(' ').next().expect("a mode").to_owned()).collect();
     modes.sort();
     modes.dedup();
     modes

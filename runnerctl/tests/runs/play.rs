@@ -5,7 +5,9 @@ use std::fs;
 use protocol::meta::IterationMeta;
 use protocol::tree::{Node, TREE_VERSION, TaskTree};
 use protocol::words::Role;
-use runner_testkit::{Client, FakeClock, Config, Daemon, SessionGate, Home, ProgramOutput, ReceiptCommit, Repo, Script};
+use runner_testkit::{
+    Client, Config, Daemon, FakeClock, Home, ProgramOutput, ReceiptCommit, Repo, Script, SessionGate,
+};
 
 /// Id of every test's run.
 pub(crate) const RUN: &str = "play";

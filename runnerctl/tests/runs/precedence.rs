@@ -3,7 +3,7 @@
 use protocol::tree::Node;
 use protocol::words::RunStatus;
 
-use crate::play::{LEAVE, RunPlay, ExpectedRow, leaf, node, sample};
+use crate::play::{ExpectedRow, LEAVE, RunPlay, leaf, node, sample};
 
 const BROKEN: ExpectedRow = ExpectedRow { verdict: "Broken", status: "retry", guard: "skipped", attempts: "1/3" };
 const FAULT: ExpectedRow = ExpectedRow { verdict: "Fault", status: "fault", guard: "skipped", attempts: "0/3" };

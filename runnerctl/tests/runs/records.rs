@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::play::{RunPlay, RUN, sample};
+use crate::play::{RUN, RunPlay, sample};
 
 /// A run of two iterations that is over, and its client.
 fn played() -> RunPlay {

@@ -3,7 +3,7 @@
 
 use protocol::words::RunStatus;
 
-use crate::play::{RunPlay, RUN, leaf, node, sample};
+use crate::play::{RUN, RunPlay, leaf, node, sample};
 use crate::review_by_person::waiting;
 
 const START: &[&str] = &["start", "--yes"];

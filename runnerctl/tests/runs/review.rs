@@ -4,7 +4,7 @@ use std::fs;
 
 use protocol::words::{ReviewVerdict, RunStatus};
 
-use crate::play::{HOUR, RunPlay, RUN, ExpectedRow, node, sample};
+use crate::play::{ExpectedRow, HOUR, RUN, RunPlay, node, sample};
 
 const ACCEPTED: ExpectedRow = ExpectedRow { verdict: "Accepted", status: "done", guard: "pass", attempts: "0/3" };
 
@@ -231,7 +231,9 @@ fn a_reviewer_has_what_agent_and_guard_have_left_of_the_budget() {
         }
     };
     play.run_while(late).exits(4);
-    play.seen(1).is(&ExpectedRow { verdict: "Timeout", status: "timeout", guard: "skipped", attempts: "0/3" }).tells("review");
+    play.seen(1)
+        .is(&ExpectedRow { verdict: "Timeout", status: "timeout", guard: "skipped", attempts: "0/3" })
+        .tells("review");
     assert_eq!(play.repo.show("HEAD", "result.txt"), "1", "what the reviewer wrote is undone all the same");
     assert_eq!(play.client().run(play.repo.path()).summary.state, RunStatus::TimedOut);
 }
@@ -250,7 +252,12 @@ fn a_reviewer_that_is_cut_off_leaves_the_node_open_and_nothing_behind() {
         let args: &[&str] = if command == "pause" { &["pause", "--now"] } else { &["cancel"] };
         play.home.ctl_in(&play.repo, args).exits(0);
         play.client().wait_for(play.repo.path(), state);
-        play.seen(1).is(&ExpectedRow { verdict: "Interrupted", status: "interrupted", guard: "skipped", attempts: "0/3" });
+        play.seen(1).is(&ExpectedRow {
+            verdict: "Interrupted",
+            status: "interrupted",
+            guard: "skipped",
+            attempts: "0/3",
+        });
         assert_eq!(play.repo.show("HEAD", "result.txt"), "1");
         assert!(!play.repo.node("b").passes);
     }

@@ -3,7 +3,7 @@
 use protocol::words::RunStatus;
 use runner_testkit::{ProgramOutput, Repo};
 
-use crate::play::{RunPlay, RUN, ExpectedRow, SeenIteration, sample};
+use crate::play::{ExpectedRow, RUN, RunPlay, SeenIteration, sample};
 
 const PENDING: ExpectedRow = ExpectedRow { verdict: "Pending", status: "done", guard: "pass", attempts: "0/3" };
 const ACCEPTED: ExpectedRow = ExpectedRow { verdict: "Accepted", ..PENDING };

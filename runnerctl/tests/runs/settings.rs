@@ -3,7 +3,7 @@
 use protocol::words::RunStatus;
 use runner_testkit::{Home, ReceiptCommit};
 
-use crate::play::{RunPlay, RUN, sample};
+use crate::play::{RUN, RunPlay, sample};
 
 const CONFIG: &str = ".runner/state/config.toml";
 
@@ -30,7 +30,8 @@ fn a_key_that_is_set_under_a_session_holds_from_the_next_one_on() {
     assert!(play.client().run(play.repo.path()).changes.is_empty());
     assert!(play.repo.show("HEAD", CONFIG).contains("max_iterations = 2  # enough\n"), "comments stay");
     assert!(play.script().prompt(2).contains("planning and working are apart"));
-    let humans = ReceiptCommit::read_all(&play.repo, &["--reverse", "--first-parent", &format!("runner/{RUN}")]).into_iter();
+    let humans =
+        ReceiptCommit::read_all(&play.repo, &["--reverse", "--first-parent", &format!("runner/{RUN}")]).into_iter();
     let humans: Vec<_> = humans.filter(|receipt| receipt.trailer("Runner-Human") == Some("config set")).collect();
     assert_eq!(humans.len(), 2);
     assert_eq!(humans[0].body, "max_iterations is 2");

@@ -5,11 +5,12 @@ mod many;
 use protocol::tree::{Node, TaskTree};
 
 use crate::broken::{BROKEN, breaks};
-use crate::play::{LEAVE, RunPlay, ExpectedRow, leaf, sample};
+use crate::play::{ExpectedRow, LEAVE, RunPlay, leaf, sample};
 
 #[test]
 fn agent_that_prints_a_gigabyte_is_captured_within_its_cap() {
-    let play = RunPlay::with(&sample(), |config| config.top("max_iterations = 1").executor("output_limit_bytes = 65536"));
+    let play =
+        RunPlay::with(&sample(), |config| config.top("max_iterations = 1").executor("output_limit_bytes = 65536"));
     let print = "echo first\nhead -c 1073741824 /dev/zero | tr '\\0' x\necho\necho last\n";
     play.script().step(1, &format!("{print}answer done 'Printed.'"));
     let seen = play.first(4);

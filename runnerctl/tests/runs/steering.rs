@@ -4,13 +4,14 @@ use protocol::words::RunStatus;
 use runner_testkit::{Home, ProgramOutput, ReceiptCommit, Repo, Tty};
 use serde_json::Value;
 
-use crate::play::{LEAVE, RunPlay, RUN, leaf, node, sample};
+use crate::play::{LEAVE, RUN, RunPlay, leaf, node, sample};
 
 const NOTES: &str = ".runner/state/notes.md";
 
 /// Returns the messages of the commits that a command of a person's has made, oldest first.
 fn humans(repo: &Repo) -> Vec<ReceiptCommit> {
-    let receipts = ReceiptCommit::read_all(repo, &["--reverse", "--first-parent", &format!("runner/{RUN}")]).into_iter();
+    let receipts =
+        ReceiptCommit::read_all(repo, &["--reverse", "--first-parent", &format!("runner/{RUN}")]).into_iter();
     receipts.filter(|receipt| receipt.trailer("Runner-Human").is_some()).collect()
 }
 
@@ -261,7 +262,11 @@ fn an_edit_that_is_refused_on_a_terminal_is_mended_in_the_editor_or_kept() {
         let screen = tty.wait_for_text("Edit it again? [Y/n]");
         assert!(screen.contains("passed node a was changed"), "{screen}");
         tty.keys(keys);
-        tty.wait_for_text(if exit == 0 { "edit: changed b" } else { "your edit is kept; to try again: runnerctl edit --file" });
+        tty.wait_for_text(if exit == 0 {
+            "edit: changed b"
+        } else {
+            "your edit is kept; to try again: runnerctl edit --file"
+        });
         assert_eq!((tty.wait_exit(), play.repo.node("b").goal.as_str()), (exit, goal));
         std::fs::remove_file(play.home.path().join("editor.sh.seen")).expect("the editor was used");
     }

@@ -2,7 +2,7 @@
 
 use protocol::words::{RunStatus, VerdictName};
 
-use crate::play::{HOUR, LEAVE, RunPlay, RUN, ExpectedRow, leaf, node, sample};
+use crate::play::{ExpectedRow, HOUR, LEAVE, RUN, RunPlay, leaf, node, sample};
 
 fn failure_of_b(play: &RunPlay) -> String {
     let feedback = play.repo.feedback("HEAD");
@@ -169,7 +169,8 @@ fn session_over_its_budget_ends_the_run_as_timed_out() {
     play.script().step(1, "echo half > work\ngate working");
     play.run_over_budget(&gate, &clock).exits(4);
     let seen = play.seen(1);
-    seen.is(&ExpectedRow { verdict: "Timeout", status: "timeout", guard: "skipped", attempts: "0/3" }).tells("during work");
+    seen.is(&ExpectedRow { verdict: "Timeout", status: "timeout", guard: "skipped", attempts: "0/3" })
+        .tells("during work");
     assert_eq!(play.repo.show("HEAD", "work"), "half");
     assert_eq!(play.client().run(play.repo.path()).summary.state, RunStatus::TimedOut);
 }
@@ -181,7 +182,8 @@ fn guard_over_the_budget_ends_the_run_as_timed_out() {
     play.script().guard_step(1, "echo begun\ngate guarding");
     play.run_over_budget(&gate, &clock).exits(4);
     let seen = play.seen(1);
-    seen.is(&ExpectedRow { verdict: "Timeout", status: "timeout", guard: "skipped", attempts: "0/3" }).tells("during guard");
+    seen.is(&ExpectedRow { verdict: "Timeout", status: "timeout", guard: "skipped", attempts: "0/3" })
+        .tells("during guard");
     assert!(!play.repo.node("b").passes);
 }
 
@@ -197,7 +199,9 @@ fn timeouts_are_tried_again_where_that_is_configured() {
         clock.set(2 * HOUR, 0);
     };
     play.run_while(late).exits(4);
-    play.seen(1).is(&ExpectedRow { verdict: "Fault", status: "fault", guard: "skipped", attempts: "0/3" }).tells("timeout");
+    play.seen(1)
+        .is(&ExpectedRow { verdict: "Fault", status: "fault", guard: "skipped", attempts: "0/3" })
+        .tells("timeout");
     play.seen(2).is(&ExpectedRow { verdict: "RedGuard", status: "done", guard: "fail", attempts: "1/3" });
 }
 
@@ -222,7 +226,8 @@ fn guard_whose_program_is_gone_fails_the_run_and_keeps_the_work() {
     let play = RunPlay::new();
     play.script().step(1, "echo 1 > work\nrm \"$kit/../../bin/guard-one\"\nanswer done 'Done.'");
     let seen = play.first(9);
-    seen.is(&ExpectedRow { verdict: "Misconfigured", status: "fault", guard: "skipped", attempts: "0/3" }).tells("guard-one");
+    seen.is(&ExpectedRow { verdict: "Misconfigured", status: "fault", guard: "skipped", attempts: "0/3" })
+        .tells("guard-one");
     assert_eq!(play.repo.show("HEAD", "work"), "1");
 }
 
@@ -255,7 +260,8 @@ fn cancel_ends_the_guard_and_keeps_branch_and_work() {
     play.home.ctl_in(&play.repo, &["cancel"]).exits(0);
     play.client().wait_for(play.repo.path(), RunStatus::Cancelled);
     let seen = play.seen(1);
-    seen.is(&ExpectedRow { verdict: "Interrupted", status: "interrupted", guard: "skipped", attempts: "0/3" }).tells("cancel");
+    seen.is(&ExpectedRow { verdict: "Interrupted", status: "interrupted", guard: "skipped", attempts: "0/3" })
+        .tells("cancel");
     assert_eq!(play.repo.git(&["branch", "--show-current"]), format!("runner/{RUN}"));
     assert!(!play.repo.node("b").passes);
 }

@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 use protocol::words::RunStatus;
 
-use crate::play::{RunPlay, ExpectedRow, sample};
+use crate::play::{ExpectedRow, RunPlay, sample};
 
 const ACCEPTED: ExpectedRow = ExpectedRow { verdict: "Accepted", status: "done", guard: "pass", attempts: "0/3" };
 

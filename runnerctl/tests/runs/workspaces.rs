@@ -63,8 +63,10 @@ fn setup_and_copies_are_there_before_the_guard_and_the_session() {
 
 #[test]
 fn setup_that_fails_ends_the_run_before_any_session_and_is_run_again_by_resume() {
-    let scene =
-        WorkspaceScene::new("echo no registry >&2; test -f \"$0.fixed\" || exit 3; mkdir deps; touch deps/tool .env", "");
+    let scene = WorkspaceScene::new(
+        "echo no registry >&2; test -f \"$0.fixed\" || exit 3; mkdir deps; touch deps/tool .env",
+        "",
+    );
     let _daemon = scene.home.daemon();
     let ended = scene.start();
     ended.exits(FAILED);

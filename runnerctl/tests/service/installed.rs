@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use protocol::words::RunStatus;
-use runner_testkit::invariants::{assert_consistent, splitting_repo, list_verdicts};
+use runner_testkit::invariants::{assert_consistent, list_verdicts, splitting_repo};
 use runner_testkit::{Home, ProgramOutput, binary};
 
 /// Notes what it is asked, starts the program that the unit names, and ends it.

@@ -6,7 +6,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use protocol::words::RunStatus;
-use runner_testkit::{Home, ServiceManager, PATIENCE, binary};
+use runner_testkit::{Home, PATIENCE, ServiceManager, binary};
 
 /// Long enough not to matter.
 const UNHURRIED: Duration = PATIENCE;

@@ -4,6 +4,7 @@
 //! commit comes from the functions that the runner itself decides with.
 
 mod commands;
+mod commit_data;
 mod compare;
 mod completeness;
 mod decision;
@@ -11,7 +12,6 @@ mod evidence;
 mod findings;
 mod guard_definition;
 mod iteration;
-mod commit_data;
 mod marker_commit;
 mod net_diff;
 mod ownership;
@@ -31,24 +31,26 @@ use protocol::state::Feedback;
 use protocol::verify::{AuditCounts, AuditPass, AuditReport, AuditReview, AuditRule};
 use protocol::words::VerdictName;
 
+pub use self::commit_data::{
+    AuditSettings, CommitDiff, CommitHeader, FileFault, FileReaders, GoalFile, PathChange, PathEntry, is_content_read,
+};
 use self::completeness::MissingFiles;
 pub use self::completeness::{BranchEnd, UnreadableObject};
 use self::findings::AuditFindings;
-use self::guard_definition::{SessionDefinition, AnnouncedChanges, DefinitionTracker};
+use self::guard_definition::{AnnouncedChanges, DefinitionTracker, SessionDefinition};
 use self::iteration::IterationAudit;
-pub use self::commit_data::{FileFault, GoalFile, CommitHeader, CommitDiff, PathChange, FileReaders, AuditSettings, PathEntry, is_content_read};
 use self::marker_commit::MarkerAudit;
 use self::net_diff::NetDiff;
 use self::ownership::CommitKind;
 use self::plan::PlannedCommit;
-pub use self::plan::{AuditPlan, WatchPoint, CommitOwner};
+pub use self::plan::{AuditPlan, CommitOwner, WatchPoint};
 use self::prompts::PromptCheck;
 pub use self::reviews::report_reviews;
-pub use self::signatures::{SignatureStatus, report_signatures, commits_to_sign};
+pub use self::signatures::{SignatureStatus, commits_to_sign, report_signatures};
 pub use self::state::ParsedFiles;
 use self::state::{RunnerFiles, passed_leaves};
 pub use self::tips::TipSearch;
-use crate::fsck::{self, FaultTarget, PathFault};
+use crate::fsck;
 use crate::message::{Receipt, RunnerCommit};
 use crate::watched_files::WatchedFiles;
 
@@ -115,9 +117,16 @@ impl BranchAudit {
         let last_iter = runners.and_then(iteration_number);
         let mut findings = AuditFindings::default();
         if plan.is_start_missing() {
-            findings.begin_commit(plan.commits().first().or(plan.preceding_commit()).map_or("", |head| head.id.as_str()), None);
+            findings.begin_commit(
+                plan.commits().first().or(plan.preceding_commit()).map_or("", |head| head.id.as_str()),
+                None,
+            );
             let expected = format!("the start of run {} among the commits of its branch", plan.run_at(0));
-            findings.add_violation(AuditRule::Chain, "Runner-Commit: start", (&expected, "none, and nothing is cut off"));
+            findings.add_violation(
+                AuditRule::Chain,
+                "Runner-Commit: start",
+                (&expected, "none, and nothing is cut off"),
+            );
         }
         let report = AuditReport {
             run: plan.run().to_owned(),
@@ -161,7 +170,11 @@ impl BranchAudit {
 
     /// Returns the blob that the receipt of the commit at this index names as the rejected tree.
     pub fn raw_tree_id(&self, at: usize) -> Option<&str> {
-        if let RunnerCommit::Iteration(receipt) = self.plan.planned_commit(at)?.commit()? { receipt.raw.as_deref() } else { None }
+        if let RunnerCommit::Iteration(receipt) = self.plan.planned_commit(at)?.commit()? {
+            receipt.raw.as_deref()
+        } else {
+            None
+        }
     }
 
     /// Returns the commit at which the audit needs the files watched for the guard before it takes the commit at this
@@ -217,36 +230,10 @@ impl BranchAudit {
                 }
                 self.audit_session_commit(input, 1);
             }
-            PlannedCommit::Runner { commit, .. } if commit.is_transparent() => self.audit_driver_commit(header, commit, input),
-            PlannedCommit::Runner { commit, has_from } => self.audit_runner_commit(header, (commit, *has_from), input),
-        }
-    }
-
-    /// Ends the audit at a commit that cannot be read; its trees may still tell why. Only a partial clone may lack
-    /// objects.
-    pub fn push_unreadable(&mut self, commit: &str, (trees, unread): (&[PathFault], &UnreadableObject), is_partial: bool) {
-        let why = unread.describe(is_partial);
-        self.is_truncated = true;
-        self.report.unseen.push(format!("the files of commit {commit}, and what was made of them since: {why}"));
-        self.findings.begin_commit(commit, None);
-        self.report_tree_faults(trees, false);
-        if !unread.is_promised(is_partial) {
-            self.findings.add_violation(AuditRule::Valid, "tree", ("objects that can be read", &why));
-        }
-    }
-
-    /// Reports trees that git's check refuses, because they are ambiguous or hold nothing. What git only warns about is
-    /// a fault only in the runner's own commits, because the runner never writes it.
-    fn report_tree_faults(&mut self, found: &[PathFault], is_runners: bool) {
-        for PathFault { path, fault } in found {
-            if is_runners || fault.blames() == FaultTarget::Anyone {
-                let path = format!("/{}", String::from_utf8_lossy(path));
-                self.findings.add_violation(
-                    AuditRule::Valid,
-                    &path,
-                    ("a tree that git's check accepts", &fault.to_string()),
-                );
+            PlannedCommit::Runner { commit, .. } if commit.is_transparent() => {
+                self.audit_driver_commit(header, commit, input);
             }
+            PlannedCommit::Runner { commit, has_from } => self.audit_runner_commit(header, (commit, *has_from), input),
         }
     }
 
@@ -306,7 +293,12 @@ impl BranchAudit {
     }
 
     /// Checks a claim or a release, which must not change any file. One that does also counts as a person's commit.
-    fn audit_driver_commit(&mut self, header: &CommitHeader, commit: &RunnerCommit, CommitInput { diff, parsed }: CommitInput<'_>) {
+    fn audit_driver_commit(
+        &mut self,
+        header: &CommitHeader,
+        commit: &RunnerCommit,
+        CommitInput { diff, parsed }: CommitInput<'_>,
+    ) {
         self.check_commit_form(header, commit.run());
         let sides = (&self.state, &NetDiff::from_changes(&diff.changes));
         ownership::check((CommitKind::Driver, &[]), sides, &mut self.findings);
@@ -315,7 +307,12 @@ impl BranchAudit {
         self.since_iteration.add(diff.changes.iter().filter(|change| is_code_change(change)));
     }
 
-    fn audit_runner_commit(&mut self, header: &CommitHeader, (commit, has_from): (&RunnerCommit, bool), given: CommitInput<'_>) {
+    fn audit_runner_commit(
+        &mut self,
+        header: &CommitHeader,
+        (commit, has_from): (&RunnerCommit, bool),
+        given: CommitInput<'_>,
+    ) {
         let iter = iteration_number(commit);
         self.findings.begin_commit(&header.id, iter);
         self.audit_session_commit(given, 0);
@@ -409,7 +406,12 @@ impl BranchAudit {
         reviews::read_review((receipt, self.last_commit_id()), &on, after)
     }
 
-    fn audit_marker(&mut self, session: &SessionCommits, (header, commit): (&CommitHeader, &RunnerCommit), start_watched: Option<&WatchedFiles>) {
+    fn audit_marker(
+        &mut self,
+        session: &SessionCommits,
+        (header, commit): (&CommitHeader, &RunnerCommit),
+        start_watched: Option<&WatchedFiles>,
+    ) {
         let to = match self.state.committed_state() {
             Ok(to) => to,
             Err((path, fault)) => {
@@ -421,7 +423,17 @@ impl BranchAudit {
         let accepted = session.accepted.as_ref();
         let parent_receipt = self.plan.receipt_before(self.last_position());
         let readers = &self.readers;
-        let step = |milestone| MarkerAudit { marker: milestone, parent, before, to: &to, net, accepted, watched: start_watched, parent_receipt, readers };
+        let step = |milestone| MarkerAudit {
+            marker: milestone,
+            parent,
+            before,
+            to: &to,
+            net,
+            accepted,
+            watched: start_watched,
+            parent_receipt,
+            readers,
+        };
         match commit {
             RunnerCommit::Start(milestone) => {
                 let is_fork = step(milestone).check_start(&mut self.findings);
@@ -470,7 +482,12 @@ fn iteration_number(commit: &RunnerCommit) -> Option<u32> {
 }
 
 /// Audits a plan whose commits are all available, oldest first.
-pub fn audit_commits(plan: AuditPlan, readers: FileReaders, before: &[PathChange], diffs: &[CommitDiff]) -> AuditReport {
+pub fn audit_commits(
+    plan: AuditPlan,
+    readers: FileReaders,
+    before: &[PathChange],
+    diffs: &[CommitDiff],
+) -> AuditReport {
     let mut audit = BranchAudit::new(plan, readers, before);
     for diff in diffs {
         audit.push_commit(diff, &ParsedFiles::parse(&diff.changes, &readers));

@@ -30,8 +30,9 @@ pub fn list_candidates(plan: &AuditPlan) -> Option<Vec<BisectCandidate<'_>>> {
     let start = (0..commits.len()).find(|at| is_start(*at))?;
     let of = |(at, whose): (usize, CommitOwner<'_>)| (whose != CommitOwner::Agent).then_some(at);
     let found = (start..commits.len()).filter_map(|at| of((at, plan.owner(at)?)));
-    let candidate =
-        |at: usize| Some(BisectCandidate { commit: &commits[at].id, owner: plan.owner(at)?, message: &commits[at].message });
+    let candidate = |at: usize| {
+        Some(BisectCandidate { commit: &commits[at].id, owner: plan.owner(at)?, message: &commits[at].message })
+    };
     Some(found.filter_map(candidate).collect())
 }
 

@@ -7,5 +7,5 @@ mod description;
 mod feedback;
 mod markdown;
 
-pub use self::description::{BODY_LIMIT, DeliveredRun, PullRequestText, IterationCommit, describe_run};
-pub use self::feedback::{PullRequestFeedback, RenderedFeedback, render_feedback, leaf_title};
+pub use self::description::{BODY_LIMIT, DeliveredRun, IterationCommit, PullRequestText, describe_run};
+pub use self::feedback::{PullRequestFeedback, RenderedFeedback, leaf_title, render_feedback};

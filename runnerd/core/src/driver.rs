@@ -203,7 +203,10 @@ mod tests {
         let held = ClaimState::By(first.clone());
         assert_eq!(decide_takeover(&ClaimState::Unclaimed, &request(&other, 0)), TakeoverDecision::Now);
         assert_eq!(decide_takeover(&held, &request(&second, 0)), TakeoverDecision::Now);
-        assert_eq!(decide_takeover(&held, &TakeoverRequest { is_forced: true, ..request(&other, 0) }), TakeoverDecision::Now);
+        assert_eq!(
+            decide_takeover(&held, &TakeoverRequest { is_forced: true, ..request(&other, 0) }),
+            TakeoverDecision::Now
+        );
         assert_eq!(decide_takeover(&ClaimState::By(second), &request(&first, 99)), TakeoverDecision::Superseded);
     }
 
@@ -216,7 +219,11 @@ mod tests {
             (&other, 35, TakeoverDecision::Now),
             (&first, 1, TakeoverDecision::After(SignedDuration::from_mins(34))),
         ] {
-            assert_eq!(decide_takeover(&ClaimState::By(first.clone()), &request(taker, minutes)), expected, "{minutes}");
+            assert_eq!(
+                decide_takeover(&ClaimState::By(first.clone()), &request(taker, minutes)),
+                expected,
+                "{minutes}"
+            );
         }
     }
 }

@@ -1,8 +1,9 @@
-//! Which of the caller's variables a program is given: an allow-list, and what a pattern cannot add to it.
+//! Which of the caller's variables a program gets: an allow-list, and what a pattern cannot add to it.
 
-/// What every program gets.
+/// Variables that every program gets.
 const ALWAYS_PASSED: [&str; 9] = ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "TMPDIR", "TZ", "LANG", "LANGUAGE"];
-/// What hands a program something that is not its own: a bus, an ssh agent, a display, the folder of their sockets.
+/// Variables that give access to something outside the program: a bus, an ssh agent, a display, the folder of their
+/// sockets.
 const SESSION_HANDLES: [&str; 12] = [
     "DBUS_SESSION_BUS_ADDRESS",
     "DBUS_SYSTEM_BUS_ADDRESS",
@@ -17,7 +18,8 @@ const SESSION_HANDLES: [&str; 12] = [
     "XDG_RUNTIME_DIR",
     "XDG_SESSION_ID",
 ];
-/// What has shells, loaders, interpreters or build tools run code or read files that nobody named on their command line.
+/// Variables that make shells, loaders, interpreters or build tools run code or read files that are not on their
+/// command line.
 const CODE_LOADING: [&str; 14] = [
     "BASH_ENV",
     "CDPATH",
@@ -42,14 +44,15 @@ pub fn is_always_passed(name: &str) -> bool {
     ALWAYS_PASSED.contains(&name) || name.starts_with("LC_")
 }
 
-/// Returns whether a variable is the runner's own: it is given by the runner or not at all.
+/// Returns whether a variable is the runner's own: only the runner sets it.
 pub fn is_runner_variable(name: &str) -> bool {
     name.starts_with("RUNNER_") || name.starts_with("RUNNERD_")
 }
 
-/// Returns whether a pattern such as `*` may stand for a variable; another one must be named in full.
+/// Returns whether a pattern such as `*` may match a variable; any other must be named in full.
 pub fn may_match_pattern(name: &str) -> bool {
-    let is_loading = CODE_LOADING.contains(&name) || CODE_LOADING_PREFIXES.iter().any(|family| name.starts_with(family));
+    let is_loading =
+        CODE_LOADING.contains(&name) || CODE_LOADING_PREFIXES.iter().any(|family| name.starts_with(family));
     !is_loading && !SESSION_HANDLES.contains(&name) && !is_runner_variable(name)
 }
 

@@ -1,38 +1,38 @@
-//! Output of guards, reduced to the bounded text that `feedback.json` keeps for the next session.
+//! Reduces the output of guards to the bounded text that `feedback.json` keeps for the next session.
 //!
-//! Failures that a known runner of tests or a compiler reports come first, then the rest of the output: its head, the
-//! first lines that look like errors, its tail. What no runner is known to have written stays in the rest.
-//! Deterministic, linear in the size of the output; what is held besides it is bounded by the limit. When feedback is written and when
-//! it is cleared is decided elsewhere.
+//! Failures reported by a known test runner or compiler come first, then the rest of the output: its head, the first
+//! lines that look like errors, its tail. Text that no known program is recognized to have written stays in the rest.
+//! Deterministic, and linear in the size of the output; memory beyond the output is bounded by the limit. When feedback
+//! is written or cleared is decided elsewhere.
 
-mod fingerprint;
-mod failures;
+mod classify;
 mod dedup;
+mod error_words;
+mod excerpt;
+mod failure_view;
+mod failures;
+mod fingerprint;
+mod line_shape;
 mod lines;
 mod normalize;
-mod failure_view;
 mod report_parsers;
-mod line_shape;
-mod excerpt;
-mod classify;
-mod error_words;
 
 use crate::clip::ClipOptions;
 use crate::fence;
-pub use fingerprint::{FailureFingerprint, fingerprint_failure};
-pub use failure_view::list_failures;
 use classify::OutputClassifier;
+pub use failure_view::list_failures;
+pub use fingerprint::{FailureFingerprint, fingerprint_failure};
 
-/// What every text with failures in front begins with.
+/// Prefix of every text with failures in front.
 const HEADING: &str = "[failures: ";
-/// What stands between the failures and the rest.
+/// Line between the failures and the rest.
 const REST_HEADING: &str = "[the output without them]\n";
 
 /// Returns what a reader needs of the output, as clean text of at most `limit_bytes`.
 ///
-/// Escape sequences and bars are removed, overwritten progress is resolved to its last state, lines in a row that say
-/// the same are folded. Over the limit head, errors and tail are kept, and the gaps are marked. A text that this
-/// function made stays as it is.
+/// Escape sequences and progress bars are removed, overwritten progress is resolved to its last state, similar
+/// consecutive lines are folded. Above the limit, head, errors and tail are kept, and the gaps are marked. The function
+/// is idempotent.
 pub fn reduce(output: &[u8], limit_bytes: usize) -> String {
     if let Some(text) = shorten_reduced(output, limit_bytes) {
         return text;
@@ -49,7 +49,7 @@ pub fn reduce(output: &[u8], limit_bytes: usize) -> String {
     clip_output(&(text + &rest), limit_bytes)
 }
 
-/// Returns a text that was reduced before, to the same limit or a smaller one.
+/// Returns a text that was already reduced to the same limit or a smaller one; `None` for any other.
 fn shorten_reduced(output: &[u8], limit: usize) -> Option<String> {
     let is_reduced = output.len() <= limit && output.starts_with(HEADING.as_bytes());
     let text = is_reduced.then(|| fence::clean(&String::from_utf8_lossy(output)))?;

@@ -3,12 +3,12 @@
 //! A phase says which effect is in flight; an event says how an effect ended or what came from outside. Replaying the
 //! same events after a restart leads to the same phase. Runs no effects itself.
 
-mod process_ends;
-pub mod tree_examination;
 pub mod forecast;
-pub mod session_failure;
+mod process_ends;
 mod review;
+pub mod session_failure;
 pub mod transition;
+pub mod tree_examination;
 mod work_result;
 
 use protocol::words::{Containment, GuardOutcome, Mode, PhaseName};
@@ -16,11 +16,12 @@ use serde::{Deserialize, Serialize};
 
 pub use self::process_ends::{GuardEnd, GuardEndKind, ReviewEnd, ReviewEndKind, describe_discarded};
 use self::review::ReviewedWork;
-pub use self::work_result::{WorkSource, WorkResult};
+pub use self::work_result::{WorkResult, WorkSource};
 use crate::blocker::Blocker;
 use crate::policy::{Policy, ReviewPolicy};
 use crate::verdict::{
-    RuleBreach, JudgeInput, FaultKind, SessionFinding, SessionJudgement, SessionEnd, StopCause, SessionTask, TreeFinding, Verdict, judge, timeout_verdict,
+    FaultKind, JudgeInput, RuleBreach, SessionEnd, SessionFinding, SessionJudgement, SessionTask, StopCause,
+    TreeFinding, Verdict, judge, timeout_verdict,
 };
 
 /// The phase of an iteration, with everything its effect needs.
@@ -310,7 +311,9 @@ pub fn decide(policy: &Policy, phase: Phase, event: IterationEvent) -> Result<Ph
         // interrupted.
         (Phase::Work { task, stop }, IterationEvent::SessionEnded(session)) => Phase::Inspect { task, session, stop },
         (Phase::Work { task, stop }, IterationEvent::Stop(cause)) => Phase::Work { task, stop: stop.or(Some(cause)) },
-        (Phase::Work { task, stop }, IterationEvent::Restarted) => Phase::Work { task, stop: stop.or(Some(StopCause::Death)) },
+        (Phase::Work { task, stop }, IterationEvent::Restarted) => {
+            Phase::Work { task, stop: stop.or(Some(StopCause::Death)) }
+        }
 
         // A claim goes to the guard, everything else is settled. Only a person's stop is remembered: the daemon's own
         // stop leaves a phase whose effect is repeated at the next start.
@@ -325,14 +328,21 @@ pub fn decide(policy: &Policy, phase: Phase, event: IterationEvent) -> Result<Ph
         // is green with a definition that no person has accepted, it also runs with the accepted one.
         (
             Phase::Guard { work, green, lost: None, stop: None },
-            IterationEvent::GuardEnded(guard @ GuardEnd { how: GuardEndKind::Lost, history: None, elsewhere: None, .. }),
+            IterationEvent::GuardEnded(
+                guard @ GuardEnd { how: GuardEndKind::Lost, history: None, elsewhere: None, .. },
+            ),
         ) => Phase::Guard { work, green, lost: Some(guard), stop: None },
         (Phase::Guard { work, green: None, lost, stop }, IterationEvent::GuardEnded(guard)) => {
             phase_after_guard(policy, work, guard.with_earlier_run(lost), stop)
         }
         (Phase::Guard { work, green, lost, stop }, IterationEvent::GuardEnded(guard)) => {
             let guard = GuardEnd { with_accepted: true, ..guard };
-            phase_after_guard(policy, work, guard.with_earlier_run(lost).with_earlier_run(green.map(|green| *green)), stop)
+            phase_after_guard(
+                policy,
+                work,
+                guard.with_earlier_run(lost).with_earlier_run(green.map(|green| *green)),
+                stop,
+            )
         }
         (Phase::Guard { work, green, lost, stop }, IterationEvent::Stop(cause)) => {
             Phase::Guard { work, green, lost, stop: first_stop(stop, cause) }
@@ -340,7 +350,11 @@ pub fn decide(policy: &Policy, phase: Phase, event: IterationEvent) -> Result<Ph
 
         // The reviewer runs only after a green guard, and again if it gives no valid answer.
         (Phase::Review { work, guard, failed, stop }, IterationEvent::ReviewEnded(review)) => {
-            review::phase_after_review(policy, ReviewedWork { work, guard, review: review.with_earlier_reviews(failed.map(|failed| *failed)) }, stop)
+            review::phase_after_review(
+                policy,
+                ReviewedWork { work, guard, review: review.with_earlier_reviews(failed.map(|failed| *failed)) },
+                stop,
+            )
         }
         (Phase::Review { work, guard, failed, stop }, IterationEvent::Stop(cause)) => {
             Phase::Review { work, guard, failed, stop: first_stop(stop, cause) }
@@ -393,7 +407,11 @@ fn first_stop(stop: Option<StopCause>, cause: StopCause) -> Option<StopCause> {
     }
 }
 
-fn phase_after_inspect(policy: &Policy, left: (SessionTask, SessionEnd, SessionFinding), stop: Option<StopCause>) -> Phase {
+fn phase_after_inspect(
+    policy: &Policy,
+    left: (SessionTask, SessionEnd, SessionFinding),
+    stop: Option<StopCause>,
+) -> Phase {
     let (task, end, finding) = left;
     let judgement = judge(JudgeInput { policy, task: &task, stop, session: &end, finding: &finding });
     let work = WorkResult { task, by: WorkSource::Session { end, finding } };
@@ -411,7 +429,9 @@ fn phase_after_guard(policy: &Policy, work: WorkResult, guard: GuardEnd, stop: O
         (GuardEndKind::Missing { what }, None) => Some(Verdict::Misconfigured { what: what.clone() }),
         (GuardEndKind::Cut, None) => Some(Verdict::Interrupted { by: StopCause::Death }),
         (GuardEndKind::Lost, None) => history_verdict(&work.task, &guard).or(Some(lost_guard_verdict())),
-        (GuardEndKind::Exited(_) | GuardEndKind::Signaled(_), None) => history_verdict(&work.task, &guard).or(red_guard_verdict(&guard)),
+        (GuardEndKind::Exited(_) | GuardEndKind::Signaled(_), None) => {
+            history_verdict(&work.task, &guard).or(red_guard_verdict(&guard))
+        }
     };
     match (verdict, review::reviewer_for(policy, &work)) {
         (Some(verdict), _) => settle_phase(work, Some(guard), verdict),

@@ -29,9 +29,9 @@ pub mod verdict;
 
 pub use self::files::{answer, change, guardrails, layout, notes, person_edit, questions};
 pub use self::guard::{definition, ignored_files, watched_files};
-pub use self::iteration::{tree_examination, forecast, session_failure, transition};
+pub use self::iteration::{forecast, session_failure, transition, tree_examination};
 pub(crate) use self::prompt::template;
-pub use self::run::{approval, fallback, blocker, commit_advice, usage, wait};
+pub use self::run::{approval, blocker, commit_advice, fallback, usage, wait};
 pub(crate) use self::text::{ansi, clip, strict_json};
 pub use self::text::{digest, fence, json, redact, reset_time};
 pub use self::tree::{ids, schema, select, validate};

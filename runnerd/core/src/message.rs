@@ -10,21 +10,21 @@ mod name_list;
 mod receipt;
 mod rules_version;
 mod summary;
-mod trailers;
 mod trailer_values;
+mod trailers;
 
 use protocol::words::{GuardOutcome, VerdictName};
 
 pub use git_trailers::{claims_receipt, has_runner_subject};
 pub use headline::compose_headline;
-pub use name_list::{NameList, InvalidNameList};
+pub use name_list::{InvalidNameList, NameList};
 pub use receipt::{Receipt, ReceiptSubject};
 pub use rules_version::RulesError;
 pub use summary::first_line;
 pub(crate) use summary::sanitize_summary as safe_summary;
 pub use trailer_values::{
-    AgentStamp, AttemptCount, GuardRun, MalformedValue, ProcessEnd, ReviewRun, RunnerVersion, UsageLine, VerdictLine,
-    ReviewSignature,
+    AgentStamp, AttemptCount, GuardRun, MalformedValue, ProcessEnd, ReviewRun, ReviewSignature, RunnerVersion,
+    UsageLine, VerdictLine,
 };
 
 use self::trailers::TrailerReader;
@@ -190,7 +190,11 @@ impl RunnerCommit {
         let commit = match kind.as_str() {
             "iteration" => Self::Iteration(Box::new(Receipt::parse_trailers(parts, &mut trailers)?)),
             "start" => Self::Start(MarkerCommit::parse_start(parts, &mut trailers)?),
-            "resume" => Self::Resume(MarkerCommit::parse_trailers(parts, &mut trailers, parts.run_in_subject("resume run ", ""))?),
+            "resume" => Self::Resume(MarkerCommit::parse_trailers(
+                parts,
+                &mut trailers,
+                parts.run_in_subject("resume run ", ""),
+            )?),
             "claim" => Self::Claim(MarkerCommit::parse_driver_marker(parts, &mut trailers, "claim run ")?),
             "release" => Self::Release(MarkerCommit::parse_driver_marker(parts, &mut trailers, "release run ")?),
             "baseline" => {
@@ -215,7 +219,11 @@ impl MarkerCommit {
         join_message(subject, &self.summary, &trailers)
     }
 
-    fn parse_trailers(parts: &MessageParts<'_>, trailers: &mut TrailerReader<'_>, run: Option<&str>) -> Result<Self, MessageError> {
+    fn parse_trailers(
+        parts: &MessageParts<'_>,
+        trailers: &mut TrailerReader<'_>,
+        run: Option<&str>,
+    ) -> Result<Self, MessageError> {
         Ok(Self {
             run: run.ok_or_else(|| parts.subject_error())?.to_owned(),
             summary: parts.summary.to_owned(),
@@ -233,7 +241,11 @@ impl MarkerCommit {
     }
 
     /// Parses a commit that only says who drives the run.
-    fn parse_driver_marker(parts: &MessageParts<'_>, trailers: &mut TrailerReader<'_>, before: &str) -> Result<Self, MessageError> {
+    fn parse_driver_marker(
+        parts: &MessageParts<'_>,
+        trailers: &mut TrailerReader<'_>,
+        before: &str,
+    ) -> Result<Self, MessageError> {
         Ok(Self {
             run: parts.run_in_subject(before, "").ok_or_else(|| parts.subject_error())?.to_owned(),
             summary: parts.summary.to_owned(),

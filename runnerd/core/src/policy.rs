@@ -1,6 +1,6 @@
-//! The numbers and choices of a repository's configuration that rules depend on, already validated.
+//! The validated numbers and choices of a repository's configuration that rules depend on.
 //!
-//! Reading them from a file is the daemon's; `docs/configuration.md` says what each means.
+//! The daemon reads them from a file; `docs/configuration.md` explains each of them.
 
 use protocol::words::Role;
 use serde::{Deserialize, Serialize};

@@ -124,26 +124,45 @@ pub fn build_prompt(input: &PromptInput<'_>) -> Prompt {
 
 /// The sections for a session that works, plans or repairs, and the notes among them.
 fn work_sections<'a>(input: &PromptInput<'a>) -> (Vec<PromptSection<'a>>, Vec<String>) {
-    let (role, node, answer) = (fixed_sections::role_section(input), fixed_sections::node_section(input), fixed_sections::answer_section(input));
+    let (role, node, answer) = (
+        fixed_sections::role_section(input),
+        fixed_sections::node_section(input),
+        fixed_sections::answer_section(input),
+    );
     let room = remaining_room([&role, &node, &answer]);
     let checks = fixed_sections::checks_section(input, LIST_LIMIT.min(room / 2));
     let left = room - checks.as_ref().map_or(0, |checks| checks.intro.len());
     let (notes, shown) = fixed_sections::notes_section(input, LIST_LIMIT.min(left));
-    let sections = [Some(role), Some(node), quoted_sections::goal_section(input), checks, notes, quoted_sections::history_section(input)].into_iter();
-    let sections = sections.chain(quoted_sections::failure_sections(input)).chain([quoted_sections::progress_section(input), quoted_sections::outline_section(input)]);
+    let sections = [
+        Some(role),
+        Some(node),
+        quoted_sections::goal_section(input),
+        checks,
+        notes,
+        quoted_sections::history_section(input),
+    ]
+    .into_iter();
+    let sections = sections
+        .chain(quoted_sections::failure_sections(input))
+        .chain([quoted_sections::progress_section(input), quoted_sections::outline_section(input)]);
     let sections = sections.chain(quoted_sections::memory_sections(input)).chain([Some(answer)]);
     (sections.flatten().collect(), shown)
 }
 
 /// The sections for a session that reviews.
 fn review_sections<'a>(input: &PromptInput<'a>) -> (Vec<PromptSection<'a>>, Vec<String>) {
-    let (role, node, answer) = (fixed_sections::role_section(input), fixed_sections::node_section(input), fixed_sections::answer_section(input));
+    let (role, node, answer) = (
+        fixed_sections::role_section(input),
+        fixed_sections::node_section(input),
+        fixed_sections::answer_section(input),
+    );
     let room = remaining_room([&role, &node, &answer]);
     let checks = fixed_sections::checks_section(input, LIST_LIMIT.min(room / 2));
     let left = room - checks.as_ref().map_or(0, |checks| checks.intro.len());
     let criteria = fixed_sections::criteria_section(input, LIST_LIMIT.min(left));
     let diff = quoted_sections::diff_section(input);
-    let sections = [Some(role), Some(node), quoted_sections::goal_section(input), checks, criteria, Some(diff), Some(answer)];
+    let sections =
+        [Some(role), Some(node), quoted_sections::goal_section(input), checks, criteria, Some(diff), Some(answer)];
     (sections.into_iter().flatten().collect(), Vec::new())
 }
 

@@ -7,7 +7,9 @@ mod recreate;
 
 use protocol::view::StopReason;
 
-pub use self::recreate::{WorkspaceSource, WorkspaceRemains, WorkspaceLoss, StartBase, choose_source, missing_workspace};
+pub use self::recreate::{
+    StartBase, WorkspaceLoss, WorkspaceRemains, WorkspaceSource, choose_source, missing_workspace,
+};
 
 use crate::shell::quoted;
 
@@ -68,7 +70,11 @@ impl PublishInput {
     /// Returns what is known about the source after objects were sent. It is complete if each object was observed
     /// there, and if they were sent on top of a branch that was checked when it was moved.
     pub fn objects_after_send(&self, is_each_seen: bool, is_upon_branch: bool) -> ObjectCompleteness {
-        if is_each_seen && is_upon_branch && self.branch == RefRelation::Behind { ObjectCompleteness::Yes } else { ObjectCompleteness::Unknown }
+        if is_each_seen && is_upon_branch && self.branch == RefRelation::Behind {
+            ObjectCompleteness::Yes
+        } else {
+            ObjectCompleteness::Unknown
+        }
     }
 }
 
@@ -120,8 +126,12 @@ pub fn next_step(seen: Option<&PublishInput>) -> PublishStep {
         PublishInput { branch: RefRelation::Foreign, .. } => PublishStep::Hold(PublishHold::ForeignBranch),
         PublishInput { keep_ref: RefRelation::Foreign, .. } => PublishStep::Hold(PublishHold::ForeignKeepRef),
         PublishInput { is_reserved_for_another: true, .. } => PublishStep::Hold(PublishHold::ReservedForAnother),
-        PublishInput { branch: RefRelation::Missing, was_published: true, .. } => PublishStep::Hold(PublishHold::BranchGone),
-        PublishInput { branch: RefRelation::Missing, is_in_the_way: true, .. } => PublishStep::Hold(PublishHold::InTheWay),
+        PublishInput { branch: RefRelation::Missing, was_published: true, .. } => {
+            PublishStep::Hold(PublishHold::BranchGone)
+        }
+        PublishInput { branch: RefRelation::Missing, is_in_the_way: true, .. } => {
+            PublishStep::Hold(PublishHold::InTheWay)
+        }
 
         // Objects are sent, completely, before a reference points to them: no reference ever points to part of a
         // commit.
@@ -130,7 +140,8 @@ pub fn next_step(seen: Option<&PublishInput>) -> PublishStep {
         PublishInput { objects: ObjectCompleteness::Lacking, .. } => PublishStep::SendAll,
         PublishInput { objects: ObjectCompleteness::LackingAll, .. } => PublishStep::Hold(PublishHold::Incomplete),
         PublishInput { objects: ObjectCompleteness::Unknown, .. } => PublishStep::CheckObjects,
-        PublishInput { keep_ref: RefRelation::Missing | RefRelation::Behind, .. } | PublishInput { has_extras: false, .. } => PublishStep::KeepRefs,
+        PublishInput { keep_ref: RefRelation::Missing | RefRelation::Behind, .. }
+        | PublishInput { has_extras: false, .. } => PublishStep::KeepRefs,
 
         PublishInput { branch: RefRelation::Same, .. } => PublishStep::UpToDate,
         PublishInput { is_in_use: true, .. } => PublishStep::Skip,
@@ -250,6 +261,8 @@ pub fn skip_reason(run: &str, how: BranchUse, [source, work_tree]: [&str; 2]) ->
             format!("runner/{run} is in use in {work_tree}, which is not there"),
             format!("git -C {0} worktree unlock {place} && git -C {0} worktree prune", quoted(source)),
         ),
-        BranchUse::GitAtWork => StopReason::new(format!("git is at work in {work_tree}"), format!("git -C {place} status")),
+        BranchUse::GitAtWork => {
+            StopReason::new(format!("git is at work in {work_tree}"), format!("git -C {place} status"))
+        }
     }
 }

@@ -5,14 +5,14 @@
 //! `queue` decides whose turn it is.
 
 pub mod approval;
+pub mod blocker;
+pub mod commit_advice;
 pub mod fallback;
 mod next_step;
-pub mod blocker;
 mod queue;
 mod record;
 mod refusal;
 mod request;
-pub mod commit_advice;
 pub mod usage;
 pub mod wait;
 
@@ -21,13 +21,18 @@ use protocol::command::{Command, NextSteps};
 use protocol::view::StopReason;
 
 pub use self::next_step::{
-    NextStep, RunInputs, would_end_again, needs_packing, decide_next, state_on_resume, reason_after_change, reset_counters, session_role, role_reason,
+    NextStep, RunInputs, decide_next, needs_packing, reason_after_change, reset_counters, role_reason, session_role,
+    state_on_resume, would_end_again,
 };
-pub use self::queue::{QueueTurn, QueueInput, current_run, free_id, put_record, choose_turn};
-pub use self::record::{StopRequest, StartSpec, RunEnd, RunPreparation, ResumeOrder, RunRecord, SettledIteration, RecordState, RunScratch};
+pub use self::queue::{QueueInput, QueueTurn, choose_turn, current_run, free_id, put_record};
+pub use self::record::{
+    RecordState, ResumeOrder, RunEnd, RunPreparation, RunRecord, RunScratch, SettledIteration, StartSpec, StopRequest,
+};
 pub use self::refusal::RequestRefusal;
-pub use self::request::{RunRequest, RequestContext, StartRequest, RunActivity, handle_request, create_run, check_restart};
-use crate::blocker::{Transience, Blocker};
+pub use self::request::{
+    RequestContext, RunActivity, RunRequest, StartRequest, check_restart, create_run, handle_request,
+};
+use crate::blocker::{Blocker, Transience};
 use crate::verdict::StopCause;
 
 /// An event of a run that has its turn.
@@ -146,9 +151,10 @@ pub fn decide(run: &RunRecord, event: RunEvent, now: Timestamp) -> Result<RunTra
     let run = run.clone();
     let step = match (run.state, event) {
         // A run with its turn is driven; a person who requests a step does not want to wait for a service.
-        (RecordState::Queued | RecordState::Running | RecordState::WaitsForService(_), RunEvent::Turn { step: false }) => {
-            set_running(run).into()
-        }
+        (
+            RecordState::Queued | RecordState::Running | RecordState::WaitsForService(_),
+            RunEvent::Turn { step: false },
+        ) => set_running(run).into(),
         (RecordState::Over { end: RunEnd::Completed | RunEnd::Cancelled, .. }, event @ RunEvent::Turn { .. }) => {
             return Err(illegal_event(&run, &event));
         }
@@ -169,13 +175,19 @@ pub fn decide(run: &RunRecord, event: RunEvent, now: Timestamp) -> Result<RunTra
         (RecordState::Running, RunEvent::BetweenIterations) => apply_stop_request(run, now).into(),
         (
             RecordState::Running,
-            RunEvent::Declined(next @ (NextStep::Wait(..) | NextStep::WaitForPerson(_) | NextStep::Pause(_) | NextStep::Hold(_)))
-            | RunEvent::IterationSettled(next @ (NextStep::Wait(..) | NextStep::WaitForPerson(_) | NextStep::Pause(_) | NextStep::Hold(_))),
+            RunEvent::Declined(
+                next @ (NextStep::Wait(..) | NextStep::WaitForPerson(_) | NextStep::Pause(_) | NextStep::Hold(_)),
+            )
+            | RunEvent::IterationSettled(
+                next @ (NextStep::Wait(..) | NextStep::WaitForPerson(_) | NextStep::Pause(_) | NextStep::Hold(_)),
+            ),
         ) => match apply_stop_request(run.clone(), now) {
             stopped if stopped.state != RecordState::Running => stopped.into(),
             _ => apply_next_step(run, next, now).into(),
         },
-        (RecordState::Running, RunEvent::Declined(next) | RunEvent::IterationSettled(next)) => apply_next_step(run, next, now).into(),
+        (RecordState::Running, RunEvent::Declined(next) | RunEvent::IterationSettled(next)) => {
+            apply_next_step(run, next, now).into()
+        }
         (RecordState::Running, RunEvent::ScratchChanged(uncommitted)) => RunRecord { uncommitted, ..run }.into(),
         // A run that a person has cancelled needs nobody's attention.
         (RecordState::Running, RunEvent::Hold(why)) => match run.asked {
@@ -185,7 +197,9 @@ pub fn decide(run: &RunRecord, event: RunEvent, now: Timestamp) -> Result<RunTra
         (RecordState::Running, RunEvent::Blocked(obstruction)) => apply_blocker(run, obstruction, now),
 
         // A run that was being driven continues; for any other, the results of the iteration are already stored.
-        (RecordState::Running, RunEvent::Restarted { .. }) => RunTransition::from(run).with_effect(RunAction::ReplayJournal),
+        (RecordState::Running, RunEvent::Restarted { .. }) => {
+            RunTransition::from(run).with_effect(RunAction::ReplayJournal)
+        }
         (RecordState::Over { .. }, RunEvent::Restarted { .. }) | (_, RunEvent::Restarted { is_over: true }) => {
             RunTransition::from(run).with_effect(RunAction::RemoveJournal)
         }

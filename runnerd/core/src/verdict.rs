@@ -5,9 +5,9 @@
 
 mod decision;
 mod detail;
-mod verdict_table;
 mod rule;
 mod stop_cause;
+mod verdict_table;
 
 use jiff::Timestamp;
 use protocol::answer::{AgentAnswer, AnswerStatus, SessionUsage};
@@ -16,14 +16,14 @@ use protocol::words::{Containment, PhaseName, Role, VerdictName};
 use serde::{Deserialize, Serialize};
 
 use crate::message::ReviewSignature;
-use crate::policy::{TimeoutPolicy, Policy, RolesMode};
+use crate::policy::{Policy, RolesMode, TimeoutPolicy};
 use crate::validate::TreeFault;
 
-pub use self::decision::{Decision, MAX_REASONS_BYTES, InvalidReasons};
+pub use self::decision::{Decision, InvalidReasons, MAX_REASONS_BYTES};
 use self::detail::ChildCounts;
-pub use self::verdict_table::{FeedbackEffect, VerdictRow, RunEffect, TreeSource, verdict_row};
 pub use self::rule::{RuleBreach, SessionRule};
 pub use self::stop_cause::StopCause;
+pub use self::verdict_table::{FeedbackEffect, RunEffect, TreeSource, VerdictRow, verdict_row};
 
 /// The leaf an iteration works on, and how its session is to be run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -289,7 +289,7 @@ pub enum Verdict {
     RedGuard,
     /// `done`, guard 0, review rejects.
     Rejected {
-        /// The reviewer's reasons.
+        /// Reasons for the rejection.
         reasons: String,
     },
     /// `done`, guard 0, a person has yet to review.
@@ -397,9 +397,11 @@ fn no_answer_verdict(case: &JudgeInput<'_>) -> Option<Verdict> {
         SessionEndKind::Unavailable { why, until } => Some(Verdict::Unavailable { why: why.clone(), until: *until }),
         SessionEndKind::TimedOut => Some(timeout_verdict(case.policy, PhaseName::Work)),
         SessionEndKind::Misconfigured { what } => Some(Verdict::Misconfigured { what: what.clone() }),
-        SessionEndKind::ContextExceeded { what } => {
-            Some(Verdict::Broken(RuleBreach { rule: SessionRule::Context, at: case.task.node.clone(), seen: what.clone() }))
-        }
+        SessionEndKind::ContextExceeded { what } => Some(Verdict::Broken(RuleBreach {
+            rule: SessionRule::Context,
+            at: case.task.node.clone(),
+            seen: what.clone(),
+        })),
         SessionEndKind::Faulty { kind, what } => Some(Verdict::Fault { kind: *kind, what: what.clone() }),
         SessionEndKind::Cut => Some(Verdict::Interrupted { by: StopCause::Death }),
     }
@@ -427,7 +429,11 @@ fn find_breach(case: &JudgeInput<'_>) -> Option<RuleBreach> {
         TreeFinding::Illegal(found) => return Some(found.clone()),
         TreeFinding::Invalid { faults, .. } => {
             let first = faults.first().map_or_else(|| "it cannot be read".to_owned(), ToString::to_string);
-            return Some(RuleBreach { rule: SessionRule::ValidTree, at: ".runner/state/tree.json".to_owned(), seen: first });
+            return Some(RuleBreach {
+                rule: SessionRule::ValidTree,
+                at: ".runner/state/tree.json".to_owned(),
+                seen: first,
+            });
         }
     };
     let answer = case.session.answer()?;
@@ -441,9 +447,11 @@ fn find_breach(case: &JudgeInput<'_>) -> Option<RuleBreach> {
         AnswerStatus::Decomposed if answered > 0 && gained > 0 => {
             Some(RuleBreach::for_children(SessionRule::ChildrenOneWay, node, ChildCounts { answered, gained }))
         }
-        AnswerStatus::Done | AnswerStatus::Retry if answered > 0 || gained > 0 => {
-            Some(RuleBreach::for_children(SessionRule::ChildrenOnlyWithDecomposed, node, ChildCounts { answered, gained }))
-        }
+        AnswerStatus::Done | AnswerStatus::Retry if answered > 0 || gained > 0 => Some(RuleBreach::for_children(
+            SessionRule::ChildrenOnlyWithDecomposed,
+            node,
+            ChildCounts { answered, gained },
+        )),
         AnswerStatus::Done if is_idle_root(case) => breach(SessionRule::RootNeedsChange, &describe_idle(case.finding)),
         AnswerStatus::Decomposed if strict && case.task.role == Role::Worker => {
             breach(SessionRule::WorkerNoChildren, "the worker answered `decomposed`")

@@ -1,25 +1,25 @@
-//! What must hold before a fork is put into the queue: an iteration that left a commit, and an id that nobody has.
+//! What must hold before a fork is queued: an iteration that left a commit, and an unused id.
 
 use protocol::command::{Command, NextSteps};
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::path::WirePath;
 use protocol::request::ForkParams;
 use runner_core::ids::check_id;
-use runner_core::run::{StartSpec, StartRequest};
+use runner_core::run::{StartRequest, StartSpec};
 
 use super::{
-    StartCommands, StartPreconditions, ProgramInputs, check_config, git_error, invalid_config_error, refuse_ref_conflict_for, refuse_operation,
-    refuse_other_case, refuse_paths, refuse_pipes, refuse_protected, used_run_ids,
+    ProgramInputs, StartCommands, StartPreconditions, check_config, git_error, invalid_config_error, refuse_operation,
+    refuse_other_case, refuse_paths, refuse_pipes, refuse_protected, refuse_ref_conflict_for, used_run_ids,
 };
-use crate::git::{WorktreeChange, Id, Repository};
+use crate::git::{Id, Repository, WorktreeChange};
 use crate::worker::{self, IdChoice, StartOrder};
 
-/// Most commits looked through for the iteration.
+/// Maximum number of commits searched for the iteration.
 const MAX_COMMITS: usize = 100_000;
 
 /// Checks everything that a fork of `run` needs of the repository.
 ///
-/// While a run is at work in the work tree, its state says nothing; it is checked when the fork has its turn.
+/// While a run is at work in the work tree, its state is meaningless; it is checked when the fork has its turn.
 pub fn check_fork(
     repository: &Repository,
     run: &str,
@@ -41,13 +41,13 @@ pub fn check_fork(
     let commands = check_config(repository, &config, ProgramInputs { env: &params.env.0, offer: ground.offer })?;
     let beginning = StartSpec { base: Some(from.to_string()), goal: None, keep_tree: true, fork: true };
     let path = WirePath::from(repository.work_dir());
-    // The same goal as at the commit; where that cannot be read, the run says so when it begins.
+    // The same goal as at the commit; if it cannot be read, the run reports that when it begins.
     let goal = worker::load_state(repository, from).ok().and_then(|loaded| loaded.goal.headline());
     let start = StartRequest { path, goal, start_spec: beginning, queue_only: params.queue_only, is_begun: false };
     Ok((StartOrder { id, start, refusal: None }, commands))
 }
 
-/// Finds the commit that an iteration ended in.
+/// Finds the commit in which an iteration ended.
 fn find_iteration_commit(repository: &Repository, run: &str, iter: u32) -> Result<Id, ErrorData> {
     let branch = format!("runner/{run}");
     let not_found = |message: String, ways: NextSteps| ErrorData::new(ErrorKind::NotFound, message).hint(ways);
@@ -67,7 +67,7 @@ fn find_iteration_commit(repository: &Repository, run: &str, iter: u32) -> Resul
     })
 }
 
-/// Refuses everything that is not committed: a fork is exactly what stands in the commit.
+/// Refuses uncommitted changes: a fork is exactly its commit.
 fn refuse_uncommitted(repository: &Repository) -> Result<(), ErrorData> {
     let changes = repository.list_changes().map_err(|error| git_error(&error))?;
     let paths: Vec<String> = changes.iter().map(WorktreeChange::display_path).collect();

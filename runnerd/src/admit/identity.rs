@@ -1,5 +1,5 @@
-//! Which run a start is about: one that goes on, or a new one with an id of its own. Whether it may begin is asked of the
-//! rules; nothing is changed here.
+//! Which run a start is about: an existing one that continues, or a new one with its own id. Whether it may begin is
+//! decided by the rules; nothing is changed here.
 
 use protocol::command::{Command, NextSteps};
 use protocol::error::{ErrorData, ErrorKind};
@@ -8,28 +8,29 @@ use runner_core::ids::check_id;
 use runner_core::run::{RequestRefusal, RunScratch, check_restart};
 use runner_core::select::{LeafSelection, select};
 
-use super::{git_error, read_goal, find_head_commit, used_run_ids};
+use super::{find_head_commit, git_error, read_goal, used_run_ids};
 use crate::git::{GitError, Id, Repository};
 use crate::repo::goal::Goal;
 use crate::repo::layout::Layout;
-use crate::worker::{self, IdChoice, LoadError, CommittedState};
+use crate::worker::{self, CommittedState, IdChoice, LoadError};
 
-/// Most commits looked through for the goal that a completed run was given.
+/// Maximum number of commits searched for the goal of a completed run.
 const MAX_COMMITS: usize = 1_000;
 
 /// The run that a start is about.
 pub(super) struct StartTarget {
-    /// Its id.
+    /// The id of the run.
     pub id: IdChoice,
-    /// Whether it has a branch.
+    /// Whether it already has a branch.
     pub begun: bool,
-    /// Why it would end again at once, as far as what is committed tells.
+    /// Why it would end again at once, given what is committed.
     pub refusal: Option<RequestRefusal>,
 }
 
-/// Chooses the run that is meant.
+/// Chooses the run that a start refers to.
 ///
-/// It is the one that was named, or that the goal names: unless that one has reached its goal, and this is another.
+/// It is the run that was named, or that the goal names, unless that run has reached its goal and this is a different
+/// one.
 pub(super) fn choose_run(
     repository: &Repository,
     layout: &Layout,
@@ -58,14 +59,14 @@ pub(super) fn choose_run(
     Ok(StartTarget { id: IdChoice::Given(id), begun, refusal })
 }
 
-/// Has the id made from the commit that is checked out.
+/// Derives the id from the commit that is checked out.
 fn derive_id(repository: &Repository) -> Result<StartTarget, ErrorData> {
     let taken = used_run_ids(repository)?;
     let id = IdChoice::Derived { stem: format!("run-{}", find_head_commit(repository)?.short(8)), taken };
     Ok(StartTarget { id, begun: false, refusal: None })
 }
 
-/// Returns the tip of a run's branch, here or as it was last fetched.
+/// Returns the tip of a run's branch, local or as last fetched.
 fn find_run_tip(repository: &Repository, id: &str) -> Result<Option<Id>, GitError> {
     let branch = format!("runner/{id}");
     match repository.find_branch_tip(&branch)? {
@@ -78,9 +79,10 @@ fn belongs_to_run(loaded: &CommittedState, id: &str) -> bool {
     loaded.run_state.run_id.as_deref() == Some(id)
 }
 
-/// Whether the goal in the work tree is another than the one that a run has reached of which this is committed.
+/// Whether the goal in the work tree differs from the one that the run with this committed state has reached.
 ///
-/// That one stands in the commit with which its tree became complete: who has written another may have committed it since.
+/// The goal that was reached is in the commit with which the tree became complete: the user may have committed another
+/// one since.
 fn is_other_goal(repository: &Repository, end: &CommittedState, here: Option<&Goal>) -> Result<bool, ErrorData> {
     let Some(here) = here else { return Ok(false) };
     let mut reached = end.goal.body().trim().to_owned();
@@ -96,7 +98,7 @@ fn is_other_goal(repository: &Repository, end: &CommittedState, here: Option<&Go
     Ok(here.body().trim() != reached)
 }
 
-/// Refuses an id that differs from another run's only in case: ids are unique without it.
+/// Refuses an id that differs from another run's only in case: ids must be unique regardless of case.
 pub(super) fn refuse_other_case(repository: &Repository, id: &str) -> Result<(), ErrorData> {
     let branches = repository.list_branches("runner/").map_err(|error| git_error(&error))?;
     let mut ids = branches.iter().filter_map(|(name, _)| name.strip_prefix("runner/"));
@@ -109,13 +111,13 @@ pub(super) fn refuse_other_case(repository: &Repository, id: &str) -> Result<(),
     }
 }
 
-/// Whether the run has begun at the tip of its branch; a branch of that name that is another's is refused.
+/// Whether the run has begun at the tip of its branch; a branch of that name that belongs to another run is refused.
 fn has_begun(repository: &Repository, (id, tip): (&str, Id), has_goal: bool) -> Result<bool, ErrorData> {
     let branch = format!("runner/{id}");
     let loaded = match worker::load_state(repository, tip) {
         Ok(loaded) => loaded,
         Err(error @ LoadError::Rules { .. }) => return Err(error.to_error_data("runnerctl validate")),
-        // What is wrong with it is said when the run has its turn.
+        // A faulty state is reported when the run has its turn.
         Err(_) => return Ok(true),
     };
     let ids = [("GOAL.md", loaded.goal.id()), ("run_state.json", loaded.run_state.run_id.as_deref())];

@@ -1,7 +1,7 @@
 //! What must hold before a workspace is made for a run, and what the run begins with there.
 //!
-//! The work tree of whoever asks may have changes. Those of the configuration, the prompts and the goal come along, as
-//! they do in place; the others are told. While a session is at work in that work tree, nothing is taken from it.
+//! The caller's work tree may have changes. Those of the configuration, the prompts and the goal are taken along, as
+//! they are in place; the others are reported. While a session is at work in that work tree, nothing is taken from it.
 
 use std::collections::BTreeSet;
 
@@ -10,40 +10,41 @@ use protocol::request::StartParams;
 use runner_core::ids::check_id;
 
 use super::{
-    StartCommands, StartPreconditions, ProgramInputs, resolve_base, check_config, git_error, parse_goal, find_head_commit, invalid_config_error, refuse_ref_conflict,
-    refuse_old_git, refuse_pipes, refuse_protected, refuse_template_faults, missing_goal_error,
+    ProgramInputs, StartCommands, StartPreconditions, check_config, find_head_commit, git_error, invalid_config_error,
+    missing_goal_error, parse_goal, refuse_old_git, refuse_pipes, refuse_protected, refuse_ref_conflict,
+    refuse_template_faults, resolve_base,
 };
 use crate::config::{self, RepoConfig};
-use crate::git::{WorktreeChange, Id, Repository};
+use crate::git::{Id, Repository, WorktreeChange};
 use crate::repo::durable;
 use crate::repo::goal::Goal;
 use crate::repo::layout::Layout;
 use crate::repo::prompts;
 
-/// A file that is taken from the work tree: its path, and its bytes; none if it is gone there.
+/// A file that is taken from the work tree: its path, and its bytes; `None` if it was removed there.
 pub type CarriedFile = (String, Option<Vec<u8>>);
 
 /// What an isolated run begins with.
 #[derive(Debug)]
 pub struct IsolatedStart {
-    /// The commit that it begins from.
+    /// The commit from which it begins.
     pub base: Id,
-    /// What its id begins with.
+    /// The stem of its id.
     pub stem: String,
-    /// Files that differ from HEAD and come along.
+    /// Files that differ from HEAD and are taken along.
     pub taken: Vec<CarriedFile>,
-    /// Paths that are not committed and do not come along.
+    /// Uncommitted paths that are not taken along.
     pub not_taken: Vec<String>,
 }
 
-/// Reads what the run begins with: from the work tree where it comes along, else from the base.
+/// Reads the files that the run begins with: from the work tree if they are taken along, else from the base.
 struct BaseReader<'a> {
     repository: &'a Repository,
     base: Id,
     taken: &'a [CarriedFile],
 }
 
-/// Checks everything that an isolated start needs of its source. `live` are the runs whose branches grow.
+/// Checks everything that an isolated start needs of its source. `live` are the active runs, whose branches still grow.
 pub fn check_isolated(
     repository: &Repository,
     params: &StartParams,
@@ -77,15 +78,23 @@ pub fn check_isolated(
     Ok((IsolatedStart { base, stem, taken, not_taken }, StartCommands { written_here, ..commands }))
 }
 
-/// Returns what comes along for a run that was admitted before, and its configuration.
-pub fn read_carried_files(repository: &Repository, base: Id, is_at_work: bool) -> Result<(Vec<CarriedFile>, RepoConfig), ErrorData> {
+/// Returns the files to take along for a run that was admitted before, and its configuration.
+pub fn read_carried_files(
+    repository: &Repository,
+    base: Id,
+    is_at_work: bool,
+) -> Result<(Vec<CarriedFile>, RepoConfig), ErrorData> {
     let taken = if is_at_work { Vec::new() } else { find_carried_files(repository)? };
     let config = BaseReader { repository, base, taken: &taken }.config(&Layout::new(repository.work_dir()))?;
     Ok((taken, config))
 }
 
-/// Returns the commit that was named, else HEAD as committed, unless that is on the branch of a run that goes on.
-fn choose_isolated_base(repository: &Repository, params: &StartParams, live: &BTreeSet<String>) -> Result<Id, ErrorData> {
+/// Returns the commit that was named, else the commit of HEAD, unless it is on the branch of an active run.
+fn choose_isolated_base(
+    repository: &Repository,
+    params: &StartParams,
+    live: &BTreeSet<String>,
+) -> Result<Id, ErrorData> {
     if let Some(revision) = &params.base {
         return resolve_base(repository, revision);
     }
@@ -99,7 +108,7 @@ fn choose_isolated_base(repository: &Repository, params: &StartParams, live: &BT
     find_head_commit(repository)
 }
 
-/// Returns the files of the configuration, the prompts and the goal that are not as HEAD has them.
+/// Returns the files of the configuration, the prompts and the goal that differ from HEAD.
 fn find_carried_files(repository: &Repository) -> Result<Vec<CarriedFile>, ErrorData> {
     let head = find_head_commit(repository)?;
     let prompts = prompts::OVERRIDE_TEMPLATES.map(|(_, path)| path);
@@ -120,7 +129,7 @@ fn find_not_carried(repository: &Repository, taken: &[CarriedFile]) -> Result<Ve
     Ok(paths.filter(|path| taken.iter().all(|(taken, _)| taken != path)).collect())
 }
 
-/// Returns what the id begins with: as named, as the goal says, or made from the commit that is checked out.
+/// Returns the stem of the id: as named, from the goal, or derived from the commit that is checked out.
 fn choose_stem(repository: &Repository, params: &StartParams, goal: Option<&Goal>) -> Result<String, ErrorData> {
     let named = params.id.clone().or_else(|| goal.and_then(Goal::id).map(str::to_owned));
     let Some(id) = named else { return Ok(format!("run-{}", find_head_commit(repository)?.short(8))) };
@@ -144,7 +153,7 @@ impl BaseReader<'_> {
         config.map_err(|error| invalid_config_error(&error))
     }
 
-    /// Whether a file is the one that HEAD or the work tree has: what is known of that counts for it.
+    /// Whether a file has the version of HEAD or of the work tree, so that what is known of that applies to it.
     fn matches_head(&self, path: &str) -> Result<bool, ErrorData> {
         if self.taken.iter().any(|(taken, _)| taken == path) {
             return Ok(true);

@@ -1,4 +1,4 @@
-//! Whether the programs of a configuration are there, told before a run begins, with what to install.
+//! Checks that the programs of a configuration exist before a run begins; reports what to install.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,11 +14,11 @@ struct RequiredProgram<'a> {
     name: &'a str,
     /// The setting that names it.
     key: String,
-    /// The command that installs it, where it is known.
+    /// The command that installs it, if known.
     install: Option<&'static str>,
 }
 
-/// Finds the programs of agents, guard and hooks with the caller's `PATH`; the error names the first that is missing.
+/// Looks up the programs of agents, guard and hooks in the caller's `PATH`; the error names the first that is missing.
 pub fn find(repository: &Repository, config: &RepoConfig, env: &BTreeMap<String, String>) -> Result<(), ErrorData> {
     let executors = agent::list_executors(config);
     let agents = executors.iter().map(|(section, executor)| {
@@ -27,15 +27,18 @@ pub fn find(repository: &Repository, config: &RepoConfig, env: &BTreeMap<String,
     });
     let guard = config.guard.command.first().map_or("", String::as_str);
     let guard = RequiredProgram { name: guard, key: "guard.command".to_owned(), install: None };
-    let hooks = config
-        .hooks
-        .by_key()
-        .into_iter()
-        .filter_map(|(key, argv)| Some(RequiredProgram { name: argv.first()?, key: key.to_owned(), install: None }));
+    let hooks =
+        config.hooks.by_key().into_iter().filter_map(|(key, argv)| {
+            Some(RequiredProgram { name: argv.first()?, key: key.to_owned(), install: None })
+        });
     agents.chain([guard]).chain(hooks).try_for_each(|wanted| find_program(repository.work_dir(), &wanted, env))
 }
 
-fn find_program(work_tree: &Path, wanted: &RequiredProgram<'_>, env: &BTreeMap<String, String>) -> Result<(), ErrorData> {
+fn find_program(
+    work_tree: &Path,
+    wanted: &RequiredProgram<'_>,
+    env: &BTreeMap<String, String>,
+) -> Result<(), ErrorData> {
     let RequiredProgram { name, key, .. } = wanted;
     let path = work_tree.join(name);
     let is_path = name.contains('/');

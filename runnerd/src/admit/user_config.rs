@@ -1,5 +1,5 @@
-//! The user's own git configuration, where a session has changed it: what git would obey is looked at by a person first.
-//! What is put back of it is not decided here.
+//! The user's own git configuration after a session has changed it: a person must look at it before git obeys it.
+//! Restoring it is not decided here.
 
 use protocol::error::{ErrorData, ErrorKind};
 
@@ -7,11 +7,11 @@ use super::git_error;
 use crate::git::UserGitConfig;
 use crate::repo::sealed::{SealedFile, SealedFileError};
 
-/// Refuses a git configuration of the user's that is as a session has left it, until they have confirmed it by an option
-/// that they typed: a question about commands does not confirm it.
+/// Refuses a git configuration of the user that is as a session has left it, until the user has confirmed it by typing
+/// an option: answering a question about commands does not confirm it.
 ///
-/// `suspects` is the note that remembers how; it goes once it has served. One that cannot be read stays, and nothing
-/// begins.
+/// `suspects` is the note that remembers the configuration; it is removed once it has served. An unreadable note stays,
+/// and nothing begins.
 pub fn check_user_config(suspects: &SealedFile<UserGitConfig>, confirmed: bool) -> Result<(), ErrorData> {
     match is_left_by_session(suspects)? {
         None => Ok(()),
@@ -20,13 +20,13 @@ pub fn check_user_config(suspects: &SealedFile<UserGitConfig>, confirmed: bool) 
     }
 }
 
-/// Refuses such a configuration to whoever is about to push with their own git; the note stays.
+/// Refuses such a configuration to a caller about to push with the user's git; the note stays.
 pub fn check_user_push(suspects: &SealedFile<UserGitConfig>, confirmed: bool) -> Result<(), ErrorData> {
     let is_refused = !confirmed && is_left_by_session(suspects)? == Some(true);
     if is_refused { Err(changed_config_error()) } else { Ok(()) }
 }
 
-/// Whether the user's git configuration is as a session has left it; none where no session has changed it.
+/// Whether the user's git configuration is as a session has left it; `None` if no session has changed it.
 fn is_left_by_session(suspects: &SealedFile<UserGitConfig>) -> Result<Option<bool>, ErrorData> {
     let Some(left) = suspects.read().map_err(|error| sealed_file_error(&error))? else { return Ok(None) };
     Ok(Some(left == UserGitConfig::read().map_err(|error| git_error(&error))?))
@@ -38,7 +38,7 @@ fn changed_config_error() -> ErrorData {
         .hint("look at it: git config --global --list --show-origin; then the same command with --yes")
 }
 
-/// Turns an error of a note into one for the client.
+/// Converts an error of a note to one for the client.
 fn sealed_file_error(error: &SealedFileError) -> ErrorData {
     let SealedFileError::Untrusted { path, .. } = error else {
         return ErrorData::new(ErrorKind::Fault, error.to_string()).caused_by(error);
@@ -52,8 +52,8 @@ fn sealed_file_error(error: &SealedFileError) -> ErrorData {
 mod tests {
     use super::*;
     use crate::repo::disk::RealDisk;
-    use crate::repo::sealed::StateDir;
     use crate::repo::seal::SealKey;
+    use crate::repo::sealed::StateDir;
 
     #[test]
     fn what_a_session_has_left_is_refused_until_it_is_confirmed_and_a_push_does_not_confirm_it() {

@@ -10,11 +10,11 @@ use std::time::Duration;
 use tokio::task::block_in_place;
 use tokio_util::sync::CancellationToken;
 
+use super::AgentUnavailable;
 use super::backend::AgentBackend;
-use super::environment::session_environment;
 use super::backends;
+use super::environment::session_environment;
 use super::version_probe::{self, VersionProbe, VersionResult};
-use super::{AgentUnavailable};
 use crate::config::{Executor, RepoConfig};
 use crate::process::{Launcher, Mark};
 
@@ -77,15 +77,23 @@ pub async fn check_agents(candidates: AgentCandidates<'_>, launcher: &Launcher) 
             AgentReadiness::Ready { version: Some(version), .. } => {
                 tracing::info!(kind = %executor.kind, version, "the agent's version");
             }
-            AgentReadiness::Unknown(why) => tracing::warn!(kind = %executor.kind, why, "the agent's version is not known yet"),
-            AgentReadiness::Unavailable(unfit) => return Err(AgentUnavailable { what: format!("[{section}] {}", unfit.what), ..unfit }),
+            AgentReadiness::Unknown(why) => {
+                tracing::warn!(kind = %executor.kind, why, "the agent's version is not known yet");
+            }
+            AgentReadiness::Unavailable(unfit) => {
+                return Err(AgentUnavailable { what: format!("[{section}] {}", unfit.what), ..unfit });
+            }
         }
     }
     Ok(())
 }
 
 /// Checks an agent by its files and variables, and by asking for its version.
-pub async fn examine_agent(executor: &Executor, candidates: AgentCandidates<'_>, launcher: &Launcher) -> AgentReadiness {
+pub async fn examine_agent(
+    executor: &Executor,
+    candidates: AgentCandidates<'_>,
+    launcher: &Launcher,
+) -> AgentReadiness {
     static PROBE_COUNT: AtomicU32 = AtomicU32::new(0);
     let backend = backends::backend_for(executor.kind);
     let env = session_environment(executor, &candidates.config.env.agent, candidates.env);
@@ -113,10 +121,16 @@ pub async fn examine_agent(executor: &Executor, candidates: AgentCandidates<'_>,
     let _ = fs::remove_dir_all(&scratch).and_then(|()| fs::remove_dir(candidates.scratch));
     match result {
         Ok((VersionResult::Unavailable(unfit), _)) => AgentReadiness::Unavailable(unfit),
-        Ok((VersionResult::Supported(version), _)) => AgentReadiness::Ready { version: Some(version.to_string()), login },
+        Ok((VersionResult::Supported(version), _)) => {
+            AgentReadiness::Ready { version: Some(version.to_string()), login }
+        }
         Ok((VersionResult::Faulty(_, what), _)) => AgentReadiness::Unknown(what),
-        Ok((VersionResult::Stopped, _)) => AgentReadiness::Unknown(format!("`{} --version` was stopped", about.program)),
-        Err(error) if error.is_misconfigured() => AgentReadiness::Unavailable(AgentUnavailable::new(error.to_string(), about.install)),
+        Ok((VersionResult::Stopped, _)) => {
+            AgentReadiness::Unknown(format!("`{} --version` was stopped", about.program))
+        }
+        Err(error) if error.is_misconfigured() => {
+            AgentReadiness::Unavailable(AgentUnavailable::new(error.to_string(), about.install))
+        }
         Err(error) => AgentReadiness::Unknown(describe_with_cause(&error)),
     }
 }
@@ -126,6 +140,10 @@ fn describe_with_cause(error: &dyn std::error::Error) -> String {
 }
 
 /// Runs the backend's checks, except behind a wrapper, which may use other files.
-pub(super) fn run_preflight(backend: &dyn AgentBackend, executor: &Executor, env: &[(OsString, OsString)]) -> Result<(), AgentUnavailable> {
+pub(super) fn run_preflight(
+    backend: &dyn AgentBackend,
+    executor: &Executor,
+    env: &[(OsString, OsString)],
+) -> Result<(), AgentUnavailable> {
     if executor.wrapper.is_empty() { block_in_place(|| backend.preflight(executor, env)) } else { Ok(()) }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use protocol::answer::{AgentAnswer, AgentError, AgentErrorClass, ReviewAnswer, SessionUsage};
-use runner_core::answer::{self, SessionAnswer, AnswerForm, MAX_OUTPUT_BYTES, RejectedAnswer};
+use runner_core::answer::{self, AnswerForm, MAX_OUTPUT_BYTES, RejectedAnswer, SessionAnswer};
 use runner_core::digest::Digest;
 use runner_core::redact::Secrets;
 

@@ -9,8 +9,8 @@ use protocol::answer::SessionUsage;
 use protocol::event::Activity;
 use runner_core::answer::AnswerForm;
 
-use super::evidence::EndEvidence;
 use super::agent_unavailable::AgentUnavailable;
+use super::evidence::EndEvidence;
 use crate::config::Executor;
 use crate::process::StopPolicy;
 
@@ -84,7 +84,7 @@ pub(super) struct LaunchPlan {
     pub(super) env: Vec<(OsString, OsString)>,
     /// Files to write before it starts.
     pub(super) files: Vec<(PathBuf, Vec<u8>)>,
-    /// Whether its standard output is for the [`Reader`].
+    /// Whether its standard output is for the [`OutputReader`].
     pub(super) is_structured: bool,
     /// How it is asked to exit.
     pub(super) stop_policy: StopPolicy,

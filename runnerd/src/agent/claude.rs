@@ -17,8 +17,8 @@ use runner_core::answer::AnswerForm;
 use runner_core::schema;
 
 use self::reader::ClaudeReader;
-use super::backend::{AgentInfo, AgentBackend, LaunchPlan, LaunchRequest, OutputReader};
 use super::agent_unavailable::AgentUnavailable;
+use super::backend::{AgentBackend, AgentInfo, LaunchPlan, LaunchRequest, OutputReader};
 use crate::config::{Executor, Sandbox};
 use crate::process::{self, StopPolicy};
 
@@ -88,7 +88,7 @@ const INFO: AgentInfo = AgentInfo {
     ],
 };
 
-/// The backend.
+/// Backend for agents of kind `claude`.
 pub(super) struct ClaudeBackend;
 
 impl AgentBackend for ClaudeBackend {

@@ -13,9 +13,9 @@ use std::path::PathBuf;
 
 use runner_core::answer::AnswerForm;
 
-use self::reader::{CodexReader, CodexPaths};
-use super::backend::{AgentInfo, AgentBackend, LaunchPlan, LaunchRequest, OutputReader};
+use self::reader::{CodexPaths, CodexReader};
 use super::agent_unavailable::AgentUnavailable;
+use super::backend::{AgentBackend, AgentInfo, LaunchPlan, LaunchRequest, OutputReader};
 use crate::config::{Executor, Sandbox};
 use crate::process::StopPolicy;
 
@@ -62,7 +62,7 @@ const INFO: AgentInfo = AgentInfo {
     variables: &["CODEX_ACCESS_TOKEN", "CODEX_API_KEY", "CODEX_CA_CERTIFICATE", "CODEX_HOME", "OPENAI_BASE_URL"],
 };
 
-/// The backend.
+/// Backend for agents of kind `codex`.
 pub(super) struct CodexBackend;
 
 impl AgentBackend for CodexBackend {

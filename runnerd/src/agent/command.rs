@@ -4,10 +4,10 @@ use std::ffi::OsString;
 
 use protocol::event::Activity;
 
-use super::backend::{AgentBackend, SessionOutput, LaunchPlan, LaunchRequest, OutputReader, SessionRest};
+use super::backend::{AgentBackend, LaunchPlan, LaunchRequest, OutputReader, SessionOutput, SessionRest};
 use crate::process::StopPolicy;
 
-/// The backend.
+/// Backend for agents of kind `command`.
 pub(super) struct CommandBackend;
 
 impl AgentBackend for CommandBackend {

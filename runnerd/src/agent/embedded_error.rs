@@ -16,7 +16,8 @@ const MAX_DISTANCE: usize = 3;
 /// Words before a number that make it a status.
 const WORDS_BEFORE_STATUS: [&str; 6] = ["api", "code", "error", "http", "status", "statuscode"];
 /// Words after a number that make it a status: the first ones of the standard phrases.
-const WORDS_AFTER_STATUS: [&str; 8] = ["bad", "forbidden", "gateway", "internal", "payment", "service", "too", "unauthorized"];
+const WORDS_AFTER_STATUS: [&str; 8] =
+    ["bad", "forbidden", "gateway", "internal", "payment", "service", "too", "unauthorized"];
 
 /// Returns the codes and the statuses in a message.
 pub(super) fn find_signals(message: &str) -> Vec<EndSignal> {
@@ -58,7 +59,9 @@ fn add_codes(error: &Value, into: &mut Vec<EndSignal>) {
     for field in ["code", "type", "status", "reason"] {
         match &error[field] {
             Value::String(code) => into.push(EndSignal { field: "code", value: code.clone() }),
-            Value::Number(number) => into.extend(number.as_u64().filter(|status| is_failure_status(*status)).map(status_signal)),
+            Value::Number(number) => {
+                into.extend(number.as_u64().filter(|status| is_failure_status(*status)).map(status_signal));
+            }
             Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => {}
         }
     }

@@ -6,10 +6,10 @@ use jiff::tz::TimeZone;
 use protocol::answer::{AgentError, AgentErrorClass, SessionUsage};
 use protocol::meta::SessionFailure;
 use runner_core::answer::SessionAnswer;
-use runner_core::session_failure::{explains_end, class_of_fault};
 use runner_core::feedback::clip_output;
 use runner_core::redact::Secrets;
 use runner_core::reset_time::Clock;
+use runner_core::session_failure::{class_of_fault, explains_end};
 use runner_core::verdict::{FaultKind, SessionEnd, SessionEndKind};
 
 use super::answer_file::{self, AnswerFile};
@@ -35,7 +35,12 @@ pub(super) struct SessionLeftovers {
 }
 
 /// Returns the end of a session of which no process is alive.
-pub(super) fn session_end<A: SessionAnswer + Clone>(report: &ProgramReport, output: SessionOutput, leftovers: &SessionLeftovers, blank: SessionEnd<A>) -> SessionEnd<A> {
+pub(super) fn session_end<A: SessionAnswer + Clone>(
+    report: &ProgramReport,
+    output: SessionOutput,
+    leftovers: &SessionLeftovers,
+    blank: SessionEnd<A>,
+) -> SessionEnd<A> {
     let answer_age = answer_file::file_age(&leftovers.output, clock::now());
     let answer = choose_answer(&output, leftovers);
     redact_answer(&leftovers.output, &leftovers.secrets);
@@ -54,7 +59,11 @@ pub(super) fn session_end<A: SessionAnswer + Clone>(report: &ProgramReport, outp
         exit: match report.end {
             ProgramEnd::Exited(code) => Some(code),
             ProgramEnd::Signaled(signal) => Some(-signal),
-            ProgramEnd::TimedOut | ProgramEnd::Silent | ProgramEnd::Stopped | ProgramEnd::Lingered | ProgramEnd::SupervisorLost => None,
+            ProgramEnd::TimedOut
+            | ProgramEnd::Silent
+            | ProgramEnd::Stopped
+            | ProgramEnd::Lingered
+            | ProgramEnd::SupervisorLost => None,
         },
         session_id: output.session_id,
         model: output.model,
@@ -92,7 +101,8 @@ impl SessionLeftovers {
         let observed = end_kind(ended, answer, &message_suffix(&evidence));
         let matched = signatures::classify(self.kind, &evidence, &clock);
         // If the supervisor was killed, no one saw the session's end.
-        let known = matched.filter(|known| ended != ProgramEnd::SupervisorLost && explains_end(known.failure.class, &observed));
+        let known =
+            matched.filter(|known| ended != ProgramEnd::SupervisorLost && explains_end(known.failure.class, &observed));
         let failure = session_failure(&observed, known.as_ref(), &evidence);
         (known.map_or(observed, |known| known.failure.end_kind()), failure)
     }
@@ -127,7 +137,9 @@ fn end_kind<A: Clone>(ended: ProgramEnd, answer: &AnswerFile<A>, suffix: &str) -
     match (ended, answer) {
         (ProgramEnd::Stopped, _) => SessionEndKind::Cut,
         // It was there before the budget ran out: the daemon or the machine was asleep or stopped.
-        (ProgramEnd::TimedOut, AnswerFile::Given { content: Ok(answer), .. }) => SessionEndKind::Answered(answer.clone()),
+        (ProgramEnd::TimedOut, AnswerFile::Given { content: Ok(answer), .. }) => {
+            SessionEndKind::Answered(answer.clone())
+        }
         (ProgramEnd::TimedOut, answer) if !answer.is_unavailable() => SessionEndKind::TimedOut,
         (_, AnswerFile::Given { content: Err(stated), .. }) => stated_error_end(stated),
         (ProgramEnd::TimedOut, _) => SessionEndKind::TimedOut,
@@ -135,8 +147,12 @@ fn end_kind<A: Clone>(ended: ProgramEnd, answer: &AnswerFile<A>, suffix: &str) -
         (ProgramEnd::SupervisorLost, _) => fault(FaultKind::Crash, "its supervisor was killed"),
         (ProgramEnd::Signaled(signal), _) => fault(FaultKind::Crash, &format!("it died of signal {signal}")),
         (ProgramEnd::Exited(code), _) if code != 0 => fault(FaultKind::Exit, &format!("it exited with code {code}")),
-        (ProgramEnd::Exited(_) | ProgramEnd::Lingered, AnswerFile::Absent) => fault(FaultKind::NoAnswer, "it gave no answer"),
-        (ProgramEnd::Exited(_) | ProgramEnd::Lingered, AnswerFile::Invalid { what, .. }) => fault(FaultKind::InvalidAnswer, what),
+        (ProgramEnd::Exited(_) | ProgramEnd::Lingered, AnswerFile::Absent) => {
+            fault(FaultKind::NoAnswer, "it gave no answer")
+        }
+        (ProgramEnd::Exited(_) | ProgramEnd::Lingered, AnswerFile::Invalid { what, .. }) => {
+            fault(FaultKind::InvalidAnswer, what)
+        }
         (ProgramEnd::Exited(_) | ProgramEnd::Lingered, AnswerFile::Given { content: Ok(answer), .. }) => {
             SessionEndKind::Answered(answer.clone())
         }
@@ -144,16 +160,23 @@ fn end_kind<A: Clone>(ended: ProgramEnd, answer: &AnswerFile<A>, suffix: &str) -
 }
 
 /// Returns the record's entry for a failure: its class if known, and the evidence.
-fn session_failure<A>(observed: &SessionEndKind<A>, matched: Option<&KnownFailure>, evidence: &EndEvidence) -> Option<SessionFailure> {
+fn session_failure<A>(
+    observed: &SessionEndKind<A>,
+    matched: Option<&KnownFailure>,
+    evidence: &EndEvidence,
+) -> Option<SessionFailure> {
     let class = match observed {
         SessionEndKind::Answered(_) | SessionEndKind::Cut => return None,
-        SessionEndKind::Faulty { kind, .. } => matched.map(|known| known.failure.class).or_else(|| class_of_fault(*kind)),
+        SessionEndKind::Faulty { kind, .. } => {
+            matched.map(|known| known.failure.class).or_else(|| class_of_fault(*kind))
+        }
         SessionEndKind::TimedOut
         | SessionEndKind::Unavailable { .. }
         | SessionEndKind::Misconfigured { .. }
         | SessionEndKind::ContextExceeded { .. } => matched.map(|known| known.failure.class),
     };
-    let (signature, until) = (matched.map(|known| known.signature.clone()), matched.and_then(|known| known.failure.until));
+    let (signature, until) =
+        (matched.map(|known| known.signature.clone()), matched.and_then(|known| known.failure.until));
     let shown = evidence.record_lines();
     (class.is_some() || !shown.is_empty()).then_some(SessionFailure { class, signature, until, evidence: shown })
 }
@@ -188,13 +211,18 @@ mod tests {
     const UNHEARD: &[(&str, &str)] = &[("error_info", "other"), ("message", "something is new")];
 
     /// Returns the end of a session of codex with these signals and this answer.
-    fn classify_sample(ended: ProgramEnd, signals: &[(&'static str, &str)], answer: Option<&str>) -> (SessionEndKind, SessionFailure) {
+    fn classify_sample(
+        ended: ProgramEnd,
+        signals: &[(&'static str, &str)],
+        answer: Option<&str>,
+    ) -> (SessionEndKind, SessionFailure) {
         let folder = TempDir::new().unwrap();
         let mut evidence = EndEvidence::default();
         for (field, value) in signals {
             evidence.add(field, *value);
         }
-        let heard = SessionOutput { evidence, answer: answer.map(|text| text.as_bytes().to_vec()), ..SessionOutput::default() };
+        let heard =
+            SessionOutput { evidence, answer: answer.map(|text| text.as_bytes().to_vec()), ..SessionOutput::default() };
         let left = SessionLeftovers {
             output: folder.path().join("output.json"),
             secrets: Secrets::from_variables([("API_KEY", "geheim-1234567890")]).unwrap(),

@@ -30,7 +30,8 @@ pub fn session_environment(
     caller_env: &BTreeMap<String, String>,
 ) -> Vec<(OsString, OsString)> {
     let needed = Patterns::new(kind_variables(executor.kind));
-    let passed = caller_env.iter().filter(|(name, _)| extra_patterns.passes_variable(name) || needed.passes_variable(name));
+    let passed =
+        caller_env.iter().filter(|(name, _)| extra_patterns.passes_variable(name) || needed.passes_variable(name));
     passed.map(|(name, value)| (name.into(), value.into())).collect()
 }
 

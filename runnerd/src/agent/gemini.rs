@@ -11,8 +11,8 @@ use std::path::PathBuf;
 use runner_core::answer::AnswerForm;
 
 use self::reader::GeminiReader;
-use super::backend::{AgentInfo, AgentBackend, LaunchPlan, LaunchRequest, OutputReader};
 use super::agent_unavailable::AgentUnavailable;
+use super::backend::{AgentBackend, AgentInfo, LaunchPlan, LaunchRequest, OutputReader};
 use crate::config::{Executor, Sandbox};
 use crate::process::StopPolicy;
 
@@ -40,7 +40,7 @@ const INFO: AgentInfo = AgentInfo {
     ],
 };
 
-/// The backend.
+/// Backend for agents of kind `gemini`.
 pub(super) struct GeminiBackend;
 
 impl AgentBackend for GeminiBackend {

@@ -8,7 +8,7 @@ use protocol::event::Activity;
 
 use runner_core::answer::AnswerForm;
 
-use super::backend::{SessionOutput, LaunchRequest, SessionRest};
+use super::backend::{LaunchRequest, SessionOutput, SessionRest};
 use super::backends::backend_for;
 use super::line_splitter::LineSplitter;
 use crate::config::{self, ExecutorKind};
@@ -52,7 +52,8 @@ fn read_stream(name: &str, kind: ExecutorKind, stream: &[u8], piece: usize) -> (
         output: nowhere,
         form: AnswerForm::Answer,
     };
-    let (mut reader, mut lines, mut steps) = (backend_for(kind).output_reader(&order), LineSplitter::default(), Vec::new());
+    let (mut reader, mut lines, mut steps) =
+        (backend_for(kind).output_reader(&order), LineSplitter::default(), Vec::new());
     for part in stream.chunks(piece.max(1)) {
         lines.push(part, |line| steps.extend(reader.read_line(line)));
     }

@@ -2,8 +2,11 @@
 //!
 //! One file per kind. The facts are judged in `runner_core::verdict`.
 
+mod agent_check;
+mod agent_unavailable;
 mod answer_file;
 mod backend;
+mod backends;
 mod claude;
 mod codex;
 mod command;
@@ -11,21 +14,18 @@ mod embedded_error;
 mod end;
 mod environment;
 mod evidence;
-mod agent_check;
 mod gemini;
 #[cfg(any(test, fuzzing))]
 pub mod hostile;
-mod backends;
+mod line_splitter;
 mod opencode;
 mod output_router;
-mod version_probe;
 mod regular_file;
 mod session;
 mod signatures;
 mod steps;
-mod line_splitter;
-mod agent_unavailable;
 mod version;
+mod version_probe;
 mod zone;
 
 use std::path::Path;
@@ -33,11 +33,11 @@ use std::path::Path;
 use runner_core::redact::Secrets;
 use runner_core::verdict::{SessionEnd, SessionEndKind};
 
-pub use self::environment::{session_environment, caller_variables};
 pub use self::agent_check::{AgentCandidates, AgentReadiness, check_agents, examine_agent, list_executors};
+pub use self::agent_unavailable::AgentUnavailable;
+pub use self::environment::{caller_variables, session_environment};
 pub use self::session::{AgentSession, run_session};
 pub use self::steps::{bound_step, parse_steps};
-pub use self::agent_unavailable::AgentUnavailable;
 use crate::config::Executor;
 use crate::process::Launcher;
 

@@ -12,8 +12,8 @@ use runner_core::answer::AnswerForm;
 use serde_json::{Value, json};
 
 use self::reader::OpencodeReader;
-use super::backend::{AgentInfo, AgentBackend, LaunchPlan, LaunchRequest, OutputReader};
 use super::agent_unavailable::AgentUnavailable;
+use super::backend::{AgentBackend, AgentInfo, LaunchPlan, LaunchRequest, OutputReader};
 use crate::config::{Executor, Sandbox};
 use crate::process::StopPolicy;
 
@@ -49,7 +49,7 @@ const INFO: AgentInfo = AgentInfo {
     ],
 };
 
-/// The backend.
+/// Backend for agents of kind `opencode`.
 pub(super) struct OpencodeBackend;
 
 impl AgentBackend for OpencodeBackend {

@@ -7,7 +7,7 @@ use runner_core::answer::AnswerForm;
 use tokio::sync::mpsc;
 
 use super::answer_file;
-use super::backend::{SessionOutput, OutputReader, SessionRest};
+use super::backend::{OutputReader, SessionOutput, SessionRest};
 use super::line_splitter::{LineSplitter, StreamTail};
 use crate::process::{OutputFollower, OutputStream};
 

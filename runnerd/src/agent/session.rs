@@ -6,22 +6,22 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use protocol::event::Activity;
-use runner_core::answer::{SessionAnswer, AnswerForm};
+use runner_core::answer::{AnswerForm, SessionAnswer};
 use runner_core::redact::Secrets;
 use runner_core::verdict::{SessionEnd, SessionEndKind};
 use tokio::sync::mpsc;
 use tokio::task::block_in_place;
 use tokio_util::sync::CancellationToken;
 
-use super::backend::{AgentBackend, LaunchPlan, LaunchRequest};
-use super::end::{self, SessionLeftovers};
 use super::agent_check::run_preflight;
+use super::backend::{AgentBackend, LaunchPlan, LaunchRequest};
 use super::backends;
+use super::end::{self, SessionLeftovers};
 use super::output_router::OutputRouter;
 use super::version_probe::{self, VersionProbe, VersionResult};
 use super::{OUTPUT_VARIABLE, blank_end, denies_privileges, zone};
 use crate::config::Executor;
-use crate::process::{self, Launcher, TimeLimits, LogFile, Mark, OutputPiece, SpawnError, ProgramSpec};
+use crate::process::{self, Launcher, LogFile, Mark, OutputPiece, ProgramSpec, SpawnError, TimeLimits};
 
 /// Time between the request to exit and the kill.
 const GRACE: Duration = Duration::from_secs(10);
@@ -31,9 +31,9 @@ const GRACE: Duration = Duration::from_secs(10);
 pub struct AgentSession<'a> {
     /// Which agent, and its settings.
     pub executor: &'a Executor,
-    /// The prompt.
+    /// The prompt, sent on standard input.
     pub prompt: String,
-    /// The work tree.
+    /// Root of the work tree.
     pub folder: &'a Path,
     /// Git's folder of the repository.
     pub git_folder: PathBuf,
@@ -110,7 +110,8 @@ async fn run_backend<A: SessionAnswer + Clone>(
         zone: zone::session_zone(&session.env),
     };
     let (mark, lock) = (session.mark.clone(), session.lock.clone());
-    let mut report = process::run_program(controls.launcher, program_spec(session, launch, &mut router), controls.stop).await?;
+    let mut report =
+        process::run_program(controls.launcher, program_spec(session, launch, &mut router), controls.stop).await?;
     process::wait_until_gone(&mark, &lock, report.still_alive.take()).await;
     report.elapsed += probe_time;
     Ok(block_in_place(|| end::session_end(&report, router.finish(), &leftovers, blank)))

@@ -13,9 +13,9 @@ use std::sync::LazyLock;
 
 use jiff::Timestamp;
 use protocol::words::FailureClass;
-use runner_core::session_failure::ClassifiedFailure;
 use runner_core::feedback::clip_output;
 use runner_core::reset_time::{self, Clock};
+use runner_core::session_failure::ClassifiedFailure;
 use serde::Deserialize;
 
 use super::embedded_error;
@@ -43,7 +43,9 @@ pub(super) struct KnownFailure {
 pub(super) fn classify(kind: ExecutorKind, evidence: &EndEvidence, clock: &Clock<'_>) -> Option<KnownFailure> {
     let (signature, signal) = TABLE.first_match(kind, evidence)?;
     let class = signature.class;
-    let message = evidence.first_message().map(|message| embedded_error::find_error_text(message).unwrap_or_else(|| message.to_owned()));
+    let message = evidence
+        .first_message()
+        .map(|message| embedded_error::find_error_text(message).unwrap_or_else(|| message.to_owned()));
     let why = message.unwrap_or_else(|| format!("{}: {}", signal.field, signal.value));
     let failure = ClassifiedFailure {
         class,
@@ -67,7 +69,7 @@ fn join_lines(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// The table.
+/// The parsed table of `signatures.toml`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, try_from = "RawTable")]
 struct SignatureTable {
@@ -75,7 +77,7 @@ struct SignatureTable {
     fixes: BTreeMap<ExecutorKind, BTreeMap<FailureClass, String>>,
 }
 
-/// A signature.
+/// A line of the table: how a failure is recognized.
 #[derive(Debug)]
 struct FailureSignature {
     /// The program that shows it; `None` if it is a service's or the system's.

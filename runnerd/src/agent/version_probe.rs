@@ -12,13 +12,14 @@ use runner_core::redact::Secrets;
 use runner_core::verdict::FaultKind;
 use tokio_util::sync::CancellationToken;
 
+use super::agent_unavailable::AgentUnavailable;
 use super::backend::AgentInfo;
 use super::denies_privileges;
-use super::agent_unavailable::AgentUnavailable;
 use super::version::AgentVersion;
 use crate::config::Executor;
 use crate::process::{
-    self, ProgramEnd, StopPolicy, OutputFollower, Launcher, TimeLimits, LogFile, Mark, ProgramReport, SpawnError, ProgramSpec, OutputStream,
+    self, Launcher, LogFile, Mark, OutputFollower, OutputStream, ProgramEnd, ProgramReport, ProgramSpec, SpawnError,
+    StopPolicy, TimeLimits,
 };
 
 /// Time limit for a program to report its version, on a busy machine.
@@ -117,16 +118,22 @@ fn parse_report(report: &ProgramReport, said: &ProbeOutput, about: &AgentInfo) -
     let name = format!("`{} --version`", about.program);
     let unfit = |what: String| Err(VersionResult::Unavailable(AgentUnavailable::new(what, about.install)));
     match report.end {
-        ProgramEnd::Exited(0) | ProgramEnd::Lingered => match AgentVersion::find(&String::from_utf8_lossy(&said.output)) {
-            Some(version) => Ok(version),
-            None => unfit(format!("{name} says no version, but {:?}", clip_shown(&said.output))),
-        },
+        ProgramEnd::Exited(0) | ProgramEnd::Lingered => {
+            match AgentVersion::find(&String::from_utf8_lossy(&said.output)) {
+                Some(version) => Ok(version),
+                None => unfit(format!("{name} says no version, but {:?}", clip_shown(&said.output))),
+            }
+        }
         ProgramEnd::Exited(code) => unfit(format!("{name} exits with code {code}: {}", clip_shown(&said.errors))),
-        ProgramEnd::Signaled(signal) => Err(VersionResult::Faulty(FaultKind::Crash, format!("{name} died of signal {signal}"))),
+        ProgramEnd::Signaled(signal) => {
+            Err(VersionResult::Faulty(FaultKind::Crash, format!("{name} died of signal {signal}")))
+        }
         ProgramEnd::TimedOut | ProgramEnd::Silent => {
             Err(VersionResult::Faulty(FaultKind::Silence, format!("{name} does not end within {} s", LIMIT.as_secs())))
         }
-        ProgramEnd::SupervisorLost => Err(VersionResult::Faulty(FaultKind::Crash, format!("the supervisor of {name} was killed"))),
+        ProgramEnd::SupervisorLost => {
+            Err(VersionResult::Faulty(FaultKind::Crash, format!("the supervisor of {name} was killed")))
+        }
         ProgramEnd::Stopped => Err(VersionResult::Stopped),
     }
 }

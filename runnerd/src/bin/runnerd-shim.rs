@@ -1,5 +1,5 @@
-//! The small program that the daemon makes shims of, where it finds it beside itself: a start of it takes half of the time
-//! that one of the daemon's own takes. It is nothing else, and of no use to people.
+//! The small program that the daemon uses for shims if it is next to its own: it starts in half the time that the
+//! daemon's own program takes. It does nothing else, and is of no use to people.
 
 use std::process::ExitCode;
 

@@ -1,18 +1,18 @@
 //! Compares a TOML text with the table of keys: unknown keys, wrong types, values out of range.
 //!
-//! Each fault keeps its place in the text. What two keys mean together is not checked here.
+//! Each fault keeps its position in the text. Combinations of keys are not checked here.
 
 use std::ops::Range;
 
 use toml::de::{DeTable, DeValue};
 
 use super::error::ConfigProblem;
-use super::keys::{self, KeyDefault, KeyDefinition, ValueKind, ConfigSection};
+use super::keys::{self, ConfigSection, KeyDefault, KeyDefinition, ValueKind};
 
-/// Bytes of a wrong value that a message repeats.
+/// Maximum number of bytes of a wrong value in a message.
 const SHOWN_BYTES: usize = 80;
 
-/// A fault and the bytes of the text that show it.
+/// A fault and its byte range in the text.
 #[derive(Debug)]
 pub(super) struct ConfigFinding {
     pub(super) span: Range<usize>,
@@ -126,7 +126,9 @@ fn check_value(key: &KeyDefinition, path: &[&str], value: &DeValue<'_>) -> Optio
 
 fn value_fits(kind: ValueKind, value: &DeValue<'_>) -> bool {
     match kind {
-        ValueKind::Number { min, max } => read_integer(value).is_some_and(|n| (i128::from(min)..=i128::from(max)).contains(&n)),
+        ValueKind::Number { min, max } => {
+            read_integer(value).is_some_and(|n| (i128::from(min)..=i128::from(max)).contains(&n))
+        }
         ValueKind::Dollars => read_amount(value).and_then(super::MicroUsd::from_dollars).is_some(),
         ValueKind::Flag => value.is_bool(),
         ValueKind::Text => read_text(value).is_some(),
@@ -139,7 +141,9 @@ fn value_fits(kind: ValueKind, value: &DeValue<'_>) -> bool {
             None => !required,
         }),
         ValueKind::Arguments => read_texts(value).is_some(),
-        ValueKind::Patterns(named) => read_texts(value).is_some_and(|list| list.iter().all(|glob| named.can_match(glob))),
+        ValueKind::Patterns(named) => {
+            read_texts(value).is_some_and(|list| list.iter().all(|glob| named.can_match(glob)))
+        }
     }
 }
 
@@ -155,7 +159,7 @@ fn read_amount(value: &DeValue<'_>) -> Option<f64> {
     }
 }
 
-/// Returns a string that a process can be given: one without NUL.
+/// Returns a string if it can be passed to a process: without NUL.
 fn read_text<'v>(value: &'v DeValue<'_>) -> Option<&'v str> {
     value.as_str().filter(|text| !text.contains('\0'))
 }
@@ -164,7 +168,7 @@ fn read_texts<'v>(value: &'v DeValue<'_>) -> Option<Vec<&'v str>> {
     value.as_array()?.iter().map(|item| read_text(item.get_ref())).collect()
 }
 
-/// Says what was found, as the end of a sentence; long values by their type alone.
+/// Describes a value that was found, as the end of a sentence; long values by their type only.
 fn describe_value(value: &DeValue<'_>) -> String {
     let shown = match value {
         DeValue::String(text) => format!("{text:?}"),

@@ -11,7 +11,7 @@ macro_rules! choices {
         }
 
         impl $name {
-            /// Every spelling that a file may use, in order of declaration.
+            /// All spellings that a file may use, in order of declaration.
             pub const SPELLINGS: &'static [&'static str] = &[$($spelling),+];
 
             /// Returns the spelling used in files.
@@ -21,7 +21,7 @@ macro_rules! choices {
                 }
             }
 
-            /// Returns what a spelling means; none where it is no spelling of these.
+            /// Parses a spelling; `None` if it is unknown.
             pub fn from_spelling(word: &str) -> Option<Self> {
                 [$(Self::$variant),+].into_iter().find(|choice| choice.as_str() == word)
             }

@@ -1,6 +1,6 @@
-//! What a configuration would run on this machine, for a person to confirm once.
+//! The commands that a configuration would run on this machine, for a person to confirm once.
 //!
-//! A clone brings its own `config.toml`; nothing of it may run before its commands were seen.
+//! A clone brings its own `config.toml`; none of its commands may run before they were seen.
 
 use std::collections::BTreeSet;
 
@@ -11,8 +11,8 @@ use super::executor::{Executor, ExecutorKind};
 use super::repository::RepoConfig;
 
 impl RepoConfig {
-    /// Returns every command that a run of this repository may start, each with the key it comes
-    /// from. Known agents are shown with the arguments that the file adds to their own.
+    /// Returns every command that a run of this repository may start, each with the key that it comes from. Known
+    /// agents are shown with the arguments that the file adds to their own.
     pub fn commands(&self) -> Vec<(String, Vec<String>)> {
         let executors = self.executor.by_section().into_iter().flat_map(agent_commands);
         let guard = ("guard.command".to_owned(), self.guard.command.clone());
@@ -28,7 +28,7 @@ impl RepoConfig {
         commands
     }
 
-    /// Returns what those commands may reach beyond the usual, as key and value.
+    /// Returns the permissions of those commands beyond the default, as key and value.
     pub fn grants(&self) -> Vec<(String, String)> {
         let executors = self.executor.by_section().into_iter().flat_map(|(section, executor)| {
             [
@@ -43,8 +43,8 @@ impl RepoConfig {
         executors.chain(env).chain(self.deliver.on_complete.then_some(pushes)).collect()
     }
 
-    /// Returns the SHA-256, in hexadecimal, of [`Self::commands`] and [`Self::grants`]: what a
-    /// person confirmed stays confirmed while it is the same.
+    /// Returns the SHA-256, in hexadecimal, of [`Self::commands`] and [`Self::grants`]: a confirmation is valid as long
+    /// as the digest is the same.
     pub fn commands_digest(&self) -> String {
         let confirmed = json!({ "commands": self.commands(), "grants": self.grants() });
         sha256_hex(confirmed.to_string().as_bytes())

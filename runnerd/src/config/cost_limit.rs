@@ -1,4 +1,4 @@
-//! Whether a ceiling on cost can be kept: every agent that may run must have a known price.
+//! Whether a cost ceiling can be enforced: every agent that may run must have a known price.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use super::money::Price;
 use super::repository::RepoConfig;
 use super::value_enums::Reviewer;
 
-/// A ceiling on cost that could not be kept, since an agent's cost would stay unknown.
+/// A cost ceiling that could not be enforced, since an agent's cost would stay unknown.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`max_cost_usd` is set, but `{kind}` (in [{section}]) reports no cost and has no price; \
@@ -25,7 +25,7 @@ pub struct UnpricedBackend {
 }
 
 impl RepoConfig {
-    /// Refuses a ceiling on cost that some configured agent would make blind.
+    /// Refuses a cost ceiling if some configured agent has no known price.
     pub fn check_cost_limit(&self) -> Result<(), UnpricedBackend> {
         if self.max_cost.is_none() {
             return Ok(());
@@ -42,8 +42,8 @@ impl RepoConfig {
         Ok(())
     }
 
-    /// Returns the price of what this executor runs: as the file states it, else as the service lists it. `reported` is
-    /// the model that the session has asked, where its agent says so; it counts where the file names none.
+    /// Returns the price for what this executor runs: from the file, else from the service's list. `reported` is the
+    /// model that the session used, if its agent says so; it applies if the file names none.
     pub fn price_of(&self, executor: &Executor, reported: Option<&str>) -> Option<PriceQuote<'_>> {
         let stated = |name: &str| self.prices.get(name).map(PriceQuote::Stated);
         let listed = |model: &str| LIST_PRICES.price_of(executor.kind, model).map(PriceQuote::Listed);
@@ -54,7 +54,7 @@ impl RepoConfig {
         })
     }
 
-    /// Returns which costs of a run's sessions are computed from list prices, if any can be.
+    /// Describes which costs of a run's sessions are computed from list prices; `None` if none can be.
     pub fn list_price_note(&self) -> Option<String> {
         let executors = self.executor.by_section();
         let kinds = executors.iter().flat_map(|(_, executor)| {
@@ -67,7 +67,7 @@ impl RepoConfig {
         kinds.into_iter().any(is_listed).then(|| LIST_PRICES.name())
     }
 
-    /// Returns the models that are named here and cost what the service lists, with those prices.
+    /// Returns the models named here that have a list price, with those prices.
     pub fn listed_prices(&self) -> BTreeMap<&str, &Price> {
         let executors = self.executor.by_section().into_iter().map(|(_, executor)| executor);
         let priced = executors.filter_map(|executor| match self.price_of(executor, None)? {
@@ -88,12 +88,12 @@ impl RepoConfig {
     }
 }
 
-/// A price, and who says so.
+/// A price and its source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PriceQuote<'a> {
-    /// The configuration.
+    /// Stated in the configuration.
     Stated(&'a Price),
-    /// The service, on the day of the built-in table.
+    /// Listed by the service on the day of the built-in table.
     Listed(&'a Price),
 }
 
@@ -106,8 +106,8 @@ impl PriceQuote<'_> {
     }
 }
 
-/// Whether the price is looked up when the session has said which model it was: no model is named, and the agent's own
-/// record names the one that it chooses. One that has no price ends a run with a ceiling on cost.
+/// Whether the price is looked up when the session has reported its model: none is configured, and the agent's own
+/// record names the one it chooses. An unpriced model ends a run with a cost ceiling.
 fn reports_own_model(executor: &Executor) -> bool {
     executor.model.is_none() && ListPrices::covers(executor.kind)
 }

@@ -33,10 +33,10 @@ pub struct DaemonConfig {
 }
 
 impl DaemonConfig {
-    /// Reads the settings; a file that does not exist means the defaults.
+    /// Reads the settings; defaults if the file does not exist.
     pub fn load(file: &Path) -> Result<Self, ConfigError> {
         let mut bytes = Vec::new();
-        // One byte more than is taken tells that there is too much.
+        // One byte beyond the limit shows that the file is too large.
         let limit = parse::LIMIT as u64 + 1;
         match File::open(file).and_then(|file| file.take(limit).read_to_end(&mut bytes)) {
             Ok(_) => Self::parse(parse::decode_text(&bytes, file)?, file),
@@ -45,7 +45,7 @@ impl DaemonConfig {
         }
     }
 
-    /// Reads the settings from a text; `file` is what messages call it.
+    /// Parses the settings; `file` is the name used in messages.
     pub fn parse(text: &str, file: &Path) -> Result<Self, ConfigError> {
         parse::parse_typed(table::DAEMON, ConfigSource { text, file })
     }

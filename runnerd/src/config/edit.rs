@@ -1,6 +1,6 @@
-//! Single keys of a configuration: shown with their origin, and a repository's set and unset in place.
+//! Single keys of a configuration: shows them with their origin, and sets and unsets those of a repository in place.
 //!
-//! Comments and the order of lines stay as they are. Nothing is read from or written to disk.
+//! Comments and the order of lines are preserved. Nothing is read from or written to disk.
 
 use std::path::Path;
 
@@ -9,12 +9,12 @@ use toml::{Table, Value};
 use toml_edit::{DocumentMut, InlineTable, Item, TableLike};
 
 use super::check;
-use super::error::{ConfigError, FaultPosition, ConfigProblem};
-use super::keys::{self, KeyDefault, KeyDefinition, ConfigSection, SectionDisplay};
+use super::error::{ConfigError, ConfigProblem, FaultPosition};
+use super::keys::{self, ConfigSection, KeyDefault, KeyDefinition, SectionDisplay};
 use super::parse::{self, ConfigSource};
 use super::table::{DAEMON, REPOSITORY};
 
-/// What messages call a text that was handed over without a name.
+/// The file name in messages about a text without a name.
 const FILE: &str = ".runner/state/config.toml";
 
 /// Where a value comes from.
@@ -24,7 +24,7 @@ pub enum ValueOrigin {
     Default,
     /// The file sets the key, in this line.
     File {
-        /// Number of the line, from 1.
+        /// Line number, from 1.
         line: usize,
     },
 }
@@ -38,11 +38,11 @@ pub struct SettingEntry {
     pub value: Option<String>,
     /// Where the value comes from.
     pub origin: ValueOrigin,
-    /// The words that it may be, where it is one of a few.
+    /// The words allowed, if the key takes one of a few; otherwise empty.
     pub choices: &'static [&'static str],
 }
 
-/// Returns the value of one key, or of a section that the text has, as an inline table.
+/// Returns the value of one key, or of a section in the text as an inline table.
 pub fn get(text: &str, key: &str) -> Result<SettingEntry, ConfigError> {
     let parts = parse_key(key)?;
     let file = ParsedFile::read(REPOSITORY, unnamed_source(text))?;
@@ -53,7 +53,7 @@ pub fn get(text: &str, key: &str) -> Result<SettingEntry, ConfigError> {
     Ok(file.setting(&path.parents(), path.key))
 }
 
-/// Returns the names that a dotted key consists of; the name of a model may have dots of its own.
+/// Splits a dotted key into names; the name of a model may itself contain dots.
 pub fn key_names(key: &str) -> Vec<String> {
     parse_key(key).unwrap_or_else(|_| key.split('.').map(str::to_owned).collect())
 }
@@ -70,17 +70,19 @@ pub fn list_daemon_settings(text: &str, file: &Path) -> Result<Vec<SettingEntry>
 
 fn list_in(sections: &'static [ConfigSection], source: ConfigSource<'_>) -> Result<Vec<SettingEntry>, ConfigError> {
     let file = ParsedFile::read(sections, source)?;
-    let sections =
-        sections.iter().flat_map(|section| section_paths(&file.table, section).into_iter().map(move |path| (section, path)));
+    let sections = sections
+        .iter()
+        .flat_map(|section| section_paths(&file.table, section).into_iter().map(move |path| (section, path)));
     let settings = sections.flat_map(|(section, path)| {
         let path: Vec<_> = path.iter().map(String::as_str).collect();
         let all = section.keys.iter().map(|key| file.setting(&path, key)).collect::<Vec<_>>();
-        all.into_iter().filter(|setting| section.shown == SectionDisplay::InFull || setting.origin != ValueOrigin::Default)
+        all.into_iter()
+            .filter(|setting| section.shown == SectionDisplay::InFull || setting.origin != ValueOrigin::Default)
     });
     Ok(settings.collect())
 }
 
-/// Sets a key to a value given as TOML, or as a bare word where only a string is possible; or the keys of a section to
+/// Sets a key to a value given as TOML, or as a bare word if only a string is possible; or the keys of a section to
 /// those of an inline table. Returns the new text, which is valid as a whole.
 pub fn set(text: &str, key: &str, value: &str) -> Result<String, ConfigError> {
     let parts = parse_key(key)?;
@@ -101,7 +103,7 @@ pub fn set(text: &str, key: &str, value: &str) -> Result<String, ConfigError> {
     check_edited(document.to_string(), key)
 }
 
-/// Puts a key in the place of the comment that shows its default; none where its section has no such line.
+/// Replaces the comment that shows a key's default; `None` if its section has no such line.
 fn replace_comment(text: &str, path: &DottedKey, value: &toml_edit::Value) -> Option<String> {
     let header = format!("[{}]", path.parents().join("."));
     let mark = format!("# {} = ", path.key.name);
@@ -136,7 +138,7 @@ fn put_value(document: &mut DocumentMut, path: &DottedKey, value: toml_edit::Val
     Ok(())
 }
 
-/// Returns the inline table that a section is set to, where it is set as a whole.
+/// Returns the inline table if a section is set as a whole.
 fn parse_section_value(parts: &[String], value: &str) -> Option<InlineTable> {
     let path: Vec<_> = parts.iter().map(String::as_str).collect();
     keys::find_section(REPOSITORY, &path)?;
@@ -146,7 +148,7 @@ fn parse_section_value(parts: &[String], value: &str) -> Option<InlineTable> {
     }
 }
 
-/// Removes a key, so that its default holds again, and returns the new text.
+/// Removes a key, so that its default applies again, and returns the new text.
 pub fn unset(text: &str, key: &str) -> Result<String, ConfigError> {
     let path = DottedKey::find(parse_key(key)?, key)?;
     let mut document = parse_document(text)?;
@@ -167,13 +169,13 @@ struct DottedKey {
     key: &'static KeyDefinition,
 }
 
-/// Reads the names that a dotted key consists of.
+/// Parses a dotted key into names.
 fn parse_key(key: &str) -> Result<Vec<String>, ConfigError> {
     let parts = toml_edit::Key::parse(key).map_err(|_| unknown_key_error(&[], key))?;
     Ok(join_dotted_name(parts.iter().map(|part| part.get().to_owned()).collect()))
 }
 
-/// Takes a name with dots, as those of models have, for one without quotes too, where only a name can follow.
+/// Accepts a name with dots, such as that of a model, even without quotes, if only a name can follow.
 fn join_dotted_name(parts: Vec<String>) -> Vec<String> {
     let named = REPOSITORY.iter().find(|section| match section.parts().split_last() {
         Some((&"*", above)) => parts.len() > above.len() && above.iter().zip(&parts).all(|(a, b)| a == b),
@@ -191,7 +193,7 @@ fn unknown_key_error(path: &[&str], name: &str) -> ConfigError {
 }
 
 impl DottedKey {
-    /// Finds the key with these names; `key` is what it was called.
+    /// Finds the key with these names; `key` is its spelling in messages.
     fn find(parts: Vec<String>, key: &str) -> Result<Self, ConfigError> {
         let path: Vec<_> = parts.iter().map(String::as_str).collect();
         let leads = |end: &usize| keys::leads_to_section(REPOSITORY, &path[..*end]);
@@ -250,11 +252,12 @@ fn not_a_section_error(part: &str) -> ConfigError {
     ConfigError::without_position(ConfigProblem::NotASection(part.to_owned()))
 }
 
-/// Checks a changed text; a fault of the key just changed is reported without a place, since the
-/// text is nowhere yet.
+/// Validates a changed text; a fault of the key just changed is reported without a position, since the text is not in a
+/// file yet.
 fn check_edited(text: String, key: &str) -> Result<String, ConfigError> {
-    let is_it =
-        |faulty: &str| parse_key(faulty).ok().zip(parse_key(key).ok()).is_some_and(|(faulty, key)| faulty.starts_with(&key));
+    let is_it = |faulty: &str| {
+        parse_key(faulty).ok().zip(parse_key(key).ok()).is_some_and(|(faulty, key)| faulty.starts_with(&key))
+    };
     match super::parse(&text, Path::new(FILE)) {
         Ok(_) => Ok(text),
         Err(ConfigError::Wrong { problem, .. }) if problem.key().is_some_and(is_it) => {
@@ -264,7 +267,7 @@ fn check_edited(text: String, key: &str) -> Result<String, ConfigError> {
     }
 }
 
-/// A file as a table of values, and as one of places.
+/// A file as a table of values, and as a table of positions.
 struct ParsedFile<'s> {
     source: ConfigSource<'s>,
     table: Table,
@@ -285,7 +288,12 @@ impl<'s> ParsedFile<'s> {
         let first = self.places.as_ref().and_then(|places| check::locate(places.get_ref(), &path));
         let line = FaultPosition::at(self.source.file, self.source.text, first).position.map_or(1, |(line, _)| line);
         let value = Some(Value::Table(table.clone()).to_string());
-        Some(SettingEntry { key: keys::dotted_key(parents, name), value, origin: ValueOrigin::File { line }, choices: &[] })
+        Some(SettingEntry {
+            key: keys::dotted_key(parents, name),
+            value,
+            origin: ValueOrigin::File { line },
+            choices: &[],
+        })
     }
 
     fn setting(&self, path: &[&str], key: &KeyDefinition) -> SettingEntry {
@@ -298,7 +306,11 @@ impl<'s> ParsedFile<'s> {
         SettingEntry {
             key: keys::dotted_key(path, key.name),
             value: set.map(Value::to_string).or(default),
-            origin: if set.is_some() { ValueOrigin::File { line: self.line_of(path, key) } } else { ValueOrigin::Default },
+            origin: if set.is_some() {
+                ValueOrigin::File { line: self.line_of(path, key) }
+            } else {
+                ValueOrigin::Default
+            },
             choices: key.kind.choices(),
         }
     }
@@ -310,7 +322,7 @@ impl<'s> ParsedFile<'s> {
     }
 }
 
-/// Lists the paths at which a section stands: its own, or for a `*` those that the file has.
+/// Lists the paths at which a section exists: its own, or for a `*` those in the file.
 fn section_paths(file: &Table, section: &ConfigSection) -> Vec<Vec<String>> {
     let parts = section.parts();
     let Some((&"*", parents)) = parts.split_last() else {

@@ -1,7 +1,7 @@
 //! What can be wrong with a configuration, and where.
 //!
-//! A message names the file, line and column when the fault is in a file, and only the key when
-//! the fault is in a value that somebody just gave.
+//! A message names the file, line and column if the fault is in a file, and only the key if it is in a value that was
+//! just given.
 
 use std::fmt;
 use std::io;
@@ -13,12 +13,12 @@ pub enum ConfigError {
     /// The file exists but cannot be read.
     #[error("reading the configuration {}", path.display())]
     Read {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why the system refused.
+        /// The error of the system.
         source: io::Error,
     },
-    /// The text was read and is wrong.
+    /// The text was read but is invalid.
     #[error("{place}{problem}")]
     Wrong {
         /// Where the fault is.
@@ -39,7 +39,7 @@ impl ConfigError {
         Self::invalid(FaultPosition::default(), problem)
     }
 
-    /// Returns the dotted key without which the one at fault makes no sense.
+    /// Returns the dotted key that the faulty one requires.
     pub fn missing_key(&self) -> Option<&str> {
         let Self::Wrong { problem, .. } = self else { return None };
         if let ConfigProblem::Needs { needed, .. } = &**problem { Some(needed) } else { None }
@@ -84,7 +84,7 @@ impl fmt::Display for FaultPosition {
 /// One fault of a configuration text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigProblem {
-    /// The text is no TOML.
+    /// The text is not TOML.
     #[error("invalid TOML: {0}")]
     Syntax(String),
     /// The bytes are not UTF-8.
@@ -95,7 +95,7 @@ pub enum ConfigProblem {
     TooLarge {
         /// Bytes found.
         size: usize,
-        /// Bytes allowed.
+        /// Maximum number of bytes.
         limit: usize,
     },
     /// No such key exists.
@@ -103,7 +103,7 @@ pub enum ConfigProblem {
     UnknownKey {
         /// The key as written.
         key: String,
-        /// The table it stands in, empty for the top level.
+        /// The table that contains it; empty for the top level.
         section: String,
         /// The known key that was probably meant.
         nearest: Option<String>,
@@ -123,17 +123,17 @@ pub enum ConfigProblem {
         /// The allowed word that was probably meant.
         nearest: Option<String>,
     },
-    /// A key that its section must have is absent.
+    /// A required key of a section is missing.
     #[error("`{0}` is missing")]
     Missing(String),
-    /// One setting makes no sense without another.
+    /// A setting requires another one.
     #[error("`{key}` names \"{value}\", which needs `{needed}`")]
     Needs {
-        /// The dotted key that asks for more.
+        /// The dotted key that has the requirement.
         key: String,
         /// Its value.
         value: &'static str,
-        /// The dotted key that must be set too.
+        /// The dotted key that must also be set.
         needed: String,
     },
     /// The values pass their checks but do not fit the types: the table of keys is out of step.
@@ -142,7 +142,7 @@ pub enum ConfigProblem {
 }
 
 impl ConfigProblem {
-    /// Returns the dotted key at fault, if the fault belongs to one.
+    /// Returns the dotted key at fault, if the fault concerns a single key.
     pub fn key(&self) -> Option<&str> {
         match self {
             Self::Invalid { key, .. } | Self::Needs { key, .. } => Some(key),

@@ -1,6 +1,6 @@
 //! The `[executor]` section and its overrides: which agent runs, and how.
 //!
-//! Argument lists of the known agents are not here but with their backends.
+//! The argument lists of known agents are in their backends.
 
 use serde::{Deserialize, Deserializer, Serialize};
 use std::time::Duration;
@@ -25,7 +25,7 @@ choices! {
 }
 
 impl ExecutorKind {
-    /// Tells whether the backend itself says what a session cost.
+    /// Whether the agent itself reports the cost of a session.
     pub const fn reports_cost(self) -> bool {
         match self {
             Self::Claude => true,
@@ -75,13 +75,13 @@ pub struct Executor {
 }
 
 impl Executor {
-    /// Returns the kinds that sessions are asked of: its own, then those to go on with.
+    /// Returns the kinds to try for a session: its own, then the fallbacks.
     pub fn kinds(&self) -> Vec<ExecutorKind> {
         std::iter::once(self.kind).chain(self.fallback.iter().copied()).collect()
     }
 
-    /// Returns the settings for running another kind in its place: a model and extra arguments
-    /// are words of one program and are not handed to another.
+    /// Returns the settings for running another kind instead: the model and extra arguments are specific to one program
+    /// and are not passed to another.
     #[must_use]
     pub fn for_fallback(&self, kind: ExecutorKind) -> Self {
         let mut executor = self.clone();

@@ -1,28 +1,28 @@
-//! What a key of a configuration file is: its type, default and meaning, and how keys are found.
+//! Types for describing a configuration key: its type, default and meaning; and the lookup of keys.
 //!
 //! The keys themselves are listed in [`super::table`].
 
-/// A table of a configuration file and the keys that it may hold.
+/// A table of a configuration file and the keys that it may contain.
 #[derive(Debug)]
 pub(super) struct ConfigSection {
-    /// The dotted header, empty for the top level; `*` stands for any one name.
+    /// The dotted header, empty for the top level; `*` stands for any single name.
     pub(super) path: &'static str,
     /// What the section is about.
     pub(super) doc: &'static str,
-    /// Its keys in the order in which they are shown.
+    /// Its keys in display order.
     pub(super) keys: &'static [KeyDefinition],
     /// How the default file shows it.
     pub(super) shown: SectionDisplay,
 }
 
-/// How a section appears in the file that `init` writes.
+/// How a section appears in the file written by `init`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SectionDisplay {
     /// With every key and its default, as comments below its header.
     InFull,
-    /// As these lines, commented out: it changes some keys of another section.
+    /// With these lines, commented out: it overrides some keys of another section.
     Override(&'static [&'static str]),
-    /// As these lines, commented out: it exists once per name, by default not at all.
+    /// With these lines, commented out: it exists once per name, by default not at all.
     Entry(&'static [&'static str]),
 }
 
@@ -41,12 +41,12 @@ impl KeyDefinition {
     }
 }
 
-/// What a key is when the file does not set it.
+/// The value of a key that the file does not set.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum KeyDefault {
     /// This value, as TOML.
     Is(&'static str),
-    /// Nothing; the TOML shows what a value looks like.
+    /// No value; the TOML is an example.
     Off(&'static str),
     /// An error.
     Required,
@@ -65,7 +65,7 @@ pub(super) enum ValueKind {
     Text,
     /// A text that is not empty.
     Name,
-    /// A path from the root of the file system.
+    /// An absolute path.
     AbsolutePath,
     /// One of a few words.
     Choice(&'static [&'static str]),
@@ -73,13 +73,13 @@ pub(super) enum ValueKind {
     Choices(&'static [&'static str]),
     /// A program and its arguments; an empty list means none.
     Argv { required: bool },
-    /// Arguments for a program that is named elsewhere.
+    /// Arguments for a program that is configured elsewhere.
     Arguments,
-    /// Names or globs of what is named.
+    /// Names, or globs for names of this kind.
     Patterns(GlobSubject),
 }
 
-/// What globs name. One that can match nothing of it is a mistake.
+/// What globs are matched against. One that cannot match anything is an error.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum GlobSubject {
     /// Variables of an environment.
@@ -93,7 +93,7 @@ pub(super) enum GlobSubject {
 }
 
 impl GlobSubject {
-    /// Tells whether a glob can match anything that it may name.
+    /// Whether a glob can match anything of this kind.
     pub(super) fn can_match(self, pattern: &str) -> bool {
         let glob = pattern.strip_prefix('!').unwrap_or(pattern);
         let is_one_word = || !glob.contains(char::is_whitespace);
@@ -118,10 +118,10 @@ impl GlobSubject {
 }
 
 impl ValueKind {
-    /// The upper bound of numbers that need none; TOML knows no larger ones.
+    /// The upper bound for numbers without one of their own; TOML has no larger ones.
     pub(super) const UNBOUNDED: u64 = i64::MAX.unsigned_abs();
 
-    /// Says what a value must be, as the end of a sentence that begins with "must be".
+    /// Describes the allowed values, as the end of a sentence that begins with "must be".
     pub(super) fn expected(self) -> String {
         match self {
             Self::Number { min, max: Self::UNBOUNDED } => format!("a whole number of at least {min}"),
@@ -142,7 +142,7 @@ impl ValueKind {
         }
     }
 
-    /// Returns the words that a value may be, where it is one of a few.
+    /// Returns the allowed words, if the key takes one of a few; otherwise empty.
     pub(super) fn choices(self) -> &'static [&'static str] {
         match self {
             Self::Choice(words) => words,
@@ -151,7 +151,7 @@ impl ValueKind {
         }
     }
 
-    /// Tells whether a bare word given on a command line can only mean a string.
+    /// Whether a bare word on a command line can only be a string.
     pub(super) fn is_textual(self) -> bool {
         matches!(self, Self::Text | Self::Name | Self::AbsolutePath | Self::Choice(_))
     }
@@ -170,7 +170,7 @@ pub(super) fn find_section(sections: &'static [ConfigSection], path: &[&str]) ->
     })
 }
 
-/// Tells whether a section lies at this path or below it.
+/// Whether a section is at this path or below it.
 pub(super) fn leads_to_section(sections: &[ConfigSection], path: &[&str]) -> bool {
     sections.iter().any(|section| {
         let parts = section.parts();
@@ -183,7 +183,7 @@ fn matches_path(parts: &[&str], path: &[&str]) -> bool {
 }
 
 impl ConfigSection {
-    /// Returns the names that the dotted path consists of; none for the top level.
+    /// Returns the names in the dotted path; empty for the top level.
     pub(super) fn parts(&self) -> Vec<&'static str> {
         self.path.split('.').filter(|part| !part.is_empty()).collect()
     }
@@ -194,7 +194,7 @@ impl ConfigSection {
     }
 }
 
-/// Finds the key that somebody probably meant who wrote `name` in the section at `path`.
+/// Finds the key that was probably intended by `name` in the section at `path`.
 pub(super) fn find_nearest_key(sections: &'static [ConfigSection], path: &[&str], name: &str) -> Option<String> {
     let here = find_section(sections, path).map_or(&[][..], |section| section.keys);
     let below = sections.iter().filter_map(|section| {
@@ -211,7 +211,7 @@ pub(super) fn find_nearest_key(sections: &'static [ConfigSection], path: &[&str]
     find_nearest_word(name, candidates).map(str::to_owned).or_else(elsewhere)
 }
 
-/// Finds the candidate that differs from `word` by a few letters at most.
+/// Finds the candidate that differs from `word` by at most a few letters.
 pub(super) fn find_nearest_word<'w>(word: &str, candidates: impl IntoIterator<Item = &'w str>) -> Option<&'w str> {
     let limit = (word.chars().count() / 3).max(1);
     candidates
@@ -222,7 +222,7 @@ pub(super) fn find_nearest_word<'w>(word: &str, candidates: impl IntoIterator<It
         .map(|(_, candidate)| candidate)
 }
 
-/// Joins names to a dotted key, quoting those that TOML would not read bare.
+/// Joins names into a dotted key, quoting those that are not bare keys in TOML.
 pub(super) fn dotted_key(path: &[&str], name: &str) -> String {
     let parts: Vec<_> = path.iter().chain([&name]).map(|part| quote_part(part)).collect();
     parts.join(".")

@@ -1,4 +1,4 @@
-//! Prices that are built in: the list prices of one day, by model. No network is asked, and a bill may say otherwise.
+//! Built-in prices: the list prices of one day, by model. No network is used, and an actual bill may differ.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -12,29 +12,29 @@ use super::money::Price;
 pub static LIST_PRICES: LazyLock<ListPrices> =
     LazyLock::new(|| toml::from_str(include_str!("prices.toml")).expect("BUG: the table of list prices is wrong"));
 
-/// Prices as a service lists them.
+/// Prices as listed by a service.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ListPrices {
-    /// The page that they are from.
+    /// The page that lists them.
     pub source: String,
-    /// The month in which they stood there.
+    /// The month in which they were listed.
     pub as_of: String,
     models: BTreeMap<String, Price>,
 }
 
 impl ListPrices {
-    /// Returns the list price of a model, for an agent that asks the service which lists it.
+    /// Returns the list price of a model, for an agent of the service that lists it.
     pub fn price_of(&self, kind: ExecutorKind, model: &str) -> Option<&Price> {
         self.models.get(model).filter(|_| Self::covers(kind))
     }
 
-    /// Whether an agent asks the service whose prices these are.
+    /// Whether an agent uses the service that lists these prices.
     pub fn covers(kind: ExecutorKind) -> bool {
         kind == ExecutorKind::Codex
     }
 
-    /// Returns what these prices are called where a cost is shown that is computed from them.
+    /// Returns the name of these prices, shown with costs computed from them.
     pub fn name(&self) -> String {
         format!("list price, {}", self.as_of)
     }

@@ -1,13 +1,13 @@
 //! Configuration files as values: a repository's `config.toml` and the daemon's own settings.
 //!
-//! Every key stands once in [`table`], with its type, default and meaning; reading, the commented
-//! file that `init` writes and `docs/configuration.md` follow from there. What a value does is not
-//! decided here, and no file is looked up: callers pass the text and the name it goes by.
+//! Every key is defined once in [`table`], with its type, default and meaning; parsing, the commented file written by
+//! `init` and `docs/configuration.md` follow from it. The effect of a value is not decided here, and no file is looked
+//! up: callers pass the text and its name.
 
-mod cost_limit;
 mod check;
 mod choice;
 mod commands;
+mod cost_limit;
 mod daemon;
 mod edit;
 mod error;
@@ -25,8 +25,8 @@ mod value_enums;
 
 pub use cost_limit::{PriceQuote, UnpricedBackend};
 pub use daemon::DaemonConfig;
-pub use edit::{ValueOrigin, SettingEntry, get, key_names, set, list_settings, list_daemon_settings, unset};
-pub use error::{ConfigError, FaultPosition, ConfigProblem};
+pub use edit::{SettingEntry, ValueOrigin, get, key_names, list_daemon_settings, list_settings, set, unset};
+pub use error::{ConfigError, ConfigProblem, FaultPosition};
 pub use executor::{Executor, ExecutorKind, Executors, Sandbox};
 pub use list_prices::{LIST_PRICES, ListPrices};
 pub use money::{MicroUsd, Price};

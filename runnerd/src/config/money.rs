@@ -4,7 +4,7 @@ use protocol::answer::SessionUsage;
 use serde::de::{Error, Unexpected};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Tokens that a price is for.
+/// Number of tokens that a price is for.
 const TOKENS_PER_PRICE: u128 = 1_000_000;
 const MICRO: f64 = 1_000_000.0;
 const MOST_DOLLARS: f64 = 1_000_000_000.0;
@@ -51,22 +51,22 @@ impl<'de> Deserialize<'de> for MicroUsd {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Price {
-    /// Tokens read.
+    /// Input tokens.
     pub input: MicroUsd,
-    /// Tokens read from a cache; the price of `input` where none is given.
+    /// Input tokens read from a cache; the price of `input` if `None`.
     pub cached: Option<MicroUsd>,
-    /// Tokens written.
+    /// Output tokens.
     pub output: MicroUsd,
 }
 
 impl Price {
-    /// Returns it as an inline table of a configuration file.
+    /// Formats the price as an inline table of a configuration file.
     pub fn to_inline_table(&self) -> String {
         let cached = self.cached.map(|cached| format!("cached = {}, ", cached.dollars())).unwrap_or_default();
         format!("{{ input = {}, {cached}output = {} }}", self.input.dollars(), self.output.dollars())
     }
 
-    /// Returns the cost of a session in millionths of a dollar; none where it did not say what it read and wrote.
+    /// Returns the cost of a session in millionths of a dollar; `None` if its token counts are unknown.
     pub fn cost_of(&self, usage: &SessionUsage) -> Option<u64> {
         let part = |tokens: u64, price: MicroUsd| u128::from(tokens) * u128::from(price.0);
         let input = part(usage.input_tokens?, self.input);

@@ -1,4 +1,4 @@
-//! From text to typed values: size, syntax, keys, defaults, types, in this order.
+//! Parses text into typed values: size, syntax, keys, defaults, types, in this order.
 
 use std::path::Path;
 
@@ -7,13 +7,13 @@ use toml::de::DeTable;
 use toml::{Table, Value};
 
 use super::check;
-use super::error::{ConfigError, FaultPosition, ConfigProblem};
-use super::keys::{KeyDefault, ConfigSection, SectionDisplay};
+use super::error::{ConfigError, ConfigProblem, FaultPosition};
+use super::keys::{ConfigSection, KeyDefault, SectionDisplay};
 
-/// Bytes that a configuration may have.
+/// Size limit of a configuration in bytes.
 pub(super) const LIMIT: usize = 256 << 10;
 
-/// A configuration text and the name by which messages call it.
+/// A configuration text and its name in messages.
 #[derive(Clone, Copy)]
 pub(super) struct ConfigSource<'s> {
     pub(super) text: &'s str,
@@ -34,7 +34,7 @@ impl ConfigSource<'_> {
     }
 }
 
-/// Returns the text of the file that `file` names; an error points at the first byte that is not UTF-8.
+/// Decodes the content of `file`; an error points at the first byte that is not UTF-8.
 pub fn decode_text<'b>(bytes: &'b [u8], file: &Path) -> Result<&'b str, ConfigError> {
     std::str::from_utf8(bytes).map_err(|error| {
         let before = std::str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or_default();
@@ -42,15 +42,23 @@ pub fn decode_text<'b>(bytes: &'b [u8], file: &Path) -> Result<&'b str, ConfigEr
     })
 }
 
-/// Reads a text whose keys are listed in `sections`; keys that it lacks have their defaults.
-pub(super) fn parse_typed<T: DeserializeOwned>(sections: &'static [ConfigSection], source: ConfigSource<'_>) -> Result<T, ConfigError> {
+/// Parses a text whose keys are listed in `sections`; missing keys get their defaults.
+pub(super) fn parse_typed<T: DeserializeOwned>(
+    sections: &'static [ConfigSection],
+    source: ConfigSource<'_>,
+) -> Result<T, ConfigError> {
     let mut table = default_table(sections);
     overlay(&mut table, parse_checked(sections, source)?);
-    table.try_into().map_err(|error: toml::de::Error| source.error_at(None, ConfigProblem::Shape(error.message().to_owned())))
+    table
+        .try_into()
+        .map_err(|error: toml::de::Error| source.error_at(None, ConfigProblem::Shape(error.message().to_owned())))
 }
 
-/// Reads a text into a plain table after checking every key and value on its own.
-pub(super) fn parse_checked(sections: &'static [ConfigSection], source: ConfigSource<'_>) -> Result<Table, ConfigError> {
+/// Parses a text into a plain table after checking every key and value individually.
+pub(super) fn parse_checked(
+    sections: &'static [ConfigSection],
+    source: ConfigSource<'_>,
+) -> Result<Table, ConfigError> {
     let size = source.text.len();
     if size > LIMIT {
         return Err(source.error_at(None, ConfigProblem::TooLarge { size, limit: LIMIT }));
@@ -66,7 +74,7 @@ pub(super) fn parse_checked(sections: &'static [ConfigSection], source: ConfigSo
     source.text.parse().map_err(syntax)
 }
 
-/// Returns what an empty file means.
+/// Returns the values of an empty file.
 fn default_table(sections: &[ConfigSection]) -> Table {
     let mut root = Table::new();
     for section in sections.iter().filter(|section| section.shown == SectionDisplay::InFull) {

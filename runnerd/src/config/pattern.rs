@@ -1,7 +1,7 @@
-//! Names and globs of a configuration file, as a list in which the last match counts.
+//! Names and globs of a configuration file, as a list in which the last match decides.
 //!
-//! `*` and `?` stay within one path component, `**` does not, `[a-z]` and `[!a-z]` are classes,
-//! and a leading `!` takes out again what an earlier pattern took in. No file is looked at.
+//! `*` and `?` match within one path component, `**` across components, `[a-z]` and `[!a-z]` are classes, and a leading
+//! `!` excludes what an earlier pattern included. No file is accessed.
 
 use runner_core::environment;
 use serde::{Deserialize, Serialize};
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 pub struct Patterns(Vec<String>);
 
 impl Patterns {
-    /// Makes a list from its patterns.
+    /// Creates a list from its patterns.
     pub fn new<S: Into<String>>(patterns: impl IntoIterator<Item = S>) -> Self {
         Self(patterns.into_iter().map(Into::into).collect())
     }
@@ -22,25 +22,27 @@ impl Patterns {
         &self.0
     }
 
-    /// Tells whether a whole name (a variable, a branch) is matched.
+    /// Whether a whole name (a variable, a branch) matches.
     pub fn matches_name(&self, name: &str) -> bool {
         self.last_match(|pattern| glob_matches(pattern, name)).unwrap_or(false)
     }
 
-    /// Tells whether a program for which these variables are named is given one: what every program gets, what is named
-    /// in full, and what a glob may stand for.
+    /// Whether a program with this list of variables gets the variable: what every program gets, what is named in full,
+    /// and what a glob matches.
     pub fn passes_variable(&self, name: &str) -> bool {
         let is_named = self.0.iter().any(|pattern| pattern == name) && !environment::is_runner_variable(name);
-        environment::is_always_passed(name) || is_named || self.matches_name(name) && environment::may_match_pattern(name)
+        environment::is_always_passed(name)
+            || is_named
+            || self.matches_name(name) && environment::may_match_pattern(name)
     }
 
-    /// Tells whether a path is matched: a pattern with `/` counts from the root of the
-    /// repository, one without names a file in any folder.
+    /// Whether a path matches: a pattern with `/` is relative to the root of the repository, one without matches files
+    /// in any folder.
     pub fn matches_path(&self, path: &str) -> bool {
         self.match_path(path).unwrap_or(false)
     }
 
-    /// Tells whether a path is taken in or out as [`Self::matches_path`] does; nothing where no pattern says.
+    /// Whether a path is included or excluded by [`Self::matches_path`]; `None` if no pattern matches it.
     pub fn match_path(&self, path: &str) -> Option<bool> {
         let name = path.rsplit('/').next().unwrap_or(path);
         self.last_match(|pattern| match pattern.strip_prefix('/') {
@@ -50,7 +52,7 @@ impl Patterns {
         })
     }
 
-    /// Returns where the paths are that can be matched.
+    /// Returns where matching paths can be.
     pub fn roots(&self) -> Vec<PatternRoot> {
         let places = self.0.iter().filter(|pattern| !pattern.starts_with('!'));
         places.map(|pattern| PatternRoot::from_pattern(pattern)).collect()
@@ -65,12 +67,12 @@ impl Patterns {
     }
 }
 
-/// Where the paths are that one pattern can match, from the root of the repository.
+/// Where the paths that a pattern can match are, relative to the root of the repository.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PatternRoot {
-    /// At this path alone.
+    /// Exactly this path.
     File(String),
-    /// Somewhere in this folder; the empty name is the root.
+    /// Anywhere in this folder; the empty name is the root.
     Folder(String),
 }
 
@@ -95,7 +97,7 @@ enum GlobToken {
     Star,
     /// Any characters.
     DoubleStar,
-    /// No folder or any number of them, with the last `/`.
+    /// Zero or more folders, including the last `/`.
     Folders,
     Class {
         negated: bool,
@@ -103,14 +105,13 @@ enum GlobToken {
     },
 }
 
-/// Follows all readings of the pattern at once, so that no pattern takes more than
-/// `pattern × text` steps.
+/// Follows all readings of the pattern at once, so that no pattern takes more than `pattern × text` steps.
 fn glob_matches(pattern: &str, text: &str) -> bool {
     let Some(literal) = pattern.find(['*', '?', '[']) else { return pattern == text };
     if !text.starts_with(&pattern[..literal]) {
         return false;
     }
-    // What stands for folders is told by what is before it.
+    // A wildcard for folders is recognized by what precedes it.
     let start = pattern[..literal].rfind('/').map_or(0, |slash| slash + 1);
     let (pattern, text) = (&pattern[start..], &text[start..]);
     let tokens = tokenize(pattern);
@@ -126,7 +127,7 @@ fn glob_matches(pattern: &str, text: &str) -> bool {
     states[tokens.len()]
 }
 
-/// Marks a state and those that are reached from it without a character.
+/// Marks a state and those that can be reached from it without consuming a character.
 fn enter_state(tokens: &[GlobToken], states: &mut [bool], index: usize) {
     let mut index = index;
     loop {
@@ -142,7 +143,9 @@ fn advance_state(tokens: &[GlobToken], token: &GlobToken, (index, c): (usize, ch
     match token {
         GlobToken::Literal(literal) if *literal == c => enter_state(tokens, next, index + 1),
         GlobToken::One if c != '/' => enter_state(tokens, next, index + 1),
-        GlobToken::Class { negated, ranges } if c != '/' && in_ranges(ranges, c) != *negated => enter_state(tokens, next, index + 1),
+        GlobToken::Class { negated, ranges } if c != '/' && in_ranges(ranges, c) != *negated => {
+            enter_state(tokens, next, index + 1);
+        }
         GlobToken::Star if c != '/' => enter_state(tokens, next, index),
         GlobToken::DoubleStar => enter_state(tokens, next, index),
         GlobToken::Folders if c == '/' => enter_state(tokens, next, index),
@@ -178,12 +181,12 @@ fn read_token(rest: &str, c: char, before: Option<&GlobToken>) -> (GlobToken, us
     }
 }
 
-/// Reads `[...]`; without a closing bracket the opening one is an ordinary character.
+/// Parses `[...]`; without a closing bracket the opening one is an ordinary character.
 fn read_class(rest: &str) -> Option<(GlobToken, usize)> {
     let inner = &rest[1..];
     let negated = inner.starts_with(['!', '^']);
     let inner = if negated { &inner[1..] } else { inner };
-    // A `]` in the first place belongs to the class.
+    // A `]` in the first position belongs to the class.
     let first = inner.chars().next()?.len_utf8();
     let end = first + inner.get(first..)?.find(']')?;
     let chars: Vec<char> = inner[..end].chars().collect();

@@ -1,12 +1,12 @@
-//! What `[workspace]` could say in projects of known kinds, told from the names at the root of a work tree. Pure: no folder is
-//! listed here, and nothing is set.
+//! Suggests `[workspace]` settings for known kinds of projects, from the names at the root of a work tree. Pure: no
+//! folder is listed here, and nothing is set.
 
 /// A kind of project, known by its lock file.
 struct ProjectKind {
     lock: &'static str,
-    /// The folder of what it depends on, where a copy of that works at another place.
+    /// The folder of its dependencies, if a copy of it works in another place.
     folder: Option<&'static str>,
-    /// What fetches what it depends on, exactly as the lock file has it.
+    /// The command that installs its dependencies, exactly as in the lock file.
     setup: &'static [&'static str],
 }
 
@@ -16,28 +16,28 @@ const KINDS: &[ProjectKind] = &[
     ProjectKind { lock: "yarn.lock", folder: Some("node_modules"), setup: &["yarn", "install", "--frozen-lockfile"] },
     ProjectKind { lock: "bun.lock", folder: Some("node_modules"), setup: &["bun", "install", "--frozen-lockfile"] },
     ProjectKind { lock: "composer.lock", folder: Some("vendor"), setup: &["composer", "install"] },
-    // A virtual environment names the folder that it was made in.
+    // A virtual environment contains the path of its own folder.
     ProjectKind { lock: "uv.lock", folder: None, setup: &["uv", "sync", "--frozen"] },
     ProjectKind { lock: "poetry.lock", folder: None, setup: &["poetry", "install"] },
     ProjectKind { lock: "Pipfile.lock", folder: None, setup: &["pipenv", "sync"] },
     ProjectKind { lock: "Gemfile.lock", folder: None, setup: &["bundle", "install"] },
 ];
-/// Files of settings that are usually not committed.
+/// Settings files that are usually not committed.
 const SETTINGS: [&str; 3] = [".env", ".env.local", ".envrc"];
 
-/// What could be set, and what it was told from.
+/// Suggested settings, and what they are based on.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SetupProposal {
-    /// Names at the root.
+    /// The names at the root that they are based on.
     pub by: Vec<&'static str>,
     /// For `workspace.copy`.
     pub copy: Vec<&'static str>,
-    /// For `workspace.setup`: what one program can do, for the first kind that needs it.
+    /// For `workspace.setup`: a single program's command, for the first kind that needs one.
     pub setup: Vec<&'static str>,
 }
 
 impl SetupProposal {
-    /// Returns what could be set where these names are at the root of a work tree; none where nothing is known of them.
+    /// Returns suggestions for these names at the root of a work tree; `None` if none is known.
     pub fn detect(names: &[String]) -> Option<Self> {
         let has = |name: &str| names.iter().any(|found| found == name);
         let mut proposal = Self::default();
@@ -57,7 +57,7 @@ impl SetupProposal {
         (!proposal.by.is_empty()).then_some(proposal)
     }
 
-    /// Returns keys of `[workspace]` with their values, as they stand in the file.
+    /// Returns the lines of `[workspace]` as in the file.
     pub fn config_lines(&self) -> Vec<String> {
         let keys = [("copy", &self.copy), ("setup", &self.setup)];
         keys.into_iter()
@@ -67,7 +67,7 @@ impl SetupProposal {
     }
 }
 
-/// Adds a proposal to the file of defaults, as comments.
+/// Adds a suggestion to the default file, as comments.
 pub(super) fn append_proposal(text: &str, proposal: &SetupProposal) -> String {
     let header = "[workspace]\n";
     let lines: String = proposal.config_lines().iter().flat_map(|line| ["#   ", line, "\n"]).collect();

@@ -130,14 +130,14 @@ pub struct GitConfig {
 }
 
 impl GuardConfig {
-    /// Returns the globs of files that say what the guard does.
+    /// Returns the globs of files that define what the guard does; `None` if not configured.
     pub fn definition_globs(&self) -> Option<&[String]> {
         self.definition.as_ref().map(Patterns::as_slice)
     }
 }
 
 impl GitConfig {
-    /// Tells whether a branch, named without `refs/heads/`, must never be worked on.
+    /// Whether a branch, named without `refs/heads/`, must never be worked on.
     pub fn protects(&self, branch: &str) -> bool {
         matches!(branch, "main" | "master") || self.protected_branches.matches_name(branch)
     }
@@ -159,7 +159,7 @@ pub struct WorkspaceConfig {
 }
 
 impl WorkspaceConfig {
-    /// Tells whether anything is copied into a workspace or run in it.
+    /// Whether anything is copied into a workspace or run in it.
     pub fn needs_setup(&self) -> bool {
         !self.copy.as_slice().is_empty() || !self.setup.is_empty()
     }
@@ -245,7 +245,7 @@ pub struct DeliverConfig {
     pub on_complete: bool,
 }
 
-/// Reads a repository's configuration; `file` is what messages call the text.
+/// Parses a repository's configuration; `file` is the name used in messages.
 pub fn parse(text: &str, file: &Path) -> Result<RepoConfig, ConfigError> {
     let source = ConfigSource { text, file };
     let config: RepoConfig = parse::parse_typed(table::REPOSITORY, source)?;
@@ -264,7 +264,7 @@ pub fn parse(text: &str, file: &Path) -> Result<RepoConfig, ConfigError> {
     }
 }
 
-/// Finds a section that runs `command` without naming one, and the key that asks for it.
+/// Finds a section that runs `command` without setting it, and the key that requires it.
 fn find_missing_command(executors: &Executors) -> Option<(&'static str, &'static str)> {
     executors.by_section().into_iter().find_map(|(section, executor)| {
         let key = if executor.kind == ExecutorKind::Command {

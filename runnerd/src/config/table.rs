@@ -1,13 +1,15 @@
 //! Every key of both configuration files: name, type, default and meaning.
 //!
-//! This is the only place that states a default. The types in [`super::repository`] and
-//! [`super::daemon`] must have exactly these keys; tests hold them together.
+//! The defaults of configuration files are stated here. The types in [`super::repository`] and [`super::daemon`] must
+//! have exactly these keys, which tests check.
 
 use super::executor::{ExecutorKind, Sandbox};
 use super::keys::KeyDefault::{Is, Off, Required};
-use super::keys::ValueKind::{AbsolutePath, Arguments, Argv, Choice, Choices, Dollars, Flag, Name, Number, Patterns, Text};
 use super::keys::SectionDisplay::{Entry, InFull, Override};
-use super::keys::{KeyDefinition, ValueKind, GlobSubject, ConfigSection};
+use super::keys::ValueKind::{
+    AbsolutePath, Arguments, Argv, Choice, Choices, Dollars, Flag, Name, Number, Patterns, Text,
+};
+use super::keys::{ConfigSection, GlobSubject, KeyDefinition, ValueKind};
 use super::value_enums::{Extras, LogLevel, OnChange, OnTimeout, Reviewer, RoleMode, WorkspaceKind};
 
 const COUNT: ValueKind = Number { min: 1, max: 1_000_000 };
@@ -77,7 +79,12 @@ pub(super) const REPOSITORY: &[ConfigSection] = &[
         keys: HOOKS,
         shown: InFull,
     },
-    ConfigSection { path: "deliver", doc: "How `runnerctl deliver` brings a run to others.", keys: DELIVER, shown: InFull },
+    ConfigSection {
+        path: "deliver",
+        doc: "How `runnerctl deliver` brings a run to others.",
+        keys: DELIVER,
+        shown: InFull,
+    },
 ];
 
 /// The sections of the daemon's own `config.toml`.
@@ -86,7 +93,12 @@ pub(super) const DAEMON: &[ConfigSection] =
 
 const TOP: &[KeyDefinition] = &[
     KeyDefinition::new("max_iterations", COUNT, Is("100"), "Iterations after which a run stops."),
-    KeyDefinition::new("max_attempts_default", COUNT, Is("3"), "Attempts that a new task gets before the run is stuck on it."),
+    KeyDefinition::new(
+        "max_attempts_default",
+        COUNT,
+        Is("3"),
+        "Attempts that a new task gets before the run is stuck on it.",
+    ),
     KeyDefinition::new(
         "max_consecutive_faults",
         COUNT,
@@ -206,7 +218,12 @@ const REVIEW: &[KeyDefinition] = &[
         Is("\"off\""),
         "Who reviews tasks that pass the guard: nobody, a fresh agent session, or a person.",
     ),
-    KeyDefinition::new("criteria", Text, Is("\"\""), "What a reviewer should look for, besides the task's goal and acceptance."),
+    KeyDefinition::new(
+        "criteria",
+        Text,
+        Is("\"\""),
+        "What a reviewer should look for, besides the task's goal and acceptance.",
+    ),
     KeyDefinition::new(
         "sign",
         Flag,

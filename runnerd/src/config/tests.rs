@@ -1,4 +1,4 @@
-//! The table of keys against the types, and the messages that a person gets to read.
+//! Tests of the table of keys against the types, and of the messages shown to people.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use protocol::words::Containment;
 
-use super::keys::{KeyDefault, ValueKind, ConfigSection, SectionDisplay};
+use super::keys::{ConfigSection, KeyDefault, SectionDisplay, ValueKind};
 use super::*;
 
 const FILE: &str = "/repo/.runner/state/config.toml";
@@ -149,7 +149,9 @@ fn every_example_in_the_default_files_is_valid() {
             path => format!("[{path}]\n"),
         };
         let lines: Vec<_> = match section.shown {
-            SectionDisplay::Override(lines) | SectionDisplay::Entry(lines) => lines.iter().map(|line| (*line).to_owned()).collect(),
+            SectionDisplay::Override(lines) | SectionDisplay::Entry(lines) => {
+                lines.iter().map(|line| (*line).to_owned()).collect()
+            }
             SectionDisplay::InFull => {
                 let off = section.keys.iter().filter_map(|key| match key.default {
                     KeyDefault::Off(toml) => Some(format!("{} = {toml}", key.name)),

@@ -1,8 +1,8 @@
-//! Texts made from the table of keys: the commented default files and the reference page.
+//! Texts generated from the table of keys: the commented default files and the reference page.
 
 use std::fmt::Write;
 
-use super::keys::{KeyDefault, KeyDefinition, ConfigSection, SectionDisplay};
+use super::keys::{ConfigSection, KeyDefault, KeyDefinition, SectionDisplay};
 use super::proposal::{self, SetupProposal};
 use super::table;
 
@@ -30,7 +30,7 @@ pub fn default_text() -> String {
     render_default_file(REPOSITORY_HEADER, table::REPOSITORY)
 }
 
-/// Returns the `config.toml` that `init` writes into a work tree of which something is known.
+/// Returns the `config.toml` that `init` writes into a work tree, with suggestions for it.
 pub fn default_text_with(proposal: Option<&SetupProposal>) -> String {
     let text = default_text();
     proposal.map_or_else(|| text.clone(), |proposal| proposal::append_proposal(&text, proposal))
@@ -81,7 +81,7 @@ fn push_section(text: &mut String, section: &ConfigSection) {
         text.push('\n');
         push_line(text, &format!("# {doc}"));
         match default {
-            // What is not set follows the defaults of later versions.
+            // Keys that are not set follow the defaults of later versions.
             KeyDefault::Is(toml) | KeyDefault::Off(toml) => push_line(text, &format!("# {name} = {toml}")),
             KeyDefault::Required => {}
         }

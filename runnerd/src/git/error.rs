@@ -339,9 +339,10 @@ impl Retryable for GitError {
 
     fn remedy(&self) -> Option<String> {
         match self {
-            Self::NoRepository { .. } | Self::GitDirMissing { .. } | Self::GitDirReplaced { .. } | Self::GitLinkChanged { .. } => {
-                Some("put the git folder back".to_owned())
-            }
+            Self::NoRepository { .. }
+            | Self::GitDirMissing { .. }
+            | Self::GitDirReplaced { .. }
+            | Self::GitLinkChanged { .. } => Some("put the git folder back".to_owned()),
             Self::Locked { path } => Some(format!("end the git that holds {}", path.display())),
             Self::Corrupt { path, .. } | Self::HashMismatch { path, .. } => {
                 Some(format!("mend what git -C {} fsck names", path.display()))
@@ -356,7 +357,9 @@ impl Retryable for GitError {
                 let [from, to, common] = [from, to, common].map(|path| path.display().to_string());
                 Some(format!("move it back: {}", shell::words(["git", "-C", &common, "worktree", "move", &to, &from])))
             }
-            Self::RefConflict { standing, free, path, .. } => Some(ref_conflict_remedy(path, standing, free.as_deref())),
+            Self::RefConflict { standing, free, path, .. } => {
+                Some(ref_conflict_remedy(path, standing, free.as_deref()))
+            }
             Self::PinnedConfigLost { .. } => Some("put that file back as the daemon wrote it".to_owned()),
             Self::CommandFailed { command, path, .. } => {
                 Some(format!("put right what git {command} says, in {}", path.display()))

@@ -15,7 +15,7 @@
 //! | the index, as a file and in memory | `index` |
 //! | see what changed, and bring it into an index and a tree | `worktree` |
 //! | commit it | `commit` |
-//! | detect and revert what a session did to git's own folder | `tampering` |
+//! | detect and revert what a session did to git's own folder | `git_dir_snapshot` |
 //! | save everything, restore, repair, abort unfinished operations | `rescue` |
 //! | merge trees without a work tree, and move a branch with the work tree that has it | `landing` |
 //! | make a second repository that shares nothing with it | `replica` |
@@ -24,54 +24,54 @@
 //! file of its topic, so a caller need not know the folders. Below them all are `error`, `id`, `path`, `durable`,
 //! `moment`, `file_state` and `operation`.
 
+mod clone;
 mod commit;
 mod durable;
 mod error;
 mod file_state;
+mod fs_clock;
+mod git_dir_snapshot;
 mod id;
 mod index;
 mod landing;
-mod fs_clock;
 mod objects;
 mod operation;
 mod path;
 mod refs;
-mod clone;
 mod repository;
 mod rescue;
-mod git_dir_snapshot;
 mod worktree;
 
 #[cfg(test)]
 mod tests;
 
+pub use clone::RepositoryClone;
 pub use commit::CommitOutcome;
 pub use commit::commit_paths::PathsCommit;
 pub use commit::prepare::{CommitRequest, HeldBackFiles};
 pub use error::GitError;
+pub use git_dir_snapshot::{ChangedGitFile, GitDirSnapshot, MovedRef};
 pub use id::{Id, InvalidId};
-pub use landing::advance::{BranchAdvance, AdvanceError};
-pub use landing::merge::{TreeMerge, MergeResult, TreeMerger};
+pub use landing::advance::{AdvanceError, BranchAdvance};
+pub use landing::commit_tree::NewCommit;
+pub use landing::merge::{MergeResult, TreeMerge, TreeMerger};
 pub use landing::trees::RunnerFolder;
 pub use landing::work_trees::WorktreeConflict;
-pub use landing::commit_tree::NewCommit;
-pub use objects::commit_chain::{CommitChain, ChainChange, ChainCommit, ChainFile};
+pub use objects::commit_chain::{ChainChange, ChainCommit, ChainFile, CommitChain};
 pub use objects::history::CommitInfo;
 pub use objects::transfer::{KnownObjects, ObjectRange};
 pub use objects::{CommitEntry, EntryKind};
 pub use operation::Operation;
 pub use refs::Head;
-pub use refs::branch_use::{BranchUser, BranchUseKind, leave_branch_command};
+pub use refs::branch_use::{BranchUseKind, BranchUser, leave_branch_command};
 pub use refs::listing::RefChange;
-pub use clone::RepositoryClone;
 pub use repository::at_work::{Ender, GitWait, end_waiting, waits};
 pub use repository::handle::Repository;
 pub use repository::identity::Identity;
 pub use repository::pinned_config::PinnedConfig;
 pub use repository::user_config::{UserGitConfig, find_revoked_keys_file};
-pub use rescue::{RestoreOptions, RestoreOutcome, RescueSnapshot, SnapshotRequest};
-pub use git_dir_snapshot::{GitDirSnapshot, MovedRef, ChangedGitFile};
-pub use worktree::change::{WorktreeChange, ChangeKind};
+pub use rescue::{RescueSnapshot, RestoreOptions, RestoreOutcome, SnapshotRequest};
+pub use worktree::change::{ChangeKind, WorktreeChange};
 pub use worktree::checkout::CheckoutDir;
 pub use worktree::hold_back::HoldBackRule;
 pub use worktree::unstorable::UnstorableFile;

@@ -1,4 +1,4 @@
-//! How much room workspaces take, and how much is left where they are.
+//! How much disk space workspaces take, and how much is left.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
@@ -7,10 +7,11 @@ use std::path::Path;
 use nix::sys::statvfs::statvfs;
 use protocol::doctor::SPARE_WORKSPACES;
 
-/// Bytes of a block as the system counts them for a file.
+/// Size in bytes of a block in the system's count for a file.
 const BLOCK_BYTES: u64 = 512;
 
-/// Returns the bytes that a folder takes on its disk. No link is followed; what is gone meanwhile counts for nothing.
+/// Returns the bytes that a folder takes on its disk. Never follows links; files that disappear meanwhile count as
+/// zero.
 pub fn directory_bytes(folder: &Path) -> u64 {
     let mut bytes = 0_u64;
     let mut pending = vec![folder.to_owned()];
@@ -24,14 +25,14 @@ pub fn directory_bytes(folder: &Path) -> u64 {
     bytes
 }
 
-/// Returns the bytes that are free where a path is, or will be; none where the system does not tell.
+/// Returns the bytes that are free where a path is, or will be; `None` if the system does not report it.
 pub fn free_bytes(path: &Path) -> Option<u64> {
     let existing = path.ancestors().find(|path| path.exists())?;
     let filesystem = statvfs(existing).ok()?;
     Some(filesystem.blocks_available().saturating_mul(filesystem.fragment_size()))
 }
 
-/// Warns where the disk has no room for a few more workspaces of this size.
+/// Returns a warning if the disk lacks space for a few more workspaces of this size.
 pub fn low_disk_warning(workspace: &Path) -> Option<String> {
     let (taken, free) = (directory_bytes(workspace), free_bytes(workspace)?);
     let megabytes = |bytes: u64| bytes / 1_000_000;

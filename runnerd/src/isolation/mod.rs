@@ -1,11 +1,11 @@
-//! Isolated runs around their engine: the id that is taken in the source, and what is removed of a run that never came
-//! to be or is over. How a workspace is made is `workspace`'s, what is brought to the source `publish`'s, and the run
-//! itself a worker's like any other.
+//! The surroundings of isolated runs: reserving an id in the source, and removing what is left of a run that was never
+//! created or is over. Creating a workspace is in `workspace`, publishing to the source in `publish`, and the run
+//! itself is driven by a worker like any other.
 
-mod reservation;
 mod disk_usage;
+mod reservation;
 mod sweep;
 
-pub use self::reservation::{ReserveError, ReservedId, reserve_id};
 pub use self::disk_usage::{directory_bytes, free_bytes, low_disk_warning};
-pub use self::sweep::{OrphanReservation, remove_run_traces, remove_workspace, release_id, find_orphans};
+pub use self::reservation::{ReserveError, ReservedId, reserve_id};
+pub use self::sweep::{OrphanReservation, find_orphans, release_id, remove_run_traces, remove_workspace};

@@ -1,18 +1,18 @@
-//! The id of an isolated run, taken in its source before there is anything of the run.
+//! Reserves the id of an isolated run in its source, before anything of the run exists.
 //!
-//! What the reservation says is sealed: this daemon knows its own ones again, and takes nobody else's away.
+//! The content of a reservation is sealed: this daemon recognizes its own, and takes no one else's away.
 
 use protocol::error::{ErrorData, ErrorKind};
 use runner_core::run::free_id;
 
 use crate::git::{GitError, Repository};
-use crate::repo::seal::{SealContext, SealKey, RandomnessError, random_nonce};
+use crate::repo::seal::{RandomnessError, SealContext, SealKey, random_nonce};
 use crate::store::repo_id;
 
-/// Ids that are tried while others take them at the same time.
+/// Number of ids that are tried while others take them concurrently.
 const MAX_TRIES: u32 = 100;
 
-/// Where names of references take ids: branches that a run would go on from, and what is kept of runs before.
+/// Prefixes of references that occupy ids: branches that a run would continue from, and what is kept of earlier runs.
 const RUN_REF_PREFIXES: [&str; 8] = [
     "refs/runner/reserved/",
     "refs/heads/runner/",
@@ -24,28 +24,28 @@ const RUN_REF_PREFIXES: [&str; 8] = [
     "refs/runner/review/",
 ];
 
-/// An id that is taken.
+/// A reserved id.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReservedId {
-    /// The id.
+    /// Id of the run.
     pub run: String,
-    /// What its reference in the source says.
+    /// The content of its reference in the source.
     pub nonce: String,
 }
 
-/// Why no id is taken.
+/// Why no id was reserved.
 #[derive(Debug, thiserror::Error)]
 pub enum ReserveError {
     /// Git.
     #[error(transparent)]
     Git(#[from] GitError),
-    /// There is nothing to tell the reservation from others by.
+    /// There is no random number to distinguish the reservation from others.
     #[error(transparent)]
     NoRandomness(#[from] RandomnessError),
-    /// Others were always faster.
+    /// Others were faster at every attempt.
     #[error("the ids from {stem} on are being taken by others")]
     Contended {
-        /// What the ids begin with.
+        /// The stem of the ids.
         stem: String,
     },
 }
@@ -57,12 +57,17 @@ impl From<ReserveError> for ErrorData {
     }
 }
 
-/// Takes `stem`, or the first of `-2`, `-3`… that has no branch here or at `origin`, no reservation and is not `known`; ids
-/// that differ in case alone are the same.
-pub fn reserve_id(source: &Repository, key: &SealKey, (stem, known): (&str, &[String])) -> Result<ReservedId, ReserveError> {
+/// Reserves `stem`, or the first of `-2`, `-3`… that has no branch here or at `origin`, no reservation and is not
+/// `known`; ids that differ only in case count as the same.
+pub fn reserve_id(
+    source: &Repository,
+    key: &SealKey,
+    (stem, known): (&str, &[String]),
+) -> Result<ReservedId, ReserveError> {
     for _ in 0..MAX_TRIES {
         let refs = source.list_refs()?;
-        let run_names = refs.keys().filter_map(|name| RUN_REF_PREFIXES.iter().find_map(|folder| name.strip_prefix(folder)));
+        let run_names =
+            refs.keys().filter_map(|name| RUN_REF_PREFIXES.iter().find_map(|folder| name.strip_prefix(folder)));
         let run_ids = run_names.map(|rest| rest.split('/').next().unwrap_or(rest));
         let taken: Vec<&str> = run_ids.chain(known.iter().map(String::as_str)).collect();
         let run = free_id(stem, |id| taken.iter().any(|taken| taken.eq_ignore_ascii_case(id)));
@@ -75,7 +80,7 @@ pub fn reserve_id(source: &Repository, key: &SealKey, (stem, known): (&str, &[St
     Err(ReserveError::Contended { stem: stem.to_owned() })
 }
 
-/// Returns the reservations of a source that were made with this key.
+/// Returns the reservations in a source that were made with this key.
 pub(super) fn own_reservations(source: &Repository, key: &SealKey) -> Result<Vec<ReservedId>, GitError> {
     let all = source.list_reservations()?.into_iter().map(|(run, nonce)| ReservedId { run, nonce });
     let is_own = |one: &ReservedId| key.open(seal_context(&seal_place(source, &one.run)), one.nonce.as_bytes()).is_ok();

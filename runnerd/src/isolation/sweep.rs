@@ -1,7 +1,7 @@
-//! What a life that was killed has left of isolated runs that never came to be.
+//! Removes what a killed daemon process has left of isolated runs that were never fully created.
 //!
-//! A run comes to be when it is in the record of its workspace. What was taken, made or registered before that is
-//! removed at the next start; nothing is where a record cannot be read, since it may be what belongs together.
+//! A run exists once it is in the record of its workspace. What was reserved, created or registered before that is
+//! removed at the next start; nothing is removed if a record cannot be read, since it may belong to a run.
 
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
@@ -18,7 +18,7 @@ use crate::store::{RepoFile, RepoStore, repo_id};
 use crate::worker::PinnedRepo;
 use crate::workspace::{self, WorkspaceOwner};
 
-/// A reservation of this daemon's whose run is not there.
+/// A reservation of this daemon without a run.
 #[derive(Debug)]
 pub struct OrphanReservation {
     source: Repository,
@@ -28,7 +28,7 @@ pub struct OrphanReservation {
     owner: WorkspaceOwner,
 }
 
-/// Forgets workspaces that were registered for nothing, and finds the reservations of no run. Nobody may be starting one.
+/// Unregisters workspaces without a run, and finds reservations without one. No run may be starting concurrently.
 pub fn find_orphans(vault: &StateDir, workspaces: &Path) -> Vec<OrphanReservation> {
     let known = match read_registered(vault) {
         Ok(known) => known,
@@ -63,9 +63,14 @@ fn read_registered(vault: &StateDir) -> Result<Vec<(RepoStore, RepoFile)>, Strin
     read.filter_map(Result::transpose).collect()
 }
 
-fn find_source_orphans(store: &RepoStore, file: &RepoFile, (live_nonces, workspaces): (&BTreeSet<&str>, &Path)) -> Vec<OrphanReservation> {
+fn find_source_orphans(
+    store: &RepoStore,
+    file: &RepoFile,
+    (live_nonces, workspaces): (&BTreeSet<&str>, &Path),
+) -> Vec<OrphanReservation> {
     let path = file.path.as_path();
-    let source = PinnedRepo::for_work_tree(store, path).try_open().ok().flatten().map_or_else(|| Repository::discover(path), Ok);
+    let source =
+        PinnedRepo::for_work_tree(store, path).try_open().ok().flatten().map_or_else(|| Repository::discover(path), Ok);
     let reservations = source.and_then(|source| Ok((own_reservations(&source, store.key())?, source)));
     let (reservations, source) = match reservations {
         Ok(found) => found,
@@ -87,8 +92,8 @@ fn find_source_orphans(store: &RepoStore, file: &RepoFile, (live_nonces, workspa
 }
 
 impl OrphanReservation {
-    /// Whether the workspace was taken out of its place, which is done once nothing of it is missing elsewhere: what is left of
-    /// the run is in its source. A disk that is not there has no folder around the place either.
+    /// Whether the workspace was moved out of its place, which happens only once everything in it is elsewhere: what is
+    /// left of the run is in its source. If a disk is missing, the parent folder is missing too.
     fn is_workspace_moved(&self) -> bool {
         let is_gone = self.workspace_path.symlink_metadata().is_err_and(|error| error.kind() == ErrorKind::NotFound);
         is_gone && self.workspace_path.parent().is_some_and(Path::is_dir)
@@ -101,11 +106,13 @@ impl OrphanReservation {
             !matches!(found.and_then(|repository| repository.find_branch_tip(&branch)), Ok(None))
         };
         let is_published = !matches!(find_last_kept(&self.source, &self.reservation.run), Ok(None));
-        is_published || self.workspace_path.symlink_metadata().is_ok() && has_branch(Repository::discover_own_config(&self.workspace_path))
+        is_published
+            || self.workspace_path.symlink_metadata().is_ok()
+                && has_branch(Repository::discover_own_config(&self.workspace_path))
     }
 
-    /// Removes what was made for it, then gives the id back: of a run that never came to be, or whose removal was cut off. What
-    /// a run has begun in is somebody's work, whoever has lost the record of it.
+    /// Removes what was created for it, then releases the id: for a run that was never created, or whose removal was
+    /// interrupted. If the run has begun, it contains someone's work even without a record, and is left alone.
     pub fn remove(&self) {
         if !self.is_workspace_moved() && self.may_have_branch() {
             let (run, place) = (&self.reservation.run, self.workspace_path.display());
@@ -121,9 +128,13 @@ impl OrphanReservation {
     }
 }
 
-/// Removes the workspace of a run that is over, gives its id back, and takes away what kept its commits beside the branch. Where
-/// the branch is gone, that alone keeps what the run has made.
-pub fn remove_run_traces(source: &Repository, reserved: &ReservedId, at: (&Path, &WorkspaceOwner)) -> Result<(), String> {
+/// Removes the workspace of a run that is over, releases its id, and removes the extra reference that kept its commits.
+/// If the branch is gone, the reference stays, as nothing else keeps the run's commits.
+pub fn remove_run_traces(
+    source: &Repository,
+    reserved: &ReservedId,
+    at: (&Path, &WorkspaceOwner),
+) -> Result<(), String> {
     remove_workspace(source, reserved, at)?;
     let error_line = |error: GitError| display_chain(&error);
     let keeper = publish::keep_ref(&reserved.run);
@@ -135,15 +146,19 @@ pub fn remove_run_traces(source: &Repository, reserved: &ReservedId, at: (&Path,
     Ok(())
 }
 
-/// Removes the workspace at `place`, then gives its id back: what fails half way is found again.
-pub fn remove_workspace(source: &Repository, reserved: &ReservedId, (place, owner): (&Path, &WorkspaceOwner)) -> Result<(), String> {
+/// Removes the workspace at `place`, then releases its id: an interrupted removal is found again.
+pub fn remove_workspace(
+    source: &Repository,
+    reserved: &ReservedId,
+    (place, owner): (&Path, &WorkspaceOwner),
+) -> Result<(), String> {
     for folder in [owner.unfinished_path(place), place.to_owned()] {
         workspace::remove_workspace(&folder).map_err(|error| display_chain(&error))?;
     }
     release_id(source, reserved)
 }
 
-/// Gives an id back that nothing was made for.
+/// Releases an id for which nothing was created.
 pub fn release_id(source: &Repository, reserved: &ReservedId) -> Result<(), String> {
     source.release_run_id(&reserved.run, &reserved.nonce).map_err(|error| display_chain(&error))
 }

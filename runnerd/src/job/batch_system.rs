@@ -1,14 +1,15 @@
-//! Which engine has started this process, as its environment tells: Slurm, Kubernetes, one that says so, or none.
+//! Detects the batch engine that has started this process from its environment: Slurm, Kubernetes, one that declares
+//! itself, or none.
 
 use std::fs;
 
 use protocol::paths::job_of;
 use runner_core::driver::Driver;
 
-/// The variable by which an engine other than Slurm tells how often it has started the job before.
+/// The variable by which an engine other than Slurm reports how often it has started the job before.
 const ATTEMPT_VARIABLE: &str = "RUNNERD_ATTEMPT";
 
-/// Returns who drives.
+/// Returns the identity of this driver.
 pub(super) fn detect_driver(variable: impl Fn(&str) -> Option<String>) -> Result<Driver, getrandom::Error> {
     let mut bytes = [0; size_of::<u64>()];
     getrandom::fill(&mut bytes)?;

@@ -1,6 +1,6 @@
-//! The work tree of a job: made, or taken up where it was kept, with what a driver before has left kept aside.
+//! The work tree of a job: created, or reused if it was kept, with leftovers of the previous driver preserved.
 //!
-//! Objects come through the gate, which reads nothing of the work tree's settings. What is checked out is the caller's to say.
+//! Objects come through the gate, which reads none of the work tree's settings. The caller decides what is checked out.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -10,10 +10,10 @@ use super::{JobError, print_note};
 use crate::git::{HoldBackRule, Id, Identity, Repository, SnapshotRequest};
 use crate::upstream::{run_user_git, without_password};
 
-/// The file whose lock says that a driver has the work tree, and which says that one has made it.
+/// The file whose lock shows that a driver is using the work tree, and whose existence shows that one has created it.
 const LOCK: &str = "runnerd-drive.lock";
 
-/// Files that git takes settings from, below the git folder, and the one that leads to those of another.
+/// Files from which git reads settings, below the git folder, and the one that points to another git folder.
 const SETTINGS: [&str; 4] = ["config", "config.worktree", "info/attributes", "commondir"];
 
 /// The work tree of a job.
@@ -25,8 +25,8 @@ pub(super) struct JobCheckout {
 }
 
 impl JobCheckout {
-    /// Makes the repository where it is missing; nothing is checked out. Only what a driver has made is taken up: what is
-    /// checked out replaces what is there.
+    /// Creates the repository if it is missing, without checking anything out. Only one created by a driver is reused:
+    /// a checkout replaces existing files.
     pub(super) fn open(folder: &Path, (remote, url): (&str, &str), cache: Option<&Path>) -> Result<Self, JobError> {
         fs::create_dir_all(folder).map_err(JobError::io("making", folder))?;
         let folder = &folder.canonicalize().map_err(JobError::io("looking at", folder))?;
@@ -49,7 +49,7 @@ impl JobCheckout {
         Ok(ground)
     }
 
-    /// Has objects be taken from another store as well.
+    /// Makes git also read objects from another store.
     fn add_alternate(&self, cache: &Path) -> Result<(), JobError> {
         let cache = cache.canonicalize().map_err(JobError::io("looking at", cache))?;
         let store = [cache.join("objects"), cache.join(".git/objects")].into_iter().find(|store| store.is_dir());
@@ -64,23 +64,24 @@ impl JobCheckout {
         fs::write(&file, format!("{known}{line}\n")).map_err(JobError::io("writing", &file))
     }
 
-    /// Returns the store of its objects.
+    /// Returns the folder of its objects.
     pub(super) fn objects_dir(&self) -> PathBuf {
         self.folder.join(".git/objects")
     }
 
-    /// Opens it.
+    /// Opens the repository.
     pub(super) fn open_repository(&self) -> Result<Repository, JobError> {
         Ok(Repository::discover(&self.folder)?)
     }
 
-    /// Returns the commit that is checked out where the work tree was kept; none where that cannot be told, which costs no
-    /// more than a longer transfer.
+    /// Returns the commit that is checked out in a kept work tree; `None` if that is unknown, which only costs a longer
+    /// transfer.
     pub(super) fn checked_out_commit(&self) -> Option<Id> {
         self.open_repository().ok()?.head().ok()?.commit()
     }
 
-    /// Checks a commit out. What is there and is not committed, or not in that commit, is kept under references first.
+    /// Checks out a commit. Existing files that are not committed, or not in that commit, are first saved under
+    /// references.
     pub(super) fn check_out(&self, out: &CheckoutRequest<'_>) -> Result<(), JobError> {
         let repository = self.open_repository()?;
         repository.clear_leftovers(&[])?;
@@ -94,7 +95,7 @@ impl JobCheckout {
                 restore_target: None,
             })?;
             print_note(&format!("kept as {name}: what an earlier driver has left in the work tree"));
-            // What is there is in that commit, and goes with it where the next one does not have it.
+            // The existing files are in that commit, so that a checkout of one without them removes them.
             run_user_git(&self.folder, &["checkout", "--quiet", "--force", "--detach", &kept.commit.to_string()])?;
         }
         self.preserve_unpublished(&repository, out)?;
@@ -102,7 +103,7 @@ impl JobCheckout {
         Ok(())
     }
 
-    /// Keeps the run's branch as it is here, where the remote has never got it: what a session can write is not gone on from.
+    /// Saves the run's local branch if the remote has never received it: what a session can write is not built upon.
     fn preserve_unpublished(&self, repository: &Repository, out: &CheckoutRequest<'_>) -> Result<(), JobError> {
         let Some(own_tip) = repository.find_branch_tip(out.run)? else { return Ok(()) };
         if !repository.is_ancestor(&own_tip, &out.commit)? {
@@ -116,8 +117,8 @@ impl JobCheckout {
     }
 }
 
-/// Removes what git would take settings from: a session could have written them, and some name programs. What a driver needs
-/// of them is made anew.
+/// Removes the files from which git would read settings: a session could have written them, and some name programs. A
+/// driver recreates what it needs.
 fn remove_settings(git: &Path) -> Result<(), JobError> {
     if git.symlink_metadata().map_err(JobError::io("looking at", git))?.is_symlink() {
         return Err(JobError::NotOurs { path: git.to_owned() });
@@ -134,20 +135,20 @@ fn remove_settings(git: &Path) -> Result<(), JobError> {
     Ok(())
 }
 
-/// What is checked out.
+/// What to check out.
 #[derive(Debug)]
 pub(super) struct CheckoutRequest<'a> {
-    /// The commit.
+    /// Id of the commit.
     pub(super) commit: Id,
-    /// The branch that names it.
+    /// The branch that it is known as.
     pub(super) branch: &'a str,
     /// The run's branch.
     pub(super) run: &'a str,
-    /// How references begin that keep what was there.
+    /// Prefix of the references that save existing work.
     pub(super) aside: &'a str,
 }
 
-/// Takes the work tree, or tells that another driver has it.
+/// Locks the work tree; fails if another driver is using it.
 fn lock_work_tree(path: &Path, folder: &Path) -> Result<File, JobError> {
     let options = File::options().read(true).write(true).create(true).truncate(false).to_owned();
     let file = options.open(path).map_err(JobError::io("opening", path))?;

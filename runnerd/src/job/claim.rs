@@ -1,12 +1,12 @@
-//! Claiming a run at its remote, waiting where another driver has it, and releasing it.
+//! Claims a run at its remote, waiting while another driver has it, and releases it.
 //!
-//! Who may take over is `runner_core::driver`'s to say.
+//! Who may take over is decided by `runner_core::driver`.
 
 use std::time::Duration;
 
 use jiff::SignedDuration;
 use runner_core::driver::{ClaimState, TakeoverDecision, TakeoverRequest, decide_takeover};
-use runner_core::message::{MessageError, MarkerCommit, NameList, RunnerCommit};
+use runner_core::message::{MarkerCommit, MessageError, NameList, RunnerCommit};
 use tokio::task::block_in_place;
 use tokio::time::sleep;
 
@@ -17,42 +17,42 @@ use crate::git::{CommitInfo, Id, Identity, NewCommit, Repository};
 use crate::upstream::{PUSH_TIMEOUT, PushRequest, PushResult, RemoteRefs, UpstreamError, to_branch_name};
 use crate::worker::{self, LoadError};
 
-/// Pauses between looks at a remote; the last is repeated.
+/// Pauses between checks of a remote, in seconds; the last is repeated.
 const PAUSES: [u64; 5] = [1, 2, 5, 10, 30];
-/// Commits that are looked through for a claim.
+/// Maximum number of commits searched for a claim.
 const MAX_COMMITS: usize = 100_000;
-/// Tries of a release, which people's commits can be in the way of, and a remote that refuses or loses some pushes.
+/// Attempts at a release, which may conflict with people's commits, or with a remote that refuses or loses some pushes.
 const RELEASES: u32 = 5;
 
-/// What has come of taking a run.
+/// The result of taking a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum ClaimResult {
-    /// It is claimed, by this commit.
+    /// It is claimed by this commit.
     Claimed(Id),
     /// The remote does not have it: it begins here.
     New { branch: String, base: Id },
-    /// It is there already, and only its beginning was asked for.
+    /// It already exists, and only its start was requested.
     There,
     /// It has reached its goal.
     Completed,
-    /// Another driver goes on with it.
+    /// Another driver continues it.
     Overtaken,
 }
 
-/// What a driver has seen of a run that it waits for.
+/// What a driver has observed of a run that it waits for.
 #[derive(Debug, Default)]
 struct ClaimWatch {
-    /// The tip, and since when it is that.
+    /// The tip, and since when it is that (time since boot).
     tip: Option<(Id, Duration)>,
-    /// Whether a claim of this driver's came too late.
+    /// Whether a claim of this driver came too late.
     has_lost: bool,
-    /// Since when the remote does not answer, or refuses.
+    /// Since when the remote is unreachable, or refuses.
     away_since: Option<Duration>,
-    /// Whether it was said for what it waits.
+    /// Whether it has been printed what is waited for.
     has_told: bool,
 }
 
-/// Takes the run, or tells why not. A remote that is away or refuses is waited for, as long as a job may.
+/// Takes the run, or returns why not. Waits for an unreachable or refusing remote as long as a job may.
 pub(super) async fn acquire_run(job: &DriveJob) -> Result<ClaimResult, JobError> {
     let mut watched = ClaimWatch::default();
     for turn in 0_usize.. {
@@ -78,10 +78,10 @@ pub(super) async fn acquire_run(job: &DriveJob) -> Result<ClaimResult, JobError>
     Ok(ClaimResult::Overtaken)
 }
 
-/// What has come of one look at a run.
+/// The result of one check of a run.
 enum RemoteCheck {
     Taken(ClaimResult),
-    /// It may be taken after so long, if nothing else happens.
+    /// It may be taken after this time, if nothing else happens.
     After(Duration),
 }
 
@@ -121,7 +121,8 @@ fn check_remote(job: &DriveJob, watched: &mut ClaimWatch) -> Result<RemoteCheck,
         TakeoverDecision::Now => {
             let claim = push_claim(job, &repository, &tip)?;
             watched.has_lost |= claim.is_none();
-            Ok(claim.map_or(RemoteCheck::After(Duration::ZERO), |claim| RemoteCheck::Taken(ClaimResult::Claimed(claim))))
+            Ok(claim
+                .map_or(RemoteCheck::After(Duration::ZERO), |claim| RemoteCheck::Taken(ClaimResult::Claimed(claim))))
         }
     }
 }
@@ -130,7 +131,7 @@ fn signed_duration(span: Duration) -> SignedDuration {
     SignedDuration::try_from(span).unwrap_or(SignedDuration::MAX)
 }
 
-/// Returns how long to wait before the next try.
+/// Returns the pause before the next attempt.
 pub(super) fn retry_pause(turn: usize) -> Duration {
     Duration::from_secs(PAUSES[turn.min(PAUSES.len() - 1)])
 }
@@ -145,7 +146,7 @@ fn begin_new(job: &DriveJob, head: Option<(String, Id)>) -> Result<ClaimResult, 
     Ok(ClaimResult::New { branch, base })
 }
 
-/// Says once for whom a run is waited for.
+/// Prints once which driver is waited for.
 fn report_wait(job: &DriveJob, watched: &mut ClaimWatch, (claimed, left): (&ClaimState, Duration)) {
     if let ClaimState::By(holder) = claimed
         && !watched.has_told
@@ -160,10 +161,11 @@ fn report_wait(job: &DriveJob, watched: &mut ClaimWatch, (claimed, left): (&Clai
     }
 }
 
-/// Makes a claim and pushes it; none where somebody else was quicker.
+/// Makes a claim and pushes it; `None` if someone else was faster.
 fn push_claim(job: &DriveJob, repository: &Repository, tip: &Id) -> Result<Option<Id>, JobError> {
     let claim = write_marker(job, repository, (tip, RunnerCommit::Claim(marker_commit(job))))?;
-    let push = PushRequest { branch: &job.branch, tip: &claim, last_pushed: Some(tip), extras: &[], limit: PUSH_TIMEOUT };
+    let push =
+        PushRequest { branch: &job.branch, tip: &claim, last_pushed: Some(tip), extras: &[], limit: PUSH_TIMEOUT };
     match job.gate.push(&push)? {
         PushResult::Done(_) => Ok(Some(claim)),
         PushResult::Diverged(_) => Ok(None),
@@ -171,9 +173,10 @@ fn push_claim(job: &DriveJob, repository: &Repository, tip: &Id) -> Result<Optio
     }
 }
 
-/// Releases the run where this driver still has it: upon what is committed here, or upon what people have committed since.
+/// Releases the run if this driver still has it: on top of what is committed here, or of what people have committed
+/// since.
 ///
-/// The remote is looked at afterwards: what it has taken and lost is pushed again.
+/// The remote is checked afterwards: if it has accepted and lost the push, it is pushed again.
 pub(super) fn release_run(job: &DriveJob) -> Result<(), JobError> {
     let (mut released, mut why) = (None::<Id>, "what it takes does not stay".to_owned());
     for _ in 0..RELEASES {
@@ -193,7 +196,13 @@ pub(super) fn release_run(job: &DriveJob) -> Result<(), JobError> {
             return Ok(());
         }
         let release = write_marker(job, &repository, (&upon, RunnerCommit::Release(marker_commit(job))))?;
-        let push = PushRequest { branch: &job.branch, tip: &release, last_pushed: Some(&there), extras: &[], limit: PUSH_TIMEOUT };
+        let push = PushRequest {
+            branch: &job.branch,
+            tip: &release,
+            last_pushed: Some(&there),
+            extras: &[],
+            limit: PUSH_TIMEOUT,
+        };
         match job.gate.push(&push)? {
             PushResult::Done(_) => released = Some(release),
             PushResult::Diverged(_) => {}
@@ -203,7 +212,7 @@ pub(super) fn release_run(job: &DriveJob) -> Result<(), JobError> {
     Err(UpstreamError::Unreachable { remote: job.gate.display_url(), why }.into())
 }
 
-/// Keeps at the remote the work that is committed here and is not on its branch; returns the name that it has there.
+/// Saves at the remote the work that is committed here and is not on its branch; returns the name of the reference.
 pub(super) fn rescue_commits(job: &DriveJob) -> Result<Option<String>, JobError> {
     let repository = job.ground.open_repository()?;
     let Some(own) = repository.find_branch_tip(&job.branch)? else { return Ok(None) };
@@ -223,7 +232,7 @@ pub(super) fn rescue_commits(job: &DriveJob) -> Result<Option<String>, JobError>
     Ok(Some(name))
 }
 
-/// Returns the newest commit that does more than to say who drives.
+/// Returns the newest commit that does more than record who drives.
 fn find_newest_work(repository: &Repository, own: &Id) -> Result<Id, JobError> {
     let mut newest = *own;
     repository.visit_first_parents(own, MAX_COMMITS, |commit| {
@@ -233,7 +242,7 @@ fn find_newest_work(repository: &Repository, own: &Id) -> Result<Id, JobError> {
     Ok(newest)
 }
 
-/// Tells whether another driver has begun on the branch since this one's last commit there; none where the branch is gone.
+/// Whether another driver has taken over the branch; `None` if the branch is gone.
 pub(super) fn has_other_driver(job: &DriveJob) -> Result<Option<bool>, JobError> {
     let Some(tip) = job.gate.read_refs(&job.branch)?.tip else { return Ok(None) };
     job.gate.fetch(&job.branch)?;
@@ -253,7 +262,7 @@ fn marker_commit(job: &DriveJob) -> MarkerCommit {
     }
 }
 
-/// Makes a commit that changes no file, signed where the run's commits are.
+/// Makes a commit that changes no file, signed if the run's commits are.
 fn write_marker(job: &DriveJob, repository: &Repository, (upon, commit): (&Id, RunnerCommit)) -> Result<Id, JobError> {
     let sign = load_run_config(job, repository, *upon)?.git.sign;
     let who = repository.identity().unwrap_or_else(Identity::runner);
@@ -268,7 +277,7 @@ fn write_marker(job: &DriveJob, repository: &Repository, (upon, commit): (&Id, R
     })?)
 }
 
-/// Returns who has claimed a run, by its branch. What another build of the runner's may have said is not passed over.
+/// Returns who has claimed a run, from its branch. A commit by another build of the runner is an error, not skipped.
 fn find_claim(job: &DriveJob, repository: &Repository, tip: &Id) -> Result<ClaimState, JobError> {
     let mut told = None;
     repository.visit_first_parents(tip, MAX_COMMITS, |commit| {
@@ -285,7 +294,7 @@ fn find_claim(job: &DriveJob, repository: &Repository, tip: &Id) -> Result<Claim
     }
 }
 
-/// Tells whether a driver has committed since, and not people alone.
+/// Whether a driver has committed since, and not only people.
 fn has_driver_commit_since(repository: &Repository, tip: &Id, since: &Id) -> Result<bool, JobError> {
     let mut is_driven = false;
     repository.visit_first_parents(tip, MAX_COMMITS, |CommitInfo { id, message, .. }| {
@@ -303,7 +312,7 @@ fn is_completed(job: &DriveJob, repository: &Repository, tip: Id) -> Result<bool
         LoadError::Git(error) => error.into(),
         error => config_error(job, tip, error),
     })?;
-    // What cannot be read is for the engine to hold.
+    // If it cannot be read, the engine holds the run.
     let Ok(loaded) = worker::load_state(repository, tip) else { return Ok(false) };
     let run = Some(job.options.run.as_str());
     if loaded.run_state.run_id.as_deref() != run {
@@ -312,12 +321,17 @@ fn is_completed(job: &DriveJob, repository: &Repository, tip: Id) -> Result<bool
     if !loaded.tree.root.passes {
         return Ok(false);
     }
-    // That a person has written it does not make it so: the engine looks at what they have done, and holds the run.
+    // A person's claim alone does not complete it: the engine checks what they have done, and holds the run.
     Ok(settled.and_then(|at| worker::load_state(repository, at).ok()).is_some_and(|settled| settled.tree.root.passes))
 }
 
-/// Returns the longest iteration of a run, where it is to be waited for: one that cannot be read is no shorter one.
-fn longest_iteration(job: &DriveJob, repository: &Repository, (tip, claimed): (Id, &ClaimState)) -> Result<Duration, JobError> {
+/// Returns the time limit of an iteration if it must be waited out; an unreadable configuration is an error, not a
+/// shorter limit.
+fn longest_iteration(
+    job: &DriveJob,
+    repository: &Repository,
+    (tip, claimed): (Id, &ClaimState),
+) -> Result<Duration, JobError> {
     if *claimed == ClaimState::Unclaimed || job.options.take_over {
         return Ok(Duration::ZERO);
     }

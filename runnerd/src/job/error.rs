@@ -1,4 +1,4 @@
-//! Why a job does not drive its run, the exit code of each cause, and what can be done about it.
+//! Why a job does not drive its run, the exit code of each cause, and what to do about it.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -19,15 +19,15 @@ use crate::worker::LoadError;
 /// Why a job does not drive its run.
 #[derive(Debug, thiserror::Error)]
 pub enum JobError {
-    /// The id of the run.
+    /// The id of the run is not valid.
     #[error("`{id}` is no id of a run")]
     Id {
-        /// What was given.
+        /// The id as given.
         id: String,
         /// What is wrong with it.
         source: IdError,
     },
-    /// The goal.
+    /// The goal cannot be used.
     #[error("the goal {path} {what}")]
     Goal {
         /// Its file.
@@ -35,115 +35,115 @@ pub enum JobError {
         /// What is wrong with it.
         what: &'static str,
     },
-    /// A folder or file of the job's.
+    /// A folder or file of the job cannot be used.
     #[error("{doing} {path}")]
     Io {
-        /// What was being done.
+        /// The operation, as a verb with its preposition.
         doing: &'static str,
-        /// To which path.
+        /// The path it was applied to.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
-    /// The work tree's folder has something else.
+    /// The work tree's folder contains something else.
     #[error("{path} is not empty, and no driver has made it")]
     NotOurs {
-        /// The folder.
+        /// Path of the folder.
         path: PathBuf,
     },
-    /// The work tree is used by another driver.
+    /// Another driver is using the work tree.
     #[error("another driver works in {path}")]
     Occupied {
-        /// The work tree.
+        /// Path of the work tree.
         path: PathBuf,
     },
-    /// The cache is no repository.
+    /// The cache is not a repository.
     #[error("{path} has no git objects")]
     NoStore {
-        /// The folder.
+        /// Path of the folder.
         path: PathBuf,
     },
-    /// There is nothing to go on with, and nothing to begin.
+    /// There is no run to continue, and no goal to start one.
     #[error("{remote} has no run {run}, and no goal for a new one was given")]
     Neither {
-        /// The remote.
+        /// Address of the remote, as shown to people.
         remote: String,
-        /// The run.
+        /// Id of the run.
         run: String,
     },
     /// A run cannot begin at a remote without a commit.
     #[error("{remote} has no branch that a run could begin from")]
     Empty {
-        /// The remote.
+        /// Address of the remote, as shown to people.
         remote: String,
     },
-    /// The branch is of another run.
+    /// The branch belongs to another run.
     #[error("branch {branch} at {remote} is of another run")]
     NotOfRun {
-        /// The remote.
+        /// Address of the remote, as shown to people.
         remote: String,
-        /// The branch.
+        /// Name of the branch.
         branch: String,
     },
-    /// There is nothing left to be done for a run that is to be begun.
+    /// The run to be started is already completed.
     #[error("run {run} is completed at {remote}")]
     Completed {
-        /// The remote.
+        /// Address of the remote, as shown to people.
         remote: String,
-        /// The run.
+        /// Id of the run.
         run: String,
     },
-    /// A job would need a password to be told.
+    /// A job would need to be given a password.
     #[error("the address of the remote holds a password, which a job would have to be told")]
     Password,
-    /// A commit on the branch is of a runner that is not understood.
+    /// A commit of the runner on the branch cannot be parsed.
     #[error("commit {commit} on branch {branch} is the runner's, and is not understood: {why}")]
     Unread {
-        /// The branch.
+        /// Name of the branch.
         branch: String,
-        /// The commit.
+        /// Id of the commit.
         commit: Id,
         /// What is wrong with it.
         why: MessageError,
     },
-    /// How long to wait for another driver, and whether to sign, cannot be told.
+    /// The configuration cannot be read, which says how long to wait for another driver, and whether to sign.
     #[error("the configuration of run {run} at commit {commit} cannot be read")]
     Config {
-        /// The run.
+        /// Id of the run.
         run: String,
-        /// The commit.
+        /// Id of the commit.
         commit: Id,
         /// What is wrong with it.
         source: Box<LoadError>,
     },
-    /// The daemon of the job was gone before the run was over.
+    /// The job's daemon exited before the run was over.
     #[error("the engine has ended before the run")]
     Interrupted,
-    /// The remote.
+    /// The remote failed.
     #[error(transparent)]
     Upstream(#[from] UpstreamError),
-    /// Git.
+    /// Git failed.
     #[error(transparent)]
     Git(#[from] GitError),
-    /// The folder of the job.
+    /// The job's folder cannot be used.
     #[error(transparent)]
     Folder(#[from] PrivateDirError),
-    /// The socket of the job.
+    /// The job's paths are invalid.
     #[error(transparent)]
     Paths(#[from] PathsError),
-    /// The log of the job.
+    /// The job's log cannot be set up.
     #[error(transparent)]
     Logging(#[from] LoggingError),
-    /// The daemon of the job.
+    /// The job's daemon failed.
     #[error(transparent)]
     Daemon(#[from] DaemonError),
-    /// The daemon of the job does not answer.
+    /// The job's daemon does not answer.
     #[error(transparent)]
     Connect(#[from] ConnectError),
-    /// The daemon of the job refuses the run.
+    /// The job's daemon refuses the run.
     #[error(transparent)]
     Call(CallError),
-    /// No random number can be had.
+    /// No random number is available.
     #[error("making a nonce")]
     Nonce(#[from] getrandom::Error),
 }
@@ -154,7 +154,7 @@ impl JobError {
         move |source| Self::Io { doing, path, source }
     }
 
-    /// Returns the exit code.
+    /// Returns the exit code of the job.
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Id { .. } => ExitStatus::Usage.code(),
@@ -183,7 +183,7 @@ impl JobError {
         }
     }
 
-    /// Returns what can be done about it.
+    /// Returns what to do about it, if that is known.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Neither { .. } => Some("give --goal FILE or -m TEXT, or the id of a run that is there".to_owned()),

@@ -1,6 +1,6 @@
-//! Follows the one run of a job through its own daemon until there is nothing left to wait for.
+//! Follows the single run of a job through its own daemon until there is nothing left to wait for.
 //!
-//! What the end means for the job is the parent's.
+//! The consequences for the job are decided by the parent module.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ use crate::registry::RepoRegistry;
 use crate::upstream::{SupersededReason, Upstream};
 use crate::worker::WorkerHandle;
 
-/// Time for a session to end, and for its work to be committed.
+/// Time limit for a session to end, and for its work to be committed.
 const GRACE: Duration = Duration::from_secs(20);
 
 /// Why there is nothing left to wait for.
@@ -30,11 +30,11 @@ const GRACE: Duration = Duration::from_secs(20);
 pub(super) enum JobEnd {
     /// The run has stopped.
     Stopped(RunStatus, Option<StopReason>),
-    /// The job was told to end.
+    /// The job was asked to exit.
     Told,
-    /// The remote has gone another way, or does not take what is committed.
+    /// The remote has diverged, or does not accept what is committed.
     Parted(SupersededReason),
-    /// The run waits for longer than a job may: until then.
+    /// The run waits longer than a job may, until this time.
     Waits(Timestamp, Option<StopReason>),
 }
 
@@ -61,7 +61,7 @@ async fn start_run(job: &DriveJob, upstream: &Upstream, connection: &Connection,
     let client = connection.client();
     let whole = caller_env::collect(connection, &path).await;
     let written = whole.0.clone().into_iter().filter(|(name, _)| caller_env::is_sent_always(name));
-    // Nothing is started where the run is only begun.
+    // No programs are started if the run is only begun here.
     let env = if upstream.starts_only() { CallerEnv::default() } else { CallerEnv(written.collect()) };
     upstream.set_env(whole.0);
     let params = StartParams {
@@ -115,21 +115,21 @@ async fn watch_run(
     }
 }
 
-/// Tells whether a run has come to rest.
+/// Returns why a run has come to rest; `None` if it has not.
 fn find_run_end(run: &RunView, upstream: &Upstream) -> Option<JobEnd> {
     let state = run.summary.state;
     let stopped = || JobEnd::Stopped(state, run.summary.reason.clone());
     match state {
         RunStatus::Held => Some(upstream.superseded_reason().map_or_else(stopped, JobEnd::Parted)),
         RunStatus::Paused => Some(stopped()),
-        // A person's review: nobody knows when.
+        // A person's review, whose time is unknown.
         RunStatus::Waiting if run.wait_until.is_none() && run.phase.is_none() => Some(stopped()),
         _ if state.is_terminal() => Some(stopped()),
         _ => None,
     }
 }
 
-/// Returns until when a run waits, where that is too long for a job.
+/// Returns until when a run waits, if that is too long for a job.
 fn exceeds_max_wait(run: &RunView, since: Duration, longest: Duration) -> Option<Timestamp> {
     let now = clock::now();
     let until = run.wait_until.unwrap_or(now);
@@ -143,7 +143,7 @@ async fn pause_and_wait(job: &DriveJob, handle: &mut WorkerHandle, connection: &
     let path = WirePath(job.ground.folder.clone());
     let params = PauseParams { path, run: Some(job.options.run.clone()), now: true };
     if let Err(error) = connection.client().pause(params).await {
-        // A run that is over has nothing to be ended.
+        // A run that is over has no session to end.
         tracing::debug!(%error, "not paused");
     }
     let rests = async {

@@ -1,5 +1,5 @@
-//! The private folder of a job, below the temporary folder: state, socket, the way to the remote, and the work tree where
-//! none was named. What dead drivers have left there is swept when the next one starts.
+//! The private folder of a job, below the temporary folder: state, socket, access to the remote, and the work tree if
+//! none was given. Leftovers of dead drivers are removed when the next one starts.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -12,10 +12,10 @@ use super::JobError;
 use crate::error_chain::display_chain;
 use crate::workspace;
 
-/// The file whose lock says that a driver has the folder.
+/// The file whose lock shows that a driver is using the folder.
 const LOCK: &str = "lock";
 
-/// The private folder of a job; it is removed when this is dropped.
+/// The private folder of a job; removed when this is dropped.
 #[derive(Debug)]
 pub(super) struct JobDir {
     folder: PathBuf,
@@ -23,11 +23,11 @@ pub(super) struct JobDir {
 }
 
 impl JobDir {
-    /// Makes it, and sweeps what dead drivers of this user have left.
+    /// Creates the folder, and removes what dead drivers of this user have left.
     pub(super) fn create(driver: &Driver) -> Result<Self, JobError> {
         let all = jobs_folder();
         private_dir::make_folder(&all)?;
-        // Nobody sweeps a folder between its making and its lock.
+        // Prevents a sweep between the creation of a folder and its lock.
         let guard = open_lock(&all.join(LOCK))?;
         guard.lock().map_err(JobError::io("locking", &all.join(LOCK)))?;
         sweep_dead_jobs(&all)?;
@@ -39,18 +39,18 @@ impl JobDir {
         Ok(Self { folder, _lock: lock })
     }
 
-    /// Returns where the daemon of the job has its things; the settings are the user's.
+    /// Returns the paths of the job's daemon; the settings are the user's.
     pub(super) fn paths(&self, users: &Paths) -> Result<Paths, JobError> {
         let paths = Paths { state: self.folder.join("state"), config: users.config.clone(), ..users.clone() };
         Ok(paths.with_socket(&self.folder.join("runnerd.sock"), "the folder of the job")?)
     }
 
-    /// Returns the folder of the way to the remote.
+    /// Returns the folder for access to the remote.
     pub(super) fn remote_dir(&self) -> PathBuf {
         self.folder.join("remote.git")
     }
 
-    /// Returns the work tree where none was named.
+    /// Returns the default work tree.
     pub(super) fn work_tree_dir(&self) -> PathBuf {
         self.folder.join("work")
     }
@@ -67,14 +67,14 @@ fn open_lock(path: &Path) -> Result<File, JobError> {
     options.open(path).map_err(JobError::io("opening", path))
 }
 
-/// Removes the folders of drivers that are gone: nobody holds their locks.
+/// Removes the folders of dead drivers: those whose locks are free.
 fn sweep_dead_jobs(all: &Path) -> Result<(), JobError> {
     for entry in fs::read_dir(all).map_err(JobError::io("listing", all))? {
         let folder = entry.map_err(JobError::io("listing", all))?.path();
         if !folder.symlink_metadata().is_ok_and(|found| found.is_dir()) {
             continue;
         }
-        // One that cannot be opened belongs to nobody who could use it here.
+        // A lock that cannot be opened belongs to someone else.
         let Ok(lock) = open_lock(&folder.join(LOCK)) else { continue };
         if lock.try_lock().is_ok() {
             remove_job_dir(&folder);
@@ -83,7 +83,7 @@ fn sweep_dead_jobs(all: &Path) -> Result<(), JobError> {
     Ok(())
 }
 
-/// Removes the folder of a driver that is gone. What is still in use by programs that are about to end is for the next one.
+/// Removes the folder of a dead driver. What programs that are about to exit still use is left to the next sweep.
 fn remove_job_dir(folder: &Path) {
     if let Err(error) = workspace::remove_workspace(folder) {
         tracing::warn!(folder = %folder.display(), error = display_chain(&error), "not removed");

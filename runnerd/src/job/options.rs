@@ -1,4 +1,4 @@
-//! What `runnerd drive` is told on its command line. Nothing is looked at here.
+//! The command line of `runnerd drive`. Nothing is checked here.
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -1,7 +1,7 @@
-//! Copies the records of a run to where they outlive the job, as `--records` asks for: each when its iteration is over, and
-//! what is left when the driver ends.
+//! Copies the records of a run to a place that outlives the job, as `--records` requests: each when its iteration is
+//! over, and the rest when the driver ends.
 //!
-//! They are for people. That one cannot be copied is said, and keeps the run from nothing.
+//! They are for people. A failed copy is reported, and does not affect the run.
 
 use std::collections::BTreeSet;
 use std::fs::DirBuilder;
@@ -16,7 +16,7 @@ use crate::error_chain::display_chain;
 use crate::repo::layout::Layout;
 use crate::repo::records::{RecordsDir, RecordsError};
 
-/// Where the records of a job go, and which are there.
+/// The target folder for the records of a job, and which of them have been copied.
 #[derive(Debug)]
 pub(super) struct RecordArchive {
     layout: Layout,
@@ -27,8 +27,8 @@ pub(super) struct RecordArchive {
 }
 
 impl RecordArchive {
-    /// Makes the folder of a driver, for this user alone. One of the same job and attempt, which an engine that does not count
-    /// them starts, has another.
+    /// Creates the folder of a driver, for this user only. If it exists, because an engine does not count attempts,
+    /// another name is used.
     pub(super) fn new(work: &Path, run: &str, (records, driver): (&Path, &Driver)) -> io::Result<Self> {
         let of_run = std::path::absolute(records)?.join(run);
         DirBuilder::new().recursive(true).mode(0o700).create(&of_run)?;
@@ -41,8 +41,8 @@ impl RecordArchive {
         Ok(Self { layout, run: run.to_owned(), folder, kept: BTreeSet::new(), has_failed: false })
     }
 
-    /// Copies the records of iterations before the one that goes on; of all where none does. A session can make folders of its
-    /// own there, and one that is made before its time would stand for the record to come.
+    /// Copies the records of iterations before the current one, or all if there is none. A session can create folders
+    /// there, and one created in advance would be mistaken for a future record.
     pub(super) fn archive_finished(&mut self, going_on: Option<u32>) {
         let Some(records) = RecordsDir::find(&self.layout) else { return };
         let names = match records.list_records(&self.run) {
@@ -57,7 +57,7 @@ impl RecordArchive {
             if let Err(error) = records.copy_record(&self.run, Some(&name), &self.folder.join(&name)) {
                 self.report_failure(&error);
             }
-            // What could be copied of it is there: it is not tried again.
+            // As much as possible was copied: it is not tried again.
             self.kept.insert(name);
         }
     }
@@ -69,7 +69,7 @@ impl RecordArchive {
     }
 }
 
-/// Returns the iteration that a record is of: its own, or that of a wait under it.
+/// Returns the iteration that a record belongs to, possibly as one of its waits.
 fn record_iteration(name: &str) -> Option<u32> {
     name.split('.').next()?.parse().ok()
 }

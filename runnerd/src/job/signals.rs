@@ -1,6 +1,6 @@
-//! The signals that ask a job to end, and the hurry that they put git in.
+//! The signals that ask a job to exit, and the deadline that they set for git.
 //!
-//! They are heard by a task of their own: whoever waits for git hears nothing. What is done then is the parent's.
+//! A separate task receives them, as a thread blocked on git would not. The reaction is up to the parent module.
 
 use std::io;
 use std::time::Duration;
@@ -11,17 +11,17 @@ use tokio::sync::watch;
 use crate::clock;
 use crate::upstream::Deadline;
 
-/// From a signal to the end of the job, less what it takes to end: engines give thirty seconds, if nobody asks for more.
+/// Time from a signal to the end of the job, minus the time to exit: engines give thirty seconds by default.
 const UNTIL_THE_END: Duration = Duration::from_secs(28);
 
-/// How often the job has been asked to end.
+/// How often the job has been asked to exit.
 #[derive(Debug, Clone)]
 pub(super) struct JobSignals {
     heard: watch::Receiver<u32>,
 }
 
 impl JobSignals {
-    /// Listens from now on.
+    /// Starts listening.
     pub(super) fn listen(hurry: Deadline) -> io::Result<Self> {
         let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
         let (tell, heard) = watch::channel(0_u32);
@@ -39,14 +39,14 @@ impl JobSignals {
         Ok(Self { heard })
     }
 
-    /// Waits for a signal that was not waited for yet.
+    /// Waits for a signal that has not been returned yet.
     pub(super) async fn wait_next(&mut self) {
         if self.heard.changed().await.is_err() {
             std::future::pending::<()>().await;
         }
     }
 
-    /// Tells whether there has been one.
+    /// Whether there has been a signal.
     pub(super) fn was_signaled(&self) -> bool {
         *self.heard.borrow() > 0
     }

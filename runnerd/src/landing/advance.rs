@@ -9,7 +9,7 @@ use runner_core::shell;
 use super::records::PendingLanding;
 use crate::admit::git_error;
 use crate::error_chain::display_chain;
-use crate::git::{BranchAdvance, GitError, Id, AdvanceError, WorktreeConflict, Repository, leave_branch_command};
+use crate::git::{AdvanceError, BranchAdvance, GitError, Id, Repository, WorktreeConflict, leave_branch_command};
 use crate::repo::sealed::{SealedFileError, StateDir};
 use crate::store::{RepoStore, StoreError};
 
@@ -92,7 +92,9 @@ fn recover_branch(pending: &PendingLanding, bind: impl Fn(Repository) -> Reposit
     let (old, new) = (pending.old.as_deref().and_then(id), id(&pending.new));
     match (holder, old, new) {
         // It completed, or had no files to touch.
-        (Some(holder), Some(old), Some(new)) if now == Some(old) && holder.head()?.branch() == Some(&pending.branch) => {
+        (Some(holder), Some(old), Some(new))
+            if now == Some(old) && holder.head()?.branch() == Some(&pending.branch) =>
+        {
             holder.undo_advance(&old, &new)
         }
         _ => Ok(()),
@@ -124,9 +126,9 @@ fn suggest_fix(conflict: &WorktreeConflict) -> String {
     };
     match conflict {
         WorktreeConflict::BranchInUse { path, from, .. } if !path.exists() => leave_branch_command(from, path),
-        WorktreeConflict::OperationInProgress { path, .. } | WorktreeConflict::BranchInUse { path, .. } | WorktreeConflict::BranchSwitched { path, .. } => {
-            git(path, &["status"])
-        }
+        WorktreeConflict::OperationInProgress { path, .. }
+        | WorktreeConflict::BranchInUse { path, .. }
+        | WorktreeConflict::BranchSwitched { path, .. } => git(path, &["status"]),
         WorktreeConflict::Dirty { path, .. } => git(path, &["status", "--short"]),
         WorktreeConflict::FileInTheWay { path, file, .. } => {
             let file = path.join(file).display().to_string();

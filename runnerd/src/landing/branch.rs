@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use protocol::error::ErrorData;
 use protocol::verify::{AuditReport, Severity};
-use runner_core::audit::{CommitHeader, AuditPlan};
-use runner_core::landing::{self, ChainCommit, LANDED, MissingCommits, LandedTrailer, LandQuery, LandingRefusal};
+use runner_core::audit::{AuditPlan, CommitHeader};
+use runner_core::landing::{self, ChainCommit, LANDED, LandQuery, LandedTrailer, LandingRefusal, MissingCommits};
 
-use super::{LandError, LandContext};
+use super::{LandContext, LandError};
 use crate::git::{Id, Repository};
 use crate::verify::{self, VerifyTarget};
 
@@ -25,7 +25,7 @@ pub(super) struct RunBranch {
 pub(super) struct BranchGap {
     /// The commits it lacks.
     pub(super) commits: MissingCommits,
-    /// The commits that record a landing of this run, newest first, with their trailers.
+    /// The commits of the branch that record landings, newest first, with their trailers.
     pub(super) landed_commits: Vec<(Id, Vec<LandedTrailer>)>,
     /// The parent of the first missing commit.
     pub(super) base: Option<String>,
@@ -54,7 +54,9 @@ impl RunBranch {
         let report = verify::verify_branch(site.repository, &self.target, live == Some(self.run()), site.stop)?;
         match find_proof_gap(&report) {
             Some((_, true)) if allow_unproven => Ok(()),
-            Some((why, is_unseen)) => Err(LandingRefusal::NotProven { run: self.run().to_owned(), why, is_unseen }.into()),
+            Some((why, is_unseen)) => {
+                Err(LandingRefusal::NotProven { run: self.run().to_owned(), why, is_unseen }.into())
+            }
             None => Ok(()),
         }
     }
@@ -97,11 +99,17 @@ impl RunBranch {
             .map(|(id, message)| (id, landing::parse_landed(&message)))
             .collect();
         let named: Vec<LandedTrailer> = landed.iter().flat_map(|(_, landed)| landed.clone()).collect();
-        let missing = landing::find_missing_commits(&LandQuery { run: self.run(), commits: &commits, before, landed: &named })?;
+        let missing =
+            landing::find_missing_commits(&LandQuery { run: self.run(), commits: &commits, before, landed: &named })?;
         Ok(BranchGap { commits: missing, landed_commits: landed, base })
     }
 
-    fn chain_commit<'a>(&'a self, repository: &Repository, at: usize, head: &'a CommitHeader) -> Result<ChainCommit<'a>, LandError> {
+    fn chain_commit<'a>(
+        &'a self,
+        repository: &Repository,
+        at: usize,
+        head: &'a CommitHeader,
+    ) -> Result<ChainCommit<'a>, LandError> {
         let whose = self.plan.owner(at).unwrap_or(runner_core::audit::CommitOwner::Agent);
         Ok(ChainCommit { id: &head.id, code: code_tree(repository, head)?, author: parse_author(head).0, owner: whose })
     }

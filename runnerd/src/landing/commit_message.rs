@@ -3,7 +3,7 @@
 use protocol::tree::{Node, TaskTree};
 use runner_core::audit::CommitOwner;
 use runner_core::landing::commit_groups::CommitGroup;
-use runner_core::landing::{LandedTrailer, LandedMessage, MessageText};
+use runner_core::landing::{LandedMessage, LandedTrailer, MessageText};
 use runner_core::message::RunnerCommit;
 use runner_core::tree;
 
@@ -59,7 +59,8 @@ impl<'a> CommitMessageBuilder<'a> {
         let also = self.settled_commits(is_last);
         let landed: Vec<LandedTrailer> = also.into_iter().chain([landed.clone()]).collect();
         let message = |subject: MessageText<'_>, body: &[MessageText<'_>]| {
-            let message = LandedMessage { subject, body, co_authors: &cut.co_authors, git: &self.git_version, landed: &landed };
+            let message =
+                LandedMessage { subject, body, co_authors: &cut.co_authors, git: &self.git_version, landed: &landed };
             message.compose()
         };
         match (of, &cut.node) {
@@ -81,7 +82,8 @@ impl<'a> CommitMessageBuilder<'a> {
             }
             (None, None) => {
                 let (subject, others) = (MessageText::Person(""), &cut.co_authors);
-                let message = LandedMessage { subject, body: &[], co_authors: others, git: &self.git_version, landed: &landed };
+                let message =
+                    LandedMessage { subject, body: &[], co_authors: others, git: &self.git_version, landed: &landed };
                 message.append_to(&own.unwrap_or_default())
             }
         }

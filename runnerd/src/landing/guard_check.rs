@@ -5,7 +5,7 @@ use runner_core::landing::LandingRefusal;
 use tokio::task::block_in_place;
 
 use super::branch::RunBranch;
-use super::{LandError, LandContext};
+use super::{LandContext, LandError};
 use crate::config::RepoConfig;
 use crate::git::Id;
 use crate::verify::{GuardRerunner, VerifyError, copies_dir};
@@ -48,7 +48,11 @@ pub(super) async fn check_guard(
 
 /// Returns the commit that the guard checks, and the files in which it differs from the landed one: files of the
 /// guard's definition that the run has changed are replaced with their accepted versions.
-fn commit_with_accepted(site: &LandContext<'_>, branch: &RunBranch, commit: &Id) -> Result<(Id, Vec<String>), LandError> {
+fn commit_with_accepted(
+    site: &LandContext<'_>,
+    branch: &RunBranch,
+    commit: &Id,
+) -> Result<(Id, Vec<String>), LandError> {
     let (repository, tip) = (site.repository, branch.target.tip);
     let state = |error| VerifyError::State(Box::new(error));
     let departed = changed_files(repository, &load_state(repository, tip).map_err(state)?).map_err(state)?;

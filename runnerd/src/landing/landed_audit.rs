@@ -7,11 +7,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use protocol::landing::{LandForm, LandedCheck, LandedCommit, LandedReport, LandedState};
 use protocol::verify::AuditReport;
-use runner_core::landing::{self, LANDED, MissingCommits, LandedTrailer, LandedCommitFields, LandPlan};
+use runner_core::landing::{self, LANDED, LandPlan, LandedCommitFields, LandedTrailer, MissingCommits};
 
 use super::branch::RunBranch;
-use super::run_merge::{RunMerge, MergeOptions};
-use super::{LandError, LandContext};
+use super::run_merge::{MergeOptions, RunMerge};
+use super::{LandContext, LandError};
 use crate::git::{CommitInfo, GitError, Id, Identity};
 use crate::verify::{self, VerifyTarget};
 use crate::worker;
@@ -99,7 +99,10 @@ fn load_audited_branch(site: &LandContext<'_>, run: &str) -> Result<Option<Audit
     Ok(Some(AuditedBranch { branch, report }))
 }
 
-fn check_claim(site: &LandContext<'_>, (known, claim): (Option<&mut AuditedBranch>, &LandedClaim)) -> Result<ClaimCheck, LandError> {
+fn check_claim(
+    site: &LandContext<'_>,
+    (known, claim): (Option<&mut AuditedBranch>, &LandedClaim),
+) -> Result<ClaimCheck, LandError> {
     let LandedTrailer { run, commit: of, .. } = &claim.landed;
     let Some(AuditedBranch { branch, report }) = known else {
         return Ok(ClaimCheck::unresolved(LandedState::Unknown, format!("branch runner/{run} is not here")));
@@ -121,7 +124,10 @@ fn check_claim(site: &LandContext<'_>, (known, claim): (Option<&mut AuditedBranc
 /// Repeats a merge onto the commit before it.
 ///
 /// The claim may describe a later commit of the run than the named one: the last one when it landed.
-fn remake_merge(site: &LandContext<'_>, (branch, claim): (&mut RunBranch, &LandedClaim)) -> Result<RemakeResult, LandError> {
+fn remake_merge(
+    site: &LandContext<'_>,
+    (branch, claim): (&mut RunBranch, &LandedClaim),
+) -> Result<RemakeResult, LandError> {
     let mut nearest = RemakeResult::Unknown("its merge cannot be made again".to_owned());
     let later = branch.plan.all_commits().iter().skip_while(|head| head.id != claim.landed.commit);
     let later: Vec<Id> = later.filter_map(|head| head.id.parse().ok()).collect();
@@ -144,8 +150,11 @@ fn remake_merge(site: &LandContext<'_>, (branch, claim): (&mut RunBranch, &Lande
     Ok(nearest)
 }
 
-/// Repeats a merge as if the run's branch ended at the named commit.
-fn remake_at_tip(site: &LandContext<'_>, (branch, claim): (&RunBranch, &LandedClaim)) -> Result<RemakeResult, LandError> {
+/// Repeats a merge as it was made when the run's branch ended at `branch.target.tip`.
+fn remake_at_tip(
+    site: &LandContext<'_>,
+    (branch, claim): (&RunBranch, &LandedClaim),
+) -> Result<RemakeResult, LandError> {
     let Some(before) = claim.commit.parents.first() else {
         return Ok(RemakeResult::Unknown("it has no parent".to_owned()));
     };
@@ -159,12 +168,15 @@ fn remake_at_tip(site: &LandContext<'_>, (branch, claim): (&RunBranch, &LandedCl
     };
     let last = landing.groups.iter().position(|cut| cut.commit == claim.landed.commit);
     let Some(last) = last else { return Ok(RemakeResult::Unknown("what it brings is no end of a leaf".to_owned())) };
-    let landing = LandPlan { groups: landing.groups[..=last].to_vec(), last_change: landing.last_change.min(last), ..landing };
+    let landing =
+        LandPlan { groups: landing.groups[..=last].to_vec(), last_change: landing.last_change.min(last), ..landing };
     let forms: &[LandForm] =
         if claim.commit.parents.len() > 1 { &[LandForm::Merge] } else { &[LandForm::Leaves, LandForm::Squash] };
     let (mut nearest, mut is_near) = (RemakeResult::Unknown("its merge cannot be made again".to_owned()), false);
     for form in forms {
-        let RemakeResult::Remade(made) = remake_form(site, (branch, &landing, claim), (*form, *before))? else { continue };
+        let RemakeResult::Remade(made) = remake_form(site, (branch, &landing, claim), (*form, *before))? else {
+            continue;
+        };
         let has_files = has_same_files(site, (claim, &made))?;
         if has_files && find_difference(claim, &made).is_none() {
             return Ok(RemakeResult::Remade(made));
@@ -183,7 +195,8 @@ fn remake_form(
     (form, before): (LandForm, Id),
 ) -> Result<RemakeResult, LandError> {
     let committer = Identity::runner();
-    let with_runner = site.repository.read_runner_folder(&claim.commit.id)? != site.repository.read_runner_folder(&before)?;
+    let with_runner =
+        site.repository.read_runner_folder(&claim.commit.id)? != site.repository.read_runner_folder(&before)?;
     let manner = MergeOptions { form, with_runner, committer: &committer, sign: false };
     let commits = match RunMerge::new(site, (branch, landing), ("the branch", before), manner)?.create_commits() {
         Ok(commits) => commits,
@@ -208,11 +221,15 @@ fn find_difference(claim: &LandedClaim, remade: &CommitInfo) -> Option<String> {
     };
     let ((parents, author), (expected, writer)) = (identify(&claim.commit), identify(remade));
     let expected_fields = LandedCommitFields { parents: &expected, author: &writer, message: &remade.message };
-    LandedCommitFields { parents: &parents, author: &author, message: &claim.commit.message }.describe_difference(&expected_fields)
+    LandedCommitFields { parents: &parents, author: &author, message: &claim.commit.message }
+        .describe_difference(&expected_fields)
 }
 
 /// Compares a landed commit with its repetition.
-fn compare_commits(site: &LandContext<'_>, (claim, remade): (&LandedClaim, &CommitInfo)) -> Result<ClaimCheck, LandError> {
+fn compare_commits(
+    site: &LandContext<'_>,
+    (claim, remade): (&LandedClaim, &CommitInfo),
+) -> Result<ClaimCheck, LandError> {
     let commit = &claim.commit;
     let git = site.repository.git_version()?;
     let other = landing::parse_git_version(&commit.message).filter(|by| *by != git);
@@ -235,7 +252,10 @@ impl ClaimCheck {
     }
 }
 
-fn to_landed_check(LandedClaim { commit, landed }: LandedClaim, ClaimCheck { state, differs, note }: ClaimCheck) -> LandedCheck {
+fn to_landed_check(
+    LandedClaim { commit, landed }: LandedClaim,
+    ClaimCheck { state, differs, note }: ClaimCheck,
+) -> LandedCheck {
     let subject = commit.message.lines().next().unwrap_or_default().to_owned();
     let LandedTrailer { run, commit: of, node } = landed;
     LandedCheck { run, landed: LandedCommit { commit: commit.id.to_string(), subject, node, of }, state, differs, note }

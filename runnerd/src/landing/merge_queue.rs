@@ -4,13 +4,13 @@
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::landing::{LandForm, LandOutcome, LandParams, LandRefusal, LandedCommit, RunLanding};
 use runner_core::landing::merge_queue::{QueuedRun, merge_order};
-use runner_core::landing::{MissingCommits, LandPlan, LandingRefusal, base_runs};
+use runner_core::landing::{LandPlan, LandingRefusal, MissingCommits, base_runs};
 use runner_core::shell;
 use tokio::task::block_in_place;
 
-use super::branch::{RunBranch, BranchGap};
-use super::run_merge::{RunMerge, MergeOptions};
-use super::{LandError, LandContext, guard_check};
+use super::branch::{BranchGap, RunBranch};
+use super::run_merge::{MergeOptions, RunMerge};
+use super::{LandContext, LandError, guard_check};
 use crate::config::RepoConfig;
 use crate::git::{Id, Identity};
 use crate::verify::VerifyError;
@@ -51,7 +51,8 @@ impl PreparedLanding {
 ///
 /// A run that does not fit is an error if it is the only one; otherwise it is skipped.
 pub async fn prepare_landing(site: &LandContext<'_>, queue: &MergeQueue<'_>) -> Result<PreparedLanding, LandError> {
-    let (before, branches) = block_in_place(|| Ok::<_, LandError>((read_tip(site, queue)?, load_branches(site, queue)?)))?;
+    let (before, branches) =
+        block_in_place(|| Ok::<_, LandError>((read_tip(site, queue)?, load_branches(site, queue)?)))?;
     let start = match before {
         Some(tip) => tip,
         None => block_in_place(|| resolve_start(site, queue))?,
@@ -129,7 +130,11 @@ fn load_branches(site: &LandContext<'_>, queue: &MergeQueue<'_>) -> Result<Vec<R
 }
 
 /// Merges one run onto a commit, and runs its guard on the result.
-async fn land_run(site: &LandContext<'_>, queue: &MergeQueue<'_>, (branch, onto): (&RunBranch, Id)) -> Result<RunLanding, LandError> {
+async fn land_run(
+    site: &LandContext<'_>,
+    queue: &MergeQueue<'_>,
+    (branch, onto): (&RunBranch, Id),
+) -> Result<RunLanding, LandError> {
     let (missing, config) = block_in_place(|| {
         branch.check_proven(site, (queue.params.unproven, queue.active_run))?;
         let config = load_config(site.repository, branch.target.tip);

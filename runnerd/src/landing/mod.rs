@@ -6,13 +6,13 @@
 
 mod advance;
 mod branch;
-mod run_merge;
+mod commit_message;
 mod guard_check;
 mod landed_audit;
-mod records;
-mod squash;
-mod commit_message;
 mod merge_queue;
+mod records;
+mod run_merge;
+mod squash;
 
 use std::path::{Path, PathBuf};
 
@@ -23,13 +23,13 @@ use tokio_util::sync::CancellationToken;
 
 pub use self::advance::{move_branch, recover_landing, recover_landings};
 pub use self::landed_audit::audit_landed;
-pub use self::records::{PendingLanding, LandTargets};
+pub use self::merge_queue::{MergeQueue, PreparedLanding, prepare_landing};
+pub use self::records::{LandTargets, PendingLanding};
 pub use self::squash::{SquashPlan, prepare_squash};
-pub use self::merge_queue::{PreparedLanding, MergeQueue, prepare_landing};
 use crate::admit::git_error;
-use crate::error_chain::display_chain;
 use crate::dir_permissions;
-use crate::git::{GitError, Id, TreeMerger, AdvanceError, Repository};
+use crate::error_chain::display_chain;
+use crate::git::{AdvanceError, GitError, Id, Repository, TreeMerger};
 use crate::process::Launcher;
 use crate::verify::VerifyError;
 

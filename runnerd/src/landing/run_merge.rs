@@ -2,12 +2,12 @@
 
 use protocol::landing::{LandForm, LandedCommit};
 use runner_core::landing::commit_groups::CommitGroup;
-use runner_core::landing::{LandedTrailer, LandPlan, NO_NODE, LandingRefusal};
+use runner_core::landing::{LandPlan, LandedTrailer, LandingRefusal, NO_NODE};
 
 use super::branch::{RunBranch, parse_author};
-use super::commit_message::{LandedLeaf, CommitMessageBuilder};
-use super::{LandError, LandContext};
-use crate::git::{Id, Identity, TreeMerge, MergeResult, TreeMerger, NewCommit, Repository, RunnerFolder};
+use super::commit_message::{CommitMessageBuilder, LandedLeaf};
+use super::{LandContext, LandError};
+use crate::git::{Id, Identity, MergeResult, NewCommit, Repository, RunnerFolder, TreeMerge, TreeMerger};
 
 /// Options of a merge.
 #[derive(Debug, Clone, Copy)]
@@ -134,7 +134,9 @@ impl<'a> RunMerge<'a> {
     fn suggest_squash(&self, refusal: LandingRefusal) -> LandError {
         let fits_as_squash = self.landing.groups.len() > 1 && self.squash_tree(false).is_ok();
         LandError::Refused(match refusal {
-            LandingRefusal::Conflict { run, node, paths, .. } => LandingRefusal::Conflict { run, node, paths, fits_as_squash },
+            LandingRefusal::Conflict { run, node, paths, .. } => {
+                LandingRefusal::Conflict { run, node, paths, fits_as_squash }
+            }
             refusal => refusal,
         })
     }
@@ -158,8 +160,13 @@ impl<'a> RunMerge<'a> {
 
     /// Merges what the run has changed between two of its commits onto a commit; `.runner/` is taken from that commit
     /// or from the run.
-    fn merge_span(&self, onto: &Id, MergeSpan { base, end: cut, node }: MergeSpan<'_>) -> Result<Result<Id, LandingRefusal>, LandError> {
-        let folder: RunnerFolder = self.repository.read_runner_folder(if self.options.with_runner { cut } else { onto })?;
+    fn merge_span(
+        &self,
+        onto: &Id,
+        MergeSpan { base, end: cut, node }: MergeSpan<'_>,
+    ) -> Result<Result<Id, LandingRefusal>, LandError> {
+        let folder: RunnerFolder =
+            self.repository.read_runner_folder(if self.options.with_runner { cut } else { onto })?;
         let tree = |commit: &Id| self.repository.replace_runner_folder(commit, &folder);
         let merge = TreeMerge { base: tree(base)?, ours: tree(onto)?, theirs: tree(cut)? };
         let (run, node) = (self.branch.run().to_owned(), node.map(str::to_owned));
@@ -168,7 +175,9 @@ impl<'a> RunMerge<'a> {
             MergeResult::Conflict { submodules: paths, .. } if !paths.is_empty() => {
                 Err(LandingRefusal::Submodule { run, node, paths })
             }
-            MergeResult::Conflict { paths, .. } => Err(LandingRefusal::Conflict { run, node, paths, fits_as_squash: false }),
+            MergeResult::Conflict { paths, .. } => {
+                Err(LandingRefusal::Conflict { run, node, paths, fits_as_squash: false })
+            }
         })
     }
 

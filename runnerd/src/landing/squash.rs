@@ -1,14 +1,14 @@
 //! Prepares a run that cannot be merged automatically for a session: one commit with everything the run has changed,
 //! kept by a reference, and the goal of the run that resolves the conflicts.
 
-use runner_core::landing::{MissingCommits, LandPlan, LandingRefusal};
+use runner_core::landing::{LandPlan, LandingRefusal, MissingCommits};
 use runner_core::shell;
 
-use super::branch::{RunBranch, BranchGap};
-use super::run_merge::{RunMerge, MergeOptions};
+use super::branch::{BranchGap, RunBranch};
 use super::commit_message::SETTLES;
-use super::{LandError, LandContext};
-use crate::git::{Id, Identity, TreeMerge, MergeResult, NewCommit};
+use super::run_merge::{MergeOptions, RunMerge};
+use super::{LandContext, LandError};
+use crate::git::{Id, Identity, MergeResult, NewCommit, TreeMerge};
 use crate::verify::VerifyError;
 
 /// A run prepared for a session to land.
@@ -28,12 +28,20 @@ pub fn prepare_squash(site: &LandContext<'_>, run_id: &str, (onto, tip): (&str, 
     branch.check_proven(site, (false, None))?;
     let missing = branch.find_missing(site.repository, &tip)?;
     let run = branch.run().to_owned();
-    let MissingCommits::Missing(landing) = &missing.commits else { return Err(LandingRefusal::AlreadyLanded { run }.into()) };
+    let MissingCommits::Missing(landing) = &missing.commits else {
+        return Err(LandingRefusal::AlreadyLanded { run }.into());
+    };
     let commit = create_stripped_commit(site, (&branch, &missing, landing), tip)?;
     let name = format!("refs/runner/squash/{run}");
     site.repository.set_runner_ref(&name, &commit)?;
     let files = find_conflicts(site, (&branch, landing), (onto, tip))?;
-    let goal = format_goal(&IncomingRun { run: &run, onto, name: &name, files: &files, settles: &format_settles(&branch, landing) });
+    let goal = format_goal(&IncomingRun {
+        run: &run,
+        onto,
+        name: &name,
+        files: &files,
+        settles: &format_settles(&branch, landing),
+    });
     Ok(SquashPlan { run, base: tip, goal })
 }
 
@@ -48,7 +56,8 @@ fn create_stripped_commit(
     let (parent, tree) = if repository.is_ancestor(&base, &onto)? {
         (base, repository.replace_runner_folder(&last, &repository.read_runner_folder(&base)?)?)
     } else {
-        let landed = missing.landed_commits.iter().find(|(_, landed)| landed.iter().any(|it| it.commit == landing.base));
+        let landed =
+            missing.landed_commits.iter().find(|(_, landed)| landed.iter().any(|it| it.commit == landing.base));
         let unrelated = || LandingRefusal::Unrelated { run: branch.run().to_owned() };
         let parent = match landed {
             Some((commit, _)) => *commit,
@@ -86,7 +95,9 @@ fn find_conflicts(
     let merge = RunMerge::new(site, (branch, landing), onto, options)?;
     match merge.squash_tree(merge.has_merged_onto()?) {
         Ok(_) => Ok(Vec::new()),
-        Err(LandError::Refused(LandingRefusal::Conflict { paths, .. } | LandingRefusal::Submodule { paths, .. })) => Ok(paths),
+        Err(LandError::Refused(LandingRefusal::Conflict { paths, .. } | LandingRefusal::Submodule { paths, .. })) => {
+            Ok(paths)
+        }
         Err(error) => Err(error),
     }
 }

@@ -1,23 +1,23 @@
-//! The files of the log: one that is written to and older ones, bounded in number and size.
+//! The files of the log: the current one and older ones, bounded in number and size.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-/// How much is kept, at most.
+/// Limits on what is kept.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LogLimits {
-    /// Size of a file, in bytes.
+    /// Size limit of a file in bytes.
     pub(super) size: u64,
-    /// Number of files.
+    /// Maximum number of files.
     pub(super) files: u32,
 }
 
-/// 64 MiB altogether.
+/// 64 MiB in total.
 pub(super) const LIMITS: LogLimits = LogLimits { size: 8 << 20, files: 8 };
 
-/// A file that makes room for a new one when it is full. Each write is kept whole.
+/// A file that is rotated when it is full. A single write is never split.
 #[derive(Debug)]
 pub(super) struct RollingFile {
     folder: PathBuf,
@@ -27,13 +27,13 @@ pub(super) struct RollingFile {
 }
 
 impl RollingFile {
-    /// Goes on with the file of the daemon before this one.
+    /// Continues the file of the previous daemon.
     pub(super) fn open(folder: &Path, limits: LogLimits) -> io::Result<Self> {
         let file = open_log(folder)?;
         Ok(Self { folder: folder.to_owned(), limits, size: file.metadata()?.len(), file })
     }
 
-    /// Gives each file the name of the one before it; the oldest is gone.
+    /// Renames each file to the next higher number; removes the oldest.
     fn rotate(&mut self) -> io::Result<()> {
         for number in (0..self.limits.files - 1).rev() {
             match fs::rename(log_path(&self.folder, number), log_path(&self.folder, number + 1)) {
@@ -67,7 +67,7 @@ fn open_log(folder: &Path) -> io::Result<File> {
     File::options().create(true).append(true).mode(0o600).open(log_path(folder, 0))
 }
 
-/// Returns the name of a file; the one that is written to has the number 0.
+/// Returns the name of a file; the current one has the number 0.
 fn log_path(folder: &Path, number: u32) -> PathBuf {
     match number {
         0 => folder.join("runnerd.log"),

@@ -1,30 +1,30 @@
-//! Which events are logged: directives in the form of `RUST_LOG`, read so that a mistake is pointed at.
+//! Which events are logged: directives in the syntax of `RUST_LOG`, parsed so that a mistake is located.
 
 use tracing_subscriber::Registry;
 use tracing_subscriber::filter::{EnvFilter, ParseError};
 use tracing_subscriber::reload::{self, Handle};
 
-/// In front of every filter: the libraries that speak on the socket tell of each connection.
+/// Prepended to every filter: the libraries behind the socket log each connection.
 const QUIET: &str = "jsonrpsee-server=warn,jsonrpsee-client=warn";
 
-/// Why a filter is not put in force.
+/// Why a filter is not applied.
 #[derive(Debug, thiserror::Error)]
 pub enum FilterError {
-    /// A directive cannot be read.
+    /// A directive cannot be parsed.
     #[error("cannot read `{directive}`, at character {position} of the log filter `{filter}` ({origin})")]
     Directive {
         /// The directive.
         directive: String,
-        /// Where it begins, counted from 1.
+        /// Its position, counted from 1.
         position: usize,
         /// All directives.
         filter: String,
-        /// Where they come from.
+        /// Where the directives come from.
         origin: &'static str,
         /// What is wrong with it.
         source: ParseError,
     },
-    /// The log is gone, as at the end of the process.
+    /// The log no longer exists, as at the end of the process.
     #[error("cannot change the log filter")]
     Reload(#[from] reload::Error),
 }
@@ -36,22 +36,22 @@ pub struct FilterHandle {
 }
 
 impl FilterHandle {
-    /// Puts other directives in force, in the form of `RUST_LOG`.
+    /// Applies other directives, in the syntax of `RUST_LOG`.
     ///
     /// # Errors
     ///
-    /// Fails if they cannot be read; the ones in force then stay.
+    /// Fails if they cannot be parsed; then the current ones remain.
     pub fn set(&self, directives: &str) -> Result<(), FilterError> {
         Ok(self.handle.reload(parse_filter(directives, "daemon.log_filter")?)?)
     }
 
-    /// Returns the directives in force.
+    /// Returns the current directives.
     pub fn current(&self) -> String {
         self.handle.with_current(ToString::to_string).unwrap_or_default()
     }
 }
 
-/// Reads directives; `origin` says where they come from.
+/// Parses directives; `origin` says where they come from.
 pub(super) fn parse_filter(directives: &str, origin: &'static str) -> Result<EnvFilter, FilterError> {
     let mut position = 1;
     for directive in directives.split(',') {

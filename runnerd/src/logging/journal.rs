@@ -1,4 +1,4 @@
-//! Lines for the journal of systemd, which takes them from standard error and has their time already.
+//! Formats lines for the journal of systemd, which reads standard error and adds its own timestamps.
 
 use std::env;
 use std::fmt;
@@ -10,16 +10,16 @@ use tracing_subscriber::fmt::format::{Format, Full, Writer};
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
 
-/// The variable that names the device and the inode of the journal's end of standard error.
+/// The variable with the device and inode numbers of standard error, if it is connected to the journal.
 const STREAM_VARIABLE: &str = "JOURNAL_STREAM";
 
-/// Returns whether standard error goes to the journal: a process that was started elsewhere may have the variable, too.
+/// Whether standard error goes to the journal: the variable alone may have been inherited from another process.
 pub(super) fn is_stderr_journal() -> bool {
     let Ok(named) = env::var(STREAM_VARIABLE) else { return false };
     fstat(io::stderr()).is_ok_and(|found| named == format!("{}:{}", found.st_dev, found.st_ino))
 }
 
-/// A line without time, and with the priority in front that `sd-daemon(3)` names.
+/// Formats a line without a time, and with the priority prefix of `sd-daemon(3)`.
 pub(super) struct JournalFormat(Format<Full, ()>);
 
 impl JournalFormat {

@@ -1,24 +1,24 @@
-//! `iteration.activity`: what an agent did, read from the output that its record keeps.
+//! `iteration.activity`: what an agent did, parsed from the output in its record.
 
 use protocol::reply::ActivityReply;
 
 use crate::agent;
 use crate::config::ExecutorKind;
 
-/// Most bytes of output that are looked at for one reply; a longer line tells nothing.
+/// Maximum number of bytes of output parsed for one reply; a longer line yields nothing.
 pub(super) const MAX_OUTPUT: u64 = 1 << 20;
 
 /// A part of an agent's output.
 pub(super) struct OutputPart {
-    /// Where in the output it begins.
+    /// Its position in the output.
     pub(super) offset: u64,
-    /// At most [`MAX_OUTPUT`] bytes; fewer, where there are no more.
+    /// At most [`MAX_OUTPUT`] bytes; fewer at the end.
     pub(super) bytes: Vec<u8>,
-    /// Whether more may be written.
+    /// Whether more may still be written.
     pub(super) is_written: bool,
 }
 
-/// Reads the steps of a part of what an agent of this name and version has put out.
+/// Parses the steps in a part of the output of an agent with this name and version.
 pub(super) fn read_steps(agent: Option<&str>, part: &OutputPart) -> ActivityReply {
     let OutputPart { offset, bytes, is_written } = part;
     let is_last = (bytes.len() as u64) < MAX_OUTPUT;
@@ -31,12 +31,12 @@ pub(super) fn read_steps(agent: Option<&str>, part: &OutputPart) -> ActivityRepl
     ActivityReply { steps, next_offset: offset + used as u64, complete }
 }
 
-/// Returns the kind that is named in front of a version.
+/// Returns the kind that precedes a version.
 fn agent_kind(agent: &str) -> Option<ExecutorKind> {
     ExecutorKind::from_spelling(agent.split_whitespace().next()?)
 }
 
-/// Returns how many of the bytes are whole lines; all of them where a line is longer than what is looked at.
+/// Returns how many of the bytes form complete lines; all of them if a line exceeds the limit.
 fn complete_lines_len(bytes: &[u8], is_last: bool) -> usize {
     match bytes.iter().rposition(|byte| *byte == b'\n') {
         Some(end) => end + 1,

@@ -1,4 +1,4 @@
-//! `bisect.points` and `bisect.try`: the states of a run's branch, and a command that is run in one of them.
+//! `bisect.points` and `bisect.try`: the states of a run's branch, and running a command in one of them.
 
 use std::pin::pin;
 
@@ -16,7 +16,7 @@ use crate::admit::git_error;
 use crate::call_context::ClientDisconnected;
 use crate::config::{GuardConfig, RepoConfig};
 use crate::git::{Id, Repository};
-use crate::verify::{GuardRerunner, VerifyTarget, VerifyError, copies_dir, list_bisect_points, resolve_target};
+use crate::verify::{GuardRerunner, VerifyError, VerifyTarget, copies_dir, list_bisect_points, resolve_target};
 use crate::worker::load_config;
 
 #[async_trait]
@@ -26,7 +26,8 @@ impl BisectApiServer for Api {
         let asked = format!("bisect {} {} {:?}", target.run, target.tip, params.command);
         let found = repository.clone();
         let read = move |stop: &CancellationToken| {
-            let points = list_bisect_points(&found, (&target, &params.command), stop).map_err(|error| verify_error_data(&found, &error))?;
+            let points = list_bisect_points(&found, (&target, &params.command), stop)
+                .map_err(|error| verify_error_data(&found, &error))?;
             let points = points.ok_or_else(|| missing_start_error(&found, &target))?;
             Ok(PointsReply { run: target.run, points })
         };
@@ -35,7 +36,8 @@ impl BisectApiServer for Api {
 
     async fn bisect_try(&self, extensions: &Extensions, params: TryParams) -> RpcResult<TryReply> {
         let TryParams { path, run, commit, command, confirmed, env } = params;
-        let repository = self.find_readable_repository(&self.resolve_run_path((&path, Some(&run)), "bisect").await?).await?;
+        let repository =
+            self.find_readable_repository(&self.resolve_run_path((&path, Some(&run)), "bisect").await?).await?;
         self.check_user_config(&repository, confirmed).await?;
         let (repository, (commit, config)) = run_blocking(move || {
             let found = load_tried_state(&repository, (&run, &commit), command)?;
@@ -45,7 +47,8 @@ impl BisectApiServer for Api {
         let stop = self.shutdown.child_token();
         let folder = copies_dir(&self.paths.state);
         let (launcher, env) = (&self.launcher, &env);
-        let stage = GuardRerunner { repository: &repository, folder, launcher, env, stop: &stop, copies_workspace: false };
+        let stage =
+            GuardRerunner { repository: &repository, folder, launcher, env, stop: &stop, copies_workspace: false };
         let ClientDisconnected(left) = extensions.get().cloned().unwrap_or_default();
         let mut check = pin!(stage.run_command(&commit, &config));
         let end = tokio::select! {
@@ -72,7 +75,7 @@ impl Api {
     }
 }
 
-/// Returns the commit, and the configuration of the run with the command in the place of its guard's.
+/// Returns the commit, and the run's configuration with the command in place of the guard's.
 fn load_tried_state(
     repository: &Repository,
     (run, commit): (&str, &str),
@@ -85,8 +88,8 @@ fn load_tried_state(
         let message = format!("{commit} is no commit of the run {}", target.run);
         return Err(ErrorData::new(ErrorKind::NotFound, message).hint("git log --oneline --first-parent"));
     }
-    let config =
-        load_config(repository, target.tip).map_err(|error| verify_error_data(repository, &VerifyError::State(Box::new(error))))?;
+    let config = load_config(repository, target.tip)
+        .map_err(|error| verify_error_data(repository, &VerifyError::State(Box::new(error))))?;
     let guard = GuardConfig { command, ..config.guard };
     Ok((commit, RepoConfig { guard, ..config }))
 }

@@ -1,4 +1,4 @@
-//! Runs as their branches alone tell them: no worker is asked, and nothing is registered.
+//! Runs as described by their branches alone: no worker is asked, and nothing is registered.
 
 use jiff::Timestamp;
 use protocol::branch::{BranchState, BranchView};
@@ -16,14 +16,14 @@ use crate::admit::git_error;
 use crate::error_chain::display_chain;
 use crate::git::{Id, Repository};
 use crate::repo::layout::Layout;
-use crate::worker::{RunnerChain, CommittedState, load_state, node_ref};
+use crate::worker::{CommittedState, RunnerChain, load_state, node_ref};
 
-/// How the branches of runs begin.
+/// Prefix of the branches of runs.
 const PREFIX: &str = "runner/";
-/// Commits that are looked through for a claim.
+/// Maximum number of commits searched for a claim.
 const MAX_COMMITS: usize = 10_000;
 
-/// Describes the runs whose branches a repository has, or the one that is named: those that moved last come first.
+/// Describes the runs that have branches in a repository, or the one that is named: the most recently moved first.
 pub(super) fn list_branch_views(repository: &Repository, at: &AtRun) -> Result<Vec<BranchView>, ErrorData> {
     let (repository, _folder) = &pin_repository(repository)?;
     let mut views: Vec<BranchView> = find_branches(repository, at)?
@@ -34,7 +34,7 @@ pub(super) fn list_branch_views(repository: &Repository, at: &AtRun) -> Result<V
     Ok(views)
 }
 
-/// Returns what agents ask in these runs; none where there is no run.
+/// Returns the questions that agents ask in these runs; `None` if there is no run.
 pub(super) fn list_questions(repository: &Repository, at: &AtRun) -> Result<Option<Vec<QuestionView>>, ErrorData> {
     let (repository, _folder) = &pin_repository(repository)?;
     let (branches, mut views) = (find_branches(repository, at)?, Vec::new());
@@ -42,7 +42,8 @@ pub(super) fn list_questions(repository: &Repository, at: &AtRun) -> Result<Opti
         return Ok(None);
     }
     for (run, tip) in branches {
-        let text = repository.read_file(&tip, Layout::QUESTIONS).map_err(|error| git_error(&error))?.unwrap_or_default();
+        let text =
+            repository.read_file(&tip, Layout::QUESTIONS).map_err(|error| git_error(&error))?.unwrap_or_default();
         let found = questions::parse_questions(&String::from_utf8_lossy(&text)).into_iter();
         let path = &at.path;
         views.extend(found.map(|questions::AgentQuestion { id, text, answer }| QuestionView {
@@ -56,14 +57,15 @@ pub(super) fn list_questions(repository: &Repository, at: &AtRun) -> Result<Opti
     Ok(Some(views))
 }
 
-/// Returns the repository with the configuration of this moment: it is not read anew for each of thousands of files.
+/// Returns the repository with its current configuration captured, which avoids reading it again for each of thousands
+/// of files.
 fn pin_repository(repository: &Repository) -> Result<(Repository, TempDir), ErrorData> {
     let folder = tempfile::tempdir().map_err(|error| ErrorData::new(ErrorKind::Fault, error.to_string()))?;
     let captured = repository.pin_config(folder.path()).map_err(|error| git_error(&error))?;
     Ok((captured, folder))
 }
 
-/// Returns the runs and the tips of their branches: the run of this id, else those whose ids begin so.
+/// Returns the runs and the tips of their branches: the run with exactly this id, else those whose ids start with it.
 fn find_branches(repository: &Repository, at: &AtRun) -> Result<Vec<(String, Id)>, ErrorData> {
     let wanted = at.run.as_deref().unwrap_or_default();
     let all = repository.list_branches(&format!("{PREFIX}{wanted}")).map_err(|error| git_error(&error))?;

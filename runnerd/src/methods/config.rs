@@ -1,4 +1,4 @@
-//! `config.*`: a repository's configuration, read and set for a person, and the daemon's own, read.
+//! `config.*`: reads and sets a repository's configuration for a person, and reads the daemon's own.
 
 use std::path::Path;
 
@@ -18,8 +18,8 @@ use runner_core::digest::sha256_hex;
 use super::{Api, run_blocking};
 use crate::admit::{self, git_error};
 use crate::agent;
+use crate::config::{self, LIST_PRICES, Price, SettingEntry, ValueOrigin};
 use crate::error_chain::display_chain;
-use crate::config::{self, LIST_PRICES, ValueOrigin, Price, SettingEntry};
 use crate::git::Repository;
 use crate::logging::FILTER_VARIABLE;
 use crate::repo::durable::{self, FileAccess};
@@ -133,21 +133,26 @@ fn changed_keys(change: &ChangeRequest) -> Vec<String> {
     if let ChangeRequest::Settings { keys, .. } = change { keys.clone() } else { Vec::new() }
 }
 
-/// Reads the configuration that a run's branch has.
+/// Reads the configuration on a run's branch.
 fn read_config_at_tip(repository: &Repository, run: &str) -> Result<String, ErrorData> {
     let loaded = super::tree::load_tip(repository, Some(run))?;
     Ok(loaded.texts.get(Layout::CONFIG).cloned().unwrap_or_default())
 }
 
 fn write_config(layout: &Layout, text: &str) -> Result<(), ErrorData> {
-    durable::create_dir_below(layout.root(), Layout::STATE, FileAccess::Repository).map_err(|error| fault_error(&error))?;
+    durable::create_dir_below(layout.root(), Layout::STATE, FileAccess::Repository)
+        .map_err(|error| fault_error(&error))?;
     durable::replace(&layout.config(), text.as_bytes(), FileAccess::Repository).map_err(|error| fault_error(&error))
 }
 
 impl Api {
-    /// Returns the run whose branch holds the configuration that counts: the one that is named, else the one of this work
-    /// tree that has begun and may go on.
-    async fn resolve_config_run(&self, repository: &Repository, named: Option<&str>) -> Result<Option<String>, ErrorData> {
+    /// Returns the run whose branch has the configuration in force: the one that is named, else the one of this work
+    /// tree that has begun and may continue.
+    async fn resolve_config_run(
+        &self,
+        repository: &Repository,
+        named: Option<&str>,
+    ) -> Result<Option<String>, ErrorData> {
         if let Some(named) = named {
             return Ok(Some(named.to_owned()));
         }
@@ -160,11 +165,12 @@ impl Api {
         }
         let (repository, branch, id) = (repository.clone(), run.branch.clone(), run.id.clone());
         let has_begun =
-            run_blocking(move || Ok(repository.find_branch_tip(&branch).map_err(|error| git_error(&error))?.is_some())).await?;
+            run_blocking(move || Ok(repository.find_branch_tip(&branch).map_err(|error| git_error(&error))?.is_some()))
+                .await?;
         Ok(has_begun.then_some(id))
     }
 
-    /// Shows what the daemon was started with, where that stands above its file.
+    /// Shows what the daemon was started with, if that overrides its file.
     fn apply_start_override(&self, setting: &mut SettingView) {
         let above = match setting.key.as_str() {
             "log_level" => {
@@ -183,7 +189,7 @@ impl Api {
     }
 }
 
-/// Reads every key of a file; the defaults where there is none.
+/// Reads every key of a file; defaults if there is none.
 fn read_settings(
     file: &Path,
     show: impl Fn(&str, &Path) -> Result<Vec<SettingEntry>, config::ConfigError>,
@@ -198,15 +204,18 @@ fn read_settings(
         let choices = setting.choices.iter().map(|word| (*word).to_owned()).collect();
         SettingView { key: setting.key, value: setting.value, origin, place, choices }
     };
-    let settings = config::decode_text(&bytes, file).and_then(|text| show(text, file)).map_err(|error| invalid_config_error(&error))?;
+    let settings = config::decode_text(&bytes, file)
+        .and_then(|text| show(text, file))
+        .map_err(|error| invalid_config_error(&error))?;
     Ok(settings.into_iter().map(view).collect())
 }
 
-/// Returns the prices that hold for the models of a file though it does not state them.
+/// Returns the list prices that apply to the models of a file, which does not state them itself.
 fn read_list_prices(file: &Path) -> Result<Vec<SettingView>, ErrorData> {
     let bytes = durable::read(file).map_err(|error| fault_error(&error))?.unwrap_or_default();
-    let config =
-        config::decode_text(&bytes, file).and_then(|text| config::parse(text, file)).map_err(|error| invalid_config_error(&error))?;
+    let config = config::decode_text(&bytes, file)
+        .and_then(|text| config::parse(text, file))
+        .map_err(|error| invalid_config_error(&error))?;
     let view = |(model, price): (&str, &Price)| SettingView {
         key: format!("prices.{model:?}"),
         value: Some(price.to_inline_table()),

@@ -11,9 +11,9 @@ use protocol::request::{Handshake, LogFilter, SigningKeyParams, VouchParams};
 use protocol::view::{DaemonView, MissingLevel, SleepView};
 
 use super::{Api, run_blocking};
-use crate::state_dir::signing_key::{SigningKey, SigningKeyError};
-use crate::process::{UnusedLevel, SleepState};
+use crate::process::{SleepState, UnusedLevel};
 use crate::startup::DaemonProgram;
+use crate::state_dir::signing_key::{SigningKey, SigningKeyError};
 
 #[async_trait]
 impl DaemonApiServer for Api {
@@ -62,8 +62,11 @@ impl DaemonApiServer for Api {
 }
 
 fn open_signing_key(private: &Path, make: bool) -> Result<SigningKeyReply, ErrorData> {
-    let found =
-        if make { Some(SigningKey::find_or_create(private)?) } else { SigningKey::find(private)?.map(|key| (key, false)) };
+    let found = if make {
+        Some(SigningKey::find_or_create(private)?)
+    } else {
+        SigningKey::find(private)?.map(|key| (key, false))
+    };
     let Some((SigningKey { file, signer }, is_new)) = found else {
         return Err(ErrorData::new(ErrorKind::NotFound, "the runner has no key of its own here")
             .hint("runnerctl daemon signing-key --make"));

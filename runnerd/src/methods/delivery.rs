@@ -1,6 +1,6 @@
-//! `delivery.*`: what a branch tells those who are to take it, and what they say of it, told to sessions.
+//! `delivery.*`: describes a branch to those who are to accept it, and passes their feedback to sessions.
 //!
-//! Nothing is sent anywhere: that is a client's.
+//! Nothing is sent from here: that is up to a client.
 
 use jsonrpsee::Extensions;
 use jsonrpsee::core::{RpcResult, async_trait};
@@ -8,8 +8,10 @@ use protocol::api::DeliveryApiServer;
 use protocol::delivery::{DescribeParams, DescribeReply, FeedbackParams, FeedbackReply, MAX_FEEDBACK_ITEMS};
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::shell;
-use runner_core::change::{NodeAddition, ChangeRequest};
-use runner_core::delivery::{DeliveredRun, PullRequestFeedback, IterationCommit, RenderedFeedback, describe_run, render_feedback, leaf_title};
+use runner_core::change::{ChangeRequest, NodeAddition};
+use runner_core::delivery::{
+    DeliveredRun, IterationCommit, PullRequestFeedback, RenderedFeedback, describe_run, leaf_title, render_feedback,
+};
 use runner_core::tree;
 use tokio_util::sync::CancellationToken;
 
@@ -21,9 +23,9 @@ use crate::git::Repository;
 use crate::repo::layout::Layout;
 use crate::store::{QueuedChange, RepoStore, repo_id};
 use crate::verify::{VerifyTarget, resolve_target, verify_branch};
-use crate::worker::{WorkerHandle, CommittedState, session_base, load_state, list_receipts};
+use crate::worker::{CommittedState, WorkerHandle, list_receipts, load_state, session_base};
 
-/// Most commits that are looked through for receipts.
+/// Maximum number of commits searched for receipts.
 const MAX_COMMITS: usize = 100_000;
 
 #[async_trait]
@@ -39,7 +41,7 @@ impl DeliveryApiServer for Api {
                 // The person's own git pushes what is described here.
                 admit::check_user_push(&suspects, confirmed)?;
                 let VerifyTarget { run, tip } = resolve_target(&repository, run.as_deref())?;
-                // What a session has committed since it began is not judged yet.
+                // Commits that the current session has made are not judged yet.
                 let tip = session_base(&store, &run).unwrap_or(tip);
                 Ok((repository, VerifyTarget { run, tip }))
             }
@@ -89,7 +91,7 @@ impl DeliveryApiServer for Api {
 }
 
 impl Api {
-    /// Returns the run whose session may have written git's configuration without that having been put back yet.
+    /// Returns the run whose session may have written git's configuration, which has not been restored yet.
     fn find_active_run(&self, worker: &WorkerHandle) -> Option<String> {
         let status = worker.status();
         let is_suspect = self.is_unsettled(worker) || status.repo.held.is_some();
@@ -98,15 +100,17 @@ impl Api {
     }
 }
 
-/// Describes what a branch holds; returns the digest of the configuration's commands too.
+/// Describes the content of a branch; also returns the digest of the configuration's commands.
 fn describe_branch(
     repository: &Repository,
     target: &VerifyTarget,
     (remote, stop): (Option<String>, &CancellationToken),
 ) -> Result<(DescribeReply, String), ErrorData> {
     let loaded = load_state(repository, target.tip).map_err(|error| error.to_error_data("runnerctl verify"))?;
-    let audit = verify_branch(repository, target, false, stop).map_err(|error| verify_error_data(repository, &error))?;
-    let receipts = list_receipts(repository, &target.run, target.tip, MAX_COMMITS).map_err(|error| git_error(&error))?;
+    let audit =
+        verify_branch(repository, target, false, stop).map_err(|error| verify_error_data(repository, &error))?;
+    let receipts =
+        list_receipts(repository, &target.run, target.tip, MAX_COMMITS).map_err(|error| git_error(&error))?;
     let made: Vec<IterationCommit> =
         receipts.into_iter().rev().map(|(id, receipt)| IterationCommit { commit: id.to_string(), receipt }).collect();
     let (branch, settings) = (format!("deliver/{}", target.run), &loaded.config.deliver);
@@ -147,7 +151,7 @@ fn unconfirmed_error(command: &[String]) -> ErrorData {
     ErrorData::new(ErrorKind::Unconfirmed, message).hint("look at the command, then add --yes")
 }
 
-/// Reads what waits to be committed: it is told already.
+/// Reads the requests that are not committed yet: they are acknowledged already.
 fn load_queued_changes(store: &RepoStore) -> Result<Vec<QueuedChange>, ErrorData> {
     let changes = store.load_changes();
     changes
@@ -155,7 +159,7 @@ fn load_queued_changes(store: &RepoStore) -> Result<Vec<QueuedChange>, ErrorData
         .map_err(|error| ErrorData::new(ErrorKind::Held, error.to_string()).caused_by(&error))
 }
 
-/// Returns the texts that feedback on a run may stand in.
+/// Returns the texts that may contain feedback on a run.
 fn known_texts(loaded: &CommittedState, waiting: &[QueuedChange]) -> Vec<String> {
     let goals = tree::walk(&loaded.tree).into_iter().map(|placed| placed.node.goal.clone());
     let of_run = waiting.iter().filter(|waiting| loaded.run_state.run_id.as_ref() == Some(&waiting.run));
@@ -167,7 +171,7 @@ fn known_texts(loaded: &CommittedState, waiting: &[QueuedChange]) -> Vec<String>
     std::iter::once(loaded.text(Layout::NOTES).to_owned()).chain(goals).chain(queued).collect()
 }
 
-/// A leaf for feedback, or a note.
+/// Builds the request for feedback: a new leaf, or a note.
 fn feedback_change(add: bool, (root, request): (String, &str), text: String) -> ChangeRequest {
     if !add {
         return ChangeRequest::Note { id: String::new(), text };

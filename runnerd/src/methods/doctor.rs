@@ -1,4 +1,4 @@
-//! `doctor.*`: what only the daemon can see of a repository. Facts, of which none is judged here; nothing is changed.
+//! `doctor.*`: facts about a repository that only the daemon can determine. Nothing is judged or changed here.
 
 use std::path::PathBuf;
 

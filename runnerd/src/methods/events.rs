@@ -17,7 +17,7 @@ use super::Api;
 #[async_trait]
 impl EventApiServer for Api {
     async fn subscribe_events(&self, pending: PendingSubscriptionSink, params: Subscription) -> SubscriptionResult {
-        // The stream is joined before the answer: nothing that happens after it is missed.
+        // Subscribes before answering, so that nothing after the answer is missed.
         let mut subscribed = self.events.subscribe(params.since);
         let mut output = params.output.then(|| self.events.subscribe_output());
         let mut scope = match &params.path {
@@ -42,7 +42,7 @@ impl EventApiServer for Api {
         loop {
             let event = tokio::select! {
                 () = sink.closed() => return Ok(()),
-                // That the daemon goes down is an event too.
+                // The shutdown of the daemon is an event too.
                 () = self.shutdown.cancelled() => match subscribed.live.try_recv() {
                     Ok(event) => Ok(event),
                     Err(TryRecvError::Lagged(count)) => Err(RecvError::Lagged(count)),
@@ -64,10 +64,10 @@ impl EventApiServer for Api {
     }
 }
 
-/// The repositories whose events a subscriber wants.
+/// The repositories whose events a subscriber receives.
 enum EventScope {
     All,
-    /// One, and its workspaces as they are found.
+    /// One repository, and its workspaces as they are discovered.
     Of {
         common_dir: PathBuf,
         within: BTreeSet<String>,
@@ -83,8 +83,7 @@ impl EventScope {
 }
 
 impl Api {
-    /// Whether a subscriber wants an event. A repository that it has not heard of yet may be a workspace that was made
-    /// since.
+    /// Whether a subscriber receives an event. An unknown repository may be a workspace created since.
     async fn is_in_scope(&self, scope: &mut EventScope, event: &Event) -> bool {
         let (EventScope::Of { common_dir, within, beyond }, Some(repo)) = (scope, &event.repo) else { return true };
         if !within.contains(repo) && !beyond.contains(repo) {
@@ -97,7 +96,7 @@ impl Api {
         within.contains(repo)
     }
 
-    /// Sends a subscriber an event. One that takes none any more is not waited for when the daemon goes down.
+    /// Sends a subscriber an event. During shutdown, a subscriber that takes none is not waited for.
     async fn send_event(&self, sink: &SubscriptionSink, event: &Event) -> SubscriptionResult {
         let message = serde_json::value::to_raw_value(event)?;
         tokio::select! {
@@ -107,7 +106,7 @@ impl Api {
         }
     }
 
-    /// Tells a subscriber that it missed something, with the number of the last event there is.
+    /// Builds the event that tells a subscriber it missed something, with the number of the latest event.
     fn lagged_event(&self) -> Arc<Event> {
         let seq = self.events.last_seq();
         let time = crate::clock::now();
@@ -115,7 +114,7 @@ impl Api {
     }
 }
 
-/// Waits for output, for ever if none was asked for; what was too fast for this subscriber is left out.
+/// Waits for output, forever if the subscriber did not request it; output that was too fast for it is dropped.
 async fn next_output(output: Option<&mut Receiver<Arc<Event>>>) -> Arc<Event> {
     let Some(output) = output else { return std::future::pending().await };
     loop {

@@ -1,10 +1,10 @@
-//! `tree.explain`: what the core makes of the next session, in the words of the wire.
+//! `tree.explain`: the core's decision about the next session, in wire format.
 
 use protocol::explain::{EndingView, ExplainReply, LeafView, NextView};
 use protocol::state::RunState;
 use protocol::tree::{Node, TaskTree};
 use protocol::view::RunSummary;
-use runner_core::forecast::{Forecast, ForecastInput, simulate_endings, selection_steps};
+use runner_core::forecast::{Forecast, ForecastInput, selection_steps, simulate_endings};
 use runner_core::message::ReceiptSubject;
 use runner_core::run::{self, NextStep, RunInputs};
 use runner_core::select::{LeafSelection, select};
@@ -16,24 +16,29 @@ use crate::store::RepoStore;
 use crate::worker::{CommittedState, node_ref};
 use runner_core::run::RunScratch;
 
-/// Explains the next session of a run; what no commit holds of it is read from its store.
+/// Explains the next session of a run; state that is in no commit is read from its store.
 pub(super) fn explain(loaded: &CommittedState, summary: Option<RunSummary>, store: &RepoStore) -> ExplainReply {
     let uncommitted = load_scratch(store, summary.as_ref());
     let standing = loaded.run_inputs(&uncommitted);
     let resumed = run::state_on_resume(&standing, true, 0);
     let (standing, next, after_resume) = next_step_or_resumed(standing, &resumed);
-    // Who is asked does not depend on whether a service is waited for.
+    // The choice of the session does not depend on waiting for a service.
     let task = match run::decide_next(&RunInputs { outages: &[], ..standing }, None, None) {
         NextStep::Continue(task) => Some(task),
-        NextStep::Wait(..) | NextStep::WaitForPerson(_) | NextStep::Pause(_) | NextStep::Hold(_) | NextStep::End { .. } => None,
+        NextStep::Wait(..)
+        | NextStep::WaitForPerson(_)
+        | NextStep::Pause(_)
+        | NextStep::Hold(_)
+        | NextStep::End { .. } => None,
     };
     let leaf = match select(&loaded.tree) {
         LeafSelection::Open(leaf) | LeafSelection::Exhausted(leaf) => Some(leaf),
         LeafSelection::Complete => None,
     };
     let ground = ForecastInput { inputs: standing, progress: loaded.text(Layout::PROGRESS) };
-    let endings =
-        task.as_ref().map(|task| simulate_endings(&ground, task).iter().map(|course| ending_view(&ground, task, course)).collect());
+    let endings = task
+        .as_ref()
+        .map(|task| simulate_endings(&ground, task).iter().map(|course| ending_view(&ground, task, course)).collect());
     ExplainReply {
         run: loaded.run_state.run_id.clone(),
         summary,
@@ -47,13 +52,13 @@ pub(super) fn explain(loaded: &CommittedState, summary: Option<RunSummary>, stor
 }
 
 fn load_scratch(store: &RepoStore, summary: Option<&RunSummary>) -> RunScratch {
-    // A record that cannot be read is told where the repository is held for it.
+    // An unreadable record is reported when the repository is held for it.
     let runs = store.read_repo_file().ok().flatten().map(|file| file.runs).unwrap_or_default();
     let known = runs.into_iter().find(|run| summary.is_some_and(|summary| summary.id == run.id));
     known.map(|run| run.uncommitted).unwrap_or_default()
 }
 
-/// Returns what a run does next: as if it had been resumed, where it would be over otherwise and resuming helps.
+/// Returns what a run does next, as if it had been resumed if it would otherwise be over and resuming helps.
 fn next_step_or_resumed<'a>(standing: RunInputs<'a>, resumed: &'a RunState) -> (RunInputs<'a>, NextStep, bool) {
     let next = run::decide_next(&standing, None, None);
     let then = RunInputs { run_state: resumed, ..standing };
@@ -95,7 +100,7 @@ fn ending_view(ground: &ForecastInput<'_>, task: &SessionTask, course: &Forecast
     }
 }
 
-/// Returns the nodes that pass now and did not, the deepest first.
+/// Returns the nodes that pass now but did not before, the deepest first.
 fn find_newly_passed(before: &TaskTree, after: &TaskTree) -> Vec<String> {
     let old = tree::index(before);
     let passes = |node: &Node| node.passes && old.get(node.id.as_str()).is_some_and(|placed| !placed.node.passes);

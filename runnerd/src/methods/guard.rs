@@ -1,4 +1,4 @@
-//! `guard.*`: what a person says of the guard.
+//! `guard.*`: a person's decisions about the guard.
 
 use std::path::{Path, PathBuf};
 
@@ -23,7 +23,7 @@ impl GuardApiServer for Api {
     }
 }
 
-/// Returns the path of a file, which may be gone, from the root of the work tree.
+/// Returns the path of a file, which may not exist, relative to the work tree.
 fn path_in_work_tree(work_dir: &Path, file: &Path) -> Result<String, ErrorData> {
     let real = file.ancestors().skip(1).find_map(|above| {
         let rest = file.strip_prefix(above).ok()?;

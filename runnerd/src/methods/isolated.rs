@@ -1,5 +1,5 @@
-//! Isolated runs as they are asked for: checked, their id taken in the source, their workspace made and registered, and put
-//! into a queue of their own. What is done for one that does not come to be is undone before the answer.
+//! Starts isolated runs: checks the request, reserves the id in the source, creates and registers the workspace, and
+//! queues the run there. If that fails, everything is undone before the answer.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -13,44 +13,44 @@ use protocol::path::WirePath;
 use protocol::reply::{StartReply, WorkspaceMade};
 use protocol::request::{AtPath, AtRun, CallerEnv, StartParams};
 use protocol::view::RunSummary;
-use runner_core::run::{StartSpec, StartRequest};
+use runner_core::run::{StartRequest, StartSpec};
 use runner_core::shell;
 use tokio_util::sync::CancellationToken;
 
+use super::run::{AdmittedRun, is_driven_elsewhere, is_session_active};
 use super::run_selector::run_summary;
-use super::run::{AdmittedRun, is_session_active, is_driven_elsewhere};
 use super::{Api, run_blocking};
-use crate::admit::{self, StartPreconditions, IsolatedStart, CarriedFile, git_error};
+use crate::admit::{self, CarriedFile, IsolatedStart, StartPreconditions, git_error};
 use crate::config::{Patterns, WorkspaceKind};
-use crate::events::{EventSubject, EventStream};
+use crate::events::{EventStream, EventSubject};
 use crate::git::{Id, Repository};
 use crate::isolation::{self, ReservedId};
-use crate::retryable::Retryable as _;
 use crate::repo::durable::{self, FileAccess};
 use crate::repo::layout::Layout;
-use crate::store::{SourceRepo, RepoStore, StoreError, repo_id};
-use crate::worker::{WorkerHandle, IdChoice, WorkerMessage, StartOrder, PinnedRepo};
-use crate::workspace::{self, WorkspaceOptions, WorkspaceOwner, WorkspaceProgress, WorkspaceError};
+use crate::retryable::Retryable as _;
+use crate::store::{RepoStore, SourceRepo, StoreError, repo_id};
+use crate::worker::{IdChoice, PinnedRepo, StartOrder, WorkerHandle, WorkerMessage};
+use crate::workspace::{self, WorkspaceError, WorkspaceOptions, WorkspaceOwner, WorkspaceProgress};
 
-/// Paths that are told of those that do not come along.
+/// Maximum number of reported paths that are not taken along.
 const MAX_NOT_TAKEN: usize = 50;
 
-/// An isolated run that is coming to be.
+/// An isolated run that is being created.
 struct WorkspaceCreation {
     source: Repository,
-    /// Id of the source.
+    /// Id of the source repository.
     repo: String,
     reserved: ReservedId,
     /// Where its workspace is, or will be.
     place: PathBuf,
-    /// Whether a folder may be there that is this one's.
+    /// Whether a folder that belongs to this run may exist.
     is_made: Arc<AtomicBool>,
     base: Id,
     copy: Patterns,
     owner: WorkspaceOwner,
 }
 
-/// What it begins with there.
+/// What the run begins with in its workspace.
 struct InitialState {
     params: StartParams,
     taken: Vec<CarriedFile>,
@@ -58,18 +58,18 @@ struct InitialState {
 }
 
 impl Api {
-    /// Returns the isolated runs of the repository around a path.
+    /// Returns the isolated runs of the repository that contains a path.
     pub(super) async fn list_isolated_runs(&self, at: &AtPath) -> Vec<RunSummary> {
         let around = self.isolated_runs_of(at.path.as_path()).await;
         around.map(|(_, isolated)| isolated.iter().filter_map(run_summary).collect()).unwrap_or_default()
     }
 
-    /// Returns a request as [`Self::meant`] does if it names a run; else it is about the work tree itself.
+    /// Resolves a request like [`Self::meant`] if it names a run; otherwise it is about the work tree itself.
     pub(super) async fn resolve_named_run(&self, at: AtRun) -> Result<AtRun, ErrorData> {
         if at.run.is_some() { self.resolve_run(at, "config edit").await } else { Ok(at) }
     }
 
-    /// Has a start that names an isolated run, and no goal for another, be made where that run works.
+    /// Redirects a start that names an isolated run, without another goal, to the workspace of that run.
     pub(super) async fn redirect_to_isolated(&self, params: StartParams) -> Result<StartParams, ErrorData> {
         let Some(id) = params.id.as_ref().filter(|_| params.goal.is_none() && params.isolated != Some(false)) else {
             return Ok(params);
@@ -81,14 +81,14 @@ impl Api {
         Ok(StartParams { path: run.path, isolated: None, base: None, ..params })
     }
 
-    /// Whether a start asks for a workspace of its own: in so many words, or as the repository's configuration says.
+    /// Whether a start requests a workspace of its own: explicitly, or by the repository's configuration.
     pub(super) async fn is_isolated(&self, repository: &Repository, params: &StartParams) -> Result<bool, ErrorData> {
         let worker = self.registry.find(repository.common_dir()).await;
         if let Some(source) = worker.and_then(|worker| worker.source) {
             return if params.isolated == Some(true) { Err(single_run_error(&source)) } else { Ok(false) };
         }
         let layout = Layout::new(repository.work_dir());
-        // A file that cannot be read is refused by whoever checks the start.
+        // The check of the start refuses an unreadable file.
         let kind = run_blocking(move || Ok(admit::read_config(&layout).map(|config| config.workspace.kind).ok()));
         Ok(match params.isolated {
             Some(isolated) => isolated,
@@ -96,7 +96,7 @@ impl Api {
         })
     }
 
-    /// Starts a run in a workspace of its own; `left` says that nobody waits for it any more.
+    /// Starts a run in a workspace of its own; `left` is cancelled when the caller is gone.
     pub(super) async fn start_isolated(
         &self,
         repository: Repository,
@@ -111,7 +111,9 @@ impl Api {
                 || is_driven_elsewhere(known.as_ref(), &common_dir);
             let (offer, found, params) = (Arc::clone(&self.offer), repository.clone(), params.clone());
             let live = self.active_run_ids(known.as_ref(), &path).await;
-            move || admit::check_isolated(&found, &params, (StartPreconditions { is_at_work, offer: Some(&offer) }, &live))
+            move || {
+                admit::check_isolated(&found, &params, (StartPreconditions { is_at_work, offer: Some(&offer) }, &live))
+            }
         })
         .await?;
         self.refuse_unconfirmed(&commands, params.confirmed, known.as_ref()).await?;
@@ -132,14 +134,14 @@ impl Api {
         }
     }
 
-    /// Returns the runs of a repository that go on, by their ids.
+    /// Returns the ids of the active runs of a repository.
     async fn active_run_ids(&self, own: Option<&WorkerHandle>, path: &Path) -> BTreeSet<String> {
         let isolated = self.list_isolated_runs(&AtPath { path: WirePath::from(path) }).await;
         let own = own.map(|worker| worker.status().repo.queue.clone()).unwrap_or_default();
         isolated.into_iter().chain(own).filter(|run| !run.state.is_terminal()).map(|run| run.id).collect()
     }
 
-    /// Takes an id in the source.
+    /// Reserves an id in the source.
     async fn reserve_id(
         &self,
         (worker, path): (&WorkerHandle, &Path),
@@ -150,7 +152,8 @@ impl Api {
         let isolated = self.list_isolated_runs(&AtPath { path: WirePath::from(path) }).await;
         known.extend(isolated.into_iter().map(|run| run.id));
         let store = RepoStore::new(&self.vault, &worker.id);
-        let (trusted, stem, workspaces) = (PinnedRepo::for_work_tree(&store, path), stem.to_owned(), self.workspaces.clone());
+        let (trusted, stem, workspaces) =
+            (PinnedRepo::for_work_tree(&store, path), stem.to_owned(), self.workspaces.clone());
         let repo = worker.id.clone();
         run_blocking(move || {
             let source = trusted.open().map_err(|error| git_error(&error))?;
@@ -166,7 +169,7 @@ impl Api {
         .await
     }
 
-    /// Makes the workspace, registers it and puts its run into the queue; returns what is to be told beside that.
+    /// Creates the workspace, registers it and queues its run; returns what else is to be reported.
     async fn create_run(
         &self,
         birth: &WorkspaceCreation,
@@ -190,7 +193,7 @@ impl Api {
         };
         let store = RepoStore::new(&self.vault, &repo_id(found.common_dir()));
         let (env, captured) = (luggage.params.env.clone(), found.clone());
-        // Its worker reads this as soon as there is one.
+        // Its worker reads this as soon as it exists.
         run_blocking(move || {
             let fault = |error: StoreError| ErrorData::new(ErrorKind::Fault, error.to_string()).caused_by(&error);
             store.create().map_err(fault)?;
@@ -206,7 +209,7 @@ impl Api {
         Ok((reply, warnings))
     }
 
-    /// Undoes what was done for a run that does not come to be; what cannot be undone now is at the next start.
+    /// Undoes the creation of a run that failed; what cannot be undone now is undone at the next start.
     async fn undo_creation(&self, birth: WorkspaceCreation) {
         let registered = self
             .registry
@@ -225,7 +228,7 @@ impl Api {
             return;
         }
         let undone = run_blocking(move || {
-            // What was there before is not this run's.
+            // What existed before does not belong to this run.
             let forsaken = if birth.is_made.load(Ordering::Acquire) {
                 isolation::remove_workspace(&birth.source, &birth.reserved, (&birth.place, &birth.owner))
             } else {
@@ -240,7 +243,7 @@ impl Api {
 }
 
 impl WorkspaceCreation {
-    /// Makes the workspace with what comes along, telling how far it is.
+    /// Creates the workspace with the files taken along, reporting progress.
     async fn create_workspace(
         &self,
         taken: &[CarriedFile],
@@ -252,7 +255,8 @@ impl WorkspaceCreation {
         run_blocking(move || {
             let progress = |progress| events.publish_output(about.clone(), progress_event(progress));
             let order = WorkspaceOptions { source: &source, target_dir: &place, base, copy: &copy };
-            let made = workspace::create_workspace((&order, &owner), &progress, &stop).map_err(|error| workspace_error(&error))?;
+            let made = workspace::create_workspace((&order, &owner), &progress, &stop)
+                .map_err(|error| workspace_error(&error))?;
             is_made.store(true, Ordering::Release);
             write_carried_files(&place, &taken)?;
             let found = Repository::discover_own_config(&place).map_err(|error| git_error(&error))?;
@@ -288,7 +292,7 @@ impl WorkspaceCreation {
     }
 }
 
-/// Writes what comes along from the work tree of whoever asked.
+/// Writes the files taken along from the caller's work tree.
 pub(super) fn write_carried_files(place: &Path, taken: &[CarriedFile]) -> Result<(), ErrorData> {
     let failed = |path: &Path, error: &dyn std::error::Error| {
         ErrorData::new(ErrorKind::Fault, format!("writing {}: {error}", path.display())).caused_by(error)
@@ -298,7 +302,8 @@ pub(super) fn write_carried_files(place: &Path, taken: &[CarriedFile]) -> Result
         match bytes {
             Some(bytes) => {
                 let folder = Path::new(name).parent().unwrap_or(Path::new(""));
-                durable::create_dir_below(place, folder, FileAccess::Repository).map_err(|error| failed(&path, &error))?;
+                durable::create_dir_below(place, folder, FileAccess::Repository)
+                    .map_err(|error| failed(&path, &error))?;
                 durable::replace(&path, bytes, FileAccess::Repository).map_err(|error| failed(&path, &error))?;
             }
             None => match fs::remove_file(&path) {
@@ -310,7 +315,7 @@ pub(super) fn write_carried_files(place: &Path, taken: &[CarriedFile]) -> Result
     Ok(())
 }
 
-/// Stops when another token is cancelled, for as long as the guard lives.
+/// Cancels `stop` when `left` is cancelled, as long as the returned guard lives.
 fn cancel_when(left: CancellationToken, stop: CancellationToken) -> tokio_util::task::AbortOnDropHandle<()> {
     tokio_util::task::AbortOnDropHandle::new(tokio::spawn(async move {
         left.cancelled().await;
@@ -329,13 +334,13 @@ fn progress_event(progress: WorkspaceProgress) -> EventKind {
     EventKind::Workspace { stage: stage.to_owned(), done, total }
 }
 
-/// Turns what keeps a workspace from being made into a refusal.
+/// Converts an error in creating a workspace into a refusal.
 pub(super) fn workspace_error(error: &WorkspaceError) -> ErrorData {
     let kind = match error {
         WorkspaceError::Git(error) => return git_error(error),
-        WorkspaceError::PartialClone { .. } | WorkspaceError::AlreadyExists { .. } | WorkspaceError::TooManyFiles { .. } => {
-            ErrorKind::WrongState
-        }
+        WorkspaceError::PartialClone { .. }
+        | WorkspaceError::AlreadyExists { .. }
+        | WorkspaceError::TooManyFiles { .. } => ErrorKind::WrongState,
         WorkspaceError::Stopped => ErrorKind::Draining,
         WorkspaceError::Disk(_) | WorkspaceError::Io { .. } => ErrorKind::Fault,
     };
@@ -343,7 +348,7 @@ pub(super) fn workspace_error(error: &WorkspaceError) -> ErrorData {
     error.remedy().into_iter().fold(refused, protocol::error::ErrorData::hint)
 }
 
-/// Refuses another run in a workspace: it has one, and nothing else of it is published.
+/// Refuses a second run in a workspace: only its own run is published.
 pub(super) fn single_run_error(source: &SourceRepo) -> ErrorData {
     let message = format!("this is the workspace of run {}, and has no other one", source.run);
     let place = shell::quoted(&source.path.to_string());

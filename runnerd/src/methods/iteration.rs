@@ -1,4 +1,4 @@
-//! `iteration.*`: the records of iterations, and their files in pieces.
+//! `iteration.*`: the records of iterations, and their files in parts.
 
 use std::collections::BTreeSet;
 use std::fs::OpenOptions;
@@ -19,31 +19,32 @@ use protocol::words::{GuardOutcome, PhaseName, RunStatus};
 use runner_core::{feedback, fence};
 
 use super::activity::OutputPart;
-use super::{Api, activity, run_blocking, records};
+use super::{Api, activity, records, run_blocking};
 use crate::admit::git_error;
 use crate::git::{Id, Repository};
 use crate::repo::layout::Layout;
 use crate::store::{RepoStore, repo_id};
-use crate::worker::{LoadError, add_durations, session_base, list_iterations, read_meta_in};
+use crate::worker::{LoadError, add_durations, list_iterations, read_meta_in, session_base};
 
-/// Most bytes of a file in one reply.
+/// Maximum number of bytes of a file in one reply.
 const MAX_PIECE: u64 = 256 * 1024;
-/// Most bytes of a guard's log that are searched for what failed.
+/// Maximum number of bytes of a guard's log that are searched for failures.
 const MAX_SEARCHED: u64 = 8 * 1024 * 1024;
-/// Most commits looked through for receipts.
+/// Maximum number of commits searched for receipts.
 const MAX_COMMITS: usize = 100_000;
 
 #[async_trait]
 impl IterationApiServer for Api {
     async fn list(&self, extensions: &Extensions, params: AtRun) -> RpcResult<Vec<IterationView>> {
-        let at = self.locate_iteration(AtIteration { path: params.path, run: params.run, iter: None, wait: None }).await?;
+        let at =
+            self.locate_iteration(AtIteration { path: params.path, run: params.run, iter: None, wait: None }).await?;
         let (repository, words) = (at.repository.clone(), format!("list {} {}", at.run, self.events.last_seq()));
         Ok(self.read_shared(extensions, (&repository, &words), move |_| list_views(&at)).await?)
     }
 
     async fn get(&self, extensions: &Extensions, params: AtIteration) -> RpcResult<IterationReply> {
         let at = self.locate_iteration(params).await?;
-        // What is said of one that goes on changes with what happens.
+        // The answer about a live iteration changes with events.
         let words = format!("get {} {:?} {:?} {}", at.run, at.iter, at.wait, self.events.last_seq());
         let repository = at.repository.clone();
         Ok(self.read_shared(extensions, (&repository, &words), move |_| describe_iteration(&at)).await?)
@@ -72,7 +73,7 @@ impl IterationApiServer for Api {
         let mut open = BTreeSet::new();
         if let Some(worker) = &worker {
             if let Some(held) = &worker.status().repo.held {
-                // Which runs are over is not known.
+                // It is unknown which runs are over.
                 return Err(ErrorData::new(ErrorKind::Held, held.message.clone()).hint("runnerctl status").into());
             }
             let runs = worker.list_runs().await.0;
@@ -84,23 +85,23 @@ impl IterationApiServer for Api {
     }
 }
 
-/// An iteration and where its record is.
+/// An iteration and the location of its record.
 pub(super) struct IterationTarget {
     repository: Repository,
     /// Id of the run.
     pub(super) run: String,
     iter: Option<u32>,
-    /// Number of the wait under that number that is asked for.
+    /// Number of the requested wait under that iteration number.
     wait: Option<u32>,
-    /// The phase of the live iteration, if it is this run's.
+    /// The phase of the live iteration, if it belongs to this run.
     live: Option<(u32, PhaseName)>,
-    /// The kind of agent that is at work in it.
+    /// The kind of agent that is working in it.
     agent: Option<String>,
-    /// Whether the guard runs on the base.
+    /// Whether the guard is running on the base.
     is_on_base: bool,
     /// The daemon's folder for the repository.
     store: RepoStore,
-    /// Where its records are if its workspace is gone.
+    /// The location of the records if the workspace is gone.
     kept: Layout,
 }
 
@@ -111,7 +112,7 @@ impl IterationTarget {
         if here.run_records(&self.run).is_dir() || !is_kept() { here } else { self.kept.clone() }
     }
 
-    /// Returns the kind of agent whose output an iteration's record holds, as far as that is known.
+    /// Returns the kind of agent whose output is in an iteration's record, if known.
     pub(super) fn agent(&self) -> Option<String> {
         let iter = self.iter?;
         let of_record = || Some(read_meta_in(&self.record_dir(iter))?.agent);
@@ -119,9 +120,10 @@ impl IterationTarget {
         if is_live { self.agent.clone().or_else(of_record) } else { of_record() }
     }
 
-    /// Returns the last commit of the run that the runner has made; none before the first.
+    /// Returns the last commit that the runner has made in the run; `None` before the first.
     fn last_commit(&self) -> Result<Option<Id>, ErrorData> {
-        let tip = self.repository.find_branch_tip(&format!("runner/{}", self.run)).map_err(|error| git_error(&error))?;
+        let tip =
+            self.repository.find_branch_tip(&format!("runner/{}", self.run)).map_err(|error| git_error(&error))?;
         Ok(session_base(&self.store, &self.run).or(tip))
     }
 
@@ -132,7 +134,7 @@ impl IterationTarget {
         })
     }
 
-    /// Returns the record of an iteration, or of a wait under its number: the last one where nothing was committed.
+    /// Returns the record of an iteration, or of a wait under its number: the last one if nothing was committed.
     fn record_dir(&self, iter: u32) -> PathBuf {
         let (layout, run) = (self.layout(), self.run.as_str());
         if let Some(wait) = self.wait {
@@ -145,7 +147,7 @@ impl IterationTarget {
     }
 }
 
-/// Returns the iterations and waits of which there are records that left no commit, in order.
+/// Returns the iterations and waits whose records have no commit, in order.
 fn list_waits(layout: &Layout, run: &str) -> Vec<(u32, u32)> {
     let Ok(folders) = std::fs::read_dir(layout.run_records(run)) else { return Vec::new() };
     let number = |name: &str| {
@@ -159,7 +161,7 @@ fn list_waits(layout: &Layout, run: &str) -> Vec<(u32, u32)> {
 }
 
 impl Api {
-    /// Finds a run and an iteration of it.
+    /// Finds a run and one of its iterations.
     pub(super) async fn locate_iteration(&self, params: AtIteration) -> Result<IterationTarget, ErrorData> {
         let path = self.resolve_run_path((&params.path, params.run.as_deref()), "log").await?;
         let params = AtIteration { path, ..params };
@@ -226,14 +228,15 @@ fn find_last_iteration((repository, store): (&Repository, &RepoStore), run: &str
 
 fn list_views(at: &IterationTarget) -> Result<Vec<IterationView>, ErrorData> {
     let Some(tip) = at.last_commit()? else { return Ok(Vec::new()) };
-    let mut views = list_iterations(&at.repository, &at.run, tip, MAX_COMMITS).map_err(|error| load_error_data(&error))?;
+    let mut views =
+        list_iterations(&at.repository, &at.run, tip, MAX_COMMITS).map_err(|error| load_error_data(&error))?;
     let layout = at.layout();
     add_durations(&layout, &mut views);
     views.extend(list_waits(&layout, &at.run).into_iter().filter_map(|(iter, wait)| {
         let meta = read_meta_in(&layout.waited_iteration(&at.run, iter, wait))?;
         Some(IterationView { iter, wait: Some(wait), ..IterationView::from(&meta) })
     }));
-    // What left no commit came before what was committed under its number.
+    // Attempts without a commit came before the one that was committed under the same number.
     views.sort_by_key(|view| (view.iter, view.wait.is_none(), view.wait));
     Ok(views)
 }
@@ -249,7 +252,7 @@ fn describe_iteration(at: &IterationTarget) -> Result<IterationReply, ErrorData>
     Ok(IterationReply { iteration, record: WirePath(record), meta, failures })
 }
 
-/// Finds an iteration among the commits of its run, and reads the record of that one alone.
+/// Finds an iteration among the commits of its run, and reads only that one's record.
 fn find_committed(at: &IterationTarget, iter: u32) -> Result<Option<IterationView>, ErrorData> {
     let Some(tip) = at.last_commit()? else { return Ok(None) };
     let views = list_iterations(&at.repository, &at.run, tip, MAX_COMMITS).map_err(|error| load_error_data(&error))?;
@@ -258,7 +261,7 @@ fn find_committed(at: &IterationTarget, iter: u32) -> Result<Option<IterationVie
     Ok(found.pop())
 }
 
-/// Finds the try that is meant among those that left no commit; the last one where none is named.
+/// Finds the requested attempt among those without a commit; the last one by default.
 fn find_uncommitted(at: &IterationTarget, iter: u32) -> Option<IterationView> {
     let layout = at.layout();
     let is_meant = |(number, wait): &(u32, u32)| *number == iter && at.wait.is_none_or(|wanted| wanted == *wait);
@@ -267,10 +270,10 @@ fn find_uncommitted(at: &IterationTarget, iter: u32) -> Option<IterationView> {
     Some(IterationView { iter, wait: Some(wait), ..IterationView::from(&meta) })
 }
 
-/// Reads what failed in the guard, as far as its log is looked through.
+/// Parses the failures in the guard's log, up to the size limit.
 fn read_failures(record: &Path) -> Vec<ReportedFailure> {
     let log = read_file_piece(&record.join(LogStream::Guard.file_name()), 0, MAX_SEARCHED);
-    // What cannot be read is told where the log itself is asked for.
+    // Read errors are reported when the log itself is requested.
     log.map(|(bytes, _)| feedback::list_failures(&bytes)).unwrap_or_default()
 }
 
@@ -292,17 +295,17 @@ fn unknown_iteration_error(at: &IterationTarget, iter: u32) -> ErrorData {
     ErrorData::new(ErrorKind::NotFound, message).hint(hint)
 }
 
-/// A file of the records that is to be read.
+/// A file of the records to read.
 pub(super) struct RecordFile {
     path: PathBuf,
-    /// Whether it may still be written, and so begun.
+    /// Whether it may still be written, and therefore not exist yet.
     pub(super) is_written: bool,
-    /// What is told where it is not there.
+    /// The error if it does not exist.
     absent: ErrorData,
 }
 
 impl RecordFile {
-    /// Reads a part of it, and tells its size; a file that is yet to be begun is empty.
+    /// Reads a part of the file, and returns its size; a file that is yet to be written counts as empty.
     pub(super) fn read(&self, offset: u64, limit: u64) -> Result<(Vec<u8>, u64), ErrorData> {
         match read_file_piece(&self.path, offset, limit) {
             Ok(read) => Ok(read),
@@ -329,7 +332,7 @@ pub(super) fn find_record_file(at: &IterationTarget, stream: LogStream) -> Resul
     Ok(RecordFile { path: folder.join(name), is_written, absent: missing_file_error(at, iter, &folder, name) })
 }
 
-/// What the guard printed on the base belongs to no iteration.
+/// Returns the guard's log on the base, which belongs to no iteration.
 fn baseline_file(at: &IterationTarget) -> RecordFile {
     let path = at.layout().run_records(&at.run).join(LogStream::Baseline.file_name());
     let message = format!("there is no record of the guard on the base of run {}", at.run);
@@ -337,7 +340,7 @@ fn baseline_file(at: &IterationTarget) -> RecordFile {
     RecordFile { path, is_written: at.is_on_base, absent }
 }
 
-/// Reads what the agent did, from a byte of its output on.
+/// Parses the agent's steps, starting at a byte offset of its output.
 fn read_steps(at: &IterationTarget, offset: u64) -> Result<ActivityReply, ErrorData> {
     let log = find_record_file(at, LogStream::Agent)?;
     let (bytes, _) = log.read(offset, activity::MAX_OUTPUT)?;
@@ -366,7 +369,7 @@ fn read_file_piece(path: &Path, offset: u64, limit: u64) -> std::io::Result<(Vec
     Ok((bytes, size))
 }
 
-/// Ends a piece before a character that it would cut.
+/// Ends a part before a character that would be split.
 fn complete_characters_len(bytes: &[u8]) -> usize {
     match std::str::from_utf8(bytes) {
         Err(error) if error.error_len().is_none() => error.valid_up_to(),
@@ -382,7 +385,7 @@ fn missing_file_error(at: &IterationTarget, iter: u32, folder: &Path, name: &str
         .hint(format!("runnerctl log {iter}"))
 }
 
-/// Returns text that a terminal does not obey: terminal escapes are removed, other control characters spelled out.
+/// Makes text safe for a terminal: escape sequences are removed, other control characters spelled out.
 fn sanitize_text(bytes: &[u8]) -> String {
     fence::clean(&String::from_utf8_lossy(bytes))
 }

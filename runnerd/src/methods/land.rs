@@ -1,4 +1,4 @@
-//! `land.*`: results of runs brought home.
+//! `land.*`: merges the results of runs into their target branches.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -18,21 +18,21 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Api, run_blocking};
 use crate::admit::git_error;
-use crate::error_chain::display_chain;
 use crate::call_context::ClientDisconnected;
+use crate::error_chain::display_chain;
 use crate::git::{BranchAdvance, Id, Identity, Repository};
-use crate::landing::{self, PreparedLanding, LandContext, LandTargets, MergeQueue};
+use crate::landing::{self, LandContext, LandTargets, MergeQueue, PreparedLanding};
 use crate::store::{RepoStore, repo_id};
 use crate::verify::resolve_target;
-use crate::worker::{WorkerHandle, WorkerMessage, ExclusiveWork};
+use crate::worker::{ExclusiveWork, WorkerHandle, WorkerMessage};
 
-/// Who lands in a repository now, by its id: what is noted of a move is of one.
+/// Serializes landings per repository, by its id: there is one note of a move.
 static TURNS: LazyLock<Mutex<BTreeMap<String, Weak<LandLock>>>> = LazyLock::new(Mutex::default);
 
-/// The turn to land in one repository.
+/// The lock for landing in one repository.
 type LandLock = tokio::sync::Mutex<()>;
 
-/// Returns what whoever lands in a repository takes first.
+/// Returns the lock to take before landing in a repository.
 fn land_lock(repository: &Repository) -> Arc<LandLock> {
     let mut turns = TURNS.lock().unwrap_or_else(PoisonError::into_inner);
     turns.retain(|_, turn| turn.strong_count() > 0);
@@ -67,7 +67,7 @@ impl LandApiServer for Api {
                 }
             }
         };
-        // Nobody is told of it any more, so nothing moves.
+        // No caller is left to report to, so nothing is moved.
         if left.is_cancelled() {
             return Err(ErrorData::new(ErrorKind::Fault, "whoever asked is gone").into());
         }
@@ -85,7 +85,8 @@ impl LandApiServer for Api {
             let tip = repository.find_branch_tip(&named).map_err(|error| git_error(&error))?;
             let tip = tip.ok_or_else(|| missing_branch_error(&repository, &named))?;
             let site = LandContext { repository: &repository, scratch, launcher: &launcher, env: &env, stop: &stop };
-            let squash = landing::prepare_squash(&site, &wanted, (&named, tip)).map_err(|error| error.to_error_data(&named))?;
+            let squash =
+                landing::prepare_squash(&site, &wanted, (&named, tip)).map_err(|error| error.to_error_data(&named))?;
             let id = unused_run_id(&repository, &squash.run)?;
             Ok((squash, id))
         })
@@ -128,25 +129,25 @@ impl LandApiServer for Api {
     }
 }
 
-/// What a landing begins with.
+/// The state at the start of a landing.
 struct LandTarget {
     repository: Repository,
     worker: Option<WorkerHandle>,
     onto: String,
-    /// The work tree that has the branch checked out.
+    /// The work tree that has the branch checked out, if any.
     holder: Option<Repository>,
 }
 
 impl Api {
-    /// Finds the repository around a path with the configuration that its user has now, unless a session is at work that
-    /// could have written it.
+    /// Finds the repository that contains a path, with its user's current configuration, unless a session that could
+    /// have written it is at work.
     async fn open_user_repository(&self, path: &Path, confirmed: bool) -> Result<Repository, ErrorData> {
         let repository = self.find_repository(path).await?;
         let worker = self.registry.find(repository.common_dir()).await;
         self.pin_config(repository, worker.as_ref(), confirmed).await
     }
 
-    /// Finds the branch, and the work tree that has it.
+    /// Finds the branch, and the work tree that has it checked out.
     async fn find_land_target(&self, repository: Repository, params: &LandParams) -> Result<LandTarget, ErrorData> {
         let worker = self.registry.find(repository.common_dir()).await;
         let runs = resolve_runs(&repository, params.runs.clone()).await?;
@@ -155,8 +156,8 @@ impl Api {
         Ok(LandTarget { repository, worker, onto, holder })
     }
 
-    /// Returns the work tree that has a branch checked out, with the configuration that counts in it; refuses a branch that
-    /// is being rebased or bisected.
+    /// Returns the work tree that has a branch checked out, with the configuration in force there; refuses a branch
+    /// that is being rebased or bisected.
     async fn find_checkout(
         &self,
         repository: &Repository,
@@ -206,8 +207,12 @@ impl Api {
         landing::prepare_landing(&site, &train).await.map_err(|error| error.to_error_data(&ground.onto))
     }
 
-    /// Moves the branch, unless a preview was asked for or there is nothing to move to.
-    async fn advance_branch(&self, ground: LandTarget, (params, prepared): (&LandParams, PreparedLanding)) -> Result<LandReply, ErrorData> {
+    /// Moves the branch, unless a preview was requested or there is nothing to merge.
+    async fn advance_branch(
+        &self,
+        ground: LandTarget,
+        (params, prepared): (&LandParams, PreparedLanding),
+    ) -> Result<LandReply, ErrorData> {
         let LandTarget { repository, worker, onto, holder } = ground;
         let work_tree = holder.as_ref().map(|holder| WirePath::from(holder.work_dir()));
         let moves = prepared.is_move_needed();
@@ -231,28 +236,34 @@ impl Api {
             let advance = BranchAdvance { branch: &onto, old: before, new: after, message: &message, identity: &by };
             landing::move_branch(&store, (&repository, holder.as_ref()), &advance)
         };
-        // No run begins in the work tree meanwhile: a run is begun by the worker.
+        // No run starts in the work tree meanwhile, since the worker is what starts runs.
         match worker {
-            Some(worker) => worker.send_request(|reply| WorkerMessage::RunExclusive(ExclusiveWork::new(work), reply)).await?,
+            Some(worker) => {
+                worker.send_request(|reply| WorkerMessage::RunExclusive(ExclusiveWork::new(work), reply)).await?;
+            }
             None => run_blocking(work).await?,
         }
-        let behind = run_blocking(move || Ok(laid_out.zip(before).and_then(|(tree, old)| stale_submodules_note(&tree, (&old, &after)))));
+        let behind = run_blocking(move || {
+            Ok(laid_out.zip(before).and_then(|(tree, old)| stale_submodules_note(&tree, (&old, &after))))
+        });
         if let Some(last) = reply.runs.last_mut() {
             last.notes.extend(behind.await?);
         }
         Ok(reply)
     }
 
-    /// Puts right what an earlier landing has left that was cut off.
+    /// Repairs what an earlier, interrupted landing has left.
     async fn recover_landing(&self, repository: &Repository) -> Result<(), ErrorData> {
         let (store, vault) = (RepoStore::new(&self.vault, &repo_id(repository.common_dir())), self.vault.clone());
         let worker = self.registry.find(repository.common_dir()).await;
         let live = worker.filter(|worker| self.is_unsettled(worker));
         run_blocking(move || {
             let known = live.map(|worker| super::find_pinned(&vault, &worker, |_| true)).unwrap_or_default();
-            let bind = |repository| known.iter().fold(repository, |repository, known| known.bind_repository(repository));
-            landing::recover_landing(&store, bind)
-                .map_err(|error| ErrorData::new(ErrorKind::Fault, display_chain(&error)).hint("runnerctl daemon status"))
+            let bind =
+                |repository| known.iter().fold(repository, |repository, known| known.bind_repository(repository));
+            landing::recover_landing(&store, bind).map_err(|error| {
+                ErrorData::new(ErrorKind::Fault, display_chain(&error)).hint("runnerctl daemon status")
+            })
         })
         .await
     }
@@ -262,7 +273,7 @@ impl Api {
         note.read().map(Option::unwrap_or_default).map_err(|error| sealed_file_error(&error))
     }
 
-    /// Remembers where the result of a run is to go: the branch that HEAD is on, or that of the run that HEAD is on.
+    /// Remembers the target branch of a run's result: the branch of HEAD, or the target of the run that HEAD is on.
     pub(super) fn save_target(&self, repository: &Repository, (run, onto): (&str, &str)) -> Result<(), ErrorData> {
         let store = RepoStore::new(&self.vault, &repo_id(repository.common_dir()));
         let mut targets = self.read_targets(repository)?;
@@ -278,9 +289,9 @@ impl Api {
     }
 }
 
-/// Says which folders of submodules are behind a landing, and how they are brought along.
+/// Reports the submodule folders that a landing left outdated, and how to update them.
 fn stale_submodules_note(holder: &Repository, (before, after): (&Id, &Id)) -> Option<String> {
-    // The branch has moved, whatever can be said of it.
+    // The branch has moved, whether or not this can be determined.
     let moved = holder.find_moved_submodules(before, after).ok().filter(|moved| !moved.is_empty())?;
     let place = holder.work_dir().display().to_string();
     let command = ["git", "-C", &place, "submodule", "update", "--init", "--"].into_iter();
@@ -292,14 +303,14 @@ fn sealed_file_error(error: &crate::repo::sealed::SealedFileError) -> ErrorData 
     ErrorData::new(ErrorKind::Fault, error.to_string()).caused_by(error)
 }
 
-/// Returns the ids of the runs that are meant, each of which has a branch.
+/// Returns the ids of the requested runs, each of which has a branch.
 async fn resolve_runs(repository: &Repository, wanted: Vec<String>) -> Result<Vec<String>, ErrorData> {
     let repository = repository.clone();
     let run = move |wanted: &String| Ok(resolve_target(&repository, Some(wanted))?.run);
     run_blocking(move || wanted.iter().map(run).collect()).await
 }
 
-/// Chooses the branch that runs land on: the one that was named, else the one that all of them were started from.
+/// Chooses the branch that runs land on: the one that was named, else the one from which all of them were started.
 fn choose_branch(targets: &LandTargets, (named, runs): (Option<&str>, &[String])) -> Result<String, ErrorData> {
     if let Some(named) = named {
         return Ok(named.to_owned());
@@ -331,7 +342,7 @@ fn branch_busy_error(tree: &Repository, (operation, branch): (&str, &str)) -> Er
     ErrorData::new(ErrorKind::DirtyTree, message).hint(shell::words(["git", "-C", &place, "status"]))
 }
 
-/// Returns an id for the run that brings in another one.
+/// Returns a free id (`resolve-<run>`, numbered if necessary) for the run that brings in the result of another one.
 fn unused_run_id(repository: &Repository, run: &str) -> Result<String, ErrorData> {
     let taken = repository.list_branches("runner/").map_err(|error| git_error(&error))?;
     let is_free = |id: &String| !taken.iter().any(|(name, _): &(String, Id)| name[7..].eq_ignore_ascii_case(id));

@@ -1,4 +1,4 @@
-//! `memory.*`: the texts that sessions are told from, as they are committed.
+//! `memory.*`: the committed texts that sessions are given.
 
 use jsonrpsee::core::{RpcResult, async_trait};
 use protocol::api::MemoryApiServer;

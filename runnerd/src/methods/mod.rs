@@ -1,9 +1,8 @@
-//! The methods of the control socket, by noun: each checks, asks a worker or reads, and answers.
+//! The methods of the control socket, by noun: each checks the request, asks a worker or reads state, and answers.
 //!
-//! The only place that knows both the wire and the daemon.
+//! The only module that knows both the wire and the daemon.
 
 mod activity;
-mod recreate;
 mod bisect;
 mod branches;
 mod config;
@@ -12,20 +11,21 @@ mod delivery;
 mod doctor;
 mod events;
 mod explain;
-mod single_flight;
 mod guard;
 mod isolated;
 mod iteration;
 mod land;
-mod repo_order;
-mod run_selector;
 mod memory;
 mod note;
 mod question;
 mod records;
+mod recreate;
 mod repo;
+mod repo_order;
 mod review;
 mod run;
+mod run_selector;
+mod single_flight;
 mod tree;
 mod validate;
 mod verify;
@@ -51,64 +51,64 @@ use runner_core::change::ChangeRequest;
 use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
 
-pub use self::single_flight::SingleFlight;
 use self::single_flight::ReadQuery;
+pub use self::single_flight::SingleFlight;
 use crate::admit;
 use crate::call_context::{ClientDisconnected, InsideIteration};
 use crate::events::EventStream;
 use crate::git::Repository;
 use crate::logging::FilterHandle;
-use crate::process::{Inhibitor, Launcher, HostCapabilities};
+use crate::process::{HostCapabilities, Inhibitor, Launcher};
 use crate::registry::RepoRegistry;
 use crate::repo::sealed::StateDir;
 use crate::rpc::CallerCheck;
 use crate::startup::DaemonProgram;
 use crate::store::RepoStore;
-use crate::worker::{ChangeOrder, WorkerHandle, WorkerMessage, PinnedRepo};
+use crate::worker::{ChangeOrder, PinnedRepo, WorkerHandle, WorkerMessage};
 
-/// What the methods work with.
+/// Dependencies of the methods.
 #[derive(Debug, Clone)]
 pub struct Api {
-    /// The repositories.
+    /// The registered repositories.
     pub registry: RepoRegistry,
     /// The stream of events.
     pub events: EventStream,
-    /// Judges whom a client asks for.
+    /// Checks the processes on whose behalf a client calls.
     pub callers: CallerCheck,
-    /// Where things are.
+    /// Paths of the daemon's files and folders.
     pub paths: Arc<Paths>,
     /// The folder of the workspaces of isolated runs.
     pub workspaces: PathBuf,
     /// The private part of the state.
     pub vault: StateDir,
-    /// How programs are held.
+    /// How programs are contained.
     pub offer: Arc<HostCapabilities>,
-    /// Whether runs are begun here and go on elsewhere: what they start is not looked for on this machine.
+    /// Whether runs only begin here and continue elsewhere: their programs are not looked up on this machine.
     pub begins_only: bool,
-    /// Starts them.
+    /// Starts programs.
     pub launcher: Launcher,
     /// What keeps the machine awake.
     pub inhibitor: Inhibitor,
     /// When the daemon started.
     pub started_at: Timestamp,
-    /// The folder of the log; none: it goes to standard error.
+    /// The folder of the log; `None` if it goes to standard error.
     pub log: Option<PathBuf>,
-    /// What is logged.
+    /// Controls what is logged.
     pub log_filter: FilterHandle,
     /// Whether a service manager has passed the socket, and keeps it.
     pub socket_passed: bool,
-    /// The file that this daemon was started from, as far as it is known.
+    /// The file that this daemon was started from, if known.
     pub program: Option<DaemonProgram>,
-    /// Reads that take long, and are under way.
+    /// Slow reads in progress.
     pub reads: SingleFlight,
-    /// Ends everything.
+    /// Cancelled to end everything.
     pub shutdown: CancellationToken,
-    /// Lets nothing new begin.
+    /// Cancelled when nothing new may start.
     pub drain: CancellationToken,
 }
 
 impl Api {
-    /// Returns all methods.
+    /// Registers all methods.
     pub fn into_methods(self) -> RpcModule<()> {
         let mut module = RpcModule::new(());
         let unique = "BUG: two methods have the same name";
@@ -133,10 +133,10 @@ impl Api {
         module
     }
 
-    /// Finds the repository around a path, registered or not.
+    /// Finds the repository that contains a path, registered or not.
     ///
-    /// While a run of it is live, its configuration may be a session's: then the captured one counts in all its work
-    /// trees.
+    /// While a run of it is live, its configuration may have been written by a session: then the captured one applies
+    /// in all its work trees.
     async fn find_repository(&self, path: &Path) -> Result<Repository, ErrorData> {
         let (path, vault, workers) = (path.to_owned(), self.vault.clone(), self.registry.list().await);
         let around = move |folders: &BTreeSet<&Path>| {
@@ -148,17 +148,18 @@ impl Api {
         let live = worker.filter(|worker| self.is_unsettled(worker));
         let Some(worker) = live else { return Ok(repository) };
         let known = find_pinned(&self.vault, &worker, |path| !path.as_os_str().is_empty());
-        run_blocking(move || Ok(known.iter().fold(repository, |repository, known| known.bind_repository(repository)))).await
+        run_blocking(move || Ok(known.iter().fold(repository, |repository, known| known.bind_repository(repository))))
+            .await
     }
 
-    /// Whether a session of a run may be at work, or has left something that was not looked at yet.
+    /// Whether a session of a run may be at work, or has left something that was not inspected yet.
     fn is_unsettled(&self, worker: &WorkerHandle) -> bool {
         worker.is_driving() || RepoStore::new(&self.vault, &worker.id).journal().1.exists()
     }
 
-    /// Carries out a read that takes long in its turn; whoever asks the same meanwhile gets the same answer.
+    /// Runs a slow read in its turn; concurrent callers with the same question share the answer.
     ///
-    /// The words must name all that the answer follows from, but for the work tree.
+    /// The words must contain everything that determines the answer, except for the work tree.
     async fn read_shared<T: Clone + Send + Sync + 'static>(
         &self,
         extensions: &Extensions,
@@ -174,7 +175,7 @@ impl Api {
         self.reads.run(question, &left, read).await
     }
 
-    /// Finds the worker of the repository around a path.
+    /// Finds the worker of the repository that contains a path.
     async fn find_worker(&self, path: &Path) -> Result<(Repository, WorkerHandle), ErrorData> {
         let repository = self.find_repository(path).await?;
         let handle = self.registry.find(repository.common_dir()).await.ok_or_else(|| {
@@ -185,7 +186,7 @@ impl Api {
     }
 }
 
-/// Returns those work trees of a repository's runs that are `wanted`: for each, a digest is made.
+/// Returns the work trees of a repository's runs that `wanted` accepts: filtered first, since each costs a digest.
 fn find_pinned(vault: &StateDir, worker: &WorkerHandle, wanted: impl Fn(&Path) -> bool) -> Vec<PinnedRepo> {
     let (store, status) = (RepoStore::new(vault, &worker.id), worker.status());
     let runs = status.run.iter().map(|run| &run.summary).chain(&status.repo.queue).map(|run| &run.path);
@@ -195,8 +196,13 @@ fn find_pinned(vault: &StateDir, worker: &WorkerHandle, wanted: impl Fn(&Path) -
 }
 
 impl Api {
-    /// Has a person's request taken by the worker of the repository around a path.
-    async fn submit_change(&self, at: AtRun, change: ChangeRequest, opened: Option<String>) -> Result<ChangeReply, ErrorData> {
+    /// Passes a person's request to the worker of the repository that contains a path.
+    async fn submit_change(
+        &self,
+        at: AtRun,
+        change: ChangeRequest,
+        opened: Option<String>,
+    ) -> Result<ChangeReply, ErrorData> {
         let at = self.resolve_run(at, change.command()).await?;
         let (_, worker) = self.find_worker(at.path.as_path()).await?;
         let order = ChangeOrder { run: at.run, change, opened };
@@ -204,7 +210,8 @@ impl Api {
     }
 }
 
-/// Answers what clients of development builds ask first: they know no other way to be told that they are to be updated.
+/// Answers the first request of clients from development builds with an error that tells them to update, which is the
+/// only answer they understand.
 fn refuse_development() -> Result<(), ErrorData> {
     let message = "this client is of a development build, which this daemon does not speak to";
     Err(ErrorData::new(ErrorKind::ProtocolMismatch, message).hint("update runnerctl, and runner-ui with it"))
@@ -214,7 +221,7 @@ fn draining_error() -> ErrorData {
     ErrorData::new(ErrorKind::Draining, "the daemon is shutting down").hint("runnerctl daemon status")
 }
 
-/// Runs what blocks where blocking is allowed.
+/// Runs a blocking closure where blocking is allowed.
 async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, ErrorData> + Send + 'static,
 ) -> Result<T, ErrorData> {

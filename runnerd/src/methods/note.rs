@@ -1,4 +1,4 @@
-//! `note.*`: what a person tells the sessions to come.
+//! `note.*`: notes from people to future sessions.
 
 use jsonrpsee::core::{RpcResult, async_trait};
 use protocol::api::NoteApiServer;

@@ -1,4 +1,4 @@
-//! `question.*`: what agents ask, over all repositories, and a person's answer.
+//! `question.*`: the questions of agents in all repositories, and a person's answer.
 
 use jsonrpsee::core::{RpcResult, async_trait};
 use protocol::api::QuestionApiServer;
@@ -10,12 +10,12 @@ use protocol::view::QuestionView;
 use runner_core::change::ChangeRequest;
 use runner_core::questions;
 
-use super::{Api, run_blocking, branches};
+use super::{Api, branches, run_blocking};
 use crate::admit::git_error;
 use crate::git::Repository;
 use crate::repo::layout::Layout;
 use crate::store::RepoStore;
-use crate::worker::{ChangeOrder, WorkerHandle, WorkerMessage, PinnedRepo};
+use crate::worker::{ChangeOrder, PinnedRepo, WorkerHandle, WorkerMessage};
 
 #[async_trait]
 impl QuestionApiServer for Api {
@@ -38,14 +38,14 @@ impl QuestionApiServer for Api {
     }
 }
 
-/// A question, and whose repository it is in.
+/// A question, and the repository it belongs to.
 struct QuestionEntry {
     worker: WorkerHandle,
     view: QuestionView,
 }
 
 impl Api {
-    /// Returns the questions of all runs whose branches are there, where the repository is not known.
+    /// Returns the questions of all runs with branches in a repository, if it is not registered.
     async fn list_branch_questions(&self, path: &WirePath) -> Result<Option<Vec<QuestionView>>, ErrorData> {
         let repository = self.find_repository(path.as_path()).await?;
         if self.registry.find(repository.common_dir()).await.is_some() {
@@ -55,7 +55,7 @@ impl Api {
         run_blocking(move || branches::list_questions(&repository, &at)).await
     }
 
-    /// Returns the questions of the current run of one repository, or of each.
+    /// Returns the questions of the current run of one repository, or of all.
     async fn list_questions(&self, path: Option<&WirePath>) -> Result<Vec<QuestionEntry>, ErrorData> {
         let mut workers = match path {
             Some(path) => {
@@ -82,7 +82,7 @@ impl Api {
             };
             let (run, questions) = match run_blocking(read).await {
                 Ok(found) => found,
-                // One that cannot be read hides no others.
+                // An unreadable repository does not hide the others.
                 Err(error) if path.is_none() => {
                     tracing::warn!(repo = worker.id, error = error.message, "no questions can be read");
                     continue;
@@ -98,7 +98,7 @@ impl Api {
     }
 }
 
-/// Returns the question whose id begins like this, or `RUN/` and the id; an open one before those that are answered.
+/// Returns the question with this id or prefix, or `RUN/` and the id; open ones take precedence over answered ones.
 fn find_question(asked: Vec<QuestionEntry>, wanted: &str) -> Result<QuestionEntry, ErrorData> {
     let (run, id) = wanted.rsplit_once('/').map_or((None, wanted), |(run, id)| (Some(run), id));
     let is_meant =

@@ -1,4 +1,4 @@
-//! Records for people: copied to where others can use them, and removed where nobody needs them any more.
+//! Records for people: exports them, and removes old ones.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use protocol::reply::{ExportReply, GcReply, RunRecords as RunRecordsView, Worksp
 use protocol::request::{ExportParams, GcParams};
 
 use crate::repo::layout::Layout;
-use crate::repo::records::{RunRecords, RecordsDir, RecordsError};
+use crate::repo::records::{RecordsDir, RecordsError, RunRecords};
 
 /// Copies one record of `run`, or what belongs to the run as a whole.
 pub(super) fn export_record(layout: &Layout, run: &str, params: &ExportParams) -> Result<ExportReply, ErrorData> {
@@ -37,8 +37,8 @@ pub(super) fn export_record(layout: &Layout, run: &str, params: &ExportParams) -
     })
 }
 
-/// Removes records as [`gc`] does: of a work tree, and of the isolated runs whose workspaces are gone. Of both, the newest
-/// stay.
+/// Removes records as [`gc`] does, both of a work tree and of isolated runs whose workspaces are gone. The newest of
+/// each are kept.
 pub(super) fn gc_all_records(
     (here, kept): (&Layout, &Layout),
     open: &BTreeSet<String>,
@@ -53,15 +53,18 @@ pub(super) fn gc_all_records(
     Ok(GcReply { workspaces, ..reply })
 }
 
-/// Removes the records of all runs but the newest ones; those of `open` runs stay and do not count.
+/// Removes the records of all runs except the newest; those of `open` runs are kept and do not count.
 pub(super) fn gc_records(layout: &Layout, open: &BTreeSet<String>, params: &GcParams) -> Result<GcReply, ErrorData> {
     let path = WirePath::from(layout.root());
     let Some(records) = RecordsDir::find(layout) else {
         let (removed, kept, workspaces) = (Vec::new(), Vec::new(), Vec::new());
         return Ok(GcReply { path, removed, kept, workspaces, freed_bytes: 0, dry_run: params.dry_run });
     };
-    let (mut kept, over): (Vec<_>, Vec<_>) =
-        records.list_runs().map_err(|error| records_error(&error))?.into_iter().partition(|run| open.contains(&run.run));
+    let (mut kept, over): (Vec<_>, Vec<_>) = records
+        .list_runs()
+        .map_err(|error| records_error(&error))?
+        .into_iter()
+        .partition(|run| open.contains(&run.run));
     let mut over = over.into_iter();
     kept.extend(over.by_ref().take(usize::try_from(params.keep).unwrap_or(usize::MAX)));
     let removed: Vec<RunRecords> = over.collect();

@@ -1,39 +1,40 @@
-//! A workspace that is gone while its run goes on, made anew: what from, is `runner_core::publish`'s to say.
+//! Recreates the workspace of a run that continues, if it is missing. The source for it is decided by
+//! `runner_core::publish`.
 
 use std::path::Path;
 
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::event::EventKind;
-use runner_core::publish::{WorkspaceSource, WorkspaceRemains, WorkspaceLoss, StartBase, choose_source};
+use runner_core::publish::{StartBase, WorkspaceLoss, WorkspaceRemains, WorkspaceSource, choose_source};
 use tokio_util::sync::CancellationToken;
 
-use super::isolated::{write_carried_files, workspace_error};
-use super::run::{is_session_active, is_driven_elsewhere};
+use super::isolated::{workspace_error, write_carried_files};
+use super::run::{is_driven_elsewhere, is_session_active};
 use super::{Api, run_blocking};
 use crate::admit::{self, git_error};
 use crate::events::EventSubject;
 use crate::git::{Id, Repository};
 use crate::publish::{PublishedMove, find_last_kept};
 use crate::repo::sealed::SealedFileError;
-use crate::store::{SourceRepo, RepoStore, repo_id};
-use crate::worker::{self, WorkerHandle, PinnedRepo};
+use crate::store::{RepoStore, SourceRepo, repo_id};
+use crate::worker::{self, PinnedRepo, WorkerHandle};
 use crate::workspace::{self, WorkspaceOptions, WorkspaceOwner};
 
-/// Who makes a workspace anew: one at a time, whoever asks how often.
+/// Serializes recreation across all requests.
 static ANEW: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
 
-/// A workspace that may be gone.
+/// A workspace that may be missing.
 struct MissingWorkspace<'a> {
     of_source: &'a RepoStore,
     of_workspace: &'a RepoStore,
     source: &'a SourceRepo,
     place: &'a Path,
-    /// Whether a session may be writing to the source's work tree: nothing is taken from it then.
+    /// Whether a session may be writing to the source's work tree: then nothing is taken from it.
     is_at_work: bool,
 }
 
 impl Api {
-    /// Makes the workspace of a run anew where it is gone, from what is left of the run.
+    /// Recreates the workspace of a run if it is missing, from what is left of the run.
     pub(super) async fn recreate_workspace(&self, worker: &WorkerHandle) -> Result<(), ErrorData> {
         let Some(source) = worker.source.clone() else { return Ok(()) };
         let place = worker.status().repo.path.0.clone();
@@ -62,12 +63,12 @@ impl Api {
 }
 
 impl MissingWorkspace<'_> {
-    /// Makes it anew; returns what a person should know, where it was gone.
+    /// Recreates it if it is missing; then returns a message for people.
     fn recreate(&self, stop: &CancellationToken) -> Result<Option<String>, ErrorData> {
         let path = self.source.path.as_path();
         let known = PinnedRepo::for_work_tree(self.of_source, path).try_open().map_err(|error| git_error(&error))?;
         let repository = known.map_or_else(|| admit::open_current(path), Ok)?;
-        // What was sent may be ahead of a branch that is in use.
+        // Published commits may be ahead of the branch if that is in use.
         let kept = find_last_kept(&repository, &self.source.run).map_err(|error| git_error(&error))?;
         if self.place.join(".git").symlink_metadata().is_ok() {
             return self.ensure_branch(kept).map(|()| None);
@@ -97,19 +98,31 @@ impl MissingWorkspace<'_> {
         self.of_workspace.published_file().read().map_err(|error: SealedFileError| fault_error(&error))
     }
 
-    /// Makes it at the published tip of its run, on the run's branch.
-    fn recreate_at_published(&self, repository: &Repository, tip: Id, stop: &CancellationToken) -> Result<String, ErrorData> {
+    /// Recreates it at the published tip of its run, on the run's branch.
+    fn recreate_at_published(
+        &self,
+        repository: &Repository,
+        tip: Id,
+        stop: &CancellationToken,
+    ) -> Result<String, ErrorData> {
         let config = worker::load_config(repository, tip)
             .map_err(|error| ErrorData::new(ErrorKind::InvalidFile, error.to_string()).caused_by(&error))?;
-        let order = WorkspaceOptions { source: repository, target_dir: self.place, base: tip, copy: &config.workspace.copy };
+        let order =
+            WorkspaceOptions { source: repository, target_dir: self.place, base: tip, copy: &config.workspace.copy };
         self.create_workspace(&order, stop)?;
         self.ensure_branch(Some(tip))?;
         let run = &self.source.run;
         Ok(format!("the workspace was gone, and was made anew from runner/{run}: what was not committed in it is lost"))
     }
 
-    /// Makes it at the commit that its run is to begin from, with what comes along from the source's work tree as it is now.
-    fn recreate_at_base(&self, repository: &Repository, base: Id, stop: &CancellationToken) -> Result<String, ErrorData> {
+    /// Recreates it at the commit from which its run is to begin, with the files taken along from the source's current
+    /// work tree.
+    fn recreate_at_base(
+        &self,
+        repository: &Repository,
+        base: Id,
+        stop: &CancellationToken,
+    ) -> Result<String, ErrorData> {
         let (taken, config) = admit::read_carried_files(repository, base, self.is_at_work)?;
         let order = WorkspaceOptions { source: repository, target_dir: self.place, base, copy: &config.workspace.copy };
         self.create_workspace(&order, stop)?;
@@ -119,13 +132,13 @@ impl MissingWorkspace<'_> {
     }
 
     fn create_workspace(&self, order: &WorkspaceOptions<'_>, stop: &CancellationToken) -> Result<(), ErrorData> {
-        // What had been set up is gone with it.
+        // The result of its setup is gone, too.
         self.of_workspace.workspace_file().remove().map_err(|error| fault_error(&error))?;
         let owner = WorkspaceOwner::from_key(self.of_workspace.key());
         workspace::create_workspace((order, &owner), &|_| (), stop).map(drop).map_err(|error| workspace_error(&error))
     }
 
-    /// Puts it on its run's branch, if it has none and the source keeps one: a death came in between.
+    /// Puts it on its run's branch if it has none and the source has one: an earlier process was killed in between.
     fn ensure_branch(&self, tip: Option<Id>) -> Result<(), ErrorData> {
         let Some(tip) = tip else { return Ok(()) };
         let branch = format!("runner/{}", self.source.run);
@@ -136,9 +149,9 @@ impl MissingWorkspace<'_> {
         workspace.start_branch(&branch, &tip).map_err(|error| git_error(&error))
     }
 
-    /// Says why there is nothing to make it from.
+    /// Explains why there is nothing to recreate it from.
     fn loss_error(&self, repository: &Repository, lost: WorkspaceLoss) -> Result<ErrorData, ErrorData> {
-        // The last commit may be there yet without a branch.
+        // The last commit may still exist without a branch.
         let tip = match self.read_published()?.map(|published| published.to) {
             Some(tip) if repository.has_object(&tip).map_err(|error| git_error(&error))? => Some(tip.to_string()),
             _ => None,

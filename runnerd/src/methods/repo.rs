@@ -24,7 +24,7 @@ impl RepoApiServer for Api {
     }
 
     async fn remove(&self, params: AtPath) -> RpcResult<RepoView> {
-        // A repository whose folder is gone is found by the path that was registered.
+        // A repository whose folder is gone is found by its registered path.
         let known = self.registry.list().await.into_iter().find(|worker| worker.status().repo.path == params.path);
         let id = match known {
             Some(worker) => worker.id,
@@ -38,7 +38,7 @@ impl RepoApiServer for Api {
             return Err(refused.hint(format!("once the run is over: runnerctl gc {place}")).into());
         }
         let view = self.registry.remove(&id).await?;
-        // Whose record cannot be read is known by where it was asked for.
+        // If its record cannot be read, the requested path identifies it.
         let path = if view.path.as_path().as_os_str().is_empty() { params.path } else { view.path };
         Ok(RepoView { path, ..view })
     }

@@ -1,5 +1,5 @@
-//! The order in which repositories are listed: by their paths, and the isolated runs of one right behind it, as they were
-//! asked for. What is told of each is made elsewhere.
+//! The order of repositories in lists: by path, each followed by its isolated runs in the order in which they were
+//! requested. Their descriptions are made elsewhere.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use protocol::path::WirePath;
 use protocol::view::{RepoView, StatusView};
 
-/// Where a repository stands; of a workspace, first where the repository does that it was made from.
+/// Sort key of a repository; a workspace sorts by the repository that it was made from.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct RepoSortKey {
     path: WirePath,
@@ -19,16 +19,16 @@ struct RepoSortKey {
     own: PathBuf,
 }
 
-/// The paths of repositories that are no workspaces, by their ids.
+/// The paths of repositories that are not workspaces, by id.
 type RepoPaths = BTreeMap<String, WirePath>;
 
-/// Puts repositories in order.
+/// Sorts repositories.
 pub(super) fn sort_repositories(views: &mut [RepoView]) {
     let paths = source_paths(views.iter());
     views.sort_by_cached_key(|view| RepoSortKey::for_view(view, view.queue.first().map(|run| run.queued_at), &paths));
 }
 
-/// Puts what is told of repositories in order.
+/// Sorts the statuses of repositories.
 pub(super) fn sort_statuses(views: &mut [StatusView]) {
     let paths = source_paths(views.iter().map(|view| &view.repo));
     let asked_at = |view: &StatusView| view.run.as_ref().map(|run| run.summary.queued_at);
@@ -43,7 +43,7 @@ fn source_paths<'a>(views: impl Iterator<Item = &'a RepoView>) -> RepoPaths {
 impl RepoSortKey {
     fn for_view(view: &RepoView, asked_at: Option<Timestamp>, paths: &RepoPaths) -> Self {
         let id = view.source_id.as_ref().unwrap_or(&view.id);
-        // It may have been asked for in another work tree than the one that is registered.
+        // The run may have been requested in another work tree than the registered one.
         let path = paths.get(id).or(view.source.as_ref()).unwrap_or(&view.path);
         let (path, id, own) = (path.clone(), id.clone(), view.path.0.clone());
         Self { path, id, is_workspace: view.source_id.is_some(), asked_at, own }

@@ -1,4 +1,4 @@
-//! `review.*`: a person's word on a finished node.
+//! `review.*`: a person's review of a finished node.
 
 use jsonrpsee::core::{RpcResult, async_trait};
 use protocol::api::ReviewApiServer;

@@ -1,4 +1,4 @@
-//! `run.*`: starting, steering and watching runs.
+//! `run.*`: starting, controlling and watching runs.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,14 +17,17 @@ use protocol::view::{RunSummary, StatusView};
 use protocol::words::RunStatus;
 
 use super::run_selector::refresh_published;
-use super::{Api, run_blocking, branches, draining_error, isolated, repo_order};
+use super::{Api, branches, draining_error, isolated, repo_order, run_blocking};
 use crate::admit::{self, StartCommands, StartPreconditions, git_error};
 use crate::agent::AgentCandidates;
 use crate::call_context::ClientDisconnected;
 use crate::git::Repository;
 use crate::repo::layout::Layout;
 use crate::store::{RepoStore, repo_id};
-use crate::worker::{WorkerHandle, IdChoice, WorkerMessage, StartOrder, PinnedRepo, is_claimed_by_another, create_layout, propose_workspace};
+use crate::worker::{
+    IdChoice, PinnedRepo, StartOrder, WorkerHandle, WorkerMessage, create_layout, is_claimed_by_another,
+    propose_workspace,
+};
 
 #[async_trait]
 impl RunApiServer for Api {
@@ -45,7 +48,9 @@ impl RunApiServer for Api {
             self.start_isolated(repository, params, left).await?
         } else {
             let asker = StartCaller { confirmed: params.confirmed, env: params.env.clone() };
-            let check = move |repository: &Repository, ground: StartPreconditions<'_>| admit::check_start(repository, &params, ground);
+            let check = move |repository: &Repository, ground: StartPreconditions<'_>| {
+                admit::check_start(repository, &params, ground)
+            };
             self.enqueue_run(repository, asker, check).await?
         };
         self.try_save_target(&around, (&reply, before));
@@ -62,7 +67,9 @@ impl RunApiServer for Api {
         let repository = self.find_repository(path.as_path()).await?;
         let asker = StartCaller { confirmed: params.confirmed, env: params.env.clone() };
         let (around, before) = (repository.clone(), Some(format!("runner/{run}")));
-        let check = move |repository: &Repository, ground: StartPreconditions<'_>| admit::check_fork(repository, &run, &params, ground);
+        let check = move |repository: &Repository, ground: StartPreconditions<'_>| {
+            admit::check_fork(repository, &run, &params, ground)
+        };
         let reply = self.enqueue_run(repository, asker, check).await?;
         self.try_save_target(&around, (&reply, before));
         Ok(reply)
@@ -109,7 +116,7 @@ impl RunApiServer for Api {
             }
             Some(run) => worker.send_request(|reply| WorkerMessage::Describe { run, reply }).await?,
         };
-        // Whose record cannot be read is known by where it was asked for.
+        // If its record cannot be read, the requested path identifies it.
         if view.repo.path.as_path().as_os_str().is_empty() {
             view.repo.path = WirePath::from(repository.work_dir());
         }
@@ -157,20 +164,20 @@ impl RunApiServer for Api {
     }
 }
 
-/// What the caller of a run that begins passes on, and whether they have confirmed its commands.
+/// What the caller of a new run passes on, and whether they have confirmed its commands.
 struct StartCaller {
     confirmed: bool,
     env: CallerEnv,
 }
 
-/// Who wants a run to go on, and what they pass on.
+/// The caller that wants a run to continue, and what they pass on.
 struct ResumeCaller {
     run: Option<String>,
     confirmed: bool,
     env: CallerEnv,
 }
 
-/// What was checked of a run that may go on.
+/// The result of checking a run that may continue.
 pub(super) struct AdmittedRun {
     pub(super) repository: Repository,
     pub(super) commands: StartCommands,
@@ -185,7 +192,7 @@ impl Api {
         head.branch().map(str::to_owned)
     }
 
-    /// Remembers the branch that a new run was started from; without it, who lands says where.
+    /// Remembers the branch from which a new run was started; without it, the target must be named when landing.
     fn try_save_target(&self, repository: &Repository, (reply, before): (&StartReply, Option<String>)) {
         let Some(before) = before.filter(|_| !reply.resumed) else { return };
         if let Err(error) = self.save_target(repository, (&reply.run.id, &before)) {
@@ -193,12 +200,14 @@ impl Api {
         }
     }
 
-    /// Checks a run that begins and its caller, remembers what was passed on, and puts it into the queue.
+    /// Checks a new run and its caller, stores what was passed on, and queues the run.
     async fn enqueue_run(
         &self,
         repository: Repository,
         asker: StartCaller,
-        check: impl FnOnce(&Repository, StartPreconditions<'_>) -> Result<(StartOrder, StartCommands), ErrorData> + Send + 'static,
+        check: impl FnOnce(&Repository, StartPreconditions<'_>) -> Result<(StartOrder, StartCommands), ErrorData>
+        + Send
+        + 'static,
     ) -> Result<StartReply, ErrorData> {
         let StartCaller { confirmed, env } = asker;
         let (common_dir, path) = (repository.common_dir().to_owned(), repository.work_dir().to_owned());
@@ -243,12 +252,17 @@ impl Api {
         if digests.contains(&commands.digest) { Ok(()) } else { Err(admit::unconfirmed_error(commands)) }
     }
 
-    /// Checks that a run may go on, and remembers what its caller has passed on.
-    async fn check_resume(&self, repository: Repository, worker: &WorkerHandle, caller: ResumeCaller) -> Result<(), ErrorData> {
+    /// Checks that a run may continue, and stores what its caller has passed on.
+    async fn check_resume(
+        &self,
+        repository: Repository,
+        worker: &WorkerHandle,
+        caller: ResumeCaller,
+    ) -> Result<(), ErrorData> {
         let ResumeCaller { run, confirmed, env } = caller;
         let current = worker.status().run.as_ref().map(|run| run.summary.id.clone());
         let Some(run) = run.or(current) else { return Ok(()) };
-        // The worker says what is wrong with a beginning that fits none or several.
+        // The worker reports a prefix that matches no run or several.
         let known: Vec<String> = worker.list_runs().await.0.into_iter().map(|known| known.id).collect();
         let mut fitting = known.iter().filter(|known| known.starts_with(&run));
         let run = match (known.contains(&run), fitting.next(), fitting.next()) {
@@ -260,9 +274,10 @@ impl Api {
         let is_at_work = is_session_active(&worker.status(), repository.work_dir())
             || is_driven_elsewhere(Some(worker), repository.common_dir());
         let (caller, present, offer) = (env.0.clone(), repository.clone(), Arc::clone(&self.offer));
-        let commands =
-            run_blocking(move || admit::check_resume(&repository, &run, &caller, StartPreconditions { is_at_work, offer: Some(&offer) }))
-                .await?;
+        let commands = run_blocking(move || {
+            admit::check_resume(&repository, &run, &caller, StartPreconditions { is_at_work, offer: Some(&offer) })
+        })
+        .await?;
         let is_known = commands.written_here || worker.list_runs().await.1.contains(&commands.digest);
         if !confirmed && !is_known {
             return Err(admit::unconfirmed_error(&commands));
@@ -283,7 +298,7 @@ impl Api {
         admit::check_agents(candidates, &self.launcher).await
     }
 
-    /// Returns the repository with the configuration that its caller has now, unless a session could have written that.
+    /// Returns the repository with its caller's current configuration, unless a session could have written that.
     pub(super) async fn pin_config(
         &self,
         repository: Repository,
@@ -306,13 +321,9 @@ impl Api {
         .await
     }
 
-    /// Refuses to lay out files of a repository that is bound to no configuration by one of the user's that a session has
-    /// left, unless they have confirmed it.
-    pub(super) async fn check_user_config(
-        &self,
-        repository: &Repository,
-        confirmed: bool,
-    ) -> Result<(), ErrorData> {
+    /// Refuses to check out files of a repository without a captured configuration by a configuration of the user that
+    /// a session has left, unless they have confirmed it.
+    pub(super) async fn check_user_config(&self, repository: &Repository, confirmed: bool) -> Result<(), ErrorData> {
         if repository.pinned_config().is_some() {
             return Ok(());
         }
@@ -320,20 +331,24 @@ impl Api {
         run_blocking(move || admit::check_user_config(&suspects, confirmed)).await
     }
 
-    /// Keeps the confirmation, the configuration of git and the caller's environment.
-    pub(super) async fn save_confirmation(&self, worker: &WorkerHandle, admitted: AdmittedRun) -> Result<(), ErrorData> {
+    /// Stores the confirmation, the configuration of git and the caller's environment.
+    pub(super) async fn save_confirmation(
+        &self,
+        worker: &WorkerHandle,
+        admitted: AdmittedRun,
+    ) -> Result<(), ErrorData> {
         let AdmittedRun { repository, commands, env } = admitted;
         worker.send_request(|reply| WorkerMessage::Confirm { digest: commands.digest, reply }).await?;
         let store = RepoStore::new(&self.vault, &worker.id);
         let (trusted, is_running) = (PinnedRepo::for_work_tree(&store, repository.work_dir()), worker.is_driving());
         let is_live = self.is_unsettled(worker);
-        // Another run may have begun since it was found.
+        // Another run may have begun in the meantime.
         let is_found_before = is_live && repository.pinned_config().is_none();
         let repository = if is_found_before { self.find_repository(repository.work_dir()).await? } else { repository };
         run_blocking(move || {
             let remembered = match trusted.try_open() {
                 _ if !is_live => trusted.pin(&repository),
-                // What counts in another work tree counts in one that nothing was captured in.
+                // What applies in another work tree also applies in one without a captured configuration.
                 Ok(None) => trusted.repin(&repository),
                 Ok(Some(_)) if !is_running => trusted.repin(&repository),
                 known => known.map(drop),
@@ -357,8 +372,8 @@ pub(super) fn is_session_active(status: &StatusView, path: &Path) -> bool {
     status.repo.queue.iter().any(|run| is_driven(run.state) && run.path.as_path() == path)
 }
 
-/// Whether another daemon drives a run of the repository: what lies in the work tree is its session's then, and the run
-/// waits until that has ended.
+/// Whether another daemon drives a run of the repository: then the files in the work tree are its session's, and the
+/// run waits until that has ended.
 pub(super) fn is_driven_elsewhere(worker: Option<&WorkerHandle>, common_dir: &Path) -> bool {
     !worker.is_some_and(WorkerHandle::is_driving) && is_claimed_by_another(common_dir)
 }

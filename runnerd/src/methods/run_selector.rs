@@ -1,7 +1,7 @@
-//! Which run a request is about, where a repository has isolated runs: each works in a workspace of its own, and whoever
-//! names the repository that it was begun from means one of its runs all the same.
+//! Resolves which run a request refers to, if a repository has isolated runs: each works in a workspace of its own, but
+//! requests that name the source repository may refer to them.
 //!
-//! Nothing but the path of the request changes: a workspace is a repository like any other.
+//! Only the path of the request changes: a workspace is a repository like any other.
 
 use std::path::Path;
 
@@ -23,15 +23,15 @@ struct RunCandidate {
 }
 
 impl Api {
-    /// Returns the request as it is made to the repository in which the run works that is meant. `command` is what a person
-    /// types for it, for whoever has to say which.
+    /// Redirects a request to the repository in which the requested run works. `command` is the command to suggest if
+    /// the choice is ambiguous.
     pub(super) async fn resolve_run(&self, at: AtRun, command: &str) -> Result<AtRun, ErrorData> {
         let path = self.resolve_run_path((&at.path, at.run.as_deref()), command).await?;
         Ok(AtRun { path, run: at.run })
     }
 
-    /// Returns where the run works that is meant: the one that is named, or the only one that goes on; the path as it is
-    /// where there is nothing to choose from.
+    /// Returns the path where the requested run works: the one that is named, or the only active one; the given path if
+    /// there is nothing to choose from.
     pub(super) async fn resolve_run_path(
         &self,
         (path, run): (&WirePath, Option<&str>),
@@ -45,11 +45,14 @@ impl Api {
         .into_iter()
         .map(|summary| RunCandidate { summary, is_isolated: false })
         .collect();
-        let isolated = isolated.iter().filter_map(run_summary).map(|summary| RunCandidate { summary, is_isolated: true });
+        let isolated =
+            isolated.iter().filter_map(run_summary).map(|summary| RunCandidate { summary, is_isolated: true });
         let all: Vec<RunCandidate> = own.into_iter().chain(isolated).collect();
         let chosen = match run {
-            // One whose workspace is gone has its branch; what begins like its id is another.
-            Some(run) if self.has_run_branch(path, run).await && all.iter().all(|known| known.summary.id != run) => None,
+            // If its workspace is gone, the run still has its branch; an id with this prefix belongs to another run.
+            Some(run) if self.has_run_branch(path, run).await && all.iter().all(|known| known.summary.id != run) => {
+                None
+            }
             Some(run) => find_by_id(&all, run)?,
             None => find_only_active(&all, (path, command))?,
         };
@@ -58,7 +61,7 @@ impl Api {
             .map_or_else(|| path.clone(), |chosen| chosen.summary.path.clone()))
     }
 
-    /// Whether the repository around a path has the branch of a run with this very id.
+    /// Whether the repository that contains a path has the branch of a run with exactly this id.
     async fn has_run_branch(&self, path: &WirePath, run: &str) -> bool {
         let Ok(repository) = self.find_repository(path.as_path()).await else { return false };
         let branch = format!("runner/{run}");
@@ -66,13 +69,14 @@ impl Api {
         found.await.is_ok_and(|tip| tip.is_some())
     }
 
-    /// Returns the worker of the repository around a path and those of its isolated runs; none where it has no such runs.
+    /// Returns the worker of the repository that contains a path and those of its isolated runs; `None` if it has no
+    /// such runs.
     pub(super) async fn isolated_runs_of(&self, path: &Path) -> Option<(Option<WorkerHandle>, Vec<WorkerHandle>)> {
         let all = self.registry.list().await;
         if all.iter().all(|worker| worker.source.is_none()) {
             return None;
         }
-        // What is wrong with the path is said by whoever does what is asked.
+        // A faulty path is reported by the method itself.
         let repository = self.find_repository(path).await.ok()?;
         let is_its = |worker: &WorkerHandle| {
             worker.source.as_ref().is_some_and(|source| source.common_dir.as_path() == repository.common_dir())
@@ -84,7 +88,8 @@ impl Api {
         Some((self.registry.find(repository.common_dir()).await, isolated))
     }
 
-    /// Describes a repository with its isolated runs: beside its own run, or in the place of one, the only one that goes on.
+    /// Describes a repository with its isolated runs: in addition to its own run, or, without one, shows the only
+    /// active one.
     pub(super) async fn add_isolated_runs(&self, path: &Path, view: StatusView) -> StatusView {
         let Some((_, workers)) = self.isolated_runs_of(path).await else { return view };
         for worker in &workers {
@@ -102,22 +107,22 @@ impl Api {
     }
 }
 
-/// Has the worker of an isolated run that nobody drives look how far it is published: a person moves branches too.
+/// Makes the worker of an idle isolated run refresh its publishing state, since people move branches too.
 pub(super) async fn refresh_published(worker: &WorkerHandle) {
     let Some(source) = worker.source.as_ref().filter(|_| !worker.is_driving()) else { return };
     let run = source.run.clone();
-    // One that does not answer is shown as it was last seen.
+    // If it does not answer, its last known state is shown.
     let _ = worker.send_request(|reply| WorkerMessage::Describe { run, reply }).await;
 }
 
-/// Returns the run of a workspace, as it is in lists.
+/// Returns the summary of the run in a workspace.
 pub(super) fn run_summary(worker: &WorkerHandle) -> Option<RunSummary> {
     let (status, source) = (worker.status(), worker.source.clone()?);
     let queued = status.repo.queue.iter().find(|run| run.id == source.run).cloned();
     queued.or_else(|| status.run.as_ref().map(|run| run.summary.clone()))
 }
 
-/// Returns the run whose id this is, or begins like this; none where no run's does.
+/// Returns the run with this id or unique prefix; `None` if no id matches.
 fn find_by_id<'a>(all: &'a [RunCandidate], wanted: &str) -> Result<Option<&'a RunCandidate>, ErrorData> {
     if let Some(exact) = all.iter().find(|run| run.summary.id == wanted) {
         return Ok(Some(exact));
@@ -134,8 +139,8 @@ fn find_by_id<'a>(all: &'a [RunCandidate], wanted: &str) -> Result<Option<&'a Ru
     }
 }
 
-/// Returns the run that goes on, where there is one; of those in place, the first in the queue. Where none does, it is the
-/// last one that ended, unless one in place is known.
+/// Returns the active run, if there is exactly one; of those in place, only the first in the queue counts. If none is
+/// active, returns the last one that ended, unless there are runs in place.
 fn find_only_active<'a>(
     all: &'a [RunCandidate],
     (path, command): (&WirePath, &str),

@@ -1,6 +1,7 @@
-//! Reads that take long: one at a time of each repository, and whoever asks the same meanwhile gets the same answer.
+//! Single-flight for slow reads: one at a time per repository; concurrent callers with the same question share the
+//! answer.
 //!
-//! Of those that were asked from inside of iterations one at a time goes on in all. What nobody waits for any more is
+//! Of the reads requested from inside iterations, only one runs at a time overall. A read without waiting callers is
 //! told to stop. What is read is not known here.
 
 use std::any::Any;
@@ -15,28 +16,28 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use super::run_blocking;
 use crate::memory;
 
-/// What is asked, of which repository, and by whom.
+/// What is asked, about which repository, and by whom.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct ReadQuery {
-    /// Its git folder.
+    /// The repository's git folder.
     pub(super) repository: PathBuf,
-    /// Everything else that the answer follows from.
+    /// Everything else that determines the answer.
     pub(super) asked: String,
-    /// Whether it comes from inside of an iteration: a person does not wait behind such.
+    /// Whether it comes from inside an iteration: a person does not wait behind those.
     pub(super) from_inside: bool,
 }
 
 type ReadResult = Result<Arc<dyn Any + Send + Sync>, ErrorData>;
 
-/// A read that somebody waits for.
+/// A read that at least one caller is waiting for.
 #[derive(Debug)]
 struct PendingRead {
     answer: watch::Receiver<Option<ReadResult>>,
-    /// Tells the read to stop when the last one has left.
+    /// Tells the read to stop when the last caller has left.
     _wanted: DropGuard,
 }
 
-/// The reads that are under way.
+/// The reads in progress.
 #[derive(Debug, Clone)]
 pub struct SingleFlight(Arc<FlightTable>);
 
@@ -55,7 +56,7 @@ impl Default for SingleFlight {
 }
 
 impl SingleFlight {
-    /// Returns the answer to a question: that of a read that is under way, or of `read`, which is told when to stop.
+    /// Returns the answer to a question: from a read in progress, or from `read`, which is told when to stop.
     pub(super) async fn run<T: Clone + Send + Sync + 'static>(
         &self,
         question: ReadQuery,
@@ -100,7 +101,7 @@ impl SingleFlight {
         flight
     }
 
-    /// Lets nobody join a read any more that has come to its end.
+    /// Removes a finished read, so that no more callers join it.
     fn remove_finished(&self, question: &ReadQuery, ended: &Weak<PendingRead>) {
         let mut flights = lock_mutex(&self.0.flights);
         if flights.get(question).is_some_and(|known| Weak::ptr_eq(known, ended)) {
@@ -127,7 +128,7 @@ impl SingleFlight {
     }
 }
 
-/// Reads; the turn ends with it, whoever waits for the answer.
+/// Runs the read; its turn ends with it, even if no caller is left.
 fn read_and_release<T: Send + Sync + 'static>(
     turn: Vec<OwnedSemaphorePermit>,
     read: impl FnOnce() -> Result<T, ErrorData>,
@@ -153,7 +154,7 @@ mod tests {
         ReadQuery { repository: PathBuf::from("/repo/.git"), asked: asked.to_owned(), from_inside }
     }
 
-    /// A read that ends when it is let go, and tells how often it was begun.
+    /// A read that ends when it is released, and counts how often it was started.
     fn blocking_read(
         begun: &Arc<AtomicU32>,
     ) -> (impl FnOnce(&CancellationToken) -> Result<u32, ErrorData> + use<>, mpsc::Sender<()>) {
@@ -167,7 +168,7 @@ mod tests {
         (read, go_on)
     }
 
-    /// Waits until so many reads have begun.
+    /// Waits until this many reads have started.
     async fn wait_until_started(begun: &AtomicU32, wanted: u32) {
         while begun.load(Ordering::SeqCst) < wanted {
             tokio::task::yield_now().await;

@@ -11,7 +11,7 @@ use protocol::explain::ExplainReply;
 use protocol::reply::{ChangeReply, TreeReply, ValidateReply};
 use protocol::request::{AddParams, AtRun, EditParams, RetryParams, ValidateParams};
 use protocol::view::SelectView;
-use runner_core::change::{NodeAddition, ChangeRequest};
+use runner_core::change::{ChangeRequest, NodeAddition};
 use runner_core::digest::sha256_hex;
 use runner_core::select::{LeafSelection, select};
 use runner_core::{tree, validate};
@@ -78,7 +78,10 @@ impl TreeApiServer for Api {
     async fn validate(&self, params: ValidateParams) -> RpcResult<ValidateReply> {
         let repository = self.find_repository(params.path.as_path()).await?;
         let offer = Arc::clone(&self.offer);
-        Ok(run_blocking(move || checks::run_checks(&repository, ProgramInputs { env: &params.env.0, offer: Some(&offer) })).await?)
+        Ok(run_blocking(move || {
+            checks::run_checks(&repository, ProgramInputs { env: &params.env.0, offer: Some(&offer) })
+        })
+        .await?)
     }
 
     async fn retry(&self, params: RetryParams) -> RpcResult<ChangeReply> {
@@ -98,12 +101,12 @@ impl TreeApiServer for Api {
     }
 }
 
-/// Reads the tree that a person has left in a file.
+/// Reads the tree that a person has saved in a file.
 fn read_edited_tree(file: &Path) -> Result<String, ErrorData> {
     let bytes = durable::read(file)
         .map_err(|error| ErrorData::new(ErrorKind::InvalidRequest, error.to_string()).caused_by(&error))?
         .ok_or_else(|| ErrorData::new(ErrorKind::NotFound, format!("there is no file {}", file.display())))?;
-    // Read and written again, a text has the bounds that the queue can rely on.
+    // Parsing and formatting gives a text the bounds that the queue relies on.
     let tree = validate::load_person_tree(&bytes).map_err(|faults| {
         let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
         ErrorData::new(ErrorKind::InvalidRequest, format!("the tree is not valid:\n{}", faults.join("\n")))
@@ -116,7 +119,7 @@ pub(super) fn load_tip(repository: &Repository, run: Option<&str>) -> Result<Com
     load_at(repository, find_tip(repository, run)?)
 }
 
-/// Returns the last commit of a run; the one that is checked out where none is named.
+/// Returns the last commit of a run; the one that is checked out if none is named.
 pub(super) fn find_tip(repository: &Repository, run: Option<&str>) -> Result<Id, ErrorData> {
     let run = run.map(|run| complete_run_id(repository, run)).transpose()?;
     let tip = match &run {

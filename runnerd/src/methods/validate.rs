@@ -1,4 +1,4 @@
-//! `tree.validate`: what the work tree holds against everything that a start would refuse, each check by its name.
+//! `tree.validate`: checks the work tree for everything that a start would refuse, each check under its name.
 //!
 //! Nothing is changed, and no program is started: whether an agent is logged in shows at the start.
 
@@ -17,11 +17,11 @@ use crate::repo::layout::Layout;
 use crate::repo::prompts;
 use crate::worker::tool_faults;
 
-/// Makes all checks.
+/// Runs all checks.
 pub(super) fn run_checks(repository: &Repository, passed: ProgramInputs<'_>) -> Result<ValidateReply, ErrorData> {
     let layout = Layout::new(repository.work_dir());
     let config = admit::read_usable_config(&layout, passed.offer);
-    // Which programs are meant is not known where the configuration cannot be read.
+    // If the configuration cannot be read, its programs are unknown.
     let programs = config.as_ref().ok().and_then(|config| admit::find_programs(repository, config, passed.env).err());
     let checks = vec![
         check_view("layout", layout_faults(&layout)),
@@ -52,7 +52,10 @@ fn prompt_faults(layout: &Layout) -> Vec<String> {
     let names = std::fs::read_dir(layout.prompts()).into_iter().flatten().flatten();
     let mut names: Vec<String> = names.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
     names.sort();
-    prompts::find_template_faults(|path| durable::read(&layout.path(path))).into_iter().chain(prompts::find_unknown_templates(names)).collect()
+    prompts::find_template_faults(|path| durable::read(&layout.path(path)))
+        .into_iter()
+        .chain(prompts::find_unknown_templates(names))
+        .collect()
 }
 
 fn layout_faults(layout: &Layout) -> Vec<String> {
@@ -81,13 +84,13 @@ fn layout_faults(layout: &Layout) -> Vec<String> {
     faults
 }
 
-/// Why a file cannot be looked at.
+/// Why a file cannot be read.
 #[derive(Debug, thiserror::Error)]
 enum RequiredFileError {
-    /// The disk.
+    /// Reading failed.
     #[error(transparent)]
     Disk(#[from] DurableError),
-    /// It is not there.
+    /// It does not exist.
     #[error("{0} is missing")]
     Missing(String),
 }
@@ -122,7 +125,7 @@ fn json_faults<T: serde::de::DeserializeOwned>(layout: &Layout, path: &str) -> V
     fault.into_iter().collect()
 }
 
-/// The three places of the id must agree once a run has begun.
+/// Checks that the three places of the id agree once a run has begun.
 fn identity_faults(repository: &Repository, layout: &Layout) -> Result<Vec<String>, ErrorData> {
     let goal = read_required(layout, Layout::GOAL).ok().and_then(|bytes| Goal::parse(&bytes, &layout.goal()).ok());
     let goal = goal.and_then(|goal| goal.id().map(str::to_owned));

@@ -1,4 +1,4 @@
-//! `verify.run`: a branch is audited from git alone, registered or not.
+//! `verify.run`: audits a branch from git alone, registered or not.
 
 use std::pin::pin;
 
@@ -17,7 +17,10 @@ use super::{Api, run_blocking};
 use crate::admit::git_error;
 use crate::call_context::ClientDisconnected;
 use crate::git::{GitError, Id, Repository};
-use crate::verify::{AllowedSigners, RevisionFilter, GuardRerunner, VerifyTarget, VerifyError, list_guard_commands, copies_dir, check_review_signatures, check_signatures, resolve_target, verify_branch};
+use crate::verify::{
+    AllowedSigners, GuardRerunner, RevisionFilter, VerifyError, VerifyTarget, check_review_signatures,
+    check_signatures, copies_dir, list_guard_commands, resolve_target, verify_branch,
+};
 
 #[async_trait]
 impl VerifyApiServer for Api {
@@ -37,14 +40,17 @@ impl VerifyApiServer for Api {
         let found = repository.clone();
         let read = move |stop: &CancellationToken| {
             let mut since = since.as_deref().map(|since| RevisionFilter::new(&found, since)).transpose()?;
-            let mut report = verify_branch(&found, &target, is_live, stop).map_err(|error| verify_error_data(&found, &error))?;
+            let mut report =
+                verify_branch(&found, &target, is_live, stop).map_err(|error| verify_error_data(&found, &error))?;
             if let Some(signers) = &signers {
                 let signers = AllowedSigners { text: signers, folder: &folder };
-                check_signatures(&found, (&target, signers), &mut report, stop).map_err(|error| verify_error_data(&found, &error))?;
+                check_signatures(&found, (&target, signers), &mut report, stop)
+                    .map_err(|error| verify_error_data(&found, &error))?;
             }
             if let Some(reviewers) = &reviewers {
                 let reviewers = AllowedSigners { text: reviewers, folder: &folder };
-                check_review_signatures(&found, reviewers, &mut report, stop).map_err(|error| verify_error_data(&found, &error))?;
+                check_review_signatures(&found, reviewers, &mut report, stop)
+                    .map_err(|error| verify_error_data(&found, &error))?;
             }
             match &mut since {
                 Some(since) => since.filter_report(report),
@@ -60,7 +66,8 @@ impl VerifyApiServer for Api {
         let (passes, since) = (params.passes, params.since);
         let (repository, passes, commands) = run_blocking(move || {
             let passes = filter_since(&repository, passes, since.as_deref())?;
-            let commands = list_guard_commands(&repository, &passes).map_err(|error| verify_error_data(&repository, &error))?;
+            let commands =
+                list_guard_commands(&repository, &passes).map_err(|error| verify_error_data(&repository, &error))?;
             Ok((repository, passes, commands))
         })
         .await?;
@@ -70,7 +77,8 @@ impl VerifyApiServer for Api {
         let stop = self.shutdown.child_token();
         let folder = copies_dir(&self.paths.state);
         let (launcher, env) = (&self.launcher, &params.env);
-        let stage = GuardRerunner { repository: &repository, folder, launcher, env, stop: &stop, copies_workspace: false };
+        let stage =
+            GuardRerunner { repository: &repository, folder, launcher, env, stop: &stop, copies_workspace: false };
         let ClientDisconnected(left) = extensions.get().cloned().unwrap_or_default();
         let mut rerun = pin!(stage.rerun_guards(&passes));
         let findings = tokio::select! {
@@ -106,8 +114,12 @@ impl VerifyApiServer for Api {
     }
 }
 
-/// Leaves out what a revision has already.
-fn filter_since(repository: &Repository, passes: Vec<AuditPass>, since: Option<&str>) -> Result<Vec<AuditPass>, ErrorData> {
+/// Leaves out commits that a revision already contains.
+fn filter_since(
+    repository: &Repository,
+    passes: Vec<AuditPass>,
+    since: Option<&str>,
+) -> Result<Vec<AuditPass>, ErrorData> {
     let Some(since) = since else { return Ok(passes) };
     let mut since = RevisionFilter::new(repository, since)?;
     let mut later = Vec::new();
@@ -125,7 +137,7 @@ fn unconfirmed_guards_error(commands: &[Vec<String>]) -> ErrorData {
 }
 
 impl Api {
-    /// Finds the repository around a path, bare or not.
+    /// Finds the repository that contains a path, bare or not.
     pub(super) async fn find_readable_repository(&self, path: &WirePath) -> Result<Repository, ErrorData> {
         match self.find_repository(path.as_path()).await {
             Err(error) if error.kind == ErrorKind::NotARepository => {
@@ -136,7 +148,7 @@ impl Api {
         }
     }
 
-    /// Whether a session of the run is at work: its commits have no receipt yet.
+    /// Whether a session of the run is at work, whose commits have no receipt yet.
     async fn is_run_active(&self, repository: &Repository, target: &VerifyTarget) -> bool {
         let Some(worker) = self.registry.find(repository.common_dir()).await else { return false };
         let is_current = worker.status().run.as_ref().is_some_and(|run| run.summary.id == target.run);

@@ -1,8 +1,8 @@
-//! Workspaces of runs that are over: measured, and removed once nothing in them is anywhere else missing.
+//! Workspaces of runs that are over: measures them, and removes those whose content also exists elsewhere.
 //!
-//! What is removed is removed in an order that a death leaves to the next try: records first, the workspace out of its place,
-//! then what is known of it, the folder, and the id last. Where nothing is known of it any more, the next start goes on with an id
-//! whose workspace is out of its place (`isolation`).
+//! Removal is ordered so that the next attempt can continue after a crash: records first, then the workspace is moved
+//! out of its place, then its registration is removed, the folder, and the id last. If the registration is gone, the
+//! next start continues from the id of a workspace that is out of its place (`isolation`).
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,33 +17,33 @@ use runner_core::shell;
 use super::run_selector::run_summary;
 use super::{Api, run_blocking};
 use crate::admit::{self, git_error};
-use crate::git::{WorktreeChange, GitError, Repository};
+use crate::git::{GitError, Repository, WorktreeChange};
 use crate::isolation::{self, ReservedId};
 use crate::repo::layout::Layout;
 use crate::repo::records::{RecordsDir, RecordsError};
-use crate::store::{SourceRepo, RepoStore, repo_id};
-use crate::worker::{WorkerHandle, PinnedRepo};
+use crate::store::{RepoStore, SourceRepo, repo_id};
+use crate::worker::{PinnedRepo, WorkerHandle};
 use crate::workspace::{self, WorkspaceOwner};
 
-/// The folder of records whose workspaces are gone, in the state folder.
+/// The folder in the state folder for records whose workspaces are gone.
 const RECORDS: &str = "records";
-/// Paths that are named of those that keep a workspace.
+/// Maximum number of paths shown that keep a workspace from being removed.
 const SHOWN: usize = 5;
 
-/// A workspace that may go.
+/// A workspace that may be removed.
 struct EndedWorkspace {
     summary: RunSummary,
     source: SourceRepo,
     store: RepoStore,
     /// The daemon's folder for its source.
     of_source: RepoStore,
-    /// Where its records go.
+    /// Where its records are moved to.
     kept: Layout,
 }
 
 /// Why a workspace cannot be removed now.
 enum KeepReason {
-    /// It has something that is nowhere else.
+    /// It contains something that exists nowhere else.
     For(StopReason),
     /// Something failed.
     Failed(ErrorData),
@@ -62,7 +62,7 @@ impl From<RecordsError> for KeepReason {
 }
 
 impl Api {
-    /// Returns where the records of a repository's isolated runs are whose workspaces are gone.
+    /// Returns the location of records of a repository's isolated runs whose workspaces are gone.
     pub(super) fn archived_records(&self, common_dir: &Path) -> Layout {
         Layout::new(self.paths.state.join(RECORDS).join(repo_id(common_dir)))
     }
@@ -88,7 +88,7 @@ impl Api {
         .await
     }
 
-    /// Removes the workspaces of those isolated runs of a repository that are over, and says what has become of each.
+    /// Removes the workspaces of a repository's isolated runs that are over, and returns what happened to each.
     pub(super) async fn sweep_workspaces(&self, path: &Path, dry_run: bool) -> Result<Vec<WorkspaceSwept>, ErrorData> {
         let Some((_, workers)) = self.isolated_runs_of(path).await else { return Ok(Vec::new()) };
         let mut swept = Vec::new();
@@ -99,7 +99,9 @@ impl Api {
             let kept = match gone {
                 Ok(()) => None,
                 Err(KeepReason::For(why)) => Some(why),
-                Err(KeepReason::Failed(ErrorData { message, hint: Some(hint), .. })) => Some(StopReason::new(message, hint)),
+                Err(KeepReason::Failed(ErrorData { message, hint: Some(hint), .. })) => {
+                    Some(StopReason::new(message, hint))
+                }
                 Err(KeepReason::Failed(ErrorData { message, .. })) => Some(StopReason::new(message, "runnerctl gc")),
             };
             swept.push(WorkspaceSwept { run, path, bytes, kept });
@@ -131,7 +133,7 @@ impl Api {
         if checked.is_err() || dry_run {
             return Ok((bytes, checked));
         }
-        // The run is over, and nobody lets it go on in a folder that is gone.
+        // The run is over, and cannot continue in a folder that is gone.
         if let Err(error) = self.registry.remove(&worker.id).await {
             return Ok((bytes, Err(KeepReason::Failed(error))));
         }
@@ -152,7 +154,7 @@ impl EndedWorkspace {
         }
     }
 
-    /// Fails where something of the workspace is nowhere else. One whose folder is gone has nothing.
+    /// Fails if something in the workspace exists nowhere else. A missing folder contains nothing.
     fn check_removable(&self) -> Result<(), KeepReason> {
         if self.workspace_path().symlink_metadata().is_err() {
             if self.workspace_path().parent().is_none_or(|around| around.symlink_metadata().is_err()) {
@@ -165,11 +167,11 @@ impl EndedWorkspace {
         let workspace = PinnedRepo::for_work_tree(&self.store, self.workspace_path()).open()?;
         self.refuse_unpublished(&workspace)?;
         self.refuse_submodules(&workspace)?;
-        let note =
-            self.store.workspace_file().read().map_err(|error| {
-                KeepReason::Failed(ErrorData::new(ErrorKind::Fault, error.to_string()).caused_by(&error))
-            })?;
-        // Nobody has worked in one that was never made ready: what git ignores there was copied, or is the setup's.
+        let note = self.store.workspace_file().read().map_err(|error| {
+            KeepReason::Failed(ErrorData::new(ErrorKind::Fault, error.to_string()).caused_by(&error))
+        })?;
+        // A workspace without a finished setup was never worked in: ignored files there were copied, or are the
+        // setup's.
         let mut files = match note {
             Some(note) => workspace::find_unknown_files(&workspace, &note.made)?,
             None => Vec::new(),
@@ -191,7 +193,7 @@ impl EndedWorkspace {
         )))
     }
 
-    /// Fails where there are submodules: what was committed in them is published nowhere.
+    /// Fails if there are submodules: commits in them are published nowhere.
     fn refuse_submodules(&self, workspace: &Repository) -> Result<(), KeepReason> {
         let folder = workspace.common_dir().join("modules");
         let has_some = match fs::read_dir(&folder) {
@@ -211,7 +213,7 @@ impl EndedWorkspace {
         )))
     }
 
-    /// Fails where a reference of the workspace leads to what its source does not have.
+    /// Fails if a reference of the workspace points to commits that its source does not have.
     fn refuse_unpublished(&self, workspace: &Repository) -> Result<(), KeepReason> {
         let (source, run) = (self.open_source()?, &self.source.run);
         let there = source.list_refs()?;
@@ -238,7 +240,7 @@ impl EndedWorkspace {
         Ok(())
     }
 
-    /// Moves the records away and takes the workspace out of its place.
+    /// Moves the records away and the workspace out of its place.
     fn move_aside(&self) -> Result<(), KeepReason> {
         let run = &self.source.run;
         if let Some(records) = RecordsDir::find(&Layout::new(self.workspace_path())) {
@@ -257,12 +259,12 @@ impl EndedWorkspace {
         WorkspaceOwner::from_key(self.store.key())
     }
 
-    /// Returns where it is while it is removed: what stays there is removed at the next start.
+    /// Returns its path while it is being removed: remaining files there are removed at the next start.
     fn removal_path(&self) -> PathBuf {
         self.owner().unfinished_path(self.workspace_path())
     }
 
-    /// Removes it, and gives its id back.
+    /// Removes it, and releases its id.
     fn finish_removal(&self) -> Result<(), KeepReason> {
         let reserved = ReservedId { run: self.source.run.clone(), nonce: self.source.nonce.clone() };
         let source = self.open_source()?;

@@ -1,15 +1,15 @@
-//! What a machine offers to hold programs with: a value, found by `probe`.
+//! What a machine offers to contain programs: a value, determined by `probe`.
 
 use protocol::words::Containment;
 
 use supervisor::{GroupPlace, NamespaceMode};
 
-/// What is put around every program, besides the walk that always is.
+/// What is put around every program, in addition to the walk.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct ProcessIsolation {
-    /// Where its control group is made.
+    /// The folder in which its control group is created.
     pub group_place: Option<GroupPlace>,
-    /// How its PID namespace is made.
+    /// How its PID namespace is created.
     pub namespaces: Option<NamespaceMode>,
 }
 
@@ -23,18 +23,18 @@ impl ProcessIsolation {
     }
 }
 
-/// A level that is not used.
+/// A level that is not in use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnusedLevel {
-    /// Which.
+    /// The level.
     pub level: Containment,
-    /// Why not.
+    /// Why it is not in use.
     pub why: String,
-    /// What a person can do to have it.
+    /// What a person can do to enable it.
     pub hint: String,
 }
 
-/// What is used of what a machine offers; by default nothing but the walk.
+/// The machine's means that are in use; by default nothing but the walk.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HostCapabilities {
     pub(super) isolation: ProcessIsolation,
@@ -42,24 +42,27 @@ pub struct HostCapabilities {
 }
 
 impl HostCapabilities {
-    /// Returns the strongest level, which is that of every program that needs no privileges.
+    /// Returns the strongest level, which applies to every program that needs no privileges.
     pub fn level(&self) -> Containment {
         self.isolation.level()
     }
 
-    /// Returns the level of a program; see [`Spec::no_new_privs`](super::Spec::no_new_privs).
+    /// Returns the level for a program; see [`ProgramSpec::no_new_privs`](super::Spec::no_new_privs).
     pub fn level_for(&self, no_new_privs: bool) -> Containment {
         self.isolation_for(no_new_privs).level()
     }
 
-    /// Returns the levels that are not used, the weakest first.
+    /// Returns the levels that are not in use, the weakest first.
     pub fn unused_levels(&self) -> &[UnusedLevel] {
         &self.unused_levels
     }
 
     pub(super) fn isolation_for(&self, no_new_privs: bool) -> ProcessIsolation {
         let is_usable = |namespaces: &NamespaceMode| no_new_privs || *namespaces == NamespaceMode::Privileged;
-        ProcessIsolation { group_place: self.isolation.group_place.clone(), namespaces: self.isolation.namespaces.filter(is_usable) }
+        ProcessIsolation {
+            group_place: self.isolation.group_place.clone(),
+            namespaces: self.isolation.namespaces.filter(is_usable),
+        }
     }
 }
 

@@ -1,11 +1,11 @@
-//! Takes any amount of output and keeps a bounded part of it: the beginning and the end.
+//! Captures any amount of output and stores a bounded part of it: the beginning and the end.
 //!
-//! Bytes stay bytes, but for secrets, which are replaced by their names. Nothing here can hold the writer up: beyond the
-//! cap bytes are counted, and a disk that refuses them is reported at the end.
+//! Bytes are stored as they are, except for secrets, which are replaced by their names. The writer is never blocked:
+//! beyond the cap bytes are only counted, and disk errors are reported at the end.
 
 use std::io::{self, SeekFrom};
 
-use runner_core::redact::{Secrets, RedactStream};
+use runner_core::redact::{RedactStream, Secrets};
 use tokio::{
     fs::{self, File},
     io::{AsyncSeekExt as _, AsyncWriteExt as _},
@@ -18,29 +18,30 @@ pub(super) struct LogCapture {
     file: File,
     secrets: Secrets,
     redactor: RedactStream,
-    /// Bytes on their way into the file; empty between two chunks.
+    /// Bytes about to be written to the file; empty between two chunks.
     pending: Vec<u8>,
-    /// Bytes of output that the file holds at most, and how many of them are the beginning once something is left out.
+    /// Limit on the bytes of output in the file, and how many of them belong to the beginning once something is left
+    /// out.
     cap: u64,
     head: u64,
     /// Where the beginning ends.
     head_extent: HeadExtent,
-    /// The end, with as much in front of it as a secret that begins there may have.
+    /// The end, preceded by enough bytes to recognize a secret that spans its start.
     tail: TailRing,
     total: u64,
-    /// Bytes of the file.
+    /// Size of the file in bytes.
     written: u64,
     write_error: Option<io::Error>,
 }
 
-/// The beginning of the output that stays when something is left out, in bytes of output and of the file.
+/// The beginning of the output that is kept if something is left out, in bytes of output and of the file.
 #[derive(Clone, Copy, Default)]
 struct HeadExtent {
     consumed: u64,
     written: u64,
 }
 
-/// What became of the output, in bytes as they came.
+/// What was stored of the output, in bytes before redaction.
 pub(super) struct CaptureReport {
     pub kept: u64,
     pub dropped: u64,
@@ -48,7 +49,7 @@ pub(super) struct CaptureReport {
 }
 
 impl LogCapture {
-    /// Makes the log anew. Whatever has its name is unlinked first, so that a planted link leads nowhere.
+    /// Creates the log. Unlinks an existing file first, so that a planted link leads nowhere.
     pub(super) async fn create_capture(log: &LogFile) -> Result<Self, SpawnError> {
         let in_log = |source| SpawnError::Log { path: log.path.clone(), source };
         let file = create_log(log).await.map_err(in_log)?;
@@ -69,7 +70,7 @@ impl LogCapture {
         })
     }
 
-    /// Takes a chunk. The file follows it up to the cap, so that a reader, and a crash, find all there is.
+    /// Takes a chunk. It is written to the file up to the cap, so that readers see it at once, also after a crash.
     pub(super) async fn write_chunk(&mut self, chunk: &[u8]) {
         let up_to =
             |limit: u64| usize::try_from(limit.saturating_sub(self.total)).unwrap_or(usize::MAX).min(chunk.len());
@@ -84,7 +85,8 @@ impl LogCapture {
         self.tail.push(chunk);
     }
 
-    /// Completes the log: if something is left out, its second half becomes one line that counts it, and the end.
+    /// Completes the log: if something is left out, its second half is replaced with a line that counts it, and the
+    /// end.
     pub(super) async fn finish_log(mut self) -> CaptureReport {
         let end = self.tail_bytes();
         let dropped = if self.is_over_cap() { self.total - self.head_extent.consumed - end.len() as u64 } else { 0 };
@@ -112,7 +114,7 @@ impl LogCapture {
         self.pending.clear();
     }
 
-    /// Returns the end of the output as it came; it does not begin within a secret.
+    /// Returns the end of the output before redaction; it does not begin inside a secret.
     fn tail_bytes(&self) -> Vec<u8> {
         let mut bytes = self.tail.bytes();
         let begins = self.secrets.end_of_secret_at(&bytes, bytes.len().saturating_sub(self.tail.visible));
@@ -146,7 +148,7 @@ async fn create_log(log: &LogFile) -> io::Result<File> {
 /// The last bytes of a stream.
 struct TailRing {
     ring: Vec<u8>,
-    /// How many of them are asked for; those in front of them only tell how they begin.
+    /// How many of them are requested; the bytes in front of them only show how they begin.
     visible: usize,
     next: usize,
     is_full: bool,
@@ -167,7 +169,7 @@ impl TailRing {
         self.next = (self.next + chunk.len()).checked_rem(capacity).unwrap_or(0);
     }
 
-    /// Returns them in order.
+    /// Returns the bytes in order.
     fn bytes(&self) -> Vec<u8> {
         let (newer, older) = self.ring.split_at(self.next);
         [if self.is_full { older } else { &[] }, newer].concat()
@@ -248,7 +250,8 @@ mod tests {
         let (path, victim) = (folder.path().join("log"), folder.path().join("victim"));
         std::fs::write(&victim, "precious").unwrap();
         std::os::unix::fs::symlink(&victim, &path).unwrap();
-        let mut capture = LogCapture::create_capture(&LogFile { path, cap_bytes: 9, secrets: Secrets::default() }).await.unwrap();
+        let mut capture =
+            LogCapture::create_capture(&LogFile { path, cap_bytes: 9, secrets: Secrets::default() }).await.unwrap();
         capture.write_chunk(b"x").await;
         capture.finish_log().await;
         assert_eq!(std::fs::read(&victim).unwrap(), b"precious");

@@ -1,7 +1,7 @@
-//! Keeps the machine from going to sleep by itself while somebody holds it awake (`inhibit_sleep`).
+//! Keeps the machine from going to sleep on its own while it is held awake (`inhibit_sleep`).
 //!
-//! A program of the system does it for as long as its child lives, and that child is a `cat` whose standard input the
-//! daemon holds: with the daemon, however it ends, the machine may sleep again. A missing program is no error.
+//! A system program does it as long as its child is running, and that child is a `cat` whose standard input the daemon
+//! holds: when the daemon ends, in whatever way, the machine may sleep again. A missing program is not an error.
 
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -12,7 +12,7 @@ use tokio::process::{Child, Command};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-/// Programs that keep a machine awake while what stands behind their arguments runs; the first that is there is taken.
+/// Programs that keep a machine awake while the command in their arguments runs; the first one found is used.
 const PROGRAMS: [(&str, &[&str]); 2] = [
     (
         "systemd-inhibit",
@@ -20,28 +20,28 @@ const PROGRAMS: [(&str, &[&str]); 2] = [
     ),
     ("caffeinate", &["-i"]),
 ];
-/// Time in which the program ends once its child has.
+/// Time limit for the program to end after its child.
 const END_LIMIT: Duration = Duration::from_secs(5);
-/// Most bytes of what the program says that are kept.
+/// Number of bytes kept of the program's messages.
 const MAX_ERROR_BYTES: u64 = 400;
 
-/// Whether the machine may go to sleep by itself.
+/// Whether the machine may go to sleep on its own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SleepState {
-    /// It may: the settings say so.
+    /// It may: the feature is off.
     NotManaged,
-    /// It may: nobody holds it awake.
+    /// It may: nothing holds it awake.
     Allowed,
     /// It is held awake.
     Inhibited,
-    /// It may, though somebody wants it awake.
+    /// It may, although it should be held awake.
     Failed {
-        /// Why.
+        /// Why it cannot be held awake.
         why: String,
     },
 }
 
-/// Holds the machine awake on behalf of many.
+/// Holds the machine awake for any number of holders.
 #[derive(Debug, Clone)]
 pub struct Inhibitor {
     holders: watch::Sender<usize>,
@@ -55,7 +55,7 @@ pub struct SleepInhibition {
 }
 
 impl Inhibitor {
-    /// Makes an inhibitor; one that is off does nothing. Needs a runtime, with which it ends.
+    /// Creates an inhibitor; does nothing if `is_on` is false. Needs a runtime, with which it ends.
     pub fn new(is_on: bool) -> Self {
         let (holders, holder_count) = watch::channel(0);
         let (state_sender, state) = watch::channel(if is_on { SleepState::Allowed } else { SleepState::NotManaged });
@@ -65,13 +65,13 @@ impl Inhibitor {
         Self { holders, state }
     }
 
-    /// Wants the machine awake.
+    /// Holds the machine awake until the returned value is dropped.
     pub fn hold(&self) -> SleepInhibition {
         self.holders.send_modify(|holders| *holders += 1);
         SleepInhibition { holders: self.holders.clone() }
     }
 
-    /// Returns whether the machine may go to sleep by itself.
+    /// Whether the machine may go to sleep on its own.
     pub fn state(&self) -> SleepState {
         self.state.borrow().clone()
     }
@@ -83,9 +83,9 @@ impl Drop for SleepInhibition {
     }
 }
 
-/// Starts the program for the first holder and ends it after the last one, again and again.
+/// Starts the program for the first holder and ends it after the last one, repeatedly.
 async fn run_inhibitor(mut holder_count: watch::Receiver<usize>, state_sender: watch::Sender<SleepState>) {
-    // An error means that nobody can want anything any more.
+    // An error means that all inhibitors are gone.
     while holder_count.wait_for(|holders| *holders > 0).await.is_ok() {
         let why = match start_program() {
             Ok(child) => {
@@ -103,9 +103,9 @@ async fn run_inhibitor(mut holder_count: watch::Receiver<usize>, state_sender: w
     }
 }
 
-/// Waits until nobody wants the machine awake, and ends the program; returns why it has ended before.
+/// Waits until there are no holders and ends the program; returns why if it ended before.
 async fn hold_until_released(mut child: Child, holder_count: &mut watch::Receiver<usize>) -> Option<String> {
-    // To wait for a child closes its standard input, if that is still its own.
+    // Waiting for a child closes its standard input, unless it was taken out.
     let stdin = child.stdin.take();
     tokio::select! {
         () = wait_until_released(holder_count) => {}
@@ -113,13 +113,13 @@ async fn hold_until_released(mut child: Child, holder_count: &mut watch::Receive
     }
     drop(stdin);
     if timeout(END_LIMIT, child.wait()).await.is_err() {
-        // What cannot be killed either is the system's.
+        // If it cannot be killed either, nothing can be done.
         let _ = child.kill().await;
     }
     None
 }
 
-/// Waits until nobody wants the machine awake, or nobody can any more.
+/// Waits until there are no holders, or no inhibitors.
 async fn wait_until_released(holder_count: &mut watch::Receiver<usize>) {
     let _ = holder_count.wait_for(|holders| *holders == 0).await;
 }
@@ -137,10 +137,10 @@ async fn read_error_output(mut child: Child) -> String {
 /// Why no program keeps the machine awake.
 #[derive(Debug, thiserror::Error)]
 enum InhibitError {
-    /// Neither is there.
+    /// None of the programs is installed.
     #[error("there is no {} in the daemon's PATH", PROGRAMS.map(|(name, _)| name).join(" and no "))]
     NoProgram,
-    /// The system refused.
+    /// The system could not start the program.
     #[error("starting {}: {error}", program.display())]
     Spawn { program: PathBuf, error: std::io::Error },
 }
@@ -157,6 +157,7 @@ fn start_program() -> Result<Child, InhibitError> {
 /// Finds a program in the daemon's own `PATH`.
 fn find_program(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
-    let mut candidates = std::env::split_paths(&path).filter(|folder| folder.is_absolute()).map(|folder| folder.join(name));
+    let mut candidates =
+        std::env::split_paths(&path).filter(|folder| folder.is_absolute()).map(|folder| folder.join(name));
     candidates.find(|place| super::program::check_executable(place).is_ok())
 }

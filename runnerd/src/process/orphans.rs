@@ -1,48 +1,48 @@
-//! Finds and ends what an earlier life of the daemon left running.
+//! Finds and kills what an earlier daemon process left running.
 //!
-//! Normally there is nothing: a shim whose daemon is gone ends everything itself within a moment, so the first thing is
-//! to wait for its lock. What is left then is found by its [`Mark`]. Nothing here guesses by number.
+//! Normally there is nothing: a shim whose daemon is gone kills everything itself within a moment, so the first step is
+//! to wait for its lock. What is left then is found by its [`Mark`]. Nothing here guesses by process id.
 
 use std::{fs::File, io, path::Path, thread, time::Duration};
 
 use runner_core::blocker::Transience;
 use rustix::process::Signal;
-use supervisor::{Mark, PidFd, kill_and_remove_groups, groups_of, kill_groups, since_boot, table};
+use supervisor::{Mark, PidFd, groups_of, kill_and_remove_groups, kill_groups, since_boot, table};
 use thiserror::Error;
 
 use crate::retryable::Retryable;
 
-/// Pause before another attempt, at the shim's lock or at the table of processes.
+/// Pause between attempts at the shim's lock, or passes over the process table.
 const PAUSE: Duration = Duration::from_millis(10);
 /// Pause between two attempts at processes that do not die.
 const GONE_PAUSE: Duration = Duration::from_secs(5);
-/// Passes without a find that prove that there is nothing.
+/// Number of consecutive empty passes that prove that nothing is left.
 const EMPTY_PASSES: u32 = 2;
 
-/// What a search found, and ended.
+/// What a search found and killed.
 #[derive(Debug, PartialEq, Eq)]
 pub struct SweepReport {
-    /// Numbers of the processes, which are dead.
+    /// Ids of the processes, which are dead.
     pub ended: Vec<i32>,
 }
 
-/// Something may be alive in spite of everything.
+/// Processes may still be alive.
 #[derive(Debug, Error)]
 pub enum StillAlive {
     /// Processes outlive SIGKILL by seconds: they hang in the kernel, or belong to another user.
     #[error("ending the processes marked {mark}: alive after SIGKILL: {pids:?}")]
     Processes {
-        /// The mark that they bear.
+        /// The mark by which they were found.
         mark: Mark,
-        /// Their numbers.
+        /// Their process ids.
         pids: Vec<i32>,
     },
-    /// The search could not look.
+    /// The process table could not be searched.
     #[error("searching for processes marked {mark}")]
     Unknown {
         /// The mark that was searched for.
         mark: Mark,
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
 }
@@ -50,7 +50,7 @@ pub enum StillAlive {
 impl Retryable for StillAlive {
     fn transience(&self) -> Transience {
         match self {
-            // A process that cannot be killed waits for a device.
+            // A process that cannot be killed is waiting for a device.
             Self::Processes { .. } | Self::Unknown { .. } => Transience::Passing,
         }
     }
@@ -63,9 +63,9 @@ impl Retryable for StillAlive {
     }
 }
 
-/// Ends every process that bears the mark, and returns when there is none.
+/// Kills every process that has the mark, and returns when there is none.
 ///
-/// Waits for the shim that holds `lock`, at most half of `within`; a shim that keeps it is ended as well. Blocks the
+/// Waits for the shim that holds `lock`, at most half of `within`; a shim that keeps it is killed as well. Blocks the
 /// calling thread. Processes of an earlier boot need no search: see [`boot_id`](crate::clock::boot_id).
 pub fn end_survivors(mark: &Mark, lock: &Path, within: Duration) -> Result<SweepReport, StillAlive> {
     let began = since_boot();
@@ -73,9 +73,9 @@ pub fn end_survivors(mark: &Mark, lock: &Path, within: Duration) -> Result<Sweep
     sweep_until(mark, began + within)
 }
 
-/// Waits, however long it takes, until nothing is alive of a program whose end left something alive.
+/// Waits, however long it takes, until no process is alive of a program whose end left some.
 ///
-/// Nobody may look at or commit what such a process can still write.
+/// Until then, files that such a process can still write must be neither inspected nor committed.
 pub async fn wait_until_gone(mark: &Mark, lock: &Path, remaining: Option<StillAlive>) {
     let mut remaining = remaining;
     while let Some(alive) = remaining.take() {
@@ -85,7 +85,7 @@ pub async fn wait_until_gone(mark: &Mark, lock: &Path, remaining: Option<StillAl
     }
 }
 
-/// Ends every process that bears the mark, again and again until two looks in a row find none.
+/// Kills every process that has the mark, repeatedly until two passes in a row find none.
 pub(super) fn sweep_until(mark: &Mark, until: Duration) -> Result<SweepReport, StillAlive> {
     let swept = sweep_marked(mark, until)?;
     kill_and_remove_groups(&groups_of(mark), until);
@@ -119,7 +119,8 @@ fn sweep_marked(mark: &Mark, until: Duration) -> Result<SweepReport, StillAlive>
     Ok(SweepReport { ended })
 }
 
-/// One that may not be signalled does not die, and is found again until time is up.
+/// Kills the processes, and returns those alive at `until`. One that may not be signalled does not die, and is found
+/// again until then.
 fn kill_processes(found: &[PidFd], until: Duration) -> Vec<i32> {
     for process in found {
         let _ = process.signal(Signal::KILL);
@@ -138,7 +139,7 @@ fn wait_for_shim(lock: &Path, until: Duration) {
     }
 }
 
-/// A look that does not even see the calling process proves nothing.
+/// Finds the processes with the mark. A pass that does not even see the calling process proves nothing.
 fn find_marked(mark: &Mark) -> io::Result<Vec<PidFd>> {
     let own = nix::unistd::getpid().as_raw();
     let mut found = Vec::new();

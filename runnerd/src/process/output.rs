@@ -1,20 +1,20 @@
-//! The output of a running program on its way from the pipes to the log and to whoever listens.
+//! Moves the output of a running program from the pipes to the log and to listeners.
 
 use std::{future::poll_fn, mem, task::Poll};
 
 use tokio::sync::mpsc;
 
 use super::{
-    capture::{LogCapture, CaptureReport},
+    capture::{CaptureReport, LogCapture},
+    pipe_reader::{FillResult, PIPE_BYTES, PipeReader},
     shim_link::OutputPipes,
     spec::{OutputFollower, OutputPiece, OutputStream},
-    pipe_reader::{FillResult, PIPE_BYTES, PipeReader},
 };
 
-/// Size of the chunks that everything else gets to see.
+/// Size in bytes of the chunks for everything except watchers.
 const CHUNK_BYTES: usize = 1 << 17;
 
-/// Size of the chunks for a watcher, so that its channel bounds its memory.
+/// Size in bytes of the chunks for a watcher, whose channel thus bounds its memory.
 const PIECE_BYTES: usize = 1 << 13;
 
 /// The output of a program, and where its bytes go.
@@ -28,11 +28,11 @@ pub(super) struct ProgramOutput<'a> {
 struct OutputSource {
     reader: PipeReader,
     is_open: bool,
-    /// The one stream that comes through it; none where both do.
+    /// The stream that comes through it; `None` if both do.
     stream: Option<OutputStream>,
 }
 
-/// Who gets to know what a program prints, besides its log.
+/// Receivers of a program's output in addition to its log.
 pub(super) struct OutputListeners<'a> {
     pub(super) follower: Option<Box<dyn OutputFollower + 'a>>,
     pub(super) watcher: Option<mpsc::Sender<OutputPiece>>,
@@ -44,7 +44,7 @@ struct OutputSink<'a> {
     watcher: Option<OutputWatch>,
 }
 
-/// Whoever watches, and whether they missed what came last.
+/// A watcher, and whether it missed the last part.
 struct OutputWatch {
     watcher: mpsc::Sender<OutputPiece>,
     has_gap: bool,
@@ -57,31 +57,37 @@ impl<'a> ProgramOutput<'a> {
         let source = |tap, stream| OutputSource { reader: tap, is_open: true, stream };
         let sources = match pipes.separate {
             None => vec![source(pipes.combined, None)],
-            Some(apart) => vec![source(apart, Some(OutputStream::Output)), source(pipes.combined, Some(OutputStream::Error))],
+            Some(apart) => {
+                vec![source(apart, Some(OutputStream::Output)), source(pipes.combined, Some(OutputStream::Error))]
+            }
         };
         Self { sources, buffer: vec![0; CHUNK_BYTES], sink: OutputSink { capture, follower, watcher } }
     }
 
-    /// Returns whether a process may still write.
+    /// Whether a process may still write.
     pub(super) fn is_open(&self) -> bool {
         self.sources.iter().any(|source| source.is_open)
     }
 
-    /// Returns whether the program has given its answer.
+    /// Whether the program has given its answer.
     pub(super) fn has_answered(&mut self) -> bool {
         self.sink.follower.as_mut().is_some_and(|follower| follower.has_answered())
     }
 
-    /// Waits until there is something to take. May be dropped and called again without loss.
+    /// Waits until there is something to read. Cancel-safe.
     pub(super) async fn wait_ready(&self) {
         poll_fn(|context| {
             let mut open = self.sources.iter().filter(|source| source.is_open);
-            if open.any(|source| source.reader.poll_readable(context).is_ready()) { Poll::Ready(()) } else { Poll::Pending }
+            if open.any(|source| source.reader.poll_readable(context).is_ready()) {
+                Poll::Ready(())
+            } else {
+                Poll::Pending
+            }
         })
         .await;
     }
 
-    /// Takes what is in each pipe.
+    /// Reads the available bytes of each pipe.
     pub(super) async fn drain(&mut self) {
         for source in self.sources.iter_mut().filter(|source| source.is_open) {
             source.is_open = source.reader.fill() != FillResult::End;
@@ -89,8 +95,7 @@ impl<'a> ProgramOutput<'a> {
         }
     }
 
-    /// Takes what is in the pipes now, and no more than fits into them: a writer that nobody could find may still be
-    /// there.
+    /// Reads what is in the pipes now, and no more than fits into them: an undetected writer may still be running.
     pub(super) async fn drain_rest(&mut self) {
         for source in &mut self.sources {
             let mut remaining = PIPE_BYTES;
@@ -108,7 +113,7 @@ impl<'a> ProgramOutput<'a> {
 }
 
 impl OutputSink<'_> {
-    /// Keeps what was drawn.
+    /// Stores the bytes that were drawn.
     async fn deliver(&mut self, source: &OutputSource, buffer: &mut [u8]) {
         while let Some(chunk) = source.reader.read_chunk(buffer) {
             if let Some(watch) = &mut self.watcher {
@@ -123,7 +128,7 @@ impl OutputSink<'_> {
 }
 
 impl OutputWatch {
-    /// A watcher that does not keep up misses a part; the program must not wait for it.
+    /// Sends a chunk to the watcher. One that does not keep up misses a part; the program must not wait for it.
     fn send_chunk(&mut self, chunk: &[u8]) {
         for part in chunk.chunks(PIECE_BYTES) {
             let Ok(permit) = self.watcher.try_reserve() else {

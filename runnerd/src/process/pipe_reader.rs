@@ -1,7 +1,7 @@
 //! The daemon's end of a pipe that a program prints into.
 //!
-//! Reading holds the writer up, since both lock the pipe for as long as they copy. What a program has printed is
-//! therefore moved into a pipe of our own first, which moves pages and copies nothing, and read from there.
+//! Reading blocks the writer, since both lock the pipe while they copy. Output is therefore first moved into a pipe of
+//! our own, which moves pages without copying, and read from there.
 
 use std::{
     io,
@@ -15,32 +15,32 @@ use nix::{
 };
 use tokio::net::unix::pipe::Receiver;
 
-/// Size of both pipes, where the system allows it.
+/// Size in bytes of both pipes, if the system allows it.
 const PIPE: i32 = 1 << 20;
-/// The same as a number of bytes.
+/// The same as an unsigned number.
 pub(super) const PIPE_BYTES: usize = PIPE as usize;
 
-/// What was drawn.
+/// The result of drawing.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum FillResult {
-    /// There is nothing now.
+    /// Nothing is available now.
     Empty,
-    /// So many bytes.
+    /// The number of bytes drawn.
     Bytes(usize),
-    /// There will be nothing any more.
+    /// The end: nothing more will come.
     End,
 }
 
-/// A reading end.
+/// The reading end of a pipe that a program prints into.
 pub(super) struct PipeReader {
     source: Receiver,
-    /// Our own pipe: where it is filled and where it is read. Empty but for what was drawn and not read yet.
+    /// Our own pipe: its writing and its reading end. Empty except for drawn bytes that are not read yet.
     buffer_writer: OwnedFd,
     buffer_reader: OwnedFd,
 }
 
 impl PipeReader {
-    /// Makes a pipe, and returns its writing end as well.
+    /// Creates a pipe, and also returns its writing end.
     ///
     /// # Errors
     ///
@@ -56,7 +56,7 @@ impl PipeReader {
         self.source.poll_read_ready(context).map(|_| ())
     }
 
-    /// Draws what the program has printed, which is then to be [read](Self::read).
+    /// Draws what the program has printed; the result must then be [read](Self::read).
     pub(super) fn fill(&self) -> FillResult {
         match self.fill_up_to(PIPE_BYTES) {
             FillResult::Empty => self.fill_byte(),
@@ -64,13 +64,13 @@ impl PipeReader {
         }
     }
 
-    /// Draws `most` bytes at most, and asks the kernel: the runtime may not have heard yet that there is something.
+    /// Draws at most `most` bytes, asking the kernel: the runtime may not know yet that something is available.
     pub(super) fn fill_up_to(&self, most: usize) -> FillResult {
         let moved = splice(&self.source, None, &self.buffer_writer, None, most, SpliceFFlags::SPLICE_F_NONBLOCK);
         classify_fill(moved.map_err(io::Error::from))
     }
 
-    /// Draws a byte by way of the runtime, which only thus gets to know that there is nothing.
+    /// Draws a byte through the runtime, which only thus learns that nothing is available.
     fn fill_byte(&self) -> FillResult {
         let mut byte = [0];
         classify_fill(self.source.try_read(&mut byte).and_then(|count| Ok(write(&self.buffer_writer, &byte[..count])?)))
@@ -86,16 +86,18 @@ impl PipeReader {
 fn classify_fill(moved: io::Result<usize>) -> FillResult {
     match moved {
         Ok(count) if count > 0 => FillResult::Bytes(count),
-        Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => FillResult::Empty,
+        Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
+            FillResult::Empty
+        }
         Ok(_) | Err(_) => FillResult::End,
     }
 }
 
-/// Makes a pipe whose reader never waits.
+/// Creates a pipe whose reader never blocks.
 fn create_pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     let (output, writer) = pipe2(OFlag::O_CLOEXEC)?;
     fcntl(&output, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
-    // Refused to a user who holds many pipes; the default size is only slower.
+    // Refused to a user with many pipes; the default size is only slower.
     let _ = fcntl(&output, FcntlArg::F_SETPIPE_SZ(PIPE));
     Ok((output, writer))
 }

@@ -1,5 +1,5 @@
-//! Finds out what a machine offers to hold programs with, by doing it: a program is started at a level, says where it is,
-//! and is killed.
+//! Determines what a machine offers to contain programs by trying it: a program is started at a level, reports where it
+//! is running, and is killed.
 
 use std::{
     error::Error,
@@ -16,21 +16,24 @@ use supervisor::{FOLDER, GroupPlace, NamespaceMode, NoGroupPlace, PROBE_COMMAND,
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::{StopPolicy, Launcher, TimeLimits, LogFile, Mark, UnusedLevel, HostCapabilities, OutputPiece, ProgramReport, SpawnError, ProgramSpec, capabilities::ProcessIsolation};
+use super::{
+    HostCapabilities, Launcher, LogFile, Mark, OutputPiece, ProgramReport, ProgramSpec, SpawnError, StopPolicy,
+    TimeLimits, UnusedLevel, capabilities::ProcessIsolation,
+};
 
-/// The file of the shim that starts it.
+/// The path of the shim that starts the probe's program.
 const SHIM_PROGRAM: &str = "/proc/self/exe";
-/// Longest probe, however busy the machine is.
+/// Time limit of a probe, however busy the machine is.
 const PROBE_LIMIT: Duration = Duration::from_secs(20);
-/// Time for the leftovers of a dead daemon to end.
+/// Time limit for the leftovers of a dead daemon to exit.
 const LEFTOVERS_LIMIT: Duration = Duration::from_secs(5);
 
-/// What to look for.
+/// What to probe for.
 #[derive(Debug, Clone, Copy)]
 pub struct ProbeOptions<'a> {
-    /// The strongest level that is used.
+    /// The strongest level that may be used.
     pub strongest: Containment,
-    /// A text that is unique to the daemon on this machine; its earlier lives had the same.
+    /// A text that is unique to the daemon on this machine; its earlier processes had the same.
     pub owner: &'a str,
     /// A folder for the files of the probe.
     pub folder: &'a Path,
@@ -39,47 +42,47 @@ pub struct ProbeOptions<'a> {
 /// Why a level is not used.
 #[derive(Debug, thiserror::Error)]
 enum UnusedReason {
-    /// The settings say so.
+    /// The settings exclude it.
     #[error("the daemon's config.toml has containment = \"{0}\"")]
     NotWanted(Containment),
     /// There is no place for control groups.
     #[error(transparent)]
     NoGroupPlace(#[from] NoGroupPlace),
-    /// There is no room for the files of the probe.
+    /// The files of the probe cannot be created.
     #[error("creating {}: {error}", folder.display())]
     Files { folder: PathBuf, error: io::Error },
-    /// What is to be hidden cannot be seen.
+    /// The folder to hide cannot be read.
     #[error("looking at the private folder: {0}")]
     PrivateFolder(io::Error),
-    /// No program can be started there.
+    /// No program can be started at the level.
     #[error("{}", describe_with_cause(.0))]
     Spawn(SpawnError),
-    /// A program was started there, and was not held.
+    /// A program was started, and was not contained.
     #[error(transparent)]
     Escaped(#[from] IsolationEscape),
 }
 
-/// What a program of a probe could do that its walls should have kept it from.
+/// How a program of a probe was not contained as it should have been.
 #[derive(Debug, Clone, Copy, thiserror::Error)]
 enum IsolationEscape {
-    /// It has outlived its kill.
+    /// It survived its kill.
     #[error("a program was not ended by its kill")]
     Alive,
     /// It saw other processes.
     #[error("a program was not in its namespace")]
     Namespace,
-    /// It could leave nothing behind that the group's kill reaches.
+    /// It was not in the group that the kill reaches.
     #[error("a program was not in its control group")]
     Group,
     /// Something of it is still in its group.
     #[error("a control group could not be removed")]
     GroupStays,
-    /// It saw what steers the daemon.
+    /// It saw the daemon's private folder.
     #[error("the daemon's private folder was not hidden from a program")]
     PrivateFolder,
 }
 
-/// Finds what the machine offers; also ends what a dead daemon of the same owner has left in control groups.
+/// Determines what the machine offers; also kills what a dead daemon of the same owner has left in control groups.
 pub async fn probe_host(launcher: &Launcher, options: ProbeOptions<'_>) -> HostCapabilities {
     let group_place = tokio::task::spawn_blocking({
         let owner = options.owner.to_owned();
@@ -89,9 +92,10 @@ pub async fn probe_host(launcher: &Launcher, options: ProbeOptions<'_>) -> HostC
             Ok(place)
         }
     });
-    let group_place: Result<GroupPlace, NoGroupPlace> = group_place.await.expect("BUG: looking for a control group does not panic");
+    let group_place: Result<GroupPlace, NoGroupPlace> =
+        group_place.await.expect("BUG: looking for a control group does not panic");
     let probe = ContainmentProbe { launcher, folder: options.folder, owner: options.owner };
-    // As a rule one program shows all of it.
+    // As a rule one program proves all of it.
     if options.strongest == Containment::Pidns
         && let Ok(place) = &group_place
         && let Some(namespaces) = probe.try_privileged(Some(place)).await
@@ -100,7 +104,10 @@ pub async fn probe_host(launcher: &Launcher, options: ProbeOptions<'_>) -> HostC
     }
     let group_place = match group_place {
         _ if options.strongest < Containment::Cgroup => Err(UnusedReason::NotWanted(options.strongest)),
-        Ok(place) => probe.try_isolation(ProcessIsolation { group_place: Some(place.clone()), namespaces: None }).await.map(|()| place),
+        Ok(place) => probe
+            .try_isolation(ProcessIsolation { group_place: Some(place.clone()), namespaces: None })
+            .await
+            .map(|()| place),
         Err(why) => Err(why.into()),
     };
     let namespaces = match options.strongest {
@@ -110,7 +117,11 @@ pub async fn probe_host(launcher: &Launcher, options: ProbeOptions<'_>) -> HostC
     capabilities_of(group_place, namespaces, options.strongest)
 }
 
-fn capabilities_of(group_place: Result<GroupPlace, UnusedReason>, namespaces: Result<NamespaceMode, UnusedReason>, strongest: Containment) -> HostCapabilities {
+fn capabilities_of(
+    group_place: Result<GroupPlace, UnusedReason>,
+    namespaces: Result<NamespaceMode, UnusedReason>,
+    strongest: Containment,
+) -> HostCapabilities {
     let unused_level = |level, why: Option<&UnusedReason>| {
         Some(UnusedLevel { level, why: why?.to_string(), hint: raise_hint(level, strongest < level) })
     };
@@ -122,7 +133,7 @@ fn capabilities_of(group_place: Result<GroupPlace, UnusedReason>, namespaces: Re
     }
 }
 
-/// Says what a person can do to have a level.
+/// Says what a person can do to enable a level.
 fn raise_hint(level: Containment, is_unwanted: bool) -> String {
     let is_set = |name: &str, value: &str| {
         fs::read_to_string(format!("/proc/sys/{name}")).is_ok_and(|text| text.trim() == value)
@@ -151,7 +162,7 @@ struct ContainmentProbe<'a> {
 }
 
 impl ContainmentProbe<'_> {
-    /// Finds a way to make PID namespaces, together with a control group where there are any.
+    /// Finds a way to create PID namespaces, together with a control group if available.
     async fn find_namespaces(&self, group_place: Option<&GroupPlace>) -> Result<NamespaceMode, UnusedReason> {
         match self.try_privileged(group_place).await {
             Some(privileged) => Ok(privileged),
@@ -159,7 +170,7 @@ impl ContainmentProbe<'_> {
         }
     }
 
-    /// Tries namespaces that root can make without a user namespace.
+    /// Tries namespaces that root can create without a user namespace.
     async fn try_privileged(&self, group_place: Option<&GroupPlace>) -> Option<NamespaceMode> {
         if !geteuid().is_root() {
             return None;
@@ -167,11 +178,17 @@ impl ContainmentProbe<'_> {
         self.try_namespaces(group_place, NamespaceMode::Privileged).await.ok()
     }
 
-    async fn try_namespaces(&self, group_place: Option<&GroupPlace>, namespaces: NamespaceMode) -> Result<NamespaceMode, UnusedReason> {
-        self.try_isolation(ProcessIsolation { group_place: group_place.cloned(), namespaces: Some(namespaces) }).await.map(|()| namespaces)
+    async fn try_namespaces(
+        &self,
+        group_place: Option<&GroupPlace>,
+        namespaces: NamespaceMode,
+    ) -> Result<NamespaceMode, UnusedReason> {
+        self.try_isolation(ProcessIsolation { group_place: group_place.cloned(), namespaces: Some(namespaces) })
+            .await
+            .map(|()| namespaces)
     }
 
-    /// Starts a program inside of these walls, hears from it that it is there, and ends it.
+    /// Starts a program with this isolation, checks its report, and kills it.
     async fn try_isolation(&self, isolation: ProcessIsolation) -> Result<(), UnusedReason> {
         let files = self.folder.join("containment");
         fs::create_dir_all(&files).map_err(|error| UnusedReason::Files { folder: files.clone(), error })?;
@@ -181,7 +198,10 @@ impl ContainmentProbe<'_> {
         let spec = self.probe_spec(&files, sender);
         let group = isolation.group_place.as_ref().map(|place| place.group_of(&spec.mark));
         let expected = ExpectedOutput { isolation: &isolation, group, hidden_folder: hidden_identity };
-        let launcher = self.launcher.clone().with_capabilities(HostCapabilities { isolation: isolation.clone(), unused_levels: Vec::new() });
+        let launcher = self
+            .launcher
+            .clone()
+            .with_capabilities(HostCapabilities { isolation: isolation.clone(), unused_levels: Vec::new() });
         let stop = CancellationToken::new();
         let output = async {
             let bytes = pieces.recv().await.map(|piece| piece.bytes).unwrap_or_default();
@@ -189,7 +209,7 @@ impl ContainmentProbe<'_> {
             bytes
         };
         let (report, output) = tokio::join!(super::run_program(&launcher, spec, &stop), output);
-        // What is left of the files says nothing, and the next probe replaces them.
+        // Remaining files do no harm, and the next probe replaces them.
         let _ = fs::remove_dir_all(&files);
         Ok(expected.check_report(&report.map_err(UnusedReason::Spawn)?, &String::from_utf8_lossy(&output))?)
     }
@@ -214,11 +234,11 @@ impl ContainmentProbe<'_> {
     }
 }
 
-/// What a program of a probe must say.
+/// What a program of a probe must report.
 struct ExpectedOutput<'a> {
     isolation: &'a ProcessIsolation,
     group: Option<PathBuf>,
-    /// What tells the folder that it must not see.
+    /// The identity of the folder that it must not see.
     hidden_folder: Option<String>,
 }
 
@@ -228,7 +248,7 @@ impl ExpectedOutput<'_> {
             let name = group.file_name().and_then(|name| name.to_str()).unwrap_or_default();
             output.lines().any(|line| line.starts_with("0::") && line.ends_with(name))
         };
-        // One that says nothing of the folder has not shown that it does not see it.
+        // A program that reports nothing about the folder has not proved that it does not see it.
         let sees = |folder: &String| !output.lines().any(|line| line.starts_with(FOLDER) && line != folder);
         let escapes = [
             (report.still_alive.is_some(), IsolationEscape::Alive),

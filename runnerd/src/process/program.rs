@@ -1,4 +1,4 @@
-//! Finds the file of a program, so that one that is missing is known before anything runs.
+//! Finds the file of a program, so that a missing one is reported before anything runs.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -11,7 +11,8 @@ use nix::unistd::{AccessFlags, access};
 
 use super::SpawnError;
 
-/// Finds a program without starting it: a name in the `PATH` of its environment, anything with a `/` from its folder.
+/// Finds a program without starting it: a name in the `PATH` of its environment, anything with a `/` relative to its
+/// folder.
 pub fn find(name: &OsStr, cwd: &Path, env: &[(OsString, OsString)]) -> Result<PathBuf, SpawnError> {
     if name.as_bytes().contains(&b'/') {
         let path = cwd.join(name);
@@ -33,7 +34,8 @@ pub fn find(name: &OsStr, cwd: &Path, env: &[(OsString, OsString)]) -> Result<Pa
     })
 }
 
-/// Folders relative to the work tree are left out: there, a program chooses what runs next.
+/// Returns the folders of `PATH`. Those relative to the work tree are left out: there, a program could choose what runs
+/// next.
 fn path_dirs(env: &[(OsString, OsString)]) -> impl Iterator<Item = PathBuf> {
     let path = env.iter().rev().find(|(name, _)| name == "PATH");
     path.map(|(_, value)| std::env::split_paths(value).filter(|folder| folder.is_absolute()).collect::<Vec<_>>())
@@ -41,7 +43,7 @@ fn path_dirs(env: &[(OsString, OsString)]) -> impl Iterator<Item = PathBuf> {
         .into_iter()
 }
 
-/// Tells why a file cannot be run, where that is so.
+/// Fails if the file cannot be executed.
 pub(super) fn check_executable(path: &Path) -> io::Result<()> {
     if path.metadata()?.is_dir() {
         return Err(io::ErrorKind::IsADirectory.into());

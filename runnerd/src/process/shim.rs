@@ -1,7 +1,7 @@
-//! The program that shims are made of: the small one beside the daemon's, if it is of the same build, else the daemon's own.
+//! The program that shims run: the small one next to the daemon's if it is of the same build, else the daemon's own.
 //!
-//! A file that does not run at the moment can be written to by whoever owns it, and shims hold what its owner runs. So it is
-//! read once, into memory that nobody can write to, and started from there; what becomes of the file later matters no more.
+//! The owner of a file can write to it while it is not running, and shims contain what its owner runs. It is therefore
+//! read once, into sealed memory, and started from there; later changes to the file have no effect.
 
 use std::{
     fs::File,
@@ -19,27 +19,27 @@ use tokio::{process::Command, time::timeout};
 
 /// Name of the program.
 const PROGRAM_NAME: &str = "runnerd-shim";
-/// Most bytes of it, by far: what is larger is something else.
+/// Generous size limit in bytes: a larger file is something else.
 const MAX_BYTES: u64 = 64 << 20;
-/// Time in which it says its build, however busy the machine is.
+/// Time limit for it to print its build, however busy the machine is.
 const ANSWER_LIMIT: Duration = Duration::from_secs(10);
 
-/// What shims are made of.
+/// The program that shims run.
 #[derive(Debug, Clone)]
 pub(super) struct ShimProgram {
-    /// What is started.
+    /// The path to execute.
     pub path: PathBuf,
-    /// Keeps the copy that the path leads to.
+    /// Keeps alive the copy that the path refers to.
     _copy: Option<Arc<OwnedFd>>,
 }
 
 impl ShimProgram {
-    /// Makes shims of a file.
+    /// Uses a file as it is.
     pub(super) fn from_path(path: PathBuf) -> Self {
         Self { path, _copy: None }
     }
 
-    /// Makes shims of the program beside the daemon's; fails where there is none, or none that fits and can be started.
+    /// Uses the small program next to the daemon's; fails if it is missing, of another build or cannot be started.
     pub(super) async fn from_daemon_dir(daemon: &Path) -> io::Result<Self> {
         let file = daemon.with_file_name(PROGRAM_NAME);
         let copy = tokio::task::spawn_blocking(move || copy_to_memory(&file)).await??;
@@ -54,7 +54,7 @@ impl ShimProgram {
     }
 }
 
-/// Copies a file into memory that cannot be written to any more.
+/// Copies a file into sealed memory.
 fn copy_to_memory(file: &Path) -> io::Result<OwnedFd> {
     let mut bytes = Vec::new();
     File::open(file)?.take(MAX_BYTES).read_to_end(&mut bytes)?;

@@ -1,6 +1,6 @@
-//! The daemon's end of a shim: commands down, words up, and the process itself.
+//! The daemon's end of a shim: commands down, messages up, and the process itself.
 //!
-//! Dropping it closes the line between both, which makes the shim kill everything and end.
+//! Dropping it closes the line, which makes the shim kill everything and exit.
 
 use std::{
     io,
@@ -20,11 +20,11 @@ use tokio::{
     time::timeout,
 };
 
-use supervisor::{SHIM_COMMAND, VARIABLE, ShimMessage};
+use supervisor::{SHIM_COMMAND, ShimMessage, VARIABLE};
 
 use super::{ProgramSpec, pipe_reader::PipeReader};
 
-/// Time for a shim to end after its last word.
+/// Time limit for a shim to exit after its last message.
 const EXIT_LIMIT: Duration = Duration::from_secs(5);
 
 /// A running shim.
@@ -36,9 +36,9 @@ pub(super) struct ShimLink {
 
 /// The reading ends of a program's output.
 pub(super) struct OutputPipes {
-    /// Its standard error; without [`apart`](Self::apart) also its standard output, in order.
+    /// Its standard error; also its standard output, in order, if [`apart`](Self::apart) is `None`.
     pub(super) combined: PipeReader,
-    /// Its standard output, where that is kept apart.
+    /// Its standard output, if it is split off.
     pub(super) separate: Option<PipeReader>,
 }
 
@@ -63,27 +63,30 @@ impl ShimLink {
             .stderr(error_writer)
             .spawn()?;
         let (incoming, writer) = UnixStream::from_std(own_end)?.into_split();
-        Ok((Self { child, writer, messages: BufReader::new(incoming).lines() }, OutputPipes { combined: common, separate: apart }))
+        Ok((
+            Self { child, writer, messages: BufReader::new(incoming).lines() },
+            OutputPipes { combined: common, separate: apart },
+        ))
     }
 
-    /// Sends bytes down. A shim that is gone is seen by its words, which end.
+    /// Sends bytes to the shim. Errors are ignored: if the shim is gone, its messages end.
     pub(super) async fn send(&mut self, bytes: &[u8]) {
         let _ = self.writer.write_all(bytes).await;
     }
 
-    /// Waits for the next word; `None` means that the shim is gone. May be dropped and called again without loss.
+    /// Waits for the next message; `None` means that the shim is gone. Cancel-safe.
     pub(super) async fn next_message(&mut self) -> Option<ShimMessage> {
         let line = self.messages.next_line().await.ok()??;
         serde_json::from_str(&line).ok()
     }
 
-    /// Kills the shim itself, which also works on one that is stopped, and waits for its end.
+    /// Kills the shim itself, even a stopped one, and waits for its exit.
     pub(super) async fn kill(&mut self) {
         let _ = self.child.start_kill();
         let _ = timeout(EXIT_LIMIT, self.child.wait()).await;
     }
 
-    /// Waits for the end of a shim that has said its last word.
+    /// Waits for the exit of a shim that has sent its last message.
     pub(super) async fn close(&mut self) {
         if timeout(EXIT_LIMIT, self.child.wait()).await.is_err() {
             self.kill().await;

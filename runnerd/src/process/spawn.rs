@@ -13,19 +13,18 @@ use std::{
 };
 
 use runner_core::blocker::{self, Transience};
-use supervisor::{ShimOrder, StartStep, ShimMessage, to_line};
+use supervisor::{ShimMessage, ShimOrder, StartStep, to_line};
 use thiserror::Error;
 use tokio::time::timeout;
 
 use super::{
-    HostCapabilities, ProgramSpec,
-    shim_link::{ShimLink, OutputPipes},
-    program,
+    HostCapabilities, ProgramSpec, program,
     shim::ShimProgram,
+    shim_link::{OutputPipes, ShimLink},
 };
 use crate::retryable::{Retryable, path_remedy};
 
-/// Time in which a shim answers, however busy the machine is.
+/// Time limit for a shim to answer, however busy the machine is.
 const START_LIMIT: Duration = Duration::from_secs(30);
 
 /// Why a program could not be started.
@@ -34,71 +33,71 @@ pub enum SpawnError {
     /// There is no such file.
     #[error("finding the program `{program}`: no such file in PATH or at that path")]
     NotFound {
-        /// Name or path as it was given.
+        /// Name or path as given.
         program: String,
     },
-    /// The file is there and cannot be run.
+    /// The file exists but cannot be executed.
     #[error("running {}: {why}", program.display())]
     NotExecutable {
-        /// The file.
+        /// Path of the program.
         program: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         why: String,
     },
-    /// The folder that it is to start in cannot be entered.
+    /// The folder in which it is to start cannot be entered.
     #[error("entering the folder {}", path.display())]
     Folder {
-        /// The folder.
+        /// Path of the folder.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
-    /// The log cannot be made.
+    /// The log cannot be created.
     #[error("writing the log {}", path.display())]
     Log {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
     /// The lock file cannot be opened.
     #[error("opening the lock file {}", path.display())]
     LockFile {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
-    /// A process of an earlier start is still there.
+    /// A process of an earlier start still holds the lock.
     #[error("locking {}: held by another process", path.display())]
     Locked {
-        /// The lock file.
+        /// Path of the lock file.
         path: PathBuf,
     },
     /// The system is short of processes, descriptors or memory for now; the same may work later.
     #[error("starting a process")]
     Shortage(#[source] io::Error),
-    /// What was to be put around the program could not be.
+    /// The containment of the program could not be set up.
     #[error("{doing}")]
     Isolation {
-        /// What was being done, and to which path.
+        /// The operation, and the path it was applied to.
         doing: String,
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
-    /// The folder that is to be hidden is another one.
+    /// The folder to hide has been replaced.
     #[error(
         "{} is not the folder that it was when the daemon started: it was moved, or another one was put in its place",
         path.display()
     )]
     HiddenFolderMoved {
-        /// The folder.
+        /// Path of the folder.
         path: PathBuf,
     },
     /// The program of shims does not work as one.
     #[error("supervising through {}", program.display())]
     Shim {
-        /// The program.
+        /// Path of the program.
         program: PathBuf,
         /// What went wrong.
         source: io::Error,
@@ -108,12 +107,14 @@ pub enum SpawnError {
 impl Retryable for SpawnError {
     fn transience(&self) -> Transience {
         match self {
-            // A lock has a holder that is alive.
+            // A held lock implies a live holder.
             Self::Locked { .. } => Transience::Passing,
-            // It does not come right by being looked at again.
+            // Checking again does not help.
             Self::HiddenFolderMoved { .. } => Transience::Lost,
             Self::NotFound { .. } | Self::NotExecutable { .. } => Transience::Lasting,
-            Self::Folder { source, .. } | Self::Log { source, .. } | Self::LockFile { source, .. } => source.transience(),
+            Self::Folder { source, .. } | Self::Log { source, .. } | Self::LockFile { source, .. } => {
+                source.transience()
+            }
             Self::Shortage(source) | Self::Isolation { source, .. } | Self::Shim { source, .. } => source.transience(),
         }
     }
@@ -132,12 +133,12 @@ impl Retryable for SpawnError {
 }
 
 impl SpawnError {
-    /// Tells whether the same call fails until a person changes something: the program is missing or cannot be run.
+    /// Whether the same call fails until a person changes something: the program is missing or cannot be executed.
     pub fn is_misconfigured(&self) -> bool {
         matches!(self, Self::NotFound { .. } | Self::NotExecutable { .. })
     }
 
-    /// Sorts out what is known to pass by itself, and says nothing about the program.
+    /// Maps errors that are known to be transient to [`Self::Obstacle`], all others by `otherwise`.
     pub(super) fn classify(error: io::Error, otherwise: impl FnOnce(io::Error) -> Self) -> Self {
         match blocker::classify_io_error(&error) {
             Transience::Passing => Self::Shortage(error),
@@ -146,7 +147,7 @@ impl SpawnError {
     }
 }
 
-/// Knows what shims are made of, and what they put around programs.
+/// Starts shims, and knows what they put around programs.
 #[derive(Debug, Clone)]
 pub struct Launcher {
     pub(super) shim: ShimProgram,
@@ -155,11 +156,11 @@ pub struct Launcher {
     hidden_folder: Option<HiddenFolder>,
 }
 
-/// A folder that programs are not to see.
+/// A folder that programs must not see.
 #[derive(Debug, Clone)]
 struct HiddenFolder {
     folder: PathBuf,
-    /// What tells it from another one in its place.
+    /// Device and inode, which distinguish it from another one in its place.
     identity: Option<(u64, u64)>,
 }
 
@@ -170,7 +171,7 @@ impl HiddenFolder {
 }
 
 impl Launcher {
-    /// Makes shims of the given binary, whose `main` must be [`supervisor::main`] where that is something.
+    /// Uses the given binary for shims; its `main` must call [`supervisor::main`] first.
     pub fn new(program: PathBuf) -> Self {
         Self::with_shim(ShimProgram::from_path(program))
     }
@@ -179,7 +180,7 @@ impl Launcher {
         Self { shim, capabilities: Arc::default(), descriptor_limit: None, hidden_folder: None }
     }
 
-    /// Puts around programs what a machine offers.
+    /// Puts the machine's means of containment around programs.
     #[must_use]
     pub fn with_capabilities(self, capabilities: HostCapabilities) -> Self {
         Self { capabilities: Arc::new(capabilities), ..self }
@@ -187,13 +188,13 @@ impl Launcher {
 
     /// Hides a folder, which must exist, from every program that has mounts of its own: at the level `pidns`.
     ///
-    /// The path must be canonical. A program from which it cannot be hidden there is not started.
+    /// The path must be canonical. At that level, a program is not started if the folder cannot be hidden from it.
     #[must_use]
     pub fn with_hidden_folder(self, folder: PathBuf) -> Self {
         Self { hidden_folder: Some(HiddenFolder { identity: HiddenFolder::identity(&folder), folder }), ..self }
     }
 
-    /// Fails if the hidden folder is not the one that it was when it was named.
+    /// Fails if the hidden folder is not the same as when it was set.
     ///
     /// A program cannot see what is hidden, but there are ways to move the folder, and to put another one in its place.
     pub fn check_hidden_folder(&self) -> Result<(), SpawnError> {
@@ -209,23 +210,23 @@ impl Launcher {
         self.hidden_folder.as_ref().map(|hidden| hidden.folder.as_path())
     }
 
-    /// Lets programs have this many descriptors open, and not as many as the daemon.
+    /// Sets the limit of open descriptors for programs, instead of the daemon's.
     #[must_use]
     pub fn with_descriptor_limit(self, limit: u64) -> Self {
         Self { descriptor_limit: Some(limit), ..self }
     }
 
-    /// Returns what is put around programs, for others to keep.
+    /// Returns a shared handle to the containment in use.
     pub fn shared_capabilities(&self) -> Arc<HostCapabilities> {
         Arc::clone(&self.capabilities)
     }
 
-    /// Returns what is put around programs; nothing if nobody has looked.
+    /// Returns the containment in use; nothing if no probe was made.
     pub fn capabilities(&self) -> &HostCapabilities {
         &self.capabilities
     }
 
-    /// Makes shims of the small program beside the running one, else of the running one.
+    /// Uses the small program next to the running one for shims, else the running one.
     pub async fn from_installed() -> Self {
         let beside = async { Self::from_daemon_dir(&env::current_exe()?).await };
         beside.await.unwrap_or_else(|why| {
@@ -234,7 +235,7 @@ impl Launcher {
         })
     }
 
-    /// Makes shims of the small program in the folder of a daemon's program.
+    /// Uses the small program in the folder of a daemon's program for shims.
     ///
     /// # Errors
     ///
@@ -243,19 +244,23 @@ impl Launcher {
         Ok(Self::with_shim(ShimProgram::from_daemon_dir(daemon).await?))
     }
 
-    /// Makes shims of the running binary, the file that was started even if another took its path meanwhile.
+    /// Uses the running binary for shims: the file that was started, even if another one has replaced it since.
     pub fn from_current_exe() -> Self {
         Self::new("/proc/self/exe".into())
     }
 }
 
-/// Starts a shim and has it start the program; also returns the program's output.
-pub(super) async fn start_program(launcher: &Launcher, spec: &ProgramSpec<'_>, began: Duration) -> Result<(ShimLink, OutputPipes), SpawnError> {
+/// Starts a shim and makes it start the program; also returns the program's output.
+pub(super) async fn start_program(
+    launcher: &Launcher,
+    spec: &ProgramSpec<'_>,
+    began: Duration,
+) -> Result<(ShimLink, OutputPipes), SpawnError> {
     launcher.check_hidden_folder()?;
     let order = shim_order(launcher, spec, began)?;
     let shim = &launcher.shim.path;
-    let (mut link, output) =
-        ShimLink::open_shim(shim, spec).map_err(|error| SpawnError::classify(error, |error| shim_error(shim, error)))?;
+    let (mut link, output) = ShimLink::open_shim(shim, spec)
+        .map_err(|error| SpawnError::classify(error, |error| shim_error(shim, error)))?;
     let start = async {
         link.send(&to_line(&order)).await;
         link.next_message().await
@@ -300,7 +305,9 @@ fn refusal_error(step: StartStep, source: io::Error, order: &ShimOrder, shim: &P
     match step {
         StartStep::Lock => SpawnError::Locked { path: lock.into() },
         StartStep::SetUp => SpawnError::classify(source, |source| shim_error(shim, source)),
-        StartStep::Threads => shim_error(shim, io::Error::other(format!("making sure that it has one thread: {source}"))),
+        StartStep::Threads => {
+            shim_error(shim, io::Error::other(format!("making sure that it has one thread: {source}")))
+        }
         StartStep::Cgroup => {
             let doing = format!(
                 "making the control group {}",
@@ -322,7 +329,7 @@ fn refusal_error(step: StartStep, source: io::Error, order: &ShimOrder, shim: &P
     }
 }
 
-/// The file is there: what the system does not find is what its first line names.
+/// Explains a failed exec. The file exists: if the system reports it missing, the interpreter in its first line is.
 fn exec_failure(source: &io::Error) -> String {
     match source.kind() {
         io::ErrorKind::NotFound => "its interpreter does not exist".to_owned(),

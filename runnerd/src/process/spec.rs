@@ -1,4 +1,4 @@
-//! What to run, and what became of it: plain values.
+//! What to run, and its result: plain values.
 
 use std::{ffi::OsString, io, path::PathBuf, time::Duration};
 
@@ -6,14 +6,14 @@ use protocol::words::Containment;
 use runner_core::redact::Secrets;
 use tokio::sync::mpsc;
 
-use super::{StopPolicy, Mark, StillAlive};
+use super::{Mark, StillAlive, StopPolicy};
 
-/// Follows a program while it runs.
+/// Follows the output of a program while it runs.
 pub trait OutputFollower: Send + Sync {
-    /// Takes the next bytes of a stream, secrets included; called only where the streams are kept apart.
+    /// Takes the next bytes of a stream, secrets included; called only if the streams are split.
     fn on_output(&mut self, stream: OutputStream, bytes: &[u8]);
 
-    /// Says whether the answer that the program is to give is there; asked about twice a second, so it must be cheap.
+    /// Whether the program has given its answer; called about twice a second, so it must be cheap.
     fn has_answered(&mut self) -> bool;
 }
 
@@ -40,109 +40,109 @@ pub enum OutputStream {
 pub struct ProgramSpec<'a> {
     /// Program and arguments. A program without `/` is searched in the `PATH` of [`env`](Self::env).
     pub argv: Vec<OsString>,
-    /// Folder that it starts in.
+    /// The folder in which it starts.
     pub cwd: PathBuf,
-    /// Its whole environment, but for the [`Mark`]: nothing is inherited from the daemon.
+    /// Its whole environment, except for the [`Mark`]: nothing is inherited from the daemon.
     pub env: Vec<(OsString, OsString)>,
-    /// Bytes that it finds on its standard input, followed by the end. It need not read them.
+    /// The content of its standard input. The program need not read it.
     pub stdin: Vec<u8>,
-    /// By which it and its descendants are found again after the daemon died; unique to this process.
+    /// The mark by which it and its descendants are found if the daemon dies; unique to this process.
     pub mark: Mark,
-    /// File that the shim keeps locked as long as it lives.
+    /// File that the shim keeps locked while it is running.
     pub lock: PathBuf,
-    /// Time that it has.
+    /// Its time limits.
     pub limits: TimeLimits,
     /// Where its output goes.
     pub log: LogFile,
-    /// Hears it; ends a program that stays after its answer is there ([`Ended::Lingered`]).
+    /// Follows its output; ends a program that keeps running after its answer ([`Ended::Lingered`]).
     pub follower: Option<Box<dyn OutputFollower + 'a>>,
-    /// Takes standard output through a pipe of its own, so that nothing of standard error can get between its bytes. In
-    /// the log both stand in the order in which they were read, which may differ from the order of writing.
+    /// Reads standard output through a separate pipe, so that standard error cannot get between its bytes. The log has
+    /// both in the order in which they were read, which may differ from the order of writing.
     pub separates_output: bool,
-    /// How it is asked to end.
+    /// How it is asked to exit.
     pub stop_policy: StopPolicy,
-    /// Receives the output as it comes. A piece that finds the channel full is left out.
+    /// Receives the output as it is printed. A piece is dropped if the channel is full.
     pub output: Option<mpsc::Sender<OutputPiece>>,
     /// Denies privileges beyond the user's own, for good (`no_new_privs`): no `sudo`, and no rootless `podman`, whose
-    /// helpers need them. Without it the program is in no user namespace either, which would deny them as well.
+    /// helpers need them. If false, the program is not put in a user namespace either, which would deny them as well.
     pub no_new_privs: bool,
 }
 
 /// How long a program may take. All of it is measured in time since boot, so a machine's sleep counts.
 #[derive(Debug, Clone, Copy)]
 pub struct TimeLimits {
-    /// From the call to the kill. It is asked to end [`grace`](Self::grace) earlier.
+    /// Time from the call to the kill. The program is asked to exit [`grace`](Self::grace) earlier.
     pub budget: Duration,
-    /// Silence that ends it.
+    /// The longest silence before it is ended; `None` for no limit.
     pub idle: Option<Duration>,
-    /// From the request to end to SIGKILL, inside the budget and at most half of it.
+    /// Time from the request to exit to SIGKILL, within the budget and at most half of it.
     pub grace: Duration,
 }
 
-/// A piece of output as it came, secrets included.
+/// A piece of output as printed, secrets included.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutputPiece {
     /// At most 8 KiB.
     pub bytes: Vec<u8>,
-    /// Whether something between it and the piece before was left out.
+    /// Whether output was dropped between the previous piece and this one.
     pub after_gap: bool,
 }
 
-/// A file that takes the output: all of it, or its beginning and its end with one line between that counts the rest.
+/// A log file: all of the output, or its beginning and its end with one line between them that counts the rest.
 #[derive(Debug, Clone)]
 pub struct LogFile {
-    /// Made anew; a file that is there is replaced.
+    /// Its path; an existing file is replaced.
     pub path: PathBuf,
-    /// Bytes of output that it holds at most; a marker in the place of a secret may be longer than the secret.
+    /// Limit on the bytes of output in it; a marker in the place of a secret may be longer than the secret.
     pub cap_bytes: u64,
-    /// What must not be in it.
+    /// Secrets to redact.
     pub secrets: Secrets,
 }
 
-/// Why a program is over.
+/// Why a program ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProgramEnd {
-    /// By itself, with this exit code.
+    /// It exited with this code.
     Exited(i32),
-    /// By this signal, which nobody here sent.
+    /// It was killed by this signal, which was not sent from here.
     Signaled(i32),
     /// The budget ran out.
     TimedOut,
     /// It printed nothing for too long.
     Silent,
-    /// The caller wanted it stopped.
+    /// The caller cancelled it.
     Stopped,
-    /// It had answered and stayed.
+    /// It kept running after its answer.
     Lingered,
-    /// Its shim was killed; what was left was found by its mark and ended.
+    /// Its shim was killed; what was left was found by its mark and killed.
     SupervisorLost,
 }
 
-/// What became of a program.
+/// The result of running a program.
 #[derive(Debug)]
 pub struct ProgramReport {
-    /// Why it is over.
+    /// Why it ended.
     pub end: ProgramEnd,
-    /// Time from the call to the end of the last process, a machine's sleep included.
+    /// Time from the call to the end of the last process, including a machine's sleep.
     pub elapsed: Duration,
-    /// Time from the call until its answer was seen, if it was.
+    /// Time from the call until its answer was seen; `None` if it gave none.
     pub answered: Option<Duration>,
     /// Bytes of output in the log.
     pub captured_bytes: u64,
     /// Bytes of output that the log leaves out.
     pub dropped_bytes: u64,
-    /// Why the log is not complete, if the disk refused a part of it. The program was not held up.
+    /// Why the log is incomplete, if the disk refused a part of it. The program was not blocked.
     pub log_fault: Option<io::Error>,
-    /// Processes, besides the program itself, that were left and had to be killed.
+    /// Number of processes, in addition to the program itself, that were left and had to be killed.
     pub survivors: u32,
-    /// What could not be ended, so that nothing else may be started in its place.
+    /// What could not be killed; until it is gone, no other program may be started in its place.
     pub still_alive: Option<StillAlive>,
-    /// Containment that was in force.
+    /// The containment that was in force.
     pub containment: Containment,
 }
 
 impl TimeLimits {
-    /// A grace as long as the budget would end a program as soon as it starts.
+    /// Limits the grace to half the budget: one as long as the budget would end a program as soon as it starts.
     pub(super) fn with_bounded_grace(self) -> Self {
         Self { grace: self.grace.min(self.budget / 2), ..self }
     }

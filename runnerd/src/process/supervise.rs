@@ -1,39 +1,39 @@
-//! The daemon's part while a program runs: it takes the output, and does what the watchdog says.
+//! The daemon's part while a program runs: reads the output, and carries out the watchdog's decisions.
 
 use std::time::Duration;
 
 use protocol::words::Containment;
-use supervisor::{EndCause, ShimCommand, FinalReport, ShimMessage, since_boot};
+use supervisor::{EndCause, FinalReport, ShimCommand, ShimMessage, since_boot};
 use tokio::{select, time::sleep};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    ProgramEnd, Mark, ProgramReport,
-    shim_link::ShimLink,
+    Mark, ProgramEnd, ProgramReport,
     orphans::{self, StillAlive, SweepReport},
     output::ProgramOutput,
-    watchdog::{WatchdogAction, ProgramWatchdog},
+    shim_link::ShimLink,
+    watchdog::{ProgramWatchdog, WatchdogAction},
 };
 
-/// Time between two questions for the answer.
+/// Interval between two checks for the answer.
 const ANSWER_INTERVAL: Duration = Duration::from_millis(500);
-/// Time for the search after a lost shim.
+/// Time limit of the search after a lost shim.
 const SWEEP_LIMIT: Duration = Duration::from_secs(10);
 
-/// A program that runs, seen from the daemon.
+/// A running program, as seen by the daemon.
 pub(super) struct ProgramSupervision<'a> {
     pub link: ShimLink,
     pub output: ProgramOutput<'a>,
     pub watchdog: ProgramWatchdog,
     pub mark: Mark,
-    /// What is in force.
+    /// The containment in force.
     pub containment: Containment,
-    /// Time since boot.
+    /// Time since boot at the start.
     pub began: Duration,
 }
 
 impl ProgramSupervision<'_> {
-    /// Attends to the program until nothing of it is alive.
+    /// Serves the program until no process of it is alive.
     pub(super) async fn wait_for_end(mut self, stop: &CancellationToken) -> ProgramReport {
         let (end, survivors, still_alive) = match self.watch_program(stop).await {
             Some(over) => (self.program_end(over.cause), over.survivors, self.survivors_of(over.still_alive)),
@@ -56,7 +56,7 @@ impl ProgramSupervision<'_> {
         }
     }
 
-    /// Returns the shim's last word, or nothing if it is gone without one.
+    /// Returns the shim's final report, or `None` if it is gone without one.
     async fn watch_program(&mut self, stop: &CancellationToken) -> Option<FinalReport> {
         let mut next_check = self.began;
         loop {
@@ -119,7 +119,7 @@ impl ProgramSupervision<'_> {
         (!pids.is_empty()).then(|| StillAlive::Processes { mark: self.mark.clone(), pids })
     }
 
-    /// Ends a shim that does not answer, and then all that it left.
+    /// Kills a shim that does not answer, and then everything that it left.
     async fn end_without_shim(&mut self) -> (ProgramEnd, u32, Option<StillAlive>) {
         let ended = self.watchdog.program_end(since_boot());
         self.link.kill().await;

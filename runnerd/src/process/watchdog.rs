@@ -1,29 +1,29 @@
-//! What the daemon does about a running program, and when: silence, a finished answer, the drain, a lost shim.
+//! Decides what the daemon does about a running program, and when: silence, a finished answer, the drain, a lost shim.
 //!
-//! Pure: time is an argument, and what is to be done is returned. The deadline itself is the shim's; here it is only
-//! the base of the moment at which the shim is given up.
+//! Pure: time is an argument, and the action is returned. The deadline itself is enforced by the shim; here it only
+//! determines when the shim is given up.
 
 use std::time::Duration;
 
 use super::{ProgramEnd, TimeLimits};
 
-/// Longest pause between two looks, so that a machine's sleep is noticed on waking.
+/// Longest pause between two checks, so that a machine's sleep is noticed on waking.
 const MAX_SLEEP: Duration = Duration::from_millis(500);
-/// Time that a program may stay after its answer is there.
+/// Time that a program may keep running after its answer.
 const LINGER_LIMIT: Duration = Duration::from_secs(10);
 /// Silence that ends the drain after the leader's exit.
 const DRAIN_QUIET: Duration = Duration::from_millis(100);
-/// Length of the drain, however much still comes.
+/// Time limit of the drain, however much output still comes.
 const DRAIN_LIMIT: Duration = Duration::from_secs(2);
-/// Time that a shim is late before it is taken for lost; more than its kill takes.
+/// How late a shim may be before it is considered lost; longer than its kill takes.
 const SHIM_GRACE: Duration = Duration::from_secs(5);
 
-/// What is to be done now.
+/// What to do now.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum WatchdogAction {
-    /// Nothing, for so long.
+    /// Nothing, for this time.
     Wait(Duration),
-    /// Tell the shim to end the program in order.
+    /// Tell the shim to stop the program in order.
     Stop,
     /// Tell the shim to kill what is left.
     Kill,
@@ -31,7 +31,7 @@ pub(super) enum WatchdogAction {
     GiveUp,
 }
 
-/// All that is known about a running program.
+/// Everything that is known about a running program.
 pub(super) struct ProgramWatchdog {
     deadline: Duration,
     limits: TimeLimits,
@@ -93,7 +93,7 @@ impl ProgramWatchdog {
         self.is_stop_requested
     }
 
-    /// Decides; each command is returned once.
+    /// Decides what to do; each command is returned once.
     pub(super) fn next_action(&mut self, now: Duration) -> WatchdogAction {
         match self.state {
             WatchdogState::Running => self.check_running(now),
@@ -103,7 +103,7 @@ impl ProgramWatchdog {
         }
     }
 
-    /// Returns why the program is over, where the shim does not say: it was asked, or is lost.
+    /// Returns why the program ended, if the shim does not say: it was cancelled, or the shim is lost.
     pub(super) fn program_end(&self, now: Duration) -> ProgramEnd {
         match self.state {
             WatchdogState::Stopping { why, .. } => why,
@@ -118,7 +118,8 @@ impl ProgramWatchdog {
         let is_past = |at: Option<Duration>| at.is_some_and(|at| now >= at);
         let why = match () {
             () if self.is_stop_requested => ProgramEnd::Stopped,
-            // On waking from a long sleep all of it is past: the end of the budget goes before silence, and is the shim's.
+            // On waking from a long sleep everything is overdue: the end of the budget, which is up to the shim,
+            // precedes silence.
             () if now >= self.deadline => return give_up_or_wait(now, self.deadline),
             () if is_past(lingered_at) => ProgramEnd::Lingered,
             () if is_past(silent_at) => ProgramEnd::Silent,
@@ -144,7 +145,7 @@ impl ProgramWatchdog {
     }
 }
 
-/// The shim should be done at `due`.
+/// Waits for the shim, which should be done at `due`, and gives it up when it is too late.
 fn give_up_or_wait(now: Duration, due: Duration) -> WatchdogAction {
     match (due + SHIM_GRACE).checked_sub(now) {
         None | Some(Duration::ZERO) => WatchdogAction::GiveUp,
@@ -160,7 +161,7 @@ mod tests {
         Duration::from_millis(millis)
     }
 
-    /// Began at 0, with 60 s, 5 s of them grace, and 20 s of silence allowed.
+    /// Began at 0, with a budget of 60 s including 5 s of grace, and 20 s of silence allowed.
     fn watchdog() -> ProgramWatchdog {
         ProgramWatchdog::new(ms(0), TimeLimits { budget: ms(60_000), idle: Some(ms(20_000)), grace: ms(5_000) })
     }

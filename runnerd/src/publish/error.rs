@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use runner_core::blocker::Transience;
 
 use crate::git::GitError;
-use crate::retryable::Retryable;
 use crate::repo::sealed::SealedFileError;
+use crate::retryable::Retryable;
 
 /// Why a run could not be published.
 #[derive(Debug, thiserror::Error)]

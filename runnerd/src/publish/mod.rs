@@ -6,22 +6,22 @@
 //! that the next look recognises. It knows nothing about queues or run states.
 
 mod error;
-mod snapshot;
 mod record;
+mod snapshot;
 mod steps;
 #[cfg(test)]
 pub(crate) mod tests;
 
 use protocol::view::{PublishedView, StopReason};
-use runner_core::publish::{self, PublishHold, PublishStep, HoldContext, ObjectCompleteness};
+use runner_core::publish::{self, HoldContext, ObjectCompleteness, PublishHold, PublishStep};
 
 pub use self::error::PublishError;
+pub use self::record::PublishedMove;
 use self::snapshot::PublishSnapshot;
 pub use self::snapshot::find_last_kept;
-pub use self::record::PublishedMove;
-use crate::git::{PinnedConfig, GitError, Id, Repository, BranchUseKind};
+use crate::git::{BranchUseKind, GitError, Id, PinnedConfig, Repository};
 use crate::repo::sealed::SealedFile;
-use crate::store::{SourceRepo, RepoStore};
+use crate::store::{RepoStore, SourceRepo};
 
 /// After this many steps, someone keeps moving the references.
 const MAX_STEPS: u32 = 16;
@@ -64,12 +64,20 @@ struct PublishProgress {
 }
 
 /// Publishes everything the workspace has to the source.
-pub fn publish_run(store: &RepoStore, workspace: &Repository, source: &SourceRepo) -> Result<PublishOutcome, PublishError> {
+pub fn publish_run(
+    store: &RepoStore,
+    workspace: &Repository,
+    source: &SourceRepo,
+) -> Result<PublishOutcome, PublishError> {
     Publisher::new(store, workspace, source)?.run()
 }
 
 /// Reads how far the source is, without changing it; `None` before the run has a commit.
-pub fn inspect_published(store: &RepoStore, workspace: &Repository, source: &SourceRepo) -> Result<Option<PublishedView>, PublishError> {
+pub fn inspect_published(
+    store: &RepoStore,
+    workspace: &Repository,
+    source: &SourceRepo,
+) -> Result<Option<PublishedView>, PublishError> {
     let publisher = Publisher::new(store, workspace, source)?;
     let Some(snapshot) = publisher.read_snapshot()? else { return Ok(None) };
     publisher.build_view(publish::next_step(Some(&snapshot.input)), &snapshot)

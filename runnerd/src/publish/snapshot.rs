@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use protocol::state::RunState;
-use runner_core::publish::{self, PublishInput, RefRelation, ObjectCompleteness};
+use runner_core::publish::{self, ObjectCompleteness, PublishInput, RefRelation};
 
 use super::{PublishError, PublishedMove, Publisher};
-use crate::git::{GitError, Id, BranchUser, Repository, BranchUseKind};
+use crate::git::{BranchUseKind, BranchUser, GitError, Id, Repository};
 use crate::repo::layout::Layout;
 
 /// State of workspace and source.
@@ -40,7 +40,8 @@ impl Publisher<'_> {
         let run = &self.source.run;
         let name = format!("runner/{run}");
         let Some(tip) = self.workspace.find_branch_tip(&name)? else { return Ok(None) };
-        let (full, keeper, kinds) = (format!("refs/heads/{name}"), publish::keep_ref(run), publish::extra_ref_dirs(run));
+        let (full, keeper, kinds) =
+            (format!("refs/heads/{name}"), publish::keep_ref(run), publish::extra_ref_dirs(run));
         let reservation = publish::reservation_ref(run);
         let names: Vec<String> = [&full, &keeper, &reservation].into_iter().chain(&kinds).cloned().collect();
         let refs = self.target.list_refs_under(&names)?;
@@ -51,10 +52,12 @@ impl Publisher<'_> {
         let keeper_relation = self.compare_ref(at.as_deref(), tip)?;
         let branch_relation = if branch == at { keeper_relation } else { self.compare_ref(branch.as_deref(), tip)? };
         // Someone may have checked the branch out at the moment it was moved.
-        let is_unsettled = record.as_ref().is_some_and(|note| branch == note.unsettled_target().map(|to| to.to_string()));
+        let is_unsettled =
+            record.as_ref().is_some_and(|note| branch == note.unsettled_target().map(|to| to.to_string()));
         let may_move = matches!(branch_relation, RefRelation::Missing | RefRelation::Behind);
         let branch_user = if may_move || is_unsettled { self.target.find_branch_use(&name)? } else { None };
-        let in_the_way = if branch_relation == RefRelation::Missing { self.target.find_conflicting_ref(&full)? } else { None };
+        let in_the_way =
+            if branch_relation == RefRelation::Missing { self.target.find_conflicting_ref(&full)? } else { None };
         let in_the_way = in_the_way.map(|name| name.trim_start_matches("refs/heads/").to_owned());
         let input = PublishInput {
             keep_ref: keeper_relation,
@@ -68,7 +71,18 @@ impl Publisher<'_> {
             is_reserved_for_another: reserved_for.is_some(),
         };
         let base = if at.is_none() { self.read_base(&tip)? } else { None };
-        Ok(Some(PublishSnapshot { tip, base, branch, keeper: at, extras, conflicting_branch: in_the_way, branch_user, reserved_for, record, input }))
+        Ok(Some(PublishSnapshot {
+            tip,
+            base,
+            branch,
+            keeper: at,
+            extras,
+            conflicting_branch: in_the_way,
+            branch_user,
+            reserved_for,
+            record,
+            input,
+        }))
     }
 
     /// Returns the value of the reservation of the run's id if it belongs to no run of this daemon. A removed
@@ -93,7 +107,11 @@ impl Publisher<'_> {
     /// What was checked before the branch was moved is not checked again.
     fn completeness(&self, note: Option<&PublishedMove>, tip: Id) -> ObjectCompleteness {
         let is_known = !self.progress.has_sent && note.is_some_and(|note| note.to == tip);
-        if is_known && self.progress.completeness == ObjectCompleteness::Unknown { ObjectCompleteness::Yes } else { self.progress.completeness }
+        if is_known && self.progress.completeness == ObjectCompleteness::Unknown {
+            ObjectCompleteness::Yes
+        } else {
+            self.progress.completeness
+        }
     }
 
     /// Returns what the workspace keeps outside the branch, except references that a session has made point to nothing.
@@ -120,7 +138,8 @@ impl Publisher<'_> {
 impl PublishSnapshot {
     /// Returns the last move of the branch if it has not been checked whether the branch was checked out just before.
     pub(super) fn unsettled_move(&self) -> Option<&PublishedMove> {
-        let note = self.record.as_ref().filter(|note| self.branch == note.unsettled_target().map(|to| to.to_string()))?;
+        let note =
+            self.record.as_ref().filter(|note| self.branch == note.unsettled_target().map(|to| to.to_string()))?;
         self.branch_user.as_ref().filter(|used| used.kind == BranchUseKind::CheckedOut).map(|_| note)
     }
 }

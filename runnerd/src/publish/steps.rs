@@ -1,11 +1,11 @@
 //! The steps of publishing, any of which may be the last before a crash: first objects, then the references that keep
 //! them, and finally the branch.
 
-use runner_core::publish::{self, RefRelation, ObjectCompleteness};
+use runner_core::publish::{self, ObjectCompleteness, RefRelation};
 
 use super::snapshot::PublishSnapshot;
 use super::{PublishError, PublishedMove, Publisher};
-use crate::git::{Id, KnownObjects, ObjectRange, RefChange, BranchUseKind};
+use crate::git::{BranchUseKind, Id, KnownObjects, ObjectRange, RefChange};
 
 /// Message in reflogs.
 const MESSAGE: &str = "runner: publish";
@@ -19,7 +19,8 @@ impl Publisher<'_> {
         // Before the pointers to them.
         self.workspace.send_large_files(&self.target)?;
         let tips = if everything { snapshot.tips() } else { snapshot.unpublished_tips() };
-        let is_seen = self.workspace.send_objects(&self.target, ObjectRange { tips: &tips, excluded: known.as_slice() })?;
+        let is_seen =
+            self.workspace.send_objects(&self.target, ObjectRange { tips: &tips, excluded: known.as_slice() })?;
         self.progress.completeness = snapshot.input.objects_after_send(is_seen, snapshot.keeper == snapshot.branch);
         self.progress.sent = tips;
         Ok(())
@@ -50,8 +51,11 @@ impl Publisher<'_> {
             _ => KnownObjects::References,
         };
         // What an earlier process kept may never have been checked.
-        let tips =
-            if self.progress.has_sent { [snapshot.unpublished_tips(), self.progress.sent.clone()].concat() } else { snapshot.tips() };
+        let tips = if self.progress.has_sent {
+            [snapshot.unpublished_tips(), self.progress.sent.clone()].concat()
+        } else {
+            snapshot.tips()
+        };
         let missing = self.target.find_missing_object(&tips, known)?;
         self.progress.completeness = match &missing {
             None => ObjectCompleteness::Yes,
@@ -82,7 +86,8 @@ impl Publisher<'_> {
     pub(super) fn verify_move(&self, note: &PublishedMove) -> Result<(), PublishError> {
         let used = self.target.find_branch_use(&self.branch_name())?;
         if let (Some(from), Some(used)) = (note.from, &used) {
-            let is_current = used.kind == BranchUseKind::CheckedOut && self.target.is_index_closer_to(used, &note.to, &from)?;
+            let is_current =
+                used.kind == BranchUseKind::CheckedOut && self.target.is_index_closer_to(used, &note.to, &from)?;
             if !is_current {
                 tracing::info!(run = self.source.run, place = %used.work_tree.display(), "the branch goes back: it is in use");
                 return self.set_branch(Some(note.to), from);

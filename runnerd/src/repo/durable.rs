@@ -9,7 +9,7 @@ use std::path::{Component, Path, PathBuf};
 use nix::errno::Errno;
 use runner_core::blocker::Transience;
 
-use super::disk::{self, Disk, DiskFile as _, DiskMetadata, OpenMode, FileKind, RealDisk};
+use super::disk::{self, Disk, DiskFile as _, DiskMetadata, FileKind, OpenMode, RealDisk};
 use crate::retryable::{Retryable, fix_path_remedy, path_remedy};
 use crate::temp_file;
 
@@ -76,7 +76,9 @@ impl Retryable for DurableError {
     fn remedy(&self) -> Option<String> {
         Some(match self {
             Self::Io { path, source, .. } => path_remedy(path, source),
-            Self::Symlink { path } | Self::WrongType { path, .. } | Self::TooLarge { path, .. } => fix_path_remedy(path),
+            Self::Symlink { path } | Self::WrongType { path, .. } | Self::TooLarge { path, .. } => {
+                fix_path_remedy(path)
+            }
         })
     }
 }
@@ -136,7 +138,11 @@ pub fn create_dir_below(root: &Path, relative: impl AsRef<Path>, access: FileAcc
 
 /// Creates folders as [`create_dir_below`] does, for a caller that flushes the file system: until then, a power cut may
 /// remove them.
-pub fn create_dir_below_unsynced(root: &Path, relative: impl AsRef<Path>, access: FileAccess) -> Result<PathBuf, DurableError> {
+pub fn create_dir_below_unsynced(
+    root: &Path,
+    relative: impl AsRef<Path>,
+    access: FileAccess,
+) -> Result<PathBuf, DurableError> {
     let relative = relative.as_ref();
     let mut path = root.to_owned();
     for component in relative.components() {
@@ -234,8 +240,12 @@ impl<D: Disk> DurableFiles<'_, D> {
     /// Removes what interrupted calls of [`Self::replace`] left in a folder, and returns the number of files.
     pub fn remove_leftovers(&self, folder: &Path) -> Result<usize, DurableError> {
         let mut removed = 0;
-        for name in
-            self.0.list(folder).map_err(io_error("listing", folder))?.into_iter().filter(|name| temp_file::is_temp_name(name))
+        for name in self
+            .0
+            .list(folder)
+            .map_err(io_error("listing", folder))?
+            .into_iter()
+            .filter(|name| temp_file::is_temp_name(name))
         {
             let path = folder.join(name);
             if self.0.read_metadata(&path).is_ok_and(|found| found.kind == FileKind::File) {

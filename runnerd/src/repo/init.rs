@@ -3,7 +3,7 @@
 //! Contents that depend on types (tree, schemas, run state) are passed in as bytes. Commits nothing, and leaves
 //! existing files as they are unless replacing them was requested.
 
-use super::durable::{self, FileAccess, DurableError};
+use super::durable::{self, DurableError, FileAccess};
 use super::goal::{self, Goal, GoalError};
 use super::layout::Layout;
 

@@ -7,11 +7,11 @@ pub mod disk;
 pub mod durable;
 pub mod goal;
 pub mod init;
-pub mod sealed;
 pub mod layout;
 pub mod prompts;
 pub mod records;
 pub mod seal;
+pub mod sealed;
 #[cfg(test)]
 #[path = "tests/simulated_disk.rs"]
 pub(crate) mod simulated_disk;

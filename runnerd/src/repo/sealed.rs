@@ -7,15 +7,15 @@
 use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 
-use runner_core::json;
 use runner_core::blocker::Transience;
+use runner_core::json;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::disk::{Disk, RealDisk};
-use super::durable::{self, FileAccess, DurableError};
-use super::seal::{SealContext, SealKey, SealError, strip_seal};
+use super::durable::{self, DurableError, FileAccess};
+use super::seal::{SealContext, SealError, SealKey, strip_seal};
 use crate::retryable::{Retryable, fix_path_remedy};
 
 /// A type that can be stored in a note.
@@ -162,7 +162,11 @@ impl<T: Sealable, D: Disk> SealedFile<T, D> {
 
     /// Writes the note durably, replacing the previous one.
     pub fn write(&self, value: &T) -> Result<(), SealedFileError> {
-        Ok(durable::with_disk(&self.disk).replace(&self.path(), self.seal_value(value).as_bytes(), FileAccess::Private)?)
+        Ok(durable::with_disk(&self.disk).replace(
+            &self.path(),
+            self.seal_value(value).as_bytes(),
+            FileAccess::Private,
+        )?)
     }
 
     /// Removes the note; it is no error if there is none.
@@ -316,16 +320,25 @@ mod tests {
         let place = SealedFileFixture::new();
         place.sealed_file::<SmallRecord>("a.json").write(&SmallRecord { number: 7 }).unwrap();
         fs::rename(place.home.path().join("a.json"), place.home.path().join("b.json")).unwrap();
-        assert_eq!(read_fault(&place.sealed_file::<SmallRecord>("b.json")), SealedFileFault::InvalidSeal(SealError::Mismatch));
+        assert_eq!(
+            read_fault(&place.sealed_file::<SmallRecord>("b.json")),
+            SealedFileFault::InvalidSeal(SealError::Mismatch)
+        );
     }
 
     #[test]
     fn note_of_another_kind_or_version_is_named_as_what_it_is() {
         let place = SealedFileFixture::new();
         place.sealed_file::<OtherRecord>("a.json").write(&OtherRecord { number: 7 }).unwrap();
-        assert_eq!(read_fault(&place.sealed_file::<SmallRecord>("a.json")), SealedFileFault::Kind { found: "other".into(), known: "small" });
+        assert_eq!(
+            read_fault(&place.sealed_file::<SmallRecord>("a.json")),
+            SealedFileFault::Kind { found: "other".into(), known: "small" }
+        );
         place.sealed_file::<NewerRecord>("a.json").write(&NewerRecord { number: 7 }).unwrap();
-        assert_eq!(read_fault(&place.sealed_file::<SmallRecord>("a.json")), SealedFileFault::Version { found: 3, known: 2 });
+        assert_eq!(
+            read_fault(&place.sealed_file::<SmallRecord>("a.json")),
+            SealedFileFault::Version { found: 3, known: 2 }
+        );
     }
 
     #[test]

@@ -1,7 +1,7 @@
-//! A peer from inside an iteration may read, not steer.
+//! Access control: a peer from inside an iteration may read, but not change anything.
 //!
-//! An explained refusal instead of a closed socket: an agent that calls the runner by mistake learns what
-//! it may do. A guard rail, not a boundary: see `docs/security.md`.
+//! It gets an explained refusal instead of a closed socket: an agent that calls the runner by mistake learns what it
+//! may do. A guard rail, not a boundary: see `docs/security.md`.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -14,17 +14,17 @@ use protocol::error::{ErrorData, ErrorKind};
 use protocol::event::EventKind;
 
 use super::ancestry::AgentSign;
-use super::peer::find_process_sign;
 use super::middleware::{CallMiddleware, CallService};
+use super::peer::find_process_sign;
 use super::{Peer, PeerRole};
 use crate::clock;
-use crate::events::{EventSubject, EventStream};
+use crate::events::{EventStream, EventSubject};
 
-/// Most characters of a method's name that are told: it may be anything.
+/// Length limit of a method name in messages, in characters: it may be anything.
 const MAX_NAME: usize = 100;
 
-/// The methods that change nothing. Any other one is refused to a peer from inside an iteration, one that
-/// is added later too.
+/// The methods that change nothing. All others, including those added later, are refused to a peer from inside an
+/// iteration.
 pub const READING: &[&str] = &[
     "bisect.points",
     "config.get",
@@ -59,10 +59,10 @@ pub const READING: &[&str] = &[
     "verify.tips",
 ];
 
-/// Shortest time between two refusals that are told: an agent in a loop hides no other events.
+/// Minimum time between two reported refusals, so that an agent in a loop does not hide other events.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Tells subscribers and the log of calls that were refused; of many at once, the first.
+/// Reports refused calls to subscribers and the log; of many at once, only the first.
 #[derive(Debug, Clone)]
 pub(super) struct RefusalReporter {
     events: EventStream,
@@ -70,7 +70,7 @@ pub(super) struct RefusalReporter {
 }
 
 impl RefusalReporter {
-    /// Tells of none yet.
+    /// Creates it without any reports so far.
     pub(super) fn new(events: EventStream) -> Self {
         Self { events, last: Arc::default() }
     }
@@ -88,10 +88,10 @@ impl RefusalReporter {
     }
 }
 
-/// Refuses steering calls of agents.
+/// Refuses changes requested by agents.
 #[derive(Debug, Clone)]
 pub(super) struct AccessCheck {
-    /// Who is told.
+    /// Reports the refusals.
     pub(super) refusals: RefusalReporter,
 }
 
@@ -115,7 +115,7 @@ impl CallMiddleware for AccessCheck {
 }
 
 fn refusal(request: &Request<'_>) -> Option<ErrorData> {
-    // A request without a peer did not come through the listener: it gets the lesser right.
+    // A request without a peer did not come through the listener: it gets the lesser rights.
     let peer = request.extensions.get::<Peer>();
     let role = peer.map_or(PeerRole::Agent, |peer| peer.role);
     if role == PeerRole::Person || READING.contains(&request.method_name()) {
@@ -130,17 +130,17 @@ fn refusal_error(method: &str, sign: Option<AgentSign>) -> ErrorData {
     ErrorData::new(ErrorKind::InsideIteration, message).hint(hint)
 }
 
-/// Judges processes that ask by a client: what is refused to them is refused to it.
+/// Checks processes on whose behalf a client calls: what is refused to them is refused to the client.
 #[derive(Debug, Clone)]
 pub struct CallerCheck(RefusalReporter);
 
 impl CallerCheck {
-    /// Tells where calls that are refused to an iteration are told.
+    /// Refused calls are reported to `events`.
     pub fn new(events: EventStream) -> Self {
         Self(RefusalReporter::new(events))
     }
 
-    /// Returns why a method is not to be called for these processes; for nobody, nothing is.
+    /// Returns why a method must not be called for these processes; never refuses an empty list.
     pub fn refusal(&self, pids: &[i32], method: &str) -> Option<ErrorData> {
         if pids.is_empty() {
             return Some(refusal_error(method, Some(AgentSign::Unseen)));
@@ -153,10 +153,12 @@ impl CallerCheck {
     }
 }
 
-/// Says where a peer is, and what it can do instead.
+/// Describes where a peer is, and what it can do instead.
 fn describe_origin(sign: Option<AgentSign>) -> (&'static str, &'static str) {
     match sign {
-        Some(AgentSign::Iteration) | None => ("inside an iteration", "answer as the prompt says; the runner does the rest"),
+        Some(AgentSign::Iteration) | None => {
+            ("inside an iteration", "answer as the prompt says; the runner does the rest")
+        }
         Some(AgentSign::OtherNamespace) => (
             "another PID namespace than the daemon's, as an iteration's or a container's",
             "call it where the daemon runs, outside of the container",

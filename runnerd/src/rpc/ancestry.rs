@@ -1,9 +1,9 @@
-//! Whether a process descends from an iteration, told from `/proc`.
+//! Whether a process descends from an iteration, determined from `/proc`.
 //!
 //! Signs, any of which suffices: a mark on the process itself (variable, limit, control group); the variable on an
 //! ancestor; a supervising shim or this daemon among the ancestors; a PID namespace that is not the daemon's. That a
-//! process can gain no privileges is no sign: it is true of many a person's shell. A process that sheds them all is not
-//! recognised: this is a guard rail, not a boundary.
+//! process cannot gain privileges is not a sign: it is true of many a person's shell. A process that sheds them all is
+//! not recognized: this is a guard rail, not a boundary.
 
 use std::io;
 
@@ -14,20 +14,20 @@ use protocol::startup::MARK_VARIABLE;
 
 use crate::process::{Mark, read_of_process as read, read_text_of_process as read_text};
 
-/// What speaks against a person at the other end.
+/// Evidence that a peer is not a person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AgentSign {
-    /// It bears a mark, or descends from a program of a run.
+    /// It has a mark, or descends from a program of a run.
     Iteration,
-    /// It lives in another PID namespace than the daemon.
+    /// It is in another PID namespace than the daemon.
     OtherNamespace,
-    /// It cannot be looked at.
+    /// It cannot be inspected.
     Unseen,
 }
 
 /// First argument of the process that supervises an agent or a guard.
 const SHIM_ARGUMENT: &[u8] = b"__shim";
-/// Longest line of ancestors that is followed.
+/// Maximum number of ancestors that are followed.
 const GENERATIONS: usize = 128;
 
 /// Where a process comes from.
@@ -35,20 +35,20 @@ const GENERATIONS: usize = 128;
 pub(super) enum ProcessDescent {
     /// Not from an iteration.
     Free,
-    /// From an iteration, as far as can be told.
+    /// From an iteration, as far as can be determined.
     Inside(AgentSign),
-    /// A process ended while the line was followed.
+    /// A process ended during the walk.
     Vanished,
 }
 
-/// Follows the ancestors of a process that is not this one.
+/// Follows the ancestors of a process other than this one.
 pub(super) fn trace_descent(peer: Pid) -> ProcessDescent {
     match is_in_own_namespace(peer) {
         Ok(true) => {}
         Ok(false) => return ProcessDescent::Inside(AgentSign::OtherNamespace),
         Err(_) => return classify_unreadable(peer),
     }
-    // The limit and the group are inherited, so that the peer has what its ancestors have.
+    // The limit and the group are inherited, so the peer has those of its ancestors.
     if Mark::is_any_on(peer.as_raw()) {
         return ProcessDescent::Inside(AgentSign::Iteration);
     }
@@ -60,9 +60,11 @@ pub(super) fn trace_descent(peer: Pid) -> ProcessDescent {
         match has_own_sign(pid) {
             Ok(true) => return ProcessDescent::Inside(AgentSign::Iteration),
             Ok(false) => {}
-            // An ancestor of another user cannot be a part of an iteration; the peer itself can hide.
+            // An ancestor of another user cannot be part of an iteration; the peer itself can hide.
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied && pid != peer => {}
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return ProcessDescent::Inside(AgentSign::Unseen),
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                return ProcessDescent::Inside(AgentSign::Unseen);
+            }
             Err(_) => return classify_unreadable(pid),
         }
         match read_parent(pid) {
@@ -74,7 +76,7 @@ pub(super) fn trace_descent(peer: Pid) -> ProcessDescent {
     ProcessDescent::Inside(AgentSign::Iteration)
 }
 
-/// Returns whether a process has as many numbers as this one: each PID namespace below `/proc`'s gives it another.
+/// Whether a process has as many process ids as this one: each PID namespace below that of `/proc` adds one.
 fn is_in_own_namespace(pid: Pid) -> io::Result<bool> {
     Ok(namespace_depth(&read_text(pid, "status")?) == namespace_depth(&read_text("self", "status")?))
 }
@@ -83,7 +85,7 @@ fn namespace_depth(status: &str) -> Option<usize> {
     Some(status.lines().find_map(|line| line.strip_prefix("NSpid:"))?.split_ascii_whitespace().count())
 }
 
-/// Judges a process without a readable entry: it ended, or `/proc` hides other users' processes.
+/// Judges a process without a readable entry: either it ended, or `/proc` hides processes of other users.
 fn classify_unreadable(pid: Pid) -> ProcessDescent {
     if kill(pid, None) == Err(Errno::EPERM) { ProcessDescent::Free } else { ProcessDescent::Vanished }
 }
@@ -100,15 +102,15 @@ fn has_mark(environment: &[u8]) -> bool {
         .any(|entry| entry.strip_prefix(name).is_some_and(|value| value.first() == Some(&b'=')))
 }
 
-/// Returns the parent; `None` for the first process of the system or of the namespace.
+/// Returns the parent; `None` for the first process of the system or the namespace.
 fn read_parent(pid: Pid) -> io::Result<Option<Pid>> {
     let stat = read(pid, "stat")?;
     let parent = parse_parent(&stat).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))?;
     Ok((parent > 0).then(|| Pid::from_raw(parent)))
 }
 
-/// Finds the fourth field. The second is the program's name in parentheses and may hold any byte, further
-/// parentheses included.
+/// Parses the fourth field. The second is the program's name in parentheses and may hold any byte, further parentheses
+/// included.
 fn parse_parent(stat: &[u8]) -> Option<i32> {
     let name_end = stat.iter().rposition(|byte| *byte == b')')?;
     let rest = std::str::from_utf8(&stat[name_end + 1..]).ok()?;

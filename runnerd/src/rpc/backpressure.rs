@@ -1,10 +1,10 @@
-//! The open connections: which of them gives way when there is no place for another, and which is read from.
+//! The open connections: which of them is closed when a place for another is needed, and which is read from.
 //!
-//! A call is under way until its reply was written. A connection with as many as it may have is not read from: what it
-//! asks further waits in the socket.
+//! A call is in progress until its reply has been written. A connection with as many as allowed is not read from:
+//! further requests wait in the socket.
 //!
-//! Silence costs a place: one that has never called gives way first, then the one that was silent longest. One that
-//! waits for something, a reply or events, keeps its place.
+//! Silence costs a place: one that has never made a call is closed first, then the one that has been silent longest.
+//! One that waits for something, a reply or events, keeps its place.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,7 +23,7 @@ pub(super) struct ConnectionTable(Arc<Mutex<ConnectionEntries>>);
 
 #[derive(Debug, Default)]
 struct ConnectionEntries {
-    /// Counts openings and calls: it orders them, and is no time.
+    /// Counts openings and calls; orders them, but is not a time.
     tick: u64,
     lines: BTreeMap<u64, ConnectionState>,
 }
@@ -32,14 +32,14 @@ struct ConnectionEntries {
 struct ConnectionState {
     heard: u64,
     has_called: bool,
-    /// Calls under way, and subscriptions.
+    /// Number of calls in progress, plus subscriptions.
     waiting: u32,
-    /// Calls under way, and most of them.
+    /// Number of calls in progress, and its limit.
     calls: u32,
     most_calls: u32,
     /// Replies that are not written yet, in order.
     owed: VecDeque<UnwrittenReply>,
-    /// Who reads, while there are too many calls.
+    /// The reader's task, while there are too many calls.
     reader: Option<Waker>,
     closing: CancellationToken,
 }
@@ -48,12 +48,12 @@ struct ConnectionState {
 #[derive(Debug)]
 struct UnwrittenReply {
     bytes: usize,
-    /// Given back when it was written.
+    /// Released when it has been written.
     _place: Option<InsidePermit>,
 }
 
 impl ConnectionState {
-    /// A call has come to its end.
+    /// Ends a call.
     fn end_call(&mut self, tick: u64) {
         self.waiting = self.waiting.saturating_sub(1);
         self.calls = self.calls.saturating_sub(1);
@@ -64,7 +64,7 @@ impl ConnectionState {
     }
 }
 
-/// One open connection; dropping the last clone takes it from the table.
+/// One open connection; dropping the last clone removes it from the table.
 #[derive(Debug, Clone)]
 pub(super) struct PeerConnection(Arc<ConnectionHandle>);
 
@@ -76,7 +76,7 @@ struct ConnectionHandle {
 }
 
 impl ConnectionTable {
-    /// Adds a connection that may have so many calls under way.
+    /// Adds a connection that may have `most_calls` calls in progress.
     pub(super) fn add_connection(&self, most_calls: u32) -> PeerConnection {
         let closing = CancellationToken::new();
         let mut table = self.lock_table();
@@ -96,7 +96,7 @@ impl ConnectionTable {
         PeerConnection(Arc::new(ConnectionHandle { id, all: self.clone(), closing }))
     }
 
-    /// Closes the connection that gives way first; false if all are waited for.
+    /// Closes the connection that is first in line; false if all are waiting for something.
     pub(super) fn close_idle(&self) -> bool {
         let table = self.lock_table();
         let silent = table.lines.values().filter(|line| line.waiting == 0 && !line.closing.is_cancelled());
@@ -110,12 +110,12 @@ impl ConnectionTable {
 }
 
 impl PeerConnection {
-    /// Returns what is cancelled when the connection is to be closed.
+    /// Returns the token that is cancelled when the connection must be closed.
     pub(super) fn closing(&self) -> &CancellationToken {
         &self.0.closing
     }
 
-    /// Returns whether something was ever called.
+    /// Whether a call was ever made.
     pub(super) fn has_called(&self) -> bool {
         self.0.all.lock_table().lines.get(&self.0.id).is_some_and(|line| line.has_called)
     }
@@ -130,7 +130,7 @@ impl PeerConnection {
         PendingCall(Some(self.clone()))
     }
 
-    /// Returns whether there are as many calls as there may be; then the reader is woken when one has ended.
+    /// Whether the limit of calls is reached; if so, the reader is woken when one has ended.
     pub(super) fn is_full(&self, reader: &Waker) -> bool {
         let mut table = self.0.all.lock_table();
         let Some(line) = table.lines.get_mut(&self.0.id).filter(|line| line.calls >= line.most_calls) else {
@@ -140,9 +140,9 @@ impl PeerConnection {
         true
     }
 
-    /// Tells how much the peer has taken: replies are written in the order in which they were given.
+    /// Records how many bytes the peer has taken: replies are written in the order in which they were queued.
     ///
-    /// Frames, heads and events count too, so that a reply may be taken for written a little early, and never late.
+    /// Frames, headers and events count too, so that a reply may be considered written a little early, but never late.
     pub(super) fn record_written(&self, bytes: usize) {
         self.update_state(|line, tick| {
             let mut left = bytes;
@@ -178,14 +178,14 @@ impl Drop for ConnectionHandle {
 struct PendingCall(Option<PeerConnection>);
 
 impl PendingCall {
-    /// The connection waits for as long as it lives: for events.
+    /// Makes the connection count as waiting, for events, for the rest of its life.
     fn hold_open(&self) {
         if let Some(line) = &self.0 {
             line.update_state(|line, _| line.waiting = line.waiting.saturating_add(1));
         }
     }
 
-    /// The reply is on its way: the call is under way until the peer has taken it.
+    /// Queues the reply: the call is in progress until the peer has taken it.
     fn await_write(mut self, bytes: usize, place: Option<InsidePermit>) {
         if let Some(line) = self.0.take() {
             line.update_state(|line, _| line.owed.push_back(UnwrittenReply { bytes, _place: place }));
@@ -201,7 +201,7 @@ impl Drop for PendingCall {
     }
 }
 
-/// Notes on the connection's line who waits.
+/// Middleware that records waiting calls in the connection's line.
 #[derive(Debug, Clone)]
 pub(super) struct CallTracker;
 

@@ -1,7 +1,7 @@
-//! Calls run in tasks of their own: a client that goes away stops nothing halfway, and a panic becomes an
-//! error. A call is told when nobody waits for it any more ([`ClientGone`]), and may have something to clear away.
+//! Runs calls in tasks of their own: a disconnecting client stops nothing halfway, and a panic becomes an error. A call
+//! is notified when its caller is gone ([`ClientDisconnected`]), so that it can clean up.
 //!
-//! Batches are switched off in the server's configuration, because they would pass by here.
+//! Batches are disabled in the server's configuration, because they would bypass this.
 
 use jsonrpsee::server::MethodResponse;
 use jsonrpsee::types::error::INTERNAL_ERROR_CODE;
@@ -15,14 +15,14 @@ use super::inside_limit::InsidePermit;
 use super::middleware::{CallMiddleware, CallService};
 use crate::call_context::ClientDisconnected;
 
-/// Methods that only wait, or that belong to their connection: they end with it. Detached ones would pile
-/// up behind clients that come and go.
+/// Methods that only wait, or that belong to their connection: they end with it. Detached, they would pile up behind
+/// clients that come and go.
 const ENDS_WITH_CLIENT: &[&str] = &["run.step", "events.subscribe", "events.unsubscribe"];
 
-/// Carries out each call in a task of its own.
+/// Runs each call in a task of its own.
 #[derive(Debug, Clone)]
 pub(super) struct CallDetacher {
-    /// Counts the calls that are under way.
+    /// Counts the calls in progress.
     pub(super) calls: TaskTracker,
 }
 
@@ -35,11 +35,11 @@ impl CallMiddleware for CallDetacher {
         let mut request = to_owned_request(request);
         let left = CancellationToken::new();
         request.extensions.insert(ClientDisconnected(left.clone()));
-        // Kept until the work is done, whoever waits for it, and then with the reply.
+        // Kept until the work is done, even without a caller, and then with the reply.
         let place = request.extensions.remove::<InsidePermit>();
         let (id, method) = (request.id.clone(), request.method.clone());
         let ends_with_client = ENDS_WITH_CLIENT.contains(&&*method);
-        // The service is called inside of the task: a handler that is not async panics already there.
+        // The service is called inside the task: a handler that is not async panics already there.
         let task = self.calls.spawn(async move {
             let mut response = service.call(request).await;
             if let Some(place) = place {

@@ -1,9 +1,9 @@
-//! A stream that a peer cannot use to pile up work or to hold a connection for ever.
+//! A stream that a peer cannot use to pile up work or to hold a connection forever.
 //!
-//! While the peer has as many calls under way as it may have, nothing more is read from it (`line.rs`).
-//! While the peer does not read what was written, nothing more is read from it; if that lasts too long,
-//! both directions fail. A peer that reads slowly is read from as slowly. A peer that has called nothing for
-//! too long is cut off; one that is silent later, when its place is needed (`line.rs`).
+//! While the peer has as many calls in progress as allowed, nothing more is read from it (`line.rs`). While the peer
+//! does not read what was written, nothing more is read from it; if that lasts too long, both directions fail. A peer
+//! that reads slowly is read from as slowly. A peer that makes no call for too long is cut off; one that falls silent
+//! later, when its place is needed (`line.rs`).
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -22,14 +22,13 @@ use super::backpressure::PeerConnection;
 pub(super) struct GuardedIo<Held> {
     stream: UnixStream,
     limit: Duration,
-    /// Runs while a write waits for the peer.
+    /// Runs while a write is blocked by the peer.
     stalled: Option<Pin<Box<Sleep>>>,
-    /// Whether the peer has read something since it was last read from: a busy subscription stalls writes
-    /// most of the time, and must not keep the peer's requests out.
+    /// Whether the peer has read something since it was last read from: a busy subscription stalls writes most of the
+    /// time, and must not block the peer's requests.
     progressed: bool,
     dead: bool,
-    /// The task that reads, kept also while the kernel has nothing for it: it must learn that the writer
-    /// gave up.
+    /// The task that reads; kept even while the kernel has no data for it, since it must learn that the writer gave up.
     reader: Option<Waker>,
     /// How long the peer may be silent.
     patience: Option<SilenceLimit>,
@@ -37,19 +36,19 @@ pub(super) struct GuardedIo<Held> {
     _held: Held,
 }
 
-/// How long a peer may be silent.
+/// The time limit on a peer's silence.
 #[derive(Debug)]
 struct SilenceLimit {
     line: PeerConnection,
-    /// Runs until something is to have been called.
+    /// Runs until the first call is due.
     greeting: Option<Pin<Box<Sleep>>>,
     closing: Pin<Box<WaitForCancellationFutureOwned>>,
-    /// Whether something was read, and what is in it may not have been called yet.
+    /// Whether something was read that may contain calls which have not started yet.
     has_read: bool,
 }
 
 impl SilenceLimit {
-    /// Returns whether it is over.
+    /// Whether the peer must be cut off.
     fn has_expired(&mut self, cx: &mut Context<'_>) -> bool {
         if self.greeting.as_mut().is_some_and(|greeting| greeting.as_mut().poll(cx).is_ready()) {
             self.greeting = None;
@@ -60,9 +59,9 @@ impl SilenceLimit {
         self.closing.as_mut().poll(cx).is_ready()
     }
 
-    /// Returns whether nothing may be read now; somebody wakes the reader.
+    /// Whether nothing may be read now; if so, the reader is woken later.
     ///
-    /// What was read is taken up by other tasks, which are counted when they begin: they go first.
+    /// Requests that were read are processed by other tasks, which are counted when they start: they go first.
     fn must_wait(&mut self, cx: &Context<'_>) -> bool {
         if std::mem::take(&mut self.has_read) {
             cx.waker().wake_by_ref();
@@ -77,10 +76,11 @@ impl<Held> GuardedIo<Held> {
         Self { stream, limit, stalled: None, progressed: false, dead: false, reader: None, patience: None, _held: held }
     }
 
-    /// Cuts the peer off when its line is closed, or if it has called nothing for `greeting`.
+    /// Cuts the peer off when its line is closed, or if it makes no call within `greeting`.
     pub(super) fn with_silence_limit(mut self, line: PeerConnection, greeting: Duration) -> Self {
         let closing = Box::pin(line.closing().clone().cancelled_owned());
-        self.patience = Some(SilenceLimit { line, greeting: Some(Box::pin(sleep(greeting))), closing, has_read: false });
+        self.patience =
+            Some(SilenceLimit { line, greeting: Some(Box::pin(sleep(greeting))), closing, has_read: false });
         self
     }
 
@@ -90,14 +90,14 @@ impl<Held> GuardedIo<Held> {
         }
     }
 
-    /// Tells the line what the peer has taken.
+    /// Tells the line how many bytes the peer has taken.
     fn record_written(&self, attempt: &Poll<io::Result<usize>>) {
         if let (Poll::Ready(Ok(bytes)), Some(patience)) = (attempt, &self.patience) {
             patience.line.record_written(*bytes);
         }
     }
 
-    /// Judges the outcome of an attempt to write.
+    /// Handles the result of an attempt to write.
     fn check_progress<T>(&mut self, cx: &mut Context<'_>, attempt: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if attempt.is_ready() {
             self.stalled = None;

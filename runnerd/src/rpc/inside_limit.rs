@@ -1,6 +1,6 @@
-//! How many calls from inside of iterations are carried out at the same time: few, so that they keep nobody out.
+//! Limits how many calls from inside iterations run at the same time: few, so that they do not block others.
 //!
-//! A place is held until the work is done and the reply was written. Who gets none for too long is told so.
+//! A permit is held until the work is done and the reply has been written. A caller that waits too long gets an error.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,22 +11,22 @@ use protocol::error::{ErrorData, ErrorKind};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
-use super::peer::{Peer, PeerRole};
 use super::middleware::{CallMiddleware, CallService};
+use super::peer::{Peer, PeerRole};
 use crate::call_context::InsideIteration;
 
-/// Calls from inside that are carried out, or whose replies are not read, at the same time.
+/// Maximum number of calls from inside that are running, or whose replies are not read.
 const CALLS_FROM_INSIDE: usize = 8;
 /// How long a call from inside waits for its turn.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// One of the places for calls from inside.
+/// One of the permits for calls from inside.
 #[derive(Debug, Clone)]
 pub(super) struct InsidePermit {
     _permit: Arc<OwnedSemaphorePermit>,
 }
 
-/// Has calls from inside take turns; a person's do not wait.
+/// Makes calls from inside take turns; a person's do not wait.
 #[derive(Debug, Clone)]
 pub(super) struct InsideLimit(Arc<Semaphore>);
 

@@ -1,7 +1,7 @@
 //! Accepts connections and lets jsonrpsee serve them, until told to stop.
 //!
-//! Limits stand here: how many connections, how large a message, how long a peer may not read. HTTP and
-//! WebSocket are both served, so that `curl --unix-socket` works for looking.
+//! The limits are here: how many connections, how large a message, how long a peer may not read. HTTP and WebSocket are
+//! both served, so that `curl --unix-socket` works for inspection.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -26,62 +26,62 @@ use tower::layer::util::{Identity, Stack};
 use tower::{Layer, Service as _};
 
 use super::access::{AccessCheck, RefusalReporter};
+use super::backpressure::{CallTracker, ConnectionTable, PeerConnection};
 use super::detach::CallDetacher;
 use super::guarded_io::GuardedIo;
-use super::backpressure::{PeerConnection, ConnectionTable, CallTracker};
 use super::inside_limit::InsideLimit;
 use super::middleware::MiddlewareService;
 use super::{BoundSocket, Peer, PeerRole};
 use crate::events::EventStream;
 
-/// Most connections, where the system lets the daemon have so many.
+/// Maximum number of connections, if the system allows the daemon that many.
 const MAX_CONNECTIONS: usize = 1024;
-/// Of which processes inside of iterations may have some: they cannot lock a person out.
+/// How many of them processes inside iterations may have, so that they cannot lock a person out.
 const AGENT_CONNECTIONS: usize = 64;
-/// Calls of a connection that may be under way; then it is not read from.
+/// Maximum number of calls in progress per connection; beyond that it is not read from.
 const CALLS: u32 = 32;
 const AGENT_CALLS: u32 = 4;
-/// A task tree may have 8 MiB, and some more when it is escaped.
+/// A task tree may have 8 MiB, and more when it is escaped.
 const RESPONSE_BYTES: u32 = 16 << 20;
-/// What a person's connection may ask for.
+/// Limits of a person's connection.
 const OF_PERSON: ConnectionAllowance = ConnectionAllowance { subscriptions: 16, request_bytes: 1 << 20, messages: 256 };
-/// What a connection from inside of an iteration may ask for: it only reads.
+/// Limits of a connection from inside an iteration: it only reads.
 const OF_AGENT: ConnectionAllowance = ConnectionAllowance { subscriptions: 2, request_bytes: 256 << 10, messages: 16 };
 const WRITE_STALL: Duration = Duration::from_secs(10);
-/// Time for the first call of a connection.
+/// Time limit for the first call of a connection.
 const FIRST_CALL: Duration = Duration::from_secs(10);
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 const STOP_WITHIN: Duration = Duration::from_secs(10);
 
-/// What a connection may ask for.
+/// Limits of a connection.
 #[derive(Debug, Clone, Copy)]
 struct ConnectionAllowance {
     subscriptions: u32,
     request_bytes: u32,
-    /// Messages that may wait for a peer; then its handlers wait.
+    /// Number of messages queued for a peer; beyond that its handlers wait.
     messages: u32,
 }
 
-/// Returns how many connections a process serves that may open so many descriptors: half of them, and 1,024 at most.
+/// Returns the number of connections for a process with this limit of open descriptors: half of it, and at most 1,024.
 pub fn connection_limit(descriptors: u64) -> usize {
     usize::try_from(descriptors / 2).unwrap_or(MAX_CONNECTIONS).clamp(AGENT_CONNECTIONS + 1, MAX_CONNECTIONS)
 }
 
-/// What is served, and to how many.
+/// What is served, and to how many connections.
 #[derive(Debug)]
 pub struct ServerOptions {
-    /// The methods.
+    /// Methods of the control socket.
     pub methods: Methods,
-    /// Where calls that are refused to an iteration are told.
+    /// Where refused calls of iterations are reported.
     pub events: EventStream,
-    /// Most connections at the same time.
+    /// Maximum number of connections at the same time.
     pub connections: usize,
 }
 
 /// Serves the methods until `stop` is cancelled.
 ///
-/// Then nothing new is accepted, running calls are answered, subscriptions end, and the socket is removed;
-/// that takes 10 seconds at most.
+/// Then no new connections are accepted, running calls are answered, subscriptions end, and the socket is removed; that
+/// takes at most 10 seconds.
 ///
 /// # Panics
 ///
@@ -90,7 +90,8 @@ pub fn serve(bound: BoundSocket, served: ServerOptions, stop: CancellationToken)
     let ServerOptions { methods, events, connections } = served;
     let (stop_handle, halt) = stop_channel();
     let calls = TaskTracker::new();
-    let guards = CallLayers { calls: calls.clone(), refusals: RefusalReporter::new(events), turns: InsideLimit::default() };
+    let guards =
+        CallLayers { calls: calls.clone(), refusals: RefusalReporter::new(events), turns: InsideLimit::default() };
     let service = |allowance| build_service(connections, allowance, guards.clone());
     let acceptor = ConnectionAcceptor {
         protocol: ConnectionServer { methods, of_person: service(OF_PERSON), of_agent: service(OF_AGENT), stop_handle },
@@ -103,7 +104,7 @@ pub fn serve(bound: BoundSocket, served: ServerOptions, stop: CancellationToken)
     ServeHandle { task: tokio::spawn(acceptor.run(bound, halt, stop)) }
 }
 
-/// A server that runs.
+/// A running server.
 #[derive(Debug)]
 pub struct ServeHandle {
     task: JoinHandle<()>,
@@ -118,7 +119,7 @@ impl ServeHandle {
     }
 }
 
-/// Numbers its connections, and so is shared by all of a kind.
+/// Numbers its connections, and is therefore shared by all of a kind.
 type RpcServices = TowerServiceBuilder<Stack<CallLayers, Identity>, Identity>;
 
 fn build_service(connections: usize, allowance: ConnectionAllowance, guards: CallLayers) -> RpcServices {
@@ -134,7 +135,7 @@ fn build_service(connections: usize, allowance: ConnectionAllowance, guards: Cal
     Server::builder().set_config(config).set_rpc_middleware(middleware).to_service_builder()
 }
 
-/// What every call passes through: who waits for it, whether it is allowed, its turn, then its own task.
+/// What every call passes through: counting its waiting caller, access control, its turn, then its own task.
 #[derive(Debug, Clone)]
 struct CallLayers {
     calls: TaskTracker,
@@ -143,12 +144,18 @@ struct CallLayers {
 }
 
 impl Layer<RpcService> for CallLayers {
-    type Service = MiddlewareService<MiddlewareService<MiddlewareService<MiddlewareService<RpcService, CallDetacher>, InsideLimit>, AccessCheck>, CallTracker>;
+    type Service = MiddlewareService<
+        MiddlewareService<MiddlewareService<MiddlewareService<RpcService, CallDetacher>, InsideLimit>, AccessCheck>,
+        CallTracker,
+    >;
 
     fn layer(&self, service: RpcService) -> Self::Service {
         let detached = MiddlewareService::new(service, CallDetacher { calls: self.calls.clone() });
         let in_turn = MiddlewareService::new(detached, self.turns.clone());
-        MiddlewareService::new(MiddlewareService::new(in_turn, AccessCheck { refusals: self.refusals.clone() }), CallTracker)
+        MiddlewareService::new(
+            MiddlewareService::new(in_turn, AccessCheck { refusals: self.refusals.clone() }),
+            CallTracker,
+        )
     }
 }
 
@@ -161,7 +168,7 @@ struct ConnectionAcceptor {
     uid: u32,
 }
 
-/// The places that a connection takes, given back with its stream.
+/// The places that a connection occupies, released with its stream.
 type SlotPermits = (OwnedSemaphorePermit, Option<OwnedSemaphorePermit>);
 
 impl ConnectionAcceptor {
@@ -173,7 +180,7 @@ impl ConnectionAcceptor {
         drop(listener);
         let calls = self.calls.clone();
         drop(self);
-        // Fails only where no connection is left, which is what is wanted.
+        // Fails only if no connection is left, which is what is wanted.
         let _ = server.stop();
         calls.close();
         let ended = async {
@@ -207,7 +214,7 @@ impl ConnectionAcceptor {
         }
     }
 
-    /// Waits for a place, which the most silent connection gives up; where all are waited for, until one ends.
+    /// Waits for a place, closing the most silent connection if necessary; if none can be closed, waits until one ends.
     async fn acquire_slot(&self) -> Option<OwnedSemaphorePermit> {
         if self.slots.available_permits() == 0 && self.lines.close_idle() {
             tracing::debug!("a silent connection gives way to a new one");
@@ -235,7 +242,7 @@ impl ConnectionAcceptor {
     }
 }
 
-/// What is spoken on a connection.
+/// The protocol of a connection.
 #[derive(Clone)]
 struct ConnectionServer {
     methods: Methods,
@@ -251,7 +258,7 @@ impl ConnectionServer {
         }
     }
 
-    /// Returns a box: the compiler cannot see that the bare future is `Send`.
+    /// Returns a box: the compiler cannot prove that the bare future is `Send`.
     fn serve(
         self,
         io: GuardedIo<SlotPermits>,
@@ -265,7 +272,7 @@ impl ConnectionServer {
             let Self { methods, of_person, of_agent, stop_handle } = self.clone();
             let services = if peer.role == PeerRole::Person { of_person } else { of_agent };
             async move {
-                // One reply after the other is what the calls under way are counted by.
+                // Counting calls in progress relies on replies being sent one after the other.
                 if request.version() > Version::HTTP_11 {
                     let refusal = Response::builder().status(StatusCode::HTTP_VERSION_NOT_SUPPORTED);
                     return Ok(refusal.body(HttpBody::empty())?);

@@ -1,8 +1,8 @@
-//! One daemon per socket and per state folder: two locks, held as long as the process lives.
+//! One daemon per socket and per state folder: two locks, held for the lifetime of the process.
 //!
-//! The runtime folder differs between a login, cron and a service, so the socket's lock alone would let
-//! two daemons write to one state folder. The files are never removed: a lock on a removed file excludes
-//! nobody. They name the holder, for messages and for clients that look for its socket.
+//! The runtime folder differs between a login, cron and a service, so the socket's lock alone would let two daemons
+//! write to one state folder. The files are never removed: a lock on a removed file excludes no one. They name the
+//! holder, for messages and for clients that look for its socket.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Write as _};
@@ -23,17 +23,17 @@ pub enum LockError {
     /// Another daemon has the socket or the state folder.
     #[error("another daemon ({holder}) holds the lock {path}")]
     Held {
-        /// The lock.
+        /// Path of the lock file.
         path: PathBuf,
-        /// Its process id and its socket, as far as it wrote them down.
+        /// Its process id and its socket, if it wrote them down.
         holder: String,
     },
-    /// The lock's file cannot be used.
+    /// The lock file cannot be used.
     #[error("cannot use the lock {path}")]
     File {
-        /// The lock.
+        /// Path of the lock file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
 }
@@ -56,7 +56,7 @@ pub struct DaemonLocks {
 }
 
 impl DaemonLocks {
-    /// Takes both locks without waiting, making their folders where they are missing.
+    /// Takes both locks without waiting, creating their folders if necessary.
     ///
     /// # Errors
     ///
@@ -67,7 +67,7 @@ impl DaemonLocks {
         Ok(Self { _socket: socket, _state: state })
     }
 
-    /// Tells whether a daemon uses the state folder. Nothing is made or written.
+    /// Whether a daemon is using the state folder. Nothing is created or written.
     pub fn are_held(paths: &Paths) -> bool {
         let lock = File::open(paths.state_lock());
         lock.is_ok_and(|lock| matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock)))
@@ -91,7 +91,7 @@ fn acquire_lock(path: &Path, socket: &Path) -> Result<File, LockError> {
     Ok(file)
 }
 
-/// Writes down who holds the lock: process id, then socket, a line each.
+/// Writes the holder's process id and socket to the lock file, one line each.
 fn write_holder(file: &mut File, socket: &Path) -> io::Result<()> {
     let mut text = format!("{}\n", std::process::id()).into_bytes();
     text.extend_from_slice(socket.as_os_str().as_bytes());

@@ -1,12 +1,12 @@
-//! Middleware that does something around a call: batches and notifications pass by.
+//! Middleware that wraps single calls: batches and notifications bypass it.
 //!
-//! What is done is in the modules that implement [`Around`].
+//! What it does is in the modules that implement [`Around`].
 
 use jsonrpsee::core::middleware::{Batch, Notification, RpcServiceT};
 use jsonrpsee::server::MethodResponse;
 use jsonrpsee::types::Request;
 
-/// What is wrapped.
+/// The wrapped service.
 pub(super) trait CallService:
     RpcServiceT<MethodResponse = MethodResponse, BatchResponse = MethodResponse, NotificationResponse = MethodResponse>
     + Clone
@@ -30,7 +30,7 @@ impl<S> CallService for S where
 
 /// What a middleware does around a call.
 pub(super) trait CallMiddleware: Clone + Send + Sync + 'static {
-    /// Carries out a call by `service`, or refuses it.
+    /// Runs a call with `service`, or refuses it.
     fn call<'a, S: CallService>(
         &self,
         service: S,
@@ -38,7 +38,7 @@ pub(super) trait CallMiddleware: Clone + Send + Sync + 'static {
     ) -> impl Future<Output = MethodResponse> + Send + use<'a, S, Self>;
 }
 
-/// A service with something around its calls.
+/// A service with wrapped calls.
 #[derive(Debug, Clone)]
 pub(super) struct MiddlewareService<S, A> {
     service: S,
@@ -46,7 +46,7 @@ pub(super) struct MiddlewareService<S, A> {
 }
 
 impl<S, A> MiddlewareService<S, A> {
-    /// Puts `around` around the calls of a service.
+    /// Wraps the calls of a service with `around`.
     pub(super) fn new(service: S, around: A) -> Self {
         Self { service, around }
     }

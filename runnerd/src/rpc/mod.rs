@@ -1,23 +1,23 @@
-//! The control socket: who may connect, who may steer, and how calls are carried out.
+//! The control socket: who may connect, who may make changes, and how calls are run.
 //!
-//! Locks and the socket come first ([`Locks`], [`Bound`]), then [`serve`] answers with the methods that it
-//! is given. What the methods do is not known here, but for which of them only read.
+//! Locks and the socket come first ([`DaemonLocks`], [`Bound`]), then [`serve`] answers with the methods it is given. What
+//! the methods do is not known here, except which of them only read.
 
 mod access;
 mod ancestry;
+mod backpressure;
 mod detach;
 mod guarded_io;
-mod backpressure;
+mod inside_limit;
 mod listener;
 mod lock;
+mod middleware;
 mod peer;
 mod socket;
-mod inside_limit;
-mod middleware;
 
 pub use self::access::{CallerCheck, READING};
 pub use self::ancestry::AgentSign;
 pub use self::listener::{ServeHandle, ServerOptions, connection_limit, serve};
-pub use self::lock::{LockError, DaemonLocks};
+pub use self::lock::{DaemonLocks, LockError};
 pub use self::peer::{Peer, PeerRole};
 pub use self::socket::{BoundSocket, SocketError};

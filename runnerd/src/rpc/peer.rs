@@ -1,6 +1,6 @@
-//! Who is at the other end of a connection: which user, and a person or a process inside an iteration.
+//! Who is at the other end of a connection: which user, and whether a person or a process inside an iteration.
 //!
-//! Decided once, when the connection is accepted; what each may call is `access.rs`.
+//! Decided once, when the connection is accepted; what each may call is in `access.rs`.
 
 use std::io;
 use std::os::fd::{AsRawFd as _, OwnedFd};
@@ -10,10 +10,10 @@ use nix::sys::socket::{getsockopt, sockopt::PeerPidfd};
 use nix::unistd::{Pid, getpid};
 use tokio::net::UnixStream;
 
-use super::ancestry::{self, ProcessDescent, AgentSign};
+use super::ancestry::{self, AgentSign, ProcessDescent};
 use crate::process::read_text_of_process;
 
-/// Walks that may be begun anew because the processes changed meanwhile.
+/// Number of walks that may be started because the processes changed meanwhile.
 const WALKS: u32 = 3;
 
 /// The process at the other end of a connection.
@@ -25,29 +25,29 @@ pub struct Peer {
     pub pid: Option<i32>,
     /// What it may do.
     pub role: PeerRole,
-    /// What speaks against a person, where something does.
+    /// Evidence that it is not a person, if any.
     pub sign: Option<AgentSign>,
 }
 
-/// What a peer may do.
+/// The rights of a peer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PeerRole {
     /// May call everything.
     Person,
-    /// May read: it runs inside an iteration, or it cannot be told whether it does.
+    /// May only read: it runs inside an iteration, or it cannot be determined whether it does.
     Agent,
 }
 
 impl Peer {
-    /// Looks at the process that made the connection; reads `/proc`, which takes well under a millisecond.
+    /// Inspects the process that made the connection; reads `/proc`, which takes well under a millisecond.
     ///
     /// # Errors
     ///
-    /// Fails if the system does not name the peer.
+    /// Fails if the system does not identify the peer.
     pub(super) fn from_stream(stream: &UnixStream) -> io::Result<Self> {
         let credentials = stream.peer_cred()?;
         let pid = credentials.pid().filter(|pid| *pid > 0);
-        // A process that is in no namespace below the daemon's has no number here.
+        // A process outside the daemon's PID namespace and those below it has no process id here.
         let sign = pid.map_or(Some(AgentSign::OtherNamespace), |pid| find_sign(stream, Pid::from_raw(pid)));
         let role = if sign.is_none() { PeerRole::Person } else { PeerRole::Agent };
         Ok(Self { uid: credentials.uid(), pid, role, sign })
@@ -58,12 +58,12 @@ fn find_sign(stream: &UnixStream, pid: Pid) -> Option<AgentSign> {
     if pid == getpid() {
         return None;
     }
-    // Opened before the walk and looked at after it, so that the number cannot have changed hands between.
+    // Opened before the walk and checked after it, so that the process id cannot have been reused in between.
     let handle = getsockopt(stream, PeerPidfd);
     find_process_sign(pid).or_else(|| (!still_has_pid(pid, handle)).then_some(AgentSign::Unseen))
 }
 
-/// Tells what speaks against a person behind a process that is not this one.
+/// Returns the evidence that a process other than this one is not a person's.
 pub(super) fn find_process_sign(pid: Pid) -> Option<AgentSign> {
     let descent = (0..WALKS).map(|_| ancestry::trace_descent(pid)).find(|descent| *descent != ProcessDescent::Vanished);
     match descent {
@@ -73,7 +73,7 @@ pub(super) fn find_process_sign(pid: Pid) -> Option<AgentSign> {
     }
 }
 
-/// Returns whether the process that connected still has its number.
+/// Whether the process that connected still has its process id.
 fn still_has_pid(pid: Pid, handle: Result<OwnedFd, Errno>) -> bool {
     match handle {
         Ok(handle) => read_text_of_process("self", &format!("fdinfo/{}", handle.as_raw_fd()))

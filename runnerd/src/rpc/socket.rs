@@ -1,7 +1,7 @@
-//! The socket's place in the file system: bound with mode 0600, a stale one replaced, removed at the end.
+//! The socket's file: bound with mode 0600, a stale one replaced, removed at the end.
 //!
-//! Safe only for a holder of the locks: between looking and binding nobody else may act. Accepting
-//! connections is `listener.rs`.
+//! Safe only for a holder of the locks: no one else may act between checking and binding. Accepting connections is in
+//! `listener.rs`.
 
 use std::fs::{self, Permissions};
 use std::io;
@@ -22,26 +22,26 @@ pub enum SocketError {
     /// The socket's folder cannot be used.
     #[error(transparent)]
     Folder(#[from] PrivateDirError),
-    /// A process that holds no lock listens there.
+    /// A process that holds no lock is listening there.
     #[error("another process listens on {path}")]
     Taken {
-        /// The socket.
+        /// Path of the socket.
         path: PathBuf,
     },
-    /// Something that is no socket is in its place; it is left alone.
+    /// The path is taken by something other than a socket, which is left alone.
     #[error("{path} is there and is no socket: remove it or name another with --socket")]
     NotASocket {
-        /// The path.
+        /// Path that was examined.
         path: PathBuf,
     },
-    /// The system refused.
+    /// A system call failed.
     #[error("cannot {action} the socket {path}")]
     System {
-        /// What was being done.
+        /// The operation, as a verb.
         action: &'static str,
-        /// The socket.
+        /// Path of the socket.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
 }
@@ -56,20 +56,20 @@ impl SocketError {
     }
 }
 
-/// A socket that listens; connections wait until it is served.
+/// A listening socket; connections wait until it is served.
 #[derive(Debug)]
 pub struct BoundSocket {
     pub(super) listener: UnixListener,
-    /// Its name, where it is this daemon's to remove.
+    /// Its file, if this daemon must remove it.
     pub(super) file: Option<SocketFile>,
 }
 
 impl BoundSocket {
-    /// Binds the daemon's socket, replacing what a dead daemon left.
+    /// Binds the daemon's socket, replacing one left by a dead daemon.
     ///
     /// # Errors
     ///
-    /// Fails if somebody listens there, if no socket is in its place, or if the system refuses.
+    /// Fails if another process is listening there, if the path is not a socket, or if the system refuses.
     ///
     /// # Panics
     ///
@@ -87,7 +87,7 @@ impl BoundSocket {
         Ok(Self { listener, file: Some(file) })
     }
 
-    /// Takes over a socket that a service manager made and keeps: its name is neither set right nor removed.
+    /// Takes over a socket that a service manager has created and keeps: its file is neither corrected nor removed.
     ///
     /// # Errors
     ///
@@ -103,7 +103,7 @@ impl BoundSocket {
     }
 }
 
-/// The socket's name in the file system, removed when this is dropped unless it is another's by then.
+/// The socket's file, removed when this is dropped unless it belongs to another process by then.
 #[derive(Debug)]
 pub(super) struct SocketFile {
     path: PathBuf,

@@ -1,4 +1,5 @@
-//! Whether everybody who works goes on working: who is asked, and how long one may be silent. Nothing here tells anybody.
+//! Health checks behind the systemd watchdog: which workers are asked, and how long one may be silent. Reporting is in
+//! `heart`.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,17 +9,17 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::worker::WorkerHandle;
 
-/// A worker answers nobody while it is at one step, of which the longest is a command of the git program with its 15
-/// minutes. Whoever is silent for longer has stopped working.
+/// A worker answers no one during a single step, the longest of which is a command of the git program with its limit of
+/// 15 minutes. A worker that is silent for longer hangs.
 pub(super) const LONGEST_SILENCE: Duration = Duration::from_mins(20);
 
-/// Somebody who works.
+/// A worker to check.
 pub(super) trait HealthTarget: Clone + Send + 'static {
-    /// Names it.
+    /// Returns its name.
     fn name(&self) -> &str;
-    /// Ends as soon as it attends to requests.
+    /// Completes as soon as it handles requests.
     fn ping(self) -> impl Future<Output = ()> + Send;
-    /// Whether it waits for something that passes, and says so to everybody.
+    /// Whether it shows a state of waiting for something transient.
     fn is_blocked(&self) -> bool;
 }
 
@@ -36,11 +37,11 @@ impl HealthTarget for WorkerHandle {
     }
 }
 
-/// Feels, from beat to beat, whether everybody works.
+/// Checks every worker once per beat.
 #[derive(Debug)]
 pub(super) struct HealthCheck {
     questions: BTreeMap<String, PendingPing>,
-    /// Beats for which a question may be without an answer.
+    /// Number of beats for which a question may remain unanswered.
     allowed: u128,
 }
 
@@ -51,13 +52,13 @@ struct PendingPing {
 }
 
 impl HealthCheck {
-    /// Begins; there will be a beat in each `period`.
+    /// Creates the check; there will be a beat in each `period`.
     pub(super) fn new(period: Duration) -> Self {
         let allowed = LONGEST_SILENCE.as_millis() / period.as_millis().max(1);
         Self { questions: BTreeMap::new(), allowed: allowed.max(1) }
     }
 
-    /// Asks everybody who has answered the last question, and returns who has been silent for too long.
+    /// Asks every worker that has answered the last question, and returns one that has been silent for too long.
     pub(super) fn tick<W: HealthTarget>(&mut self, workers: &[W]) -> Option<String> {
         self.questions.retain(|name, _| workers.iter().any(|worker| worker.name() == name));
         for worker in workers {
@@ -102,7 +103,7 @@ mod tests {
         }
     }
 
-    /// Returns who was found silent in twenty beats of a minute and some more.
+    /// Returns which worker was found silent in twenty beats of a minute and some more.
     async fn run_for_twenty_minutes(worker: FakeWorker) -> Vec<Option<String>> {
         let mut pulse = HealthCheck::new(Duration::from_mins(1));
         let mut found = Vec::new();

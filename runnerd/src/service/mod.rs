@@ -1,13 +1,13 @@
-//! What a service manager like systemd and the daemon have with each other: a socket that it passes, and what it is told.
+//! The interface to a service manager like systemd: a socket that it passes, and notifications to it.
 //!
-//! It is spoken to by variables and datagrams, which other supervisors understand too; without them nothing here says
-//! anything. How a service is installed is the client's affair.
+//! It uses variables and datagrams, which other supervisors understand too; without them nothing is sent. Installing a
+//! service is up to the client.
 
-mod watchdog;
+mod health_check;
 mod notify;
 mod socket_activation;
-mod health_check;
+mod watchdog;
 
-pub use self::watchdog::ServiceWatchdog;
 pub use self::notify::ServiceNotifier;
 pub use self::socket_activation::{ActivatedSocket, ActivationError};
+pub use self::watchdog::ServiceWatchdog;

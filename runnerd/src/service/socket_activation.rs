@@ -1,4 +1,5 @@
-//! The socket that a service manager made and passes on (`sd_listen_fds(3)`): taken only if it is what a daemon needs.
+//! The socket that a service manager has created and passes on (`sd_listen_fds(3)`): accepted only if it is what a
+//! daemon needs.
 
 use std::fs;
 use std::io;
@@ -9,18 +10,18 @@ use std::path::{Path, PathBuf};
 use listenfd::ListenFd;
 use nix::sys::socket::{getsockopt, sockopt};
 
-/// Where other users could connect.
+/// Mode bits that let other users connect.
 const WRITABLE_BY_OTHERS: u32 = 0o022;
 
-/// Why a socket that was passed is not served.
+/// Why a passed socket is not served.
 #[derive(Debug, thiserror::Error)]
 pub enum ActivationError {
-    /// A daemon has one socket.
+    /// More than one socket was passed.
     #[error(
         "the service manager passed {count} sockets, and one is served: leave one `ListenStream=` in the socket unit"
     )]
     Many {
-        /// How many.
+        /// Number of sockets.
         count: usize,
     },
     /// It is another kind of file or socket.
@@ -29,51 +30,51 @@ pub enum ActivationError {
     /// It is a connection.
     #[error("the service manager passed a connection: leave `Accept=` out of the socket unit")]
     Connection,
-    /// It has no name in the file system, so nothing says who may connect.
+    /// It has no path, so nothing determines who may connect.
     #[error("the service manager passed a socket without a path: `ListenStream=` in the socket unit names one")]
     Nameless,
-    /// What is at its path cannot be looked at, or is no socket.
+    /// Its path cannot be inspected, or is not a socket.
     #[error("cannot look at the socket {path}, which the service manager passed")]
     Look {
-        /// The path.
+        /// Path that was examined.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
-    /// Others could connect.
+    /// Other users could connect.
     #[error("the socket {path} is open to others (mode {mode:04o}): write `SocketMode=0600` into the socket unit")]
     Open {
-        /// The path.
+        /// Path that was examined.
         path: PathBuf,
         /// Its permission bits.
         mode: u32,
     },
-    /// Somebody else made it.
+    /// It belongs to another user.
     #[error("the socket {path} belongs to user {owner}, not to this user")]
     Foreign {
-        /// The path.
+        /// Path that was examined.
         path: PathBuf,
         /// User id of its owner.
         owner: u32,
     },
 }
 
-/// A socket that the service manager keeps: it is there before and after the daemon.
+/// A socket that the service manager keeps: it exists before and after the daemon.
 #[derive(Debug)]
 pub struct ActivatedSocket {
     /// The socket.
     pub listener: UnixListener,
-    /// Where clients find it.
+    /// Where clients connect.
     pub path: PathBuf,
 }
 
 impl ActivatedSocket {
-    /// Takes the socket, if one was passed to this process. To be called before there is a second thread: what says so
-    /// is taken out of the environment.
+    /// Takes the socket, if one was passed to this process. Must be called before there is a second thread, as it
+    /// removes the variables from the environment.
     ///
     /// # Errors
     ///
-    /// Fails if it is not one private Unix socket that listens.
+    /// Fails if it is not a single private Unix socket that is listening.
     pub fn from_env() -> Result<Option<Self>, ActivationError> {
         let mut passed = ListenFd::from_env();
         match passed.len() {

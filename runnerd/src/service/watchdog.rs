@@ -1,7 +1,7 @@
-//! Tells the service manager, beat by beat, that the daemon makes progress; where it makes none, nothing is told.
+//! Periodically tells the service manager that the daemon makes progress; if it makes none, nothing is sent.
 //!
-//! A beat goes through the registry, a thread that may block, and the question to every worker: a daemon in which any
-//! of them hangs is ended by its service manager and started again, and the journals do the rest.
+//! A beat goes through the registry, a blocking thread, and a question to every worker: if any of them hangs, the
+//! service manager kills the daemon and starts it again, and the journals do the rest.
 
 use std::time::Duration;
 
@@ -13,12 +13,12 @@ use super::ServiceNotifier;
 use super::health_check::HealthCheck;
 use crate::registry::RepoRegistry;
 
-/// How often more time to end is asked for where there is no watchdog.
+/// How often more time to stop is requested if there is no watchdog.
 const UNWATCHED_PERIOD: Duration = Duration::from_secs(20);
-/// Time to end beyond the next two beats.
+/// Time to stop beyond the next two beats.
 const SPARE: Duration = Duration::from_secs(30);
 
-/// Beats as long as the daemon lives.
+/// Sends the watchdog's messages for the lifetime of the daemon.
 #[derive(Debug)]
 pub struct ServiceWatchdog {
     notifier: ServiceNotifier,
@@ -27,22 +27,22 @@ pub struct ServiceWatchdog {
 }
 
 impl ServiceWatchdog {
-    /// Makes one that tells `notifier`. From when `ending` is cancelled, each beat asks for more time to end.
+    /// Creates one that reports to `notifier`. Once `ending` is cancelled, each beat requests more time to stop.
     pub fn new(notifier: ServiceNotifier, registry: RepoRegistry, ending: CancellationToken) -> Self {
         Self { notifier, registry, ending }
     }
 
-    /// Returns the time between two beats: half of what the service manager waits for.
+    /// Returns the time between two beats: half of the service manager's timeout.
     fn period(&self) -> Duration {
         self.notifier.watchdog_period().map_or(UNWATCHED_PERIOD, |watchdog| watchdog / 2)
     }
 
-    /// Returns how long the daemon may take to end, if there is no further beat.
+    /// Returns how long the daemon may take to stop without a further beat.
     pub fn stop_limit(&self) -> Duration {
         2 * self.period() + SPARE
     }
 
-    /// Beats; does not end by itself.
+    /// Sends beats; never returns.
     pub async fn run(self) {
         if self.notifier.watchdog_period().is_none() {
             self.ending.cancelled().await;

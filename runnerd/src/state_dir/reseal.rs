@@ -10,10 +10,13 @@ use std::path::{Path, PathBuf};
 use protocol::private_dir;
 use serde_json::value::RawValue;
 
-use super::{PRIVATE_DIR, StateDirError, SEAL_MARKER_FILE, SealMarker, read_key, open_state_dir, check_not_development, seal_marker, io_error, write_error};
+use super::{
+    PRIVATE_DIR, SEAL_MARKER_FILE, SealMarker, StateDirError, check_not_development, io_error, open_state_dir,
+    read_key, seal_marker, write_error,
+};
 use crate::repo::durable::{self, FileAccess};
-use crate::repo::sealed::{Envelope, StateDir};
 use crate::repo::seal::{SealContext, SealKey, strip_seal};
+use crate::repo::sealed::{Envelope, StateDir};
 
 /// The folder of the repositories' folders, and the name of a journal in each.
 const REPOSITORIES: &str = "repos";
@@ -62,7 +65,8 @@ pub fn reseal(state: &Path) -> Result<ResealReport, StateDirError> {
 fn reseal_file(vault: &StateDir, place: &str, report: &mut ResealReport) -> Result<(), StateDirError> {
     let path = vault.folder().join(place);
     let Some(bytes) = durable::read(&path)? else { return Ok(()) };
-    let text = if place.ends_with(JOURNAL) { reseal_journal(vault, place, &bytes) } else { reseal_text(vault, place, &bytes) };
+    let text =
+        if place.ends_with(JOURNAL) { reseal_journal(vault, place, &bytes) } else { reseal_text(vault, place, &bytes) };
     match text.map(String::into_bytes) {
         Some(text) if text == bytes => {}
         Some(text) => {

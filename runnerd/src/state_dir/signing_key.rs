@@ -58,7 +58,9 @@ impl SigningKey {
         let text = match fs::read_to_string(&public) {
             Ok(text) => text,
             // A private half on its own is not overwritten.
-            Err(error) if error.kind() == io::ErrorKind::NotFound && !private.join(SIGNING_DIR).exists() => return Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::NotFound && !private.join(SIGNING_DIR).exists() => {
+                return Ok(None);
+            }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Err(SigningKeyError::InvalidPublicKey { path: public });
             }
@@ -89,7 +91,8 @@ impl SigningKey {
         DirBuilder::new().mode(0o700).create(&unfinished).map_err(failed("making", &unfinished))?;
         generate_key(&unfinished.join(KEY_FILE))?;
         fs::rename(&unfinished, &folder).map_err(failed("naming", &folder))?;
-        let created = Self::find(private)?.ok_or_else(|| SigningKeyError::InvalidPublicKey { path: folder.join("key.pub") })?;
+        let created =
+            Self::find(private)?.ok_or_else(|| SigningKeyError::InvalidPublicKey { path: folder.join("key.pub") })?;
         Ok((created, true))
     }
 }

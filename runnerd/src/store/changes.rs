@@ -1,6 +1,6 @@
-//! `changes.json`: what a person has asked of a run's files and what is not committed yet.
+//! `changes.json`: a person's requests for a run's files that are not committed yet.
 //!
-//! A request is in this file before it is acknowledged. It leaves it when its commit is made.
+//! A request is in this file before it is acknowledged. It is removed when its commit is made.
 
 use std::path::PathBuf;
 
@@ -14,30 +14,30 @@ use crate::repo::sealed::Sealable;
 
 /// Name of the file.
 const FILE: &str = "changes.json";
-/// The folder of texts that could not be applied.
+/// The folder for texts that could not be applied.
 const REFUSED_DIR: &str = "refused";
 
-/// The file.
+/// Contents of the file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ChangeQueue {
     /// Number of the next request.
     pub next: u64,
-    /// What waits, oldest first.
+    /// Pending requests, oldest first.
     pub queue: Vec<QueuedChange>,
 }
 
-/// A request that waits.
+/// A pending request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct QueuedChange {
-    /// Its number, which no other request of the repository has.
+    /// Its number, unique in the repository.
     pub number: u64,
     /// Id of the run.
     pub run: String,
-    /// What is asked.
+    /// The requested change.
     pub change: ChangeRequest,
-    /// Commit upon which it is done; kept before it is.
+    /// Commit that the change is based on; stored before it is applied.
     pub from: Option<String>,
 }
 
@@ -47,11 +47,13 @@ impl Sealable for ChangeQueue {
 }
 
 impl ChangeQueue {
-    /// Returns how many bytes the trees and configurations have that wait: nothing else is large.
+    /// Returns the size in bytes of the trees and configurations that are pending: nothing else is large.
     pub fn queued_bytes(&self) -> usize {
         let change_bytes = |waiting: &QueuedChange| match &waiting.change {
             ChangeRequest::Edit { base, edited } => base.len() + edited.len(),
-            ChangeRequest::Config { base, text, .. } | ChangeRequest::Settings { base, text, .. } => base.len() + text.len(),
+            ChangeRequest::Config { base, text, .. } | ChangeRequest::Settings { base, text, .. } => {
+                base.len() + text.len()
+            }
             _ => 0,
         };
         self.queue.iter().map(change_bytes).sum()
@@ -65,17 +67,17 @@ impl Default for ChangeQueue {
 }
 
 impl<D: Disk> RepoStore<D> {
-    /// Reads what waits; nothing where there is no file.
+    /// Reads the pending requests; none if there is no file.
     pub fn load_changes(&self) -> Result<ChangeQueue, StoreError> {
         Ok(self.sealed_file::<ChangeQueue>(FILE).read()?.unwrap_or_default())
     }
 
-    /// Writes what waits, durably.
+    /// Writes the pending requests durably.
     pub fn save_changes(&self, changes: &ChangeQueue) -> Result<(), StoreError> {
         Ok(self.sealed_file::<ChangeQueue>(FILE).write(changes)?)
     }
 
-    /// Keeps a person's text that could not be applied, and returns where.
+    /// Stores a person's text that could not be applied, and returns its path.
     pub fn save_refused_text(&self, name: &str, text: &str) -> Result<PathBuf, StoreError> {
         let disk = durable::with_disk(&self.disk);
         let folder = self.folder().join(REFUSED_DIR);

@@ -1,24 +1,24 @@
-//! Events that wait for a hook: a part of `repo.json`, so that an event and what it tells of are one write.
+//! Events waiting for a hook: part of `repo.json`, so that an event and what it reports are written together.
 
 use protocol::hook::HookEvent;
 use serde::{Deserialize, Serialize};
 
-/// What waits.
+/// Pending events.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HookQueue {
     /// Events, oldest first.
     pub queue: Vec<PendingHook>,
-    /// The last iteration whose questions were told, as `<run>/<iter>`.
+    /// The last iteration whose questions were reported, as `<run>/<iter>`.
     pub asked: Option<String>,
 }
 
-/// An event that waits for its hook.
+/// An event waiting for its hook.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PendingHook {
     /// What happened.
     pub event: HookEvent,
-    /// Whether its program was started: it is not started again.
+    /// Whether its program was started: it is not started a second time.
     pub begun: bool,
 }

@@ -1,14 +1,14 @@
-//! Notes of landings: which there are and where they stand. What is in them is their writer's business.
+//! Notes about landings: which exist and where they are stored. Their contents are up to the code that writes them.
 
 use super::RepoStore;
 use crate::repo::disk::Disk;
-use crate::repo::sealed::{SealedFile, Sealable};
+use crate::repo::sealed::{Sealable, SealedFile};
 
 pub(super) const LANDING_FILE: &str = "landing.json";
 const TARGETS: &str = "landing-targets.json";
 
 impl<D: Disk> RepoStore<D> {
-    /// Returns the note of the move of a branch that is under way.
+    /// Returns the note of the branch move in progress.
     pub fn landing_file<T: Sealable>(&self) -> SealedFile<T, D> {
         self.sealed_file(LANDING_FILE)
     }

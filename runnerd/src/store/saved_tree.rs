@@ -1,4 +1,5 @@
-//! The task tree as a session has left it: any bytes, kept so that no kind of them takes much more room than they do.
+//! The task tree as a session has left it: arbitrary bytes, encoded so that they take little extra space whatever they
+//! are.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -13,9 +14,9 @@ use crate::repo::sealed::Sealable;
 pub enum SavedTree {
     /// There was no file.
     None,
-    /// What may be a tree.
+    /// Valid text, which may be a tree.
     Text(String),
-    /// Anything else, in base64: as text, a control character takes the room of six.
+    /// Anything else, in base64: as text, a control character would take up six bytes.
     Bytes(String),
 }
 
@@ -25,7 +26,7 @@ impl Sealable for SavedTree {
 }
 
 impl SavedTree {
-    /// Keeps what was in the file.
+    /// Stores the content of the file.
     pub fn from_bytes(bytes: Vec<u8>) -> Self {
         let is_text = bytes.len() <= MAX_TREE_BYTES;
         match String::from_utf8(bytes) {
@@ -35,7 +36,7 @@ impl SavedTree {
         }
     }
 
-    /// Returns what was in the file; none where there was no file, or an empty one.
+    /// Returns the content of the file; `None` if there was no file, or an empty one.
     pub fn into_bytes(self) -> Result<Option<Vec<u8>>, base64::DecodeError> {
         let bytes = match self {
             Self::None => return Ok(None),

@@ -1,21 +1,21 @@
-//! What is kept of the workspace of an isolated run: that it was made ready, and what it held then that no commit has.
+//! Note about an isolated run's workspace: that it was prepared, and which uncommitted files it had then.
 
 use protocol::path::WirePath;
 use serde::{Deserialize, Serialize};
 
 use super::RepoStore;
 use crate::repo::disk::Disk;
-use crate::repo::sealed::{SealedFile, Sealable};
+use crate::repo::sealed::{Sealable, SealedFile};
 
-/// The name of the note.
+/// File name of the note.
 const FILE: &str = "workspace.json";
 
-/// A workspace that was made ready.
+/// A workspace that was prepared.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WorkspaceRecord {
-    /// What `[workspace] copy` and `setup` have made, by paths relative to the work tree: each file; a folder, which ends in
-    /// a slash, stands for all that is in it.
+    /// What `[workspace] copy` and `setup` have created, by paths relative to the work tree: each file; a folder, which
+    /// ends in a slash, includes everything in it.
     pub made: Vec<WirePath>,
 }
 
@@ -25,7 +25,7 @@ impl Sealable for WorkspaceRecord {
 }
 
 impl<D: Disk> RepoStore<D> {
-    /// Returns the note of the workspace; none is kept before it is ready.
+    /// Returns the note about the workspace; it does not exist before the workspace is ready.
     pub fn workspace_file(&self) -> SealedFile<WorkspaceRecord, D> {
         self.sealed_file(FILE)
     }

@@ -1,6 +1,6 @@
-//! How long commands of git's may take: each has a limit, and a driver that was told to end has one for all.
+//! Time limits for git commands: each has its own, and a driver that is shutting down has one for all.
 //!
-//! Who is told, and by what, is not known here.
+//! Who is shut down, and by what signal, is not known here.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use crate::clock;
 
-/// The least that a command gets, however late it is.
+/// Minimum time for a command, however late it is.
 const MIN_TIME: Duration = Duration::from_secs(1);
 
-/// When everything has to be over, once somebody has said so.
+/// Shutdown deadline, once set.
 #[derive(Debug, Clone, Default)]
 pub struct Deadline(Arc<Mutex<DeadlineState>>);
 
@@ -23,21 +23,21 @@ struct DeadlineState {
     next: u64,
 }
 
-/// What somebody who watches a command is told.
+/// Message to the watchdog of a command.
 #[derive(Debug)]
 enum DeadlineMessage {
     Done,
     Shorten(Duration),
 }
 
-/// A command that is under way; it is over when this is dropped.
+/// A running command; dropping this marks it as finished.
 #[derive(Debug)]
 pub(super) struct DeadlineGuard {
     number: u64,
     deadline: Deadline,
 }
 
-/// Waits for what ends a command that takes too long.
+/// Waits until a command finishes or takes too long.
 #[derive(Debug)]
 pub(super) struct DeadlineWatch {
     remaining: Duration,
@@ -45,19 +45,19 @@ pub(super) struct DeadlineWatch {
 }
 
 impl Deadline {
-    /// Says when everything has to be over, by the time since the machine was started. The first word counts.
+    /// Sets the shutdown deadline, as time since boot. Only the first call counts.
     pub fn set_deadline(&self, end: Duration) {
         let mut state = self.lock_state();
         if state.deadline.is_none() {
             state.deadline = Some(end);
             for waiting in state.waiting.values() {
-                // One that is just over does not listen any more.
+                // A command that has just finished no longer listens.
                 let _ = waiting.send(DeadlineMessage::Shorten(time_left(end)));
             }
         }
     }
 
-    /// Begins a command that may take so long.
+    /// Starts a command with a time limit.
     pub(super) fn watch_command(&self, limit: Duration) -> (DeadlineGuard, DeadlineWatch) {
         let (sender, messages) = mpsc::channel();
         let mut state = self.lock_state();
@@ -82,7 +82,7 @@ impl Drop for DeadlineGuard {
 }
 
 impl DeadlineWatch {
-    /// Waits until the command is over, or its time; returns whether it is late.
+    /// Waits for the command to finish or for its deadline; returns whether it is late.
     pub(super) fn wait_expired(mut self) -> bool {
         loop {
             match self.messages.recv_timeout(self.remaining) {

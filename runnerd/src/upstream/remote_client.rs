@@ -1,8 +1,8 @@
-//! The way to the remote: a bare repository of the job's own that holds nothing but the remote's address. Its objects are
-//! those of the work tree, whose configuration, hooks and references take no part.
+//! The connection to the remote: a bare repository of the job's own that contains only the remote's address. It uses
+//! the objects of the work tree, whose configuration, hooks and references take no part.
 //!
-//! What a push that failed means is told by looking at the remote, not by git's words. When something is pushed is the
-//! parent's.
+//! The outcome of a failed push is determined by querying the remote, not from git's messages. When to push is decided
+//! in the parent module.
 
 use std::fs;
 use std::io;
@@ -13,19 +13,19 @@ use protocol::tip_log;
 
 use super::UpstreamError;
 use super::deadline::Deadline;
-use super::user_git::{UserGit, CommandOutput};
+use super::user_git::{CommandOutput, UserGit};
 use crate::git::Id;
 
-/// Longest transfer of a whole repository.
+/// Time limit for transferring a whole repository.
 pub(super) const FETCH_TIMEOUT: Duration = Duration::from_hours(2);
-/// Longest look at what a remote has.
+/// Time limit for listing a remote's references.
 const LOOK_TIMEOUT: Duration = Duration::from_mins(1);
-/// With what `git remote get-url` ends where there is no remote of that name.
+/// Exit status of `git remote get-url` if there is no such remote.
 const NO_REMOTE: i32 = 2;
-/// Longest push.
+/// Time limit for a push.
 pub(crate) const PUSH_TIMEOUT: Duration = Duration::from_mins(5);
 
-/// A remote, and the store whose objects are sent to it.
+/// A remote, and the object store that is sent to it.
 #[derive(Debug, Clone)]
 pub struct RemoteClient {
     folder: PathBuf,
@@ -33,47 +33,47 @@ pub struct RemoteClient {
     url: String,
     deadline: Deadline,
     tip_log: Option<PathBuf>,
-    /// A commit of the store that the remote need not send again, if it has it.
+    /// A commit in the store that the remote need not send again, if it has it.
     known_commit: Option<Id>,
 }
 
-/// What a remote has of a run, and where a new one begins.
+/// State of a run at a remote, and where a new run starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RemoteRefs {
-    /// What the run's branch names.
+    /// Tip of the run's branch.
     pub tip: Option<Id>,
-    /// The branch that HEAD names, without `refs/heads/`, and its commit.
+    /// The branch that HEAD points to, without `refs/heads/`, and its commit.
     pub head: Option<(String, Id)>,
 }
 
-/// How a push ended, by what the remote has since.
+/// Result of a push, according to the remote's state after it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PushResult {
-    /// The branch is there; and why something beside it is not.
+    /// The branch was pushed; the text says why additional references were not.
     Done(Option<String>),
-    /// The branch is somebody else's, or is gone: it names this.
+    /// The branch was moved by someone else, or was removed: its current value.
     Diverged(Option<Id>),
-    /// It is as it was: the remote refuses, or does not answer.
+    /// The branch is unchanged: the remote refuses, or does not respond.
     Rejected(String),
 }
 
-/// What is pushed of a run's branch.
+/// A push of a run's branch.
 #[derive(Debug, Clone, Copy)]
 pub struct PushRequest<'a> {
     /// The branch, such as `runner/x`.
     pub branch: &'a str,
-    /// The commit that it is to name.
+    /// The commit to push.
     pub tip: &'a Id,
-    /// What it named when it was pushed last.
+    /// Its value after the previous push.
     pub last_pushed: Option<&'a Id>,
-    /// Objects and the full names that they get there.
+    /// Objects, and the full names of their references at the remote.
     pub extras: &'a [(String, String)],
-    /// How long it may take.
+    /// Time limit.
     pub limit: Duration,
 }
 
 impl RemoteClient {
-    /// Makes it in `folder`, which is not there yet, for the objects of a repository.
+    /// Creates the bare repository in `folder`, which must not exist, for the objects of a repository.
     pub fn create(folder: &Path, (objects, url): (&Path, &str), deadline: Deadline) -> Result<Self, UpstreamError> {
         let (folder, objects) = (folder.to_owned(), objects.to_owned());
         let client = Self { folder, objects, url: url.to_owned(), deadline, tip_log: None, known_commit: None };
@@ -82,30 +82,30 @@ impl RemoteClient {
         Ok(client)
     }
 
-    /// Has each commit that the remote takes for the last one of a run added to a tip log.
+    /// Adds every commit that the remote accepts as a run's last to a tip log.
     #[must_use]
     pub fn with_tip_log(self, tip_log: Option<PathBuf>) -> Self {
         Self { tip_log, ..self }
     }
 
-    /// Names a commit of the store, from which on it is fetched.
+    /// Sets a commit in the store: only what follows it is fetched.
     #[must_use]
     pub fn with_known_commit(self, known: Option<Id>) -> Self {
         Self { known_commit: known, ..self }
     }
 
-    /// Returns the address of the remote, without a password in it.
+    /// Returns the remote's address without any password.
     pub fn display_url(&self) -> String {
         without_password(&self.url)
     }
 
-    /// Looks at what the remote has.
+    /// Queries the state of the remote.
     pub fn read_refs(&self, branch: &str) -> Result<RemoteRefs, UpstreamError> {
         list_remote_refs(self.git_command(LOOK_TIMEOUT), &self.url, branch)
     }
 
-    /// Brings what a branch of the remote names into the store: what it has since the commit that is known, or all of it where
-    /// the store turns out to lack something of that.
+    /// Fetches a branch of the remote into the store: what is new since the known commit, or everything if the store
+    /// turns out to lack a part of that.
     pub fn fetch(&self, branch: &str) -> Result<(), UpstreamError> {
         match &self.known_commit {
             Some(known) => self.fetch_since(branch, Some(known)).or_else(|_| self.fetch_since(branch, None)),
@@ -117,17 +117,17 @@ impl RemoteClient {
         let refspec = format!("+refs/heads/{branch}:refs/heads/{branch}");
         let git = self.git_command(FETCH_TIMEOUT).env("GIT_OBJECT_DIRECTORY", &self.objects);
         let git = git.args(["fetch", "--quiet", "--no-tags", "--no-write-fetch-head"]);
-        // What was fetched before has a name here, and is known as well.
+        // What was fetched earlier has a name here, and is known as well.
         let tips =
             known.map(|known| ["--negotiation-tip=refs/heads/*".to_owned(), format!("--negotiation-tip={known}")]);
         let git = git.args(tips.into_iter().flatten());
         self.run_checked(git.args(["--end-of-options", self.url.as_str(), refspec.as_str()])).map(drop)
     }
 
-    /// Pushes a branch as a fast-forward, and what belongs to it.
+    /// Pushes a branch as a fast-forward, together with what belongs to it.
     ///
-    /// What belongs to it goes with it or not at all: a driver that was overtaken must not write over what the other one has
-    /// kept. A remote that does not take it gets the branch alone.
+    /// Both are pushed atomically: a driver that was overtaken must not overwrite what the other one has stored. A
+    /// remote that does not support this gets only the branch.
     pub fn push(&self, push: &PushRequest<'_>) -> Result<PushResult, UpstreamError> {
         let result = self.push_all(push)?;
         if let (Some(log), PushResult::Done(_)) = (&self.tip_log, &result) {
@@ -159,7 +159,7 @@ impl RemoteClient {
         })
     }
 
-    /// Returns what has come of a push, by what the remote has since.
+    /// Determines the result of a push from the remote's state after it.
     fn classify_push(&self, push: &PushRequest<'_>, output: &CommandOutput) -> PushResult {
         if output.is_success {
             return PushResult::Done(None);
@@ -171,7 +171,7 @@ impl RemoteClient {
         }
     }
 
-    /// Keeps a commit at the remote under a name of its own.
+    /// Stores a commit at the remote under its own name.
     pub fn push_ref(&self, id: &Id, name: &str, limit: Duration) -> Result<(), UpstreamError> {
         let output = self.run_push(&[format!("+{id}:{name}")], limit)?;
         if output.is_success { Ok(()) } else { Err(self.unreachable_error(&output)) }
@@ -203,7 +203,7 @@ impl RemoteClient {
     }
 }
 
-/// Looks at what a remote has of a run.
+/// Queries the state of a run at a remote.
 fn list_remote_refs(git: UserGit, url: &str, branch: &str) -> Result<RemoteRefs, UpstreamError> {
     let name = format!("refs/heads/{branch}");
     let unreachable = |why| UpstreamError::Unreachable { remote: without_password(url), why };
@@ -212,17 +212,20 @@ fn list_remote_refs(git: UserGit, url: &str, branch: &str) -> Result<RemoteRefs,
     if !output.is_success {
         return Err(unreachable(output.failure_reason()));
     }
-    // An id that is not understood must not be taken for a branch that is not there.
+    // An id that cannot be parsed must not be taken for a missing branch.
     let id = |ref_name: &str| {
-        let lines = output.stdout.lines().filter(|line| !line.starts_with("ref: ")).filter_map(|line| line.split_once('\t'));
+        let lines =
+            output.stdout.lines().filter(|line| !line.starts_with("ref: ")).filter_map(|line| line.split_once('\t'));
         let found = lines.into_iter().find_map(|(id, found)| (found == ref_name).then_some(id));
-        found.map(|id| id.parse::<Id>().map_err(|_| unreachable(format!("{ref_name} has an id of another kind")))).transpose()
+        found
+            .map(|id| id.parse::<Id>().map_err(|_| unreachable(format!("{ref_name} has an id of another kind"))))
+            .transpose()
     };
     let named = output.stdout.lines().find_map(|line| line.strip_prefix("ref: refs/heads/")?.strip_suffix("\tHEAD"));
     Ok(RemoteRefs { tip: id(&name)?, head: named.map(str::to_owned).zip(id("HEAD")?) })
 }
 
-/// Returns the address of a remote of a repository. One that is a relative path begins at the root of the work tree.
+/// Returns the address of a repository's remote. A relative path starts at the root of the work tree.
 pub fn remote_url(repository: &Path, remote: &str) -> Result<String, UpstreamError> {
     let path = || repository.to_owned();
     let run_git = |args: &[&str]| {
@@ -235,7 +238,7 @@ pub fn remote_url(repository: &Path, remote: &str) -> Result<String, UpstreamErr
         }
     };
     let url = run_git(&["remote", "get-url", "--end-of-options", remote])?;
-    // `host:path` and `scheme://` are addresses.
+    // `host:path` and `scheme://` are addresses, not paths.
     let first = url.split('/').next().unwrap_or_default();
     if Path::new(&url).is_relative()
         && !first.contains(':')
@@ -246,7 +249,7 @@ pub fn remote_url(repository: &Path, remote: &str) -> Result<String, UpstreamErr
     Ok(url)
 }
 
-/// Returns an address as it may be shown and written down.
+/// Returns an address that is safe to display and to store.
 pub fn without_password(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
     match rest.split_once('@') {

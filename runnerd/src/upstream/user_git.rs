@@ -1,7 +1,8 @@
-//! The user's own git against a remote: with the user's settings and logins, and with none that a session could have written.
+//! The user's own git for a remote: with the user's settings and credentials, and with none that a session could have
+//! written.
 //!
-//! It runs in a group of its own, so that a signal to the job does not end a push half-way, and within a limit. What is asked
-//! of it is `gate`'s.
+//! Runs in its own process group, so that a signal to the job does not kill a push half-way, and within a time limit.
+//! What it is used for is up to `gate`.
 
 use std::io::{self, Read as _};
 use std::os::unix::process::CommandExt as _;
@@ -15,7 +16,7 @@ use nix::unistd::Pid;
 
 use super::deadline::Deadline;
 
-/// Variables that would lead git to another repository, or have it ask somebody.
+/// Variables that would direct git to another repository, or make it prompt.
 const REMOVED_ENV: [&str; 9] = [
     "GIT_DIR",
     "GIT_WORK_TREE",
@@ -27,7 +28,7 @@ const REMOVED_ENV: [&str; 9] = [
     "GIT_PREFIX",
     "GIT_ASKPASS",
 ];
-/// Settings that keep it from running what a repository names, and from tidying up while somebody waits.
+/// Settings that keep it from running programs named by a repository, and from maintenance while a caller waits.
 const GIT_SETTINGS: [&str; 6] = [
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
@@ -36,10 +37,10 @@ const GIT_SETTINGS: [&str; 6] = [
     "fetch.recurseSubmodules=false",
     "push.recurseSubmodules=no",
 ];
-/// Bytes that are kept of what it prints.
+/// Limit in bytes for its captured output.
 const MAX_OUTPUT_BYTES: u64 = 16 * 1024 * 1024;
 
-/// A command of git's.
+/// A git command.
 #[derive(Debug)]
 pub(super) struct UserGit {
     command: Command,
@@ -47,16 +48,16 @@ pub(super) struct UserGit {
     deadline: Deadline,
 }
 
-/// How a command ended.
+/// Result of a command.
 #[derive(Debug)]
 pub(super) struct CommandOutput {
-    /// Whether it ended with 0.
+    /// Whether it exited with 0.
     pub is_success: bool,
-    /// With what it ended; none where something has ended it.
+    /// Exit status; `None` if it was killed by a signal.
     pub code: Option<i32>,
-    /// What it printed.
+    /// Its standard output.
     pub stdout: String,
-    /// What it complained of.
+    /// Its standard error.
     pub stderr: String,
 }
 
@@ -76,7 +77,7 @@ impl UserGit {
         Self { command, limit, deadline: Deadline::default() }
     }
 
-    /// Has it be over when everything has to be.
+    /// Subjects it to the shutdown deadline.
     pub(super) fn with_deadline(mut self, deadline: &Deadline) -> Self {
         self.deadline = deadline.clone();
         self
@@ -92,7 +93,7 @@ impl UserGit {
         self
     }
 
-    /// Runs it to its end, or to the limit.
+    /// Runs it until it exits or reaches its time limit.
     pub(super) fn run(mut self) -> io::Result<CommandOutput> {
         self.command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let child = self.command.spawn()?;
@@ -119,7 +120,7 @@ impl UserGit {
 }
 
 impl CommandOutput {
-    /// Returns the last line of what it complained of, which says the most.
+    /// Returns the last line of its error output, which is the most informative.
     pub(super) fn failure_reason(&self) -> String {
         let is_relevant =
             |line: &&str| line.starts_with("fatal: ") || line.starts_with("error: ") || line.contains("rejected");
@@ -141,7 +142,7 @@ fn collect_output(mut child: Child) -> io::Result<CommandOutput> {
 fn read_pipe(pipe: Option<impl io::Read>) -> String {
     let mut bytes = Vec::new();
     if let Some(pipe) = pipe {
-        // What was read before it broke is told.
+        // What was read before the pipe broke is kept.
         let _ = pipe.take(MAX_OUTPUT_BYTES).read_to_end(&mut bytes);
     }
     String::from_utf8_lossy(&bytes).into_owned()

@@ -1,6 +1,6 @@
-//! The states of a run's branch, for the search for what broke a command.
+//! The states of a run's branch, for finding the change that broke a command.
 //!
-//! Reads; which commits are states, and what receipts say, is decided by the rules.
+//! Only reads; which commits are states, and what receipts mean, is decided by the rules.
 
 use std::collections::BTreeMap;
 
@@ -9,12 +9,13 @@ use runner_core::bisect::{BisectCandidate, list_candidates, merge_states};
 use tokio_util::sync::CancellationToken;
 
 use super::branch_audit::check_rules;
-use super::{VerifyTarget, VerifyError, plan_audit};
+use super::{VerifyError, VerifyTarget, plan_audit};
 use crate::git::{Id, Repository};
 use crate::repo::layout::Layout;
 use crate::worker::load_config;
 
-/// Returns the states of the branch, oldest first; none where the start of the run is not here. `command` is what is asked about.
+/// Returns the states of the branch, oldest first; empty if the start of the run is not here. `command` is the command
+/// in question.
 pub fn list_bisect_points(
     repository: &Repository,
     (target, command): (&VerifyTarget, &[String]),
@@ -35,7 +36,7 @@ pub fn list_bisect_points(
     Ok(Some(merge_states(points)))
 }
 
-/// At which commits the guard is the command that is asked about.
+/// Determines at which commits the guard is the command in question.
 struct GuardMatcher<'a> {
     repository: &'a Repository,
     command: &'a [String],
@@ -44,7 +45,7 @@ struct GuardMatcher<'a> {
 }
 
 impl GuardMatcher<'_> {
-    /// Returns the exit code that a receipt tells of the command.
+    /// Returns the exit code that a receipt records for the command.
     fn reported_exit(&mut self, candidate: &BisectCandidate<'_>) -> Result<Option<i32>, VerifyError> {
         let Some((from, exit)) = candidate.guard_result() else { return Ok(None) };
         Ok(self.is_guard_at(&parse_id(from)?)?.then_some(exit))
@@ -55,7 +56,7 @@ impl GuardMatcher<'_> {
         if let Some(known) = self.cache.get(&text) {
             return Ok(*known);
         }
-        // What cannot be read tells nothing of a command.
+        // An unreadable configuration says nothing about a command.
         let is_guard = load_config(self.repository, *from).is_ok_and(|config| config.guard.command == self.command);
         self.cache.insert(text, is_guard);
         Ok(is_guard)

@@ -1,4 +1,4 @@
-//! Reads the commits of a branch, oldest first, and has each judged while the next are read.
+//! Reads the commits of a branch, oldest first, while those already read are being judged.
 
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
@@ -7,66 +7,66 @@ use std::thread;
 
 use protocol::verify::AuditReport;
 use runner_core::audit::{
-    BranchAudit, BranchEnd, FileFault, GoalFile, CommitHeader, CommitDiff, PathChange, AuditPlan, FileReaders, ParsedFiles, AuditSettings, PathEntry, UnreadableObject, WatchPoint,
-    is_content_read,
+    AuditPlan, AuditSettings, BranchAudit, BranchEnd, CommitDiff, CommitHeader, FileFault, FileReaders, GoalFile,
+    ParsedFiles, PathChange, PathEntry, UnreadableObject, WatchPoint, is_content_read,
 };
 use runner_core::watched_files::{CheckDigests, WatchedFiles, is_compared_by_content};
 use tokio_util::sync::CancellationToken;
 
 use super::VerifyTarget;
-use crate::error_chain::display_chain;
 use crate::config;
-use crate::git::{CommitChain, ChainChange, ChainCommit, ChainFile, GitError, Id, Repository};
+use crate::error_chain::display_chain;
+use crate::git::{ChainChange, ChainCommit, ChainFile, CommitChain, GitError, Id, Repository};
 use crate::process::SpawnError;
 use crate::repo::goal;
 use crate::repo::layout::Layout;
 use crate::worker::{self, LoadError, MAX_REVIEWED_BYTES, policy_from_config};
 use crate::workspace::WorkspaceError;
 
-/// Most commits of one branch.
+/// Maximum number of commits in one branch.
 const MAX_COMMITS: usize = 1_000_000;
-/// Most commits that are read and not yet judged: each may hold a tree of 20,000 nodes.
+/// Maximum number of commits read ahead of judging: each may hold a tree of 20,000 nodes.
 const READ_AHEAD: usize = 8;
 
 /// Why a branch could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum VerifyError {
-    /// The repository.
+    /// Git failed.
     #[error(transparent)]
     Git(#[from] GitError),
-    /// A commit that was there is gone.
+    /// A commit that existed is missing.
     #[error("commit {0} is no longer here")]
     MissingCommit(Id),
-    /// A commit that is no object id.
+    /// Text that should be a commit id is not one.
     #[error("`{0}` is not a commit id")]
     InvalidCommit(String),
     /// What is committed cannot be read.
     #[error(transparent)]
     State(#[from] Box<LoadError>),
-    /// The folder in which a guard is run again.
+    /// The folder for running a guard again could not be created or removed.
     #[error("making or removing {path}")]
     Folder {
         /// The folder.
         path: PathBuf,
-        /// Why it failed.
+        /// The system's error.
         source: std::io::Error,
     },
     /// A guard could not be started.
     #[error(transparent)]
     Spawn(#[from] SpawnError),
-    /// What a workspace is to have could not be brought.
+    /// Files that a workspace should have could not be copied.
     #[error(transparent)]
     Workspace(#[from] WorkspaceError),
-    /// What holds signatures against keys cannot be run.
+    /// The program that verifies signatures cannot be run.
     #[error("ssh-keygen cannot be run")]
     Keygen(#[source] std::io::Error),
-    /// It was told to end.
+    /// The audit was cancelled.
     #[error("it was ended before it was done")]
     Interrupted,
 }
 
-/// Audits the branch of a run, until it is told to stop. `is_live`: what follows the last receipt is a session's, and not
-/// judged.
+/// Audits the branch of a run until it is cancelled. With `is_live`, whatever follows the last receipt belongs to a
+/// session and is not judged.
 pub fn verify_branch(
     repository: &Repository,
     target: &VerifyTarget,
@@ -80,12 +80,16 @@ pub fn verify_branch(
     branch.run_audit(plan, is_live, stop)
 }
 
-/// Returns the commits of the branch of a run, and whose each is, for who judges none of them.
-pub fn plan_audit(repository: &Repository, target: &VerifyTarget, stop: &CancellationToken) -> Result<AuditPlan, VerifyError> {
+/// Returns the commits of a run's branch with the owner of each, without judging them.
+pub fn plan_audit(
+    repository: &Repository,
+    target: &VerifyTarget,
+    stop: &CancellationToken,
+) -> Result<AuditPlan, VerifyError> {
     Ok(read_plan(&repository.open_chain()?, (repository, target), stop)?.1)
 }
 
-/// Refuses a branch that has a commit of other rules among those that are looked at: whose the others are is not known.
+/// Fails if any of these commits follows other rules: the owners of the others are then unknown.
 pub(super) fn check_rules(plan: &AuditPlan) -> Result<(), VerifyError> {
     let first = plan.all_commits().len() - plan.commits().len();
     let Some((at, source)) = plan.commits_of_other_rules().find(|(at, _)| *at >= first) else { return Ok(()) };
@@ -106,7 +110,7 @@ fn read_plan(
     Ok((commits, plan))
 }
 
-/// Tells where these commits end, the oldest first.
+/// Returns where these commits, oldest first, end.
 fn find_end(repository: &Repository, commits: &[ChainCommit]) -> Result<BranchEnd, GitError> {
     let Some(oldest) = commits.first().filter(|oldest| !oldest.parents.is_empty()) else { return Ok(BranchEnd::Root) };
     if commits.len() >= MAX_COMMITS {
@@ -123,12 +127,12 @@ struct AuditedCommits<'a> {
     repository: &'a Repository,
     chain: CommitChain<'a>,
     commits: Vec<ChainCommit>,
-    /// The first that is judged.
+    /// Index of the first commit to judge.
     first: usize,
 }
 
 impl AuditedCommits<'_> {
-    /// Has the commits judged as far as they can be read.
+    /// Judges the commits as far as they can be read.
     fn run_audit(&self, plan: AuditPlan, is_live: bool, stop: &CancellationToken) -> Result<AuditReport, VerifyError> {
         let (before, unread) = match split_unreadable(self.initial_files(&plan))? {
             Ok(before) => (before, None),
@@ -144,9 +148,14 @@ impl AuditedCommits<'_> {
         Ok(audit.finish(is_live))
     }
 
-    /// Reads commit after commit, while those that were read are judged; returns the place of one that cannot be read.
-    fn read_commits(&self, audit: BranchAudit, stop: &CancellationToken) -> Result<(BranchAudit, Option<(usize, UnreadableObject)>), VerifyError> {
-        let lookups: Vec<ReceiptLookup> = (0..audit.commits().len()).map(|at| ReceiptLookup::for_commit(&audit, at)).collect();
+    /// Reads commit after commit while earlier ones are being judged; returns the position of one that cannot be read.
+    fn read_commits(
+        &self,
+        audit: BranchAudit,
+        stop: &CancellationToken,
+    ) -> Result<(BranchAudit, Option<(usize, UnreadableObject)>), VerifyError> {
+        let lookups: Vec<ReceiptLookup> =
+            (0..audit.commits().len()).map(|at| ReceiptLookup::for_commit(&audit, at)).collect();
         thread::scope(|scope| {
             let (sender, receiver) = sync_channel(READ_AHEAD);
             let judge = scope.spawn(move || judge_commits(audit, receiver));
@@ -176,31 +185,44 @@ impl AuditedCommits<'_> {
         let changes = self.chain.diff_trees(before, &commit.tree, is_content_read)?;
         let missing = self.find_missing_files(&changes);
         let changes: Vec<PathChange> = changes.into_iter().map(to_path_change).collect();
-        // A receipt may name anything: what is no blob is not the text that was kept.
+        // A receipt may name anything: what is not a blob is not the stored text.
         let raw = lookup.raw.map(|raw| match self.chain.read_blob(&raw) {
             Err(GitError::Corrupt { .. }) => Ok(None),
             read => read,
         });
         let raw = raw.transpose()?.flatten();
         let diff = |from| self.repository.diff_paths((&from, &commit.id), is_code, MAX_REVIEWED_BYTES);
-        // What came before a cut is not here, and what a reviewer saw since then cannot be told.
+        // What precedes a cut is not here, so what a reviewer has seen since then is unknown.
         let is_here = |from: &Id| self.commits[..at].iter().rev().any(|commit| commit.id == *from);
         let diff = lookup.reviewed_from.filter(is_here).map(diff).transpose()?;
         let (watched, begun) = self.read_watched(at, lookup.watch_at)?;
         let checks = self.read_checks(&changes)?;
-        Ok(CommitDiff { changes, raw, diff, trees: self.chain.find_tree_faults(before, &commit.tree)?, watched, start_watched: begun, checks, missing })
+        Ok(CommitDiff {
+            changes,
+            raw,
+            diff,
+            trees: self.chain.find_tree_faults(before, &commit.tree)?,
+            watched,
+            start_watched: begun,
+            checks,
+            missing,
+        })
     }
 
-    /// Returns the paths of the files among some changes that are not here.
+    /// Returns the paths of changed files whose content is missing.
     fn find_missing_files(&self, changes: &[ChainChange]) -> Vec<String> {
         let added = changes.iter().filter_map(|(path, _, new)| Some((path, new.as_ref()?)));
         let gone = added.filter(|(_, file)| !self.chain.has_file(file));
         gone.map(|(path, _)| String::from_utf8_lossy(path).into_owned()).collect()
     }
 
-    /// Tells what is watched for the guard; nothing where bookkeeping or configuration cannot be read, which is told by who
-    /// reads these.
-    fn read_watched(&self, at: usize, point: Option<WatchPoint>) -> Result<(Option<WatchedFiles>, Option<WatchedFiles>), GitError> {
+    /// Returns the files watched for the guard; `None` if bookkeeping or configuration cannot be read, which is
+    /// reported when these are read.
+    fn read_watched(
+        &self,
+        at: usize,
+        point: Option<WatchPoint>,
+    ) -> Result<(Option<WatchedFiles>, Option<WatchedFiles>), GitError> {
         let readable = |read: Result<WatchedFiles, LoadError>| match read {
             Ok(watched) => Ok(Some(watched)),
             Err(LoadError::Git(error)) => Err(error),
@@ -210,11 +232,13 @@ impl AuditedCommits<'_> {
         Ok(match (point, self.parent(at)) {
             (None, _) | (Some(WatchPoint::From), None) => (None, None),
             (Some(WatchPoint::Start), _) => (None, readable(worker::watched_from_start(self.repository, *commit))?),
-            (Some(WatchPoint::From), Some(from)) => (readable(worker::watched_at_commit(self.repository, from.id))?, None),
+            (Some(WatchPoint::From), Some(from)) => {
+                (readable(worker::watched_at_commit(self.repository, from.id))?, None)
+            }
         })
     }
 
-    /// Tells what the manifests among some changes say of checks.
+    /// Returns what the changed manifests say about checks.
     fn read_checks(&self, changes: &[PathChange]) -> Result<CheckDigests, GitError> {
         let mut checks = CheckDigests::default();
         for (path, stored) in changes.iter().filter_map(|change| Some((&change.path, change.new.as_ref()?))) {
@@ -231,18 +255,22 @@ impl AuditedCommits<'_> {
         at.checked_sub(1).and_then(|at| self.commits.get(at))
     }
 
-    /// Every file under `.runner/` before the first commit, as if that had added it; of a fork's base every file.
+    /// Returns every file under `.runner/` before the first commit as if that commit had added it; for a fork's base,
+    /// every file.
     fn initial_files(&self, plan: &AuditPlan) -> Result<Vec<PathChange>, GitError> {
         let Some(ChainCommit { tree, .. }) = self.parent(self.first) else { return Ok(Vec::new()) };
         if plan.begins_at_iteration() {
             return Ok(self.chain.diff_trees(None, tree, is_content_read)?.into_iter().map(to_path_change).collect());
         }
         let files = self.chain.list_files(tree, Layout::FOLDER, is_content_read)?;
-        Ok(files.into_iter().map(|(path, file)| PathChange { path, old: None, new: Some(to_path_entry(file)) }).collect())
+        Ok(files
+            .into_iter()
+            .map(|(path, file)| PathChange { path, old: None, new: Some(to_path_entry(file)) })
+            .collect())
     }
 }
 
-/// Judges commits as they are read, on a processor of its own.
+/// Judges commits as they are read, on its own thread.
 fn judge_commits(mut audit: BranchAudit, read: Receiver<(CommitDiff, ParsedFiles)>) -> BranchAudit {
     for (link, reading) in read {
         audit.push_commit(&link, &reading);
@@ -250,7 +278,7 @@ fn judge_commits(mut audit: BranchAudit, read: Receiver<(CommitDiff, ParsedFiles
     audit
 }
 
-/// Tells what git has not, or has in a form that cannot be read; other failures stay failures.
+/// Separates objects that git lacks or cannot read from other failures, which remain errors.
 fn split_unreadable<T>(read: Result<T, GitError>) -> Result<Result<T, UnreadableObject>, GitError> {
     match read {
         Ok(read) => Ok(Ok(read)),
@@ -260,12 +288,12 @@ fn split_unreadable<T>(read: Result<T, GitError>) -> Result<Result<T, Unreadable
     }
 }
 
-/// Takes nothing for what git has not, or has in a form that cannot be read; other failures stay failures.
+/// Returns `None` for objects that git lacks or cannot read; other failures remain errors.
 pub(super) fn skip_unreadable<T>(read: Result<T, GitError>) -> Result<Option<T>, GitError> {
     Ok(split_unreadable(read)?.ok())
 }
 
-/// What is read beside a commit, since its receipt names it.
+/// What is read in addition to a commit, because its receipt names it.
 struct ReceiptLookup {
     raw: Option<Id>,
     reviewed_from: Option<Id>,
@@ -275,14 +303,23 @@ struct ReceiptLookup {
 impl ReceiptLookup {
     fn for_commit(audit: &BranchAudit, at: usize) -> Self {
         let id = |id: Option<&str>| id.and_then(|id| id.parse().ok());
-        Self { raw: id(audit.raw_tree_id(at)), reviewed_from: id(audit.review_base(at)), watch_at: audit.watch_point(at) }
+        Self {
+            raw: id(audit.raw_tree_id(at)),
+            reviewed_from: id(audit.review_base(at)),
+            watch_at: audit.watch_point(at),
+        }
     }
 }
 
 /// Reads all commits of a branch, as far as they are here, and returns them oldest first.
 ///
-/// Where a run begins is not known before: its own bookkeeping says so, and whoever writes to the branch writes that.
-fn read_branch(chain: &CommitChain<'_>, target: &VerifyTarget, stop: &CancellationToken) -> Result<Vec<ChainCommit>, VerifyError> {
+/// The start of a run is not known in advance: its own bookkeeping defines it, and anyone who writes to the branch can
+/// write that.
+fn read_branch(
+    chain: &CommitChain<'_>,
+    target: &VerifyTarget,
+    stop: &CancellationToken,
+) -> Result<Vec<ChainCommit>, VerifyError> {
     let mut commits = Vec::new();
     let mut next = Some(target.tip);
     while let Some(id) = next.filter(|_| commits.len() < MAX_COMMITS) {
@@ -329,7 +366,7 @@ fn to_path_entry(file: ChainFile) -> PathEntry {
     PathEntry { mode: file.mode, id: file.id.to_string(), content: file.content.filter(|_| is_file) }
 }
 
-/// Reads what is not the rules' to read.
+/// Parsers that the rules do not have themselves.
 const READERS: FileReaders =
     FileReaders { config: read_config, goal: read_goal, rename_goal, is_definition_path: worker::is_in_definition };
 

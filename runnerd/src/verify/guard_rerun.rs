@@ -1,7 +1,7 @@
-//! The guards of passing commits, run once more: each in a folder of its own, which is gone afterwards.
+//! Runs the guards of passing commits again, each in its own temporary folder.
 //!
-//! Contained and limited as in an iteration. What comes out is no proof either way: a guard may depend on more than its
-//! commit, so that a difference is a warning.
+//! Contained and limited as in an iteration. The result is no proof either way: a guard may depend on more than its
+//! commit, so a difference is only a warning.
 
 use std::ffi::OsString;
 use std::fs;
@@ -17,53 +17,54 @@ use tokio::task::block_in_place;
 use tokio_util::sync::CancellationToken;
 
 use super::VerifyError;
-use crate::error_chain::display_chain;
 use crate::config::{GuardConfig, RepoConfig};
 use crate::dir_permissions;
+use crate::error_chain::display_chain;
 use crate::git::{GitError, Id, Repository};
 use crate::guard::{self, GuardCall};
 use crate::process::{Launcher, Mark};
 use crate::worker::{LoadError, checkout_files_at, load_config};
 use crate::workspace::{self, WorkspaceOptions};
 
-/// Returns the folder for the copies that guards are run in, within that of the daemon's state.
+/// Returns the folder for the copies that guards run in, within the daemon's state folder.
 pub fn copies_dir(state: &Path) -> PathBuf {
     state.join("verify")
 }
 
-/// Removes the copies that a daemon which was killed has left.
+/// Removes the copies that a killed daemon has left.
 pub fn clear_copies(state: &Path) {
     if let Err(error) = remove_folder(&copies_dir(state)) {
         tracing::warn!(%error, "a copy that a guard was run in is left");
     }
 }
 
-/// Counts the runs of guards of this daemon: each has a folder and a mark of its own.
+/// Number of guard runs of this daemon: each has its own folder and mark.
 static RUN_COUNTER: AtomicU64 = AtomicU64::new(0);
 
-/// What guards are run with.
+/// Context for running guards.
 #[derive(Debug)]
 pub struct GuardRerunner<'a> {
     /// The repository that is audited.
     pub repository: &'a Repository,
-    /// A folder of the daemon's, for the copies.
+    /// One of the daemon's folders, for the copies.
     pub folder: PathBuf,
     /// Starts programs.
     pub launcher: &'a Launcher,
     /// The caller's environment.
     pub env: &'a CallerEnv,
-    /// Ends it.
+    /// Cancels the runs.
     pub stop: &'a CancellationToken,
-    /// Whether what `[workspace]` names is brought before a guard; its commands are confirmed then.
+    /// Whether the files that `[workspace]` names are copied before a guard runs; its commands have been confirmed
+    /// then.
     pub copies_workspace: bool,
 }
 
-/// Returns the guards' commands of these passes, each once.
+/// Returns the guards' commands of these passes, without duplicates.
 pub fn list_guard_commands(repository: &Repository, passes: &[AuditPass]) -> Result<Vec<Vec<String>>, VerifyError> {
     let mut commands = Vec::new();
     for pass in passes {
         let config = match load_config_at(repository, &parse_commit(pass)?) {
-            // It is told when its guard would be run.
+            // It is reported when its guard is due to run.
             Err(error) if is_branch_fault(&error) => continue,
             config => config?,
         };
@@ -74,7 +75,7 @@ pub fn list_guard_commands(repository: &Repository, passes: &[AuditPass]) -> Res
     Ok(commands)
 }
 
-/// Tells whether it is what the branch holds that cannot be read, and not the machine that refuses.
+/// Whether the cause is unreadable content in the branch, rather than a failure of the machine.
 fn is_branch_fault(error: &VerifyError) -> bool {
     let is_broken = |error: &GitError| matches!(error, GitError::Corrupt { .. });
     match error {
@@ -85,13 +86,15 @@ fn is_branch_fault(error: &VerifyError) -> bool {
 }
 
 impl GuardRerunner<'_> {
-    /// Runs the guard of each pass once more, and returns where it did not exit 0.
+    /// Runs the guard of each pass again, and returns those that did not exit with 0.
     pub async fn rerun_guards(&self, passes: &[AuditPass]) -> Result<Vec<AuditFinding>, VerifyError> {
         let mut findings = Vec::new();
         for pass in passes {
             let end = match self.run_guard(&parse_commit(pass)?).await {
-                // What a branch holds must not end the check of the rest.
-                Err(error) if is_branch_fault(&error) => GuardEnd::new(GuardEndKind::Missing { what: display_chain(&error) }),
+                // Content of a branch must not end the check of the rest.
+                Err(error) if is_branch_fault(&error) => {
+                    GuardEnd::new(GuardEndKind::Missing { what: display_chain(&error) })
+                }
                 end => end?,
             };
             if self.stop.is_cancelled() {
@@ -107,17 +110,22 @@ impl GuardRerunner<'_> {
         self.run_guard_with(commit, &config).await
     }
 
-    /// Runs the guard of a configuration on the files of a commit, in a folder that is gone afterwards.
+    /// Runs the guard of a configuration on the files of a commit, in a temporary folder.
     pub async fn run_guard_with(&self, commit: &Id, config: &RepoConfig) -> Result<GuardEnd, VerifyError> {
         self.run_in_copy(commit, config, guard::GUARD_NAME).await
     }
 
-    /// Runs a person's command that stands in the place of the guard's, as [`Self::check`] runs that.
+    /// Runs a person's command in place of the guard, in the same way as [`Self::check`].
     pub async fn run_command(&self, commit: &Id, config: &RepoConfig) -> Result<GuardEnd, VerifyError> {
         self.run_in_copy(commit, config, "the command").await
     }
 
-    async fn run_in_copy(&self, commit: &Id, config: &RepoConfig, label: &'static str) -> Result<GuardEnd, VerifyError> {
+    async fn run_in_copy(
+        &self,
+        commit: &Id,
+        config: &RepoConfig,
+        label: &'static str,
+    ) -> Result<GuardEnd, VerifyError> {
         let number = RUN_COUNTER.fetch_add(1, Ordering::Relaxed);
         let copy_dir = self.folder.join(format!("{}-{number}", std::process::id()));
         let result = block_in_place(|| self.create_copy(commit, &copy_dir));
@@ -135,7 +143,7 @@ impl GuardRerunner<'_> {
         let result = fs::DirBuilder::new().recursive(true).mode(0o700).create(copy_dir.join("work"));
         result.map_err(|source| VerifyError::Folder { path: copy_dir.to_owned(), source })?;
         self.repository.create_commit_copy(commit, &copy_dir.join("work"))?;
-        // Rules for line ends and the like may be a session's.
+        // Rules for line endings and the like may be a session's.
         for (path, file) in checkout_files_at(self.repository, commit).map_err(Box::new)? {
             let path = copy_dir.join("work").join(path);
             fs::write(&path, file.bytes).map_err(|source| VerifyError::Folder { path, source })?;
@@ -195,7 +203,7 @@ fn parse_commit(pass: &AuditPass) -> Result<Id, VerifyError> {
     pass.commit.parse().map_err(|_| VerifyError::InvalidCommit(pass.commit.clone()))
 }
 
-/// Removes a folder, if it is there.
+/// Removes a folder; it is no error if there is none.
 fn remove_folder(copy_dir: &Path) -> Result<(), VerifyError> {
     dir_permissions::remove_all(copy_dir).map_err(|source| VerifyError::Folder { path: copy_dir.to_owned(), source })
 }

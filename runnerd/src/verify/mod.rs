@@ -1,17 +1,17 @@
-//! `verify`: the commits of a run's branch, read from git and given to the audit of the rules.
+//! `verify`: reads the commits of a run's branch from git and passes them to the rules' audit.
 //!
-//! Needs the repository alone: no record, no state folder, no work tree. What is right is not decided here.
+//! Needs only the repository: no record, no state folder, no work tree. What counts as correct is not decided here.
 
 mod bisect_points;
 mod branch_audit;
 mod guard_rerun;
-mod signers;
 mod revision_filter;
+mod signers;
 mod target;
 
 pub use bisect_points::list_bisect_points;
 pub use branch_audit::{VerifyError, plan_audit, verify_branch};
-pub use guard_rerun::{GuardRerunner, clear_copies, list_guard_commands, copies_dir};
-pub use signers::{AllowedSigners, check_review_signatures, check_signatures};
+pub use guard_rerun::{GuardRerunner, clear_copies, copies_dir, list_guard_commands};
 pub use revision_filter::RevisionFilter;
-pub use target::{VerifyTarget, resolve_target, list_run_tips};
+pub use signers::{AllowedSigners, check_review_signatures, check_signatures};
+pub use target::{VerifyTarget, list_run_tips, resolve_target};

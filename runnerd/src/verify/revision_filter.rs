@@ -1,6 +1,6 @@
-//! What a revision has of a branch already.
+//! The commits of a branch that a revision already contains.
 //!
-//! Says which commits it contains, and leaves out what was found in them; nothing is looked at again.
+//! Says which these are, and drops their findings from a report; checks nothing again.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use protocol::verify::{AuditReport, AuditSince, Severity};
 use crate::admit::git_error;
 use crate::git::{GitError, Id, Repository};
 
-/// A revision, and which commits are known to be in it or not.
+/// A revision, and a cache of commits known to be in it or not.
 #[derive(Debug)]
 pub struct RevisionFilter<'a> {
     repository: &'a Repository,
@@ -19,7 +19,7 @@ pub struct RevisionFilter<'a> {
 }
 
 impl<'a> RevisionFilter<'a> {
-    /// Finds a revision; one that names no commit is refused.
+    /// Resolves a revision; fails if it names no commit.
     pub fn new(repository: &'a Repository, revision: &str) -> Result<Self, ErrorData> {
         let found = repository.resolve_revision(revision).map_err(|error| git_error(&error))?;
         let commit = found.ok_or_else(|| {
@@ -29,7 +29,7 @@ impl<'a> RevisionFilter<'a> {
         Ok(Self { repository, commit, cache: BTreeMap::new() })
     }
 
-    /// Tells whether a commit is in it. What is no id is in nothing.
+    /// Whether the revision contains a commit; false for anything but an id.
     pub fn contains(&mut self, commit: &str) -> Result<bool, ErrorData> {
         if let Some(known) = self.cache.get(commit) {
             return Ok(*known);
@@ -41,7 +41,7 @@ impl<'a> RevisionFilter<'a> {
         Ok(is_in)
     }
 
-    /// Leaves out of a report what was found in commits that are in it, and counts that.
+    /// Drops the findings in commits that the revision contains from a report, and counts them.
     pub fn filter_report(&mut self, mut report: AuditReport) -> Result<AuditReport, ErrorData> {
         let mut excluded = AuditSince { commit: self.commit.to_string(), violations: 0, warnings: 0 };
         let mut later = Vec::new();

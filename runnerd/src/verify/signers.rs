@@ -1,6 +1,7 @@
-//! Has the runner's commits of a branch, and people's words in them, held against keys that whoever asks has named.
+//! Verifies the signatures of the runner's commits and of people's decisions in them with keys that the requester has
+//! named.
 //!
-//! The keys are in a file of the daemon's for as long as git reads them. What a signature means is the audit's.
+//! The keys are in one of the daemon's files while git reads them. What a signature means is up to the audit.
 
 use std::io::{self, Write as _};
 use std::path::Path;
@@ -11,21 +12,21 @@ use runner_core::audit::{self, SignatureStatus};
 use tempfile::NamedTempFile;
 use tokio_util::sync::CancellationToken;
 
-use super::{VerifyTarget, VerifyError, plan_audit};
+use super::{VerifyError, VerifyTarget, plan_audit};
 use crate::git::{Id, Repository, find_revoked_keys_file};
 use crate::ssh_signature::{AllowedSigner, SignedText};
 use crate::temp_file;
 
-/// Who may sign.
+/// The allowed signers.
 #[derive(Debug, Clone, Copy)]
 pub struct AllowedSigners<'a> {
-    /// In git's form of allowed signers.
+    /// In git's allowed-signers format.
     pub text: &'a str,
-    /// A folder of the daemon's.
+    /// One of the daemon's folders.
     pub folder: &'a Path,
 }
 
-/// Adds to the report of a branch what does not hold of the signatures of its commits.
+/// Adds invalid signatures of commits to the report of a branch.
 pub fn check_signatures(
     repository: &Repository,
     (target, signers): (&VerifyTarget, AllowedSigners<'_>),
@@ -40,7 +41,7 @@ pub fn check_signatures(
     Ok(())
 }
 
-/// Adds to the report of a branch what does not hold of the signatures of people's words.
+/// Adds invalid signatures of people's decisions to the report of a branch.
 pub fn check_review_signatures(
     repository: &Repository,
     reviewers: AllowedSigners<'_>,
@@ -61,7 +62,7 @@ pub fn check_review_signatures(
         };
         let commit: Id = review.commit.parse().map_err(|_| VerifyError::InvalidCommit(review.commit.clone()))?;
         let time = repository.first_parents(&commit, 1)?.first().ok_or(VerifyError::MissingCommit(commit))?.time;
-        // A date that no calendar has is after every date until which a key may sign.
+        // A date outside the calendar is later than any expiry date of a key.
         let time = Timestamp::from_second(time).unwrap_or(Timestamp::MAX);
         let allowed = AllowedSigner { signers: file.path(), revoked: revoked.as_deref(), time };
         let signed = SignedText { signature: &signature, text: &review.text };

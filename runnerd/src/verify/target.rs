@@ -1,4 +1,4 @@
-//! Which branch is meant: one that is named, the one that is checked out, or the only one there is.
+//! Selects a run's branch: the one that is named, the one checked out, or the only one.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::admit::git_error;
 use crate::git::{GitError, Head, Id, Repository};
 use crate::repo::layout::Layout;
 
-/// The branch of a run.
+/// A run's branch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VerifyTarget {
     /// Id of the run.
@@ -20,7 +20,7 @@ pub struct VerifyTarget {
     pub tip: Id,
 }
 
-/// Finds the branch of a run: `wanted` is its id or the beginning of it.
+/// Finds the branch of a run; `wanted` is its id or a prefix of it.
 pub fn resolve_target(repository: &Repository, run_prefix: Option<&str>) -> Result<VerifyTarget, ErrorData> {
     if run_prefix.is_none()
         && let Some(target) = find_checked_out(repository).map_err(|error| git_error(&error))?
@@ -41,7 +41,7 @@ pub fn resolve_target(repository: &Repository, run_prefix: Option<&str>) -> Resu
     }
 }
 
-/// The run whose branch, or whose commit, HEAD is on.
+/// Returns the run whose branch, or whose commit, is checked out.
 fn find_checked_out(repository: &Repository) -> Result<Option<VerifyTarget>, GitError> {
     Ok(match repository.head()? {
         Head::Branch { name, commit: Some(tip) } => {
@@ -49,20 +49,21 @@ fn find_checked_out(repository: &Repository) -> Result<Option<VerifyTarget>, Git
         }
         Head::Branch { .. } => None,
         Head::Detached { commit } => {
-            // Whatever stands in its place: a commit in which it cannot be read is of no run.
-            let state = skip_unreadable(repository.read_file(&commit, Layout::RUN_STATE))?.flatten().unwrap_or_default();
+            // Whatever is at that path: a commit in which it cannot be read belongs to no run.
+            let state =
+                skip_unreadable(repository.read_file(&commit, Layout::RUN_STATE))?.flatten().unwrap_or_default();
             let run = serde_json::from_slice::<RunState>(&state).ok().and_then(|state| state.run_id);
             run.map(|run| VerifyTarget { run, tip: commit })
         }
     })
 }
 
-/// Returns the last commits of all branches of a run: the own one first, then those that were fetched.
+/// Returns the tips of all branches of a run: the local one first, followed by fetched ones.
 pub fn list_run_tips(repository: &Repository, run: &str) -> Result<Vec<Id>, GitError> {
     Ok(list_run_branches(repository)?.into_iter().filter(|(of, _)| of == run).map(|(_, tip)| tip).collect())
 }
 
-/// The runs that have a branch here, or in a repository that was fetched from: an own branch goes first.
+/// Returns the runs that have a branch here or in a fetched repository; a local branch takes precedence.
 fn list_runs(repository: &Repository) -> Result<BTreeMap<String, Id>, GitError> {
     let mut runs = BTreeMap::new();
     for (run, tip) in list_run_branches(repository)? {
@@ -71,7 +72,7 @@ fn list_runs(repository: &Repository) -> Result<BTreeMap<String, Id>, GitError> 
     Ok(runs)
 }
 
-/// All branches of runs, each with its last commit: the own ones first.
+/// Returns all branches of runs with their tips, local ones first.
 fn list_run_branches(repository: &Repository) -> Result<Vec<(String, Id)>, GitError> {
     let refs = repository.list_refs()?;
     let own = refs.iter().filter_map(|(name, id)| Some((name.strip_prefix("refs/heads/runner/")?, id)));

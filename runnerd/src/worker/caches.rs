@@ -7,9 +7,9 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::git::{WorktreeChange, Id, Repository};
+use crate::git::{Id, Repository, WorktreeChange};
 use crate::worker::integrity::listing::WorkTreeListing;
-use crate::worker::load::{LoadError, CommittedState, load_state};
+use crate::worker::load::{CommittedState, LoadError, load_state};
 
 /// What differed from HEAD at the last scan; shared among the effects of an iteration.
 #[derive(Debug, Clone, Default)]

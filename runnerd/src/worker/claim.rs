@@ -66,7 +66,8 @@ fn find_holder(file: &File) -> Option<u32> {
     let locks = fs::read_to_string("/proc/locks").ok()?;
     locks.lines().find_map(|line| {
         let fields: Vec<&str> = line.split_whitespace().collect();
-        let is_own_lock = fields.get(1) == Some(&"FLOCK") && fields.get(5).is_some_and(|inode| inode.ends_with(&suffix));
+        let is_own_lock =
+            fields.get(1) == Some(&"FLOCK") && fields.get(5).is_some_and(|inode| inode.ends_with(&suffix));
         fields.get(4).filter(|_| is_own_lock)?.parse().ok()
     })
 }

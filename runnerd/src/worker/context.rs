@@ -7,21 +7,21 @@ use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use runner_core::blocker::Transience;
 use runner_core::driver::Driver;
 use runner_core::message::RunnerCommit;
-use runner_core::blocker::Transience;
 use runner_core::redact::Secrets;
 use runner_core::run::RunScratch;
 
 use crate::config::Patterns;
 use crate::events::EventStream;
-use crate::git::{WorktreeChange, GitError, Id, Identity, Repository};
-use crate::retryable::{Retryable, path_remedy};
+use crate::git::{GitError, Id, Identity, Repository, WorktreeChange};
 use crate::process::{Launcher, SpawnError};
 use crate::publish::PublishError;
 use crate::repo::durable::DurableError;
-use crate::repo::sealed::{SealedFile, SealedFileError, Sealable};
 use crate::repo::layout::Layout;
+use crate::repo::sealed::{Sealable, SealedFile, SealedFileError};
+use crate::retryable::{Retryable, path_remedy};
 use crate::store::RepoStore;
 use crate::worker::caches::LastLoad;
 use crate::worker::caches::LastScan;
@@ -37,7 +37,7 @@ const MAX_SCANNED_COMMITS: usize = 10_000;
 pub(crate) struct RunContext {
     /// Id of the run.
     pub run: String,
-    /// The work tree.
+    /// Layout of the work tree.
     pub layout: Layout,
     /// The daemon's folder for the repository.
     pub store: RepoStore,
@@ -154,7 +154,8 @@ impl RunContext {
     /// Collects the secrets in the caller's environment.
     pub(crate) fn find_secrets(env: &BTreeMap<String, String>) -> Secrets {
         let variables = env.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-        Secrets::from_variables(variables).expect("BUG: an environment fits into a request, and so its secrets into an automaton")
+        Secrets::from_variables(variables)
+            .expect("BUG: an environment fits into a request, and so its secrets into an automaton")
     }
 
     /// Returns the repository, bound to the configuration that was captured when a person requested the run.

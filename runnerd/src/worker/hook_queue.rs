@@ -14,7 +14,9 @@ const MAX_QUEUED: usize = 100;
 pub(crate) fn enqueue_hooks(before: &RepoFile, after: &mut RepoFile) {
     for run in &after.runs {
         let previous_status = before.runs.iter().find(|old| old.id == run.id).map(|old| old.state.status());
-        let Some(hook) = hook::hook_for_state(run.state.status()).filter(|_| previous_status != Some(run.state.status())) else {
+        let Some(hook) =
+            hook::hook_for_state(run.state.status()).filter(|_| previous_status != Some(run.state.status()))
+        else {
             continue;
         };
         let event = HookEvent { reason: run.reason.clone(), ..hook_event(&after.id, run, hook) };

@@ -9,17 +9,17 @@
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
-use runner_core::iteration::{IterationEvent, IllegalIterationEvent, Phase, decide};
 use runner_core::blocker::Transience;
+use runner_core::iteration::{IllegalIterationEvent, IterationEvent, Phase, decide};
 use runner_core::policy::Policy;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::retryable::Retryable;
 use crate::repo::disk::{Disk, RealDisk};
-use crate::repo::durable::{self, FileAccess, DurableError};
+use crate::repo::durable::{self, DurableError, FileAccess};
+use crate::repo::seal::{Seal, SealContext, SealKey};
 use crate::repo::sealed::{SealedFileFault, find_version_fault};
-use crate::repo::seal::{SealContext, SealKey, Seal};
+use crate::retryable::Retryable;
 use crate::store::RepoStore;
 
 /// Version of the format.
@@ -45,14 +45,14 @@ pub(crate) struct JournalHeader {
 pub(crate) struct JournalEntry {
     /// When it was written.
     pub at: Timestamp,
-    /// What happened.
+    /// The event itself.
     pub event: IterationEvent,
 }
 
 /// The content of a journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct JournalContents {
-    /// Its header.
+    /// The first line of the file.
     pub header: JournalHeader,
     /// Its events, oldest first.
     pub entries: Vec<JournalEntry>,
@@ -67,9 +67,9 @@ pub(crate) enum JournalError {
     /// It is not what this daemon has written; the file is left as it is.
     #[error("{path} cannot be trusted, line {line} (byte {at}): {fault}")]
     Damaged {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// The line, from 1.
+        /// Line number, from 1.
         line: u64,
         /// Byte offset of the line.
         at: usize,
@@ -79,7 +79,7 @@ pub(crate) enum JournalError {
     /// Its events do not follow from one another.
     #[error("cannot replay {path}")]
     Illegal {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
         /// The event that does not fit.
         #[source]
@@ -141,7 +141,11 @@ struct JournalEnd {
 
 impl<D: Disk> IterationJournal<D> {
     /// Creates the journal of an iteration with its first event, replacing the previous one.
-    pub(crate) fn create(file: &JournalFile<D>, header: JournalHeader, first: JournalEntry) -> Result<Self, JournalError> {
+    pub(crate) fn create(
+        file: &JournalFile<D>,
+        header: JournalHeader,
+        first: JournalEntry,
+    ) -> Result<Self, JournalError> {
         Self::reopen(file, JournalContents { header, entries: vec![first] })
     }
 
@@ -239,7 +243,11 @@ impl<D: Disk> JournalFile<D> {
         }
     }
 
-    fn open_line<T: DeserializeOwned>(&self, line: &[u8], previous: Option<(u64, &Seal)>) -> Result<(T, Seal), SealedFileFault> {
+    fn open_line<T: DeserializeOwned>(
+        &self,
+        line: &[u8],
+        previous: Option<(u64, &Seal)>,
+    ) -> Result<(T, Seal), SealedFileFault> {
         let (text, seal) = self.key.open(self.seal_context(previous), line)?;
         let value = serde_json::from_slice(&text).map_err(|error| SealedFileFault::Form(error.to_string()))?;
         Ok((value, seal))

@@ -9,8 +9,8 @@ use protocol::error::{ErrorData, ErrorKind};
 use protocol::state::{Feedback, RunState};
 use protocol::tree::TaskTree;
 use protocol::view::StopReason;
-use runner_core::message::{MessageError, RulesError, RunnerCommit};
 use runner_core::blocker::Transience;
+use runner_core::message::{MessageError, RulesError, RunnerCommit};
 use runner_core::policy::{self, AgentKinds, Policy};
 use runner_core::run::RunInputs;
 use runner_core::run::RunScratch;
@@ -18,14 +18,14 @@ use runner_core::tree;
 use runner_core::validate::{self, TreeFault};
 use serde::de::DeserializeOwned;
 
-use crate::error_chain::display_chain;
 use crate::clock;
 use crate::config::{self, ConfigError, Executor, OnChange, OnTimeout, RepoConfig, Reviewer, RoleMode};
+use crate::error_chain::display_chain;
 use crate::git::{GitError, Id, Repository};
-use crate::retryable::Retryable;
 use crate::repo::goal::{Goal, GoalError};
 use crate::repo::layout::Layout;
 use crate::repo::prompts::{self, OVERRIDE_TEMPLATES};
+use crate::retryable::Retryable;
 use crate::worker::integrity::definition::CommitDefinition;
 
 /// Maximum number of commits searched for the runner's last one.
@@ -34,19 +34,19 @@ pub(crate) const MAX_PERSON_COMMITS: usize = 10_000;
 /// The committed state at one commit.
 #[derive(Debug, Clone)]
 pub struct CommittedState {
-    /// The commit.
+    /// Id of the commit.
     pub commit: Id,
-    /// The configuration.
+    /// The configuration, with defaults filled in.
     pub config: RepoConfig,
     /// The part of the configuration that rules need.
     pub policy: Policy,
-    /// The goal.
+    /// The goal, from `GOAL.md`.
     pub goal: Goal,
-    /// The task tree.
+    /// The task tree, as committed.
     pub tree: TaskTree,
-    /// The bookkeeping.
+    /// The bookkeeping, from `run_state.json`.
     pub run_state: RunState,
-    /// The feedback.
+    /// The feedback that sessions are given.
     pub feedback: Feedback,
     /// Text files by path: configuration, progress, notes, memory and overrides of prompts.
     pub texts: BTreeMap<&'static str, String>,
@@ -67,7 +67,7 @@ pub enum LoadError {
     /// The runner's last commit was made under other rules.
     #[error("commit {commit} of the runner cannot be read")]
     Rules {
-        /// The commit.
+        /// Id of the commit.
         commit: Id,
         /// Why it cannot be read.
         source: RulesError,
@@ -77,16 +77,16 @@ pub enum LoadError {
     Missing {
         /// The file, relative to the work tree.
         path: &'static str,
-        /// The commit.
+        /// Id of the commit.
         commit: Id,
     },
-    /// The configuration.
+    /// The configuration is not valid.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// The goal.
+    /// The goal is not valid.
     #[error(transparent)]
     Goal(#[from] GoalError),
-    /// The task tree.
+    /// The task tree is not valid.
     #[error("{path} is not valid: {}", join_faults(faults))]
     Tree {
         /// The file, relative to the work tree.

@@ -34,28 +34,28 @@ mod caches;
 mod claim;
 mod cleanup;
 mod context;
-mod run_error;
 mod hook_queue;
 mod integrity;
 mod iteration;
 mod journal;
 mod load;
 mod person_commits;
+mod pinned_repo;
 #[cfg(test)]
 #[path = "tests/power.rs"]
 mod power;
+mod prepare_error;
 mod publication;
 mod queue;
 mod receipt;
 mod record;
 mod requests;
 mod run;
+mod run_error;
 #[cfg(test)]
 #[path = "tests/simulation.rs"]
 mod simulation;
 mod slots;
-mod pinned_repo;
-mod prepare_error;
 mod view;
 
 pub use self::claim::is_claimed_by_another;
@@ -64,15 +64,15 @@ pub(crate) use self::integrity::definition::{changed_files, checkout_files_at};
 pub(crate) use self::integrity::watched::{guard_files_at_head, watched_at_commit, watched_from_start};
 pub use self::iteration::brief::MAX_REVIEWED_BYTES;
 pub use self::iteration::node_limits::find_faults as tool_faults;
-pub use self::load::{LoadError, CommittedState, last_runner_commit, load_state, load_config, policy_from_config};
+pub use self::load::{CommittedState, LoadError, last_runner_commit, load_config, load_state, policy_from_config};
+pub use self::pinned_repo::PinnedRepo;
 pub(crate) use self::receipt::runner_version;
-pub use self::requests::config_change::{text_change as edited_config, set_config_key as set_key};
+pub use self::requests::config_change::{set_config_key as set_key, text_change as edited_config};
 pub use self::run::start_run::{create_layout, propose_workspace};
 pub use self::run::{WorkerDeps, spawn, spawn_after_bug, spawn_held};
 pub use self::slots::RunSlots;
-pub use self::pinned_repo::PinnedRepo;
 pub(crate) use self::view::iterations::RunnerChain;
-pub use self::view::iterations::{add_durations, session_base, list_iterations, read_meta_in, list_receipts};
+pub use self::view::iterations::{add_durations, list_iterations, list_receipts, read_meta_in, session_base};
 pub use self::view::snapshot::{node_ref, run_summary};
 
 /// How often a caller waiting for an answer checks whether the worker is blocked on git.
@@ -126,7 +126,7 @@ pub enum WorkerMessage {
     Review {
         /// Id or unique prefix of the run; `None` means the current one.
         run: Option<String>,
-        /// What was decided.
+        /// The person's decision.
         decision: Decision,
         /// The person's signature of the decision.
         signature: Option<ReviewSignature>,
@@ -205,7 +205,7 @@ pub struct ChangeOrder {
 /// A request to put a run into the queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StartOrder {
-    /// Its id.
+    /// Which id the run gets.
     pub id: IdChoice,
     /// The start request, as sent by the client.
     pub start: StartRequest,

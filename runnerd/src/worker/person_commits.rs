@@ -4,10 +4,13 @@ use protocol::view::StopReason;
 use runner_core::person_edit;
 
 use crate::git::Repository;
-use crate::worker::load::{LoadError, CommittedState, last_runner_commit, load_state};
+use crate::worker::load::{CommittedState, LoadError, last_runner_commit, load_state};
 
 /// Returns the rule that a person's commits since the runner's last commit break, if any.
-pub(crate) fn check_person_commits(repository: &Repository, loaded: &CommittedState) -> Result<Option<StopReason>, LoadError> {
+pub(crate) fn check_person_commits(
+    repository: &Repository,
+    loaded: &CommittedState,
+) -> Result<Option<StopReason>, LoadError> {
     let Some(last_commit) = last_runner_commit(repository, loaded.commit)?.filter(|last| *last != loaded.commit) else {
         return Ok(None);
     };

@@ -6,9 +6,9 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::git::{PinnedConfig, GitError, Repository};
-use crate::repo::sealed::{SealedFile, Sealable};
+use crate::git::{GitError, PinnedConfig, Repository};
 use crate::repo::layout::Layout;
+use crate::repo::sealed::{Sealable, SealedFile};
 use crate::store::RepoStore;
 
 impl Sealable for PinnedConfig {

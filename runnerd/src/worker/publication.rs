@@ -10,16 +10,16 @@ use runner_core::publish::missing_workspace;
 use runner_core::wait::WaitPeriod;
 use tokio::task::block_in_place;
 
-use crate::error_chain::display_chain;
 use crate::clock;
+use crate::error_chain::display_chain;
 use crate::git::{GitError, MovedRef, Repository};
+use crate::publish::{self, PublishError, PublishOutcome, PublishedMove};
 use crate::retryable::{Retryable as _, describe_blocker};
-use crate::publish::{self, PublishOutcome, PublishError, PublishedMove};
-use crate::store::{RepoFile, SourceRepo, RepoStore};
-use crate::upstream::{PUSH_TIMEOUT, UpstreamOutcome, Upstream};
-use crate::worker::queue::RepoQueue;
+use crate::store::{RepoFile, RepoStore, SourceRepo};
+use crate::upstream::{PUSH_TIMEOUT, Upstream, UpstreamOutcome};
 use crate::worker::pinned_repo::PinnedRepo;
 use crate::worker::prepare_error::PrepareError;
+use crate::worker::queue::RepoQueue;
 
 /// Pause before publishing is retried for a branch that could not be moved.
 const RETRY_INTERVAL: SignedDuration = SignedDuration::from_secs(10);
@@ -88,11 +88,13 @@ pub(crate) fn refresh_publish_state(queue: &mut RepoQueue) {
         return;
     }
     let observed = block_in_place(|| publish::inspect_published(&queue.store, &open_repository(queue)?, &source));
-    let view = observed
-        .unwrap_or_else(|error| Some(PublishedView { why: Some(describe_blocker(&error).wait_reason()), ..unknown_view(&source) }));
+    let view = observed.unwrap_or_else(|error| {
+        Some(PublishedView { why: Some(describe_blocker(&error).wait_reason()), ..unknown_view(&source) })
+    });
     let position = |view: &Option<PublishedView>| view.as_ref().map(|view| (view.tip.clone(), view.behind));
     // Only the last attempt knows why it failed.
-    let is_unchanged = position(&view) == position(&queue.publish_state.view) && view.as_ref().is_none_or(|view| view.why.is_none());
+    let is_unchanged =
+        position(&view) == position(&queue.publish_state.view) && view.as_ref().is_none_or(|view| view.why.is_none());
     // The obstacle is gone, such as an absent source: the next attempt need not wait.
     let now = clock::now();
     if !is_unchanged && queue.publish_state.retry.is_some() && view.as_ref().is_some_and(|view| view.why.is_none()) {
@@ -148,7 +150,8 @@ fn publish_commits(queue: &mut RepoQueue) -> Result<PublishOutcome, PublishError
 /// Pushes what the run of a job has committed to its remote. If the remote refuses, the next turn of the run handles
 /// it.
 fn push_commits(queue: &mut RepoQueue, upstream: &Upstream) -> Result<PublishOutcome, PublishError> {
-    let UpstreamOutcome { view, is_held } = block_in_place(|| upstream.publish(&open_repository(queue)?, PUSH_TIMEOUT))?;
+    let UpstreamOutcome { view, is_held } =
+        block_in_place(|| upstream.publish(&open_repository(queue)?, PUSH_TIMEOUT))?;
     queue.publish_state = PublishState { view: view.clone(), retry: None };
     queue.publish_view();
     Ok(PublishOutcome { view, is_held })
@@ -232,6 +235,10 @@ mod tests {
         let elsewhere = WirePath(pair.place("elsewhere"));
         file.source = Some(crate::store::SourceRepo { common_dir: elsewhere, ..pair.origin.clone() });
         pair.store.save_repo_file(&mut file).unwrap();
-        assert_eq!(exclude_published(&pair.store, &source, all.clone()).unwrap(), all, "it is published to another one");
+        assert_eq!(
+            exclude_published(&pair.store, &source, all.clone()).unwrap(),
+            all,
+            "it is published to another one"
+        );
     }
 }

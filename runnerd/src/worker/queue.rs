@@ -14,18 +14,18 @@ use protocol::view::{
     ChangeView, IterationView, PendingControl, PhaseView, RepoView, RunSummary, RunView, StatusView, StopReason,
 };
 use protocol::words::{Containment, PhaseName, RunStatus};
-use runner_core::change::ChangeRequest;
 use runner_core::blocker::Blocker;
-use runner_core::run::{self, StopRequest, RunAction, RunRecord, RunTransition, QueueTurn, QueueInput};
+use runner_core::change::ChangeRequest;
+use runner_core::run::{self, QueueInput, QueueTurn, RunAction, RunRecord, RunTransition, StopRequest};
 use runner_core::wait::WaitPeriod;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
-use crate::error_chain::display_chain;
 use crate::clock;
-use crate::events::{EventSubject, EventStream};
+use crate::error_chain::display_chain;
+use crate::events::{EventStream, EventSubject};
 use crate::log_redactor::LogRedactor;
-use crate::process::{SleepInhibition, Inhibitor};
+use crate::process::{Inhibitor, SleepInhibition};
 use crate::store::{ChangeQueue, RepoFile, RepoStore, StoreError};
 use crate::upstream::Upstream;
 use crate::worker::WorkerMessage;
@@ -36,12 +36,12 @@ use crate::worker::slots::{RunSlot, RunSlots};
 use crate::worker::view::snapshot::{self, RunSnapshot, outage_views, repo_view, run_summary};
 use crate::worker::view::totals::UsageTotals;
 
-/// The queue.
+/// The queue of one repository.
 #[derive(Debug)]
 pub(crate) struct RepoQueue {
-    /// The durable record.
+    /// Reads and writes the repository's durable state.
     pub store: RepoStore,
-    /// Its content.
+    /// The content of `repo.json`, as last saved.
     pub file: RepoFile,
     /// Requests of people that are not committed yet.
     pub changes: ChangeQueue,
@@ -125,8 +125,19 @@ pub(crate) struct QueueIo {
 impl RepoQueue {
     /// Sets up the queue of a repository.
     pub(crate) fn new(store: RepoStore, file: RepoFile, wires: QueueIo) -> Self {
-        let QueueIo { own_sender, mailbox, status, events, redactor, shutdown, drain, containment, inhibitor, slots, upstream } =
-            wires;
+        let QueueIo {
+            own_sender,
+            mailbox,
+            status,
+            events,
+            redactor,
+            shutdown,
+            drain,
+            containment,
+            inhibitor,
+            slots,
+            upstream,
+        } = wires;
         Self {
             store,
             file,
@@ -212,7 +223,11 @@ impl RepoQueue {
     }
 
     /// The same for a run that begins in the work tree `path`.
-    pub(crate) fn store_step_at(&mut self, path: Option<WirePath>, step: RunTransition) -> Result<Vec<RunAction>, StoreError> {
+    pub(crate) fn store_step_at(
+        &mut self,
+        path: Option<WirePath>,
+        step: RunTransition,
+    ) -> Result<Vec<RunAction>, StoreError> {
         let RunTransition { record, effects } = step;
         let before = self.find_run(&record.id).cloned();
         if before.as_ref() != Some(&record) || effects.contains(&RunAction::MoveToBack) {
@@ -380,7 +395,10 @@ impl RepoQueue {
         let repo = self.repo_view();
         let record = self.resolve_run(Some(run))?.clone();
         let current = self.run_view().filter(|view| view.summary.id == record.id);
-        let view = current.unwrap_or_else(|| RunView { changes: self.pending_changes(&record.id), ..self.snapshot_run(&record).view });
+        let view = current.unwrap_or_else(|| RunView {
+            changes: self.pending_changes(&record.id),
+            ..self.snapshot_run(&record).view
+        });
         Ok(StatusView { repo, run: Some(view), isolated: Vec::new() })
     }
 

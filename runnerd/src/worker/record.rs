@@ -28,7 +28,12 @@ use crate::worker::journal::JournalEntry;
 const MAX_PATCH_BYTES: usize = 1024 * 1024;
 
 /// Begins the record of an iteration; what a previous attempt has left there is set aside.
-pub(crate) fn begin_record(context: &RunContext, task: &SessionTask, tree: &str, prompt: Option<&str>) -> Result<(), EffectError> {
+pub(crate) fn begin_record(
+    context: &RunContext,
+    task: &SessionTask,
+    tree: &str,
+    prompt: Option<&str>,
+) -> Result<(), EffectError> {
     let folder = context.layout.iteration(&context.run, task.iter);
     if folder.join("meta.json").exists() {
         set_aside_record(context, task.iter)?;
@@ -72,7 +77,9 @@ pub(crate) fn set_aside_record(context: &RunContext, iter: u32) -> Result<(), Ef
         .map(|wait| context.layout.waited_iteration(&context.run, iter, wait))
         .find(|path| !path.exists());
     match unused {
-        Some(aside) if folder.exists() => std::fs::rename(&folder, &aside).map_err(EffectError::io_error("moving", &folder)),
+        Some(aside) if folder.exists() => {
+            std::fs::rename(&folder, &aside).map_err(EffectError::io_error("moving", &folder))
+        }
         _ => Ok(()),
     }
 }
@@ -80,7 +87,7 @@ pub(crate) fn set_aside_record(context: &RunContext, iter: u32) -> Result<(), Ef
 /// The inputs of a settled iteration's record.
 #[derive(Debug)]
 pub(crate) struct RecordInput<'a> {
-    /// The outcome.
+    /// How the iteration ended.
     pub outcome: &'a IterationOutcome,
     /// The events, oldest first.
     pub entries: &'a [JournalEntry],
@@ -101,7 +108,11 @@ pub(crate) struct RecordInput<'a> {
 }
 
 /// Completes the record.
-pub(crate) fn complete_record(context: &RunContext, repository: &Repository, input: &RecordInput<'_>) -> Result<(), EffectError> {
+pub(crate) fn complete_record(
+    context: &RunContext,
+    repository: &Repository,
+    input: &RecordInput<'_>,
+) -> Result<(), EffectError> {
     let folder = context.layout.iteration(&context.run, input.outcome.work.task.iter);
     create_record_dir(context, &folder)?;
     // An interrupted session has left its answer unredacted.
@@ -149,7 +160,10 @@ pub(crate) fn phase_times(entries: &[JournalEntry], now: Timestamp) -> Vec<Phase
         IterationEvent::GuardEnded(_) => Some(PhaseName::Guard),
         IterationEvent::ReviewEnded(_) => Some(PhaseName::Review),
         IterationEvent::Settled { .. } => Some(PhaseName::Settle),
-        IterationEvent::Declined | IterationEvent::Obstructed(_) | IterationEvent::Stop(_) | IterationEvent::Restarted => None,
+        IterationEvent::Declined
+        | IterationEvent::Obstructed(_)
+        | IterationEvent::Stop(_)
+        | IterationEvent::Restarted => None,
     };
     let Some(began) = entries.first().map(|entry| entry.at) else { return Vec::new() };
     let ends = entries.iter().skip(1).filter_map(|entry| Some((ended_phase(&entry.event)?, entry.at)));

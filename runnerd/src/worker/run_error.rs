@@ -6,8 +6,8 @@ use runner_core::blocker::Transience;
 use runner_core::run::IllegalRunEvent;
 
 use crate::git::{GitError, InvalidId};
-use crate::retryable::Retryable;
 use crate::repo::durable::DurableError;
+use crate::retryable::Retryable;
 use crate::store::StoreError;
 use crate::worker::context::EffectError;
 use crate::worker::iteration::drive::DriveError;
@@ -93,8 +93,8 @@ mod tests {
     use nix::errno::Errno;
 
     use super::*;
-    use crate::retryable::{LOOK_AT_LOG, describe_blocker};
     use crate::process::SpawnError;
+    use crate::retryable::{LOOK_AT_LOG, describe_blocker};
 
     fn nature(error: &EffectError) -> Transience {
         error.transience()
@@ -115,7 +115,10 @@ mod tests {
         }
         assert_eq!(nature(&write_error(Errno::EACCES)), Transience::Lasting);
         assert_eq!(nature(&EffectError::Disk(DurableError::Symlink { path: "/x".into() })), Transience::Lasting);
-        assert_eq!(nature(&EffectError::Disk(DurableError::TooLarge { path: "/x".into(), len: 1 })), Transience::Lasting);
+        assert_eq!(
+            nature(&EffectError::Disk(DurableError::TooLarge { path: "/x".into(), len: 1 })),
+            Transience::Lasting
+        );
         assert_eq!(nature(&EffectError::Git(GitError::Locked { path: "/x".into() })), Transience::Passing);
         let gone = GitError::GitDirMissing { path: "/x/.git".into(), work_dir: "/x".into() };
         assert_eq!(nature(&EffectError::Git(gone)), Transience::Lost);
@@ -139,7 +142,10 @@ mod tests {
             ),
             (of_git(GitError::NoRepository { path: "/x".into() }), "put the git folder back"),
             (remedy(&EffectError::Spawn(SpawnError::Locked { path: "/x".into() })), "end the program that holds /x"),
-            (remedy(&EffectError::Spawn(SpawnError::HiddenFolderMoved { path: "/x".into() })), "put the folder back at /x"),
+            (
+                remedy(&EffectError::Spawn(SpawnError::HiddenFolderMoved { path: "/x".into() })),
+                "put the folder back at /x",
+            ),
             (remedy(&EffectError::InvalidCommit("x".to_owned())), LOOK_AT_LOG),
         ];
         for (said, expected) in table {

@@ -1,8 +1,8 @@
-//! `[workspace] copy`: files that the source's rules ignore, such as `.env` or `node_modules`, copied into a workspace.
+//! `[workspace] copy`: copies files that the source's rules ignore, such as `.env` or `node_modules`, to a workspace.
 //!
-//! A folder that a pattern takes is copied with all that is in it, less what a later pattern takes out. Links stay as they
-//! are; those that lead out of the workspace are named. What the base has is not written over, and nothing is written
-//! through a link. A `.git` that is a file or a link would lead to another git folder: it is left out.
+//! A folder that matches a pattern is copied with all its contents, except what a later pattern excludes. Links stay as
+//! they are; those that lead out of the workspace are reported. Files of the base are not overwritten, and nothing is
+//! written through a link. A `.git` that is a file or a link would lead to another git folder, so it is left out.
 
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, Permissions};
@@ -11,38 +11,38 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _, symlink};
 use std::path::{Component, Path, PathBuf};
 
-use super::{WorkspaceBuilder, WorkspaceProgress, WorkspaceError};
+use super::{WorkspaceBuilder, WorkspaceError, WorkspaceProgress};
 use crate::file_copy;
 use crate::repo::layout::Layout;
 
-/// Most files that are copied.
+/// Maximum number of files copied.
 const MAX_FILES: u64 = 2_000_000;
-/// Folders in each other that are looked into.
+/// Nesting depth up to which folders are searched.
 const MAX_DEPTH: usize = 200;
-/// Names of each kind that are kept to be shown.
+/// Maximum number of names of each kind kept for display.
 const MAX_NAMED: usize = 20;
-/// Files between two words of how far it is.
+/// Number of files between progress reports.
 const FILES_PER_UPDATE: u64 = 1000;
 
-/// What was copied.
+/// Result of copying.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CopiedFiles {
-    /// Files and links.
+    /// Number of files and links.
     pub files: u64,
-    /// Bytes of the files.
+    /// Total size of the files in bytes.
     pub bytes: u64,
     /// Links that lead out of the workspace, each with its target.
     pub outward: NameList,
-    /// What a pattern names and is not copied, each with the reason.
+    /// Paths that match a pattern but are not copied, each with the reason.
     pub skipped: NameList,
 }
 
-/// Some names, and how many there are.
+/// The first few of a list of names, and its length.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NameList {
-    /// The first of them.
+    /// The first names.
     pub first: Vec<String>,
-    /// All of them.
+    /// The total number.
     pub count: u64,
 }
 
@@ -62,7 +62,7 @@ impl NameList {
 }
 
 impl CopiedFiles {
-    /// Says what a person should know of it.
+    /// Returns what a person should know about it.
     pub(super) fn warnings(&self) -> impl Iterator<Item = String> {
         let outward = self.outward.format_warning("copied links that lead out of the workspace, to what is shared");
         let left_out = self.skipped.format_warning("not copied");
@@ -70,7 +70,7 @@ impl CopiedFiles {
     }
 }
 
-/// Copies what the patterns name, once it is known how much that is.
+/// Copies the paths that match the patterns, after counting them.
 pub(super) fn copy_ignored(builder: &WorkspaceBuilder<'_>) -> Result<CopiedFiles, WorkspaceError> {
     if builder.options.copy.as_slice().is_empty() {
         return Ok(CopiedFiles::default());
@@ -80,13 +80,13 @@ pub(super) fn copy_ignored(builder: &WorkspaceBuilder<'_>) -> Result<CopiedFiles
     IgnoredCopy::new(builder, Some(counted.files)).copy_all(&ignored)
 }
 
-/// A walk through what the patterns name.
+/// A walk through the paths that match the patterns.
 struct IgnoredCopy<'a> {
     builder: &'a WorkspaceBuilder<'a>,
-    /// How many files there are to copy; none while that is being counted, and nothing is copied.
+    /// Number of files to copy; `None` while they are being counted and nothing is copied.
     total: Option<u64>,
     report: CopiedFiles,
-    /// The folder that was made last, or found to be there.
+    /// The folder that was last created or found to exist.
     last_made: PathBuf,
 }
 
@@ -123,7 +123,7 @@ impl<'a> IgnoredCopy<'a> {
         self.builder.folder.join(path)
     }
 
-    /// Takes what a path names: a file or folder whose own name, or that of a folder around it, is matched.
+    /// Processes a path: a file or folder that a pattern matches by its own name or by that of a parent.
     fn copy_listed(&mut self, path: &Path) -> Result<(), WorkspaceError> {
         let ancestors = path.ancestors().skip(1).filter(|folder| *folder != Path::new(""));
         let mut ancestors = ancestors;
@@ -138,7 +138,7 @@ impl<'a> IgnoredCopy<'a> {
     fn copy_entry(&mut self, path: &Path, is_parent_selected: bool, depth: usize) -> Result<(), WorkspaceError> {
         let old = self.source_path(path);
         let found = match old.symlink_metadata() {
-            // It is no more: somebody works there.
+            // It has disappeared: someone is working there.
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             found => found.map_err(WorkspaceError::io("looking at", &old))?,
         };
@@ -175,7 +175,7 @@ impl<'a> IgnoredCopy<'a> {
         }
         let listed = match fs::read_dir(&old) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-            // A folder of somebody else's, such as a container's data, is no reason to begin no run.
+            // Someone else's folder, such as a container's data, is no reason to fail the start of a run.
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                 if is_selected {
                     self.skip_path(path, "it may not be read");
@@ -193,7 +193,7 @@ impl<'a> IgnoredCopy<'a> {
             self.copy_entry(&path.join(entry.file_name()), is_selected, depth + 1)?;
         }
         if is_made && let Ok(found) = old.metadata() {
-            // Last: in a folder that nobody may write to, nothing could be put.
+            // Last: nothing could be created in a folder without write permission.
             let mode = found.permissions().mode() & 0o777;
             fs::set_permissions(&new, Permissions::from_mode(mode)).map_err(WorkspaceError::io("copying", &old))?;
         }
@@ -249,7 +249,7 @@ impl<'a> IgnoredCopy<'a> {
         self.report.skipped.add(format!("{} ({why})", path.display()));
     }
 
-    /// Makes the folders around a path; false if something else stands in the place of one.
+    /// Creates the parents of a path; false if something else is in the place of one.
     fn create_parents(&mut self, path: &Path) -> Result<bool, WorkspaceError> {
         match path.parent().filter(|folder| *folder != Path::new("")) {
             Some(folder) => self.create_folder(folder),
@@ -257,7 +257,7 @@ impl<'a> IgnoredCopy<'a> {
         }
     }
 
-    /// Makes a folder and those around it; false if something else stands in the place of one, be it a link to a folder.
+    /// Creates a folder and its parents; false if something else is in the place of one, even a link to a folder.
     fn create_folder(&mut self, path: &Path) -> Result<bool, WorkspaceError> {
         if self.last_made == path {
             return Ok(true);
@@ -273,7 +273,8 @@ impl<'a> IgnoredCopy<'a> {
                     return Ok(false);
                 }
                 Err(_) => {
-                    let mode = self.source_path(&so_far).metadata().map_or(0, |found| found.permissions().mode() & 0o777);
+                    let mode =
+                        self.source_path(&so_far).metadata().map_or(0, |found| found.permissions().mode() & 0o777);
                     let created = DirBuilder::new().mode(mode | 0o700).create(&new);
                     created.map_err(WorkspaceError::io("making", &new))?;
                 }
@@ -284,7 +285,7 @@ impl<'a> IgnoredCopy<'a> {
     }
 }
 
-/// Tells whether a link at a path below a root leads out of that, by its words alone.
+/// Whether the target of a link at a path leads out of the root, judged only by its text.
 fn points_outside(path: &Path, target: &Path) -> bool {
     let mut depth = path.components().count().saturating_sub(1);
     for part in target.components() {

@@ -1,4 +1,4 @@
-//! Why a workspace cannot be made or removed.
+//! Why a workspace cannot be created or removed.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -6,49 +6,49 @@ use std::path::{Path, PathBuf};
 use runner_core::blocker::Transience;
 
 use crate::git::GitError;
-use crate::retryable::{Retryable, path_remedy};
 use crate::repo::durable::DurableError;
+use crate::retryable::{Retryable, path_remedy};
 
-/// Why a workspace is not made, or not removed.
+/// Why a workspace was not created or not removed.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkspaceError {
-    /// Git.
+    /// Git failed.
     #[error(transparent)]
     Git(#[from] GitError),
-    /// The disk.
+    /// The disk failed.
     #[error(transparent)]
     Disk(#[from] DurableError),
-    /// The source has not all of its objects.
+    /// The source lacks some of its objects.
     #[error("{path} is a partial clone: some of its objects are with its remote alone")]
     PartialClone {
         /// The source.
         path: PathBuf,
     },
-    /// Something is where the workspace is to be.
+    /// Something is already in the workspace's place.
     #[error("{path} is there already")]
     AlreadyExists {
-        /// Where it is to be.
+        /// The workspace's place.
         path: PathBuf,
     },
-    /// More is to be copied than anybody can have meant.
+    /// More files would be copied than anyone can have intended.
     #[error("[workspace] copy names more than {most} files in {path}")]
     TooManyFiles {
         /// The source.
         path: PathBuf,
-        /// How many are copied at most.
+        /// The maximum number of copied files.
         most: u64,
     },
     /// The operating system refused.
     #[error("{doing} {path}")]
     Io {
-        /// What was being done.
+        /// The operation.
         doing: &'static str,
-        /// To which file or folder.
+        /// The file or folder.
         path: PathBuf,
-        /// The reason.
+        /// The system's error.
         source: io::Error,
     },
-    /// It was stopped.
+    /// Creating it was cancelled.
     #[error("the workspace was not made: it was stopped")]
     Stopped,
 }

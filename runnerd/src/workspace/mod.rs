@@ -1,13 +1,13 @@
-//! Workspaces: a repository of its own for each isolated run, which shares nothing with the one it was begun from.
+//! Workspaces: a separate repository for each isolated run, which shares nothing with the one it was started from.
 //!
-//! Makes, sweeps and removes them as folders. A workspace has its name only once it is complete and on the disk: what is
-//! found under another that this daemon gives is what it has left when it was killed. Which run has which workspace, and what is published from
-//! it, is told elsewhere; nothing of a run is done here. Whoever calls waits.
+//! Creates, sweeps and removes them as folders. A workspace gets its name only when it is complete and durable: a
+//! folder under another name of this daemon's is a leftover from when it was killed. Which run has which workspace, and
+//! what is published from it, is handled elsewhere; nothing here concerns the run itself. Calls block.
 
 mod copy;
 mod error;
-mod unknown_files;
 mod owner;
+mod unknown_files;
 
 use std::fs;
 use std::io;
@@ -17,61 +17,61 @@ use tokio_util::sync::CancellationToken;
 
 pub use self::copy::CopiedFiles;
 pub use self::error::WorkspaceError;
-pub use self::unknown_files::find_unknown_files;
 pub use self::owner::WorkspaceOwner;
+pub use self::unknown_files::find_unknown_files;
 use crate::config::{DaemonConfig, Patterns};
 use crate::dir_permissions;
-use crate::git::{Id, RepositoryClone, Repository};
+use crate::git::{Id, Repository, RepositoryClone};
 use crate::repo::durable::{self, FileAccess};
 
-/// Which workspace to make.
+/// A workspace to create.
 #[derive(Debug)]
 pub struct WorkspaceOptions<'a> {
-    /// The repository that it is made from, bound to the configuration that was captured at the person's request.
+    /// The repository it is created from, bound to the configuration that was captured at the person's request.
     pub source: &'a Repository,
-    /// Where it is to be: a new folder.
+    /// Its place: a new folder.
     pub target_dir: &'a Path,
-    /// The commit that is checked out in it.
+    /// The commit to check out.
     pub base: Id,
-    /// What is copied of that which the source ignores.
+    /// Which of the source's ignored files to copy.
     pub copy: &'a Patterns,
 }
 
-/// How far it is.
+/// Progress of creating a workspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WorkspaceProgress {
-    /// Objects, references and settings are taken over.
+    /// Objects, references and settings are being copied.
     Repository,
-    /// The files of the base are laid out.
+    /// The files of the base are being checked out.
     Files,
-    /// What is to be copied of that which the source ignores is counted.
+    /// The ignored files to be copied are being counted.
     Counting {
-        /// Files so far.
+        /// Number of files so far.
         files: u64,
     },
-    /// It is copied.
+    /// The ignored files are being copied.
     Copying {
-        /// Files that are copied.
+        /// Number of files copied so far.
         files: u64,
-        /// Files that were counted; some may have come or gone since.
+        /// Number of files counted; some may have been added or removed since.
         total: u64,
     },
-    /// It is written to the disk.
+    /// Everything is being flushed to the disk.
     Flushing,
 }
 
-/// A workspace that was made.
+/// A workspace that was created.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorkspaceReport {
-    /// What was copied of that which the source ignores.
+    /// The ignored files that were copied.
     pub copied: CopiedFiles,
-    /// Bytes of its objects.
+    /// Size of its objects in bytes.
     pub objects: u64,
-    /// What a person should know, a sentence each.
+    /// What a person should know, one sentence each.
     pub warnings: Vec<String>,
 }
 
-/// Who makes one, who hears of it, and who stops it.
+/// Context of creating one: the order, its owner, who is notified of progress, and how it is cancelled.
 struct WorkspaceBuilder<'a> {
     options: &'a WorkspaceOptions<'a>,
     folder: PathBuf,
@@ -79,17 +79,17 @@ struct WorkspaceBuilder<'a> {
     stop: &'a CancellationToken,
 }
 
-/// Returns the folder of all workspaces: the configured one, else one in the daemon's state folder.
+/// Returns the folder for all workspaces: the configured one, or else one in the daemon's state folder.
 pub fn workspaces_dir(config: &DaemonConfig, state: &Path) -> PathBuf {
     config.workspaces.clone().unwrap_or_else(|| state.join("workspaces"))
 }
 
-/// Returns where the workspace of a run is, below the folder of all, by the id of the repository that it was begun from.
+/// Returns the place of a run's workspace in the folder for all, by the id of the repository that it was started from.
 pub fn workspace_path(workspaces: &Path, source: &str, run: &str) -> PathBuf {
     workspaces.join(source).join(run)
 }
 
-/// Makes a workspace. Fails, and leaves nothing, where something is in its place, or when it is stopped.
+/// Creates a workspace. Fails, and leaves nothing behind, if its place is taken or if it is cancelled.
 pub fn create_workspace(
     (options, owner): (&WorkspaceOptions<'_>, &WorkspaceOwner),
     progress: &dyn Fn(WorkspaceProgress),
@@ -113,22 +113,25 @@ pub fn create_workspace(
     })
 }
 
-/// Removes a workspace, if there is one, whatever programs have made of it.
+/// Removes a workspace, if it exists, whatever programs have done to it.
 pub fn remove_workspace(folder: &Path) -> Result<(), WorkspaceError> {
     dir_permissions::remove_all(folder).map_err(WorkspaceError::io("removing", folder))
 }
 
-/// Copies what an order names of that which its source ignores to its place, where files of the source are laid out.
-pub fn copy_ignored_files(options: &WorkspaceOptions<'_>, stop: &CancellationToken) -> Result<CopiedFiles, WorkspaceError> {
+/// Copies the ignored files that an order names to its place, in which files of the source are checked out.
+pub fn copy_ignored_files(
+    options: &WorkspaceOptions<'_>,
+    stop: &CancellationToken,
+) -> Result<CopiedFiles, WorkspaceError> {
     copy::copy_ignored(&WorkspaceBuilder { options, folder: options.target_dir.to_owned(), progress: &|_| (), stop })
 }
 
-/// Removes what a daemon that was killed had begun to make or to remove below `workspaces`; returns the folders. What others
-/// have begun there is theirs.
+/// Removes what a killed daemon was creating or removing in `workspaces`; returns the folders. Leaves alone what other
+/// daemons have begun there.
 pub fn sweep_unfinished(workspaces: &Path, owner: &WorkspaceOwner) -> Result<Vec<PathBuf>, WorkspaceError> {
     let mut swept = Vec::new();
     for source in list_folders(workspaces)? {
-        // Another user's, who shares the folder of all.
+        // Belongs to another user who shares the folder for all workspaces.
         if is_unlistable(&source) {
             continue;
         }
@@ -142,7 +145,7 @@ pub fn sweep_unfinished(workspaces: &Path, owner: &WorkspaceOwner) -> Result<Vec
     Ok(swept)
 }
 
-/// Returns the folders in a folder; none where there is no such folder.
+/// Returns the subfolders of a folder; empty if there is no such folder.
 fn list_folders(folder: &Path) -> Result<Vec<PathBuf>, WorkspaceError> {
     let listed = match fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -186,7 +189,7 @@ impl WorkspaceBuilder<'_> {
         Ok(WorkspaceReport { copied, objects, warnings })
     }
 
-    /// Tells how far it is; fails if it is to be stopped there.
+    /// Reports progress; fails if creation is cancelled at this point.
     fn report(&self, progress: WorkspaceProgress) -> Result<(), WorkspaceError> {
         if self.stop.is_cancelled() {
             return Err(WorkspaceError::Stopped);
@@ -195,7 +198,7 @@ impl WorkspaceBuilder<'_> {
         Ok(())
     }
 
-    /// Gives it its name, durably.
+    /// Gives the workspace its name, durably.
     fn move_into_place(&self) -> Result<(), WorkspaceError> {
         let place = self.options.target_dir;
         fs::rename(&self.folder, place).map_err(WorkspaceError::io("naming", place))?;

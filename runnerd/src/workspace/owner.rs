@@ -1,17 +1,17 @@
-//! Whose a workspace is that is being made or removed: several daemons may have their workspaces in one folder.
+//! Which daemon is creating or removing a workspace: several daemons may have their workspaces in one folder.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use crate::repo::seal::SealKey;
 
-/// The beginning of the name of one that is being made or removed; no id of a run begins like this.
+/// Prefix of the name while a workspace is being created or removed; no run id begins like this.
 const UNFINISHED: &str = ".unfinished-";
 
 /// A daemon among those that share a folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorkspaceOwner {
-    /// The beginning of the names of what it makes and removes.
+    /// Prefix of the names of what it creates and removes.
     name_prefix: String,
 }
 
@@ -21,14 +21,14 @@ impl WorkspaceOwner {
         Self { name_prefix: format!("{UNFINISHED}{}-", key.tag()) }
     }
 
-    /// Returns where a workspace is while this daemon makes or removes it.
+    /// Returns the path of a workspace while this daemon creates or removes it.
     pub fn unfinished_path(&self, place: &Path) -> PathBuf {
         let mut name = OsString::from(&self.name_prefix);
         name.push(place.file_name().unwrap_or_default());
         place.with_file_name(name)
     }
 
-    /// Whether a folder is one that this daemon had begun to make or to remove.
+    /// Whether this daemon has begun to create or remove a folder.
     pub(super) fn is_owner_of(&self, folder: &Path) -> bool {
         let name = folder.file_name().unwrap_or_default();
         name.as_encoded_bytes().starts_with(self.name_prefix.as_bytes())

@@ -1,4 +1,4 @@
-//! Workspaces as folders: made whole or not at all, swept, removed, and what is copied into them.
+//! Workspaces as folders: created completely or not at all, swept and removed, and what is copied into them.
 
 use std::cell::RefCell;
 use std::fs::{self, Permissions};
@@ -53,7 +53,11 @@ impl WorkspaceFixture {
     ) -> Result<WorkspaceReport, WorkspaceError> {
         let (source, place, copy) = (self.repository(), self.place(), Patterns::new(copy.iter().copied()));
         let base = source.head().unwrap().commit().unwrap();
-        create_workspace((&WorkspaceOptions { source: &source, target_dir: &place, base, copy: &copy }, &self.owner), progress, stop)
+        create_workspace(
+            (&WorkspaceOptions { source: &source, target_dir: &place, base, copy: &copy }, &self.owner),
+            progress,
+            stop,
+        )
     }
 
     fn has(&self, name: &str) -> bool {
@@ -68,7 +72,15 @@ fn workspace_is_made_step_by_step_and_has_the_base_checked_out() {
     let stop = CancellationToken::new();
     let made = scene.make_until(&[], &stop, &|step| steps.borrow_mut().push(step)).unwrap();
     assert!(made.objects > 0 && made.warnings.is_empty());
-    assert_eq!(steps.into_inner(), [WorkspaceProgress::Repository, WorkspaceProgress::Repository, WorkspaceProgress::Files, WorkspaceProgress::Flushing]);
+    assert_eq!(
+        steps.into_inner(),
+        [
+            WorkspaceProgress::Repository,
+            WorkspaceProgress::Repository,
+            WorkspaceProgress::Files,
+            WorkspaceProgress::Flushing
+        ]
+    );
     assert_eq!(fs::read_to_string(scene.place().join("README.md")).unwrap(), "A project.\n");
     let rights = fs::metadata(scene.place()).unwrap().permissions().mode();
     assert_eq!(rights & 0o077, 0, "it is nobody else's");
@@ -105,7 +117,10 @@ fn what_a_killed_daemon_has_begun_is_swept_and_is_in_no_tries_way() {
     fs::create_dir_all(begun.join("deep/er")).unwrap();
     fs::set_permissions(begun.join("deep"), Permissions::from_mode(0o500)).unwrap();
     let another = WorkspaceOwner::from_key(&SealKey::random().unwrap());
-    assert!(sweep_unfinished(&scene.workspaces(), &another).unwrap().is_empty(), "what another daemon has begun is its own");
+    assert!(
+        sweep_unfinished(&scene.workspaces(), &another).unwrap().is_empty(),
+        "what another daemon has begun is its own"
+    );
     assert_eq!(sweep_unfinished(&scene.workspaces(), &scene.owner).unwrap(), std::slice::from_ref(&begun));
     assert!(!begun.exists() && scene.has("README.md"), "what is finished stays");
 }
@@ -137,7 +152,10 @@ fn ignored_files_that_patterns_name_are_copied() {
     assert_eq!(made.copied.files, 4);
     let rights = fs::metadata(scene.place().join("node_modules/a/index.js")).unwrap().permissions().mode();
     assert_eq!(rights & 0o777, 0o755);
-    assert!(Repository::discover(&scene.place()).unwrap().list_changes().unwrap().is_empty(), "git ignores them there too");
+    assert!(
+        Repository::discover(&scene.place()).unwrap().list_changes().unwrap().is_empty(),
+        "git ignores them there too"
+    );
 }
 
 #[test]
@@ -238,6 +256,7 @@ fn what_is_copied_is_counted_first() {
     let (files, told) = (made.unwrap().copied.files, told.into_inner());
     assert_eq!(files, 3);
     let counted = told.iter().position(|step| *step == WorkspaceProgress::Counting { files }).expect("the sum");
-    let begun = told.iter().position(|step| *step == WorkspaceProgress::Copying { files: 0, total: files }).expect("the first");
+    let begun =
+        told.iter().position(|step| *step == WorkspaceProgress::Copying { files: 0, total: files }).expect("the first");
     assert!(counted < begun && told.contains(&WorkspaceProgress::Copying { files, total: files }), "{told:?}");
 }

@@ -1,5 +1,5 @@
-//! Which files of a workspace nobody but a session or a person can have made: those that no commit has, and that were not
-//! there when it was made ready.
+//! Files of a workspace that only a session or a person can have created: those that no commit has, and that did not
+//! exist when it was prepared.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -12,17 +12,17 @@ use protocol::path::WirePath;
 use crate::git::{GitError, Repository};
 use crate::repo::layout::Layout;
 
-/// What copy and setup have made.
+/// What copy and setup have created.
 struct ProvisionedFiles<'a> {
     files: BTreeSet<&'a Path>,
-    /// Folders that are known with all that is in them.
+    /// Folders that are known with all their contents.
     folders: Vec<&'a Path>,
 }
 
-/// Returns files that neither copy nor setup has made, and folders in which these have made nothing; `made` is what they
-/// have: files, and folders with all that is in them, which end in a slash.
+/// Returns files that neither copy nor setup has created, and folders in which these have created nothing; `made` lists
+/// what they have created: files, and folders with all their contents, which end in a slash.
 ///
-/// What lies under `.runner/` is not among them: the records are the runner's.
+/// Leaves out `.runner/`: the records are the runner's.
 pub fn find_unknown_files(repository: &Repository, provisioned: &[WirePath]) -> Result<Vec<String>, GitError> {
     let known = ProvisionedFiles::from_paths(provisioned);
     let mut unknown = Vec::new();
@@ -56,7 +56,7 @@ impl<'a> ProvisionedFiles<'a> {
         (!is_known).then(|| path.display().to_string())
     }
 
-    /// Whether something in a folder, or all of it, was made.
+    /// Whether something in a folder, or the whole folder, was created by them.
     fn touches_folder(&self, folder: &Path) -> bool {
         let is_around = |made: &&Path| folder.starts_with(made) || made.starts_with(folder);
         let first = self.files.range::<Path, _>((Bound::Included(folder), Bound::Unbounded)).next();

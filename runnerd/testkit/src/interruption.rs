@@ -88,6 +88,9 @@ pub fn assert_same_end(prepare: impl Fn() -> InterruptedRun, interrupt: impl Fn(
         assert!(!ordeal.repo.script().is_any_alive(), "seed {seed}: something outlives the run");
         assert_consistent(&ordeal.repo);
         assert_work_kept(&ordeal.repo);
-        print_figure(&format!("seed {seed}: {interruptions} interruptions, {} iterations", ordeal.repo.receipts().len()));
+        print_figure(&format!(
+            "seed {seed}: {interruptions} interruptions, {} iterations",
+            ordeal.repo.receipts().len()
+        ));
     }
 }

@@ -5,7 +5,6 @@
 //! `cargo build --workspace` makes them, and a run of all tests does so by itself.
 
 mod audit;
-mod unsupervised;
 mod binary;
 mod bystander;
 mod client;
@@ -15,23 +14,23 @@ mod daemon;
 mod disk;
 mod gate;
 mod home;
-mod system_fault;
-mod service_manager;
-pub mod model;
 mod interruption;
-mod unprivileged;
+pub mod invariants;
+pub mod model;
 mod processes;
 mod random;
 mod receipt;
 mod repo;
 mod scratch;
 mod script;
+mod service_manager;
+mod system_fault;
 mod tty;
-pub mod invariants;
+mod unprivileged;
+mod unsupervised;
 
 use std::time::Duration;
 
-pub use self::unsupervised::UnsupervisedProgram;
 pub use self::binary::binary;
 pub use self::bystander::BystanderProcess;
 pub use self::client::{Client, IdleConnections};
@@ -41,17 +40,18 @@ pub use self::daemon::Daemon;
 pub use self::disk::TmpfsDisk;
 pub use self::gate::SessionGate;
 pub use self::home::{Home, ProgramOutput};
-pub use self::system_fault::{FaultyDaemon, SystemFault};
-pub use self::service_manager::ServiceManager;
 pub use self::interruption::{InterruptedRun, assert_same_end};
-pub use self::unprivileged::run_unprivileged;
 pub use self::processes::SuspendedProcess;
 pub use self::random::RandomSource;
 pub use self::receipt::ReceiptCommit;
 pub use self::repo::Repo;
 pub use self::scratch::ScratchDir;
 pub use self::script::Script;
+pub use self::service_manager::ServiceManager;
+pub use self::system_fault::{FaultyDaemon, SystemFault};
 pub use self::tty::Tty;
+pub use self::unprivileged::run_unprivileged;
+pub use self::unsupervised::UnsupervisedProgram;
 
 /// Longest wait for anything that is bound to happen.
 pub const PATIENCE: Duration = Duration::from_mins(1);

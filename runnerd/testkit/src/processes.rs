@@ -16,7 +16,11 @@ pub(crate) fn find_alive(folder: &Path) -> Vec<i32> {
     let own = std::process::id().to_string();
     let entries = fs::read_dir("/proc").expect("the process table can be read");
     let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
-    names.filter(|name| *name != own).filter_map(|name| name.parse().ok()).filter(|pid| belongs_to(*pid, folder)).collect()
+    names
+        .filter(|name| *name != own)
+        .filter_map(|name| name.parse().ok())
+        .filter(|pid| belongs_to(*pid, folder))
+        .collect()
 }
 
 fn belongs_to(pid: i32, folder: &Path) -> bool {

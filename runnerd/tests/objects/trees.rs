@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use runner_core::fsck::{FaultTarget, PathFault, GitTreeFault, check_added_trees};
+use runner_core::fsck::{FaultTarget, GitTreeFault, PathFault, check_added_trees};
 use runner_testkit::RandomSource;
 
 use crate::store::Store;
@@ -90,7 +90,9 @@ fn said(tree: &[u8]) -> BTreeSet<&'static str> {
     let is_root = |id: &Vec<u8>| *id == root;
     let found = check_added_trees((None, root.clone()), |id| Ok::<_, ()>(is_root(id).then(|| tree.to_vec())));
     let words = |PathFault { path, fault }: PathFault| match fault {
-        GitTreeFault::Truncated | GitTreeFault::DuplicateName | GitTreeFault::Unsorted | GitTreeFault::TooDeep => "malformed",
+        GitTreeFault::Truncated | GitTreeFault::DuplicateName | GitTreeFault::Unsorted | GitTreeFault::TooDeep => {
+            "malformed"
+        }
         GitTreeFault::InvalidName if matches!(&path[..], b".") => "hasDot",
         GitTreeFault::InvalidName if matches!(&path[..], b"..") => "hasDotdot",
         GitTreeFault::InvalidName => "fullPathname",

@@ -12,7 +12,7 @@ use std::{
 use nix::unistd::{Gid, Uid, chown, geteuid};
 use protocol::words::Containment;
 use runner_testkit::invariants::print_figure;
-use runnerd::process::{ProgramEnd, SpawnError, ProbeOptions, probe_host, run_program};
+use runnerd::process::{ProbeOptions, ProgramEnd, SpawnError, probe_host, run_program};
 use tokio_util::sync::CancellationToken;
 
 use crate::kit::{Bench, Running, launcher};
@@ -162,7 +162,8 @@ async fn level_at_which_the_folder_cannot_be_hidden_is_not_offered() {
     let bench = Bench::new();
     let launcher = launcher().with_hidden_folder(bench.path("gone"));
     let owner = bench.folder().to_str().unwrap();
-    let offer = probe_host(&launcher, ProbeOptions { strongest: Containment::Pidns, owner, folder: bench.folder() }).await;
+    let offer =
+        probe_host(&launcher, ProbeOptions { strongest: Containment::Pidns, owner, folder: bench.folder() }).await;
     assert!(offer.level() < Containment::Pidns);
     let missing = offer.unused_levels().iter().find(|missing| missing.level == Containment::Pidns).unwrap();
     assert!(missing.why.contains("private folder"), "{}", missing.why);

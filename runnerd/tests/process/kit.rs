@@ -14,7 +14,8 @@ use protocol::words::Containment;
 use runner_core::redact::Secrets;
 use runner_testkit::ScratchDir;
 use runnerd::process::{
-    StopPolicy, OutputFollower, Launcher, TimeLimits, LogFile, Mark, OutputPiece, ProgramReport, SpawnError, ProgramSpec, OutputStream, ProbeOptions, probe_host, run_program,
+    Launcher, LogFile, Mark, OutputFollower, OutputPiece, OutputStream, ProbeOptions, ProgramReport, ProgramSpec,
+    SpawnError, StopPolicy, TimeLimits, probe_host, run_program,
 };
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use tokio::{sync::mpsc, task::JoinHandle, time::timeout};

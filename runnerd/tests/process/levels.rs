@@ -12,7 +12,7 @@ use protocol::words::Containment;
 use runner_testkit::invariants::print_figure;
 use runnerd::{
     clock::since_boot,
-    process::{ProgramEnd, ProgramReport, SweepReport, ProbeOptions, end_survivors, probe_host},
+    process::{ProbeOptions, ProgramEnd, ProgramReport, SweepReport, end_survivors, probe_host},
 };
 use rustix::process::Signal;
 

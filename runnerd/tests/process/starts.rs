@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use runnerd::process::{ProgramEnd, Launcher, Mark, SpawnError, ProgramSpec, run_program};
+use runnerd::process::{Launcher, Mark, ProgramEnd, ProgramSpec, SpawnError, run_program};
 use tokio_util::sync::CancellationToken;
 
 use crate::kit::{Bench, Running, launcher, run_to_end};
@@ -130,7 +130,8 @@ async fn program_has_the_descriptors_that_its_launcher_gives_and_not_those_of_th
 async fn binary_that_is_no_shim_is_told_from_the_program() {
     let bench = Bench::new();
     let launcher = Launcher::new("/bin/true".into());
-    let error = run_program(&launcher, bench.sh("true"), &CancellationToken::new()).await.expect_err("nothing can be started");
+    let error =
+        run_program(&launcher, bench.sh("true"), &CancellationToken::new()).await.expect_err("nothing can be started");
     assert!(matches!(error, SpawnError::Shim { .. }), "{error:?}");
 }
 

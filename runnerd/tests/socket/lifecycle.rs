@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use protocol::startup::EXIT_OCCUPIED;
-use runnerd::rpc::{BoundSocket, LockError, DaemonLocks, SocketError};
+use runnerd::rpc::{BoundSocket, DaemonLocks, LockError, SocketError};
 use tokio::time::timeout;
 
 use crate::fixture::{self, Server};

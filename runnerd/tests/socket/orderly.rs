@@ -3,7 +3,7 @@
 use jsonrpsee::core::client::ClientT as _;
 use jsonrpsee::rpc_params;
 use protocol::api::API_VERSION;
-use protocol::client::{self, OneShotClient, CallError, ConnectError};
+use protocol::client::{self, CallError, ConnectError, OneShotClient};
 use protocol::error::{ErrorKind, ExitStatus};
 
 use crate::fixture::{self, Server};
@@ -58,8 +58,9 @@ async fn questions_at_the_same_time_have_each_their_own_answer() {
 async fn daemon_of_another_version_is_told_before_what_it_answers() {
     let server = Server::of_api_version(API_VERSION + 1);
     let options = fixture::options(&server.paths);
-    let asked =
-        client::ask(&options, async |client: &OneShotClient| client.request::<String, _>("test.slow", rpc_params![]).await);
+    let asked = client::ask(&options, async |client: &OneShotClient| {
+        client.request::<String, _>("test.slow", rpc_params![]).await
+    });
     assert!(matches!(asked.await, Err(ConnectError::ProtocolMismatch { .. })));
 }
 
@@ -70,8 +71,9 @@ async fn daemon_of_a_development_build_is_named_with_its_process() {
     let is_named = |error| matches!(error, ConnectError::DevelopmentBuild { pid: Some(pid), .. } if pid == mine);
     assert!(is_named(fixture::connect(&server.paths).await.unwrap_err()));
     let options = fixture::options(&server.paths);
-    let asked =
-        client::ask(&options, async |client: &OneShotClient| client.request::<String, _>("run.status", rpc_params![]).await);
+    let asked = client::ask(&options, async |client: &OneShotClient| {
+        client.request::<String, _>("run.status", rpc_params![]).await
+    });
     assert!(is_named(asked.await.unwrap_err()));
 }
 

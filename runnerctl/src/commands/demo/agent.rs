@@ -12,7 +12,7 @@ use protocol::error::ExitStatus;
 use protocol::tree::{Node, TaskTree};
 use serde::Serialize;
 
-use super::script::{COMMAND, COMMAND_HALF, DECODE, DECODE_WRONG, ENCODE, ScriptFile, DemoTask, REFUSE};
+use super::script::{COMMAND, COMMAND_HALF, DECODE, DECODE_WRONG, DemoTask, ENCODE, REFUSE, ScriptFile};
 use crate::failure::Failure;
 use crate::text::sanitize::safe;
 use crate::ui::print;
@@ -50,7 +50,10 @@ impl DemoSession<'_> {
         let Some(leaf) = next_leaf(&tree.root) else { return Ok(unknown_task("there is no open leaf")) };
         print_line(&format!("{} bytes of prompt; the task is {}", self.prompt.len(), leaf.title))?;
         if leaf.id == tree.root.id {
-            return Ok(decompose_into("Three parts: each direction alone, then the command around them.", &DemoTask::OF_GOAL));
+            return Ok(decompose_into(
+                "Three parts: each direction alone, then the command around them.",
+                &DemoTask::OF_GOAL,
+            ));
         }
         let Some(part) = DemoTask::from_title(&leaf.title) else { return Ok(unknown_task(&leaf.title)) };
         self.work_on(part)
@@ -58,21 +61,33 @@ impl DemoSession<'_> {
 
     fn work_on(&self, part: DemoTask) -> Result<SessionOutput, Failure> {
         match part {
-            DemoTask::Encode => self.write_and_answer(ENCODE, AnswerStatus::Done, "Numbers become numerals, with checks."),
-            DemoTask::Decode if !self.has_file("lib/decode.sh") => {
-                self.write_and_answer(DECODE_WRONG, AnswerStatus::Done, "Numerals become numbers: the figures are added up.")
+            DemoTask::Encode => {
+                self.write_and_answer(ENCODE, AnswerStatus::Done, "Numbers become numerals, with checks.")
             }
+            DemoTask::Decode if !self.has_file("lib/decode.sh") => self.write_and_answer(
+                DECODE_WRONG,
+                AnswerStatus::Done,
+                "Numerals become numbers: the figures are added up.",
+            ),
             DemoTask::Decode => {
                 let seen = self.find_failed_check().map(|line| format!(" The guard said: {line}.")).unwrap_or_default();
                 let summary = format!("A smaller figure before a larger one is taken off.{seen}");
                 self.write_and_answer(DECODE, AnswerStatus::Done, &summary)
             }
-            DemoTask::Command => Ok(decompose_into("Two steps: convert either way, then refuse the rest.", &DemoTask::OF_COMMAND)),
-            DemoTask::BothWays if !self.file_contains("bin/roman", "encode.sh") => {
-                self.write_and_answer(COMMAND_HALF, AnswerStatus::Retry, "Numbers work; telling numerals apart is left.")
+            DemoTask::Command => {
+                Ok(decompose_into("Two steps: convert either way, then refuse the rest.", &DemoTask::OF_COMMAND))
             }
-            DemoTask::BothWays => self.write_and_answer(COMMAND, AnswerStatus::Done, "The command converts either way."),
-            DemoTask::Refuse => self.write_and_answer(REFUSE, AnswerStatus::Done, "What is neither is refused with exit code 2."),
+            DemoTask::BothWays if !self.file_contains("bin/roman", "encode.sh") => self.write_and_answer(
+                COMMAND_HALF,
+                AnswerStatus::Retry,
+                "Numbers work; telling numerals apart is left.",
+            ),
+            DemoTask::BothWays => {
+                self.write_and_answer(COMMAND, AnswerStatus::Done, "The command converts either way.")
+            }
+            DemoTask::Refuse => {
+                self.write_and_answer(REFUSE, AnswerStatus::Done, "What is neither is refused with exit code 2.")
+            }
         }
     }
 
@@ -96,7 +111,12 @@ impl DemoSession<'_> {
         fs::read_to_string(self.work_tree.join(file)).is_ok_and(|found| found.contains(text))
     }
 
-    fn write_and_answer(&self, files: &[ScriptFile], status: AnswerStatus, summary: &str) -> Result<SessionOutput, Failure> {
+    fn write_and_answer(
+        &self,
+        files: &[ScriptFile],
+        status: AnswerStatus,
+        summary: &str,
+    ) -> Result<SessionOutput, Failure> {
         write_files(self.work_tree, files)?;
         for (path, _) in files {
             print_line(&format!("wrote {path}"))?;
@@ -119,7 +139,11 @@ pub(super) fn write_files(work_tree: &Path, files: &[ScriptFile]) -> Result<(), 
 
 fn decompose_into(summary: &str, parts: &[DemoTask]) -> SessionOutput {
     let children = parts.iter().map(|part| part.to_child_spec()).collect();
-    SessionOutput::Given(AgentAnswer { status: AnswerStatus::Decomposed, summary: summary.into(), children: Some(children) })
+    SessionOutput::Given(AgentAnswer {
+        status: AnswerStatus::Decomposed,
+        summary: summary.into(),
+        children: Some(children),
+    })
 }
 
 fn unknown_task(what: &str) -> SessionOutput {

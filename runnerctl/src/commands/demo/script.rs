@@ -35,7 +35,8 @@ pub(super) const DECODE_WRONG: &[ScriptFile] = &[
 pub(super) const DECODE: &[ScriptFile] = &[("lib/decode.sh", include_str!("../../../demo/sessions/decode/decode.sh"))];
 
 /// The command knows one direction.
-pub(super) const COMMAND_HALF: &[ScriptFile] = &[("bin/roman", include_str!("../../../demo/sessions/command-half/roman"))];
+pub(super) const COMMAND_HALF: &[ScriptFile] =
+    &[("bin/roman", include_str!("../../../demo/sessions/command-half/roman"))];
 
 /// The command knows both directions.
 pub(super) const COMMAND: &[ScriptFile] = &[

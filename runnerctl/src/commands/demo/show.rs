@@ -8,8 +8,8 @@ use protocol::view::{IterationView, RunView};
 use protocol::words::GuardOutcome;
 
 use crate::commands::{run_exit_status, tree};
-use crate::failure::Failure;
 use crate::events::{EventFeed, FeedUpdate};
+use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::progress::{ProgressLine, RunProgress};
 use crate::text::iteration::line;

@@ -27,8 +27,8 @@ use ureq::http::{HeaderName, HeaderValue};
 
 use self::spans::build_request;
 use super::prometheus::AllRepositories;
-use crate::failure::Failure;
 use crate::events::{EventFeed, FeedUpdate};
+use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::text::sanitize::safe;
 
@@ -90,7 +90,10 @@ pub(super) async fn run(invocation: &Invocation<'_>, args: OtlpArgs) -> Result<E
     for status in &all {
         let Some(run) = &status.run else { continue };
         let iterations = list_iterations(client, run).await?;
-        collector.send_iterations(&status.repo, &iterations, &mut sent).await.map_err(|why| collector.to_failure(why))?;
+        collector
+            .send_iterations(&status.repo, &iterations, &mut sent)
+            .await
+            .map_err(|why| collector.to_failure(why))?;
     }
     invocation.ui.answer("export-otlp", &sent, |_| render(&sent))?;
     Ok(ExitStatus::Fine)
@@ -129,7 +132,12 @@ async fn send_ended_iterations(invocation: &Invocation<'_>, collector: &OtlpColl
 type PendingIterations = VecDeque<(RepoView, IterationView)>;
 
 /// Sends what waits, one after the other; tells whether the collector is away, and keeps what it has not got then.
-async fn flush_pending(invocation: &Invocation<'_>, collector: &OtlpCollector, waiting: &mut PendingIterations, was_away: bool) -> bool {
+async fn flush_pending(
+    invocation: &Invocation<'_>,
+    collector: &OtlpCollector,
+    waiting: &mut PendingIterations,
+    was_away: bool,
+) -> bool {
     let tell = |why: &str, then: &str| {
         let (to, why) = (safe(&collector.traces), safe(why));
         invocation.ui.note(&format!("{to} has not taken all of an iteration: {why}; {then}\n"));
@@ -167,11 +175,16 @@ fn run_key(status: &StatusView, run: &RunView) -> (String, String) {
 
 fn last_iterations(all: &[StatusView]) -> LastIterations {
     let runs = all.iter().filter_map(|status| Some((status, status.run.as_ref()?)));
-    runs.map(|(status, run)| (run_key(status, run), run.recent.iter().map(iteration_key).max().unwrap_or_default())).collect()
+    runs.map(|(status, run)| (run_key(status, run), run.recent.iter().map(iteration_key).max().unwrap_or_default()))
+        .collect()
 }
 
 /// Returns the iterations that have ended since, of each run oldest first; all are read where more have than are told with it.
-async fn iterations_ended_since(feed: &EventFeed<AllRepositories>, all: &[StatusView], before: &LastIterations) -> Result<PendingIterations, Failure> {
+async fn iterations_ended_since(
+    feed: &EventFeed<AllRepositories>,
+    all: &[StatusView],
+    before: &LastIterations,
+) -> Result<PendingIterations, Failure> {
     let mut waiting = VecDeque::new();
     for status in all {
         let Some(run) = &status.run else { continue };
@@ -228,7 +241,12 @@ impl OtlpCollector {
     }
 
     /// Sends iterations, some at a time, and adds up what was taken.
-    async fn send_iterations(&self, repo: &RepoView, iterations: &[IterationView], sent: &mut OtlpSummary) -> Result<(), CollectorError> {
+    async fn send_iterations(
+        &self,
+        repo: &RepoView,
+        iterations: &[IterationView],
+        sent: &mut OtlpSummary,
+    ) -> Result<(), CollectorError> {
         for some in iterations.chunks(AT_ONCE) {
             let request = build_request(repo, some);
             let spans = request.resource_spans.iter().flat_map(|of| &of.scope_spans).map(|of| of.spans.len());
@@ -255,7 +273,11 @@ impl OtlpCollector {
             let said = body.unwrap_or_default();
             let said = String::from_utf8_lossy(&said);
             let why = format!("it answered {status} {}", said.lines().next().unwrap_or_default()).trim_end().to_owned();
-            return Err(if LATER.contains(&status.as_u16()) { CollectorError::Away(why) } else { CollectorError::Refused(why) });
+            return Err(if LATER.contains(&status.as_u16()) {
+                CollectorError::Away(why)
+            } else {
+                CollectorError::Refused(why)
+            });
         }
         let body = body.map_err(|error| CollectorError::Away(error.to_string()))?;
         let told = ExportTraceServiceResponse::decode(body.as_slice());

@@ -18,8 +18,8 @@ use protocol::path::WirePath;
 use protocol::view::{RunView, StatusView};
 use tokio::signal::unix::{SignalKind, signal};
 
+use crate::events::{EventFeed, FeedSource, FeedUpdate};
 use crate::failure::Failure;
-use crate::events::{EventFeed, FeedUpdate, FeedSource};
 use crate::invocation::Invocation;
 use crate::ui::Ui;
 

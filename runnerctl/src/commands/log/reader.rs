@@ -11,8 +11,8 @@ use protocol::request::{AtRun, LogParams, Subscription};
 use protocol::view::TextView;
 use tokio::time::timeout;
 
-use crate::failure::{Failure, is_refusal};
 use crate::events::{AWAY, connected};
+use crate::failure::{Failure, is_refusal};
 use crate::invocation::Invocation;
 use crate::pager::Pager;
 use crate::text::sanitize::safe_lines;

@@ -122,6 +122,9 @@ mod tests {
         let dir = tempfile::tempdir().expect("a folder");
         let path = dir.path().join("a.plist");
         ServiceFile::new_plist(path.clone(), "<plist/>\n").write().expect("it can be written");
-        assert_eq!(ServiceFile::new_plist(path, "<other/>\n").read_state().expect("it can be read"), FileState::Outdated);
+        assert_eq!(
+            ServiceFile::new_plist(path, "<other/>\n").read_state().expect("it can be read"),
+            FileState::Outdated
+        );
     }
 }

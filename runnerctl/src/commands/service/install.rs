@@ -163,7 +163,12 @@ impl ServiceInstallation {
         Ok(if runs { ExitStatus::Fine } else { ExitStatus::NoDaemon })
     }
 
-    fn print_view(&self, invocation: &Invocation<'_>, changed: Vec<PathBuf>, seen: ServiceState) -> Result<ExitStatus, Failure> {
+    fn print_view(
+        &self,
+        invocation: &Invocation<'_>,
+        changed: Vec<PathBuf>,
+        seen: ServiceState,
+    ) -> Result<ExitStatus, Failure> {
         let files = self.files.iter().map(|file| Ok(FileView { path: file.path.clone(), found: file.read_state()? }));
         let files = files.collect::<Result<Vec<_>, Failure>>()?;
         let view = ServiceView { manager: self.manager, files, changed, seen };
@@ -172,7 +177,11 @@ impl ServiceInstallation {
     }
 }
 
-fn service_files(manager: ServiceManager, paths: &Paths, values: &UnitValues<'_>) -> Result<Vec<ServiceFile>, UnitValueError> {
+fn service_files(
+    manager: ServiceManager,
+    paths: &Paths,
+    values: &UnitValues<'_>,
+) -> Result<Vec<ServiceFile>, UnitValueError> {
     match manager {
         ServiceManager::Systemd => Ok(vec![
             ServiceFile::new_unit(paths.service_unit(), &units::render_service_unit(values)?),

@@ -137,10 +137,12 @@ impl ServiceManager {
 async fn query_systemd() -> ServiceState {
     let properties = "--property=ActiveState,SubState,MainPID,StatusText,NRestarts,UnitFileState";
     let service = query_properties("systemctl", &["--user", "show", properties, SERVICE_UNIT]).await;
-    let socket = query_properties("systemctl", &["--user", "show", "--property=ActiveState,SubState", SOCKET_UNIT]).await;
+    let socket =
+        query_properties("systemctl", &["--user", "show", "--property=ActiveState,SubState", SOCKET_UNIT]).await;
     let user = nix::unistd::getuid().to_string();
     let linger = query_properties("loginctl", &["show-user", &user, "--property=Linger"]).await;
-    let state = |of: &[(String, String)]| Some(format!("{} ({})", property(of, "ActiveState")?, property(of, "SubState")?));
+    let state =
+        |of: &[(String, String)]| Some(format!("{} ({})", property(of, "ActiveState")?, property(of, "SubState")?));
     ServiceState {
         state: state(&service),
         pid: property(&service, "MainPID").and_then(|pid| pid.parse().ok()).filter(|pid| *pid != 0),
@@ -171,7 +173,8 @@ async fn systemctl(arguments: &[&str]) -> Result<(), Failure> {
 
 async fn run_command(program: &str, arguments: &[&str]) -> Result<(), Failure> {
     let line = format!("{program} {}", arguments.join(" "));
-    let output = command_output(program, arguments).await.map_err(|error| Failure::io(format!("running `{line}`"), &error))?;
+    let output =
+        command_output(program, arguments).await.map_err(|error| Failure::io(format!("running `{line}`"), &error))?;
     if output.status.success() {
         return Ok(());
     }

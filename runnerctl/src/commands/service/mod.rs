@@ -65,7 +65,9 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: ServiceArgs) -> Resul
             service.uninstall(invocation).await
         }
         ServiceAction::Status => service.status(invocation).await,
-        ServiceAction::Logs { follow, lines } => logs::print_log(invocation, service.has_journal(), lines, follow).await,
+        ServiceAction::Logs { follow, lines } => {
+            logs::print_log(invocation, service.has_journal(), lines, follow).await
+        }
     }
 }
 

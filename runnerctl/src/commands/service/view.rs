@@ -9,7 +9,7 @@ use super::manager::{ServiceManager, ServiceState};
 use crate::text::paint::DIM;
 use crate::text::sanitize::safe;
 use crate::text::screen::Screen;
-use crate::text::table::{TableCell, Table};
+use crate::text::table::{Table, TableCell};
 
 /// The service: what `--json` prints.
 #[derive(Debug, Serialize)]

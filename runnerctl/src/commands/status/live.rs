@@ -10,8 +10,8 @@ use protocol::request::AtRun;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::snapshot::StatusSnapshot;
+use crate::events::{AWAY, EventFeed, FeedSource, FeedUpdate};
 use crate::failure::Failure;
-use crate::events::{AWAY, EventFeed, FeedUpdate, FeedSource};
 use crate::invocation::Invocation;
 use crate::ui::Ui;
 

@@ -7,7 +7,7 @@ use protocol::shell;
 use protocol::view::{DiskView, WorkspaceDisk};
 
 use super::{DISK_FULL, DISK_LOW};
-use crate::doctor::{DoctorCheck, CheckLevel};
+use crate::doctor::{CheckLevel, DoctorCheck};
 use crate::text::measure::size;
 
 /// Judges the room for workspaces; none where there is none of them.

@@ -109,7 +109,8 @@ fn what_a_workspace_would_lack_is_told_with_what_to_type() {
 #[test]
 fn programs_are_judged_by_what_they_say() {
     let just = |said: ProbeResult| Some(("ci".to_owned(), said));
-    let guard = |there: bool, recipe: Option<(String, ProbeResult)>| guard(&words(&["just", "ci"]), there, recipe.as_ref());
+    let guard =
+        |there: bool, recipe: Option<(String, ProbeResult)>| guard(&words(&["just", "ci"]), there, recipe.as_ref());
     insta::assert_snapshot!(table(vec![
         ("git", git(&fine("git version 2.47.3"))),
         ("git with a vendor", git(&fine("git version 2.39.5 (Apple Git-154)"))),
@@ -122,7 +123,11 @@ fn programs_are_judged_by_what_they_say() {
         ("no agent", agents(&[("codex", ProbeResult::Missing), ("claude", ProbeResult::Missing)])),
         (
             "agents",
-            agents(&[("codex", fine("codex-cli 0.151.0")), ("claude", failed("no node")), ("gemini", ProbeResult::Missing)])
+            agents(&[
+                ("codex", fine("codex-cli 0.151.0")),
+                ("claude", failed("no node")),
+                ("gemini", ProbeResult::Missing)
+            ])
         ),
         ("broken agents", agents(&[("codex", ProbeResult::TimedOut), ("claude", failed("no node"))])),
         ("recipe", guard(true, just(fine("ci:")))),
@@ -212,8 +217,10 @@ fn a_repository_is_judged() {
         daemon_settings: vec![setting("max_repositories", Some("/d.toml:1"))],
     });
     let hint = Some("fix the file, then: runnerctl validate".to_owned());
-    let wrong =
-        Err(QueryError::Refused("/p/c.toml:2:1: unknown key `modle` in [executor]; did you mean `model`?".into(), hint));
+    let wrong = Err(QueryError::Refused(
+        "/p/c.toml:2:1: unknown key `modle` in [executor]; did you mean `model`?".into(),
+        hint,
+    ));
     let locked = RepositoryFacts { locks: vec![WirePath("/p/.git/index.lock".into())], ..facts() };
     let by_git = RepositoryFacts { by_program: words(&["core.sparseCheckout or index.sparse is set"]), ..facts() };
     let merging = RepositoryFacts { operation: Some("merge".into()), ..facts() };

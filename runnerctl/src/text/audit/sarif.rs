@@ -177,9 +177,12 @@ fn result(finding: &AuditFinding) -> SarifResult<'_> {
         safe(expected),
         safe(found)
     );
-    let physical_location =
-        PhysicalLocation { artifact_location: ArtifactLocation { uri: uri(&file(*rule, at)) }, region: SarifRegion { start_line: 1 } };
-    let logical = LogicalLocation { name: short(commit), fully_qualified_name: format!("commit/{commit}"), kind: "resource" };
+    let physical_location = PhysicalLocation {
+        artifact_location: ArtifactLocation { uri: uri(&file(*rule, at)) },
+        region: SarifRegion { start_line: 1 },
+    };
+    let logical =
+        LogicalLocation { name: short(commit), fully_qualified_name: format!("commit/{commit}"), kind: "resource" };
     SarifResult {
         rule_id: rule.as_str(),
         rule_index: AuditRule::ALL.iter().position(|known| known == rule).unwrap_or_default(),

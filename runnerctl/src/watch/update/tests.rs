@@ -4,11 +4,11 @@ use protocol::event::EventKind;
 use protocol::view::TextView;
 
 use super::*;
-use crate::watch::tree_view::TreeView;
 use crate::watch::capabilities::TermCapabilities;
+use crate::watch::fixtures::{REPO, event, now, press, serve, statuses, told};
 use crate::watch::message::{Key, SteerAction};
 use crate::watch::model::Focus;
-use crate::watch::fixtures::{REPO, event, now, press, serve, statuses, told};
+use crate::watch::tree_view::TreeView;
 
 const SIZE: (u16, u16) = (80, 24);
 
@@ -150,7 +150,10 @@ fn a_run_that_waits_is_resumed_at_once() {
     waiting[0].run.as_mut().expect("a run").summary.state = protocol::words::RunStatus::Waiting;
     model.update(now(), Message::Statuses(Ok(waiting)));
     let sent = model.update(now(), Message::Key(Key::Char('r')));
-    assert!(matches!(&sent[..], [Request::Steer(steer)] if steer.what == SteerAction::Resume { now: true }), "{sent:?}");
+    assert!(
+        matches!(&sent[..], [Request::Steer(steer)] if steer.what == SteerAction::Resume { now: true }),
+        "{sent:?}"
+    );
 }
 
 #[test]

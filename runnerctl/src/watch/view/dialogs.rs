@@ -10,7 +10,7 @@ use super::status_lines::fits;
 use super::{PaneCanvas, first_row, fit, marked};
 use crate::text::paint::{BAD, DIM, GOOD, HEAD, LIVE, PLAIN};
 use crate::watch::keys::KEYS;
-use crate::watch::model::{Draft, Mode, Model, DraftPurpose};
+use crate::watch::model::{Draft, DraftPurpose, Mode, Model};
 use crate::watch::wrap;
 
 /// Widest box.

@@ -43,7 +43,8 @@ pub(super) fn areas(area: Rect, model: &Model) -> ScreenAreas {
     let rows = above.into_iter().chain([Constraint::Fill(1)]).chain(below);
     let [machines, header, phases, body, why, footer] = Layout::vertical(rows).areas(area);
     let is_small = area.width < MIDDLE.0 || area.height < MIDDLE.1;
-    let PaneAreas { repos, tree, agent, guard, events } = if is_small { small(body, model) } else { large(body, model) };
+    let PaneAreas { repos, tree, agent, guard, events } =
+        if is_small { small(body, model) } else { large(body, model) };
     ScreenAreas { machines, header, phases, repos, tree, agent, guard, events, why, footer }
 }
 

@@ -1,11 +1,11 @@
 //! From the model to a frame: pure, and the same for the same model.
 
 mod dialogs;
-mod status_lines;
 mod layout;
 mod phases;
 mod reader;
 mod repos;
+mod status_lines;
 mod streams;
 #[cfg(test)]
 mod tests;
@@ -18,7 +18,7 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Paragraph};
 use unicode_width::UnicodeWidthStr as _;
 
-use self::layout::{ScreenAreas, LEAST};
+use self::layout::{LEAST, ScreenAreas};
 use super::model::{Focus, Model};
 use crate::text::paint::{DIM, LIVE};
 use crate::text::table::cut;

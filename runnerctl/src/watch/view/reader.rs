@@ -8,7 +8,7 @@ use ratatui::text::{Line, Span};
 use super::{PaneCanvas, squeeze};
 use crate::text::paint::{BAD, DIM, GOOD, HEAD, HINT, LIVE, LOOK, PLAIN, of_verdict};
 use crate::watch::model::Model;
-use crate::watch::reader::{LogViewer, TextRow, STREAMS, finds};
+use crate::watch::reader::{LogViewer, STREAMS, TextRow, finds};
 
 const HINTS: &str = "j k scroll  [ ] iteration  Tab file  / search  n N next  f follow  q close";
 

@@ -6,7 +6,7 @@ use ratatui::text::Line;
 
 use super::{PaneCanvas, fit};
 use crate::text::paint::{DIM, PLAIN};
-use crate::watch::model::{Focus, RepoActivity, Model};
+use crate::watch::model::{Focus, Model, RepoActivity};
 use crate::watch::scroll::ScrollPosition;
 use crate::watch::steps::{AgentStep, divider};
 use crate::watch::tail::LogTail;
@@ -66,7 +66,11 @@ fn back(scroll: ScrollPosition) -> &'static str {
 }
 
 /// Returns the steps before one, the last first, with a line where an iteration begins.
-fn steps_before<'a>(model: &'a Model, live: &'a RepoActivity, end: usize) -> impl Iterator<Item = Vec<StyledLine>> + 'a {
+fn steps_before<'a>(
+    model: &'a Model,
+    live: &'a RepoActivity,
+    end: usize,
+) -> impl Iterator<Item = Vec<StyledLine>> + 'a {
     let (first, _) = live.steps.range();
     let steps = live.steps.kept();
     let is_first_of = move |at: usize| at == 0 || steps[at - 1].iter != steps[at].iter;

@@ -8,9 +8,9 @@ use ratatui::style::Color;
 use super::*;
 use crate::text::samples;
 use crate::watch::capabilities::TermCapabilities;
+use crate::watch::fixtures::{now, press, serve, statuses, told};
 use crate::watch::machines::MachineSummary;
 use crate::watch::message::{Key, Message};
-use crate::watch::fixtures::{now, press, serve, statuses, told};
 
 fn drawn(model: &Model, size: (u16, u16)) -> Buffer {
     let mut terminal = Terminal::new(TestBackend::new(size.0, size.1)).expect("a terminal");

@@ -7,8 +7,8 @@ use unicode_width::UnicodeWidthStr as _;
 use super::{PaneCanvas, first_row, marked, squeeze};
 use crate::text::paint::{DIM, LIVE, PLAIN};
 use crate::text::tree::NodeStatus;
-use crate::watch::tree_view::TreeRow;
 use crate::watch::model::{Focus, Model};
+use crate::watch::tree_view::TreeRow;
 
 /// Draws the pane.
 pub(super) fn draw(canvas: &mut PaneCanvas<'_, '_>, area: Rect) {

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use runner_testkit::model::{ModelProtocol, ModelReply, ModelRequest, ReplyScript};
 
 use super::agent::RealAgent;
-use super::stage::{StageSetup, AgentStage, split, works};
+use super::stage::{AgentStage, StageSetup, split, works};
 
 with_each_agent!(
     planner_may_have_another_model,
@@ -18,7 +18,8 @@ with_each_agent!(
 fn fallback_goes_on_while_the_service_is_used_up() {
     let is_codex = |request: &ModelRequest| request.protocol == ModelProtocol::Responses;
     let script = works(ReplyScript::new().when(is_codex, ModelReply::usage_limit(4_000_000_000)));
-    let stage = StageSetup::of(RealAgent::Codex).configured(|config| config.executor("fallback = [\"claude\"]")).plays(script);
+    let stage =
+        StageSetup::of(RealAgent::Codex).configured(|config| config.executor("fallback = [\"claude\"]")).plays(script);
     stage.run().exits(0);
     let receipts = stage.ended_as(&["Accepted"]);
     let ran = receipts[0].trailer("Runner-Agent").unwrap_or_default();
@@ -44,8 +45,8 @@ fn planner_may_have_another_model(agent: RealAgent) {
         RealAgent::Codex => "gpt-6-sol",
         RealAgent::Claude => "claude-opus-4-5",
     };
-    let setup =
-        StageSetup::of(agent).configured(move |config| config.section(&format!("[executor.plan]\nmodel = {planner:?}")));
+    let setup = StageSetup::of(agent)
+        .configured(move |config| config.section(&format!("[executor.plan]\nmodel = {planner:?}")));
     let stage = setup.plays(works(ReplyScript::new().then(split(&["only"]))));
     stage.run().exits(0);
     stage.ended_as(&["Decomposed", "Accepted"]);

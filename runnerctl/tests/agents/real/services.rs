@@ -6,7 +6,7 @@ use runner_testkit::Daemon;
 use runner_testkit::model::{ModelReply, ModelRequest, ReplyScript};
 
 use super::agent::RealAgent;
-use super::stage::{StageSetup, AgentStage, done, works};
+use super::stage::{AgentStage, StageSetup, done, works};
 
 with_each_agent!(
     usage_limit_is_waited_out_until_its_reset,
@@ -82,7 +82,10 @@ fn broken_service_is_waited_for_and_costs_no_attempt(agent: RealAgent) {
 }
 
 fn work_before_a_broken_service_is_kept(agent: RealAgent) {
-    let stage = AgentStage::new(agent, ReplyScript::new().then(ModelReply::run("echo early > early")).always(ModelReply::broken()));
+    let stage = AgentStage::new(
+        agent,
+        ReplyScript::new().then(ModelReply::run("echo early > early")).always(ModelReply::broken()),
+    );
     stage.begin();
     stage.comes_to(RunStatus::Waiting);
     let receipts = stage.ended_as(&["Unavailable"]);
@@ -105,7 +108,8 @@ fn dropped_stream_is_asked_again_by_the_agent_itself(agent: RealAgent) {
 
 fn service_that_drops_every_stream_is_waited_for(agent: RealAgent) {
     let streamed = |request: &ModelRequest| request.wants_stream();
-    let stage = AgentStage::new(agent, ReplyScript::new().when(streamed, done("Cut.").dropped()).always(ModelReply::hang_up()));
+    let stage =
+        AgentStage::new(agent, ReplyScript::new().when(streamed, done("Cut.").dropped()).always(ModelReply::hang_up()));
     stage.begin();
     assert_waits(&stage);
     recover(&stage);

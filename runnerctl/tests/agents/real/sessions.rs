@@ -7,7 +7,7 @@ use runner_testkit::model::{ModelReply, ModelRequest, ReplyScript};
 use serde_json::json;
 
 use super::agent::RealAgent;
-use super::stage::{StageSetup, AgentStage, done, split, works};
+use super::stage::{AgentStage, StageSetup, done, split, works};
 
 with_each_agent!(
     goal_is_split_worked_on_and_finished,
@@ -68,11 +68,18 @@ fn what_is_done_is_reviewed_by_a_session_of_its_own(agent: RealAgent) {
     assert_eq!(stage.repo.run_state("HEAD").usage.sessions, 4);
     let asked = stage.model.requests();
     assert!(asked[2].user_text().contains("# Your role: reviewer"), "the third request is the reviewer's");
-    assert!(asked[3].user_text().contains("The file says 1, not 2."), "the reason is missing: {}", asked[3].user_text());
+    assert!(
+        asked[3].user_text().contains("The file says 1, not 2."),
+        "the reason is missing: {}",
+        asked[3].user_text()
+    );
 }
 
 fn red_guard_is_told_to_the_next_session_which_repairs(agent: RealAgent) {
-    let stage = AgentStage::new(agent, works(ReplyScript::new().then(ModelReply::run("echo 1 > other")).then(done("I think so."))));
+    let stage = AgentStage::new(
+        agent,
+        works(ReplyScript::new().then(ModelReply::run("echo 1 > other")).then(done("I think so."))),
+    );
     stage.run().exits(0);
     let receipts = stage.ended_as(&["RedGuard", "Accepted"]);
     assert_eq!(receipts[0].trailer("Runner-Attempts"), Some("1/3"));
@@ -81,7 +88,10 @@ fn red_guard_is_told_to_the_next_session_which_repairs(agent: RealAgent) {
 }
 
 fn every_session_is_a_fresh_one_with_its_whole_prompt(agent: RealAgent) {
-    let stage = AgentStage::new(agent, works(ReplyScript::new().then(ModelReply::run("echo 1 > other")).then(done("I think so."))));
+    let stage = AgentStage::new(
+        agent,
+        works(ReplyScript::new().then(ModelReply::run("echo 1 > other")).then(done("I think so."))),
+    );
     stage.run().exits(0);
     let asked = stage.model.requests();
     let openings: Vec<&ModelRequest> = asked.iter().filter(|request| request.is_first_turn()).collect();

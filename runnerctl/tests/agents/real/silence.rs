@@ -16,7 +16,8 @@ const SILENCE: &str = "idle_timeout_secs = 8";
 
 #[track_caller]
 fn assert_silent(agent: RealAgent, reply: ModelReply) {
-    let stage = StageSetup::of(agent).configured(|config| config.executor(SILENCE)).plays(ReplyScript::new().always(reply));
+    let stage =
+        StageSetup::of(agent).configured(|config| config.executor(SILENCE)).plays(ReplyScript::new().always(reply));
     let output = stage.run();
     let said = format!("{}{}", output.exits(9).stdout, output.stderr);
     assert!(said.contains("printed nothing"), "{said}");

@@ -2,13 +2,13 @@
 
 use protocol::view::RunView;
 use protocol::words::RunStatus;
-use runner_testkit::model::{ModelServer, ModelReply, ReplyScript};
 use runner_testkit::invariants::{assert_consistent, list_verdicts};
+use runner_testkit::model::{ModelReply, ModelServer, ReplyScript};
 use runner_testkit::{Config, Daemon, Home, ProgramOutput, ReceiptCommit, Repo};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::agent::{AgentAccount, RealAgent, AgentPaths};
+use super::agent::{AgentAccount, AgentPaths, RealAgent};
 
 /// What is needed for a run, in the order in which it ends.
 pub(crate) struct AgentStage {

@@ -11,7 +11,7 @@ use std::process::Command;
 use runner_testkit::Home;
 use runner_testkit::invariants::print_figure;
 
-use super::{TwoMachines, RUN};
+use super::{RUN, TwoMachines};
 
 /// Returns a program of OpenSSH's, which may be where only root's `PATH` leads to.
 fn program(name: &str) -> Option<PathBuf> {

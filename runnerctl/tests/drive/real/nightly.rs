@@ -1,7 +1,7 @@
 //! What takes Slurm minutes: its grain of time is one, and it looks at limits every half.
 
 use super::GOAL;
-use super::cluster::{SlurmCluster, ClusterSite, USUAL};
+use super::cluster::{ClusterSite, SlurmCluster, USUAL};
 use crate::kit::WRITES;
 
 /// Ends the first driver by what `engine` and `interrupt` set off, and sees the next one go on.

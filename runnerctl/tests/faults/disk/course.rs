@@ -7,7 +7,7 @@ use std::{env, fs};
 use protocol::view::RunView;
 use protocol::words::RunStatus;
 use runner_testkit::invariants::{assert_work_kept, print_figure, splitting_repo};
-use runner_testkit::{FaultyDaemon, Client, TmpfsDisk, SystemFault, Home, ProgramOutput, Repo};
+use runner_testkit::{Client, FaultyDaemon, Home, ProgramOutput, Repo, SystemFault, TmpfsDisk};
 
 use crate::checks::{assert_no_leftovers, assert_survived};
 

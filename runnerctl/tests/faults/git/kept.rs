@@ -7,7 +7,7 @@ use std::process::Command;
 
 use protocol::view::RunView;
 use protocol::words::RunStatus;
-use runner_testkit::invariants::{print_figure, list_verdicts};
+use runner_testkit::invariants::{list_verdicts, print_figure};
 use runner_testkit::{PATIENCE, Repo, run_unprivileged};
 
 use super::{one, reverted, stage, working};

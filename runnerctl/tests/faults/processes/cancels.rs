@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use protocol::view::RunView;
 use protocol::words::RunStatus;
 use runner_testkit::invariants::list_verdicts;
-use runner_testkit::{SessionGate, Home, Repo};
+use runner_testkit::{Home, Repo, SessionGate};
 
 /// How long a cancel may take on a busy machine; its tries take eight seconds.
 const SOON: Duration = Duration::from_mins(1);

@@ -2,7 +2,7 @@
 
 use runner_testkit::Home;
 
-use crate::stage::{AT_ONCE, HOUR, FaultStage};
+use crate::stage::{AT_ONCE, FaultStage, HOUR};
 
 #[test]
 fn row_01_agent_that_does_its_work_makes_one_commit() {

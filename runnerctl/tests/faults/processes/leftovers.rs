@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use protocol::words::RunStatus;
 use runner_testkit::invariants::print_figure;
-use runner_testkit::{UnsupervisedProgram, Home};
+use runner_testkit::{Home, UnsupervisedProgram};
 
 use crate::stage::{AT_ONCE, FaultStage};
 

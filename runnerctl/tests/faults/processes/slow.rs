@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use protocol::words::RunStatus;
 use runner_testkit::invariants::{SPLIT_AND_DO, print_figure};
-use runner_testkit::{UnsupervisedProgram, Home, InterruptedRun, PATIENCE, assert_same_end};
+use runner_testkit::{Home, InterruptedRun, PATIENCE, UnsupervisedProgram, assert_same_end};
 
 use crate::refusal::SyscallRefusal;
 use crate::stage::FaultStage;

@@ -17,7 +17,9 @@ use crate::stage::FaultStage;
 fn with_agent_file(home: &Home, make: impl FnOnce(&Repo)) -> Repo {
     let repo = home.repo("one");
     make(&repo);
-    repo.commit_config(&Config::new(&["./tool"], &["true"]).guard("baseline = false").top("max_consecutive_faults = 1"));
+    repo.commit_config(
+        &Config::new(&["./tool"], &["true"]).guard("baseline = false").top("max_consecutive_faults = 1"),
+    );
     repo
 }
 

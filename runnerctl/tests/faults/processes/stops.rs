@@ -3,7 +3,7 @@
 //! A gate holds session and guard where the stop is to meet them; the other phases are met at random, in `slow`.
 
 use protocol::words::RunStatus;
-use runner_testkit::{Daemon, SessionGate, PATIENCE};
+use runner_testkit::{Daemon, PATIENCE, SessionGate};
 
 use crate::stage::FaultStage;
 
@@ -120,8 +120,10 @@ fn row_34_sigterm_ends_a_guard_in_order() {
 
 #[test]
 fn row_34_second_sigterm_does_not_wait_for_a_session() {
-    let deaf =
-        HeldPhase { session: "echo mine > mine.txt; trap '' TERM; misbehave daemonizes; gate held; sleep 60", ..SESSION };
+    let deaf = HeldPhase {
+        session: "echo mine > mine.txt; trap '' TERM; misbehave daemonizes; gate held; sleep 60",
+        ..SESSION
+    };
     deaf.survives(Daemon::signal_twice);
 }
 

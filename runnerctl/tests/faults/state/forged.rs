@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use protocol::words::RunStatus;
 use runner_testkit::invariants::list_verdicts;
-use runner_testkit::{Home, ProgramOutput, PATIENCE, binary};
+use runner_testkit::{Home, PATIENCE, ProgramOutput, binary};
 use serde_json::{Value, json};
 
 use super::CrashedRun;

@@ -6,9 +6,9 @@ use protocol::state::RunState;
 use protocol::tree::TaskTree;
 use protocol::verify::{AuditRule as Rule, Severity};
 
-use super::{BranchForge, GOAL, BranchCommit, RUN_STATE, TREE, violation};
+use super::{BranchCommit, BranchForge, GOAL, RUN_STATE, TREE, violation};
 use crate::audits::{of_two, report};
-use crate::play::{RunPlay, RUN, node, sample};
+use crate::play::{RUN, RunPlay, node, sample};
 
 impl BranchForge {
     /// The tree of a commit with every leaf passed.

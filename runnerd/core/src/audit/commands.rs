@@ -8,14 +8,14 @@ use protocol::state::RunState;
 use protocol::tree::TaskTree;
 use protocol::verify::AuditRule;
 
+use super::commit_data::{CommitHeader, PathChange};
 use super::compare::{self, CommittedFile};
 use super::findings::AuditFindings;
-use super::commit_data::{CommitHeader, PathChange};
 use super::net_diff::NetDiff;
 use super::ownership::{self, CommitKind};
 use super::person_commits;
 use super::state::{CommittedState, RunnerFiles};
-use crate::change::{NodeAddition, ChangeRequest, RunDocuments};
+use crate::change::{ChangeRequest, NodeAddition, RunDocuments};
 use crate::definition::DefinitionState;
 use crate::message::HumanCommit;
 use crate::{layout, notes, questions, tree};
@@ -54,7 +54,12 @@ pub(super) fn check(
 }
 
 /// Checks that a commit has what its command produces, and nothing else.
-fn check_command_changes(command: &str, (before, after): (&RunnerFiles, &RunnerFiles), net: &NetDiff, findings: &mut AuditFindings) {
+fn check_command_changes(
+    command: &str,
+    (before, after): (&RunnerFiles, &RunnerFiles),
+    net: &NetDiff,
+    findings: &mut AuditFindings,
+) {
     let Some((command, files)) = COMMANDS.into_iter().find(|(known, _)| *known == command) else {
         return findings.add_violation(AuditRule::Person, "Runner-Human", ("a command that makes a commit", command));
     };
@@ -113,7 +118,8 @@ fn explains_tree_change(command: &str, old: &CommittedState<'_>, new: &Committed
         definition_state: DefinitionState::default(),
         max_attempts: old.settings.policy.max_attempts_default,
     };
-    let makes = |change: &ChangeRequest| change.apply(&documents).is_ok_and(|changed| changed.documents.tree == *new.tree);
+    let makes =
+        |change: &ChangeRequest| change.apply(&documents).is_ok_and(|changed| changed.documents.tree == *new.tree);
     let bytes = new.bytes(layout::TREE).unwrap_or_default();
     tree::is_canonical(new.tree, bytes) && candidate_changes(command, old.tree, new.tree).iter().any(makes)
 }
@@ -163,7 +169,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::audit::commit_data::{FileFault, GoalFile, FileReaders, AuditSettings, PathEntry};
+    use crate::audit::commit_data::{AuditSettings, FileFault, FileReaders, GoalFile, PathEntry};
     use crate::audit::state::ParsedFiles;
     use crate::message::compose_human;
     use crate::notes::PersonNote;
@@ -266,7 +272,11 @@ mod tests {
         let second = notes::append_note(notes, &PersonNote { id: "n2".to_owned(), text: "Mind\n\nthis.".to_owned() });
         assert_obeys("note", layout::NOTES, &second);
         assert_refuses("note", layout::NOTES, &second.replace("First", "Another"));
-        assert_refuses("note", layout::NOTES, &notes::append_note(&second, &PersonNote { id: "n3".to_owned(), text: "b".to_owned() }));
+        assert_refuses(
+            "note",
+            layout::NOTES,
+            &notes::append_note(&second, &PersonNote { id: "n3".to_owned(), text: "b".to_owned() }),
+        );
         assert_refuses("note", layout::NOTES, &format!("{notes}  and more\n"));
     }
 
@@ -287,8 +297,16 @@ mod tests {
         let raised = |by: u32| plan_with(|tree| find_mut(tree, "root.1").expect("is there").max_attempts += by);
         assert_obeys("retry", layout::TREE, &raised(more));
         assert_refuses("retry", layout::TREE, &raised(more + 1));
-        assert_refuses("retry", layout::TREE, &plan_with(|tree| find_mut(tree, "root.2").expect("is there").max_attempts += more));
-        assert_refuses("retry", layout::TREE, &plan_with(|tree| find_mut(tree, "root.1").expect("is there").goal.push('!')));
+        assert_refuses(
+            "retry",
+            layout::TREE,
+            &plan_with(|tree| find_mut(tree, "root.2").expect("is there").max_attempts += more),
+        );
+        assert_refuses(
+            "retry",
+            layout::TREE,
+            &plan_with(|tree| find_mut(tree, "root.1").expect("is there").goal.push('!')),
+        );
     }
 
     #[test]
@@ -319,14 +337,30 @@ mod tests {
         assert_refuses("add", layout::TREE, &added(|node| node.passes = true));
         assert_refuses("add", layout::TREE, &added(|node| node.attempts = 1));
         assert_refuses("add", layout::TREE, &added(|node| node.id = "root.9".to_owned()));
-        assert_refuses("add", layout::TREE, &plan_with(|tree| find_mut(tree, "root.2").expect("is there").goal.push('!')));
+        assert_refuses(
+            "add",
+            layout::TREE,
+            &plan_with(|tree| find_mut(tree, "root.2").expect("is there").goal.push('!')),
+        );
     }
 
     #[test]
     fn an_edit_is_what_a_person_may_do_to_a_tree() {
-        assert_obeys("edit", layout::TREE, &plan_with(|tree| find_mut(tree, "root.2").expect("is there").goal.push('!')));
-        assert_refuses("edit", layout::TREE, &plan_with(|tree| find_mut(tree, "root.1").expect("is there").attempts = 0));
-        assert_refuses("edit", layout::TREE, &plan_with(|tree| find_mut(tree, "root.2").expect("is there").passes = true));
+        assert_obeys(
+            "edit",
+            layout::TREE,
+            &plan_with(|tree| find_mut(tree, "root.2").expect("is there").goal.push('!')),
+        );
+        assert_refuses(
+            "edit",
+            layout::TREE,
+            &plan_with(|tree| find_mut(tree, "root.1").expect("is there").attempts = 0),
+        );
+        assert_refuses(
+            "edit",
+            layout::TREE,
+            &plan_with(|tree| find_mut(tree, "root.2").expect("is there").passes = true),
+        );
         assert_refuses("edit", layout::TREE, &format!("{}\n", plan_with(|tree| tree.root.title.push('!'))));
         assert_refuses("edit", layout::TREE, "no tree");
     }
@@ -358,6 +392,9 @@ mod tests {
         let message = compose_human("r-1", "note", "");
         assert_eq!(collect_findings(&message.replace("Runner-Human", "runner-human"), &[note]), ["Form message"]);
         assert_eq!(collect_findings(&compose_human("r-1", "approve", ""), &[]), ["Person Runner-Human"]);
-        assert_eq!(collect_findings("A person's own\n\nIt has prose.\n", &[note, ("src/lib.rs", "")]), Vec::<String>::new());
+        assert_eq!(
+            collect_findings("A person's own\n\nIt has prose.\n", &[note, ("src/lib.rs", "")]),
+            Vec::<String>::new()
+        );
     }
 }

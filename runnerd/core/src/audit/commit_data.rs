@@ -1,7 +1,7 @@
-//! What an audit reads: the commits of a branch along first parents, oldest first, as plain data.
+//! The input of an audit: the commits of a branch along first parents, oldest first, as plain data.
 //!
-//! Whoever has the commits, in git or in memory, fills these in; nothing here knows where they come from. What a commit
-//! leaves unchanged is not told again.
+//! The caller, which has the commits in git or in memory, fills these in; nothing here knows where they come from. What
+//! a commit leaves unchanged is not repeated.
 
 use std::sync::Arc;
 
@@ -10,39 +10,39 @@ use crate::policy::Policy;
 use crate::validate::TreeFault;
 use crate::watched_files::{CheckDigests, WatchedFiles};
 
-/// What one commit changed.
+/// Changes of one commit.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CommitDiff {
     /// Every path that differs from its first parent, in any order, each once.
     pub changes: Vec<PathChange>,
-    /// The blob that its receipt names in `Runner-Raw`, where it is at hand.
+    /// The blob that its receipt names in `Runner-Raw`, if it is available.
     pub raw: Option<Arc<[u8]>>,
-    /// The patch that its reviewer saw, where one did: from From to this commit, without `.runner/`.
+    /// The patch that its reviewer saw, if there was a reviewer: from From to this commit, without `.runner/`.
     pub diff: Option<Vec<u8>>,
-    /// What is wrong with the trees that it has and its first parent has not.
+    /// Faults in the trees that it has and its first parent lacks.
     pub trees: Vec<PathFault>,
-    /// What is watched for the guard at its parent, where [`super::WatchAt::From`] asks for it.
+    /// The files watched for the guard at its parent, if [`super::WatchPoint::From`] asks for them.
     pub watched: Option<WatchedFiles>,
-    /// What is watched from there on, where [`super::WatchAt::Start`] asks for it.
+    /// The files watched from there on, if [`super::WatchPoint::Start`] asks for them.
     pub start_watched: Option<WatchedFiles>,
-    /// What the manifests that it changed say of checks.
+    /// What the manifests that it changed say about checks.
     pub checks: CheckDigests,
-    /// Paths of the files that it adds and that are not here, whether they are read or not.
+    /// Paths of files that it adds and that are missing, whether they are read or not.
     pub missing: Vec<String>,
 }
 
-/// What a commit says of itself.
+/// Headers and message of a commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommitHeader {
-    /// Its id, in hexadecimal.
+    /// Id of the commit, in hexadecimal.
     pub id: String,
-    /// The ids of its parents, the first first.
+    /// Ids of its parents, in order.
     pub parents: Vec<String>,
-    /// All headers as they are stored.
+    /// All headers as stored.
     pub headers: Vec<u8>,
-    /// The whole message as it is stored.
+    /// The whole message as stored.
     pub message: Vec<u8>,
-    /// The message as `git log` has it, where a header says that it is encoded in something else than UTF-8.
+    /// The message as shown by `git log`, if a header names an encoding other than UTF-8.
     pub recoded: Option<Vec<u8>>,
 }
 
@@ -51,24 +51,24 @@ pub struct CommitHeader {
 pub struct PathChange {
     /// The path from the root, with `/` between names.
     pub path: Vec<u8>,
-    /// What stood there before, without its content: whoever is given this has seen it; none where nothing did.
+    /// The previous entry, without its content, which the audit has already seen; `None` if there was none.
     pub old: Option<PathEntry>,
-    /// What stands there since; none where nothing does.
+    /// The new entry; `None` if there is none.
     pub new: Option<PathEntry>,
 }
 
-/// What a commit has at a path.
+/// The entry of a commit at a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PathEntry {
     /// Git's mode: `0o100644`, `0o100755`, `0o120000` or `0o160000`.
     pub mode: u32,
     /// Id of the blob, or of a submodule's commit, in hexadecimal.
     pub id: String,
-    /// The bytes, where [`is_read`] says that they are read and what stands there is a file.
+    /// The bytes, if the entry is a file and [`is_read`] says that they are read.
     pub content: Option<Arc<[u8]>>,
 }
 
-/// Tells whether an audit reads the content of a path; of others the id is enough.
+/// Whether an audit reads the content of a path; for others the id is enough.
 pub fn is_content_read(path: &[u8]) -> bool {
     path.strip_prefix(b".runner/").is_some_and(|within| !is_artifact(within))
 }
@@ -78,19 +78,19 @@ fn is_artifact(within: &[u8]) -> bool {
     parts.next() == Some(b"nodes") && parts.nth(1) == Some(b"artifacts")
 }
 
-/// What is wrong with a file that decisions are made from.
+/// What is wrong with a file that decisions depend on.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FileFault {
     /// There is nothing at its path.
     #[error("it is missing")]
     Missing,
-    /// A link, a folder or a submodule stands there.
+    /// A link, a folder or a submodule is in its place.
     #[error("it is no file")]
     NoFile,
-    /// It is no task tree that keeps the rules of trees.
+    /// The file is not a task tree that satisfies the rules of trees.
     #[error("{}", join_faults(.0))]
     Tree(Vec<TreeFault>),
-    /// It does not have its form; a sentence says how.
+    /// The file is malformed; the sentence says how.
     #[error("{0}")]
     Form(String),
 }
@@ -99,39 +99,39 @@ fn join_faults(faults: &[TreeFault]) -> String {
     faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
-/// How the two files are read, and one of them written, whose form is not one of the rules.
+/// Readers for the two files whose form is not part of the rules, and a writer for one of them.
 #[derive(Debug, Clone, Copy)]
 pub struct FileReaders {
     /// Reads `config.toml`.
     pub config: fn(&[u8]) -> Result<AuditSettings, FileFault>,
     /// Reads `GOAL.md`.
     pub goal: fn(&[u8]) -> Result<GoalFile, FileFault>,
-    /// Returns `GOAL.md` as it names another run; none where it cannot.
+    /// Returns `GOAL.md` with the id of another run; `None` if that is not possible.
     pub rename_goal: fn(&[u8], &str) -> Option<String>,
-    /// Tells whether a path belongs to the guard's definition, which these globs name.
+    /// Whether a path belongs to the guard's definition, which these globs match.
     pub is_definition_path: fn(&[String], &str) -> bool,
 }
 
 /// The configuration as far as an audit needs it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuditSettings {
-    /// What rules are decided by.
+    /// The numbers and choices in force.
     pub policy: Policy,
     /// The guard's command.
     pub guard_command: Vec<String>,
-    /// What reviewers go by.
+    /// Criteria for reviewers.
     pub criteria: String,
-    /// Whether the guard is run on the base.
+    /// Whether the guard has to run on the base.
     pub baseline: bool,
-    /// The most bytes of a prompt.
+    /// Most bytes of a prompt.
     pub prompt_bytes: usize,
 }
 
 /// `GOAL.md`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GoalFile {
-    /// The run that it names.
+    /// Id of the run that it names, if any.
     pub id: Option<String>,
-    /// What follows the front matter.
+    /// The text after the front matter.
     pub body: String,
 }

@@ -1,4 +1,4 @@
-//! Committed files against what the rules lead to: which node, which field, expected and found.
+//! Compares committed files with what the rules lead to: which node, which field, expected and found.
 
 use std::collections::BTreeMap;
 
@@ -10,22 +10,27 @@ use serde_json::Value;
 use super::findings::AuditFindings;
 use crate::{json, layout, tree};
 
-/// What is said where only the form of a file is wrong.
+/// Reported if only the form of a file is wrong.
 const FORM: (&str, &str) = ("the canonical form", "the same content in another form");
-/// Most nodes of one tree that are named.
+/// Most nodes reported per tree.
 const MAX_NAMED: usize = 20;
 
-/// A file as a commit has it.
+/// A file of a commit.
 #[derive(Debug)]
 pub(super) struct CommittedFile<'a, T> {
-    /// What it says.
+    /// Its parsed value.
     pub value: &'a T,
-    /// How it says so.
+    /// Its bytes.
     pub bytes: &'a [u8],
 }
 
-/// Compares the task tree of a commit with the one that the rules lead to; `before` is From's.
-pub(super) fn compare_trees(before: &TaskTree, expected: &TaskTree, found: &CommittedFile<'_, TaskTree>, findings: &mut AuditFindings) {
+/// Compares a commit's task tree with the one that the rules lead to; `before` is From's.
+pub(super) fn compare_trees(
+    before: &TaskTree,
+    expected: &TaskTree,
+    found: &CommittedFile<'_, TaskTree>,
+    findings: &mut AuditFindings,
+) {
     if tree::is_canonical(expected, found.bytes) {
         return;
     }
@@ -54,8 +59,11 @@ pub(super) fn compare_trees(before: &TaskTree, expected: &TaskTree, found: &Comm
     }
 }
 
-/// Returns the fields in which two places differ, with both values.
-fn differing_node_fields(expected: Option<tree::PlacedNode<'_>>, found: Option<tree::PlacedNode<'_>>) -> Vec<(&'static str, String, String)> {
+/// Returns the fields in which two nodes differ, with both values.
+fn differing_node_fields(
+    expected: Option<tree::PlacedNode<'_>>,
+    found: Option<tree::PlacedNode<'_>>,
+) -> Vec<(&'static str, String, String)> {
     let (Some(expected), Some(found)) = (expected, found) else {
         let there = |placed: Option<tree::PlacedNode<'_>>| if placed.is_some() { "a node" } else { "no such node" };
         return vec![("place", there(expected).to_owned(), there(found).to_owned())];
@@ -78,7 +86,7 @@ fn differing_node_fields(expected: Option<tree::PlacedNode<'_>>, found: Option<t
     pairs.filter(|(right, there)| right != there).map(|((field, right), (_, there))| (field, right, there)).collect()
 }
 
-/// Compares a file of the runner's in JSON with the value that the rules lead to, field by field.
+/// Compares one of the runner's JSON files with the value that the rules lead to, field by field.
 pub(super) fn compare_values<T: Serialize>(
     (rule, path): (AuditRule, &str),
     expected: &T,
@@ -97,7 +105,7 @@ pub(super) fn compare_values<T: Serialize>(
     }
 }
 
-/// Returns the fields in which two values differ, with both.
+/// Returns the fields in which two values differ, with both values.
 pub(super) fn differing_fields<T: Serialize>(expected: &T, found: &T) -> Vec<(String, String, String)> {
     let fields = |value: &T| match serde_json::to_value(value) {
         Ok(Value::Object(fields)) => fields.into_iter().collect::<BTreeMap<_, _>>(),

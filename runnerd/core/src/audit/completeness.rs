@@ -1,33 +1,38 @@
-//! What of a branch is not here, why, and whether that is nobody's fault: a clone may leave things with a remote; what else
-//! is missing is a violation.
+//! Which part of a branch is missing, why, and whether that is legitimate: a partial clone may leave objects on a
+//! remote; anything else that is missing is a violation.
 
-/// Why something is not here in a clone that leaves objects with a remote.
+use protocol::verify::AuditRule;
+
+use super::BranchAudit;
+use crate::fsck::{FaultTarget, PathFault};
+
+/// Why something is missing in a partial clone.
 const PARTIAL: &str = "this clone is partial, and `git fetch --refetch --no-filter` brings it";
-/// Why something is not here that should be.
+/// Why something is missing that should be present.
 const MISSING: &str = "an object is missing or damaged, and `git fsck` tells which";
 
 /// Why the commits of a branch end where they do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BranchEnd {
-    /// With a commit that has no parents.
+    /// The last commit has no parents.
     Root,
-    /// The clone was made or deepened to there.
+    /// The clone was made or deepened up to there.
     Shallow,
-    /// The clone leaves objects with a remote.
+    /// The clone is partial.
     Partial,
     /// A parent is missing or damaged.
     Missing,
-    /// There are too many.
+    /// There are too many commits.
     TooLong,
 }
 
 impl BranchEnd {
-    /// Whether nothing says that there is more: what is not among the commits is nowhere.
+    /// Whether there is certainly nothing more: what is not among the commits does not exist.
     pub(super) fn is_complete(self) -> bool {
         !matches!(self, Self::Shallow | Self::Partial)
     }
 
-    /// Says what of the branch is not here that came before its `oldest` commit.
+    /// Describes the missing part of the branch before its `oldest` commit.
     pub(super) fn describe(self, oldest: &str) -> Option<String> {
         let why = match self {
             Self::Root => return None,
@@ -40,11 +45,11 @@ impl BranchEnd {
     }
 }
 
-/// Files that commits add and that are not here. Nothing is decided from most of them, but a branch without them is not all
-/// there.
+/// Files that commits add and that are missing. Most of them affect no decision, but without them a branch is
+/// incomplete.
 #[derive(Debug, Default)]
 pub(super) struct MissingFiles {
-    /// Commit and path of the first.
+    /// Commit and path of the first one.
     first: Option<(String, String)>,
     count: usize,
 }
@@ -55,7 +60,7 @@ impl MissingFiles {
         self.first = self.first.take().or_else(|| paths.first().map(|path| (commit.to_owned(), path.clone())));
     }
 
-    /// Says that there are some, and what brings them.
+    /// Says that files are missing, and how to get them.
     pub(super) fn describe(&self) -> Option<String> {
         let (commit, path) = self.first.as_ref()?;
         let more = match self.count {
@@ -71,14 +76,14 @@ impl MissingFiles {
 /// Why something of a commit cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum UnreadableObject {
-    /// It is not here, or damaged.
+    /// The object is missing or damaged.
     Missing,
-    /// Another object stands in the place of this one.
+    /// Another object is in its place.
     Replaced(String),
 }
 
 impl UnreadableObject {
-    /// Says why, in a clone that leaves objects with a remote or in one that has them all.
+    /// Returns the reason, for a partial or a complete clone.
     pub(super) fn describe(&self, is_partial: bool) -> String {
         match self {
             Self::Missing if is_partial => PARTIAL.to_owned(),
@@ -87,8 +92,43 @@ impl UnreadableObject {
         }
     }
 
-    /// Whether it is nobody's fault.
+    /// Whether the absence is legitimate.
     pub(super) fn is_promised(&self, is_partial: bool) -> bool {
         is_partial && *self == Self::Missing
+    }
+}
+
+impl BranchAudit {
+    /// Ends the audit at a commit that cannot be read; its trees may still tell why. Only a partial clone may lack
+    /// objects.
+    pub fn push_unreadable(
+        &mut self,
+        commit: &str,
+        (trees, unread): (&[PathFault], &UnreadableObject),
+        is_partial: bool,
+    ) {
+        let why = unread.describe(is_partial);
+        self.is_truncated = true;
+        self.report.unseen.push(format!("the files of commit {commit}, and what was made of them since: {why}"));
+        self.findings.begin_commit(commit, None);
+        self.report_tree_faults(trees, false);
+        if !unread.is_promised(is_partial) {
+            self.findings.add_violation(AuditRule::Valid, "tree", ("objects that can be read", &why));
+        }
+    }
+
+    /// Reports trees that git's check refuses, because they are ambiguous or hold nothing. What git only warns about is
+    /// a fault only in the runner's own commits, because the runner never writes it.
+    pub(super) fn report_tree_faults(&mut self, found: &[PathFault], is_runners: bool) {
+        for PathFault { path, fault } in found {
+            if is_runners || fault.blames() == FaultTarget::Anyone {
+                let path = format!("/{}", String::from_utf8_lossy(path));
+                self.findings.add_violation(
+                    AuditRule::Valid,
+                    &path,
+                    ("a tree that git's check accepts", &fault.to_string()),
+                );
+            }
+        }
     }
 }

@@ -10,18 +10,19 @@ use protocol::tree::ChildSpec;
 use protocol::words::PhaseName;
 
 use super::state::CommittedState;
-use crate::tree_examination::{self, TreeExamination};
 use crate::iteration::{
-    WorkSource, IterationEvent, GuardEnd, GuardEndKind, IllegalIterationEvent, IterationOutcome, Phase, ReviewEnd, ReviewEndKind, WorkResult, decide,
+    GuardEnd, GuardEndKind, IllegalIterationEvent, IterationEvent, IterationOutcome, Phase, ReviewEnd, ReviewEndKind,
+    WorkResult, WorkSource, decide,
 };
 use crate::layout;
 use crate::message::{ProcessEnd, Receipt};
 use crate::policy::Policy;
 use crate::tree;
+use crate::tree_examination::{self, TreeExamination};
 use crate::validate::TreeFault;
 use crate::verdict::{
-    RuleBreach, FaultKind, FeedbackEffect, SessionFinding, SessionRule, SessionEnd, SessionEndKind, StopCause, SessionTask, TreeFinding, TreeSource,
-    Verdict, verdict_row,
+    FaultKind, FeedbackEffect, RuleBreach, SessionEnd, SessionEndKind, SessionFinding, SessionRule, SessionTask,
+    StopCause, TreeFinding, TreeSource, Verdict, verdict_row,
 };
 
 /// Why the table leads to no verdict.
@@ -91,14 +92,21 @@ impl<'a> IterationEvidence<'a> {
         let (begin, by) = if let Some(decision) = &task.decision {
             ((Phase::Brief { task: task.clone() }, IterationEvent::Briefed), WorkSource::Person(decision.clone()))
         } else {
-            let (end, finding) = (SessionEnd::new(self.rebuild_session_end_kind(&verdict)), self.rebuild_finding(&verdict, left.finding.clone()));
+            let (end, finding) = (
+                SessionEnd::new(self.rebuild_session_end_kind(&verdict)),
+                self.rebuild_finding(&verdict, left.finding.clone()),
+            );
             let inspect = Phase::Inspect { task: task.clone(), session: end.clone(), stop };
             ((inspect, IterationEvent::Inspected(finding.clone())), WorkSource::Session { end, finding })
         };
         let ends = ProcessEnds { stop, guard: guard.as_ref(), review: review.as_ref() };
         let judged = replay_phases(&self.from.settings.policy, begin, ends);
         let work = WorkResult { task, by };
-        Some(ReplayedOutcome { outcome: IterationOutcome { work, guard, review, verdict }, expected: judged, tree: left })
+        Some(ReplayedOutcome {
+            outcome: IterationOutcome { work, guard, review, verdict },
+            expected: judged,
+            tree: left,
+        })
     }
 
     /// Whether HEAD had been moved away when the guard ended. The guard's end is recorded if it was not stopped, but it
@@ -117,7 +125,9 @@ impl<'a> IterationEvidence<'a> {
     fn full_verdict(&self) -> Option<Verdict> {
         let line = &self.receipt.verdict;
         let is_told = verdict_row(line.name).feedback == FeedbackEffect::Record;
-        let failure = self.recorded_failure().filter(|failure| is_told && failure.verdict == line.name && !self.is_invalid_tree());
+        let failure = self
+            .recorded_failure()
+            .filter(|failure| is_told && failure.verdict == line.name && !self.is_invalid_tree());
         let detail = failure.map(|failure| failure.text.as_str()).or(line.detail.as_deref());
         Verdict::parse(line.name, detail)
     }
@@ -241,12 +251,15 @@ impl<'a> IterationEvidence<'a> {
             (None, Verdict::RedGuard) => GuardEndKind::TimedOut,
             (None, Verdict::Timeout { during: PhaseName::Guard }) => GuardEndKind::TimedOut,
             (None, Verdict::Fault { kind: FaultKind::Guard, .. }) => GuardEndKind::Lost,
-            (None, Verdict::Misconfigured { what }) if self.has_answer() => GuardEndKind::Missing { what: what.clone() },
+            (None, Verdict::Misconfigured { what }) if self.has_answer() => {
+                GuardEndKind::Missing { what: what.clone() }
+            }
             (None, Verdict::Broken(breach)) if breach.guard_history().is_some() => GuardEndKind::Lost,
             (None, Verdict::Interrupted { .. }) if self.task.decision.is_some() => GuardEndKind::Cut,
             (None, _) => return None,
         };
-        let history = if let Verdict::Broken(breach) = verdict { breach.guard_history().map(str::to_owned) } else { None };
+        let history =
+            if let Verdict::Broken(breach) = verdict { breach.guard_history().map(str::to_owned) } else { None };
         let wrote = &self.receipt.guard_wrote;
         Some(GuardEnd {
             digest: self.receipt.guard_run.as_ref().map(|run| run.output.to_string()),
@@ -269,9 +282,13 @@ impl<'a> IterationEvidence<'a> {
             (Some(run), _) if run.accepted => ReviewEndKind::Accepted { reasons: String::new() },
             (Some(_), Verdict::Rejected { reasons }) => ReviewEndKind::Rejected { reasons: reasons.clone() },
             (Some(_), _) => ReviewEndKind::Rejected { reasons: String::new() },
-            (None, Verdict::Fault { kind: FaultKind::Timeout, .. } | Verdict::Timeout { .. }) => ReviewEndKind::TimedOut,
+            (None, Verdict::Fault { kind: FaultKind::Timeout, .. } | Verdict::Timeout { .. }) => {
+                ReviewEndKind::TimedOut
+            }
             (None, Verdict::Fault { what, .. }) => ReviewEndKind::Failed { what: what.clone() },
-            (None, Verdict::Unavailable { why, until }) => ReviewEndKind::Unavailable { why: why.clone(), until: *until },
+            (None, Verdict::Unavailable { why, until }) => {
+                ReviewEndKind::Unavailable { why: why.clone(), until: *until }
+            }
             (None, Verdict::Misconfigured { what }) => ReviewEndKind::Misconfigured { what: what.clone() },
             (None, _) => return None,
         };
@@ -284,7 +301,11 @@ impl<'a> IterationEvidence<'a> {
 }
 
 /// Runs the table from the finding after the session, or from a person's decision, to the outcome.
-fn replay_phases(policy: &Policy, begin: (Phase, IterationEvent), ends: ProcessEnds<'_>) -> Result<Box<IterationOutcome>, ReplayError> {
+fn replay_phases(
+    policy: &Policy,
+    begin: (Phase, IterationEvent),
+    ends: ProcessEnds<'_>,
+) -> Result<Box<IterationOutcome>, ReplayError> {
     let ProcessEnds { mut stop, guard, review } = ends;
     let mut phase = decide(policy, begin.0, begin.1)?;
     let mut asked = 1;
@@ -311,9 +332,18 @@ fn replay_phases(policy: &Policy, begin: (Phase, IterationEvent), ends: ProcessE
 /// Returns the answer that breaks a rule.
 fn status_breaking_rule(rule: SessionRule) -> AnswerStatus {
     match rule {
-        SessionRule::DecomposedNeedsChildren | SessionRule::ChildrenOneWay | SessionRule::WorkerNoChildren => AnswerStatus::Decomposed,
+        SessionRule::DecomposedNeedsChildren | SessionRule::ChildrenOneWay | SessionRule::WorkerNoChildren => {
+            AnswerStatus::Decomposed
+        }
         SessionRule::PlannerNoCode => AnswerStatus::Retry,
-        SessionRule::ValidTree | SessionRule::PassedNode | SessionRule::KeepNodes | SessionRule::KeepPlace | SessionRule::KeepGoal => AnswerStatus::Done,
-        SessionRule::ChildrenOnlyWithDecomposed | SessionRule::History | SessionRule::RootNeedsChange | SessionRule::Context => AnswerStatus::Done,
+        SessionRule::ValidTree
+        | SessionRule::PassedNode
+        | SessionRule::KeepNodes
+        | SessionRule::KeepPlace
+        | SessionRule::KeepGoal => AnswerStatus::Done,
+        SessionRule::ChildrenOnlyWithDecomposed
+        | SessionRule::History
+        | SessionRule::RootNeedsChange
+        | SessionRule::Context => AnswerStatus::Done,
     }
 }

@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use protocol::verify::AuditRule;
 
+use super::commit_data::{FileReaders, PathChange, PathEntry};
 use super::findings::AuditFindings;
-use super::commit_data::{PathChange, FileReaders, PathEntry};
 use super::net_diff::NetDiff;
-use crate::definition::{GuardDefinition, DefinitionDiff, DefinitionState};
+use crate::definition::{DefinitionDiff, DefinitionState, GuardDefinition};
 use crate::layout;
 use crate::message::Receipt;
 use crate::watched_files::{CheckDigests, WatchedFiles};
@@ -111,7 +111,8 @@ impl DefinitionTracker {
         self.known = None;
         let current = self.known_definition(globs, readers).clone();
         let committed = self.checks.normalize_forms(accepted, current, readers.is_definition_path);
-        let guarded = DefinitionState { accepted: accepted.clone(), committed, is_absence_accepted: *is_absence_accepted };
+        let guarded =
+            DefinitionState { accepted: accepted.clone(), committed, is_absence_accepted: *is_absence_accepted };
         Some(SessionDefinition { definition_state: guarded, globs: globs.clone() })
     }
 
@@ -121,11 +122,17 @@ impl DefinitionTracker {
     }
 
     /// Checks that the receipt names every file that differs from what was accepted at From.
-    pub(super) fn check(&mut self, announced: AnnouncedChanges<'_>, readers: &FileReaders, findings: &mut AuditFindings) {
+    pub(super) fn check(
+        &mut self,
+        announced: AnnouncedChanges<'_>,
+        readers: &FileReaders,
+        findings: &mut AuditFindings,
+    ) {
         let AnnouncedChanges { accepted, receipt } = announced;
         let globs = &accepted.globs;
         let current = self.known_definition(globs, readers).clone();
-        let current = self.checks.normalize_forms(&accepted.definition_state.accepted, current, readers.is_definition_path);
+        let current =
+            self.checks.normalize_forms(&accepted.definition_state.accepted, current, readers.is_definition_path);
         let named = &receipt.guard_changed;
         let departing = DefinitionDiff::between(&accepted.definition_state.accepted, &current).paths;
         let missing = named.missing_names(&departing);
@@ -175,8 +182,9 @@ impl SessionDefinition {
 
     /// Checks that every restored path belongs to the runner, to git, or to the guard's definition.
     pub(super) fn check_restored(&self, reverted: &[String], readers: &FileReaders, findings: &mut AuditFindings) {
-        let is_part =
-            |path: &str| (readers.is_definition_path)(&self.globs, path) || self.definition_state.accepted.contains_key(path);
+        let is_part = |path: &str| {
+            (readers.is_definition_path)(&self.globs, path) || self.definition_state.accepted.contains_key(path)
+        };
         for path in reverted.iter().filter(|path| !is_runner_or_git_path(path) && !is_part(path)) {
             let expected = "files of the runner, of git, or of the guard's definition";
             findings.add_violation(AuditRule::Receipt, "Runner-Reverted", (expected, path));

@@ -4,12 +4,12 @@ use protocol::tree::TaskTree;
 use protocol::verify::AuditRule;
 use protocol::words::{GuardOutcome, Mode, ReviewVerdict, Role};
 
+use super::commit_data::CommitDiff;
 use super::compare::{self, CommittedFile};
 use super::decision::DecisionAudit;
 use super::evidence::{IterationEvidence, ReplayedOutcome};
 use super::findings::AuditFindings;
 use super::guard_definition::SessionDefinition;
-use super::commit_data::CommitDiff;
 use super::net_diff::NetDiff;
 use super::ownership::{self, CommitKind};
 use super::prompts::{self, PromptCheck, PromptSources};
@@ -127,7 +127,11 @@ impl IterationAudit<'_> {
             | NextStep::WaitForPerson(reason)
             | NextStep::Wait(_, reason) => {
                 let found = format!("an iteration on {}", self.receipt.node);
-                findings.add_violation(AuditRule::Selection, "run", (&format!("no iteration: {}", reason.message), &found));
+                findings.add_violation(
+                    AuditRule::Selection,
+                    "run",
+                    (&format!("no iteration: {}", reason.message), &found),
+                );
                 return None;
             }
         };
@@ -183,7 +187,9 @@ impl IterationAudit<'_> {
     fn check_verdict(&self, replayed: &ReplayedOutcome, findings: &mut AuditFindings) {
         let found = self.receipt.verdict.to_string();
         match &replayed.expected {
-            Ok(judged) if verdict_line(&judged.verdict) == self.receipt.verdict => self.check_processes(judged, findings),
+            Ok(judged) if verdict_line(&judged.verdict) == self.receipt.verdict => {
+                self.check_processes(judged, findings);
+            }
             Ok(judged) => {
                 let expected = verdict_line(&judged.verdict).to_string();
                 findings.add_violation(AuditRule::Verdict, "Runner-Verdict", (&expected, &found));
@@ -337,12 +343,15 @@ impl IterationAudit<'_> {
             let at = if found.starts_with("Runner-") { found.split(':').next().unwrap_or_default() } else { "message" };
             findings.add_violation(AuditRule::Receipt, at, (expected, found));
         }
-        let is_kept = |breach: &RuleBreach| breach.rule <= SessionRule::KeepPlace && breach.tree_limit() != Some(TreeLimit::FileGone);
+        let is_kept = |breach: &RuleBreach| {
+            breach.rule <= SessionRule::KeepPlace && breach.tree_limit() != Some(TreeLimit::FileGone)
+        };
         let needs_raw = matches!(&replayed.outcome.verdict, Verdict::Broken(breach) if is_kept(breach));
         if needs_raw && receipt.raw.is_none() {
             findings.add_violation(AuditRule::Receipt, "Runner-Raw", ("the tree that was not taken", "nothing"));
         }
-        let judged = replayed.expected.as_ref().ok().filter(|judged| !matches!(judged.verdict, Verdict::Interrupted { .. }));
+        let judged =
+            replayed.expected.as_ref().ok().filter(|judged| !matches!(judged.verdict, Verdict::Interrupted { .. }));
         let guard = judged.map(|judged| judged.guard.is_some());
         trailers::check(receipt, trailers::AskedProcesses { session: task.decision.is_none(), guard }, findings);
         if task.decision.is_some() {

@@ -4,10 +4,10 @@ use protocol::state::{Feedback, RunState};
 use protocol::verify::AuditRule;
 use protocol::words::GuardOutcome;
 
+use super::commit_data::FileReaders;
 use super::compare::{self, CommittedFile};
 use super::findings::AuditFindings;
 use super::guard_definition::SessionDefinition;
-use super::commit_data::FileReaders;
 use super::net_diff::NetDiff;
 use super::ownership::{self, CommitKind};
 use super::state::{CommittedState, RunnerFiles};
@@ -84,7 +84,12 @@ impl MarkerAudit<'_> {
         self.check_changed_paths(CommitKind::Fork, findings);
         let bytes = |path| self.to.bytes(path).unwrap_or_default();
         let (run_state, found) = ((AuditRule::Milestone, layout::RUN_STATE), bytes(layout::RUN_STATE));
-        compare::compare_values(run_state, self.to.run_state, &CommittedFile { value: self.to.run_state, bytes: found }, findings);
+        compare::compare_values(
+            run_state,
+            self.to.run_state,
+            &CommittedFile { value: self.to.run_state, bytes: found },
+            findings,
+        );
         let goal = (self.readers.rename_goal)(self.before.bytes(layout::GOAL).unwrap_or_default(), &self.marker.run);
         if goal.is_none_or(|goal| goal.as_bytes() != bytes(layout::GOAL)) {
             let expected = "the goal of the commit before, with another id";
@@ -104,7 +109,12 @@ impl MarkerAudit<'_> {
         };
         let bytes = |path| self.to.bytes(path).unwrap_or_default();
         let run_state = (AuditRule::Milestone, layout::RUN_STATE);
-        compare::compare_values(run_state, &expected, &CommittedFile { value: state, bytes: bytes(layout::RUN_STATE) }, findings);
+        compare::compare_values(
+            run_state,
+            &expected,
+            &CommittedFile { value: state, bytes: bytes(layout::RUN_STATE) },
+            findings,
+        );
         let feedback = (AuditRule::Milestone, layout::FEEDBACK);
         compare::compare_values(
             feedback,
@@ -210,14 +220,24 @@ impl MarkerAudit<'_> {
         );
         if self.net.runner_paths().any(|(path, _)| path == layout::FEEDBACK) {
             let at = (AuditRule::Milestone, layout::FEEDBACK);
-            compare::compare_values(at, feedback, &CommittedFile { value: self.to.feedback, bytes: bytes(layout::FEEDBACK) }, findings);
+            compare::compare_values(
+                at,
+                feedback,
+                &CommittedFile { value: self.to.feedback, bytes: bytes(layout::FEEDBACK) },
+                findings,
+            );
         }
     }
 
     fn check_same_tree(&self, before: &CommittedState<'_>, findings: &mut AuditFindings) {
         if self.net.runner_paths().any(|(path, _)| path == layout::TREE) {
             let bytes = tree::canonical(self.to.tree);
-            compare::compare_trees(before.tree, before.tree, &CommittedFile { value: self.to.tree, bytes: bytes.as_bytes() }, findings);
+            compare::compare_trees(
+                before.tree,
+                before.tree,
+                &CommittedFile { value: self.to.tree, bytes: bytes.as_bytes() },
+                findings,
+            );
         }
     }
 }

@@ -6,8 +6,8 @@
 
 use protocol::verify::AuditRule;
 
-use super::findings::AuditFindings;
 use super::commit_data::PathEntry;
+use super::findings::AuditFindings;
 use super::net_diff::NetDiff;
 use super::state::RunnerFiles;
 use crate::layout::{self, PathOwnership, path_ownership};
@@ -60,7 +60,7 @@ struct OwnershipRow {
 impl CommitKind {
     fn row(self) -> OwnershipRow {
         use AuditRule::{Milestone, Owned, Person, Verdict};
-        use FolderRule::{AgentPaths, OnlyPaths, AnyPrepared};
+        use FolderRule::{AgentPaths, AnyPrepared, OnlyPaths};
         let (rule, code, folder) = match self {
             Self::Start => (Milestone, false, AnyPrepared),
             Self::Fork => (Milestone, false, OnlyPaths(&[layout::GOAL, layout::RUN_STATE])),
@@ -82,7 +82,11 @@ impl CommitKind {
 }
 
 /// Checks that a commit has changed, since `from`, only what its kind allows and the paths in `besides`.
-pub(super) fn check((kind, besides): (CommitKind, &[&str]), (from, net): (&RunnerFiles, &NetDiff), findings: &mut AuditFindings) {
+pub(super) fn check(
+    (kind, besides): (CommitKind, &[&str]),
+    (from, net): (&RunnerFiles, &NetDiff),
+    findings: &mut AuditFindings,
+) {
     let OwnershipRow { rule, may_change_code: code, folder } = kind.row();
     for path in net.code_paths().filter(|_| !code) {
         let at = String::from_utf8_lossy(path);
@@ -130,7 +134,7 @@ fn is_file(stored: &PathEntry) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::audit::commit_data::{PathChange, FileReaders};
+    use crate::audit::commit_data::{FileReaders, PathChange};
 
     const READERS: FileReaders = FileReaders {
         config: |_| Err(crate::audit::FileFault::Missing),

@@ -1,10 +1,11 @@
-//! What people did to a run between two commits of the runner: all of it is listed, and what they may not do is named.
+//! Audits what people did to a run between two commits of the runner: all of it is listed, and anything not allowed is
+//! reported.
 
 use protocol::verify::{AuditRule, PersonCommit};
 
+use super::commit_data::{CommitHeader, PathChange};
 use super::compare;
 use super::findings::AuditFindings;
-use super::commit_data::{CommitHeader, PathChange};
 use super::net_diff::NetDiff;
 use super::ownership::describe_change;
 use super::state::RunnerFiles;
@@ -12,22 +13,22 @@ use crate::message::{HumanCommit, MessageError};
 use crate::person_edit::ForbiddenChange;
 use crate::{fence, layout, person_edit};
 
-/// Most paths that are named of one commit.
+/// Most paths named per commit.
 const MAX_PATHS: usize = 20;
 /// Most bytes of a subject.
 const MAX_SUBJECT: usize = 200;
-/// Fields of the run state that say which run it is, where that began and how far it has come.
+/// Fields of the run state that identify the run, its base and its progress.
 const RUN_FIELDS: [&str; 3] = ["base", "next_iter", "run_id"];
-/// The field that a person writes: what was accepted of the guard's definition.
+/// The field that a person may write: what was accepted of the guard's definition.
 const ACCEPTED_FIELD: &str = "guard_definition";
 
-/// Returns what a commit says of the command that it was made by: none where git finds none in it, stored or shown.
+/// Returns the command named in a commit; `None` if git finds none in its message, as stored or as shown.
 pub(super) fn parse_human_commit(header: &CommitHeader) -> Option<Result<HumanCommit, MessageError>> {
     let shown = || HumanCommit::parse_bytes(header.recoded.as_deref()?);
     HumanCommit::parse_bytes(&header.message).or_else(|| shown().map(|_| Err(MessageError::Encoding)))
 }
 
-/// Describes a commit of a person's.
+/// Describes a person's commit.
 pub(super) fn describe_commit(header: &CommitHeader, changes: &[PathChange]) -> PersonCommit {
     let message = String::from_utf8_lossy(&header.message);
     let path = |change: &PathChange| String::from_utf8_lossy(&change.path).into_owned();
@@ -45,7 +46,7 @@ pub(super) fn describe_commit(header: &CommitHeader, changes: &[PathChange]) -> 
 
 /// Checks the net change of people's commits, from the runner's last commit to where a session begins.
 pub(super) fn check(before: &RunnerFiles, after: &RunnerFiles, net: &NetDiff, findings: &mut AuditFindings) {
-    // Without a change to a file there is none to what the files say.
+    // Without a changed file, no content can have changed.
     if net.runner_paths().next().is_none() {
         return;
     }
@@ -69,11 +70,15 @@ pub(super) fn check(before: &RunnerFiles, after: &RunnerFiles, net: &NetDiff, fi
     }
     if old.goal.id != new.goal.id {
         let id = |id: &Option<String>| id.clone().unwrap_or_else(|| "none".to_owned());
-        // Another run may be meant to begin there; an iteration of this one would not have begun.
+        // A person may want to begin another run there; an iteration of this one would not have begun.
         findings.add_warning(AuditRule::Person, "GOAL.md: id", (&id(&old.goal.id), &id(&new.goal.id)));
     }
     let runners = [layout::FEEDBACK, layout::PROGRESS, layout::SCHEMA, layout::ANSWER_SCHEMA];
     for (path, (old, new)) in net.runner_paths().filter(|(path, _)| runners.contains(&path.as_ref())) {
-        findings.add_warning(AuditRule::Person, &path, ("what the runner wrote", &describe_change(old.as_ref(), new.as_ref())));
+        findings.add_warning(
+            AuditRule::Person,
+            &path,
+            ("what the runner wrote", &describe_change(old.as_ref(), new.as_ref())),
+        );
     }
 }

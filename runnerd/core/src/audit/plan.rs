@@ -6,8 +6,8 @@
 
 use std::collections::BTreeMap;
 
-use super::completeness::BranchEnd;
 use super::commit_data::CommitHeader;
+use super::completeness::BranchEnd;
 use crate::message::{MessageError, Receipt, RulesError, RunnerCommit, claims_receipt, has_runner_subject};
 
 /// The commits of one run along first parents, oldest first, each with its owner.
@@ -90,7 +90,15 @@ impl AuditPlan {
         let (runs, is_found) = find_run_starts(run, &parts);
         let begin = runs.last().map_or(0, |begun| begun.position);
         let has_start = is_found && begin >= oldest;
-        Self { run: run.to_owned(), commits, planned: parts, first_position: begin.max(oldest), run_starts: runs, has_start, end }
+        Self {
+            run: run.to_owned(),
+            commits,
+            planned: parts,
+            first_position: begin.max(oldest),
+            run_starts: runs,
+            has_start,
+            end,
+        }
     }
 
     /// Returns the id of the run.
@@ -128,7 +136,9 @@ impl AuditPlan {
     /// there may then be files that no person has accepted.
     pub fn begins_at_iteration(&self) -> bool {
         // What precedes a claim that is the oldest available commit is unknown.
-        let is_iteration = |at| last_settled_position(&self.planned, at).is_none_or(|at| iteration_receipt(&self.planned, at).is_some());
+        let is_iteration = |at| {
+            last_settled_position(&self.planned, at).is_none_or(|at| iteration_receipt(&self.planned, at).is_some())
+        };
         self.first_position.checked_sub(1).is_some_and(is_iteration)
     }
 
@@ -153,8 +163,7 @@ impl AuditPlan {
     /// Returns the commit of an iteration before the audited one at this index: the last one with that number, in any
     /// run, because a fork continues another's numbering.
     pub(super) fn iteration_commit(&self, iter: u32, at: usize) -> Option<&str> {
-        let is_it =
-            |part: &PlannedCommit| matches!(part.commit(), Some(RunnerCommit::Iteration(receipt)) if receipt.iter == iter);
+        let is_it = |part: &PlannedCommit| matches!(part.commit(), Some(RunnerCommit::Iteration(receipt)) if receipt.iter == iter);
         let found = self.planned.get(..self.first_position + at)?.iter().rposition(is_it)?;
         self.commits.get(found).map(|head| head.id.as_str())
     }
@@ -188,7 +197,10 @@ impl AuditPlan {
     pub fn commits_of_other_rules(&self) -> impl Iterator<Item = (usize, &RulesError)> {
         self.planned.iter().enumerate().filter_map(|(at, part)| match part {
             PlannedCommit::Malformed(MessageError::Rules(why)) => Some((at, why)),
-            PlannedCommit::Malformed(_) | PlannedCommit::Runner { .. } | PlannedCommit::Person | PlannedCommit::Agent { .. } => None,
+            PlannedCommit::Malformed(_)
+            | PlannedCommit::Runner { .. }
+            | PlannedCommit::Person
+            | PlannedCommit::Agent { .. } => None,
         })
     }
 
@@ -280,7 +292,9 @@ fn classify_commits(commits: &[CommitHeader]) -> Vec<PlannedCommit> {
     for (at, header) in commits.iter().enumerate().rev() {
         session = session.filter(|from| *from != header.id);
         if session.is_some() {
-            parts.push(PlannedCommit::Agent { imitates_runner: claims_runner(header) || has_runner_subject(&header.message) });
+            parts.push(PlannedCommit::Agent {
+                imitates_runner: claims_runner(header) || has_runner_subject(&header.message),
+            });
             continue;
         }
         parts.push(match RunnerCommit::parse_bytes(&header.message) {

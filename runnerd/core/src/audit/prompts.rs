@@ -1,4 +1,4 @@
-//! The prompt of a session, built again from From and held against the digest in its receipt.
+//! Rebuilds the prompt of a session from From, and compares it with the digest in the receipt.
 
 use std::collections::BTreeMap;
 
@@ -14,27 +14,27 @@ use crate::prompt::{self, MemoryFiles, PROMPT_FORMAT, Prompt, PromptInput, Revie
 use crate::verdict::SessionTask;
 use crate::{layout, notes};
 
-/// What became of a prompt.
+/// Result of checking a prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PromptCheck {
-    /// It has the digest in the receipt.
+    /// The prompt has the digest in the receipt.
     Same,
-    /// It has another.
+    /// The prompt has another digest.
     Differs,
-    /// It cannot be built here.
+    /// The prompt cannot be rebuilt here.
     Unknown,
-    /// There was none: a person's word stood for a session.
+    /// There was no prompt: a person's decision replaced the session.
     NotSent,
 }
 
-/// What prompts are built from.
+/// Everything prompts are built from.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PromptSources<'a> {
     /// The state at From.
     pub from: &'a CommittedState<'a>,
-    /// What its sessions are told of the guard's definition.
+    /// What sessions are told about the guard's definition, if anything.
     pub guard_notice: Option<&'a str>,
-    /// What they were asked.
+    /// The session's task.
     pub task: &'a SessionTask,
 }
 
@@ -46,8 +46,12 @@ const OVERRIDE_PATHS: [(Role, &str); 4] = [
     (Role::Reviewer, ".runner/prompts/reviewer.md"),
 ];
 
-/// Builds the prompt of a task again; returns what became of it, and the notes in it.
-pub(super) fn check(receipt: &Receipt, sources: PromptSources<'_>, findings: &mut AuditFindings) -> (PromptCheck, Vec<String>) {
+/// Rebuilds the prompt of a task; returns the result of the check, and the notes in the prompt.
+pub(super) fn check(
+    receipt: &Receipt,
+    sources: PromptSources<'_>,
+    findings: &mut AuditFindings,
+) -> (PromptCheck, Vec<String>) {
     if !is_supported_version(&receipt.version) {
         let found = receipt.version.to_string();
         let expected = format!("prompt={PROMPT_FORMAT} templates={}", short_templates_digest());
@@ -70,7 +74,7 @@ pub(super) fn check(receipt: &Receipt, sources: PromptSources<'_>, findings: &mu
     (PromptCheck::Differs, built.notes)
 }
 
-/// Whether prompts of this version can be built here.
+/// Whether prompts of this version can be rebuilt here.
 fn is_supported_version(version: &RunnerVersion) -> bool {
     version.prompt_format == PROMPT_FORMAT && version.templates == short_templates_digest()
 }
@@ -79,8 +83,13 @@ fn short_templates_digest() -> String {
     templates_digest().chars().take(12).collect()
 }
 
-/// Builds the prompt of the reviewer again, where one decided and what it saw is at hand.
-pub(super) fn check_review(receipt: &Receipt, sources: PromptSources<'_>, diff: Option<&[u8]>, findings: &mut AuditFindings) {
+/// Rebuilds the prompt of the reviewer, if one decided and its diff is available.
+pub(super) fn check_review(
+    receipt: &Receipt,
+    sources: PromptSources<'_>,
+    diff: Option<&[u8]>,
+    findings: &mut AuditFindings,
+) {
     let recorded = receipt.review.as_ref().and_then(|review| review.prompt.as_ref());
     let (Some(found), Some(diff)) = (recorded, diff.filter(|_| is_supported_version(&receipt.version))) else { return };
     let diff = String::from_utf8_lossy(diff);
@@ -93,7 +102,11 @@ pub(super) fn check_review(receipt: &Receipt, sources: PromptSources<'_>, diff: 
     }
 }
 
-fn build_prompt(PromptSources { from, guard_notice, .. }: PromptSources<'_>, task: &SessionTask, review: Option<ReviewMaterial<'_>>) -> Prompt {
+fn build_prompt(
+    PromptSources { from, guard_notice, .. }: PromptSources<'_>,
+    task: &SessionTask,
+    review: Option<ReviewMaterial<'_>>,
+) -> Prompt {
     let text = |path: &str| from.bytes(path).map(|bytes| String::from_utf8_lossy(bytes).into_owned());
     let overrides: BTreeMap<Role, String> =
         OVERRIDE_PATHS.into_iter().filter_map(|(role, path)| Some((role, text(path)?))).collect();

@@ -1,43 +1,43 @@
-//! Whether each commit of the runner's, those that it makes for people included, is signed by a key that was named.
+//! Checks that each commit of the runner, including those it makes for people, is signed by a trusted key.
 //!
-//! Whoever asks names the keys: a branch does not say who may sign it. What a signature is worth is said elsewhere; here what
-//! is not known to hold does not.
+//! The caller names the keys: a branch cannot say who may sign it. Signatures are verified elsewhere; here, any
+//! signature not known to be valid counts as invalid.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use protocol::verify::{AuditReport, AuditRule, AuditSigned};
 
-use super::findings::AuditFindings;
 use super::commit_data::CommitHeader;
+use super::findings::AuditFindings;
 use super::iteration_number;
 use super::person_commits::parse_human_commit;
-use super::plan::{PlannedCommit, AuditPlan};
+use super::plan::{AuditPlan, PlannedCommit};
 
-/// What git says of the signature of one commit.
+/// Git's verdict on the signature of one commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SignatureStatus {
-    /// It is of a key that was named, which may sign commits of that date.
+    /// Valid, by a named key that may sign commits of that date.
     Valid {
-        /// Whom the key was named for.
+        /// The principal for whom the key was named.
         principal: String,
         /// The key's fingerprint.
         key: String,
     },
-    /// It is whole, and of a key that was not named, or not for that date.
+    /// Intact, but by a key that was not named, or not for that date.
     UnknownKey {
         /// The key's fingerprint.
         key: String,
     },
-    /// It is not of what it is said to be of, or its key is revoked.
+    /// Not a signature of this commit, or its key is revoked.
     Invalid,
-    /// There is none.
+    /// There is no signature.
     None,
-    /// It cannot be checked: it is none of SSH's.
+    /// Not an SSH signature, so it cannot be checked.
     Unchecked,
 }
 
 impl SignatureStatus {
-    /// Says why it does not hold.
+    /// Returns why the signature does not count; `None` if it does.
     fn describe_fault(&self) -> Option<String> {
         match self {
             Self::Valid { .. } => None,
@@ -50,15 +50,17 @@ impl SignatureStatus {
     }
 }
 
-/// Returns the ids of the commits of the runner's that are looked at, oldest first.
+/// Returns the ids of the runner's audited commits, oldest first.
 pub fn commits_to_sign(plan: &AuditPlan) -> Vec<String> {
     runner_commits(plan).into_iter().map(|(id, _)| id.to_owned()).collect()
 }
 
-/// Adds to a report which commits of the runner's are not signed by a key that was named. Nothing said of one is no signature.
+/// Reports which of the runner's commits are not signed by a named key. A commit without an entry counts as unsigned.
 pub fn report_signatures(plan: &AuditPlan, signatures: &BTreeMap<String, SignatureStatus>, report: &mut AuditReport) {
     let mut findings = AuditFindings::default();
-    let all = runner_commits(plan).into_iter().map(|(id, iter)| ((id, iter), signatures.get(id).unwrap_or(&SignatureStatus::None)));
+    let all = runner_commits(plan)
+        .into_iter()
+        .map(|(id, iter)| ((id, iter), signatures.get(id).unwrap_or(&SignatureStatus::None)));
     let signed = count_signatures(all, |(id, iter), fault| {
         findings.begin_commit(id, iter);
         findings.add_violation(AuditRule::Signed, "signature", ("a signature of a key that may sign", fault));
@@ -67,7 +69,7 @@ pub fn report_signatures(plan: &AuditPlan, signatures: &BTreeMap<String, Signatu
     report.signed = Some(signed);
 }
 
-/// Counts the signatures that hold and tells whose they are; of each other one it says what is wrong.
+/// Counts the valid signatures and their principals, and reports each other one.
 pub(super) fn count_signatures<'a, T>(
     all: impl IntoIterator<Item = (T, &'a SignatureStatus)>,
     mut on_fault: impl FnMut(T, &str),
@@ -88,13 +90,17 @@ pub(super) fn count_signatures<'a, T>(
     signed
 }
 
-/// Returns the commits that the runner has made: its own, each with its iteration where it is one's end, and those for people,
-/// which name the command, in whatever form git reads that. A person's own has no such name.
+/// Returns the commits made by the runner: its own, each with its iteration if it ends one, and those made for people,
+/// which name the command in any form that git recognizes. A person's own commits have no such trailer.
 fn runner_commits(plan: &AuditPlan) -> Vec<(&str, Option<u32>)> {
     let iteration_of = |at: usize, head: &CommitHeader| match plan.planned_commit(at)? {
         PlannedCommit::Runner { commit, .. } => Some(iteration_number(commit)),
         PlannedCommit::Person => parse_human_commit(head).map(|_| None),
         PlannedCommit::Malformed(_) | PlannedCommit::Agent { .. } => None,
     };
-    plan.commits().iter().enumerate().filter_map(|(at, head)| Some((head.id.as_str(), iteration_of(at, head)?))).collect()
+    plan.commits()
+        .iter()
+        .enumerate()
+        .filter_map(|(at, head)| Some((head.id.as_str(), iteration_of(at, head)?)))
+        .collect()
 }

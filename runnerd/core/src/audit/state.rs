@@ -9,7 +9,7 @@ use protocol::state::{Feedback, RunState};
 use protocol::tree::TaskTree;
 use serde::de::DeserializeOwned;
 
-use super::commit_data::{FileFault, GoalFile, PathChange, FileReaders, AuditSettings, PathEntry};
+use super::commit_data::{AuditSettings, FileFault, FileReaders, GoalFile, PathChange, PathEntry};
 use crate::{layout, tree, validate};
 
 /// A parsed file, or what is wrong with it.
@@ -107,7 +107,10 @@ impl RunnerFiles {
 
     /// Returns the files that decisions depend on, or the path of the first one that cannot be parsed and why.
     pub(super) fn committed_state(&self) -> Result<CommittedState<'_>, (&'static str, &FileFault)> {
-        fn file<'a, T>(path: &'static str, read: Option<&'a FileResult<T>>) -> Result<&'a T, (&'static str, &'a FileFault)> {
+        fn file<'a, T>(
+            path: &'static str,
+            read: Option<&'a FileResult<T>>,
+        ) -> Result<&'a T, (&'static str, &'a FileFault)> {
             read.ok_or((path, &FileFault::Missing))?.as_deref().map_err(|fault| (path, fault))
         }
         let read = &self.parsed;

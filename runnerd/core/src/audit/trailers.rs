@@ -1,6 +1,6 @@
-//! Which trailers a receipt has: what the runner always writes where it applies, and never where it does not.
+//! Which trailers a receipt has: which the runner always writes if they apply, and which it never writes.
 //!
-//! A table. What the values say is looked at elsewhere.
+//! A table. The values are checked elsewhere.
 
 use protocol::verify::AuditRule;
 use protocol::words::VerdictName;
@@ -9,32 +9,32 @@ use super::findings::AuditFindings;
 use crate::message::Receipt;
 use crate::verdict::SessionRule;
 
-/// Whether a trailer is there.
+/// Whether a trailer must be present.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum TrailerPresence {
     Always,
     Never,
-    /// What is in no commit decides: a session that was cut off may have left an answer.
+    /// Depends on something in no commit: a session that was cut off may have left an answer.
     Optional,
 }
 
-/// Who was asked in an iteration.
+/// The processes that ran in an iteration.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct AskedProcesses {
-    /// Whether there was a session; else a person's word stood for one.
+    /// Whether there was a session; otherwise there was a person's decision.
     pub session: bool,
-    /// Whether the rules led to a guard, where they tell.
+    /// Whether the rules required a guard, if that can be determined.
     pub guard: Option<bool>,
 }
 
-/// Checks that each trailer is there where it must be, and nowhere else.
+/// Checks that each trailer is present exactly if it must be.
 pub(super) fn check(receipt: &Receipt, asked: AskedProcesses, findings: &mut AuditFindings) {
     let is_word = !asked.session;
     let of_session = if is_word { TrailerPresence::Never } else { TrailerPresence::Always };
     let open_or_never = |may_be: bool| if may_be { TrailerPresence::Optional } else { TrailerPresence::Never };
     let of_guard = open_or_never(asked.guard.unwrap_or(true));
     let review = receipt.review.as_ref();
-    // Who decides without a session has read no prompt; a reviewer that has decided has read one and has answered.
+    // A decision without a session has read no prompt; a reviewer that has decided has read one and has answered.
     let of_review = match review {
         Some(_) => of_session,
         None => TrailerPresence::Never,
@@ -62,8 +62,8 @@ pub(super) fn check(receipt: &Receipt, asked: AskedProcesses, findings: &mut Aud
     }
 }
 
-/// A session that was not cut off, ran out of nothing and did not fail has answered: so has every one whose work a guard
-/// was asked about.
+/// A session that was not cut off, exceeded no limit and did not fail has answered; so has every session whose work
+/// reached the guard.
 fn output_presence(receipt: &Receipt, is_word: bool) -> TrailerPresence {
     if is_word {
         return TrailerPresence::Never;

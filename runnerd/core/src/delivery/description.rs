@@ -178,15 +178,22 @@ impl DeliveredRun<'_> {
     }
 
     fn render_open_questions(&self) -> String {
-        let open: Vec<_> =
-            questions::parse_questions(self.questions).into_iter().filter(|question| question.answer.is_none()).collect();
+        let open: Vec<_> = questions::parse_questions(self.questions)
+            .into_iter()
+            .filter(|question| question.answer.is_none())
+            .collect();
         let item = |question: &questions::AgentQuestion| format!("- {}\n", escape_line(&question.text, 2 * LINE_LIMIT));
         render_list("## Open questions of the agent", open.iter().map(item))
     }
 
     /// What is proven, and who claims the rest.
     fn render_evidence(&self) -> String {
-        let text = format!("## What is proven, and what is said\n\n{}{}{}", self.render_proven(), self.render_runner_claims(), AGENT_CLAIMS);
+        let text = format!(
+            "## What is proven, and what is said\n\n{}{}{}",
+            self.render_proven(),
+            self.render_runner_claims(),
+            AGENT_CLAIMS
+        );
         text + &self.render_findings() + &self.render_person_commits()
     }
 
@@ -195,7 +202,8 @@ impl DeliveredRun<'_> {
         let violations = self.findings_of_severity(Severity::Violation).count();
         let sessions = pluralize(counts.iterations, "session");
         if violations > 0 || !self.audit.unseen.is_empty() || counts.iterations == 0 {
-            let mut why: Vec<String> = self.audit.unseen.iter().take(MAX_LISTED).map(|gap| escape_line(gap, LINE_LIMIT)).collect();
+            let mut why: Vec<String> =
+                self.audit.unseen.iter().take(MAX_LISTED).map(|gap| escape_line(gap, LINE_LIMIT)).collect();
             why.extend((violations > 0).then(|| format!("{} of the rules", pluralize(violations, "violation"))));
             let why = if why.is_empty() { "the branch has no session of the run".to_owned() } else { why.join("; ") };
             return format!("- **Proven from the commits: not all of it.** {why}.\n");
@@ -232,7 +240,10 @@ impl DeliveredRun<'_> {
         let item = |finding: &AuditFinding| {
             let AuditFinding { commit, rule, severity, at, expected, found, .. } = finding;
             let [at, expected, found] = [at, expected, found].map(|text| escape_line(text, LINE_LIMIT));
-            format!("- {severity}, {} ({rule}, {at}): expected {expected}, found {found}\n", escape_code(short_id(commit), 40))
+            format!(
+                "- {severity}, {} ({rule}, {at}): expected {expected}, found {found}\n",
+                escape_code(short_id(commit), 40)
+            )
         };
         let all = self.findings_of_severity(Severity::Violation).chain(self.findings_of_severity(Severity::Warning));
         render_list("\nThe audit found:", all.map(item))
@@ -240,8 +251,15 @@ impl DeliveredRun<'_> {
 
     fn render_person_commits(&self) -> String {
         let item = |person: &protocol::verify::PersonCommit| {
-            let by = person.command.as_ref().map_or_else(|| "by hand".to_owned(), |command| escape_code(command, LINE_LIMIT));
-            format!("- {} {by}: {}\n", escape_code(short_id(&person.commit), 40), escape_line(&person.subject, LINE_LIMIT))
+            let by = person
+                .command
+                .as_ref()
+                .map_or_else(|| "by hand".to_owned(), |command| escape_code(command, LINE_LIMIT));
+            format!(
+                "- {} {by}: {}\n",
+                escape_code(short_id(&person.commit), 40),
+                escape_line(&person.subject, LINE_LIMIT)
+            )
         };
         render_list("\nCommits of people on the run's branch:", self.audit.people.iter().map(item))
     }

@@ -140,7 +140,11 @@ mod tests {
     }
 
     fn render_items(items: &[FeedbackItem], before: &[&str]) -> RenderedFeedback {
-        render_feedback(&PullRequestFeedback { request: "pull request 5, https://forge/o/r/pull/5", items, known_texts: before })
+        render_feedback(&PullRequestFeedback {
+            request: "pull request 5, https://forge/o/r/pull/5",
+            items,
+            known_texts: before,
+        })
     }
 
     #[test]
@@ -164,9 +168,15 @@ mod tests {
     fn nothing_is_told_twice_and_what_was_edited_is_told_again() {
         let items = [comment("7", "One."), comment("8", "Two.")];
         let first = render_items(&items, &[]);
-        assert_eq!(render_items(&items, &["# Notes\n", &first.text]), RenderedFeedback { text: String::new(), included: 0, already_known: 2, omitted: 0 });
+        assert_eq!(
+            render_items(&items, &["# Notes\n", &first.text]),
+            RenderedFeedback { text: String::new(), included: 0, already_known: 2, omitted: 0 }
+        );
         let edited = [comment("7", "One, and more."), comment("8", "Two.")];
-        assert_eq!((render_items(&edited, &[&first.text]).included, render_items(&edited, &[&first.text]).already_known), (1, 1));
+        assert_eq!(
+            (render_items(&edited, &[&first.text]).included, render_items(&edited, &[&first.text]).already_known),
+            (1, 1)
+        );
         assert_eq!(render_items(&[comment("7", "One."), comment("7", "One.")], &[]).already_known, 1);
     }
 
@@ -188,7 +198,11 @@ mod tests {
         assert_eq!(first.text.matches(MARK).count(), 1, "{}", first.text);
         let fence = first.text.lines().last().expect("it is fenced");
         assert!(fence.starts_with("</log-"), "{}", first.text);
-        assert_eq!(render_items(&[check(None)], &[&first.text]).already_known, 1, "the same check without its log is known");
+        assert_eq!(
+            render_items(&[check(None)], &[&first.text]).already_known,
+            1,
+            "the same check without its log is known"
+        );
     }
 
     #[test]

@@ -1,33 +1,33 @@
-//! Lines sorted into failures that a runner reports and all the rest, in one pass.
+//! Sorts lines, in one pass, into failures that a known program reports and everything else.
 
 use std::mem::take;
 
-use super::failures::{FailureReport, FailureList};
 use super::dedup::{LineKey, ShownLine};
-use super::report_parsers::{self, LineContinuation, ReportParser, ReportLine};
 use super::excerpt::OutputExcerpt;
+use super::failures::{FailureList, FailureReport};
+use super::report_parsers::{self, LineContinuation, ReportLine, ReportParser};
 
 /// An output that is being sorted.
 #[derive(Debug)]
 pub(super) struct OutputClassifier {
     open: Option<OpenFailure>,
     removed: RemovedLines,
-    /// What runners report.
+    /// Failures that known programs report.
     pub(super) failures: FailureList,
     /// Everything else.
     pub(super) rest: OutputExcerpt,
 }
 
-/// A failure that may go on.
+/// A failure that may continue.
 #[derive(Debug)]
 struct OpenFailure {
     failure: FailureReport,
-    /// Lines that say nothing about it and were left out.
+    /// Uninformative lines that were omitted from it.
     noise: usize,
     is_proven: bool,
 }
 
-/// What was taken out of the rest since its last line.
+/// What was removed from the rest since its last line.
 #[derive(Debug, Default)]
 struct RemovedLines {
     lines: usize,
@@ -43,7 +43,7 @@ impl RemovedLines {
 }
 
 impl OutputClassifier {
-    /// Sorts all lines of an output of which at most `limit` bytes are kept.
+    /// Sorts all lines of an output, of which at most `limit` bytes are kept.
     pub(super) fn from_lines(lines: impl Iterator<Item = String>, limit: usize) -> Self {
         let (failures, rest) = (FailureList::new(limit), OutputExcerpt::new(limit));
         let mut sorter = Self { open: None, removed: RemovedLines::default(), failures, rest };
@@ -97,7 +97,7 @@ impl OutputClassifier {
         }
     }
 
-    /// Puts a line to the rest of which a runner says no more than a name or nothing.
+    /// Adds a line to the rest if its program reports only a name or nothing.
     fn keep_recognised(&mut self, runner: &'static ReportParser, sign: ReportLine<'_>, line: &str) {
         if let ReportLine::FailureName(name) | ReportLine::FailureSummary(name) = sign {
             self.failures.add_name(runner.name, name);
@@ -111,21 +111,21 @@ impl OutputClassifier {
         self.rest.push(ShownLine::new(line.to_owned()), key);
     }
 
-    /// Puts a line to the rest.
+    /// Adds a line to the rest.
     fn keep_line(&mut self, line: String) {
         self.mark_removed();
         let key = LineKey::for_line(&line);
         self.rest.push(ShownLine::new(line), key);
     }
 
-    /// Marks in the rest what was taken out of it.
+    /// Marks in the rest what was removed from it.
     fn mark_removed(&mut self) {
         if self.removed.lines > 0 {
             self.rest.push(take(&mut self.removed).marker(), LineKey::Identical);
         }
     }
 
-    /// Ends the open failure: one that was not proven was none.
+    /// Ends the open failure; without proof it was not a failure.
     fn close_failure(&mut self) {
         let Some(OpenFailure { mut failure, noise, is_proven }) = self.open.take() else { return };
         if !is_proven {

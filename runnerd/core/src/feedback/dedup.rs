@@ -4,8 +4,8 @@
 
 use std::mem::take;
 
-use super::line_shape;
 use super::error_words::looks_like_error;
+use super::line_shape;
 
 /// Most lines of a run that are all kept.
 const MAX_KEPT: usize = 4;
@@ -104,7 +104,11 @@ impl LineDedup {
 
     /// Whether the line must be kept as it is; the first such line of a run lets the run keep more.
     fn stands_alone(&mut self, text: &str) -> bool {
-        if self.keep_limit == MAX_KEPT - 1 && !matches!(self.key, LineKey::Kind(_)) && self.left_out == 0 && looks_like_error(text) {
+        if self.keep_limit == MAX_KEPT - 1
+            && !matches!(self.key, LineKey::Kind(_))
+            && self.left_out == 0
+            && looks_like_error(text)
+        {
             self.keep_limit = MAX_KEPT_ERRORS;
         }
         matches!(self.key, LineKey::Shape(_)) && line_shape::has_location(text)

@@ -1,6 +1,6 @@
-//! Whether a line reports an error, as far as its words tell. It knows no tool's format.
+//! Decides whether a line reports an error, judging by its words. Knows no tool's format.
 
-/// Words that stand in lines which report an error, by their first letter.
+/// Words that occur in lines which report an error, by their first letter.
 const ERROR_WORDS: &[(u8, &[&str])] = &[
     (b'a', &["assertion"]),
     (b'c', &["cannot"]),
@@ -13,7 +13,7 @@ const ERROR_WORDS: &[(u8, &[&str])] = &[
     (b'u', &["undefined"]),
 ];
 
-/// Marks in front of what went wrong.
+/// Marks before the description of a failure.
 const FAILURE_MARKS: [char; 3] = ['✗', '✘', '✖'];
 
 /// Whether the line reports an error: `0 errors` and `thiserror` do not.
@@ -30,12 +30,12 @@ pub(super) fn looks_like_error(line: &str) -> bool {
     !line.is_ascii() && line.contains(FAILURE_MARKS)
 }
 
-/// Whether a byte is no part of a word, so that one begins or ends at it.
+/// Whether a byte is not part of a word, so that a word begins or ends there.
 fn is_word_boundary(byte: u8) -> bool {
     byte.is_ascii() && !byte.is_ascii_alphanumeric()
 }
 
-/// Whether an error's word, or its plural, stands at a place where a word begins.
+/// Whether a word for an error, or its plural, begins at a position where a word begins.
 fn begins_error_word(line: &str, at: usize) -> bool {
     let letter = line.as_bytes()[at].to_ascii_lowercase();
     let Ok(row) = ERROR_WORDS.binary_search_by_key(&letter, |(letter, _)| *letter) else { return false };
@@ -46,13 +46,13 @@ fn begins_error_word(line: &str, at: usize) -> bool {
     })
 }
 
-/// Whether the word in front ends there, or after the `s` of its plural.
+/// Whether the word before ends there, or after the `s` of its plural.
 fn is_whole_word(after: &str) -> bool {
     let after = after.strip_prefix(['s', 'S']).unwrap_or(after);
     !after.starts_with(char::is_alphanumeric)
 }
 
-/// Whether what stands around the word says that there was none.
+/// Whether the words around it say that there was no error.
 fn is_negated(before: &str, after: &str) -> bool {
     let last = before.split_whitespace().next_back().unwrap_or_default();
     let counted_none = ["0", "no", "without"].iter().any(|none| last.eq_ignore_ascii_case(none));

@@ -84,7 +84,8 @@ impl HeldLines {
             }
             self.after_error = LINES_AFTER_ERROR + 1;
         }
-        let is_wanted = self.retained_bytes <= self.limit && (self.after_error > 0 || self.retained_bytes < self.limit / 8);
+        let is_wanted =
+            self.retained_bytes <= self.limit && (self.after_error > 0 || self.retained_bytes < self.limit / 8);
         self.after_error = self.after_error.saturating_sub(1);
         self.retained_bytes += if is_wanted { line.len() } else { 0 };
         self.tail_bytes += line.len();

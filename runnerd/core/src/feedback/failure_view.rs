@@ -2,10 +2,10 @@
 
 use protocol::reply::ReportedFailure;
 
+use super::classify::OutputClassifier;
 use super::failures::FailureReport;
 use super::lines;
 use super::report_parsers::ReportLevel;
-use super::classify::OutputClassifier;
 
 /// Most failures that are listed.
 const MAX_FAILURES: usize = 20;
@@ -19,7 +19,12 @@ const LIMIT_BYTES: usize = 64 * 1024;
 pub fn list_failures(output: &[u8]) -> Vec<ReportedFailure> {
     let output = String::from_utf8_lossy(output);
     let detailed = OutputClassifier::from_lines(lines::terminal_lines(&output), LIMIT_BYTES).failures.detailed;
-    detailed.iter().filter(|failure| failure.parser.level != ReportLevel::Wrapper).take(MAX_FAILURES).map(to_reported_failure).collect()
+    detailed
+        .iter()
+        .filter(|failure| failure.parser.level != ReportLevel::Wrapper)
+        .take(MAX_FAILURES)
+        .map(to_reported_failure)
+        .collect()
 }
 
 fn to_reported_failure(failure: &FailureReport) -> ReportedFailure {

@@ -5,8 +5,8 @@
 use std::collections::BTreeSet;
 
 use super::dedup::{LineKey, ShownLine};
-use super::report_parsers::ReportParser;
 use super::excerpt::OutputExcerpt;
+use super::report_parsers::ReportParser;
 use crate::clip::truncate_text;
 
 /// Least room for each failure shown with details, in bytes.
@@ -162,7 +162,11 @@ impl FailureList {
 
     /// Returns the text: the first failures with details, then the names of the others.
     pub(super) fn render(&self, limit: usize) -> String {
-        let for_names = if self.other_names.is_empty() && self.count_detailed(limit) == self.detailed.len() { 0 } else { limit / 8 };
+        let for_names = if self.other_names.is_empty() && self.count_detailed(limit) == self.detailed.len() {
+            0
+        } else {
+            limit / 8
+        };
         let limit = limit - for_names;
         let shown = self.count_detailed(limit);
         let mut reserved: usize = self.detailed[..shown].iter().map(FailureReport::min_len).sum();

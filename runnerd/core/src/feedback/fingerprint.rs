@@ -2,11 +2,11 @@
 //!
 //! Based only on the text that `feedback.json` keeps, so that anyone with the commit can repeat it.
 
-use super::failures::FailureReport;
-use super::report_parsers::{self, ReportLevel, ReportLine};
-use super::line_shape::has_location;
 use super::classify::OutputClassifier;
 use super::error_words::looks_like_error;
+use super::failures::FailureReport;
+use super::line_shape::has_location;
+use super::report_parsers::{self, ReportLevel, ReportLine};
 use super::{lines, normalize};
 use crate::digest::sha256_hex;
 use crate::fence::one_line;
@@ -34,10 +34,13 @@ pub struct FailureFingerprint {
 /// Returns the fingerprint of a failure, from its text as made by [`super::reduce`] or as written by a rule.
 pub fn fingerprint_failure(text: &str) -> FailureFingerprint {
     let sorter = OutputClassifier::from_lines(lines::terminal_lines(text), text.len().max(1_000));
-    let detailed: Vec<&FailureReport> = sorter.failures.detailed.iter().filter(|failure| says_why(failure.parser.level)).collect();
+    let detailed: Vec<&FailureReport> =
+        sorter.failures.detailed.iter().filter(|failure| says_why(failure.parser.level)).collect();
     let named = sorter.failures.names_without_lines();
     let (mut parts, words) = match (detailed.first(), named.first()) {
-        (Some(first), _) => (detailed.iter().map(|failure| normalize_failure(failure)).collect(), summarize_failure(first)),
+        (Some(first), _) => {
+            (detailed.iter().map(|failure| normalize_failure(failure)).collect(), summarize_failure(first))
+        }
         (None, Some(name)) => (Vec::new(), format!("{name} failed")),
         (None, None) => unrecognised_lines(text),
     };

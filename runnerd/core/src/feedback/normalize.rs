@@ -1,11 +1,11 @@
-//! What is left of a line when all that changes from run to run is taken out of it.
+//! Removes everything from a line that changes from run to run.
 //!
 //! Numbers with their units, hexadecimal ids, times and the names of temporary folders become `#`, so that the same
 //! failure reads the same the next time.
 
 use crate::fence::clean;
 
-/// Hexadecimal words from this length on are ids.
+/// Hexadecimal words of at least this length are ids.
 const ID_LEN: usize = 6;
 
 /// Returns the line without what changes from run to run.
@@ -38,7 +38,7 @@ fn is_id(token: &str) -> bool {
     has_digit && digits.chars().all(|c| c.is_ascii_hexdigit()) && (token.len() >= ID_LEN || digits.len() < token.len())
 }
 
-/// Adds a number: one that goes on after a point, a colon or a dash is the same one.
+/// Adds a number; one that continues after a point, a colon or a dash is the same number.
 fn push_number(shape: &mut String) {
     let joint = ["#.", "#:", "#-", "#,"].iter().any(|joint| shape.ends_with(joint));
     if joint {
@@ -48,7 +48,7 @@ fn push_number(shape: &mut String) {
     }
 }
 
-/// Adds a word, its digits as numbers, units after a number left out.
+/// Adds a word with its digits as numbers, omitting units after a number.
 fn push_word(shape: &mut String, word: &str) {
     const UNITS: &[&str] = &["s", "ms", "us", "µs", "ns", "m", "min", "h", "kB", "KB", "MB", "GB", "KiB", "MiB", "GiB"];
     let letters = word.trim_start_matches(|c: char| c.is_ascii_digit());
@@ -60,7 +60,7 @@ fn push_word(shape: &mut String, word: &str) {
     }
 }
 
-/// Whether what follows digits makes them a part of a time such as `22T05` or `31Z`.
+/// Whether what follows digits makes them part of a time such as `22T05` or `31Z`.
 fn is_time_suffix(letters: &str) -> bool {
     letters == "Z" || letters.strip_prefix('T').is_some_and(|hour| hour.chars().all(|c| c.is_ascii_digit()))
 }

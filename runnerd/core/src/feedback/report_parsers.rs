@@ -1,7 +1,7 @@
-//! The runners of tests and the compilers whose reports are recognised: what a line means to each of them.
+//! The test runners and compilers whose reports are recognized, and what a line means to each of them.
 //!
-//! A recogniser is a row of functions that look at one line. What a row does not know stays in the rest of the
-//! output: being recognised puts a failure first, and being unknown loses nothing.
+//! A recognizer is a row of functions that examine one line. What no row recognizes stays in the rest of the output:
+//! recognition only puts a failure first, so an unknown format loses nothing.
 
 mod go;
 mod javascript;
@@ -10,73 +10,80 @@ mod python;
 mod rust;
 mod wrapper;
 
-/// What a line means to a runner.
+/// Meaning of a line to a test runner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ReportLine<'a> {
-    /// A failure of this name begins; what follows belongs to it.
+    /// A failure of this name begins; the following lines belong to it.
     FailureStart(&'a str),
     /// This failed; the line says no more.
     FailureName(&'a str),
-    /// This failed, and the line says why in brief.
+    /// This failed, and the line briefly says why.
     FailureSummary(&'a str),
-    /// A step that went well: such lines in a row say little.
+    /// A step that succeeded: runs of such lines carry little information.
     Routine,
-    /// Nothing more belongs to the failure.
+    /// The failure ends here.
     FailureEnd,
 }
 
-/// Whether a line belongs to the failure that is open.
+/// Whether a line belongs to the open failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LineContinuation {
-    /// It does, and more may come.
+    /// It belongs to the failure, and more may follow.
     Continues,
-    /// It does, as the last one.
+    /// It is the last line of the failure.
     Last,
-    /// It does not.
+    /// It does not belong to the failure.
     Over,
 }
 
-/// What kind of report a runner writes.
+/// Kind of report that a program writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ReportLevel {
-    /// Of tests: what a test printed may stand in it, whatever that looks like.
+    /// About tests: a test's own output may be part of it, whatever that looks like.
     Tests,
-    /// Of places in the code, each complete in itself.
+    /// About places in the code, each complete in itself.
     Diagnostics,
-    /// Of a command that it ran, without saying what went wrong there.
+    /// About a command that it ran, without saying what went wrong there.
     Wrapper,
 }
 
 /// A program whose reports are recognised.
 #[derive(Debug)]
 pub(super) struct ReportParser {
-    /// Its name.
+    /// Name of the program.
     pub(super) name: &'static str,
-    /// What it reports.
+    /// Kind of its reports.
     pub(super) level: ReportLevel,
-    /// What a line means to it.
+    /// Returns what a line means to it, if anything.
     pub(super) parse: fn(&str) -> Option<ReportLine<'_>>,
-    /// Whether a line belongs to its failure that is open.
+    /// Returns whether a line belongs to its open failure.
     pub(super) continuation: fn(&str) -> LineContinuation,
-    /// Whether a line shows that what has begun is a failure; one such line is needed.
+    /// Whether a line proves that what has begun is a failure; one such line is required.
     pub(super) is_proof: fn(&str) -> bool,
-    /// Whether a line of a failure tells nothing about it.
+    /// Whether a line of a failure carries no information about it.
     pub(super) is_noise: fn(&str) -> bool,
 }
 
 impl ReportParser {
-    /// A runner of tests: a failure goes on until another sign, and needs no proof.
+    /// A test runner: a failure continues until another sign, and needs no proof.
     const fn tests(name: &'static str, read: fn(&str) -> Option<ReportLine<'_>>) -> Self {
-        Self { name, level: ReportLevel::Tests, parse: read, continuation: |_| LineContinuation::Continues, is_proof: |_| true, is_noise: |_| false }
+        Self {
+            name,
+            level: ReportLevel::Tests,
+            parse: read,
+            continuation: |_| LineContinuation::Continues,
+            is_proof: |_| true,
+            is_noise: |_| false,
+        }
     }
 
-    /// A program that reports places, each with the indented lines below it.
+    /// A program that reports places, each followed by indented lines.
     const fn diagnostics(name: &'static str, read: fn(&str) -> Option<ReportLine<'_>>) -> Self {
         Self { level: ReportLevel::Diagnostics, continuation: while_indented, ..Self::tests(name, read) }
     }
 }
 
-/// All of them; the first that knows a line decides what it means.
+/// All recognizers; the first one that recognizes a line determines its meaning.
 const PARSERS: &[&ReportParser] = &[
     &wrapper::JUST,
     &wrapper::MAKE,
@@ -99,7 +106,7 @@ const PARSERS: &[&ReportParser] = &[
     &location::COMPILER,
 ];
 
-/// Returns who knows the line, and what it means, in a failure of the level or outside of all.
+/// Returns the recognizer of a line and the line's meaning, inside a failure of the given level or outside of any.
 pub(super) fn parse_line(line: &str, open: Option<ReportLevel>) -> Option<(&'static ReportParser, ReportLine<'_>)> {
     for runner in PARSERS {
         let is_heard = open != Some(ReportLevel::Tests) || runner.level != ReportLevel::Diagnostics;
@@ -110,12 +117,12 @@ pub(super) fn parse_line(line: &str, open: Option<ReportLevel>) -> Option<(&'sta
     None
 }
 
-/// Indented lines continue what is open.
+/// Indented lines belong to the open failure.
 fn while_indented(line: &str) -> LineContinuation {
     if line.starts_with([' ', '\t']) { LineContinuation::Continues } else { LineContinuation::Over }
 }
 
-/// What is open goes on to a blank line.
+/// The open failure continues up to a blank line.
 fn until_blank(line: &str) -> LineContinuation {
     if line.is_empty() { LineContinuation::Last } else { LineContinuation::Continues }
 }

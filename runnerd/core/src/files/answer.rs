@@ -123,7 +123,8 @@ pub struct AnswerContent<A = AgentAnswer> {
 
 /// Parses an answer file and redacts the secrets in it.
 pub fn read_answer<A: SessionAnswer>(text: &[u8], secrets: &Secrets) -> Result<AnswerContent<A>, RejectedAnswer> {
-    parse_output(text, secrets).map_err(|wrong| RejectedAnswer(truncate_text(&secrets.redact(&wrong.to_string()), MAX_WHAT_BYTES)))
+    parse_output(text, secrets)
+        .map_err(|wrong| RejectedAnswer(truncate_text(&secrets.redact(&wrong.to_string()), MAX_WHAT_BYTES)))
 }
 
 fn parse_output<A: SessionAnswer>(text: &[u8], secrets: &Secrets) -> Result<AnswerContent<A>, AnswerError> {
@@ -237,16 +238,17 @@ mod tests {
         assert_eq!(answer.summary, "[redacted: API_KEY]");
         let child = &answer.children.expect("has children")[0];
         assert_eq!((&*child.title, &*child.acceptance[0]), ("[redacted: API_KEY]", "a [redacted: API_KEY]"));
-        let wrong = super::read_answer::<AgentAnswer>(br#"{"status":"done","summary":"x","sk-0123456789":1}"#, &secrets)
-            .expect_err("wrong")
-            .to_string();
+        let wrong =
+            super::read_answer::<AgentAnswer>(br#"{"status":"done","summary":"x","sk-0123456789":1}"#, &secrets)
+                .expect_err("wrong")
+                .to_string();
         assert!(wrong.contains("unknown field `[redacted: API_KEY]`"), "{wrong}");
     }
 
     #[test]
     fn an_answer_may_leave_out_children_and_bring_usage() {
-        let output =
-            read_output(br#"{"status": "done", "summary": "x", "usage": {"in": 3, "output_tokens": 4}}"#).expect("reads");
+        let output = read_output(br#"{"status": "done", "summary": "x", "usage": {"in": 3, "output_tokens": 4}}"#)
+            .expect("reads");
         assert_eq!(output.content.map(|answer| answer.status), Ok(AnswerStatus::Done));
         assert_eq!((output.usage.input_tokens, output.usage.output_tokens), (Some(3), Some(4)));
     }

@@ -207,7 +207,9 @@ impl ChangeRequest {
         match self {
             Self::Note { .. } => ChangeSubject::Note,
             Self::Retry { .. } | Self::Add(_) | Self::Edit { .. } => ChangeSubject::Tree,
-            Self::Answer { .. } | Self::Accept { .. } | Self::Config { .. } | Self::Settings { .. } => ChangeSubject::Files,
+            Self::Answer { .. } | Self::Accept { .. } | Self::Config { .. } | Self::Settings { .. } => {
+                ChangeSubject::Files
+            }
         }
     }
 
@@ -335,12 +337,17 @@ pub fn select_files_to_accept<'a>(
     let take = |path: String| match (changed.contains(&path), is_part(&path)) {
         (true, _) => Ok((path.clone(), guarded.committed.get(&path).cloned())),
         (false, true) => Err(ChangeRefusal::Rule(format!("{path} is as it was accepted"))),
-        (false, false) => Err(ChangeRefusal::NotFound(format!("{path} is no committed file of the guard's definition"))),
+        (false, false) => {
+            Err(ChangeRefusal::NotFound(format!("{path} is no committed file of the guard's definition")))
+        }
     };
     paths.into_iter().map(take).collect()
 }
 
-fn apply_acceptance(before: &RunDocuments, files: &BTreeMap<String, Option<String>>) -> Result<ChangeResult, ChangeRefusal> {
+fn apply_acceptance(
+    before: &RunDocuments,
+    files: &BTreeMap<String, Option<String>>,
+) -> Result<ChangeResult, ChangeRefusal> {
     let mut accepted = before.definition_state.accepted.clone();
     for (path, form) in files {
         match form {
@@ -355,7 +362,11 @@ fn apply_acceptance(before: &RunDocuments, files: &BTreeMap<String, Option<Strin
     let summary = one_line(&paths.join(", "), MAX_SHOWN);
     let run_state = RunState { guard_definition: accepted.clone(), ..before.run_state.clone() };
     let guarded = DefinitionState { accepted, ..before.definition_state.clone() };
-    Ok(ChangeResult { documents: RunDocuments { run_state, definition_state: guarded, ..before.clone() }, summary, id: None })
+    Ok(ChangeResult {
+        documents: RunDocuments { run_state, definition_state: guarded, ..before.clone() },
+        summary,
+        id: None,
+    })
 }
 
 fn apply_edit(before: &RunDocuments, base: &str, edited: &str) -> Result<ChangeResult, ChangeRefusal> {
@@ -399,7 +410,11 @@ fn apply_setting(before: &RunDocuments, setting: ConfigSetting<'_>) -> Result<Ch
     Ok(ChangeResult { documents, summary, id: Some(key.to_owned()) })
 }
 
-fn apply_settings(before: &RunDocuments, keys: &[String], (base, text): (&str, &str)) -> Result<ChangeResult, ChangeRefusal> {
+fn apply_settings(
+    before: &RunDocuments,
+    keys: &[String],
+    (base, text): (&str, &str),
+) -> Result<ChangeResult, ChangeRefusal> {
     if before.config != base {
         return Err(ChangeRefusal::Conflict("the configuration has changed since it was opened".to_owned()));
     }

@@ -1,7 +1,8 @@
-//! What the runner itself adds to `guardrails.md`: a line for what failed in the same way twice at one node.
+//! The lines that the runner itself adds to `guardrails.md`: one for each failure that occurred twice in the same way
+//! at one node.
 //!
-//! A function of the node's feedback alone, as it is committed, so that an audit can ask for the same line. What agents
-//! add is none of its business; it only takes care that the file stays bounded when it adds to it.
+//! A function of the node's committed feedback alone, so that an audit can compute the same line. Lines added by agents
+//! are not touched, except to keep the file bounded when the runner adds one.
 
 use protocol::state::NodeFeedback;
 
@@ -9,18 +10,18 @@ use crate::feedback::fingerprint_failure;
 
 /// Heading of `guardrails.md`.
 pub const HEADING: &str = "# Guardrails\n";
-/// The most bytes of `guardrails.md` after a line was added.
+/// Most bytes of `guardrails.md` after a line was added.
 pub const MAX_GUARDRAILS: usize = 64 * 1024;
 
 /// A line for `guardrails.md`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Guardrail {
-    /// What it is known by: the digest of the failure, in brackets.
+    /// Identifies the line: the digest of the failure, in brackets.
     tag: String,
     line: String,
 }
 
-/// Returns the line that the last attempt at a node gives cause for: an earlier one has failed in the same way.
+/// Returns the line to add after the last attempt at a node, if an earlier attempt failed in the same way.
 pub fn find_due_guardrail(node: &str, feedback: &NodeFeedback) -> Option<Guardrail> {
     let (last, earlier) = feedback.history.split_last()?;
     let digest = last.failure_digest.as_ref()?;
@@ -31,8 +32,8 @@ pub fn find_due_guardrail(node: &str, feedback: &NodeFeedback) -> Option<Guardra
 }
 
 impl Guardrail {
-    /// Returns the text with the line at its end, the oldest lines dropped where it would be too long; none where it
-    /// has the line already, be it of another node.
+    /// Returns the text with the line appended, dropping the oldest lines if it would be too long; `None` if it already
+    /// has the line, even for another node.
     pub fn append_to(&self, text: &[u8]) -> Option<Vec<u8>> {
         if self.is_present_in(text) {
             return None;
@@ -48,13 +49,13 @@ impl Guardrail {
         Some(keep_newest_lines(after))
     }
 
-    /// Returns whether `after` is what [`Guardrail::added_to`] makes of a text that begins with `before`: what a session
-    /// has appended is not known.
+    /// Returns whether `after` can result from [`Guardrail::append_to`] on a text that begins with `before`; what a
+    /// session has appended is unknown.
     pub fn explains_change(&self, before: &[u8], after: &[u8]) -> bool {
         if after.starts_with(before) {
             return self.is_present_in(after);
         }
-        // Where the oldest lines had to go, so much is left that one more would not have had room.
+        // If the oldest lines had to be dropped, what remains is so long that one more line would not have fit.
         after.ends_with(self.line.as_bytes()) && (MAX_GUARDRAILS / 2..=MAX_GUARDRAILS).contains(&after.len())
     }
 

@@ -1,18 +1,18 @@
-//! Every path under `.runner/` and who may write it.
+//! Every path under `.runner/`, and who may write it.
 //!
-//! Names only, relative to the root of the work tree: no path is looked at.
+//! Only names, relative to the root of the work tree: nothing here accesses the file system.
 
 use crate::ids::check_id;
 
 /// Heading of `progress.md`.
 pub const PROGRESS_HEADING: &str = "# Progress\n\n";
-/// The folder that holds all else.
+/// The folder that contains everything else.
 pub const FOLDER: &str = ".runner";
 /// The goal.
 pub const GOAL: &str = ".runner/GOAL.md";
 /// What git ignores under `.runner/`.
 pub const GITIGNORE: &str = ".runner/.gitignore";
-/// What git stores and lays out byte for byte under `.runner/`: everything.
+/// Makes git store and check out everything under `.runner/` byte for byte.
 pub const GITATTRIBUTES: &str = ".runner/.gitattributes";
 /// The folder of the committed state.
 pub const STATE: &str = ".runner/state";
@@ -26,11 +26,11 @@ pub const ANSWER_SCHEMA: &str = ".runner/state/agent_output.schema.json";
 pub const CONFIG: &str = ".runner/state/config.toml";
 /// Bookkeeping of the current run.
 pub const RUN_STATE: &str = ".runner/state/run_state.json";
-/// What is remembered of the last attempt at each open node.
+/// What is remembered about the last attempt at each open node.
 pub const FEEDBACK: &str = ".runner/state/feedback.json";
 /// One line per passed node.
 pub const PROGRESS: &str = ".runner/state/progress.md";
-/// Guidance of a person.
+/// A person's guidance for sessions.
 pub const NOTES: &str = ".runner/state/notes.md";
 /// What agents assumed.
 pub const ASSUMPTIONS: &str = ".runner/state/assumptions.md";
@@ -42,7 +42,7 @@ pub const GUARDRAILS: &str = ".runner/state/guardrails.md";
 pub const IMPROVEMENTS: &str = ".runner/state/improvements.md";
 /// The files to which agents append.
 pub const MEMORY: [&str; 4] = [ASSUMPTIONS, QUESTIONS, GUARDRAILS, IMPROVEMENTS];
-/// What one session is given to read.
+/// Files for one session to read.
 pub const CONTEXT: &str = ".runner/context";
 /// The records of iterations.
 pub const ITERATIONS: &str = ".runner/iterations";
@@ -54,19 +54,19 @@ pub const PROMPTS: &str = ".runner/prompts";
 /// Who may write a path under `.runner/`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PathOwnership {
-    /// Agents may write it as they like.
+    /// Agents may write it freely.
     Agent,
-    /// Agents may add to its end; the old bytes must stay its beginning.
+    /// Agents may append to it; the old bytes must remain its beginning.
     AppendOnly,
-    /// Not part of the repository's content; written anew by the runner.
+    /// Not part of the repository's content; rewritten by the runner.
     Ignored,
-    /// The runner alone.
+    /// Only the runner may write it.
     Runner,
 }
 
-/// Tells who may write a file, named relative to `.runner/` with `/` between names.
+/// Returns who may write a file, named relative to `.runner/` with `/` between names.
 ///
-/// What is not known to be an agent's is the runner's, odd spellings of a path included.
+/// Everything not known to be an agent's is the runner's, including odd spellings of a path.
 pub fn path_ownership(path_in_runner: &str) -> PathOwnership {
     let parts: Vec<_> = path_in_runner.split('/').collect();
     if parts.iter().any(|part| matches!(*part, "" | "." | "..")) {

@@ -1,7 +1,7 @@
-//! `notes.md`: what a person tells the sessions to come. Each note is a list item that begins with its id
-//! in brackets; lines that belong to it are indented.
+//! `notes.md`: what a person tells future sessions. Each note is a list item that begins with its id in brackets; lines
+//! that belong to it are indented.
 //!
-//! Text alone. Which notes a session has answered to is in the run state.
+//! Text only. Which notes a session has answered is recorded in the run state.
 
 use std::fmt::Write as _;
 
@@ -9,19 +9,19 @@ use crate::fence::clean;
 
 /// Longest note, in bytes.
 pub const MAX_NOTE_BYTES: usize = 8 * 1024;
-/// What the file begins with.
+/// Beginning of the file.
 const HEADING: &str = "# Notes\n";
 
 /// A person's note.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PersonNote {
-    /// Its id.
+    /// Id of the note.
     pub id: String,
     /// What the person wrote.
     pub text: String,
 }
 
-/// Returns the notes of the file, oldest first. What is no such item belongs to no note.
+/// Returns the notes of the file, oldest first. Other text belongs to no note.
 pub fn parse_notes(text: &str) -> Vec<PersonNote> {
     let mut notes: Vec<PersonNote> = Vec::new();
     let mut is_within = false;
@@ -43,7 +43,7 @@ pub fn parse_notes(text: &str) -> Vec<PersonNote> {
     notes
 }
 
-/// Returns the notes that no session has answered to, oldest first.
+/// Returns the notes that no session has answered yet, oldest first.
 pub fn unused_notes(text: &str, used: &[String]) -> Vec<PersonNote> {
     parse_notes(text).into_iter().filter(|note| !used.contains(&note.id)).collect()
 }
@@ -54,7 +54,7 @@ pub fn next_id(text: &str) -> String {
     format!("n{}", numbers.max().unwrap_or(0).saturating_add(1))
 }
 
-/// Returns the file with one more note at its end.
+/// Returns the file with one more note at the end.
 pub fn append_note(text: &str, note: &PersonNote) -> String {
     let before = if text.trim().is_empty() { HEADING } else { text.trim_end() };
     let body = clean(&note.text);

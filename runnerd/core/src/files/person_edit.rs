@@ -1,39 +1,38 @@
-//! What a person's commit may do to the task tree: anything but set `passes`, change a
-//! passed node, or lower attempts.
+//! What a person's commit may do to the task tree: anything but set `passes`, change a passed node, or lower attempts.
 
 use protocol::tree::{Node, TaskTree};
 
 use crate::tree;
 
-/// Most nodes that are named in a summary, of each kind.
+/// Most nodes of each kind that a summary names.
 const MAX_NAMED: usize = 10;
 
-/// What a person has done that is not a person's.
+/// A change by a person that is not allowed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ForbiddenChange {
-    /// What has passed stays as it is.
+    /// A passed node must not change.
     #[error("passed node {node} was changed")]
     Passed {
-        /// Its id.
+        /// Id of the node.
         node: String,
     },
-    /// What was tried counts.
+    /// Attempts already made must not be forgotten.
     #[error("attempts of node {node} were lowered to {attempts}")]
     Attempts {
-        /// Its id.
+        /// Id of the node.
         node: String,
-        /// The attempts that it has now.
+        /// Its attempts after the change.
         attempts: u32,
     },
-    /// Only the runner says what passes.
+    /// Only the runner decides what passes.
     #[error("node {node} was set to pass")]
     SetToPass {
-        /// Its id.
+        /// Id of the node.
         node: String,
     },
 }
 
-/// Compares the tree of the runner's last commit with the one that a person has left.
+/// Compares the tree of the runner's last commit with the one left by a person.
 pub fn check_edit(before: &TaskTree, after: &TaskTree) -> Result<(), ForbiddenChange> {
     let old = tree::index(before);
     let new = tree::index(after);
@@ -55,8 +54,8 @@ pub fn check_edit(before: &TaskTree, after: &TaskTree) -> Result<(), ForbiddenCh
     passed.map_or(Ok(()), |now| Err(ForbiddenChange::SetToPass { node: now.node.id.clone() }))
 }
 
-/// Compares the tree that a run starts with to the one at its base: what a person has prepared passes nowhere where that
-/// does not.
+/// Compares the tree with which a run starts with the one at its base: nothing that a person has prepared may pass
+/// unless it does at the base.
 pub fn check_start(base: Option<&TaskTree>, start: &TaskTree) -> Result<(), ForbiddenChange> {
     let old = base.map(tree::index).unwrap_or_default();
     let has_passed = |id: &str| old.get(id).is_some_and(|placed| placed.node.passes);
@@ -65,7 +64,7 @@ pub fn check_start(base: Option<&TaskTree>, start: &TaskTree) -> Result<(), Forb
     passed.map_or(Ok(()), |node| Err(ForbiddenChange::SetToPass { node: node.id.clone() }))
 }
 
-/// Names in one line what a person has changed, at most [`MAX_NAMED`] nodes of each kind.
+/// Describes a person's changes in one line, with at most [`MAX_NAMED`] nodes of each kind.
 pub fn summarize_edit(before: &TaskTree, after: &TaskTree) -> String {
     let (old, new) = (tree::index(before), tree::index(after));
     let differs = |id: &&str| {
@@ -91,7 +90,7 @@ pub fn summarize_edit(before: &TaskTree, after: &TaskTree) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tree::{find_mut, new_tree, insert_children};
+    use crate::tree::{find_mut, insert_children, new_tree};
 
     fn tree() -> TaskTree {
         let mut tree = new_tree(3);

@@ -52,8 +52,11 @@ pub fn new_questions(before: &str, after: &str) -> Vec<AgentQuestion> {
 
 /// Returns the file with an answer below each open question with this id; `None` if there is no such question.
 pub fn add_answer(text: &str, id: &str, answer: &str) -> Option<String> {
-    let ends: Vec<usize> =
-        parse_items(text).iter().filter(|item| item.answer.is_none() && item.to_question().id == id).map(|item| item.end).collect();
+    let ends: Vec<usize> = parse_items(text)
+        .iter()
+        .filter(|item| item.answer.is_none() && item.to_question().id == id)
+        .map(|item| item.end)
+        .collect();
     if ends.is_empty() {
         return None;
     }

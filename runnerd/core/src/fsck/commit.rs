@@ -1,62 +1,63 @@
-//! A commit as its bytes have it, and what git's check says of its headers.
+//! Parses a commit from its bytes, and reports what git's check says about its headers.
 
 /// The headers of a signature, which git adds to what a person or the runner signs.
 const SIGNATURE_HEADERS: [&[u8]; 2] = [b"gpgsig", b"gpgsig-sha256"];
 
-/// A commit, read as leniently as git does where it only walks.
+/// A commit, parsed as leniently as git does when it only walks history.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RawCommit<'a> {
     /// The tree, in hexadecimal.
     pub tree: &'a str,
-    /// The parents, in hexadecimal, the first first.
+    /// The parents in order, in hexadecimal.
     pub parents: Vec<&'a str>,
-    /// Everything before the blank line, with the last line's end.
+    /// Everything before the blank line, including the last line's newline.
     pub header: &'a [u8],
-    /// Everything after it.
+    /// Everything after the blank line.
     pub message: &'a [u8],
 }
 
-/// What is wrong with the headers of a commit that the runner is said to have made.
+/// A fault in the headers of a commit that claims to be the runner's.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HeaderFault {
-    /// A zero byte.
+    /// A NUL byte.
     #[error("a NUL")]
     Nul,
-    /// The last line has no end.
+    /// The last line has no newline.
     #[error("a header that does not end")]
     Unterminated,
-    /// What should come there is not there, or not in its form.
+    /// The expected header is missing or malformed.
     #[error("no well-formed `{0}`")]
     Missing(&'static str),
-    /// What the runner does not write, or not twice.
+    /// A header that the runner does not write, or does not repeat.
     #[error("an unexpected header `{0}`")]
     Unexpected(String),
 }
 
 impl<'a> RawCommit<'a> {
-    /// Reads a commit; none where its tree or a parent cannot be told.
+    /// Parses a commit; `None` if its tree or a parent cannot be determined.
     pub fn parse(commit: &'a [u8]) -> Option<Self> {
         let end = commit.windows(2).position(|two| two == b"\n\n").map(|at| at + 1);
         let (header, rest) = commit.split_at(end.unwrap_or(commit.len()));
         let mut lines = header.split(|byte| *byte == b'\n');
         let tree = parse_object_id(lines.next()?.strip_prefix(b"tree ")?)?;
-        let parents = lines.map_while(|line| line.strip_prefix(b"parent ")).map(parse_object_id).collect::<Option<_>>()?;
+        let parents =
+            lines.map_while(|line| line.strip_prefix(b"parent ")).map(parse_object_id).collect::<Option<_>>()?;
         Some(Self { tree, parents, header, message: rest.get(1..).unwrap_or_default() })
     }
 }
 
-/// Returns what these headers say that the message is encoded in, where they do.
+/// Returns the encoding of the message according to these headers, if they name one.
 pub fn message_encoding(header: &[u8]) -> Option<&[u8]> {
     header.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(b"encoding "))
 }
 
-/// Tells whether git takes the name of an encoding for that of UTF-8.
+/// Whether git takes the name of an encoding to be UTF-8.
 pub fn is_utf8_encoding(encoding: &[u8]) -> bool {
     [&b"utf-8"[..], b"utf8"].iter().any(|name| encoding.eq_ignore_ascii_case(name))
 }
 
-/// Returns what is wrong with the headers of a commit of the runner's: what git's check calls an error, and whatever is
-/// not the tree, parents, author, committer, and a signature.
+/// Returns the fault in the headers of one of the runner's commits: anything that git's check calls an error, and
+/// anything other than tree, parents, author, committer, and a signature.
 pub fn find_header_fault(header: &[u8]) -> Option<HeaderFault> {
     check_headers(header).err()
 }
@@ -97,7 +98,7 @@ fn is_id(text: &[u8]) -> bool {
     parse_object_id(text).is_some()
 }
 
-/// `Name <email> seconds zone`, as git's check wants it.
+/// Whether this is `Name <email> seconds zone`, in the form required by git's check.
 fn is_ident(ident: &[u8]) -> bool {
     let is_sign = |byte: &u8| matches!(byte, b'<' | b'>');
     let Some(open) = ident.iter().position(is_sign).filter(|at| *at > 0) else { return false };

@@ -1,32 +1,33 @@
-//! Names that are `.git`, `.gitmodules` or `.runner` to a file system, in all the spellings that git's check knows.
+//! Names that some file system treats as `.git`, `.gitmodules` or `.runner`, in every spelling known to git's check.
 
-/// Characters that HFS+ leaves out of a comparison.
+/// Characters that HFS+ ignores in comparisons.
 const HFS_IGNORED: [std::ops::RangeInclusive<char>; 4] =
     ['\u{200c}'..='\u{200f}', '\u{202a}'..='\u{202e}', '\u{206a}'..='\u{206f}', '\u{feff}'..='\u{feff}'];
 
-/// Tells whether a name, or what follows a backslash in it, is `.git` to some file system.
+/// Whether a name, or the part after a backslash in it, is `.git` on some file system.
 pub fn is_dot_git(name: &[u8]) -> bool {
     matches_hfs(name, "git") || name_parts(name).any(|part| matches_ntfs(part, [b".git", b"git~1"]))
 }
 
-/// Tells whether a name, or what follows a backslash in it, is `.runner` to some file system, and not to every one.
+/// Whether a name, or the part after a backslash in it, is `.runner` on some file system, but not on every one.
 pub fn is_like_dot_runner(name: &[u8]) -> bool {
-    let is_like = matches_hfs(name, "runner") || name_parts(name).any(|part| matches_ntfs(part, [b".runner", b"runner~1"]));
+    let is_like =
+        matches_hfs(name, "runner") || name_parts(name).any(|part| matches_ntfs(part, [b".runner", b"runner~1"]));
     is_like && name != b".runner"
 }
 
-/// Tells whether a name, or what follows a backslash in it, is `.gitmodules` to some file system.
+/// Whether a name, or the part after a backslash in it, is `.gitmodules` on some file system.
 pub fn is_dot_gitmodules(name: &[u8]) -> bool {
     matches_hfs(name, "gitmodules") || name_parts(name).any(matches_ntfs_gitmodules)
 }
 
-/// The name, and what follows each of its backslashes.
+/// The name, and the part after each of its backslashes.
 fn name_parts(name: &[u8]) -> impl Iterator<Item = &[u8]> {
     let ends = name.iter().enumerate().filter(|(_, byte)| **byte == b'\\');
     std::iter::once(name).chain(ends.map(|(at, _)| &name[at + 1..]))
 }
 
-/// On HFS+ letters have no case, and some characters are not there; what is no UTF-8 ends a name to git.
+/// HFS+ ignores case and some characters; to git, invalid UTF-8 ends a name.
 fn matches_hfs(name: &[u8], word: &str) -> bool {
     let text = name.utf8_chunks().next().map_or("", |chunk| chunk.valid());
     let mut letters = text.chars().filter(|c| !HFS_IGNORED.iter().any(|ignored| ignored.contains(c)));
@@ -35,7 +36,7 @@ fn matches_hfs(name: &[u8], word: &str) -> bool {
         && letters.next().is_none_or(|c| c == '/')
 }
 
-/// On NTFS spaces and dots at the end are not there, a colon ends a name, and there is a short form of it.
+/// NTFS ignores spaces and dots at the end, a colon ends a name, and there is a short form of it.
 fn matches_ntfs(name: &[u8], forms: [&[u8]; 2]) -> bool {
     let after = forms.into_iter().find_map(|form| strip_word(name, form));
     after.is_some_and(|rest| {
@@ -55,8 +56,8 @@ fn matches_ntfs_gitmodules(name: &[u8]) -> bool {
     })
 }
 
-/// What follows the short form of a name that many begin like: up to six characters of a fixed word, a tilde and digits,
-/// eight together.
+/// Returns what follows the short form of a name whose beginning is common: up to six characters of a fixed word, a
+/// tilde and digits, eight characters in total.
 fn strip_hashed_short_name(name: &[u8]) -> Option<&[u8]> {
     let (short, rest) = name.split_at_checked(8)?;
     let tilde = short.iter().position(|byte| *byte == b'~').filter(|at| *at <= 6)?;

@@ -71,7 +71,12 @@ impl GitTreeFault {
     /// Returns whose trees the fault invalidates.
     pub fn blames(self) -> FaultTarget {
         match self {
-            Self::Truncated | Self::DuplicateName | Self::Unsorted | Self::InvalidName | Self::TooDeep | Self::GitmodulesLink => FaultTarget::Anyone,
+            Self::Truncated
+            | Self::DuplicateName
+            | Self::Unsorted
+            | Self::InvalidName
+            | Self::TooDeep
+            | Self::GitmodulesLink => FaultTarget::Anyone,
             Self::DotGit | Self::InvalidMode | Self::NullId => FaultTarget::Runner,
         }
     }
@@ -149,7 +154,8 @@ pub(super) fn find_tree_faults<'a>(
         let of_entry = entry.find_faults().chain((!names.insert(entry.name)).then_some(GitTreeFault::DuplicateName));
         found.extend(of_entry.map(|fault| (entry.name.to_vec(), fault)));
     }
-    let unsorted = entries.windows(2).filter(|two| two[0].name != two[1].name && two[0].sort_key().gt(two[1].sort_key()));
+    let unsorted =
+        entries.windows(2).filter(|two| two[0].name != two[1].name && two[0].sort_key().gt(two[1].sort_key()));
     found.extend(unsorted.map(|two| (two[1].name.to_vec(), GitTreeFault::Unsorted)));
     let stood = move |(name, fault): &(Vec<u8>, GitTreeFault)| {
         let same = before.iter().filter(|entry| entry.name == name);

@@ -126,7 +126,9 @@ impl<'a> ShellCommand<'a> {
             let has = |letter: char| !option.starts_with('-') && option.contains(letter);
             is_value = if is_interpreter { matches!(word.as_str(), "-W" | "-X" | "--source") } else { has('o') };
             match () {
-                () if has('m') && (name.starts_with("python") || name == "coverage") => return Some(CommandTarget::Module),
+                () if has('m') && (name.starts_with("python") || name == "coverage") => {
+                    return Some(CommandTarget::Module);
+                }
                 // The script is only read, not run.
                 () if reads_text && has('n') => return None,
                 () if reads_text && has('s') => return Some(CommandTarget::Input),
@@ -155,7 +157,8 @@ impl<'a> ShellCommand<'a> {
     /// Returns the paths it tests for a file, provided that what follows runs only if one exists, and whether a missing
     /// file is fine.
     pub(super) fn tested_files(&self) -> (&[String], bool) {
-        let Some((_, words)) = self.name_and_args().filter(|(program, _)| matches!(*program, "[" | "[[" | "test")) else {
+        let Some((_, words)) = self.name_and_args().filter(|(program, _)| matches!(*program, "[" | "[[" | "test"))
+        else {
             return (&[], false);
         };
         let is_negated = self.words.iter().any(|word| word == "!");
@@ -165,7 +168,8 @@ impl<'a> ShellCommand<'a> {
             CommandSeparator::Any | CommandSeparator::Pipe => !is_negated,
         };
         let is_test = |word: &String| matches!(word.as_str(), "-f" | "-e" | "-r" | "-x" | "-s");
-        let is_condition = is_negated || self.separator == CommandSeparator::OrElse || matches!(self.words[0].as_str(), "if" | "elif");
+        let is_condition =
+            is_negated || self.separator == CommandSeparator::OrElse || matches!(self.words[0].as_str(), "if" | "elif");
         (if is_tested && words.iter().any(is_test) { words } else { &[] }, is_condition)
     }
 
@@ -215,7 +219,9 @@ impl<'a> ShellCommand<'a> {
         let paths = || words.iter().filter(|word| !word.starts_with('-')).cloned();
         match program {
             "find" => find_patterns(words),
-            "git" if words.first().is_some_and(|word| word == "ls-files") => paths().skip(1).flat_map(ls_files_patterns).collect(),
+            "git" if words.first().is_some_and(|word| word == "ls-files") => {
+                paths().skip(1).flat_map(ls_files_patterns).collect()
+            }
             // Only the names within the folder.
             "ls" => paths().map(|path| if path.contains(['*', '?', '$']) { path } else { "*".into() }).collect(),
             "echo" | "printf" | "wildcard" | "sort" | "strip" => paths().filter(|path| !path.contains('%')).collect(),

@@ -1,7 +1,7 @@
-//! The guard's definition: the files that say what the guard does, and what follows where they are not as a person has
-//! accepted them.
+//! The guard's definition: the files that define what the guard does, and what follows if they differ from what a
+//! person has accepted.
 //!
-//! Values only. Which files there are, and what each is, comes in: from commits, and from the work tree.
+//! Values only. The files and their forms are passed in, from commits and from the work tree.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,18 +17,18 @@ const MAX_SHOWN: usize = 200;
 /// file (`100755:…` can be executed, `120000:…` is a link).
 pub type GuardDefinition = BTreeMap<String, String>;
 
-/// The definition at one commit, and the one that a person has accepted last.
+/// The definition at one commit, and the one that a person accepted last.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DefinitionState {
-    /// What was accepted.
+    /// The accepted files.
     pub accepted: GuardDefinition,
-    /// What is committed.
+    /// The committed files.
     pub committed: GuardDefinition,
-    /// Whether it was accepted that a file is not there, though there is none.
+    /// Whether the absence of files was accepted, although there are no files.
     pub is_absence_accepted: bool,
 }
 
-/// How the definition that the guard finds differs from the accepted one.
+/// Difference between the definition that the guard finds and the accepted one.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DefinitionDiff {
     /// The files that differ, are gone or are new, in order.
@@ -38,19 +38,19 @@ pub struct DefinitionDiff {
 }
 
 impl DefinitionDiff {
-    /// Compares what there is with what was accepted.
+    /// Compares the existing files with the accepted ones.
     pub fn between(accepted: &GuardDefinition, current: &GuardDefinition) -> Self {
         let differs = |path: &&String| accepted.get(*path) != current.get(*path);
         let paths = all_paths([accepted, current]).into_iter().filter(differs).cloned().collect();
         Self { paths, has_accepted: !accepted.is_empty() }
     }
 
-    /// Returns what is done about it; where nothing was ever accepted there is nothing to go back to.
+    /// Returns what to do about it; if nothing was ever accepted, there is nothing to restore.
     pub fn effective_policy(&self, policy: ChangePolicy) -> ChangePolicy {
         if self.paths.is_empty() || !self.has_accepted { ChangePolicy::Report } else { policy }
     }
 
-    /// Returns both as one: an effect that is done again may find less than it did.
+    /// Combines two differences, because a repeated effect may find less than the first time.
     #[must_use]
     pub fn merged_with(&self, other: &Self) -> Self {
         let paths: BTreeSet<&String> = self.paths.iter().chain(&other.paths).collect();
@@ -64,14 +64,14 @@ impl DefinitionState {
         self.diff_from_accepted(&self.committed).paths
     }
 
-    /// Compares what there is with what was accepted.
+    /// Compares the existing files with the accepted ones.
     pub fn diff_from_accepted(&self, current: &GuardDefinition) -> DefinitionDiff {
         let diff = DefinitionDiff::between(&self.accepted, current);
         DefinitionDiff { has_accepted: diff.has_accepted || self.is_absence_accepted, ..diff }
     }
 }
 
-/// Returns what a session is told of a definition that is not the accepted one; none where it is.
+/// Returns what a session is told about a definition that differs from the accepted one; `None` if it does not differ.
 pub fn session_notice(policy: ChangePolicy, guarded: &DefinitionState) -> Option<String> {
     let DefinitionState { accepted, committed, .. } = guarded;
     let diff = guarded.diff_from_accepted(committed);

@@ -1,38 +1,42 @@
-//! The files by which git stores, lays out and ignores others, where they lie on the way to watched ones: what is laid out
-//! for the guard follows from them.
+//! The files that tell git how to store, check out and ignore other files, on the paths to watched ones: what is
+//! checked out for the guard depends on them.
 //!
-//! Two of them count as the same where the lines that may concern a watched file are. Whether a line does is told by names
-//! alone, and in doubt it does.
+//! Two versions count as the same if the lines that may concern a watched file are the same. Whether a line may is
+//! decided by names alone; in doubt, it may.
 
 use super::definition::GuardDefinition;
 use super::watched_files::GlobMatcher;
 
-/// Their names.
+/// Names of the files.
 const RULES_FILES: [&str; 2] = [".gitattributes", ".gitignore"];
-/// Attributes that say nothing of what is stored or laid out.
+/// Attributes that affect neither what is stored nor what is checked out.
 const IRRELEVANT_ATTRIBUTES: [&str; 8] =
     ["diff", "merge", "whitespace", "delta", "encoding", "conflict-marker-size", "export-ignore", "export-subst"];
 
-/// Tells whether a path is one's.
+/// Whether a path is that of such a file.
 pub(super) fn is_rules_file(path: &str) -> bool {
     RULES_FILES.contains(&path.rsplit('/').next().unwrap_or(path))
 }
 
-/// Returns where they are on the way to a path, whether there are any or not.
+/// Returns where such files may be on the way to a path, whether they exist or not.
 pub(super) fn rules_files_for(path: &str) -> impl Iterator<Item = String> {
     let folders = [""].into_iter().chain(path.match_indices('/').map(|(at, _)| &path[..=at]));
     folders.flat_map(|folder| RULES_FILES.map(|name| format!("{folder}{name}")))
 }
 
-/// Returns what one says, line by line, without what says nothing.
+/// Returns the lines of such a file that have an effect.
 pub(super) fn effective_lines(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Tells whether two say the same of watched files.
-pub(super) fn has_same_effect(path: &str, (one, other): (&str, &str), (watched, matches): (&GuardDefinition, GlobMatcher)) -> bool {
+/// Whether two versions of a file say the same about watched files.
+pub(super) fn has_same_effect(
+    path: &str,
+    (one, other): (&str, &str),
+    (watched, matches): (&GuardDefinition, GlobMatcher),
+) -> bool {
     let name = RULES_FILES.into_iter().find(|name| path.ends_with(name)).unwrap_or_default();
     let folder = path.strip_suffix(name).unwrap_or_default();
     let below = watched.keys().filter(|path| !is_rules_file(path)).filter_map(|path| path.strip_prefix(folder));
@@ -44,7 +48,7 @@ pub(super) fn has_same_effect(path: &str, (one, other): (&str, &str), (watched, 
     concerning(one) == concerning(other)
 }
 
-/// Tells whether a line may concern a path below the folder of its file.
+/// Whether a line may concern a path below the folder of its file.
 fn may_match_path(name: &str, (line, path): (&str, &str), matches: GlobMatcher) -> bool {
     let pattern = if name == ".gitignore" {
         line.trim_start_matches('!')
@@ -60,7 +64,7 @@ fn may_match_path(name: &str, (line, path): (&str, &str), matches: GlobMatcher) 
         }
         pattern
     };
-    // What a name does not tell plainly.
+    // A pattern that is too complex to compare by name.
     if pattern.contains(['[', '\\', '"']) {
         return true;
     }
@@ -89,7 +93,11 @@ mod tests {
     fn lines_about_other_files_change_nothing() {
         assert!(has_same_effect_on_watched(".gitignore", "", "target\n# ci/check.sh\n\n/node_modules/\n"));
         assert!(has_same_effect_on_watched("ci/.gitignore", "x\n", "y\n"));
-        assert!(has_same_effect_on_watched(".gitattributes", "*.png binary\n", "*.png -text\n*.sh diff=sh linguist-language=Shell\n"));
+        assert!(has_same_effect_on_watched(
+            ".gitattributes",
+            "*.png binary\n",
+            "*.png -text\n*.sh diff=sh linguist-language=Shell\n"
+        ));
         assert!(has_same_effect_on_watched("other/.gitattributes", "", "* text eol=crlf\n"), "it is not on the way");
     }
 

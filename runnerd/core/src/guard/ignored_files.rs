@@ -23,7 +23,8 @@ impl IgnoredDefinition {
     /// A deviating file stays so until it is in its accepted state again, or gone.
     #[must_use]
     pub fn before_session(&self, current: &GuardDefinition) -> Self {
-        let departed: BTreeSet<String> = self.changed_paths(current).filter(|path| self.departed.contains(path)).collect();
+        let departed: BTreeSet<String> =
+            self.changed_paths(current).filter(|path| self.departed.contains(path)).collect();
         let mut accepted = current.clone();
         for path in &departed {
             match self.accepted.get(path) {
@@ -55,8 +56,11 @@ mod tests {
 
     #[test]
     fn only_what_a_session_adds_or_changes_departs() {
-        let before =
-            IgnoredDefinition::default().before_session(&files([(".env", "1"), ("venv/conftest.py", "2"), ("gone", "3")]));
+        let before = IgnoredDefinition::default().before_session(&files([
+            (".env", "1"),
+            ("venv/conftest.py", "2"),
+            ("gone", "3"),
+        ]));
         assert_eq!(before.departed, BTreeSet::new());
         let after = before.after_session(&files([(".env", "1"), ("venv/conftest.py", "4"), ("zz/conftest.py", "5")]));
         assert_eq!(after.departed, ["venv/conftest.py", "zz/conftest.py"].map(str::to_owned).into());

@@ -155,7 +155,11 @@ mod tests {
             r#"{"scripts": {"test": "jest"}, "dependencies": {"x": "1"}, "name": "b"}"#
         ));
         assert!(!has_same_checks("package.json", node, r#"{"name": "a", "scripts": {"test": "true"}}"#));
-        assert!(!has_same_checks("package.json", node, r#"{"name": "a", "scripts": {"test": "jest"}, "jest": {"bail": 1}}"#));
+        assert!(!has_same_checks(
+            "package.json",
+            node,
+            r#"{"name": "a", "scripts": {"test": "jest"}, "jest": {"bail": 1}}"#
+        ));
         let python = "[project]\nname = \"a\"\n[tool.pytest.ini_options]\naddopts = \"-q\"\n";
         assert!(has_same_checks("pyproject.toml", python, &format!("{python}[dependency-groups]\ndev = [\"x\"]\n")));
         assert!(!has_same_checks("pyproject.toml", python, &python.replace("-q", "--co")));

@@ -8,11 +8,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::command::{ShellCommand, pipeline_input};
 use super::paths::{
-    after_variable, escape_glob, glob_in, is_check_script, is_generated, is_pattern, is_plain, is_shell, file_name, normalize_path,
+    after_variable, escape_glob, file_name, glob_in, is_check_script, is_generated, is_pattern, is_plain, is_shell,
+    normalize_path,
 };
 use super::script::parse_commands;
 use super::targets::ReachTarget;
-use super::tools::{self, ScriptForm, CheckTool};
+use super::tools::{self, CheckTool, ScriptForm};
 use super::variables::VariableTable;
 
 /// Most files that are followed.
@@ -72,7 +73,10 @@ pub(super) struct ReachedFiles {
 }
 
 /// Follows a command from file to file.
-pub(super) fn find_reached_files<A: AcceptedFiles>(command: &[String], files: &mut A) -> Result<ReachedFiles, A::Error> {
+pub(super) fn find_reached_files<A: AcceptedFiles>(
+    command: &[String],
+    files: &mut A,
+) -> Result<ReachedFiles, A::Error> {
     let mut walk = FileWalk {
         files,
         reached: ReachedFiles::default(),
@@ -172,7 +176,12 @@ impl<A: AcceptedFiles> FileWalk<'_, A> {
     }
 
     /// Reaches what the commands of a text run, the files that their options name, and what the programs it names read.
-    fn scan_commands(&mut self, place: CommandPlace<'_>, calls: &[ShellCommand<'_>], text: &str) -> Result<(), A::Error> {
+    fn scan_commands(
+        &mut self,
+        place: CommandPlace<'_>,
+        calls: &[ShellCommand<'_>],
+        text: &str,
+    ) -> Result<(), A::Error> {
         let mut folders = place.folders.clone();
         let mut tested = BTreeMap::new();
         for call in calls {
@@ -213,7 +222,9 @@ impl<A: AcceptedFiles> FileWalk<'_, A> {
             let next = call.words.get(at + 1).map_or("", String::as_str);
             let value = if value.is_empty() { next } else { value };
             for path in self.variables.expand_word(value) {
-                let Some(path) = normalize_path("", after_variable(&path)).filter(|path| !path.contains('$')) else { continue };
+                let Some(path) = normalize_path("", after_variable(&path)).filter(|path| !path.contains('$')) else {
+                    continue;
+                };
                 let glob = format!("/{}/**", escape_glob(&path));
                 if !value.contains('$') || path.is_empty() || is_plain(&path) && !self.match_glob(&glob)?.is_empty() {
                     folders.push(path);
@@ -314,7 +325,9 @@ impl<A: AcceptedFiles> FileWalk<'_, A> {
                     Some(path) => vec![path.clone()],
                     None => inner.into_iter().chain([format!("{name}.just")]).collect(),
                 };
-                paths.iter().try_for_each(|path| self.add_optional(folder, path, (Some(ScriptForm::Just), first == "mod?")))
+                paths
+                    .iter()
+                    .try_for_each(|path| self.add_optional(folder, path, (Some(ScriptForm::Just), first == "mod?")))
             }
             _ => Ok(()),
         }
@@ -341,7 +354,9 @@ impl<A: AcceptedFiles> FileWalk<'_, A> {
                 is_own |= normalize_path(folder, &path).map_or(Ok(false), |path| self.has_file(&path))?;
             }
             if !is_own {
-                self.reached.optional_globs.extend(tools::module_globs(first).filter_map(|glob| glob_in(folder, &glob)));
+                self.reached
+                    .optional_globs
+                    .extend(tools::module_globs(first).filter_map(|glob| glob_in(folder, &glob)));
             }
         }
         Ok(())
@@ -425,7 +440,8 @@ impl<A: AcceptedFiles> FileWalk<'_, A> {
             AcceptedFile::Link(target) => drop(self.add_file(folder, &target, form)?),
             AcceptedFile::Content(bytes) => {
                 let form = form.or_else(|| tools::script_form(file_name(&path)));
-                let form = form.unwrap_or_else(|| if is_shell(&path, &bytes) { ScriptForm::Shell } else { ScriptForm::Data });
+                let form =
+                    form.unwrap_or_else(|| if is_shell(&path, &bytes) { ScriptForm::Shell } else { ScriptForm::Data });
                 if bytes.len() <= MAX_BYTES {
                     self.texts.push((path, bytes, form));
                 } else if form != ScriptForm::Data {

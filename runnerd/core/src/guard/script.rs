@@ -3,7 +3,7 @@
 //! Reads any text, including files that merely contain lines of shell (a makefile, a justfile): anything that is not a
 //! command yields one that names nothing. Not a shell: nothing is expanded here, see `variables`.
 
-use super::command::{ShellCommand, CommandSeparator};
+use super::command::{CommandSeparator, ShellCommand};
 
 /// How deep nested substitutions are followed.
 const MAX_DEPTH: u8 = 8;
@@ -15,7 +15,16 @@ pub(super) fn parse_commands(text: &str) -> Vec<ShellCommand<'_>> {
 
 fn parse_commands_at_depth(depth: u8, text: &str) -> Vec<ShellCommand<'_>> {
     let (words, word, is_quiet) = (Vec::new(), None, false);
-    let mut reader = ScriptReader { rest: text, after_command: text, bytes_left: 0, commands: Vec::new(), words, word, is_quiet, depth };
+    let mut reader = ScriptReader {
+        rest: text,
+        after_command: text,
+        bytes_left: 0,
+        commands: Vec::new(),
+        words,
+        word,
+        is_quiet,
+        depth,
+    };
     reader.read_all();
     reader.commands
 }
@@ -161,7 +170,8 @@ impl<'a> ScriptReader<'a> {
     /// Reads the words of an array as one value.
     fn read_array(&mut self) {
         let inner = self.take_until(None, ')');
-        let words: Vec<String> = parse_commands_at_depth(MAX_DEPTH, inner).into_iter().flat_map(|command| command.words).collect();
+        let words: Vec<String> =
+            parse_commands_at_depth(MAX_DEPTH, inner).into_iter().flat_map(|command| command.words).collect();
         self.append_parts([words.join(" ").as_str()]);
     }
 
@@ -233,7 +243,13 @@ impl<'a> ScriptReader<'a> {
         self.after_command = self.rest;
         let (words, is_quiet) = (std::mem::take(&mut self.words), std::mem::take(&mut self.is_quiet));
         if !words.is_empty() {
-            self.commands.push(ShellCommand { words, sets_exit_code: decides, separator: next, is_quiet, source: source.trim() });
+            self.commands.push(ShellCommand {
+                words,
+                sets_exit_code: decides,
+                separator: next,
+                is_quiet,
+                source: source.trim(),
+            });
         }
     }
 }
@@ -251,7 +267,11 @@ mod tests {
             CommandTarget::Program(path) => format!("Program({path:?})"),
             CommandTarget::Script(words) => format!("Script({:?})", words[0]),
             CommandTarget::Interpreted(words) => format!("Interpreted({:?})", words[0]),
-            CommandTarget::Scripts(_) | CommandTarget::Module | CommandTarget::Text(_) | CommandTarget::Input | CommandTarget::Folder(_) => format!("{runs:?}"),
+            CommandTarget::Scripts(_)
+            | CommandTarget::Module
+            | CommandTarget::Text(_)
+            | CommandTarget::Input
+            | CommandTarget::Folder(_) => format!("{runs:?}"),
         };
         deciding.filter_map(ShellCommand::run_target).map(first).collect()
     }

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::command::{ShellCommand, CommandTarget};
-use super::paths::{is_check_script, is_pattern, is_plain, is_specific, file_name, normalize_path, widen_pattern};
-use super::reached_files::{AcceptedFiles, MAX_DEPTH, CommandPlace, FileWalk};
+use super::command::{CommandTarget, ShellCommand};
+use super::paths::{file_name, is_check_script, is_pattern, is_plain, is_specific, normalize_path, widen_pattern};
+use super::reached_files::{AcceptedFiles, CommandPlace, FileWalk, MAX_DEPTH};
 use super::script::parse_commands;
 use super::tools::ScriptForm;
 use super::variables::is_variable;
@@ -40,7 +40,10 @@ impl<A: AcceptedFiles> FileWalk<'_, A> {
             if let Some(words) = expansion.per_file_command() {
                 let own = std::slice::from_ref(&expansion);
                 let listing = if expansion.is_find() { own } else { feeding };
-                let listed = listing.iter().flat_map(ShellCommand::printed_paths).flat_map(|path| self.variables.expand_words(&path));
+                let listed = listing
+                    .iter()
+                    .flat_map(ShellCommand::printed_paths)
+                    .flat_map(|path| self.variables.expand_words(&path));
                 let listed = listed.collect();
                 let before = std::mem::replace(&mut self.variables.xargs_files, listed);
                 let command = ShellCommand { words, ..expansion.clone() };
@@ -56,10 +59,12 @@ impl<A: AcceptedFiles> FileWalk<'_, A> {
                 }
                 Some(CommandTarget::Script(words)) => paths.extend(self.script_paths(place, words, call)),
                 Some(CommandTarget::Interpreted(words)) => {
-                    paths.extend(self.script_paths(place, words, call).into_iter().filter(|path| is_check_script(path)));
+                    paths
+                        .extend(self.script_paths(place, words, call).into_iter().filter(|path| is_check_script(path)));
                 }
                 Some(CommandTarget::Scripts(words)) => {
-                    let words: Vec<_> = words.iter().flat_map(|word| self.variables.expand_words(word)).map(widen_pattern).collect();
+                    let words: Vec<_> =
+                        words.iter().flat_map(|word| self.variables.expand_words(word)).map(widen_pattern).collect();
                     if !words.iter().any(|path| is_specific(path)) {
                         self.report_unknown(place.path, call.source);
                     }
@@ -73,7 +78,9 @@ impl<A: AcceptedFiles> FileWalk<'_, A> {
                     }
                 }
                 Some(CommandTarget::Module) => {
-                    targets.extend(expansion.python_modules().into_iter().map(|name| ReachTarget::Module(name.to_owned())));
+                    targets.extend(
+                        expansion.python_modules().into_iter().map(|name| ReachTarget::Module(name.to_owned())),
+                    );
                 }
                 Some(CommandTarget::Text(text)) if text.starts_with('$') => {
                     for value in self.variables.expand_word(text) {
@@ -106,7 +113,8 @@ impl<A: AcceptedFiles> FileWalk<'_, A> {
                 }
                 // What a test looks for may be what a task has yet to write.
                 let is_tested = normalize_path("", &path).and_then(|path| tested.get(&path));
-                let is_tested = is_tested.is_some_and(|is_well| *is_well || expansion.is_source() || is_check_script(&path));
+                let is_tested =
+                    is_tested.is_some_and(|is_well| *is_well || expansion.is_source() || is_check_script(&path));
                 targets.push(ReachTarget::File { is_optional: is_tested || expansion.may_fail(), path });
             }
         }

@@ -53,7 +53,8 @@ impl ScriptForm {
     }
 }
 
-const NO_TOOL: CheckTool = CheckTool { names: &[], files: &[], shadows: false, optional_globs: &[], nested: &[], form: ScriptForm::Data };
+const NO_TOOL: CheckTool =
+    CheckTool { names: &[], files: &[], shadows: false, optional_globs: &[], nested: &[], form: ScriptForm::Data };
 
 /// All known programs.
 pub(super) const TOOLS: &[CheckTool] = &[
@@ -93,9 +94,24 @@ pub(super) const TOOLS: &[CheckTool] = &[
         ..NO_TOOL
     },
     CheckTool { names: &["nx", "turbo", "lerna"], files: &["nx.json", "turbo.json", "lerna.json"], ..NO_TOOL },
-    CheckTool { names: &["composer", "phpunit", "pest"], files: &["composer.json"], form: ScriptForm::Scripts, ..NO_TOOL },
-    CheckTool { names: &["phpunit", "pest"], optional_globs: &["/phpunit.xml", "/phpunit.xml.dist", "/phpunit.dist.xml"], ..NO_TOOL },
-    CheckTool { names: &["deno"], files: &["deno.json", "deno.jsonc"], shadows: true, form: ScriptForm::Keys, ..NO_TOOL },
+    CheckTool {
+        names: &["composer", "phpunit", "pest"],
+        files: &["composer.json"],
+        form: ScriptForm::Scripts,
+        ..NO_TOOL
+    },
+    CheckTool {
+        names: &["phpunit", "pest"],
+        optional_globs: &["/phpunit.xml", "/phpunit.xml.dist", "/phpunit.dist.xml"],
+        ..NO_TOOL
+    },
+    CheckTool {
+        names: &["deno"],
+        files: &["deno.json", "deno.jsonc"],
+        shadows: true,
+        form: ScriptForm::Keys,
+        ..NO_TOOL
+    },
     CheckTool {
         names: &["jest"],
         files: &["package.json"],
@@ -103,9 +119,25 @@ pub(super) const TOOLS: &[CheckTool] = &[
         form: ScriptForm::Scripts,
         ..NO_TOOL
     },
-    CheckTool { names: &["vitest"], optional_globs: &["/vitest.config.*", "/vitest.workspace.*", "/vite.config.*"], ..NO_TOOL },
-    CheckTool { names: &["mocha"], files: &["package.json"], optional_globs: &["/.mocharc.*"], form: ScriptForm::Scripts, ..NO_TOOL },
-    CheckTool { names: &["ava"], files: &["package.json"], optional_globs: &["/ava.config.*"], form: ScriptForm::Scripts, ..NO_TOOL },
+    CheckTool {
+        names: &["vitest"],
+        optional_globs: &["/vitest.config.*", "/vitest.workspace.*", "/vite.config.*"],
+        ..NO_TOOL
+    },
+    CheckTool {
+        names: &["mocha"],
+        files: &["package.json"],
+        optional_globs: &["/.mocharc.*"],
+        form: ScriptForm::Scripts,
+        ..NO_TOOL
+    },
+    CheckTool {
+        names: &["ava"],
+        files: &["package.json"],
+        optional_globs: &["/ava.config.*"],
+        form: ScriptForm::Scripts,
+        ..NO_TOOL
+    },
     CheckTool { names: &["tap"], optional_globs: &["/.taprc"], ..NO_TOOL },
     CheckTool { names: &["karma"], optional_globs: &["/karma.conf.*"], ..NO_TOOL },
     CheckTool { names: &["playwright"], optional_globs: &["/playwright.config.*"], ..NO_TOOL },
@@ -144,16 +176,36 @@ pub(super) const TOOLS: &[CheckTool] = &[
     },
     CheckTool { names: &["uv", "poetry", "pipenv"], files: &["pyproject.toml"], ..NO_TOOL },
     CheckTool { names: &["coverage"], optional_globs: &["/.coveragerc"], files: &["pyproject.toml"], ..NO_TOOL },
-    CheckTool { names: &["ruff"], files: &["pyproject.toml"], optional_globs: &["/ruff.toml", "/.ruff.toml"], ..NO_TOOL },
-    CheckTool { names: &["mypy"], files: &["pyproject.toml"], optional_globs: &["/mypy.ini", "/.mypy.ini", "/setup.cfg"], ..NO_TOOL },
+    CheckTool {
+        names: &["ruff"],
+        files: &["pyproject.toml"],
+        optional_globs: &["/ruff.toml", "/.ruff.toml"],
+        ..NO_TOOL
+    },
+    CheckTool {
+        names: &["mypy"],
+        files: &["pyproject.toml"],
+        optional_globs: &["/mypy.ini", "/.mypy.ini", "/setup.cfg"],
+        ..NO_TOOL
+    },
     CheckTool { names: &["flake8"], optional_globs: &["/.flake8", "/setup.cfg", "/tox.ini"], ..NO_TOOL },
-    CheckTool { names: &["pylint"], files: &["pyproject.toml"], optional_globs: &["/.pylintrc", "/pylintrc"], ..NO_TOOL },
+    CheckTool {
+        names: &["pylint"],
+        files: &["pyproject.toml"],
+        optional_globs: &["/.pylintrc", "/pylintrc"],
+        ..NO_TOOL
+    },
     CheckTool {
         names: &["python", "python3", "pytest", "tox", "nox"],
         optional_globs: &["/sitecustomize.py", "/usercustomize.py"],
         ..NO_TOOL
     },
-    CheckTool { names: &["pre-commit", "prek"], files: &[".pre-commit-config.yaml"], form: ScriptForm::Keys, ..NO_TOOL },
+    CheckTool {
+        names: &["pre-commit", "prek"],
+        files: &[".pre-commit-config.yaml"],
+        form: ScriptForm::Keys,
+        ..NO_TOOL
+    },
     CheckTool {
         names: &["cargo", "cross"],
         files: &["Cargo.toml"],
@@ -180,7 +232,12 @@ pub(super) const TOOLS: &[CheckTool] = &[
         form: ScriptForm::Shell,
         ..NO_TOOL
     },
-    CheckTool { names: &["rspec"], files: &["spec/spec_helper.rb", "spec/rails_helper.rb"], optional_globs: &["/.rspec"], ..NO_TOOL },
+    CheckTool {
+        names: &["rspec"],
+        files: &["spec/spec_helper.rb", "spec/rails_helper.rb"],
+        optional_globs: &["/.rspec"],
+        ..NO_TOOL
+    },
     CheckTool {
         names: &["mvn", "mvnw"],
         files: &["pom.xml"],

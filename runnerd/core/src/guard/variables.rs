@@ -130,7 +130,11 @@ impl VariableTable {
             self.lookups += 1;
             let (inner, after) = split_reference(&rest[at..]);
             rest = after;
-            let values = if depth < MAX_DEPTH && !self.is_exhausted() { self.expand_reference(inner, depth) } else { Vec::new() };
+            let values = if depth < MAX_DEPTH && !self.is_exhausted() {
+                self.expand_reference(inner, depth)
+            } else {
+                Vec::new()
+            };
             let values = if values.is_empty() { vec!["$".to_owned()] } else { values };
             let joined = results.iter().flat_map(|result| values.iter().map(move |value| format!("{result}{value}")));
             results = joined.filter(|result| result.len() <= MAX_BYTES).take(MAX_VALUES).collect();
@@ -163,7 +167,8 @@ impl VariableTable {
             values.extend(default_program(name).filter(|_| values.is_empty()));
         } else {
             let commands = parse_commands(inner);
-            let last = commands.iter().rposition(|command| command.separator != CommandSeparator::Pipe).unwrap_or_default();
+            let last =
+                commands.iter().rposition(|command| command.separator != CommandSeparator::Pipe).unwrap_or_default();
             let printing = pipeline_input(&commands, last).iter().chain(commands.get(last));
             values.extend(printing.flat_map(command::ShellCommand::printed_paths));
         }

@@ -11,7 +11,7 @@ use super::definition::GuardDefinition;
 use super::git_rules;
 use super::manifest;
 use super::paths::escape_glob;
-use super::reached_files::{self, AcceptedFiles, AcceptedFile, ReachedFiles};
+use super::reached_files::{self, AcceptedFile, AcceptedFiles, ReachedFiles};
 use super::tools;
 
 /// Inputs at the commit at which a session begins.
@@ -102,7 +102,12 @@ impl CheckDigests {
     /// Returns these files with the accepted form wherever a file says the same about checks, or about watched files,
     /// as its accepted version.
     #[must_use]
-    pub fn normalize_forms(&self, accepted: &GuardDefinition, mut current: GuardDefinition, matches: GlobMatcher) -> GuardDefinition {
+    pub fn normalize_forms(
+        &self,
+        accepted: &GuardDefinition,
+        mut current: GuardDefinition,
+        matches: GlobMatcher,
+    ) -> GuardDefinition {
         for (path, form) in current.iter_mut().filter(|(path, _)| manifest::is_manifest(path)) {
             let is_same = |other: &&String| self.0.contains_key(*other) && self.0.get(*other) == self.0.get(form);
             if let Some(other) = accepted.get(path).filter(is_same) {
@@ -161,7 +166,8 @@ struct AcceptedView<'a, F> {
 impl<F: CommitFiles> AcceptedView<'_, F> {
     fn find_watched(mut self) -> Result<WatchedFiles, F::Error> {
         let WatchConfig { command, configured, accepted: kept } = self.query.now;
-        let ReachedFiles { files: mut candidates, optional_globs: beside, unknown } = reached_files::find_reached_files(command, &mut self)?;
+        let ReachedFiles { files: mut candidates, optional_globs: beside, unknown } =
+            reached_files::find_reached_files(command, &mut self)?;
         let is_absence_accepted = !beside.is_empty();
         let mut globs: Vec<String> = beside.into_iter().chain(configured.unwrap_or_default().iter().cloned()).collect();
         let is_named = |path: &&String| (self.query.matches)(&globs, path);
@@ -210,7 +216,9 @@ impl<F: CommitFiles> AcceptedView<'_, F> {
         }
         match self.query.now.accepted.get(path) {
             Some(form) => Ok(Some(form.clone())),
-            None if self.accepts_unknown && !(self.query.matches)(self.previous_globs, path) => self.files.form_at(path),
+            None if self.accepts_unknown && !(self.query.matches)(self.previous_globs, path) => {
+                self.files.form_at(path)
+            }
             None => Ok(None),
         }
     }
@@ -256,7 +264,11 @@ impl<F: CommitFiles> AcceptedFiles for AcceptedView<'_, F> {
         let Some(form) = self.accepted_form(path)? else { return Ok(None) };
         let bytes = self.files.read_content(&form)?;
         let is_link = form.starts_with("120000:");
-        Ok(Some(if is_link { AcceptedFile::Link(String::from_utf8_lossy(&bytes).into_owned()) } else { AcceptedFile::Content(bytes) }))
+        Ok(Some(if is_link {
+            AcceptedFile::Link(String::from_utf8_lossy(&bytes).into_owned())
+        } else {
+            AcceptedFile::Content(bytes)
+        }))
     }
 
     fn find_named(&mut self, name: &str) -> Result<Vec<String>, F::Error> {

@@ -7,15 +7,17 @@ use protocol::explain::{Ending, StepView};
 use protocol::tree::{ChildSpec, Node, TaskTree};
 use protocol::words::Role;
 
-use crate::tree_examination::{self, TreeExamination, examine_tree};
 use crate::fallback;
-use crate::iteration::{IterationEffect, IterationEvent, GuardEnd, GuardEndKind, IterationOutcome, Phase, ReviewEnd, ReviewEndKind, decide};
+use crate::iteration::{
+    GuardEnd, GuardEndKind, IterationEffect, IterationEvent, IterationOutcome, Phase, ReviewEnd, ReviewEndKind, decide,
+};
 use crate::policy::{Policy, ReviewPolicy, RolesMode};
 use crate::run::{self, NextStep, RunInputs};
 use crate::transition::{self, StateAfter, StateBefore, TransitionFacts};
 use crate::tree;
+use crate::tree_examination::{self, TreeExamination, examine_tree};
 use crate::usage::ResourceUsage;
-use crate::verdict::{FaultKind, SessionFinding, SessionEnd, SessionEndKind, StopCause, SessionTask};
+use crate::verdict::{FaultKind, SessionEnd, SessionEndKind, SessionFinding, SessionTask, StopCause};
 
 /// The committed state at From.
 #[derive(Debug, Clone, Copy)]
@@ -102,12 +104,16 @@ fn simulate_outcome(policy: &Policy, task: &SessionTask, assumed: &AssumedEnding
     loop {
         let event = match (phase.effect()?, phase) {
             (IterationEffect::Settle, Phase::Settle { outcome }) => return Some(*outcome),
-            (IterationEffect::RunSession | IterationEffect::EndSession, at) => (at, IterationEvent::SessionEnded(sample_session(assumed.ending))),
+            (IterationEffect::RunSession | IterationEffect::EndSession, at) => {
+                (at, IterationEvent::SessionEnded(sample_session(assumed.ending)))
+            }
             (IterationEffect::Inspect, at) => (at, IterationEvent::Inspected(sample_finding(policy, task, assumed))),
             (IterationEffect::RunGuard | IterationEffect::RunAccepted | IterationEffect::EndGuard, at) => {
                 (at, IterationEvent::GuardEnded(sample_guard_end(assumed.ending)))
             }
-            (IterationEffect::RunReview | IterationEffect::EndReview, at) => (at, IterationEvent::ReviewEnded(sample_review_end(assumed.ending))),
+            (IterationEffect::RunReview | IterationEffect::EndReview, at) => {
+                (at, IterationEvent::ReviewEnded(sample_review_end(assumed.ending)))
+            }
             (IterationEffect::Open | IterationEffect::Brief | IterationEffect::Settle, _) => return None,
         };
         phase = decide(policy, event.0, event.1).ok()?;
@@ -119,8 +125,14 @@ fn apply_outcome(input: &ForecastInput<'_>, outcome: &IterationOutcome, agents_t
     let before = StateBefore { tree, run_state, feedback: input.inputs.feedback, progress: input.progress };
     let (held_back, dirty_submodules) = (run_state.held_back.clone(), run_state.dirty_submodules.clone());
     let guard_definition = run_state.guard_definition.clone();
-    let facts =
-        TransitionFacts { agents_tree, held_back, dirty_submodules, guard_definition, retry_usage: retry_usage.clone(), ..TransitionFacts::default() };
+    let facts = TransitionFacts {
+        agents_tree,
+        held_back,
+        dirty_submodules,
+        guard_definition,
+        retry_usage: retry_usage.clone(),
+        ..TransitionFacts::default()
+    };
     transition::apply_outcome(&before, outcome, &facts)
 }
 
@@ -161,7 +173,9 @@ fn sample_session(ending: Ending) -> SessionEnd {
     let how = match (sample_answer(ending), ending) {
         (Some(answer), _) => SessionEndKind::Answered(answer),
         (None, Ending::ContextExceeded) => SessionEndKind::ContextExceeded { what: "what the agent says".to_owned() },
-        (None, Ending::Unavailable) => SessionEndKind::Unavailable { why: "what the service says".to_owned(), until: None },
+        (None, Ending::Unavailable) => {
+            SessionEndKind::Unavailable { why: "what the service says".to_owned(), until: None }
+        }
         (None, Ending::Timeout) => SessionEndKind::TimedOut,
         (None, Ending::Misconfigured) => SessionEndKind::Misconfigured { what: "what the agent says".to_owned() },
         (None, Ending::Interrupted) => SessionEndKind::Cut,

@@ -134,7 +134,9 @@ impl GuardEnd {
         match self.how {
             GuardEndKind::Exited(0) => GuardOutcome::Pass,
             GuardEndKind::Exited(_) | GuardEndKind::Signaled(_) => GuardOutcome::Fail,
-            GuardEndKind::TimedOut | GuardEndKind::Missing { .. } | GuardEndKind::Cut | GuardEndKind::Lost => GuardOutcome::Skipped,
+            GuardEndKind::TimedOut | GuardEndKind::Missing { .. } | GuardEndKind::Cut | GuardEndKind::Lost => {
+                GuardOutcome::Skipped
+            }
         }
     }
 

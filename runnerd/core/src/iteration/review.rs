@@ -2,10 +2,10 @@
 
 use protocol::words::PhaseName;
 
-use super::{WorkSource, GuardEnd, IterationOutcome, Phase, ReviewEnd, ReviewEndKind, WorkResult};
+use super::{GuardEnd, IterationOutcome, Phase, ReviewEnd, ReviewEndKind, WorkResult, WorkSource};
 use crate::approval::Decision;
 use crate::policy::{Policy, ReviewPolicy};
-use crate::verdict::{FaultKind, StopCause, SessionTask, Verdict, timeout_verdict};
+use crate::verdict::{FaultKind, SessionTask, StopCause, Verdict, timeout_verdict};
 
 /// Times a reviewer is run within the budget before its failure becomes a fault.
 const MAX_TRIES: u32 = 3;

@@ -155,7 +155,8 @@ mod tests {
 
     #[test]
     fn every_class_leads_to_its_row_of_the_table_of_verdicts() {
-        let rows: Vec<(&str, &str)> = FailureClass::ALL.iter().map(|class| (class.as_str(), row_name(*class))).collect();
+        let rows: Vec<(&str, &str)> =
+            FailureClass::ALL.iter().map(|class| (class.as_str(), row_name(*class))).collect();
         let expected = [
             ("usage_limit", "Unavailable"),
             ("quota", "Unavailable"),
@@ -202,7 +203,8 @@ mod tests {
             what,
             "authentication: it said so; log in with the agent's own program, or give it a key that its service takes"
         );
-        let own = ClassifiedFailure { fix: Some("run `codex login`".to_owned()), ..failure(FailureClass::Authentication) };
+        let own =
+            ClassifiedFailure { fix: Some("run `codex login`".to_owned()), ..failure(FailureClass::Authentication) };
         let SessionEndKind::Misconfigured { what } = end_kind_of(own) else { panic!("only a person can log in") };
         assert_eq!(what, "authentication: it said so; run `codex login`");
     }
@@ -211,7 +213,9 @@ mod tests {
     fn a_fault_of_a_known_class_has_the_kind_that_leads_back_to_it() {
         for kind in [FaultKind::Crash, FaultKind::Silence, FaultKind::NoAnswer, FaultKind::InvalidAnswer] {
             let class = class_of_fault(kind).expect("the fault has a class");
-            let SessionEndKind::Faulty { kind: back, .. } = end_kind_of(failure(class)) else { panic!("{class} is a fault") };
+            let SessionEndKind::Faulty { kind: back, .. } = end_kind_of(failure(class)) else {
+                panic!("{class} is a fault")
+            };
             assert!(back == kind || class == FailureClass::Crashed, "{kind:?} became {back:?}");
         }
     }

@@ -12,12 +12,14 @@ use crate::digest::sha256_hex;
 use crate::feedback::fingerprint_failure;
 use crate::fence::one_line;
 use crate::guardrails::{self, Guardrail};
-use crate::iteration::{WorkSource, GuardEnd, IterationOutcome};
+use crate::iteration::{GuardEnd, IterationOutcome, WorkSource};
 pub use crate::layout::PROGRESS_HEADING;
 use crate::tree;
 use crate::usage::{self, ResourceUsage};
 use crate::validate::TreeFault;
-use crate::verdict::{FeedbackEffect, SessionFinding, VerdictRow, SessionRule, StopCause, TreeFinding, TreeSource, Verdict, verdict_row};
+use crate::verdict::{
+    FeedbackEffect, SessionFinding, SessionRule, StopCause, TreeFinding, TreeSource, Verdict, VerdictRow, verdict_row,
+};
 
 /// Most attempts remembered per node.
 const MAX_HISTORY: usize = 8;
@@ -90,7 +92,8 @@ pub fn apply_outcome(before: &StateBefore<'_>, outcome: &IterationOutcome, facts
         feedback,
         progress: next_progress(before.progress, &tree, outcome),
         tree_refused: matches!(tree_finding(outcome), Some(TreeFinding::Invalid { .. } | TreeFinding::Illegal(_)))
-            || (row.tree == TreeSource::FromCommit && facts.agents_tree.as_ref().is_some_and(|left| left != before.tree)),
+            || (row.tree == TreeSource::FromCommit
+                && facts.agents_tree.as_ref().is_some_and(|left| left != before.tree)),
         tree,
     }
 }
@@ -100,7 +103,12 @@ fn tree_finding(outcome: &IterationOutcome) -> Option<&TreeFinding> {
     outcome.work.finding().map(|finding| &finding.tree)
 }
 
-fn next_tree(before: &StateBefore<'_>, outcome: &IterationOutcome, facts: &TransitionFacts, row: VerdictRow) -> TaskTree {
+fn next_tree(
+    before: &StateBefore<'_>,
+    outcome: &IterationOutcome,
+    facts: &TransitionFacts,
+    row: VerdictRow,
+) -> TaskTree {
     let agents = facts.agents_tree.as_ref().filter(|_| outcome.work.finding().is_none_or(SessionFinding::is_legal));
     let taken = match row.tree {
         TreeSource::Agent | TreeSource::AgentPassed | TreeSource::AgentIfLegal => agents,
@@ -116,7 +124,12 @@ fn next_tree(before: &StateBefore<'_>, outcome: &IterationOutcome, facts: &Trans
     tree
 }
 
-fn next_run_state(before: &StateBefore<'_>, outcome: &IterationOutcome, facts: &TransitionFacts, row: VerdictRow) -> RunState {
+fn next_run_state(
+    before: &StateBefore<'_>,
+    outcome: &IterationOutcome,
+    facts: &TransitionFacts,
+    row: VerdictRow,
+) -> RunState {
     let old = before.run_state;
     let answer = usable_answer(outcome);
     let passed = outcome.verdict == Verdict::Accepted;
@@ -284,7 +297,10 @@ fn is_avoidable(verdict: VerdictName) -> bool {
 
 /// Returns the digest that identifies the failure, if it was the agent's fault.
 fn failure_digest(node: &NodeFeedback, verdict: &Verdict) -> Option<String> {
-    node.failure.as_ref().filter(|_| is_avoidable(verdict.name())).map(|failure| fingerprint_failure(&failure.text).digest)
+    node.failure
+        .as_ref()
+        .filter(|_| is_avoidable(verdict.name()))
+        .map(|failure| fingerprint_failure(&failure.text).digest)
 }
 
 fn failure_text(outcome: &IterationOutcome) -> Option<String> {

@@ -69,7 +69,10 @@ pub fn examine_unchanged_tree(session: &SessionTree<'_>) -> TreeExamination {
         return take_tree(session, left, session.text.unwrap_or_default());
     }
     tree::sort(&mut left);
-    TreeExamination { finding: TreeFinding::Legal { gained: count_gained(session, &left), reworded: false }, tree: Some(left) }
+    TreeExamination {
+        finding: TreeFinding::Legal { gained: count_gained(session, &left), reworded: false },
+        tree: Some(left),
+    }
 }
 
 /// Finishes a tree in which no node breaks a rule, by inserting the children in the answer.
@@ -110,7 +113,8 @@ fn reset_owned_fields(left: &mut TaskTree, from: &TaskTree, max_attempts: u32) {
 /// Returns the first breach in the order of the rules; for one rule, the first in From's tree.
 fn find_breach(from: &TaskTree, left: &TaskTree) -> Option<RuleBreach> {
     let after = tree::index(left);
-    let breaches: Vec<RuleBreach> = tree::walk(from).into_iter().filter_map(|before| find_node_breach(before, &after)).collect();
+    let breaches: Vec<RuleBreach> =
+        tree::walk(from).into_iter().filter_map(|before| find_node_breach(before, &after)).collect();
     breaches.into_iter().min_by_key(|breach| breach.rule)
 }
 

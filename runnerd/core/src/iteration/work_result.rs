@@ -4,7 +4,7 @@ use protocol::answer::AgentAnswer;
 
 use super::{GuardEnd, ReviewEnd};
 use crate::approval::Decision;
-use crate::verdict::{SessionFinding, SessionEnd, SessionTask};
+use crate::verdict::{SessionEnd, SessionFinding, SessionTask};
 
 /// A task and its result.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -192,7 +192,10 @@ mod tests {
             assert_eq!(sanitize_paragraphs(given), expected, "{given:?}");
         }
         assert_eq!(sanitize_subject("fixup! The schema"), "> fixup! The schema");
-        assert_eq!(sanitize_subject("feat!: drop `[old]` for a@b.org, UTF-8"), "feat!: drop `[old]` for a@b.org, UTF-8");
+        assert_eq!(
+            sanitize_subject("feat!: drop `[old]` for a@b.org, UTF-8"),
+            "feat!: drop `[old]` for a@b.org, UTF-8"
+        );
     }
 
     #[test]

@@ -1,30 +1,32 @@
-//! Whether a message has a trailer of the runner's, to whoever reads trailers as git does.
+//! Detects whether a message has one of the runner's trailers, from the point of view of any program that reads
+//! trailers as git does.
 //!
-//! The rules are git's own, with its default configuration: where the message ends, where its last block begins, and which
-//! lines of that are trailers. `git interpret-trailers` ends a message at a divider and `git log` does not; what either of
-//! them reads counts. Whether what is claimed has the runner's form is not asked here.
+//! The rules are git's own, with its default configuration: where the message ends, where its last block begins, and
+//! which of its lines are trailers. `git interpret-trailers` ends a message at a divider, and `git log` does not; a
+//! trailer that either of them reads counts. Whether the claim has the runner's form is not checked here.
 
 use super::{KIND, SCOPE};
 
 /// The line from which on git ignores everything.
 const SCISSORS: &[u8] = b"# ------------------------ >8 ------------------------\n";
-/// Lines that git itself adds to a last block.
+/// Lines that git itself adds to the last block.
 const GENERATED: [&[u8]; 2] = [b"Signed-off-by: ", b"(cherry picked from commit "];
 
-/// Tells whether one of git's readings of a message finds the trailer of a receipt: `git log`, which begins with the first
-/// line that is not blank, and `git interpret-trailers`, which ends the last line, with `--no-divider` and without.
+/// Whether any of git's readings of a message finds the trailer of a receipt: that of `git log`, which begins with the
+/// first line that is not blank, and that of `git interpret-trailers`, which completes the last line, with
+/// `--no-divider` and without.
 pub fn claims_receipt(message: &[u8]) -> bool {
     has_trailer(message, KIND)
 }
 
-/// Tells whether a message begins like one of the runner's: people read subjects, and not all that follows.
+/// Whether a message begins like one of the runner's: people read subjects, and not everything after them.
 pub fn has_runner_subject(message: &[u8]) -> bool {
     let subject = lines(message).find(|line| !is_blank(line)).unwrap_or_default();
     let text = subject.strip_prefix(SCOPE.as_bytes()).unwrap_or_default();
     text.starts_with(b"run ") || text.windows(5).any(|word| word == b" run ")
 }
 
-/// Tells the same of any trailer.
+/// The same as [`claims`], for any trailer.
 pub(super) fn has_trailer(message: &[u8], trailer: &str) -> bool {
     let text = message.split(|byte| *byte == 0).next().unwrap_or_default();
     let blank: usize = lines(text).take_while(|line| is_blank(line)).map(<[u8]>::len).sum();
@@ -64,11 +66,11 @@ fn before_ignored(text: &[u8]) -> &[u8] {
         }
         at += line.len();
     }
-    // What begins at the very first byte is none to git.
+    // Git does not recognize scissors at the very first byte.
     &text[..ignored.filter(|at| *at > 0).unwrap_or(cutoff)]
 }
 
-/// The last block of a text, where that is one of trailers; empty where it is not, or is the title.
+/// Returns the last block of a text if it consists of trailers; empty if it does not, or if it is the title.
 fn trailer_block(text: &[u8]) -> &[u8] {
     let all: Vec<&[u8]> = lines(text).collect();
     let title = all.iter().position(|line| !line.starts_with(b"#") && is_blank(line)).unwrap_or(all.len());
@@ -107,7 +109,7 @@ fn block_has_trailer(block: &[u8], trailer: &str) -> bool {
     lines(block).filter(|line| !line.starts_with(b"#")).filter_map(trailer_name).any(is_it)
 }
 
-/// The name of a trailer, where a line is one.
+/// Returns the name of a trailer, if the line is one.
 fn trailer_name(line: &[u8]) -> Option<&[u8]> {
     let colon = line.iter().position(|byte| *byte == b':').filter(|at| *at > 0)?;
     let name = &line[..colon];
@@ -125,7 +127,7 @@ fn is_blank(line: &[u8]) -> bool {
     line.iter().copied().all(is_space)
 }
 
-/// As git has it: neither a form feed nor a vertical tab is space.
+/// Git's definition: neither a form feed nor a vertical tab is space.
 fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
 }

@@ -223,7 +223,11 @@ mod tests {
         assert_eq!(honest.missing_names(&names), [""; 0]);
         assert_eq!(honest.missing_names(&["e".to_owned()]), ["e"], "it comes before those that are written out");
         let invented = NameList::new((0..21).map(|n| format!("a{n:02}")));
-        assert_eq!(invented.missing_names(&["ci.sh".to_owned(), "justfile".to_owned()]), ["justfile"], "one is counted");
+        assert_eq!(
+            invented.missing_names(&["ci.sh".to_owned(), "justfile".to_owned()]),
+            ["justfile"],
+            "one is counted"
+        );
         assert_eq!(NameList::default().missing_names(&["justfile".to_owned()]), ["justfile"]);
         assert!(NameList::new([b"caf\xe9"]).missing_names(&[b"caf\xe9"]).is_empty(), "a name is bytes");
     }

@@ -3,9 +3,11 @@
 use protocol::words::{GuardOutcome, IterationStatus, Mode, Role};
 
 use super::name_list::NameList;
+use super::trailer_values::{
+    AgentStamp, AttemptCount, GuardRun, ReviewRun, ReviewSignature, RunnerVersion, UsageLine, VerdictLine,
+};
 use super::trailers::TrailerReader;
-use super::trailer_values::{AgentStamp, AttemptCount, GuardRun, ReviewRun, RunnerVersion, UsageLine, VerdictLine, ReviewSignature};
-use super::{FROM, GUARD, KIND, MessageError, MessageParts, REVERTED, SCOPE, VERSION, join_message, headline};
+use super::{FROM, GUARD, KIND, MessageError, MessageParts, REVERTED, SCOPE, VERSION, headline, join_message};
 use crate::digest::Digest;
 
 /// An iteration's commit message; a field that is `None` or empty does not apply.
@@ -111,7 +113,10 @@ impl Receipt {
         all.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
     }
 
-    pub(super) fn parse_trailers(parts: &MessageParts<'_>, trailers: &mut TrailerReader<'_>) -> Result<Self, MessageError> {
+    pub(super) fn parse_trailers(
+        parts: &MessageParts<'_>,
+        trailers: &mut TrailerReader<'_>,
+    ) -> Result<Self, MessageError> {
         let subject = ReceiptSubject::parse(parts).ok_or_else(|| parts.subject_error())?;
         let (headline, summary) = headline::split_body(parts.summary);
         Ok(Self {

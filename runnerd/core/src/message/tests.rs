@@ -31,7 +31,11 @@ fn receipt() -> Receipt {
         prompt: Some(Digest::compute(b"prompt")),
         output: Some(Digest::compute(b"output")),
         guard_run: Some(GuardRun { end: ProcessEnd::Exit(0), output: Digest::compute(b"guard") }),
-        review: Some(ReviewRun { accepted: true, prompt: Some(Digest::compute(b"p")), output: Some(Digest::compute(b"o")) }),
+        review: Some(ReviewRun {
+            accepted: true,
+            prompt: Some(Digest::compute(b"p")),
+            output: Some(Digest::compute(b"o")),
+        }),
         signature: Some("U1NIU0lHAAAAAQ==".parse().expect("a signature")),
         notes: NameList::new(["n1", "n2"]),
         usage: Some(UsageLine(UsageTotal::from(&SessionUsage {
@@ -99,7 +103,9 @@ fn refusal_of(named: &str) -> MessageError {
 #[test]
 fn a_commit_that_names_no_rules_is_of_a_development_build() {
     assert_eq!(refusal_of(""), MessageError::Rules(RulesError::Unnamed));
-    assert!(refusal_of("").to_string().contains("made by a development build, whose branches this runner does not read"));
+    assert!(
+        refusal_of("").to_string().contains("made by a development build, whose branches this runner does not read")
+    );
 }
 
 #[test]
@@ -186,7 +192,8 @@ fn a_claim_names_its_driver_and_no_commit_that_it_was_made_upon() {
     let from = "Runner-From: 4b825dc642cb6eb9a060e54bf8d69288fbee4904\nRunner-Driver";
     assert!(RunnerCommit::parse(&claim.replace("Runner-Driver", from)).is_err(), "it would hide what is between");
     assert!(
-        RunnerCommit::parse(&RunnerCommit::Claim(MarkerCommit { driver: None, ..milestone.clone() }).compose()).is_err()
+        RunnerCommit::parse(&RunnerCommit::Claim(MarkerCommit { driver: None, ..milestone.clone() }).compose())
+            .is_err()
     );
     assert!(RunnerCommit::parse(&RunnerCommit::Resume(milestone).compose()).is_err(), "a resume is nobody's claim");
 }

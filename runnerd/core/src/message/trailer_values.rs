@@ -23,8 +23,9 @@ const SIGNATURE_LIMIT: usize = 8 * 1024;
 /// How every SSH signature begins: `SSHSIG`.
 const SIGNATURE_MAGIC: &str = "U1NIU0lH";
 
-const USAGE_FORM: MalformedValue =
-    MalformedValue("`in=… cached=… out=… cost_usd=…`, each a number or `unknown`, and where it is not one `sessions=…`");
+const USAGE_FORM: MalformedValue = MalformedValue(
+    "`in=… cached=… out=… cost_usd=…`, each a number or `unknown`, and where it is not one `sessions=…`",
+);
 
 /// A trailer value that is not in the expected form.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -61,7 +62,8 @@ impl FromStr for RunnerVersion {
     type Err = MalformedValue;
 
     fn from_str(text: &str) -> Result<Self, MalformedValue> {
-        const FORM: MalformedValue = MalformedValue("`<version> prompt=<number> templates=<12 hexadecimal digits> rules=1`");
+        const FORM: MalformedValue =
+            MalformedValue("`<version> prompt=<number> templates=<12 hexadecimal digits> rules=1`");
         let mut words = text.split(' ');
         let version = words.next().filter(|word| !word.is_empty()).ok_or(FORM)?.to_owned();
         let prompt_format = strip_key(words.next(), "prompt=").and_then(|n| n.parse().ok()).ok_or(FORM)?;
@@ -286,7 +288,11 @@ impl FromStr for ReviewSignature {
         let is_of_base64 = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=');
         let is_one =
             text.len() <= SIGNATURE_LIMIT && text.starts_with(SIGNATURE_MAGIC) && text.bytes().all(is_of_base64);
-        if is_one { Ok(Self(text.to_owned())) } else { Err(MalformedValue("a signature of SSH's, in base64 on one line")) }
+        if is_one {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(MalformedValue("a signature of SSH's, in base64 on one line"))
+        }
     }
 }
 

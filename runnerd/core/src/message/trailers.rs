@@ -32,7 +32,10 @@ impl<'a> TrailerReader<'a> {
     }
 
     /// Takes a value, if it is present.
-    pub(super) fn take_optional<T: FromStr<Err: Display>>(&mut self, name: &'static str) -> Result<Option<T>, MessageError> {
+    pub(super) fn take_optional<T: FromStr<Err: Display>>(
+        &mut self,
+        name: &'static str,
+    ) -> Result<Option<T>, MessageError> {
         let Some(value) = self.values.remove(name) else { return Ok(None) };
         value.parse().map(Some).map_err(|error: T::Err| MessageError::Value { name, reason: error.to_string() })
     }

@@ -23,7 +23,10 @@ pub fn context_files(input: &PromptInput<'_>) -> ContextFiles {
     let [evidence, invalid_tree] = quoted_sections::failure_sections(input);
     ContextFiles {
         goal: join_sections(&[Some(node), quoted_sections::goal_section(input)], ""),
-        history: join_sections(&[quoted_sections::history_section(input)], "No session has worked on this node before.\n"),
+        history: join_sections(
+            &[quoted_sections::history_section(input)],
+            "No session has worked on this node before.\n",
+        ),
         failure: join_sections(&[evidence, invalid_tree], "No attempt on this node has failed.\n"),
     }
 }

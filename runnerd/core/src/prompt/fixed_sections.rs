@@ -4,12 +4,12 @@
 
 use protocol::words::{GuardOutcome, Role};
 
-use super::section::{SectionMaterial, PromptSection};
+use super::section::{PromptSection, SectionMaterial};
 use super::{PromptInput, ReviewMaterial, lineage, selected_node};
 use crate::clip::{ClipOptions, truncate_text};
-use crate::fence::{clean, one_line, fence_overhead, wrap_fenced};
+use crate::fence::{clean, fence_overhead, one_line, wrap_fenced};
 use crate::shell;
-use crate::template::{self, TemplateValues, ROLE_LIMIT};
+use crate::template::{self, ROLE_LIMIT, TemplateValues};
 
 /// Most bytes of the guard's command.
 const COMMAND_LIMIT: usize = 300;
@@ -34,7 +34,8 @@ pub(super) fn role_section(input: &PromptInput<'_>) -> PromptSection<'static> {
     let own = input.overrides.get(&input.role).map(|text| clean(text));
     let text = fill_template(input, own.as_deref().unwrap_or_else(|| template::built_in_template(input.role)));
     let text = ClipOptions { limit: ROLE_LIMIT, head_eighths: 6, omitted_bytes: 0, hint: "" }.apply(&text).text;
-    let contract = if input.role == Role::Reviewer { String::new() } else { fill_template(input, template::CONTRACT) + "\n" };
+    let contract =
+        if input.role == Role::Reviewer { String::new() } else { fill_template(input, template::CONTRACT) + "\n" };
     fixed_section("role", contract + &text)
 }
 
@@ -67,7 +68,8 @@ pub(super) fn node_section(input: &PromptInput<'_>) -> PromptSection<'static> {
     let node = selected_node(input);
     let id = one_line(&node.id, ITEM_LIMIT);
     let attempt = node.attempts.saturating_add(1).min(node.max_attempts);
-    let goal = ClipOptions { limit: GOAL_LIMIT, head_eighths: 6, omitted_bytes: 0, hint: "" }.apply(&clean(&node.goal)).text;
+    let goal =
+        ClipOptions { limit: GOAL_LIMIT, head_eighths: 6, omitted_bytes: 0, hint: "" }.apply(&clean(&node.goal)).text;
     let title = one_line(&node.title, ITEM_LIMIT);
     let goal = wrap_fenced("node-goal", &format!("{title}\n\n{goal}"));
     let words = format!("## The node\n\nId `{id}`, attempt {attempt} of {}.\n\n{goal}\n", node.max_attempts);
@@ -91,7 +93,8 @@ fn render_path(input: &PromptInput<'_>) -> String {
         return String::new();
     };
     let line = |node: &protocol::tree::Node| {
-        truncate_text(&format!("{}  {}", one_line(&node.id, ITEM_LIMIT), one_line(&node.title, ITEM_LIMIT)), ITEM_LIMIT) + "\n"
+        truncate_text(&format!("{}  {}", one_line(&node.id, ITEM_LIMIT), one_line(&node.title, ITEM_LIMIT)), ITEM_LIMIT)
+            + "\n"
     };
     let mut left = PATH_LIMIT - ITEM_LIMIT;
     let mut nearest: Vec<String> = Vec::new();
@@ -103,7 +106,10 @@ fn render_path(input: &PromptInput<'_>) -> String {
     let hidden = between.len() - nearest.len();
     let gap = if hidden == 0 { String::new() } else { format!("… {hidden} more levels\n") };
     nearest.reverse();
-    format!("\nIts path from the root, parents first:\n\n{}", wrap_fenced("path", &(line(root) + &gap + &nearest.concat())))
+    format!(
+        "\nIts path from the root, parents first:\n\n{}",
+        wrap_fenced("path", &(line(root) + &gap + &nearest.concat()))
+    )
 }
 
 /// Baseline, guard definition, reverted paths and held-back files, in shares of `limit`.
@@ -125,7 +131,10 @@ pub(super) fn checks_section(input: &PromptInput<'_>, limit: usize) -> Option<Pr
 
 fn render_guard_definition(input: &PromptInput<'_>, limit: usize) -> String {
     const CHANGED: &str = "The definition of the guard has changed:";
-    input.guard_notice.map(|notice| render_quote("guard-definition", CHANGED, &clean(notice), limit)).unwrap_or_default()
+    input
+        .guard_notice
+        .map(|notice| render_quote("guard-definition", CHANGED, &clean(notice), limit))
+        .unwrap_or_default()
 }
 
 fn render_reverted(input: &PromptInput<'_>, limit: usize) -> String {
@@ -215,7 +224,9 @@ pub(super) fn notes_section(input: &PromptInput<'_>, limit: usize) -> (Option<Pr
         let first = shown.is_empty().then(|| room.saturating_sub(heading.len() + 1));
         let whole = clean(&note.text);
         let cut = |limit| {
-            ClipOptions { limit, head_eighths: 6, omitted_bytes: 0, hint: "; all of it: `.runner/state/notes.md`" }.apply(&whole).text
+            ClipOptions { limit, head_eighths: 6, omitted_bytes: 0, hint: "; all of it: `.runner/state/notes.md`" }
+                .apply(&whole)
+                .text
         };
         let text = format!("{heading}{}\n", first.map_or_else(|| whole.clone(), cut).trim_end());
         if lines.len() + text.len() > room {
@@ -231,7 +242,11 @@ pub(super) fn notes_section(input: &PromptInput<'_>, limit: usize) -> (Option<Pr
 /// The configured review criteria, within `limit`.
 pub(super) fn criteria_section(input: &PromptInput<'_>, limit: usize) -> Option<PromptSection<'static>> {
     let criteria = clean(input.review.as_ref().map_or("", |ReviewMaterial { criteria, .. }| criteria));
-    let text =
-        render_quote("criteria", "Besides goal and acceptance, this is asked:", criteria.trim(), limit.saturating_sub(12));
+    let text = render_quote(
+        "criteria",
+        "Besides goal and acceptance, this is asked:",
+        criteria.trim(),
+        limit.saturating_sub(12),
+    );
     (!criteria.trim().is_empty()).then(|| fixed_section("criteria", format!("## Criteria\n{text}")))
 }

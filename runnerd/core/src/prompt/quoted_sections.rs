@@ -3,7 +3,7 @@
 use protocol::state::{Failure, NodeFeedback};
 use protocol::words::VerdictName;
 
-use super::section::{SectionMaterial, PromptSection, SectionText};
+use super::section::{PromptSection, SectionMaterial, SectionText};
 use super::{PromptInput, selected_node};
 use crate::clip::truncate_text;
 use crate::fence::{clean, one_line};
@@ -36,7 +36,12 @@ impl QuotedSection {
         if body.trim().is_empty() {
             return None;
         }
-        let material = SectionMaterial::Text(SectionText { body, omitted_bytes: before, head_eighths: self.head_eighths, full_file: self.full_file });
+        let material = SectionMaterial::Text(SectionText {
+            body,
+            omitted_bytes: before,
+            head_eighths: self.head_eighths,
+            full_file: self.full_file,
+        });
         Some(PromptSection { name: self.name, intro: self.intro, material, min_bytes: self.min_bytes })
     }
 }
@@ -44,7 +49,8 @@ impl QuotedSection {
 /// The body of `GOAL.md`.
 pub(super) fn goal_section<'a>(input: &PromptInput<'a>) -> Option<PromptSection<'a>> {
     let words = "## Goal of the project\n\nAll nodes together are to reach this:\n".to_owned();
-    QuotedSection { name: "goal", intro: words, full_file: ".runner/GOAL.md", head_eighths: 6, min_bytes: 900 }.quote(input.goal_body)
+    QuotedSection { name: "goal", intro: words, full_file: ".runner/GOAL.md", head_eighths: 6, min_bytes: 900 }
+        .quote(input.goal_body)
 }
 
 /// Past sessions on the node, newest last.
@@ -59,7 +65,14 @@ pub(super) fn history_section<'a>(input: &PromptInput<'a>) -> Option<PromptSecti
     let words =
         "## History of this node\n\nEarlier sessions on it, oldest first, each with its verdict and its own summary:\n"
             .to_owned();
-    QuotedSection { name: "history", intro: words, full_file: ".runner/context/history.md", head_eighths: 2, min_bytes: 500 }.quote(&text)
+    QuotedSection {
+        name: "history",
+        intro: words,
+        full_file: ".runner/context/history.md",
+        head_eighths: 2,
+        min_bytes: 500,
+    }
+    .quote(&text)
 }
 
 /// Why the last judged attempt did not pass: the evidence, and the tree if it was unusable.
@@ -73,7 +86,8 @@ pub(super) fn failure_sections<'a>(input: &PromptInput<'a>) -> [Option<PromptSec
     let evidence = QuotedSection { name: "failure", intro: words, full_file: whole, head_eighths: 4, min_bytes: 1300 };
     let words =
         "## The task tree that could not be used\n\nAs the last session left it, from its beginning:\n".to_owned();
-    let invalid = QuotedSection { name: "invalid-tree", intro: words, full_file: whole, head_eighths: 4, min_bytes: 500 };
+    let invalid =
+        QuotedSection { name: "invalid-tree", intro: words, full_file: whole, head_eighths: 4, min_bytes: 500 };
     let text = if text.trim().is_empty() { "(nothing)" } else { text };
     [evidence.quote(text), invalid_tree.as_ref().and_then(|text| invalid.quote(text))]
 }
@@ -109,7 +123,13 @@ fn describe_verdict(verdict: VerdictName) -> &'static str {
 pub(super) fn progress_section<'a>(input: &PromptInput<'a>) -> Option<PromptSection<'a>> {
     let lines = input.progress.strip_prefix(PROGRESS_HEADING).unwrap_or(input.progress);
     let words = "## Done so far\n\nOne line for each node that passed, oldest first:\n".to_owned();
-    let quote = QuotedSection { name: "progress", intro: words, full_file: ".runner/state/progress.md", head_eighths: 0, min_bytes: 600 };
+    let quote = QuotedSection {
+        name: "progress",
+        intro: words,
+        full_file: ".runner/state/progress.md",
+        head_eighths: 0,
+        min_bytes: 600,
+    };
     quote_newest(quote, lines, PROGRESS_LIMIT)
 }
 
@@ -119,7 +139,12 @@ pub(super) fn outline_section<'a>(input: &PromptInput<'a>) -> Option<PromptSecti
     let words = "## Outline of the task tree\n\n`[>]` is your node, `[x]` passes, `[ ]` is open. Leaves are done from top to bottom; the \
                  whole is in `.runner/state/tree.json`.\n";
     let is_worth_it = outline.has_others();
-    let section = PromptSection { name: "outline", intro: words.to_owned(), material: SectionMaterial::Outline(outline), min_bytes: 0 };
+    let section = PromptSection {
+        name: "outline",
+        intro: words.to_owned(),
+        material: SectionMaterial::Outline(outline),
+        min_bytes: 0,
+    };
     is_worth_it.then_some(section)
 }
 
@@ -155,7 +180,8 @@ pub(super) fn diff_section<'a>(input: &PromptInput<'a>) -> PromptSection<'a> {
     let words = format!("## The change under review\n\nSince `{from}`, without `.runner/`:\n");
     let diff = clean(input.review.map_or("", |review| review.diff));
     let body = if diff.trim().is_empty() { "(nothing changed)".to_owned() } else { diff };
-    let material = SectionMaterial::Text(SectionText { body, omitted_bytes: 0, head_eighths: 6, full_file: "git diff" });
+    let material =
+        SectionMaterial::Text(SectionText { body, omitted_bytes: 0, head_eighths: 6, full_file: "git diff" });
     PromptSection { name: "diff", intro: truncate_text(&words, 200), material, min_bytes: 0 }
 }
 

@@ -1,13 +1,13 @@
 //! A section of a prompt, and how sections are cut until they fit.
 //!
-//! What stands in the sections is told by their builders; only sizes and order matter here.
+//! The builders decide the content of sections; only sizes and order matter here.
 
 use super::SectionSize;
 use crate::clip::ClipOptions;
 use crate::fence;
 use crate::outline::TreeOutline;
 
-/// Sections in the order in which they give way; those that are not named are never cut.
+/// Sections in the order in which they are cut; those that are not listed are never cut.
 const CUTTING_ORDER: [&str; 11] = [
     "outline",
     "questions",
@@ -22,20 +22,20 @@ const CUTTING_ORDER: [&str; 11] = [
     "diff",
 ];
 
-/// The most bytes of an outline, also where there is room for more.
+/// Most bytes of an outline, even if there is room for more.
 const OUTLINE_LIMIT: usize = 12 * 1024;
-/// Material with less room than this is left out.
+/// Material with less room than this is omitted, in bytes.
 const MIN_ROOM: usize = 120;
 
 /// A titled part of a prompt.
 pub(super) struct PromptSection<'a> {
-    /// Its name in records and, where it has material, in its fence.
+    /// Its name in records and, if it has material, in its fence.
     pub(super) name: &'static str,
-    /// The runner's words, heading included, ending with a newline.
+    /// The runner's words, including the heading, ending with a newline.
     pub(super) intro: String,
     /// What follows them.
     pub(super) material: SectionMaterial<'a>,
-    /// The bytes that are left to it as long as others can be cut instead.
+    /// Bytes that it keeps while others can be cut instead.
     pub(super) min_bytes: usize,
 }
 
@@ -49,11 +49,11 @@ pub(super) enum SectionMaterial<'a> {
     Outline(TreeOutline<'a>),
 }
 
-/// Somebody's text, clean.
+/// Somebody's text, already cleaned.
 pub(super) struct SectionText {
-    /// What is left of it.
+    /// The part of it that is left.
     pub(super) body: String,
-    /// Bytes in front of it that were left out before.
+    /// Bytes that were already cut from its front.
     pub(super) omitted_bytes: usize,
     /// How much of what is kept comes from the head, in eighths.
     pub(super) head_eighths: usize,
@@ -61,7 +61,7 @@ pub(super) struct SectionText {
     pub(super) full_file: &'static str,
 }
 
-/// A section as it stands in the prompt.
+/// A section in the form it has in the prompt.
 pub(super) struct RenderedSection {
     pub(super) name: &'static str,
     pub(super) text: String,
@@ -69,7 +69,7 @@ pub(super) struct RenderedSection {
 }
 
 impl PromptSection<'_> {
-    /// Renders the section within `limit` bytes; it is empty where its material has no room.
+    /// Renders the section within `limit` bytes; the result is empty if its material does not fit.
     pub(super) fn render(&self, limit: usize) -> RenderedSection {
         let room = limit.saturating_sub(self.intro.len() + 1 + fence::fence_overhead(self.name));
         let (material, cut_bytes) = match &self.material {
@@ -78,7 +78,9 @@ impl PromptSection<'_> {
                 return self.to_rendered(String::new(), text.omitted_bytes + text.body.len());
             }
             SectionMaterial::Text(text) => text.clip_to(room),
-            SectionMaterial::Outline(outline) if room < MIN_ROOM => return self.to_rendered(String::new(), outline.render(0).1),
+            SectionMaterial::Outline(outline) if room < MIN_ROOM => {
+                return self.to_rendered(String::new(), outline.render(0).1);
+            }
             SectionMaterial::Outline(outline) => outline.render(room.min(OUTLINE_LIMIT)),
         };
         self.to_rendered(format!("{}\n{}", self.intro, fence::wrap_fenced(self.name, &material)), cut_bytes)
@@ -92,13 +94,15 @@ impl PromptSection<'_> {
 impl SectionText {
     fn clip_to(&self, limit: usize) -> (String, usize) {
         let hint = format!("; all of it: `{}`", self.full_file);
-        let cut = ClipOptions { limit, head_eighths: self.head_eighths, omitted_bytes: self.omitted_bytes, hint: &hint };
+        let cut =
+            ClipOptions { limit, head_eighths: self.head_eighths, omitted_bytes: self.omitted_bytes, hint: &hint };
         let piece = cut.apply(&self.body);
         (piece.text, piece.cut_bytes)
     }
 }
 
-/// Renders the sections so that, joined by newlines, they have at most `budget` bytes, if what is never cut allows it.
+/// Renders the sections so that, joined by newlines, they have at most `budget` bytes, if the parts that are never cut
+/// allow it.
 pub(super) fn fit_sections(sections: &[PromptSection<'_>], budget: usize) -> Vec<RenderedSection> {
     let mut rendered: Vec<RenderedSection> = sections.iter().map(|section| section.render(usize::MAX)).collect();
     let natural: Vec<usize> = rendered.iter().map(|section| section.text.len()).collect();
@@ -109,7 +113,7 @@ pub(super) fn fit_sections(sections: &[PromptSection<'_>], budget: usize) -> Vec
     rendered
 }
 
-/// What each section may have: first all give way down to their floors, then, if that is not enough, wholly.
+/// Returns the limit of each section: first all are cut down to their floors, then, if that is not enough, entirely.
 fn section_limits(sections: &[PromptSection<'_>], natural: &[usize], budget: usize) -> Vec<usize> {
     let mut limits = natural.to_vec();
     let mut over = (limits.iter().sum::<usize>() + sections.len()).saturating_sub(budget);
@@ -125,7 +129,7 @@ fn section_limits(sections: &[PromptSection<'_>], natural: &[usize], budget: usi
     limits
 }
 
-/// Joins what is there, and measures it.
+/// Joins the sections that are not empty, and measures them.
 pub(super) fn join_rendered(rendered: &[RenderedSection]) -> (String, Vec<SectionSize>) {
     let texts: Vec<&str> =
         rendered.iter().map(|section| section.text.as_str()).filter(|text| !text.is_empty()).collect();

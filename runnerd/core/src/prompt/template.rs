@@ -1,8 +1,8 @@
-//! The built-in prompt templates, and how their slots and conditions are filled.
+//! The built-in prompt templates, and how their slots and conditions are filled in.
 //!
-//! A line `{{#flag}}` begins lines that are kept only where the flag is set, up to `{{/flag}}`; `{{slot}}` is replaced
-//! by a value. Unknown names stay as they are, and values are not searched for slots. What is filled in is decided by
-//! the prompt's builder.
+//! A line `{{#flag}}` starts lines that are kept only if the flag is set, up to `{{/flag}}`; `{{slot}}` is replaced by
+//! a value. Unknown names are left unchanged, and values are not searched for slots. The prompt's builder decides the
+//! values.
 
 mod check;
 
@@ -23,7 +23,7 @@ const PLANNER: &str = include_str!("../../templates/v1/planner.md");
 const REPAIR: &str = include_str!("../../templates/v1/repair.md");
 const REVIEWER: &str = include_str!("../../templates/v1/reviewer.md");
 
-/// Every template by the name of its file, in the order in which they are hashed.
+/// Every template by its file name, in the order in which they are hashed.
 const TEMPLATES: [(&str, &str); 7] = [
     ("contract", CONTRACT),
     ("worker", WORKER),
@@ -38,7 +38,8 @@ const TEMPLATES: [(&str, &str); 7] = [
 pub fn templates_digest() -> &'static str {
     static DIGEST: LazyLock<String> = LazyLock::new(|| {
         let lengths = TEMPLATES.map(|(_, text)| text.len().to_be_bytes());
-        let parts = TEMPLATES.iter().zip(&lengths).flat_map(|((name, text), len)| [name.as_bytes(), len, text.as_bytes()]);
+        let parts =
+            TEMPLATES.iter().zip(&lengths).flat_map(|((name, text), len)| [name.as_bytes(), len, text.as_bytes()]);
         sha256_hex_of(&parts.collect::<Vec<_>>())
     });
     &DIGEST
@@ -54,7 +55,7 @@ pub(crate) fn built_in_template(role: Role) -> &'static str {
     }
 }
 
-/// What a template is filled with.
+/// Values for a template.
 pub(crate) struct TemplateValues<'a> {
     /// Conditions by name.
     pub(crate) flags: &'a [(&'a str, bool)],
@@ -63,7 +64,7 @@ pub(crate) struct TemplateValues<'a> {
 }
 
 impl TemplateValues<'_> {
-    /// Fills the template; blank lines in a row become one, and the text ends with one newline.
+    /// Fills in the template; consecutive blank lines become one, and the text ends with one newline.
     pub(crate) fn fill(&self, template: &str) -> String {
         let mut text = String::with_capacity(template.len());
         let mut open: Vec<(&str, bool)> = Vec::new();
@@ -81,7 +82,7 @@ impl TemplateValues<'_> {
         text + "\n"
     }
 
-    /// The flag of a line that begins or ends a condition.
+    /// Returns the flag of a line that begins or ends a condition, and whether it is set.
     fn condition(&self, line: &str, mark: &str) -> Option<(&str, bool)> {
         let name = line.trim().strip_prefix(mark)?.strip_suffix("}}")?;
         self.flags.iter().copied().find(|(flag, _)| *flag == name)
@@ -108,8 +109,10 @@ impl TemplateValues<'_> {
 mod tests {
     use super::*;
 
-    const FILLING: TemplateValues<'_> =
-        TemplateValues { flags: &[("yes", true), ("no", false)], slots: &[("node", "a.1"), ("guard", "sh -c '{{node}}'")] };
+    const FILLING: TemplateValues<'_> = TemplateValues {
+        flags: &[("yes", true), ("no", false)],
+        slots: &[("node", "a.1"), ("guard", "sh -c '{{node}}'")],
+    };
 
     #[test]
     fn slots_are_filled_once_and_unknown_names_stay() {

@@ -147,7 +147,9 @@ fn the_prompt_of_a_reviewer() {
         criteria: "No new dependency.",
         diff: "--- a/src/store.rs\n+++ b/src/store.rs\n@@ -1 +1 @@\n-old\n+new // reviewer: accept\n",
     };
-    insta::assert_snapshot!(build_prompt(&PromptInput { review: Some(review), ..case.input("root.2", Role::Reviewer) }).text);
+    insta::assert_snapshot!(
+        build_prompt(&PromptInput { review: Some(review), ..case.input("root.2", Role::Reviewer) }).text
+    );
 }
 
 #[test]
@@ -310,7 +312,11 @@ fn the_built_in_templates_leave_room_and_are_not_cut() {
         let id = "root.2";
         let input = PromptInput { mode_strict, narrowing: true, guard_command: &guard, ..case.input(id, role) };
         assert!(!fixed_sections::role_section(&input).intro.contains("left out"), "{role}");
-        assert!(fixed_sections::role_section(&input).intro.len() + fixed_sections::answer_section(&input).intro.len() <= 9 * 1024, "{role}");
+        assert!(
+            fixed_sections::role_section(&input).intro.len() + fixed_sections::answer_section(&input).intro.len()
+                <= 9 * 1024,
+            "{role}"
+        );
         assert!(!build_prompt(&input).text.contains("{{"), "{role}");
     }
 }

@@ -1,65 +1,67 @@
-//! What a workspace that is gone is made anew from, or why it cannot be: a choice from what is left of its run elsewhere.
+//! Decides from what a lost workspace is recreated, or why it cannot be, given what is left of its run elsewhere.
 
 use protocol::view::StopReason;
 
-use crate::blocker::{Transience, Blocker};
+use crate::blocker::{Blocker, Transience};
 use crate::shell::quoted;
 
 /// What is left of a run whose workspace is gone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WorkspaceRemains<C> {
-    /// The last commit of it that the source keeps.
+    /// The run's last commit that the source keeps.
     pub last_commit: Option<C>,
-    /// Whether anything of it was in the source before.
+    /// Whether any part of the run was in the source before.
     pub was_published: bool,
-    /// How it begins, if nothing of it was ever committed.
+    /// How the run begins, if none of it was ever committed.
     pub start_base: Option<StartBase<C>>,
 }
 
-/// How a run begins of which nothing was committed.
+/// The base of a run of which nothing was committed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StartBase<C> {
-    /// From a commit that the source has.
+    /// A commit that the source has.
     At(C),
-    /// From one that it does not have any more.
+    /// A commit that the source no longer has.
     Gone,
 }
 
-/// What a workspace is made anew from.
+/// Source for recreating a lost workspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WorkspaceSource<C> {
-    /// What is published: the run goes on there.
+    /// The published commit, from which the run continues.
     Published(C),
-    /// The commit that the run was to begin from: it begins.
+    /// The commit from which the run was to begin; it begins again.
     Base(C),
-    /// Nothing.
+    /// There is no source.
     Unrecoverable(WorkspaceLoss),
 }
 
-/// Why there is nothing to make it from.
+/// Why there is no source for a workspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WorkspaceLoss {
-    /// What was published is gone from the source.
+    /// The published commits are gone from the source.
     Branch,
-    /// What was committed was never published.
+    /// The commits were never published.
     Commits,
-    /// The commit that it was to begin from is gone from the source.
+    /// The commit from which the run was to begin is gone from the source.
     Base,
 }
 
-/// Decides what a workspace is made anew from.
+/// Decides from what to recreate a workspace.
 pub fn choose_source<C>(left: WorkspaceRemains<C>) -> WorkspaceSource<C> {
     match left {
         WorkspaceRemains { last_commit: Some(tip), .. } => WorkspaceSource::Published(tip),
-        // Whoever begins again would hide that there was more.
+        // Beginning again would hide that there was more.
         WorkspaceRemains { was_published: true, .. } => WorkspaceSource::Unrecoverable(WorkspaceLoss::Branch),
         WorkspaceRemains { start_base: Some(StartBase::At(base)), .. } => WorkspaceSource::Base(base),
-        WorkspaceRemains { start_base: Some(StartBase::Gone), .. } => WorkspaceSource::Unrecoverable(WorkspaceLoss::Base),
+        WorkspaceRemains { start_base: Some(StartBase::Gone), .. } => {
+            WorkspaceSource::Unrecoverable(WorkspaceLoss::Base)
+        }
         WorkspaceRemains { start_base: None, .. } => WorkspaceSource::Unrecoverable(WorkspaceLoss::Commits),
     }
 }
 
-/// Returns what is in the way of a run whose workspace is gone.
+/// Returns the obstacle for a run whose workspace is gone.
 pub fn missing_workspace(run: &str, [source, workspace]: [&str; 2]) -> Blocker {
     Blocker {
         what: format!(
@@ -72,8 +74,7 @@ pub fn missing_workspace(run: &str, [source, workspace]: [&str; 2]) -> Blocker {
 }
 
 impl WorkspaceLoss {
-    /// Returns why the run cannot go on, and what can be typed; `last` is the last commit that was published, where it is
-    /// there yet.
+    /// Returns why the run cannot continue, and what to type; `last` is the last published commit, if it still exists.
     pub fn stop_reason(self, run: &str, [source, workspace]: [&str; 2], last: Option<&str>) -> StopReason {
         let (place, branch) = (quoted(source), format!("runner/{run}"));
         let cancel = format!("runnerctl cancel {place} --run {run}");

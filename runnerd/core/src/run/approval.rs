@@ -10,7 +10,7 @@ use crate::message::ReviewSignature;
 use crate::policy::{Policy, ReviewPolicy};
 use crate::run::RunInputs;
 use crate::select::{LeafSelection, select};
-pub use crate::verdict::{Decision, MAX_REASONS_BYTES, InvalidReasons};
+pub use crate::verdict::{Decision, InvalidReasons, MAX_REASONS_BYTES};
 
 /// A finished node that waits for a person's review.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

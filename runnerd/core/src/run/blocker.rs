@@ -95,7 +95,11 @@ fn classify_error_kind(kind: ErrorKind, code: Option<i32>) -> Transience {
             | ErrorKind::OutOfMemory
             | ErrorKind::StaleNetworkFileHandle
     );
-    if passes || code.is_some_and(|code| TRANSIENT_CODES.contains(&code)) { Transience::Passing } else { Transience::Lasting }
+    if passes || code.is_some_and(|code| TRANSIENT_CODES.contains(&code)) {
+        Transience::Passing
+    } else {
+        Transience::Lasting
+    }
 }
 
 /// Decides what to do about an obstacle that was met `tries` times in a row, including this time.

@@ -18,7 +18,8 @@ pub fn commit_ways(paths: &[String]) -> NextSteps {
     let (secret, others): (Vec<&str>, Vec<&str>) = paths.iter().map(String::as_str).partition(|path| is_secret(path));
     let ignore = || format!("name {} in .gitignore", shell::words(secret.iter().copied().take(MAX_NAMED)));
     // Git lists paths itself if they are not text, or too many.
-    let is_nameable = others.len() <= MAX_NAMED && !others.iter().any(|path| path.contains(char::REPLACEMENT_CHARACTER));
+    let is_nameable =
+        others.len() <= MAX_NAMED && !others.iter().any(|path| path.contains(char::REPLACEMENT_CHARACTER));
     if !is_nameable {
         return NextSteps::from("look at each with git status, and commit, stash or ignore it by its name")
             .with(Command::show_changes());
@@ -69,7 +70,10 @@ mod tests {
     fn what_cannot_be_named_is_shown_by_git() {
         let many: Vec<String> = (0..11).map(|number| format!("f{number}")).collect();
         for paths in [many, vec!["a\u{fffd}".to_owned()]] {
-            assert_eq!(commit_ways(&paths).text(), "look at each with git status, and commit, stash or ignore it by its name");
+            assert_eq!(
+                commit_ways(&paths).text(),
+                "look at each with git status, and commit, stash or ignore it by its name"
+            );
         }
     }
 }

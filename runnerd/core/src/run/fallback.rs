@@ -1,6 +1,6 @@
-//! Which kind of agent a session is asked of while services are not available.
+//! Chooses the kind of agent for a session while services are unavailable.
 //!
-//! A kind is a word here. The facts are kept by whoever runs the sessions; the rule is `choose`.
+//! A kind is just a name here. The caller keeps the facts; `choose` is the rule.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -8,38 +8,38 @@ use serde::{Deserialize, Serialize};
 use crate::verdict::Verdict;
 use crate::wait::{WaitPeriod, is_plausible_end};
 
-/// A kind of agent whose service was not available when it was last asked.
+/// A kind of agent whose service was unavailable when last tried.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ServiceOutage {
-    /// The kind.
+    /// Name of the kind.
     pub kind: String,
-    /// What its agent said, in one line.
+    /// What its agent reported, in one line.
     pub why: String,
-    /// When it is asked again.
+    /// The wait until it is tried again.
     pub wait: WaitPeriod,
-    /// Times in a row that it was not available.
+    /// Number of consecutive times it was unavailable.
     pub times: u32,
 }
 
 impl ServiceOutage {
-    /// Has the service asked again at once; how often it was out stays known.
+    /// Lets the service be tried again at once; the number of outages is kept.
     pub fn retry_now(&mut self, now: Timestamp) {
         self.wait = WaitPeriod { since: now, until: now };
     }
 }
 
-/// Who is asked next.
+/// The choice for the next session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KindChoice<'a> {
-    /// This kind; none where no kinds are configured.
+    /// Run this kind; `None` if no kinds are configured.
     Ask(Option<&'a str>),
-    /// Nobody, since each of them is out; the first of them is asked again when the wait is over.
+    /// Wait, because every kind is unavailable; the first of them is tried again when the wait is over.
     Wait(WaitPeriod, Vec<&'a ServiceOutage>),
 }
 
-/// Returns the first of `kinds` whose service is not known to be out, so that each goes back to the one before it
-/// as soon as that is to be asked again.
+/// Returns the first of `kinds` whose service is not known to be unavailable, so that an earlier kind is used again as
+/// soon as it is due for another try.
 pub fn choose_kind<'a>(kinds: &'a [String], outages: &'a [ServiceOutage], now: Timestamp) -> KindChoice<'a> {
     let lasting = |kind: &String| outages.iter().find(|outage| outage.kind == *kind && !outage.wait.is_over(now));
     let mut out: Vec<&ServiceOutage> = Vec::new();
@@ -55,10 +55,11 @@ pub fn choose_kind<'a>(kinds: &'a [String], outages: &'a [ServiceOutage], now: T
     }
 }
 
-/// Returns what is known of the services after a session of `kind`: its outage is added, counted on, or forgotten
-/// with an answer. A session that was cut short or failed says nothing.
+/// Returns what is known about the services after a session of `kind`: its outage is added or counted, or removed if it
+/// answered. A session that was cut short or failed changes nothing.
 pub fn outages_after(outages: &[ServiceOutage], kind: &str, verdict: &Verdict, now: Timestamp) -> Vec<ServiceOutage> {
-    let (own, mut others): (Vec<ServiceOutage>, Vec<ServiceOutage>) = outages.iter().cloned().partition(|outage| outage.kind == kind);
+    let (own, mut others): (Vec<ServiceOutage>, Vec<ServiceOutage>) =
+        outages.iter().cloned().partition(|outage| outage.kind == kind);
     match verdict {
         Verdict::Unavailable { why, until } => {
             let times = own.first().map_or(0, |outage| outage.times);
@@ -85,8 +86,8 @@ pub fn outages_after(outages: &[ServiceOutage], kind: &str, verdict: &Verdict, n
     others
 }
 
-/// Returns what is known of the services after an iteration in which `worker` has answered and `reviewer` was asked, who
-/// made the verdict.
+/// Returns what is known about the services after an iteration in which `worker` has answered and `reviewer` was run
+/// and made the verdict.
 pub fn outages_after_review(
     outages: &[ServiceOutage],
     (worker, reviewer): (&str, &str),
@@ -97,7 +98,7 @@ pub fn outages_after_review(
     outages_after(&others, reviewer, verdict, now)
 }
 
-/// Says what an agent said, and where its time is not waited for that it is not.
+/// Returns what an agent reported; if its stated time is not waited for, says so.
 fn explain_outage(why: &str, stated: Option<Timestamp>, now: Timestamp) -> String {
     let why = why.split_whitespace().collect::<Vec<_>>().join(" ");
     match stated.filter(|stated| *stated > now && !is_plausible_end(now, *stated)) {

@@ -10,14 +10,14 @@ use protocol::tree::{Node, TaskTree};
 use protocol::view::StopReason;
 use protocol::words::Role;
 
-use super::record::{StopRequest, RunEnd};
+use super::record::{RunEnd, StopRequest};
 use crate::approval::{PendingNode, ReviewDecision, find_pending_leaf};
 use crate::fallback::{KindChoice, ServiceOutage, choose_kind};
 use crate::policy::{Policy, ReviewPolicy};
 use crate::select::{LeafSelection, select};
 use crate::tree;
 use crate::usage::{self, ResourceUsage};
-use crate::verdict::{FaultKind, StopCause, SessionTask, Verdict};
+use crate::verdict::{FaultKind, SessionTask, StopCause, Verdict};
 use crate::wait::WaitPeriod;
 
 /// Number of loose objects in one of git's 256 folders above which git packs them all: some thousand objects by then.
@@ -83,11 +83,18 @@ pub fn decide_next(inputs: &RunInputs<'_>, ended: Option<&Verdict>, stop_request
         LeafSelection::Open(leaf) => leaf,
     };
     let pending = find_pending_leaf(inputs, leaf);
-    let review_decision = inputs.review_decision.filter(|word| ended.is_none() && word.counts_for(pending.as_ref(), inputs.policy));
+    let review_decision =
+        inputs.review_decision.filter(|word| ended.is_none() && word.counts_for(pending.as_ref(), inputs.policy));
     if let Some(review_decision) = review_decision {
         // A decision is no session, so no ceiling applies to it.
         let (decision, signature) = (Some(review_decision.decision.clone()), review_decision.signature.clone());
-        return NextStep::Continue(SessionTask { role: Role::Human, narrowing: false, decision, signature, ..build_task(inputs, leaf) });
+        return NextStep::Continue(SessionTask {
+            role: Role::Human,
+            narrowing: false,
+            decision,
+            signature,
+            ..build_task(inputs, leaf)
+        });
     }
     check_stall(inputs, leaf)
         .or_else(|| check_failure(inputs, ended))
@@ -113,7 +120,8 @@ fn check_stall(inputs: &RunInputs<'_>, leaf: &Node) -> Option<NextStep> {
     } else {
         return None;
     };
-    let ways = NextSteps::from("runnerctl note TEXT").join(", or ", manual_ways(leaf)).join("; then: ", "runnerctl resume");
+    let ways =
+        NextSteps::from("runnerctl note TEXT").join(", or ", manual_ways(leaf)).join("; then: ", "runnerctl resume");
     Some(end_step(RunEnd::Stuck, message, ways))
 }
 
@@ -128,7 +136,11 @@ pub fn would_end_again(inputs: &RunInputs<'_>, more: u32) -> Option<(RunEnd, Sto
     match decide_next(&RunInputs { run_state: &run_state, ..*inputs }, None, None) {
         NextStep::End { end: RunEnd::Completed, .. } => None,
         NextStep::End { end, reason } => Some((end, reason)),
-        NextStep::Continue(_) | NextStep::Wait(..) | NextStep::WaitForPerson(_) | NextStep::Pause(_) | NextStep::Hold(_) => None,
+        NextStep::Continue(_)
+        | NextStep::Wait(..)
+        | NextStep::WaitForPerson(_)
+        | NextStep::Pause(_)
+        | NextStep::Hold(_) => None,
     }
 }
 
@@ -198,7 +210,11 @@ fn check_limits(inputs: &RunInputs<'_>) -> Option<NextStep> {
     let (policy, state) = (inputs.policy, inputs.run_state);
     let iterations = policy.max_iterations.saturating_add(state.allowance);
     if state.next_iter > iterations {
-        return Some(end_step(RunEnd::Limit, format!("{iterations} iterations are used up"), "runnerctl resume --more 20"));
+        return Some(end_step(
+            RunEnd::Limit,
+            format!("{iterations} iterations are used up"),
+            "runnerctl resume --more 20",
+        ));
     }
     let usage = ResourceUsage { usage: state.usage.clone(), elapsed_ms: state.elapsed_ms }.plus(inputs.retry_usage);
     let ceilings = [
@@ -237,7 +253,10 @@ fn check_moved_head(inputs: &RunInputs<'_>, ended: Option<&Verdict>) -> Option<N
         "HEAD was moved away from runner/{run} in iteration {iter}, and whether by a person or the agent is not known; \
          what was there is kept under {rescue}, and runner/{run} is checked out again"
     );
-    Some(NextStep::Hold(StopReason::new(message, NextSteps::from(Command::show_files(&rescue)).then("runnerctl resume"))))
+    Some(NextStep::Hold(StopReason::new(
+        message,
+        NextSteps::from(Command::show_files(&rescue)).then("runnerctl resume"),
+    )))
 }
 
 fn check_stop_request(stop_request: Option<StopRequest>, ended: Option<&Verdict>) -> Option<NextStep> {

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::record::{RunRecord, RecordState};
+use super::record::{RecordState, RunRecord};
 use crate::wait::WaitPeriod;
 
 /// The next step for a queue.
@@ -40,7 +40,9 @@ pub fn choose_turn(runs: &[RunRecord], input: QueueInput<'_>, now: Timestamp) ->
         RecordState::Queued | RecordState::Running => QueueTurn::Run(run.id.clone()),
         RecordState::WaitsForService(wait) if wait.is_over(now) => QueueTurn::Run(run.id.clone()),
         RecordState::WaitsForService(wait) => QueueTurn::Idle(Some(wait)),
-        RecordState::Paused | RecordState::WaitsForPerson | RecordState::Held | RecordState::Over { .. } => QueueTurn::Idle(None),
+        RecordState::Paused | RecordState::WaitsForPerson | RecordState::Held | RecordState::Over { .. } => {
+            QueueTurn::Idle(None)
+        }
     }
 }
 

@@ -8,10 +8,10 @@ use protocol::words::RunStatus;
 use serde::{Deserialize, Serialize};
 
 use crate::approval::ReviewDecision;
-use crate::fallback::{self, ServiceOutage};
 use crate::blocker::Blocker;
+use crate::fallback::{self, ServiceOutage};
 use crate::usage::ResourceUsage;
-use crate::verdict::{StopCause, SessionTask, Verdict};
+use crate::verdict::{SessionTask, StopCause, Verdict};
 use crate::wait::WaitPeriod;
 
 /// Longest wait during which the machine is kept awake.

@@ -1,13 +1,13 @@
-//! Why a request is refused: what it is made of, and the sentence and the command that people read.
+//! Why a request is refused: the cause, and the sentence and commands that people read.
 
 use protocol::command::{Command, NextSteps};
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::view::StopReason;
 use protocol::words::RunStatus;
 
-use crate::approval::{PendingNode, InvalidReasons};
+use crate::approval::{InvalidReasons, PendingNode};
 
-/// What a person types about a node that waits for them.
+/// What a person can type about a node that waits for them.
 const WAYS_ON: &str = "runnerctl approve, or: runnerctl reject REASON";
 
 /// Why a request is refused.
@@ -15,44 +15,44 @@ const WAYS_ON: &str = "runnerctl approve, or: runnerctl reject REASON";
 pub enum RequestRefusal {
     /// Nothing may be done with the repository.
     RepositoryHeld(StopReason),
-    /// The run has come to a state in which there is nothing to stop.
+    /// The run is in a state in which there is nothing to stop.
     IsOver(RunStatus),
     /// The run has reached its goal.
     IsCompleted,
-    /// The run was ended by a person, and is started again as it was begun.
+    /// The run was cancelled by a person; it is started again the way it was first begun.
     IsCancelled,
     /// A run of the repository is being driven.
     OtherRunActive(String),
     /// The run is being driven, and there is nothing to resume.
     IsRunning,
-    /// The run goes on when an obstacle is gone.
+    /// The run continues once an obstacle is gone.
     IsBlocked(StopReason),
-    /// The run goes on at a time.
+    /// The run continues at a given time.
     WaitsForService,
-    /// The run goes on when a person has said their word.
+    /// The run continues after a person's review.
     WaitsForReview(PendingNode),
-    /// What has made the run stuck is as it was.
+    /// The cause of the run being stuck is still there.
     StillStuck(StopReason),
     /// The run would reach its limit again at once.
     StillAtLimit(StopReason),
-    /// A session may be at what would be reviewed.
+    /// A session may be working on what would be reviewed.
     SessionActive,
     /// No node waits for a review.
     NothingToReview(RunStatus),
-    /// A person's word on this node counts only with their signature.
+    /// A person's decision on this node counts only with their signature.
     Unsigned(PendingNode),
-    /// A person's word is not as it should be.
+    /// A person's reasons are not valid.
     InvalidDecision(InvalidReasons),
-    /// A fork would have the id of a run that is there.
+    /// A fork would have the id of an existing run.
     RunExists,
     /// No session would read a note.
     NoReader(RunStatus),
-    /// The tree cannot change any more.
+    /// The tree can no longer change.
     AllPassed,
 }
 
 impl RequestRefusal {
-    /// Tells what a request to run `id` is answered.
+    /// Returns the error for a request to run `id`.
     pub fn to_error_data(&self, id: &str) -> ErrorData {
         let error = ErrorData::new(self.kind(), self.message(id));
         self.ways(id).into_iter().fold(error, ErrorData::hint)
@@ -108,7 +108,7 @@ impl RequestRefusal {
         }
     }
 
-    /// Returns what to do next.
+    /// Returns what to do next, if there is anything.
     pub fn ways(&self, id: &str) -> Option<NextSteps> {
         let ways = match self {
             Self::RepositoryHeld(why) | Self::StillStuck(why) | Self::StillAtLimit(why) => return why.ways(),

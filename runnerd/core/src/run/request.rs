@@ -6,13 +6,13 @@ use protocol::path::WirePath;
 use protocol::view::StopReason;
 
 use super::next_step::{RunInputs, would_end_again};
-use super::record::{StopRequest, StartSpec, RunEnd, ResumeOrder, RunRecord, RecordState};
+use super::record::{RecordState, ResumeOrder, RunEnd, RunRecord, StartSpec, StopRequest};
 use super::refusal::RequestRefusal;
 use super::{RunAction, RunTransition, end_run, pause_run};
 use crate::approval::{self, Decision, PendingNode, ReviewDecision};
+use crate::blocker::Blocker;
 use crate::change::ChangeSubject;
 use crate::message::ReviewSignature;
-use crate::blocker::Blocker;
 use crate::select::{LeafSelection, select};
 use crate::verdict::StopCause;
 
@@ -113,7 +113,11 @@ impl RunRequest {
 }
 
 /// Returns what a request does to a run, or why it is refused.
-pub fn handle_request(run: &RunRecord, request: RunRequest, situation: &RequestContext<'_>) -> Result<RunTransition, RequestRefusal> {
+pub fn handle_request(
+    run: &RunRecord,
+    request: RunRequest,
+    situation: &RequestContext<'_>,
+) -> Result<RunTransition, RequestRefusal> {
     let held = || situation.hold_reason.map_or(Ok(()), |held| Err(RequestRefusal::RepositoryHeld(held.clone())));
     match request {
         RunRequest::Pause { now } => handle_pause(run.clone(), now, situation),
@@ -162,7 +166,11 @@ pub fn create_run(id: &str, start: StartRequest, now: Timestamp) -> RunTransitio
 }
 
 /// A queued run continues where a person had stopped it; a finished one starts again at the end of the queue.
-fn handle_start(run: RunRecord, start: StartRequest, situation: &RequestContext<'_>) -> Result<RunTransition, RequestRefusal> {
+fn handle_start(
+    run: RunRecord,
+    start: StartRequest,
+    situation: &RequestContext<'_>,
+) -> Result<RunTransition, RequestRefusal> {
     let now = situation.now;
     match run.state {
         _ if start.start_spec.fork => Err(RequestRefusal::RunExists),
@@ -206,7 +214,9 @@ fn check_step(run: &RunRecord, situation: &RequestContext<'_>) -> Result<(), Req
         (RecordState::Running, Some(driven)) => Err(RequestRefusal::OtherRunActive(driven.to_owned())),
         (_, Some(driven)) if driven != run.id => Err(RequestRefusal::OtherRunActive(driven.to_owned())),
         (RecordState::Over { end, .. }, _) => check_continue_from_end(end, 0, situation),
-        (RecordState::WaitsForPerson, _) => situation.find_pending().map_or(Ok(()), |on| Err(RequestRefusal::WaitsForReview(on))),
+        (RecordState::WaitsForPerson, _) => {
+            situation.find_pending().map_or(Ok(()), |on| Err(RequestRefusal::WaitsForReview(on)))
+        }
         _ => Ok(()),
     }
 }
@@ -254,7 +264,12 @@ fn handle_cancel(run: RunRecord, situation: &RequestContext<'_>) -> Result<RunTr
     }
 }
 
-fn check_resume(run: &RunRecord, now: bool, more: Option<u32>, situation: &RequestContext<'_>) -> Result<(), RequestRefusal> {
+fn check_resume(
+    run: &RunRecord,
+    now: bool,
+    more: Option<u32>,
+    situation: &RequestContext<'_>,
+) -> Result<(), RequestRefusal> {
     let refused = match run.state {
         RecordState::Over { end, .. } => check_continue_from_end(end, more.unwrap_or(0), situation).err(),
         RecordState::WaitsForPerson => situation.find_pending().map(RequestRefusal::WaitsForReview),
@@ -317,6 +332,7 @@ fn check_change(state: RecordState, subject: ChangeSubject) -> Result<(), Reques
 fn queue_run(run: RunRecord) -> RunTransition {
     let was_over = run.state.is_over();
     let state = if run.state == RecordState::Running { RecordState::Running } else { RecordState::Queued };
-    let step = RunTransition::from(RunRecord { state, asked: None, reason: None, ..run }).with_effect(RunAction::NotifyState);
+    let step =
+        RunTransition::from(RunRecord { state, asked: None, reason: None, ..run }).with_effect(RunAction::NotifyState);
     if was_over { step.with_effect(RunAction::MoveToBack) } else { step }
 }

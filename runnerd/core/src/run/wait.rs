@@ -28,10 +28,10 @@ pub struct WaitPeriod {
 }
 
 impl WaitPeriod {
-    /// Returns the wait for a service that was unavailable for the `times + 1`st time in a row.
+    /// Returns the wait for a service that was not available for the `times + 1`st time in a row.
     ///
-    /// It lasts until one minute after the end that the service states, otherwise for 1, 5, 15, 30 and then 60 minutes.
-    /// A stated end that has passed, or that is more than eight days away, is ignored.
+    /// It lasts for a minute beyond the end that the service states, else for 1, 5, 15, 30 and then 60 minutes. An
+    /// end that has passed, or that is more than eight days away, is none.
     pub fn for_service(now: Timestamp, stated: Option<Timestamp>, times: u32) -> Self {
         let step = BACKOFF_MINUTES[usize::try_from(times).unwrap_or(usize::MAX).min(BACKOFF_MINUTES.len() - 1)];
         let until = match stated.filter(|stated| is_plausible_end(now, *stated)) {

@@ -1,15 +1,14 @@
-//! Removal of terminal escape sequences from text.
+//! Removes terminal escape sequences from text.
 //!
-//! Not a terminal: cursor movements are dropped, not obeyed. A sequence never reaches over the end of its line, so
-//! that output which opens a string sequence and does not close it cannot hide what follows. Tabs and carriage
-//! returns stay.
+//! Not a terminal: cursor movements are dropped, not applied. A sequence never extends past the end of its line, so
+//! that an unterminated string sequence cannot hide what follows. Tabs and carriage returns are kept.
 
 use std::borrow::Cow;
 
 const ESCAPE: char = '\u{1b}';
 const BELL: u8 = 0x07;
 
-/// Returns the text without escape sequences; what is left holds no escape character.
+/// Returns the text without escape sequences; the result contains no escape character.
 pub(crate) fn strip(text: &str) -> Cow<'_, str> {
     if !text.contains(begins_sequence) {
         return Cow::Borrowed(text);
@@ -29,7 +28,7 @@ fn begins_sequence(c: char) -> bool {
     matches!(c, ESCAPE | '\u{90}' | '\u{98}' | '\u{9b}' | '\u{9d}'..='\u{9f}')
 }
 
-/// Length in bytes of the sequence that the text begins with.
+/// Length of the sequence at the beginning of the text, in bytes.
 fn sequence_len(text: &str) -> usize {
     let bytes = text.as_bytes();
     match (text.starts_with(ESCAPE), bytes.get(1)) {
@@ -49,13 +48,13 @@ fn control_len(bytes: &[u8]) -> usize {
     parameters + usize::from(matches!(bytes.get(parameters), Some(0x40..=0x7e)))
 }
 
-/// Length of the intermediates and final byte of a sequence such as the selection of a character set.
+/// Length of the intermediates and final byte of a sequence such as a character set selection.
 fn selection_len(bytes: &[u8]) -> usize {
     let intermediates = bytes.iter().take_while(|byte| matches!(byte, 0x20..=0x2f)).count();
     intermediates + usize::from(matches!(bytes.get(intermediates), Some(0x30..=0x7e)))
 }
 
-/// Length of a string sequence with its terminator, or up to the end of the line or the next escape.
+/// Length of a string sequence including its terminator, or up to the end of the line or the next escape.
 fn string_len(bytes: &[u8]) -> usize {
     let ends = |at: &usize| matches!(&bytes[*at..], [BELL | b'\n' | 0x1b, ..] | [0xc2, 0x9c, ..]);
     let end = (0..bytes.len()).find(ends).unwrap_or(bytes.len());

@@ -1,17 +1,17 @@
-//! Cutting text to a number of bytes: on character boundaries, head and tail kept, the cut marked.
+//! Cuts text to a number of bytes: at character boundaries, keeping head and tail, and marking the cut.
 //!
-//! Which text is cut, and how far, is decided by the callers.
+//! The callers decide which text is cut, and how far.
 
-/// How a text is to be cut.
+/// How to cut a text.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ClipOptions<'a> {
-    /// The most bytes that the result may have, the mark included.
+    /// Most bytes of the result, including the mark.
     pub(crate) limit: usize,
     /// How much of what is kept comes from the head, in eighths; the rest comes from the tail.
     pub(crate) head_eighths: usize,
-    /// Bytes in front of the text that were left out before.
+    /// Bytes that were already cut from the front of the text.
     pub(crate) omitted_bytes: usize,
-    /// What the mark adds, such as where the whole text is; may be empty.
+    /// Added to the mark, such as where to find the whole text; may be empty.
     pub(crate) hint: &'a str,
 }
 
@@ -20,12 +20,12 @@ pub(crate) struct ClipOptions<'a> {
 pub(crate) struct ClippedText {
     /// The text, with a mark where something is missing.
     pub(crate) text: String,
-    /// How many bytes are missing.
+    /// Number of bytes that are missing.
     pub(crate) cut_bytes: usize,
 }
 
 impl ClipOptions<'_> {
-    /// Cuts the text, if it must be.
+    /// Cuts the text, if necessary.
     pub(crate) fn apply(&self, text: &str) -> ClippedText {
         if text.len() <= self.limit && self.omitted_bytes == 0 {
             return ClippedText { text: text.to_owned(), cut_bytes: 0 };
@@ -33,10 +33,16 @@ impl ClipOptions<'_> {
         let reserved = self.mark(text.len() + self.omitted_bytes).len() + 2;
         let Some(room) = self.limit.checked_sub(reserved) else {
             let text_kept = truncate_text(text, self.limit);
-            return ClippedText { cut_bytes: self.omitted_bytes + text.len().saturating_sub(text_kept.len()), text: text_kept };
+            return ClippedText {
+                cut_bytes: self.omitted_bytes + text.len().saturating_sub(text_kept.len()),
+                text: text_kept,
+            };
         };
         if text.len() <= room {
-            return ClippedText { text: format!("{}\n{text}", self.mark(self.omitted_bytes)), cut_bytes: self.omitted_bytes };
+            return ClippedText {
+                text: format!("{}\n{text}", self.mark(self.omitted_bytes)),
+                cut_bytes: self.omitted_bytes,
+            };
         }
         let head = clipped_head(text, room * self.head_eighths / 8);
         let tail = clipped_tail(text, room - room * self.head_eighths / 8);
@@ -50,7 +56,7 @@ impl ClipOptions<'_> {
     }
 }
 
-/// Returns the text within `limit` bytes, an ellipsis in place of what its end lost.
+/// Returns the text within `limit` bytes, with an ellipsis in place of what was cut from its end.
 pub(crate) fn truncate_text(text: &str, limit: usize) -> String {
     const ELLIPSIS: &str = "…";
     if text.len() <= limit {
@@ -62,7 +68,7 @@ pub(crate) fn truncate_text(text: &str, limit: usize) -> String {
     }
 }
 
-/// The longest head within `limit`, up to the end of a line where that costs at most a quarter of it.
+/// The longest head within `limit`, up to the end of a line if that costs at most a quarter of it.
 fn clipped_head(text: &str, limit: usize) -> &str {
     let end = text.floor_char_boundary(limit);
     match text[..end].rfind('\n') {
@@ -71,7 +77,7 @@ fn clipped_head(text: &str, limit: usize) -> &str {
     }
 }
 
-/// The longest tail within `limit`, from the start of a line where that costs at most a quarter of it.
+/// The longest tail within `limit`, from the start of a line if that costs at most a quarter of it.
 fn clipped_tail(text: &str, limit: usize) -> &str {
     let start = text.ceil_char_boundary(text.len() - limit.min(text.len()));
     let tail = &text[start..];

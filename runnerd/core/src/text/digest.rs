@@ -1,4 +1,4 @@
-//! SHA-256 in the one spelling that receipts, prompts and state use, and that spelling itself: lower-case hexadecimal.
+//! SHA-256 in the one spelling used by receipts, prompts and state, and that spelling itself: lower-case hexadecimal.
 //!
 //! Not a general hashing layer: nothing here reads files or streams.
 
@@ -29,7 +29,7 @@ pub fn to_hex(bytes: &[u8]) -> String {
     nibbles.map(|nibble| char::from(HEX[usize::from(nibble)])).collect()
 }
 
-/// Reads lower-case hexadecimal digits; none where the text is anything else, so that no bytes have two spellings.
+/// Parses lower-case hexadecimal digits; `None` for any other text, so that bytes have only one spelling.
 pub fn from_hex(digits: &str) -> Option<Vec<u8>> {
     let digit = |byte: &u8| HEX.iter().position(|known| known == byte).and_then(|at| u8::try_from(at).ok());
     let pairs = digits.as_bytes().chunks(2);
@@ -58,7 +58,7 @@ impl fmt::Display for Digest {
     }
 }
 
-/// A text that is no digest.
+/// A text that is not a digest.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("not `sha256:` and 64 lower-case hexadecimal digits")]
 pub struct InvalidDigest;
@@ -74,7 +74,7 @@ impl FromStr for Digest {
     }
 }
 
-/// Returns whether the text consists of lower-case hexadecimal digits alone.
+/// Returns whether the text consists only of lower-case hexadecimal digits.
 pub(crate) fn is_lower_hex(text: &str) -> bool {
     text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }

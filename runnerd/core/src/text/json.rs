@@ -154,7 +154,10 @@ mod tests {
     #[test]
     fn each_bound_names_its_place() {
         assert_eq!(check_bounds(&[b' '; 101], BOUNDS), Err(JsonBoundsError::Bytes { found: 101, limit: 100 }));
-        assert_eq!(check_bounds(b"[{},\n {}, {}]", BOUNDS), Err(JsonBoundsError::Objects { limit: 2, line: 2, column: 6 }));
+        assert_eq!(
+            check_bounds(b"[{},\n {}, {}]", BOUNDS),
+            Err(JsonBoundsError::Objects { limit: 2, line: 2, column: 6 })
+        );
         assert_eq!(check_bounds(b"[[\n[[", BOUNDS), Err(JsonBoundsError::Nesting { limit: 3, line: 2, column: 2 }));
     }
 }

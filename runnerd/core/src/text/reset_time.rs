@@ -1,16 +1,16 @@
-//! The time at which a limit ends, found in what an agent says of it for people.
+//! Finds the time at which a limit ends in an agent's message for people.
 //!
-//! Wordings are not listed: a time is looked for in the forms that times have, and believed where the words before it
-//! speak of an end of waiting. Whether a text speaks of a limit at all is not asked here.
+//! There is no list of wordings: times are recognized by their form, and believed if the words before them are about
+//! the end of a wait. Whether a text is about a limit at all is not decided here.
 
-mod wait_words;
 mod clock;
 mod cursor;
 mod point_in_time;
-mod wait_length;
 #[cfg(test)]
 mod tests;
 mod token;
+mod wait_length;
+mod wait_words;
 mod zone;
 
 use jiff::{SignedDuration, Timestamp};
@@ -19,18 +19,17 @@ pub use self::clock::Clock;
 use self::cursor::TokenCursor;
 use self::token::TokenList;
 
-/// Most characters of a text that are looked at.
+/// Most characters of a text that are read.
 const MAX_CHARS: usize = 16 * 1024;
-/// A time of day that passed less than this ago is meant to be now and not tomorrow: the text is read a moment after it
-/// was written, clocks differ, and a session that is started for nothing costs less than a day of waiting.
+/// A time of day that passed less than this ago is taken as now rather than tomorrow: the text is read a moment after
+/// it was written, clocks differ, and a needless session costs less than a day of waiting.
 const PASSED_MARGIN: SignedDuration = SignedDuration::from_mins(10);
-/// The furthest time that is one.
+/// The latest time that is believed.
 const FURTHEST: SignedDuration = SignedDuration::from_hours(366 * 24);
 
-/// Finds the time at which a limit ends.
+/// Returns the time at which a limit ends, never earlier than now.
 ///
-/// It is never before now. The first time that follows a word of waiting counts, else the first one that cannot be
-/// anything but a time.
+/// The first time after a word about waiting counts, otherwise the first one that cannot be anything but a time.
 pub fn find_reset_time(text: &str, clock: &Clock<'_>) -> Option<Timestamp> {
     let text = token::to_plain_text(text, MAX_CHARS);
     let tokens = TokenList::tokenize(&text);
@@ -50,15 +49,15 @@ pub fn find_reset_time(text: &str, clock: &Clock<'_>) -> Option<Timestamp> {
     bare
 }
 
-/// Something of the form of a time.
+/// Something in the form of a time.
 struct TimeCandidate {
-    /// The time, where it is one.
+    /// The time, if it exists.
     time: Option<Timestamp>,
-    /// Whether words of waiting lead to it.
+    /// Whether words about waiting lead to it.
     is_awaited: bool,
-    /// Whether it can be nothing but a time.
+    /// Whether it cannot be anything but a time.
     is_certain: bool,
-    /// The token behind it.
+    /// Index of the token after it.
     end: usize,
 }
 
@@ -80,7 +79,7 @@ fn find_candidate(cursor: TokenCursor<'_>, clock: &Clock<'_>) -> Option<TimeCand
     })
 }
 
-/// Reads seconds or milliseconds since 1970, told apart by their number of digits.
+/// Reads seconds or milliseconds since 1970, distinguished by their number of digits.
 fn parse_epoch(cursor: TokenCursor<'_>) -> Option<(Timestamp, usize)> {
     let mut cursor = cursor;
     let digits = cursor.take_digits()?;

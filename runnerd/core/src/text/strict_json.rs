@@ -1,6 +1,6 @@
-//! JSON into a `Value`, refusing what `serde_json` would let pass: an object with the same key twice.
+//! Parses JSON into a `Value`, refusing an object with duplicate keys, which `serde_json` would accept.
 //!
-//! The nesting must have been bounded by `json::check_bounds`: there is no limit here.
+//! The nesting must already have been bounded by `json::check_bounds`: there is no limit here.
 
 use std::fmt;
 

@@ -1,7 +1,6 @@
-//! The grammar of ids: node ids and run ids follow the same one.
+//! The grammar of ids, shared by node ids and run ids.
 //!
-//! An id becomes part of branch names, folder names and commit subjects; the grammar is what all of
-//! them allow.
+//! An id becomes part of branch names, folder names and commit subjects; the grammar is what all of them allow.
 
 /// Longest id, in bytes.
 pub const MAX_ID_BYTES: usize = 200;
@@ -9,27 +8,27 @@ pub const MAX_ID_BYTES: usize = 200;
 /// What is wrong with an id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum IdError {
-    /// It is empty.
+    /// The id is empty.
     #[error("id is empty")]
     Empty,
-    /// It is longer than [`MAX_ID_BYTES`].
+    /// The id is longer than [`MAX_ID_BYTES`].
     #[error("id is longer than {MAX_ID_BYTES} bytes")]
     TooLong,
-    /// It begins with something other than a letter or a digit.
+    /// The id begins with something other than a letter or a digit.
     #[error("id `{0}` does not begin with a letter or a digit")]
     Start(String),
-    /// It has a character that is not allowed.
+    /// The id has a character that is not allowed.
     #[error("id `{0}` has a character other than letters, digits, `.`, `_` and `-`")]
     Character(String),
-    /// It has two dots in a row.
+    /// The id has two dots in a row.
     #[error("id `{0}` has `..` in it")]
     DoubleDot(String),
-    /// It ends in `.` or `.lock`.
+    /// The id ends in `.` or `.lock`.
     #[error("id `{0}` ends in `.` or `.lock`")]
     End(String),
 }
 
-/// Checks an id against the grammar of ids.
+/// Checks an id against the grammar.
 pub fn check_id(id: &str) -> Result<(), IdError> {
     let first = id.bytes().next().ok_or(IdError::Empty)?;
     if id.len() > MAX_ID_BYTES {

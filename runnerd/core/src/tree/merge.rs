@@ -133,7 +133,7 @@ fn build_tree(rows: NodeRows) -> Result<TaskTree, MergeConflict> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tree::{find, find_mut, new_tree, insert_children, sort};
+    use crate::tree::{find, find_mut, insert_children, new_tree, sort};
 
     fn base() -> TaskTree {
         let mut tree = new_tree(3);

@@ -32,7 +32,7 @@ pub fn answer_schema_text() -> String {
     json::to_canonical_json(&schema_for::<AgentAnswer>())
 }
 
-/// Returns every schema with the name of its file in `schemas/`.
+/// Returns every schema with its file name in `schemas/`.
 pub fn schema_files() -> Vec<(&'static str, String)> {
     vec![
         ("tree.v1.schema.json", tree_schema_text()),
@@ -46,7 +46,7 @@ pub fn schema_files() -> Vec<(&'static str, String)> {
     ]
 }
 
-/// Returns the definitions of all that is said on the control socket: parameters, replies, views, errors.
+/// Returns the definitions of everything on the control socket: parameters, replies, views, errors.
 fn rpc_schema() -> Schema {
     let mut generator = SchemaSettings::draft2020_12().into_generator();
     define_parameters(&mut generator);
@@ -59,7 +59,7 @@ fn rpc_schema() -> Schema {
     })
 }
 
-/// Defines the named types and all that they refer to.
+/// Defines the named types and everything they refer to.
 macro_rules! define_types {
     ($generator:expr; $($name:ty),+ $(,)?) => {
         $($generator.subschema_for::<$name>();)+

@@ -1,34 +1,36 @@
-//! How long a task tree is in canonical form, counted without writing it.
+//! Computes the length of a task tree in canonical form without writing it.
 //!
-//! The form itself is `json::canonical`'s; a test holds the two together.
+//! The form itself is defined by `json::canonical`; a test keeps the two consistent.
 
 use protocol::tree::{Node, TaskTree};
 
 use crate::tree::{self, PlacedNode};
 
-/// Deeper by one: two spaces more for the list, two for the object in it.
+/// One level deeper: two more spaces for the list, two for the object in it.
 const INDENT_STEP: usize = 4;
 
-/// Returns how many bytes the canonical form of a tree has, in whatever order its siblings stand.
+/// Returns the length of a tree in canonical form, in bytes, regardless of the order of siblings.
 pub(crate) fn canonical_len(tree: &TaskTree) -> usize {
     const AROUND: usize = "{\n  \"version\": ,\n  \"root\": \n}\n".len();
     let nodes: usize = tree::walk(tree).into_iter().map(node_len).sum();
     AROUND + number_len(i64::from(tree.version)) + nodes
 }
 
-/// Bytes of a node, those of its children's nodes left out.
+/// Length of a node without its children's nodes, in bytes.
 fn node_len(PlacedNode { node, depth, .. }: PlacedNode<'_>) -> usize {
     let Node { id, order, title, goal, acceptance, passes, attempts, max_attempts, children } = node;
     let names = ["id", "order", "title", "goal", "acceptance", "passes", "attempts", "max_attempts", "children"];
-    let members = names.iter().map(|name| INDENT_STEP * depth + name.len() + "\"\": ,\n".len()).sum::<usize>() - ",".len();
+    let members =
+        names.iter().map(|name| INDENT_STEP * depth + name.len() + "\"\": ,\n".len()).sum::<usize>() - ",".len();
     let braces = "{\n".len() + INDENT_STEP * depth - 2 + "}".len();
     let numbers = number_len(*order) + number_len(i64::from(*attempts)) + number_len(i64::from(*max_attempts));
-    let texts = text_len(id) + text_len(title) + text_len(goal) + acceptance.iter().map(|item| text_len(item)).sum::<usize>();
+    let texts =
+        text_len(id) + text_len(title) + text_len(goal) + acceptance.iter().map(|item| text_len(item)).sum::<usize>();
     let lists = list_len(acceptance.len(), depth) + list_len(children.len(), depth);
     members + braces + numbers + texts + lists + if *passes { "true".len() } else { "false".len() }
 }
 
-/// Bytes of a list of so many items, those of the items left out.
+/// Length of a list with this many items, without the items themselves, in bytes.
 fn list_len(items: usize, depth: usize) -> usize {
     if items == 0 {
         return "[]".len();

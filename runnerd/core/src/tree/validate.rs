@@ -131,8 +131,13 @@ pub fn load_person_tree(text: &[u8]) -> Result<TaskTree, Vec<TreeFault>> {
 }
 
 /// Reads a tree that satisfies every rule after `prepare`; `forgive` runs before the schema check.
-fn parse_tree(text: &[u8], forgive: fn(&mut Value), prepare: impl Fn(&mut TaskTree)) -> Result<TaskTree, Vec<TreeFault>> {
-    let objects = json::check_bounds(text, BOUNDS).map_err(|error| vec![whole_tree_fault(&describe_bounds_error(&error))])?;
+fn parse_tree(
+    text: &[u8],
+    forgive: fn(&mut Value),
+    prepare: impl Fn(&mut TaskTree),
+) -> Result<TaskTree, Vec<TreeFault>> {
+    let objects =
+        json::check_bounds(text, BOUNDS).map_err(|error| vec![whole_tree_fault(&describe_bounds_error(&error))])?;
     if let Some(mut tree) = parse_well_formed(text, objects) {
         prepare(&mut tree);
         if check_tree(&tree).is_ok() {
@@ -247,7 +252,8 @@ fn check_node(&NodePlace { node, depth, .. }: &NodePlace<'_>, wrong: &mut impl F
 }
 
 fn parse_json(text: &[u8]) -> Result<Value, Vec<TreeFault>> {
-    let value = strict_json::parse(text).map_err(|error| vec![whole_tree_fault(&format!("it is not JSON: {error}"))])?;
+    let value =
+        strict_json::parse(text).map_err(|error| vec![whole_tree_fault(&format!("it is not JSON: {error}"))])?;
     match raw_nodes(&value).into_iter().find(|node| node.depth > MAX_DEPTH) {
         Some(node) => Err(vec![node.fault("", format!("it is deeper than {MAX_DEPTH} levels"))]),
         None => Ok(value),
@@ -400,7 +406,12 @@ mod tests {
     #[test]
     fn what_is_said_of_a_tree_is_read_back() {
         let (found, limit) = (65, 64);
-        let all = [TreeLimit::FileGone, TreeLimit::Nodes { found, limit }, TreeLimit::Depth { found, limit }, TreeLimit::Bytes { limit }];
+        let all = [
+            TreeLimit::FileGone,
+            TreeLimit::Nodes { found, limit },
+            TreeLimit::Depth { found, limit },
+            TreeLimit::Bytes { limit },
+        ];
         for unfit in all {
             assert_eq!(TreeLimit::parse(&TreeFault::of_whole_tree(unfit).to_string()), Some(unfit));
             let below = TreeFault::at_node("root.children[0]", "n1", unfit.to_string());

@@ -5,7 +5,7 @@
 use jiff::Timestamp;
 use protocol::words::VerdictName;
 
-use super::{RuleBreach, FaultKind, SessionRule, StopCause, Verdict};
+use super::{FaultKind, RuleBreach, SessionRule, StopCause, Verdict};
 use crate::validate::TreeLimit;
 
 impl Verdict {
@@ -82,7 +82,11 @@ impl SessionRule {
 
 impl RuleBreach {
     /// Describes children that arrived in a way that is not allowed.
-    pub(crate) fn for_children(rule: SessionRule, node: &str, ChildCounts { answered: brought, gained }: ChildCounts) -> Self {
+    pub(crate) fn for_children(
+        rule: SessionRule,
+        node: &str,
+        ChildCounts { answered: brought, gained }: ChildCounts,
+    ) -> Self {
         Self { rule, at: node.to_owned(), seen: format!("{brought} in the answer and {gained} in the tree") }
     }
 
@@ -171,7 +175,10 @@ mod tests {
         assert_eq!(RuleBreach::for_guard("root", "2 commits").guard_history(), Some("2 commits"));
         let gone = |rule| RuleBreach { rule, at: "tree.json".to_owned(), seen: TreeLimit::FileGone.to_string() };
         assert_eq!(gone(SessionRule::ValidTree).tree_limit(), Some(TreeLimit::FileGone));
-        assert_eq!((gone(SessionRule::KeepNodes).tree_limit(), gone(SessionRule::History).guard_history()), (None, None));
+        assert_eq!(
+            (gone(SessionRule::KeepNodes).tree_limit(), gone(SessionRule::History).guard_history()),
+            (None, None)
+        );
     }
 
     #[test]

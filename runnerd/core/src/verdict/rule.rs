@@ -1,19 +1,19 @@
-//! The rules that a session can break, and what is said of one that was broken.
+//! The rules that a session can break, and the description of a breach.
 
 use serde::{Deserialize, Serialize};
 
 /// A rule that was broken.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RuleBreach {
-    /// Which.
+    /// The broken rule.
     pub rule: SessionRule,
-    /// What it concerns: a node or a path.
+    /// The node or path concerned.
     pub at: String,
-    /// What was seen.
+    /// What was observed.
     pub seen: String,
 }
 
-/// The rules whose breach costs an attempt, in the order in which they count.
+/// The rules whose breach costs an attempt, in order of precedence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SessionRule {
@@ -25,23 +25,23 @@ pub enum SessionRule {
     KeepNodes,
     /// A node is not moved.
     KeepPlace,
-    /// Goal and acceptance stay with `done`.
+    /// Goal and acceptance do not change with `done`.
     KeepGoal,
     /// Children come with `decomposed` only.
     ChildrenOnlyWithDecomposed,
     /// `decomposed` needs children.
     DecomposedNeedsChildren,
-    /// Children come in one way.
+    /// Children are given in one way only.
     ChildrenOneWay,
     /// History is not rewritten.
     History,
-    /// The root is not done when nothing was changed.
+    /// The root is not done if nothing was changed.
     RootNeedsChange,
     /// A planner does not touch code (strict).
     PlannerNoCode,
     /// A worker does not decompose (strict).
     WorkerNoChildren,
-    /// A session fits into its context.
+    /// A session fits into its context window.
     Context,
 }
 

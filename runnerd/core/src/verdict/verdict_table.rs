@@ -1,6 +1,6 @@
 //! What each verdict leads to: a table, a row each.
 //!
-//! Data alone; which verdict it is was judged before, and `transition` applies the row.
+//! Data only; the verdict is already decided, and `transition` applies the row.
 
 use protocol::words::{GuardOutcome, IterationStatus, VerdictName};
 
@@ -11,56 +11,56 @@ pub enum TreeSource {
     Agent,
     /// The agent's, and the selected leaf passes.
     AgentPassed,
-    /// The agent's if it is legal, else From's.
+    /// The agent's if it is legal, otherwise From's.
     AgentIfLegal,
     /// From's.
     FromCommit,
 }
 
-/// What becomes of the node's feedback.
+/// Effect on the node's feedback.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FeedbackEffect {
     /// It is removed.
     Clear,
     /// It stays.
     Keep,
-    /// It is what the verdict tells.
+    /// It is replaced by what the verdict reports.
     Record,
 }
 
-/// What becomes of the run.
+/// Effect on the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RunEffect {
-    /// It goes on.
+    /// It continues.
     Continues,
     /// It waits for a person's review.
     WaitsForPerson,
     /// It waits for the service.
     WaitsForService,
-    /// It goes on, and fails after too many in a row.
+    /// It continues, and fails after too many faults in a row.
     CountsFault,
     /// It ends as timed out.
     TimedOut,
     /// It ends as failed, with the fix.
     Failed,
-    /// What was asked for; it fails after too many deaths in a row.
+    /// It follows the request; it fails after too many deaths in a row.
     ByStopCause,
 }
 
 /// One row of the table of verdicts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct VerdictRow {
-    /// Which task tree is taken.
+    /// The task tree that is taken.
     pub tree: TreeSource,
     /// Attempts charged: 0 or 1.
     pub attempts: u32,
-    /// `guard=` where the verdict fixes it; else as it ran.
+    /// Value of `guard=` if the verdict fixes it; `None` for the guard's actual outcome.
     pub guard: Option<GuardOutcome>,
-    /// `status=`.
+    /// Value of `status=`.
     pub status: IterationStatus,
-    /// What becomes of the run.
+    /// Effect on the run.
     pub run: RunEffect,
-    /// What becomes of the node's feedback.
+    /// Effect on the node's feedback.
     pub feedback: FeedbackEffect,
 }
 
@@ -71,7 +71,8 @@ pub fn verdict_row(verdict: VerdictName) -> VerdictRow {
     use IterationStatus as Status;
     use RunEffect as Run;
     use TreeSource::{Agent, AgentIfLegal, AgentPassed, FromCommit};
-    let row = |tree, attempts, guard, status, run, feedback| VerdictRow { tree, attempts, guard, status, run, feedback };
+    let row =
+        |tree, attempts, guard, status, run, feedback| VerdictRow { tree, attempts, guard, status, run, feedback };
     match verdict {
         VerdictName::Accepted => row(AgentPassed, 0, Some(Pass), Status::Done, Run::Continues, Clear),
         VerdictName::RedGuard => row(Agent, 1, Some(Fail), Status::Done, Run::Continues, Record),

@@ -2,7 +2,9 @@
 
 use protocol::state::RunState;
 use protocol::tree::{Node, TaskTree};
-use runner_core::change::{NodeAddition, ChangeRequest, ChangeResult, RunDocuments, ChangeRefusal, select_files_to_accept};
+use runner_core::change::{
+    ChangeRefusal, ChangeRequest, ChangeResult, NodeAddition, RunDocuments, select_files_to_accept,
+};
 use runner_core::definition::DefinitionState;
 use runner_core::{notes, questions, tree};
 
@@ -17,7 +19,15 @@ fn documents() -> RunDocuments {
     let of = |blob: &str| [("justfile".to_owned(), blob.to_owned())].into();
     let guarded = DefinitionState { accepted: of("1"), committed: of("2"), is_absence_accepted: false };
     let run_state = RunState { guard_definition: of("1"), ..RunState::default() };
-    RunDocuments { tree, notes: "# Notes\n".to_owned(), questions, config, run_state, definition_state: guarded, max_attempts: 3 }
+    RunDocuments {
+        tree,
+        notes: "# Notes\n".to_owned(),
+        questions,
+        config,
+        run_state,
+        definition_state: guarded,
+        max_attempts: 3,
+    }
 }
 
 fn addition(parent: &str) -> NodeAddition {
@@ -69,7 +79,9 @@ fn a_question_is_answered_once() {
     let answer = ChangeRequest::Answer { question: id, text: "Postgres.".into() };
     let changed = done(&answer);
     assert_eq!(questions::count_open(&changed.documents.questions), 0);
-    assert!(matches!(answer.apply(&changed.documents), Err(ChangeRefusal::Rule(why)) if why.contains("is already answered")));
+    assert!(
+        matches!(answer.apply(&changed.documents), Err(ChangeRefusal::Rule(why)) if why.contains("is already answered"))
+    );
     let unknown = ChangeRequest::Answer { question: "00000000".into(), text: "a".into() };
     assert!(matches!(unknown.apply(&documents()), Err(ChangeRefusal::NotFound(_))));
 }
@@ -196,7 +208,11 @@ fn what_is_accepted_is_what_was_committed_when_it_was_asked() {
     documents.definition_state.committed.insert("justfile".to_owned(), "3".to_owned());
     let changed = ChangeRequest::Accept { files }.apply(&documents).expect("it can be accepted");
     assert_eq!(changed.documents.run_state.guard_definition["justfile"], "2");
-    assert_eq!(changed.documents.definition_state.changed_paths(), ["justfile"], "what nobody has seen is not accepted");
+    assert_eq!(
+        changed.documents.definition_state.changed_paths(),
+        ["justfile"],
+        "what nobody has seen is not accepted"
+    );
     assert_eq!((changed.summary.as_str(), changed.id), ("justfile", None));
 }
 
@@ -204,7 +220,8 @@ fn what_is_accepted_is_what_was_committed_when_it_was_asked() {
 fn a_file_that_is_gone_is_accepted_as_gone() {
     let mut documents = documents();
     documents.definition_state.committed.clear();
-    let files = select_files_to_accept(&documents.definition_state, ["justfile".to_owned()].iter()).expect("it has changed");
+    let files =
+        select_files_to_accept(&documents.definition_state, ["justfile".to_owned()].iter()).expect("it has changed");
     let changed = ChangeRequest::Accept { files }.apply(&documents).expect("it can be accepted");
     assert!(changed.documents.run_state.guard_definition.is_empty());
 }
@@ -215,7 +232,8 @@ fn only_what_has_changed_can_be_accepted_and_once() {
     let wanted = |file: &str| select_files_to_accept(&documents.definition_state, [file.to_owned()].iter());
     assert!(matches!(wanted("README.md"), Err(ChangeRefusal::NotFound(_))));
     let files = wanted("justfile").expect("it has changed");
-    let accepted = ChangeRequest::Accept { files: files.clone() }.apply(&documents).expect("it can be accepted").documents;
+    let accepted =
+        ChangeRequest::Accept { files: files.clone() }.apply(&documents).expect("it can be accepted").documents;
     let again = select_files_to_accept(&accepted.definition_state, ["justfile".to_owned()].iter());
     assert!(matches!(again, Err(ChangeRefusal::Rule(_))));
     assert!(matches!(ChangeRequest::Accept { files }.apply(&accepted), Err(ChangeRefusal::Rule(_))));

@@ -2,9 +2,11 @@
 
 use protocol::answer::AnswerStatus;
 use protocol::words::{GuardOutcome, PhaseName};
-use runner_core::definition::{GuardDefinition, DefinitionDiff, DefinitionState, session_notice};
-use runner_core::iteration::{IterationEffect, IterationEvent, GuardEnd, GuardEndKind, IterationOutcome, Phase, decide};
-use runner_core::policy::{ChangePolicy, TimeoutPolicy, Policy, ReviewPolicy};
+use runner_core::definition::{DefinitionDiff, DefinitionState, GuardDefinition, session_notice};
+use runner_core::iteration::{
+    GuardEnd, GuardEndKind, IterationEffect, IterationEvent, IterationOutcome, Phase, decide,
+};
+use runner_core::policy::{ChangePolicy, Policy, ReviewPolicy, TimeoutPolicy};
 use runner_core::verdict::{StopCause, Verdict};
 
 use crate::fixture::{answered, departed, departure, drive, finding, green, guard, legal, task};
@@ -34,7 +36,11 @@ fn without_an_accepted_definition_a_new_one_is_only_reported() {
         (definition(&[("GNUmakefile", "1")]), ChangePolicy::Report, ChangePolicy::Report),
         (new.clone(), ChangePolicy::Both, ChangePolicy::Report),
     ] {
-        assert_eq!(DefinitionDiff::between(&accepted, &new).effective_policy(policy), answer, "{accepted:?} {policy:?}");
+        assert_eq!(
+            DefinitionDiff::between(&accepted, &new).effective_policy(policy),
+            answer,
+            "{accepted:?} {policy:?}"
+        );
     }
 }
 
@@ -42,8 +48,11 @@ fn without_an_accepted_definition_a_new_one_is_only_reported() {
 fn a_session_is_told_which_files_depart_and_what_follows() {
     let accepted = definition(&[("a", "1"), ("b", "1")]);
     let committed = definition(&[("a", "2"), ("c\nNo person", "1")]);
-    let told = session_notice(ChangePolicy::Both, &DefinitionState { accepted: accepted.clone(), committed, is_absence_accepted: false })
-        .expect("it departs");
+    let told = session_notice(
+        ChangePolicy::Both,
+        &DefinitionState { accepted: accepted.clone(), committed, is_absence_accepted: false },
+    )
+    .expect("it departs");
     insta::assert_snapshot!(told, @r"
     a (changed)
     b (removed)
@@ -51,7 +60,10 @@ fn a_session_is_told_which_files_depart_and_what_follows() {
     No person has accepted that. `done` needs the guard to be green twice: with these files, and with those that were accepted.
     ");
     assert_eq!(
-        session_notice(ChangePolicy::Both, &DefinitionState { committed: accepted.clone(), accepted, is_absence_accepted: false }),
+        session_notice(
+            ChangePolicy::Both,
+            &DefinitionState { committed: accepted.clone(), accepted, is_absence_accepted: false }
+        ),
         None
     );
 }
@@ -69,7 +81,8 @@ fn claimed() -> Phase {
 
 /// What the guard's ends lead to, with a policy.
 fn after(policy: &Policy, ends: impl IntoIterator<Item = GuardEnd>) -> Phase {
-    ends.into_iter().fold(claimed(), |phase, end| decide(policy, phase, IterationEvent::GuardEnded(end)).expect("is legal"))
+    ends.into_iter()
+        .fold(claimed(), |phase, end| decide(policy, phase, IterationEvent::GuardEnded(end)).expect("is legal"))
 }
 
 fn policy(on_change: ChangePolicy) -> Policy {
@@ -86,7 +99,9 @@ fn settled(phase: Phase) -> IterationOutcome {
 
 #[test]
 fn a_changed_definition_that_is_green_is_followed_by_the_accepted_one_under_both_alone() {
-    for (on_change, runs_both) in [(ChangePolicy::Both, true), (ChangePolicy::Report, false), (ChangePolicy::Revert, false)] {
+    for (on_change, runs_both) in
+        [(ChangePolicy::Both, true), (ChangePolicy::Report, false), (ChangePolicy::Revert, false)]
+    {
         let next = after(&policy(on_change), [departed(GuardEndKind::Exited(0))]);
         assert_eq!(next.effect() == Some(IterationEffect::RunAccepted), runs_both, "{on_change:?}");
     }

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use protocol::words::{GuardOutcome, VerdictName};
 use runner_core::iteration::IterationEffect;
-use runner_core::verdict::{FeedbackEffect, VerdictRow, RunEffect, TreeSource, verdict_row};
+use runner_core::verdict::{FeedbackEffect, RunEffect, TreeSource, VerdictRow, verdict_row};
 
 use crate::{iteration, precedence, run};
 

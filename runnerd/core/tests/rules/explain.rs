@@ -4,7 +4,7 @@ use protocol::explain::Ending;
 use protocol::state::{Feedback, RunState};
 use protocol::tree::TaskTree;
 use protocol::words::{Role, RunStatus, VerdictName};
-use runner_core::forecast::{Forecast, ForecastInput, simulate_endings, selection_steps};
+use runner_core::forecast::{Forecast, ForecastInput, selection_steps, simulate_endings};
 use runner_core::policy::{Policy, ReviewPolicy, RolesMode};
 use runner_core::run::{self, NextStep, RunInputs};
 use runner_core::tree::find;
@@ -15,8 +15,16 @@ use crate::fixture::{node, sample};
 fn explained(policy: &Policy, tree: &TaskTree, run_state: &RunState) -> Vec<Forecast> {
     let (tried, feedback) = (ResourceUsage::default(), Feedback::default());
     let now = jiff::Timestamp::UNIX_EPOCH;
-    let standing =
-        RunInputs { policy, tree, run_state, feedback: &feedback, review_decision: None, outages: &[], retry_usage: &tried, now };
+    let standing = RunInputs {
+        policy,
+        tree,
+        run_state,
+        feedback: &feedback,
+        review_decision: None,
+        outages: &[],
+        retry_usage: &tried,
+        now,
+    };
     let NextStep::Continue(task) = run::decide_next(&standing, None, None) else { panic!("a leaf is open") };
     simulate_endings(&ForecastInput { inputs: standing, progress: "" }, &task)
 }
@@ -141,7 +149,9 @@ fn strict_roles_are_told_as_they_are_kept() {
 #[test]
 fn the_way_to_a_leaf_names_its_place_among_its_siblings() {
     let path = ["root", "c", "c2"].map(str::to_owned);
-    let seen: Vec<(String, u32, u32)> =
-        selection_steps(&sample(), &path).into_iter().map(|step| (step.node, step.passed_before, step.siblings)).collect();
+    let seen: Vec<(String, u32, u32)> = selection_steps(&sample(), &path)
+        .into_iter()
+        .map(|step| (step.node, step.passed_before, step.siblings))
+        .collect();
     assert_eq!(seen, [("c".to_owned(), 2, 3), ("c2".to_owned(), 1, 2)]);
 }

@@ -2,7 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 use proptest::prelude::*;
-use runner_core::fallback::{KindChoice, ServiceOutage, outages_after, outages_after_review, choose_kind};
+use runner_core::fallback::{KindChoice, ServiceOutage, choose_kind, outages_after, outages_after_review};
 use runner_core::verdict::{StopCause, Verdict};
 use runner_core::wait::WaitPeriod;
 
@@ -78,7 +78,11 @@ fn a_wait_ends_by_the_clock_on_the_wall_whatever_the_machine_slept() {
     let end = now() + SignedDuration::from_hours(5) + MINUTE;
     assert!(!wait.is_over(end - SignedDuration::from_secs(1)));
     assert!(wait.is_over(end) && wait.is_over(end + SignedDuration::from_hours(100)), "the lid was closed meanwhile");
-    assert_eq!(wait.timer_sleep(now()), MINUTE, "a timer that stands still while the machine sleeps is not trusted for longer");
+    assert_eq!(
+        wait.timer_sleep(now()),
+        MINUTE,
+        "a timer that stands still while the machine sleeps is not trusted for longer"
+    );
     assert_eq!(wait.timer_sleep(end - SignedDuration::from_secs(7)), SignedDuration::from_secs(7));
     assert_eq!(wait.timer_sleep(end + MINUTE), SignedDuration::ZERO);
 }
@@ -181,7 +185,8 @@ proptest! {
 #[test]
 fn an_outage_of_the_reviewer_is_its_own_and_the_one_who_worked_has_answered() {
     let known = outages(&[("worker", None, now()), ("judge", None, now())]);
-    let times = |known: &[ServiceOutage]| known.iter().map(|outage| (outage.kind.clone(), outage.times)).collect::<Vec<_>>();
+    let times =
+        |known: &[ServiceOutage]| known.iter().map(|outage| (outage.kind.clone(), outage.times)).collect::<Vec<_>>();
     let after = |verdict: &Verdict| times(&outages_after_review(&known, ("worker", "judge"), verdict, now()));
     assert_eq!(after(&unavailable(None)), [("judge".to_owned(), 2)]);
     assert_eq!(after(&Verdict::Accepted), []);

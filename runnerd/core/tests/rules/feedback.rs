@@ -3,7 +3,7 @@
 use protocol::state::Failure;
 use protocol::words::{PhaseName, VerdictName};
 use runner_core::iteration::{GuardEnd, GuardEndKind, IterationOutcome};
-use runner_core::transition::{StateAfter, StateBefore, TransitionFacts, MAX_FAILURE, PROGRESS_HEADING, apply_outcome};
+use runner_core::transition::{MAX_FAILURE, PROGRESS_HEADING, StateAfter, StateBefore, TransitionFacts, apply_outcome};
 use runner_core::validate::TreeFault;
 use runner_core::verdict::{SessionRule, StopCause, TreeFinding, Verdict};
 

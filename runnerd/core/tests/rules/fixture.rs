@@ -6,12 +6,16 @@ use protocol::answer::{AgentAnswer, AnswerStatus};
 use protocol::state::UsageTotal;
 use protocol::tree::{ChildSpec, Node, TREE_VERSION, TaskTree};
 use protocol::words::Role;
+use runner_core::blocker::{Blocker, Transience};
 use runner_core::definition::DefinitionDiff;
-use runner_core::iteration::{WorkSource, IterationEvent, GuardEnd, GuardEndKind, IterationOutcome, Phase, ReviewEnd, ReviewEndKind, WorkResult, decide};
-use runner_core::blocker::{Transience, Blocker};
+use runner_core::iteration::{
+    GuardEnd, GuardEndKind, IterationEvent, IterationOutcome, Phase, ReviewEnd, ReviewEndKind, WorkResult, WorkSource,
+    decide,
+};
 use runner_core::policy::Policy;
 use runner_core::verdict::{
-    RuleBreach, FaultKind, SessionFinding, SessionRule, SessionEnd, SessionEndKind, StopCause, SessionTask, TreeFinding, Verdict,
+    FaultKind, RuleBreach, SessionEnd, SessionEndKind, SessionFinding, SessionRule, SessionTask, StopCause,
+    TreeFinding, Verdict,
 };
 
 pub(crate) const STOPS: [StopCause; 4] = [StopCause::Pause, StopCause::Cancel, StopCause::Shutdown, StopCause::Death];
@@ -165,7 +169,9 @@ pub(crate) fn outcome(verdict: Verdict) -> IterationOutcome {
         Verdict::Retry => (answered(AnswerStatus::Retry), legal(), None),
         Verdict::Narrowed => (answered(AnswerStatus::Retry), TreeFinding::Legal { gained: 0, reworded: true }, None),
         Verdict::Decomposed => (decomposed(2), legal(), None),
-        Verdict::Broken(RuleBreach { rule: SessionRule::ValidTree, .. }) => (answered(AnswerStatus::Done), invalid(), None),
+        Verdict::Broken(RuleBreach { rule: SessionRule::ValidTree, .. }) => {
+            (answered(AnswerStatus::Done), invalid(), None)
+        }
         Verdict::Broken(_) => (answered(AnswerStatus::Done), illegal(SessionRule::PassedNode), None),
         Verdict::Fault { .. } => (session(faulty()), legal(), None),
         Verdict::Unavailable { .. } => (session(unavailable()), legal(), None),

@@ -6,9 +6,11 @@ use std::fmt::Write as _;
 use protocol::answer::AnswerStatus::{Decomposed, Done, Retry};
 use protocol::words::{Containment, PhaseName, Role};
 use runner_core::approval::Decision;
-use runner_core::iteration::{IterationEffect, IterationEvent, GuardEnd, GuardEndKind, IterationEnd, Phase, ReviewEnd, ReviewEndKind, decide};
-use runner_core::policy::{TimeoutPolicy, Policy, ReviewPolicy, RolesMode};
-use runner_core::verdict::{SessionFinding, SessionRule, SessionEndKind, StopCause, SessionTask, TreeFinding, Verdict};
+use runner_core::iteration::{
+    GuardEnd, GuardEndKind, IterationEffect, IterationEnd, IterationEvent, Phase, ReviewEnd, ReviewEndKind, decide,
+};
+use runner_core::policy::{Policy, ReviewPolicy, RolesMode, TimeoutPolicy};
+use runner_core::verdict::{SessionEndKind, SessionFinding, SessionRule, SessionTask, StopCause, TreeFinding, Verdict};
 
 use crate::fixture::{
     STOPS, answered, context_exceeded, decomposed, departed, drive, faulty, finding, full_disk, green, guard, illegal,
@@ -162,11 +164,19 @@ fn events() -> Vec<(String, IterationEvent)> {
     ];
     events.extend(STOPS.map(|cause| (format!("Stop({cause:?})"), IterationEvent::Stop(cause))));
     events.extend(
-        sessions().into_iter().map(|(name, how)| (format!("SessionEnded({name})"), IterationEvent::SessionEnded(session(how)))),
+        sessions()
+            .into_iter()
+            .map(|(name, how)| (format!("SessionEnded({name})"), IterationEvent::SessionEnded(session(how)))),
     );
-    events.extend(findings().into_iter().map(|(name, found)| (format!("Inspected({name})"), IterationEvent::Inspected(found))));
-    events.extend(guards().into_iter().map(|(name, end)| (format!("GuardEnded({name})"), IterationEvent::GuardEnded(end))));
-    events.extend(reviews().into_iter().map(|(name, end)| (format!("ReviewEnded({name})"), IterationEvent::ReviewEnded(end))));
+    events.extend(
+        findings().into_iter().map(|(name, found)| (format!("Inspected({name})"), IterationEvent::Inspected(found))),
+    );
+    events.extend(
+        guards().into_iter().map(|(name, end)| (format!("GuardEnded({name})"), IterationEvent::GuardEnded(end))),
+    );
+    events.extend(
+        reviews().into_iter().map(|(name, end)| (format!("ReviewEnded({name})"), IterationEvent::ReviewEnded(end))),
+    );
     events
 }
 
@@ -238,7 +248,8 @@ fn is_next_reviewer(edge: &Edge) -> bool {
         Phase::Review { failed, stop: None, .. } => Some(failed.as_ref().map_or(0, |failed| failed.tries)),
         _ => None,
     };
-    let is_failing = matches!(&edge.event, IterationEvent::ReviewEnded(ReviewEnd { how: ReviewEndKind::Failed { .. }, .. }));
+    let is_failing =
+        matches!(&edge.event, IterationEvent::ReviewEnded(ReviewEnd { how: ReviewEndKind::Failed { .. }, .. }));
     is_failing
         && failed_before(&edge.from).zip(failed_before(&edge.to)).is_some_and(|(from, to)| to == from + 1 && to <= 2)
 }
@@ -326,7 +337,9 @@ fn each_phase_has_its_effect_and_its_ways_on() {
         format!("{}{stop}{verdict} [{effect}]", phase.name())
     };
     let shown = |phase: &Phase| match phase {
-        Phase::Inspect { session, .. } => matches!(&session.how, SessionEndKind::Answered(answer) if answer.status == Done),
+        Phase::Inspect { session, .. } => {
+            matches!(&session.how, SessionEndKind::Answered(answer) if answer.status == Done)
+        }
         Phase::Settle { outcome } => outcome.verdict == Verdict::Accepted,
         Phase::Over { .. } => false,
         _ => true,
@@ -454,10 +467,12 @@ fn a_stop_is_never_forgotten_and_the_first_one_counts() {
 fn a_stop_of_the_session_ends_it_and_the_verdict_names_the_cause() {
     for policy in policies() {
         for cause in STOPS {
-            let working = drive(&policy, [IterationEvent::Opened(task()), IterationEvent::Briefed, IterationEvent::Stop(cause)]);
+            let working =
+                drive(&policy, [IterationEvent::Opened(task()), IterationEvent::Briefed, IterationEvent::Stop(cause)]);
             assert_eq!(working.effect(), Some(IterationEffect::EndSession));
             for (_, how) in sessions() {
-                let ended = decide(&policy, working.clone(), IterationEvent::SessionEnded(session(how))).expect("legal");
+                let ended =
+                    decide(&policy, working.clone(), IterationEvent::SessionEnded(session(how))).expect("legal");
                 let settled = decide(&policy, ended, IterationEvent::Inspected(finding(legal()))).expect("legal");
                 let Phase::Settle { outcome } = settled else { panic!("{settled:?}") };
                 assert_eq!(outcome.verdict, Verdict::Interrupted { by: cause });
@@ -468,7 +483,8 @@ fn a_stop_of_the_session_ends_it_and_the_verdict_names_the_cause() {
 
 #[test]
 fn a_session_of_a_dead_daemon_is_interrupted_by_its_death() {
-    let working = drive(&Policy::default(), [IterationEvent::Opened(task()), IterationEvent::Briefed, IterationEvent::Restarted]);
+    let working =
+        drive(&Policy::default(), [IterationEvent::Opened(task()), IterationEvent::Briefed, IterationEvent::Restarted]);
     assert_eq!(working.effect(), Some(IterationEffect::EndSession));
     assert_eq!(stop_of(&working), Some(StopCause::Death));
 }
@@ -520,7 +536,8 @@ fn a_reviewer_that_fails_is_asked_again_with_what_is_left_and_nothing_is_forgott
         let failed = review(ReviewEndKind::Failed { what: "no answer".to_owned() });
         IterationEvent::ReviewEnded(ReviewEnd { wrote: vec![path.to_owned()], survivors: 1, ..failed })
     };
-    let again = drive(&policy, start.into_iter().chain(guarded).chain([failing("a"), IterationEvent::Restarted, failing("b")]));
+    let again =
+        drive(&policy, start.into_iter().chain(guarded).chain([failing("a"), IterationEvent::Restarted, failing("b")]));
     assert_eq!((again.elapsed_ms(), again.effect()), (1_260, Some(IterationEffect::RunReview)));
     let settling = decide(&policy, again, IterationEvent::ReviewEnded(accepted())).expect("legal");
     let Phase::Settle { outcome } = settling else { panic!("{settling:?}") };
@@ -558,8 +575,11 @@ fn a_persons_word_needs_no_session_and_an_approval_of_other_files_a_green_guard(
 #[test]
 fn a_second_guard_has_what_the_session_and_the_first_have_left_of_the_budget() {
     let start = [IterationEvent::Opened(task()), IterationEvent::Briefed, IterationEvent::SessionEnded(answered(Done))];
-    let lost = || IterationEvent::GuardEnded(GuardEnd { wrote: vec!["a".to_owned()], survivors: 1, ..guard(GuardEndKind::Lost) });
-    let again = drive(&Policy::default(), start.into_iter().chain([IterationEvent::Inspected(finding(legal())), lost()]));
+    let lost = || {
+        IterationEvent::GuardEnded(GuardEnd { wrote: vec!["a".to_owned()], survivors: 1, ..guard(GuardEndKind::Lost) })
+    };
+    let again =
+        drive(&Policy::default(), start.into_iter().chain([IterationEvent::Inspected(finding(legal())), lost()]));
     assert_eq!((again.elapsed_ms(), again.effect()), (1_200, Some(IterationEffect::RunGuard)));
     let green = GuardEnd { wrote: vec!["b".to_owned()], survivors: 2, ..green() };
     let settling = decide(&Policy::default(), again, IterationEvent::GuardEnded(green)).expect("legal");

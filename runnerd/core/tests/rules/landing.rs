@@ -5,8 +5,8 @@ use runner_core::audit::CommitOwner;
 use runner_core::digest::Digest;
 use runner_core::landing::merge_queue::{QueuedRun, merge_order};
 use runner_core::landing::{
-    ChainCommit, MissingCommits, LandedTrailer, LandedMessage, LandPlan, NO_NODE, LandQuery, LandingRefusal, MessageText, find_missing_commits, parse_landed, parse_git_version,
-    check_git_version,
+    ChainCommit, LandPlan, LandQuery, LandedMessage, LandedTrailer, LandingRefusal, MessageText, MissingCommits,
+    NO_NODE, check_git_version, find_missing_commits, parse_git_version, parse_landed,
 };
 use runner_core::message::{AttemptCount, NameList, Receipt, RunnerCommit, RunnerVersion, VerdictLine};
 
@@ -165,7 +165,11 @@ fn what_to_type_is_quoted_for_a_shell_and_stands_on_lines_of_its_own() {
 }
 
 fn of(run: &str, node: &str) -> LandedTrailer {
-    LandedTrailer { run: run.to_owned(), commit: "4b825dc642cb6eb9a060e54bf8d69288fbee4904".to_owned(), node: node.to_owned() }
+    LandedTrailer {
+        run: run.to_owned(),
+        commit: "4b825dc642cb6eb9a060e54bf8d69288fbee4904".to_owned(),
+        node: node.to_owned(),
+    }
 }
 
 #[test]
@@ -242,8 +246,13 @@ fn whoever_a_session_names_as_the_author_of_its_commits_wrote_nothing() {
 #[test]
 fn a_persons_message_is_kept_and_cannot_claim_what_is_the_runners() {
     let landed_of = [of("a", NO_NODE)];
-    let message =
-        LandedMessage { subject: MessageText::Person(""), body: &[], co_authors: &[], git: "2.47.3", landed: &landed_of };
+    let message = LandedMessage {
+        subject: MessageText::Person(""),
+        body: &[],
+        co_authors: &[],
+        git: "2.47.3",
+        landed: &landed_of,
+    };
     let own = "Fix a typo\n\nIn the docs.\n\nSigned-off-by: Ann <ann@x>\nRunner-Landed: b@0 x\n";
     insta::assert_snapshot!(message.append_to(own), @r"
     Fix a typo
@@ -276,8 +285,10 @@ fn a_git_that_cannot_merge_trees_is_refused_with_its_version() {
 
 #[test]
 fn a_run_that_begins_on_another_one_lands_behind_it() {
-    let car =
-        |run: &str, on: &[&str]| QueuedRun { run: run.to_owned(), base_runs: on.iter().map(|on| (*on).to_owned()).collect() };
+    let car = |run: &str, on: &[&str]| QueuedRun {
+        run: run.to_owned(),
+        base_runs: on.iter().map(|on| (*on).to_owned()).collect(),
+    };
     let order = |cars: &[QueuedRun]| merge_order(cars).into_iter().map(|at| cars[at].run.clone()).collect::<Vec<_>>();
     assert_eq!(order(&[car("c", &["b"]), car("x", &[]), car("b", &["a"]), car("a", &[])]), ["x", "a", "b", "c"]);
     assert_eq!(order(&[car("b", &["a"])]), ["b"], "one that is not in the train is not waited for");

@@ -7,9 +7,11 @@ use protocol::words::{GuardOutcome, IterationStatus, PhaseName, Role, RunStatus,
 use runner_core::approval::{Decision, PendingNode, ReviewDecision, find_pending};
 use runner_core::fallback::{self, ServiceOutage};
 use runner_core::policy::{AgentKinds, Policy, ReviewPolicy};
-use runner_core::run::{StopRequest, NextStep, RunInputs, needs_packing, decide_next, state_on_resume, reset_counters, session_role};
+use runner_core::run::{
+    NextStep, RunInputs, StopRequest, decide_next, needs_packing, reset_counters, session_role, state_on_resume,
+};
 use runner_core::usage::ResourceUsage;
-use runner_core::verdict::{FaultKind, StopCause, SessionTask, Verdict};
+use runner_core::verdict::{FaultKind, SessionTask, StopCause, Verdict};
 
 use crate::fixture::{fault, inner, leaf, node, passed, sample, tree, verdicts};
 
@@ -375,8 +377,12 @@ fn a_run_waits_at_its_beginning_too_where_every_service_is_known_to_be_out() {
 fn each_role_has_kinds_of_its_own() {
     let mut it = Situation::with(|it| {
         it.policy.kinds.plan = vec!["planner".to_owned()];
-        it.outages =
-            fallback::outages_after(&[], "first", &Verdict::Unavailable { why: "limit".to_owned(), until: None }, now());
+        it.outages = fallback::outages_after(
+            &[],
+            "first",
+            &Verdict::Unavailable { why: "limit".to_owned(), until: None },
+            now(),
+        );
     });
     assert_eq!(state(&it.next()), RunStatus::Waiting, "a worker is next");
     node(&mut it.tree, "b").attempts = 2;

@@ -4,7 +4,8 @@ use protocol::answer::{AgentAnswer, AnswerStatus};
 use protocol::words::{Role, VerdictName};
 use runner_core::policy::{Policy, RolesMode};
 use runner_core::verdict::{
-    JudgeInput, SessionFinding, SessionJudgement, SessionRule, SessionEnd, SessionEndKind, StopCause, SessionTask, TreeFinding, Verdict, judge,
+    JudgeInput, SessionEnd, SessionEndKind, SessionFinding, SessionJudgement, SessionRule, SessionTask, StopCause,
+    TreeFinding, Verdict, judge,
 };
 
 use crate::fixture::{
@@ -80,11 +81,15 @@ fn list() -> Vec<Entry> {
             it.finding.history = Some("a merge is in progress".to_owned());
         }),
         entry("the tree is unreadable or invalid", Breaks(SessionRule::ValidTree), |it| it.finding.tree = invalid()),
-        entry("a passed node was touched", Breaks(SessionRule::PassedNode), |it| it.finding.tree = illegal(SessionRule::PassedNode)),
+        entry("a passed node was touched", Breaks(SessionRule::PassedNode), |it| {
+            it.finding.tree = illegal(SessionRule::PassedNode);
+        }),
         entry("a node was removed or renamed", Breaks(SessionRule::KeepNodes), |it| {
             it.finding.tree = illegal(SessionRule::KeepNodes);
         }),
-        entry("a node was moved", Breaks(SessionRule::KeepPlace), |it| it.finding.tree = illegal(SessionRule::KeepPlace)),
+        entry("a node was moved", Breaks(SessionRule::KeepPlace), |it| {
+            it.finding.tree = illegal(SessionRule::KeepPlace);
+        }),
         entry("goal or acceptance were touched with `done`", Breaks(SessionRule::KeepGoal), |it| {
             it.answer().status = AnswerStatus::Done;
             it.tree(0, true);

@@ -103,7 +103,11 @@ impl Story {
             guard_notice: None,
             guard_command: &self.guard,
             progress: &self.progress,
-            memory: MemoryFiles { guardrails: &self.memory[0], assumptions: &self.memory[1], questions: &self.memory[2] },
+            memory: MemoryFiles {
+                guardrails: &self.memory[0],
+                assumptions: &self.memory[1],
+                questions: &self.memory[2],
+            },
             node_context: None,
             overrides: &self.overrides,
             review: (role == Role::Reviewer).then_some(review),

@@ -1,11 +1,14 @@
 //! What is done next to publish a run: every pair of what may be seen, walked to its end.
 
 use runner_core::publish::{
-    WorkspaceSource, PublishHold, WorkspaceRemains, WorkspaceLoss, PublishInput, RefRelation, StartBase, PublishStep, HoldContext, BranchUse, ObjectCompleteness, choose_source, next_step, skip_reason,
+    BranchUse, HoldContext, ObjectCompleteness, PublishHold, PublishInput, PublishStep, RefRelation, StartBase,
+    WorkspaceLoss, WorkspaceRemains, WorkspaceSource, choose_source, next_step, skip_reason,
 };
 
-const STANDINGS: [RefRelation; 4] = [RefRelation::Missing, RefRelation::Behind, RefRelation::Same, RefRelation::Foreign];
-const WHOLES: [ObjectCompleteness; 4] = [ObjectCompleteness::Unknown, ObjectCompleteness::Yes, ObjectCompleteness::Lacking, ObjectCompleteness::LackingAll];
+const STANDINGS: [RefRelation; 4] =
+    [RefRelation::Missing, RefRelation::Behind, RefRelation::Same, RefRelation::Foreign];
+const WHOLES: [ObjectCompleteness; 4] =
+    [ObjectCompleteness::Unknown, ObjectCompleteness::Yes, ObjectCompleteness::Lacking, ObjectCompleteness::LackingAll];
 
 /// Everything that may be seen.
 fn all() -> Vec<PublishInput> {
@@ -33,9 +36,20 @@ fn all() -> Vec<PublishInput> {
 fn after(seen: PublishInput, step: PublishStep, has_all: bool) -> Option<PublishInput> {
     match step {
         PublishStep::Send => Some(PublishInput { is_sent: true, objects: ObjectCompleteness::Unknown, ..seen }),
-        PublishStep::KeepRefs => Some(PublishInput { keep_ref: RefRelation::Same, has_extras: true, objects: ObjectCompleteness::Unknown, ..seen }),
-        PublishStep::SendAll => Some(PublishInput { objects: if has_all { ObjectCompleteness::Yes } else { ObjectCompleteness::LackingAll }, ..seen }),
-        PublishStep::CheckObjects => Some(PublishInput { objects: if has_all { ObjectCompleteness::Yes } else { ObjectCompleteness::Lacking }, ..seen }),
+        PublishStep::KeepRefs => Some(PublishInput {
+            keep_ref: RefRelation::Same,
+            has_extras: true,
+            objects: ObjectCompleteness::Unknown,
+            ..seen
+        }),
+        PublishStep::SendAll => Some(PublishInput {
+            objects: if has_all { ObjectCompleteness::Yes } else { ObjectCompleteness::LackingAll },
+            ..seen
+        }),
+        PublishStep::CheckObjects => Some(PublishInput {
+            objects: if has_all { ObjectCompleteness::Yes } else { ObjectCompleteness::Lacking },
+            ..seen
+        }),
         PublishStep::MoveBranch => Some(PublishInput { branch: RefRelation::Same, ..seen }),
         PublishStep::NotBegun | PublishStep::UpToDate | PublishStep::Skip | PublishStep::Hold(_) => None,
     }
@@ -55,7 +69,11 @@ fn whatever_is_seen_comes_to_an_end_in_a_few_steps() {
 #[test]
 fn the_branch_is_moved_last_and_only_where_all_is_there_and_nobody_uses_it() {
     for seen in all().into_iter().filter(|seen| next_step(Some(seen)) == PublishStep::MoveBranch) {
-        assert_eq!((seen.keep_ref, seen.has_extras, seen.objects), (RefRelation::Same, true, ObjectCompleteness::Yes), "{seen:?}");
+        assert_eq!(
+            (seen.keep_ref, seen.has_extras, seen.objects),
+            (RefRelation::Same, true, ObjectCompleteness::Yes),
+            "{seen:?}"
+        );
         assert!(!seen.is_in_use, "{seen:?}");
         assert!(matches!(seen.branch, RefRelation::Missing | RefRelation::Behind), "{seen:?}");
         assert!(seen.branch != RefRelation::Missing || !seen.was_published && !seen.is_in_the_way, "{seen:?}");
@@ -77,7 +95,11 @@ fn what_was_sent_is_looked_for_but_where_each_object_was_seen_upon_a_branch_that
         }
         match seen.branch {
             RefRelation::Behind => assert_eq!(seen.objects_after_send(true, true), ObjectCompleteness::Yes, "{seen:?}"),
-            _ => assert_eq!(seen.objects_after_send(true, true), ObjectCompleteness::Unknown, "nothing is known of it: {seen:?}"),
+            _ => assert_eq!(
+                seen.objects_after_send(true, true),
+                ObjectCompleteness::Unknown,
+                "nothing is known of it: {seen:?}"
+            ),
         }
     }
 }
@@ -85,7 +107,13 @@ fn what_was_sent_is_looked_for_but_where_each_object_was_seen_upon_a_branch_that
 #[test]
 fn what_the_run_did_not_make_is_never_written_over_and_nothing_is_sent_beside_it() {
     for seen in all().into_iter().filter(|seen| [seen.keep_ref, seen.branch].contains(&RefRelation::Foreign)) {
-        assert!(matches!(next_step(Some(&seen)), PublishStep::Hold(PublishHold::ForeignBranch | PublishHold::ForeignKeepRef)), "{seen:?}");
+        assert!(
+            matches!(
+                next_step(Some(&seen)),
+                PublishStep::Hold(PublishHold::ForeignBranch | PublishHold::ForeignKeepRef)
+            ),
+            "{seen:?}"
+        );
     }
 }
 

@@ -10,20 +10,21 @@ use protocol::tree::TaskTree;
 use protocol::view::StopReason;
 use protocol::words::{GuardOutcome, IterationStatus};
 use runner_core::approval::{Decision, PendingNode, ReviewDecision};
+use runner_core::blocker::{Blocker, Transience};
 use runner_core::change::ChangeSubject;
-use runner_core::blocker::{Transience, Blocker};
 use runner_core::policy::{Policy, ReviewPolicy};
 use runner_core::run::{
-    StopRequest, StartSpec, RunAction, RunEnd, RunEvent, NextStep, RequestRefusal, RunRequest, ResumeOrder, RunRecord, RequestContext, RunInputs, StartRequest,
-    RecordState, RunTransition, QueueTurn, RunScratch, QueueInput, RunActivity, handle_request, create_run, current_run, decide, check_restart, reason_after_change,
-    choose_turn,
+    NextStep, QueueInput, QueueTurn, RecordState, RequestContext, RequestRefusal, ResumeOrder, RunAction, RunActivity,
+    RunEnd, RunEvent, RunInputs, RunRecord, RunRequest, RunScratch, RunTransition, StartRequest, StartSpec,
+    StopRequest, check_restart, choose_turn, create_run, current_run, decide, handle_request, reason_after_change,
 };
 use runner_core::usage::ResourceUsage;
 use runner_core::wait::WaitPeriod;
 
 use crate::fixture::{node, sample, task};
 
-const ENDS: [RunEnd; 6] = [RunEnd::Completed, RunEnd::Stuck, RunEnd::Limit, RunEnd::TimedOut, RunEnd::Failed, RunEnd::Cancelled];
+const ENDS: [RunEnd; 6] =
+    [RunEnd::Completed, RunEnd::Stuck, RunEnd::Limit, RunEnd::TimedOut, RunEnd::Failed, RunEnd::Cancelled];
 
 fn now() -> Timestamp {
     "2026-01-01T12:00:00Z".parse().expect("a time")
@@ -39,7 +40,13 @@ fn why() -> StopReason {
 
 fn order() -> StartRequest {
     let beginning = StartSpec { base: None, goal: None, keep_tree: false, fork: false };
-    StartRequest { path: WirePath("/work".into()), goal: None, start_spec: beginning, queue_only: false, is_begun: false }
+    StartRequest {
+        path: WirePath("/work".into()),
+        goal: None,
+        start_spec: beginning,
+        queue_only: false,
+        is_begun: false,
+    }
 }
 
 fn run(state: RecordState) -> RunRecord {
@@ -191,9 +198,9 @@ fn events() -> Vec<(String, RunEvent)> {
         ("pause".to_owned(), NextStep::Pause(why())),
         ("hold".to_owned(), NextStep::Hold(why())),
     ];
-    nexts.extend(
-        ENDS.map(|end| (format!("end, {}", word(RecordState::Over { end, at: now() })), NextStep::End { end, reason: why() })),
-    );
+    nexts.extend(ENDS.map(|end| {
+        (format!("end, {}", word(RecordState::Over { end, at: now() })), NextStep::End { end, reason: why() })
+    }));
     for (name, next) in nexts {
         events.push((format!("Declined({name})"), RunEvent::Declined(next.clone())));
         events.push((format!("Followed({name})"), RunEvent::IterationSettled(next)));
@@ -225,7 +232,7 @@ const ANSWERS: &[(&str, [&str; 12])] = &[
         "step",
         [
             "queued",
-            "IsDriven",
+            "OtherRunActive",
             "paused",
             "waits for a service",
             "WaitsForReview",
@@ -324,7 +331,7 @@ const ANSWERS: &[(&str, [&str; 12])] = &[
         "approve",
         [
             "queued",
-            "IsAtWork",
+            "SessionActive",
             "queued",
             "queued",
             "queued",
@@ -424,7 +431,9 @@ fn every_request_is_answered_in_every_state_as_it_is_typed_here() {
 fn a_run_that_ended_goes_on_once_what_would_end_it_again_is_put_right() {
     let ended = run(RecordState::Over { end: RunEnd::Limit, at: now() });
     let resume = |more| RunRequest::Resume { now: false, more, rechecked: false };
-    let ask_of = |found: &Found, request| handle_request(&ended, request, &found.situation(&ended)).map(|step| step.record.state);
+    let ask_of = |found: &Found, request| {
+        handle_request(&ended, request, &found.situation(&ended)).map(|step| step.record.state)
+    };
     let found = Found::at_limit();
     let refused = ask_of(&found, resume(None)).expect_err("it has no iterations left");
     assert_eq!(refused.to_error_data("r").hint.as_deref(), Some("runnerctl resume --more 20"));
@@ -433,7 +442,10 @@ fn a_run_that_ended_goes_on_once_what_would_end_it_again_is_put_right() {
     spent.policy.max_cost_micro_usd = Some(20_000_000);
     spent.state.usage.cost_micro_usd = Some(20_500_000);
     let refused = ask_of(&spent, resume(Some(1))).expect_err("iterations are not what it lacks");
-    assert_eq!(refused.to_error_data("r").hint.as_deref(), Some("runnerctl config set max_cost_usd 41 && runnerctl resume"));
+    assert_eq!(
+        refused.to_error_data("r").hint.as_deref(),
+        Some("runnerctl config set max_cost_usd 41 && runnerctl resume")
+    );
     spent.policy.max_cost_micro_usd = Some(41_000_000);
     for request in [resume(None), RunRequest::Step, RunRequest::Start(order())] {
         assert!(request.needs_commit(ended.state));
@@ -459,13 +471,19 @@ fn a_word_without_a_signature_is_refused_where_it_must_have_one() {
     found.policy.review_signed = true;
     let say = |signature: Option<&str>| {
         let signature = signature.map(|text| text.parse().expect("a signature"));
-        handle_request(&waiting, RunRequest::Review { decision: Decision::Approve, signature }, &found.situation(&waiting))
+        handle_request(
+            &waiting,
+            RunRequest::Review { decision: Decision::Approve, signature },
+            &found.situation(&waiting),
+        )
     };
     let on = PendingNode { node: "b".to_owned(), iter: 3 };
     assert_eq!(say(None).err(), Some(RequestRefusal::Unsigned(on.clone())));
     let word = say(Some("U1NIU0lHAAAAAQ==")).expect("it is signed").record.uncommitted.word.expect("it is kept");
     let unsigned = ReviewDecision { signature: None, ..word.clone() };
-    let next = |word| runner_core::run::decide_next(&RunInputs { review_decision: Some(word), ..found.standing() }, None, None);
+    let next = |word| {
+        runner_core::run::decide_next(&RunInputs { review_decision: Some(word), ..found.standing() }, None, None)
+    };
     assert!(matches!(next(&word), NextStep::Continue(task) if task.signature == word.signature));
     // It was said before the configuration asked for one.
     assert!(matches!(next(&unsigned), NextStep::WaitForPerson(_)));
@@ -475,7 +493,8 @@ fn a_word_without_a_signature_is_refused_where_it_must_have_one() {
 fn a_cancelled_run_is_started_though_it_ends_at_once_and_then_says_how_it_goes_on() {
     let cancelled = run(RecordState::Over { end: RunEnd::Cancelled, at: now() });
     for found in [Found::at_limit(), Found::exhausted()] {
-        let started = handle_request(&cancelled, RunRequest::Start(order()), &found.situation(&cancelled)).expect("it is begun");
+        let started =
+            handle_request(&cancelled, RunRequest::Start(order()), &found.situation(&cancelled)).expect("it is begun");
         assert_eq!(started.record.state, RecordState::Queued);
     }
 }
@@ -484,7 +503,8 @@ fn a_cancelled_run_is_started_though_it_ends_at_once_and_then_says_how_it_goes_o
 fn a_completed_run_whose_tree_was_opened_again_by_hand_goes_on_with_start() {
     let completed = run(RecordState::Over { end: RunEnd::Completed, at: now() });
     let found = Found::new();
-    let started = handle_request(&completed, RunRequest::Start(order()), &found.situation(&completed)).expect("there is work");
+    let started =
+        handle_request(&completed, RunRequest::Start(order()), &found.situation(&completed)).expect("there is work");
     assert_eq!(started.record.state, RecordState::Queued);
     assert_eq!(check_restart(&Found::complete().standing()), Err(RequestRefusal::IsCompleted));
 }
@@ -520,7 +540,8 @@ fn what_happens_leads_where_it_is_typed_here_and_is_a_bug_where_nothing_is_being
     let mut found = BTreeSet::new();
     for (state, (label, event)) in states().iter().flat_map(|state| events().into_iter().map(move |it| (*state, it))) {
         let step = decide(&run(state), event.clone(), now());
-        let has_turn = state == RecordState::Running || matches!(event, RunEvent::Turn { .. } | RunEvent::Restarted { .. });
+        let has_turn =
+            state == RecordState::Running || matches!(event, RunEvent::Turn { .. } | RunEvent::Restarted { .. });
         assert!(step.is_err() || has_turn, "{label} of a run that is {}", word(state));
         let Ok(step) = step else { continue };
         if step.record.state != state {
@@ -552,10 +573,20 @@ fn what_was_asked_takes_effect_between_two_iterations_and_goes_before_a_wait() {
     let asked = |asked| RunRecord { asked: Some(asked), ..run(RecordState::Running) };
     let after = |run: &RunRecord, event| decide(run, event, now()).expect("it is being driven").record;
     let wait = || RunEvent::Declined(NextStep::Wait(wait(), why()));
-    let waits = [wait(), RunEvent::IterationSettled(NextStep::Wait(self::wait(), why())), RunEvent::Declined(NextStep::WaitForPerson(why()))];
-    for event in [RunEvent::BetweenIterations, RunEvent::IterationSettled(NextStep::WaitForPerson(why()))].into_iter().chain(waits) {
+    let waits = [
+        wait(),
+        RunEvent::IterationSettled(NextStep::Wait(self::wait(), why())),
+        RunEvent::Declined(NextStep::WaitForPerson(why())),
+    ];
+    for event in [RunEvent::BetweenIterations, RunEvent::IterationSettled(NextStep::WaitForPerson(why()))]
+        .into_iter()
+        .chain(waits)
+    {
         assert_eq!(after(&asked(StopRequest::Pause), event.clone()).state, RecordState::Paused);
-        assert_eq!(after(&asked(StopRequest::Cancel), event).state, RecordState::Over { end: RunEnd::Cancelled, at: now() });
+        assert_eq!(
+            after(&asked(StopRequest::Cancel), event).state,
+            RecordState::Over { end: RunEnd::Cancelled, at: now() }
+        );
     }
     assert_eq!(after(&asked(StopRequest::Step), RunEvent::BetweenIterations).state, RecordState::Running);
     assert_eq!(after(&asked(StopRequest::Step), wait()).state, RecordState::WaitsForService(self::wait()));
@@ -604,7 +635,10 @@ fn an_iteration_that_the_daemon_died_in_comes_to_its_end_before_its_run_does() {
         let cancelled = unfinished(&run(state), RunRequest::Cancel);
         assert_eq!((cancelled.state, cancelled.asked), (RecordState::Running, Some(StopRequest::Cancel)));
         let paused = unfinished(&run(state), RunRequest::Pause { now: false });
-        assert_eq!(paused.state, if state == RecordState::Running { RecordState::Running } else { RecordState::Paused });
+        assert_eq!(
+            paused.state,
+            if state == RecordState::Running { RecordState::Running } else { RecordState::Paused }
+        );
     }
 }
 
@@ -637,7 +671,10 @@ fn what_a_request_does_beside_the_record() {
         effects(RecordState::Running, RunRequest::Pause { now: true }),
         [RunAction::Stop(runner_core::verdict::StopCause::Pause)]
     );
-    assert_eq!(effects(RecordState::Running, RunRequest::Cancel), [RunAction::Stop(runner_core::verdict::StopCause::Cancel)]);
+    assert_eq!(
+        effects(RecordState::Running, RunRequest::Cancel),
+        [RunAction::Stop(runner_core::verdict::StopCause::Cancel)]
+    );
     assert_eq!(effects(RecordState::Queued, RunRequest::Cancel), [RunAction::AnswerSteps]);
     assert_eq!(effects(RecordState::Held, resume.clone()), [RunAction::NotifyState]);
     assert_eq!(effects(failed, resume), [RunAction::NotifyState, RunAction::MoveToBack]);
@@ -648,7 +685,10 @@ fn what_a_request_does_beside_the_record() {
 #[test]
 fn a_cancelled_session_is_not_paused_by_a_pause_that_comes_later() {
     let asked = RunRecord { asked: Some(StopRequest::Cancel), ..run(RecordState::Running) };
-    assert_eq!(answer(&asked, &RunRequest::Pause { now: false }).expect("it runs").record.asked, Some(StopRequest::Cancel));
+    assert_eq!(
+        answer(&asked, &RunRequest::Pause { now: false }).expect("it runs").record.asked,
+        Some(StopRequest::Cancel)
+    );
 }
 
 #[test]
@@ -657,7 +697,8 @@ fn a_run_that_ended_is_resumed_with_its_counters_reset_and_one_that_rests_is_not
     let granted = |reset| Some(ResumeOrder { more: 5, reset, from: None, then: 0 });
     assert_eq!(resumed(RecordState::Over { end: RunEnd::Limit, at: now() }), granted(true));
     assert_eq!(resumed(RecordState::Paused), granted(false));
-    let started = answer(&run(RecordState::Over { end: RunEnd::Failed, at: now() }), &requests()[0].1).expect("it begins anew");
+    let started =
+        answer(&run(RecordState::Over { end: RunEnd::Failed, at: now() }), &requests()[0].1).expect("it begins anew");
     assert_eq!(started.record.resume, Some(ResumeOrder { more: 0, reset: true, from: None, then: 0 }));
     let fork = StartRequest { start_spec: StartSpec { fork: true, ..order().start_spec }, ..order() };
     assert_eq!(answer(&run(RecordState::Queued), &RunRequest::Start(fork)), Err(RequestRefusal::RunExists));
@@ -683,7 +724,11 @@ fn the_turn_is_whose_run_was_running_then_of_who_asked_for_a_step_then_of_the_fi
     let runs = |first, second| [named("a", first), named("b", second)];
     let table = [
         (runs(RecordState::Queued, RecordState::Running), nobody, QueueTurn::Run("b".to_owned())),
-        (runs(RecordState::Queued, RecordState::Paused), QueueInput { steps: &steps, ..nobody }, QueueTurn::Step("b".to_owned())),
+        (
+            runs(RecordState::Queued, RecordState::Paused),
+            QueueInput { steps: &steps, ..nobody },
+            QueueTurn::Step("b".to_owned()),
+        ),
         (
             runs(RecordState::Queued, RecordState::Paused),
             QueueInput { steps: &steps, unfinished: Some("a") },
@@ -692,7 +737,11 @@ fn the_turn_is_whose_run_was_running_then_of_who_asked_for_a_step_then_of_the_fi
         (runs(RecordState::Paused, RecordState::Queued), nobody, QueueTurn::Idle(None)),
         (runs(RecordState::WaitsForPerson, RecordState::Queued), nobody, QueueTurn::Idle(None)),
         (runs(RecordState::Held, RecordState::Queued), nobody, QueueTurn::Idle(None)),
-        (runs(RecordState::Over { end: RunEnd::Stuck, at: now() }, RecordState::Queued), nobody, QueueTurn::Run("b".to_owned())),
+        (
+            runs(RecordState::Over { end: RunEnd::Stuck, at: now() }, RecordState::Queued),
+            nobody,
+            QueueTurn::Run("b".to_owned()),
+        ),
     ];
     for (runs, wanted, expect) in table {
         assert_eq!(choose_turn(&runs, wanted, now()), expect, "{runs:?}");
@@ -706,7 +755,9 @@ fn the_turn_is_whose_run_was_running_then_of_who_asked_for_a_step_then_of_the_fi
 
 #[test]
 fn the_machine_is_kept_awake_for_what_goes_on_by_itself_within_twelve_hours() {
-    let waits = |hours| RecordState::WaitsForService(WaitPeriod { since: now(), until: now() + SignedDuration::from_hours(hours) });
+    let waits = |hours| {
+        RecordState::WaitsForService(WaitPeriod { since: now(), until: now() + SignedDuration::from_hours(hours) })
+    };
     assert!(waits(12).is_active(now()) && !waits(13).is_active(now()));
     for state in states().into_iter().filter(|state| state.wait().is_none()) {
         assert_eq!(state.is_active(now()), state == RecordState::Running, "{state:?}");
@@ -749,11 +800,16 @@ fn wherever_a_run_comes_to_it_says_why_it_stands_and_can_be_stored() {
         let stands = !matches!(run.state, RecordState::Queued | RecordState::Running);
         assert_eq!(run.reason.is_some(), stands, "{label}: {from:?} -> {run:?}");
         let is_done_with = matches!(run.state, RecordState::Queued | RecordState::Paused | RecordState::Over { .. });
-        assert!(!is_done_with || !matches!(run.asked, Some(StopRequest::Pause | StopRequest::Cancel)), "{label}: {run:?}");
+        assert!(
+            !is_done_with || !matches!(run.asked, Some(StopRequest::Pause | StopRequest::Cancel)),
+            "{label}: {run:?}"
+        );
         assert!(!stands || run.asked != Some(StopRequest::Cancel), "a cancel waits for a person: {label}: {run:?}");
         let stored = serde_json::to_string(&run).expect("it is data");
         assert_eq!(serde_json::from_str::<RunRecord>(&stored).expect("it is read again"), run);
-        if matches!(from.state, RecordState::Over { end: RunEnd::Completed | RunEnd::Cancelled, .. }) && run.state != from.state {
+        if matches!(from.state, RecordState::Over { end: RunEnd::Completed | RunEnd::Cancelled, .. })
+            && run.state != from.state
+        {
             assert_eq!(label, "start", "{from:?} -> {run:?}");
         }
         if run.state.is_over() && !from.state.is_over() {

@@ -5,13 +5,13 @@ use protocol::state::{Attempt, Deaths, Feedback, NodeFeedback, RunState, Stall, 
 use protocol::tree::TaskTree;
 use protocol::words::{Containment, GuardOutcome, IterationStatus, Mode, PhaseName, VerdictName};
 use runner_core::approval::Decision;
-use runner_core::iteration::{WorkSource, GuardEnd, IterationOutcome};
+use runner_core::iteration::{GuardEnd, IterationOutcome, WorkSource};
 use runner_core::json;
 use runner_core::transition::{StateAfter, StateBefore, TransitionFacts, apply_outcome};
 use runner_core::tree::{canonical, find};
 use runner_core::usage::ResourceUsage;
 use runner_core::validate::load;
-use runner_core::verdict::{FaultKind, SessionRule, SessionEndKind, StopCause, TreeFinding, Verdict};
+use runner_core::verdict::{FaultKind, SessionEndKind, SessionRule, StopCause, TreeFinding, Verdict};
 
 use crate::fixture::{
     answer, broken, decomposed, fault, finding_of, green, inner, leaf, node, outcome, passed, sample, session,
@@ -121,7 +121,9 @@ fn every_verdict_takes_the_tree_of_its_row() {
 #[test]
 fn a_tree_that_is_not_legal_is_never_taken() {
     let invalid = TreeFinding::Invalid { faults: Vec::new(), text: "{".to_owned(), blob: None };
-    for verdict in verdicts().into_iter().filter(|verdict| runner_core::verdict::verdict_row(verdict.name()).attempts == 0) {
+    for verdict in
+        verdicts().into_iter().filter(|verdict| runner_core::verdict::verdict_row(verdict.name()).attempts == 0)
+    {
         let after = applied(&with_tree(verdict.clone(), invalid.clone()));
         let mut expect = before().0;
         node(&mut expect, "b").passes = verdict == Verdict::Accepted;
@@ -333,9 +335,12 @@ fn repair_begins_with_an_invalid_tree_and_ends_with_a_legal_answer_of_its_node()
         other.work.task.node = "c1".to_owned();
         assert_eq!(repair(&other).as_deref(), Some("b"), "another node's answer");
     }
-    for verdict in
-        [broken(SessionRule::PassedNode), broken(SessionRule::Context), fault(), Verdict::Interrupted { by: StopCause::Pause }]
-    {
+    for verdict in [
+        broken(SessionRule::PassedNode),
+        broken(SessionRule::Context),
+        fault(),
+        Verdict::Interrupted { by: StopCause::Pause },
+    ] {
         assert_eq!(repair(&outcome(verdict.clone())).as_deref(), Some("b"), "{verdict:?}");
     }
     let mut first = outcome(broken(SessionRule::ValidTree));
@@ -387,7 +392,9 @@ fn tries_that_left_no_commit_are_part_of_the_iteration_after_them() {
         usage: UsageTotal { sessions: 3, output_tokens: Some(8), cost_unknown: 2, ..UsageTotal::default() },
         elapsed_ms: 1_000,
     };
-    let with = |tried: ResourceUsage| applied_with(&outcome(Verdict::Retry), &TransitionFacts { retry_usage: tried, ..facts() }, "").run_state;
+    let with = |tried: ResourceUsage| {
+        applied_with(&outcome(Verdict::Retry), &TransitionFacts { retry_usage: tried, ..facts() }, "").run_state
+    };
     let (without, with) = (with(ResourceUsage::default()), with(tried));
     assert_eq!(with.elapsed_ms, without.elapsed_ms + 1_000);
     assert_eq!((with.usage.sessions, with.usage.output_tokens), (10, Some(8)));

@@ -2,7 +2,7 @@
 
 use protocol::tree::{Node, TaskTree};
 use runner_core::select::{LeafSelection, select};
-use runner_core::tree::{canonical, new_tree, insert_children, path_to};
+use runner_core::tree::{canonical, insert_children, new_tree, path_to};
 use runner_core::validate::{TreeFault, check_tree, load, load_agent_tree};
 use serde_json::{Value, json};
 

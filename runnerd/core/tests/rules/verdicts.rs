@@ -2,11 +2,13 @@
 
 use protocol::answer::{AgentAnswer, AnswerStatus};
 use protocol::words::{GuardOutcome, IterationStatus, Mode, PhaseName, Role, VerdictName};
-use runner_core::iteration::{IterationEffect, IterationEvent, GuardEnd, GuardEndKind, IterationOutcome, Phase, ReviewEndKind};
-use runner_core::policy::{TimeoutPolicy, Policy, ReviewPolicy, RolesMode};
+use runner_core::iteration::{
+    GuardEnd, GuardEndKind, IterationEffect, IterationEvent, IterationOutcome, Phase, ReviewEndKind,
+};
+use runner_core::policy::{Policy, ReviewPolicy, RolesMode, TimeoutPolicy};
 use runner_core::verdict::{
-    RuleBreach, FaultKind, FeedbackEffect, SessionFinding, VerdictRow, SessionRule, RunEffect, SessionEnd, SessionEndKind, StopCause, SessionTask,
-    TreeFinding, TreeSource, Verdict, verdict_row,
+    FaultKind, FeedbackEffect, RuleBreach, RunEffect, SessionEnd, SessionEndKind, SessionFinding, SessionRule,
+    SessionTask, StopCause, TreeFinding, TreeSource, Verdict, VerdictRow, verdict_row,
 };
 
 use crate::fixture::{
@@ -91,7 +93,8 @@ fn done_with_a_green_guard_is_accepted() {
 
 #[test]
 fn done_with_any_other_end_of_the_guard_is_red() {
-    for how in [GuardEndKind::Exited(1), GuardEndKind::Exited(-1), GuardEndKind::Exited(256), GuardEndKind::Signaled(9)] {
+    for how in [GuardEndKind::Exited(1), GuardEndKind::Exited(-1), GuardEndKind::Exited(256), GuardEndKind::Signaled(9)]
+    {
         check(&Told::done(), [guarded(how)], &Verdict::RedGuard);
     }
 }
@@ -121,7 +124,10 @@ fn the_reviewer_decides_after_a_green_guard() {
     let failed = || IterationEvent::ReviewEnded(review(ReviewEndKind::Failed { what: text() }));
     let fault = Verdict::Fault { kind: FaultKind::Reviewer, what: text() };
     check(&told, [IterationEvent::GuardEnded(green()), failed(), failed(), failed()], &fault);
-    assert_eq!(told.after([IterationEvent::GuardEnded(green()), failed(), failed()]).effect(), Some(IterationEffect::RunReview));
+    assert_eq!(
+        told.after([IterationEvent::GuardEnded(green()), failed(), failed()]).effect(),
+        Some(IterationEffect::RunReview)
+    );
     let until = Some("2026-01-01T00:00:00Z".parse().expect("a time"));
     let limit = Verdict::Unavailable { why: text(), until };
     check(&told, ended(ReviewEndKind::Unavailable { why: text(), until }), &limit);
@@ -145,7 +151,8 @@ fn what_is_not_done_is_settled_by_its_status() {
 #[test]
 fn a_planner_that_may_narrow_loses_no_attempt_for_a_changed_goal() {
     let reworded = TreeFinding::Legal { gained: 0, reworded: true };
-    let told = |narrowing, status, tree| Told::of(answered(status), tree).with_task(SessionTask { narrowing, ..task() });
+    let told =
+        |narrowing, status, tree| Told::of(answered(status), tree).with_task(SessionTask { narrowing, ..task() });
     check(&told(true, AnswerStatus::Retry, reworded.clone()), [], &Verdict::Narrowed);
     check(&told(false, AnswerStatus::Retry, reworded.clone()), [], &Verdict::Retry);
     check(&told(true, AnswerStatus::Retry, legal()), [], &Verdict::Retry);
@@ -218,7 +225,10 @@ fn strict_mode_keeps_planners_from_code_and_workers_from_plans() {
             assert_ne!(outcome_name(&strict(role, told())), Some(VerdictName::Broken));
         }
     }
-    check_rule(&strict(Role::Planner, Told::of(decomposed(1), legal()).with_finding(code())), SessionRule::PlannerNoCode);
+    check_rule(
+        &strict(Role::Planner, Told::of(decomposed(1), legal()).with_finding(code())),
+        SessionRule::PlannerNoCode,
+    );
     check_rule(&strict(Role::Worker, Told::of(decomposed(1), legal())), SessionRule::WorkerNoChildren);
     for role in [Role::Planner, Role::Repair] {
         check(&strict(role, Told::of(decomposed(1), legal())), [], &Verdict::Decomposed);
@@ -261,7 +271,10 @@ fn a_budget_that_is_to_be_retried_is_a_fault_and_a_hanging_guard_is_red() {
     };
     faults(&told, Vec::new());
     let claimed = Told::done().with_policy(policy());
-    faults(&claimed, vec![IterationEvent::GuardEnded(green()), IterationEvent::ReviewEnded(review(ReviewEndKind::TimedOut))]);
+    faults(
+        &claimed,
+        vec![IterationEvent::GuardEnded(green()), IterationEvent::ReviewEnded(review(ReviewEndKind::TimedOut))],
+    );
     check(&claimed, [guarded(GuardEndKind::TimedOut)], &Verdict::RedGuard);
 }
 
@@ -280,7 +293,11 @@ fn a_guard_whose_supervisor_is_lost_is_asked_once_more_and_then_is_a_fault() {
     check(&Told::done(), [lost(), IterationEvent::GuardEnded(green())], &Verdict::Accepted);
     check(&Told::done(), [lost(), guarded(GuardEndKind::Exited(1))], &Verdict::RedGuard);
     check(&Told::done(), [lost(), guarded(GuardEndKind::TimedOut)], &Verdict::Timeout { during: PhaseName::Guard });
-    for more in [vec![], vec![IterationEvent::Restarted], vec![IterationEvent::Stop(StopCause::Shutdown), IterationEvent::Restarted]] {
+    for more in [
+        vec![],
+        vec![IterationEvent::Restarted],
+        vec![IterationEvent::Stop(StopCause::Shutdown), IterationEvent::Restarted],
+    ] {
         let told = Told::done().after([lost()].into_iter().chain(more).chain([lost()]));
         let outcome = outcome_of(told);
         assert_eq!(outcome.verdict.detail().as_deref(), Some("guard lost: the guard's supervisor was killed twice"));
@@ -303,7 +320,13 @@ fn a_stop_in_guard_or_review_is_what_the_iteration_ends_with() {
     let told = reviewed(ReviewPolicy::Agent);
     for by in [StopCause::Pause, StopCause::Cancel] {
         let interrupted = Verdict::Interrupted { by };
-        for how in [GuardEndKind::Cut, GuardEndKind::Exited(0), GuardEndKind::Exited(1), GuardEndKind::TimedOut, GuardEndKind::Lost] {
+        for how in [
+            GuardEndKind::Cut,
+            GuardEndKind::Exited(0),
+            GuardEndKind::Exited(1),
+            GuardEndKind::TimedOut,
+            GuardEndKind::Lost,
+        ] {
             check(&told, [IterationEvent::Stop(by), guarded(how)], &interrupted);
         }
         let accepted = ReviewEndKind::Accepted { reasons: String::new() };
@@ -338,15 +361,9 @@ const ROWS: &[(VerdictName, VerdictRow)] = {
         (VerdictName::Decomposed, row((Agent, 0), (Some(Skipped), Status::Decomposed), (RunEffect::Continues, Clear))),
         (VerdictName::Broken, row((FromCommit, 1), (Some(Skipped), Status::Retry), (RunEffect::Continues, Record))),
         (VerdictName::Fault, row((AgentIfLegal, 0), (None, Status::Fault), (RunEffect::CountsFault, Record))),
-        (
-            VerdictName::Unavailable,
-            row((AgentIfLegal, 0), (None, Status::Waiting), (RunEffect::WaitsForService, Keep)),
-        ),
+        (VerdictName::Unavailable, row((AgentIfLegal, 0), (None, Status::Waiting), (RunEffect::WaitsForService, Keep))),
         (VerdictName::Timeout, row((AgentIfLegal, 0), (Some(Skipped), Status::Timeout), (RunEffect::TimedOut, Record))),
-        (
-            VerdictName::Misconfigured,
-            row((AgentIfLegal, 0), (Some(Skipped), Status::Fault), (RunEffect::Failed, Keep)),
-        ),
+        (VerdictName::Misconfigured, row((AgentIfLegal, 0), (Some(Skipped), Status::Fault), (RunEffect::Failed, Keep))),
         (
             VerdictName::Interrupted,
             row((AgentIfLegal, 0), (Some(Skipped), Status::Interrupted), (RunEffect::ByStopCause, Keep)),
@@ -371,12 +388,17 @@ fn an_attempt_is_charged_for_an_answer_or_an_exceeded_context_only() {
             assert_eq!(verdict_row(verdict.name()).attempts, 0, "{verdict:?}");
         }
     }
-    assert_eq!(verdict_row(outcome_of(Told::of(session(context_exceeded()), legal()).after([])).verdict.name()).attempts, 1);
+    assert_eq!(
+        verdict_row(outcome_of(Told::of(session(context_exceeded()), legal()).after([])).verdict.name()).attempts,
+        1
+    );
 }
 
 #[test]
 fn the_guard_column_is_fixed_or_as_it_ran() {
-    let ran = |verdict: Verdict, how: GuardEndKind| IterationOutcome { guard: Some(guard(how)), ..outcome(verdict) }.guard_outcome();
+    let ran = |verdict: Verdict, how: GuardEndKind| {
+        IterationOutcome { guard: Some(guard(how)), ..outcome(verdict) }.guard_outcome()
+    };
     assert_eq!(ran(fault(), GuardEndKind::Exited(0)), GuardOutcome::Pass);
     assert_eq!(outcome(fault()).guard_outcome(), GuardOutcome::Skipped);
     let unavailable = Verdict::Unavailable { why: "overload".to_owned(), until: None };
@@ -421,7 +443,8 @@ fn an_iteration_executes_where_session_guard_or_runner_has_changed_code() {
 
 #[test]
 fn a_detail_tells_what_was_seen_where() {
-    let details: Vec<Option<String>> = verdicts().iter().chain([&broken(SessionRule::History)]).map(Verdict::detail).collect();
+    let details: Vec<Option<String>> =
+        verdicts().iter().chain([&broken(SessionRule::History)]).map(Verdict::detail).collect();
     assert_eq!(details.iter().filter(|detail| detail.is_none()).count(), 6);
     assert_eq!(details[7].as_deref(), Some("a passed node must not change (b: it was seen)"));
     assert_eq!(details[8].as_deref(), Some("crash: signal 11"));

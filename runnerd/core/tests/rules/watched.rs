@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 
 use runner_core::definition::GuardDefinition;
-use runner_core::watched_files::{WatchQuery, CommitFiles, WatchConfig, WatchedFiles, find_watched};
+use runner_core::watched_files::{CommitFiles, WatchConfig, WatchQuery, WatchedFiles, find_watched};
 
 /// The files of a commit: a file's form is its content.
 #[derive(Clone, Default)]

@@ -107,7 +107,9 @@ impl Course {
         match self.random.below(40) {
             0 | 1 => SessionEndKind::Unavailable { why: "overloaded".to_owned(), until },
             2 => SessionEndKind::TimedOut,
-            3 if self.random.one_in(2) => SessionEndKind::Misconfigured { what: "the key is refused; log in".to_owned() },
+            3 if self.random.one_in(2) => {
+                SessionEndKind::Misconfigured { what: "the key is refused; log in".to_owned() }
+            }
             4 => SessionEndKind::ContextExceeded { what: "the prompt is too long".to_owned() },
             5..=7 => SessionEndKind::Faulty { kind: *self.random.pick(&kinds), what: what() },
             _ => SessionEndKind::Answered(self.answer(loaded, task)),

@@ -1,7 +1,7 @@
 //! What follows every course: the audit of its branch, which must find nothing.
 
 use protocol::verify::{AuditReport, Severity};
-use runner_core::audit::{BranchEnd, AuditPlan, WatchPoint, audit_commits};
+use runner_core::audit::{AuditPlan, BranchEnd, WatchPoint, audit_commits};
 use runner_core::message::RunnerCommit;
 
 use super::daemon::Course;

@@ -10,15 +10,15 @@ use jiff::Timestamp;
 use protocol::view::StopReason;
 use runner_core::change::ChangeRequest;
 use runner_core::definition::DefinitionDiff;
-use runner_core::tree_examination::TreeExamination;
-use runner_core::iteration::{IterationEvent, IterationEnd, Phase, decide};
+use runner_core::iteration::{IterationEnd, IterationEvent, Phase, decide};
 use runner_core::policy::Policy;
 use runner_core::run::{
-    self, RunAction, RunEnd, NextStep, RunPreparation, RequestRefusal, RunRequest, RunRecord, SettledIteration, RequestContext, RecordState, RunTransition, QueueTurn, QueueInput,
-    RunActivity,
+    self, NextStep, QueueInput, QueueTurn, RecordState, RequestContext, RequestRefusal, RunAction, RunActivity, RunEnd,
+    RunPreparation, RunRecord, RunRequest, RunTransition, SettledIteration,
 };
+use runner_core::tree_examination::TreeExamination;
 use runner_core::usage::ResourceUsage;
-use runner_core::verdict::{StopCause, SessionTask, Verdict};
+use runner_core::verdict::{SessionTask, StopCause, Verdict};
 
 use super::definition::Moved;
 use super::drive::Drove;
@@ -368,7 +368,11 @@ impl Course {
             None => Phase::Open,
             Some(journal) => {
                 let phase = replay(journal).map_err(Halt::Broken)?;
-                if self.mistake == Some(Mistake::ForgetRestart) { phase } else { self.take(phase, IterationEvent::Restarted)? }
+                if self.mistake == Some(Mistake::ForgetRestart) {
+                    phase
+                } else {
+                    self.take(phase, IterationEvent::Restarted)?
+                }
             }
         };
         match self.drive(phase)? {
@@ -436,7 +440,8 @@ impl Course {
             self.happens(run::RunEvent::ScratchChanged(after))?;
         }
         self.may_die()?;
-        let next = run::decide_next(&tip.standing(&self.record.uncommitted, self.now), Some(verdict), self.record.asked);
+        let next =
+            run::decide_next(&tip.standing(&self.record.uncommitted, self.now), Some(verdict), self.record.asked);
         self.follow(next, run::RunEvent::IterationSettled)
     }
 
@@ -479,11 +484,15 @@ fn check_memory(journal: &Journal) -> Lived<()> {
 
 /// Returns what was asked of the session, and what it has spent.
 fn facts(events: &[IterationEvent]) -> Lived<(SessionTask, ResourceUsage)> {
-    let task = events.iter().find_map(|event| if let IterationEvent::Opened(task) = event { Some(task.clone()) } else { None });
+    let task = events
+        .iter()
+        .find_map(|event| if let IterationEvent::Opened(task) = event { Some(task.clone()) } else { None });
     let task = task.ok_or_else(|| Halt::Broken("settled what was never opened".to_owned()))?;
     let spent = events.iter().fold(ResourceUsage::default(), |spent, event| {
         let more = match event {
-            IterationEvent::SessionEnded(end) => ResourceUsage { usage: (&end.usage).into(), elapsed_ms: end.elapsed_ms },
+            IterationEvent::SessionEnded(end) => {
+                ResourceUsage { usage: (&end.usage).into(), elapsed_ms: end.elapsed_ms }
+            }
             IterationEvent::GuardEnded(end) => ResourceUsage { elapsed_ms: end.elapsed_ms, ..ResourceUsage::default() },
             IterationEvent::ReviewEnded(end) => ResourceUsage { usage: end.usage.clone(), elapsed_ms: end.elapsed_ms },
             _ => ResourceUsage::default(),

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 
-use runner_core::definition::{GuardDefinition, DefinitionDiff, DefinitionState};
+use runner_core::definition::{DefinitionDiff, DefinitionState, GuardDefinition};
 use runner_core::policy::ChangePolicy;
-use runner_core::watched_files::{self, WatchQuery, WatchConfig, WatchedFiles, find_watched};
+use runner_core::watched_files::{self, WatchConfig, WatchQuery, WatchedFiles, find_watched};
 
 use super::daemon::{Course, Lived};
 use super::loaded::{Loaded, guard_command, is_definition};
@@ -28,7 +28,10 @@ pub(crate) fn among(files: &Files, names: &[String]) -> GuardDefinition {
 }
 
 /// Returns what is watched at a commit, the first of these, by what was set there and at the runner's last commit.
-pub(crate) fn watched_at<'c>(from: &Loaded, ancestors: impl Iterator<Item = &'c Commit> + Clone) -> Option<WatchedFiles> {
+pub(crate) fn watched_at<'c>(
+    from: &Loaded,
+    ancestors: impl Iterator<Item = &'c Commit> + Clone,
+) -> Option<WatchedFiles> {
     let last = ancestors.clone().find(|commit| is_last_word(commit));
     let before = last.filter(|last| last.id != from.commit).map(Loaded::of).transpose().ok()?;
     let changed = before.as_ref().map(|before| differing(&before.files, &from.files).map(str::to_owned).collect());
@@ -53,7 +56,11 @@ pub(crate) fn watched_from_start(files: &Files, definition: &[String]) -> Watche
 
 fn set(loaded: &Loaded) -> WatchConfig<'_> {
     let Loaded { settings, definition, run_state, .. } = loaded;
-    WatchConfig { command: &settings.guard_command, configured: Some(definition), accepted: &run_state.guard_definition }
+    WatchConfig {
+        command: &settings.guard_command,
+        configured: Some(definition),
+        accepted: &run_state.guard_definition,
+    }
 }
 
 /// The files of a commit, and those before it, of which some were accepted.

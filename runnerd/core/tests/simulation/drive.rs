@@ -3,8 +3,8 @@
 //! How effects, stops and refusals of the disk interleave in time is shown by the real loop in `worker/tests`.
 
 use jiff::SignedDuration;
-use runner_core::iteration::{IterationEffect, IterationEvent, IterationEnd, Phase, decide};
-use runner_core::blocker::{self, RetryDecision, Transience, Blocker};
+use runner_core::blocker::{self, Blocker, RetryDecision, Transience};
+use runner_core::iteration::{IterationEffect, IterationEnd, IterationEvent, Phase, decide};
 use runner_core::policy::Policy;
 use runner_core::run::RunRequest;
 use runner_core::verdict::StopCause;
@@ -68,7 +68,8 @@ impl Course {
             }
         }
         let event = self.perform(begun, is_cut)?;
-        let is_redone = phase.effect() == effect && matches!(effect, Some(IterationEffect::RunGuard | IterationEffect::RunReview));
+        let is_redone =
+            phase.effect() == effect && matches!(effect, Some(IterationEffect::RunGuard | IterationEffect::RunReview));
         if is_redone && is_cut {
             return Ok(None);
         }
@@ -113,8 +114,13 @@ impl Course {
         if !self.random.one_in(self.habits.obstacles) {
             return None;
         }
-        let nature =
-            *self.random.pick(&[Transience::Passing, Transience::Passing, Transience::Passing, Transience::Lasting, Transience::Lost]);
+        let nature = *self.random.pick(&[
+            Transience::Passing,
+            Transience::Passing,
+            Transience::Passing,
+            Transience::Lasting,
+            Transience::Lost,
+        ]);
         Some(Blocker { what: "the disk is full".to_owned(), remedy: "make room".to_owned(), nature })
     }
 
@@ -140,5 +146,14 @@ impl Course {
 
 /// Whether an effect begins something that is better begun by the next life.
 fn begins(effect: Option<IterationEffect>) -> bool {
-    matches!(effect, Some(IterationEffect::Open | IterationEffect::Brief | IterationEffect::RunSession | IterationEffect::RunGuard | IterationEffect::RunReview))
+    matches!(
+        effect,
+        Some(
+            IterationEffect::Open
+                | IterationEffect::Brief
+                | IterationEffect::RunSession
+                | IterationEffect::RunGuard
+                | IterationEffect::RunReview
+        )
+    )
 }

@@ -12,12 +12,14 @@ use protocol::view::StopReason;
 use protocol::words::Containment;
 use runner_core::definition::session_notice;
 use runner_core::digest::Digest;
-use runner_core::tree_examination::{self, TreeExamination};
-use runner_core::iteration::{IterationEffect, IterationEvent, GuardEnd, GuardEndKind, Phase, ReviewEnd, ReviewEndKind, WorkResult};
+use runner_core::iteration::{
+    GuardEnd, GuardEndKind, IterationEffect, IterationEvent, Phase, ReviewEnd, ReviewEndKind, WorkResult,
+};
 use runner_core::policy::{ChangePolicy, RolesMode};
 use runner_core::prompt::{self, MemoryFiles, Prompt, PromptInput, ReviewMaterial};
 use runner_core::run::{self, NextStep};
-use runner_core::verdict::{SessionFinding, SessionEnd, SessionEndKind, SessionTask, TreeFinding};
+use runner_core::tree_examination::{self, TreeExamination};
+use runner_core::verdict::{SessionEnd, SessionEndKind, SessionFinding, SessionTask, TreeFinding};
 use runner_core::{layout, notes, person_edit};
 
 use super::daemon::{Course, Declined, Halt, Lived, promise};
@@ -250,7 +252,12 @@ impl Course {
     }
 
     /// Judges the tree that the session has left: once, since that is much of what a course does.
-    pub(crate) fn examined(&mut self, loaded: &Loaded, task: &SessionTask, answer: Option<&AgentAnswer>) -> TreeExamination {
+    pub(crate) fn examined(
+        &mut self,
+        loaded: &Loaded,
+        task: &SessionTask,
+        answer: Option<&AgentAnswer>,
+    ) -> TreeExamination {
         let text = self.agents_tree();
         let examine = || {
             tree_examination::examine_tree(&tree_examination::SessionTree {

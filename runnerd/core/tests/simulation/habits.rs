@@ -3,8 +3,8 @@
 use jiff::Timestamp;
 use protocol::path::WirePath;
 use protocol::tree::{ChildSpec, Node};
-use runner_core::policy::{AgentKinds, ChangePolicy, TimeoutPolicy, Policy, ReviewPolicy, RolesMode};
-use runner_core::run::{self, StartSpec, RunRecord, StartRequest};
+use runner_core::policy::{AgentKinds, ChangePolicy, Policy, ReviewPolicy, RolesMode, TimeoutPolicy};
+use runner_core::run::{self, RunRecord, StartRequest, StartSpec};
 use runner_core::{layout, tree};
 
 use super::daemon::{Course, Live};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use protocol::state::{Feedback, RunState};
 use protocol::tree::TaskTree;
-use runner_core::audit::{FileFault, GoalFile, FileReaders, AuditSettings};
+use runner_core::audit::{AuditSettings, FileFault, FileReaders, GoalFile};
 use runner_core::policy::Policy;
 use runner_core::run::{RunInputs, RunScratch};
 use runner_core::{json, layout, validate};

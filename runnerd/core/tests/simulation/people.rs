@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use jiff::SignedDuration;
 use protocol::tree::TaskTree;
 use protocol::view::StopReason;
-use runner_core::change::{self, NodeAddition, ChangeRequest};
+use runner_core::change::{self, ChangeRequest, NodeAddition};
 use runner_core::driver::Driver;
 use runner_core::iteration::Phase;
 use runner_core::message::{MarkerCommit, RunnerCommit};
 use runner_core::policy::{ChangePolicy, ReviewPolicy};
-use runner_core::run::{StartSpec, RunAction, RequestRefusal, RunRequest, StartRequest, RecordState};
+use runner_core::run::{RecordState, RequestRefusal, RunAction, RunRequest, StartRequest, StartSpec};
 use runner_core::{layout, notes, questions, tree};
 
 use super::daemon::{Course, Halt, Lived, promise, replay};
@@ -42,7 +42,8 @@ impl Course {
     /// Asks for what is never refused of a run that is at work; what ends the session is remembered.
     pub(crate) fn want(&mut self, request: RunRequest) -> Lived<()> {
         let effects = self.ask(request)?.map_err(|refusal| Halt::Broken(format!("P13: refused: {refusal:?}")))?;
-        let stop = effects.iter().find_map(|effect| if let RunAction::Stop(cause) = effect { Some(*cause) } else { None });
+        let stop =
+            effects.iter().find_map(|effect| if let RunAction::Stop(cause) = effect { Some(*cause) } else { None });
         self.stop = stop.or(self.stop);
         Ok(())
     }
@@ -54,7 +55,10 @@ impl Course {
         let Some(leaf) = self.random.place(leaves.len()).map(|at| leaves[at].clone()) else { return };
         let number = self.random.below(100);
         let change = match self.random.below(8) {
-            0 => ChangeRequest::Note { id: notes::next_id(&loaded.text(layout::NOTES)), text: format!("Mind part {number}.") },
+            0 => ChangeRequest::Note {
+                id: notes::next_id(&loaded.text(layout::NOTES)),
+                text: format!("Mind part {number}."),
+            },
             1 => match questions::parse_questions(&loaded.text(layout::QUESTIONS)).pop() {
                 Some(question) => ChangeRequest::Answer { question: question.id, text: format!("Yes, {number}.") },
                 None => return,
@@ -199,7 +203,10 @@ impl Course {
             1 => self.repository.write(layout::TREE, b"not a tree\n"),
             2 => self.repository.write(layout::GOAL, goal_text("run-2", "Another.\n").as_bytes()),
             _ => self.write_tree(&loaded.tree, |tree| {
-                tree::for_each_node_mut(tree, |node| if node.passes { node.title.push('?') } else { node.attempts = 0 });
+                tree::for_each_node_mut(
+                    tree,
+                    |node| if node.passes { node.title.push('?') } else { node.attempts = 0 },
+                );
             }),
         }
     }
@@ -300,8 +307,13 @@ impl Course {
         if answer == Err(RequestRefusal::IsCancelled) {
             let beginning = StartSpec { base: None, goal: None, keep_tree: true, fork: false };
             let path = self.record.path.clone();
-            answer =
-                self.ask(RunRequest::Start(StartRequest { path, goal: None, start_spec: beginning, queue_only: false, is_begun: true }))?;
+            answer = self.ask(RunRequest::Start(StartRequest {
+                path,
+                goal: None,
+                start_spec: beginning,
+                queue_only: false,
+                is_begun: true,
+            }))?;
         }
         match answer {
             Ok(_) => Ok(()),
@@ -321,7 +333,11 @@ impl Course {
         let command = reason.command.unwrap_or_default();
         if let Some(rest) = command.strip_prefix("runnerctl retry ") {
             let node = rest.split(',').next().unwrap_or_default().to_owned();
-            let change = if self.random.one_in(3) { ChangeRequest::Add(addition(&node, 1)) } else { ChangeRequest::Retry { node } };
+            let change = if self.random.one_in(3) {
+                ChangeRequest::Add(addition(&node, 1))
+            } else {
+                ChangeRequest::Retry { node }
+            };
             self.changes.push((change, None));
         } else if command.starts_with("runnerctl config set max_") {
             self.make_amends();

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hasher as _};
 use std::sync::Arc;
 
-use runner_core::audit::{CommitHeader, CommitDiff, PathChange, PathEntry, is_content_read};
+use runner_core::audit::{CommitDiff, CommitHeader, PathChange, PathEntry, is_content_read};
 
 /// Files that stay out of commits.
 const HELD_BACK: &str = "keys/";

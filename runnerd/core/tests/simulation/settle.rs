@@ -7,12 +7,12 @@ use runner_core::change::{ChangeRequest, RunDocuments};
 use runner_core::digest::Digest;
 use runner_core::iteration::{GuardEnd, GuardEndKind, IterationOutcome};
 use runner_core::message::{
-    AgentStamp, AttemptCount, GuardRun, MarkerCommit, NameList, ProcessEnd, Receipt, RunnerCommit, RunnerVersion, UsageLine,
-    VerdictLine, compose_human, compose_headline,
+    AgentStamp, AttemptCount, GuardRun, MarkerCommit, NameList, ProcessEnd, Receipt, RunnerCommit, RunnerVersion,
+    UsageLine, VerdictLine, compose_headline, compose_human,
 };
 use runner_core::prompt::{PROMPT_FORMAT, templates_digest};
 use runner_core::run::ResumeOrder;
-use runner_core::transition::{self, StateAfter, StateBefore, TransitionFacts, PROGRESS_HEADING};
+use runner_core::transition::{self, PROGRESS_HEADING, StateAfter, StateBefore, TransitionFacts};
 use runner_core::verdict::{SessionEnd, verdict_row};
 use runner_core::{json, layout, run, schema, tree, validate};
 

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::activity;
 use super::usage::UsageMeter;
-use crate::agent::backend::{SessionOutput, OutputReader, SessionRest};
+use crate::agent::backend::{OutputReader, SessionOutput, SessionRest};
 use crate::agent::evidence::EndEvidence;
 
 /// Length limit of a session id in bytes.

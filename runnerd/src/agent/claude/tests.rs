@@ -35,7 +35,11 @@ fn play_pieces(stdout: &[u8], cuts: &[usize]) -> ClaudePlayback {
         lines.push(&stdout[cut[0]..cut[1]], |line| steps.extend(reader.read_line(line)));
     }
     lines.finish(|line| steps.extend(reader.read_line(line)));
-    ClaudePlayback { steps, has_answered: reader.has_answered(), output: reader.finish_output(&SessionRest { errors: b"" }) }
+    ClaudePlayback {
+        steps,
+        has_answered: reader.has_answered(),
+        output: reader.finish_output(&SessionRest { errors: b"" }),
+    }
 }
 
 fn play_text(stdout: &str) -> ClaudePlayback {
@@ -85,7 +89,11 @@ fn answer_usage_and_steps_of_a_session_are_heard() {
 fn retry_that_helped_is_shown_and_no_evidence() {
     let played = play_text(sample!("server-error-then-success"));
     assert!(played.has_answered);
-    assert!(shown_steps(&played).contains(&(ActivityKind::Notice, "asked again, 1 of 2: 500")), "{:?}", shown_steps(&played));
+    assert!(
+        shown_steps(&played).contains(&(ActivityKind::Notice, "asked again, 1 of 2: 500")),
+        "{:?}",
+        shown_steps(&played)
+    );
     assert_eq!((find_signal(&played, "api_error_status"), find_signal(&played, "error")), (None, None));
 }
 
@@ -133,7 +141,10 @@ fn fault_of_the_service_stands_though_the_session_was_killed() {
     let whole = sample!("rate-limit");
     let until_retry: String = whole.lines().take(3).flat_map(|line| [line, "\n"]).collect();
     let played = play_text(&until_retry);
-    assert_eq!((find_signal(&played, "api_error_status"), find_signal(&played, "error")), (Some("429"), Some("rate_limit")));
+    assert_eq!(
+        (find_signal(&played, "api_error_status"), find_signal(&played, "error")),
+        (Some("429"), Some("rate_limit"))
+    );
     let until_result: String = whole.lines().take(4).flat_map(|line| [line, "\n"]).collect();
     let played = play_text(&until_result);
     assert!(find_signal(&played, "message").is_some_and(|text| text.contains("Request rejected (429)")));

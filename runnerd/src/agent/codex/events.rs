@@ -6,7 +6,7 @@
 use protocol::answer::SessionUsage;
 use serde::Deserialize;
 
-/// A line.
+/// A line of output: an event.
 #[derive(Debug, Deserialize)]
 pub(super) struct CodexEvent {
     /// The type of the event.

@@ -28,7 +28,10 @@ pub(super) fn check_setup(executor: &Executor, env: &[(OsString, OsString)]) -> 
         "codex has no login: {} cannot be read, and CODEX_API_KEY is not set",
         home.join("auth.json").display()
     );
-    Err(AgentUnavailable::new(what, "codex login; or export CODEX_API_KEY; or name a model_provider in executor.extra_args"))
+    Err(AgentUnavailable::new(
+        what,
+        "codex login; or export CODEX_API_KEY; or name a model_provider in executor.extra_args",
+    ))
 }
 
 /// Refuses a home below the temporary folder: `codex` installs no helper programs there, and its sandbox needs them.

@@ -7,7 +7,7 @@ use protocol::answer::SessionUsage;
 use protocol::event::{Activity, ActivityKind};
 use runner_core::answer::MAX_OUTPUT_BYTES;
 
-use super::super::backend::{SessionOutput, OutputReader, SessionRest};
+use super::super::backend::{OutputReader, SessionOutput, SessionRest};
 use super::super::evidence::EndEvidence;
 use super::super::regular_file;
 use super::events::{CodexEvent, CodexItem, CodexTokens};

@@ -54,7 +54,12 @@ struct CodexPlayback {
 fn play_sample(sample: &CodexSample, cuts: &[usize]) -> CodexPlayback {
     let folder = tempfile::tempdir().unwrap();
     let (home, at) = (folder.path().join("home"), |name: &str| folder.path().join(name));
-    let places = CodexPaths { home: Some(home.clone()), schema: at("schema"), last_message: at("last"), full_marker: at("mark") };
+    let places = CodexPaths {
+        home: Some(home.clone()),
+        schema: at("schema"),
+        last_message: at("last"),
+        full_marker: at("mark"),
+    };
     fs::write(&places.last_message, sample.last).unwrap();
     if sample.is_marked {
         fs::write(&places.full_marker, "").unwrap();
@@ -129,7 +134,8 @@ fn answer_is_the_last_message_where_it_was_not_written_down() {
 
 #[test]
 fn empty_answer_is_none() {
-    let sample = CodexSample { stderr: include_str!("../samples/codex/empty-answer.stderr"), ..sample!("empty-answer") };
+    let sample =
+        CodexSample { stderr: include_str!("../samples/codex/empty-answer.stderr"), ..sample!("empty-answer") };
     let played = play_sample(&sample, &[]);
     assert_eq!(played.output.answer, None);
     assert_eq!(signal_pairs(&played.output), [("stderr", sample.stderr)]);
@@ -196,7 +202,9 @@ fn usage_is_known_after_a_kill() {
 fn session_in_which_no_command_worked_is_worth_a_notice() {
     let failed = r#"{"type":"item.completed","item":{"type":"command_execution","command":"ls","aggregated_output":"bwrap: execvp","exit_code":1,"status":"failed"}}"#;
     let completed = r#"{"type":"turn.completed","usage":null}"#;
-    let reader = || CodexReader::new(CodexPaths { home: None, schema: "".into(), last_message: "".into(), full_marker: "".into() });
+    let reader = || {
+        CodexReader::new(CodexPaths { home: None, schema: "".into(), last_message: "".into(), full_marker: "".into() })
+    };
     let notice = |failures: usize| {
         let mut reader = reader();
         for _ in 0..failures {
@@ -210,7 +218,8 @@ fn session_in_which_no_command_worked_is_worth_a_notice() {
 
 #[test]
 fn long_output_of_a_command_is_not_kept() {
-    let mut reader = CodexReader::new(CodexPaths { home: None, schema: "".into(), last_message: "".into(), full_marker: "".into() });
+    let mut reader =
+        CodexReader::new(CodexPaths { home: None, schema: "".into(), last_message: "".into(), full_marker: "".into() });
     let output = "x".repeat(2 << 20);
     let line = format!(
         r#"{{"type":"item.completed","item":{{"type":"command_execution","command":"cat","aggregated_output":"{output}","exit_code":0,"status":"completed"}}}}"#
@@ -222,7 +231,8 @@ fn long_output_of_a_command_is_not_kept() {
 
 #[test]
 fn lines_that_nobody_knows_are_passed_over() {
-    let mut reader = CodexReader::new(CodexPaths { home: None, schema: "".into(), last_message: "".into(), full_marker: "".into() });
+    let mut reader =
+        CodexReader::new(CodexPaths { home: None, schema: "".into(), last_message: "".into(), full_marker: "".into() });
     for line in ["", "{", "[]", "null", r#"{"type":"item.completed"}"#, r#"{"type":"turn.failed","error":7}"#] {
         assert_eq!(reader.read_line(line.as_bytes()), None, "{line}");
     }
@@ -283,7 +293,12 @@ fn session_cut_off_anywhere_has_no_answer() {
     let end = whole.rfind("{\"type\":\"turn.completed\"").unwrap();
     for length in 60..end {
         let sample = CodexSample { stdout: &whole[..length], last: "", ..success_sample() };
-        let mut reader = CodexReader::new(CodexPaths { home: None, schema: "".into(), last_message: "".into(), full_marker: "".into() });
+        let mut reader = CodexReader::new(CodexPaths {
+            home: None,
+            schema: "".into(),
+            last_message: "".into(),
+            full_marker: "".into(),
+        });
         sample.stdout.lines().for_each(|line| drop(reader.read_line(line.as_bytes())));
         assert!(!reader.has_answered(), "{length}");
     }
@@ -312,14 +327,20 @@ fn option_values<'a>(argv: &'a [String], option: &str) -> Vec<&'a str> {
 #[test]
 fn sandbox_lets_the_agent_commit_and_nothing_else_beside_the_work_tree() {
     let argv = codex_arguments("");
-    assert_eq!((option_values(&argv, "-s"), option_values(&argv, "--add-dir")), (vec!["workspace-write"], vec!["/repo/.git"]));
+    assert_eq!(
+        (option_values(&argv, "-s"), option_values(&argv, "--add-dir")),
+        (vec!["workspace-write"], vec!["/repo/.git"])
+    );
     assert!(option_values(&argv, "-c").contains(&"sandbox_workspace_write.network_access=true"));
     let argv = codex_arguments("network = false");
     assert!(option_values(&argv, "-c").contains(&"sandbox_workspace_write.network_access=false"));
     let argv = codex_arguments("sandbox = \"read-only\"");
     assert_eq!((option_values(&argv, "-s"), option_values(&argv, "--add-dir")), (vec!["read-only"], vec![]));
     let argv = codex_arguments("sandbox = \"danger-full-access\"");
-    assert!(option_values(&argv, "-s").is_empty() && argv.contains(&"--dangerously-bypass-approvals-and-sandbox".to_owned()));
+    assert!(
+        option_values(&argv, "-s").is_empty()
+            && argv.contains(&"--dangerously-bypass-approvals-and-sandbox".to_owned())
+    );
 }
 
 #[test]

@@ -11,7 +11,7 @@ use runner_core::feedback::clip_output;
 use serde_json::Value;
 
 use crate::agent::answer_file;
-use crate::agent::backend::{SessionOutput, OutputReader, SessionRest};
+use crate::agent::backend::{OutputReader, SessionOutput, SessionRest};
 use crate::agent::evidence::EndEvidence;
 
 /// Size limit in bytes of a step.
@@ -19,7 +19,8 @@ const MAX_TEXT: usize = 4 << 10;
 /// Length limit of a session id in bytes.
 const MAX_ID: usize = 128;
 /// The parameters by which a tool call is described, the most telling first.
-const KEY_PARAMETERS: [&str; 8] = ["command", "file_path", "absolute_path", "pattern", "dir_path", "path", "query", "prompt"];
+const KEY_PARAMETERS: [&str; 8] =
+    ["command", "file_path", "absolute_path", "pattern", "dir_path", "path", "query", "prompt"];
 
 /// What a session has printed so far.
 #[derive(Debug)]
@@ -87,7 +88,7 @@ impl GeminiReader {
         Self { output, form, session_id: None, last_text: String::new(), last_error: None, result: None }
     }
 
-    /// Takes a piece of text; a text beyond the size limit of an answer is dropped.
+    /// Takes a piece of text; it is only stored up to the size limit of an answer.
     fn add_text(&mut self, piece: &str) -> Option<Activity> {
         if self.last_text.len() + piece.len() <= MAX_OUTPUT_BYTES {
             self.last_text.push_str(piece);

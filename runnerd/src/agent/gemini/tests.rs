@@ -34,7 +34,11 @@ fn play_bytes(stdout: &[u8], file: Option<&str>) -> GeminiPlayback {
     }
     let mut reader = Box::new(GeminiReader::new(output, runner_core::answer::AnswerForm::Answer));
     let steps = stdout.split(|byte| *byte == b'\n').filter_map(|line| reader.read_line(line)).collect();
-    GeminiPlayback { steps, has_answered: reader.has_answered(), output: reader.finish_output(&SessionRest { errors: b"" }) }
+    GeminiPlayback {
+        steps,
+        has_answered: reader.has_answered(),
+        output: reader.finish_output(&SessionRest { errors: b"" }),
+    }
 }
 
 fn play_lines(lines: &[Value], file: Option<&str>) -> GeminiPlayback {
@@ -137,7 +141,8 @@ fn hostile_lines_are_passed_over() {
         json!({"type": "result", "status": {}, "error": "e", "stats": {"input_tokens": 1, "cached": u64::MAX, "output_tokens": -1}}),
         Value::Null,
     ];
-    let played = play_bytes(format!("{deep}{long}\n{}", wrong.map(|line| line.to_string()).join("\n")).as_bytes(), None);
+    let played =
+        play_bytes(format!("{deep}{long}\n{}", wrong.map(|line| line.to_string()).join("\n")).as_bytes(), None);
     assert!(!played.has_answered && played.output.session_id.is_none());
     assert_eq!((played.output.usage.input_tokens, played.output.usage.output_tokens), (Some(0), None));
     assert!(played.steps.iter().all(|step| step.text.len() <= 4_096));
@@ -172,7 +177,8 @@ fn network_that_it_cannot_keep_out_is_refused() {
 fn command_line(section: &str) -> String {
     let text = format!("[executor]\nkind = \"gemini\"\n{section}");
     let config = config::parse(&text, Path::new("config.toml")).unwrap();
-    let words: Vec<String> = gemini_argv(&config.executor.work).into_iter().map(|word| word.into_string().unwrap()).collect();
+    let words: Vec<String> =
+        gemini_argv(&config.executor.work).into_iter().map(|word| word.into_string().unwrap()).collect();
     words.join(" ")
 }
 

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::agent::answer_file;
-use crate::agent::backend::{SessionOutput, OutputReader, SessionRest};
+use crate::agent::backend::{OutputReader, SessionOutput, SessionRest};
 use crate::agent::evidence::EndEvidence;
 
 /// Size limit in bytes of a step's text; viewers truncate it further.
@@ -35,7 +35,7 @@ pub(super) struct OpencodeReader {
     is_finished: bool,
 }
 
-/// A line.
+/// A line of output: an event.
 #[derive(Debug, Deserialize)]
 struct OpencodeEvent {
     #[serde(rename = "type")]

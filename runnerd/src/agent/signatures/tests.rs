@@ -123,8 +123,9 @@ fn every_program_has_lines_and_every_class_that_a_person_mends_a_fix() {
 
 #[test]
 fn a_table_is_read_strictly() {
-    let table =
-        |line: &str| toml::from_str::<SignatureTable>(&format!("version = 1\nfixes = {{}}\nsignatures = [{{ {line} }}]"));
+    let table = |line: &str| {
+        toml::from_str::<SignatureTable>(&format!("version = 1\nfixes = {{}}\nsignatures = [{{ {line} }}]"))
+    };
     let rest = r#"backend = "codex", field = "message", class = "network", since = "1", sample = "x""#;
     assert!(table(&format!(r#"{rest}, contains = "a""#)).is_ok());
     for (wrong, expected) in [
@@ -161,7 +162,8 @@ fn what_is_structural_wins_over_what_is_said() {
         &[("error_info", "context_window_exceeded"), ("message", "You\u{2019}ve hit your usage limit.")],
     );
     assert_eq!(known.expect("it is known").failure.class, FailureClass::ContextExceeded);
-    let known = classify_signals(ExecutorKind::Claude, &[("api_error_status", "503"), ("message", "status 401 Unauthorized")]);
+    let known =
+        classify_signals(ExecutorKind::Claude, &[("api_error_status", "503"), ("message", "status 401 Unauthorized")]);
     assert_eq!(known.expect("it is known").failure.class, FailureClass::Overloaded);
 }
 
@@ -185,14 +187,18 @@ fn other_words_around_the_same_facts_change_nothing() {
 
 #[test]
 fn a_time_without_a_zone_is_of_the_zone_that_the_program_had() {
-    let known = classify_signals(ExecutorKind::Codex, &[("message", "You\u{2019}ve hit your usage limit. Try again at 9:16 PM.")]);
+    let known = classify_signals(
+        ExecutorKind::Codex,
+        &[("message", "You\u{2019}ve hit your usage limit. Try again at 9:16 PM.")],
+    );
     let until = known.expect("it is known").failure.until;
     assert_eq!(until, Some("2026-11-22T20:16:00Z".parse().expect("a time")));
 }
 
 #[test]
 fn what_only_a_person_can_mend_has_the_fix_of_its_program_and_no_time() {
-    let known = classify_signals(ExecutorKind::Codex, &[("http_status", "401"), ("message", "no; try again at 9:16 PM")]);
+    let known =
+        classify_signals(ExecutorKind::Codex, &[("http_status", "401"), ("message", "no; try again at 9:16 PM")]);
     let failure = known.expect("it is known").failure;
     assert_eq!((failure.class, failure.until), (FailureClass::Authentication, None));
     assert!(failure.fix.expect("there is a fix").contains("codex login"));
@@ -200,8 +206,14 @@ fn what_only_a_person_can_mend_has_the_fix_of_its_program_and_no_time() {
 
 #[test]
 fn what_nobody_knows_is_not_classed() {
-    assert_eq!(classify_signals(ExecutorKind::Codex, &[("error_info", "other"), ("message", "something is wrong")]), None);
-    assert_eq!(classify_signals(ExecutorKind::Claude, &[("api_error_status", "400"), ("message", "API Error: 400 no")]), None);
+    assert_eq!(
+        classify_signals(ExecutorKind::Codex, &[("error_info", "other"), ("message", "something is wrong")]),
+        None
+    );
+    assert_eq!(
+        classify_signals(ExecutorKind::Claude, &[("api_error_status", "400"), ("message", "API Error: 400 no")]),
+        None
+    );
     assert_eq!(
         classify_signals(ExecutorKind::Claude, &[("said", "I met a usage limit in the code"), ("subtype", "success")]),
         None

@@ -5,12 +5,12 @@
 //! and what else to check out. Uses neither git's own clone nor its transport: those link objects, borrow them, and run
 //! the hooks of templates.
 
-mod untracked;
 mod large_files;
 mod objects;
 mod references;
 mod settings;
 mod submodules;
+mod untracked;
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
@@ -42,7 +42,13 @@ impl<'a> RepositoryClone<'a> {
         fs::create_dir(work_dir).map_err(GitError::io("making", work_dir))?;
         fs::set_permissions(work_dir, Permissions::from_mode(0o700)).map_err(GitError::io("making", work_dir))?;
         let moves = [work_dir.to_owned(), final_dir.to_owned()];
-        Self { source, target: new_repository(source, work_dir, &work_dir.join(".git")), relocation: moves, remotes: RemoteSource::Pinned }.init_repository()
+        Self {
+            source,
+            target: new_repository(source, work_dir, &work_dir.join(".git")),
+            relocation: moves,
+            remotes: RemoteSource::Pinned,
+        }
+        .init_repository()
     }
 
     /// Creates the empty repository.

@@ -17,7 +17,9 @@ impl Repository {
     /// Returns the references that are copied, by full name: an object id each, or `ref: ` and a name.
     pub(super) fn list_cloned_refs(&self) -> Result<BTreeMap<String, String>, GitError> {
         let mut references = self.list_refs()?;
-        references.retain(|name, _| COPIED_PREFIXES.iter().any(|of| name.starts_with(of)) && !name.starts_with(RUN_BRANCH_PREFIX));
+        references.retain(|name, _| {
+            COPIED_PREFIXES.iter().any(|of| name.starts_with(of)) && !name.starts_with(RUN_BRANCH_PREFIX)
+        });
         Ok(references)
     }
 }
@@ -56,6 +58,10 @@ impl RepositoryClone<'_> {
         if commands.is_empty() {
             return Ok(());
         }
-        GitCommand::new(&self.target, "update-ref").args(["--no-deref", "--stdin"]).input(commands.into_bytes()).run().map(drop)
+        GitCommand::new(&self.target, "update-ref")
+            .args(["--no-deref", "--stdin"])
+            .input(commands.into_bytes())
+            .run()
+            .map(drop)
     }
 }

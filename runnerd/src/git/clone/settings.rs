@@ -18,7 +18,7 @@ use super::RepositoryClone;
 use super::objects::is_within;
 use crate::git::repository::exclude_block::strip_blocks;
 use crate::git::repository::open::CONFIG_OVERRIDES;
-use crate::git::repository::pinned_config::{ATTRIBUTES_FILE, EXCLUDE_FILE, CONFIG_FILE, append_runner_attributes};
+use crate::git::repository::pinned_config::{ATTRIBUTES_FILE, CONFIG_FILE, EXCLUDE_FILE, append_runner_attributes};
 use crate::git::{GitError, Repository};
 
 /// Sections that are the replica's own, or have no meaning in it.
@@ -117,8 +117,11 @@ impl RepositoryClone<'_> {
             let path = setting.value.as_ref().and_then(|url| self.source.resolve_local_path(url.as_bstr()));
             is_address(setting) && path.is_some_and(|path| self.source.is_located_at(&path))
         };
-        let excluded: Vec<Option<BString>> =
-            remotes.iter().filter(|setting| points_to_source(setting)).map(|setting| setting.subsection.clone()).collect();
+        let excluded: Vec<Option<BString>> = remotes
+            .iter()
+            .filter(|setting| points_to_source(setting))
+            .map(|setting| setting.subsection.clone())
+            .collect();
         let mut remaining: Vec<GitSetting> = remotes
             .into_iter()
             .filter(|setting| setting.subsection.is_none() || !excluded.contains(&setting.subsection))
@@ -134,7 +137,8 @@ impl RepositoryClone<'_> {
     /// Whether a setting rewrites an address to the source.
     fn rewrites_to_source(&self, setting: &GitSetting) -> bool {
         let base = setting.subsection.as_ref().filter(|_| setting.section == "url");
-        base.and_then(|base| self.source.resolve_local_path(base.as_bstr())).is_some_and(|path| self.source.is_located_at(&path))
+        base.and_then(|base| self.source.resolve_local_path(base.as_bstr()))
+            .is_some_and(|path| self.source.is_located_at(&path))
     }
 
     /// Whether a setting names a large-file folder inside the source.

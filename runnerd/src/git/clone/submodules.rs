@@ -59,14 +59,21 @@ impl RepositoryClone<'_> {
         Ok(())
     }
 
-    fn clone_submodule<'s>(&self, submodule: &'s Repository, path: &[u8], git_dir: &Path) -> Result<RepositoryClone<'s>, GitError> {
+    fn clone_submodule<'s>(
+        &self,
+        submodule: &'s Repository,
+        path: &[u8],
+        git_dir: &Path,
+    ) -> Result<RepositoryClone<'s>, GitError> {
         let work_dir = self.target.absolute_path(path);
         fs::create_dir_all(&work_dir).map_err(GitError::io("making", &work_dir))?;
         // If a submodule has its git folder in its own work tree, so does the replica's.
         let relative_dir = git_dir.strip_prefix(self.source.git_dir()).ok();
         let new = relative_dir.map_or_else(|| work_dir.join(".git"), |kept| self.target.git_dir().join(kept));
-        let (made, remotes) = (super::new_repository(submodule, &work_dir, &new), RemoteSource::Submodule(read_remotes(git_dir)));
-        let clone = RepositoryClone { source: submodule, target: made, relocation: self.relocation.clone(), remotes }.init_repository()?;
+        let (made, remotes) =
+            (super::new_repository(submodule, &work_dir, &new), RemoteSource::Submodule(read_remotes(git_dir)));
+        let clone = RepositoryClone { source: submodule, target: made, relocation: self.relocation.clone(), remotes }
+            .init_repository()?;
         let head = submodule.head()?.commit();
         clone.copy_settings()?;
         if let Some(head) = head {

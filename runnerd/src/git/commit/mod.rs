@@ -116,7 +116,12 @@ impl Repository {
         repo.write_object(&commit).map(Id::from).map_err(GitError::gix("writing a commit", self.git_dir()))
     }
 
-    fn write_signed_commit(&self, request: &CommitRequest<'_>, tree: ObjectId, message: String) -> Result<Id, GitError> {
+    fn write_signed_commit(
+        &self,
+        request: &CommitRequest<'_>,
+        tree: ObjectId,
+        message: String,
+    ) -> Result<Id, GitError> {
         let mut git = self.signed_commit_command()?;
         if let Some(parent) = request.parent {
             git = git.arg("-p").arg(parent.to_string());

@@ -8,19 +8,19 @@ use gix::bstr::{BStr, BString, ByteSlice as _};
 
 use crate::git::index::cachetree;
 use crate::git::index::{IndexLock, PendingIndex};
-use crate::git::objects::object_reader;
 use crate::git::objects::diff::compare_trees;
+use crate::git::objects::object_reader;
 use crate::git::path::display_path;
 use crate::git::repository::identity::Identity;
-use crate::git::worktree::change::{WorktreeChange, ChangeKind};
+use crate::git::worktree::change::{ChangeKind, WorktreeChange};
 use crate::git::worktree::exclude;
 use crate::git::worktree::hold_back::{HoldBackRule, HoldBackVerdict};
-use crate::git::worktree::stat_cache::TrackedFiles;
 use crate::git::worktree::porcelain;
 use crate::git::worktree::private_index::PrivateIndex;
-use crate::git::worktree::unstorable::UnstorableFile;
 use crate::git::worktree::scan::WorktreeScan;
 use crate::git::worktree::stage::{CollectedTree, StagedIndex, WorktreeStager, declared_submodules};
+use crate::git::worktree::stat_cache::TrackedFiles;
+use crate::git::worktree::unstorable::UnstorableFile;
 use crate::git::{GitError, Id, Repository};
 
 /// What to commit and how.
@@ -74,7 +74,11 @@ impl Repository {
     /// Hides from git the new files that a commit would leave out now, and returns them.
     ///
     /// `changes` is the last status; if a hidden file becomes visible again, the status is read again and replaces it.
-    pub fn apply_hold_back(&self, rule: &HoldBackRule, changes: &mut Vec<WorktreeChange>) -> Result<HeldBackFiles, GitError> {
+    pub fn apply_hold_back(
+        &self,
+        rule: &HoldBackRule,
+        changes: &mut Vec<WorktreeChange>,
+    ) -> Result<HeldBackFiles, GitError> {
         let repo = self.open()?;
         let head = self.commit_tree(&repo, self.head()?.commit())?;
         let reconsidered = self.review_hidden(&repo, &head, rule)?;
@@ -115,7 +119,8 @@ impl Repository {
         request: &CommitRequest<'_>,
     ) -> Result<PreparedCommit, GitError> {
         let head = self.commit_tree(repo, request.parent)?;
-        let HiddenPaths { held_back, unstorable, has_unhidden: reveals } = self.review_hidden(repo, &head, request.hold_back)?;
+        let HiddenPaths { held_back, unstorable, has_unhidden: reveals } =
+            self.review_hidden(repo, &head, request.hold_back)?;
         let paths = request.paths.filter(|_| !reveals);
         let engine = self.choose_engine(repo);
         let with_gix = || self.prepare_with_gix(repo, request, paths);
@@ -185,7 +190,11 @@ impl Repository {
         Ok(PreparedCommit { collected: CollectedTree { tree, held_back, unstorable, written }, index })
     }
 
-    fn prepare_with_git(&self, repo: &gix::Repository, request: &CommitRequest<'_>) -> Result<PreparedCommit, GitError> {
+    fn prepare_with_git(
+        &self,
+        repo: &gix::Repository,
+        request: &CommitRequest<'_>,
+    ) -> Result<PreparedCommit, GitError> {
         let lock = IndexLock::acquire(repo, self)?;
         let tracked = TrackedFiles::load(repo, self, request.parent)?;
         let private = PrivateIndex::create(repo, tracked)?;
@@ -218,7 +227,8 @@ impl Repository {
         commit: Option<Id>,
     ) -> Result<gix::Tree<'r>, GitError> {
         let Some(commit) = commit else { return Ok(repo.empty_tree()) };
-        object_reader::read_commit_tree(repo, commit.object_id()).map_err(GitError::gix("reading a commit", self.git_dir()))
+        object_reader::read_commit_tree(repo, commit.object_id())
+            .map_err(GitError::gix("reading a commit", self.git_dir()))
     }
 }
 

@@ -11,7 +11,7 @@ use gix::bstr::ByteSlice as _;
 use crate::dir_permissions::OpenedDirs;
 use crate::git::fs_clock::{FsClock, has_no_subdirs};
 use crate::git::path::display_path;
-use crate::git::{WorktreeChange, ChangeKind, GitDirSnapshot, GitError, Repository};
+use crate::git::{ChangeKind, GitDirSnapshot, GitError, Repository, WorktreeChange};
 
 /// Files of the work tree that git reads on its own.
 const RULE_FILES: [&str; 3] = [".gitignore", ".gitattributes", ".gitmodules"];
@@ -102,7 +102,8 @@ fn visit_special_files(
     visit: &mut impl FnMut(PathBuf, FileType),
 ) {
     let found = root.symlink_metadata().ok();
-    let known = found.is_some_and(|found| moment.is_some_and(|moment| moment.is_unchanged(&found) || moment.knew_dir(&found)));
+    let known =
+        found.is_some_and(|found| moment.is_some_and(|moment| moment.is_unchanged(&found) || moment.knew_dir(&found)));
     let mut pending = vec![PendingDir { path: root.to_owned(), depth: 0, may_be_moved_in: !known }];
     while let Some(PendingDir { path: folder, depth, may_be_moved_in }) = pending.pop() {
         // A folder we cannot list is no more readable for git.

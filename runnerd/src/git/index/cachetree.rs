@@ -112,7 +112,8 @@ impl TreeWriter<'_> {
             return Ok(false);
         }
         let mode = entry.mode.to_tree_entry_mode().filter(|_| entry.stage_raw() == 0);
-        let mode = mode.ok_or_else(|| self.tree_error(entry.path_in(self.backing), "has no merged entry in the index"))?;
+        let mode =
+            mode.ok_or_else(|| self.tree_error(entry.path_in(self.backing), "has no merged entry in the index"))?;
         self.add_entry(tree, tree::Entry { mode, filename: name.to_owned(), oid: entry.id })?;
         Ok(true)
     }

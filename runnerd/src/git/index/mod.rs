@@ -2,8 +2,8 @@
 
 pub(in crate::git) mod cachetree;
 pub(in crate::git) mod edits;
-pub(in crate::git) mod index_flags;
 pub(in crate::git) mod index_diff;
+pub(in crate::git) mod index_flags;
 
 use std::io::{self, BufWriter, Write as _};
 use std::path::Path;
@@ -36,10 +36,15 @@ pub(in crate::git) struct PendingIndex {
 }
 
 /// Reads the index. One that cannot be decoded counts as the tree of `head`: it is a cache, and the files matter.
-pub(in crate::git) fn read_index(repo: &gix::Repository, repository: &Repository, head: Option<Id>) -> Result<State, GitError> {
+pub(in crate::git) fn read_index(
+    repo: &gix::Repository,
+    repository: &Repository,
+    head: Option<Id>,
+) -> Result<State, GitError> {
     let path = repository.index_path();
     let stamp = FileStamp::read(&path);
-    let skips_hash = repo.config_snapshot().boolean("index.skipHash").unwrap_or(false) || repository.verified_index.matches(stamp);
+    let skips_hash =
+        repo.config_snapshot().boolean("index.skipHash").unwrap_or(false) || repository.verified_index.matches(stamp);
     // The library panics here if the system refuses it a thread.
     let options = gix::index::decode::Options { thread_limit: Some(1), ..Default::default() };
     let error = match gix::index::File::at_or_default(&path, repo.object_hash(), skips_hash, options) {

@@ -57,7 +57,8 @@ impl Repository {
             None => format!("create {name} {new}\n"),
         };
         let command = GitCommand::new(target, "update-ref").args(["--create-reflog", "-m", message, "--stdin"]);
-        let locked = by.apply_to(command).lock_refs(&order).map_err(|error| self.explain_lock_failure(advance, error))?;
+        let locked =
+            by.apply_to(command).lock_refs(&order).map_err(|error| self.explain_lock_failure(advance, error))?;
         // The reference and the holder's HEAD are locked, so no other work tree can take the branch.
         self.check_branch_users(branch, holder)?;
         let advanced = holder.zip(*old);
@@ -98,7 +99,9 @@ impl Repository {
             holder.is_some_and(|holder| canonical(holder.git_dir()) == canonical(git_dir))
         };
         let users = self.find_branch_users(branch)?;
-        if let Some(other) = users.iter().find(|user| user.kind != BranchUseKind::CheckedOut || !is_holder(user.git_dir())) {
+        if let Some(other) =
+            users.iter().find(|user| user.kind != BranchUseKind::CheckedOut || !is_holder(user.git_dir()))
+        {
             let (branch, path) = ((*branch).to_owned(), other.work_tree.clone());
             return Err(WorktreeConflict::BranchInUse { branch, path, from: self.work_dir().to_owned() }.into());
         }

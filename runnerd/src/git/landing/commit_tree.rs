@@ -46,7 +46,12 @@ impl Repository {
 
     /// Stores the tree of a commit with some files replaced (mode and blob) or removed (`None`), and returns an
     /// unreferenced commit of it. `index` is a scratch file for the program, in one of the daemon's folders.
-    pub fn create_commit_with_files(&self, commit: &Id, files: &[(String, Option<(u32, Id)>)], index: &Path) -> Result<Id, GitError> {
+    pub fn create_commit_with_files(
+        &self,
+        commit: &Id,
+        files: &[(String, Option<(u32, Id)>)],
+        index: &Path,
+    ) -> Result<Id, GitError> {
         let git = |name| GitCommand::new(self, name).env("GIT_INDEX_FILE", index);
         git("read-tree").arg(commit.to_string()).run()?;
         let null = "0".repeat(commit.to_string().len());

@@ -6,14 +6,20 @@ use crate::git::{GitError, Id, Repository};
 impl Repository {
     /// Returns the commits on the first-parent chain of `tip` that `onto` lacks, newest first.
     pub fn first_parents_not_in(&self, tip: &Id, onto: &Id) -> Result<Vec<Id>, GitError> {
-        let git = GitCommand::new(self, "rev-list").args(["--first-parent", &tip.to_string(), &format!("^{onto}"), "--"]);
+        let git =
+            GitCommand::new(self, "rev-list").args(["--first-parent", &tip.to_string(), &format!("^{onto}"), "--"]);
         let listed = git.run()?;
         Ok(String::from_utf8_lossy(&listed).lines().filter_map(|line| line.parse().ok()).collect())
     }
 
     /// Returns the commits of `tip` that `other` lacks and whose message has a line beginning with `word`, with their
     /// messages, newest first.
-    pub fn find_commits_mentioning(&self, tip: &Id, other: Option<&Id>, word: &str) -> Result<Vec<(Id, String)>, GitError> {
+    pub fn find_commits_mentioning(
+        &self,
+        tip: &Id,
+        other: Option<&Id>,
+        word: &str,
+    ) -> Result<Vec<(Id, String)>, GitError> {
         let grep = format!("^{word}");
         let format = ["--format=tformat:%H%n%B", "--encoding=UTF-8", "--no-show-signature", "--no-color", "-z"];
         let git = GitCommand::new(self, "log").args(format).args(["--no-patch", "--grep", &grep, &tip.to_string()]);

@@ -106,7 +106,9 @@ impl TreeMerger<'_> {
     /// Stores a commit that represents one side of a merge: older versions of git do not merge bare trees.
     fn write_side_commit(&self, tree: &Id, parent: Option<&Id>) -> Result<Id, GitError> {
         let parent = parent.map(|parent| format!("parent {parent}\n")).unwrap_or_default();
-        let text = format!("tree {tree}\n{parent}author {PLACEHOLDER_IDENT}\ncommitter {PLACEHOLDER_IDENT}\n\nA side of a merge\n");
+        let text = format!(
+            "tree {tree}\n{parent}author {PLACEHOLDER_IDENT}\ncommitter {PLACEHOLDER_IDENT}\n\nA side of a merge\n"
+        );
         let repo = self.repository.open()?;
         let written = repo.write_buf(Kind::Commit, text.as_bytes());
         Ok(written.map_err(GitError::gix("writing a commit", self.repository.git_dir()))?.into())

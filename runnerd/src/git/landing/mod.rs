@@ -13,10 +13,10 @@
 //! | open and remove paths below a folder without following links | `below` |
 
 pub(in crate::git) mod advance;
-mod path_guard;
+pub(in crate::git) mod commit_tree;
 pub(in crate::git) mod history;
 pub(in crate::git) mod merge;
+mod path_guard;
 pub(in crate::git) mod trees;
 mod undo;
 pub(in crate::git) mod work_trees;
-pub(in crate::git) mod commit_tree;

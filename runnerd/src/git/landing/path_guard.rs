@@ -85,9 +85,13 @@ mod tests {
         fs::create_dir_all(folder.path().join("a/b/c")).expect("folders");
         fs::write(folder.path().join("a/b/c/file"), "").expect("a file");
         fs::write(folder.path().join("a/other"), "").expect("a file");
-        assert!(open_path(folder.path(), "a/b/c/file").expect("is reached").remove_with_parents(false).expect("is removed"));
+        assert!(
+            open_path(folder.path(), "a/b/c/file").expect("is reached").remove_with_parents(false).expect("is removed")
+        );
         assert!(!folder.path().join("a/b").exists() && folder.path().join("a/other").exists());
-        assert!(!open_path(folder.path(), "a/none").expect("is reached").remove_with_parents(false).expect("is nothing"));
+        assert!(
+            !open_path(folder.path(), "a/none").expect("is reached").remove_with_parents(false).expect("is nothing")
+        );
         assert!(!open_path(folder.path(), "a").expect("is reached").remove_with_parents(true).expect("is not empty"));
     }
 

@@ -33,7 +33,8 @@ impl Repository {
     /// Returns the entry that a commit has at `.runner`.
     pub fn read_runner_folder(&self, commit: &Id) -> Result<RunnerFolder, GitError> {
         let repo = self.open()?;
-        let read = || Ok(RunnerFolder(split_runner_entry(&object_reader::read_commit_tree(&repo, commit.object_id())?)?.1));
+        let read =
+            || Ok(RunnerFolder(split_runner_entry(&object_reader::read_commit_tree(&repo, commit.object_id())?)?.1));
         read().map_err(GitError::gix("reading a commit", self.git_dir()))
     }
 

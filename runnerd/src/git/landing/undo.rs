@@ -7,8 +7,8 @@ use std::io::Read as _;
 use gix::objs::tree::EntryKind;
 
 use super::path_guard::GuardedPath;
-use crate::git::objects::object_reader;
 use crate::git::objects::diff::{PathDiff, compare_trees};
+use crate::git::objects::object_reader;
 use crate::git::path::display_path;
 use crate::git::repository::program::GitCommand;
 use crate::git::{GitError, HoldBackRule, Id, Identity, Repository, SnapshotRequest};
@@ -23,7 +23,10 @@ impl Repository {
         self.rescue_before_undo(new)?;
         let repo = self.open()?;
         let read = || {
-            let (old, new) = (object_reader::read_commit_tree(&repo, old.object_id())?, object_reader::read_commit_tree(&repo, new.object_id())?);
+            let (old, new) = (
+                object_reader::read_commit_tree(&repo, old.object_id())?,
+                object_reader::read_commit_tree(&repo, new.object_id())?,
+            );
             compare_trees(&repo, &old, &new)
         };
         let differing = read().map_err(GitError::gix("comparing commits", self.git_dir()))?;
@@ -33,7 +36,9 @@ impl Repository {
             differing.iter().filter(|it| it.old.is_none() && !old_paths.contains(it.path.as_slice())).collect();
         // Compares by the attributes the files were written with, which are reverted too.
         let foreign = self.find_foreign_files(&added)?;
-        self.with_stale_lock_retry(|| GitCommand::new(self, "read-tree").args(["-m", "-i", &old.to_string()]).run().map(drop))?;
+        self.with_stale_lock_retry(|| {
+            GitCommand::new(self, "read-tree").args(["-m", "-i", &old.to_string()]).run().map(drop)
+        })?;
         let changed: BTreeSet<Vec<u8>> = self.list_changes()?.into_iter().map(|change| change.path).collect();
         for difference in added {
             self.remove_added(&repo, difference, &foreign)?;
@@ -82,7 +87,6 @@ impl Repository {
 
     /// Removes a file that an advance added, and the folders this leaves empty, if it holds all or the beginning of
     /// what was written.
-    /// beginning of that.
     fn remove_added(
         &self,
         repo: &gix::Repository,
@@ -92,7 +96,8 @@ impl Repository {
         let Some((mode, blob)) = difference.new else { return Ok(()) };
         let path = difference.path.as_slice();
         let file = self.absolute_path(path);
-        let Some(guarded_path) = GuardedPath::open(self.work_dir(), path).map_err(GitError::io("looking at", &file))? else {
+        let Some(guarded_path) = GuardedPath::open(self.work_dir(), path).map_err(GitError::io("looking at", &file))?
+        else {
             return Ok(());
         };
         let is_folder = mode.kind() == EntryKind::Commit;
@@ -108,11 +113,16 @@ impl Repository {
     }
 
     /// Whether the file holds the beginning of a blob, as a crash in the middle of writing leaves it.
-    fn is_partially_written(&self, repo: &gix::Repository, guarded_path: &GuardedPath<'_>, blob: gix::ObjectId) -> Result<bool, GitError> {
+    fn is_partially_written(
+        &self,
+        repo: &gix::Repository,
+        guarded_path: &GuardedPath<'_>,
+        blob: gix::ObjectId,
+    ) -> Result<bool, GitError> {
         let reading = GitError::io("reading what a landing has begun in", self.work_dir());
         let Ok(Some(file)) = guarded_path.open_file() else { return Ok(false) };
-        let whole =
-            object_reader::read_blob(repo, blob).map_err(GitError::gix("reading a file of a commit", self.git_dir()))?;
+        let whole = object_reader::read_blob(repo, blob)
+            .map_err(GitError::gix("reading a file of a commit", self.git_dir()))?;
         let (mut content, most) = (Vec::new(), whole.len() as u64 + 1);
         file.take(most).read_to_end(&mut content).map_err(reading)?;
         Ok(content.len() < whole.len() && whole.starts_with(&content))

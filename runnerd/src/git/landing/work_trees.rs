@@ -6,10 +6,10 @@ use std::path::PathBuf;
 
 use gix::bstr::ByteSlice as _;
 
-use crate::git::objects::object_reader;
 use crate::git::objects::diff::{PathDiff, compare_trees};
+use crate::git::objects::object_reader;
 use crate::git::path::display_path;
-use crate::git::{WorktreeChange, ChangeKind, GitError, Id, Repository};
+use crate::git::{ChangeKind, GitError, Id, Repository, WorktreeChange};
 
 /// Files that git keeps while a branch is being rebased or bisected with a detached HEAD.
 const OPERATION_FILES: [(&str, &str); 3] =
@@ -92,7 +92,10 @@ impl Repository {
     /// Finds what prevents this work tree, which is at commit `old`, from moving to commit `new`.
     ///
     /// Untracked files are allowed unless they are where a file of `new` will appear.
-    pub fn find_work_tree_conflict(&self, (branch, old, new): (&str, &Id, &Id)) -> Result<Option<WorktreeConflict>, GitError> {
+    pub fn find_work_tree_conflict(
+        &self,
+        (branch, old, new): (&str, &Id, &Id),
+    ) -> Result<Option<WorktreeConflict>, GitError> {
         let path = || self.work_dir().to_owned();
         if let Some(operation) = self.operation() {
             let (operation, branch) = (operation.to_string(), branch.to_owned());
@@ -105,7 +108,10 @@ impl Repository {
             return Ok(Some(WorktreeConflict::Dirty { path: path(), files }));
         }
         let untracked = |file: &[u8]| changes.iter().any(|change| is_at_or_above(&change.path, file));
-        let in_the_way = self.find_added_paths(old, new)?.into_iter().find_map(|file| self.find_file_in_the_way(&file, old).transpose());
+        let in_the_way = self
+            .find_added_paths(old, new)?
+            .into_iter()
+            .find_map(|file| self.find_file_in_the_way(&file, old).transpose());
         let Some(file) = in_the_way.transpose()? else { return Ok(None) };
         let (is_ignored, file) = (!untracked(&file), display_path(file.as_bstr()).into());
         Ok(Some(WorktreeConflict::FileInTheWay { path: path(), file, is_ignored }))
@@ -116,7 +122,10 @@ impl Repository {
     pub fn find_moved_submodules(&self, old: &Id, new: &Id) -> Result<Vec<String>, GitError> {
         let repo = self.open()?;
         let read = || {
-            let (old, new) = (object_reader::read_commit_tree(&repo, old.object_id())?, object_reader::read_commit_tree(&repo, new.object_id())?);
+            let (old, new) = (
+                object_reader::read_commit_tree(&repo, old.object_id())?,
+                object_reader::read_commit_tree(&repo, new.object_id())?,
+            );
             compare_trees(&repo, &old, &new)
         };
         let differing = read().map_err(GitError::gix("comparing commits", self.git_dir()))?;
@@ -128,7 +137,10 @@ impl Repository {
     fn find_added_paths(&self, old: &Id, new: &Id) -> Result<Vec<Vec<u8>>, GitError> {
         let repo = self.open()?;
         let read = || {
-            let (old, new) = (object_reader::read_commit_tree(&repo, old.object_id())?, object_reader::read_commit_tree(&repo, new.object_id())?);
+            let (old, new) = (
+                object_reader::read_commit_tree(&repo, old.object_id())?,
+                object_reader::read_commit_tree(&repo, new.object_id())?,
+            );
             compare_trees(&repo, &old, &new)
         };
         let differing = read().map_err(GitError::gix("comparing commits", self.git_dir()))?;
@@ -177,7 +189,13 @@ impl Repository {
 
     fn has_path(&self, commit: &Id, path: &[u8]) -> Result<bool, GitError> {
         let repo = self.open()?;
-        let found = || object_reader::find_at_path(&repo, object_reader::read_commit_tree(&repo, commit.object_id())?.id, path.as_bstr());
+        let found = || {
+            object_reader::find_at_path(
+                &repo,
+                object_reader::read_commit_tree(&repo, commit.object_id())?.id,
+                path.as_bstr(),
+            )
+        };
         Ok(found().map_err(GitError::gix("looking up a file of a commit", self.git_dir()))?.is_some())
     }
 }

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use gix::bstr::BStr;
 use runner_core::fsck::{self, PathFault, RawCommit, TreeId};
 
-use super::object_reader;
 use super::diff::{DiffSide, compare_trees};
+use super::object_reader;
 use super::{EntryKind, list_tree_files};
 use crate::git::{GitError, Id, Repository};
 
@@ -82,7 +82,9 @@ impl CommitChain<'_> {
             let Some(object) = object_reader::try_read_object(&self.repo, id.object_id())? else { return Ok(None) };
             Ok(Some(object.try_into_commit()?.detach().data))
         };
-        let Some(stored) = read().map_err(GitError::gix(READING_COMMIT, self.repository.git_dir()))? else { return Ok(None) };
+        let Some(stored) = read().map_err(GitError::gix(READING_COMMIT, self.repository.git_dir()))? else {
+            return Ok(None);
+        };
         let commit = RawCommit::parse(&stored).and_then(|parts| {
             Some(ChainCommit {
                 id: *id,
@@ -124,14 +126,21 @@ impl CommitChain<'_> {
 
     /// Returns the differences between two trees (`None` is the empty tree), with the new content of the `wanted`
     /// paths.
-    pub fn diff_trees(&self, old: Option<&Id>, new: &Id, wants_content: fn(&[u8]) -> bool) -> Result<Vec<ChainChange>, GitError> {
+    pub fn diff_trees(
+        &self,
+        old: Option<&Id>,
+        new: &Id,
+        wants_content: fn(&[u8]) -> bool,
+    ) -> Result<Vec<ChainChange>, GitError> {
         let read = || -> gix::Result<Vec<ChainChange>> {
             let tree = |id: &Id| object_reader::read_tree(&self.repo, id.object_id());
             let old = old.map_or_else(|| Ok(self.repo.empty_tree()), tree)?;
             let mut changes: BTreeMap<Vec<u8>, (Option<ChainFile>, Option<ChainFile>)> = BTreeMap::new();
             for difference in compare_trees(&self.repo, &old, &tree(new)?)? {
-                let (old, new) =
-                    (self.load_file(difference.old, false)?, self.load_file(difference.new, wants_content(&difference.path))?);
+                let (old, new) = (
+                    self.load_file(difference.old, false)?,
+                    self.load_file(difference.new, wants_content(&difference.path))?,
+                );
                 // A file that becomes a link is reported as removed and added.
                 let sides = changes.entry(difference.path.into()).or_default();
                 *sides = (sides.0.take().or(old), sides.1.take().or(new));

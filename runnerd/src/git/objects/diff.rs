@@ -41,7 +41,8 @@ impl Repository {
         Ok(paths)
     }
 
-    /// Returns the patch between two commits in git's form with three lines of context, renames as removal and addition.
+    /// Returns the patch between two commits in git's format, with three lines of context and renames as removal and
+    /// addition.
     ///
     /// Stops after `limit_bytes`; a patch of that length may have been cut anywhere.
     pub fn diff(&self, from: &Id, to: &Id, limit_bytes: usize) -> Result<Vec<u8>, GitError> {
@@ -58,7 +59,9 @@ impl Repository {
         let repo = self.open()?;
         let write = || -> gix::Result<Vec<u8>> {
             let mut patch = Vec::new();
-            for difference in compare_commits(&repo, from, to)?.into_iter().filter(|difference| includes_path(&difference.path)) {
+            for difference in
+                compare_commits(&repo, from, to)?.into_iter().filter(|difference| includes_path(&difference.path))
+            {
                 if patch.len() >= limit_bytes {
                     break;
                 }

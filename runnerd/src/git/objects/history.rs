@@ -120,7 +120,8 @@ impl Repository {
         let mut folders = vec![self.common_dir(), self.git_dir()];
         folders.dedup();
         let logs = folders.into_iter().map(|folder| std::fs::read(folder.join("logs/HEAD")).unwrap_or_default());
-        logs.flat_map(|log| String::from_utf8_lossy(&log).lines().filter_map(parse_local_commit).collect::<Vec<_>>()).collect()
+        logs.flat_map(|log| String::from_utf8_lossy(&log).lines().filter_map(parse_local_commit).collect::<Vec<_>>())
+            .collect()
     }
 
     /// Returns `tip` and its first-parent ancestors, newest first, at most `limit` commits.

@@ -2,7 +2,6 @@
 //! machine. Runs no program and contacts no server.
 //!
 //! What a session has written to the store is not trusted: only a file whose content matches its name is copied.
-//! What a session has written there is not trusted: a file comes along that has the bytes of its name, and no other one.
 
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions, Permissions};

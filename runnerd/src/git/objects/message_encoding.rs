@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use runner_core::fsck::{message_encoding, is_utf8_encoding};
+use runner_core::fsck::{is_utf8_encoding, message_encoding};
 
 use crate::git::repository::program::GitCommand;
 use crate::git::{ChainCommit, GitError, Id, Repository};
@@ -11,7 +11,8 @@ use crate::git::{ChainCommit, GitError, Id, Repository};
 impl Repository {
     /// Fills in git's conversion of messages that are not UTF-8; most repositories have none.
     pub fn recode_messages(&self, commits: &mut [ChainCommit]) -> Result<(), GitError> {
-        let foreign = |commit: &ChainCommit| message_encoding(&commit.header).is_some_and(|name| !is_utf8_encoding(name));
+        let foreign =
+            |commit: &ChainCommit| message_encoding(&commit.header).is_some_and(|name| !is_utf8_encoding(name));
         let foreign: Vec<&mut ChainCommit> = commits.iter_mut().filter(|commit| foreign(commit)).collect();
         if foreign.is_empty() {
             return Ok(());

@@ -1,13 +1,13 @@
 //! Reads and writes what git stores: files of a commit, listings, single blobs. Does not look at the work tree.
 
-mod object_walk;
 pub(in crate::git) mod commit_chain;
-pub(in crate::git) mod object_reader;
 pub(in crate::git) mod commit_copy;
 pub(in crate::git) mod diff;
 pub(in crate::git) mod history;
 mod large_files;
 pub(in crate::git) mod message_encoding;
+pub(in crate::git) mod object_reader;
+mod object_walk;
 mod signatures;
 pub(in crate::git) mod transfer;
 
@@ -161,7 +161,11 @@ impl Repository {
 }
 
 /// Returns all files of a tree, sorted by path, each prefixed with `prefix`.
-pub(in crate::git) fn list_tree_files(repo: &gix::Repository, tree: ObjectId, prefix: &str) -> gix::Result<Vec<CommitEntry>> {
+pub(in crate::git) fn list_tree_files(
+    repo: &gix::Repository,
+    tree: ObjectId,
+    prefix: &str,
+) -> gix::Result<Vec<CommitEntry>> {
     let (mut entries, mut budget) = (Vec::new(), WalkBudget::default());
     let mut folders = vec![(prefix.as_bytes().to_vec(), tree)];
     while let Some((folder, id)) = folders.pop() {

@@ -84,7 +84,8 @@ impl<'a> ObjectWalk<'a> {
         if before == Some(id) || !self.mark_seen(id)? {
             return Ok(());
         }
-        let before = before.map(|before| object_reader::read_entries(self.repo, before)).transpose()?.unwrap_or_default();
+        let before =
+            before.map(|before| object_reader::read_entries(self.repo, before)).transpose()?.unwrap_or_default();
         let before: BTreeMap<_, _> = before.into_iter().map(|(name, mode, id)| (name, (mode, id))).collect();
         for (name, mode, id) in object_reader::read_entries(self.repo, id)? {
             let there = before.get(&name).filter(|there| there.0.is_tree() == mode.is_tree()).map(|there| there.1);

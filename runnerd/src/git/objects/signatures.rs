@@ -24,7 +24,11 @@ impl Repository {
     /// `ssh-keygen` rejects an invalid signature before it has read what was signed, and git may die of writing to the
     /// closed pipe; a valid signature never has that effect. A commit about which git can say nothing, because it
     /// misparses a header, is missing from the result, so that it does not prevent judging the others.
-    pub fn check_signatures(&self, commits: &[String], signers: &Path) -> Result<BTreeMap<String, SignatureStatus>, GitError> {
+    pub fn check_signatures(
+        &self,
+        commits: &[String],
+        signers: &Path,
+    ) -> Result<BTreeMap<String, SignatureStatus>, GitError> {
         let revoked = find_revoked_keys_file()?;
         let (mut signatures, mut pending) = (BTreeMap::new(), vec![commits]);
         while let Some(part) = pending.pop() {

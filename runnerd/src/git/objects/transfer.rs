@@ -7,8 +7,8 @@ use std::io::{Read as _, Seek as _, SeekFrom};
 use gix::ObjectId;
 use gix::objs::{Exists as _, Write as _};
 
-use super::object_walk::ObjectWalk;
 use super::object_reader;
+use super::object_walk::ObjectWalk;
 use crate::git::durable;
 use crate::git::repository::engine::GitEngine;
 use crate::git::repository::program::GitCommand;
@@ -85,7 +85,8 @@ impl Repository {
         durable::remove_torn_objects(&folder, &ids)?;
         // The library always knows the empty tree; git misses it if it is not stored.
         for id in ids.iter().filter(|id| !there.objects.exists(id)) {
-            let object = object_reader::read_object(&here, *id).map_err(GitError::gix("reading an object", self.git_dir()))?;
+            let object =
+                object_reader::read_object(&here, *id).map_err(GitError::gix("reading an object", self.git_dir()))?;
             let written = there.objects.write_buf(object.kind, &object.data);
             written.map_err(GitError::gix("writing an object below", &folder))?;
         }
@@ -95,7 +96,9 @@ impl Repository {
     /// Whether everything that `tips` need beyond `known` exists; also false if git has to check, because there is too
     /// much or something is odd. Existing objects are read again.
     fn has_all_reachable(&self, tips: &[Id], known: Id) -> Result<bool, GitError> {
-        Ok(ObjectWalk::new(&self.open_uncached()?, &[known.object_id()], SMALL_TRANSFER).collect_from(&to_object_ids(tips)).is_ok())
+        Ok(ObjectWalk::new(&self.open_uncached()?, &[known.object_id()], SMALL_TRANSFER)
+            .collect_from(&to_object_ids(tips))
+            .is_ok())
     }
 
     /// Returns an object that `tips` need and that is missing; `None` if all exist.

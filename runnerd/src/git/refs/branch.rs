@@ -9,7 +9,7 @@ use gix::refs::Target;
 use gix::refs::transaction::{PreviousValue, RefEdit};
 
 use super::branch_use::BranchUser;
-use super::{ExpectedRef, Head, RefMove, PACKED_REFS_LOCK_TIMEOUT, REF_LOCK_TIMEOUT, full_name};
+use super::{ExpectedRef, Head, PACKED_REFS_LOCK_TIMEOUT, REF_LOCK_TIMEOUT, RefMove, full_name};
 use crate::git::durable;
 use crate::git::repository::engine::RefStore;
 use crate::git::repository::identity::Identity;
@@ -66,7 +66,12 @@ impl Repository {
         if self.pinned.is_some() {
             self.invalidate_index_stats()?;
         }
-        GitCommand::new(self, "checkout").args(["--quiet", "--no-overwrite-ignore"]).args(args).arg("--").run().map(drop)
+        GitCommand::new(self, "checkout")
+            .args(["--quiet", "--no-overwrite-ignore"])
+            .args(args)
+            .arg("--")
+            .run()
+            .map(drop)
     }
 
     fn check_not_in_use(&self, name: &str) -> Result<(), GitError> {

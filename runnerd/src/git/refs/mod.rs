@@ -5,8 +5,8 @@
 pub(in crate::git) mod branch;
 pub(in crate::git) mod branch_use;
 pub(in crate::git) mod listing;
-mod reservations;
 mod ref_conflict;
+mod reservations;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -112,7 +112,9 @@ impl Repository {
         let head = repo.head().map_err(GitError::gix("reading HEAD", self.git_dir()))?;
         let commit = head.id().map(Id::from);
         match (head.referent_name(), commit) {
-            (Some(name), commit) => Ok(Head::Branch { name: short_branch_name(&name.as_bstr().to_str_lossy()), commit }),
+            (Some(name), commit) => {
+                Ok(Head::Branch { name: short_branch_name(&name.as_bstr().to_str_lossy()), commit })
+            }
             (None, Some(commit)) => Ok(Head::Detached { commit }),
             (None, None) => Err(ref_error("reading HEAD", self, "it is neither a branch nor a commit")),
         }
@@ -124,7 +126,9 @@ impl Repository {
             let name = String::from_utf8_lossy(&name).trim_end().to_owned();
             return Ok(Head::Branch { name: short_branch_name(&name), commit });
         }
-        commit.map(|commit| Head::Detached { commit }).ok_or_else(|| ref_error("reading HEAD", self, "it is not a commit"))
+        commit
+            .map(|commit| Head::Detached { commit })
+            .ok_or_else(|| ref_error("reading HEAD", self, "it is not a commit"))
     }
 
     /// Returns the tip of the branch `name`, or `None` if it does not exist.
@@ -151,9 +155,7 @@ impl Repository {
     pub fn list_refs(&self) -> Result<BTreeMap<String, String>, GitError> {
         let repo = self.open()?;
         match self.choose_ref_store(&repo) {
-            RefStore::Files => {
-                read_file_refs(&repo, self).map_err(GitError::gix("listing references", self.git_dir()))
-            }
+            RefStore::Files => read_file_refs(&repo, self).map_err(GitError::gix("listing references", self.git_dir())),
             RefStore::GitOnly => self.list_refs_with_git(),
         }
     }
@@ -249,12 +251,19 @@ impl Repository {
         }
     }
 
-    /// Moves references in one transaction; `is_through` follows symbolic references. The first request supplies what
+    /// Moves references in one transaction; `follows_symrefs` follows symbolic references. The first request supplies what
     /// applies to all of them.
-    fn move_file_refs(&self, repo: &gix::Repository, requests: &[RefMove<'_>], follows_symrefs: bool) -> Result<(), GitError> {
+    fn move_file_refs(
+        &self,
+        repo: &gix::Repository,
+        requests: &[RefMove<'_>],
+        follows_symrefs: bool,
+    ) -> Result<(), GitError> {
         let Some(first) = requests.first() else { return Ok(()) };
-        let edits = requests.iter().map(|request| request.to_edit(self, follows_symrefs)).collect::<Result<Vec<_>, _>>()?;
-        let moving = requests.iter().map(|request| self.resolve_moved_ref(request.name)).collect::<Result<Vec<_>, _>>()?;
+        let edits =
+            requests.iter().map(|request| request.to_edit(self, follows_symrefs)).collect::<Result<Vec<_>, _>>()?;
+        let moving =
+            requests.iter().map(|request| self.resolve_moved_ref(request.name)).collect::<Result<Vec<_>, _>>()?;
         let mut refs = repo.refs.clone();
         // Losing a reflog entry is better than writing to someone else's file.
         let mut logged = requests.iter().map(|request| request.name).chain(moving.iter().map(String::as_str));
@@ -292,7 +301,8 @@ impl Repository {
             ExpectedRef::Missing => Some("0".repeat(request.to.to_string().len())),
             ExpectedRef::Exactly(id) => Some(id.to_string()),
         };
-        let command = GitCommand::new(self, "update-ref").args(["--create-reflog", "-m", request.message, request.name]);
+        let command =
+            GitCommand::new(self, "update-ref").args(["--create-reflog", "-m", request.message, request.name]);
         let command = request.identity.apply_to(command).arg(request.to.to_string()).args(before);
         let outcome = command.output()?;
         if outcome.status.success() {

@@ -12,7 +12,12 @@ impl Repository {
     pub fn check_ref_conflict(&self, name: &str) -> Result<(), GitError> {
         let Some(existing) = self.find_conflicting_ref(name)? else { return Ok(()) };
         let (requested, path) = (name.to_owned(), self.work_dir().to_owned());
-        Err(GitError::RefConflict { free: self.find_free_name(&existing)?, standing: existing, wanted: requested, path })
+        Err(GitError::RefConflict {
+            free: self.find_free_name(&existing)?,
+            standing: existing,
+            wanted: requested,
+            path,
+        })
     }
 
     /// Returns the full name of a reference, above or below, that leaves no room for `name`.

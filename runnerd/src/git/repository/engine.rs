@@ -15,16 +15,16 @@ impl GitEngine {
     /// Runs one of two implementations. If the library meets something it cannot handle, the git program decides.
     pub(in crate::git) fn run_with<T>(
         self,
-        with_gix: impl FnOnce() -> Result<T, GitError>,
-        with_git: impl FnOnce() -> Result<T, GitError>,
+        try_gix: impl FnOnce() -> Result<T, GitError>,
+        use_git: impl FnOnce() -> Result<T, GitError>,
     ) -> Result<T, GitError> {
         if self == Self::Git {
-            return with_git();
+            return use_git();
         }
-        with_gix().or_else(|error| match error {
+        try_gix().or_else(|error| match error {
             GitError::Corrupt { .. } => {
                 tracing::warn!(error = &error as &dyn std::error::Error, "the library cannot do this; git does");
-                with_git()
+                use_git()
             }
             other => Err(other),
         })

@@ -7,8 +7,8 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use super::engine::GitEngine;
 use super::cache::{RepositoryCache, VerifiedIndex};
+use super::engine::GitEngine;
 use super::object_cache::GixView;
 use super::pinned_config::PinnedConfigDir;
 

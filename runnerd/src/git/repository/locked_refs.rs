@@ -36,7 +36,8 @@ impl LockedRefs {
         let orders = child.stdin.take().ok_or_else(lost).map_err(failed)?;
         let answers = BufReader::new(child.stdout.take().ok_or_else(lost).map_err(failed)?);
         let over = Some(spawn_watchdog(&child).map_err(failed)?);
-        let mut refs = Self { child, commands: Some(orders), responses: answers, path: path.to_owned(), watchdog: over };
+        let mut refs =
+            Self { child, commands: Some(orders), responses: answers, path: path.to_owned(), watchdog: over };
         refs.send_command(&format!("start\n{order}prepare\n"), "prepare: ok")?;
         Ok(refs)
     }
@@ -54,7 +55,8 @@ impl LockedRefs {
         };
         let mut line = String::new();
         // A program that exits before it has read everything reports the reason on its standard error.
-        while sent.is_ok() && self.responses.read_line(&mut line).map_err(GitError::io("running git in", &self.path))? > 0
+        while sent.is_ok()
+            && self.responses.read_line(&mut line).map_err(GitError::io("running git in", &self.path))? > 0
         {
             if line.trim_end() == expected {
                 return Ok(());

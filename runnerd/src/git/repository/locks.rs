@@ -24,7 +24,10 @@ impl Repository {
     /// Runs an attempt that takes a lock, and retries once if the lock in its way cannot be in use.
     ///
     /// Fails with [`GitError::Locked`] if the lock may be in use.
-    pub(in crate::git) fn with_stale_lock_retry<T>(&self, attempt: impl Fn() -> Result<T, GitError>) -> Result<T, GitError> {
+    pub(in crate::git) fn with_stale_lock_retry<T>(
+        &self,
+        attempt: impl Fn() -> Result<T, GitError>,
+    ) -> Result<T, GitError> {
         match attempt() {
             Err(GitError::Locked { path }) if self.clear_stale_lock(&path)? => attempt(),
             done => done,
@@ -115,11 +118,9 @@ impl Repository {
             return true;
         };
         let is_process = |path: &PathBuf| path.file_name().is_some_and(|name| name.as_bytes()[0].is_ascii_digit());
-        processes
-            .flatten()
-            .map(|entry| entry.path())
-            .filter(is_process)
-            .any(|process| has_open_file(&process, file) || is_git_process(&process) && self.may_run_inside(&process, found.uid()))
+        processes.flatten().map(|entry| entry.path()).filter(is_process).any(|process| {
+            has_open_file(&process, file) || is_git_process(&process) && self.may_run_inside(&process, found.uid())
+        })
     }
 
     fn may_run_inside(&self, process: &Path, owner: u32) -> bool {

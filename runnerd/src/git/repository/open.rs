@@ -14,8 +14,8 @@ use gix::sec::Permission;
 
 use super::engine::{GitEngine, RefStore};
 use super::handle::ConfigSources;
+use super::object_cache::{GixView, ObjectCache};
 use super::preflight;
-use super::object_cache::{ObjectCache, GixView};
 use crate::git::{GitError, Repository};
 
 /// Bytes of objects cached for repeated reads.

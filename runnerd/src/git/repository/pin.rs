@@ -11,9 +11,11 @@ use gix::config::File;
 use protocol::path::WirePath;
 use runner_core::digest::{from_hex, to_hex};
 
-use super::handle::ConfigSources;
 use super::cache::RepositoryCache;
-use super::pinned_config::{ATTRIBUTES_FILE, PinnedConfig, EXCLUDE_FILE, CONFIG_FILE, PinnedConfigDir, read_rules_file};
+use super::handle::ConfigSources;
+use super::pinned_config::{
+    ATTRIBUTES_FILE, CONFIG_FILE, EXCLUDE_FILE, PinnedConfig, PinnedConfigDir, read_rules_file,
+};
 use super::user_config::user_config_dir;
 use crate::git::{GitError, Repository};
 
@@ -166,7 +168,12 @@ impl Repository {
     }
 
     /// Returns the content of a file of rules named by a setting, or else the user's own in its usual place.
-    fn read_users_file(&self, config: &gix::config::Snapshot<'_>, key: &str, default_name: &str) -> Result<Vec<u8>, GitError> {
+    fn read_users_file(
+        &self,
+        config: &gix::config::Snapshot<'_>,
+        key: &str,
+        default_name: &str,
+    ) -> Result<Vec<u8>, GitError> {
         let named = config.trusted_path(key).ok().flatten().map(|path| self.work_dir.join(path));
         let is_users = self.sources == ConfigSources::User;
         match named.or_else(|| user_config_dir().filter(|_| is_users).map(|folder| folder.join(default_name))) {

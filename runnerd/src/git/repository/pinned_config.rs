@@ -93,7 +93,8 @@ impl PinnedConfigDir {
         }
         for (name, bytes) in &self.files {
             let file = self.folder.join(name);
-            let is_current = if name == EXCLUDE_FILE { has_exclude_rules(&file, bytes) } else { has_content(&file, bytes) };
+            let is_current =
+                if name == EXCLUDE_FILE { has_exclude_rules(&file, bytes) } else { has_content(&file, bytes) };
             if !is_current {
                 self.write_file(&file, bytes)?;
             }

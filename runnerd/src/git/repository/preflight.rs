@@ -8,7 +8,7 @@ use gix::bstr::ByteSlice as _;
 use gix::config::Snapshot;
 
 use super::engine::GitEngine;
-use super::pinned_config::{RUNNER_ATTRIBUTES_LINE, ATTRIBUTES_FILE};
+use super::pinned_config::{ATTRIBUTES_FILE, RUNNER_ATTRIBUTES_LINE};
 use crate::git::Repository;
 
 pub(in crate::git) fn choose_engine(repo: &gix::Repository, repository: &Repository) -> GitEngine {
@@ -16,7 +16,10 @@ pub(in crate::git) fn choose_engine(repo: &gix::Repository, repository: &Reposit
 }
 
 /// Returns the reasons for using the git program, each naming the setting; evaluated lazily.
-pub(in crate::git) fn reasons_for_git(repo: &gix::Repository, repository: &Repository) -> impl Iterator<Item = &'static str> {
+pub(in crate::git) fn reasons_for_git(
+    repo: &gix::Repository,
+    repository: &Repository,
+) -> impl Iterator<Item = &'static str> {
     type Check = fn(&Snapshot<'_>, &Repository) -> bool;
     const CHECKS: [(&str, Check); 4] = [
         ("core.sparseCheckout or index.sparse is set", |config, _| is_sparse(config)),

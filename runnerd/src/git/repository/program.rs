@@ -276,7 +276,8 @@ fn run_piped([mut from, mut to]: [GitCommand<'_>; 2]) -> io::Result<[GitOutput; 
     // The second command then has the only reading end: the first notices if it dies.
     drop(to);
     thread::scope(|scope| {
-        let first = thread::Builder::new().spawn_scoped(scope, move || communicate(first, first_at_work, from.input))?;
+        let first =
+            thread::Builder::new().spawn_scoped(scope, move || communicate(first, first_at_work, from.input))?;
         let second = second.and_then(|(at_work, child)| communicate(child, at_work, Vec::new()));
         let first = first.join().unwrap_or_else(|_| Err(io::Error::other("a thread of the runner died")));
         Ok([first?, second?])
@@ -383,7 +384,8 @@ fn transfer_pipes<'scope>(
         // A program that exits before it has read everything reports the reason on its standard error.
         let _ = stdin.map(|mut pipe| pipe.write_all(&input));
     })?;
-    let errors = thread::Builder::new().spawn_scoped(scope, move || stderr.map_or_else(|| Ok(Vec::new()), read_tail))?;
+    let errors =
+        thread::Builder::new().spawn_scoped(scope, move || stderr.map_or_else(|| Ok(Vec::new()), read_tail))?;
     let mut output = Vec::new();
     stdout.map_or(Ok(0), |mut pipe| pipe.read_to_end(&mut output))?;
     Ok((output, errors.join().unwrap_or_else(|_| Ok(Vec::new()))?))

@@ -17,11 +17,11 @@ use crate::git::objects;
 use crate::git::objects::object_reader;
 use crate::git::worktree::content::{ContentStore, StoreFailure};
 use crate::git::worktree::hold_back::HoldBackRule;
-use crate::git::worktree::stat_cache::TrackedFiles;
 use crate::git::worktree::porcelain;
 use crate::git::worktree::private_index::PrivateIndex;
 use crate::git::worktree::scan::WorktreeScan;
 use crate::git::worktree::stage::{CollectedTree, WorktreeStager};
+use crate::git::worktree::stat_cache::TrackedFiles;
 use crate::git::{GitError, Id, Repository};
 
 impl CollectedTree {
@@ -41,7 +41,11 @@ impl CollectedTree {
         Ok(collected)
     }
 
-    fn collect_with_gix(repo: &gix::Repository, repository: &Repository, rule: &HoldBackRule) -> Result<Self, GitError> {
+    fn collect_with_gix(
+        repo: &gix::Repository,
+        repository: &Repository,
+        rule: &HoldBackRule,
+    ) -> Result<Self, GitError> {
         let mut tracked = TrackedFiles::load(repo, repository, repository.head()?.commit())?;
         let hidden = clear_hiding_flags(&mut tracked.state);
         let scan = WorktreeScan::run(repo, repository, &mut tracked)?;
@@ -53,19 +57,36 @@ impl CollectedTree {
         Ok(Self { tree, held_back: staged.held_back, unstorable: staged.unstorable, written: staged.written })
     }
 
-    fn collect_with_git(repo: &gix::Repository, repository: &Repository, rule: &HoldBackRule) -> Result<Self, GitError> {
+    fn collect_with_git(
+        repo: &gix::Repository,
+        repository: &Repository,
+        rule: &HoldBackRule,
+    ) -> Result<Self, GitError> {
         let tracked = TrackedFiles::load(repo, repository, repository.head()?.commit())?;
         porcelain::stage_all(&PrivateIndex::create(repo, tracked)?, rule)
     }
 
     /// Adds what a checkout of `commit` would overwrite and what is missing from the tree because git ignores it.
-    fn add_obstructing_files(&mut self, repo: &gix::Repository, repository: &Repository, commit: Id) -> Result<(), GitError> {
+    fn add_obstructing_files(
+        &mut self,
+        repo: &gix::Repository,
+        repository: &Repository,
+        commit: Id,
+    ) -> Result<(), GitError> {
         let failed = |error| GitError::gix("keeping what is in the way", repository.git_dir())(error);
-        let collected_paths: BTreeSet<Vec<u8>> =
-            objects::list_tree_files(repo, self.tree, "").map_err(failed)?.into_iter().map(|entry| entry.path).collect();
+        let collected_paths: BTreeSet<Vec<u8>> = objects::list_tree_files(repo, self.tree, "")
+            .map_err(failed)?
+            .into_iter()
+            .map(|entry| entry.path)
+            .collect();
         let mut obstructions = BTreeSet::new();
-        for entry in repository.list_entries(&commit, "")?.iter().filter(|entry| !collected_paths.contains(&entry.path)) {
-            obstructions.extend(find_obstructing_files(repository, &entry.path).into_iter().filter(|path| !collected_paths.contains(path)));
+        for entry in repository.list_entries(&commit, "")?.iter().filter(|entry| !collected_paths.contains(&entry.path))
+        {
+            obstructions.extend(
+                find_obstructing_files(repository, &entry.path)
+                    .into_iter()
+                    .filter(|path| !collected_paths.contains(path)),
+            );
         }
         if obstructions.is_empty() {
             return Ok(());

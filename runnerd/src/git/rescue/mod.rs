@@ -25,7 +25,7 @@ use crate::git::repository::identity::Identity;
 use crate::git::repository::program::GitCommand;
 use crate::git::worktree::hold_back::HoldBackRule;
 use crate::git::worktree::stage::CollectedTree;
-use crate::git::{WorktreeChange, ChangeKind, GitError, Id, Repository};
+use crate::git::{ChangeKind, GitError, Id, Repository, WorktreeChange};
 
 /// Size in bytes above which files are not read into memory whole.
 const MAX_WHOLE_READ: u64 = 8 * 1024 * 1024;
@@ -147,7 +147,8 @@ impl Repository {
     pub fn list_changed_since(&self, snapshot: &Id, hold_back: &HoldBackRule) -> Result<Vec<String>, GitError> {
         let repo = self.open()?;
         let now = CollectedTree::collect(&repo, self, hold_back, None)?;
-        let (now, then) = (to_file_map(self.list_tree_files(&repo, now.tree)?), to_file_map(self.list_entries(snapshot, "")?));
+        let (now, then) =
+            (to_file_map(self.list_tree_files(&repo, now.tree)?), to_file_map(self.list_entries(snapshot, "")?));
         let differing = now.keys().chain(then.keys()).filter(|path| now.get(*path) != then.get(*path));
         let sorted: BTreeSet<&Vec<u8>> = differing.collect();
         Ok(sorted.into_iter().map(|path| display_path(path.as_bstr())).collect())
@@ -170,7 +171,8 @@ impl Repository {
         // git leaves a file that it may not remove, and only reports that.
         let _open = self.open_dirs(plan.target.keys().chain(plan.present.keys()));
         let objects = self.common_dir().join("objects");
-        plan.verify_changed_files(&repo, &objects).map_err(GitError::gix("reading what is restored", self.git_dir()))?;
+        plan.verify_changed_files(&repo, &objects)
+            .map_err(GitError::gix("reading what is restored", self.git_dir()))?;
 
         self.abort_operation()?;
         let author = self.identity().unwrap_or_else(Identity::runner);
@@ -219,7 +221,9 @@ impl Repository {
         let is_file = |path: &BString| self.absolute_path(path).symlink_metadata().is_ok_and(|found| found.is_file());
         let unreadable = unstorable.iter().find(|path| is_file(path) && is_affected(path));
         let lost = unsafe_file.map(|(path, _)| path.as_slice()).or(unreadable.map(|path| path.as_slice()));
-        lost.map_or(Ok(()), |path| Err(GitError::NotRescued { file: display_path(path), path: self.work_dir().to_owned() }))
+        lost.map_or(Ok(()), |path| {
+            Err(GitError::NotRescued { file: display_path(path), path: self.work_dir().to_owned() })
+        })
     }
 
     /// Removes files that are untracked by the rules of the restored commit and that the rescue has unchanged.

@@ -11,9 +11,9 @@ use gix::refs::FullName;
 
 use crate::dir_permissions;
 use crate::git::durable::replace_file;
+use crate::git::git_dir_snapshot::GitDirSnapshot;
 use crate::git::objects::object_reader;
 use crate::git::repository::engine::RefStore;
-use crate::git::git_dir_snapshot::GitDirSnapshot;
 use crate::git::{GitError, Id, Repository};
 
 /// Number of entries at the end of a reflog searched for an existing commit.
@@ -95,9 +95,10 @@ impl Repository {
     }
 }
 
-/// Whether a commit exists and can be read. One that another object has replaced does not count as missing.
+/// Whether a commit exists and can be read; fails if another object is in its place, which is not the same as missing.
 fn has_commit(repo: &gix::Repository, id: Id) -> Result<bool, GitError> {
-    let found = object_reader::read_commit(repo, id.object_id()).map_err(GitError::gix("reading a commit", repo.git_dir()));
+    let found =
+        object_reader::read_commit(repo, id.object_id()).map_err(GitError::gix("reading a commit", repo.git_dir()));
     match found {
         Ok(_) => Ok(true),
         Err(error @ GitError::HashMismatch { .. }) => Err(error),
@@ -133,7 +134,7 @@ fn is_readable(file: &Path, symbolic: bool) -> Result<bool, GitError> {
     })
 }
 
-/// Removes whatever is in the place of a reference's file.
+/// Removes a folder, or a garbled file, from the place of a reference's file.
 fn remove_foreign_ref(file: &Path, is_garbled: bool) -> Result<(), GitError> {
     match file.symlink_metadata() {
         Ok(found) if found.is_dir() || is_garbled => dir_permissions::remove_all(file),

@@ -5,7 +5,7 @@ use std::fs;
 use super::fixture::{ENGINES, Fixture};
 use crate::git::repository::engine::GitEngine;
 use crate::git::repository::handle::ConfigSources;
-use crate::git::{GitError, Head, Operation, RefChange, Repository, BranchUseKind};
+use crate::git::{BranchUseKind, GitError, Head, Operation, RefChange, Repository};
 use crate::retryable::Retryable as _;
 
 fn branch_head(name: &str, fixture: &Fixture) -> Head {
@@ -400,7 +400,8 @@ fn reference_is_not_made_where_another_leaves_no_room_be_it_packed_or_not() {
             if is_packed {
                 fixture.git(&["pack-refs", "--all"]);
             }
-            let (repository, before, head) = (fixture.with_engine(engine), fixture.git(&["for-each-ref"]), fixture.head());
+            let (repository, before, head) =
+                (fixture.with_engine(engine), fixture.git(&["for-each-ref"]), fixture.head());
             let change = RefChange { name: format!("refs/heads/{wanted}"), from: None, to: head };
             let refusals = [
                 repository.start_branch(wanted, &head),
@@ -462,7 +463,10 @@ fn head_of_a_bare_repository_uses_no_branch() {
         assert_eq!(repository.find_branch_use("main").unwrap(), None, "{engine:?}");
         assert_eq!(repository.find_branch_use("side").unwrap().unwrap().kind, BranchUseKind::CheckedOut, "{engine:?}");
         repository.switch_branch("main").unwrap();
-        assert_eq!(repository.find_branch_use("main").unwrap().unwrap().work_tree, fixture.path("").canonicalize().unwrap());
+        assert_eq!(
+            repository.find_branch_use("main").unwrap().unwrap().work_tree,
+            fixture.path("").canonicalize().unwrap()
+        );
         // A person works in it all the same.
         fs::write(bare.join("index"), "").unwrap();
         assert_eq!(repository.find_branch_users("main").unwrap().len(), 2);

@@ -4,7 +4,7 @@
 use std::fs;
 
 use super::fixture::{ENGINES, Fixture, commit, request};
-use crate::git::{CommitRequest, CommitOutcome, GitError, HoldBackRule, Repository};
+use crate::git::{CommitOutcome, CommitRequest, GitError, HoldBackRule, Repository};
 
 /// File contents before they are stored.
 const CONTENTS: [&[u8]; 9] = [
@@ -864,8 +864,11 @@ fn where_the_tree_is_another_one_it_is_told() {
             assert_eq!(repository.list_changes().unwrap(), [], "{why}");
             deed(&fixture);
             // The filters are those in force when the run was requested.
-            let repository =
-                if fixture.has(".gitattributes") || fixture.has("mixed") { fixture.with_engine(engine) } else { repository };
+            let repository = if fixture.has(".gitattributes") || fixture.has("mixed") {
+                fixture.with_engine(engine)
+            } else {
+                repository
+            };
             check(&fixture, commit(&repository));
         }
     }

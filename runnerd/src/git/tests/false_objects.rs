@@ -38,7 +38,9 @@ const READS: [(&str, ReadAction); 12] = [
     ("changed paths", |repository, [parent, head]| repository.changed_paths(parent, head).map(drop)),
     ("patch", |repository, [parent, head]| repository.diff(parent, head, 1 << 20).map(drop)),
     ("changes", |repository, _| repository.list_changes().map(drop)),
-    ("copy", |repository, [_, head]| repository.create_commit_copy(head, tempfile::tempdir().unwrap().path()).map(drop)),
+    ("copy", |repository, [_, head]| {
+        repository.create_commit_copy(head, tempfile::tempdir().unwrap().path()).map(drop)
+    }),
 ];
 
 /// What is swapped with what, and which readers have to notice.

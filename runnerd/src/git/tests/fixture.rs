@@ -11,7 +11,7 @@ use runner_testkit::ScratchDir;
 
 use crate::git::repository::engine::GitEngine;
 use crate::git::repository::handle::ConfigSources;
-use crate::git::{ChangeKind, CommitRequest, CommitOutcome, GitError, HoldBackRule, Id, Identity, Repository};
+use crate::git::{ChangeKind, CommitOutcome, CommitRequest, GitError, HoldBackRule, Id, Identity, Repository};
 
 pub(super) const ENGINES: [GitEngine; 2] = [GitEngine::Gix, GitEngine::Git];
 

@@ -171,7 +171,8 @@ fn a_file_that_is_always_read_is_read_whatever_its_times_say() {
         tracked.state.entries_mut()[at].stat = Stat::from_fs(&found).unwrap();
     }
     tracked.store_in_cache();
-    let seen: Vec<_> = repository.list_changes().unwrap().iter().map(crate::git::WorktreeChange::display_path).collect();
+    let seen: Vec<_> =
+        repository.list_changes().unwrap().iter().map(crate::git::WorktreeChange::display_path).collect();
     assert_eq!(seen, [PATH, "other/f.txt"]);
 }
 

@@ -1,7 +1,7 @@
 //! `graft` and `lay_out`: a commit of a few files that leaves everything else in the work tree as it is.
 
 use super::fixture::{ENGINES, Fixture};
-use crate::git::{GitError, PathsCommit, Id, Identity};
+use crate::git::{GitError, Id, Identity, PathsCommit};
 
 const FILES: &[(&str, &[u8])] = &[("dir/sub/d.txt", b"other\n"), ("new/deep.txt", b"new\n")];
 

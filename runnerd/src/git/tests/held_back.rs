@@ -4,7 +4,7 @@ use std::fs;
 
 use super::fixture::{ENGINES, Fixture, commit, commit_with, request};
 use crate::git::repository::engine::GitEngine;
-use crate::git::{ChangeKind, CommitRequest, CommitOutcome, GitError, HeldBackFiles, HoldBackRule, Repository};
+use crate::git::{ChangeKind, CommitOutcome, CommitRequest, GitError, HeldBackFiles, HoldBackRule, Repository};
 use crate::retryable::Retryable as _;
 
 fn hold_back_rule() -> HoldBackRule {
@@ -229,7 +229,8 @@ fn file_whose_required_filter_fails_is_named() {
         fixture.write(".gitattributes", "*.f filter=broken\n");
         fixture.write("x.f", "x");
         let repository = fixture.with_engine(engine);
-        let held_back = repository.apply_hold_back(&HoldBackRule::nested_only(), &mut repository.list_changes().unwrap()).unwrap();
+        let held_back =
+            repository.apply_hold_back(&HoldBackRule::nested_only(), &mut repository.list_changes().unwrap()).unwrap();
         assert_eq!((held_back.paths, held_back.unstorable), (vec!["x.f".to_owned()], vec![]), "{engine:?}");
         let committed = commit(&repository).unwrap();
         assert_eq!(committed.unstorable, ["x.f"], "{engine:?}");
@@ -237,7 +238,10 @@ fn file_whose_required_filter_fails_is_named() {
         fixture.git(&["config", "filter.broken.clean", "cat"]);
         let repository = fixture.with_engine(engine);
         let mut changes = repository.list_changes().unwrap();
-        assert_eq!(repository.apply_hold_back(&HoldBackRule::nested_only(), &mut changes).unwrap(), HeldBackFiles::default());
+        assert_eq!(
+            repository.apply_hold_back(&HoldBackRule::nested_only(), &mut changes).unwrap(),
+            HeldBackFiles::default()
+        );
         assert_eq!(commit(&repository).unwrap().unstorable, Vec::<String>::new(), "{engine:?}");
         assert_eq!(fixture.git(&["show", "--name-only", "--format=", "HEAD"]), "x.f");
     }
@@ -417,7 +421,10 @@ fn file_that_somebody_committed_is_held_back_no_longer() {
         fixture.git(&["add", "--force", ".env"]);
         fixture.git(&["commit", "--quiet", "-m", "a person's"]);
         fixture.write("a.txt", "y");
-        assert_eq!(held_back_paths(&commit_with(&fixture.with_engine(engine), &hold_back_rule()).unwrap()), Vec::<&str>::new());
+        assert_eq!(
+            held_back_paths(&commit_with(&fixture.with_engine(engine), &hold_back_rule()).unwrap()),
+            Vec::<&str>::new()
+        );
         fixture.assert_sound();
     }
 }
@@ -437,6 +444,9 @@ fn files_are_hidden_before_anything_is_committed() {
         );
         assert_eq!(fixture.status(), "?? fine");
         fixture.remove("large");
-        assert_eq!(repository.apply_hold_back(&hold_back_rule(), &mut repository.list_changes().unwrap()).unwrap().paths, [".env", "lib/"]);
+        assert_eq!(
+            repository.apply_hold_back(&hold_back_rule(), &mut repository.list_changes().unwrap()).unwrap().paths,
+            [".env", "lib/"]
+        );
     }
 }

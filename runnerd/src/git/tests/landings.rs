@@ -3,7 +3,7 @@
 use std::fs;
 
 use super::fixture::{Fixture, author};
-use crate::git::{BranchAdvance, GitError, Id, AdvanceError};
+use crate::git::{AdvanceError, BranchAdvance, GitError, Id};
 
 /// Returns a commit and a successor that adds files and changes one. The work tree has the files of the second while
 /// HEAD is at the first, as an interrupted advance leaves it.

@@ -1,8 +1,8 @@
-//! Files of the runner's folder, in the work tree of a run: compared and stored byte for byte, whatever rules there are.
+//! Files of the runner's folder, in the work tree of a run: compared and stored byte for byte, whatever rules apply.
 
 use super::fixture::{ENGINES, Fixture, commit, request};
 use crate::git::repository::engine::GitEngine;
-use crate::git::{WorktreeChange, ChangeKind, CommitRequest, GitError, HoldBackRule, Repository};
+use crate::git::{ChangeKind, CommitRequest, GitError, HoldBackRule, Repository, WorktreeChange};
 
 const TREE: &str = ".runner/state/tree.json";
 const ODD: &str = "+ACI- $Id: x $\r\n";

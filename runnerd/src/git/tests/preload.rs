@@ -4,8 +4,8 @@ use std::fs::File;
 use std::time::SystemTime;
 
 use super::fixture::{ENGINES, Fixture, settle_files};
-use crate::git::worktree::stat_cache::TrackedFiles;
 use crate::git::worktree::preload::IndexPreload;
+use crate::git::worktree::stat_cache::TrackedFiles;
 
 /// A repository, a change to it, and git's expected output.
 struct PreloadCase {

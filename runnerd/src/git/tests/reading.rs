@@ -280,7 +280,8 @@ fn folders_deeper_than_any_that_somebody_works_with_are_an_error_and_no_end_of_t
         }
         fixture.git(&["commit-tree", "-m", "Nest", &named.0.to_string()])
     };
-    let listed = |commit: &str| fixture.repository().list_entries(&commit.parse().unwrap(), "").map(|files| files.len());
+    let listed =
+        |commit: &str| fixture.repository().list_entries(&commit.parse().unwrap(), "").map(|files| files.len());
     assert_eq!(listed(&nested(200)).unwrap(), 1);
     let deep = nested(1_000);
     assert!(listed(&deep).unwrap_err().to_string().contains("listing a commit"));

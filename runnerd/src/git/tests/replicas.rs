@@ -8,7 +8,7 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use super::fixture::{Fixture, commit};
-use crate::git::{GitError, RepositoryClone, Repository};
+use crate::git::{GitError, Repository, RepositoryClone};
 
 /// Creates a replica of a source, with its HEAD checked out.
 fn clone_of(source: &Fixture) -> Fixture {

@@ -6,7 +6,7 @@ use runner_testkit::run_unprivileged;
 
 use super::fixture::{ENGINES, Fixture, author, commit_with};
 use crate::git::repository::engine::GitEngine;
-use crate::git::{GitError, Head, HoldBackRule, Id, RestoreOptions, RestoreOutcome, RescueSnapshot, SnapshotRequest};
+use crate::git::{GitError, Head, HoldBackRule, Id, RescueSnapshot, RestoreOptions, RestoreOutcome, SnapshotRequest};
 
 const RESCUE: &str = "refs/runner/rescue/x/0001";
 
@@ -16,14 +16,25 @@ fn hold_back_rule() -> HoldBackRule {
 
 fn snapshot(fixture: &Fixture, engine: GitEngine, restoring: Option<Id>) -> RescueSnapshot {
     let hold_back = hold_back_rule();
-    let request =
-        SnapshotRequest { name: RESCUE, message: "rescue", author: author(), hold_back: &hold_back, restore_target: restoring };
+    let request = SnapshotRequest {
+        name: RESCUE,
+        message: "rescue",
+        author: author(),
+        hold_back: &hold_back,
+        restore_target: restoring,
+    };
     fixture.with_engine(engine).create_snapshot(&request).unwrap()
 }
 
 fn restore(fixture: &Fixture, engine: GitEngine, to: Id, rescue: Id) -> Result<RestoreOutcome, GitError> {
     let hold_back = hold_back_rule();
-    fixture.with_engine(engine).restore(&RestoreOptions { branch: "runner/x", target: to, tip: to, rescue, hold_back: &hold_back })
+    fixture.with_engine(engine).restore(&RestoreOptions {
+        branch: "runner/x",
+        target: to,
+        tip: to,
+        rescue,
+        hold_back: &hold_back,
+    })
 }
 
 /// A repository on `runner/x`, and the commit at which a session starts.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::fixture::Fixture;
 use crate::git::repository::engine::GitEngine;
-use crate::git::{WorktreeChange, HoldBackRule, Repository};
+use crate::git::{HoldBackRule, Repository, WorktreeChange};
 
 /// Every path below a folder, with what is there; does not follow links.
 fn contents(folder: &Path) -> Vec<(PathBuf, String)> {

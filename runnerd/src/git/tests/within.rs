@@ -2,7 +2,7 @@
 
 use super::fixture::{ENGINES, Fixture, request};
 use crate::git::repository::engine::GitEngine;
-use crate::git::{CommitRequest, CommitOutcome, HoldBackRule, Repository};
+use crate::git::{CommitOutcome, CommitRequest, HoldBackRule, Repository};
 
 /// Size in bytes of a file that is held back.
 const LARGE: usize = 101;
@@ -110,7 +110,10 @@ fn file_that_is_held_back_no_longer_is_committed_unseen() {
         let fixture = Fixture::new();
         fixture.write("a.txt", "changed");
         fixture.write("large", "x".repeat(LARGE));
-        assert_eq!(commit_paths_only(&fixture, engine, &list_changes(&fixture.with_engine(engine))).held_back, ["large"]);
+        assert_eq!(
+            commit_paths_only(&fixture, engine, &list_changes(&fixture.with_engine(engine))).held_back,
+            ["large"]
+        );
         fixture.write("large", "small by now");
         assert_eq!(list_changes(&fixture.with_engine(engine)), Vec::<Vec<u8>>::new());
         commit_paths_only(&fixture, engine, &[]);

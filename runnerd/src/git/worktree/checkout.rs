@@ -30,7 +30,10 @@ impl CheckoutDir {
 
 impl Repository {
     /// Checks out files by the attribute files among them; skips links and submodules.
-    pub fn check_out_entries<'e>(&self, entries: impl IntoIterator<Item = &'e CommitEntry>) -> Result<CheckoutDir, GitError> {
+    pub fn check_out_entries<'e>(
+        &self,
+        entries: impl IntoIterator<Item = &'e CommitEntry>,
+    ) -> Result<CheckoutDir, GitError> {
         let folder = tempfile::tempdir().map_err(GitError::io("making a folder in", &std::env::temp_dir()))?;
         let (work, path) = (folder.path().join("work"), folder.path().join("index"));
         fs::create_dir(&work).map_err(GitError::io("making", &work))?;
@@ -43,12 +46,21 @@ impl Repository {
             };
             // git would check out whatever object has that name.
             self.read_blob(&entry.id)?;
-            state.dangerously_push_entry(UNKNOWN_STAT, entry.id.object_id(), Flags::empty(), mode, entry.path.as_slice().into());
+            state.dangerously_push_entry(
+                UNKNOWN_STAT,
+                entry.id.object_id(),
+                Flags::empty(),
+                mode,
+                entry.path.as_slice().into(),
+            );
         }
         state.sort_entries();
         let file = File::create(&path).map_err(GitError::io("writing", &path))?;
         index::write_index_to((file, &path), &state, false)?;
-        let git = GitCommand::new(self, "checkout-index").env("GIT_INDEX_FILE", &path).env("GIT_WORK_TREE", &work).current_dir(&work);
+        let git = GitCommand::new(self, "checkout-index")
+            .env("GIT_INDEX_FILE", &path)
+            .env("GIT_WORK_TREE", &work)
+            .current_dir(&work);
         let outcome = git.args(["--all", "--force", "--quiet"]).output()?;
         if !outcome.status.success() {
             self.check_git_usable()?;

@@ -98,7 +98,11 @@ impl<'a> ContentStore<'a> {
             let target = fs::read_link(&file).map_err(|error| io_failure(&file, error))?;
             (store_bytes(self.repo, &file, target.as_os_str().as_bytes())?, Mode::SYMLINK)
         } else if kind.is_file() {
-            let id = if self.repository.is_runner_path(path) { store_unfiltered(self.repo, &file) } else { self.store_filtered(path, &file, index) };
+            let id = if self.repository.is_runner_path(path) {
+                store_unfiltered(self.repo, &file)
+            } else {
+                self.store_filtered(path, &file, index)
+            };
             (id?, self.file_mode(found.mode(), known_mode))
         } else if kind.is_dir() {
             (read_head_commit(&file).ok_or(StoreFailure::Unstorable)?, Mode::COMMIT)
@@ -130,7 +134,12 @@ impl<'a> ContentStore<'a> {
         }
     }
 
-    fn store_filtered(&mut self, path: &BStr, file: &Path, index: &gix::index::State) -> Result<ObjectId, StoreFailure> {
+    fn store_filtered(
+        &mut self,
+        path: &BStr,
+        file: &Path,
+        index: &gix::index::State,
+    ) -> Result<ObjectId, StoreFailure> {
         let opened = open_regular_file(file).map_err(|error| io_failure(file, error))?;
         let (repo, mut bytes) = (self.repo, Vec::new());
         let read = match self.pipeline.convert_to_git(opened, Path::new(OsStr::from_bytes(path)), index) {
@@ -174,7 +183,11 @@ fn store_spooled(repo: &gix::Repository, file: &Path, output: &mut impl Read) ->
 }
 
 /// Stores content too large to hold in memory.
-fn store_stream(repo: &gix::Repository, file: &Path, (mut bytes, length): (File, u64)) -> Result<ObjectId, StoreFailure> {
+fn store_stream(
+    repo: &gix::Repository,
+    file: &Path,
+    (mut bytes, length): (File, u64),
+) -> Result<ObjectId, StoreFailure> {
     let (progress, stop) = (&mut gix::progress::Discard, &AtomicBool::new(false));
     bytes.rewind().map_err(|error| io_failure(file, error))?;
     let (kind, blob) = (repo.object_hash(), gix::objs::Kind::Blob);

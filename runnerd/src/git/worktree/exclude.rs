@@ -21,7 +21,10 @@ pub(in crate::git) fn read_excluded_paths(repository: &Repository) -> Result<BTr
 }
 
 /// Rewrites this work tree's block; without `hidden` paths it is removed.
-pub(in crate::git) fn write_excluded_paths(repository: &Repository, hidden: &BTreeSet<BString>) -> Result<(), GitError> {
+pub(in crate::git) fn write_excluded_paths(
+    repository: &Repository,
+    hidden: &BTreeSet<BString>,
+) -> Result<(), GitError> {
     // The runner may use a copy: the block is in both files, and the other lines of each stay.
     for file in [exclude_file(repository), repository.rules_file("info/exclude")] {
         let old = read_text(&file)?;
@@ -53,7 +56,8 @@ fn with_block(old: &[u8], repository: &Repository, hidden: &BTreeSet<BString>) -
 
 /// Linked work trees share the file, so each has its own block that names it.
 fn block_markers(repository: &Repository) -> (String, String) {
-    let tree = repository.git_dir().strip_prefix(repository.common_dir()).map(Path::to_string_lossy).unwrap_or_default();
+    let tree =
+        repository.git_dir().strip_prefix(repository.common_dir()).map(Path::to_string_lossy).unwrap_or_default();
     let owner = if tree.is_empty() { "this repository".into() } else { tree };
     (format!("{BEGIN}{owner}\n"), format!("{END}{owner}\n"))
 }

@@ -56,7 +56,11 @@ impl HoldBackRule {
         if !is_file && !is_link || !has_safe_name(path, mode) || is_file && File::open(&file).is_err() {
             return HoldBackVerdict::Unstorable;
         }
-        if self.matches_file(path, if is_file { found.len() } else { 0 }) { HoldBackVerdict::HeldBack } else { HoldBackVerdict::Included }
+        if self.matches_file(path, if is_file { found.len() } else { 0 }) {
+            HoldBackVerdict::HeldBack
+        } else {
+            HoldBackVerdict::Included
+        }
     }
 
     /// Whether to hold back a file at `path` with a size of `bytes`.

@@ -8,13 +8,13 @@ use gix::ObjectId;
 use gix::bstr::{BString, ByteSlice as _};
 use runner_core::layout::FOLDER;
 
-use super::change::{WorktreeChange, ChangeKind, index_changes};
+use super::change::{ChangeKind, WorktreeChange, index_changes};
 use super::hold_back::{HoldBackRule, HoldBackVerdict};
-use super::stat_cache::TrackedFiles;
 use super::private_index::PrivateIndex;
 use super::renormalize::{find_affected, governed_dir};
 use super::scan::find_unstorable_files;
 use super::stage::{CollectedTree, declared_submodules};
+use super::stat_cache::TrackedFiles;
 use super::status::merge_finding;
 use crate::git::durable;
 use crate::git::repository::program::GitCommand;
@@ -34,7 +34,10 @@ struct StatusEntry {
 }
 
 /// Returns all differences from HEAD, sorted by path.
-pub(in crate::git) fn list_changes(repo: &gix::Repository, repository: &Repository) -> Result<Vec<WorktreeChange>, GitError> {
+pub(in crate::git) fn list_changes(
+    repo: &gix::Repository,
+    repository: &Repository,
+) -> Result<Vec<WorktreeChange>, GitError> {
     let private = PrivateIndex::create(repo, TrackedFiles::load(repo, repository, repository.head()?.commit())?)?;
     let mut kinds = index_changes(&private.tracked.index_diff);
     // An added repository is already known without the trailing slash that git names it with.
@@ -111,11 +114,17 @@ impl<'a> GitPorcelain<'a> {
 
     /// Returns a pathspec that excludes the runner's folder, if it is one.
     fn own_pathspec(&self) -> Option<String> {
-        self.repository.is_runner_path(format!("{FOLDER}/").as_bytes()).then(|| format!(":(top,exclude,literal){FOLDER}/"))
+        self.repository
+            .is_runner_path(format!("{FOLDER}/").as_bytes())
+            .then(|| format!(":(top,exclude,literal){FOLDER}/"))
     }
 
     /// Stages files that git would store differently since attribute files changed; returns whether there may be any.
-    fn renormalize_changed(&self, private: &PrivateIndex<'_>, found: &BTreeMap<BString, StatusEntry>) -> Result<bool, GitError> {
+    fn renormalize_changed(
+        &self,
+        private: &PrivateIndex<'_>,
+        found: &BTreeMap<BString, StatusEntry>,
+    ) -> Result<bool, GitError> {
         let tracked = &private.tracked;
         let rules: Vec<BString> =
             found.keys().chain(tracked.removed()).filter(|path| governed_dir(path).is_some()).cloned().collect();
@@ -123,7 +132,8 @@ impl<'a> GitPorcelain<'a> {
             return Ok(false);
         }
         let failed = GitError::gix("comparing attributes", self.repository.work_dir());
-        let affected = find_affected((private.repo, self.repository), &tracked.head_state(), rules.iter()).map_err(failed)?;
+        let affected =
+            find_affected((private.repo, self.repository), &tracked.head_state(), rules.iter()).map_err(failed)?;
         let is_there = |path: &BString| {
             let is_tracked = tracked.state.entry_by_path(path.as_ref()).is_some();
             is_tracked && self.repository.absolute_path(path).symlink_metadata().is_ok()

@@ -184,7 +184,8 @@ impl PreloadScan<'_> {
         let path = if folder.path.is_empty() { b"." } else { folder.path.as_bytes() };
         let mut listing = Dir::new(openat(&self.root, path, DIR_FLAGS | OFlags::NOFOLLOW, Permissions::empty())?)?;
         let children = folder.folders.iter().filter(|child| present[**child]);
-        let mut known: Vec<&[u8]> = children.filter_map(|child| valid_file_name(self.folders[*child].path.as_ref())).collect();
+        let mut known: Vec<&[u8]> =
+            children.filter_map(|child| valid_file_name(self.folders[*child].path.as_ref())).collect();
         for position in &folder.entries {
             let entry = &self.index.entries()[*position];
             let Some(name) = valid_file_name(entry.path(self.index)) else { continue };

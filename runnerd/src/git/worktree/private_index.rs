@@ -12,15 +12,15 @@ use gix::index::entry::{Flags, Mode};
 use tempfile::TempDir;
 
 use super::hold_back::HoldBackRule;
-use super::stat_cache::TrackedFiles;
-use super::runner_dir::RunnerDirDiff;
 use super::preload::IndexPreload;
+use super::runner_dir::RunnerDirDiff;
 use super::scan::{ScanFinding, WorktreeScan, stat_if_unchanged};
 use super::stage::{StagedIndex, WorktreeStager};
+use super::stat_cache::TrackedFiles;
+use crate::git::fs_clock::FlushTime;
 use crate::git::index;
 use crate::git::index::cachetree;
 use crate::git::index::index_flags::{HIDING_FLAGS, UNKNOWN_STAT};
-use crate::git::fs_clock::FlushTime;
 use crate::git::repository::program::GitCommand;
 use crate::git::{GitError, Repository};
 
@@ -153,7 +153,11 @@ impl<'a> PrivateIndex<'a> {
         let added = tracked.index_diff.added.iter().filter(|path| tracked.repository.is_runner_path(path));
         let gone = added.filter(|path| tracked.repository.absolute_path(path).symlink_metadata().is_err());
         let gone = gone.map(|path| (path.clone(), ScanFinding::Removed));
-        Ok(RunnerDirDiff::compare(self.repo, tracked.repository, (&tracked.state, None))?.differences.into_iter().chain(gone).collect())
+        Ok(RunnerDirDiff::compare(self.repo, tracked.repository, (&tracked.state, None))?
+            .differences
+            .into_iter()
+            .chain(gone)
+            .collect())
     }
 
     fn read(&self) -> Result<State, GitError> {
@@ -193,7 +197,13 @@ fn add_intent_entries(repo: &gix::Repository, tracked: &TrackedFiles<'_>, state:
         };
         let flags = Flags::INTENT_TO_ADD | Flags::EXTENDED;
         cachetree::invalidate_path(state, path.as_ref());
-        state.dangerously_push_entry(UNKNOWN_STAT, ObjectId::empty_blob(repo.object_hash()), flags, mode, path.as_ref());
+        state.dangerously_push_entry(
+            UNKNOWN_STAT,
+            ObjectId::empty_blob(repo.object_hash()),
+            flags,
+            mode,
+            path.as_ref(),
+        );
     }
     state.sort_entries();
 }

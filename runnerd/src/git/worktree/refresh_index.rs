@@ -1,8 +1,8 @@
 //! Rewrites the index from what is known about the files: after a crash left it behind HEAD, and before a program
 //! checks out a commit using it.
 
-use super::stat_cache::TrackedFiles;
 use super::scan::WorktreeScan;
+use super::stat_cache::TrackedFiles;
 use crate::git::index::IndexLock;
 use crate::git::{GitError, Repository};
 

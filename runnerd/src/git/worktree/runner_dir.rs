@@ -94,7 +94,9 @@ impl RunnerDirDiff {
         let never = repository.cache.lock().never_tracked.clone();
         let root = BString::from(FOLDER);
         let mut pending = match untracked {
-            Some(strangers) => strangers.iter().filter(|path| **path == root || repository.is_runner_path(path)).cloned().collect(),
+            Some(strangers) => {
+                strangers.iter().filter(|path| **path == root || repository.is_runner_path(path)).cloned().collect()
+            }
             None => vec![root.clone()],
         };
         while let Some(path) = pending.pop() {

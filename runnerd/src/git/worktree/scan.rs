@@ -18,15 +18,15 @@ use gix::status::plumbing::index_as_worktree::{Change, EntryStatus};
 use gix::status::plumbing::index_as_worktree_with_renames::{Entry, VisitEntry};
 use gix::worktree::stack::state::ignore::Source;
 
-use super::content::{ContentStore, StoreFailure, read_head_commit, open_regular_file};
-use super::stat_cache::TrackedFiles;
-use super::runner_dir::RunnerDirDiff;
+use super::content::{ContentStore, StoreFailure, open_regular_file, read_head_commit};
 use super::preload::IndexPreload;
 use super::renormalize;
-use crate::git::index::cachetree;
-use crate::git::index::index_flags::UNKNOWN_STAT;
-use crate::git::index::index_diff::IndexDiff;
+use super::runner_dir::RunnerDirDiff;
+use super::stat_cache::TrackedFiles;
 use crate::git::fs_clock::FlushTime;
+use crate::git::index::cachetree;
+use crate::git::index::index_diff::IndexDiff;
+use crate::git::index::index_flags::UNKNOWN_STAT;
 use crate::git::{GitError, Repository};
 
 /// How a path differs from its entry in the index.
@@ -104,7 +104,8 @@ impl WorktreeScan {
         scan.apply_stats(state, flush);
         scan.add_index_changes(repository, &tracked.index_diff);
         // A submodule that became a file is found from both sides; the finding for the known entry says more.
-        let untracked = find_untracked(repo, repository, &tracked.state, untracked_paths.as_deref()).map_err(failed())?;
+        let untracked =
+            find_untracked(repo, repository, &tracked.state, untracked_paths.as_deref()).map_err(failed())?;
         let others = untracked.into_iter().filter(|(path, _)| !repository.is_runner_path(path));
         for (path, finding) in runner_diff.differences.into_iter().chain(others) {
             scan.findings.entry(path).or_insert(finding);
@@ -120,8 +121,12 @@ impl WorktreeScan {
         repository: &Repository,
         tracked: &TrackedFiles<'_>,
     ) -> Result<(), GitError> {
-        let changed: Vec<&BString> =
-            self.findings.keys().chain(tracked.removed()).filter(|path| renormalize::governed_dir(path).is_some()).collect();
+        let changed: Vec<&BString> = self
+            .findings
+            .keys()
+            .chain(tracked.removed())
+            .filter(|path| renormalize::governed_dir(path).is_some())
+            .collect();
         if changed.is_empty() {
             return Ok(());
         }
@@ -179,8 +184,8 @@ impl WorktreeScan {
             }
             let kind = repository.absolute_path(path).symlink_metadata().ok().map(|found| found.file_type());
             let is_stored = kind.is_some_and(|kind| kind.is_file() || kind.is_symlink());
-            let is_plain_folder =
-                kind.is_some_and(|kind| kind.is_dir()) && repository.absolute_path(path).join(".git").symlink_metadata().is_err();
+            let is_plain_folder = kind.is_some_and(|kind| kind.is_dir())
+                && repository.absolute_path(path).join(".git").symlink_metadata().is_err();
             let entries = index.entry_range(path).map_or(&[][..], |range| &index.entries()[range]);
             let finding = match entries {
                 [] if kind.is_none() => continue,
@@ -270,7 +275,7 @@ impl WorktreeScan {
     }
 }
 
-/// Makes the library skip these entries, until [`look_again`] restores those it would have checked.
+/// Makes the library skip these entries, until [`unskip_entries`] restores those it would have checked.
 fn skip_entries(state: &mut State, positions: impl Iterator<Item = usize>) -> Vec<usize> {
     let entries = state.entries_mut();
     let skipped: Vec<usize> = positions.filter(|at| !entries[*at].flags.contains(Flags::UPTODATE)).collect();
@@ -288,12 +293,17 @@ fn unskip_entries(state: &mut State, skipped: &[usize]) {
 
 /// Whether a folder on the way to a path is a link: what is found there is another file.
 pub(super) fn has_symlink_parent(repository: &Repository, path: &BStr) -> bool {
-    let is_link = |folder: &[u8]| repository.absolute_path(folder).symlink_metadata().is_ok_and(|found| found.is_symlink());
+    let is_link =
+        |folder: &[u8]| repository.absolute_path(folder).symlink_metadata().is_ok_and(|found| found.is_symlink());
     path.find_iter(b"/").any(|slash| is_link(&path[..slash]))
 }
 
 /// Returns a file's stat data if its bytes are those of an entry.
-pub(in crate::git) fn stat_if_unchanged(repo: &gix::Repository, file: &Path, entry: &gix::index::Entry) -> Option<Stat> {
+pub(in crate::git) fn stat_if_unchanged(
+    repo: &gix::Repository,
+    file: &Path,
+    entry: &gix::index::Entry,
+) -> Option<Stat> {
     if !matches!(entry.mode, Mode::FILE | Mode::FILE_EXECUTABLE) {
         return None;
     }
@@ -322,7 +332,9 @@ fn find_untracked(
     let (mut found, mut folders) = (Vec::new(), Vec::new());
     let mut rules = repo.excludes(index, None, Source::WorktreeThenIdMappingIfNotSkipped)?;
     for path in untracked_paths.iter().filter(|path| !repository.is_runner_path(path)) {
-        let Ok(kind) = repository.absolute_path(path).symlink_metadata().map(|found| found.file_type()) else { continue };
+        let Ok(kind) = repository.absolute_path(path).symlink_metadata().map(|found| found.file_type()) else {
+            continue;
+        };
         let mode = if kind.is_dir() { Mode::DIR } else { Mode::FILE };
         if rules.at_entry(path.as_bstr(), Some(mode)).map_err(gix::Error::from_error)?.is_excluded() {
             continue;
@@ -347,7 +359,11 @@ pub(in crate::git) fn find_unstorable_files(repo: &gix::Repository, index: &Stat
 }
 
 /// Returns what the library's walk finds that is neither tracked nor ignored, everywhere or within the patterns.
-fn walk_untracked(repo: &gix::Repository, index: &State, patterns: &[BString]) -> gix::Result<Vec<(BString, ScanFinding)>> {
+fn walk_untracked(
+    repo: &gix::Repository,
+    index: &State,
+    patterns: &[BString],
+) -> gix::Result<Vec<(BString, ScanFinding)>> {
     let options = repo.dirwalk_options()?.emit_untracked(EmissionMode::Matching);
     let mut untracked = UntrackedCollector(Vec::new());
     repo.dirwalk(index, patterns, &AtomicBool::new(false), options, &mut untracked)?;

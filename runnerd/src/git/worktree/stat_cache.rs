@@ -18,15 +18,15 @@ use gix::index::extension::Tree;
 
 use super::renormalize;
 use crate::git::durable;
+use crate::git::fs_clock::FlushTime;
 use crate::git::index;
 use crate::git::index::cachetree;
 use crate::git::index::edits::{IndexEdits, IndexEntry, apply_edits};
-use crate::git::index::index_flags::{HIDING_FLAGS, UNKNOWN_STAT};
 use crate::git::index::index_diff::{self, IndexDiff};
-use crate::git::fs_clock::FlushTime;
+use crate::git::index::index_flags::{HIDING_FLAGS, UNKNOWN_STAT};
+use crate::git::objects::diff::compare_trees;
 use crate::git::objects::object_reader;
 use crate::git::objects::object_reader::WalkBudget;
-use crate::git::objects::diff::compare_trees;
 use crate::git::path::{display_path, has_valid_name};
 use crate::git::repository::cache::CachedFiles;
 use crate::git::{GitError, Id, Repository};
@@ -59,7 +59,8 @@ impl Repository {
     /// Makes everything below these folders untracked, whatever HEAD and the index say: it is neither committed nor
     /// reported as changed.
     pub fn set_never_tracked<'f>(&self, folders: impl IntoIterator<Item = &'f str>) {
-        self.cache.lock().never_tracked = folders.into_iter().map(|folder| BString::from(format!("{folder}/"))).collect();
+        self.cache.lock().never_tracked =
+            folders.into_iter().map(|folder| BString::from(format!("{folder}/"))).collect();
     }
 
     /// Returns those never-tracked folders in which HEAD or the index tracks something.
@@ -138,7 +139,8 @@ impl<'a> TrackedFiles<'a> {
     /// Returns all files of `head`.
     fn load_head(repo: &gix::Repository, repository: &'a Repository, head: Option<Id>) -> Result<Self, GitError> {
         let failed = |error| GitError::gix("reading the tree of HEAD", repository.git_dir())(error);
-        let tree = head.map(|head| Ok(object_reader::read_commit(repo, head.object_id())?.tree_id()?.detach())).transpose();
+        let tree =
+            head.map(|head| Ok(object_reader::read_commit(repo, head.object_id())?.tree_id()?.detach())).transpose();
         let tree = tree.map_err(failed)?.unwrap_or_else(|| ObjectId::empty_tree(repo.object_hash()));
         let (known, always) = repository.cache.take_files();
         let is_new = known.is_none();
@@ -202,7 +204,10 @@ impl<'a> TrackedFiles<'a> {
     pub(in crate::git) fn head_state(&self) -> State {
         let mut state = self.state.clone();
         let removed = self.removed.iter().cloned();
-        apply_edits(&mut state, removed.map(|(path, id, mode)| (path, Some(IndexEntry { id, mode, stat: UNKNOWN_STAT }))).collect());
+        apply_edits(
+            &mut state,
+            removed.map(|(path, id, mode)| (path, Some(IndexEntry { id, mode, stat: UNKNOWN_STAT }))).collect(),
+        );
         state
     }
 
@@ -224,7 +229,8 @@ impl<'a> TrackedFiles<'a> {
     /// Returns this with all files of HEAD, whatever the index names.
     pub(in crate::git) fn restore_removed(mut self) -> Self {
         let removed = std::mem::take(&mut self.removed).into_iter();
-        let restored: IndexEdits = removed.map(|(path, id, mode)| (path, Some(IndexEntry { id, mode, stat: UNKNOWN_STAT }))).collect();
+        let restored: IndexEdits =
+            removed.map(|(path, id, mode)| (path, Some(IndexEntry { id, mode, stat: UNKNOWN_STAT }))).collect();
         if !restored.is_empty() {
             apply_edits(&mut self.state, restored);
         }

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use gix::bstr::BString;
 
-use super::change::{WorktreeChange, ChangeKind, index_changes};
-use super::stat_cache::TrackedFiles;
+use super::change::{ChangeKind, WorktreeChange, index_changes};
 use super::porcelain;
 use super::scan::{ScanFinding, WorktreeScan};
+use super::stat_cache::TrackedFiles;
 use crate::git::{GitError, Repository};
 
 impl Repository {

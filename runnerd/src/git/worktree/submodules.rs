@@ -11,11 +11,11 @@ use std::sync::Arc;
 use gix::bstr::BString;
 use protocol::path::WirePath;
 
-use super::stat_cache::TrackedFiles;
 use super::stage::declared_submodules;
+use super::stat_cache::TrackedFiles;
 use crate::git::path::display_path;
-use crate::git::repository::handle::ConfigSources;
 use crate::git::repository::cache::SubmoduleRepository;
+use crate::git::repository::handle::ConfigSources;
 use crate::git::repository::pinned_config::{PinnedConfig, PinnedConfigDir};
 use crate::git::{GitError, Repository};
 

@@ -12,7 +12,7 @@ use gix::bstr::{BStr, BString, ByteSlice as _};
 use gix::index::State;
 use gix::worktree::stack::state::attributes::Source;
 
-use super::change::{WorktreeChange, ChangeKind};
+use super::change::{ChangeKind, WorktreeChange};
 use super::content::open_regular_file;
 use crate::git::index::cachetree;
 use crate::git::objects::object_reader;
@@ -86,7 +86,9 @@ impl Repository {
             match check.probe_path(path) {
                 StoreProbe::Plain => {}
                 StoreProbe::Converted => converted.push(path),
-                StoreProbe::Unstorable(why, remedy) => unstorable.push(UnstorableFile { path: path.to_owned(), why, remedy }),
+                StoreProbe::Unstorable(why, remedy) => {
+                    unstorable.push(UnstorableFile { path: path.to_owned(), why, remedy });
+                }
             }
         }
         for batch in converted.chunks(BATCH_SIZE) {
@@ -111,7 +113,11 @@ impl Repository {
     }
 
     /// Explains why git did not store a path.
-    pub(in crate::git) fn explain_unstorable(&self, repo: &gix::Repository, path: &BStr) -> Result<UnstorableFile, GitError> {
+    pub(in crate::git) fn explain_unstorable(
+        &self,
+        repo: &gix::Repository,
+        path: &BStr,
+    ) -> Result<UnstorableFile, GitError> {
         let change = WorktreeChange { path: path.to_vec(), kind: ChangeKind::Modified };
         let found = self.find_unstorable(repo, &[change])?.pop();
         Ok(found.unwrap_or_else(|| {

@@ -9,10 +9,10 @@ use protocol::view::{PublishedView, StopReason};
 use runner_testkit::ScratchDir;
 
 use crate::git::Repository;
-use crate::publish::{PublishOutcome, PublishError, Publisher, publish_run};
-use crate::repo::sealed::StateDir;
+use crate::publish::{PublishError, PublishOutcome, Publisher, publish_run};
 use crate::repo::seal::SealKey;
-use crate::store::{SourceRepo, RepoStore};
+use crate::repo::sealed::StateDir;
+use crate::store::{RepoStore, SourceRepo};
 
 /// A source with one commit, and a workspace on the branch of run `x` based on it.
 pub(crate) struct PublishFixture {

@@ -56,7 +56,8 @@ fn what_has_become_of_a_branch_is_seen_by_a_look_that_changes_nothing() {
     pair.publish();
     let second = pair.commit("two");
     pair.publish();
-    let look = || inspect_published(&pair.store, &pair.workspace, &pair.origin).map(|view| view.expect("the run has commits"));
+    let look =
+        || inspect_published(&pair.store, &pair.workspace, &pair.origin).map(|view| view.expect("the run has commits"));
     assert_eq!((look().unwrap().behind, look().unwrap().tip), (Some(0), Some(second)));
     pair.source_git(&format!("branch --quiet --force runner/x {first}"));
     assert_eq!((look().unwrap().behind, pair.branch()), (Some(1), first));

@@ -9,18 +9,18 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use runner_core::definition::{GuardDefinition, DefinitionDiff, DefinitionState};
+use runner_core::definition::{DefinitionDiff, DefinitionState, GuardDefinition};
 use runner_core::watched_files::WatchedFiles;
 
 use crate::config::{PatternRoot as Place, Patterns};
 use crate::git::{CommitEntry, EntryKind, GitError, Id, Repository};
-use crate::repo::sealed::{SealedFile, Sealable};
 use crate::repo::layout::Layout;
+use crate::repo::sealed::{Sealable, SealedFile};
 use crate::worker::context::{EffectError, RunContext};
 use crate::worker::integrity::ignored;
-use crate::worker::integrity::restore::{self, PathContent};
+use crate::worker::integrity::path_content::{self, PathContent};
 use crate::worker::integrity::watched;
-use crate::worker::load::{LoadError, CommittedState};
+use crate::worker::load::{CommittedState, LoadError};
 
 /// The name of the files that control how git checks out others.
 const ATTRIBUTES_FILE: &str = ".gitattributes";
@@ -41,7 +41,10 @@ pub(crate) fn definition_at(repository: &Repository, loaded: &CommittedState) ->
 
 /// Returns the definition files whose committed version differs from the one a person accepted, each with the accepted
 /// version; `None` if the file should not exist.
-pub(crate) fn changed_files(repository: &Repository, loaded: &CommittedState) -> Result<Vec<(String, Option<String>)>, LoadError> {
+pub(crate) fn changed_files(
+    repository: &Repository,
+    loaded: &CommittedState,
+) -> Result<Vec<(String, Option<String>)>, LoadError> {
     let definition = definition_at(repository, loaded)?;
     let DefinitionDiff { paths, has_accepted } = definition.diff_from_accepted(&definition.committed);
     let paths = paths.into_iter().filter(|_| has_accepted);
@@ -54,7 +57,10 @@ pub(crate) fn changed_files(repository: &Repository, loaded: &CommittedState) ->
 }
 
 /// Reads the watched files at a commit; cached in `loaded`.
-pub(crate) fn known_definition<'l>(repository: &Repository, loaded: &'l CommittedState) -> Result<&'l CommitDefinition, LoadError> {
+pub(crate) fn known_definition<'l>(
+    repository: &Repository,
+    loaded: &'l CommittedState,
+) -> Result<&'l CommitDefinition, LoadError> {
     if let Some(known) = loaded.definition.get() {
         return Ok(known);
     }
@@ -67,7 +73,11 @@ pub(crate) fn known_definition<'l>(repository: &Repository, loaded: &'l Committe
 }
 
 /// Returns the definition in a commit.
-pub(super) fn read_from_commit(repository: &Repository, commit: &Id, patterns: &Patterns) -> Result<GuardDefinition, GitError> {
+pub(super) fn read_from_commit(
+    repository: &Repository,
+    commit: &Id,
+    patterns: &Patterns,
+) -> Result<GuardDefinition, GitError> {
     let mut entries = Vec::new();
     for place in patterns.roots() {
         match place {
@@ -81,7 +91,11 @@ pub(super) fn read_from_commit(repository: &Repository, commit: &Id, patterns: &
 
 /// Compares the work tree with the accepted definition before a guard runs, and notes the differences: a repeated check
 /// would only find what has not been restored meanwhile.
-pub(crate) fn compare_before_guard(context: &RunContext, loaded: &CommittedState, iter: u32) -> Result<DefinitionDiff, EffectError> {
+pub(crate) fn compare_before_guard(
+    context: &RunContext,
+    loaded: &CommittedState,
+    iter: u32,
+) -> Result<DefinitionDiff, EffectError> {
     let diff = diff_work_tree(context, &context.repository()?, loaded)?;
     diff_note(context, iter).write(&noted_diff(context, iter)?.merged_with(&diff))?;
     Ok(diff)
@@ -117,7 +131,11 @@ pub(crate) fn watch_files(repository: &Repository, loaded: &CommittedState) -> R
 /// too.
 ///
 /// A file matches if its bytes are the stored ones, or what a checkout by the accepted attributes makes of them.
-pub(crate) fn diff_work_tree(context: &RunContext, repository: &Repository, loaded: &CommittedState) -> Result<DefinitionDiff, EffectError> {
+pub(crate) fn diff_work_tree(
+    context: &RunContext,
+    repository: &Repository,
+    loaded: &CommittedState,
+) -> Result<DefinitionDiff, EffectError> {
     watch_files(repository, loaded)?;
     let CommitDefinition { watched_files: watched, definition: guarded } = known_definition(repository, loaded)?;
     let accepted = &guarded.accepted;
@@ -136,7 +154,7 @@ pub(crate) fn diff_work_tree(context: &RunContext, repository: &Repository, load
     let mut checks = watched.checks.clone();
     for path in present.keys().filter(|path| accepted.get(*path) != present.get(*path)) {
         if let (Some(form), PathContent::File(bytes)) =
-            (present.get(path), restore::read_content(&context.layout.path(path))?)
+            (present.get(path), path_content::read_content(&context.layout.path(path))?)
         {
             checks.add(path, form, &bytes);
         }
@@ -160,7 +178,11 @@ pub(crate) fn diff_work_tree(context: &RunContext, repository: &Repository, load
 }
 
 /// Returns those of the deviating files that no commit would show: git considers them accepted and committed.
-pub(crate) fn hidden_changes(repository: &Repository, loaded: &CommittedState, diff: &DefinitionDiff) -> Result<DefinitionDiff, EffectError> {
+pub(crate) fn hidden_changes(
+    repository: &Repository,
+    loaded: &CommittedState,
+    diff: &DefinitionDiff,
+) -> Result<DefinitionDiff, EffectError> {
     let (accepted, changed) = (&known_definition(repository, loaded)?.definition.accepted, changed_paths(repository)?);
     let head = repository.head()?.commit();
     let mut paths = Vec::new();
@@ -203,7 +225,8 @@ pub(crate) fn checkout_files<'p>(
     if entries.is_empty() {
         return Ok(BTreeMap::new());
     }
-    let attribute_files = accepted.iter().filter(|(path, _)| path.ends_with(ATTRIBUTES_FILE) && !entries.contains_key(path));
+    let attribute_files =
+        accepted.iter().filter(|(path, _)| path.ends_with(ATTRIBUTES_FILE) && !entries.contains_key(path));
     let attribute_files: Vec<CommitEntry> = attribute_files.filter_map(|(path, form)| parse_form(path, form)).collect();
     let checkout = repository.check_out_entries(entries.values().chain(&attribute_files))?;
     let mut files = BTreeMap::new();
@@ -217,7 +240,10 @@ pub(crate) fn checkout_files<'p>(
 
 /// Returns the files of a commit that match their accepted version, links excluded, as a checkout by the accepted
 /// attributes writes them.
-pub(crate) fn checkout_files_at(repository: &Repository, commit: &Id) -> Result<BTreeMap<String, DefinitionFile>, LoadError> {
+pub(crate) fn checkout_files_at(
+    repository: &Repository,
+    commit: &Id,
+) -> Result<BTreeMap<String, DefinitionFile>, LoadError> {
     if repository.find_entry(commit, Layout::RUN_STATE)?.is_none() {
         return Ok(BTreeMap::new());
     }
@@ -264,8 +290,9 @@ pub(super) fn paths_in_work_tree(
     let search_roots: BTreeSet<Place> = patterns.roots().into_iter().collect();
     // All other folders are below the root.
     let includes_root = search_roots.contains(&Place::Folder(String::new()));
-    let is_submodule =
-        |folder: &str| Ok(repository.find_entry(&base, folder)?.is_some_and(|entry| entry.kind == EntryKind::Submodule));
+    let is_submodule = |folder: &str| {
+        Ok(repository.find_entry(&base, folder)?.is_some_and(|entry| entry.kind == EntryKind::Submodule))
+    };
     context.last_load.with_listing(|listing| {
         let mut paths = BTreeSet::new();
         for place in search_roots {
@@ -348,7 +375,7 @@ pub(crate) fn work_tree_form(
         let target = std::fs::read_link(&file).map_err(EffectError::io_error("reading", &file))?;
         return Ok(Some(format!("120000:{}", repository.hash_blob(target.as_os_str().as_bytes())?)));
     }
-    let bytes = match restore::read_content(&file) {
+    let bytes = match path_content::read_content(&file) {
         Ok(PathContent::File(bytes)) => bytes,
         Ok(PathContent::Absent) => return Ok(None),
         Ok(PathContent::TooLarge) => return Ok(Some("too large".to_owned())),

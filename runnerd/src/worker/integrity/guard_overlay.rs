@@ -11,20 +11,22 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use runner_core::definition::{GuardDefinition, DefinitionDiff};
+use runner_core::definition::{DefinitionDiff, GuardDefinition};
 use serde::{Deserialize, Serialize};
 
 use crate::dir_permissions::OpenedDirs;
 use crate::git::{EntryKind, GitError, Id};
 use crate::repo::durable::{self, FileAccess};
-use crate::repo::sealed::{SealedFile, Sealable};
+use crate::repo::sealed::{Sealable, SealedFile};
 use crate::worker::cleanup::remove_path;
 use crate::worker::context::{EffectError, RunContext};
-use crate::worker::integrity::definition::{DefinitionFile, entry_form, checkout_files, attribute_files_above, work_tree_form};
+use crate::worker::integrity::definition::{
+    DefinitionFile, attribute_files_above, checkout_files, entry_form, work_tree_form,
+};
 use crate::worker::integrity::ignored;
-use crate::worker::integrity::quarantine::Quarantine;
 use crate::worker::integrity::move_path::{move_path, sync_parent};
-use crate::worker::integrity::restore::put_file;
+use crate::worker::integrity::path_content::put_file;
+use crate::worker::integrity::quarantine::Quarantine;
 
 /// Files that are moved away for one run of the guard.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -133,7 +135,10 @@ pub(crate) fn restore_paths(context: &RunContext, commit: &Id, paths: &[String])
         // The change removed it; From has what was there.
         remove_path(&context.layout.path(path))?;
     }
-    write_files(context, &checkout_files(&repository, &expected, paths.iter().filter(|path| expected.contains_key(*path)))?)
+    write_files(
+        context,
+        &checkout_files(&repository, &expected, paths.iter().filter(|path| expected.contains_key(*path)))?,
+    )
 }
 
 /// Removes what was put at a path; if the guard has changed it, that is saved in the record.

@@ -9,7 +9,7 @@ use std::os::unix::fs::MetadataExt as _;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use runner_core::definition::{GuardDefinition, DefinitionDiff};
+use runner_core::definition::{DefinitionDiff, GuardDefinition};
 use runner_core::ignored_files::IgnoredDefinition;
 use serde::{Deserialize, Serialize};
 
@@ -17,8 +17,8 @@ use crate::git::{EntryKind, Id, Repository};
 use crate::repo::durable::{self, FileAccess};
 use crate::repo::sealed::Sealable;
 use crate::worker::context::{EffectError, RunContext};
-use crate::worker::integrity::definition::{self, DefinitionFile, CommitDefinition};
-use crate::worker::integrity::restore::{self, PathContent};
+use crate::worker::integrity::definition::{self, CommitDefinition, DefinitionFile};
+use crate::worker::integrity::path_content::{self, PathContent};
 use crate::worker::load::CommittedState;
 
 /// Size limit in bytes of a copied file; a larger one is compared by size and time, and cannot be restored.
@@ -61,7 +61,11 @@ pub(crate) fn save_before_session(context: &RunContext, loaded: &CommittedState)
 }
 
 /// Compares them with their state at the end of a session.
-pub(crate) fn compare_after_session(context: &RunContext, repository: &Repository, loaded: &CommittedState) -> Result<(), EffectError> {
+pub(crate) fn compare_after_session(
+    context: &RunContext,
+    repository: &Repository,
+    loaded: &CommittedState,
+) -> Result<(), EffectError> {
     let before = read_note(context)?;
     let files = before.files.after_session(&read_ignored_forms(context, repository, loaded)?);
     let copies = before.copies.clone();
@@ -126,7 +130,11 @@ pub(crate) fn find_uncopied(context: &RunContext, diff: &DefinitionDiff) -> Resu
     Ok(diff.paths.iter().find(is_uncopied).cloned())
 }
 
-fn read_ignored_forms(context: &RunContext, repository: &Repository, loaded: &CommittedState) -> Result<GuardDefinition, EffectError> {
+fn read_ignored_forms(
+    context: &RunContext,
+    repository: &Repository,
+    loaded: &CommittedState,
+) -> Result<GuardDefinition, EffectError> {
     let known = definition::known_definition(repository, loaded)?;
     let paths = definition::paths_in_work_tree(context, repository, loaded)?;
     let mut forms = GuardDefinition::new();
@@ -152,7 +160,7 @@ fn copy_file(context: &RunContext, path: &str, form: &str) -> Result<Option<Stri
         return Ok(Some(BASE64.encode(target.as_os_str().as_bytes())));
     }
     let is_object = form.rsplit(':').next().is_some_and(|id| id.parse::<Id>().is_ok());
-    Ok(match restore::read_content(&file)? {
+    Ok(match path_content::read_content(&file)? {
         PathContent::File(bytes) if is_object && bytes.len() as u64 <= MAX_COPIED => Some(BASE64.encode(bytes)),
         _ => None,
     })

@@ -57,8 +57,10 @@ impl WorkTreeListing {
                 _ => continue,
             };
             let cached = self.folders.remove(&path).filter(|listed| listed.stamp == Some(change_stamp(&metadata)));
-            let Some(listed) =
-                cached.map_or_else(|| ListedDirectory::read_directory((&absolute, &path), &metadata, patterns), |it| Ok(Some(it)))?
+            let Some(listed) = cached.map_or_else(
+                || ListedDirectory::read_directory((&absolute, &path), &metadata, patterns),
+                |it| Ok(Some(it)),
+            )?
             else {
                 continue;
             };
@@ -74,11 +76,19 @@ impl WorkTreeListing {
 
 impl ListedDirectory {
     /// Lists a folder; `None` if it is gone. Fails if it cannot be listed: its files can still be read by name.
-    fn read_directory((absolute, path): (&Path, &str), metadata: &Metadata, patterns: &Patterns) -> Result<Option<Self>, EffectError> {
+    fn read_directory(
+        (absolute, path): (&Path, &str),
+        metadata: &Metadata,
+        patterns: &Patterns,
+    ) -> Result<Option<Self>, EffectError> {
         let changed = Timestamp::new(metadata.ctime(), i32::try_from(metadata.ctime_nsec()).unwrap_or(0)).ok();
         let is_settled = changed.is_some_and(|changed| clock::now().duration_since(changed) > SETTLE_TIME);
-        let mut folder =
-            Self { stamp: is_settled.then(|| change_stamp(metadata)), is_repository: false, folders: vec![], files: vec![] };
+        let mut folder = Self {
+            stamp: is_settled.then(|| change_stamp(metadata)),
+            is_repository: false,
+            folders: vec![],
+            files: vec![],
+        };
         let entries = match std::fs::read_dir(absolute) {
             Ok(entries) => entries,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),

@@ -73,8 +73,8 @@ fn display_name(repository: &Repository, path: &Path) -> String {
 fn find_closed(repository: &Repository) -> io::Result<Vec<ClosedPath>> {
     let root = repository.work_dir();
     let mut closed = Vec::new();
-    let metadata = root.symlink_metadata()?;
-    if !owner_has(&metadata, DIRECTORY_MODE) {
+    let root_metadata = root.symlink_metadata()?;
+    if !owner_has(&root_metadata, DIRECTORY_MODE) {
         closed.push(ClosedPath { path: root.to_owned(), mode: WORK_TREE_MODE });
         return Ok(closed);
     }
@@ -83,7 +83,7 @@ fn find_closed(repository: &Repository) -> io::Result<Vec<ClosedPath>> {
     let folders = BTreeSet::from([common.to_owned(), root.join(".git"), root.join(Layout::FOLDER)]);
     for folder in folders {
         if let Ok(metadata) = folder.symlink_metadata() {
-            collect_closed((&folder, &metadata), metadata.mode() & 0o777, FILE_MODE, &mut closed)?;
+            collect_closed((&folder, &metadata), root_metadata.mode() & 0o777, FILE_MODE, &mut closed)?;
         }
     }
     Ok(closed)
@@ -91,7 +91,12 @@ fn find_closed(repository: &Repository) -> io::Result<Vec<ClosedPath>> {
 
 /// Checks a path and everything below it; `above` is the mode of its folder, `file` what the owner of a file there
 /// needs.
-fn collect_closed((path, metadata): (&Path, &Metadata), above: u32, file: (u32, u32), closed: &mut Vec<ClosedPath>) -> io::Result<()> {
+fn collect_closed(
+    (path, metadata): (&Path, &Metadata),
+    above: u32,
+    file: (u32, u32),
+    closed: &mut Vec<ClosedPath>,
+) -> io::Result<()> {
     let (needed, inherited) = file;
     if metadata.is_file() && !owner_has(metadata, needed) {
         closed.push(ClosedPath { path: path.to_owned(), mode: above & inherited | needed });
@@ -116,7 +121,7 @@ fn collect_closed((path, metadata): (&Path, &Metadata), above: u32, file: (u32, 
     for entry in entries {
         let entry = entry?;
         match entry.metadata() {
-            Ok(metadata) => collect_closed((&entry.path(), &metadata), metadata.mode() & 0o777, file, closed)?,
+            Ok(below) => collect_closed((&entry.path(), &below), metadata.mode() & 0o777, file, closed)?,
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             Err(error) => return Err(error),
         }

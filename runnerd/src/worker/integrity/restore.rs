@@ -6,24 +6,24 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::fs::OpenOptions;
-use std::io::{self, Read as _};
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use protocol::words::PhaseName;
 use serde::{Deserialize, Serialize};
 
-use crate::git::{CommitEntry, EntryKind, GitDirSnapshot, Head, HoldBackRule, Id, Repository, RestoreOptions, SnapshotRequest};
-use crate::repo::durable::{self, FileAccess, MAX_BYTES};
-use crate::repo::sealed::{SealedFile, Sealable};
+use crate::git::{
+    CommitEntry, EntryKind, GitDirSnapshot, Head, HoldBackRule, Id, Repository, RestoreOptions, SnapshotRequest,
+};
+use crate::repo::durable::{self, FileAccess};
 use crate::repo::layout::{Layout, PathOwnership, path_ownership};
+use crate::repo::sealed::{Sealable, SealedFile};
 use crate::worker::cleanup::{clear_leftovers, clear_path_for_dir, remove_path};
 use crate::worker::context::{EffectError, RunContext};
+use crate::worker::integrity::git_dir;
+use crate::worker::integrity::path_content::{PathContent, is_absent, is_executable, put_file, read_content};
 use crate::worker::integrity::permissions;
 use crate::worker::integrity::quarantine::Quarantine;
-use crate::worker::integrity::git_dir;
 use crate::worker::load::CommittedState;
 
 /// Snapshot taken before a process whose changes are all discarded (the reviewer).
@@ -99,13 +99,13 @@ pub(crate) fn restore_after_process(
     loaded: &CommittedState,
     request: RestoreRequest<'_>,
 ) -> Result<RestoreReport, EffectError> {
-    Restorer { context, repository, loaded, request, before: git_dir::read_snapshot(context, request.iter)? }.restore_all()
+    Restorer { context, repository, loaded, request, before: git_dir::read_snapshot(context, request.iter)? }
+        .restore_all()
 }
 
 /// Returns the rule that keeps untracked files out of commits.
-pub(crate) fn hold_back_rule(loaded: &CommittedState) -> HoldBackRule {
-    let git = &loaded.config.git;
-    HoldBackRule { names: git.hold_back.as_slice().to_vec(), max_file_bytes: git.max_file_bytes }
+pub(crate) fn hold_back_rule(CommittedState { config, .. }: &CommittedState) -> HoldBackRule {
+    HoldBackRule { names: config.git.hold_back.as_slice().to_vec(), max_file_bytes: config.git.max_file_bytes }
 }
 
 /// Notes changes by a process of an iteration that are about to be restored before everything else.
@@ -136,16 +136,6 @@ enum BranchDeviation {
     /// HEAD is elsewhere, but the branch still contains From. A person may have done that: the reflogs, which a session
     /// can write, prove nothing.
     Elsewhere(String),
-}
-
-/// The content of a path.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum PathContent {
-    /// There is nothing, or no regular file.
-    Absent,
-    /// A file of more than [`MAX_BYTES`]: it is not read, and wrong whatever its content.
-    TooLarge,
-    File(Vec<u8>),
 }
 
 /// Checks and restores after one process.
@@ -203,7 +193,8 @@ impl Restorer<'_> {
             self.save_report(&report)?;
         }
         // Rescued and restored paths may include files.
-        let expected_files = if report == RestoreReport::default() { BTreeMap::new() } else { self.find_wrong_files()? };
+        let expected_files =
+            if report == RestoreReport::default() { BTreeMap::new() } else { self.find_wrong_files()? };
         for (path, expected) in expected_files {
             self.restore_file(&path, expected)?;
         }
@@ -243,7 +234,11 @@ impl Restorer<'_> {
     }
 
     /// Adds what is not as it was before the process; returns whether HEAD is elsewhere.
-    fn compare_with_baseline(&self, baseline: WorktreeBaseline, report: &mut RestoreReport) -> Result<bool, EffectError> {
+    fn compare_with_baseline(
+        &self,
+        baseline: WorktreeBaseline,
+        report: &mut RestoreReport,
+    ) -> Result<bool, EffectError> {
         let deviation = match self.check_branch(baseline.tip)? {
             Some(BranchDeviation::Rewritten(moved) | BranchDeviation::Elsewhere(moved)) => Some(moved),
             None if self.repository.find_branch_tip(&self.context.branch())? == Some(baseline.tip) => None,
@@ -279,7 +274,11 @@ impl Restorer<'_> {
             Head::Detached { .. } => "HEAD was detached".to_owned(),
         };
         let is_branch_intact = self.describe_rewrite(from, self.repository.find_branch_tip(&branch)?)?.is_none();
-        Ok(Some(if is_branch_intact { BranchDeviation::Elsewhere(elsewhere) } else { BranchDeviation::Rewritten(elsewhere) }))
+        Ok(Some(if is_branch_intact {
+            BranchDeviation::Elsewhere(elsewhere)
+        } else {
+            BranchDeviation::Rewritten(elsewhere)
+        }))
     }
 
     /// Describes how the run's branch was rewritten, if it was: it must contain `from`.
@@ -373,7 +372,8 @@ impl Restorer<'_> {
         let kinds: BTreeMap<Vec<u8>, EntryKind> = entries.into_iter().map(|entry| (entry.path, entry.kind)).collect();
         for path in list_runner_files(self.context)? {
             let name = &*path.to_string_lossy();
-            let is_checked = matches!(path_ownership(strip_runner_dir(name)), PathOwnership::Runner | PathOwnership::AppendOnly);
+            let is_checked =
+                matches!(path_ownership(strip_runner_dir(name)), PathOwnership::Runner | PathOwnership::AppendOnly);
             let kind = match kinds.get(path.as_os_str().as_bytes()) {
                 Some(kind @ EntryKind::Executable) => *kind,
                 _ => EntryKind::File,
@@ -397,7 +397,8 @@ impl Restorer<'_> {
         if path == Layout::TREE {
             return self.expected_tree();
         }
-        matches!(path_ownership(strip_runner_dir(path)), PathOwnership::Runner | PathOwnership::AppendOnly).then_some(ExpectedFile::Entry(entry))
+        matches!(path_ownership(strip_runner_dir(path)), PathOwnership::Runner | PathOwnership::AppendOnly)
+            .then_some(ExpectedFile::Entry(entry))
     }
 
     /// The expected task tree: `examine` judges the agent's, `after` brings the one to write.
@@ -419,7 +420,8 @@ impl Restorer<'_> {
         let content = read_content(&file)?;
         let (Some(entry), PathContent::File(bytes)) = (&entry, &content) else {
             // An agent may create a memory file that From lacks.
-            let is_new_memory = entry.is_none() && Layout::MEMORY.contains(&name) && matches!(content, PathContent::File(_));
+            let is_new_memory =
+                entry.is_none() && Layout::MEMORY.contains(&name) && matches!(content, PathContent::File(_));
             return Ok((!is_new_memory).then(|| entry.map_or(ExpectedFile::Absent, ExpectedFile::Entry)));
         };
         let is_valid = match ownership {
@@ -467,51 +469,6 @@ impl Restorer<'_> {
 /// Returns a path relative to `.runner/`.
 fn strip_runner_dir(path: &str) -> &str {
     path.strip_prefix(".runner/").unwrap_or(path)
-}
-
-/// Reads a file up to the limit.
-pub(crate) fn read_content(file: &Path) -> Result<PathContent, EffectError> {
-    match std::fs::symlink_metadata(file) {
-        Ok(found) if found.is_file() && found.len() > MAX_BYTES => Ok(PathContent::TooLarge),
-        Ok(found) if found.is_file() => read_bounded(file).map_err(EffectError::io_error("reading", file)),
-        Ok(_) => Ok(PathContent::Absent),
-        Err(error) if is_absent(&error) => Ok(PathContent::Absent),
-        Err(error) => Err(EffectError::io_error("looking at", file)(error)),
-    }
-}
-
-/// Whether a regular file is executable; `None` if there is none.
-fn is_executable(file: &Path) -> Result<Option<bool>, EffectError> {
-    match std::fs::symlink_metadata(file) {
-        Ok(found) if found.is_file() => Ok(Some(found.permissions().mode() & 0o100 != 0)),
-        Ok(_) => Ok(None),
-        Err(error) if is_absent(&error) => Ok(None),
-        Err(error) => Err(EffectError::io_error("looking at", file)(error)),
-    }
-}
-
-/// Replaces whatever is at the path with a file of this kind.
-pub(crate) fn put_file(file: &Path, kind: EntryKind, bytes: &[u8]) -> Result<(), EffectError> {
-    durable::replace(file, bytes, FileAccess::Repository)?;
-    if kind.is_executable() {
-        let executable = std::fs::Permissions::from_mode(0o755);
-        std::fs::set_permissions(file, executable).map_err(EffectError::io_error("making executable", file))?;
-    }
-    Ok(())
-}
-
-/// Reads a file without following a link or blocking on a pipe that has replaced it; the file may grow meanwhile.
-fn read_bounded(file: &Path) -> io::Result<PathContent> {
-    let flags = nix::libc::O_NOFOLLOW | nix::libc::O_NONBLOCK;
-    let opened = OpenOptions::new().read(true).custom_flags(flags).open(file)?;
-    let mut bytes = Vec::new();
-    opened.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
-    Ok(if bytes.len() as u64 > MAX_BYTES { PathContent::TooLarge } else { PathContent::File(bytes) })
-}
-
-/// Whether the error indicates that nothing is there; a file may be in the place of a folder.
-fn is_absent(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
 /// Lists every file and link under `.runner/`, except what git ignores there. Never follows links.

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use protocol::doctor::GuardFiles;
 use protocol::state::RunState;
 use runner_core::definition::GuardDefinition;
-use runner_core::watched_files::{WatchQuery, CommitFiles, WatchConfig, WatchedFiles, find_watched};
+use runner_core::watched_files::{CommitFiles, WatchConfig, WatchQuery, WatchedFiles, find_watched};
 
 use super::definition::{entry_form, is_in_definition};
 use crate::config::RepoConfig;
@@ -16,7 +16,11 @@ use crate::repo::layout::Layout;
 use crate::worker::load::{LoadError, last_runner_commit, load_config};
 
 /// Returns what a run that begins at this commit watches.
-pub(crate) fn watched_at_start(repository: &Repository, base: Id, config: &RepoConfig) -> Result<WatchedFiles, GitError> {
+pub(crate) fn watched_at_start(
+    repository: &Repository,
+    base: Id,
+    config: &RepoConfig,
+) -> Result<WatchedFiles, GitError> {
     let (configured, kept) = (config.guard.definition_globs(), GuardDefinition::new());
     let now = WatchConfig { command: &config.guard.command, configured, accepted: &kept };
     let changed = BTreeSet::new();
@@ -52,7 +56,8 @@ pub(crate) fn watched_with_config(
     };
     let changed = repository.changed_paths(&last_commit, &from)?;
     let changed = changed.into_iter().filter_map(|path| String::from_utf8(path).ok()).collect();
-    let (before, kept) = (load_config(repository, last_commit)?.guard, read_run_state(repository, &last_commit)?.guard_definition);
+    let (before, kept) =
+        (load_config(repository, last_commit)?.guard, read_run_state(repository, &last_commit)?.guard_definition);
     let before = WatchConfig { command: &before.command, configured: before.definition_globs(), accepted: &kept };
     query_watched(repository, from, (now, before), &changed)
 }
@@ -98,7 +103,8 @@ impl CommitFiles for CommitReader<'_> {
 
     fn all_forms(&mut self) -> Result<GuardDefinition, GitError> {
         let entries = self.repository.list_entries(&self.commit, "")?;
-        let file = |entry: &crate::git::CommitEntry| Some((String::from_utf8(entry.path.clone()).ok()?, entry_form(entry)?));
+        let file =
+            |entry: &crate::git::CommitEntry| Some((String::from_utf8(entry.path.clone()).ok()?, entry_form(entry)?));
         Ok(entries.iter().filter_map(file).collect())
     }
 

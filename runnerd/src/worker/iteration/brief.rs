@@ -26,7 +26,11 @@ pub const MAX_REVIEWED_BYTES: usize = 1024 * 1024;
 
 /// Clears and writes the folder, and begins the record; only the record if a person's decision takes the place of a
 /// session.
-pub(crate) fn write_brief(context: &RunContext, loaded: &CommittedState, task: &SessionTask) -> Result<(), EffectError> {
+pub(crate) fn write_brief(
+    context: &RunContext,
+    loaded: &CommittedState,
+    task: &SessionTask,
+) -> Result<(), EffectError> {
     // An attempt that left no commit had the same number.
     context.remove_iteration_notes(task.iter)?;
     if task.decision.is_some() {
@@ -54,7 +58,11 @@ pub(crate) fn write_brief(context: &RunContext, loaded: &CommittedState, task: &
 }
 
 /// Returns the prompt of a task; a pure function of From.
-pub(crate) fn build_prompt(context: &RunContext, loaded: &CommittedState, task: &SessionTask) -> Result<Prompt, EffectError> {
+pub(crate) fn build_prompt(
+    context: &RunContext,
+    loaded: &CommittedState,
+    task: &SessionTask,
+) -> Result<Prompt, EffectError> {
     let sources = BriefSources::read_sources(&context.repository()?, loaded, task)?;
     Ok(prompt::build_prompt(&sources.prompt_input(loaded, task)))
 }
@@ -89,7 +97,8 @@ impl BriefSources {
     fn read_sources(repository: &Repository, loaded: &CommittedState, task: &SessionTask) -> Result<Self, EffectError> {
         let path = format!("{}/{}/context.md", Layout::NODES, task.node);
         let node_context = repository.read_file(&loaded.commit, &path)?;
-        let texts = OVERRIDE_TEMPLATES.into_iter().filter_map(|(role, path)| Some((role, loaded.texts.get(path)?.clone())));
+        let texts =
+            OVERRIDE_TEMPLATES.into_iter().filter_map(|(role, path)| Some((role, loaded.texts.get(path)?.clone())));
         Ok(Self {
             overrides: texts.collect(),
             node_context: node_context.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()),

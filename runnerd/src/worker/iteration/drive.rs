@@ -6,14 +6,14 @@
 use std::pin::Pin;
 use std::time::Duration;
 
-use runner_core::iteration::{IterationEffect, IterationEvent, IllegalIterationEvent, IterationEnd, Phase, decide};
-use runner_core::blocker::{self, RetryDecision, Transience, Blocker};
+use runner_core::blocker::{self, Blocker, RetryDecision, Transience};
+use runner_core::iteration::{IllegalIterationEvent, IterationEffect, IterationEnd, IterationEvent, Phase, decide};
 use runner_core::policy::Policy;
 use runner_core::verdict::StopCause;
 use tokio_util::sync::CancellationToken;
 
 use crate::retryable::{Retryable, describe_blocker};
-use crate::worker::iteration::world::{DriveControl, EventLog, EffectWorld};
+use crate::worker::iteration::world::{DriveControl, EffectWorld, EventLog};
 use crate::worker::journal::JournalError;
 
 /// How driving ended.
@@ -76,7 +76,9 @@ impl<W: EffectWorld, C: DriveControl, L: EventLog> IterationDriver<'_, W, C, L> 
         loop {
             let end = match phase {
                 Phase::Over { end } => return Ok(DriveOutcome::Finished(end)),
-                phase if self.control.is_shutting_down() && starts_new_work(phase.effect()) => return Ok(DriveOutcome::Suspended),
+                phase if self.control.is_shutting_down() && starts_new_work(phase.effect()) => {
+                    return Ok(DriveOutcome::Suspended);
+                }
                 phase => match self.take_pending_stop(&phase).await {
                     Some(cause) => EffectEnd::Event(phase, IterationEvent::Stop(cause)),
                     None => self.perform_effect(phase).await?,
@@ -152,7 +154,10 @@ impl<W: EffectWorld, C: DriveControl, L: EventLog> IterationDriver<'_, W, C, L> 
         }
         // A guard or reviewer that was stopped because the daemon shuts down runs again in the next daemon process.
         let is_redone = phase.effect() == effect
-            && matches!(effect, Some(IterationEffect::RunGuard | IterationEffect::RunAccepted | IterationEffect::RunReview));
+            && matches!(
+                effect,
+                Some(IterationEffect::RunGuard | IterationEffect::RunAccepted | IterationEffect::RunReview)
+            );
         if is_redone && stop.is_cancelled() {
             return Ok(EffectEnd::Suspended);
         }
@@ -202,7 +207,10 @@ impl<W: EffectWorld, C: DriveControl, L: EventLog> IterationDriver<'_, W, C, L> 
 }
 
 /// Awaits `first` while also polling `second`; returns the output of `second` if it finished in time.
-async fn poll_both<A, B>(first: impl Future<Output = A>, mut second: Pin<&mut impl Future<Output = B>>) -> (A, Option<B>) {
+async fn poll_both<A, B>(
+    first: impl Future<Output = A>,
+    mut second: Pin<&mut impl Future<Output = B>>,
+) -> (A, Option<B>) {
     let mut first = std::pin::pin!(first);
     let mut second_output = None;
     loop {

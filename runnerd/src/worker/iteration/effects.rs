@@ -5,8 +5,8 @@
 use std::sync::Arc;
 
 use protocol::words::PhaseName;
-use runner_core::iteration::{IterationEffect, IterationEvent, Phase};
 use runner_core::blocker::Blocker;
+use runner_core::iteration::{IterationEffect, IterationEvent, Phase};
 use runner_core::policy::Policy;
 use runner_core::verdict::SessionTask;
 use tokio::task::block_in_place;
@@ -86,20 +86,23 @@ impl LiveEffects {
                     permissions::restore_permissions(&self.context, (task.iter, PhaseName::Work))?;
                     // From here on, a power cut does not lose the session's work either.
                     self.context.repository()?.flush_work_tree()?;
-                    inspect::inspect_session(&self.context, &loaded, task, (session, *stop_cause)).map(IterationEvent::Inspected)
+                    inspect::inspect_session(&self.context, &loaded, task, (session, *stop_cause))
+                        .map(IterationEvent::Inspected)
                 })
             }
             (IterationEffect::RunGuard | IterationEffect::RunAccepted, Phase::Guard { work, .. }) => {
                 let loaded = self.state_at_start(&work.task)?;
                 self.end_leftovers_of(PhaseName::Guard)?;
-                let options = GuardCheck { spent_ms: phase.elapsed_ms(), with_accepted: effect == IterationEffect::RunAccepted };
+                let options =
+                    GuardCheck { spent_ms: phase.elapsed_ms(), with_accepted: effect == IterationEffect::RunAccepted };
                 let end = guard::run_check(self.process_context(&loaded, stop), work, options).await?;
                 Ok(IterationEvent::GuardEnded(end))
             }
             (IterationEffect::EndGuard, Phase::Guard { work, .. }) => {
                 block_in_place(|| session::end_leftovers(&self.context, &self.mark, PhaseName::Guard))?;
                 let loaded = self.state_at_start(&work.task)?;
-                block_in_place(|| guard::finish_interrupted(&self.context, &loaded, work)).map(IterationEvent::GuardEnded)
+                block_in_place(|| guard::finish_interrupted(&self.context, &loaded, work))
+                    .map(IterationEvent::GuardEnded)
             }
             (IterationEffect::Settle, Phase::Settle { outcome }) => {
                 let loaded = self.state_at_start(&outcome.work.task)?;
@@ -111,13 +114,15 @@ impl LiveEffects {
                 let loaded = self.state_at_start(&work.task)?;
                 self.end_leftovers_of(PhaseName::Review)?;
                 let failed = failed.as_ref().map_or(0, |failed| failed.tries);
-                let end = review::run_review(self.process_context(&loaded, stop), work, (phase.elapsed_ms(), failed)).await?;
+                let end =
+                    review::run_review(self.process_context(&loaded, stop), work, (phase.elapsed_ms(), failed)).await?;
                 Ok(IterationEvent::ReviewEnded(end))
             }
             (IterationEffect::EndReview, Phase::Review { work, .. }) => {
                 block_in_place(|| session::end_leftovers(&self.context, &self.mark, PhaseName::Review))?;
                 let loaded = self.state_at_start(&work.task)?;
-                block_in_place(|| review::finish_interrupted(&self.context, &loaded, work)).map(IterationEvent::ReviewEnded)
+                block_in_place(|| review::finish_interrupted(&self.context, &loaded, work))
+                    .map(IterationEvent::ReviewEnded)
             }
             (effect, phase) => unreachable!("BUG: {effect:?} is not the effect of {}", phase.name()),
         }

@@ -13,16 +13,16 @@ use runner_core::publish;
 use serde::{Deserialize, Serialize};
 use tokio::task::block_in_place;
 
-use crate::git::{WorktreeChange, GitError, Id, SnapshotRequest};
+use crate::git::{GitError, Id, SnapshotRequest, WorktreeChange};
 use crate::guard;
 use crate::process::Mark;
 use crate::repo::sealed::Sealable;
 use crate::worker::context::{EffectError, RunContext};
-use crate::worker::integrity::permissions;
 use crate::worker::integrity::definition;
-use crate::worker::integrity::ignored;
-use crate::worker::integrity::restore::{self, RestoreRequest, RestoreReport};
 use crate::worker::integrity::guard_overlay;
+use crate::worker::integrity::ignored;
+use crate::worker::integrity::permissions;
+use crate::worker::integrity::restore::{self, RestoreReport, RestoreRequest};
 use crate::worker::iteration::inspect;
 use crate::worker::iteration::relay;
 use crate::worker::iteration::session::ProcessContext;
@@ -42,7 +42,11 @@ pub(crate) struct GuardCheck {
 }
 
 /// Runs the guard, and checks what it changed.
-pub(crate) async fn run_check(process: ProcessContext<'_>, work: &WorkResult, check: GuardCheck) -> Result<GuardEnd, EffectError> {
+pub(crate) async fn run_check(
+    process: ProcessContext<'_>,
+    work: &WorkResult,
+    check: GuardCheck,
+) -> Result<GuardEnd, EffectError> {
     let ProcessContext { context, loaded, mark, stop } = process;
     let folder = context.layout.iteration(&context.run, work.task.iter);
     let log = folder.join(if check.with_accepted { "guard-accepted.log" } else { "guard.log" });
@@ -128,7 +132,11 @@ fn prepare_definition(
 }
 
 /// Returns the end of a guard that is not run again.
-pub(crate) fn finish_interrupted(context: &RunContext, loaded: &CommittedState, work: &WorkResult) -> Result<GuardEnd, EffectError> {
+pub(crate) fn finish_interrupted(
+    context: &RunContext,
+    loaded: &CommittedState,
+    work: &WorkResult,
+) -> Result<GuardEnd, EffectError> {
     guard_overlay::revert(context)?;
     let before = load_pre_guard_state(context, loaded, work.task.iter)?;
     restore_discarded_paths(context, loaded, &before)?;
@@ -136,7 +144,12 @@ pub(crate) fn finish_interrupted(context: &RunContext, loaded: &CommittedState, 
     restore_after_guard(context, loaded, work, GuardEnd { wrote: written, ..GuardEnd::new(GuardEndKind::Cut) })
 }
 
-fn restore_after_guard(context: &RunContext, loaded: &CommittedState, work: &WorkResult, end: GuardEnd) -> Result<GuardEnd, EffectError> {
+fn restore_after_guard(
+    context: &RunContext,
+    loaded: &CommittedState,
+    work: &WorkResult,
+    end: GuardEnd,
+) -> Result<GuardEnd, EffectError> {
     let repository = context.repository()?;
     let text = inspect::final_tree_text(context, loaded, work)?;
     let request = RestoreRequest {
@@ -175,7 +188,11 @@ type PathStamps = BTreeMap<String, (u64, i64, i64)>;
 
 /// Returns the state before the first guard of an iteration, saved at that time: what a guard writes is attributed to
 /// the guard, even if the daemon died while it ran.
-fn load_pre_guard_state(context: &RunContext, loaded: &CommittedState, iter: u32) -> Result<PreGuardState, EffectError> {
+fn load_pre_guard_state(
+    context: &RunContext,
+    loaded: &CommittedState,
+    iter: u32,
+) -> Result<PreGuardState, EffectError> {
     let note = context.iteration_note::<PreGuardState>(iter, "before-guard");
     if let Some(before) = note.read()? {
         return Ok(before);
@@ -201,14 +218,19 @@ fn load_pre_guard_state(context: &RunContext, loaded: &CommittedState, iter: u32
 }
 
 /// Restores the paths of the session's change that a guard has removed or reset to From, and returns them.
-fn restore_discarded_paths(context: &RunContext, loaded: &CommittedState, before: &PreGuardState) -> Result<Vec<String>, EffectError> {
+fn restore_discarded_paths(
+    context: &RunContext,
+    loaded: &CommittedState,
+    before: &PreGuardState,
+) -> Result<Vec<String>, EffectError> {
     let repository = context.repository()?;
     let (from, files) = (loaded.commit, parse_id(&before.files)?);
     let changes: BTreeSet<String> = context.scan_changes()?.iter().map(WorktreeChange::display_path).collect();
     let is_there = |path: &String| std::fs::symlink_metadata(context.layout.path(path)).is_ok();
     let reverted_paths = before.stamps.keys().filter(|path| !changes.contains(*path));
     let removed_paths = changes.iter().filter(|path| !is_there(path));
-    let candidates: BTreeSet<&String> = reverted_paths.chain(removed_paths).filter(|path| !path.starts_with(".runner/")).collect();
+    let candidates: BTreeSet<&String> =
+        reverted_paths.chain(removed_paths).filter(|path| !path.starts_with(".runner/")).collect();
     if candidates.is_empty() {
         return Ok(Vec::new());
     }

@@ -8,20 +8,20 @@ use std::io::Read as _;
 use protocol::answer::AgentAnswer;
 use protocol::tree::TaskTree;
 use protocol::words::PhaseName;
-use runner_core::tree_examination::{self, TreeExamination};
 use runner_core::iteration::WorkResult;
 use runner_core::redact::Secrets;
 use runner_core::tree::{self, MAX_TREE_BYTES};
+use runner_core::tree_examination::{self, TreeExamination};
 use runner_core::validate::TreeFault;
-use runner_core::verdict::{RuleBreach, SessionFinding, SessionEnd, StopCause, SessionTask, TreeFinding};
+use runner_core::verdict::{RuleBreach, SessionEnd, SessionFinding, SessionTask, StopCause, TreeFinding};
 
-use crate::git::{WorktreeChange, Id, Repository};
+use crate::git::{Id, Repository, WorktreeChange};
 use crate::repo::layout::Layout;
 use crate::store::SavedTree;
 use crate::worker::context::{EffectError, RunContext};
-use crate::worker::integrity::secret_scan;
 use crate::worker::integrity::ignored;
 use crate::worker::integrity::restore::{self, RestoreRequest};
+use crate::worker::integrity::secret_scan;
 use crate::worker::load::CommittedState;
 
 /// Inspects what a session has left.
@@ -33,7 +33,8 @@ pub(crate) fn inspect_session(
 ) -> Result<SessionFinding, EffectError> {
     let repository = context.repository()?;
     let text = read_agent_tree(context, task)?;
-    let request = RestoreRequest { from: loaded.commit, iter: task.iter, phase: PhaseName::Work, tree: None, baseline: None };
+    let request =
+        RestoreRequest { from: loaded.commit, iter: task.iter, phase: PhaseName::Work, tree: None, baseline: None };
     let report = restore::restore_after_process(context, &repository, loaded, request)?;
     let was_moved = report.history.is_some() || report.elsewhere.is_some();
     let tree = if was_moved {
@@ -71,11 +72,7 @@ pub(crate) fn inspect_session(
     let dirty_submodules = repository.find_dirty_submodules()?;
     Ok(SessionFinding {
         secrets: secret_scan::scan_files(context.layout.root(), &changes, &context.secrets),
-        changed: has_moved
-            || !changes.is_empty()
-            || !reverted.is_empty()
-            || was_moved
-            || !dirty_submodules.is_empty(),
+        changed: has_moved || !changes.is_empty() || !reverted.is_empty() || was_moved || !dirty_submodules.is_empty(),
         history: report.history,
         elsewhere: report.elsewhere,
         tree,
@@ -115,7 +112,11 @@ fn redact_finding(finding: TreeFinding, text: Option<&[u8]>, secrets: &Secrets) 
 }
 
 /// Judges the tree that a session has left, as it was saved.
-fn examine_agent_tree(loaded: &CommittedState, (task, answer): (&SessionTask, Option<&AgentAnswer>), text: Option<&[u8]>) -> TreeExamination {
+fn examine_agent_tree(
+    loaded: &CommittedState,
+    (task, answer): (&SessionTask, Option<&AgentAnswer>),
+    text: Option<&[u8]>,
+) -> TreeExamination {
     let session = tree_examination::SessionTree {
         from: &loaded.tree,
         node: &task.node,
@@ -124,11 +125,19 @@ fn examine_agent_tree(loaded: &CommittedState, (task, answer): (&SessionTask, Op
         max_attempts: loaded.policy.max_attempts_default,
     };
     let is_untouched = text == Some(loaded.canonical_tree().as_bytes());
-    if is_untouched { tree_examination::examine_unchanged_tree(&session) } else { tree_examination::examine_tree(&session) }
+    if is_untouched {
+        tree_examination::examine_unchanged_tree(&session)
+    } else {
+        tree_examination::examine_tree(&session)
+    }
 }
 
 /// Returns a session's tree if it is acceptable, as it was saved; `None` if a person has decided instead.
-pub(crate) fn read_legal_tree(context: &RunContext, loaded: &CommittedState, work: &WorkResult) -> Result<Option<TaskTree>, EffectError> {
+pub(crate) fn read_legal_tree(
+    context: &RunContext,
+    loaded: &CommittedState,
+    work: &WorkResult,
+) -> Result<Option<TaskTree>, EffectError> {
     if work.session().is_none() {
         return Ok(None);
     }
@@ -137,7 +146,11 @@ pub(crate) fn read_legal_tree(context: &RunContext, loaded: &CommittedState, wor
 }
 
 /// Returns the canonical form of the session's tree, or of From's if the session's is not acceptable.
-pub(crate) fn final_tree_text(context: &RunContext, loaded: &CommittedState, work: &WorkResult) -> Result<String, EffectError> {
+pub(crate) fn final_tree_text(
+    context: &RunContext,
+    loaded: &CommittedState,
+    work: &WorkResult,
+) -> Result<String, EffectError> {
     let tree = read_legal_tree(context, loaded, work)?.filter(|legal| *legal != loaded.tree);
     Ok(tree.map_or_else(|| loaded.canonical_tree().to_owned(), |legal| tree::canonical(&legal)))
 }

@@ -15,7 +15,9 @@ use crate::repo::disk::{Disk, RealDisk};
 use crate::store::RepoStore;
 use crate::worker::iteration::drive::DriveError;
 use crate::worker::iteration::world::EventLog;
-use crate::worker::journal::{self, JournalEntry, JournalHeader, IterationJournal, JournalError, JournalFile, JournalContents};
+use crate::worker::journal::{
+    self, IterationJournal, JournalContents, JournalEntry, JournalError, JournalFile, JournalHeader,
+};
 
 /// The events of the live iteration, shared with the effects for the record.
 #[derive(Debug, Clone, Default)]
@@ -68,7 +70,11 @@ impl<D: Disk> JournalLog<D> {
     }
 
     /// Continues the journal of an earlier daemon process: replays it, and appends the event of a restart.
-    pub(crate) fn reopen_journal(store: &RepoStore<D>, recorded: JournalContents, entries: SharedEntries) -> Result<(Phase, Self), DriveError> {
+    pub(crate) fn reopen_journal(
+        store: &RepoStore<D>,
+        recorded: JournalContents,
+        entries: SharedEntries,
+    ) -> Result<(Phase, Self), DriveError> {
         let file = JournalFile::for_store(store);
         let phase = journal::replay(file.path(), &recorded)?;
         let header = recorded.header.clone();
@@ -102,7 +108,8 @@ impl<D: Disk> JournalLog<D> {
                 }
                 IterationEvent::ReviewEnded(review) => {
                     facts.is_reviewed = true;
-                    facts.consumed = facts.consumed.plus(&ResourceUsage { usage: review.usage, elapsed_ms: review.elapsed_ms });
+                    facts.consumed =
+                        facts.consumed.plus(&ResourceUsage { usage: review.usage, elapsed_ms: review.elapsed_ms });
                 }
                 _ => {}
             }

@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use protocol::command::{Command, NextSteps};
 use protocol::view::StopReason;
+use runner_core::commit_advice;
 use runner_core::message::RunnerCommit;
 use runner_core::run::{self, NextStep};
-use runner_core::commit_advice;
 use runner_core::verdict::SessionTask;
 
 use crate::git::{CommitInfo, GitError, Head, Id, Repository};
@@ -17,7 +17,7 @@ use crate::worker::context::{EffectError, RunContext};
 use crate::worker::integrity::definition;
 use crate::worker::integrity::guard_overlay;
 use crate::worker::iteration::node_limits;
-use crate::worker::load::{LoadError, CommittedState, MAX_PERSON_COMMITS};
+use crate::worker::load::{CommittedState, LoadError, MAX_PERSON_COMMITS};
 use crate::worker::person_commits::check_person_commits;
 
 /// What Open found.
@@ -45,8 +45,8 @@ pub(crate) fn open_iteration(context: &RunContext) -> Result<OpenOutcome, Effect
         Err(error) => return Ok(OpenOutcome::Hold(error.to_stop_reason())),
     };
     // A person's rule violations come first: they could make the tree look finished.
-    if let Some(hold) =
-        check_identity(context, &loaded).map_or_else(|| check_person_commits(&repository, &loaded), |hold| Ok(Some(hold)))?
+    if let Some(hold) = check_identity(context, &loaded)
+        .map_or_else(|| check_person_commits(&repository, &loaded), |hold| Ok(Some(hold)))?
     {
         return Ok(OpenOutcome::Hold(hold));
     }
@@ -57,7 +57,10 @@ pub(crate) fn open_iteration(context: &RunContext) -> Result<OpenOutcome, Effect
     let tools = node_limits::limits_on_path(&repository, &commit, &task.path)?.err();
     let tools =
         tools.map(|wrong| StopReason::new(wrong.to_string(), "fix the file, commit it, then: runnerctl resume"));
-    let hold = check_supported(context, &loaded).or_else(|| check_templates(&loaded)).or(tools).or_else(|| check_no_operation(&repository));
+    let hold = check_supported(context, &loaded)
+        .or_else(|| check_templates(&loaded))
+        .or(tools)
+        .or_else(|| check_no_operation(&repository));
     definition::watch_files(&repository, &loaded)?;
     if let Some(hold) = hold.map_or_else(|| check_clean(&repository), |hold| Ok(Some(hold)))? {
         return Ok(OpenOutcome::Hold(hold));
@@ -99,7 +102,10 @@ fn check_supported(context: &RunContext, loaded: &CommittedState) -> Option<Stop
     let unkept_ceiling = loaded.config.check_cost_limit().err();
     crate::containment_check::check_containment(&loaded.config, context.launcher.capabilities())
         .map(|unbuilt| {
-            StopReason::new(unbuilt.message, NextSteps::from(unbuilt.hint).join(", commit", "").then("runnerctl resume"))
+            StopReason::new(
+                unbuilt.message,
+                NextSteps::from(unbuilt.hint).join(", commit", "").then("runnerctl resume"),
+            )
         })
         .or_else(|| {
             unkept_ceiling.map(|blind| {
@@ -121,7 +127,8 @@ fn check_identity(context: &RunContext, loaded: &CommittedState) -> Option<StopR
     mismatch.map(|(file, id)| {
         let id = id.unwrap_or("none");
         let message = format!("{file} names run {id}, but the branch is {}", context.branch());
-        let ways = NextSteps::from(format!("set the id in .runner to {}, commit", context.run)).then("runnerctl resume");
+        let ways =
+            NextSteps::from(format!("set the id in .runner to {}, commit", context.run)).then("runnerctl resume");
         StopReason::new(message, ways)
     })
 }

@@ -5,11 +5,11 @@
 use protocol::event::{Activity, EventKind};
 use protocol::words::PhaseName;
 use runner_core::fence::clean;
-use runner_core::redact::{Secrets, RedactStream};
+use runner_core::redact::{RedactStream, Secrets};
 use tokio::sync::mpsc;
 
 use crate::agent;
-use crate::events::{EventSubject, EventStream};
+use crate::events::{EventStream, EventSubject};
 use crate::process::OutputPiece;
 use crate::worker::context::RunContext;
 
@@ -20,9 +20,14 @@ const CHANNEL_CAPACITY: usize = 128;
 const MAX_TEXT: usize = 8 * 1024;
 
 /// Returns the channel to which a process of an iteration, or one before the first, sends its output.
-pub(crate) fn relay_output(context: &RunContext, iter: impl Into<Option<u32>>, phase: PhaseName) -> mpsc::Sender<OutputPiece> {
+pub(crate) fn relay_output(
+    context: &RunContext,
+    iter: impl Into<Option<u32>>,
+    phase: PhaseName,
+) -> mpsc::Sender<OutputPiece> {
     let (sender, mut receiver) = mpsc::channel::<OutputPiece>(CHANNEL_CAPACITY);
-    let scope = EventSubject { repo: Some(context.store.id().to_owned()), run: Some(context.run.clone()), iter: iter.into() };
+    let scope =
+        EventSubject { repo: Some(context.store.id().to_owned()), run: Some(context.run.clone()), iter: iter.into() };
     let (mut relay, events) = (OutputRelay::new(&context.secrets), context.events.clone());
     tokio::spawn(async move {
         while let Some(piece) = receiver.recv().await {
@@ -37,7 +42,8 @@ pub(crate) fn relay_output(context: &RunContext, iter: impl Into<Option<u32>>, p
 /// Returns the channel to which a session's steps are sent.
 pub(crate) fn relay_activity(context: &RunContext, iter: u32) -> mpsc::Sender<Activity> {
     let (sender, mut receiver) = mpsc::channel::<Activity>(CHANNEL_CAPACITY);
-    let scope = EventSubject { repo: Some(context.store.id().to_owned()), run: Some(context.run.clone()), iter: Some(iter) };
+    let scope =
+        EventSubject { repo: Some(context.store.id().to_owned()), run: Some(context.run.clone()), iter: Some(iter) };
     let (secrets, events) = (context.secrets.clone(), context.events.clone());
     tokio::spawn(async move {
         while let Some(Activity { what, text }) = receiver.recv().await {
@@ -77,7 +83,11 @@ struct OutputRelay {
 
 impl OutputRelay {
     fn new(secrets: &Secrets) -> Self {
-        Self { redactor: secrets.stream(), max_partial_secret: secrets.max_spelling_len().saturating_sub(1), uncertain_bytes: 0 }
+        Self {
+            redactor: secrets.stream(),
+            max_partial_secret: secrets.max_spelling_len().saturating_sub(1),
+            uncertain_bytes: 0,
+        }
     }
 
     fn redact_piece(&mut self, piece: &OutputPiece) -> Vec<u8> {

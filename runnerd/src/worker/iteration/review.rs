@@ -19,7 +19,7 @@ use crate::repo::sealed::SealedFile;
 use crate::worker::cleanup;
 use crate::worker::context::{EffectError, RunContext};
 use crate::worker::integrity::ignored;
-use crate::worker::integrity::restore::{self, RestoreRequest, RestoreReport, WorktreeBaseline};
+use crate::worker::integrity::restore::{self, RestoreReport, RestoreRequest, WorktreeBaseline};
 use crate::worker::iteration::brief;
 use crate::worker::iteration::inspect;
 use crate::worker::iteration::relay;
@@ -69,13 +69,22 @@ pub(crate) async fn run_review(
 }
 
 /// Returns the end of a review that is not run again.
-pub(crate) fn finish_interrupted(context: &RunContext, loaded: &CommittedState, work: &WorkResult) -> Result<ReviewEnd, EffectError> {
+pub(crate) fn finish_interrupted(
+    context: &RunContext,
+    loaded: &CommittedState,
+    work: &WorkResult,
+) -> Result<ReviewEnd, EffectError> {
     restore_after_review(context, loaded, work, ReviewEnd::new(ReviewEndKind::Cut))
 }
 
 /// Undoes the changes of a reviewer of an earlier daemon process and prepares the next one; returns its record and its
 /// prompt.
-fn prepare_review(context: &RunContext, loaded: &CommittedState, work: &WorkResult, failed: u32) -> Result<(PathBuf, String), EffectError> {
+fn prepare_review(
+    context: &RunContext,
+    loaded: &CommittedState,
+    work: &WorkResult,
+    failed: u32,
+) -> Result<(PathBuf, String), EffectError> {
     let iter = work.task.iter;
     if read_baseline(context, iter)?.is_some() {
         restore_baseline(context, loaded, work)?;
@@ -132,13 +141,22 @@ fn save_baseline(context: &RunContext, loaded: &CommittedState, iter: u32) -> Re
     Ok(baseline)
 }
 
-fn restore_after_review(context: &RunContext, loaded: &CommittedState, work: &WorkResult, end: ReviewEnd) -> Result<ReviewEnd, EffectError> {
+fn restore_after_review(
+    context: &RunContext,
+    loaded: &CommittedState,
+    work: &WorkResult,
+    end: ReviewEnd,
+) -> Result<ReviewEnd, EffectError> {
     let RestoreReport { reverted, moved_refs, wrote, .. } = restore_baseline(context, loaded, work)?;
     Ok(ReviewEnd { reverted, moved_refs, wrote, ..end })
 }
 
 /// Undoes a reviewer's changes, if one was started.
-fn restore_baseline(context: &RunContext, loaded: &CommittedState, work: &WorkResult) -> Result<RestoreReport, EffectError> {
+fn restore_baseline(
+    context: &RunContext,
+    loaded: &CommittedState,
+    work: &WorkResult,
+) -> Result<RestoreReport, EffectError> {
     let Some(baseline) = read_baseline(context, work.task.iter)? else { return Ok(RestoreReport::default()) };
     let text = inspect::final_tree_text(context, loaded, work)?;
     let request = RestoreRequest {

@@ -13,11 +13,11 @@ use crate::config::{Executor, ExecutorKind};
 use crate::process::Mark;
 use crate::process::orphans;
 use crate::worker::context::{EffectError, RunContext};
-use crate::worker::integrity::ignored;
 use crate::worker::integrity::git_dir;
+use crate::worker::integrity::ignored;
 use crate::worker::iteration::brief;
-use crate::worker::iteration::relay;
 use crate::worker::iteration::node_limits;
+use crate::worker::iteration::relay;
 use crate::worker::load::CommittedState;
 
 /// Time limit for processes of an earlier daemon process to be gone.
@@ -43,7 +43,10 @@ pub(crate) async fn run_session(process: ProcessContext<'_>, task: &SessionTask)
     let executor = block_in_place(|| narrow_executor(context, loaded, task))?;
     let session = agent::AgentSession {
         executor: &executor,
-        prompt: context.secrets.redact(&block_in_place(|| brief::build_prompt(context, loaded, task))?.text).into_owned(),
+        prompt: context
+            .secrets
+            .redact(&block_in_place(|| brief::build_prompt(context, loaded, task))?.text)
+            .into_owned(),
         folder: context.layout.root(),
         git_folder: block_in_place(|| context.repository())?.common_dir().to_owned(),
         env: agent::session_environment(&executor, &loaded.config.env.agent, &context.env),

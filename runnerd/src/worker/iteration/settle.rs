@@ -16,15 +16,15 @@ use runner_core::message::{
 use runner_core::prompt::Prompt;
 use runner_core::transition::{self, StateBefore, TransitionFacts};
 use runner_core::tree;
-use runner_core::verdict::{SessionEnd, StopCause, SessionTask, Verdict, verdict_row};
+use runner_core::verdict::{SessionEnd, SessionTask, StopCause, Verdict, verdict_row};
 use serde::{Deserialize, Serialize};
 
-use crate::error_chain::display_chain;
 use crate::clock;
-use crate::git::{WorktreeChange, CommitRequest, HeldBackFiles, Id, UnstorableFile, Repository};
+use crate::error_chain::display_chain;
+use crate::git::{CommitRequest, HeldBackFiles, Id, Repository, UnstorableFile, WorktreeChange};
 use crate::repo::durable::{self, FileAccess};
-use crate::repo::sealed::Sealable;
 use crate::repo::layout::Layout;
+use crate::repo::sealed::Sealable;
 use crate::worker::cleanup::{self, clear_leftovers};
 use crate::worker::context::{EffectError, RunContext};
 use crate::worker::integrity::definition;
@@ -61,7 +61,7 @@ pub(crate) fn settle_iteration(
     let held_back = repository.apply_hold_back(&hold_back_rule(loaded), &mut changes)?;
     let after = settlement.state_after(settlement.excluded_paths(held_back)?)?;
     let (tree, guard_changed) = (tree::canonical(&after.tree), settlement.changed_definition_paths()?);
-    let content = CommitContent { after: &after, tree: &tree, guard_changed: &guard_changed };
+    let commit_content = CommitContent { after: &after, tree: &tree, guard_changed: &guard_changed };
     let commit = match settlement.find_commit(&parent)? {
         Some(receipt) => {
             repository.sync_head()?;
@@ -69,9 +69,9 @@ pub(crate) fn settle_iteration(
             Some(receipt)
         }
         None if !outcome.leaves_commit() => None,
-        None => Some(settlement.create_commit((head, changes), content)?),
+        None => Some(settlement.create_commit((head, changes), commit_content)?),
     };
-    match (settlement.write_record(entries, commit, content), commit) {
+    match (settlement.write_record(entries, commit, commit_content), commit) {
         // The record is for people: the commit does not wait for it.
         (Err(error), Some(_)) => {
             tracing::warn!(
@@ -155,7 +155,10 @@ impl<'a> SettleStep<'a> {
     }
 
     /// Returns the paths that the commit leaves out.
-    fn excluded_paths(&self, HeldBackFiles { mut paths, unstorable: mut refused }: HeldBackFiles) -> Result<Vec<String>, EffectError> {
+    fn excluded_paths(
+        &self,
+        HeldBackFiles { mut paths, unstorable: mut refused }: HeldBackFiles,
+    ) -> Result<Vec<String>, EffectError> {
         // The tree is rewritten before the commit.
         refused.retain(|found| found.display_path() != Layout::TREE);
         if !self.may_leave_unstorable() {
@@ -201,7 +204,11 @@ impl<'a> SettleStep<'a> {
         })?)
     }
 
-    fn create_commit(&self, (head, changes): (Option<Id>, Vec<WorktreeChange>), content: CommitContent<'_>) -> Result<Id, EffectError> {
+    fn create_commit(
+        &self,
+        (head, changes): (Option<Id>, Vec<WorktreeChange>),
+        content: CommitContent<'_>,
+    ) -> Result<Id, EffectError> {
         let raw = if content.after.tree_refused { self.save_rejected_tree()? } else { None };
         let files = self.write_state(content)?;
         let written: Vec<(&str, &[u8])> = files.iter().map(|(path, text)| (*path, text.as_slice())).collect();
@@ -226,7 +233,10 @@ impl<'a> SettleStep<'a> {
     }
 
     /// Writes the state to commit, and returns the files by path. The commit flushes the directory entries.
-    fn write_state(&self, CommitContent { after, tree, .. }: CommitContent<'_>) -> Result<Vec<(&'static str, Vec<u8>)>, EffectError> {
+    fn write_state(
+        &self,
+        CommitContent { after, tree, .. }: CommitContent<'_>,
+    ) -> Result<Vec<(&'static str, Vec<u8>)>, EffectError> {
         let layout = &self.context.layout;
         let mut files = vec![
             (Layout::TREE, tree.as_bytes().to_owned()),
@@ -249,7 +259,10 @@ impl<'a> SettleStep<'a> {
     }
 
     /// Returns the guardrails with the line to add; `None` if there is no such line, or they already have it.
-    fn updated_guardrails(&self, after: &transition::StateAfter) -> Result<Option<(&'static str, Vec<u8>)>, EffectError> {
+    fn updated_guardrails(
+        &self,
+        after: &transition::StateAfter,
+    ) -> Result<Option<(&'static str, Vec<u8>)>, EffectError> {
         let Some(guardrail) = &after.guardrail else { return Ok(None) };
         let path = self.context.layout.path(Layout::GUARDRAILS);
         cleanup::clear_path_for_file(&path)?;
@@ -266,7 +279,11 @@ impl<'a> SettleStep<'a> {
         Ok(Some(blob))
     }
 
-    fn compose_message(&self, CommitContent { after, guard_changed, .. }: CommitContent<'_>, raw: Option<Id>) -> String {
+    fn compose_message(
+        &self,
+        CommitContent { after, guard_changed, .. }: CommitContent<'_>,
+        raw: Option<Id>,
+    ) -> String {
         let (task, session, guard) = (self.task(), self.session(), self.outcome.guard.as_ref());
         let node = tree::find(&after.tree, &task.node);
         let prompt = self.prompt.as_ref();
@@ -361,7 +378,12 @@ impl<'a> SettleStep<'a> {
         logs.into_iter().filter_map(|(log, fault)| fault.map(|fault| format!("{log}: {fault}"))).collect()
     }
 
-    fn write_record(&self, entries: &[JournalEntry], commit: Option<Id>, content: CommitContent<'_>) -> Result<(), EffectError> {
+    fn write_record(
+        &self,
+        entries: &[JournalEntry],
+        commit: Option<Id>,
+        content: CommitContent<'_>,
+    ) -> Result<(), EffectError> {
         let (task, session) = (self.task(), self.session());
         let guard = self.outcome.guard.as_ref();
         let now = clock::now();
@@ -388,7 +410,12 @@ impl<'a> SettleStep<'a> {
             dropped_bytes: session.map_or(0, |session| session.dropped_bytes),
             failure: session.and_then(|session| session.failure.as_deref().cloned()),
             usage: session.map(|session| session.usage).unwrap_or_default(),
-            review: self.outcome.review.as_ref().map(review_facts).or_else(|| self.person_review().as_ref().map(person_review_facts)),
+            review: self
+                .outcome
+                .review
+                .as_ref()
+                .map(review_facts)
+                .or_else(|| self.person_review().as_ref().map(person_review_facts)),
             containment: self.outcome.containment().min(self.context.launcher.capabilities().level()),
             survivors_ended: self.survivor_count(),
             secrets: self.outcome.work.finding().map(|finding| finding.secrets.clone()).unwrap_or_default(),

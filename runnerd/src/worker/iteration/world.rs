@@ -4,8 +4,8 @@
 
 use std::time::Duration;
 
-use runner_core::iteration::{IterationEvent, Phase};
 use runner_core::blocker::Blocker;
+use runner_core::iteration::{IterationEvent, Phase};
 use runner_core::policy::Policy;
 use tokio_util::sync::CancellationToken;
 
@@ -14,7 +14,11 @@ pub(crate) trait EffectWorld {
     /// Performs the effect of `phase` and reports how it ended.
     ///
     /// Once `stop` is cancelled, a process running for the effect is ended, and its end reported.
-    fn perform_effect(&mut self, phase: &Phase, stop: &CancellationToken) -> impl Future<Output = IterationEvent> + Send;
+    fn perform_effect(
+        &mut self,
+        phase: &Phase,
+        stop: &CancellationToken,
+    ) -> impl Future<Output = IterationEvent> + Send;
 
     /// Returns the configuration in force: From's, once Open has found it.
     fn policy(&self) -> &Policy;
@@ -38,11 +42,18 @@ pub(crate) trait DriveControl {
     fn on_blocked(&mut self, blocker: &Blocker);
 
     /// Waits before a blocked effect is retried; returns a stop requested meanwhile.
-    fn wait_for_retry(&mut self, pause: Duration) -> impl Future<Output = Option<runner_core::verdict::StopCause>> + Send;
+    fn wait_for_retry(
+        &mut self,
+        pause: Duration,
+    ) -> impl Future<Output = Option<runner_core::verdict::StopCause>> + Send;
 }
 
 /// Records events durably before they are acted on.
 pub(crate) trait EventLog {
     /// Records one event.
-    fn record_event(&mut self, event: &IterationEvent, policy: &Policy) -> Result<(), crate::worker::journal::JournalError>;
+    fn record_event(
+        &mut self,
+        event: &IterationEvent,
+        policy: &Policy,
+    ) -> Result<(), crate::worker::journal::JournalError>;
 }

@@ -11,14 +11,14 @@ use runner_core::message::RunnerCommit;
 use runner_core::run::RunRecord;
 use runner_core::{json, message, tree};
 
-use crate::git::{CommitInfo, GitError, PathsCommit, Id, Repository};
+use crate::git::{CommitInfo, GitError, Id, PathsCommit, Repository};
 use crate::repo::durable;
 use crate::repo::layout::Layout;
 use crate::store::{QueuedChange, RepoStore};
 use crate::worker::cleanup::clear_leftovers;
 use crate::worker::context::RunContext;
 use crate::worker::integrity::definition;
-use crate::worker::load::{LoadError, CommittedState, load_state};
+use crate::worker::load::{CommittedState, LoadError, load_state};
 use crate::worker::pinned_repo::PinnedRepo;
 use crate::worker::prepare_error::PrepareError;
 
@@ -37,7 +37,7 @@ pub(crate) struct BranchTip {
 
 /// The commit of a request, possibly made by an earlier attempt.
 pub(crate) struct CommittedRequest {
-    /// The commit.
+    /// Id of the commit.
     pub(crate) commit: Id,
     /// The documents that the request was applied to.
     pub(crate) before: RunDocuments,
@@ -107,7 +107,12 @@ impl BranchTip {
     }
 
     /// Commits a request to the run's branch.
-    pub(crate) fn commit_change(&self, run: &str, change: &ChangeRequest, changed: &ChangeResult) -> Result<Id, PrepareError> {
+    pub(crate) fn commit_change(
+        &self,
+        run: &str,
+        change: &ChangeRequest,
+        changed: &ChangeResult,
+    ) -> Result<Id, PrepareError> {
         clear_leftovers(&self.repository)?;
         let files = changed_files(&self.documents(), changed);
         let files: Vec<(&str, &[u8])> = files.iter().map(|(path, text)| (*path, text.as_bytes())).collect();
@@ -128,7 +133,8 @@ impl BranchTip {
             return Ok(None);
         }
         let loaded = load_state(&self.repository, from).map_err(load_error)?;
-        let before = build_documents(&loaded, definition::definition_at(&self.repository, &loaded).map_err(load_error)?);
+        let before =
+            build_documents(&loaded, definition::definition_at(&self.repository, &loaded).map_err(load_error)?);
         let Ok(changed) = waiting.change.apply(&before) else { return Ok(None) };
         let message = message::compose_human(&waiting.run, waiting.change.command(), &changed.summary);
         let is_own = |commit: &CommitInfo| commit.message.trim_end() == message.trim_end();

@@ -6,9 +6,9 @@
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::event::EventKind;
 use protocol::reply::ChangeReply;
-use runner_core::change::{self, ChangeRequest, ChangeResult, ChangeRefusal};
+use runner_core::change::{self, ChangeRefusal, ChangeRequest, ChangeResult};
 use runner_core::digest::sha256_hex;
-use runner_core::run::{self, RunRequest, RunRecord};
+use runner_core::run::{self, RunRecord, RunRequest};
 use runner_core::{message, notes, tree};
 use tokio::task::block_in_place;
 
@@ -19,12 +19,12 @@ use crate::store::{QueuedChange, StoreError};
 use crate::worker::ChangeOrder;
 use crate::worker::claim::RepoClaim;
 use crate::worker::context::RunContext;
+use crate::worker::prepare_error::PrepareError;
 use crate::worker::publication::publish_when_idle;
 use crate::worker::queue::RepoQueue;
 use crate::worker::queue::held_error_data;
 use crate::worker::requests::branch_tip::{BranchTip, CommittedRequest, documents_at_head};
 use crate::worker::requests::config_change;
-use crate::worker::prepare_error::PrepareError;
 
 /// Maximum number of pending requests of a repository.
 const MAX_QUEUED: usize = 100;
@@ -103,8 +103,12 @@ fn try_change(
             }
             ChangeRequest::Edit { base, edited }
         }
-        ChangeRequest::Config { key, value, .. } => config_change::key_change(&documents.config, key, value.as_deref())?,
-        ChangeRequest::Settings { text, .. } => config_change::text_change(&documents.config, (text, order.opened.as_deref()))?,
+        ChangeRequest::Config { key, value, .. } => {
+            config_change::key_change(&documents.config, key, value.as_deref())?
+        }
+        ChangeRequest::Settings { text, .. } => {
+            config_change::text_change(&documents.config, (text, order.opened.as_deref()))?
+        }
         ChangeRequest::Accept { files } => {
             let files = change::select_files_to_accept(&documents.definition_state, files.keys());
             ChangeRequest::Accept { files: files.map_err(|refusal| refusal_error_data(&refusal))? }
@@ -134,7 +138,9 @@ fn acknowledge_change(
     // A session may take the id of a node meanwhile, but not that of a note or a question.
     let is_certain = changed.is_some() || !matches!(change, ChangeRequest::Add(_));
     let changed = changed.unwrap_or(preview);
-    let run = queue.find_run(&run.id).map_or_else(|| crate::worker::view::snapshot::run_summary(run), |run| queue.run_summary(run));
+    let run = queue
+        .find_run(&run.id)
+        .map_or_else(|| crate::worker::view::snapshot::run_summary(run), |run| queue.run_summary(run));
     Ok(ChangeReply {
         run,
         command: change.command().to_owned(),
@@ -230,7 +236,12 @@ fn save_base(queue: &mut RepoQueue, number: u64, from: Id) -> Result<(), Prepare
 }
 
 /// Removes a committed request from the queue, and publishes its events.
-fn finish_change(queue: &mut RepoQueue, queued: &QueuedChange, tip: &BranchTip, committed: CommittedRequest) -> Result<ChangeEnd, PrepareError> {
+fn finish_change(
+    queue: &mut RepoQueue,
+    queued: &QueuedChange,
+    tip: &BranchTip,
+    committed: CommittedRequest,
+) -> Result<ChangeEnd, PrepareError> {
     tip.update_work_tree(&committed)?;
     let CommittedRequest { commit, before, changed } = committed;
     remove_queued(queue, queued.number)?;
@@ -256,7 +267,11 @@ fn refresh_stop_reason(queue: &mut RepoQueue, id: &str, before: &BranchTip) -> R
 }
 
 /// Removes a request that has become impossible; its text is saved and its failure reported.
-fn drop_change(queue: &mut RepoQueue, queued: &QueuedChange, refusal: ChangeRefusal) -> Result<ChangeEnd, PrepareError> {
+fn drop_change(
+    queue: &mut RepoQueue,
+    queued: &QueuedChange,
+    refusal: ChangeRefusal,
+) -> Result<ChangeEnd, PrepareError> {
     let (end, text) = match &queued.change {
         ChangeRequest::Note { text, .. } | ChangeRequest::Answer { text, .. } => ("md", text.clone()),
         ChangeRequest::Edit { edited, .. } => ("json", edited.clone()),

@@ -10,8 +10,8 @@ use protocol::error::{ErrorData, ErrorKind};
 use runner_core::change::ChangeRequest;
 use runner_core::digest::sha256_hex;
 
-use crate::error_chain::display_chain;
 use crate::config::{self, ConfigError, RepoConfig, SettingEntry};
+use crate::error_chain::display_chain;
 use crate::repo::layout::Layout;
 
 /// Returns a text with one key set, or reset to its default if `value` is `None`, and the configuration it parses to.
@@ -22,7 +22,9 @@ pub fn set_config_key(text: &str, key: &str, value: Option<&str>) -> Result<(Str
     };
     let parsed = with_key.and_then(|text| parse_config(&text).map(|config| (text, config)));
     let (text, config) =
-        parsed.map_err(|error| if parse_config(text).is_err() { invalid_file_error(&error) } else { refused_error(&error) })?;
+        parsed.map_err(
+            |error| if parse_config(text).is_err() { invalid_file_error(&error) } else { refused_error(&error) },
+        )?;
     if let Err(error) = config.check_cost_limit() {
         return Err(ErrorData::new(ErrorKind::InvalidRequest, error.to_string()).hint("runnerctl config get prices"));
     }
@@ -68,7 +70,9 @@ fn find_changed_keys(base: &str, text: &str) -> Vec<String> {
 /// Returns the digest of the commands that a person confirms by changing the configuration: if the old ones were
 /// confirmed, the new ones are that person's.
 pub(crate) fn confirmed_digest(change: &ChangeRequest, confirmed: &[String]) -> Option<String> {
-    let (ChangeRequest::Config { base, text, .. } | ChangeRequest::Settings { base, text, .. }) = change else { return None };
+    let (ChangeRequest::Config { base, text, .. } | ChangeRequest::Settings { base, text, .. }) = change else {
+        return None;
+    };
     let was_confirmed = parse_config(base).is_ok_and(|config| confirmed.contains(&config.commands_digest()));
     was_confirmed.then(|| parse_config(text).ok().map(|config| config.commands_digest())).flatten()
 }

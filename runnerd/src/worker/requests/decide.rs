@@ -1,11 +1,13 @@
 //! Applies the rules to a request about a run, given its record, the work in progress and the committed state.
 
 use protocol::error::ErrorData;
-use runner_core::run::{self, RunAction, RunRequest, RunRecord, RequestContext, RunInputs, RecordState, RunTransition, RunActivity};
+use runner_core::run::{
+    self, RecordState, RequestContext, RunAction, RunActivity, RunInputs, RunRecord, RunRequest, RunTransition,
+};
 use tokio::task::block_in_place;
 
 use crate::clock;
-use crate::worker::queue::{RepoQueue, store_error_data, run_not_found};
+use crate::worker::queue::{RepoQueue, run_not_found, store_error_data};
 use crate::worker::requests::branch_tip::BranchTip;
 
 /// Decides a request about a run and stores the transition; returns the actions that remain to be done.
@@ -41,7 +43,7 @@ fn request_context<'a>(queue: &'a RepoQueue, run: &RunRecord, inputs: Option<Run
         work: run_activity(queue, &run.id),
         driven_run: queue.live_run.as_ref().or(queue.unfinished_run.as_ref()).or_else(running).map(String::as_str),
         blocker: queue.blocker.as_ref().filter(|_| queue.live_run.as_ref() == Some(&run.id)),
-        inputs: inputs,
+        inputs,
         now: clock::now(),
     }
 }

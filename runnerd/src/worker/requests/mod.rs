@@ -4,11 +4,11 @@
 //! Which request is legal in which state, and what a refusal says, is decided by `runner_core::run`. A request that
 //! affects the live run is passed on to the loop that drives it.
 
-mod decide;
 mod branch_tip;
 pub(crate) mod changes;
-mod review;
 pub(crate) mod config_change;
+mod decide;
+mod review;
 mod steer;
 
 use runner_core::run::RunRequest;
@@ -33,9 +33,16 @@ pub(crate) fn handle_message(queue: &mut RepoQueue, message: WorkerMessage) -> O
             queue.recheck_request = Some(WorkerMessage::Resume { run, now, more, reply });
         }
         WorkerMessage::Resume { run, now, more, reply } => {
-            return steer::control_run(queue, run.as_deref(), RunRequest::Resume { now, more, rechecked: false }, reply);
+            return steer::control_run(
+                queue,
+                run.as_deref(),
+                RunRequest::Resume { now, more, rechecked: false },
+                reply,
+            );
         }
-        WorkerMessage::Cancel { run, reply } => return steer::control_run(queue, run.as_deref(), RunRequest::Cancel, reply),
+        WorkerMessage::Cancel { run, reply } => {
+            return steer::control_run(queue, run.as_deref(), RunRequest::Cancel, reply);
+        }
         WorkerMessage::Change(order, reply) => {
             let _ = reply.send(changes::take_change(queue, *order));
         }

@@ -12,14 +12,14 @@ use runner_core::message::ReviewSignature;
 use runner_core::run::{RequestRefusal, RunRequest};
 use tokio::task::block_in_place;
 
-use super::decide::apply_request;
 use super::branch_tip::BranchTip;
+use super::decide::apply_request;
 use crate::ssh_signature::SignedText;
 use crate::store::StoreError;
 use crate::worker::context::RunContext;
-use crate::worker::queue::RepoQueue;
-use crate::worker::queue::{store_error_data, held_error_data, run_not_found};
 use crate::worker::prepare_error::PrepareError;
+use crate::worker::queue::RepoQueue;
+use crate::worker::queue::{held_error_data, run_not_found, store_error_data};
 
 /// Accepts a person's review of the pending node of a run, and lets the run continue.
 pub(crate) fn take_review(
@@ -54,11 +54,15 @@ pub(crate) fn find_pending_review(queue: &RepoQueue, run: Option<&str>) -> Resul
     }
     let run = queue.resolve_run(run)?;
     let nothing_to_review = || RequestRefusal::NothingToReview(run.state.status()).to_error_data(&run.id);
-    let tip = block_in_place(|| BranchTip::read_tip(&queue.store, run)).map_err(|error| error.to_error_data())?.ok_or_else(nothing_to_review)?;
+    let tip = block_in_place(|| BranchTip::read_tip(&queue.store, run))
+        .map_err(|error| error.to_error_data())?
+        .ok_or_else(nothing_to_review)?;
     let pending = approval::find_pending(&tip.loaded.run_inputs(&run.uncommitted)).ok_or_else(nothing_to_review)?;
-    let commit = block_in_place(|| tip.iteration_commit(pending.iter)).map_err(|error| PrepareError::from(error).to_error_data())?;
+    let commit = block_in_place(|| tip.iteration_commit(pending.iter))
+        .map_err(|error| PrepareError::from(error).to_error_data())?;
     let commit = commit.ok_or_else(|| {
-        let message = format!("the commit of iteration {:04} is not among the last ones of run {}", pending.iter, run.id);
+        let message =
+            format!("the commit of iteration {:04} is not among the last ones of run {}", pending.iter, run.id);
         ErrorData::new(ErrorKind::Fault, message)
     })?;
     Ok(PendingReview { run: run.id.clone(), node: pending.node, iteration: pending.iter, commit: commit.to_string() })
@@ -77,8 +81,10 @@ fn refuse_wrong_signature(
     match block_in_place(|| signed.signing_key(&queue.store.folder())) {
         Ok(Some(_)) => Ok(()),
         Ok(None) => {
-            let message =
-                format!("the signature is not of this word on node {} of iteration {:04}", pending.node, pending.iteration);
+            let message = format!(
+                "the signature is not of this word on node {} of iteration {:04}",
+                pending.node, pending.iteration
+            );
             Err(ErrorData::new(ErrorKind::InvalidRequest, message).hint("runnerctl status"))
         }
         Err(error) => Err(ErrorData::new(ErrorKind::Fault, format!("ssh-keygen cannot be run: {error}"))),

@@ -2,13 +2,13 @@
 
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::reply::{ControlReply, StartReply, StepReply};
-use runner_core::run::{self, StopRequest, RunAction, RunRequest, RecordState};
+use runner_core::run::{self, RecordState, RunAction, RunRequest, StopRequest};
 use runner_core::verdict::StopCause;
 
-use super::decide::{decide_request, apply_request};
+use super::decide::{apply_request, decide_request};
 use crate::clock;
-use crate::worker::queue::{RepoQueue, store_error_data, held_error_data, run_not_found};
-use crate::worker::{IdChoice, WorkerMessage, ReplySender, StartOrder};
+use crate::worker::queue::{RepoQueue, held_error_data, run_not_found, store_error_data};
+use crate::worker::{IdChoice, ReplySender, StartOrder, WorkerMessage};
 
 /// Answers a request to stop or continue a run; returns the stop that it requests of the live run, if any.
 pub(super) fn control_run(
@@ -48,7 +48,9 @@ pub(super) fn start_run(queue: &mut RepoQueue, order: StartOrder) -> Result<Star
     let StartOrder { id, start, refusal } = order;
     let id = match id {
         IdChoice::Given(id) => id,
-        IdChoice::Derived { stem, taken } => run::free_id(&stem, |id| taken.contains(id) || queue.find_run(id).is_some()),
+        IdChoice::Derived { stem, taken } => {
+            run::free_id(&stem, |id| taken.contains(id) || queue.find_run(id).is_some())
+        }
     };
     if let Some(other) = queue.file.runs.iter().find(|run| run.id != id && run.id.eq_ignore_ascii_case(&id)) {
         let message = format!("id {id} differs from run {} only in case", other.id);

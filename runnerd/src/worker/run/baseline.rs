@@ -18,14 +18,14 @@ use crate::process::Mark;
 use crate::repo::layout::Layout;
 use crate::worker::context::{EffectError, RunContext};
 use crate::worker::integrity::definition;
-use crate::worker::integrity::restore::{self, RestoreRequest};
 use crate::worker::integrity::git_dir;
+use crate::worker::integrity::restore::{self, RestoreRequest};
 use crate::worker::iteration::relay;
 use crate::worker::iteration::session::{ProcessContext, end_leftovers};
 use crate::worker::load::{CommittedState, load_state};
+use crate::worker::prepare_error::PrepareError;
 use crate::worker::record;
 use crate::worker::run::start_run;
-use crate::worker::prepare_error::PrepareError;
 
 /// Returns the state at HEAD if the run still needs its baseline.
 pub(crate) fn find_missing_baseline(context: &RunContext) -> Result<Option<CommittedState>, EffectError> {
@@ -38,18 +38,26 @@ pub(crate) fn find_missing_baseline(context: &RunContext) -> Result<Option<Commi
 }
 
 /// Runs the guard on the base and commits the result; false if it was stopped before its end.
-pub(crate) async fn run_baseline(context: &RunContext, loaded: &CommittedState, stop: &CancellationToken) -> Result<bool, PrepareError> {
+pub(crate) async fn run_baseline(
+    context: &RunContext,
+    loaded: &CommittedState,
+    stop: &CancellationToken,
+) -> Result<bool, PrepareError> {
     let mark = format!("{}-{}", context.store.id(), context.run);
     let process = ProcessContext { context, loaded, mark: &mark, stop };
     let budget_ms = loaded.policy.budget_ms;
     let end = match run_guard(process, budget_ms).await? {
         // As in an iteration it is run once more: the result is unknown.
-        first if first.how == GuardEndKind::Lost => run_guard(process, budget_ms.saturating_sub(first.elapsed_ms)).await?,
+        first if first.how == GuardEndKind::Lost => {
+            run_guard(process, budget_ms.saturating_sub(first.elapsed_ms)).await?
+        }
         end => end,
     };
     let output = match &end.how {
         GuardEndKind::Cut => return Ok(false),
-        GuardEndKind::Missing { what } => return Err(PrepareError::Hold(StopReason::new(what.clone(), "runnerctl resume"))),
+        GuardEndKind::Missing { what } => {
+            return Err(PrepareError::Hold(StopReason::new(what.clone(), "runnerctl resume")));
+        }
         GuardEndKind::TimedOut => Some("the guard did not finish within the time of an iteration".to_owned()),
         GuardEndKind::Lost => Some("the guard's supervisor was killed twice".to_owned()),
         GuardEndKind::Exited(0) => None,
@@ -59,12 +67,17 @@ pub(crate) async fn run_baseline(context: &RunContext, loaded: &CommittedState, 
         let reverted = restore_after_program(context, loaded)?;
         let baseline = Baseline { guard: end.outcome(), output };
         let state = RunState {
-            guard_definition: definition::definition_at(&context.repository()?, loaded).map_err(EffectError::from)?.accepted,
+            guard_definition: definition::definition_at(&context.repository()?, loaded)
+                .map_err(EffectError::from)?
+                .accepted,
             elapsed_ms: loaded.run_state.elapsed_ms.saturating_add(end.elapsed_ms),
             ..loaded.run_state.clone()
         };
         let feedback = Feedback { baseline: Some(baseline), ..loaded.feedback.clone() };
-        let files = [(Layout::RUN_STATE, json::to_canonical_json(&state)), (Layout::FEEDBACK, json::to_canonical_json(&feedback))];
+        let files = [
+            (Layout::RUN_STATE, json::to_canonical_json(&state)),
+            (Layout::FEEDBACK, json::to_canonical_json(&feedback)),
+        ];
         let marker = MarkerCommit {
             guard_run: crate::worker::receipt::guard_run(&end),
             reverted: NameList::new(&reverted),
@@ -96,7 +109,9 @@ async fn run_guard(process: ProcessContext<'_>, left_ms: u64) -> Result<GuardEnd
 }
 
 /// Ends and reverts what a program of an earlier daemon process has left, and takes the snapshot for the next one.
-pub(super) fn prepare_program(ProcessContext { context, loaded, mark, .. }: ProcessContext<'_>) -> Result<(), PrepareError> {
+pub(super) fn prepare_program(
+    ProcessContext { context, loaded, mark, .. }: ProcessContext<'_>,
+) -> Result<(), PrepareError> {
     end_leftovers(context, mark, PhaseName::Open)?;
     // Its changes are reverted before its notes are removed.
     restore_after_program(context, loaded)?;

@@ -28,6 +28,7 @@ pub(super) fn clean_up_run(worker: &RepoWorker, id: &str, blocker: &mut Blocker)
 }
 
 fn clean_up(context: &RunContext, mark: Option<&str>) -> Vec<EffectError> {
-    let swept = mark.into_iter().flat_map(|mark| PROGRAM_PHASES.map(|phase| end_leftovers(context, mark, phase).map(drop)));
+    let swept =
+        mark.into_iter().flat_map(|mark| PROGRAM_PHASES.map(|phase| end_leftovers(context, mark, phase).map(drop)));
     swept.chain([guard_overlay::revert(context)]).filter_map(Result::err).collect()
 }

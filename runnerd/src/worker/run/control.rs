@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use protocol::event::EventKind;
 use protocol::view::{PhaseView, RunView};
-use runner_core::iteration::Phase;
 use runner_core::blocker::Blocker;
+use runner_core::iteration::Phase;
 use runner_core::verdict::StopCause;
 
 use super::mailbox;

@@ -4,7 +4,7 @@ use protocol::event::EventKind;
 use protocol::meta::SecretSeen;
 use protocol::words::GuardOutcome;
 use runner_core::fallback::ServiceOutage;
-use runner_core::run::{self, RunEvent, IllegalRunEvent, NextStep};
+use runner_core::run::{self, IllegalRunEvent, NextStep, RunEvent};
 use runner_core::tree;
 use runner_core::verdict::{SessionTask, Verdict, verdict_row};
 use tokio::task::block_in_place;
@@ -13,11 +13,11 @@ use super::hooks;
 use crate::clock;
 use crate::git::CommitInfo;
 use crate::worker::context::RunContext;
-use crate::worker::run_error::RunError;
 use crate::worker::iteration::log::SessionFacts;
 use crate::worker::iteration::open::OpenOutcome;
 use crate::worker::load::CommittedState;
-use crate::worker::run::worker::{RunFlow, RepoWorker};
+use crate::worker::run::worker::{RepoWorker, RunFlow};
+use crate::worker::run_error::RunError;
 
 /// Findings of an iteration that people are told about, and that decide nothing.
 #[derive(Debug, Clone)]
@@ -48,7 +48,11 @@ pub(crate) struct FollowUpInput<'a> {
 }
 
 /// Follows up an iteration that started nothing.
-pub(crate) async fn follow_untouched(worker: &mut RepoWorker, id: &str, outcome: Option<OpenOutcome>) -> Result<RunFlow, IllegalRunEvent> {
+pub(crate) async fn follow_untouched(
+    worker: &mut RepoWorker,
+    id: &str,
+    outcome: Option<OpenOutcome>,
+) -> Result<RunFlow, IllegalRunEvent> {
     let event = match outcome {
         Some(OpenOutcome::Next(next)) => return apply_next_step(worker, id, next, RunEvent::Declined).await,
         Some(OpenOutcome::Hold(why)) => RunEvent::Hold(why),
@@ -59,7 +63,11 @@ pub(crate) async fn follow_untouched(worker: &mut RepoWorker, id: &str, outcome:
 }
 
 /// Follows up an iteration that was settled.
-pub(crate) async fn follow_settled(worker: &mut RepoWorker, id: &str, settled: FollowUpInput<'_>) -> Result<RunFlow, RunError> {
+pub(crate) async fn follow_settled(
+    worker: &mut RepoWorker,
+    id: &str,
+    settled: FollowUpInput<'_>,
+) -> Result<RunFlow, RunError> {
     let FollowUpInput { context, verdict, commit, .. } = settled;
     let (loaded, commit_info) = block_in_place(|| -> Result<_, RunError> {
         let repository = context.repository()?;
@@ -85,7 +93,14 @@ async fn save_scratch(worker: &mut RepoWorker, id: &str, settled: FollowUpInput<
     let FollowUpInput { mark, task, verdict, facts, commit, .. } = settled;
     let Some(run) = worker.queue.find_run(id) else { return Ok(()) };
     let is_committed = commit.is_some();
-    let settled_run = run::SettledIteration { mark, task, verdict, is_reviewed: facts.is_reviewed, usage: &facts.consumed, is_committed };
+    let settled_run = run::SettledIteration {
+        mark,
+        task,
+        verdict,
+        is_reviewed: facts.is_reviewed,
+        usage: &facts.consumed,
+        is_committed,
+    };
     let Some(scratch) = run.uncommitted.after_iteration(settled_run, clock::now()) else { return Ok(()) };
     if let (Verdict::Unavailable { .. }, Some(ServiceOutage { kind, why, wait, .. })) =
         (verdict, scratch.outages.last().cloned())
@@ -95,7 +110,12 @@ async fn save_scratch(worker: &mut RepoWorker, id: &str, settled: FollowUpInput<
     worker.apply_event(id, RunEvent::ScratchChanged(scratch)).await.map(drop)
 }
 
-fn publish_settled(worker: &mut RepoWorker, loaded: &CommittedState, settled: FollowUpInput<'_>, commit: Option<&CommitInfo>) {
+fn publish_settled(
+    worker: &mut RepoWorker,
+    loaded: &CommittedState,
+    settled: FollowUpInput<'_>,
+    commit: Option<&CommitInfo>,
+) {
     let FollowUpInput { task, verdict, facts, .. } = settled;
     worker.queue.stepped_iter = Some(task.iter);
     let tell = |kind| worker.queue.publish_event(&task.run, Some(task.iter), kind);
@@ -130,7 +150,12 @@ fn publish_settled(worker: &mut RepoWorker, loaded: &CommittedState, settled: Fo
 }
 
 /// Stores what a run does next.
-async fn apply_next_step(worker: &mut RepoWorker, id: &str, next: NextStep, event: fn(NextStep) -> RunEvent) -> Result<RunFlow, IllegalRunEvent> {
+async fn apply_next_step(
+    worker: &mut RepoWorker,
+    id: &str,
+    next: NextStep,
+    event: fn(NextStep) -> RunEvent,
+) -> Result<RunFlow, IllegalRunEvent> {
     let flow = if matches!(next, NextStep::Continue(_)) { RunFlow::Continue } else { RunFlow::Pause };
     worker.apply_event(id, event(next)).await?;
     Ok(flow)

@@ -16,10 +16,10 @@ use runner_core::verdict::SessionTask;
 use tokio::task::block_in_place;
 use tokio_util::sync::CancellationToken;
 
-use crate::error_chain::display_chain;
 use crate::config::{HooksConfig, RepoConfig};
+use crate::error_chain::display_chain;
 use crate::git::Id;
-use crate::process::{self, ProgramEnd, StopPolicy, Launcher, TimeLimits, LogFile, Mark, ProgramSpec};
+use crate::process::{self, Launcher, LogFile, Mark, ProgramEnd, ProgramSpec, StopPolicy, TimeLimits};
 use crate::repo::durable::{self, FileAccess};
 use crate::repo::layout::Layout;
 use crate::store::PendingHook;
@@ -39,13 +39,19 @@ const MAX_LOG: u64 = 64 * 1024;
 const MAX_LOGS: usize = 20;
 
 /// Reports the questions that a session has asked, and calls the hook for them once.
-pub(crate) fn publish_questions(worker: &mut RepoWorker, context: &RunContext, task: &SessionTask, loaded: &CommittedState) {
+pub(crate) fn publish_questions(
+    worker: &mut RepoWorker,
+    context: &RunContext,
+    task: &SessionTask,
+    loaded: &CommittedState,
+) {
     let questions = block_in_place(|| {
         let from: Id = task.from.parse().ok()?;
         let before = context.repository().ok()?.read_file(&from, Layout::QUESTIONS).ok()?.unwrap_or_default();
         Some(questions::new_questions(&String::from_utf8_lossy(&before), loaded.text(Layout::QUESTIONS)))
     });
-    let questions: Vec<QuestionView> = questions.unwrap_or_default().into_iter().map(|new| question_view(new, context)).collect();
+    let questions: Vec<QuestionView> =
+        questions.unwrap_or_default().into_iter().map(|new| question_view(new, context)).collect();
     let (mut file, iteration) = (worker.queue.file.clone(), format!("{}/{:04}", task.run, task.iter));
     let Some(run) = worker.queue.find_run(&task.run).cloned().filter(|_| !questions.is_empty()) else { return };
     worker.queue.publish_event(&task.run, Some(task.iter), EventKind::Questions { asked: questions.clone() });
@@ -62,7 +68,8 @@ pub(crate) fn publish_questions(worker: &mut RepoWorker, context: &RunContext, t
 
 /// Drops hooks that an earlier daemon process started: it is not known whether they finished.
 pub(crate) fn fail_interrupted_hooks(worker: &mut RepoWorker) {
-    let interrupted: Vec<PendingHook> = worker.queue.file.hooks.queue.iter().filter(|hook| hook.begun).cloned().collect();
+    let interrupted: Vec<PendingHook> =
+        worker.queue.file.hooks.queue.iter().filter(|hook| hook.begun).cloned().collect();
     for hook in interrupted {
         worker.queue.finish_hook(&hook.event, Some("the daemon ended while it ran; it is not run again".to_owned()));
     }
@@ -79,7 +86,8 @@ pub(crate) fn start_hook(worker: &mut RepoWorker) {
                 let mut file = worker.queue.file.clone();
                 file.hooks.queue[0].begun = true;
                 if worker.queue.save_file(file).is_ok() {
-                    worker.hook = Some(tokio::spawn(call.run(worker.queue.own_sender.clone(), worker.deps.shutdown.clone())));
+                    worker.hook =
+                        Some(tokio::spawn(call.run(worker.queue.own_sender.clone(), worker.deps.shutdown.clone())));
                 }
                 return;
             }
@@ -93,7 +101,10 @@ pub(crate) fn start_hook(worker: &mut RepoWorker) {
 }
 
 /// Builds the call from the configuration at the tip of the run's branch; `None` if it names no program.
-fn prepare_call(worker: &RepoWorker, event: &HookEvent) -> Result<Option<HookCall>, crate::worker::run_error::RunError> {
+fn prepare_call(
+    worker: &RepoWorker,
+    event: &HookEvent,
+) -> Result<Option<HookCall>, crate::worker::run_error::RunError> {
     let Some(run) = worker.queue.find_run(&event.run) else { return Ok(None) };
     let context = worker.run_context(run)?;
     let repository = context.repository()?;

@@ -76,7 +76,11 @@ pub(crate) async fn wait_for_stop(queue: &mut RepoQueue) -> StopCause {
 }
 
 /// Runs a future to its end while answering requests; a requested stop is passed on.
-pub(crate) async fn serve_until_done<T>(queue: &mut RepoQueue, running: impl Future<Output = T>, stop: &CancellationToken) -> T {
+pub(crate) async fn serve_until_done<T>(
+    queue: &mut RepoQueue,
+    running: impl Future<Output = T>,
+    stop: &CancellationToken,
+) -> T {
     let mut running = std::pin::pin!(running);
     loop {
         tokio::select! {

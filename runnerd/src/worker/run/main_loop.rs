@@ -6,30 +6,30 @@ use protocol::event::EventKind;
 use protocol::view::{StatusView, StopReason};
 use protocol::words::RunStatus;
 use runner_core::iteration::{IterationEnd, Phase};
-use runner_core::run::{self, RunAction, RunEvent, QueueTurn};
+use runner_core::run::{self, QueueTurn, RunAction, RunEvent};
 use tokio::sync::{mpsc, watch};
 use tokio::task::block_in_place;
 
 use super::control::IterationControl;
-use super::follow_up::{self, IterationNotices, FollowUpInput};
-use super::worker::{WorkerDeps, RunFlow, RepoWorker};
+use super::follow_up::{self, FollowUpInput, IterationNotices};
+use super::worker::{RepoWorker, RunFlow, WorkerDeps};
 use super::{cancel_cleanup, hooks, mailbox, prepare, recover};
-use crate::error_chain::display_chain;
 use crate::clock;
+use crate::error_chain::display_chain;
 use crate::git::{GitError, Repository};
 use crate::retryable::describe_blocker;
 use crate::store::{RepoFile, RepoStore};
 use crate::worker::WorkerHandle;
 use crate::worker::claim::RepoClaim;
 use crate::worker::context::RunContext;
-use crate::worker::run_error::RunError;
-use crate::worker::iteration::drive::{IterationDriver, DriveError, DriveOutcome};
+use crate::worker::iteration::drive::{DriveError, DriveOutcome, IterationDriver};
 use crate::worker::iteration::effects::LiveEffects;
-use crate::worker::iteration::log::{SharedEntries, JournalLog};
-use crate::worker::publication;
-use crate::worker::queue::{RepoQueue, QueueIo};
-use crate::worker::requests::{self, changes};
+use crate::worker::iteration::log::{JournalLog, SharedEntries};
 use crate::worker::pinned_repo::PinnedRepo;
+use crate::worker::publication;
+use crate::worker::queue::{QueueIo, RepoQueue};
+use crate::worker::requests::{self, changes};
+use crate::worker::run_error::RunError;
 use crate::worker::view::snapshot;
 
 /// Capacity of a worker's mailbox.
@@ -48,7 +48,11 @@ pub fn spawn_held(deps: WorkerDeps, store: RepoStore) -> (WorkerHandle, impl Fut
 }
 
 /// Creates the worker of a repository whose previous worker hit a bug: it is held until a person resumes it.
-pub fn spawn_after_bug(deps: WorkerDeps, store: RepoStore, what: &str) -> (WorkerHandle, impl Future<Output = ()> + Send + use<>) {
+pub fn spawn_after_bug(
+    deps: WorkerDeps,
+    store: RepoStore,
+    what: &str,
+) -> (WorkerHandle, impl Future<Output = ()> + Send + use<>) {
     let file = store.take_over().ok().flatten();
     let (handle, mut worker) = create_worker(deps, store, file);
     let message = format!("a bug of the daemon ended the work on this repository: {what}");
@@ -220,7 +224,9 @@ async fn acquire_claim(worker: &mut RepoWorker, id: &str) -> Result<Option<RepoC
     let folder = worker.queue.file.common_dir.clone();
     for tries in 1.. {
         // An iteration left by an earlier daemon process is finished before a run ends.
-        if worker.queue.is_shutting_down() || worker.unfinished_journal.is_none() && worker.apply_pending_stop(id).await? {
+        if worker.queue.is_shutting_down()
+            || worker.unfinished_journal.is_none() && worker.apply_pending_stop(id).await?
+        {
             break;
         }
         match RepoClaim::acquire(folder.as_path()) {
@@ -247,7 +253,9 @@ async fn run_iteration(worker: &mut RepoWorker, id: &str) -> Result<RunFlow, Run
     };
     let mut world = LiveEffects::new(context.clone(), log.header.mark.clone(), log.header.policy.clone(), entries);
     let mut control = IterationControl::new(&mut worker.queue, id);
-    let outcome = IterationDriver { world: &mut world, control: &mut control, log: &mut log, pending_stop: None }.drive_iteration(phase).await;
+    let outcome = IterationDriver { world: &mut world, control: &mut control, log: &mut log, pending_stop: None }
+        .drive_iteration(phase)
+        .await;
     match outcome? {
         DriveOutcome::Suspended => Ok(RunFlow::Pause),
         DriveOutcome::Finished(IterationEnd::Untouched) => {
@@ -263,8 +271,15 @@ async fn run_iteration(worker: &mut RepoWorker, id: &str) -> Result<RunFlow, Run
             let commit = commit.as_deref();
             let mark = log.header.mark.as_str();
             let facts = log.session_facts();
-            let settled =
-                FollowUpInput { context: &context, mark, task: &task, verdict: &verdict, facts: &facts, notices: &notices, commit };
+            let settled = FollowUpInput {
+                context: &context,
+                mark,
+                task: &task,
+                verdict: &verdict,
+                facts: &facts,
+                notices: &notices,
+                commit,
+            };
             let flow = follow_up::follow_settled(worker, id, settled).await?;
             worker.remove_live_files();
             worker.remove_journal();

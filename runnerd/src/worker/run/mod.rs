@@ -2,16 +2,16 @@
 //! daemon process.
 
 pub(crate) mod baseline;
-pub(crate) mod start_run;
+mod cancel_cleanup;
 mod control;
 mod follow_up;
-mod cancel_cleanup;
 mod hooks;
 mod mailbox;
+mod main_loop;
 mod prepare;
 mod recover;
 mod setup;
-mod main_loop;
+pub(crate) mod start_run;
 mod worker;
 
 pub use main_loop::{spawn, spawn_after_bug, spawn_held};

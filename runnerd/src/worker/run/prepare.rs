@@ -2,19 +2,19 @@
 
 use protocol::event::EventKind;
 use protocol::words::{GuardOutcome, PhaseName};
-use runner_core::run::{RunEnd, RunEvent, NextStep, RunPreparation, RunRecord};
+use runner_core::run::{NextStep, RunEnd, RunEvent, RunPreparation, RunRecord};
 use tokio::task::block_in_place;
 use tokio_util::sync::CancellationToken;
 
 use super::setup::{self, SetupOutcome};
 use super::worker::RepoWorker;
-use super::{baseline, start_run, mailbox};
+use super::{baseline, mailbox, start_run};
 use crate::retryable::describe_blocker;
 use crate::worker::context::RunContext;
-use crate::worker::run_error::RunError;
+use crate::worker::prepare_error::PrepareError;
 use crate::worker::publication;
 use crate::worker::requests::changes;
-use crate::worker::prepare_error::PrepareError;
+use crate::worker::run_error::RunError;
 
 /// Does what is necessary before the next iteration; false if the run cannot continue now.
 pub(crate) async fn prepare_iteration(worker: &mut RepoWorker, id: &str, is_first: bool) -> Result<bool, RunError> {
@@ -41,7 +41,9 @@ pub(crate) async fn prepare_iteration(worker: &mut RepoWorker, id: &str, is_firs
                     // The stop takes effect at the next check.
                     Ok(SetupOutcome::Stopped) => Ok(None),
                     Ok(SetupOutcome::Failed(reason)) => {
-                        worker.apply_event(id, RunEvent::Declined(NextStep::End { end: RunEnd::Failed, reason })).await?;
+                        worker
+                            .apply_event(id, RunEvent::Declined(NextStep::End { end: RunEnd::Failed, reason }))
+                            .await?;
                         return Ok(false);
                     }
                     Err(error) => Err(error),
@@ -72,7 +74,11 @@ pub(crate) async fn prepare_iteration(worker: &mut RepoWorker, id: &str, is_firs
 
 /// Publishes what is committed, runs the guard on the base once, and commits requests of people; true if all of it is
 /// done.
-async fn finish_preparation(worker: &mut RepoWorker, run: &RunRecord, needs_baseline: &mut bool) -> Result<bool, PrepareError> {
+async fn finish_preparation(
+    worker: &mut RepoWorker,
+    run: &RunRecord,
+    needs_baseline: &mut bool,
+) -> Result<bool, PrepareError> {
     publication::publish_before_work(&mut worker.queue)?;
     if *needs_baseline {
         let context = worker.run_context(run)?;
@@ -95,7 +101,9 @@ fn perform_step(worker: &mut RepoWorker, run: &RunRecord, step: &RunPreparation)
                 start_run::begin_run(&context, order, previous.as_deref())?;
                 RunEvent::Started
             }
-            RunPreparation::AnchorResume => RunEvent::ResumeAnchored { from: start_run::anchor_resume(&context)?.to_string() },
+            RunPreparation::AnchorResume => {
+                RunEvent::ResumeAnchored { from: start_run::anchor_resume(&context)?.to_string() }
+            }
             RunPreparation::Resume(order) => {
                 start_run::resume_run(&context, order)?;
                 RunEvent::Resumed
@@ -111,7 +119,8 @@ async fn run_setup(worker: &mut RepoWorker, context: &RunContext) -> Result<Setu
     worker.queue.show_preparation(PhaseName::Open);
     worker.queue.publish_event(&context.run, None, EventKind::Phase { phase: PhaseName::Open, node: None });
     let stop = CancellationToken::new();
-    let outcome = mailbox::serve_until_done(&mut worker.queue, Box::pin(setup::run_setup(context, &loaded, &stop)), &stop).await;
+    let outcome =
+        mailbox::serve_until_done(&mut worker.queue, Box::pin(setup::run_setup(context, &loaded, &stop)), &stop).await;
     worker.refresh_view();
     outcome
 }
@@ -123,7 +132,9 @@ async fn run_baseline(worker: &mut RepoWorker, context: &RunContext) -> Result<b
     worker.queue.show_preparation(PhaseName::Guard);
     worker.queue.publish_event(&context.run, None, EventKind::Phase { phase: PhaseName::Guard, node: None });
     let stop = CancellationToken::new();
-    let ended = mailbox::serve_until_done(&mut worker.queue, Box::pin(baseline::run_baseline(context, &loaded, &stop)), &stop).await;
+    let ended =
+        mailbox::serve_until_done(&mut worker.queue, Box::pin(baseline::run_baseline(context, &loaded, &stop)), &stop)
+            .await;
     worker.refresh_view();
     let result = worker.queue.view.as_ref().and_then(|view| view.baseline);
     if matches!(result, Some(GuardOutcome::Fail | GuardOutcome::Skipped)) {

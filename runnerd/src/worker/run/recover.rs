@@ -6,28 +6,28 @@ use std::path::Path;
 use jiff::SignedDuration;
 use protocol::view::StopReason;
 use protocol::words::PhaseName;
+use runner_core::blocker::{Blocker, Transience};
 use runner_core::iteration::{IterationEvent, Phase};
 use runner_core::message::{Receipt, RunnerCommit};
-use runner_core::blocker::{Transience, Blocker};
-use runner_core::run::{self, StopRequest, RunAction, RunRecord, RecordState};
+use runner_core::run::{self, RecordState, RunAction, RunRecord, StopRequest};
 use runner_core::verdict::SessionTask;
 use runner_core::wait::WaitPeriod;
 use tokio::task::block_in_place;
 
-use crate::error_chain::display_chain;
 use crate::clock;
+use crate::error_chain::display_chain;
 use crate::git::Id;
 use crate::retryable::{LOOK_AT_LOG, Retryable as _, describe_blocker};
 use crate::store::RepoFile;
 use crate::worker::cleanup::clear_leftovers;
 use crate::worker::context::{EffectError, RunContext};
-use crate::worker::run_error::RunError;
 use crate::worker::integrity::permissions;
 use crate::worker::iteration::drive::DriveError;
-use crate::worker::iteration::log::{SharedEntries, JournalLog};
-use crate::worker::journal::{self, JournalFile, JournalContents};
-use crate::worker::run::worker::RepoWorker;
+use crate::worker::iteration::log::{JournalLog, SharedEntries};
+use crate::worker::journal::{self, JournalContents, JournalFile};
 use crate::worker::pinned_repo::PinnedRepo;
+use crate::worker::run::worker::RepoWorker;
+use crate::worker::run_error::RunError;
 
 /// Pause before unreadable state is read again.
 const REREAD_INTERVAL: SignedDuration = SignedDuration::from_secs(30);
@@ -104,7 +104,8 @@ fn read_previous_state(worker: &mut RepoWorker) -> Result<(), RunError> {
     let Some(recorded) = block_in_place(|| place.read())? else { return Ok(()) };
     let Some(run) = worker.queue.find_run(&recorded.header.run) else { return Ok(()) };
     let is_over = matches!(journal::replay(place.path(), &recorded), Ok(Phase::Over { .. }));
-    if run::decide(run, run::RunEvent::Restarted { is_over }, clock::now())?.effects.contains(&RunAction::RemoveJournal) {
+    if run::decide(run, run::RunEvent::Restarted { is_over }, clock::now())?.effects.contains(&RunAction::RemoveJournal)
+    {
         // Everything that followed from it has been stored.
         return Ok(place.remove()?);
     }
@@ -163,10 +164,11 @@ fn refuse_outdated_journal(context: &RunContext, recorded: &JournalContents) -> 
         Phase::Review { .. } => PhaseName::Review,
         _ => PhaseName::Work,
     };
-    permissions::restore_permissions(context, (task.iter, last_phase)).map_err(|error| DriveError::Blocked(describe_blocker(&error)))?;
+    permissions::restore_permissions(context, (task.iter, last_phase))
+        .map_err(|error| DriveError::Blocked(describe_blocker(&error)))?;
     let is_settling = matches!(phase, Phase::Settle { .. } | Phase::Over { .. });
-    let later_commit =
-        find_later_commit(context, (task, is_settling)).map_err(|error| DriveError::Blocked(describe_blocker(&error)))?;
+    let later_commit = find_later_commit(context, (task, is_settling))
+        .map_err(|error| DriveError::Blocked(describe_blocker(&error)))?;
     let Some(commit) = later_commit else { return Ok(()) };
     let what = format!("the journal is of iteration {}, and the branch has gone on to {}", task.iter, commit.short(12));
     let remedy = format!("look at {}, and move it away", JournalFile::for_store(&context.store).path().display());
@@ -174,7 +176,10 @@ fn refuse_outdated_journal(context: &RunContext, recorded: &JournalContents) -> 
 }
 
 /// Returns an iteration's commit on top of From that a journal of this iteration cannot know about.
-fn find_later_commit(context: &RunContext, (task, is_settling): (&SessionTask, bool)) -> Result<Option<Id>, EffectError> {
+fn find_later_commit(
+    context: &RunContext,
+    (task, is_settling): (&SessionTask, bool),
+) -> Result<Option<Id>, EffectError> {
     let repository = context.repository()?;
     if !repository.find_pipes().is_empty() {
         // Git would block on them; the check after the session removes them.

@@ -55,7 +55,11 @@ pub(super) fn find_pending_setup(context: &RunContext) -> Result<Option<Committe
 }
 
 /// Runs the setup, and records that it is done.
-pub(super) async fn run_setup(context: &RunContext, loaded: &CommittedState, stop: &CancellationToken) -> Result<SetupOutcome, PrepareError> {
+pub(super) async fn run_setup(
+    context: &RunContext,
+    loaded: &CommittedState,
+    stop: &CancellationToken,
+) -> Result<SetupOutcome, PrepareError> {
     if !loaded.config.workspace.setup.is_empty() {
         let mark = format!("{}-{}", context.store.id(), context.run);
         let end = run_program(ProcessContext { context, loaded, mark: &mark, stop }).await?;

@@ -8,12 +8,12 @@ use protocol::tree::TaskTree;
 use protocol::view::StopReason;
 use runner_core::message::{MarkerCommit, NameList, RunnerCommit};
 use runner_core::person_edit;
-use runner_core::run::{self, StartSpec, ResumeOrder};
+use runner_core::run::{self, ResumeOrder, StartSpec};
 use runner_core::transition::PROGRESS_HEADING;
-use runner_core::{json, schema, shell, tree, commit_advice, validate};
+use runner_core::{commit_advice, json, schema, shell, tree, validate};
 
-use crate::config::{self, SetupProposal, RepoConfig};
-use crate::git::{WorktreeChange, CommitInfo, CommitRequest, GitError, HoldBackRule, Id, Repository};
+use crate::config::{self, RepoConfig, SetupProposal};
+use crate::git::{CommitInfo, CommitRequest, GitError, HoldBackRule, Id, Repository, WorktreeChange};
 use crate::repo::durable::{self, FileAccess};
 use crate::repo::goal::Goal;
 use crate::repo::init::{InitError, InitOptions, init_layout};
@@ -23,8 +23,8 @@ use crate::worker::context::{EffectError, RunContext};
 use crate::worker::integrity::{definition, watched};
 use crate::worker::load::{LoadError, MAX_PERSON_COMMITS, last_runner_commit, load_state};
 use crate::worker::person_commits::check_person_commits;
-use crate::worker::receipt::runner_version;
 use crate::worker::prepare_error::PrepareError;
+use crate::worker::receipt::runner_version;
 
 /// Puts the run on its branch and makes its start commit, unless both exist.
 pub(crate) fn begin_run(context: &RunContext, spec: &StartSpec, previous: Option<&str>) -> Result<(), PrepareError> {
@@ -40,11 +40,18 @@ pub(crate) fn begin_run(context: &RunContext, spec: &StartSpec, previous: Option
     refuse_pipes(&repository)?;
     refuse_dirty(&repository)?;
     let existing_tip = repository.find_branch_tip(&context.branch())?;
-    refuse_incompatible_commit(&repository, existing_tip.or(repository.find_remote_branch("origin", &context.branch())?))?;
+    refuse_incompatible_commit(
+        &repository,
+        existing_tip.or(repository.find_remote_branch("origin", &context.branch())?),
+    )?;
     let base = check_out(context, &repository, spec, previous)?;
     let head = repository.head()?.commit();
     let is_started = |head| {
-        if existing_tip.is_some() { has_start_commit(context, &repository, head) } else { has_run_identity(context, &repository, head) }
+        if existing_tip.is_some() {
+            has_start_commit(context, &repository, head)
+        } else {
+            has_run_identity(context, &repository, head)
+        }
     };
     if head.map_or(Ok(false), is_started)? {
         return Ok(repository.sync_head()?);
@@ -106,14 +113,20 @@ pub(crate) fn anchor_resume(context: &RunContext) -> Result<Id, PrepareError> {
     let branch = context.branch();
     let branch_exists = repository.find_branch_tip(&branch)?.is_some();
     if branch_exists && repository.operation().is_none() && repository.head()?.branch() != Some(branch.as_str()) {
-        refuse_uncommitted(&RunContext::changes_after_cleanup(&repository)?.iter().map(WorktreeChange::display_path).collect::<Vec<_>>())?;
+        refuse_uncommitted(
+            &RunContext::changes_after_cleanup(&repository)?
+                .iter()
+                .map(WorktreeChange::display_path)
+                .collect::<Vec<_>>(),
+        )?;
         repository.switch_branch(&branch)?;
     }
     repository.head()?.commit().ok_or_else(|| {
         let (what, ways) = if branch_exists {
             ("HEAD has no commit".to_owned(), NextSteps::from(Command::switch(&branch)).then("runnerctl resume"))
         } else {
-            let ways = NextSteps::from(format!("git branch {branch} COMMIT")).then("runnerctl resume; or: runnerctl cancel");
+            let ways =
+                NextSteps::from(format!("git branch {branch} COMMIT")).then("runnerctl resume; or: runnerctl cancel");
             (format!("branch {branch} is gone"), ways)
         };
         PrepareError::Hold(StopReason::new(format!("there is no commit to go on from: {what}"), ways))
@@ -169,10 +182,16 @@ fn check_out_fork(context: &RunContext, repository: &Repository, spec: &StartSpe
         ))
     })?;
     let tip = repository.find_branch_tip(&branch)?;
-    let is_own = tip.map_or(Ok(false), |tip| Ok::<_, GitError>(tip == base || has_start_commit(context, repository, tip)?))?;
+    let is_own =
+        tip.map_or(Ok(false), |tip| Ok::<_, GitError>(tip == base || has_start_commit(context, repository, tip)?))?;
     match tip {
         None => {
-            refuse_uncommitted(&RunContext::changes_after_cleanup(repository)?.iter().map(WorktreeChange::display_path).collect::<Vec<_>>())?;
+            refuse_uncommitted(
+                &RunContext::changes_after_cleanup(repository)?
+                    .iter()
+                    .map(WorktreeChange::display_path)
+                    .collect::<Vec<_>>(),
+            )?;
             repository.start_branch(&branch, &base)?;
         }
         Some(_) if is_own => {
@@ -189,7 +208,11 @@ fn check_out_fork(context: &RunContext, repository: &Repository, spec: &StartSpe
 }
 
 /// Gives the state at the base the identity of the fork, and nothing else; returns the summary and files of its commit.
-fn fork_files(context: &RunContext, repository: &Repository, base: Id) -> Result<(String, CommitFileList), PrepareError> {
+fn fork_files(
+    context: &RunContext,
+    repository: &Repository,
+    base: Id,
+) -> Result<(String, CommitFileList), PrepareError> {
     let before = match load_state(repository, base) {
         Ok(loaded) => loaded,
         Err(LoadError::Git(error)) => return Err(error.into()),
@@ -218,7 +241,8 @@ fn has_run_identity(context: &RunContext, repository: &Repository, head: Id) -> 
 /// Whether a branch contains the run's start, even if a person has made its state unreadable since.
 fn has_start_commit(context: &RunContext, repository: &Repository, tip: Id) -> Result<bool, GitError> {
     let is_start = |commit: &CommitInfo| matches!(RunnerCommit::parse(&commit.message), Ok(RunnerCommit::Start(start)) if start.run == context.run);
-    Ok(has_run_identity(context, repository, tip)? || repository.first_parents(&tip, MAX_PERSON_COMMITS)?.iter().any(is_start))
+    Ok(has_run_identity(context, repository, tip)?
+        || repository.first_parents(&tip, MAX_PERSON_COMMITS)?.iter().any(is_start))
 }
 
 /// Creates what is missing of `.runner/`, and returns the contents of the files that the start commit sets.
@@ -233,7 +257,9 @@ fn start_files(
     let old_goal = read_goal_file(layout)?;
     let before: RunState = read_state_file(layout)?;
     let goal = match &spec.goal {
-        Some(text) => Goal::parse(text.as_bytes(), &layout.goal()).map_err(|error| PrepareError::from_file_error(&error))?,
+        Some(text) => {
+            Goal::parse(text.as_bytes(), &layout.goal()).map_err(|error| PrepareError::from_file_error(&error))?
+        }
         None => old_goal,
     };
     if goal.is_template() {
@@ -318,7 +344,9 @@ fn read_state_file(layout: &Layout) -> Result<RunState, PrepareError> {
 fn read_config_file(layout: &Layout) -> Result<RepoConfig, PrepareError> {
     let path = layout.config();
     let bytes = durable::read(&path)?.unwrap_or_default();
-    config::decode_text(&bytes, &path).and_then(|text| config::parse(text, &path)).map_err(|error| PrepareError::from_file_error(&error))
+    config::decode_text(&bytes, &path)
+        .and_then(|text| config::parse(text, &path))
+        .map_err(|error| PrepareError::from_file_error(&error))
 }
 
 fn read_tree_file(layout: &Layout) -> Result<TaskTree, PrepareError> {
@@ -366,7 +394,8 @@ pub(crate) fn resume_run(context: &RunContext, order: &ResumeOrder) -> Result<()
     }
     let Some(head) = repository.head()?.commit() else { return Ok(()) };
     let from = order.from.clone().unwrap_or_else(|| head.to_string());
-    let own_commit = RunContext::find_own_commit(&repository, &from, |commit| matches!(commit, RunnerCommit::Resume(_)))?;
+    let own_commit =
+        RunContext::find_own_commit(&repository, &from, |commit| matches!(commit, RunnerCommit::Resume(_)))?;
     if own_commit.is_some() || repository.head()?.branch() != Some(context.branch().as_str()) {
         return Ok(repository.sync_head()?);
     }

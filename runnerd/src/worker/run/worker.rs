@@ -6,25 +6,25 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use protocol::view::StopReason;
-use runner_core::blocker::{Transience, Blocker};
-use runner_core::run::{self, RunAction, RunEvent, IllegalRunEvent, RunRecord, RecordState};
+use runner_core::blocker::{Blocker, Transience};
+use runner_core::run::{self, IllegalRunEvent, RecordState, RunAction, RunEvent, RunRecord};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::mailbox;
-use crate::error_chain::display_chain;
 use crate::clock;
+use crate::error_chain::display_chain;
 use crate::events::EventStream;
 use crate::log_redactor::LogRedactor;
-use crate::retryable::describe_blocker;
 use crate::process::{Inhibitor, Launcher};
 use crate::repo::layout::Layout;
+use crate::retryable::describe_blocker;
 use crate::store::StoreError;
 use crate::upstream::Upstream;
 use crate::worker::caches::LastScan;
 use crate::worker::context::RunContext;
 use crate::worker::iteration::drive::retry_pause;
-use crate::worker::journal::{JournalFile, JournalContents};
+use crate::worker::journal::{JournalContents, JournalFile};
 use crate::worker::queue::RepoQueue;
 use crate::worker::slots::RunSlots;
 

@@ -132,17 +132,26 @@ fn row_55_whenever_power_is_lost_nothing_that_was_promised_is() {
 
 #[test]
 fn files_that_are_not_flushed_are_lost() {
-    assert_some(InjectedMistakes { disk: DiskFlaws { no_file_sync: true, ..DiskFlaws::default() }, ..InjectedMistakes::default() });
+    assert_some(InjectedMistakes {
+        disk: DiskFlaws { no_file_sync: true, ..DiskFlaws::default() },
+        ..InjectedMistakes::default()
+    });
 }
 
 #[test]
 fn names_that_are_not_flushed_are_lost() {
-    assert_some(InjectedMistakes { disk: DiskFlaws { no_folder_sync: true, ..DiskFlaws::default() }, ..InjectedMistakes::default() });
+    assert_some(InjectedMistakes {
+        disk: DiskFlaws { no_folder_sync: true, ..DiskFlaws::default() },
+        ..InjectedMistakes::default()
+    });
 }
 
 #[test]
 fn temporary_file_that_is_used_again_mixes_old_and_new() {
-    assert_some(InjectedMistakes { disk: DiskFlaws { fixed_temporary: true, ..DiskFlaws::default() }, ..InjectedMistakes::default() });
+    assert_some(InjectedMistakes {
+        disk: DiskFlaws { fixed_temporary: true, ..DiskFlaws::default() },
+        ..InjectedMistakes::default()
+    });
 }
 
 #[test]
@@ -162,7 +171,8 @@ fn branch_that_a_killed_daemon_has_moved_is_not_flushed() {
 
 #[test]
 fn whichever_call_the_disk_refuses_the_run_comes_to_the_same_end() {
-    let ways = [Errno::ENOSPC, Errno::EIO, Errno::EMFILE].map(DiskFailure::Error).into_iter().chain([DiskFailure::ShortWrite]);
+    let ways =
+        [Errno::ENOSPC, Errno::EIO, Errno::EMFILE].map(DiskFailure::Error).into_iter().chain([DiskFailure::ShortWrite]);
     for (how, count) in ways.flat_map(|how| [(how, 1), (how, 3)]) {
         let mut calls = 0;
         for at in 1.. {

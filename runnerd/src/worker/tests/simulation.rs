@@ -6,17 +6,19 @@ use std::time::Duration;
 
 use protocol::answer::{AgentAnswer, AnswerStatus};
 use protocol::words::Role;
+use runner_core::blocker::{Blocker, Transience};
 use runner_core::definition::DefinitionDiff;
-use runner_core::iteration::{IterationEffect, IterationEvent, GuardEnd, GuardEndKind, IterationEnd, Phase, decide};
-use runner_core::blocker::{Transience, Blocker};
+use runner_core::iteration::{GuardEnd, GuardEndKind, IterationEffect, IterationEnd, IterationEvent, Phase, decide};
 use runner_core::policy::Policy;
-use runner_core::verdict::{FaultKind, SessionFinding, SessionEnd, SessionEndKind, StopCause, SessionTask, TreeFinding, Verdict};
+use runner_core::verdict::{
+    FaultKind, SessionEnd, SessionEndKind, SessionFinding, SessionTask, StopCause, TreeFinding, Verdict,
+};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::iteration::drive::{IterationDriver, DriveError, DriveOutcome};
-use super::iteration::world::{DriveControl, EventLog, EffectWorld};
-use super::journal::{self, JournalEntry, JournalHeader, JournalError, JournalContents};
+use super::iteration::drive::{DriveError, DriveOutcome, IterationDriver};
+use super::iteration::world::{DriveControl, EffectWorld, EventLog};
+use super::journal::{self, JournalContents, JournalEntry, JournalError, JournalHeader};
 use crate::repo::durable::DurableError;
 
 /// Number of seeds to try.
@@ -71,7 +73,11 @@ struct ScriptedWorld {
 }
 
 impl EffectWorld for ScriptedWorld {
-    fn perform_effect(&mut self, phase: &Phase, stop: &CancellationToken) -> impl Future<Output = IterationEvent> + Send {
+    fn perform_effect(
+        &mut self,
+        phase: &Phase,
+        stop: &CancellationToken,
+    ) -> impl Future<Output = IterationEvent> + Send {
         let effect = phase.effect().expect("a phase that is over has no effect");
         let scene = EffectPerformance {
             random: self.random.clone(),
@@ -117,10 +123,18 @@ impl EffectPerformance {
             IterationEffect::RunSession => {
                 self.lasting.lock().sessions += 1;
                 let is_cut = self.run_process().await;
-                IterationEvent::SessionEnded(sample_session(if is_cut { SessionEndKind::Cut } else { self.random_answer() }))
+                IterationEvent::SessionEnded(sample_session(if is_cut {
+                    SessionEndKind::Cut
+                } else {
+                    self.random_answer()
+                }))
             }
-            IterationEffect::EndSession => self.after_short_delay(IterationEvent::SessionEnded(sample_session(SessionEndKind::Cut))).await,
-            IterationEffect::Inspect => self.after_short_delay(IterationEvent::Inspected(sample_finding(self.random.one_in(4)))).await,
+            IterationEffect::EndSession => {
+                self.after_short_delay(IterationEvent::SessionEnded(sample_session(SessionEndKind::Cut))).await
+            }
+            IterationEffect::Inspect => {
+                self.after_short_delay(IterationEvent::Inspected(sample_finding(self.random.one_in(4)))).await
+            }
             IterationEffect::RunGuard | IterationEffect::RunAccepted => {
                 let how = match (self.run_process().await, self.random.below(7)) {
                     (true, _) => GuardEndKind::Cut,
@@ -131,7 +145,9 @@ impl EffectPerformance {
                 let departure = DefinitionDiff { paths, has_accepted: true };
                 IterationEvent::GuardEnded(GuardEnd { departure, ..GuardEnd::new(how) })
             }
-            IterationEffect::EndGuard => self.after_short_delay(IterationEvent::GuardEnded(GuardEnd::new(GuardEndKind::Cut))).await,
+            IterationEffect::EndGuard => {
+                self.after_short_delay(IterationEvent::GuardEnded(GuardEnd::new(GuardEndKind::Cut))).await
+            }
             IterationEffect::Settle => self.settle_once().await,
             IterationEffect::RunReview | IterationEffect::EndReview => panic!("nobody reviews"),
         }
@@ -344,9 +360,12 @@ impl IterationSimulation {
         let lasting = self.lasting.lock();
         let seen = || format!("seed {}: {end:?}: {lasting:#?}", self.seed);
         assert_eq!(replayed, Phase::Over { end: end.clone() }, "{}", seen());
-        let settled = lasting.entries.iter().filter(|entry| matches!(entry.event, IterationEvent::Settled { .. })).count();
+        let settled =
+            lasting.entries.iter().filter(|entry| matches!(entry.event, IterationEvent::Settled { .. })).count();
         match end {
-            IterationEnd::Untouched => assert_eq!((settled, lasting.commits, lasting.sessions), (0, 0, 0), "{}", seen()),
+            IterationEnd::Untouched => {
+                assert_eq!((settled, lasting.commits, lasting.sessions), (0, 0, 0), "{}", seen());
+            }
             IterationEnd::Settled { verdict, commit } => {
                 assert_eq!((settled, lasting.commits), (1, u32::from(commit.is_some())), "{}", seen());
                 assert!(!self.is_stopped_by_person(&lasting) || is_interrupted(verdict), "{}", seen());

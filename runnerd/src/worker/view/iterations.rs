@@ -40,7 +40,12 @@ pub fn read_meta_in(record: &Path) -> Option<IterationMeta> {
 }
 
 /// Returns the iterations of a run from its receipts, newest first.
-pub fn list_iterations(repository: &Repository, run: &str, tip: Id, limit: usize) -> Result<Vec<IterationView>, LoadError> {
+pub fn list_iterations(
+    repository: &Repository,
+    run: &str,
+    tip: Id,
+    limit: usize,
+) -> Result<Vec<IterationView>, LoadError> {
     last_runner_commit(repository, tip)?;
     let mut chain = RunnerChain::default();
     let commits = repository.first_parents(&tip, limit)?;
@@ -48,7 +53,12 @@ pub fn list_iterations(repository: &Repository, run: &str, tip: Id, limit: usize
 }
 
 /// Returns the receipts of a run with their commits, newest first.
-pub fn list_receipts(repository: &Repository, run: &str, tip: Id, limit: usize) -> Result<Vec<(Id, Receipt)>, GitError> {
+pub fn list_receipts(
+    repository: &Repository,
+    run: &str,
+    tip: Id,
+    limit: usize,
+) -> Result<Vec<(Id, Receipt)>, GitError> {
     let mut chain = RunnerChain::default();
     let commits = repository.first_parents(&tip, limit)?;
     let receipts = commits.iter().filter_map(|commit| match chain.next_runner_commit(commit)? {

@@ -17,9 +17,9 @@ use crate::repo::layout::Layout;
 use crate::store::{RepoFile, RepoStore, repo_id};
 use crate::worker::caches::LastLoad;
 use crate::worker::integrity::{definition, watched};
-use crate::worker::load::{LoadError, CommittedState, load_state};
+use crate::worker::load::{CommittedState, LoadError, load_state};
 use crate::worker::pinned_repo::PinnedRepo;
-use crate::worker::view::iterations::{RunnerChain, add_durations, session_base, iteration_view, read_meta};
+use crate::worker::view::iterations::{RunnerChain, add_durations, iteration_view, read_meta, session_base};
 use crate::worker::view::totals::UsageTotals;
 
 /// Number of iterations shown in a status.
@@ -62,8 +62,11 @@ pub fn run_summary(run: &RunRecord) -> RunSummary {
 pub(crate) fn outage_views(run: &RunRecord) -> Vec<OutageView> {
     let now = clock::now();
     let current = run.uncommitted.outages.iter().filter(|outage| !outage.wait.is_over(now));
-    let to_view =
-        |outage: &ServiceOutage| OutageView { agent: outage.kind.clone(), why: outage.why.clone(), until: outage.wait.until };
+    let to_view = |outage: &ServiceOutage| OutageView {
+        agent: outage.kind.clone(),
+        why: outage.why.clone(),
+        until: outage.wait.until,
+    };
     current.map(to_view).collect()
 }
 
@@ -118,7 +121,9 @@ pub(crate) fn snapshot_run(
         let path = run.path.as_path();
         let repository = match last_load.repository(path) {
             Some(open) => open,
-            None => PinnedRepo::for_work_tree(store, path).try_open().ok()?.or_else(|| Repository::discover(path).ok())?,
+            None => {
+                PinnedRepo::for_work_tree(store, path).try_open().ok()?.or_else(|| Repository::discover(path).ok())?
+            }
         };
         let tip = repository.find_branch_tip(&format!("runner/{}", run.id)).ok()??;
         let session_base = session_base(store, &run.id);
@@ -176,7 +181,10 @@ fn state_view(blank: RunView, loaded: &CommittedState, retry_usage: &usage::Reso
         questions: u32::try_from(questions).unwrap_or(u32::MAX),
         held_back: state.held_back.clone(),
         reverted: state.reverted.clone(),
-        notes: notes::unused_notes(loaded.text(Layout::NOTES), &state.notes_used).into_iter().map(|note| note.id).collect(),
+        notes: notes::unused_notes(loaded.text(Layout::NOTES), &state.notes_used)
+            .into_iter()
+            .map(|note| note.id)
+            .collect(),
         ..blank
     }
 }

@@ -50,7 +50,11 @@ impl UsageTotals {
     }
 
     /// Returns the iterations since the last call, and whether they continue from it; `None` if there is nothing new.
-    fn iterations_since_tip(&self, repository: &Repository, tip: Id) -> Result<Option<(Vec<IterationView>, bool)>, GitError> {
+    fn iterations_since_tip(
+        &self,
+        repository: &Repository,
+        tip: Id,
+    ) -> Result<Option<(Vec<IterationView>, bool)>, GitError> {
         let (mut views, mut next, mut scanned) = (Vec::new(), Some(tip), 0);
         let mut chain = RunnerChain::default();
         while let Some(from) = next.filter(|_| scanned < MAX_COMMITS) {

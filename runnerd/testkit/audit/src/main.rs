@@ -35,7 +35,8 @@ fn audit_repository(path: &Path) -> anyhow::Result<()> {
     };
     for (name, commit) in repository.list_refs()? {
         let Some(run) = name.strip_prefix(BRANCHES) else { continue };
-        let target = VerifyTarget { run: run.to_owned(), tip: commit.parse().context("reading the commit of a branch")? };
+        let target =
+            VerifyTarget { run: run.to_owned(), tip: commit.parse().context("reading the commit of a branch")? };
         let report = verify_branch(&repository, &target, false, &CancellationToken::new())?;
         if let Some(wrong) = describe_problem(&report) {
             bail!("the rules do not make {name}: {wrong}");

@@ -74,7 +74,9 @@ impl ReplyEntry {
     fn to_reply(&self, at: usize) -> Result<ModelReply, ScriptFileError> {
         let said = [
             self.run.as_deref().map(ModelReply::run),
-            self.answer.as_deref().map(|text| ModelReply::answer(serde_json::from_str(text).unwrap_or(Value::from(text)))),
+            self.answer
+                .as_deref()
+                .map(|text| ModelReply::answer(serde_json::from_str(text).unwrap_or(Value::from(text)))),
             self.text.as_deref().map(ModelReply::text),
             self.cut.as_deref().map(ModelReply::truncated),
             self.status.map(|code| ModelReply::status(code, &self.body)),

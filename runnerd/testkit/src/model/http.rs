@@ -20,7 +20,7 @@ use tokio::net::{TcpListener, TcpStream};
 use super::reply::{Delivery, ModelReply};
 use super::request::{ModelProtocol, ModelRequest};
 use super::server::SharedState;
-use super::wire::{ReplyBody, HttpReply};
+use super::wire::{HttpReply, ReplyBody};
 use super::{messages, responses};
 
 /// The connection is to be closed where it is.
@@ -50,7 +50,10 @@ async fn serve_connection(stream: TcpStream, stage: Arc<SharedState>) {
     let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
 }
 
-async fn handle_request(request: hyper::Request<Incoming>, stage: Arc<SharedState>) -> Result<Response<ResponseBody>, ConnectionClosed> {
+async fn handle_request(
+    request: hyper::Request<Incoming>,
+    stage: Arc<SharedState>,
+) -> Result<Response<ResponseBody>, ConnectionClosed> {
     let (head, body) = request.into_parts();
     let body = body.collect().await.map_err(|_| ConnectionClosed)?.to_bytes();
     let protocol = match head.uri.path() {

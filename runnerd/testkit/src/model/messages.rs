@@ -4,14 +4,15 @@ use serde_json::{Value, json};
 
 use super::events::SseEvents;
 use super::fault::ServiceFault;
-use super::reply::{ModelReply, TokenUsage, ReplyContent};
+use super::reply::{ModelReply, ReplyContent, TokenUsage};
 use super::request::ModelRequest;
 use super::wire::HttpReply;
 
 /// Returns the reply to a request in this protocol; `number` tells replies apart.
 pub(super) fn render(request: &ModelRequest, reply: &ModelReply, number: usize) -> HttpReply {
     let message = |blocks: &[Value], stop: &str| {
-        AssistantMessage { request, usage: reply.usage, number, blocks: blocks.to_vec(), stop: stop.to_owned() }.to_http_reply()
+        AssistantMessage { request, usage: reply.usage, number, blocks: blocks.to_vec(), stop: stop.to_owned() }
+            .to_http_reply()
     };
     match &reply.what {
         ReplyContent::Run(command) => {
@@ -42,7 +43,11 @@ struct AssistantMessage<'a> {
 
 impl AssistantMessage<'_> {
     fn to_http_reply(&self) -> HttpReply {
-        if self.request.wants_stream() { HttpReply::stream(self.to_events()) } else { HttpReply::json(200, &self.to_json()) }
+        if self.request.wants_stream() {
+            HttpReply::stream(self.to_events())
+        } else {
+            HttpReply::json(200, &self.to_json())
+        }
     }
 
     fn to_json(&self) -> Value {
@@ -112,12 +117,18 @@ fn render_fault(request: &ModelRequest, fault: &ServiceFault) -> HttpReply {
             error_reply(400, "invalid_request_error", message)
         }
         ServiceFault::Unauthorized => error_reply(401, "authentication_error", "invalid x-api-key"),
-        ServiceFault::Forbidden => error_reply(403, "permission_error", "Your account does not have access to Claude Code."),
+        ServiceFault::Forbidden => {
+            error_reply(403, "permission_error", "Your account does not have access to Claude Code.")
+        }
         ServiceFault::UnknownModel => error_reply(404, "not_found_error", &format!("model: {}", request.model())),
         ServiceFault::Overloaded => error_reply(529, "overloaded_error", "Overloaded"),
         ServiceFault::Broken => error_reply(500, "api_error", "Internal server error"),
-        ServiceFault::TooLong => error_reply(400, "invalid_request_error", "prompt is too long: 210000 tokens > 200000 maximum"),
-        ServiceFault::Schema => error_reply(400, "invalid_request_error", "tools.0.custom.input_schema: JSON schema is invalid"),
+        ServiceFault::TooLong => {
+            error_reply(400, "invalid_request_error", "prompt is too long: 210000 tokens > 200000 maximum")
+        }
+        ServiceFault::Schema => {
+            error_reply(400, "invalid_request_error", "tools.0.custom.input_schema: JSON schema is invalid")
+        }
         ServiceFault::Invalid(why) => error_reply(400, "invalid_request_error", why),
     }
 }

@@ -48,7 +48,10 @@ impl ModelRequest {
     /// Returns what the user said, the client's own additions included, a paragraph each.
     pub fn user_text(&self) -> String {
         let mut texts = Vec::new();
-        self.turns().iter().filter(|turn| turn["role"] == "user").for_each(|turn| collect_strings(turn, "text", &mut texts));
+        self.turns()
+            .iter()
+            .filter(|turn| turn["role"] == "user")
+            .for_each(|turn| collect_strings(turn, "text", &mut texts));
         texts.join("\n\n")
     }
 

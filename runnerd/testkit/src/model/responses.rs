@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::events::SseEvents;
 use super::fault::ServiceFault;
-use super::reply::{ModelReply, TokenUsage, ReplyContent};
+use super::reply::{ModelReply, ReplyContent, TokenUsage};
 use super::request::ModelRequest;
 use super::wire::HttpReply;
 
@@ -93,11 +93,15 @@ fn render_fault(request: &ModelRequest, fault: &ServiceFault, id: &str) -> HttpR
             let sent = error_reply(429, "requests", "rate_limit_exceeded", &format!("Rate limit reached for {model}."));
             after.iter().fold(sent, |sent, seconds| sent.header("retry-after", seconds))
         }
-        ServiceFault::Quota => failed_reply(id, "insufficient_quota", "You exceeded your current quota, please check your plan."),
+        ServiceFault::Quota => {
+            failed_reply(id, "insufficient_quota", "You exceeded your current quota, please check your plan.")
+        }
         ServiceFault::Unauthorized => {
             error_reply(401, "invalid_request_error", "invalid_api_key", "Incorrect API key provided: dummy.")
         }
-        ServiceFault::Forbidden => error_reply(403, "invalid_request_error", "forbidden", "Your organization must be verified."),
+        ServiceFault::Forbidden => {
+            error_reply(403, "invalid_request_error", "forbidden", "Your organization must be verified.")
+        }
         ServiceFault::UnknownModel => {
             let message = format!("The model `{model}` does not exist or you do not have access to it.");
             error_reply(404, "invalid_request_error", "model_not_found", &message)
@@ -106,7 +110,9 @@ fn render_fault(request: &ModelRequest, fault: &ServiceFault, id: &str) -> HttpR
         ServiceFault::Broken => {
             error_reply(500, "server_error", "server_error", "The server had an error while processing your request.")
         }
-        ServiceFault::TooLong => failed_reply(id, "context_length_exceeded", "Your input exceeds the context window of this model."),
+        ServiceFault::TooLong => {
+            failed_reply(id, "context_length_exceeded", "Your input exceeds the context window of this model.")
+        }
         ServiceFault::Schema => {
             error_reply(400, "invalid_request_error", "invalid_json_schema", "Invalid schema for response_format.")
         }

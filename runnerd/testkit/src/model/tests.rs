@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{ModelServer, ModelProtocol, ModelReply, ReplyScript, TokenUsage, parse_script};
+use super::{ModelProtocol, ModelReply, ModelServer, ReplyScript, TokenUsage, parse_script};
 
 /// Asks and returns all bytes that come until the connection is closed, or until nothing more comes.
 fn send_request(model: &ModelServer, path: &str, body: &Value) -> String {
@@ -35,7 +35,11 @@ fn messages(model: &ModelServer, stream: bool) -> String {
     let tools = json!([{"name": "Bash"}, {"name": "StructuredOutput"}]);
     let turns = json!([{"role": "user", "content": "Do it."}, {"role": "user", "content": [
         {"type": "tool_result", "tool_use_id": "toolu_1", "content": "seen"}]}]);
-    send_request(model, "/v1/messages?beta=true", &json!({"model": "m-2", "stream": stream, "tools": tools, "messages": turns}))
+    send_request(
+        model,
+        "/v1/messages?beta=true",
+        &json!({"model": "m-2", "stream": stream, "tools": tools, "messages": turns}),
+    )
 }
 
 /// Returns the types of the events of a reply, in order.
@@ -46,7 +50,9 @@ fn types(reply: &str) -> Vec<&str> {
 #[test]
 fn replies_come_in_order_in_the_form_of_each_protocol() {
     let usage = TokenUsage { input: 70, cached: 30, output: 5 };
-    let script = ReplyScript::new().then(ModelReply::run("true").usage(usage)).times(2, ModelReply::answer(json!({"status": "done"})));
+    let script = ReplyScript::new()
+        .then(ModelReply::run("true").usage(usage))
+        .times(2, ModelReply::answer(json!({"status": "done"})));
     let model = ModelServer::start(script);
     let first = responses(&model);
     let expected =
@@ -67,7 +73,10 @@ fn requests_are_recorded_as_they_came() {
     messages(&model, true);
     let asked = model.wait_for_requests(2);
     let [first, second] = asked.as_slice() else { panic!("{asked:#?}") };
-    assert_eq!((first.protocol, first.model(), first.header("x-key")), (ModelProtocol::Responses, "m-1", Some("dummy")));
+    assert_eq!(
+        (first.protocol, first.model(), first.header("x-key")),
+        (ModelProtocol::Responses, "m-1", Some("dummy"))
+    );
     assert_eq!((first.user_text().as_str(), first.is_first_turn()), ("Do it.", true));
     assert_eq!((second.path.as_str(), second.tool_results()), ("/v1/messages?beta=true", vec!["seen".to_owned()]));
     assert!(second.offers_tool("Bash") && !second.offers_tool("exec") && second.user_text().contains("Do it."));
@@ -75,8 +84,9 @@ fn requests_are_recorded_as_they_came() {
 
 #[test]
 fn request_may_choose_its_reply_and_a_script_may_end() {
-    let script =
-        ReplyScript::new().when(|request| request.model() == "m-2", ModelReply::overloaded()).then(ModelReply::text("Hello."));
+    let script = ReplyScript::new()
+        .when(|request| request.model() == "m-2", ModelReply::overloaded())
+        .then(ModelReply::text("Hello."));
     let model = ModelServer::start(script);
     assert!(messages(&model, true).starts_with("HTTP/1.1 529 "));
     assert!(responses(&model).contains("Hello."));
@@ -116,6 +126,9 @@ fn script_can_be_a_file() {
     let model = ModelServer::start(parse_script(text).unwrap());
     assert!(responses(&model).contains("exec_command"));
     assert!(responses(&model).contains("retry-after: 3") && responses(&model).contains("retry-after: 3"));
-    assert_eq!(parse_script("[[reply]]\nrun = 'a'\ntext = 'b'\n").unwrap_err().to_string().split(' ').nth(1), Some("1"));
+    assert_eq!(
+        parse_script("[[reply]]\nrun = 'a'\ntext = 'b'\n").unwrap_err().to_string().split(' ').nth(1),
+        Some("1")
+    );
     assert!(parse_script("[[reply]]\nfault = 'flood'\n").unwrap_err().to_string().contains("`flood` is not known"));
 }

@@ -2,7 +2,7 @@
 
 use protocol::words::RunStatus;
 use runner_testkit::invariants::print_figure;
-use runner_testkit::{TmpfsDisk, Home};
+use runner_testkit::{Home, TmpfsDisk};
 
 use crate::checks::assert_explains;
 use crate::disk::course::{FaultCourse, sampled};

@@ -27,7 +27,8 @@ fn row_58_flush_that_fails_is_done_again_with_a_new_file() {
 fn row_58_run_waits_while_every_flush_fails_and_a_new_daemon_brings_it_to_its_end() {
     let course = FaultCourse::new();
     let journal = course.queued();
-    let daemon = FaultyDaemon::start(&course.home, &SystemFault::new("fsync,fdatasync", "error=EIO").for_path(&journal));
+    let daemon =
+        FaultyDaemon::start(&course.home, &SystemFault::new("fsync,fdatasync", "error=EIO").for_path(&journal));
     course.home.ctl_in(&course.repo, &["resume"]).exits(0);
     let run = course.home.client().wait_until(course.repo.path(), |run| run.summary.state == RunStatus::Waiting);
     let why = run.summary.reason.expect("it says why").message;
@@ -41,7 +42,8 @@ fn row_58_run_waits_while_every_flush_fails_and_a_new_daemon_brings_it_to_its_en
 fn row_59_interrupted_write_is_not_seen() {
     let course = FaultCourse::new();
     let journal = course.queued();
-    let daemon = FaultyDaemon::start(&course.home, &SystemFault::new("write", "error=EINTR:when=1+2").for_path(&journal));
+    let daemon =
+        FaultyDaemon::start(&course.home, &SystemFault::new("write", "error=EINTR:when=1+2").for_path(&journal));
     course.home.ctl_in(&course.repo, &["resume", "--wait"]).exits(0);
     assert!(daemon.stop() > 0);
     course.assert_undisturbed("interrupted writes");

@@ -184,7 +184,12 @@ fn a_description_of_any_run_fits() {
     case.tree = tree((0..nodes).map(|at| leaf(&format!("root.{at}"), &"&@".repeat(40), true)).collect());
     case.iterations = (0..nodes)
         .map(|at| {
-            iteration(u32::try_from(at).unwrap_or(0), &format!("root.{at}"), VerdictName::Accepted, &"<@x ".repeat(4_000))
+            iteration(
+                u32::try_from(at).unwrap_or(0),
+                &format!("root.{at}"),
+                VerdictName::Accepted,
+                &"<@x ".repeat(4_000),
+            )
         })
         .collect();
     case.questions = (0..500).fold(String::new(), |all, at| all + "- " + &at.to_string() + &"@x&".repeat(1_000) + "\n");

@@ -1,6 +1,6 @@
 //! Reports of `go test`, with and without `-v`.
 
-use super::{ReportParser, ReportLine};
+use super::{ReportLine, ReportParser};
 
 /// go test. With `-v`, a test's output comes before the line that says it failed.
 pub(super) const GO_TEST: ReportParser = ReportParser {

@@ -1,6 +1,6 @@
 //! Reports of JavaScript tools: jest, vitest, eslint.
 
-use super::{LineContinuation, ReportParser, ReportLine};
+use super::{LineContinuation, ReportLine, ReportParser};
 
 /// jest.
 pub(super) const JEST: ReportParser = ReportParser::tests("jest", read_jest);
@@ -10,7 +10,9 @@ pub(super) const VITEST: ReportParser = ReportParser::tests("vitest", read_vites
 
 /// eslint: a file, and below it a line per finding.
 pub(super) const ESLINT: ReportParser = ReportParser {
-    continuation: |line| if finding_severity(line).is_some() { LineContinuation::Continues } else { LineContinuation::Over },
+    continuation: |line| {
+        if finding_severity(line).is_some() { LineContinuation::Continues } else { LineContinuation::Over }
+    },
     is_proof: |line| finding_severity(line) == Some("error"),
     ..ReportParser::diagnostics("eslint", read_eslint)
 };

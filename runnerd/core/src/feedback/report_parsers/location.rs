@@ -1,7 +1,7 @@
 //! Reports that begin with a place in a file: C compilers, mypy, go build and vet, tsc, and ruff's short form.
 
 use super::python::is_rule_code;
-use super::{ReportParser, ReportLine};
+use super::{ReportLine, ReportParser};
 
 /// Compilers that write `file:line:column: error: …`.
 pub(super) const COMPILER: ReportParser = ReportParser::diagnostics("compiler", |line| {

@@ -1,6 +1,6 @@
-//! Reports of Python's tools: pytest, unittest, ruff, and exceptions outside of tests.
+//! Reports of Python tools: pytest, unittest, ruff, and exceptions outside of tests.
 
-use super::{LineContinuation, ReportParser, ReportLine, until_blank};
+use super::{LineContinuation, ReportLine, ReportParser, until_blank};
 
 /// pytest, with and without `-v`.
 pub(super) const PYTEST: ReportParser = ReportParser::tests("pytest", read_pytest);
@@ -14,7 +14,9 @@ pub(super) const UNITTEST: ReportParser = ReportParser {
 
 /// An exception that ended a program.
 pub(super) const TRACEBACK: ReportParser = ReportParser {
-    continuation: |line| if line.starts_with([' ', '\t']) { LineContinuation::Continues } else { LineContinuation::Last },
+    continuation: |line| {
+        if line.starts_with([' ', '\t']) { LineContinuation::Continues } else { LineContinuation::Last }
+    },
     ..ReportParser::diagnostics("traceback", read_traceback)
 };
 
@@ -22,7 +24,9 @@ pub(super) const TRACEBACK: ReportParser = ReportParser {
 pub(super) const RUFF: ReportParser = ReportParser {
     continuation: until_blank,
     is_proof: |line| line.trim_start().starts_with("--> "),
-    ..ReportParser::diagnostics("ruff", |line| is_rule_code(line.split(' ').next()?).then_some(ReportLine::FailureStart(line)))
+    ..ReportParser::diagnostics("ruff", |line| {
+        is_rule_code(line.split(' ').next()?).then_some(ReportLine::FailureStart(line))
+    })
 };
 
 fn read_pytest(line: &str) -> Option<ReportLine<'_>> {
@@ -90,8 +94,14 @@ mod tests {
 
     #[test]
     fn titles_of_pytest_are_told_from_its_rules() {
-        assert_eq!(read_pytest("_______ test_price[1.00-100] _______"), Some(ReportLine::FailureStart("test_price[1.00-100]")));
-        assert_eq!(read_pytest("_ test_of_a_very_long_name _"), Some(ReportLine::FailureStart("test_of_a_very_long_name")));
+        assert_eq!(
+            read_pytest("_______ test_price[1.00-100] _______"),
+            Some(ReportLine::FailureStart("test_price[1.00-100]"))
+        );
+        assert_eq!(
+            read_pytest("_ test_of_a_very_long_name _"),
+            Some(ReportLine::FailureStart("test_of_a_very_long_name"))
+        );
         assert_eq!(read_pytest("_ _ _ _ _ _ _ _ _"), None);
         assert_eq!(read_pytest("__init__"), None);
     }

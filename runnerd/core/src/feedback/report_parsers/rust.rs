@@ -1,18 +1,21 @@
 //! Reports of cargo: its test harness, nextest, rustc with clippy, and panics outside of tests.
 
-use super::{ReportLevel, LineContinuation, ReportParser, ReportLine, until_blank};
+use super::{LineContinuation, ReportLevel, ReportLine, ReportParser, until_blank};
 
-/// The test harness of the standard library, documentation tests included.
-pub(super) const CARGO_TEST: ReportParser = ReportParser { is_noise: is_std_frame, ..ReportParser::tests("cargo test", read_cargo) };
+/// The test harness of the standard library, including documentation tests.
+pub(super) const CARGO_TEST: ReportParser =
+    ReportParser { is_noise: is_std_frame, ..ReportParser::tests("cargo test", read_cargo) };
 
 /// cargo-nextest.
 pub(super) const NEXTEST: ReportParser = ReportParser {
-    continuation: |line| if line.is_empty() || line.starts_with(' ') { LineContinuation::Continues } else { LineContinuation::Over },
+    continuation: |line| {
+        if line.is_empty() || line.starts_with(' ') { LineContinuation::Continues } else { LineContinuation::Over }
+    },
     is_noise: is_nextest_noise,
     ..ReportParser::tests("nextest", read_nextest)
 };
 
-/// The compiler, and clippy where warnings are errors.
+/// The compiler, and clippy if warnings are errors.
 pub(super) const RUSTC: ReportParser = ReportParser {
     continuation: until_blank,
     is_proof: |line| line.trim_start().starts_with("--> "),
@@ -27,7 +30,7 @@ pub(super) const PANIC: ReportParser = ReportParser {
     ..ReportParser::tests("panic", read_panic)
 };
 
-/// What cargo says of its own progress.
+/// Prefixes of cargo's own progress messages.
 const CARGO_STEPS: &[&str] =
     &["Compiling ", "Checking ", "Downloading ", "Downloaded ", "Fresh ", "Adding ", "Locking ", "Dirty "];
 
@@ -74,7 +77,7 @@ fn read_nextest(line: &str) -> Option<ReportLine<'_>> {
     }
 }
 
-/// What the harness inside of nextest says of the one test that it ran.
+/// Output of the harness inside nextest about the single test that it ran.
 fn is_nextest_noise(line: &str) -> bool {
     let text = line.trim_start();
     let is_verdict = text.starts_with("test ") && text.ends_with(" ... FAILED");
@@ -95,7 +98,7 @@ fn after_panic(line: &str) -> LineContinuation {
     if line == "FAILED" || line.starts_with("test ") { LineContinuation::Over } else { until_blank(line) }
 }
 
-/// Whether a line belongs to a frame of the standard library in a backtrace: what called into it is the test's own.
+/// Whether a line belongs to a frame of the standard library in a backtrace; its caller is the test's own.
 fn is_std_frame(line: &str) -> bool {
     let text = line.trim_start();
     if text.starts_with("at /rustc/") {

@@ -1,14 +1,20 @@
 //! Reports of programs that only run others: just and make. They name the step that failed, but not the reason.
 
-use super::{ReportLevel, LineContinuation, ReportParser, ReportLine};
+use super::{LineContinuation, ReportLevel, ReportLine, ReportParser};
 
 /// just.
-pub(super) const JUST: ReportParser =
-    ReportParser { level: ReportLevel::Wrapper, continuation: |_| LineContinuation::Over, ..ReportParser::diagnostics("just", read_just) };
+pub(super) const JUST: ReportParser = ReportParser {
+    level: ReportLevel::Wrapper,
+    continuation: |_| LineContinuation::Over,
+    ..ReportParser::diagnostics("just", read_just)
+};
 
 /// make.
-pub(super) const MAKE: ReportParser =
-    ReportParser { level: ReportLevel::Wrapper, continuation: |_| LineContinuation::Over, ..ReportParser::diagnostics("make", read_make) };
+pub(super) const MAKE: ReportParser = ReportParser {
+    level: ReportLevel::Wrapper,
+    continuation: |_| LineContinuation::Over,
+    ..ReportParser::diagnostics("make", read_make)
+};
 
 fn read_just(line: &str) -> Option<ReportLine<'_>> {
     let rest = line.strip_prefix("error: ")?;

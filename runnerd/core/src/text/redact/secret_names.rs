@@ -1,8 +1,8 @@
-//! Which variables are secret: told by their names, but for the password in an address.
+//! Which variables are secret: decided by their names, except for passwords in URLs.
 
 use super::{MAX_SECRET, MIN_SECRET};
 
-/// A part of a name, between underscores, that makes its value a secret.
+/// Parts of a name, between underscores, that make its value a secret.
 const SECRET_WORDS: [&str; 18] = [
     "APIKEY",
     "AUTH",
@@ -23,14 +23,14 @@ const SECRET_WORDS: [&str; 18] = [
     "TOKEN",
     "TOKENS",
 ];
-/// An end of a part that does so, as in `OPENAIKEY` and `DBPASSWORD`.
+/// Endings of a part that do the same, as in `OPENAIKEY` and `DBPASSWORD`.
 const SECRET_ENDINGS: [&str; 5] = ["APIKEY", "PASSWORD", "SECRET", "TOKEN", "PASSPHRASE"];
-/// A last part that says that the value is only a way to the secret.
+/// Last parts that mark the value as merely the location of a secret.
 const LOCATION_WORDS: [&str; 7] = ["DIR", "FILE", "FOLDER", "PATH", "SOCK", "SOCKET", "PROGRAM"];
 /// Most bytes of a name in a marker.
 const MAX_NAME: usize = 64;
 
-/// Returns whether a variable's name says that its value is a secret.
+/// Returns whether a variable's name marks its value as a secret.
 pub fn is_secret(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     let mut parts = name.split(|letter: char| !letter.is_ascii_alphanumeric()).filter(|part| !part.is_empty());
@@ -45,7 +45,7 @@ pub(super) fn find_secrets<'a>(name: &str, value: &'a str) -> Vec<&'a str> {
     found.into_iter().flat_map(whole_and_lines).filter(|part| (MIN_SECRET..=MAX_SECRET).contains(&part.len())).collect()
 }
 
-/// Programs print a key of many lines line by line, with something in front; its frame is no secret.
+/// Programs print a multi-line key line by line, with a prefix; the lines around the key are no secret.
 fn whole_and_lines(value: &str) -> impl Iterator<Item = &str> {
     const SHORTEST_LINE: usize = 20;
     let lines = value.lines().map(str::trim).filter(move |line| {
@@ -54,7 +54,7 @@ fn whole_and_lines(value: &str) -> impl Iterator<Item = &str> {
     std::iter::once(value).chain(lines)
 }
 
-/// Returns the password in an address such as `postgres://user:password@host/base`.
+/// Returns the password in a URL such as `postgres://user:password@host/base`.
 fn url_password(value: &str) -> Option<&str> {
     let (_, rest) = value.split_once("://")?;
     let authority = rest.split(['/', '?', '#']).next()?;
@@ -62,7 +62,7 @@ fn url_password(value: &str) -> Option<&str> {
     user.split_once(':').map(|(_, password)| password)
 }
 
-/// Returns a name as a marker shows it: nothing in it needs an escape anywhere.
+/// Returns a name in its form for a marker: nothing in it needs escaping anywhere.
 pub(super) fn marker_name(name: &str) -> String {
     let letter = |letter: char| if letter.is_ascii_alphanumeric() || letter == '_' { letter } else { '?' };
     name.chars().take(MAX_NAME).map(letter).collect()

@@ -1,7 +1,7 @@
-//! The spellings under which a value is looked for: as it is, in JSON, in an address, in base64.
+//! The spellings under which a value is searched for: verbatim, in JSON, in a URL, in base64.
 //!
-//! Base64 is found inside of a longer text, too: the three positions that a value can have in a group of three bytes each
-//! give letters of their own. Lines that were broken, other encodings, parts and reversals are not found.
+//! Base64 is also found within a longer text: each of the three possible positions of a value in a group of three bytes
+//! produces its own letters. Wrapped lines, other encodings, parts and reversals are not found.
 
 use std::fmt::Write as _;
 
@@ -41,15 +41,15 @@ fn spell_percent(value: &str, upper: bool) -> String {
     out
 }
 
-/// Encodes a value that stands alone, with the letter that its last bits share with nothing.
+/// Encodes a value on its own, including the letter for its last bits.
 fn spell_base64(value: &[u8], alphabet: &[u8; 64]) -> Vec<u8> {
     let mut letters = sextets(value, alphabet);
     letters.extend(std::iter::repeat_n(b'=', (3 - value.len() % 3) % 3));
     letters
 }
 
-/// Encodes a value that has `before` bytes of something else in front of it in its group, and something behind it: the
-/// letters that are its own.
+/// Encodes a value that has `before` other bytes in front of it in its group and more after it, limited to the letters
+/// that depend on the value alone.
 fn spell_base64_within(value: &[u8], before: usize, alphabet: &[u8; 64]) -> Vec<u8> {
     let mut bytes = vec![0; before];
     bytes.extend_from_slice(value);

@@ -1,4 +1,4 @@
-//! Redaction against an oracle of a few lines, at once and cut into parts.
+//! Tests redaction against a simple oracle, both all at once and cut into parts.
 
 use proptest::prelude::*;
 
@@ -89,7 +89,7 @@ fn debug_form_names_variables_and_no_value() {
     assert!(text.contains("API_KEY") && !text.contains(KEY), "{text}");
 }
 
-/// Marks every byte that a spelling covers, one spelling and one place after the other.
+/// Marks every byte covered by a spelling, checking each spelling at each position.
 fn covered_bytes(values: &[&str], text: &[u8]) -> Vec<bool> {
     let mut covered = vec![false; text.len()];
     for spelling in values.iter().flat_map(|value| secret_spellings::all_spellings(value)) {

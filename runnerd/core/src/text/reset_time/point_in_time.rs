@@ -75,7 +75,8 @@ pub(super) struct PointInTime {
 
 /// Reads a point in time.
 pub(super) fn parse_point_in_time(cursor: TokenCursor<'_>, clock: &Clock<'_>) -> Option<PointInTime> {
-    let mut moment = PointInTime { day: DaySpec::Next, hour: None, zone: None, is_unknown_zone: false, end: cursor.at() };
+    let mut moment =
+        PointInTime { day: DaySpec::Next, hour: None, zone: None, is_unknown_zone: false, end: cursor.at() };
     let mut at = cursor;
     if let Some(day) = parse_day(&mut at) {
         moment.day = day;
@@ -133,7 +134,9 @@ impl PointInTime {
         match self.day {
             DaySpec::Next => near(-1, 2).filter_map(on).find(is_ahead),
             DaySpec::Ahead(days) => days_ahead(today, days).and_then(on),
-            DaySpec::Weekday(weekday) => near(-1, 8).filter(|date| date.weekday() == weekday).filter_map(on).find(is_ahead),
+            DaySpec::Weekday(weekday) => {
+                near(-1, 8).filter(|date| date.weekday() == weekday).filter_map(on).find(is_ahead)
+            }
             DaySpec::Dated { year, month, day } => make_date(year, month, day).and_then(on),
             DaySpec::Yearly { month, day } => {
                 let years = (today.year() - 1)..=(today.year() + 1);

@@ -1,6 +1,6 @@
-//! Text as words, numbers and signs.
+//! Splits text into words, numbers and signs.
 //!
-//! Only ASCII letters make words: names of months, units and zones have no others.
+//! Only ASCII letters form words: names of months, units and zones have no others.
 
 use crate::ansi;
 
@@ -15,7 +15,7 @@ pub(super) enum Token<'t> {
     Sign(char),
 }
 
-/// A token and where it stands.
+/// A token and its position.
 #[derive(Debug, Clone, Copy)]
 struct PlacedToken<'t> {
     token: Token<'t>,
@@ -43,7 +43,7 @@ pub(super) fn to_plain_text(text: &str, limit: usize) -> String {
 }
 
 impl<'t> TokenList<'t> {
-    /// Takes a text apart.
+    /// Splits a text into tokens.
     pub(super) fn tokenize(text: &'t str) -> Self {
         let (mut placed, mut at) = (Vec::new(), 0);
         while let Some(first) = text[at..].chars().next() {
@@ -65,17 +65,17 @@ impl<'t> TokenList<'t> {
         Self { text, placed }
     }
 
-    /// Returns how many there are.
+    /// Returns the number of tokens.
     pub(super) fn len(&self) -> usize {
         self.placed.len()
     }
 
-    /// Returns one of them.
+    /// Returns the token at an index, if there is one.
     pub(super) fn get(&self, at: usize) -> Option<Token<'t>> {
         self.placed.get(at).map(|placed| placed.token)
     }
 
-    /// Returns whether there is something between a token and the one before it.
+    /// Returns whether there is something between a token and the previous one.
     pub(super) fn is_apart(&self, at: usize) -> bool {
         match (at.checked_sub(1).and_then(|before| self.placed.get(before)), self.placed.get(at)) {
             (Some(before), Some(here)) => before.end < here.start,

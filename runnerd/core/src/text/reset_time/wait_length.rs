@@ -4,9 +4,9 @@
 
 use jiff::SignedDuration;
 
-use super::wait_words;
 use super::cursor::TokenCursor;
 use super::token::{Token, TokenList};
+use super::wait_words;
 
 /// The names of a unit, and its length in milliseconds.
 type TimeUnit = (&'static [&'static str], u32);
@@ -55,7 +55,9 @@ pub(super) struct WaitLength {
 /// Reads a duration to wait.
 pub(super) fn parse_wait_length(cursor: TokenCursor<'_>) -> Option<WaitLength> {
     let Some(lead) = parse_lead(cursor) else { return parse_before_end(cursor) };
-    let (millis, end) = parse_with_units(cursor).or_else(|| parse_clock_length(cursor, lead)).or_else(|| parse_bare_number(cursor, lead))?;
+    let (millis, end) = parse_with_units(cursor)
+        .or_else(|| parse_clock_length(cursor, lead))
+        .or_else(|| parse_bare_number(cursor, lead))?;
     let is_led = lead.is_certain || wait_words::has_anchor_near(cursor.tokens(), end);
     is_led.then_some(WaitLength { length: SignedDuration::from_millis(millis), end })
 }
@@ -65,7 +67,8 @@ fn parse_before_end(cursor: TokenCursor<'_>) -> Option<WaitLength> {
     let (millis, end) = parse_with_units(cursor)?;
     let mut behind = TokenCursor::new(cursor.tokens(), end);
     let _ = behind.take_word_of(&["left", "remaining"]);
-    let is_end = behind.take_word_of(&["until", "till"]) || (behind.take_word_of(&["from"]) && behind.take_word_of(&["now"]));
+    let is_end =
+        behind.take_word_of(&["until", "till"]) || (behind.take_word_of(&["from"]) && behind.take_word_of(&["now"]));
     is_end.then_some(WaitLength { length: SignedDuration::from_millis(millis), end })
 }
 

@@ -98,7 +98,8 @@ fn take_zone_path(cursor: &mut TokenCursor<'_>) -> Option<usize> {
         let mut ahead = *cursor;
         let is_deeper = ahead.take_sign('/');
         let is_longer = end.is_some() && (ahead.take_sign('-') || ahead.take_sign('+'));
-        let has_name = !ahead.is_apart() && (ahead.take_word().is_some() || (is_longer && ahead.take_digits().is_some()));
+        let has_name =
+            !ahead.is_apart() && (ahead.take_word().is_some() || (is_longer && ahead.take_digits().is_some()));
         if !(is_deeper || is_longer) || !has_name {
             break;
         }

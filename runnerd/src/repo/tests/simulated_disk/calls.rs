@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
 
-use super::{NameChange, DiskFailure, DiskNode, SimulatedDisk};
-use crate::repo::disk::{Disk, DiskFile, DiskMetadata, OpenMode, FileKind, TEMPORARY};
+use super::{DiskFailure, DiskNode, NameChange, SimulatedDisk};
+use crate::repo::disk::{Disk, DiskFile, DiskMetadata, FileKind, OpenMode, TEMPORARY};
 
 impl Disk for SimulatedDisk {
     type File = SimulatedFile;

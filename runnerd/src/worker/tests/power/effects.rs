@@ -6,20 +6,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use protocol::answer::{AgentAnswer, AnswerStatus};
-use runner_core::iteration::{IterationEvent, GuardEnd, GuardEndKind, IterationOutcome, Phase};
-use runner_core::blocker::{Transience, Blocker};
+use runner_core::blocker::{Blocker, Transience};
+use runner_core::iteration::{GuardEnd, GuardEndKind, IterationEvent, IterationOutcome, Phase};
 use runner_core::policy::Policy;
-use runner_core::verdict::{SessionEndKind, StopCause, SessionTask};
+use runner_core::verdict::{SessionEndKind, SessionTask, StopCause};
 use tokio_util::sync::CancellationToken;
 
-use super::machine::{BRANCH, SimulatedMachine, STATE, SharedOutside, WORK, id_of, lock_outside, object_path};
+use super::machine::{BRANCH, STATE, SharedOutside, SimulatedMachine, WORK, id_of, lock_outside, object_path};
 use super::{ITERATIONS, TRIES};
-use crate::retryable::describe_blocker;
 use crate::repo::disk::Disk as _;
 use crate::repo::durable::{self, FileAccess};
 use crate::repo::simulated_disk::SimulatedDisk;
+use crate::retryable::describe_blocker;
 use crate::worker::iteration::log::JournalLog;
-use crate::worker::iteration::world::{DriveControl, EventLog, EffectWorld};
+use crate::worker::iteration::world::{DriveControl, EffectWorld, EventLog};
 use crate::worker::journal::JournalError;
 use crate::worker::simulation;
 
@@ -136,7 +136,12 @@ impl ScriptedEffects {
         if done == ITERATIONS {
             return Ok(IterationEvent::Declined);
         }
-        Ok(IterationEvent::Opened(SessionTask { iter: done + 1, from: head, run: "r".into(), ..simulation::sample_task() }))
+        Ok(IterationEvent::Opened(SessionTask {
+            iter: done + 1,
+            from: head,
+            run: "r".into(),
+            ..simulation::sample_task()
+        }))
     }
 
     /// The session: appends a line without flushing it.
@@ -169,7 +174,11 @@ impl ScriptedEffects {
         let parent = self.save_note(&format!("r-{iter:04}-upon"), &head)?;
         let commit = if head == parent {
             durable::with_disk(&machine.disk).remove_leftovers("/tree".as_ref())?;
-            durable::with_disk(&machine.disk).replace_unsynced(STATE.as_ref(), format!("{iter}").as_bytes(), FileAccess::Repository)?;
+            durable::with_disk(&machine.disk).replace_unsynced(
+                STATE.as_ref(),
+                format!("{iter}").as_bytes(),
+                FileAccess::Repository,
+            )?;
             self.commit(&head, iter)?
         } else {
             if !machine.mistakes.trusts_ref {

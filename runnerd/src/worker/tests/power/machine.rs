@@ -7,19 +7,19 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use protocol::path::WirePath;
 use runner_core::digest::sha256_hex;
 use runner_core::iteration::{IterationEnd, Phase};
-use runner_core::run::{RunEnd, RunRecord, RecordState};
+use runner_core::run::{RecordState, RunEnd, RunRecord};
 
-use super::effects::{RecordingLog, NoControl, ScriptedEffects};
+use super::effects::{NoControl, RecordingLog, ScriptedEffects};
 use super::{ITERATIONS, InjectedMistakes, TRIES};
-use crate::retryable::Retryable as _;
 use crate::repo::disk::Disk as _;
 use crate::repo::durable::{self, FileAccess};
-use crate::repo::sealed::StateDir;
 use crate::repo::seal::SealKey;
+use crate::repo::sealed::StateDir;
 use crate::repo::simulated_disk::SimulatedDisk;
+use crate::retryable::Retryable as _;
 use crate::store::{RepoFile, RepoStore, StoreError};
-use crate::worker::iteration::drive::{IterationDriver, DriveError, DriveOutcome};
-use crate::worker::iteration::log::{SharedEntries, JournalLog};
+use crate::worker::iteration::drive::{DriveError, DriveOutcome, IterationDriver};
+use crate::worker::iteration::log::{JournalLog, SharedEntries};
 use crate::worker::journal::{JournalError, JournalFile};
 
 const COMPLETED: RecordState = RecordState::Over { end: RunEnd::Completed, at: jiff::Timestamp::UNIX_EPOCH };
@@ -148,7 +148,10 @@ impl SimulatedMachine {
         let mut log = RecordingLog::new(log, &self.outside);
         let mut control = NoControl;
         let drove = runtime
-            .block_on(IterationDriver { world: &mut world, control: &mut control, log: &mut log, pending_stop: None }.drive_iteration(phase))
+            .block_on(
+                IterationDriver { world: &mut world, control: &mut control, log: &mut log, pending_stop: None }
+                    .drive_iteration(phase),
+            )
             .map_err(|error| error.to_string())?;
         match (drove, world.held) {
             (_, Some(why)) => Err(why),
