@@ -1,8 +1,8 @@
-//! Instructions that pieces of the product take, counted by callgrind and compared with what is checked in, and the size of
-//! the client.
+//! Instruction counts of parts of the product, measured by callgrind and compared with checked-in values, and the size
+//! of the client.
 //!
-//! Instructions do not depend on load, so that CI can hold them. They depend on compiler and libraries: what is
-//! checked in is that of the development profile, and within a tolerance.
+//! Instruction counts do not depend on load, so CI can enforce them. They depend on compiler and libraries: the
+//! checked-in values are those of the development profile, and a tolerance applies.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,10 +18,10 @@ use runner_testkit::{Home, binary};
 use crate::report::Report;
 use crate::{fixture, tree};
 
-/// Share by which a count may exceed what is checked in, in percent.
+/// How far a count may exceed the checked-in value, in percent.
 const TOLERANCE: u64 = 5;
 const NODES: u32 = 2_000;
-/// The budget of a released client.
+/// Size budget of a released client, in MiB.
 const CLIENT_MIB: f64 = 6.0;
 const MIB: f64 = 1024.0 * 1024.0;
 
@@ -39,7 +39,7 @@ pub(crate) struct CountsArgs {
     work: Option<CountedWork>,
 }
 
-/// Work of the pure core, each in a function of its own that callgrind is told to count.
+/// Work of the pure core, each piece in a function of its own that callgrind is told to count.
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
 enum CountedWork {
     /// A task tree read, validated, advanced and written.
@@ -48,7 +48,7 @@ enum CountedWork {
     Prompt,
 }
 
-/// Counts everything, and compares or writes.
+/// Counts everything, then compares with the checked-in values or rewrites them.
 pub(crate) fn measure(args: &CountsArgs, report: &mut Report) -> anyhow::Result<()> {
     if let Some(piece) = args.work {
         piece.work();
@@ -84,7 +84,7 @@ fn hold_size(bytes: u64, report: &mut Report) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Adds each count, and fails where one exceeds what is known by more than the tolerance.
+/// Adds each count, and fails if one exceeds its checked-in value by more than the tolerance.
 fn compare(counts: &BTreeMap<String, u64>, known: &BTreeMap<String, u64>, report: &mut Report) -> anyhow::Result<()> {
     let mut group = report.group("instructions");
     let mut more = Vec::new();
@@ -117,7 +117,7 @@ impl CountedWork {
         }
     }
 
-    /// Lets callgrind count the piece in a process of its own.
+    /// Counts the piece in a separate process under callgrind.
     fn count(self, folder: &Path) -> anyhow::Result<u64> {
         let (name, function) = match self {
             Self::Tree => ("tree", "runner_bench::tree::step*"),
@@ -154,7 +154,7 @@ fn leafs_prompt(tree: &protocol::tree::TaskTree) -> String {
     prompt::build_prompt(&input).text
 }
 
-/// Counts a whole `runnerctl status` of a repository that does nothing.
+/// Counts a whole `runnerctl status` in an idle repository.
 fn status(folder: &Path) -> anyhow::Result<u64> {
     let home = Home::new();
     let repo = home.scripted_repo("one");
@@ -167,7 +167,7 @@ fn status(folder: &Path) -> anyhow::Result<u64> {
     collected(command, &out)
 }
 
-/// Counts what the program takes to begin and to end.
+/// Counts startup and exit of the program.
 fn version(folder: &Path) -> anyhow::Result<u64> {
     let out = folder.join("version");
     let mut command = callgrind(&out, &[]);
@@ -182,7 +182,7 @@ fn callgrind(out: &Path, options: &[&str]) -> Command {
     command
 }
 
-/// Runs a command under callgrind, and returns what it has collected.
+/// Runs a command under callgrind and returns the instructions it counted.
 fn collected(mut command: Command, out: &PathBuf) -> anyhow::Result<u64> {
     let output = command.output().context("starting valgrind")?;
     ensure!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));

@@ -1,4 +1,4 @@
-//! A long run whose daemon and shims are killed at random: what became of the work, and when it went on.
+//! A long run whose daemon and shims are killed at random: what happens to the work, and how soon the run continues.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -12,13 +12,13 @@ use crate::report::{FigureGroup, Report, progress};
 use crate::samples::{Samples, short};
 
 const GROUP: &str = "random kill -9 of daemon and shim";
-/// What lives longer than this after the daemon's death is an orphan.
+/// A process that outlives the daemon by more than this is an orphan.
 const ORPHANED: Duration = Duration::from_secs(5);
-/// A daemon that does nothing for so long does not go on.
+/// A daemon that does nothing for this long has stalled.
 const STALLED: Duration = Duration::from_mins(1);
 
-/// A session that leaves one line in the work tree, and a witness of it outside. It has a name of its own: a number that
-/// it counts could be lost in a kill.
+/// A session that appends one line to a file in the work tree and a witness of it outside. The line is a unique name: a
+/// counter could lose an increment in a kill.
 const SESSION: &str = r#"
 exec 9> "$kit/lock"
 flock -n 9 || echo "$n" >> "$kit/overlap"
@@ -46,7 +46,7 @@ impl Default for CrashesArgs {
     }
 }
 
-/// What was counted on the way.
+/// Counts collected during the run.
 #[derive(Debug, Default)]
 struct CrashCounts {
     daemons: u32,
@@ -57,7 +57,7 @@ struct CrashCounts {
     goes_on: Samples,
 }
 
-/// Kills at random, lets the run come to its end, and looks at what is left.
+/// Kills at random, lets the run finish, and checks what is left.
 pub(crate) fn measure(args: &CrashesArgs, report: &mut Report) {
     let home = Home::new();
     let repo = long_run(&home, args.kills);
@@ -95,7 +95,7 @@ fn kill_shims(home: &Home) -> u32 {
     u32::try_from(shims.len()).unwrap_or(u32::MAX)
 }
 
-/// Kills the daemon, starts the next one, and waits until it is at work again.
+/// Kills the daemon, starts the next one, and waits until it is working again.
 fn restart(home: &Home, repo: &Repo, daemon: Daemon, counts: &mut CrashCounts) -> Daemon {
     let killed_at = Instant::now();
     daemon.kill();
@@ -119,13 +119,14 @@ fn restart(home: &Home, repo: &Repo, daemon: Daemon, counts: &mut CrashCounts) -
     daemon
 }
 
-/// A run that died too often on one node has failed, as it should; it is to go on all the same.
+/// Whether the run has ended. A run that died too often on one node has failed, as it should; it is resumed all the
+/// same.
 fn is_over(home: &Home, repo: &Repo) -> bool {
     let state = home.client().run(repo.path()).summary.state;
     state.is_terminal() && state != RunStatus::Completed
 }
 
-/// Lets the run come to its end, and returns it.
+/// Lets the run finish and returns its final status.
 fn come_to_an_end(home: &Home, repo: &Repo) -> String {
     let client = home.client();
     loop {
@@ -150,7 +151,7 @@ impl CrashCounts {
     }
 }
 
-/// Compares the branch with what the sessions themselves have witnessed.
+/// Compares the branch with what the sessions themselves recorded outside it.
 fn tell_branch(repo: &Repo, end: &str, group: &mut FigureGroup<'_>) {
     let log = repo.show("HEAD", "log.txt");
     let times = |session: &str| log.lines().filter(|line| line.strip_prefix("session ") == Some(session)).count();
@@ -178,7 +179,7 @@ fn number(subject: &str) -> Option<u32> {
     subject.split(" iter ").nth(1)?.split(' ').next()?.parse().ok()
 }
 
-/// Makes a repository with more leaves than there are kills: each session does one.
+/// Creates a repository with more leaves than there are kills: each session completes one.
 fn long_run(home: &Home, kills: u32) -> Repo {
     let repo = home.repo("long");
     repo.write(".runner/GOAL.md", "# Do every part\n");

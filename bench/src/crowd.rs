@@ -1,4 +1,4 @@
-//! A daemon with many repositories: what `status` takes, what the daemon holds, and how often it wakes.
+//! A daemon with many repositories: the latency of `status`, the daemon's memory, and how often it wakes.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -43,12 +43,12 @@ impl Default for CrowdArgs {
     }
 }
 
-/// Registers the repositories, and measures daemon and client.
+/// Registers the repositories and measures daemon and client.
 pub(crate) fn measure(args: &CrowdArgs, report: &mut Report) {
     progress(&format!("crowd: registering {} repositories", args.repositories));
     let home = Home::new();
     let repos = register(&home, args.repositories);
-    // One that has just begun: what it needed to register them is not what it holds.
+    // A freshly started daemon: memory needed only to register the repositories must not count.
     let daemon = home.daemon();
     idle(args, &daemon, report);
     requests(args, &home, &repos[0], report);
@@ -56,7 +56,7 @@ pub(crate) fn measure(args: &CrowdArgs, report: &mut Report) {
     connections(&home, (&daemon, &repos[0]), report);
 }
 
-/// Registers repositories, each with a run that is paused, and returns their work trees.
+/// Registers repositories, each with a paused run, and returns their work trees.
 pub(crate) fn register(home: &Home, count: u32) -> Vec<PathBuf> {
     let first = home.scripted_repo("repo");
     let folder = |number: u32| home.path().join(format!("repos/repo{number}"));
@@ -76,7 +76,7 @@ pub(crate) fn register(home: &Home, count: u32) -> Vec<PathBuf> {
 
 fn idle(args: &CrowdArgs, daemon: &Daemon, report: &mut Report) {
     let mut group = report.group(format!("idle daemon, {} repositories", args.repositories));
-    // What is done after the start is over when nothing was done for a second.
+    // Startup work is over once the daemon has been idle for a second.
     let mut before = switches(daemon.pid());
     loop {
         thread::sleep(Duration::from_secs(1));
@@ -101,7 +101,7 @@ fn threads(pid: i32) -> Vec<PathBuf> {
     tasks.flatten().map(|task| task.path()).collect()
 }
 
-/// Returns how often threads of a process gave up the processor by themselves: each was woken as often.
+/// Returns how often threads of a process yielded the processor voluntarily: each was woken as often.
 fn switches(pid: i32) -> u64 {
     let of = |task: PathBuf| {
         let status = fs::read_to_string(task.join("status")).unwrap_or_default();
@@ -149,7 +149,7 @@ fn processes(args: &CrowdArgs, home: &Home, report: &mut Report) {
     }
 }
 
-/// Runs a program as a user's shell would, its output thrown away.
+/// Runs a program as a user's shell would, discarding its output.
 fn ends(home: &Home, program: &str, args: &[&str]) {
     let mut command = if program == "runnerctl" { home.command(program) } else { Command::new(program) };
     command.env_clear().envs(home.env().iter().cloned()).current_dir(home.path()).args(args);
@@ -183,7 +183,7 @@ fn connections(home: &Home, (daemon, repo): (&Daemon, &Path), report: &mut Repor
     group.add_bounded("status of one, on one more", &status, (99, REQUEST));
 }
 
-/// Lets this program hold the other ends.
+/// Raises the descriptor limit so that this program can hold the client ends.
 fn allow_descriptors() {
     let (_, most) = getrlimit(Resource::RLIMIT_NOFILE).expect("a process has limits");
     setrlimit(Resource::RLIMIT_NOFILE, most, most).expect("a limit can be raised to what is allowed");

@@ -1,4 +1,4 @@
-//! A run that is driven a number of iterations at a time, each of which passes a leaf.
+//! A run that is driven a given number of iterations at a time, each of which passes a leaf.
 
 use std::thread;
 use std::time::Duration;
@@ -9,23 +9,23 @@ use runner_testkit::{Home, Repo};
 
 /// Id of the run.
 pub(crate) const RUN: &str = "it";
-/// How often it is asked whether the iterations are over: seldom, so that asking is no load.
+/// Polling interval while waiting for the iterations: long, so that polling adds no load.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Commits goal, tree and configuration of a run that stops after so many iterations.
+/// Commits goal, tree and configuration of a run that stops after the given number of iterations.
 pub(crate) fn plan(repo: &Repo, iterations: u32, tree: &TaskTree) {
     let config = repo.config().guard_command(&["true"]).top(&format!("max_iterations = {iterations}"));
     repo.write(".runner/GOAL.md", "# Do every part\n");
     repo.commit_config(&config).commit_tree(tree);
 }
 
-/// Starts the run, and waits until it has used up its iterations.
+/// Starts the run and waits until it has used up its iterations.
 pub(crate) fn begin(home: &Home, repo: &Repo) {
     home.ctl_in(repo, &["start", "--yes", "--id", RUN]).exits(0);
     at_limit(home, repo);
 }
 
-/// Grants more iterations, and waits until the run has used them up.
+/// Grants more iterations and waits until the run has used them up.
 pub(crate) fn go_on(home: &Home, repo: &Repo, iterations: u32) {
     home.ctl_in(repo, &["resume", "--more", &iterations.to_string()]).exits(0);
     at_limit(home, repo);

@@ -1,4 +1,4 @@
-//! Durable writes: what one costs on a kind of disk, and how many the product makes in an iteration.
+//! Durable writes: the cost of one on a kind of disk, and how many the product makes per iteration.
 
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -13,14 +13,14 @@ use crate::report::Report;
 use crate::samples::Samples;
 
 const ROUNDS: u32 = 50;
-/// Iterations of two runs: what the longer one calls more often is its iterations', and no beginning's or end's. Few, as
-/// every call of the daemon stops under strace, so that each takes seconds.
+/// Iterations of two runs: calls that the longer one makes more often belong to iterations, not to startup or shutdown.
+/// Few, because every call of the daemon stops under strace, so each iteration takes seconds.
 const ITERATIONS: [u32; 2] = [1, 3];
-/// More than are passed.
+/// More leaves than the runs pass.
 const LEAVES: u32 = 10;
 const CALLS: &str = "fsync,fdatasync,syncfs,sync";
 
-/// Measures a write as the product makes them, and counts the calls that wait for the disk.
+/// Measures a write the way the product does it, and counts the calls that wait for the disk.
 pub(crate) fn measure(place: DiskKind, report: &mut Report) {
     let mut group = report.group(format!("durable writes, {}", place.name()));
     let folder = tempfile::tempdir_in(place.folder()).expect("a folder can be made");
@@ -54,7 +54,7 @@ fn write(folder: &Path, is_durable: bool) {
     }
 }
 
-/// Returns how often the daemon itself makes each call in an iteration; nothing without strace.
+/// Returns how often the daemon itself makes each call per iteration; `None` without strace.
 fn calls(place: DiskKind) -> Option<Vec<(String, f64)>> {
     Command::new("strace").arg("-V").output().ok()?;
     let [short, long] = ITERATIONS.map(|iterations| trace(place, iterations));
@@ -63,12 +63,12 @@ fn calls(place: DiskKind) -> Option<Vec<(String, f64)>> {
     Some(CALLS.split(',').map(|call| (call.to_owned(), per_iteration(call))).collect())
 }
 
-/// Returns the calls of the daemon itself in a whole run.
+/// Returns a trace of the daemon's own calls during a whole run.
 fn trace(place: DiskKind, iterations: u32) -> String {
     let home = Home::new_in(&place.folder());
     let repo = fixture::repository(&home, "one", 10);
     drive::plan(&repo, iterations, &fixture::tree(LEAVES));
-    // A delay of a microsecond: every call is seen, and what the daemon starts is let go.
+    // With a delay of one microsecond every call is logged; processes started by the daemon are not traced.
     let observed = FaultyDaemon::start(&home, &SystemFault::new(CALLS, "delay_enter=1"));
     drive::begin(&home, &repo);
     observed.stop();

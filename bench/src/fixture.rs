@@ -1,4 +1,4 @@
-//! What is measured with: repositories and task trees of any size, always the same for one size.
+//! Fixtures for measurements: repositories and task trees of any size, always identical for a given size.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -9,7 +9,7 @@ use std::{env, fs};
 use protocol::tree::{Node, TREE_VERSION, TaskTree};
 use runner_testkit::{Home, Repo};
 
-/// Files that a scripted session changes.
+/// Number of files that a scripted session changes.
 pub(crate) const CHANGED: u32 = 5;
 
 /// A kind of disk that a home can be on.
@@ -22,7 +22,7 @@ pub(crate) enum DiskKind {
 }
 
 impl DiskKind {
-    /// Returns the folder for homes.
+    /// Returns the folder for homes on this kind of disk.
     pub(crate) fn folder(self) -> PathBuf {
         match self {
             Self::Memory => PathBuf::from("/dev/shm"),
@@ -30,7 +30,7 @@ impl DiskKind {
         }
     }
 
-    /// Returns what it is called in figures.
+    /// Returns the name used in figures.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Memory => "tmpfs",
@@ -39,7 +39,8 @@ impl DiskKind {
     }
 }
 
-/// Makes a repository of so many files, packed, whose scripted sessions change five of them and answer `done`.
+/// Creates a packed repository with the given number of files, whose scripted sessions change five of them and answer
+/// `done`.
 pub(crate) fn repository(home: &Home, name: &str, files: u32) -> Repo {
     let repo = home.repo(name);
     import(&repo, home, files);
@@ -47,7 +48,7 @@ pub(crate) fn repository(home: &Home, name: &str, files: u32) -> Repo {
     repo
 }
 
-/// Returns the shell words with which a session changes its files.
+/// Returns the shell commands with which a session changes its files.
 fn changes(files: u32) -> String {
     (0..CHANGED).fold(String::new(), |mut words, number| {
         let path = path(number * (files / CHANGED));
@@ -56,12 +57,12 @@ fn changes(files: u32) -> String {
     })
 }
 
-/// Returns the path of a file: a hundred in a folder, folders four deep.
+/// Returns the path of a file: a hundred files per folder, folders four deep.
 fn path(number: u32) -> String {
     format!("src/area{}/part{}/unit{}/file{number}.txt", number / 10_000, number / 1_000 % 10, number / 100 % 10)
 }
 
-/// Lets git take in all files as one pack, and checks them out.
+/// Imports all files as one pack and checks them out.
 fn import(repo: &Repo, home: &Home, files: u32) {
     let mut stream = String::from("commit refs/heads/main\ncommitter Kit <kit@localhost> 1767225600 +0000\n");
     stream.push_str("data 5\nFiles\nfrom refs/heads/main^0\n");
@@ -80,7 +81,7 @@ fn import(repo: &Repo, home: &Home, files: u32) {
     repo.git(&["reset", "-q", "--hard"]);
 }
 
-/// Runs the scripted agent of a repository with nothing around it.
+/// Runs the scripted agent of a repository without the runner.
 pub(crate) fn session_bare(home: &Home, repo: &Repo) {
     let answer = home.path().join("tmp/answer");
     let mut agent = Command::new(home.path().join("bin").join(repo.script().agent_program()));
@@ -89,7 +90,8 @@ pub(crate) fn session_bare(home: &Home, repo: &Repo) {
     fs::remove_file(answer).expect("the agent has answered");
 }
 
-/// Returns a task tree of so many nodes, the root counted, with thirty children each as far as they go.
+/// Returns a task tree with the given number of nodes, root included, in which each inner node has up to thirty
+/// children.
 pub(crate) fn tree(nodes: u32) -> TaskTree {
     TaskTree { version: TREE_VERSION, root: grown(0, nodes.max(1)) }
 }
@@ -100,7 +102,7 @@ fn grown(number: u32, nodes: u32) -> Node {
     Node { children: children.map(|child| grown(child, nodes)).collect(), ..leaf(number) }
 }
 
-/// Returns a task tree of a root and so many leaves.
+/// Returns a task tree of a root and the given number of leaves.
 pub(crate) fn flat_tree(leaves: u32, max_attempts: u32) -> TaskTree {
     let children = (1..=leaves).map(|number| Node { max_attempts, ..leaf(number) }).collect();
     TaskTree { version: TREE_VERSION, root: Node { children, ..leaf(0) } }
@@ -111,7 +113,7 @@ fn leaf(number: u32) -> Node {
         id: if number == 0 { "root".to_owned() } else { format!("part-{number}") },
         order: i64::from(number),
         title: format!("Part {number}"),
-        // 20,000 of them are not to exceed the 8 MiB of a tree.
+        // 20,000 of them must stay below the 8 MiB limit of a tree.
         goal: format!("Part {number} of the whole works."),
         acceptance: Vec::new(),
         passes: false,

@@ -1,4 +1,5 @@
-//! Output without end: how fast it is taken, against a pipe into `cat > /dev/null`, and what memory that needs.
+//! Unlimited output: how fast the daemon takes it compared with a pipe into `cat > /dev/null`, and how much memory that
+//! needs.
 
 use std::process::Command;
 use std::time::Duration;
@@ -54,7 +55,8 @@ fn pipe(bytes: u64) {
     assert!(status.expect("a shell can be started").success(), "the floor fails");
 }
 
-/// Runs one session that prints so much, and returns the time of its phase and the daemon's peak memory.
+/// Runs one session that prints the given number of bytes; returns the time of its phase and the daemon's peak memory
+/// in MiB.
 fn run(bytes: u64) -> (Duration, f64) {
     let home = Home::new();
     let repo = home.scripted_repo("one");

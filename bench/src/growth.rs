@@ -1,6 +1,7 @@
-//! The overhead of an iteration against what grows, each at three sizes; and what a long run leaves for ever.
+//! The overhead of an iteration as various things grow, each at three sizes, and what a long run leaves behind
+//! permanently.
 //!
-//! Files of the repository and nodes of the tree are `iteration`'s.
+//! Growth of the repository's files and of the tree's nodes is measured in `iteration`.
 
 use std::path::Path;
 use std::process::Command;
@@ -16,7 +17,7 @@ use crate::report::{Report, progress};
 use crate::samples::Samples;
 use crate::{crowd, drive};
 
-/// Iterations of which the median is taken.
+/// Number of iterations over which the median is taken.
 const WINDOW: u32 = 10;
 const FILES: u32 = 10;
 
@@ -37,7 +38,7 @@ pub(crate) struct GrowthArgs {
     output: Vec<u32>,
 }
 
-/// Measures all of it, on tmpfs.
+/// Measures everything, on tmpfs.
 pub(crate) fn measure(args: &GrowthArgs, report: &mut Report) {
     let grown =
         [("repositories", &args.repositories), ("subscribers", &args.subscribers), ("MiB of output", &args.output)];
@@ -52,7 +53,7 @@ pub(crate) fn measure(args: &GrowthArgs, report: &mut Report) {
     long_run(&args.iterations, report);
 }
 
-/// Measures a few iterations with so much of something.
+/// Measures a few iterations with the given amount of something.
 fn with(what: &str, size: u32) -> Samples {
     let home = Home::new_in(&DiskKind::Memory.folder());
     let repo = fixture::repository(&home, "one", FILES);
@@ -70,14 +71,14 @@ fn with(what: &str, size: u32) -> Samples {
     overhead(&last(&repo))
 }
 
-/// Returns a client that is sent every event, and reads none.
+/// Returns a client that is subscribed to every event and reads none.
 fn listening(home: &Home) -> (Client, impl Sized + use<>) {
     let client = home.client();
     let events = client.wait(client.rpc().subscribe_events(Subscription::default()));
     (client, events.expect("the daemon sends its events"))
 }
 
-/// Returns the last iterations.
+/// Returns the last [`WINDOW`] iterations.
 fn last(repo: &Repo) -> Vec<IterationPhases> {
     let mut all = phases::iterations(repo, drive::RUN);
     all.split_off(all.len().saturating_sub(WINDOW as usize))
@@ -88,7 +89,7 @@ fn overhead(iterations: &[IterationPhases]) -> Samples {
     iterations.iter().map(IterationPhases::between).collect()
 }
 
-/// Drives one run further and further, and tells what it costs and leaves.
+/// Drives one run to each of the sizes, and reports what it costs and leaves behind.
 fn long_run(sizes: &[u32], report: &mut Report) {
     let home = Home::new_in(&DiskKind::Memory.folder());
     let repo = fixture::repository(&home, "one", FILES);
@@ -129,7 +130,7 @@ fn tell((home, repo, daemon): (&Home, &Repo, &Daemon), iterations: u32, report: 
     }
 }
 
-/// Returns the size of everything in a folder, as it is on the disk.
+/// Returns the disk usage of everything in a folder, in MiB.
 fn size_mib(folder: &Path) -> f64 {
     let output = Command::new("du").arg("-sk").arg(folder).output().expect("du can be started");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();

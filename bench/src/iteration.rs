@@ -1,6 +1,8 @@
-//! The overhead of an iteration: all of it but agent and guard, against what git alone takes to look and to commit.
+//! The overhead of an iteration: everything except agent and guard, compared with what git alone needs for status and
+//! commit.
 //!
-//! The product drives a run; then git does on an equal repository what it cannot do without; and so on, in turns.
+//! The product drives a run, then git performs its indispensable commands on an identical repository; the two
+//! alternate.
 
 use std::process::Command;
 use std::time::Duration;
@@ -17,7 +19,7 @@ use crate::{drive, durable};
 /// Sizes of repositories with their budgets: a share of git's own time, or for the smallest a time.
 const RATIO: f64 = 0.75;
 const SMALL: Duration = Duration::from_millis(10);
-/// Files of a small repository, and nodes of a tree that is none.
+/// Files of a small repository, and nodes of a minimal tree.
 const FEW: u32 = 10;
 const MANY: u32 = 1_000;
 
@@ -63,7 +65,7 @@ pub(crate) fn measure(args: &IterationArgs, report: &mut Report) {
 }
 
 impl IterationArgs {
-    /// Leaves that are passed on the way, the turn before the first included, and one that stays.
+    /// Leaves passed along the way, including the warm-up turn, plus one that stays open.
     fn leaves(&self) -> u32 {
         (self.rounds + 1) * self.iterations + 1
     }
@@ -76,7 +78,7 @@ struct RepoSize {
     nodes: u32,
 }
 
-/// What was measured with one size.
+/// Times measured at one size.
 #[derive(Debug, Default)]
 struct IterationTimes {
     iterations: Vec<IterationPhases>,
@@ -108,7 +110,7 @@ fn turns(args: &IterationArgs, size: RepoSize, report: &mut Report) {
     tell(&times, size, report);
 }
 
-/// Lets a session change files, and git look twice and commit them.
+/// Lets a session change files, and has git check twice and commit them.
 fn git_alone(home: &Home, repo: &Repo, times: &mut IterationTimes) {
     times.agent.time(|| fixture::session_bare(home, repo));
     times.guard.time(|| Command::new("true").status().expect("`true` can be started"));

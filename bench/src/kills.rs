@@ -1,4 +1,5 @@
-//! From the death of the daemon to the death of everything: each bad program, at each level of containment.
+//! Time from the death of the daemon to the death of every process: each misbehaving program, at each containment
+//! level.
 //!
 //! The control is the same program when only its leader is killed, as a runner without containment would.
 
@@ -16,9 +17,9 @@ use crate::report::{Report, progress};
 use crate::samples::Samples;
 
 const GROUP: &str = "kill -9 of the daemon to all dead";
-/// A process that lives longer than this has survived.
+/// A process that outlives the daemon by this has survived.
 const SURVIVED: Duration = Duration::from_secs(20);
-/// A process of the control that lives longer than this is not about to die.
+/// A process of the control that outlives its leader by this is not about to die.
 const LEAKS: Duration = Duration::from_millis(500);
 const READY: Duration = Duration::from_secs(30);
 
@@ -36,12 +37,12 @@ impl Default for KillsArgs {
     }
 }
 
-/// A program that behaves badly.
+/// A misbehaving program.
 struct KillCase {
     name: &'static str,
-    /// Its call.
+    /// Command line of the program.
     call: &'static str,
-    /// Processes that say that they are ready.
+    /// Number of processes that must report ready.
     ready: usize,
 }
 
@@ -57,7 +58,7 @@ const CASES: [KillCase; 9] = [
     KillCase { name: "comet, 20 lines", call: "comet 20 \"$kit/files/comet\"", ready: 1 },
 ];
 
-/// Measures all cases at all levels that the machine offers.
+/// Measures all cases at all levels that the machine supports.
 pub(crate) fn measure(args: &KillsArgs, report: &mut Report) {
     for case in &CASES {
         let leaks = if leaks_bare(case) { "leaks" } else { "does not leak: it is its leader alone" };
@@ -80,11 +81,11 @@ pub(crate) fn measure(args: &KillsArgs, report: &mut Report) {
     }
 }
 
-/// The machine does not offer the level.
+/// The machine does not support the level.
 #[derive(Debug)]
 struct LevelNotOffered;
 
-/// Kills the daemon while the program runs; none if something lives on.
+/// Kills the daemon while the program runs. Returns the time until everything is dead, or `None` if something survives.
 fn with_daemon(case: &KillCase, level: Containment) -> Result<Option<Duration>, LevelNotOffered> {
     let home = Home::new();
     let settings = home.path().join("config/runnerd");
@@ -106,7 +107,7 @@ fn with_daemon(case: &KillCase, level: Containment) -> Result<Option<Duration>, 
     Ok(died)
 }
 
-/// Starts the program with nothing around it, kills its leader alone, and returns whether something lives on.
+/// Starts the program without supervision, kills only its leader, and returns whether anything survives.
 fn leaks_bare(case: &KillCase) -> bool {
     let home = Home::new();
     let repo = home.scripted_repo("one");

@@ -1,4 +1,4 @@
-//! Where figures were taken: they mean little without it.
+//! The machine on which figures were measured; without it they mean little.
 
 use std::fmt;
 use std::fs;
@@ -7,22 +7,22 @@ use std::thread;
 
 use serde::Serialize;
 
-/// A machine at the moment of measuring.
+/// A machine at the time of measuring.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct MachineInfo {
-    /// Release of the kernel.
+    /// Kernel release.
     kernel: String,
-    /// Name of the processor.
+    /// Processor model.
     processor: String,
-    /// Cores that can be used.
+    /// Number of usable cores.
     cores: usize,
-    /// Load of the last minute before the first measurement.
+    /// One-minute load average before the first measurement.
     load: String,
     /// Version of git.
     git: String,
-    /// Version of the product.
+    /// Version of the product under test.
     version: &'static str,
-    /// How the programs were built.
+    /// Build profile of the programs.
     profile: &'static str,
 }
 

@@ -1,7 +1,7 @@
-//! `runner-bench`: how fast, how large and how hard to kill the product is, in figures.
+//! `runner-bench`: measures how fast, how large and how hard to kill the product is.
 //!
-//! It drives the real daemon and client in homes of their own and watches from outside. It is no test: nothing is
-//! asserted of a figure. A budget that is missed is said; the exit code is 1 if something was lost, doubled or left alive.
+//! It drives the real daemon and client in homes of their own and observes them from outside. It is not a test: no
+//! figure is asserted. A missed budget is reported; the exit code is 1 if something was lost, duplicated or left alive.
 
 mod counts;
 mod crashes;

@@ -1,6 +1,7 @@
-//! Death, seen from outside: a lock that a program and all its descendants hold is free when none of them is left.
+//! Detects the death of processes from outside: a lock held by a program and all its descendants is free once none is
+//! left.
 //!
-//! The kernel keeps the account, whatever the processes do to session, parents, environment or name.
+//! The kernel keeps track, whatever the processes do to session, parents, environment or name.
 
 use std::fs::{self, File};
 use std::io;
@@ -10,12 +11,12 @@ use std::time::{Duration, Instant};
 use nix::fcntl::{Flock, FlockArg};
 use runner_testkit::Home;
 
-/// Shell words that make everything which follows hold the lock on `$kit/files/alive`.
+/// Shell prefix that makes every command after it hold the lock on `$kit/files/alive`.
 pub(crate) const HOLD: &str = "exec 9< \"$kit/files/alive\"; flock -s 9; ";
-/// How often something is looked at that tells nobody when it changes.
+/// Polling interval for conditions that send no notification.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// Waits until nobody holds the lock, and returns how long that took; none if somebody still does after `limit`.
+/// Waits until the lock is free and returns how long that took; `None` if it is still held after `limit`.
 pub(crate) fn time_to_death(lock: &Path, limit: Duration) -> io::Result<Option<Duration>> {
     let began = Instant::now();
     let mut file = File::options().read(true).write(true).open(lock)?;
@@ -29,7 +30,7 @@ pub(crate) fn time_to_death(lock: &Path, limit: Duration) -> io::Result<Option<D
     }
 }
 
-/// Waits until a condition holds; false if it does not within `limit`.
+/// Waits until a condition holds; returns false if it does not within `limit`.
 pub(crate) fn wait_until(limit: Duration, mut holds: impl FnMut() -> bool) -> bool {
     let began = Instant::now();
     while began.elapsed() < limit {
@@ -41,7 +42,7 @@ pub(crate) fn wait_until(limit: Duration, mut holds: impl FnMut() -> bool) -> bo
     false
 }
 
-/// Returns the shims that are alive in a home.
+/// Returns the live shims of a home.
 pub(crate) fn shims(home: &Home) -> Vec<i32> {
     let is_shim = |pid: &i32| {
         let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
@@ -50,12 +51,12 @@ pub(crate) fn shims(home: &Home) -> Vec<i32> {
     home.processes().into_iter().filter(is_shim).collect()
 }
 
-/// Kills a process; one that is gone already needs no kill.
+/// Kills a process; no error if it is gone already.
 pub(crate) fn kill(pid: i32) {
     let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::Signal::SIGKILL);
 }
 
-/// Kills everything that belongs to a home, and waits until it is gone.
+/// Kills everything that belongs to a home and waits until it is gone.
 pub(crate) fn clear(home: &Home) {
     wait_until(Duration::from_secs(10), || {
         let left = home.processes();
@@ -66,11 +67,11 @@ pub(crate) fn clear(home: &Home) {
     });
 }
 
-/// Returns the largest resident size that a process has had, in MiB.
+/// Returns the peak resident size of a process, in MiB.
 ///
 /// # Panics
 ///
-/// Panics if it is gone.
+/// Panics if the process is gone.
 pub(crate) fn peak_mib(pid: i32) -> f64 {
     f64::from(status(pid, "VmHWM:")) / 1024.0
 }
@@ -80,14 +81,14 @@ pub(crate) fn resident_mib(pid: i32) -> f64 {
     f64::from(status(pid, "VmRSS:")) / 1024.0
 }
 
-/// Returns a number that the kernel tells of a process; sizes are in KiB.
+/// Reads a number from the process's `/proc/PID/status`; sizes are in KiB.
 fn status(pid: i32, name: &str) -> u32 {
     let text = fs::read_to_string(format!("/proc/{pid}/status")).expect("the process is alive");
     let line = text.lines().find_map(|line| line.strip_prefix(name)).expect("the kernel tells it");
     line.split_whitespace().next().and_then(|word| word.parse().ok()).expect("it is a number")
 }
 
-/// Returns the programs that behave badly.
+/// Returns the path of the script of misbehaving programs.
 pub(crate) fn agents() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../runnerd/tests/agents/agent.py")
 }

@@ -1,4 +1,4 @@
-//! How long each phase of an iteration took, from the events that the product keeps of a run.
+//! How long each phase of an iteration took, read from the journaled events of a run.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use runner_testkit::Repo;
 use crate::report::FigureGroup;
 use crate::samples::Samples;
 
-/// What comes after a phase that the product names: the end of an iteration, until the next one is opened.
+/// The time after the last named phase: from the end of an iteration until the next one is opened.
 const AFTER: &str = "after";
 
 /// The times of one iteration, in the order of its phases.
@@ -24,19 +24,19 @@ impl IterationPhases {
         self.phases.iter().filter(|(phase, _)| phase == name).map(|(_, time)| *time).sum()
     }
 
-    /// Returns the time of all phases in which no agent, guard or reviewer runs.
+    /// Returns the total time of all phases in which no agent, guard or reviewer runs.
     pub(crate) fn between(&self) -> Duration {
         let theirs = ["work", "guard", "review"];
         self.phases.iter().filter(|(phase, _)| !theirs.contains(&phase.as_str())).map(|(_, time)| *time).sum()
     }
 
-    /// Returns the time of all phases.
+    /// Returns the total time of all phases.
     pub(crate) fn whole(&self) -> Duration {
         self.phases.iter().map(|(_, time)| *time).sum()
     }
 }
 
-/// Tells how long each phase took in which no agent, guard or reviewer runs.
+/// Adds the time of each phase in which no agent, guard or reviewer runs.
 pub(crate) fn add_parts(iterations: &[IterationPhases], group: &mut FigureGroup<'_>) {
     let of = |phase: &str| iterations.iter().map(|iteration| iteration.phase(phase)).collect::<Samples>();
     for phase in [PhaseName::Open, PhaseName::Brief, PhaseName::Inspect, PhaseName::Settle] {

@@ -1,6 +1,6 @@
-//! What it takes to bring a commit of an isolated run into the repository that it was begun from, against `git push`.
+//! The cost of publishing a commit of an isolated run into the repository it was started from, against `git push`.
 //!
-//! Processor time counts, that of the git programs included: most of the rest is waiting for the disk.
+//! Processor time is measured, git programs included: most of the rest is waiting for the disk.
 
 use std::fs;
 use std::path::PathBuf;
@@ -61,7 +61,7 @@ pub(crate) fn measure(args: &PublishArgs, report: &mut Report) {
     }
 }
 
-/// What was measured.
+/// Times measured at one size.
 #[derive(Debug, Default)]
 struct PublishTimes {
     processor: Samples,
@@ -70,7 +70,7 @@ struct PublishTimes {
     push_wall: Samples,
 }
 
-/// A repository, a workspace of it, and another one like it that is pushed to.
+/// A repository, a workspace of it, and an identical repository to push to.
 struct PublishSetup {
     repo: Repo,
     workspace: Repository,
@@ -83,7 +83,7 @@ struct PublishSetup {
 impl PublishSetup {
     fn new(place: DiskKind, files: u32) -> Self {
         let mut home = Home::new_in(&place.folder());
-        // Commits that no run has made.
+        // These commits are not made by a run.
         home.expect_forgery();
         let repo = fixture::repository(&home, "source", files);
         let found = Repository::discover(repo.path()).expect("the repository is found");
@@ -126,7 +126,7 @@ impl PublishSetup {
         assert!(output.status.success(), "git {args:?}: {}", String::from_utf8_lossy(&output.stderr));
     }
 
-    /// Publishes one commit after the other, and pushes each; the first does not count.
+    /// Publishes commits one at a time and pushes each; the first round does not count.
     fn turns(&self, rounds: u32) -> PublishTimes {
         self.turn(&mut PublishTimes::default(), 0);
         let mut times = PublishTimes::default();
@@ -156,7 +156,7 @@ impl PublishSetup {
     }
 }
 
-/// Returns the processor time of this program and of those that it has waited for.
+/// Returns the processor time of this program and of the children it has waited for.
 pub(crate) fn used() -> Duration {
     let of = |who| {
         let used: Usage = getrusage(who).expect("a process knows what it has used");

@@ -1,4 +1,4 @@
-//! Figures and how they are shown: a table for people, one JSON object for programs.
+//! Figures and how they are printed: a table for people, one JSON object for programs.
 
 use std::io::{self, Write as _};
 use std::time::Duration;
@@ -21,28 +21,28 @@ pub(crate) struct Report {
 /// One line of the report.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Figure {
-    /// The measurement that it belongs to.
+    /// The measurement that the figure belongs to.
     group: String,
     /// What was measured.
     what: String,
     /// The result, with its unit.
     result: String,
-    /// The times it was made from.
+    /// The samples behind the result, if it is a time.
     #[serde(skip_serializing_if = "Option::is_none")]
     times: Option<Samples>,
-    /// The result as a number, for a ratio or a size.
+    /// The result as a number, if it is a ratio or a size.
     #[serde(skip_serializing_if = "Option::is_none")]
     value: Option<f64>,
-    /// What the result is to be at most, in words.
+    /// Upper limit of the result, in words.
     #[serde(skip_serializing_if = "Option::is_none")]
     budget: Option<String>,
-    /// Whether it is within its budget; where it has none, whether no promise is broken.
+    /// Whether the figure is within its budget; `true` without a budget unless it is a violation.
     is_kept: bool,
-    /// Whether it is a count that has to be 0, and is not.
+    /// Whether this is a count that must be 0 and is not.
     is_violation: bool,
 }
 
-/// A group of figures, to which lines are added.
+/// A group of figures that lines are added to.
 #[derive(Debug)]
 pub(crate) struct FigureGroup<'a> {
     report: &'a mut Report,
@@ -50,46 +50,46 @@ pub(crate) struct FigureGroup<'a> {
 }
 
 impl Report {
-    /// Begins an empty report.
+    /// Creates an empty report.
     pub(crate) fn new(machine: MachineInfo, as_json: bool) -> Self {
         let report = Self { schema: "runner-bench-1", machine, figures: Vec::new(), as_json };
         report.say(&report.machine.to_string());
         report
     }
 
-    /// Begins a group.
+    /// Starts a group.
     pub(crate) fn group(&mut self, name: impl Into<String>) -> FigureGroup<'_> {
         let name = name.into();
         self.say(&format!("\n{name}"));
         FigureGroup { report: self, name }
     }
 
-    /// Returns whether every count that has to be 0 is.
+    /// Returns whether every count that must be 0 is 0.
     pub(crate) fn is_clean(&self) -> bool {
         self.figures.iter().all(|figure| !figure.is_violation)
     }
 
-    /// Prints everything as one JSON object, if that was asked for; else it was printed when it came.
+    /// Prints everything as one JSON object if requested; otherwise the figures were printed as they came.
     pub(crate) fn finish(&self) -> io::Result<()> {
         if self.as_json { writeln!(io::stdout(), "{}", serde_json::to_string(self)?) } else { Ok(()) }
     }
 
-    /// Prints a line for people at once: the whole takes minutes.
+    /// Prints a line for people right away: the whole report takes minutes.
     fn say(&self, line: &str) {
         if !self.as_json {
-            // Nobody reads any more; what is measured may still be wanted for its exit code.
+            // The reader is gone; the measurements may still be wanted for the exit code.
             let _ = writeln!(io::stdout(), "{line}");
         }
     }
 }
 
 impl FigureGroup<'_> {
-    /// Adds a figure that is what it is.
+    /// Adds a figure without a budget.
     pub(crate) fn add(&mut self, what: impl Into<String>, result: impl Into<String>) {
         self.push(what, result, |_| {});
     }
 
-    /// Adds a count that has to be 0.
+    /// Adds a count that must be 0.
     pub(crate) fn add_zero(&mut self, what: impl Into<String>, count: usize) {
         self.push(what, count.to_string(), |figure| {
             figure.is_violation = count > 0;
@@ -97,12 +97,12 @@ impl FigureGroup<'_> {
         });
     }
 
-    /// Adds times.
+    /// Adds times without a budget.
     pub(crate) fn add_times(&mut self, what: impl Into<String>, times: &Samples) {
         self.push(what, times.to_string(), |figure| figure.times = Some(times.clone()));
     }
 
-    /// Adds times of which one is to be within a budget: the one that `percent` of them do not exceed.
+    /// Adds times with a budget on one percentile: the time that `percent` of the samples do not exceed.
     pub(crate) fn add_bounded(
         &mut self,
         what: impl Into<String>,
@@ -118,7 +118,7 @@ impl FigureGroup<'_> {
         });
     }
 
-    /// Adds how the medians of two things compare, and the budget of that.
+    /// Adds the ratio of two medians, with its budget.
     pub(crate) fn add_ratio(
         &mut self,
         what: impl Into<String>,
@@ -129,7 +129,7 @@ impl FigureGroup<'_> {
         self.add_number(what, (ratio, "×"), limit.into());
     }
 
-    /// Adds a number with its unit, and its budget if it has one.
+    /// Adds a number with its unit and optional budget.
     pub(crate) fn add_number(&mut self, what: impl Into<String>, (value, unit): (f64, &str), limit: Option<f64>) {
         self.push(what, format!("{value:.2} {unit}"), |figure| {
             figure.value = Some(value);
@@ -166,7 +166,7 @@ impl Figure {
     }
 }
 
-/// Tells how it goes, on standard error: the whole takes minutes.
+/// Reports progress on standard error: the whole takes minutes.
 #[expect(clippy::print_stderr, reason = "progress of a program for the terminal")]
 pub(crate) fn progress(text: &str) {
     eprintln!("{text}");

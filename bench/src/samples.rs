@@ -1,16 +1,16 @@
-//! Times of one thing that was measured several times: the middle and how far they spread.
+//! Repeated time measurements of one thing: the median and the spread.
 
 use std::fmt;
 use std::time::{Duration, Instant};
 
 use serde::{Serialize, Serializer, ser::SerializeStruct as _};
 
-/// Times, in order of their length.
+/// Times, sorted by length.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Samples(Vec<Duration>);
 
 impl Samples {
-    /// Returns how long something took, adding it.
+    /// Measures how long the work takes and adds the time.
     pub(crate) fn time<T>(&mut self, work: impl FnOnce() -> T) -> T {
         let began = Instant::now();
         let result = work();
@@ -24,23 +24,23 @@ impl Samples {
         self.0.insert(at, time);
     }
 
-    /// Returns how many there are.
+    /// Returns the number of samples.
     pub(crate) fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Returns the time in the middle; nothing if nothing was measured.
+    /// Returns the median; zero if nothing was measured.
     pub(crate) fn median(&self) -> Duration {
         self.at(50)
     }
 
-    /// Returns the time that a share of them, in percent, does not exceed.
+    /// Returns the time that the given percentage of samples does not exceed.
     pub(crate) fn at(&self, percent: usize) -> Duration {
         let rank = (self.len() * percent).div_ceil(100).max(1) - 1;
         self.0.get(rank).copied().unwrap_or_default()
     }
 
-    /// Returns each with a time taken away.
+    /// Returns all samples with a time subtracted from each.
     pub(crate) fn less(&self, time: Duration) -> Self {
         Self(self.0.iter().map(|sample| sample.saturating_sub(time)).collect())
     }
@@ -76,7 +76,7 @@ impl Serialize for Samples {
     }
 }
 
-/// Returns a time with three digits or four.
+/// Formats a time with three or four digits.
 pub(crate) fn short(time: Duration) -> String {
     let seconds = time.as_secs_f64();
     match seconds {

@@ -1,8 +1,8 @@
-//! How many runs one git server carries: what pushes and clones cost is measured on this machine, and the rest is played in
-//! virtual time, with the same numbers from the same seed.
+//! How many runs one git server carries: the cost of pushes and clones is measured on this machine, and the rest is
+//! simulated in virtual time, with the same numbers for the same seed.
 //!
-//! The server is a queue with as many places as it has cores, in order of arrival. Networks, disks and nodes are not played:
-//! what is shown is where a server's processors end.
+//! The server is a FIFO queue with one slot per core. Networks, disks and nodes are not simulated: the result shows
+//! where a server's processors saturate.
 
 mod costs;
 
@@ -16,13 +16,13 @@ use self::costs::CLONED_MIB;
 use crate::report::{FigureGroup, Report, progress};
 use crate::samples::{Samples, short};
 
-/// What an engine gives a job after SIGTERM by default, and what `submit` asks of Slurm.
+/// Grace period that an engine gives a job after SIGTERM by default, and the one `submit` requests from Slurm.
 const GRACES: [Duration; 2] = [Duration::from_secs(30), Duration::from_mins(2)];
-/// Longest time that a session takes to end when it is told to.
+/// Longest time a session takes to end once it is told to.
 const AGENTS_GRACE: Duration = Duration::from_secs(10);
-/// What is played.
+/// Simulated time span.
 const PLAYED: Duration = Duration::from_hours(2);
-/// What other systems of this kind send, and this one does not.
+/// Heartbeat interval of other systems of this kind; this one sends none.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 
 /// What is played.
@@ -51,7 +51,7 @@ pub(crate) struct ScaleArgs {
     seed: u64,
 }
 
-/// Measures, plays and tells.
+/// Measures, simulates and reports.
 pub(crate) fn measure(args: &ScaleArgs, report: &mut Report) -> anyhow::Result<()> {
     ensure!(args.cores > 0 && args.session > 0, "a server has a core at least, and a session takes time");
     let folder = tempfile::tempdir()?;
@@ -75,13 +75,13 @@ pub(crate) fn measure(args: &ScaleArgs, report: &mut Report) -> anyhow::Result<(
     Ok(())
 }
 
-/// One number of runs on one server.
+/// One simulation: a number of runs on one server.
 struct ServerSimulation<'a> {
     args: &'a ScaleArgs,
     runs: u32,
-    /// Processor time of a push, with its connection.
+    /// Processor time of a push, including its connection.
     push: Duration,
-    /// The same of a clone.
+    /// Processor time of a clone, including its connection.
     clone: Duration,
 }
 
@@ -109,13 +109,13 @@ impl ServerSimulation<'_> {
         group.add("heartbeats of 15 s, if there were any, would take", beats);
     }
 
-    /// Returns the share of the server's processors that so many pushes a second take.
+    /// Returns the share of the server's processor time that this many pushes per second take.
     fn percent_of_cores(&self, a_second: f64) -> String {
         format!("{:.0} %", 100.0 * a_second * self.push.as_secs_f64() / f64::from(self.args.cores))
     }
 
-    /// Returns when sessions end, each with a push. Their lengths are drawn, as those of work are: half are shorter than the
-    /// one in the middle, a few much longer.
+    /// Returns when sessions end, each with a push. Their lengths are drawn from a log-normal distribution: half are
+    /// shorter than the median, a few much longer.
     fn sessions(&self) -> Vec<Duration> {
         let median = Duration::from_secs(self.args.session.into());
         let mut random = fastrand::Rng::with_seed(self.args.seed);
@@ -131,7 +131,7 @@ impl ServerSimulation<'_> {
         ends
     }
 
-    /// Has the server do what arrives, each in its turn.
+    /// Simulates the server processing the arrivals in order.
     fn served(&self, mut arrivals: Vec<Duration>, cost: Duration) -> SimulationResult {
         arrivals.sort();
         let mut cores: BinaryHeap<_> = (0..self.args.cores).map(|_| Reverse(Duration::ZERO)).collect();
@@ -146,15 +146,15 @@ impl ServerSimulation<'_> {
     }
 }
 
-/// What has come of it.
+/// Result of processing all arrivals.
 struct SimulationResult {
-    /// From arrival to end.
+    /// Times from arrival to completion.
     times: Samples,
-    /// When each was done.
+    /// When each request completed.
     ends: Vec<Duration>,
 }
 
-/// Returns a number around 0, of the bell curve.
+/// Returns a number drawn from the standard normal distribution.
 fn normal(random: &mut fastrand::Rng) -> f64 {
     let radius = (-2.0 * random.f64().max(f64::MIN_POSITIVE).ln()).sqrt();
     radius * (std::f64::consts::TAU * random.f64()).cos()
@@ -190,7 +190,7 @@ mod tests {
         let played = ServerSimulation { args: &args, runs: 400, push: cost, clone: cost };
         let sessions = played.sessions();
         assert_eq!(sessions, played.sessions());
-        // The mean of such lengths is e^½ of the one in the middle.
+        // The mean of such lengths is e^½ times the median.
         let expected = 400.0 * PLAYED.as_secs_f64() / (60.0 * 0.5_f64.exp());
         assert!((f64::from(count(&sessions)) / expected - 1.0).abs() < 0.05, "{} for {expected}", sessions.len());
     }

@@ -1,4 +1,4 @@
-//! From a person's word to the end of every process: `cancel` and `pause --now` of a session that obeys SIGTERM.
+//! Time from a user's command to the end of every process: `cancel` and `pause --now` of a session that obeys SIGTERM.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::report::{Report, progress};
 use crate::samples::Samples;
 
 const LIMIT: Duration = Duration::from_millis(200);
-/// The words, and the state that each leads to.
+/// The commands, and the state that each leads to.
 const WORDS: [(&[&str], RunStatus); 2] =
     [(&["cancel"], RunStatus::Cancelled), (&["pause", "--now"], RunStatus::Paused)];
 
@@ -28,7 +28,7 @@ impl Default for StopArgs {
     }
 }
 
-/// Measures each word, the start of `runnerctl` included.
+/// Measures each command, the startup of `runnerctl` included.
 pub(crate) fn measure(args: &StopArgs, report: &mut Report) {
     progress("stop: cancel and pause --now");
     let mut group = report.group("from a word to all processes of the iteration gone");

@@ -1,4 +1,4 @@
-//! The rules on a large task tree: read and validate, select, update, write in canonical form.
+//! The rules on a large task tree: parse and validate, select, update, write in canonical form.
 
 use std::fs;
 use std::hint::black_box;
@@ -12,7 +12,7 @@ use crate::fixture::{self, DiskKind};
 use crate::report::Report;
 use crate::samples::Samples;
 
-/// Nodes at which the budget holds.
+/// Number of nodes for which the budget applies.
 const BUDGETED: u32 = 20_000;
 const LIMIT: Duration = Duration::from_millis(50);
 
@@ -33,7 +33,7 @@ impl Default for TreeArgs {
     }
 }
 
-/// Measures every size, in turns with a parser that checks nothing.
+/// Measures every size, alternating with a parser that validates nothing.
 pub(crate) fn measure(args: &TreeArgs, report: &mut Report) {
     for nodes in &args.nodes {
         let text = canonical_text(*nodes);
@@ -56,16 +56,16 @@ pub(crate) fn measure(args: &TreeArgs, report: &mut Report) {
     }
 }
 
-/// Returns the text of a tree as it is committed.
+/// Returns the canonical text of a tree, as it is committed.
 pub(crate) fn canonical_text(nodes: u32) -> String {
     tree::canonical(&fixture::tree(nodes))
 }
 
-/// Reads a tree, passes its next leaf, and returns the text of what follows.
+/// Parses a tree, passes its next leaf, and returns the text of the resulting tree.
 ///
 /// # Panics
 ///
-/// Panics if the tree is not valid or complete.
+/// Panics if the tree is invalid or already complete.
 #[inline(never)]
 pub(crate) fn step(text: &str) -> String {
     let mut tree = validate::load(text.as_bytes()).expect("the tree is valid");

@@ -1,6 +1,6 @@
 //! The time of `runnerctl verify` against `git log --stat` over the same commits.
 //!
-//! The branch is made by the product: sessions that change a file and ask for another one.
+//! The product itself creates the branch, with sessions that change a file and ask for another one.
 
 use runner_testkit::{Home, Repo};
 
@@ -28,7 +28,7 @@ impl Default for VerifyArgs {
     }
 }
 
-/// Has the branch made, and measures both in turns.
+/// Creates the branch and measures both, alternating.
 pub(crate) fn measure(args: &VerifyArgs, report: &mut Report) {
     progress(&format!("verify: making {} iterations", args.iterations));
     let home = Home::new();

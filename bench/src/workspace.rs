@@ -1,7 +1,7 @@
-//! The time in which the workspace of an isolated run is made, against `git worktree add` and a plain copy of the packs.
+//! The time to create the workspace of an isolated run, against `git worktree add` and a plain copy of the packs.
 //!
-//! Where the disk shares blocks between files, a work tree of git's own is the floor; elsewhere the packs have to be
-//! copied besides. Both are measured in turns with it, from the same repository.
+//! If the disk shares blocks between files, a git worktree is the lower bound; otherwise the packs have to be copied as
+//! well. Both are measured in alternation with it, from the same repository.
 
 use std::fs;
 use std::io::Write as _;
@@ -19,8 +19,8 @@ use crate::fixture::{self, DiskKind};
 use crate::report::{Report, progress};
 use crate::samples::Samples;
 
-/// Budgets of a repository that is packed: against git's own work tree where blocks are shared, and against that and a copy
-/// of the packs elsewhere. Objects that lie about are packed on the way, which neither of the two does.
+/// Budgets for a packed repository: against a git worktree if blocks are shared, otherwise against that plus a copy of
+/// the packs. Loose objects are packed along the way, which neither of the two does.
 const SHARED: f64 = 1.5;
 const COPIED: f64 = 1.2;
 
@@ -66,14 +66,14 @@ pub(crate) fn measure(args: &WorkspaceArgs, report: &mut Report) {
     }
 }
 
-/// Which budgets there are.
+/// The budget that applies to each case.
 #[derive(Debug, Clone, Copy)]
 struct WorkspaceBudgets {
     are_due: bool,
     shares_blocks: bool,
 }
 
-/// What was measured.
+/// Times measured at one size.
 #[derive(Debug, Default)]
 struct WorkspaceTimes {
     workspace: Samples,
@@ -83,7 +83,7 @@ struct WorkspaceTimes {
     copy: Samples,
 }
 
-/// A repository, and the folder in which workspaces of it are made.
+/// A repository, and the folder in which its workspaces are created.
 struct WorkspaceSetup {
     home: Home,
     repo: Repo,
@@ -119,7 +119,7 @@ impl WorkspaceSetup {
         shared.is_ok_and(|status| status.success())
     }
 
-    /// Measures each in turns, after one turn that does not count.
+    /// Measures each, alternating, after one warm-up turn that does not count.
     fn turns(&self, rounds: u32) -> WorkspaceTimes {
         self.turn(&mut WorkspaceTimes::default());
         let mut times = WorkspaceTimes::default();
@@ -145,7 +145,7 @@ impl WorkspaceSetup {
         self.make(times);
     }
 
-    /// Has a workspace made; what it takes until its files are there is told apart from what it takes to be on the disk.
+    /// Creates a workspace; the time until its files exist is recorded separately from the time until they are on disk.
     fn make(&self, times: &mut WorkspaceTimes) {
         let captured = self.home.path().join("captured");
         let found = Repository::discover(self.repo.path()).expect("the repository is found");
@@ -170,7 +170,7 @@ impl WorkspaceSetup {
     }
 }
 
-/// Has what was written before be on the disk, so that nobody waits for it.
+/// Flushes earlier writes to disk, so that no measurement waits for them.
 fn settle() {
     nix::unistd::sync();
 }
@@ -179,7 +179,7 @@ fn run(command: &mut Command) {
     assert!(command.status().expect("a program can be started").success(), "{command:?} fails");
 }
 
-/// Gives the history a file of random bytes that HEAD has no more, packed.
+/// Adds a packed file of random bytes to the history that HEAD no longer contains.
 fn add_history(home: &Home, repo: &Repo, mib: u32) {
     let file = repo.path().join("huge.bin");
     let size = format!("{mib}M");
@@ -193,7 +193,7 @@ fn add_history(home: &Home, repo: &Repo, mib: u32) {
     run(pack.args(["-c", "core.compression=0", "repack", "-q", "-a", "-d"]));
 }
 
-/// Leaves objects that no pack has.
+/// Adds objects that are in no pack.
 fn add_loose(repo: &Repo, count: u32) {
     let folder = repo.path().join("loose");
     fs::create_dir(&folder).expect("a folder can be made");

@@ -236,7 +236,7 @@ fn dollars(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Reads a difference in percentage points.
+/// Parses a difference in percentage points.
 fn points(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix("pp").unwrap_or(text);
     match number.parse::<f64>() {
@@ -251,7 +251,7 @@ mod tests {
 
     use super::*;
 
-    /// The words of a line, of which some stand in single quotes.
+    /// Splits a line into words; single quotes group words.
     fn shell_words(line: &str) -> Vec<String> {
         let quoted = line.split('\'').enumerate();
         let words = quoted.flat_map(|(at, part)| match at % 2 {

@@ -1,4 +1,5 @@
-//! Many trials: how many are missing, how many at once, what they may cost, and what an interruption leaves.
+//! Runs many trials: decides how many are missing, how many run at once and how much they may cost, and handles
+//! interruption.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -11,7 +12,7 @@ use crate::report::real;
 use crate::results::{ResultEntry, ResultMeta};
 use crate::trial::{CaseTrial, RunnerContext};
 
-/// What trials may cost together, and what they have.
+/// Cost limit for a set of trials, and what has been spent.
 #[derive(Debug)]
 pub(crate) struct CostBudget {
     most: Option<f64>,
@@ -25,12 +26,12 @@ struct SpentCost {
 }
 
 impl CostBudget {
-    /// Allows so many dollars; without a number as many as there are.
+    /// Creates a budget in dollars; `None` is unlimited.
     pub(crate) fn new(most: Option<f64>) -> Self {
         Self { most, spent: Mutex::default() }
     }
 
-    /// Says why no further trial may begin, where none may.
+    /// Returns why no further trial may start, if the budget is spent.
     pub(crate) fn stop_reason(&self) -> Option<String> {
         let most = self.most?;
         let spent = self.spent.lock().unwrap_or_else(PoisonError::into_inner);
@@ -43,7 +44,7 @@ impl CostBudget {
         }
     }
 
-    /// Takes what a trial has cost. One that was skipped has cost nothing.
+    /// Adds the cost of a trial. A skipped trial costs nothing.
     fn add_cost(&self, meta: &ResultMeta) {
         let Some(run) = &meta.run else { return };
         let mut spent = self.spent.lock().unwrap_or_else(PoisonError::into_inner);
@@ -54,8 +55,8 @@ impl CostBudget {
     }
 }
 
-/// Runs trials, some at once, and returns their results in the order in which they were wanted. What has not begun when
-/// somebody interrupts, or when the budget is spent, does not begin.
+/// Runs trials, some in parallel, and returns their results in the requested order. Trials that have not started when
+/// the user interrupts or the budget is spent are not started.
 pub(crate) async fn run_trials(
     bench: Arc<RunnerContext>,
     trials: Vec<CaseTrial>,
@@ -63,7 +64,7 @@ pub(crate) async fn run_trials(
 ) -> Result<Vec<ResultMeta>, EvalError> {
     let places = Arc::new(Semaphore::new(jobs));
     let mut set = JoinSet::new();
-    // One begins after the other, whichever thread is free.
+    // Start them in order, whichever thread is free.
     for (at, trial) in trials.into_iter().enumerate() {
         let place = Arc::clone(&places).acquire_owned().await;
         let (bench, budget) = (Arc::clone(&bench), Arc::clone(&budget));
@@ -84,7 +85,7 @@ pub(crate) async fn run_trials(
         match joined {
             Ok((at, Ok(meta))) => done.push((at, meta)),
             Ok((_, Err(error))) => fault = Some(error),
-            // Its result is found to be lost when it is read.
+            // The result is marked as lost when it is next read.
             Err(panic) => fault = Some(EvalError::new("a run ended in a bug of the harness").caused_by(&panic)),
         }
     }
@@ -95,7 +96,7 @@ pub(crate) async fn run_trials(
     Ok(done.into_iter().map(|(_, meta)| meta).collect())
 }
 
-/// What makes two runs of a case the same in kind, so that one counts where the other is wanted.
+/// What two runs of a case must have in common for one to count as the other.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct RunKind<'a> {
     pub(crate) digest: &'a str,
@@ -105,7 +106,8 @@ pub(crate) struct RunKind<'a> {
     pub(crate) label: Option<&'a str>,
 }
 
-/// Counts the results that say something of a kind: an error says nothing, unless it is expected, and neither does what was skipped.
+/// Counts the results of a kind that are conclusive: an error counts only if it is expected, and a skipped run never
+/// does.
 pub(crate) fn count_results(kind: &RunKind<'_>, all: &[ResultEntry]) -> usize {
     let says_something = |meta: &ResultMeta| meta.met || !matches!(meta.outcome, Outcome::Error | Outcome::Skipped);
     let of = |meta: &ResultMeta| {

@@ -1,4 +1,4 @@
-//! Performs the checks of a case on what a run has left. A command is held, and within bounds of time and output.
+//! Performs the checks of a case on the result of a run. Commands are supervised, and limited in time and output.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,22 +16,22 @@ use crate::error::EvalError;
 use crate::process::{CapturedOutput, ManagedProcess, ProcessEnd, ProcessSpec};
 use crate::results::{CheckResult, RunFacts};
 
-/// Bytes of a file that a pattern is looked for in.
+/// Bytes of a file in which a pattern is searched.
 const MATCH_BYTES: u64 = 8 << 20;
 
-/// What checks look at.
+/// Input of the checks.
 #[derive(Debug)]
 pub(crate) struct CheckContext<'a> {
     /// The work tree.
     pub(crate) folder: &'a Path,
     pub(crate) env: &'a BTreeMap<String, String>,
     pub(crate) facts: &'a RunFacts,
-    /// What the audit of the branch found, where it was asked for: nothing, or what is wrong.
+    /// Result of auditing the branch, if a check requires it: nothing, or the first violation.
     pub(crate) audit: &'a Result<(), String>,
     pub(crate) stop: &'a CancellationToken,
 }
 
-/// Performs checks in order; ends early where somebody interrupts.
+/// Performs checks in order; stops early on interruption.
 pub(crate) async fn perform_checks(
     checks: &[CaseCheck],
     scene: &CheckContext<'_>,
@@ -57,7 +57,7 @@ pub(crate) async fn perform_checks(
     Ok(results)
 }
 
-/// What was seen of one check; no fault: it holds.
+/// Result of one check; it holds if there is no fault.
 struct CheckObservation {
     fault: Option<String>,
     output: Option<CapturedOutput>,
@@ -102,7 +102,7 @@ impl CheckContext<'_> {
 
     fn check_matches(&self, path: &str, pattern: &str) -> Result<(), String> {
         let file = self.folder.join(path);
-        // What is no file might never end.
+        // Reading anything but a regular file might never end.
         if !file.is_file() {
             return Err(format!("there is no file {path}"));
         }
@@ -139,8 +139,8 @@ impl CheckContext<'_> {
     }
 }
 
-/// Puts the files of a folder in the place of what a run has left there. No link is followed: a session may have made one that
-/// leads out of the work tree.
+/// Copies the files of a folder over what the run has left. Symbolic links are not followed: a session may have created
+/// one that leads out of the work tree.
 fn overlay_files(overlay: &Path, folder: &Path) -> Result<(), EvalError> {
     for file in list_files(overlay)? {
         let below = file.strip_prefix(overlay).unwrap_or(&file);

@@ -1,4 +1,4 @@
-//! Digests of what a result was made from: texts, folders, programs.
+//! Digests of the inputs of a result: texts, folders, programs.
 
 use std::fmt::Write as _;
 use std::fs::{self, File};
@@ -11,7 +11,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::error::EvalError;
 
-/// A SHA-256 over named pieces, each with its length, so that nothing can pass for something else.
+/// A SHA-256 over named parts, each prefixed with its length, so that parts cannot be confused.
 pub(crate) struct InputDigest(Sha256);
 
 impl InputDigest {
@@ -51,7 +51,7 @@ pub(crate) fn digest_folder(folder: &Path) -> Result<String, EvalError> {
     Ok(digest.finish())
 }
 
-/// Returns the SHA-256 of a file as it is.
+/// Returns the SHA-256 of a file's contents.
 pub(crate) fn digest_file(path: &Path) -> Result<String, EvalError> {
     let failed = |error: &io::Error| EvalError::file("reading", path, error);
     let mut hasher = Sha256::new();
@@ -66,7 +66,7 @@ pub(crate) fn digest_file(path: &Path) -> Result<String, EvalError> {
     Ok(to_hex(&hasher.finalize()))
 }
 
-/// Returns the files and links below a folder in the order of their paths; links are not followed.
+/// Returns the files and links below a folder, sorted by path; symbolic links are not followed.
 pub(crate) fn list_files(folder: &Path) -> Result<Vec<PathBuf>, EvalError> {
     let mut found = Vec::new();
     let mut folders = vec![folder.to_owned()];
@@ -86,7 +86,7 @@ pub(crate) fn list_files(folder: &Path) -> Result<Vec<PathBuf>, EvalError> {
     Ok(found)
 }
 
-/// Copies a file, with what says who may execute it, or a link as it is. Nothing is there yet.
+/// Copies a file with its executable bit, or a symbolic link as such. The target must not exist.
 pub(crate) fn copy_entry(from: &Path, to: &Path) -> io::Result<()> {
     if from.is_symlink() {
         fs::read_link(from).and_then(|target| symlink(target, to))

@@ -1,4 +1,5 @@
-//! Starts a run and follows it to its end: the run's own, the limit of its case, an interruption, or the daemon's death.
+//! Starts a run and follows it until the run ends, the case's time limit passes, the user interrupts, or the daemon
+//! dies.
 
 use std::path::Path;
 use std::time::Duration;
@@ -18,20 +19,20 @@ use crate::outcome::RunEnd;
 use crate::progress::RunProgress;
 use crate::sandbox::{SandboxDaemon, SandboxRepository};
 
-/// Time for a run that is cancelled to come to rest.
+/// How long a cancelled run may take to settle.
 const REST_WITHIN: Duration = Duration::from_secs(20);
-/// Time in which the end of a daemon is seen after it has stopped to answer.
+/// How long to wait for the exit of a daemon that stopped answering.
 const DEATH_WITHIN: Duration = Duration::from_secs(5);
-/// Whoever sends no event for so long is asked.
+/// If no event arrives for this long, the status is polled.
 const ASK_AGAIN: Duration = Duration::from_secs(30);
 
-/// What is to be run.
+/// What to run.
 #[derive(Debug)]
 pub(crate) struct RunRequest<'a> {
     pub(crate) repository: &'a SandboxRepository,
     /// Id of the run.
     pub(crate) run: &'a str,
-    /// The file that holds the goal.
+    /// Path of the file that contains the goal.
     pub(crate) goal: &'a Path,
     pub(crate) keep_tree: bool,
     pub(crate) limit: Duration,
@@ -39,18 +40,18 @@ pub(crate) struct RunRequest<'a> {
     pub(crate) stop: &'a CancellationToken,
 }
 
-/// How a run went.
+/// Result of driving a run.
 #[derive(Debug)]
 pub(crate) struct RunResult {
     pub(crate) end: RunEnd,
-    /// The last that was seen of it.
+    /// The last known status.
     pub(crate) view: Option<RunView>,
     pub(crate) iterations: Vec<IterationView>,
-    /// From its start to its end.
+    /// Wall-clock time from the run's start to its end.
     pub(crate) wall: Duration,
 }
 
-/// Starts a run and follows it; a refused start is an end, too.
+/// Starts a run and follows it; a refused start counts as an end, too.
 pub(crate) async fn drive_run(daemon: &mut SandboxDaemon, order: &RunRequest<'_>) -> RunResult {
     let began = Instant::now();
     let mut driven = RunResult { end: RunEnd::Interrupted, view: None, iterations: Vec::new(), wall: Duration::ZERO };
@@ -102,7 +103,8 @@ async fn follow_run(
     }
 }
 
-/// Tells an event, and whether the state may be another one after it; a later daemon may have kinds that cannot be read.
+/// Reports an event and returns whether the status may have changed. A newer daemon may send kinds that cannot be
+/// parsed.
 fn report_event(event: Result<Event, serde_json::Error>, progress: &RunProgress) -> bool {
     let Ok(event) = event else { return false };
     progress.report_event(&event);
@@ -123,7 +125,7 @@ async fn start_run(order: &RunRequest<'_>) -> Result<(), EvalError> {
     order.repository.client(&words).await.map(drop)
 }
 
-/// Returns how a run has ended, if it goes no further by itself.
+/// Returns how a run has ended, if it does not continue on its own.
 fn find_run_end(run: &RunView) -> Option<RunEnd> {
     let state = run.summary.state;
     let waits_for_somebody = state == RunStatus::Waiting && run.wait_until.is_none() && run.phase.is_none();
@@ -132,7 +134,7 @@ fn find_run_end(run: &RunView) -> Option<RunEnd> {
     is_over.then_some(RunEnd::Run(state, reason))
 }
 
-/// Cancels the run, and waits until nothing of it goes on.
+/// Cancels the run and waits until no part of it is active.
 async fn cancel_and_wait(daemon: &mut SandboxDaemon, order: &RunRequest<'_>, last: &mut Option<RunView>) {
     let come_to_rest = async {
         let client = daemon.connection().client();
@@ -150,11 +152,11 @@ async fn cancel_and_wait(daemon: &mut SandboxDaemon, order: &RunRequest<'_>, las
             }
         }
     };
-    // What does not come to rest is ended with the daemon.
+    // A run that does not settle is ended with the daemon.
     let _ = timeout(REST_WITHIN, come_to_rest).await;
 }
 
-/// A daemon that has stopped to answer has died, or is about to.
+/// Explains why the daemon stopped answering: it has died or is about to.
 async fn describe_failure(daemon: &mut SandboxDaemon, fault: &EvalError) -> String {
     match timeout(DEATH_WITHIN, daemon.wait_for_death()).await {
         Ok(death) => death,

@@ -1,7 +1,7 @@
-//! What the daemon says of the configuration of cases, before anything is run.
+//! Asks the daemon to validate the configuration of cases before anything is run.
 //!
-//! Keys and values are its own business: it is asked, in one lab for all cases, and what it refuses is told with the place in the
-//! case file. What a configuration needs of a machine shows in a run.
+//! Keys and values are the daemon's business: it is asked in one lab for all cases, and rejected values are reported
+//! with their position in the case file. What a configuration requires of the machine only shows in a run.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -22,7 +22,7 @@ use crate::sandbox::{
     HostEnv, RepositoryAccess, RepositorySeed, Sandbox, SandboxDaemon, SandboxRepository, TestedPrograms, write_file,
 };
 
-/// What is needed to ask.
+/// What is needed to ask the daemon.
 #[derive(Debug)]
 pub(crate) struct DryRun<'a> {
     pub(crate) programs: &'a TestedPrograms,
@@ -30,11 +30,11 @@ pub(crate) struct DryRun<'a> {
     pub(crate) stop: &'a CancellationToken,
 }
 
-/// What came of each case, in their order.
+/// Result for each case, in order.
 type ConfigChecks = Vec<Result<(), EvalError>>;
 
 impl DryRun<'_> {
-    /// Asks about each case; a fault of its own says why the daemon could not be asked.
+    /// Validates each case; the outer error means that the daemon could not be asked.
     pub(crate) async fn check(&self, cases: &[(&Case, &RunPlan)]) -> Result<ConfigChecks, EvalError> {
         let lab = Sandbox::create()?;
         let checked = self.check_in(&lab, cases).await;
@@ -92,7 +92,7 @@ async fn ask(
     Ok(checked)
 }
 
-/// The files that are made of a case.
+/// The configuration files generated from a case.
 struct GeneratedFiles {
     repository: String,
     daemon: String,
@@ -110,7 +110,7 @@ impl GeneratedFiles {
         write_file(files.daemon_file.as_path(), &self.daemon)
     }
 
-    /// Tells what was refused with the place in the case file, where it is written there.
+    /// Reports a rejected value with its position in the case file, if it is written there.
     fn refused(&self, case: &Case, files: &ConfigPathReply, error: Error) -> EvalError {
         let refusal = match CallError::from(error) {
             CallError::Refused(refusal) => refusal,
@@ -129,7 +129,7 @@ impl GeneratedFiles {
     }
 }
 
-/// Takes a message apart that begins with `file:line:column: `.
+/// Splits a message that begins with `file:line:column: `.
 fn placed<'a>(message: &'a str, file: &Path) -> Option<((usize, usize), &'a str)> {
     let rest = message.strip_prefix(file.to_str()?)?.strip_prefix(':')?;
     let (place, why) = rest.split_once(": ")?;

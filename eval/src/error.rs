@@ -1,4 +1,4 @@
-//! Why something could not be done: message, causes, the next command, and the exit code.
+//! Why something failed: message, causes, the next command, and the exit code.
 
 use std::error::Error;
 use std::fmt::{self, Write as _};
@@ -10,7 +10,7 @@ use protocol::error::ExitStatus;
 use protocol::sanitize::{safe, safe_json};
 use serde_json::json;
 
-/// What ends a command, or a run, without an answer.
+/// The error that ends a command or a run.
 #[derive(Debug)]
 pub(crate) struct EvalError {
     status: ExitStatus,
@@ -20,27 +20,27 @@ pub(crate) struct EvalError {
 }
 
 impl EvalError {
-    /// Builds a fault of the surroundings.
+    /// Creates a fault of the environment.
     pub(crate) fn new(message: impl Into<String>) -> Self {
         Self { status: ExitStatus::Error, message: message.into(), causes: Vec::new(), hint: None }
     }
 
-    /// Builds the fault of a command line that parses and makes no sense.
+    /// Creates the fault of a command line that parses but makes no sense.
     pub(crate) fn usage(message: impl Into<String>) -> Self {
         Self { status: ExitStatus::Usage, ..Self::new(message) }
     }
 
-    /// Builds the fault of something that was ended by a person.
+    /// Creates the fault of an operation that the user interrupted.
     pub(crate) fn interrupted() -> Self {
         Self { status: ExitStatus::Interrupted, ..Self::new("interrupted") }
     }
 
-    /// Builds the fault of an operation on a file; `doing` ends where the path follows.
+    /// Creates the fault of an operation on a file; `doing` is a phrase that the path completes.
     pub(crate) fn file(doing: &str, path: &Path, error: &io::Error) -> Self {
         Self::new(format!("{doing} {}", path.display())).caused_by(error)
     }
 
-    /// Adds what led to it.
+    /// Adds an error and its sources as causes.
     #[must_use]
     pub(crate) fn caused_by(mut self, error: &dyn Error) -> Self {
         self.causes.push(error.to_string());
@@ -52,7 +52,7 @@ impl EvalError {
         self
     }
 
-    /// Adds what to type next.
+    /// Adds a suggestion of what to type next.
     #[must_use]
     pub(crate) fn hint(self, hint: impl Into<String>) -> Self {
         Self { hint: Some(hint.into()), ..self }
@@ -63,7 +63,7 @@ impl EvalError {
         self.status
     }
 
-    /// Returns the lines for a person.
+    /// Returns the message for a person.
     pub(crate) fn to_text(&self) -> String {
         let indented = |text: &str| text.trim_end().lines().map(safe).collect::<Vec<_>>().join("\n  ");
         let mut text = format!("error: {}\n", indented(&self.message));
@@ -76,7 +76,7 @@ impl EvalError {
         text
     }
 
-    /// Returns the object for a script.
+    /// Returns the JSON object for a script.
     pub(crate) fn to_json(&self) -> String {
         let Self { message, causes, hint, .. } = self;
         safe_json(&json!({"error": {"message": message, "causes": causes, "hint": hint}}).to_string()) + "\n"

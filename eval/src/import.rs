@@ -1,7 +1,7 @@
-//! `import`: cases from a list of tasks, one JSON object a line, as SWE-bench has them.
+//! `import`: creates cases from a list of tasks, one JSON object per line, in the format of SWE-bench.
 //!
-//! Of each repository the files of one commit become the template, without its history, in which the solution may be. Tests
-//! become a folder that is laid over the work tree when the run is over.
+//! The files of one commit of each repository become the template, without its history, which may contain the solution.
+//! Tests become a folder that is copied over the work tree when the run is over.
 
 mod entry;
 
@@ -26,10 +26,10 @@ use crate::error::EvalError;
 use crate::process::{ManagedProcess, ProcessEnd, ProcessSpec};
 use crate::results::write_durably;
 
-/// A git that takes longer is hung.
+/// A git command that takes longer hangs.
 const GIT_LIMIT: Duration = Duration::from_mins(10);
 
-/// Bytes of names of files: of a longer list the middle would be left out.
+/// Maximum total bytes of file names: the middle of a longer output would be dropped.
 const LISTED: usize = 32 * 1024;
 
 /// The answer of `import`.
@@ -56,7 +56,7 @@ pub(crate) async fn run(global: &GlobalOptions, args: &ImportArgs) -> Result<Exi
         let at = |why: String| EvalError::usage(format!("{}:{number}: {why}", args.list.display()));
         let entry: TaskEntry = serde_json::from_str(line).map_err(|error| at(error.to_string()))?;
         if !global.quiet {
-            // Nobody can be told that standard error is closed.
+            // Standard error may be closed; there is no one to report that to.
             let _ = writeln!(anstream::stderr().lock(), "{}", entry.case_id());
         }
         cases.push(importer.import_task(&entry).await.map_err(|failed| match failed {
@@ -74,9 +74,9 @@ pub(crate) async fn run(global: &GlobalOptions, args: &ImportArgs) -> Result<Exi
 
 /// Why a case was not made.
 enum ImportFailure {
-    /// What the line says.
+    /// The line is invalid.
     Line(String),
-    /// Anything else.
+    /// Any other fault.
     Else(EvalError),
 }
 
@@ -92,7 +92,7 @@ struct TaskImporter<'a> {
 }
 
 impl TaskImporter<'_> {
-    /// Makes a case of a line, whole or not at all; returns its id.
+    /// Creates the case of a line, completely or not at all; returns its id.
     async fn import_task(&self, entry: &TaskEntry) -> Result<String, ImportFailure> {
         let id = entry.case_id();
         let file = self.args.to.join(format!("{id}.toml"));
@@ -109,7 +109,7 @@ impl TaskImporter<'_> {
         let text = self.render_case(entry, &id, has_tests).map_err(ImportFailure::Line)?;
         let folder = self.args.to.join(&id);
         fs::rename(unfinished.path(), &folder).map_err(|error| EvalError::file("naming", &folder, &error))?;
-        // What a person could not have written either is not left behind.
+        // A case that does not parse is not left behind.
         let made = parse(&text, &file).and_then(|_| write_durably(&file, text.as_bytes()));
         if made.is_err() {
             let _ = fs::remove_dir_all(&folder);
@@ -118,7 +118,7 @@ impl TaskImporter<'_> {
         Ok(id)
     }
 
-    /// Writes the files of the base into `template`, and those that the patch of tests changes into `tests`.
+    /// Writes the files of the base commit into `template`, and the files changed by the test patch into `tests`.
     async fn write_files(&self, entry: &TaskEntry, into: &TempDir) -> Result<(), ImportFailure> {
         let [template, tests] = ["template", "tests"].map(|name| into.path().join(name));
         for folder in [&template, &tests] {
@@ -158,7 +158,8 @@ impl TaskImporter<'_> {
         Ok(())
     }
 
-    /// Finds a repository: a path as it is, a name below the folder of repositories as SWE-bench's tools lay them out.
+    /// Finds a repository: a path as given, or a name below the folder of repositories, laid out as by SWE-bench's
+    /// tools.
     fn find_repository(&self, named: &str) -> Result<PathBuf, ImportFailure> {
         let below = |name: &str| self.args.repos.as_ref().map(|folder| folder.join(name));
         let flat = named.replace('/', "__");
@@ -173,7 +174,7 @@ impl TaskImporter<'_> {
         })
     }
 
-    /// Returns the text of the case.
+    /// Renders the text of the case file.
     fn render_case(&self, entry: &TaskEntry, id: &str, has_tests: bool) -> Result<String, String> {
         let guard = entry.guard.as_ref().or(self.args.guard.as_ref());
         let guard = guard.ok_or("it has no `guard`, and --guard does not say which checks the agent may know")?;
@@ -207,7 +208,7 @@ impl TaskImporter<'_> {
     }
 }
 
-/// Git, on a repository that is only read: index and work tree are elsewhere.
+/// Git on a repository that is only read: index and work tree are elsewhere.
 struct GitRunner<'a> {
     repository: PathBuf,
     index: PathBuf,
@@ -215,7 +216,7 @@ struct GitRunner<'a> {
 }
 
 impl GitRunner<'_> {
-    /// Runs a command with a folder as the work tree; returns what it prints.
+    /// Runs git with a folder as the work tree; returns its output.
     async fn run_git(&self, tree: &Path, arguments: &[&str]) -> Result<String, EvalError> {
         let is_bare = !self.repository.join(".git").exists();
         let folder = if is_bare { self.repository.clone() } else { self.repository.join(".git") };

@@ -1,7 +1,8 @@
 //! `runner-eval`: runs declarative cases through the real daemon, each in a home of its own, and reports how they came out.
 //!
-//! It is a client: it knows the protocol, and daemon and client as programs. Cases are read by `case`, after `import` has
-//! written those that come from a list, made ready by `plan` and `lab`, run by `trial` and `batch`, judged by `checks` and `outcome`, kept in `results`, told by `report`.
+//! It is a client: it knows the protocol, and runs daemon and client as programs. `case` reads cases, which `import`
+//! may have written from a list; `plan` and `lab` prepare them, `trial` and `batch` run them, `checks` and `outcome`
+//! judge them, `results` stores them, and `report` summarizes them.
 
 mod args;
 mod batch;
@@ -54,15 +55,15 @@ fn build_runtime() -> Result<tokio::runtime::Runtime, EvalError> {
     built.map_err(|error| EvalError::new("starting the runtime").caused_by(&error))
 }
 
-/// Tells a fault on standard error, and returns the exit code.
+/// Prints a fault to standard error and returns the exit code.
 fn report_fault(fault: &EvalError, as_json: bool) -> protocol::error::ExitStatus {
     let text = if as_json { fault.to_json() } else { fault.to_text() };
-    // Nobody can be told that standard error is closed.
+    // Standard error may be closed; there is no one to report that to.
     let _ = anstream::stderr().lock().write_all(text.as_bytes());
     fault.status()
 }
 
-/// Tells what the parser has to say, as JSON where that was asked for.
+/// Prints an argument error, as JSON if requested.
 fn report_usage(error: &clap::Error) -> ExitCode {
     let is_error = error.use_stderr() && error.kind() != ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
     if is_error && std::env::args_os().any(|word| word == "--json") {

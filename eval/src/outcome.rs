@@ -1,4 +1,4 @@
-//! How a run came out, from how it ended and what its checks say. Pure.
+//! The outcome of a run, derived from how it ended and the results of its checks. Pure.
 
 use std::fmt;
 
@@ -31,11 +31,11 @@ pub(crate) enum Outcome {
 }
 
 impl Outcome {
-    /// Every outcome, in the order of reports.
+    /// Every outcome, in the order used by reports.
     pub(crate) const ALL: [Self; 7] =
         [Self::Success, Self::Fail, Self::Stuck, Self::Limit, Self::TimedOut, Self::Error, Self::Skipped];
 
-    /// Returns the word for it.
+    /// Returns its name.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Success => "success",
@@ -58,17 +58,17 @@ impl fmt::Display for Outcome {
 /// How a run ended, before anything was checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum RunEnd {
-    /// The daemon says so: a state in which it goes no further by itself, and why.
+    /// The daemon reports a state in which the run does not continue on its own, and why.
     Run(RunStatus, Option<String>),
-    /// The case's own limit of time, in seconds, was over.
+    /// The case's own time limit, in seconds, passed.
     OutOfTime(u64),
-    /// Somebody interrupted the harness.
+    /// The user interrupted the harness.
     Interrupted,
     /// Daemon, client or harness failed.
     Broken(String),
 }
 
-/// An outcome and the sentence that says why, where there is something to say.
+/// An outcome and the sentence that explains it, if needed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RunJudgement {
     pub(crate) outcome: Outcome,
@@ -96,8 +96,8 @@ pub(crate) fn judge_run(end: &RunEnd, failed: &[&str]) -> RunJudgement {
     }
 }
 
-/// Returns whether a run came out as its case expects: `fail` is expected for what its checks say, every other outcome
-/// together with checks that hold.
+/// Returns whether a run came out as its case expects: `fail` must come from failed checks, every other outcome
+/// requires that all checks hold.
 pub(crate) fn is_met(outcome: Outcome, expected: Outcome, failed_checks: usize) -> bool {
     outcome == expected && (matches!(expected, Outcome::Fail | Outcome::Error | Outcome::Skipped) || failed_checks == 0)
 }

@@ -1,5 +1,5 @@
-//! What a run of a case is made of: its configuration with what the command line changes, its task tree, its justfile, and
-//! what the machine lacks for it. Pure.
+//! The inputs of a case's run: its configuration with command-line changes, its task tree, its justfile, and what the
+//! machine lacks for it. Pure.
 
 use std::str::FromStr;
 
@@ -10,19 +10,19 @@ use crate::case::{Case, CheckRule};
 use crate::error::EvalError;
 use crate::sandbox::{HostEnv, SCRIPTED};
 
-/// What the command line changes in a case.
+/// Changes to a case from the command line.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct CaseOverrides {
     pub(crate) executor: Option<String>,
     pub(crate) model: Option<String>,
-    /// What its runs are called.
+    /// Label of the runs.
     pub(crate) label: Option<String>,
 }
 
 impl FromStr for CaseOverrides {
     type Err = String;
 
-    /// Reads a variant: `[LABEL=]KIND[:MODEL]`, whose label is the rest where it has none of its own.
+    /// Parses a variant: `[LABEL=]KIND[:MODEL]`; the label defaults to the rest.
     fn from_str(text: &str) -> Result<Self, String> {
         let (label, rest) = text.split_once('=').unwrap_or((text, text));
         let (kind, model) = rest.split_once(':').map_or((rest, None), |(kind, model)| (kind, Some(model)));
@@ -34,7 +34,7 @@ impl FromStr for CaseOverrides {
     }
 }
 
-/// The configuration of a run.
+/// Everything a run of a case is configured with.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct RunPlan {
     pub(crate) config: Table,
@@ -46,10 +46,10 @@ pub(crate) struct RunPlan {
     pub(crate) justfile: Option<String>,
 }
 
-/// What the runner takes where nothing is configured.
+/// The runner's default agent.
 const DEFAULT_AGENT: &str = "codex";
 
-/// Makes the plan of a case.
+/// Creates the plan of a case.
 pub(crate) fn plan_run(case: &Case, changes: &CaseOverrides, around: &HostEnv) -> Result<RunPlan, EvalError> {
     let mut config = case.config.clone();
     let executor = match (&case.script, &changes.executor) {
@@ -82,7 +82,7 @@ pub(crate) fn plan_run(case: &Case, changes: &CaseOverrides, around: &HostEnv) -
     Ok(RunPlan { config, executor, model, label: changes.label.clone(), tree, justfile: build_justfile(case) })
 }
 
-/// The kind that the case configures; else the first one that it names and this machine has.
+/// Returns the kind of agent that the case configures, else the first of its agents that is installed.
 fn choose_agent(case: &Case, around: &HostEnv) -> String {
     let is_here = |kind: &&String| around.find_program(kind).is_some();
     let agents = &case.requires.agents;
@@ -95,7 +95,7 @@ fn config_section<'a>(config: &'a mut Table, name: &str) -> Result<&'a mut Table
     table.ok_or_else(|| EvalError::usage(format!("`config.{name}` is no table")))
 }
 
-/// Adds variables to those that agent and guard get.
+/// Adds variables to those passed on to agent and guard.
 fn pass_variables(config: &mut Table, names: &[String]) -> Result<(), EvalError> {
     if names.is_empty() {
         return Ok(());
@@ -113,7 +113,7 @@ fn pass_variables(config: &mut Table, names: &[String]) -> Result<(), EvalError>
     Ok(())
 }
 
-/// Fills a node of a case's tree with what a new node has.
+/// Fills a node of a case's tree with the defaults of a new node.
 fn fill_tree(root: &Table, config: &Table) -> Value {
     let attempts = config.get("max_attempts_default").and_then(toml::Value::as_integer).unwrap_or(3);
     let root = serde_json::to_value(root).unwrap_or(Value::Null);
@@ -135,7 +135,7 @@ fn fill_node(given: &Value, order: i64, attempts: i64) -> Value {
     node
 }
 
-/// The guard that `just ci` is, made of the commands that the case checks.
+/// Returns the justfile whose `just ci` guard runs the commands that the case checks.
 fn build_justfile(case: &Case) -> Option<String> {
     let is_just = case.guard().is_none_or(|command| command.first().is_some_and(|program| program == "just"));
     let command = |rule: &CheckRule| match rule {
@@ -148,14 +148,14 @@ fn build_justfile(case: &Case) -> Option<String> {
     (is_just && !commands.is_empty()).then(|| format!("# Made of the checks of the case.\nci:\n{commands}"))
 }
 
-/// Returns a word as a shell reads it, in a recipe of just.
+/// Quotes a word for a shell in a just recipe.
 fn quote_word(word: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./=:,@%+".contains(&byte);
     let word = word.replace("{{", "{{{{");
     if !word.is_empty() && word.bytes().all(is_plain) { word } else { format!("'{}'", word.replace('\'', r"'\''")) }
 }
 
-/// Returns why a case cannot be run on this machine, in the order in which a person would mend it.
+/// Returns what the machine lacks to run a case, in the order in which a person would fix it.
 pub(crate) fn find_missing(case: &Case, plan: &RunPlan, around: &HostEnv) -> Option<String> {
     let requires = &case.requires;
     let missing = |program: &String| around.find_program(program).is_none();

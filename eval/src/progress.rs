@@ -1,11 +1,11 @@
-//! What is told on standard error while runs go on: one line per event, named by its case where several run at once.
+//! Progress on standard error while runs are active: one line per event, prefixed with the case if several run at once.
 
 use std::io::Write as _;
 
 use protocol::event::{Event, EventKind};
 use protocol::sanitize::safe;
 
-/// Tells lines of one run.
+/// Prints the lines of one run.
 #[derive(Debug, Clone)]
 pub(crate) struct RunProgress {
     name: String,
@@ -19,12 +19,12 @@ impl RunProgress {
 
     pub(crate) fn print_line(&self, text: &str) {
         if !self.is_quiet {
-            // Nobody can be told that standard error is closed.
+            // Standard error may be closed; there is no one to report that to.
             let _ = writeln!(anstream::stderr().lock(), "{}  {}", self.name, safe(text));
         }
     }
 
-    /// Tells an event that somebody who waits wants to know.
+    /// Prints an event if it is of interest to someone waiting.
     pub(crate) fn report_event(&self, event: &Event) {
         match &event.kind {
             EventKind::Iteration { node, verdict, guard, attempts, max_attempts, .. } => {

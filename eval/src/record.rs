@@ -1,4 +1,4 @@
-//! Takes out of a lab what is kept of a run: facts, tree, run state, records, logs and the branch itself.
+//! Copies what is kept of a run out of its lab: facts, tree, run state, records, logs and the branch itself.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,18 +16,18 @@ use crate::error::EvalError;
 use crate::results::{RunFacts, write_durably};
 use crate::sandbox::{SandboxDaemon, SandboxRepository};
 
-/// Files of a run in its branch, and what they are called in a result.
+/// State files of a run in its branch, and their names in a result.
 const STATE: [(&str, &str); 2] =
     [(".runner/state/tree.json", "tree.json"), (".runner/state/run_state.json", "run_state.json")];
 
-/// What the receipts of a run say of the programs that made it.
+/// What a run's receipts say about the programs that made it.
 #[derive(Debug, Default)]
 pub(crate) struct MakerVersions {
     pub(crate) agent: Option<String>,
     pub(crate) prompts: Option<String>,
 }
 
-/// Puts files of a run into a result; returns what could not be had, since the rest is worth keeping.
+/// Copies files of a run into a result. Returns what could not be copied, since the rest is worth keeping.
 pub(crate) async fn keep(repository: &SandboxRepository, run: &str, result: &Path) -> Vec<String> {
     let mut missing = Vec::new();
     let mut note = |what: &str, kept: Result<(), EvalError>| {
@@ -48,7 +48,7 @@ pub(crate) async fn keep(repository: &SandboxRepository, run: &str, result: &Pat
     missing
 }
 
-/// Reads what the receipts say.
+/// Reads the receipts of a run.
 pub(crate) async fn makers(repository: &SandboxRepository, run: &str) -> MakerVersions {
     let branch = format!("runner/{run}");
     let last = async |key: &str| {
@@ -59,7 +59,7 @@ pub(crate) async fn makers(repository: &SandboxRepository, run: &str) -> MakerVe
     MakerVersions { agent: last("Runner-Agent").await, prompts: last("Runner-Version").await }
 }
 
-/// Has the branch audited; what is wrong is told by its first violation.
+/// Audits the branch; the error is the first violation.
 pub(crate) async fn audit(daemon: &SandboxDaemon, repository: &SandboxRepository, run: &str) -> Result<(), String> {
     let params = VerifyParams {
         path: WirePath::from(repository.folder()),
@@ -83,7 +83,7 @@ pub(crate) async fn audit(daemon: &SandboxDaemon, repository: &SandboxRepository
     ))
 }
 
-/// Makes the facts of a run of the last that was seen of it.
+/// Builds the facts of a run from its last known status.
 pub(crate) fn facts(run: &RunView, driven: &RunResult, tree: Option<&TaskTree>, tip: Option<String>) -> RunFacts {
     RunFacts {
         id: run.summary.id.clone(),
@@ -106,7 +106,7 @@ pub(crate) async fn tree(repository: &SandboxRepository, run: &str) -> Option<Ta
     serde_json::from_str(&text).ok()
 }
 
-/// Returns the last commit of a run.
+/// Returns the tip commit of a run.
 pub(crate) async fn tip(repository: &SandboxRepository, run: &str) -> Option<String> {
     let text = repository.git(&["rev-parse", "--verify", &format!("runner/{run}")]).await.ok()?;
     Some(text.trim().to_owned())

@@ -14,7 +14,7 @@ use crate::report::Report;
 use crate::report::compare::Comparison;
 use crate::results::{ChecksFile, ResultMeta, StartedFile, write_durably};
 
-/// Returns every schema with the name of its file in `schemas/`.
+/// Returns every schema with its file name in `schemas/`.
 fn files() -> Vec<(&'static str, Schema)> {
     vec![
         ("eval-case.v1.schema.json", of::<CaseFile>()),
@@ -39,7 +39,7 @@ fn text(schema: &Schema) -> String {
     serde_json::to_string_pretty(schema).expect("BUG: a schema is plain data") + "\n"
 }
 
-/// Writes them into a folder.
+/// Writes the schemas into a folder.
 pub(crate) fn write(folder: &Path) -> Result<(), EvalError> {
     files().iter().try_for_each(|(name, schema)| write_durably(&folder.join(name), text(schema).as_bytes()))
 }

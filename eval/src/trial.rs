@@ -1,6 +1,6 @@
-//! A trial: one run of a case, from an empty folder to a result that is written.
+//! A trial: one run of a case, from an empty folder to a stored result.
 //!
-//! Whatever goes wrong on the way becomes the outcome `error` with what was seen: a result is never lost.
+//! Any failure along the way becomes the outcome `error` with the evidence: a result is never lost.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,34 +23,34 @@ use crate::sandbox::{
     HostEnv, RepositoryAccess, RepositorySeed, Sandbox, SandboxDaemon, SandboxRepository, TestedPrograms,
 };
 
-/// What all trials of one command share.
+/// State shared by all trials of a command.
 #[derive(Debug)]
 pub(crate) struct RunnerContext {
     pub(crate) store: ResultStore,
     pub(crate) programs: TestedPrograms,
     pub(crate) around: HostEnv,
-    /// A folder of prompt templates, and its digest.
+    /// Folder of prompt templates, and its digest.
     pub(crate) templates: Option<(std::path::PathBuf, String)>,
-    /// Digests of the programs; that of the case is added.
+    /// Digests of the programs; each trial adds that of its case.
     pub(crate) digests: Digests,
-    /// Keep the labs.
+    /// Whether to keep the labs.
     pub(crate) keep: bool,
-    /// Show the run in a browser, at this port.
+    /// Port of the web view, if the run is to be shown in a browser.
     pub(crate) ui: Option<u16>,
     pub(crate) is_quiet: bool,
     pub(crate) stop: CancellationToken,
 }
 
-/// One run that is wanted.
+/// One run to perform.
 #[derive(Debug, Clone)]
 pub(crate) struct CaseTrial {
     pub(crate) case: Arc<Case>,
     pub(crate) plan: Arc<RunPlan>,
-    /// What its lines of progress begin with.
+    /// Prefix of its progress lines.
     pub(crate) name: String,
 }
 
-/// All that became of a run.
+/// Everything known about a run so far.
 #[derive(Default)]
 struct TrialObservations {
     end: Option<RunEnd>,
@@ -62,7 +62,7 @@ struct TrialObservations {
 }
 
 impl CaseTrial {
-    /// Runs it and returns what was written; a fault says that nothing could be written.
+    /// Runs the trial and returns the stored metadata; a fault means that nothing could be stored.
     pub(crate) async fn run(&self, bench: &RunnerContext) -> Result<ResultMeta, EvalError> {
         let slot = bench.store.begin(&self.case.id)?;
         let started = self.started(bench, &slot);
@@ -109,7 +109,7 @@ impl CaseTrial {
     }
 }
 
-/// A trial under way, and what has been seen of it.
+/// A trial in progress, and what is known about it.
 struct ActiveTrial<'a> {
     case: &'a Case,
     plan: &'a RunPlan,
@@ -120,7 +120,7 @@ struct ActiveTrial<'a> {
 }
 
 impl ActiveTrial<'_> {
-    /// Makes a lab, plays the run in it, and takes it away again.
+    /// Creates a lab, performs the run in it, and removes the lab.
     async fn play(&mut self) {
         let played = match Sandbox::create() {
             Ok(lab) => {
@@ -151,7 +151,7 @@ impl ActiveTrial<'_> {
         }
     }
 
-    /// The run itself: made, driven and recorded with a daemon, and checked without.
+    /// Performs the run itself: with a daemon up to the record, without one for the checks.
     async fn play_in(&mut self, lab: &Sandbox) -> Result<(), EvalError> {
         self.slot.show_lab(lab.folder())?;
         let access = self.access(lab);
@@ -170,7 +170,7 @@ impl ActiveTrial<'_> {
         daemon.stop().await;
         let (repository, audit) = ran?;
         if let (Some(facts), Some(RunEnd::Run(..) | RunEnd::OutOfTime(_))) = (&self.seen.facts, &self.seen.end) {
-            // What ends the view is no interruption of a run that is over.
+            // The signal that closes the view does not interrupt a run that is over.
             let stop = if self.bench.ui.is_some() { CancellationToken::new() } else { self.bench.stop.clone() };
             let scene = CheckContext { folder: repository.folder(), env: &env, facts, audit: &audit, stop: &stop };
             self.seen.checks = checks::perform_checks(&self.case.checks, &scene).await?;
@@ -178,7 +178,7 @@ impl ActiveTrial<'_> {
         Ok(())
     }
 
-    /// What needs the daemon; returns what the audit says where a check wants to know.
+    /// Performs the part that needs the daemon; returns the audit result, if a check requires it.
     async fn drive(
         &mut self,
         repository: &SandboxRepository,
@@ -249,7 +249,7 @@ impl ActiveTrial<'_> {
 }
 
 impl TrialObservations {
-    /// Judges what was seen.
+    /// Judges the run.
     fn judged(self, started: &StartedFile) -> (ResultMeta, Vec<CheckResult>) {
         let failed: Vec<&str> =
             self.checks.iter().filter(|check| !check.passed).map(|check| check.name.as_str()).collect();

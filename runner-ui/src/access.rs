@@ -1,7 +1,7 @@
-//! Who may ask: a token from the address, the cookie that it is changed for, and requests that come from the page itself; and
-//! who may steer, where that is allowed at all.
+//! Decides who may send requests: a token in the URL, which is exchanged for a cookie, and a check that requests come
+//! from the page itself; and who may steer, if steering is enabled.
 //!
-//! Any program of the machine can connect to a port on loopback, and any page of the web can have a browser do it.
+//! Any program on the machine can connect to a port on loopback, and any web page can make a browser do so.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,37 +21,37 @@ use crate::connection_limit::ConnectionGuard;
 use crate::problem::ApiProblem;
 use crate::steer::STEER_TOKEN;
 
-/// Where a token is changed for the cookie.
+/// Path at which a token is exchanged for the cookie.
 pub(crate) const SESSION: &str = "/api/session";
-/// How the path ends by which is steered.
+/// Suffix of the path that steers.
 pub(crate) const STEER: &str = "/steer";
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
-/// The names under which a browser on this machine reaches it.
+/// Host names under which a browser on this machine reaches the server.
 const LOOPBACK: [&str; 3] = ["127.0.0.1", "localhost", "[::1]"];
 
-/// A secret of 256 bits, as text that an address and a cookie can hold.
+/// A secret of 256 bits, encoded as text that fits a URL and a cookie.
 #[derive(Clone)]
 pub(crate) struct AccessToken(String);
 
 impl AccessToken {
-    /// Makes one of the system's random numbers.
+    /// Creates a token from the system's random numbers.
     ///
     /// # Errors
     ///
-    /// Fails where the system has none.
+    /// Fails if the system provides none.
     pub(crate) fn random() -> Result<Self, getrandom::Error> {
         let mut bytes = [0_u8; 32];
         getrandom::fill(&mut bytes)?;
         Ok(Self(URL_SAFE_NO_PAD.encode(bytes)))
     }
 
-    /// Returns its text.
+    /// Returns the token's text.
     pub(crate) fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Whether this is it, in a time that does not tell how much of it is.
+    /// Compares in constant time.
     fn is(&self, text: &str) -> bool {
         self.0.as_bytes().ct_eq(text.as_bytes()).into()
     }
@@ -63,35 +63,36 @@ impl fmt::Debug for AccessToken {
     }
 }
 
-/// What opens the door.
+/// The secrets of one server.
 #[derive(Debug)]
 pub struct AccessKeys {
     port: u16,
-    /// What programs show in a header; it is in no address, since browsers keep those.
+    /// Token that programs send in a header; it never appears in a URL, since browsers store those.
     token: AccessToken,
-    /// What the address holds that a person is told; another one once it was used.
+    /// Token in the URL that is printed for the user; it is replaced after each use.
     printed: Mutex<Option<AccessToken>>,
-    /// Told when that was used.
+    /// Notified when the printed token is used.
     used: Notify,
-    /// What the address holds that a browser is started with: others see a program's arguments. Good for one use.
+    /// Token in the URL that a browser is started with: other users can see a program's arguments, so it is good for
+    /// one use.
     ticket: Mutex<Option<AccessToken>>,
-    /// What the cookie holds: it is shown to every server on this host, and the token is not.
+    /// Value of the cookie: browsers send it to every server on this host, unlike the token.
     session: AccessToken,
-    /// What steering needs besides, for each name of [`LOOPBACK`] another: what was told to the page under one is worth nothing
-    /// under another. None where the server only looks.
+    /// Additional token for steering, a different one for each name of [`LOOPBACK`]: what a page learned under one name
+    /// is worthless under another. `None` if the server is read-only.
     steer: Option<[AccessToken; LOOPBACK.len()]>,
 }
 
-/// Marks a request that was let in by an address.
+/// Marks a request that was admitted by the token of a URL.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct AddressLogin;
 
 impl AccessKeys {
-    /// Makes keys for a server on a port.
+    /// Creates the keys of a server on a port.
     ///
     /// # Errors
     ///
-    /// Fails where the system has no random numbers.
+    /// Fails if the system provides no random numbers.
     pub fn new(port: u16, steers: bool) -> Result<Self, getrandom::Error> {
         let once = || Ok(Mutex::new(Some(AccessToken::random()?)));
         let (printed, ticket, used) = (once()?, once()?, Notify::new());
@@ -105,12 +106,12 @@ impl AccessKeys {
         self.steer.is_some()
     }
 
-    /// Returns what steering needs under the name of the host that a request is for.
+    /// Returns the steering token for the host name of a request.
     pub(crate) fn steer_token(&self, headers: &HeaderMap) -> Option<&str> {
         self.steer_token_of(headers).map(AccessToken::as_str)
     }
 
-    /// Whether a request may steer, as far as its headers tell.
+    /// Whether a request may steer, judging by its headers.
     pub(crate) fn may_steer(&self, headers: &HeaderMap) -> bool {
         let mut shown = headers.get_all(STEER_TOKEN).iter();
         let first = shown.next().and_then(|shown| shown.to_str().ok());
@@ -124,22 +125,22 @@ impl AccessKeys {
         self.steer.as_ref()?.get(name)
     }
 
-    /// Returns what the header `Authorization: Bearer` takes.
+    /// Returns the token for the header `Authorization: Bearer`.
     pub fn token(&self) -> &str {
         self.token.as_str()
     }
 
-    /// Returns the address of the page, which leads there once; empty where there is none.
+    /// Returns the URL of the page, which can be used once; empty if it has been used up.
     pub fn url(&self) -> String {
         self.address(&self.printed)
     }
 
-    /// Returns an address beside that one, which leads to the page once; empty where it has done so.
+    /// Returns a second URL of the page, which can be used once; empty if it has been used.
     pub fn url_once(&self) -> String {
         self.address(&self.ticket)
     }
 
-    /// Waits until the address was used: from then on it is another one.
+    /// Waits until the printed URL is used; from then on it is a different one.
     pub async fn used(&self) {
         self.used.notified().await;
     }
@@ -149,12 +150,12 @@ impl AccessKeys {
         held(once).as_ref().map_or_else(String::new, address)
     }
 
-    /// Returns the cookie for those who were let in. Cookies know no ports, so its name does.
+    /// Returns the cookie for admitted clients. Cookies are not bound to a port, so the cookie's name is.
     pub(crate) fn cookie(&self) -> String {
         format!("{}={}; Path=/; HttpOnly; SameSite=Strict", self.cookie_name(), self.session.as_str())
     }
 
-    /// Whether a request is let in by what it may show again and again.
+    /// Whether a request is admitted by a reusable secret: the header or the cookie.
     fn knows(&self, headers: &HeaderMap) -> bool {
         self.has_token(headers) || self.has_cookie(headers)
     }
@@ -187,7 +188,7 @@ impl AccessKeys {
         format!("runner_ui_{}", self.port)
     }
 
-    /// Whether a name is this server's: a page elsewhere may have its own name lead here.
+    /// Whether a host name is this server's own: a foreign page may have its own name resolve to loopback.
     fn is_own(&self, host: &str) -> bool {
         LOOPBACK.iter().any(|name| self.is_named(host, name))
     }
@@ -205,14 +206,14 @@ fn held(token: &Mutex<Option<AccessToken>>) -> MutexGuard<'_, Option<AccessToken
     token.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Takes a token away that is good for one use, where that is what was shown.
+/// Consumes a single-use token if it matches.
 fn takes(once: &Mutex<Option<AccessToken>>, shown: &str) -> bool {
     let mut token = held(once);
     let is_shown = token.as_ref().is_some_and(|token| token.is(shown));
     is_shown && token.take().is_some()
 }
 
-/// Lets requests through that look, that mean this server, and that come from its page or from no page.
+/// Passes read-only requests that address this server and come from its own page or from no page.
 pub(crate) async fn check_origin(State(app): State<App>, request: Request, next: Next) -> Response {
     match foreign(&app.keys, request.method(), request.uri().path(), request.headers()) {
         Some(problem) => problem.into_response(),
@@ -220,9 +221,10 @@ pub(crate) async fn check_origin(State(app): State<App>, request: Request, next:
     }
 }
 
-/// Lets requests through that show the token or the cookie.
+/// Passes requests that carry the token or the cookie.
 pub(crate) async fn check_token(State(app): State<App>, mut request: Request, next: Next) -> Response {
-    // The ticket opens one path alone. Who shows one that is good gets what it gives, be there a cookie or not.
+    // A single-use token is accepted on one path only. A valid one grants what it grants, whether or not there is a
+    // cookie.
     let by_address = request.uri().path() == SESSION && app.keys.takes_ticket(request.headers());
     if by_address {
         request.extensions_mut().insert(AddressLogin);
@@ -238,12 +240,12 @@ pub(crate) async fn check_token(State(app): State<App>, mut request: Request, ne
         .into_response()
 }
 
-/// Returns what was shown in the header for it.
+/// Returns the token in the `Authorization` header.
 fn bearer(headers: &HeaderMap) -> Option<&str> {
     headers.get(AUTHORIZATION)?.to_str().ok()?.strip_prefix("Bearer ").map(str::trim)
 }
 
-/// Returns why a request is none of the page's own.
+/// Returns a refusal if a request does not come from the server's own page.
 fn foreign(keys: &AccessKeys, method: &Method, path: &str, headers: &HeaderMap) -> Option<Response> {
     let is_steering = keys.steers() && *method == Method::POST && is_for_steering(path);
     if !is_steering && !matches!(*method, Method::GET | Method::HEAD) {
@@ -260,7 +262,7 @@ fn foreign(keys: &AccessKeys, method: &Method, path: &str, headers: &HeaderMap) 
     if headers.get_all(ORIGIN).iter().any(|origin| *origin != *format!("http://{host}")) {
         return forbidden("the request comes from another page");
     }
-    // A browser names the page behind each request that may change something.
+    // A browser names the originating page in each request that may change something.
     if is_steering && headers.get_all(ORIGIN).iter().count() != 1 {
         return forbidden("the request does not say from which page it comes");
     }
@@ -270,7 +272,7 @@ fn foreign(keys: &AccessKeys, method: &Method, path: &str, headers: &HeaderMap) 
     if is_own || is_page { None } else { forbidden("the request comes from another page") }
 }
 
-/// Whether a path is that of steering, for any repository.
+/// Whether a path is a steering path, for any repository.
 fn is_for_steering(path: &str) -> bool {
     path.strip_prefix("/api/repos/").and_then(|rest| rest.strip_suffix(STEER)).is_some_and(|repo| !repo.contains('/'))
 }

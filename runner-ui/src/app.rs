@@ -1,4 +1,4 @@
-//! What every request is answered from: one daemon, of this machine or of another one.
+//! The state from which every request is answered: one daemon, on this machine or another one.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,20 +16,20 @@ use crate::hub::EventHub;
 use crate::records::WorkTreeRecords;
 use crate::wire::Health;
 
-/// The server's state; a copy is the same one.
+/// The server's state; clones share it.
 #[derive(Debug, Clone)]
 pub struct App {
-    /// Who may ask.
+    /// Access control.
     pub(crate) keys: Arc<AccessKeys>,
-    /// What happens.
+    /// Events of the daemon.
     pub(crate) hub: EventHub,
-    /// A path in the only repository that is shown.
+    /// A path in the only repository that is shown, if restricted to one.
     pub(crate) only: Option<Arc<PathBuf>>,
     /// The records at that path.
     pub(crate) records: Option<WorkTreeRecords>,
-    /// Ends all streams.
+    /// Cancelled to end all streams.
     pub(crate) stop: CancellationToken,
-    /// The machine of the daemon, where it is another one.
+    /// The daemon's machine, if it is another one.
     host: Option<Host>,
     /// All machines that have a page, in the order of their paths.
     hosts: Arc<[String]>,
@@ -38,8 +38,8 @@ pub struct App {
 }
 
 impl App {
-    /// Looks for the daemons, and goes on looking: one for each machine that was named, else this one's. A single one is waited
-    /// for until it was tried once.
+    /// Connects to the daemons and keeps connecting: one per named machine, else this machine's. If there is only one,
+    /// this waits for the first attempt.
     pub async fn open(args: &Args, keys: &Arc<AccessKeys>, stop: &CancellationToken) -> Vec<Self> {
         let open = |host: Option<&Host>| Self::of(host.cloned(), args, Arc::clone(keys), stop.clone());
         if args.host.len() > 1 {
@@ -70,12 +70,12 @@ impl App {
         Self { keys, hub, only, records, stop, host, hosts, standing, started_at: Timestamp::now() }
     }
 
-    /// Returns whether there is a daemon.
+    /// Returns the state of the connection to the daemon.
     pub(crate) fn standing(&self) -> DaemonStatus {
         self.standing.borrow().clone()
     }
 
-    /// Tells who answers, as far as that is known without asking.
+    /// Returns who answers, as far as known without asking the daemon.
     pub(crate) fn health(&self) -> Health {
         let standing = self.standing();
         let (connected, as_of, daemon) = match &standing {

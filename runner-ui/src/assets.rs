@@ -1,4 +1,4 @@
-//! The page: files of `web/dist` that are part of the program.
+//! The page: the files of `web/dist`, embedded into the program.
 
 use axum::response::{IntoResponse, Response};
 use base64::Engine as _;
@@ -13,12 +13,12 @@ use crate::problem::ApiProblem;
 #[folder = "web/dist"]
 struct EmbeddedPage;
 
-/// Returns the names and bytes of all that is embedded.
+/// Returns names and contents of all embedded files.
 pub fn embedded() -> impl Iterator<Item = (String, Vec<u8>)> {
     EmbeddedPage::iter().filter_map(|name| Some((name.to_string(), EmbeddedPage::get(&name)?.data.into_owned())))
 }
 
-/// Answers with a file of the page, or with the page itself for its own links.
+/// Serves a file of the page, or the page itself for its client-side routes.
 pub(crate) async fn serve(uri: Uri, headers: HeaderMap) -> Response {
     let path = uri.path().trim_start_matches('/');
     let path = if is_link(path) { "index.html" } else { path };
@@ -28,14 +28,14 @@ pub(crate) async fn serve(uri: Uri, headers: HeaderMap) -> Response {
     }
 }
 
-/// Whether a path is the page's own business.
+/// Whether a path is a client-side route of the page.
 fn is_link(path: &str) -> bool {
     path.is_empty() || path == "r" || path.starts_with("r/")
 }
 
 fn answer(path: &str, file: EmbeddedFile, headers: &HeaderMap) -> Response {
     let tag = format!("\"{}\"", STANDARD.encode(file.metadata.sha256_hash()));
-    // What the build puts there has its digest in its name.
+    // Files in this folder have their digest in their name.
     let is_named_by_content = path.starts_with("assets/");
     let keep = if is_named_by_content { "public, max-age=31536000, immutable" } else { "no-cache" };
     let is_known = headers.get_all(IF_NONE_MATCH).iter().any(|known| *known == *tag);

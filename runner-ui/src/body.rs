@@ -1,10 +1,10 @@
-//! JSON as a reply.
+//! JSON replies.
 
 use axum::response::{IntoResponse, Response};
 use http::header::CONTENT_TYPE;
 use serde::Serialize;
 
-/// A value that is sent as JSON.
+/// A value sent as JSON.
 #[derive(Debug)]
 pub(crate) struct JsonReply<T>(pub(crate) T);
 
@@ -14,7 +14,7 @@ impl<T: Serialize> IntoResponse for JsonReply<T> {
     }
 }
 
-/// Returns a value as JSON on one line.
+/// Serializes a value as JSON on one line.
 pub(crate) fn json_text(value: &impl Serialize) -> String {
     serde_json::to_string(value).expect("BUG: a reply has no form as JSON")
 }

@@ -1,7 +1,7 @@
-//! Who is at the other end of a connection: the processes that hold it, as the system's tables tell. What they may do is for
-//! the daemon to say.
+//! Identifies the processes at the other end of a connection, from the system's socket tables. What they may do is for
+//! the daemon to decide.
 //!
-//! A port tells nothing of a program, and what was copied from a browser's memory tells nothing of who shows it.
+//! A port says nothing about a program, and a secret copied from a browser's memory says nothing about who presents it.
 
 use std::fs;
 use std::io;
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use tokio::net::TcpStream;
 
-/// The state of a connection that both sides hold open, as the tables write it.
+/// State of an established connection, as the tables write it.
 const ESTABLISHED: &str = "01";
 
 /// The two ends of a connection.
@@ -21,13 +21,13 @@ pub(crate) struct ConnectionEnds {
 }
 
 impl ConnectionEnds {
-    /// Tells them of a connection that was accepted.
+    /// Reads the ends of an accepted connection.
     pub(crate) fn of(stream: &TcpStream) -> io::Result<Self> {
         Ok(Self { theirs: stream.peer_addr()?, ours: stream.local_addr()? })
     }
 
-    /// Returns the processes that hold the other end, as far as they let themselves be looked at; nobody where the system has
-    /// no such tables.
+    /// Returns the processes that hold the other end, as far as they can be inspected; empty if the system has no such
+    /// tables.
     pub(crate) fn holders(self) -> Vec<i32> {
         let Some(inode) = self.inode() else { return Vec::new() };
         let socket = PathBuf::from(format!("socket:[{inode}]"));
@@ -38,10 +38,10 @@ impl ConnectionEnds {
         holders
     }
 
-    /// Finds the number of the other end's socket.
+    /// Finds the inode of the other end's socket.
     fn inode(self) -> Option<u64> {
         let table = |name: &str| fs::read_to_string(Path::new("/proc/self/net").join(name)).unwrap_or_default();
-        // A program may reach an address of the old form by a socket of the new one.
+        // A program may reach an IPv4 address through an IPv6 socket.
         let as_new = Self { theirs: mapped(self.theirs), ours: mapped(self.ours) };
         self.inode_in(&table("tcp")).or_else(|| as_new.inode_in(&table("tcp6")))
     }
@@ -51,7 +51,7 @@ impl ConnectionEnds {
         table.lines().find_map(|line| {
             let fields: Vec<&str> = line.split_ascii_whitespace().collect();
             let is_it = fields.get(1..4)? == [theirs.as_str(), ours.as_str(), ESTABLISHED];
-            // A socket that nobody holds any more has the number 0.
+            // A socket that no process holds has the inode 0.
             fields.get(9).filter(|_| is_it)?.parse().ok().filter(|inode| *inode > 0)
         })
     }
@@ -70,7 +70,7 @@ fn mapped(address: SocketAddr) -> SocketAddr {
     SocketAddr::from((ip, address.port()))
 }
 
-/// Returns an address as the tables write it: each 32 bits as this machine holds them.
+/// Formats an address like the tables: each 32 bits in this machine's byte order.
 fn written(address: SocketAddr) -> String {
     let words = |bytes: &[u8]| -> String {
         let word = |four: &[u8]| four.try_into().map(u32::from_ne_bytes).map(|word| format!("{word:08X}"));

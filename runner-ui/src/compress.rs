@@ -1,4 +1,4 @@
-//! Replies in fewer bytes, for browsers that take them so: what is text and whole. Streams and parts of texts stay as they are.
+//! Compresses replies for browsers that accept it: complete texts only. Streams and ranges stay as they are.
 
 use std::io::{self, Write as _};
 
@@ -11,21 +11,21 @@ use flate2::write::GzEncoder;
 use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 
-/// Bytes below which it is not worth it.
+/// Smallest size worth compressing, in bytes.
 const LEAST: u64 = 1024;
-/// Bytes beyond which a reply is not held for it.
+/// Largest reply that is buffered for compression, in bytes.
 const MOST: usize = 32 * 1024 * 1024;
-/// Types that shrink, by their beginnings; plain text is sent in ranges, and is not among them.
+/// Compressible types, by prefix; plain text is excluded, because it is served in ranges.
 const KINDS: [&str; 5] = ["application/json", "text/html", "text/css", "text/javascript", "image/svg+xml"];
 
-/// Compresses a reply where the request says that it may be.
+/// Compresses a reply if the request accepts it.
 pub(crate) async fn reply(request: Request, next: Next) -> Response {
     let is_wanted = *request.method() == Method::GET && takes_gzip(request.headers());
     let response = next.run(request).await;
     if is_wanted && is_worth_it(&response) { compressed(response).await } else { response }
 }
 
-/// Whether gzip is named and not ruled out.
+/// Whether the client accepts gzip.
 fn takes_gzip(headers: &HeaderMap) -> bool {
     let lines = headers.get_all(ACCEPT_ENCODING).iter().filter_map(|line| line.to_str().ok());
     lines.flat_map(|line| line.split(',')).any(|coding| {
@@ -47,7 +47,7 @@ fn is_worth_it(response: &Response) -> bool {
 
 async fn compressed(response: Response) -> Response {
     let (mut parts, body) = response.into_parts();
-    // A body whose size is known is there as a whole already.
+    // A body of known size is already complete in memory.
     let Ok(bytes) = to_bytes(body, MOST).await else { return broken() };
     let Ok(Ok(small)) = tokio::task::spawn_blocking(move || gzip(&bytes)).await else { return broken() };
     parts.headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));

@@ -1,12 +1,13 @@
-//! Places for connections: who has shown what opens the door keeps theirs. Strangers have a part of them, and where that is
-//! full the one that has waited longest gives way: whoever only holds connections open locks nobody out.
+//! Limits connections: authenticated clients keep theirs. Unauthenticated connections share a fixed number of slots; if
+//! all are taken, the longest waiting one is closed, so that a client which merely holds connections open locks no one
+//! out.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio_util::sync::CancellationToken;
 
-/// Places of strangers.
+/// The slots for unauthenticated connections.
 #[derive(Debug, Clone)]
 pub(crate) struct ConnectionLimit {
     most: usize,
@@ -15,28 +16,28 @@ pub(crate) struct ConnectionLimit {
 
 #[derive(Debug, Default)]
 struct Unauthenticated {
-    /// How many there have been.
+    /// Number of connections so far, used as their id.
     count: u64,
-    /// Those that are there, the one that came first in front, each with its number.
+    /// Unauthenticated connections, oldest first, each with its id.
     waiting: VecDeque<(u64, CancellationToken)>,
 }
 
-/// The place of one connection; it is given back where this is dropped.
+/// The slot of one connection; dropping it frees the slot.
 #[derive(Debug)]
 pub(crate) struct ConnectionGuard {
     places: ConnectionLimit,
     number: u64,
-    /// Tells the connection to give way.
+    /// Cancelled when the connection must close.
     gone: CancellationToken,
 }
 
 impl ConnectionLimit {
-    /// Makes places for so many strangers.
+    /// Creates the given number of slots.
     pub(crate) fn new(most: usize) -> Self {
         Self { most, strangers: Arc::default() }
     }
 
-    /// Gives a place to a connection of which nothing is known yet.
+    /// Assigns a slot to a connection that is not authenticated yet.
     pub(crate) fn stranger(&self) -> Arc<ConnectionGuard> {
         let gone = CancellationToken::new();
         let mut strangers = self.strangers();
@@ -54,12 +55,12 @@ impl ConnectionLimit {
 }
 
 impl ConnectionGuard {
-    /// Says that it belongs to somebody who was let in: they keep it.
+    /// Marks the connection as authenticated: it no longer occupies a slot.
     pub(crate) fn is_known(&self) {
         self.places.strangers().waiting.retain(|(number, _)| *number != self.number);
     }
 
-    /// Waits until it has to give way.
+    /// Waits until the connection has to close.
     pub(crate) async fn lost(&self) {
         self.gone.cancelled().await;
     }

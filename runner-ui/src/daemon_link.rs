@@ -1,7 +1,7 @@
-//! What comes from the daemon, over a connection that is made again when it is lost, to the hub.
+//! Keeps a connection to the daemon, reconnecting when it is lost, and forwards events to the hub.
 //!
-//! A daemon that has ended in order, and that no other follows, ends the server too; that of another machine ends nothing, and
-//! is looked for as long as the server runs.
+//! If this machine's daemon shuts down in order and no successor follows, the server ends, too. A daemon on another
+//! machine never ends the server; it is retried as long as the server runs.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,30 +20,29 @@ use tokio_util::sync::CancellationToken;
 use crate::hub::{EventHub, EventId, HubMessage};
 use crate::wire::Notice;
 
-/// Time for the successor of a daemon that has ended in order, as at an update.
+/// How long to wait for the successor of a daemon that shut down in order, as in an update.
 const SUCCESSION: Duration = Duration::from_secs(5);
 
-/// Whether there is a daemon.
+/// State of the connection to the daemon.
 #[derive(Debug, Clone, Default)]
 pub(crate) enum DaemonStatus {
-    /// None was looked for yet.
+    /// No connection was attempted yet.
     #[default]
     Untried,
-    /// None has answered yet.
+    /// No daemon has answered yet.
     Never,
-    /// One answers.
+    /// Connected.
     Up(Arc<Connection>),
-    /// It went away.
+    /// The connection was lost.
     Away {
-        /// When.
+        /// When it was lost.
         since: Timestamp,
     },
-    /// None can be talked to, for a reason that is to be told: another version, or the way to another machine.
+    /// Connecting failed for a reason worth reporting: another version, or a problem reaching another machine.
     Failed(Arc<ConnectError>),
 }
 
-/// Keeps up a connection until the task is ended. `stop` is cancelled at the end of this machine's daemon where it has no
-/// successor.
+/// Keeps a connection until the task is aborted. Cancels `stop` when this machine's daemon ends without a successor.
 pub(crate) fn keep(options: ConnectOptions, hub: EventHub, stop: CancellationToken) -> watch::Receiver<DaemonStatus> {
     let (standing, seen) = watch::channel(DaemonStatus::Untried);
     let is_far = options.host.is_some();
@@ -63,30 +62,30 @@ pub(crate) fn keep(options: ConnectOptions, hub: EventHub, stop: CancellationTok
     seen
 }
 
-/// From the link to the hub.
+/// Forwards from the connection to the hub.
 struct EventRelay {
     events: EventStream,
     hub: EventHub,
     standing: watch::Sender<DaemonStatus>,
-    /// Whether the daemon is another machine's.
+    /// Whether the daemon is on another machine.
     is_far: bool,
-    /// The task that passes output on.
+    /// The task that forwards output.
     output: Option<AbortHandle>,
-    /// Whether the daemon has said that it goes down.
+    /// Whether the daemon has announced its shutdown.
     is_ending: bool,
-    /// Whether whoever connects starts a daemon.
+    /// Whether connecting starts a daemon (socket activation).
     is_started_by_asking: bool,
 }
 
 impl EventRelay {
-    /// Waits for news; there is none after the end of a daemon that has ended in order and has no successor.
+    /// Waits for the next update; `None` after the daemon has shut down in order without a successor.
     async fn next(&mut self) -> Option<client::StreamUpdate> {
         let is_over = self.is_ending && !self.is_far && self.events.connection().is_none();
         if !is_over {
             return Some(self.events.next().await);
         }
-        // Where a service manager keeps the socket, asking for a successor would start it: what a person has just stopped
-        // stays so.
+        // If a service manager owns the socket, connecting to look for a successor would restart a daemon that the user
+        // has just stopped.
         if self.is_started_by_asking {
             return None;
         }
@@ -107,13 +106,13 @@ impl EventRelay {
         }
     }
 
-    /// Takes a connection, and tells that there is one.
+    /// Handles a new connection and reports it to the hub.
     fn answered(&mut self, connection: Arc<Connection>) {
         self.connected(connection);
         self.hub.tell(HubMessage::Back(notice("a daemon answers")));
     }
 
-    /// Takes a connection; another daemon than before counts its events anew.
+    /// Handles a new connection; a different daemon numbers its events from the start.
     fn connected(&mut self, connection: Arc<Connection>) {
         let life = connection.daemon().started_at.as_millisecond();
         if self.hub.last().is_none_or(|last| last.life != life) {
@@ -133,7 +132,7 @@ impl EventRelay {
         self.hub.tell(HubMessage::Gone(notice("the daemon went away")));
     }
 
-    /// Keeps why, where that is more than that nobody listens.
+    /// Stores the reason, unless it is only that no daemon is listening.
     fn unreachable(&self, error: ConnectError) {
         if self.is_far || matches!(error, ConnectError::ProtocolMismatch { .. } | ConnectError::DevelopmentBuild { .. })
         {
@@ -155,7 +154,7 @@ impl EventRelay {
         }
     }
 
-    /// Passes output on as long as a page looks at it.
+    /// Forwards output while a page is subscribed to it.
     fn relay_output(&self, connection: &Arc<Connection>) -> AbortHandle {
         let (hub, connection) = (self.hub.clone(), Arc::clone(connection));
         tokio::spawn(async move {
@@ -183,7 +182,7 @@ async fn relay_output(client: &Client, hub: &EventHub) {
     }
 }
 
-/// Returns what is noticed now.
+/// Creates a notice with the current time.
 pub(crate) fn notice(message: &str) -> Notice {
     Notice { message: message.to_owned(), time: Timestamp::now() }
 }

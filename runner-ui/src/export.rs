@@ -1,4 +1,5 @@
-//! A run as one file that shows it without a server: the page, and what that would ask for. Nothing of the run changes.
+//! Exports a run as one file that displays it without a server: the page, and the replies it would request. Never
+//! changes the run.
 
 mod bundle;
 mod gather;
@@ -22,16 +23,16 @@ use crate::problem::ApiProblem;
 use crate::target::IterationId;
 use crate::wire::{ErrorReply, FileMade, RunFile};
 
-/// Most bytes of a file.
+/// Maximum size of the file, in bytes.
 const MOST: usize = 20_000_000;
-/// Room for what the file says of itself.
+/// Bytes reserved for the file's description of itself.
 const ABOUT: usize = 4096;
 
-/// Writes a run to a file: the one that is named, else the current one.
+/// Writes a run to a file: the named run, else the current one.
 ///
 /// # Errors
 ///
-/// Says why nothing was written.
+/// Explains why nothing was written.
 pub async fn export(app: &App, to: &Path, args: &Args) -> Result<FileMade, ErrorReply> {
     write(app, to, args).await.map_err(ErrorReply::from)
 }
@@ -80,7 +81,7 @@ impl ExportedRun {
     }
 }
 
-/// What was read of a run, within its bounds.
+/// Contents of the file, within its size limit.
 struct ExportContents {
     parcel: ExportBundle,
     iterations: u64,
@@ -88,12 +89,12 @@ struct ExportContents {
 }
 
 impl ExportContents {
-    /// Reads the run, how its iterations ended, and then what they left; the newest first.
+    /// Reads the run, then the outcome of each iteration, then the texts they left, newest first.
     async fn of(subject: &ExportedRun, room: usize) -> Result<Self, ApiProblem> {
         let (whole, iterations) = subject.whole().await?;
         let mut all: Vec<IterationId> = iterations.iter().map(iter).collect();
         all.extend(subject.live().map(|number| IterationId { number, wait: None }));
-        // Names of those whose texts may be left out.
+        // Names of iterations whose texts may be omitted.
         let names = all.iter().map(|iter| written(&title(*iter)).len() + 1).sum();
         let mut read =
             Self { parcel: ExportBundle::new(room.saturating_sub(names)), iterations: 0, without_texts: Vec::new() };
@@ -141,7 +142,7 @@ fn iter(view: &IterationView) -> IterationId {
     IterationId { number: view.iter, wait: view.wait }
 }
 
-/// Puts the file in its place whole: nobody finds a part of it, and one that is there is replaced only where that was asked for.
+/// Writes the file atomically; an existing file is only replaced if requested.
 async fn place(html: String, to: PathBuf, force: bool) -> Result<(), ApiProblem> {
     let shown = to.display().to_string();
     let put = move || {

@@ -1,4 +1,4 @@
-//! How large the head of a request may be, to the byte: the buffer that it is read into is only bounded roughly.
+//! Enforces an exact size limit on request heads: the read buffer is only bounded roughly.
 
 use axum::extract::Request;
 use axum::middleware::Next;
@@ -7,13 +7,13 @@ use http::{HeaderMap, Method, StatusCode, Uri};
 
 use crate::problem::ApiProblem;
 
-/// Bytes of a request's first line and headers.
+/// Maximum bytes of a request's first line and headers.
 pub(crate) const HEAD_BYTES: usize = 32 * 1024;
-/// Bytes of a line beside its words: what separates them, and its end.
+/// Bytes of the request line other than method and path.
 const FIRST_LINE: usize = "  HTTP/1.1\r\n".len();
 const LINE: usize = ": \r\n".len();
 
-/// Lets requests through whose heads are not too large.
+/// Passes requests whose head is not too large.
 pub(crate) async fn check_size(request: Request, next: Next) -> Response {
     if size(request.method(), request.uri(), request.headers()) <= HEAD_BYTES {
         return next.run(request).await;

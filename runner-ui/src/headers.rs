@@ -1,4 +1,4 @@
-//! What every reply says to a browser: run nothing but the page's own files, show it in no other page, keep nothing.
+//! Security headers of every reply: run only the page's own files, do not embed it in another page, do not cache.
 
 use axum::response::Response;
 use http::HeaderValue;
@@ -9,7 +9,7 @@ use http::header::{
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \
                       font-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// Adds them; a reply that says itself how it may be kept is left so.
+/// Adds the headers; a reply that sets its own cache policy keeps it.
 pub(crate) async fn add(mut response: Response) -> Response {
     let headers = response.headers_mut();
     let all = [

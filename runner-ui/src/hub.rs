@@ -1,4 +1,5 @@
-//! The events of one daemon after the other, for any number of pages: kept for those that come late, bounded, never waiting.
+//! Distributes the events of successive daemons to any number of pages: buffered for late subscribers, bounded, never
+//! blocking.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -10,15 +11,15 @@ use tokio::sync::{broadcast, watch};
 
 use crate::wire::Notice;
 
-/// Events that are kept.
+/// Number of events that are buffered.
 const KEPT: usize = 4096;
-/// Pieces of output that may wait for a page.
+/// Chunks of output that may be queued for a page.
 const OUTPUT_KEPT: usize = 1024;
 
-/// The place of an event: the life of a daemon, and its number in it.
+/// Identifies an event: the daemon process, and the event's number in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct EventId {
-    /// When the daemon was started, in milliseconds.
+    /// When the daemon was started, in milliseconds since 1970.
     pub(crate) life: i64,
     /// Number of the event.
     pub(crate) seq: u64,
@@ -39,12 +40,12 @@ impl FromStr for EventId {
     }
 }
 
-/// What a page is told.
+/// A message to pages.
 #[derive(Debug, Clone)]
 pub(crate) enum HubMessage {
-    /// Something happened.
+    /// An event of the daemon.
     Event(EventId, Arc<Event>),
-    /// Events are lost.
+    /// Events were lost.
     Resync(Notice),
     /// The daemon went away.
     Gone(Notice),
@@ -52,7 +53,7 @@ pub(crate) enum HubMessage {
     Back(Notice),
 }
 
-/// The stream.
+/// The hub; clones share it.
 #[derive(Debug, Clone)]
 pub(crate) struct EventHub {
     shared: Arc<HubState>,
@@ -63,25 +64,25 @@ struct HubState {
     kept: Mutex<EventBacklog>,
     live: broadcast::Sender<HubMessage>,
     output: broadcast::Sender<Arc<Event>>,
-    /// How many pages look at output.
+    /// Number of pages subscribed to output.
     lookers: watch::Sender<usize>,
 }
 
 #[derive(Debug, Default)]
 struct EventBacklog {
-    /// The place of the last event that is not kept.
+    /// Id of the last event that is no longer buffered.
     before: Option<EventId>,
     events: VecDeque<Arc<Event>>,
 }
 
-/// A page's part of the stream.
+/// A page's subscription.
 #[derive(Debug)]
 pub(crate) struct HubSubscription {
-    /// The place of the last event so far.
+    /// Id of the last event so far.
     pub(crate) at: Option<EventId>,
-    /// What was missed, oldest first; none where that is not known any more.
+    /// Missed events, oldest first; `None` if they are no longer known.
     pub(crate) missed: Option<Vec<(EventId, Arc<Event>)>>,
-    /// What comes.
+    /// Messages from now on.
     pub(crate) live: broadcast::Receiver<HubMessage>,
 }
 
@@ -99,17 +100,17 @@ impl EventHub {
         self.shared.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Begins anew after an event that is not known: what was kept is of another life, or has a gap.
+    /// Resets the buffer to start after an event: buffered events are of another daemon process, or there is a gap.
     pub(crate) fn begin(&self, before: EventId) {
         *self.kept() = EventBacklog { before: Some(before), events: VecDeque::new() };
     }
 
-    /// Returns the place of the last event.
+    /// Returns the id of the last event.
     pub(crate) fn last(&self) -> Option<EventId> {
         self.kept().last()
     }
 
-    /// Keeps an event and tells everybody.
+    /// Buffers an event and sends it to all pages.
     pub(crate) fn publish(&self, event: Event) {
         let mut kept = self.kept();
         let Some(before) = kept.before else { return };
@@ -121,16 +122,16 @@ impl EventHub {
         {
             kept.before = Some(EventId { seq: gone.seq, ..before });
         }
-        // An error means that no page is open.
+        // An error only means that no page is open.
         let _ = self.shared.live.send(HubMessage::Event(id, event));
     }
 
-    /// Tells everybody something that is not kept.
+    /// Sends a message to all pages without buffering it.
     pub(crate) fn tell(&self, news: HubMessage) {
         let _ = self.shared.live.send(news);
     }
 
-    /// Joins the stream after an event, or with those that come.
+    /// Subscribes from after a given event, or from now.
     pub(crate) fn join(&self, after: Option<Result<EventId, ()>>) -> HubSubscription {
         let kept = self.kept();
         let missed = match after {
@@ -140,18 +141,18 @@ impl EventHub {
         HubSubscription { at: kept.last(), missed, live: self.shared.live.subscribe() }
     }
 
-    /// Sends output to the pages that look at it.
+    /// Sends output to the pages subscribed to it.
     pub(crate) fn publish_output(&self, event: Event) {
         let _ = self.shared.output.send(Arc::new(event));
     }
 
-    /// Looks at output until what is returned is dropped.
+    /// Subscribes to output until the result is dropped.
     pub(crate) fn look(&self) -> OutputSubscriber {
         self.shared.lookers.send_modify(|count| *count += 1);
         OutputSubscriber { output: self.shared.output.subscribe(), hub: self.clone() }
     }
 
-    /// Returns how many pages look at output, and tells when that changes.
+    /// Returns a watch of the number of pages subscribed to output.
     pub(crate) fn lookers(&self) -> watch::Receiver<usize> {
         self.shared.lookers.subscribe()
     }
@@ -163,7 +164,7 @@ impl EventBacklog {
         Some(EventId { seq: self.events.back().map_or(before.seq, |event| event.seq), ..before })
     }
 
-    /// Returns the events after a place; none where some of them are not kept.
+    /// Returns the events after a given one; `None` if some of them are no longer buffered.
     fn since(&self, after: EventId) -> Option<Vec<(EventId, Arc<Event>)>> {
         let (before, last) = (self.before?, self.last()?);
         if after.life != before.life || after.seq < before.seq || after.seq > last.seq {
@@ -174,7 +175,7 @@ impl EventBacklog {
     }
 }
 
-/// A page that looks at output.
+/// A page's subscription to output.
 #[derive(Debug)]
 pub(crate) struct OutputSubscriber {
     /// The output.

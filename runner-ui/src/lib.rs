@@ -1,7 +1,7 @@
 //! The web view: a server on loopback that shows repositories, runs and iterations, and follows them.
 //!
-//! A client of the daemon like any other: it knows the conversation, and the form of the records for when no daemon runs. It
-//! changes nothing, unless it was started to steer.
+//! A client of the daemon like any other: it knows the protocol, and the format of the records for when no daemon is
+//! running. It changes nothing unless started with steering enabled.
 
 mod access;
 mod app;

@@ -1,4 +1,4 @@
-//! `runner-ui`: listens, says where, and ends when told to; or writes a file and ends.
+//! `runner-ui`: listens, prints its URL, and runs until told to stop; or exports a run to a file and exits.
 
 use std::io;
 use std::path::Path;
@@ -32,9 +32,9 @@ async fn run(args: &Args) -> Result<(), ErrorReply> {
     }
 }
 
-/// Writes a run to a file, and says what that holds.
+/// Exports a run to a file and prints a summary.
 async fn write_file(args: &Args, to: &Path) -> Result<(), ErrorReply> {
-    // Nobody can ask: there is no port.
+    // No requests are possible: there is no port.
     let keys = keys(0, args)?;
     let apps = App::open(args, &keys, &CancellationToken::new()).await;
     let made = export(&apps[0], to, args).await?;
@@ -55,7 +55,7 @@ async fn serve_page(args: &Args) -> Result<(), ErrorReply> {
     let stop = CancellationToken::new();
     end_with(args, stop.clone()).map_err(|error| failed("listening for signals", &error, None))?;
     let apps = App::open(args, &keys, &stop).await;
-    // Of several machines, one that does not answer keeps the others from nothing.
+    // If there are several machines, one that does not answer must not block the others.
     if let [app] = apps.as_slice() {
         app.check().await?;
     }
@@ -67,7 +67,7 @@ async fn serve_page(args: &Args) -> Result<(), ErrorReply> {
     Ok(())
 }
 
-/// Says where the page is.
+/// Prints the page's URL.
 fn tell(args: &Args, keys: &AccessKeys) -> io::Result<()> {
     let started =
         Started { url: keys.url(), url_once: keys.url_once(), token: keys.token().to_owned(), pid: std::process::id() };
@@ -75,7 +75,7 @@ fn tell(args: &Args, keys: &AccessKeys) -> io::Result<()> {
     say(&mut io::stdout(), &text)
 }
 
-/// Says it again whenever the address was used; that nobody reads it any more ends nothing.
+/// Prints the URL again whenever it was used; a closed standard output is not an error.
 async fn tell_again(args: &Args, keys: &AccessKeys) {
     loop {
         keys.used().await;
@@ -83,7 +83,7 @@ async fn tell_again(args: &Args, keys: &AccessKeys) {
     }
 }
 
-/// Says why nothing is served; nobody can be told that this fails.
+/// Prints why the server cannot start; failing to print that is ignored.
 fn complain(args: &Args, error: &ErrorReply) {
     let _ = if args.json {
         say(&mut io::stdout(), &json(error))
@@ -102,13 +102,13 @@ fn json(value: &impl Serialize) -> String {
     serde_json::to_string(value).expect("BUG: an answer has no form as JSON")
 }
 
-/// Has everything end with a signal, and with standard input where that is asked for.
+/// Stops everything on a signal, and at the end of standard input if requested.
 fn end_with(args: &Args, stop: CancellationToken) -> io::Result<()> {
     let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
     let mut hangup = signal(SignalKind::hangup())?;
     if args.until_eof {
         let stop = stop.clone();
-        // A thread of its own: nothing waits for it when the program ends otherwise.
+        // On a separate thread: nothing waits for it when the program ends otherwise.
         thread::Builder::new().spawn(move || {
             let _ = io::copy(&mut io::stdin().lock(), &mut io::sink());
             stop.cancel();

@@ -1,4 +1,4 @@
-//! Why a request has no reply, and the status that says so.
+//! API errors: why a request has no reply, with the HTTP status.
 
 use std::error::Error;
 use std::fmt;
@@ -15,7 +15,7 @@ use protocol::error::{ErrorData, ErrorKind};
 use crate::body::json_text;
 use crate::wire::{ErrorBody, ErrorReply};
 
-/// An error on its way to a page.
+/// An error reply to a page.
 #[derive(Debug, Clone)]
 pub(crate) struct ApiProblem {
     status: StatusCode,
@@ -23,32 +23,32 @@ pub(crate) struct ApiProblem {
 }
 
 impl ApiProblem {
-    /// Builds one of its status, its word and a message.
+    /// Creates an error from its status, code and message.
     pub(crate) fn new(status: StatusCode, code: &str, message: impl Into<String>) -> Self {
         Self { status, body: body(code, message.into(), NextSteps::default()) }
     }
 
-    /// Nothing is there.
+    /// Creates a 404: nothing is there.
     pub(crate) fn not_found(message: impl Into<String>) -> Self {
         Self::new(StatusCode::NOT_FOUND, ErrorKind::NotFound.as_str(), message)
     }
 
-    /// An id, a number or a parameter is none.
+    /// Creates the error of an invalid id, number or parameter.
     pub(crate) fn invalid(message: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, ErrorKind::InvalidRequest.as_str(), message)
     }
 
-    /// A file is not what it should be.
+    /// Creates the error of a malformed file.
     pub(crate) fn not_valid(message: impl Into<String>) -> Self {
         Self::new(StatusCode::CONFLICT, ErrorKind::InvalidFile.as_str(), message)
     }
 
-    /// The system fails.
+    /// Creates the error of a system failure.
     pub(crate) fn fault(message: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_GATEWAY, ErrorKind::Fault.as_str(), message)
     }
 
-    /// No daemon answers.
+    /// Creates the error for when no daemon answers.
     pub(crate) fn away(as_of: Option<Timestamp>) -> Self {
         let mut away = Self::new(StatusCode::SERVICE_UNAVAILABLE, "daemon_away", "no daemon answers")
             .hint("runnerctl daemon status");
@@ -56,12 +56,12 @@ impl ApiProblem {
         away
     }
 
-    /// No daemon was looked for yet.
+    /// Creates the error for when no connection was attempted yet.
     pub(crate) fn untried() -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "daemon_away", "no daemon has answered yet")
     }
 
-    /// No daemon can be talked to. Of two versions, says which side is the older one.
+    /// Creates the error of a failed connection. If versions differ, it says which side is older.
     pub(crate) fn unreached(error: &ConnectError) -> Self {
         let (status, kind) = match error {
             ConnectError::ProtocolMismatch { .. } | ConnectError::DevelopmentBuild { .. } => {
@@ -82,14 +82,14 @@ impl ApiProblem {
         }
     }
 
-    /// Adds what to do next.
+    /// Adds a suggestion of what to do next.
     #[must_use]
     pub(crate) fn hint(mut self, ways: impl Into<NextSteps>) -> Self {
         (self.body.hint, self.body.commands) = ways.into().into_parts();
         self
     }
 
-    /// Whether nothing is there, as far as the daemon knows.
+    /// Whether the error says that nothing is there, as far as the daemon knows.
     pub(crate) fn is_not_found(&self) -> bool {
         self.status == StatusCode::NOT_FOUND
     }
@@ -107,7 +107,7 @@ impl From<ApiProblem> for ErrorReply {
     }
 }
 
-/// Builds the error of a server that cannot begin, from what it was doing.
+/// Creates the error of a server that cannot start, from what it was doing.
 pub fn failed(doing: &str, error: &dyn Error, hint: Option<&'static str>) -> ErrorReply {
     let ways = hint.map(NextSteps::from).unwrap_or_default();
     ErrorReply { error: body(ErrorKind::Fault.as_str(), format!("{doing}: {error}"), ways) }

@@ -1,22 +1,22 @@
-//! `Range`: which bytes of a text are wanted (RFC 9110, 14).
+//! `Range` header: which bytes of a text are requested (RFC 9110, 14).
 
-/// What is wanted of a text.
+/// The requested part of a text.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ByteRange {
-    /// All of it.
+    /// The whole text.
     All,
-    /// The bytes from `first` to before `end`; at least one.
+    /// The bytes from `first` up to, excluding, `end`; at least one.
     Part {
         /// The first byte.
         first: u64,
-        /// The one after the last.
+        /// One past the last byte.
         end: u64,
     },
-    /// Bytes that are not there.
+    /// No byte of the text.
     Nothing,
 }
 
-/// Reads a range of a text of a size. What is not one range of bytes is as if it were not there.
+/// Parses a range for a text of the given size. Anything but a single byte range is ignored.
 pub(crate) fn wanted(range: Option<&str>, size: u64) -> ByteRange {
     let range = range.and_then(|range| range.strip_prefix("bytes=")).and_then(|range| range.trim().split_once('-'));
     let (first, end) = match range.map(|(first, last)| (number(first), number(last))) {
@@ -28,7 +28,7 @@ pub(crate) fn wanted(range: Option<&str>, size: u64) -> ByteRange {
     if first < end { ByteRange::Part { first, end } } else { ByteRange::Nothing }
 }
 
-/// Reads a number, or that there is none; one that is too large is beyond every text.
+/// Parses an optional number; a number that is too large is beyond the end of any text.
 fn number(text: &str) -> Result<Option<u64>, ()> {
     if !text.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err(());

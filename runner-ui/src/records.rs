@@ -1,6 +1,6 @@
-//! What a work tree tells by itself, where no daemon has answered: committed state and records, read and never written.
+//! Reads what a work tree contains itself, for when no daemon has answered: committed state and records, never written.
 //!
-//! Only regular files below `.runner/` are opened, and no symbolic link is followed: an agent may have put one there.
+//! Only regular files below `.runner/` are opened, and symbolic links are not followed: an agent may have created one.
 
 mod open_dir;
 
@@ -24,11 +24,11 @@ use crate::problem::ApiProblem;
 use crate::target::{IterationId, id};
 use crate::text::RecordText;
 
-/// Most bytes of a file that is read as a whole.
+/// Maximum size of a file that is read as a whole, in bytes.
 const MAX_FILE: u64 = 16 << 20;
-/// Stands for the id that only a daemon gives.
+/// Placeholder for the repository id, which only a daemon assigns.
 const ID: &str = "records";
-/// Iterations that are told with a run.
+/// Number of iterations included in a run's status.
 const RECENT: usize = 5;
 const MEMORY: [&str; 6] =
     ["progress.md", "notes.md", "assumptions.md", "questions.md", "guardrails.md", "improvements.md"];
@@ -40,14 +40,14 @@ pub(crate) struct WorkTreeRecords {
 }
 
 impl WorkTreeRecords {
-    /// Finds the work tree around a path by its `.runner` folder.
+    /// Finds the work tree that contains a path by its `.runner` folder.
     pub(crate) fn around(path: &Path) -> Option<Self> {
         let path = path.canonicalize().ok()?;
         let root = path.ancestors().find(|folder| folder.join(".runner").is_dir())?;
         Some(Self { root: Arc::new(root.to_owned()) })
     }
 
-    /// Describes the repository and the run whose state is there; what is broken holds it.
+    /// Describes the repository and its run; broken state is shown as held.
     pub(crate) fn status(&self) -> StatusView {
         let of_state = |state: RunState| state.run_id.as_ref().map(|run| self.run(run, &state)).transpose();
         let read = self.run_state().and_then(of_state);
@@ -66,7 +66,7 @@ impl WorkTreeRecords {
         Ok(TreeReply { tree, digest: String::new(), current: None, state: None })
     }
 
-    /// Reads the texts that sessions are told from.
+    /// Reads the texts that go into prompts.
     pub(crate) fn memory(&self) -> Result<MemoryReply, ApiProblem> {
         let paths = std::iter::once(vec!["GOAL.md"]).chain(MEMORY.map(|name| vec!["state", name]));
         let mut files = Vec::new();
@@ -110,7 +110,7 @@ impl WorkTreeRecords {
         })
     }
 
-    /// Finds a text of a record.
+    /// Opens a text of a record.
     pub(crate) fn text(
         &self,
         run: Option<&str>,
@@ -135,7 +135,7 @@ impl WorkTreeRecords {
         self.json(&["state", "run_state.json"])
     }
 
-    /// Completes the beginning of a run's id; the run whose state is there where none is named.
+    /// Completes a run id from its prefix; without one, returns the run of the current state.
     fn run_id(&self, run: Option<&str>) -> Result<String, ApiProblem> {
         let Some(run) = run else {
             return self
@@ -187,7 +187,7 @@ impl WorkTreeRecords {
         })
     }
 
-    /// Tells as much of a run as its files do: whether it is done, and not what keeps it from going on.
+    /// Summarizes a run as far as its files tell: whether it is done, but not what keeps it from continuing.
     fn summary(&self, run: &str, is_done: bool, iterations: &[IterationView]) -> RunSummary {
         let last = iterations.iter().filter_map(|iteration| iteration.ended_at).max();
         let reason =
@@ -244,7 +244,7 @@ impl WorkTreeRecords {
         let place = self.place(path);
         match error.kind() {
             io::ErrorKind::NotFound => ApiProblem::not_found(format!("there is no {}", place.display())),
-            // A link, or something else than what belongs there.
+            // A symbolic link, or not the kind of file that belongs there.
             _ => ApiProblem::not_found(format!("{} cannot be read: {error}", place.display())),
         }
     }

@@ -1,4 +1,4 @@
-//! Which path is answered by what. Everything looks, and one path steers where the server was started for that.
+//! The routes. All of them only read, except one that steers, if the server was started for that.
 
 use axum::Extension;
 use axum::Router;
@@ -19,7 +19,7 @@ use crate::target::RequestTarget;
 use crate::wire::Session;
 use crate::{assets, compress, headers, steer, stream};
 
-/// The texts of an iteration's record, by the last part of their path.
+/// The texts of an iteration's record, by the last segment of their path.
 pub(crate) const TEXTS: [(&str, LogStream); 9] = [
     ("prompt", LogStream::Prompt),
     ("executor.log", LogStream::Agent),
@@ -32,7 +32,7 @@ pub(crate) const TEXTS: [(&str, LogStream); 9] = [
     ("events", LogStream::Events),
 ];
 
-/// Returns everything that is answered: for the first machine at the root, for each other one below a path of its own.
+/// Returns the router: the first machine at the root, each other one below its own prefix.
 pub(crate) fn all(apps: Vec<App>) -> Router {
     let mut machines = apps.into_iter().map(of_machine);
     let first = machines.next().unwrap_or_default();
@@ -64,7 +64,7 @@ fn of_machine(app: App) -> Router {
         .with_state(app)
 }
 
-/// Returns what is answered for one repository.
+/// Returns the routes of one repository.
 fn of_repository() -> Router<App> {
     let router = Router::new()
         .route("/tree", get(tree))
@@ -97,7 +97,7 @@ async fn repositories(State(app): State<App>) -> Result<Response, ApiProblem> {
     Ok(JsonReply(app.repositories().await?).into_response())
 }
 
-/// Defines an answer about what a request names.
+/// Defines handlers for what a request names.
 macro_rules! answers {
     ($($name:ident)+) => {
         $(async fn $name(State(app): State<App>, target: RequestTarget) -> Result<Response, ApiProblem> {
@@ -107,7 +107,7 @@ macro_rules! answers {
 }
 answers! { status tree config memory questions runs iterations iteration activity }
 
-/// What is asked of a text.
+/// Arguments of a handler for a text.
 type TextRequest = (State<App>, OriginalUri, RequestTarget, HeaderMap);
 
 async fn text(

@@ -1,4 +1,4 @@
-//! The sockets, and the limits of who uses them: how many, how large, how slow.
+//! The listening sockets, and limits on clients: number, size and time.
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -23,26 +23,26 @@ use crate::head::HEAD_BYTES;
 use crate::routes;
 
 const CONNECTIONS: usize = 128;
-/// Those of them that have shown nothing yet.
+/// Connections among these that have not authenticated yet.
 const STRANGERS: usize = 64;
-/// Time for them to come; an idle connection is closed after it.
+/// Time limit for a request's head; an idle connection is closed after it.
 const HEAD_WITHIN: Duration = Duration::from_secs(30);
-/// Time for a browser to take what is sent.
+/// Time limit for a client to receive what is sent.
 const WRITE_WITHIN: Duration = Duration::from_secs(30);
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-/// Time for replies that are on their way when the server ends.
+/// Grace period for replies in flight when the server stops.
 const STOP_WITHIN: Duration = Duration::from_secs(2);
 
-/// The sockets.
+/// The listening sockets.
 #[derive(Debug)]
 pub struct LoopbackListeners {
     listeners: Vec<TcpListener>,
-    /// The port.
+    /// Port number of the sockets.
     pub port: u16,
 }
 
 impl LoopbackListeners {
-    /// Listens on loopback, on a free port where 0 is asked for. A machine without IPv6 has one socket less.
+    /// Listens on loopback; port 0 picks a free one. On a machine without IPv6 there is one socket less.
     ///
     /// # Errors
     ///
@@ -53,14 +53,14 @@ impl LoopbackListeners {
         let second = TcpListener::bind(SocketAddr::from((Ipv6Addr::LOCALHOST, port))).await;
         match second {
             Ok(second) => Ok(Self { listeners: vec![first, second], port }),
-            // Whoever has it would get what a browser sends to `localhost`.
+            // A program that owns that port would receive what browsers send to `localhost`.
             Err(error) if error.kind() == io::ErrorKind::AddrInUse => Err(error),
             Err(_) => Ok(Self { listeners: vec![first], port }),
         }
     }
 }
 
-/// Answers requests until `stop` is cancelled, and then ends every stream; that takes 2 seconds at most.
+/// Serves requests until `stop` is cancelled, then ends every stream, which takes 2 seconds at most.
 pub async fn serve(bound: LoopbackListeners, apps: Vec<App>, stop: CancellationToken) {
     let (slots, places) = (Arc::new(Semaphore::new(CONNECTIONS)), ConnectionLimit::new(STRANGERS));
     let server = UiServer { routes: routes::all(apps), stop, slots, places };
@@ -100,7 +100,7 @@ impl UiServer {
 
     async fn answer(self, stream: TcpStream, slot: OwnedSemaphorePermit) {
         let place = self.places.stranger();
-        // A connection that is gone before it is looked at asks nothing.
+        // A connection that is gone already sends no requests.
         let Ok(ends) = ConnectionEnds::of(&stream) else { return };
         let routes = self.routes.layer(Extension(Arc::clone(&place))).layer(Extension(ends));
         let mut patient = TimeoutStream::new(stream);

@@ -1,4 +1,4 @@
-//! Where replies come from: the daemon, or the records where none has answered.
+//! The source of replies: the daemon, or the records if no daemon has answered.
 
 use std::sync::Arc;
 
@@ -19,26 +19,26 @@ use crate::target::{IterationId, RequestTarget};
 use crate::text::RecordText;
 use crate::wire::{ErrorReply, Health};
 
-/// Who is asked.
+/// Where replies come from.
 #[derive(Debug, Clone)]
 enum ReplySource {
     Daemon(Arc<Connection>),
     Records(WorkTreeRecords),
 }
 
-/// What a request is about, and who is asked for it.
+/// The run that a request is about, and the source of replies about it.
 #[derive(Debug, Clone)]
 pub(crate) struct LocatedRun {
     source: ReplySource,
     status: StatusView,
-    /// The work tree of the run that is meant, and the run where it was named.
+    /// The work tree of the run, and the run if one was named.
     at: AtRun,
     iter: Option<IterationId>,
     from: u64,
 }
 
 impl App {
-    /// Returns the repositories that are shown, and who has told them.
+    /// Returns the repositories that are shown, and the source they come from.
     async fn shown(&self) -> Result<(ReplySource, Vec<StatusView>), ApiProblem> {
         let of_records = |records: &WorkTreeRecords| (ReplySource::Records(records.clone()), vec![records.status()]);
         let connection = match (self.standing(), &self.records) {
@@ -55,7 +55,7 @@ impl App {
             Some(path) => {
                 let at = AtRun { path: WirePath(path.to_path_buf()), run: None };
                 match (RunApiClient::status(client, at).await.map_err(ApiProblem::from), &self.records) {
-                    // A clone that no daemon has driven has records all the same.
+                    // A clone that no daemon has ever driven still has records.
                     (Err(problem), Some(records)) if problem.is_not_found() => return Ok(of_records(records)),
                     (view, _) => {
                         let view = view?;
@@ -67,11 +67,11 @@ impl App {
         Ok((ReplySource::Daemon(connection), views))
     }
 
-    /// Refuses where nothing can be shown: a path that is in no repository, and neither daemon nor records.
+    /// Fails if nothing can be shown: the path is in no repository, or there is neither daemon nor records.
     ///
     /// # Errors
     ///
-    /// Says why.
+    /// Explains why nothing can be shown.
     pub async fn check(&self) -> Result<(), ErrorReply> {
         self.shown().await.map(drop).map_err(ErrorReply::from)
     }
@@ -81,7 +81,7 @@ impl App {
         Ok(self.shown().await?.1)
     }
 
-    /// Tells who answers, and from what.
+    /// Returns who answers, and from which source.
     pub(crate) async fn health_now(&self) -> Health {
         let (is_records, only) = match self.shown().await {
             Ok((source, views)) => (matches!(source, ReplySource::Records(_)), views),
@@ -95,7 +95,7 @@ impl App {
     /// Finds the repository and the run that a request is about.
     pub(crate) async fn locate(&self, target: RequestTarget) -> Result<LocatedRun, ApiProblem> {
         let (source, views) = self.shown().await?;
-        // The workspaces of isolated runs are named where they are meant.
+        // Workspaces of isolated runs match by name only.
         let is_meant = |view: &StatusView| match &target.repo {
             Some(id) => *id == view.repo.id,
             None => view.repo.source_id.is_none(),
@@ -113,7 +113,8 @@ impl App {
     }
 }
 
-/// Returns a repository and the workspaces of its isolated runs, each with its own run; as it is where it is not registered.
+/// Returns a repository and the workspaces of its isolated runs, each with its own run; only the repository if it is
+/// not registered.
 fn with_isolated(all: Vec<StatusView>, view: StatusView) -> Vec<StatusView> {
     let id = &view.repo.id;
     let is_its = |other: &StatusView| other.repo.id == *id || other.repo.source_id.as_ref() == Some(id);
@@ -121,7 +122,7 @@ fn with_isolated(all: Vec<StatusView>, view: StatusView) -> Vec<StatusView> {
     if own.is_empty() { vec![view] } else { own }
 }
 
-/// Returns the work tree that a run is in; its records are there.
+/// Returns the work tree of a run, which contains its records.
 async fn work_tree(connection: &Connection, status: &StatusView, run: Option<&str>) -> Result<WirePath, ApiProblem> {
     let current = status.run.as_ref().map(|run| &run.summary);
     let is_meant = |summary: &&RunSummary| run.is_none_or(|run| summary.id.starts_with(run));
@@ -139,7 +140,7 @@ impl LocatedRun {
         AtIteration { path, run, iter: self.iter.map(|iter| iter.number), wait: self.iter.and_then(|iter| iter.wait) }
     }
 
-    /// Describes the repository, and a run of it.
+    /// Describes the repository, with the requested run.
     pub(crate) async fn status(self) -> Result<StatusView, ApiProblem> {
         match &self.source {
             ReplySource::Daemon(connection) if self.at.run.is_some() => {
@@ -157,7 +158,7 @@ impl LocatedRun {
         }
     }
 
-    /// Reads the texts that sessions are told from.
+    /// Reads the texts that go into prompts.
     pub(crate) async fn memory(self) -> Result<MemoryReply, ApiProblem> {
         match &self.source {
             ReplySource::Daemon(connection) => Ok(connection.client().memory(self.at).await?),
@@ -188,7 +189,7 @@ impl LocatedRun {
         }
     }
 
-    /// Lists the iterations of a run from a number on.
+    /// Lists the iterations of a run, starting at a number.
     pub(crate) async fn iterations(self) -> Result<Vec<IterationView>, ApiProblem> {
         let mut views = match &self.source {
             ReplySource::Daemon(connection) => IterationApiClient::list(connection.client(), self.at).await?,
@@ -209,13 +210,13 @@ impl LocatedRun {
         }
     }
 
-    /// Tells what the agent did.
+    /// Lists the agent's activity.
     pub(crate) async fn activity(self) -> Result<ActivityReply, ApiProblem> {
         let params = ActivityParams { at: self.at_iteration(), offset: self.from };
         Ok(self.daemon()?.client().activity(params).await?)
     }
 
-    /// Finds a text of a record.
+    /// Opens a text of a record.
     pub(crate) async fn text(self, stream: LogStream) -> Result<RecordText, ApiProblem> {
         match &self.source {
             ReplySource::Daemon(connection) => {
@@ -225,7 +226,7 @@ impl LocatedRun {
         }
     }
 
-    /// Returns the connection to the daemon, which alone can be told to do something.
+    /// Returns the connection to the daemon, which is required for changes.
     pub(crate) fn connection(&self) -> Result<Arc<Connection>, ApiProblem> {
         match &self.source {
             ReplySource::Daemon(connection) => Ok(Arc::clone(connection)),
@@ -233,17 +234,17 @@ impl LocatedRun {
         }
     }
 
-    /// Returns the same about an iteration of the run, from a place on: who asks for many need not look for each.
+    /// Returns the same run at another iteration and offset; saves looking the run up again.
     pub(crate) fn at(&self, iter: Option<IterationId>, from: u64) -> Self {
         Self { iter, from, ..self.clone() }
     }
 
-    /// Returns the work tree, and the run where it was named.
+    /// Returns the work tree, and the run if one was named.
     pub(crate) fn into_place(self) -> AtRun {
         self.at
     }
 
-    /// Returns the daemon, which alone can tell.
+    /// Returns the daemon, or an error if the source is the records.
     fn daemon(&self) -> Result<&Connection, ApiProblem> {
         match &self.source {
             ReplySource::Daemon(connection) => Ok(connection),

@@ -1,7 +1,7 @@
-//! Steering: the one kind of request that changes something. It is answered only where the server was started for it.
+//! Steering: the one kind of request that changes something. It is only answered if the server was started for it.
 //!
-//! Five things must hold: the page's own origin, the cookie, a token beside it that only an address of this server gives, a
-//! body of a form that no page elsewhere can send, and a program at the other end that no iteration has started.
+//! Five things are required: the page's own origin, the cookie, an additional token that only a URL of this server
+//! yields, a body in a format that no foreign page can send, and a client program that was not started by an iteration.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,17 +29,17 @@ use crate::problem::ApiProblem;
 use crate::target::RequestTarget;
 use crate::wire::{Steer, Steered};
 
-/// What shows the token.
+/// Header that carries the token.
 pub(crate) const STEER_TOKEN: HeaderName = HeaderName::from_static("x-runner-steer");
-/// Bytes of a body: a text of 8 KiB, each of its bytes escaped.
+/// Maximum size of a body: a text of 8 KiB, with each of its bytes escaped.
 const BODY_BYTES: usize = 64 * 1024;
-/// Time for it to come.
+/// Time limit for receiving the body.
 const BODY_WITHIN: Duration = Duration::from_secs(10);
 
-/// What a request shows besides its body.
+/// Arguments of the handler besides the body.
 type SteerContext = (State<App>, RequestTarget, Extension<ConnectionEnds>, HeaderMap);
 
-/// Answers a request that changes something.
+/// Handles a request that changes something.
 pub(crate) async fn steer(
     (State(app), target, Extension(ends), headers): SteerContext,
     body: Body,
@@ -57,7 +57,7 @@ pub(crate) async fn steer(
     Ok(JsonReply(steered).into_response())
 }
 
-/// Says that a path takes another method.
+/// Replies that a path requires another method.
 pub(crate) async fn only_post() -> ApiProblem {
     ApiProblem::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", "only POST is answered here")
 }
@@ -77,8 +77,8 @@ async fn read(headers: &HeaderMap, body: Body) -> Result<Steer, ApiProblem> {
     serde_json::from_slice(&bytes).map_err(|error| ApiProblem::invalid(format!("the body cannot be read: {error}")))
 }
 
-/// Has the daemon say whether the program at the other end may steer. It is looked for twice, since a connection may change
-/// hands and the number of a process its owner.
+/// Asks the daemon whether the program at the other end may steer. The program is looked up twice, since a connection
+/// may change hands and a process id may be reused.
 async fn check_caller(connection: &Connection, ends: ConnectionEnds, method: &str) -> Result<(), ApiProblem> {
     let holders = async || spawn_blocking(move || ends.holders()).await.unwrap_or_default();
     let pids = holders().await;
@@ -118,7 +118,7 @@ async fn perform(connection: &Arc<Connection>, at: AtRun, order: Steer) -> Resul
             controlled(&reply, "pauses", if now { "when its session has ended" } else { "after this iteration" })
         }
         Steer::Resume { now, more } => {
-            // Commands that nobody has confirmed yet are confirmed where they can be read in full.
+            // Commands not confirmed yet must be confirmed where they can be read in full.
             let env = caller_env::collect(connection, &path).await;
             let params = ResumeParams { path, run, now, more, confirmed: false, env };
             controlled(&RunApiClient::resume(client, params).await?, "continues", "when its session has ended")
@@ -126,7 +126,7 @@ async fn perform(connection: &Arc<Connection>, at: AtRun, order: Steer) -> Resul
     })
 }
 
-/// Refuses to decide on another iteration than the one that was shown.
+/// Refuses a decision about another iteration than the one that was shown.
 async fn check_waiting(connection: &Connection, at: &AtRun, iter: u32) -> Result<(), ApiProblem> {
     let status = RunApiClient::status(connection.client(), at.clone()).await?;
     let last = status.run.as_ref().and_then(|run| run.recent.first());

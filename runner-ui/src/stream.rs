@@ -1,4 +1,4 @@
-//! `/events`: what happens, as server-sent events.
+//! `/events`: the daemon's events, as server-sent events.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -22,17 +22,17 @@ use crate::daemon_link::notice;
 use crate::hub::{EventHub, EventId, HubMessage, OutputSubscriber};
 use crate::problem::ApiProblem;
 
-/// Time between two signs of life.
+/// Time between two keep-alive messages.
 const HEARTBEAT: Duration = Duration::from_secs(15);
-/// Time after which a browser connects again.
+/// Time after which a browser reconnects.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// What of it is wanted.
+/// Query parameters of the stream.
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct StreamQuery {
-    /// Id of the only repository.
+    /// Only events of the repository with this id.
     repo: Option<String>,
-    /// Whether output is.
+    /// Whether output is included.
     output: Option<String>,
 }
 
@@ -43,7 +43,7 @@ pub(crate) async fn events(
     headers: HeaderMap,
 ) -> Result<impl IntoResponse, ApiProblem> {
     let Query(wanted) = query.map_err(|_| ApiProblem::invalid("the query cannot be read"))?;
-    // A header that is not text is an id that is not known.
+    // A header that is not text counts as an unknown id.
     let after = headers.get("last-event-id").map(|id| id.to_str().map_err(drop).and_then(str::parse));
     let joined = app.hub.join(after);
     let health = app.health_now().await;
@@ -52,7 +52,7 @@ pub(crate) async fn events(
         Some(at) if joined.missed.is_none() || after.is_none() => hello.id(at.to_string()),
         _ => hello,
     };
-    // A server that shows all repositories tells of those that come later too.
+    // A server that shows all repositories must also report those added later.
     let only = health.only.filter(|_| app.only.is_some());
     let filter = EventFilter { repo: wanted.repo.or(only) };
     let mut first = vec![hello];
@@ -66,7 +66,7 @@ pub(crate) async fn events(
     Ok(Sse::new(frames).keep_alive(KeepAlive::new().interval(HEARTBEAT)))
 }
 
-/// What one page follows.
+/// State of one page's stream.
 struct EventFollower {
     hub: EventHub,
     live: Receiver<HubMessage>,
@@ -82,7 +82,7 @@ impl EventFollower {
                 let stop = follower.stop.clone();
                 let frame = tokio::select! {
                     biased;
-                    // Before the end of the stream: it may be what says why it ends.
+                    // Handled before the end of the stream, because it may explain why the stream ends.
                     news = follower.live.recv() => match news {
                         Ok(news) => follower.news(news),
                         Err(RecvError::Lagged(_)) => Some(follower.resync("the page was too slow: some events are lost")),
@@ -98,7 +98,7 @@ impl EventFollower {
         })
     }
 
-    /// Returns what is told of a piece of news.
+    /// Returns the frame for a message, if this page gets it.
     fn news(&self, news: HubMessage) -> Option<Frame> {
         match news {
             HubMessage::Event(id, event) => self.filter.event(id, &event),
@@ -113,7 +113,7 @@ impl EventFollower {
     }
 }
 
-/// Waits for output, for ever if none is wanted; what was too fast for this page is left out.
+/// Waits for output, forever if it is not wanted; output that was too fast for this page is skipped.
 async fn next_output(looker: Option<&mut OutputSubscriber>) -> Arc<Event> {
     let Some(looker) = looker else { return std::future::pending().await };
     loop {
@@ -125,7 +125,7 @@ async fn next_output(looker: Option<&mut OutputSubscriber>) -> Arc<Event> {
     }
 }
 
-/// Which events are for a page.
+/// Selects the events for a page.
 struct EventFilter {
     repo: Option<String>,
 }
@@ -144,7 +144,7 @@ impl EventFilter {
     }
 }
 
-/// Returns the name of an event for a page.
+/// Returns the SSE name of an event.
 fn name(kind: &EventKind) -> &'static str {
     match kind {
         EventKind::RunState { .. } => "run_state_changed",

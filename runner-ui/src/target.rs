@@ -1,4 +1,4 @@
-//! What a request is about, read from its path and its query. Nothing that is not an id or a number gets past this.
+//! Parses what a request is about from its path and query. Only valid ids and numbers pass.
 
 use std::collections::HashMap;
 
@@ -7,33 +7,33 @@ use http::request::Parts;
 
 use crate::problem::ApiProblem;
 
-/// Longest id that is looked for.
+/// Maximum length of an id.
 const MAX_ID: usize = 200;
 
-/// What a request names.
+/// The subject of a request.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct RequestTarget {
-    /// Id of the repository; none: the only one.
+    /// Id of the repository; `None` is the only one.
     pub(crate) repo: Option<String>,
-    /// Id of the run, or the beginning of one; none: the current one.
+    /// Id of the run or a prefix of it; `None` is the current one.
     pub(crate) run: Option<String>,
     /// The iteration.
     pub(crate) iter: Option<IterationId>,
-    /// First number or byte that is wanted.
+    /// First number or byte offset requested.
     pub(crate) from: u64,
 }
 
-/// An iteration, or a try under its number that left no commit.
+/// An iteration, or a wait under its number that left no commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct IterationId {
     /// Its number.
     pub(crate) number: u32,
-    /// Number of the try.
+    /// Number of the wait.
     pub(crate) wait: Option<u32>,
 }
 
 impl IterationId {
-    /// Reads the name of a record's folder; nothing where it is none.
+    /// Parses the name of a record's folder; `None` if it is not one.
     pub(crate) fn of_record(name: &str) -> Option<Self> {
         iter(name).ok()
     }
@@ -64,7 +64,7 @@ impl<S: Send + Sync> FromRequestParts<S> for RequestTarget {
     }
 }
 
-/// Reads an id: it may become the name of a file.
+/// Validates an id: it may become a file name.
 pub(crate) fn id(text: &str) -> Result<String, ApiProblem> {
     let is_inner = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
     let is_id = text.len() <= MAX_ID
@@ -74,13 +74,13 @@ pub(crate) fn id(text: &str) -> Result<String, ApiProblem> {
     if is_id { Ok(text.to_owned()) } else { Err(ApiProblem::invalid("that is no id of a repository or a run")) }
 }
 
-/// Reads `7` or `7.w2`.
+/// Parses `7` or `7.w2`.
 fn iter(text: &str) -> Result<IterationId, ApiProblem> {
     let (number, wait) = text.split_once(".w").map_or((text, None), |(number, wait)| (number, Some(wait)));
     Ok(IterationId { number: self::number(number)?, wait: wait.map(self::number).transpose()? })
 }
 
-/// Reads a number of digits alone.
+/// Parses a number that consists only of digits.
 fn number<N: std::str::FromStr>(text: &str) -> Result<N, ApiProblem> {
     let is_digits = text.bytes().all(|byte| byte.is_ascii_digit());
     text.parse().ok().filter(|_| is_digits).ok_or_else(|| ApiProblem::invalid("that is no number"))

@@ -1,4 +1,4 @@
-//! A text of a record as a reply: whole or a range of it, while it grows too. Bytes as they came; read in pieces.
+//! Serves a text of a record, whole or a range, even while it grows. Bytes are passed on unchanged and read in chunks.
 
 use std::fs::File;
 use std::io;
@@ -27,12 +27,12 @@ use crate::range::{ByteRange, wanted};
 
 const SIZE: HeaderName = HeaderName::from_static("x-runner-size");
 const COMPLETE: HeaderName = HeaderName::from_static("x-runner-complete");
-/// No text is so long: from there on is nothing but its size.
+/// An offset beyond the end of any text: reading there returns only the size.
 const BEYOND: u64 = 1 << 40;
-/// Bytes of a file that are read at once.
+/// Bytes that are read from a file at once.
 const PIECE: u64 = 256 * 1024;
 
-/// A text, and how much of it there is.
+/// A text and its current size.
 #[derive(Debug)]
 pub(crate) struct RecordText {
     size: u64,
@@ -40,16 +40,16 @@ pub(crate) struct RecordText {
     from: TextSource,
 }
 
-/// The bytes at both ends of a text; one that is whole is all head.
+/// The bytes at both ends of a text; a complete text is all head.
 #[derive(Debug)]
 pub(crate) struct TextEnds {
     pub(crate) head: Vec<u8>,
     pub(crate) tail: Vec<u8>,
-    /// Size of the whole.
+    /// Size of the whole text.
     pub(crate) size: u64,
 }
 
-/// Where its bytes are.
+/// Where its bytes come from.
 #[derive(Debug, Clone)]
 enum TextSource {
     Daemon(Arc<Connection>, LogParams),
@@ -57,7 +57,7 @@ enum TextSource {
 }
 
 impl RecordText {
-    /// Finds a text that the daemon reads.
+    /// Opens a text through the daemon.
     pub(crate) async fn of_daemon(
         connection: Arc<Connection>,
         at: AtIteration,
@@ -68,12 +68,12 @@ impl RecordText {
         Ok(Self { size: size.unwrap_or(0), is_complete: complete, from: TextSource::Daemon(connection, params) })
     }
 
-    /// Takes a file that nobody writes any more.
+    /// Opens a file that is no longer written to.
     pub(crate) fn of_file(file: File) -> io::Result<Self> {
         Ok(Self { size: file.metadata()?.len(), is_complete: true, from: TextSource::File(Arc::new(file)) })
     }
 
-    /// Reads it up to `most` bytes: whole, else so much of its beginning and its end together.
+    /// Reads at most `most` bytes: everything if it fits, else the beginning and the end.
     pub(crate) async fn ends(&self, most: u64) -> io::Result<TextEnds> {
         if self.size <= most {
             return Ok(TextEnds { head: self.read(0, self.size).await?, tail: Vec::new(), size: self.size });
@@ -83,7 +83,7 @@ impl RecordText {
         Ok(TextEnds { head, tail, size: self.size })
     }
 
-    /// Reads the bytes from `first` to before `end`.
+    /// Reads the bytes from `first` up to, excluding, `end`.
     async fn read(&self, first: u64, end: u64) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
         let mut at = first;
@@ -99,7 +99,7 @@ impl RecordText {
         Ok(bytes)
     }
 
-    /// Answers a request for it.
+    /// Answers a request for the text.
     pub(crate) fn answer(self, path: &str, headers: &HeaderMap) -> Response {
         let tag = self.tag(path);
         let mut about = HeaderMap::new();
@@ -110,7 +110,7 @@ impl RecordText {
         if tag.as_ref().is_some_and(|tag| headers.get_all(IF_NONE_MATCH).iter().any(|known| known == tag)) {
             return (StatusCode::NOT_MODIFIED, about).into_response();
         }
-        // A range of another text than the one that is there is no range of this one.
+        // A range requested of a different version of the text must be ignored.
         let is_same = headers.get(IF_RANGE).is_none_or(|known| Some(known) == tag.as_ref());
         let range = headers.get(RANGE).filter(|_| is_same).and_then(|range| range.to_str().ok());
         match wanted(range, self.size) {
@@ -130,13 +130,13 @@ impl RecordText {
         }
     }
 
-    /// Names what the text is; nothing while it grows.
+    /// Returns the entity tag; `None` while the text grows.
     fn tag(&self, path: &str) -> Option<HeaderValue> {
         let digest = Sha256::digest(format!("{path} {}", self.size));
         HeaderValue::from_str(&format!("\"{}\"", STANDARD.encode(digest))).ok().filter(|_| self.is_complete)
     }
 
-    /// Returns the bytes from `first` to before `end`, as they are read.
+    /// Streams the bytes from `first` up to, excluding, `end`.
     fn part(self, first: u64, end: u64) -> Response {
         let pieces = stream::try_unfold((self.from, first), move |(from, at)| async move {
             if at >= end {
@@ -159,7 +159,7 @@ impl RecordText {
 }
 
 impl TextSource {
-    /// Reads some bytes from a place on; none at the end.
+    /// Reads a chunk at an offset; empty at the end.
     async fn read(&self, at: u64, most: u64) -> io::Result<Bytes> {
         match self {
             Self::Daemon(connection, params) => {

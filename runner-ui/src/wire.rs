@@ -1,4 +1,4 @@
-//! What is said to a page and to nobody else; all other replies are the protocol's own types.
+//! Types that are sent only to the page; all other replies are the protocol's own types.
 //!
 //! `schemas/web.v1.schema.json` is generated from these.
 

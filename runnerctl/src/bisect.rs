@@ -1,28 +1,29 @@
-//! The search for the state of a branch that broke a command: what is known of each, and which is tried next.
+//! Searches for the state of a branch that broke a command: tracks what is known of each state, and picks the next one
+//! to try.
 //!
-//! Pure. States with the same files have the same answer; the state that is looked for is the last one that is bad where
-//! the one before it is good.
+//! Pure. States with identical files have the same result; the state searched for is the last bad one whose predecessor
+//! is good.
 
 use protocol::bisect::BisectPoint;
 
-/// What `git bisect run` takes for "cannot be told".
+/// Exit code with which `git bisect run` skips a commit.
 const SKIP: i32 = 125;
-/// From here on an exit code says nothing of the files.
+/// From this exit code on, the result says nothing about the files.
 const ABORTS: i32 = 128;
 
-/// What a command said of a state.
+/// Result of a command in one state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BisectVerdict {
-    /// It works.
+    /// The command works.
     Good,
-    /// It is broken.
+    /// The command fails.
     Bad,
-    /// It cannot be told.
+    /// Neither can be said.
     Skip,
 }
 
 impl BisectVerdict {
-    /// Reads an exit code; none where the search must not go on.
+    /// Interprets an exit code; `None` if the search must abort.
     pub(crate) fn from_exit_code(exit: i32) -> Option<Self> {
         match exit {
             0 => Some(Self::Good),
@@ -33,24 +34,24 @@ impl BisectVerdict {
     }
 }
 
-/// What is done next.
+/// The next step of a search.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum SearchStep {
-    /// This state is tried.
+    /// Try this state.
     Try(usize),
-    /// This one broke it.
+    /// This state broke the command.
     Found(usize),
-    /// One of these did; the ones before the last cannot be told.
+    /// One of these states did; those before the last one cannot be tested.
     Among(Vec<usize>),
-    /// The command works at the end of the branch.
+    /// The command works at the tip of the branch.
     Works,
-    /// It did not work at the beginning.
+    /// The command already failed at the start of the branch.
     NeverWorked,
-    /// At the end or at the beginning it cannot be told.
+    /// The tip or the start of the branch cannot be tested.
     Unknown(usize),
 }
 
-/// The states and what is known of them.
+/// The states and what is known about them.
 #[derive(Debug)]
 pub(crate) struct BisectSearch<'a> {
     points: &'a [BisectPoint],
@@ -58,11 +59,11 @@ pub(crate) struct BisectSearch<'a> {
 }
 
 impl<'a> BisectSearch<'a> {
-    /// Begins with what receipts say.
+    /// Creates a search, starting from the guard results in receipts.
     pub(crate) fn new(points: &'a [BisectPoint]) -> Self {
         let mut search = Self { points, answers: vec![None; points.len()] };
         for (at, point) in points.iter().enumerate() {
-            // That a guard could not tell, or was ended, is no answer.
+            // A guard that could not tell, or was killed, gives no result.
             let told =
                 point.known.and_then(BisectVerdict::from_exit_code).filter(|answer| *answer != BisectVerdict::Skip);
             if let Some(answer) = told {
@@ -72,7 +73,7 @@ impl<'a> BisectSearch<'a> {
         search
     }
 
-    /// Takes in what is the case at a state, and at those with the same files.
+    /// Records the result of a state, which also applies to those with identical files.
     pub(crate) fn record_verdict(&mut self, at: usize, answer: BisectVerdict) {
         for (point, known) in self.points.iter().zip(&mut self.answers) {
             if point.files == self.points[at].files {
@@ -81,7 +82,7 @@ impl<'a> BisectSearch<'a> {
         }
     }
 
-    /// Says what is done next.
+    /// Returns the next step.
     pub(crate) fn next_step(&self) -> SearchStep {
         let Some(last) = self.points.len().checked_sub(1) else { return SearchStep::Works };
         match self.answers[last] {
@@ -107,7 +108,7 @@ impl<'a> BisectSearch<'a> {
         }
     }
 
-    /// How many states may still be the one.
+    /// Returns how many states may still be the one that broke the command.
     pub(crate) fn candidates_left(&self) -> usize {
         let last = self.points.len().saturating_sub(1);
         let good = self.answers.iter().rposition(|known| *known == Some(BisectVerdict::Good)).unwrap_or(0);
@@ -122,7 +123,7 @@ mod tests {
 
     use super::*;
 
-    /// States whose files are told by a letter each, with what receipts say of them.
+    /// Builds states from one letter each, which stands for the files, with known guard results.
     fn points(files: &str, known: &[(usize, i32)]) -> Vec<BisectPoint> {
         let of = |(at, files): (usize, char)| BisectPoint {
             commit: at.to_string(),
@@ -138,7 +139,7 @@ mod tests {
         files.chars().enumerate().map(of).collect()
     }
 
-    /// Plays a search in which the command ends so at each state; returns what was tried, and how it came out.
+    /// Runs a search with the given exit code per state; returns the states tried, and the outcome.
     fn run_search(points: &[BisectPoint], exits: &[i32]) -> (Vec<usize>, SearchStep) {
         let (mut search, mut tried) = (BisectSearch::new(points), Vec::new());
         loop {
@@ -172,7 +173,7 @@ mod tests {
 
     #[test]
     fn the_same_files_are_tried_once() {
-        // Taken back at the third state, broken again at the last.
+        // Fixed at the third state, broken again at the last.
         let points = points("abab", &[]);
         assert_eq!(run_search(&points, &[0, 1, 0, 1]), (vec![3, 0], SearchStep::Found(3)));
     }

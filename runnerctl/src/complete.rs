@@ -1,7 +1,7 @@
-//! What a shell offers where an id, a path or a key is typed: asked of a daemon that runs, within a second, in silence.
+//! Shell completion for ids, paths and keys: queries a running daemon, within a second and silently.
 //!
-//! A shell calls this program with `COMPLETE` set, through the script of `runnerctl completions`; nothing else is done
-//! then. No daemon is started, and what cannot be found out is not offered.
+//! A shell calls this program with `COMPLETE` set, through the script of `runnerctl completions`; the program then does
+//! nothing else. It starts no daemon, and offers nothing for what it cannot find out.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -26,19 +26,19 @@ use crate::args::Cli;
 use crate::settings::{HostUrl, Settings};
 use crate::text::sanitize::safe;
 
-/// Longest wait for the daemon: somebody holds the Tab key.
+/// Longest wait for the daemon: the user has pressed Tab.
 const LIMIT: Duration = Duration::from_millis(800);
 
-/// A value with what is said of it.
+/// A value and its description.
 type CompletionValue = (String, String);
 
-/// Answers a shell, where one asks; returns whether that was so.
+/// Answers a shell's completion request, if this is one; returns whether it was.
 pub(crate) fn run_completion() -> clap::error::Result<bool> {
     let folder = env::current_dir().ok();
     CompleteEnv::with_factory(|| add_completers(Cli::command())).try_complete(env::args_os(), folder.as_deref())
 }
 
-/// Adds to each argument what is offered for it.
+/// Attaches completers to the arguments.
 fn add_completers(command: Command) -> Command {
     let name = command.get_name().to_owned();
     command.mut_args(|arg| add_completer(&name, arg)).mut_subcommands(add_completers)
@@ -69,7 +69,7 @@ fn places(typed: &OsStr) -> Vec<CompletionCandidate> {
     all
 }
 
-/// Returns the machines that the client's settings name.
+/// Returns the machines named in the client's settings.
 fn hosts(typed: &OsStr) -> Vec<CompletionCandidate> {
     let known = Settings::load().map(|settings| settings.hosts).unwrap_or_default();
     candidates(typed, known.into_iter().map(|(name, HostUrl(host))| (name, host.to_string())))
@@ -95,7 +95,7 @@ fn topics(typed: &OsStr) -> Vec<CompletionCandidate> {
     candidates(typed, topics.chain(tables))
 }
 
-/// Asks the daemon, and returns what begins with what was typed.
+/// Queries the daemon and returns the values that start with what was typed.
 fn offered<F>(typed: &OsStr, ask: impl FnOnce(CompletionContext) -> F) -> Vec<CompletionCandidate>
 where
     F: Future<Output = Option<Vec<CompletionValue>>>,
@@ -114,12 +114,12 @@ fn candidates(typed: &OsStr, offers: impl Iterator<Item = CompletionValue>) -> V
     fitting.map(|(value, text)| CompletionCandidate::new(safe(&value)).help(help(&text))).collect()
 }
 
-/// A daemon that runs, and what the command line names so far.
+/// A running daemon, and what the command line names so far.
 struct CompletionContext {
     connection: Connection,
     path: WirePath,
     run: Option<String>,
-    /// The key behind `config set`.
+    /// The key after `config set`.
     key: Option<String>,
 }
 
@@ -149,7 +149,7 @@ impl CompletionContext {
     }
 }
 
-/// Returns the machine of the line, else of the variable, where there is one.
+/// Returns the machine named on the command line, else by the variable, if any.
 fn host(named: Option<OsString>) -> Result<Option<Host>, HostError> {
     let named = named.or_else(|| env::var_os(HOST_VARIABLE)).filter(|named| !named.is_empty());
     let Some(named) = named else { return Ok(None) };
@@ -160,7 +160,7 @@ fn host(named: Option<OsString>) -> Result<Option<Host>, HostError> {
     }
 }
 
-/// Returns the value that an option has on a command line, as `--option value` or `--option=value`.
+/// Returns the value of an option on a command line, as `--option value` or `--option=value`.
 fn value_of(words: &[OsString], option: &str) -> Option<OsString> {
     let mut beside = words.iter().rev().filter_map(|word| word.to_str()?.strip_prefix(option)?.strip_prefix('='));
     let mut behind = words.windows(2).rev().filter(|pair| pair[0] == option).map(|pair| pair[1].clone());
@@ -168,7 +168,7 @@ fn value_of(words: &[OsString], option: &str) -> Option<OsString> {
     value.filter(|value| !value.is_empty())
 }
 
-/// Returns the key that is to be set on a command line.
+/// Returns the key to be set on a command line.
 fn key_of(words: &[OsString]) -> Option<String> {
     let behind = words.iter().skip_while(|word| *word != "set").skip(1).filter_map(|word| word.to_str());
     behind.filter(|word| !word.starts_with('-')).map(str::to_owned).next()
@@ -216,7 +216,7 @@ async fn keys(asked: CompletionContext) -> Option<Vec<CompletionValue>> {
     Some(reply.settings.into_iter().map(|setting| (setting.key, setting.value.unwrap_or_default())).collect())
 }
 
-/// Returns the words that a key's value may be, and the one that it has.
+/// Returns the possible values of a key, and its current one.
 async fn values(asked: CompletionContext) -> Option<Vec<CompletionValue>> {
     let key = asked.key?;
     let reply = asked.connection.client().show(AtPath { path: asked.path }).await.ok()?;

@@ -1,4 +1,4 @@
-//! Asks a person once before commands of a repository that they did not write are run.
+//! Asks the user once before running commands of a repository that they did not write.
 
 use std::io::{self, Write as _};
 
@@ -9,7 +9,7 @@ use crate::failure::{Failure, is_refusal};
 use crate::text::sanitize::safe_lines;
 use crate::ui::Ui;
 
-/// Makes a request, and makes it once more as confirmed where the daemon asks for that and the person agrees.
+/// Sends a request, and sends it again as confirmed if the daemon requires that and the user agrees.
 pub(crate) async fn confirmed<T, E: Into<CallError>>(
     ui: &Ui,
     yes: bool,
@@ -31,7 +31,7 @@ pub(crate) async fn confirmed<T, E: Into<CallError>>(
     request(true).await.map_err(|error| error.into().into())
 }
 
-/// Asks a person before something is done for which nobody can be asked later.
+/// Asks the user up front about something that cannot be asked later.
 pub(crate) fn agreed(ui: &Ui, yes: bool, question: &str) -> Result<(), Failure> {
     let refused = || Failure::new(ExitStatus::Refused, ErrorKind::Unconfirmed.as_str(), "it was not confirmed");
     if yes {

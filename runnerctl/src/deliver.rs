@@ -1,7 +1,7 @@
-//! Bringing a run to others: a branch that is pushed, a pull request that is opened or updated, and what comes back.
+//! Delivers a run: pushes a branch, opens or updates a pull request, and collects feedback.
 //!
-//! All of it is done by programs of the person's own, git and that of the forge, with their environment and logins. What is
-//! said of a run is the daemon's; here is when, and to whom.
+//! All of it is done by the user's own programs, git and the forge's, with the user's environment and logins. The
+//! daemon writes what is said about a run; this module decides when and to whom.
 
 pub(crate) mod address;
 pub(crate) mod body;

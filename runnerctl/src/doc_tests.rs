@@ -1,6 +1,6 @@
-//! Holds the documents and the daemon's hints against the command line: what they tell people to type can be typed.
+//! Checks the documents and the daemon's hints against the command line: every command they show must parse.
 //!
-//! Tests only. Whether a command does what is said of it is not known here.
+//! Tests only. Whether a command does what the text says is not checked here.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -12,14 +12,14 @@ use protocol::command::{Command, KNOWN};
 
 use crate::args::Cli;
 
-/// Commands that are named for a state that this version does not get into: reviews are refused when a run is started.
+/// Commands named for a state that this version never reaches: reviews are refused when a run is started.
 const NOT_BUILT: [&str; 1] = ["approve"];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// Returns the files below a folder that end in `end`, but for tests.
+/// Returns the files below a folder that end in `end`, except tests.
 fn files(folder: &Path, end: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path()) {
@@ -46,7 +46,7 @@ fn read(path: &Path) -> String {
     fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// Returns the command lines of a page: lines of its `sh` blocks, and code within its text.
+/// Returns the command lines of a page: lines of its `sh` blocks, and inline code.
 fn typed(page: &str) -> Vec<String> {
     let mut lines = Vec::new();
     let mut language = None;
@@ -64,7 +64,7 @@ fn typed(page: &str) -> Vec<String> {
     lines
 }
 
-/// Splits a line as a shell does: what stands in quotes is one word.
+/// Splits a line like a shell: quoted text is one word.
 pub(crate) fn words(line: &str) -> Vec<&str> {
     let (mut words, mut rest) = (Vec::new(), line.trim_start());
     while let Some(first) = rest.chars().next() {
@@ -121,10 +121,10 @@ fn commands_in_the_messages_of_the_daemon_exist() {
     assert!(count > 30, "only {count} commands were found");
 }
 
-/// Words that a shell would take apart, or would run.
+/// Text that a shell would split or execute.
 const HOSTILE: &str = "it's $(touch pwned) `id`; rm -rf ~ & \"x\" \n*";
 
-/// Every command that is offered: those that take nothing, and each constructor with words of the case.
+/// Every command that can be suggested: those without arguments, and each constructor with arguments from the case.
 fn offered() -> Vec<Command> {
     let known = KNOWN.iter().map(|(_, line)| Command::known(line).expect("a known line is a command"));
     let made = [
@@ -144,7 +144,7 @@ fn offered() -> Vec<Command> {
         Command::set_aside([HOSTILE, "b"]),
     ];
     let source = read(&root().join("protocol/src/command.rs"));
-    // `new`, `known` and `at` make none of their own.
+    // `new`, `known` and `at` are not constructors.
     assert_eq!(
         source.matches(") -> Self {\n        Self::new(").count(),
         made.len(),
@@ -200,7 +200,7 @@ fn links_between_documents_lead_somewhere() {
     }
 }
 
-/// Returns the number that a decision record begins with, as the name of its file does.
+/// Returns the number of a decision record, from its file name.
 fn number_of(name: &str) -> u32 {
     name.get(..4).and_then(|digits| digits.parse().ok()).unwrap_or_else(|| panic!("{name} begins with no number"))
 }

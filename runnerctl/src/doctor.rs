@@ -1,6 +1,6 @@
-//! `doctor`: facts of the machine, of the daemon and of a repository, and what is to be done about them.
+//! `doctor`: facts about the machine, the daemon and a repository, and how to fix problems.
 //!
-//! [`machine`] and [`remote`] look, each within a time; [`rules`] judges, and does nothing else.
+//! [`machine`] and [`remote`] gather facts, each within a time limit; [`rules`] judges them, and does nothing else.
 
 pub(crate) mod machine;
 pub(crate) mod probe;
@@ -11,32 +11,32 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-/// How bad it is.
+/// Severity of a check's result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum CheckLevel {
     /// As it should be.
     Ok,
-    /// Not looked at, and why.
+    /// Not checked; the text says why.
     Skipped,
-    /// Runs go on, and somebody should know.
+    /// Runs continue, but the user should know.
     Warn,
-    /// Runs cannot go on, or will not.
+    /// Runs cannot continue, or will fail.
     Fail,
 }
 
-/// What came of one check.
+/// Result of one check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct DoctorCheck {
-    /// What was looked at.
+    /// What was checked.
     pub(crate) name: String,
-    /// How it is.
+    /// Severity.
     pub(crate) level: CheckLevel,
     /// What was found.
     pub(crate) found: String,
-    /// More of it, a line each.
+    /// More details, one per line.
     pub(crate) details: Vec<String>,
-    /// What to type or to change, where something is to be done.
+    /// What to type or change, if something needs fixing.
     pub(crate) fix: Option<String>,
 }
 
@@ -67,17 +67,17 @@ impl DoctorCheck {
     }
 }
 
-/// Why something could not be looked at.
+/// Why a fact could not be determined.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum QueryError {
     /// It took too long.
     TimedOut(Duration),
-    /// It was refused, or went wrong: what was said, and the hint that came with it.
+    /// The request failed: the message, and the hint that came with it.
     Refused(String, Option<String>),
 }
 
 impl QueryError {
-    /// Returns the check that it makes of what was to be looked at.
+    /// Converts it to the result of the check that needed the fact.
     pub(crate) fn check(&self, name: &str) -> DoctorCheck {
         match self {
             Self::TimedOut(limit) => {

@@ -1,4 +1,4 @@
-//! The user's editor: opens a file in it, and asks whether a text that was refused is to be edited again.
+//! Opens a file in the user's editor, and asks whether to edit a rejected text again.
 
 use std::ffi::OsString;
 use std::io::{self, Write as _};
@@ -10,7 +10,7 @@ use protocol::error::ExitStatus;
 use crate::failure::Failure;
 use crate::text::sanitize::safe_lines;
 
-/// Has the user's editor open a file, and waits until it is closed. The variable may hold options, as for git.
+/// Opens a file in the user's editor and waits until the editor exits. As in git, the variable may contain options.
 pub(crate) fn open(file: &Path) -> Result<(), Failure> {
     let named = |name| std::env::var_os(name).filter(|value: &OsString| !value.is_empty());
     let editor = named("VISUAL").or_else(|| named("EDITOR")).unwrap_or_else(|| "vi".into());
@@ -26,7 +26,7 @@ pub(crate) fn open(file: &Path) -> Result<(), Failure> {
     Err(Failure::new(ExitStatus::Error, "editor", message).hint("set VISUAL or EDITOR"))
 }
 
-/// Tells what was wrong, and asks whether the text is to be edited again.
+/// Reports what was wrong, and asks whether to edit the text again.
 pub(crate) fn again(why: &str) -> Result<bool, Failure> {
     let mut answer = String::new();
     let mut stderr = io::stderr().lock();

@@ -1,6 +1,6 @@
-//! What happens to one run or to all repositories, as a stream that outlives a restart of the daemon.
+//! Events of one run or of all repositories, as a stream that survives a restart of the daemon.
 //!
-//! Events are passed on as they come; after them the state is read once. What is shown is in `progress` and `status`.
+//! Events are passed on as they come; after them the state is read once. `progress` and `status` do the rendering.
 
 use std::future::ready;
 use std::sync::Arc;
@@ -19,20 +19,20 @@ use tokio::time::timeout;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 
-/// What is told while the daemon is away.
+/// Message shown while the daemon is away.
 pub(crate) const AWAY: &str = "the daemon went away; waiting for it to come back";
-/// A daemon that is away for longer is given up.
+/// How long to wait for the daemon before giving up.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What is followed.
 pub(crate) trait FeedSource {
-    /// Its state.
+    /// The state that is read.
     type View;
 
-    /// Returns a path in the only repository whose events matter; none: all do.
+    /// Path in the only repository whose events matter; `None` means all do.
     fn path(&self) -> Option<&WirePath>;
 
-    /// Reads its state.
+    /// Reads the state.
     async fn read(&self, client: &Client) -> Result<Self::View, Error>;
 }
 
@@ -48,18 +48,18 @@ impl FeedSource for AtRun {
     }
 }
 
-/// One piece of news.
+/// An update of the feed.
 #[derive(Debug)]
 pub(crate) enum FeedUpdate<V> {
-    /// Something happened in a repository that is followed.
+    /// Something happened in a followed repository.
     Event(Box<Event>),
     /// The state after all events so far.
     Status(Box<V>),
-    /// The daemon went away; the next piece of news is awaited from its successor.
+    /// The connection was lost; the next update comes from the daemon's successor.
     Lost,
 }
 
-/// Follows one run, or all there is.
+/// Follows one run, or everything.
 #[derive(Debug)]
 pub(crate) struct EventFeed<S> {
     subject: S,
@@ -69,7 +69,7 @@ pub(crate) struct EventFeed<S> {
 }
 
 impl<S: FeedSource> EventFeed<S> {
-    /// Subscribes to the events of what the daemon knows.
+    /// Subscribes to the events.
     pub(crate) async fn open(invocation: &Invocation<'_>, subject: S) -> Result<Self, Failure> {
         let wanted = Subscription { path: subject.path().cloned(), since: None, output: false };
         let mut link = EventStream::new(invocation.connect_options(false), wanted);
@@ -77,14 +77,14 @@ impl<S: FeedSource> EventFeed<S> {
         Ok(Self { subject, link, stale: true })
     }
 
-    /// Returns the connection, where there is one at this moment.
+    /// Returns the connection, if there is one at the moment.
     pub(crate) fn connection(&self) -> Option<&Connection> {
         self.link.connection().map(Arc::as_ref)
     }
 
-    /// Waits for the next piece of news; fails where the daemon stays away.
+    /// Waits for the next update; fails if the daemon does not come back.
     ///
-    /// The state that is returned is never older than an event that came before it.
+    /// A returned state is never older than an event returned before it.
     pub(crate) async fn next(&mut self) -> Result<FeedUpdate<S::View>, Failure> {
         self.stale |= self.link.connection().is_none();
         let connection = connected(&mut self.link).await?;
@@ -110,7 +110,7 @@ impl<S: FeedSource> EventFeed<S> {
         Ok(answer.map_or(FeedUpdate::Lost, FeedUpdate::Status))
     }
 
-    /// Reads the state; none where the connection is gone.
+    /// Reads the state; `None` if the connection was lost.
     async fn state(&self, connection: &Connection) -> Result<Option<Box<S::View>>, Failure> {
         match self.subject.read(connection.client()).await.map_err(CallError::from) {
             Ok(status) => Ok(Some(Box::new(status))),
@@ -120,7 +120,7 @@ impl<S: FeedSource> EventFeed<S> {
     }
 }
 
-/// Waits for the daemon where it is away; it is for others to start it.
+/// Waits for a daemon that is away; starting it is left to others.
 pub(crate) async fn connected(link: &mut EventStream) -> Result<Arc<Connection>, Failure> {
     timeout(PATIENCE, link.connected()).await.map_err(|_| {
         let lost = format!("the daemon went away and did not come back within {} s", PATIENCE.as_secs());

@@ -1,6 +1,6 @@
-//! What ends a command: message, causes, hint and exit code.
+//! The error that ends a command: message, causes, hint and exit code.
 //!
-//! Where an error of the daemon or of the connection becomes one for a person; how it is printed is in `ui`.
+//! Converts errors of the daemon or the connection for a person; `ui` prints them.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -18,18 +18,18 @@ use crate::text::sanitize::{safe, safe_json};
 /// Why a command ended without an answer.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// Something to tell.
+    /// An error to report.
     Report(Box<FailureReport>),
-    /// Whoever read the output went away: nobody is left to be told.
+    /// The reader of the output has gone: there is no one to report to.
     BrokenPipe,
 }
 
-/// What is told about a failure.
+/// What is reported about a failure.
 #[derive(Debug)]
 pub(crate) struct FailureReport {
     /// The exit code.
     pub(crate) status: ExitStatus,
-    /// One word that a script acts on.
+    /// A code for scripts.
     pub(crate) kind: &'static str,
     /// What went wrong.
     pub(crate) message: String,
@@ -37,7 +37,7 @@ pub(crate) struct FailureReport {
     pub(crate) causes: Vec<String>,
     /// What to do next, as a sentence.
     pub(crate) hint: Option<String>,
-    /// The commands of that sentence.
+    /// The commands in that sentence.
     pub(crate) commands: Vec<Command>,
 }
 
@@ -57,10 +57,10 @@ struct ErrorFields<'a> {
 }
 
 impl Failure {
-    /// The word for what has to do with another machine; such a hint says already where each command is typed.
+    /// Kind of failures about another machine; their hints already say where each command is to be typed.
     pub(crate) const ELSEWHERE: &str = "host";
 
-    /// Builds a failure from its exit code, its word and a message.
+    /// Creates a failure from its exit code, kind and message.
     pub(crate) fn new(status: ExitStatus, kind: &'static str, message: impl Into<String>) -> Self {
         let report = FailureReport {
             status,
@@ -73,12 +73,12 @@ impl Failure {
         Self::Report(Box::new(report))
     }
 
-    /// Builds the failure of a command line that parses and makes no sense.
+    /// Creates the failure of a command line that parses but makes no sense.
     pub(crate) fn usage(message: impl Into<String>) -> Self {
         Self::new(ExitStatus::Usage, "usage", message)
     }
 
-    /// Builds the failure of an operation of the system; `doing` says what was being done to which path.
+    /// Creates the failure of a system operation; `doing` says what was being done to which path.
     pub(crate) fn io(doing: impl Into<String>, error: &io::Error) -> Self {
         if error.kind() == io::ErrorKind::BrokenPipe {
             return Self::BrokenPipe;
@@ -86,7 +86,7 @@ impl Failure {
         Self::new(ExitStatus::Error, "io", doing).caused_by(error.to_string())
     }
 
-    /// Adds a cause below those that are there.
+    /// Appends a cause below the existing ones.
     #[must_use]
     pub(crate) fn caused_by(mut self, cause: impl Into<String>) -> Self {
         if let Self::Report(report) = &mut self {
@@ -95,7 +95,7 @@ impl Failure {
         self
     }
 
-    /// Adds a chain of causes.
+    /// Appends a chain of causes.
     #[must_use]
     fn caused_by_all(mut self, first: Option<&(dyn Error + 'static)>) -> Self {
         let mut next = first;
@@ -106,7 +106,7 @@ impl Failure {
         self
     }
 
-    /// Adds what to do next.
+    /// Sets what to do next.
     #[must_use]
     pub(crate) fn hint(mut self, ways: impl Into<NextSteps>) -> Self {
         if let Self::Report(report) = &mut self {
@@ -115,13 +115,13 @@ impl Failure {
         self
     }
 
-    /// Adds what to do next where nothing is said of it.
+    /// Sets what to do next, unless already set.
     #[must_use]
     pub(crate) fn or_hint(self, ways: impl Into<NextSteps>) -> Self {
         if matches!(&self, Self::Report(report) if report.hint.is_none()) { self.hint(ways) } else { self }
     }
 
-    /// Has the commands name the machine that was asked.
+    /// Adds the name of the queried machine to suggested commands.
     #[must_use]
     pub(crate) fn told_at(mut self, host: &Host) -> Self {
         if let Self::Report(report) = &mut self
@@ -143,7 +143,7 @@ impl Failure {
 }
 
 impl FailureReport {
-    /// Returns the object that `--json` prints, on a line.
+    /// Returns the object that `--json` prints, on one line.
     pub(crate) fn to_json(&self) -> String {
         let Self { kind, message, hint, commands, causes, .. } = self;
         let error = ErrorFields { kind, message, hint: hint.as_deref(), commands, causes };
@@ -163,7 +163,7 @@ impl FailureReport {
     }
 }
 
-/// Names another machine in each command of a sentence.
+/// Adds the name of another machine to each command in a sentence.
 fn told_at(host: &Host, hint: String, commands: &[Command]) -> String {
     let others = commands.iter().filter(|command| command.argv.first().is_some_and(|program| program != "runnerctl"));
     let hint = others.fold(hint, |hint, command| hint.replace(&command.line(), &command.on(host).line()));
@@ -230,7 +230,7 @@ impl From<ConnectError> for Failure {
     }
 }
 
-/// Returns whether the daemon refused for this reason.
+/// Returns whether the daemon refused with this error kind.
 pub(crate) fn is_refusal(error: &CallError, kind: ErrorKind) -> bool {
     matches!(error, CallError::Refused(data) if data.kind == kind)
 }

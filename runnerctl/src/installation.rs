@@ -1,4 +1,5 @@
-//! What `install.sh` has installed with this program, and its own script beside it, which knows where it came from.
+//! The installation made by `install.sh` that this program belongs to, and the copy of the script in it, which knows
+//! its origin.
 
 use std::env;
 use std::ffi::OsString;
@@ -17,7 +18,8 @@ pub(crate) struct Installation {
 }
 
 impl Installation {
-    /// Finds the installation that this program is of. What came by a package, or was built, is nobody's to replace here.
+    /// Finds the installation that contains this program. A program from a package or a build must not be replaced
+    /// here.
     pub(crate) fn find() -> Result<Self, Failure> {
         let program = env::current_exe().map_err(|error| Failure::io("finding this program", &error))?;
         let prefix = program.parent().and_then(Path::parent).map(Path::to_owned).unwrap_or_default();
@@ -36,7 +38,7 @@ impl Installation {
         self.prefix.join("share/runner").join(name)
     }
 
-    /// Returns where another version is to be had: where somebody says, else where this one came from.
+    /// Returns where other versions are available: the given origin, else the one this was installed from.
     pub(crate) fn origin(&self, named: Option<String>) -> Result<String, Failure> {
         let kept = || Some(std::fs::read_to_string(self.path("from")).ok()?.trim_end().to_owned());
         named.or_else(kept).filter(|from| !from.is_empty()).ok_or_else(|| {
@@ -44,7 +46,7 @@ impl Installation {
         })
     }
 
-    /// Returns the versions for this machine that there are to be had, in order.
+    /// Returns the versions available for this machine, in order.
     pub(crate) async fn versions(&self, from: &str) -> Result<Vec<Version>, Failure> {
         let said = self.script(&["--versions", from], "looking for versions").await?;
         let mut versions: Vec<Version> = said.lines().filter_map(|line| Version::parse(line.trim()).ok()).collect();
@@ -52,7 +54,7 @@ impl Installation {
         Ok(versions)
     }
 
-    /// Has the script do something, and returns what it says.
+    /// Runs the script and returns its output.
     pub(crate) async fn script(&self, options: &[&str], doing: &str) -> Result<String, Failure> {
         let mut argv = vec![OsString::from("sh"), self.path("install.sh").into()];
         argv.extend(options.iter().map(OsString::from));

@@ -1,4 +1,5 @@
-//! What ends a command that has something to take away first: Ctrl-C, and what a service or a terminal that goes sends.
+//! Signals that end a command with cleanup to do first: Ctrl-C, and those sent by a service manager or a closing
+//! terminal.
 
 use protocol::error::ExitStatus;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -14,14 +15,14 @@ pub(crate) struct InterruptSignals {
 }
 
 impl InterruptSignals {
-    /// Has them no longer end the program.
+    /// Installs handlers, so that the signals no longer end the program.
     pub(crate) fn listen() -> Result<Self, Failure> {
         let on = |kind| signal(kind).map_err(|error| Failure::io("listening for signals", &error));
         let (int, term, hup) = (SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup());
         Ok(Self { int: on(int)?, term: on(term)?, hup: on(hup)? })
     }
 
-    /// Waits for the next one.
+    /// Waits for the next signal.
     pub(crate) async fn next(&mut self) {
         tokio::select! {
             _ = self.int.recv() => {}
@@ -31,7 +32,7 @@ impl InterruptSignals {
     }
 }
 
-/// Does something unless it is interrupted: then it is dropped, and has taken away what is its own when this returns.
+/// Runs a future unless interrupted; on interruption it is dropped, and has cleaned up when this returns.
 pub(crate) async fn unless_interrupted<T>(
     what: &str,
     work: impl Future<Output = Result<T, Failure>>,

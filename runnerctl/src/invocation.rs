@@ -1,4 +1,4 @@
-//! One use of the program: where it was started, what it talks to, and how it answers.
+//! One invocation of the program: where it was started, which daemon it talks to, and how it prints.
 
 use std::env;
 use std::fs;
@@ -17,41 +17,41 @@ use crate::args::GlobalArgs;
 use crate::failure::Failure;
 use crate::ui::Ui;
 
-/// Another machine is waited for in silence for so long.
+/// How long another machine may take before a message says that it is being waited for.
 const UNTOLD: Duration = Duration::from_secs(3);
 
-/// What is told to who starts a daemon where it does not last.
+/// Hint for users of machines where a background daemon does not last.
 const DRIVES: &str = "`runnerd drive` drives a run as a job, and another job goes on with it";
 
-/// What every command needs.
+/// Context of every command.
 #[derive(Debug, Clone)]
 pub(crate) struct Invocation<'a> {
     /// Where output goes.
     pub(crate) ui: &'a Ui,
-    /// The daemon's socket, where one was named.
+    /// The daemon's socket, if one was named.
     pub(crate) socket: Option<PathBuf>,
-    /// The daemon's machine, where it is another one: paths that are sent to it are that machine's.
+    /// The daemon's machine, if it is another one: paths sent to the daemon are on that machine.
     pub(crate) host: Option<Host>,
-    /// Several machines, where they are asked side by side.
+    /// Several machines, if they are asked concurrently.
     pub(crate) hosts: Vec<Host>,
     directory: Option<PathBuf>,
     spawn: bool,
 }
 
 impl<'a> Invocation<'a> {
-    /// Takes the options that hold for every command.
+    /// Creates it from the global options.
     pub(crate) fn new(ui: &'a Ui, global: GlobalArgs, hosts: Vec<Host>) -> Result<Self, Failure> {
         let (host, hosts) =
             if hosts.len() > 1 || global.all_hosts { (None, hosts) } else { (hosts.into_iter().next(), Vec::new()) };
         if let Some(folder) = global.directory.as_ref().filter(|_| host.is_none() && hosts.is_empty()) {
             check_folder(folder)?;
         }
-        // What is not absolute then has no current directory either, and is refused where it is used.
+        // A path that cannot be made absolute has no current directory either, and is refused when it is used.
         let socket = global.socket.map(|path| std::path::absolute(&path).unwrap_or(path));
         Ok(Self { ui, socket, host, hosts, directory: global.directory, spawn: !global.no_spawn })
     }
 
-    /// Returns the same use of the program with a daemon that runs already.
+    /// Returns the same invocation with a daemon that is already running.
     pub(crate) fn with_daemon(&self, socket: PathBuf) -> Self {
         Self {
             ui: self.ui,
@@ -63,17 +63,17 @@ impl<'a> Invocation<'a> {
         }
     }
 
-    /// Returns a use of the program in a folder of this machine, with the daemon that it has for itself.
+    /// Returns an invocation in a local folder, with a private daemon.
     pub(crate) fn apart(&self, socket: PathBuf, folder: PathBuf) -> Self {
         Self { directory: Some(folder), ..self.with_daemon(socket) }
     }
 
-    /// Returns the same use of the program on one of several machines, with what it says about that one.
+    /// Returns the same invocation for one of several machines, with the output marked as that machine's.
     pub(crate) fn at(&self, host: &Host) -> Self {
         Self { host: Some(host.clone()), hosts: Vec::new(), ..self.clone() }
     }
 
-    /// Connects, and starts a daemon where none runs and that is allowed.
+    /// Connects, starting a daemon if none is running and that is allowed.
     pub(crate) async fn connect(&self) -> Result<Connection, Failure> {
         let connection = self.open(self.spawn).await?;
         if let Some((engine, _)) = job_of(|name| env::var(name).ok()).filter(|_| connection.has_started_daemon()) {
@@ -82,12 +82,12 @@ impl<'a> Invocation<'a> {
         Ok(connection)
     }
 
-    /// Connects to a daemon that runs.
+    /// Connects to a running daemon.
     pub(crate) async fn connect_running(&self) -> Result<Connection, ConnectError> {
         self.open(false).await
     }
 
-    /// Asks a daemon, started where none runs and that is allowed, what changes nothing.
+    /// Sends read-only requests to a daemon, which is started if none is running and that is allowed.
     pub(crate) async fn ask<T>(&self, question: impl AsyncFnOnce(&OneShotClient) -> T) -> Result<T, Failure> {
         let options = self.connect_options(self.spawn);
         Ok(self.telling(client::ask(&options, question)).await?)
@@ -97,7 +97,7 @@ impl<'a> Invocation<'a> {
         self.telling(Connection::open(&self.connect_options(spawn))).await
     }
 
-    /// Waits for an answer, and says so where another machine takes its time.
+    /// Waits for an answer, and prints a message if another machine takes long.
     async fn telling<T>(&self, asked: impl Future<Output = T>) -> T {
         let mut asked = pin!(asked);
         if let Some(host) = &self.host {
@@ -109,12 +109,12 @@ impl<'a> Invocation<'a> {
         asked.await
     }
 
-    /// Returns how the daemon is reached; one may be started where this use of the program may do so.
+    /// Returns the connection options; they allow starting a daemon if this invocation may.
     pub(crate) fn any_options(&self) -> ConnectOptions {
         self.connect_options(self.spawn)
     }
 
-    /// Returns how the daemon is reached.
+    /// Returns the connection options.
     pub(crate) fn connect_options(&self, spawn: bool) -> ConnectOptions {
         ConnectOptions {
             host: self.host.clone(),
@@ -127,38 +127,38 @@ impl<'a> Invocation<'a> {
         }
     }
 
-    /// Returns the absolute form of a path of this machine; the current directory by default.
+    /// Returns the absolute form of a local path; defaults to the current directory.
     ///
-    /// With another machine's daemon, `-C` is a folder of that one.
+    /// With another machine's daemon, `-C` is a folder on that machine.
     pub(crate) fn resolve(&self, path: Option<&Path>) -> Result<PathBuf, Failure> {
         let base = self.directory.as_deref().filter(|_| self.host.is_none()).unwrap_or(Path::new("."));
         let wanted = path.map_or_else(|| base.to_owned(), |path| base.join(path));
-        // `absolute` keeps a leading `.` out, but not symbolic links: the daemon finds the work tree.
+        // `absolute` removes a leading `.`, but does not resolve symbolic links: the daemon finds the work tree.
         std::path::absolute(&wanted).map_err(|error| Failure::io(format!("finding {}", wanted.display()), &error))
     }
 
-    /// Returns a path of the daemon's machine as it is sent: [`Self::resolve`] on this one; as it was typed on another, where
-    /// this program has no current directory.
+    /// Returns a path as sent to the daemon: [`Self::resolve`] on this machine; as typed for another one, where this
+    /// program has no current directory.
     pub(crate) fn place(&self, path: Option<&Path>) -> Result<WirePath, Failure> {
         let Some(host) = &self.host else { return self.resolve(path).map(WirePath) };
         let typed = self.typed(path);
         if typed.is_absolute() { Ok(WirePath(typed)) } else { Err(relative(host, &typed)) }
     }
 
-    /// Returns [`Self::place`], and none where nothing says which one is meant: the current directory is of this machine.
+    /// Returns [`Self::place`], or `None` if no path is given: the current directory is on this machine.
     pub(crate) fn place_if_any(&self, path: Option<&Path>) -> Result<Option<WirePath>, Failure> {
         let is_unsaid = self.host.is_some() && self.typed(path).as_os_str().is_empty();
         if is_unsaid { Ok(None) } else { self.place(path).map(Some) }
     }
 
-    /// Joins what was typed.
+    /// Joins `-C` and the path as typed.
     fn typed(&self, path: Option<&Path>) -> PathBuf {
         let base = self.directory.as_deref().unwrap_or(Path::new(""));
         path.map_or_else(|| base.to_owned(), |path| base.join(path))
     }
 }
 
-/// Refuses a path that another machine cannot find: it has no current directory of this program's.
+/// Returns the error for a relative path: another machine does not know this program's current directory.
 fn relative(host: &Host, typed: &Path) -> Failure {
     if typed.as_os_str().is_empty() {
         return Failure::usage(format!("nothing says which repository on {host} is meant"))
@@ -168,7 +168,7 @@ fn relative(host: &Host, typed: &Path) -> Failure {
         .hint("write the path from / on, as it is on that machine")
 }
 
-/// Refuses a folder of `-C` that is not there: nothing in it can be meant.
+/// Refuses a folder of `-C` that does not exist.
 fn check_folder(folder: &Path) -> Result<(), Failure> {
     let failed = |error: io::Error| {
         Failure::usage(format!("cannot work in {}", folder.display()))

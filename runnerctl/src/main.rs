@@ -1,6 +1,6 @@
 //! `runnerctl`, the client of `runnerd`: every command is one or a few requests.
 //!
-//! It knows the conversation and nothing else: no file of the daemon's, no rule of a run.
+//! It knows the protocol and nothing else: no file of the daemon, no rule of a run.
 
 mod args;
 mod bisect;

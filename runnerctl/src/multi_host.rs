@@ -1,4 +1,4 @@
-//! The same question to several machines, side by side: one that does not answer keeps the others from nothing.
+//! Sends the same question to several machines concurrently: one that does not answer does not hold up the others.
 
 use std::time::Duration;
 
@@ -16,16 +16,16 @@ use crate::text::sanitize::safe;
 use crate::text::screen::Screen;
 use crate::ui::Ui;
 
-/// A machine is not waited for any longer than this.
+/// Time limit for a machine to answer.
 const WITHIN: Duration = Duration::from_secs(10);
 
-/// What has come of asking one machine.
+/// Result of asking one machine.
 pub(crate) struct HostAnswer<T> {
     host: Host,
     answer: Result<T, Failure>,
 }
 
-/// An answer as it is printed: one or the other is there.
+/// A result as printed: exactly one of answer and error is present.
 #[derive(Serialize)]
 struct HostEntry<'a, T> {
     host: String,
@@ -39,8 +39,8 @@ struct HostList<'a, T> {
     hosts: Vec<HostEntry<'a, T>>,
 }
 
-/// Asks each of the machines of a use of the program, and shows what it says below its name as soon as it does; as JSON all
-/// together, in their order. Fails where none has answered.
+/// Asks each of the invocation's machines, and prints each answer under the machine's name as soon as it arrives; as
+/// JSON all together, in order. Fails if none has answered.
 pub(crate) async fn ask<T: Serialize>(
     invocation: &Invocation<'_>,
     name: &str,
@@ -97,7 +97,7 @@ impl<T> HostAnswer<T> {
     }
 }
 
-/// Returns a failure as `--json` prints it, without what is around it.
+/// Returns a failure as `--json` prints it, without the surrounding object.
 fn error(failure: &Failure) -> Value {
     match failure {
         Failure::Report(report) => {

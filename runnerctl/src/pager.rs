@@ -1,4 +1,4 @@
-//! Long text a page at a time, where there is a person to turn the pages: through `$PAGER`, else `less`.
+//! Shows long text in a pager, if there is a terminal: `$PAGER`, else `less`.
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::process::{Child, Command, Stdio};
@@ -11,12 +11,12 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use crate::failure::Failure;
 use crate::ui::Ui;
 
-/// Leave where all fits on a screen, show colours, and leave the text on the screen.
+/// Options of `less`: exit if the text fits on one screen, show colors, leave the text on the screen.
 const LESS: &str = "FRX";
-/// What a shell says of a command that it may not run, and of one that is not there.
+/// A shell's exit codes for a command that is not executable, and for one that is not found.
 const NOT_STARTED: [i32; 2] = [126, 127];
 
-/// Where text goes.
+/// Destination of text.
 #[derive(Debug)]
 pub(crate) struct Pager<'a> {
     ui: &'a Ui,
@@ -28,19 +28,19 @@ pub(crate) struct Pager<'a> {
 struct PagerProcess {
     child: Child,
     name: String,
-    /// Ctrl-C is the pager's: this program is to outlive it.
+    /// Handled so that Ctrl-C goes to the pager and this program outlives it.
     _interrupt: Option<Signal>,
 }
 
 impl<'a> Pager<'a> {
-    /// Starts the pager; without a terminal or a pager, or where a plain reading is wanted, text goes to standard output.
+    /// Starts the pager; without terminal or pager, or in plain mode, text goes to standard output.
     pub(crate) fn open(ui: &'a Ui) -> Self {
         let wanted = io::stdout().is_terminal() && std::env::var_os("TERM").is_some() && !ui.screen().is_plain;
         let has_color = AutoStream::choice(&io::stdout()) != ColorChoice::Never;
         Self { ui, program: wanted.then(start).flatten(), has_color }
     }
 
-    /// Shows text.
+    /// Writes text.
     pub(crate) fn text(&mut self, text: &str) -> Result<(), Failure> {
         let Some(mut pipe) = self.program.as_ref().and_then(|program| program.child.stdin.as_ref()) else {
             return self.ui.text(text);
@@ -48,11 +48,11 @@ impl<'a> Pager<'a> {
         let text = self.ui.shown(text);
         let plain = if self.has_color { text.into_owned() } else { strip_str(&text).to_string() };
         let written = pipe.write_all(plain.as_bytes()).map_err(|error| Failure::io("writing to the pager", &error));
-        // A person who has read enough is no fault; a pager that never ran is one, and its end says which it was.
+        // Quitting the pager early is not an error; a pager that never ran is one, and its exit code tells them apart.
         written.or_else(|failure| self.end().and(Err(failure)))
     }
 
-    /// Waits until the person has read it.
+    /// Waits until the user leaves the pager.
     pub(crate) fn close(mut self) -> Result<(), Failure> {
         self.end()
     }
@@ -75,7 +75,7 @@ impl PagerProcess {
 }
 
 impl Drop for Pager<'_> {
-    /// Whoever stops writing still has to leave the terminal to the pager.
+    /// Even after a failed write, the pager must release the terminal first.
     fn drop(&mut self) {
         let _ = self.end();
     }
@@ -96,7 +96,7 @@ fn start() -> Option<PagerProcess> {
     Some(PagerProcess { child, name, _interrupt: signal(SignalKind::interrupt()).ok() })
 }
 
-/// A person may have named a pager with its options.
+/// Through a shell, because the variable may contain options.
 fn shell(command: &str) -> Command {
     let mut shell = Command::new("sh");
     shell.arg("-c").arg(command);

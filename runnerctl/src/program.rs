@@ -1,4 +1,4 @@
-//! Runs a program of the person's own with their environment, never through a shell; what it says is kept within bounds.
+//! Runs a program of the user's with their environment, never through a shell; its output is limited in size.
 
 use std::ffi::OsString;
 use std::io;
@@ -18,9 +18,9 @@ use tokio::time::timeout;
 
 use crate::failure::Failure;
 
-/// Most bytes of an answer; what is more is read and forgotten, and the answer not taken.
+/// Maximum size of an answer in bytes; the rest is read and dropped, and the answer rejected.
 const MAX_SAID: usize = 16 << 20;
-/// Variables by which git is told which repository it works on, as `git rev-parse --local-env-vars` lists them.
+/// Variables that tell git which repository to use, as listed by `git rev-parse --local-env-vars`.
 const LOCAL: &[&str] = &[
     "GIT_ALTERNATE_OBJECT_DIRECTORIES",
     "GIT_COMMON_DIR",
@@ -39,54 +39,54 @@ const LOCAL: &[&str] = &[
     "GIT_SHALLOW_FILE",
     "GIT_WORK_TREE",
 ];
-/// Time in which a program that has ended is heard out. What it has left running, such as a connection that `ssh` keeps for
-/// the next time, may hold its streams for as long as it likes.
+/// How long to read output after a program has exited. A process it left running, such as a persistent `ssh`
+/// connection, may hold the streams open indefinitely.
 const HEARD_OUT: Duration = Duration::from_secs(1);
-/// Lines of a complaint that are told.
+/// Number of lines of an error message that are shown.
 const TOLD_LINES: usize = 20;
 
-/// One start of a program.
+/// Arguments for starting a program.
 #[derive(Debug)]
 pub(crate) struct ProgramCall<'a> {
     /// The program and its arguments.
     pub(crate) argv: Vec<OsString>,
-    /// The folder that it works in.
+    /// Working directory.
     pub(crate) folder: &'a Path,
-    /// Variables beside the person's own.
+    /// Additional environment variables.
     pub(crate) env: &'static [(&'static str, &'static str)],
-    /// What it reads from standard input.
+    /// Standard input.
     pub(crate) input: Vec<u8>,
-    /// Whether what it prints is too much to be kept whole, so that the end of it will do: that many bytes.
+    /// If set, only the last bytes of the output are kept, this many: for output too large to keep completely.
     pub(crate) tail: Option<usize>,
 }
 
-/// What came of it.
+/// Result of a program.
 #[derive(Debug)]
 pub(crate) struct CommandOutput {
     /// How it ended.
     pub(crate) ended: Ended,
-    /// What it printed.
+    /// Standard output.
     pub(crate) out: String,
-    /// What it complained.
+    /// Standard error.
     pub(crate) complaint: String,
 }
 
-/// Why there is nothing to tell of a program.
+/// Why a program has no result.
 #[derive(Debug)]
 pub(crate) enum LaunchError {
     /// There is no such program.
     Missing,
-    /// Something else of the system.
+    /// Another system error.
     Failed(Failure),
 }
 
 impl CommandOutput {
-    /// Returns what it printed where it ended well; else the failure, which says what was being done.
+    /// Returns the output if the program succeeded; otherwise a failure that names what was being done.
     pub(crate) fn fine(self, kind: &'static str, doing: &str) -> Result<String, Failure> {
         if self.ended.success() { Ok(self.out) } else { Err(self.failure(kind, doing)) }
     }
 
-    /// Returns what it printed where its end says yes, which is 0; none where it says no, which is 1. Any other end is a failure.
+    /// Returns the output on exit code 0 (yes), `None` on exit code 1 (no). Any other end is a failure.
     pub(crate) fn answer(self, kind: &'static str, doing: &str) -> Result<Option<String>, Failure> {
         match self.ended.code() {
             Some(1) => Ok(None),
@@ -94,7 +94,7 @@ impl CommandOutput {
         }
     }
 
-    /// Returns the failure of a program that has complained.
+    /// Returns the failure of a program that has reported an error.
     pub(crate) fn failure(&self, kind: &'static str, doing: &str) -> Failure {
         let lines: Vec<&str> = self.complaint.lines().filter(|line| !line.trim().is_empty()).collect();
         let told = lines[lines.len().saturating_sub(TOLD_LINES)..].join("\n");
@@ -103,7 +103,7 @@ impl CommandOutput {
     }
 }
 
-/// Runs a program to its end.
+/// Runs a program to completion.
 pub(crate) async fn run(call: ProgramCall<'_>) -> Result<CommandOutput, LaunchError> {
     let name = call.argv.first().cloned().unwrap_or_default();
     let failed = |error: io::Error| {
@@ -111,7 +111,7 @@ pub(crate) async fn run(call: ProgramCall<'_>) -> Result<CommandOutput, LaunchEr
     };
     let mut command = Command::new(&name);
     command.args(call.argv.iter().skip(1)).current_dir(call.folder).envs(call.env.iter().copied());
-    // Whoever calls from within git, such as a hook, has a repository of their own in mind.
+    // A caller within git, such as a hook, has another repository in mind.
     for variable in LOCAL {
         command.env_remove(variable);
     }
@@ -126,7 +126,7 @@ pub(crate) async fn run(call: ProgramCall<'_>) -> Result<CommandOutput, LaunchEr
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let write = async {
         if let Some(mut stdin) = stdin {
-            // A program that does not read what it is told is not wrong for that.
+            // A program that does not read its input is not in error.
             let _ = stdin.write_all(&call.input).await;
         }
     };
@@ -149,13 +149,13 @@ pub(crate) async fn run(call: ProgramCall<'_>) -> Result<CommandOutput, LaunchEr
     })
 }
 
-/// A program that is under way. Where nobody waits for its end any more it is asked to end, so that it ends what it has started,
-/// as git does with the `ssh` of a push; after a moment it is killed.
+/// A running program. On drop it is asked to end, so that it can end its own children, as git does with the `ssh` of a
+/// push; after a moment it is killed.
 struct RunningChild(Child);
 
 impl Drop for RunningChild {
     fn drop(&mut self) {
-        // One that has been waited for has no number any more.
+        // A child that was waited for no longer has a process id.
         let Some(pid) = self.0.id().and_then(|pid| i32::try_from(pid).ok()) else { return };
         let _ = kill(Pid::from_raw(pid), Signal::SIGTERM);
         let begun = Instant::now();
@@ -165,8 +165,8 @@ impl Drop for RunningChild {
     }
 }
 
-/// Has the kernel ask the program to end where this one is killed, which can ask for nothing then. The thread that starts
-/// programs is the only one of the runtime, and lives as long as this program does.
+/// Has the kernel signal the program if this one is killed and cannot do so itself. The thread that starts programs is
+/// the runtime's only one, and lives as long as this program.
 #[cfg(target_os = "linux")]
 #[expect(unsafe_code, reason = "the death signal is set between fork and exec")]
 fn ends_with_us(command: &mut Command) {
@@ -175,7 +175,7 @@ fn ends_with_us(command: &mut Command) {
     unsafe {
         command.pre_exec(move || {
             nix::sys::prctl::set_pdeathsig(Signal::SIGTERM)?;
-            // It may have died before that line.
+            // The parent may have died before that call.
             if nix::unistd::getppid() == parent { Ok(()) } else { Err(nix::errno::Errno::ESRCH.into()) }
         });
     }
@@ -184,7 +184,7 @@ fn ends_with_us(command: &mut Command) {
 #[cfg(not(target_os = "linux"))]
 fn ends_with_us(_command: &mut Command) {}
 
-/// What was read of a stream.
+/// What was read from a stream.
 #[derive(Debug, Default)]
 struct StreamCapture {
     bytes: Vec<u8>,
@@ -193,7 +193,7 @@ struct StreamCapture {
 }
 
 impl StreamCapture {
-    /// Nothing yet; of more than `tail` bytes only the last will be kept.
+    /// Creates an empty capture; if `tail` is set, only that many bytes from the end are kept.
     fn of(tail: Option<usize>) -> Self {
         Self { tail, ..Self::default() }
     }
@@ -221,7 +221,7 @@ impl StreamCapture {
             }
             _ => self.bytes.extend_from_slice(piece),
         }
-        // Not for each piece: what is moved is as long as what is kept.
+        // Not for every chunk, because the move is as large as what is kept.
         if let Some(tail) = self.tail.filter(|tail| self.bytes.len() > 2 * tail + piece.len()) {
             self.cut(tail);
         }
@@ -261,7 +261,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let gate = folder.path().join("gate");
         nix::unistd::mkfifo(&gate, Mode::S_IRWXU).expect("a pipe");
-        // It holds both streams until somebody opens the pipe.
+        // The background process holds both streams until the pipe is opened.
         let said = sh("(read -r line < gate) & echo said; echo complained >&2; exit 3", folder.path(), None).await;
         assert_eq!(
             (said.ended.code(), said.out.as_str(), said.complaint.as_str()),

@@ -1,6 +1,6 @@
-//! Which lines a watched run is worth: pure, fed with events and states.
+//! Turns events and states of a watched run into progress lines: pure.
 //!
-//! A line either passes (the live line of a terminal) or stays. Where there is no terminal, all stay.
+//! A line is either transient (the live line of a terminal) or permanent. Without a terminal, all are permanent.
 
 use jiff::Timestamp;
 use protocol::event::{Event, EventKind};
@@ -16,38 +16,38 @@ use crate::text::screen::Screen;
 /// A line of progress.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ProgressLine {
-    /// What is going on; the next one takes its place where that can be done.
+    /// Current activity; the next one replaces it if it can be drawn in place.
     Passing {
         /// Iteration, phase and node.
         text: String,
         /// Time since the iteration began, in milliseconds.
         elapsed_ms: u64,
     },
-    /// What has happened.
+    /// Something that has happened.
     Lasting(String),
 }
 
-/// What was shown of a run so far.
+/// What has been shown of a run so far.
 #[derive(Debug, Default)]
 pub(crate) struct RunProgress {
     run: String,
-    /// The iteration that is under way, and when it was first seen.
+    /// The live iteration, and when it was first seen.
     live: Option<(u32, Timestamp)>,
-    /// The phase that was shown last.
+    /// The last phase shown.
     phase: Option<(u32, PhaseName)>,
-    /// The last iteration that was shown, or was over at the beginning.
+    /// The last iteration shown, or already finished at the start.
     shown: Option<u32>,
     state: Option<RunStatus>,
     obstacle: Option<String>,
 }
 
 impl RunProgress {
-    /// Begins with nothing shown of a run.
+    /// Creates it with nothing shown yet.
     pub(crate) fn of(run: &str) -> Self {
         Self { run: run.to_owned(), ..Self::default() }
     }
 
-    /// Returns the lines that an event is worth.
+    /// Returns the lines for an event.
     pub(crate) fn event(&mut self, event: &Event) -> Vec<ProgressLine> {
         if event.run.as_deref().is_some_and(|run| run != self.run) {
             return Vec::new();
@@ -87,7 +87,7 @@ impl RunProgress {
         }
     }
 
-    /// Returns the lines that a state is worth: iterations that no event told of, and what the run waits for.
+    /// Returns the lines for a state: iterations that no event reported, and what the run waits for.
     pub(crate) fn status(&mut self, run: &RunView, screen: &Screen) -> Vec<ProgressLine> {
         let newest = run.recent.first().map_or(0, |iteration| iteration.iter);
         let shown = *self.shown.get_or_insert(newest);
@@ -148,7 +148,7 @@ impl RunProgress {
     }
 }
 
-/// A finished iteration, as an event or a state tells of it.
+/// A finished iteration, from an event or a state.
 struct FinishedIteration<'a> {
     iter: u32,
     node: &'a str,
@@ -177,13 +177,13 @@ fn passing(iter: u32, phase: PhaseName, node: Option<&str>, elapsed_ms: u64) -> 
     ProgressLine::Passing { text: text.trim_end().to_owned(), elapsed_ms }
 }
 
-/// Returns a sentence on files that hold secrets.
+/// Returns a sentence about files that contain secrets.
 pub(crate) fn told_secrets(seen: &[SecretSeen]) -> String {
     let files: Vec<String> = seen.iter().map(|seen| format!("{} ({})", seen.path, seen.variable)).collect();
     format!("secrets were committed: {}", files.join(", "))
 }
 
-/// Returns a sentence on a call that was refused.
+/// Returns a sentence about a refused call.
 pub(crate) fn told_refusal(method: &str, pid: Option<i32>) -> String {
     let process = pid.map_or_else(|| "a process".to_owned(), |pid| format!("process {pid}"));
     format!("{process} inside an iteration called `{method}`; it was refused")

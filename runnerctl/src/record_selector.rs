@@ -1,15 +1,15 @@
-//! How people name a record: `7`, `7.w2` for a wait under that number, `port/7` with its run.
+//! Names of records: `7`, `7.w2` for a wait under that number, `port/7` including the run.
 
 use std::str::FromStr;
 
-/// An iteration, of the current run where none is named.
+/// An iteration, of the current run if none is named.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RecordSelector {
     /// Id of the run or a unique prefix.
     pub(crate) run: Option<String>,
     /// Number of the iteration.
     pub(crate) iter: u32,
-    /// Number of the wait under it, where one is named.
+    /// Number of the wait under it, if named.
     pub(crate) wait: Option<u32>,
 }
 

@@ -1,5 +1,5 @@
-//! The runs of a git remote, looked at from git alone: their branches are fetched into a repository of the command's own, and
-//! what is asked is asked of a daemon of its own. Both are gone when the command ends.
+//! Inspects the runs of a git remote from git alone: fetches their branches into a private repository, and queries a
+//! private daemon. Both are gone when the command ends.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -19,12 +19,12 @@ use crate::program::{CommandOutput, LaunchError, ProgramCall, run};
 use crate::submit::run_start::RunStart;
 use crate::temp_daemon::TempDaemon;
 
-/// What of a commit says how far a run is.
+/// The files of a commit that hold a run's state.
 const STATE: [&str; 3] = [".runner/GOAL.md", ".runner/prompts", ".runner/state"];
 
-/// Trees that are listed at once: what git says of them is kept whole.
+/// Number of trees listed at once: git's output is kept in memory.
 const AT_ONCE: usize = 1000;
-/// Runs that are named where one has to be chosen.
+/// Number of runs listed if the user has to choose one.
 const NAMED: usize = 10;
 
 /// Where runs are looked at.
@@ -35,31 +35,31 @@ pub(crate) struct RemoteArgs {
     pub(crate) remote: Option<String>,
 }
 
-/// What is looked at.
+/// What to inspect.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RemoteQuery<'a> {
-    /// The remote: its name in a repository, or its address.
+    /// The remote: its name in a repository, or its URL.
     pub(crate) remote: &'a str,
-    /// A path in that repository; the current directory where there is none.
+    /// A path in that repository; defaults to the current directory.
     pub(crate) place: Option<&'a Path>,
-    /// The run, or the beginning of its id; all of them where there is none.
+    /// The run, or a prefix of its id; `None` is all of them.
     pub(crate) run: Option<&'a str>,
     /// How much of their branches is needed.
     pub(crate) depth: FetchDepth,
 }
 
-/// How much of a branch is fetched from a remote that serves parts: others send more.
+/// How much of a branch is fetched from a remote that supports partial fetches: others send more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FetchDepth {
-    /// The state of its last commit.
+    /// The state at the tip.
     Tip,
-    /// All commits, and the state of the last one.
+    /// All commits, and the state at the tip.
     Commits,
     /// Everything.
     Whole,
 }
 
-/// Asks something about the runs of a remote, in a repository that has their branches and nothing else.
+/// Runs queries about the runs of a remote, in a repository that contains their branches and nothing else.
 pub(crate) async fn within<T>(
     invocation: &Invocation<'_>,
     wanted: RemoteQuery<'_>,
@@ -83,7 +83,7 @@ pub(crate) async fn within<T>(
     .await
 }
 
-/// Returns the id of the run that is meant: the only one where none is named.
+/// Returns the run's id; the only run if none is named.
 pub(crate) async fn only(inside: &Invocation<'_>, run: Option<String>) -> Result<String, Failure> {
     let at = AtRun { path: inside.place(None)?, run };
     let runs = inside.connect().await?.client().branches(at).await?;
@@ -97,7 +97,7 @@ pub(crate) async fn only(inside: &Invocation<'_>, run: Option<String>) -> Result
     }
 }
 
-/// The repository of the command's own.
+/// The private repository.
 struct MirrorRepo {
     folder: TempDir,
 }
@@ -106,7 +106,7 @@ impl MirrorRepo {
     async fn fill(&self, invocation: &Invocation<'_>, wanted: RemoteQuery<'_>) -> Result<(), Failure> {
         let url = address(invocation, wanted).await?;
         let doing = format!("fetching the runs of {url}");
-        // Not a bare one, since it is looked at as a person's; nothing is checked out.
+        // Not bare, since it is treated like a user's; nothing is checked out.
         self.git(&["init", "--quiet", "--template=", "."], "").await?.fine("git", "making a repository")?;
         self.git(&["remote", "add", "--", "origin", &url], "").await?.fine("git", "naming the remote")?;
         let run = format!("{}*", wanted.run.unwrap_or_default());
@@ -119,7 +119,7 @@ impl MirrorRepo {
         let fetch = [&FETCH, options, &["--", "origin", &branches]].concat();
         let fetched = self.git(&fetch, "").await?;
         if !fetched.ended.success() {
-            // That nothing fits is no more than a code to git.
+            // If nothing matches, git only returns an exit code.
             let listed = self.git(&["ls-remote", "--heads", "--", "origin", &format!("runner/{run}")], "").await?;
             let is_empty = listed.ended.success() && listed.out.is_empty();
             return Err(if is_empty { nothing_there(&url, wanted.run) } else { fetched.failure("remote", &doing) });
@@ -132,7 +132,7 @@ impl MirrorRepo {
         if wanted.depth == FetchDepth::Whole { Ok(()) } else { self.fetch_state(&tips, &doing).await }
     }
 
-    /// Brings the state at the tips, all at once: git by itself would ask for one file after the other.
+    /// Fetches the state at the tips in one request: git would request one file at a time.
     async fn fetch_state(&self, trees: &str, doing: &str) -> Result<(), Failure> {
         self.fetch_missing(trees, doing).await?;
         let empty = self.git(&["hash-object", "-t", "tree", "/dev/null"], "").await?.fine("git", doing)?;
@@ -147,7 +147,7 @@ impl MirrorRepo {
         self.fetch_missing(&files.into_iter().collect::<Vec<_>>().join("\n"), doing).await
     }
 
-    /// Brings those of some objects that are not there: a remote that does not serve parts has sent them.
+    /// Fetches objects that are missing: a remote without partial fetches has sent them already.
     async fn fetch_missing(&self, ids: &str, doing: &str) -> Result<(), Failure> {
         let known = self.git(&["cat-file", "--batch-check=%(objectname)"], &format!("{ids}\n")).await?;
         let known = known.fine("git", doing)?;
@@ -160,7 +160,7 @@ impl MirrorRepo {
         self.git(&fetch, &missing).await?.fine("remote", doing).map(drop)
     }
 
-    /// Runs git in it, which asks the remote for nothing by itself, and runs nothing of what is configured for repositories.
+    /// Runs git in it, without lazy fetching and without anything that is configured for repositories.
     async fn git(&self, words: &[&str], input: &str) -> Result<CommandOutput, Failure> {
         let argv: Vec<OsString> = GIT.iter().chain(words).map(OsString::from).collect();
         let env = &[("GIT_NO_LAZY_FETCH", "1"), ("LC_ALL", "C")];
@@ -172,7 +172,8 @@ impl MirrorRepo {
     }
 }
 
-/// Git without hooks, upkeep and logs, for what need not last. Single objects are asked for without telling what is there, as git itself does.
+/// Git without hooks, maintenance and reflogs, for a short-lived repository. Single objects are requested without
+/// negotiation, as git itself does.
 const GIT: [&str; 13] = [
     "git",
     "-c",
@@ -188,10 +189,10 @@ const GIT: [&str; 13] = [
     "-c",
     "fetch.negotiationAlgorithm=noop",
 ];
-/// What every fetch is told.
+/// Options of every fetch.
 const FETCH: [&str; 5] = ["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules"];
 
-/// Returns the address of the remote, which is not asked.
+/// Returns the URL of the remote, without contacting it.
 async fn address(invocation: &Invocation<'_>, wanted: RemoteQuery<'_>) -> Result<String, Failure> {
     let (runnerd, folder) = (daemon_program(), invocation.resolve(wanted.place)?);
     let is_name = !wanted.remote.contains(['/', ':']) && !invocation.resolve(Some(wanted.remote.as_ref()))?.is_dir();

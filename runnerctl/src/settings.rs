@@ -1,7 +1,6 @@
-//! The client's own settings, one file per user: other machines, and the engines that jobs are handed to.
+//! The client's own settings, one file per user: other machines, and the batch engines that jobs are submitted to.
 //!
-//! A file that is not there means the defaults; a key that is not known, or a value of another form, is an error with its
-//! line and column.
+//! A missing file means the defaults; an unknown key, or a value of the wrong type, is an error with line and column.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -16,9 +15,9 @@ use serde::Deserialize;
 use crate::failure::Failure;
 use crate::submit::batch_system::BatchSystem;
 
-/// The word for a file that cannot be read as what it is.
+/// Error kind of a file that cannot be parsed.
 const INVALID: &str = "invalid_file";
-/// Most bytes of the file.
+/// Maximum size of the file, in bytes.
 const LIMIT: u64 = 1 << 20;
 
 /// The settings.
@@ -75,7 +74,7 @@ pub(crate) struct BatchSystemSettings {
 }
 
 impl Settings {
-    /// Reads them.
+    /// Reads the settings file.
     pub(crate) fn load() -> Result<Self, Failure> {
         let Some(file) = client_settings() else { return Ok(Self::default()) };
         let mut text = String::new();
@@ -114,7 +113,7 @@ impl Settings {
     }
 }
 
-/// Returns a place in the text as `:line:column`, both counted from 1.
+/// Formats an offset in the text as `:line:column`, both counted from 1.
 fn place(text: &str, at: usize) -> String {
     let before = text.get(..at).unwrap_or(text);
     let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;

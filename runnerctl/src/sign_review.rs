@@ -1,4 +1,4 @@
-//! A person's word on a finished task, signed with their SSH key where the run takes no other.
+//! A person's review decision on a finished task, signed with their SSH key if the run requires that.
 //!
 //! `ssh-keygen` signs, as it does for git: a key may be in a file, in an agent or on a security key.
 
@@ -21,23 +21,23 @@ use crate::program::{self, CommandOutput, LaunchError, ProgramCall};
 use crate::text::sanitize::safe;
 use crate::ui::Ui;
 
-/// Settings of git's that may name the key, the first first; the second where git signs with SSH's. They are the person's own:
-/// what a repository says, a session may have written.
+/// Git settings that may name the key, in order; the second applies if git signs with SSH. Only the user's own settings
+/// are read: a session may have written those of the repository.
 const OWN: &str = "runner.reviewKey";
 const GITS: &str = "user.signingKey";
 
-/// What is to be said.
+/// The decision to send.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ReviewDecision<'a> {
-    /// Of which run.
+    /// The run it is about.
     pub(crate) at: &'a AtRun,
-    /// What was decided.
+    /// Approval or rejection.
     pub(crate) verdict: ReviewVerdict,
-    /// Why.
+    /// The reason.
     pub(crate) reason: &'a str,
 }
 
-/// Says a word, and says it once more with a signature where the run takes no other.
+/// Sends a decision, and sends it again with a signature if the run requires one.
 pub(crate) async fn say(
     (ui, connection): (&Ui, &Connection),
     saying: ReviewDecision<'_>,
@@ -66,7 +66,7 @@ fn told(on: &PendingReview, verdict: ReviewVerdict, key: &str) -> String {
     )
 }
 
-/// Returns the key that the person's git names: a file, or a public key.
+/// Returns the key named in the user's git settings: a file, or a public key.
 async fn key() -> Result<String, Failure> {
     if let Some(key) = setting(OWN).await? {
         return Ok(key);
@@ -86,7 +86,7 @@ async fn setting(name: &str) -> Result<Option<String>, Failure> {
     Ok(value.map(|value| value.trim_end_matches('\n').to_owned()).filter(|value| !value.is_empty()))
 }
 
-/// Has a word signed, and returns the signature without the lines around it.
+/// Signs a decision, and returns the signature without its armor lines.
 async fn signed(key: &str, word: &ReviewStatement<'_>) -> Result<String, Failure> {
     let public = public(key)?;
     let mut argv = ["ssh-keygen", "-q", "-Y", "sign", "-n", NAMESPACE].map(OsString::from).to_vec();
@@ -102,7 +102,7 @@ async fn signed(key: &str, word: &ReviewStatement<'_>) -> Result<String, Failure
     Ok(lines.map(str::trim).collect())
 }
 
-/// Lays out a key that was named by its public half: an agent has the other one.
+/// Writes a key given by its public half to a file: the agent has the private half.
 fn public(key: &str) -> Result<Option<NamedTempFile>, Failure> {
     let Some(text) = key.strip_prefix("key::").or_else(|| Some(key).filter(|key| key.starts_with("ssh-"))) else {
         return Ok(None);

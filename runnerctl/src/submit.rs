@@ -1,6 +1,6 @@
-//! Runs as jobs of a batch engine that is there already: what it is given, by which program, and what that says.
+//! Runs as jobs of an existing batch engine: what is submitted, by which program, and what that prints.
 //!
-//! Nothing is kept of a job. How a run is driven as one is `runnerd drive`'s.
+//! No state of a job is kept. How a run is driven as a job is up to `runnerd drive`.
 
 pub(crate) mod batch_system;
 pub(crate) mod run_start;

@@ -1,6 +1,6 @@
-//! Which machine a command is about: the daemon's, wherever that is, this one, or none.
+//! Decides which machine a command is about: the daemon's, wherever that is, this one, or none.
 //!
-//! How another one is reached is in `protocol::client`.
+//! How another machine is reached is in `protocol::client`.
 
 use std::env;
 
@@ -11,7 +11,7 @@ use crate::args::{Cli, Command};
 use crate::failure::Failure;
 use crate::settings::{HostUrl, Settings};
 
-/// What to do where a name is not known.
+/// What to do if a machine's name is unknown.
 const HOSTS_HINT: &str =
     "write it as ssh://HOST, or into $XDG_CONFIG_HOME/runnerctl/config.toml: [hosts] NAME = \"ssh://HOST\"";
 
@@ -22,15 +22,17 @@ enum TargetKind {
     Daemon,
     /// Asks one daemon, or several side by side.
     Daemons,
-    /// Looks at or changes this machine besides; its words, as they are typed on another one.
+    /// Also reads or changes this machine; holds the command's words, as typed on another machine.
     Machine(&'static str),
-    /// Needs no daemon, or has one of its own.
+    /// Needs no daemon, or uses its own.
     Apart,
 }
 
-/// Returns the machines that a command is to ask, where they are others: none, one, or several that are asked side by side.
+/// Returns the machines that a command is to ask, if they are remote: none, one, or several that are asked
+/// concurrently.
 ///
-/// A variable of a login does not lead a command on that needs no other machine; an option that makes no sense is refused.
+/// The environment variable does not affect a command that needs no other machine; an option that makes no sense is
+/// refused.
 pub(crate) fn hosts_of(cli: &Cli) -> Result<Vec<Host>, Failure> {
     let subject = subject(&cli.command);
     let named = named(cli)?;
@@ -53,7 +55,7 @@ pub(crate) fn hosts_of(cli: &Cli) -> Result<Vec<Host>, Failure> {
     }
 }
 
-/// Returns the machines that are named on the command line, each once.
+/// Returns the machines named on the command line, without duplicates.
 fn named(cli: &Cli) -> Result<Vec<Host>, Failure> {
     let is_known_by_name = |host: &&String| !host.contains("://");
     if !cli.global.all_hosts && cli.global.host.iter().find(is_known_by_name).is_none() {

@@ -1,4 +1,4 @@
-//! A daemon for one command alone, with its state in a temporary folder: it ends with the command.
+//! A private daemon for a single command, with its state in a temporary folder: it ends with the command.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -55,7 +55,7 @@ impl TempDaemon {
         &self.socket
     }
 
-    /// Ends the daemon and whatever it drives, and removes its state.
+    /// Stops the daemon and everything it drives, and removes its state.
     pub(crate) async fn stop(mut self, invocation: &Invocation<'_>) -> Result<(), Failure> {
         if let Ok(connection) = invocation.connect_running().await {
             shut_down(&connection).await;
@@ -69,7 +69,7 @@ impl TempDaemon {
     }
 }
 
-/// A daemon that is gone already needs no request.
+/// Asks the daemon to shut down; one that is gone already needs no request.
 async fn shut_down(connection: &Connection) {
     let _ = timeout(GONE_WITHIN, connection.client().shutdown()).await;
 }

@@ -1,4 +1,4 @@
-//! `--wait`: shows a run's progress until it ends, is paused or held; what `[deliver] on_complete` asks for comes after that.
+//! `--wait`: shows a run's progress until it ends, is paused or held, then does what `[deliver] on_complete` asks for.
 //!
 //! Ctrl-C ends the watching, never the run.
 
@@ -26,7 +26,7 @@ use crate::ui::Ui;
 
 const TICK: Duration = Duration::from_millis(120);
 
-/// Follows a run and returns the exit code of the state it came to. A completed one is delivered, where that was asked for.
+/// Follows a run and returns the exit code of its final state. A completed run is delivered if configured.
 pub(crate) async fn wait(invocation: &Invocation<'_>, path: WirePath, run: String) -> Result<ExitStatus, Failure> {
     let status = follow(invocation, path.clone(), run.clone()).await?;
     if status == ExitStatus::Fine {
@@ -36,7 +36,7 @@ pub(crate) async fn wait(invocation: &Invocation<'_>, path: WirePath, run: Strin
 }
 
 async fn follow(invocation: &Invocation<'_>, path: WirePath, run: String) -> Result<ExitStatus, Failure> {
-    // From here on Ctrl-C has this meaning, whatever is awaited at the moment.
+    // Installed now, so that Ctrl-C has this meaning no matter what is being awaited.
     let mut interrupt = signal(SignalKind::interrupt()).map_err(|error| Failure::io("listening for Ctrl-C", &error))?;
     let mut watch = RunWatcher::new(invocation.ui, &run);
     let mut feed = EventFeed::open(invocation, AtRun { path, run: Some(run) }).await?;
@@ -65,7 +65,7 @@ impl<'a> RunWatcher<'a> {
         Self { ui, progress: RunProgress::of(run), lines: ProgressLines::new(ui) }
     }
 
-    /// Shows a piece of news and returns the exit code where it was the last.
+    /// Shows an update; returns the exit code if it was the last one.
     fn take(&mut self, news: FeedUpdate<StatusView>) -> Result<Option<ExitStatus>, Failure> {
         match news {
             FeedUpdate::Event(event) => {
@@ -96,7 +96,8 @@ impl<'a> RunWatcher<'a> {
     }
 }
 
-/// Returns the run as held where its repository is: by a bug of the daemon, say, which the run's own state cannot tell of.
+/// Returns the run as held if its repository is: for example by a bug of the daemon, which the run's own state does not
+/// show.
 fn held(run: &RunView, status: &StatusView) -> RunView {
     let mut run = run.clone();
     if let Some(why) = status.repo.held.as_ref().filter(|_| !run.summary.state.is_terminal()) {
@@ -105,21 +106,21 @@ fn held(run: &RunView, status: &StatusView) -> RunView {
     run
 }
 
-/// Returns the last words on a run.
+/// Returns the closing message about a run.
 pub(crate) fn ending(run: &RunView, screen: &Screen) -> String {
     let leaves =
         format!("  {}/{} leaves passed, {} in iterations\n", run.leaves_passed, run.leaves_total, span(run.elapsed_ms));
     headline(&run.summary) + &stop_reason(titles::reason(run).as_ref(), &run.summary.path, screen) + &leaves
 }
 
-/// Where lines of progress go: one place of a terminal, or one line each.
+/// Destination of progress lines: one place on a terminal, or one line each.
 pub(crate) struct ProgressLines<'a> {
     ui: &'a Ui,
     bar: Option<ProgressBar>,
 }
 
 impl<'a> ProgressLines<'a> {
-    /// Begins to show progress.
+    /// Starts showing progress.
     pub(crate) fn new(ui: &'a Ui) -> Self {
         Self { ui, bar: ui.is_live().then(|| bar(ui)) }
     }
@@ -140,7 +141,7 @@ impl<'a> ProgressLines<'a> {
         }
     }
 
-    /// Runs something that prints, with the live line out of its way.
+    /// Calls a function that prints, with the live line hidden meanwhile.
     pub(crate) fn apart<T>(&self, print: impl FnOnce() -> T) -> T {
         match &self.bar {
             Some(bar) => bar.suspend(print),
@@ -148,7 +149,7 @@ impl<'a> ProgressLines<'a> {
         }
     }
 
-    /// Takes the live line away.
+    /// Removes the live line.
     pub(crate) fn end(&self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
@@ -156,7 +157,7 @@ impl<'a> ProgressLines<'a> {
     }
 }
 
-/// Returns a line that shows that something goes on.
+/// Returns a line that indicates activity.
 pub(crate) fn bar(ui: &Ui) -> ProgressBar {
     let bar = ProgressBar::new_spinner();
     bar.set_style(line_style(ui));
@@ -164,12 +165,12 @@ pub(crate) fn bar(ui: &Ui) -> ProgressBar {
     bar
 }
 
-/// Returns how it looks where nobody knows how long it takes.
+/// Returns the style of the line if the total is unknown.
 pub(crate) fn line_style(ui: &Ui) -> ProgressStyle {
     style(ui, "{spinner} {elapsed:>4}  {wide_msg}")
 }
 
-/// Returns how it looks where it is known how much there is.
+/// Returns the style of the bar if the total is known.
 pub(crate) fn bar_style(ui: &Ui) -> ProgressStyle {
     style(ui, "{spinner} {elapsed:>4}  {bar:24} {percent:>3}%  {wide_msg}")
 }

@@ -1,6 +1,6 @@
-//! How far a workspace is that is being made: one line of a terminal, for as long as the request takes.
+//! Shows the progress of creating a workspace: one line on a terminal, while the request takes.
 //!
-//! What cannot be told is left out: the answer to the request says how it ended.
+//! Progress that cannot be determined is omitted: the answer to the request says how it ended.
 
 use std::fmt;
 
@@ -16,14 +16,14 @@ use crate::invocation::Invocation;
 use crate::text::sanitize::safe;
 use crate::wait::{bar, bar_style, line_style};
 
-/// The line; it goes when this is dropped.
+/// The progress line; it is removed on drop.
 #[derive(Debug)]
 pub(crate) struct WorkspaceProgress(Option<(ProgressBar, JoinHandle<()>)>);
 
-/// Shows on a terminal how the workspace of a run of the repository at `path` is made, as soon as one is.
+/// Shows the creation of a workspace for a run of the repository at `path`, as soon as it starts.
 pub(crate) fn making(invocation: &Invocation<'_>, path: WirePath) -> WorkspaceProgress {
     let ui = invocation.ui;
-    // Another machine would be gone to once more for it.
+    // For another machine this would require one more connection.
     if !ui.is_live() || invocation.host.is_some() {
         return WorkspaceProgress(None);
     }
@@ -50,11 +50,11 @@ pub(crate) fn making(invocation: &Invocation<'_>, path: WirePath) -> WorkspacePr
     WorkspaceProgress(Some((line, told)))
 }
 
-/// What is being done, and how much of it.
+/// What is being done, and its total amount.
 struct WorkspaceStage<'a> {
     name: &'a str,
     done: u64,
-    /// 0 where that is not known.
+    /// 0 if unknown.
     total: u64,
 }
 

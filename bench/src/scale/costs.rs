@@ -1,4 +1,4 @@
-//! What a git server spends on a clone and on a push, in processor time, measured here with git itself.
+//! What a git server spends on a clone and on a push, in processor time, measured on this machine with git itself.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -12,12 +12,12 @@ use anyhow::{Context as _, ensure};
 use crate::publish::used;
 use crate::samples::Samples;
 
-/// Pushes and clones that are measured.
+/// Number of pushes and clones that are measured.
 const ROUNDS: usize = 9;
-/// Mebibytes of the repository that is cloned.
+/// Size of the cloned repository, in MiB.
 pub(super) const CLONED_MIB: u32 = 64;
 
-/// Measures what a clone of [`CLONED_MIB`] costs whoever serves it.
+/// Measures what a clone of [`CLONED_MIB`] costs the server.
 pub(super) fn clone(folder: &Path) -> anyhow::Result<Duration> {
     let mut bytes = vec![0; (CLONED_MIB << 20) as usize];
     fastrand::Rng::with_seed(1).fill(&mut bytes);
@@ -27,13 +27,13 @@ pub(super) fn clone(folder: &Path) -> anyhow::Result<Duration> {
     repository(folder, &stream)?;
     let mut costs = Samples::default();
     for _ in 0..ROUNDS {
-        // What a server does for a clone: it packs, from what is packed already.
+        // What a server does for a clone: it packs objects that are packed already.
         costs.add(cost(|| git(folder, &["pack-objects", "--all", "--stdout", "-q", "--delta-base-offset"], b""))?);
     }
     Ok(costs.median())
 }
 
-/// Measures a push of an iteration to a server with so many references; whoever pushes is part of it.
+/// Measures a push of an iteration to a server with the given number of references; the pushing client is included.
 pub(super) fn push(folder: &Path, refs: u32) -> anyhow::Result<Duration> {
     let (server, here) = (folder.join("server.git"), folder.join("here.git"));
     let mut stream =
@@ -52,7 +52,7 @@ pub(super) fn push(folder: &Path, refs: u32) -> anyhow::Result<Duration> {
     Ok(costs.median())
 }
 
-/// Commits what an iteration does: nine objects.
+/// Creates the commit of one iteration: nine objects.
 fn iteration(here: &Path, round: usize) -> anyhow::Result<()> {
     let files = [".runner/state/tree.json", ".runner/state/run_state.json", ".runner/state/progress.md", "src/work"];
     let parent = if round == 0 { "refs/heads/main" } else { "refs/heads/runner/pushed" };
@@ -65,14 +65,14 @@ fn iteration(here: &Path, round: usize) -> anyhow::Result<()> {
     git(here, &["fast-import", "--quiet", "--force"], stream.as_bytes())
 }
 
-/// Returns the processor time of something and of its programs.
+/// Returns the processor time of a piece of work, including the programs it starts.
 fn cost(work: impl FnOnce() -> anyhow::Result<()>) -> anyhow::Result<Duration> {
     let before = used();
     work()?;
     Ok(used().saturating_sub(before))
 }
 
-/// Makes a bare repository of a stream for `git fast-import`.
+/// Creates a bare repository from a `git fast-import` stream.
 fn repository(folder: &Path, stream: &[u8]) -> anyhow::Result<()> {
     fs::create_dir_all(folder)?;
     git(folder, &["init", "-q", "--bare", "--initial-branch=main", "."], b"")?;

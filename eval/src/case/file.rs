@@ -1,4 +1,4 @@
-//! What stands in a case file, as it stands there; `parse` checks it and makes a [`Case`](super::Case) of it.
+//! The contents of a case file as written; `parse` validates it and turns it into a [`Case`](super::Case).
 
 use std::collections::BTreeMap;
 

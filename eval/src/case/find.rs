@@ -1,4 +1,4 @@
-//! Finds case files: in a folder of cases, or by their paths. A file is read once; what is beside it is digested.
+//! Finds case files in a folder of cases or by path. Each file is read once; the files next to it are hashed.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,16 +12,16 @@ use crate::error::EvalError;
 
 const MAX_CASE_BYTES: u64 = 1 << 20;
 
-/// Where cases and results are.
+/// Folders of cases and results.
 #[derive(Debug, Clone)]
 pub(crate) struct EvalDirs {
-    /// The folder of cases, where there is one.
+    /// The folder of cases, if there is one.
     pub(crate) cases: Option<PathBuf>,
     pub(crate) results: PathBuf,
 }
 
 impl EvalDirs {
-    /// Takes what was named; else `eval/cases` here or in a folder above, and `results` beside it.
+    /// Uses the given folders; defaults to `eval/cases` here or in a parent folder, and `results` next to it.
     pub(crate) fn find(cases: Option<PathBuf>, results: Option<PathBuf>) -> Result<Self, EvalError> {
         let here = std::env::current_dir().map_err(|error| EvalError::new("finding this folder").caused_by(&error))?;
         let cases = match cases.map(|named| here.join(named)) {
@@ -36,7 +36,7 @@ impl EvalDirs {
         Ok(Self { cases, results })
     }
 
-    /// Returns every case of the folder by its name, or why it cannot be used.
+    /// Returns every case of the folder by name, or why it cannot be used.
     pub(crate) fn load_all(&self) -> Result<BTreeMap<String, Result<Case, EvalError>>, EvalError> {
         let folder = self.cases_dir()?;
         let read = |error| EvalError::file("reading the folder of cases", folder, &error);
@@ -51,7 +51,7 @@ impl EvalDirs {
         Ok(found)
     }
 
-    /// Returns the case of a name or of a path.
+    /// Returns the case with a name or at a path.
     pub(crate) fn load_one(&self, named: &str) -> Result<Case, EvalError> {
         if named.contains('/') || Path::new(named).extension().is_some_and(|extension| extension == "toml") {
             return load(Path::new(named));
@@ -73,13 +73,13 @@ impl EvalDirs {
     }
 }
 
-/// Returns the question whether another word was meant, where one is alike.
+/// Returns a "did you mean" suffix if a known word is similar.
 pub(crate) fn suggest_word<'a>(written: &str, known: impl IntoIterator<Item = &'a String>) -> String {
     let meant = find_nearest(written, known.into_iter().map(String::as_str));
     meant.map(|word| format!("; did you mean `{word}`?")).unwrap_or_default()
 }
 
-/// A case of a folder is found by its name, so both are the same.
+/// Loads a case; the case's id must equal its file name.
 fn load_named(path: &Path, name: &str) -> Result<Case, EvalError> {
     let case = load(path)?;
     if case.id == name {

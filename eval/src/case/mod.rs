@@ -1,6 +1,6 @@
-//! A case: what is to be done, in which repository, with which agent, and by what it is known to be done.
+//! A case: what is to be done, in which repository, by which agent, and which checks decide whether it is done.
 //!
-//! Plain values. `parse` makes them of a file, `find` finds the files; nothing here runs anything.
+//! Plain values: `parse` reads them from a file, `find` finds the files; nothing here runs anything.
 
 mod file;
 pub(crate) mod find;
@@ -25,31 +25,31 @@ use crate::outcome::Outcome;
 /// A case that can be run.
 #[derive(Debug, Clone)]
 pub(crate) struct Case {
-    /// Its file.
+    /// Path of the case file.
     pub(crate) file: PathBuf,
-    /// What stands in it.
+    /// Text of the case file.
     pub(crate) text: String,
-    /// SHA-256 of the file and of its template folder.
+    /// SHA-256 of the case file and its template folder.
     pub(crate) digest: String,
     pub(crate) id: String,
     pub(crate) goal: String,
-    /// How a run is expected to come out.
+    /// Expected outcome of a run.
     pub(crate) expect: Outcome,
-    /// Time from the start of the run to its end.
+    /// Time limit of a run, from its start to its end.
     pub(crate) limit: Duration,
     /// Keys of the repository's configuration.
     pub(crate) config: toml::Table,
-    /// Keys of the daemon's own configuration.
+    /// Keys of the daemon's configuration.
     pub(crate) daemon: toml::Table,
-    /// Variables of agent, guard and checks.
+    /// Environment variables of agent, guard and checks.
     pub(crate) env: BTreeMap<String, String>,
     /// Files of the repository, by path.
     pub(crate) files: BTreeMap<String, String>,
-    /// A folder that the repository begins as.
+    /// Folder whose contents the repository starts with.
     pub(crate) template: Option<PathBuf>,
     /// A shell script that plays the agent.
     pub(crate) script: Option<String>,
-    /// The task tree that the run begins with.
+    /// The task tree that the run starts with.
     pub(crate) tree: Option<toml::Table>,
     pub(crate) requires: Requires,
     pub(crate) checks: Vec<CaseCheck>,
@@ -70,36 +70,36 @@ pub(crate) struct Requires {
     pub(crate) variables: Vec<String>,
 }
 
-/// One check, and what it is called in results.
+/// One check and its name in results.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct CaseCheck {
     pub(crate) name: String,
     pub(crate) rule: CheckRule,
 }
 
-/// What a check looks at.
+/// What a check examines.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum CheckRule {
-    /// There is something at the path.
+    /// The path exists.
     FileExists { path: String },
-    /// A file holds what the pattern describes.
+    /// The file's contents match the pattern.
     FileMatches { path: String, pattern: String },
     /// A command exits 0.
     CommandSucceeds {
         cmd: Vec<String>,
         seconds: u64,
-        /// A folder whose files are laid over the work tree before.
+        /// Folder whose files are copied over the work tree first.
         overlay: Option<PathBuf>,
     },
     /// Every leaf passes.
     RunnerCompleted,
     /// `runnerctl verify` finds nothing.
     BranchVerifies,
-    /// The run took no more than that.
+    /// The run stayed within these limits.
     AtMost(RunLimits),
 }
 
-/// Ceilings of an `at_most`.
+/// Limits of an `at_most` check; `None` is unlimited.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct RunLimits {
     pub(crate) iterations: Option<u64>,
@@ -110,7 +110,7 @@ pub(crate) struct RunLimits {
 }
 
 impl CheckRule {
-    /// Returns its word in a case file.
+    /// Returns the keyword used in case files.
     pub(crate) fn kind(&self) -> &'static str {
         match self {
             Self::FileExists { .. } => "file_exists",
@@ -122,7 +122,7 @@ impl CheckRule {
         }
     }
 
-    /// Returns what it is called where the case gives it no name.
+    /// Returns the name of a check that the case leaves unnamed.
     pub(crate) fn describe(&self) -> String {
         match self {
             Self::FileExists { path } => format!("{path} exists"),
@@ -150,12 +150,12 @@ impl RunLimits {
 }
 
 impl Case {
-    /// Returns the kind of agent that it configures.
+    /// Returns the kind of agent that the case configures.
     pub(crate) fn executor(&self) -> Option<String> {
         self.config.get("executor")?.get("kind")?.as_str().map(str::to_owned)
     }
 
-    /// Returns the command of its guard, where it names one.
+    /// Returns the guard command, if the case configures one.
     pub(crate) fn guard(&self) -> Option<Vec<String>> {
         let words = self.config.get("guard")?.get("command")?.as_array()?;
         words.iter().map(|word| word.as_str().map(str::to_owned)).collect()

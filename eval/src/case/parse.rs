@@ -1,4 +1,4 @@
-//! From the text of a case file to a [`Case`]: strict, and every error says file, line, column and what was meant.
+//! Parses the text of a case file into a [`Case`]: strictly, and every error gives file, line, column and a suggestion.
 
 use std::ops::Range;
 use std::path::{Component, Path, PathBuf};
@@ -10,7 +10,7 @@ use super::source::SourceText;
 use super::{Case, CaseCheck, CheckRule, RunLimits};
 use crate::error::EvalError;
 
-/// Seconds that a command check has.
+/// Default time limit of a command check, in seconds.
 const CHECK_SECONDS: u64 = 60;
 const MAX_CHECK_SECONDS: u64 = 3600;
 const MAX_LIMIT_SECONDS: u64 = 7 * 24 * 3600;
@@ -18,7 +18,7 @@ const MAX_GOAL_BYTES: usize = 64 * 1024;
 const KINDS: [&str; 6] =
     ["file_exists", "file_matches", "command_succeeds", "runner_completed", "branch_verifies", "at_most"];
 
-/// Parses a case; the digest is filled in by who knows the files beside it.
+/// Parses a case; the caller fills in the digest, because it knows the files next to the case.
 pub(crate) fn parse(text: &str, file: &Path) -> Result<Case, EvalError> {
     let source = SourceText { text, file };
     let form: CaseFile = toml::from_str(text).map_err(|error| source.toml_error(&error))?;
@@ -70,7 +70,7 @@ pub(crate) fn parse(text: &str, file: &Path) -> Result<Case, EvalError> {
     })
 }
 
-/// Returns whether a word can name a case, and so a folder and a link beside it.
+/// Returns whether a word can name a case, and therefore a folder and a link.
 pub(crate) fn is_id(word: &str) -> bool {
     let is_letter = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     (1..=64).contains(&word.len())
@@ -85,7 +85,7 @@ impl SourceText<'_> {
             .map_err(|path| self.error_at(folder.span(), format!("there is no template folder {}", path.display())))
     }
 
-    /// Returns a folder beside the case, or the path where there is none.
+    /// Returns a folder next to the case file, or the path as the error if it does not exist.
     fn sibling_folder(&self, folder: &str) -> Result<PathBuf, PathBuf> {
         let path = self.file.parent().unwrap_or(Path::new(".")).join(folder);
         if path.is_dir() { Ok(path) } else { Err(path) }
@@ -167,7 +167,7 @@ impl SourceText<'_> {
         self.error_at(at.clone(), format!("the check `{}` needs `{key}`", form.kind))
     }
 
-    /// A key that a check does not look at would be believed to be checked.
+    /// Refuses keys that this kind of check ignores: the author would believe them to be checked.
     fn refuse_foreign_keys(&self, form: &CheckForm, rule: &CheckRule, at: &Range<usize>) -> Result<(), EvalError> {
         let is_ceiling = matches!(rule, CheckRule::AtMost(_));
         let is_command = matches!(rule, CheckRule::CommandSucceeds { .. });

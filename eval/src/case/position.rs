@@ -1,6 +1,6 @@
-//! Where in a text something stands, and which word was meant.
+//! Positions in a text, and suggestions for misspelled words.
 
-/// Returns `line:column` of a place in a text, both from 1, the column in characters.
+/// Returns `line:column` of a byte offset, both counted from 1, the column in characters.
 pub(super) fn format_position(text: &str, at: usize) -> String {
     let before = &text[..text.floor_char_boundary(at.min(text.len()))];
     let line = before.matches('\n').count() + 1;
@@ -8,20 +8,20 @@ pub(super) fn format_position(text: &str, at: usize) -> String {
     format!("{line}:{column}")
 }
 
-/// Returns the place of a line and a column, both from 1, the column in characters.
+/// Returns the byte offset of a line and column, both counted from 1, the column in characters.
 pub(super) fn byte_offset(text: &str, (line, column): (usize, usize)) -> usize {
     let start: usize = text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum();
     start + text[start..].chars().take(column.saturating_sub(1)).map(char::len_utf8).sum::<usize>()
 }
 
-/// Returns the word that is most like the one that was written, where one is like it.
+/// Returns the known word most similar to the one written, if any is similar.
 pub(super) fn find_nearest<'a>(written: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let likeness = |word: &str| strsim::jaro_winkler(written, word);
     let best = known.into_iter().max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
     best.filter(|word| likeness(word) > 0.75)
 }
 
-/// Returns the place of a word in the table that begins at a place, where a parser tells that of the table alone.
+/// Returns the offset of a word in the table starting at `from`, for errors where the parser reports only the table.
 pub(super) fn word_offset(text: &str, word: &str, from: usize) -> usize {
     let rest = text.get(from..).unwrap_or_default();
     let header = rest.find('\n').unwrap_or(rest.len());

@@ -1,4 +1,4 @@
-//! A text that a person wrote, and its file: what is refused in it is told with file, line, column and what was meant.
+//! A text written by a person, with its file: errors in it give file, line, column and a suggestion.
 
 use std::fmt::Display;
 use std::ops::Range;
@@ -7,7 +7,7 @@ use std::path::{Component, Path};
 use super::position::{find_nearest, format_position, word_offset};
 use crate::error::EvalError;
 
-/// A text and its file, for those who refuse a part of it.
+/// A text and its file, for reporting errors in a part of it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SourceText<'a> {
     pub(crate) text: &'a str,
@@ -15,13 +15,13 @@ pub(crate) struct SourceText<'a> {
 }
 
 impl SourceText<'_> {
-    /// Refuses what stands in a range.
+    /// Returns the error for a range of the text.
     pub(crate) fn error_at(&self, at: Range<usize>, why: impl Display) -> EvalError {
         let place = format_position(self.text, at.start);
         EvalError::usage(format!("{}:{place}: {why}", self.file.display()))
     }
 
-    /// Tells what the parser tells; of an unknown key also the one that was meant.
+    /// Converts a TOML parse error; for an unknown key it adds a suggestion.
     pub(crate) fn toml_error(&self, error: &toml::de::Error) -> EvalError {
         let message = error.message().trim().replace('\n', ", ");
         let at = error.span().unwrap_or(0..0);
@@ -35,7 +35,7 @@ impl SourceText<'_> {
         self.error_at(start..start, format!("{message}{meant}"))
     }
 
-    /// A path stays inside of the repository, and outside of what belongs to git and to the runner.
+    /// Checks that a path stays inside the repository and outside the folders of git and the runner.
     pub(crate) fn check_path(&self, path: &str, at: Range<usize>) -> Result<(), EvalError> {
         let mut parts = Path::new(path).components();
         let is_inside = !path.is_empty() && parts.clone().all(|part| matches!(part, Component::Normal(_)));

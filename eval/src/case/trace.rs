@@ -1,4 +1,4 @@
-//! From a place in a configuration that was made of a section of a case, back to what stands there in the case. Pure.
+//! Maps a position in a generated configuration back to the section of the case file that it was generated from. Pure.
 
 use std::ops::Range;
 
@@ -7,18 +7,19 @@ use toml::de::{DeTable, DeValue};
 
 use super::position::byte_offset;
 
-/// A place in a file that was made of a section.
+/// A position in a file generated from a section.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct GeneratedPosition<'a> {
-    /// Name of the section.
+    /// Name of the section in the case file.
     pub(crate) section: &'a str,
-    /// The file that was made of it.
+    /// Text of the generated file.
     pub(crate) made: &'a str,
-    /// Line and column in it, from 1.
+    /// Line and column in the generated file, counted from 1.
     pub(crate) at: (usize, usize),
 }
 
-/// Finds the key or value of a place in the text of a case. None where it has other words there: it was not made of these.
+/// Finds the key or value in the case file for a position. `None` if the case contains a different key or value there,
+/// so the position was not generated from it.
 pub(crate) fn trace_to_case(case: &str, place: GeneratedPosition<'_>) -> Option<Range<usize>> {
     let at = byte_offset(place.made, place.at);
     let made = list_items(place.made)?;
@@ -28,13 +29,13 @@ pub(crate) fn trace_to_case(case: &str, place: GeneratedPosition<'_>) -> Option<
     (written.scalar == named.scalar).then_some(written.span)
 }
 
-/// Where a key or a value stands.
+/// Position of a key or value.
 #[derive(Debug)]
 struct TomlItem {
-    /// Keys and numbers of items, from the top.
+    /// Keys and array indices, from the top.
     path: Vec<String>,
     is_key: bool,
-    /// The value, where it is a single one.
+    /// The value, if it is a scalar.
     scalar: Option<String>,
     span: Range<usize>,
 }

@@ -1,4 +1,4 @@
-//! `list`: the cases, broken ones included, and what there is of each.
+//! `list`: lists the cases, including invalid ones, with their results so far.
 
 use std::collections::BTreeMap;
 
@@ -74,7 +74,7 @@ pub(super) async fn run(global: &GlobalOptions, places: &EvalDirs) -> Result<Exi
     Ok(ExitStatus::Fine)
 }
 
-/// Returns what the daemon refuses of configurations, by case; nothing where it cannot be asked, which is told.
+/// Returns what the daemon rejects in the configurations, by case; empty, with a message, if it cannot be queried.
 async fn find_refused_configs(
     global: &GlobalOptions,
     found: &BTreeMap<String, Result<Case, EvalError>>,

@@ -1,4 +1,4 @@
-//! The commands, one file each, and what they share: answers as text or as one JSON object.
+//! The commands, one file each, and what they share: printing answers as text or as one JSON object.
 
 mod clean;
 mod list;
@@ -39,7 +39,7 @@ pub(crate) async fn run(cli: Cli) -> Result<ExitStatus, EvalError> {
     }
 }
 
-/// Answers with text, or with an object that names its schema.
+/// Prints the answer as text, or as an object that names its schema.
 pub(crate) fn print_answer(
     global: &GlobalOptions,
     object: &impl Serialize,
@@ -53,7 +53,7 @@ pub(crate) fn print_answer(
     }
 }
 
-/// Prints to standard output; whoever has stopped to read wants no more.
+/// Prints to standard output; a closed pipe is not an error.
 fn print_text(text: &str) -> Result<(), EvalError> {
     let mut out = anstream::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {

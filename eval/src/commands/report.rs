@@ -1,4 +1,4 @@
-//! `report` and `compare`: read results, tell them, and write pages.
+//! `report` and `compare`: read results, print summaries, and write HTML pages.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ use crate::error::EvalError;
 use crate::report::{self, html, text};
 use crate::results::{ResultSelector, ResultStore, write_durably};
 
-/// Tells how runs came out.
+/// Runs `report`.
 pub(super) fn run_report(
     global: &GlobalOptions,
     places: &EvalDirs,
@@ -31,7 +31,7 @@ pub(super) fn run_report(
     Ok(ExitStatus::Fine)
 }
 
-/// Sets two sets side by side.
+/// Runs `compare`.
 pub(super) fn run_compare(
     global: &GlobalOptions,
     places: &EvalDirs,
@@ -47,7 +47,7 @@ pub(super) fn run_compare(
     Ok(if comparison.failed { ExitStatus::RunEnded } else { ExitStatus::Fine })
 }
 
-/// Writes a page where one is wanted.
+/// Writes an HTML page, if a file was requested.
 pub(crate) fn write_page(file: Option<&Path>, page: impl FnOnce() -> String) -> Result<(), EvalError> {
     let Some(file) = file else { return Ok(()) };
     let here = std::env::current_dir().map_err(|error| EvalError::new("finding this folder").caused_by(&error))?;

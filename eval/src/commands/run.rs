@@ -1,4 +1,4 @@
-//! `run`: runs cases and tells how they came out.
+//! `run`: runs cases and reports their outcomes.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -81,12 +81,12 @@ pub(super) async fn run(global: &GlobalOptions, places: &EvalDirs, args: RunArgs
     })
 }
 
-/// What was skipped is told, and is no failure.
+/// Whether a result counts as expected. A skipped run is reported and is not a failure.
 fn is_fine(meta: &ResultMeta) -> bool {
     meta.met || meta.outcome == crate::outcome::Outcome::Skipped
 }
 
-/// Returns what the command line makes of each case: one run each, in the place of one.
+/// Returns the variants requested on the command line: each case runs once per variant.
 fn list_variants(args: &RunArgs) -> Result<Vec<CaseOverrides>, EvalError> {
     if args.variants.is_empty() {
         let [executor, model, label] = [&args.executor, &args.model, &args.label].map(Option::clone);
@@ -109,7 +109,7 @@ fn load_cases(places: &EvalDirs, args: &RunArgs) -> Result<Vec<Case>, EvalError>
     args.cases.iter().map(|named| places.load_one(named)).collect()
 }
 
-/// Refuses the first case whose configuration the daemon would refuse.
+/// Refuses the first case whose configuration the daemon would reject.
 async fn refuse_configurations(bench: &RunnerContext, planned: &[(Arc<Case>, Arc<RunPlan>)]) -> Result<(), EvalError> {
     let cases = planned.iter().map(|(case, plan)| (&**case, &**plan)).collect::<Vec<_>>();
     let rehearsal = DryRun { programs: &bench.programs, around: &bench.around, stop: &bench.stop };
@@ -137,7 +137,7 @@ fn build_context(
     })
 }
 
-/// Digests the programs, which are the same for all runs of a command.
+/// Hashes the programs once; they are the same for all runs of a command.
 pub(crate) fn digest_programs(programs: &TestedPrograms) -> Result<Digests, EvalError> {
     let own = std::env::current_exe().map_err(|error| EvalError::new("finding this program").caused_by(&error))?;
     Ok(Digests {
@@ -154,7 +154,7 @@ fn digest_templates(folder: &Path) -> Result<(std::path::PathBuf, String), EvalE
     Ok((folder, digest))
 }
 
-/// Returns what is to be run, round by round, and how many results are there already.
+/// Returns the trials to run, round by round, and how many results exist already.
 fn plan_trials(
     bench: &RunnerContext,
     planned: &[(Arc<Case>, Arc<RunPlan>)],
@@ -192,8 +192,8 @@ fn plan_trials(
     Ok((trials, there))
 }
 
-/// The first signal ends what is under way, in order. After the second one nothing is waited for: what lives has a keeper,
-/// which ends it when this process is gone, and the next command finds the result lost.
+/// The first signal ends running trials in order. After the second one nothing is waited for: remaining processes have
+/// a keeper, which ends them when this process is gone, and the next command marks the result as lost.
 pub(crate) fn watch_signals(stop: &CancellationToken) -> Result<(), EvalError> {
     let listen = |kind| signal(kind).map_err(|error| EvalError::new("listening for signals").caused_by(&error));
     let mut int = listen(SignalKind::interrupt())?;

@@ -1,48 +1,48 @@
-//! A line of a list of tasks: which repository, at which commit, what is to be true, and the tests that tell. Pure.
+//! One line of a task list: repository, commit, goal, and the tests that decide. Pure.
 //!
-//! The keys of SWE-bench are known beside shorter ones; others are left alone, the solution among them.
+//! It accepts the keys of SWE-bench in addition to shorter ones, and ignores others, including the solution.
 
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _};
 
-/// A line, as it stands there.
+/// A line as written.
 #[derive(Debug, Deserialize)]
 pub(super) struct TaskEntry {
-    /// By which the case is called, in characters that it may have.
+    /// Task id; [`Self::case_id`] makes it a valid case id.
     #[serde(alias = "instance_id")]
     pub(super) id: String,
     /// A repository: a path, or `owner/name` below the folder of repositories.
     pub(super) repo: String,
-    /// The commit that the case begins at.
+    /// The commit that the case starts from.
     #[serde(alias = "base_commit")]
     pub(super) base: String,
     #[serde(alias = "problem_statement")]
     pub(super) goal: String,
-    /// A patch with the tests that tell; nobody sees it before the run is over.
+    /// Patch that adds the deciding tests; it is not shown to the agent before the run is over.
     #[serde(default)]
     pub(super) test_patch: String,
-    /// Lines of a shell, each of which has to succeed.
+    /// Shell commands, each of which must succeed.
     #[serde(default, deserialize_with = "one_or_many")]
     pub(super) tests: Vec<String>,
-    /// Names of tests that fail at the base, and have to pass.
+    /// Names of tests that fail at the base commit and must pass.
     #[serde(default, rename = "FAIL_TO_PASS", deserialize_with = "one_or_many")]
     pub(super) fail_to_pass: Vec<String>,
-    /// Names of tests that pass at the base, and still have to.
+    /// Names of tests that pass at the base commit and must still pass.
     #[serde(default, rename = "PASS_TO_PASS", deserialize_with = "one_or_many")]
     pub(super) pass_to_pass: Vec<String>,
-    /// A line of a shell: the checks of the project's own, which the agent may know.
+    /// A shell command: the project's own checks, which the agent may know.
     #[serde(default)]
     pub(super) guard: Option<String>,
 }
 
 impl TaskEntry {
-    /// Returns what the case is called: SWE-bench has upper case and dots in its ids.
+    /// Returns the case id: SWE-bench ids contain upper case and dots.
     pub(super) fn case_id(&self) -> String {
         let letter = |c: char| if c.is_ascii_alphanumeric() || c == '_' { c.to_ascii_lowercase() } else { '-' };
         self.id.chars().map(letter).collect()
     }
 
-    /// Returns the checks, each as its name and an argv; `with` is the line of a shell that runs named tests, as `{tests}`.
+    /// Returns the checks, each as a name and an argv; `with` is the shell line that runs the tests named in `{tests}`.
     pub(super) fn checks(&self, with: Option<&str>) -> Result<Vec<(String, Vec<String>)>, String> {
         let lines = self.tests.iter().map(|line| (line.clone(), shell_argv(line, &[])));
         let mut checks: Vec<_> = lines.collect();
@@ -60,14 +60,14 @@ impl TaskEntry {
     }
 }
 
-/// Stands for the names of tests in the line that runs them.
+/// Placeholder for the test names in the line that runs them.
 const TESTS: &str = "{tests}";
 
 fn shell_argv(line: &str, words: &[String]) -> Vec<String> {
     ["sh", "-c", line, "tests"].into_iter().map(str::to_owned).chain(words.iter().cloned()).collect()
 }
 
-/// One text, a list of texts, or such a list as JSON in a text, which is what SWE-bench has.
+/// Deserializes one string, a list of strings, or such a list encoded as a JSON string, as in SWE-bench.
 fn one_or_many<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]

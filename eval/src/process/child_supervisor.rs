@@ -1,7 +1,8 @@
-//! The keeper: starts one program, waits for its end or for the end of the line to the harness, and leaves nothing alive.
+//! The keeper: starts one program, waits until it exits or the line to the harness closes, and leaves nothing alive.
 //!
-//! It is this binary under another first argument. Standard input is the line: when it closes, because the harness wants
-//! that or is dead, the program is ended. Standard output and error are the program's. It exits as the program did.
+//! It is this binary with another first argument. Standard input is the line: when it closes, because the harness wants
+//! that or has died, the program is ended. Standard output and error are the program's. It exits with the program's
+//! status.
 
 use std::env;
 use std::ffi::OsString;
@@ -18,26 +19,27 @@ use nix::unistd::setsid;
 use rustix::process::{Signal as Sent, WaitOptions, wait};
 use supervisor::{table, walk};
 
-/// First argument that makes this binary a keeper; the second is the grace in milliseconds, then comes the program.
+/// First argument that makes this binary a keeper; the second is the grace period in milliseconds, followed by the
+/// program.
 pub(crate) const KEEPER_COMMAND: &str = "__keep";
-/// First argument that makes this binary the first process of a PID namespace, below a keeper.
+/// First argument that makes this binary the init process of a PID namespace, below a keeper.
 pub(crate) const INIT_COMMAND: &str = "__keep-init";
 
 /// Exit code of a keeper that could not start its program.
 pub(super) const NOT_STARTED: u8 = 126;
-/// Time between two walks, while what was killed is not gone yet.
+/// Time between two kill passes while killed processes are not yet gone.
 const WALK_AGAIN: Duration = Duration::from_millis(10);
 
 enum SupervisorEvent {
-    /// The program ended.
+    /// The program exited.
     Program(ExitStatus),
-    /// Nothing that descends from this process is left.
+    /// No descendant of this process is left.
     Nobody,
-    /// The line is closed.
+    /// The line to the harness is closed.
     Cut,
 }
 
-/// All of `main` for a keeper.
+/// `main` of a keeper.
 pub(crate) fn supervisor_main() -> ExitCode {
     let mut words = env::args_os().skip(2);
     let grace = words.next().and_then(|word| word.to_str()?.parse().ok()).map(Duration::from_millis);
@@ -48,7 +50,7 @@ pub(crate) fn supervisor_main() -> ExitCode {
     }
 }
 
-/// All of `main` for the first process of a namespace: the kernel kills the others when it ends.
+/// `main` of a namespace's init process: the kernel kills the other processes when it exits.
 pub(crate) fn init_main() -> ExitCode {
     let mut words = env::args_os().skip(2);
     let Some(program) = words.next() else { return ExitCode::from(NOT_STARTED) };
@@ -61,13 +63,13 @@ pub(crate) fn init_main() -> ExitCode {
 }
 
 fn supervise(program: &OsString, arguments: Vec<OsString>, grace: Duration) -> io::Result<ExitStatus> {
-    // Ctrl-C on a terminal, and signals to a group of the program's, are not meant for the keeper.
+    // Ctrl-C on a terminal, and signals to the program's process group, must not reach the keeper.
     let _ = setsid();
     SigSet::from_iter([Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGPIPE]).thread_block()?;
     prctl::set_child_subreaper(true)?;
     let mut command = Command::new(program);
     command.args(arguments).stdin(Stdio::null());
-    // A spawned program begins with this thread's mask, so it starts from a thread without one.
+    // A spawned program inherits this thread's signal mask, so start it from a thread without one.
     let child = thread::scope(|scope| {
         let start = scope.spawn(|| {
             SigSet::all().thread_unblock()?;
@@ -83,7 +85,7 @@ fn supervise(program: &OsString, arguments: Vec<OsString>, grace: Duration) -> i
     Ok(wait_until_empty(pid, &news, grace))
 }
 
-/// Waits for the end, whichever comes first, and then until nobody is left.
+/// Waits for the first event, then until no process is left.
 fn wait_until_empty(program: i32, news: &Receiver<SupervisorEvent>, grace: Duration) -> ExitStatus {
     let mut ended = None;
     match news.recv() {
@@ -115,7 +117,7 @@ fn watch_lifeline(sender: &Sender<SupervisorEvent>) {
     let _ = sender.send(SupervisorEvent::Cut);
 }
 
-/// Collects every process that ends below this one: orphans become its children.
+/// Reaps every process that ends below this one: orphans become its children.
 fn reap_children(program: i32, sender: &Sender<SupervisorEvent>) {
     loop {
         match wait(WaitOptions::empty()) {
@@ -129,7 +131,7 @@ fn reap_children(program: i32, sender: &Sender<SupervisorEvent>) {
     let _ = sender.send(SupervisorEvent::Nobody);
 }
 
-/// Collects orphans until the program ends.
+/// Reaps orphans until the program exits.
 fn reap_until_exit(child: &Child) -> ExitStatus {
     loop {
         match wait(WaitOptions::empty()) {
@@ -142,7 +144,7 @@ fn reap_until_exit(child: &Child) -> ExitStatus {
     }
 }
 
-/// Signals are told as shells tell them.
+/// Returns the exit code as shells report it, including signals.
 fn exit_code(status: ExitStatus) -> ExitCode {
     let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(1);
     ExitCode::from(u8::try_from(code).unwrap_or(1))

@@ -1,4 +1,4 @@
-//! The harness's end of a keeper: what is wanted of it, its streams within bounds, and its end.
+//! The harness's side of a keeper: starts it, reads its streams within limits, and ends it.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -18,21 +18,22 @@ use tokio_util::sync::CancellationToken;
 use super::{INIT_COMMAND, KEEPER_COMMAND};
 use crate::error::EvalError;
 
-/// Bytes of a stream that are kept: the first and the last half of them.
+/// Bytes of a stream that are kept, half from the start and half from the end.
 const STREAM_CAP: usize = 50 * 1024;
-/// Variable by which what a killed keeper has left is found again.
+/// Environment variable by which the processes of a killed keeper are found.
 const MARK: &str = "RUNNER_EVAL_MARK";
-/// Most walks after a keeper that was killed.
+/// Maximum number of scans for processes of a killed keeper.
 const WALKS: u32 = 100;
-/// So many in a row must find nothing: a process that is about to become another program shows no environment for a moment.
+/// Consecutive scans that must find nothing: a process that is just executing another program shows no environment for
+/// a moment.
 const QUIET_WALKS: u32 = 3;
-/// Time between two walks.
+/// Time between two scans.
 const WALK_AGAIN: Duration = Duration::from_millis(10);
-/// Whoever holds a stream longer than this after the end is looked for again; so many times at most.
+/// If a process holds a stream longer than this after the end, scan again for it, up to the maximum number of scans.
 const STREAM_WITHIN: Duration = Duration::from_millis(200);
 const STREAM_SWEEPS: u32 = 20;
 
-/// A program that is wanted.
+/// A program to start.
 #[derive(Debug)]
 pub(crate) struct ProcessSpec<'a> {
     pub(crate) program: OsString,
@@ -40,26 +41,26 @@ pub(crate) struct ProcessSpec<'a> {
     pub(crate) folder: &'a Path,
     /// Its whole environment.
     pub(crate) env: &'a BTreeMap<String, String>,
-    /// Time between the request to end and the kill; none: it is killed at once.
+    /// Time between SIGTERM and SIGKILL; zero kills at once.
     pub(crate) grace: Duration,
-    /// Whether it gets a PID namespace where the machine has them.
+    /// Whether it gets a PID namespace, if the machine supports them.
     pub(crate) walled: bool,
 }
 
 /// How a program ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ProcessEnd {
-    /// By itself, with this code; signals count from 128.
+    /// It exited with this code; signals are 128 plus their number.
     Exited(i32),
-    /// Its time was over.
+    /// It ran out of time.
     TimedOut,
     /// The harness was interrupted.
     Stopped,
-    /// Its keeper was killed; what it had left was found and ended.
+    /// Its keeper was killed; the remaining processes were found and killed.
     KeeperLost,
 }
 
-/// What a program printed, and how it ended.
+/// Output of a program and how it ended.
 #[derive(Debug)]
 pub(crate) struct CapturedOutput {
     pub(crate) ended: ProcessEnd,
@@ -67,7 +68,7 @@ pub(crate) struct CapturedOutput {
     pub(crate) stderr: Vec<u8>,
 }
 
-/// A program under its keeper; dropping it ends the program.
+/// A program under its keeper; on drop the program is ended.
 #[derive(Debug)]
 pub(crate) struct ManagedProcess {
     keeper: Child,
@@ -81,12 +82,12 @@ impl ManagedProcess {
         Self::start_with(wanted, Stdio::piped(), Stdio::piped())
     }
 
-    /// Starts a program that prints to standard error of this one.
+    /// Starts a program whose output goes to this process's standard error.
     pub(crate) fn start_inherited(wanted: &ProcessSpec<'_>) -> Result<Self, EvalError> {
         Self::start_with(wanted, std::io::stderr().into(), Stdio::inherit())
     }
 
-    /// Starts a program with streams as they are given.
+    /// Starts a program with the given streams.
     pub(crate) fn start_with(wanted: &ProcessSpec<'_>, stdout: Stdio, stderr: Stdio) -> Result<Self, EvalError> {
         let failed = |error| EvalError::new(format!("starting {}", wanted.program.display())).caused_by(&error);
         let own = this_program()?;
@@ -106,35 +107,35 @@ impl ManagedProcess {
         Ok(Self { keeper, line, mark })
     }
 
-    /// Returns what it prints, once.
+    /// Takes the program's standard output; `None` after the first call.
     pub(crate) fn take_stdout(&mut self) -> Option<ChildStdout> {
         self.keeper.stdout.take()
     }
 
-    /// Has the program ended.
+    /// Ends the program by closing the line to its keeper.
     pub(crate) fn end(&mut self) {
         self.line = None;
     }
 
-    /// Waits for its end and that of all it has started; says how it ended by itself.
+    /// Waits until the program and everything it has started are gone; returns how the program ended.
     pub(crate) async fn wait(&mut self) -> ProcessEnd {
         let status = self.keeper.wait().await;
         if let Ok(Some(code)) = status.map(|status| status.code()) {
             return ProcessEnd::Exited(code);
         }
-        // Nobody but the program itself, or a person, signals a keeper.
+        // Only the program itself, or a person, can have signaled the keeper.
         self.kill_leftovers().await;
         ProcessEnd::KeeperLost
     }
 
-    /// Kills the program where its keeper can no longer do it, and cannot be known by its environment: it hides that.
+    /// Kills the program if its keeper is gone and it hides its environment, so that it cannot be found by that.
     pub(crate) fn kill_directly(pid: u32) {
         if let Some(process) = i32::try_from(pid).ok().and_then(table::entry) {
             walk::signal_process(&process, &[Signal::KILL]);
         }
     }
 
-    /// Waits for its end within a time, and takes what it prints meanwhile.
+    /// Waits for the end within a time limit while collecting the output.
     pub(crate) async fn capture_output(mut self, within: Duration, stop: &CancellationToken) -> CapturedOutput {
         let deadline = Instant::now() + within;
         let (stdout, stderr) = (self.keeper.stdout.take(), self.keeper.stderr.take());
@@ -155,7 +156,7 @@ impl ManagedProcess {
         CapturedOutput { ended: ended.unwrap_or(last), stdout, stderr }
     }
 
-    /// Returns what was printed; somebody whom a killed keeper has left may hold a stream, and is looked for until it ends.
+    /// Returns the output. A process left by a killed keeper may hold a stream, so scans repeat until it is gone.
     async fn collect_output(
         &self,
         mut streams: JoinHandle<(Vec<u8>, Vec<u8>)>,
@@ -174,7 +175,7 @@ impl ManagedProcess {
         (Vec::new(), Vec::new())
     }
 
-    /// Ends what a killed keeper has left.
+    /// Kills what a killed keeper has left.
     async fn kill_leftovers(&self) {
         let mut quiet = 0;
         for _ in 0..WALKS {
@@ -189,7 +190,7 @@ impl ManagedProcess {
     }
 }
 
-/// Kills every process that bears a mark, as it is at this moment, and returns how many there were.
+/// Kills every process that currently carries the mark, and returns their number.
 fn kill_marked(mark: &str) -> usize {
     let is_marked = |process: &table::ProcessEntry| {
         table::variable(process.pid, MARK).is_some_and(|value| value == mark.as_bytes())
@@ -198,7 +199,7 @@ fn kill_marked(mark: &str) -> usize {
     table::entries().into_iter().flatten().filter(is_marked).inspect(kill).count()
 }
 
-/// Reads a stream to its end and keeps the first and the last part of it, with a line between that counts the rest.
+/// Reads a stream to its end and keeps its first and last part, with a line in between that counts the omitted bytes.
 async fn read_bounded(stream: Option<impl AsyncRead + Unpin>) -> Vec<u8> {
     let Some(mut stream) = stream else { return Vec::new() };
     let (mut kept, mut piece) = (BoundedBuffer::default(), vec![0; 16 * 1024]);
@@ -221,7 +222,7 @@ impl BoundedBuffer {
         self.head.extend_from_slice(&bytes[..room]);
         bytes = &bytes[room..];
         self.tail.extend_from_slice(bytes);
-        // Twice the room, so that bytes are moved seldom.
+        // Twice the size, so that bytes are rarely moved.
         if self.tail.len() > STREAM_CAP {
             self.trim_tail();
         }
@@ -243,7 +244,7 @@ impl BoundedBuffer {
     }
 }
 
-/// Returns the command that puts a PID namespace around another, where this machine lets this user have one.
+/// Returns the command prefix that creates a PID namespace, if this user may create one on this machine.
 fn namespace_command() -> Option<&'static [&'static str]> {
     const PRIVILEGED: &[&str] = &["unshare", "--pid", "--fork", "--mount-proc", "--kill-child=KILL"];
     const WITH_USER: &[&str] =
@@ -259,12 +260,12 @@ fn namespace_command() -> Option<&'static [&'static str]> {
     })
 }
 
-/// Returns how tightly checks are held, for results.
+/// Returns how tightly checks are contained, for results.
 pub(crate) fn containment_level() -> &'static str {
     if namespace_command().is_some() { "pidns" } else { "walk" }
 }
 
-/// The file that was started, even if another took its path meanwhile.
+/// Returns the running executable, even if its path was replaced meanwhile.
 fn this_program() -> Result<PathBuf, EvalError> {
     std::env::current_exe().map_err(|error| EvalError::new("finding this program").caused_by(&error))
 }

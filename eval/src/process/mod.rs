@@ -1,6 +1,6 @@
-//! Holds a program so that nothing of it outlives it: a small process between the harness and the program.
+//! Supervises a program so that no part of it outlives it, with a small process between the harness and the program.
 //!
-//! `keeper` is that process, `held` is the harness's end of it. Nothing here knows cases or runs.
+//! `keeper` is that process, `held` is the harness's side of it. Nothing here knows about cases or runs.
 
 mod child_supervisor;
 mod managed_process;

@@ -1,4 +1,4 @@
-//! One session of the prompt lab: a lab, a node, the iteration, and what was decided in it.
+//! One session of the prompt lab: sets up a lab and a node, runs the iteration, and reads the decision.
 
 use protocol::answer::{AgentAnswer, AnswerStatus, ReviewAnswer, SessionUsage};
 use protocol::api::{IterationApiClient, TreeApiClient};
@@ -24,36 +24,36 @@ use crate::sandbox::{
 /// Id of the run in each lab.
 const RUN: &str = "prompt-lab";
 
-/// What all sessions share.
+/// Settings shared by all sessions.
 #[derive(Debug)]
 pub(super) struct PromptSession {
     pub(super) role: LabRole,
     pub(super) executor: String,
-    /// What a `command` is.
+    /// Argv of the agent, for the kind `command`.
     pub(super) command: Vec<String>,
     pub(super) model: Option<String>,
     pub(super) programs: TestedPrograms,
-    /// Digest of the daemon.
+    /// Digest of the daemon's program.
     pub(super) runner: String,
     pub(super) around: HostEnv,
     pub(super) stop: CancellationToken,
 }
 
-/// What came of a session.
+/// Result of a session.
 #[derive(Debug)]
 pub(super) struct SessionResult {
     pub(super) decision: Option<Decision>,
-    /// What was said of it.
+    /// The agent's summary.
     pub(super) summary: Option<String>,
-    /// Titles of the parts that there are now.
+    /// Titles of the resulting parts.
     pub(super) parts: Vec<String>,
     pub(super) verdict: String,
-    /// What led to the verdict.
+    /// Detail of the verdict.
     pub(super) detail: Option<String>,
     pub(super) usage: SessionUsage,
 }
 
-/// Has a session in a lab of its own.
+/// Runs a session in a lab of its own.
 pub(super) async fn run_session(
     session: &PromptSession,
     template: Option<&str>,
@@ -119,7 +119,7 @@ async fn make_repository(
     SandboxRepository::create(lab, &seed, access).await
 }
 
-/// A repository in which a session is had.
+/// The repository in which a session runs.
 struct PromptTrial<'a> {
     role: LabRole,
     repository: &'a SandboxRepository,
@@ -127,7 +127,7 @@ struct PromptTrial<'a> {
 }
 
 impl PromptTrial<'_> {
-    /// Has the session, after the one before it where there is one, and reads what was decided.
+    /// Runs the session, after the previous one if the input has one, and reads the decision.
     async fn run_trial(&self, input: &PromptInput) -> Result<SessionResult, EvalError> {
         let goal = self.repository.goal().display().to_string();
         let start = ["--no-spawn", "start", "--yes", "--queue-only", "--keep-tree", "--id", RUN, "--goal", &goal];
@@ -148,7 +148,7 @@ impl PromptTrial<'_> {
         self.repository.client(&["--no-spawn", "step"]).await.map(drop)
     }
 
-    /// Whoever would be asked after a valid tree is no repair.
+    /// Fails unless the tree is invalid: a session after a valid tree would not be a repair.
     async fn is_to_be_repaired(&self) -> Result<(), EvalError> {
         match self.connection.client().explain(self.run()).await?.next {
             NextView::GoesOn { role: Role::Repair, .. } => Ok(()),
@@ -156,7 +156,7 @@ impl PromptTrial<'_> {
         }
     }
 
-    /// Reads what the session of an iteration answered.
+    /// Reads the answer of an iteration's session.
     async fn answered(&self, iter: u32) -> Result<SessionResult, EvalError> {
         let (facts, meta) = self.facts(iter).await?;
         let answer: Option<AgentAnswer> = self.said(iter, LogStream::Output).await;
@@ -177,7 +177,7 @@ impl PromptTrial<'_> {
         })
     }
 
-    /// Reads what the review of the first iteration decided.
+    /// Reads the decision of the first iteration's review.
     async fn reviewed(&self) -> Result<SessionResult, EvalError> {
         let (facts, meta) = self.facts(1).await?;
         let verdict = facts.iteration.verdict.to_string();
@@ -209,7 +209,7 @@ impl PromptTrial<'_> {
         Ok((facts, meta))
     }
 
-    /// Reads an answer, beside which a file may tell the usage; a session without one has left none.
+    /// Reads an answer, which may have a usage file next to it; `None` if the session left no answer.
     async fn said<T: DeserializeOwned>(&self, iter: u32, stream: LogStream) -> Option<T> {
         let params = LogParams { at: self.at(iter), stream, offset: 0, raw: false };
         let said = self.connection.client().log(params).await.ok()?;
@@ -218,7 +218,7 @@ impl PromptTrial<'_> {
         serde_json::from_value(fields.into()).ok()
     }
 
-    /// Returns the parts that the session wrote into the tree itself.
+    /// Returns the titles of the parts that the session wrote into the tree itself.
     async fn parts(&self) -> Result<Vec<String>, EvalError> {
         let tree = TreeApiClient::get(self.connection.client(), self.run()).await?.tree;
         let id = trial_setup::node(self.role);

@@ -1,5 +1,5 @@
-//! An input of the prompt lab: a node to work on, the files that are there, what a session before has left, and what is
-//! expected to be decided.
+//! An input of the prompt lab: a node to work on, the existing files, what a previous session has left, and the
+//! expected decision.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,33 +12,33 @@ use super::role::{Decision, LabRole};
 use crate::case::SourceText;
 use crate::error::EvalError;
 
-/// Where the runner keeps the task tree.
+/// Path of the runner's task tree.
 const TREE: &str = ".runner/state/tree.json";
 
 /// An input.
 #[derive(Debug, Clone)]
 pub(super) struct PromptInput {
-    /// Name of its file.
+    /// Name of the input's file.
     pub(super) name: String,
-    /// Its file as it is.
+    /// Text of the input's file.
     pub(super) text: String,
     pub(super) goal: String,
     pub(super) acceptance: Vec<String>,
-    /// The guard; none is always green.
+    /// The guard command; if empty, the guard always passes.
     pub(super) guard: Vec<String>,
     pub(super) expect: Option<Decision>,
     pub(super) files: BTreeMap<String, String>,
     pub(super) before: PriorWork,
 }
 
-/// What a session before the one that is tried has left.
+/// What a previous session has left.
 #[derive(Debug, Clone)]
 pub(super) enum PriorWork {
-    /// There was none.
+    /// There was no previous session.
     Nothing,
-    /// Files of work that it says is done.
+    /// Files of work that the session claims is done.
     Work(BTreeMap<String, String>),
-    /// A task tree that is invalid.
+    /// An invalid task tree.
     Tree(String),
 }
 
@@ -51,7 +51,7 @@ impl PriorWork {
         }
     }
 
-    /// Returns the files that were left, by path.
+    /// Returns the files that the previous session left, by path.
     pub(super) fn files(&self) -> BTreeMap<&str, &str> {
         match self {
             Self::Nothing => BTreeMap::new(),
@@ -132,7 +132,7 @@ impl PromptInput {
     }
 }
 
-/// Takes files whose paths stay inside of the repository.
+/// Accepts files whose paths stay inside the repository.
 fn inside(
     source: SourceText<'_>,
     files: BTreeMap<Spanned<String>, String>,

@@ -1,4 +1,5 @@
-//! The prompt lab: templates × inputs, each pair through one real session, kept by digests and shown as a grid.
+//! The prompt lab: runs every template with every input through one real session each, caches answers by digest, and
+//! shows them as a grid.
 
 mod cell;
 mod input;
@@ -30,9 +31,9 @@ use crate::progress::RunProgress;
 use crate::results::write_durably;
 use crate::sandbox::{HostEnv, Sandbox, TestedPrograms};
 
-/// Name of the template that the runner has itself.
+/// Name of the runner's built-in template.
 const BUILT_IN: &str = "built-in";
-/// Folder of answers in that of results; no case can have this name.
+/// Subfolder of the results folder that caches answers; no case can have this name.
 const KEPT: &str = "_prompts";
 
 /// The answer of `prompts`.
@@ -85,11 +86,11 @@ pub(crate) struct Cell {
     pub(crate) kept: bool,
 }
 
-/// A template of a row.
+/// A template, one row of the grid.
 #[derive(Debug, Clone)]
 struct PromptTemplate {
     name: String,
-    /// None: the runner's own.
+    /// Text of the template; `None` is the runner's own.
     text: Option<String>,
 }
 
@@ -158,7 +159,7 @@ fn templates(named: &[String]) -> Result<Vec<PromptTemplate>, EvalError> {
     named.iter().map(read).collect()
 }
 
-/// All cells of a grid.
+/// The work behind all cells of a grid.
 struct GridRunner {
     session: Arc<PromptSession>,
     kept: PathBuf,
@@ -214,7 +215,7 @@ impl GridRunner {
         Ok(cells.into_iter().map(|(_, cell)| cell).collect())
     }
 
-    /// Everything that an answer depends on, but for chance.
+    /// Returns a digest of everything an answer depends on, except chance.
     fn digest(&self, template: &PromptTemplate, input: &PromptInput) -> String {
         let session = &self.session;
         let mut digest = InputDigest::new();

@@ -1,4 +1,4 @@
-//! The roles that the lab tries, and what each can decide.
+//! The roles that the prompt lab tries, and the decisions each can make.
 
 use protocol::answer::AnswerStatus;
 use protocol::words::{ReviewVerdict, Role};
@@ -20,7 +20,7 @@ pub(crate) enum LabRole {
 }
 
 impl LabRole {
-    /// Returns the word of the role, by which its template is called, too.
+    /// Returns the role's name, which is also the name of its template.
     pub(super) fn as_str(self) -> &'static str {
         let role = match self {
             Self::Planner => Role::Planner,
@@ -49,7 +49,7 @@ pub(crate) enum Decision {
 }
 
 impl Decision {
-    /// Returns the word.
+    /// Returns its name.
     pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::Done => "done",
@@ -60,7 +60,7 @@ impl Decision {
         }
     }
 
-    /// Tells whether reviewers decide so, and nobody else.
+    /// Returns whether only reviewers make this decision.
     pub(super) fn is_of_review(self) -> bool {
         matches!(self, Self::Accept | Self::Reject)
     }

@@ -1,4 +1,4 @@
-//! The grid of the prompt lab, for a terminal and as a page. Pure.
+//! Renders the grid of the prompt lab for a terminal and as an HTML page. Pure.
 
 use std::fmt::Write as _;
 
@@ -28,7 +28,7 @@ pub(super) fn text(grid: &PromptGrid) -> String {
     text
 }
 
-/// Renders the grid as a page, with every answer in full.
+/// Renders the grid as an HTML page, with every answer in full.
 pub(super) fn html(grid: &PromptGrid) -> String {
     let head = grid.inputs.iter().map(|input| format!("<th>{}</th>", escape(input))).collect::<Vec<_>>().concat();
     let mut body =
@@ -52,7 +52,7 @@ fn of<'a>(grid: &'a PromptGrid, template: &'a str) -> impl Iterator<Item = &'a C
     grid.cells.iter().filter(move |cell| cell.template == template)
 }
 
-/// Returns what was decided, whether that was expected, and what it took.
+/// Returns the decision, whether it was expected, and its cost.
 fn short(cell: &Cell) -> String {
     let decision = cell.decision.map_or("no answer", Decision::as_str);
     let expected = match cell.matches {

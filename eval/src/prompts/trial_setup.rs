@@ -1,7 +1,8 @@
-//! What a session of the prompt lab begins with: task tree, configuration, and the scripted session before it. Pure.
+//! Initial state of a prompt lab session: task tree, configuration, and the scripted previous session. Pure.
 //!
-//! A reviewer judges what a scripted worker says is done. A repair follows a scripted planner that left an invalid tree; so it
-//! works on the root, which planners begin with. The agent that is tried is configured for its own role alone.
+//! A reviewer judges work that a scripted worker claims is done. A repair follows a scripted planner that left an
+//! invalid tree, so it works on the root, where planners start. The agent under test is configured only for its own
+//! role.
 
 use serde_json::{Value, json};
 use toml::Table;
@@ -11,10 +12,10 @@ use super::input::{PriorWork, PromptInput};
 use super::role::LabRole;
 use crate::sandbox::SCRIPTED;
 
-/// The folder of a lab that holds what the session before leaves.
+/// Folder of a lab with the files that the previous session leaves.
 pub(super) const LEFT: &str = "left";
 
-/// Returns the id of the node that the session is on.
+/// Returns the id of the node the session works on.
 pub(super) fn node(role: LabRole) -> &'static str {
     match role {
         LabRole::Planner | LabRole::Repair => "root",
@@ -22,7 +23,7 @@ pub(super) fn node(role: LabRole) -> &'static str {
     }
 }
 
-/// The first session on a root is a planner's; a worker needs a leaf below it.
+/// Returns the task tree. The first session on a root is a planner's, so a worker needs a leaf below it.
 pub(super) fn tree(role: LabRole, input: &PromptInput) -> Value {
     let node = |id: &str, title: &str, acceptance: &[String], children: Value| {
         json!({
@@ -40,7 +41,7 @@ pub(super) fn tree(role: LabRole, input: &PromptInput) -> Value {
     json!({"version": 1, "root": root})
 }
 
-/// Nothing is guarded unless the input says so: what counts is what was decided.
+/// Returns the configuration. There is no guard unless the input names one: what counts is the decision.
 pub(super) fn config(session: &PromptSession, input: &PromptInput) -> Table {
     let guard = if input.guard.is_empty() { vec!["true".to_owned()] } else { input.guard.clone() };
     let guard = table([("command", guard.into()), ("baseline", false.into())]);
@@ -58,7 +59,7 @@ pub(super) fn config(session: &PromptSession, input: &PromptInput) -> Table {
     with(config, "executor", executor)
 }
 
-/// The agent that is tried.
+/// The agent under test.
 fn tried(session: &PromptSession) -> Table {
     let mut executor = table([("kind", session.executor.clone().into())]);
     if !session.command.is_empty() {
@@ -70,7 +71,7 @@ fn tried(session: &PromptSession) -> Table {
     executor
 }
 
-/// Returns what the session before does.
+/// Returns the script of the previous session.
 pub(super) fn script(before: &PriorWork) -> Option<String> {
     let answer = match before {
         PriorWork::Nothing => return None,

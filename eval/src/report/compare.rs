@@ -1,4 +1,4 @@
-//! Two sets of results side by side: case by case, and over the cases that both have. Pure.
+//! Compares two sets of results case by case, and over the cases they have in common. Pure.
 
 use std::collections::BTreeSet;
 
@@ -45,7 +45,7 @@ pub(crate) struct Pair {
     pub(crate) difference: Option<Difference>,
 }
 
-/// Sets the sets side by side.
+/// Compares two sets of results.
 pub(crate) fn compare(names: [&str; 2], a: &[ResultEntry], b: &[ResultEntry]) -> Comparison {
     let ids = |entries: &[ResultEntry]| entries.iter().map(|entry| entry.meta.case.clone()).collect::<BTreeSet<_>>();
     let (of_a, of_b) = (ids(a), ids(b));
@@ -72,7 +72,7 @@ pub(crate) fn compare(names: [&str; 2], a: &[ResultEntry], b: &[ResultEntry]) ->
 }
 
 impl Comparison {
-    /// Holds it to a difference in percentage points; without any difference it has failed.
+    /// Sets the failure threshold in percentage points; without any difference, the comparison has failed.
     pub(crate) fn held_to(self, fail_under: Option<f64>) -> Self {
         let failed = |points: f64| self.overall.is_none_or(|overall| overall.share * 100.0 < points);
         Self { failed: fail_under.is_some_and(failed), fail_under, ..self }

@@ -1,6 +1,6 @@
-//! Text as HTML has it.
+//! HTML escaping.
 
-/// Returns text that a page shows as it is.
+/// Escapes text for an HTML page.
 pub(crate) fn escape(text: &str) -> String {
     protocol::sanitize::safe(text)
         .replace('&', "&amp;")

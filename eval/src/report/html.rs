@@ -1,4 +1,4 @@
-//! Reports as pages that need nothing but themselves: no script, no font, no address. Pure.
+//! Renders reports as self-contained HTML pages: no script, no font, no external URL. Pure.
 
 use std::fmt::Write as _;
 
@@ -21,7 +21,7 @@ pub(crate) fn page(title: &str, body: &str) -> String {
     )
 }
 
-/// Returns the page of a report; `entries` are what it was made of.
+/// Returns the page of a report; `entries` are the results behind it.
 pub(crate) fn report(report: &Report, entries: &[ResultEntry]) -> String {
     let rows: Vec<&Row> = report.rows.iter().collect();
     let rates: Vec<_> = rows.iter().chain(&report.total.as_ref()).map(|row| (plot::named(row), row.rate)).collect();

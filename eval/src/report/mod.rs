@@ -1,4 +1,4 @@
-//! From results to what is told of them: rows with rates, intervals and spreads. Pure; `text` and `html` show them.
+//! Summarizes results as rows with rates, intervals and spreads. Pure; `text` and `html` render them.
 
 pub(crate) mod compare;
 pub(crate) mod escape;
@@ -113,10 +113,10 @@ pub(crate) struct Reason {
     pub(crate) count: u64,
 }
 
-/// Reasons that are told of a row.
+/// Maximum number of reasons per row.
 const REASONS: usize = 3;
 
-/// Makes the report of results.
+/// Builds the report over results.
 pub(crate) fn report(entries: &[ResultEntry], by: Option<GroupBy>, k: Option<u64>) -> Report {
     let mut groups: BTreeMap<(&str, Option<String>), Vec<&ResultEntry>> = BTreeMap::new();
     for entry in entries {
@@ -126,7 +126,7 @@ pub(crate) fn report(entries: &[ResultEntry], by: Option<GroupBy>, k: Option<u64
     let rows: Vec<Row> = groups.into_iter().map(|((case, group), of)| with(row(case, group, &of))).collect();
     let total = (rows.len() > 1).then(|| {
         let mut total = row("all", None, &entries.iter().collect::<Vec<_>>());
-        // Checks of different cases have nothing to do with each other.
+        // Checks of different cases are unrelated.
         total.checks.clear();
         total.pass_at = k.and_then(|k| mean(&rows, k));
         total
@@ -134,14 +134,14 @@ pub(crate) fn report(entries: &[ResultEntry], by: Option<GroupBy>, k: Option<u64
     Report { schema: "runner/eval-report.v1", results: entries.len() as u64, pass_at: k, rows, total }
 }
 
-/// Returns the mean over cases, none where one of them has too few runs: each counts the same, however often it was run.
+/// Returns the mean over cases, or `None` if one has too few runs: each case weighs the same, however often it was run.
 fn mean(rows: &[Row], k: u64) -> Option<PassAt> {
     let shares: Option<Vec<f64>> = rows.iter().map(|row| row.pass_at.map(|found| found.share)).collect();
     let shares = shares.filter(|shares| !shares.is_empty())?;
     Some(PassAt { k, share: shares.iter().sum::<f64>() / real(shares.len() as u64) })
 }
 
-/// Puts results together.
+/// Summarizes results as one row.
 pub(crate) fn row(case: &str, group: Option<String>, entries: &[&ResultEntry]) -> Row {
     let mut outcomes = BTreeMap::new();
     for entry in entries {
@@ -169,7 +169,7 @@ pub(crate) fn row(case: &str, group: Option<String>, entries: &[&ResultEntry]) -
     }
 }
 
-/// What was skipped says nothing; an error says that the case was not met.
+/// Returns the success rate. A skipped run does not count; an error counts as not met.
 pub(crate) fn rate(entries: &[&ResultEntry]) -> Option<Rate> {
     let judged: Vec<_> =
         entries.iter().filter(|entry| entry.meta.outcome != Outcome::Skipped || entry.meta.met).collect();

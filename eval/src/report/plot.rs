@@ -1,4 +1,4 @@
-//! Plots as SVG: rates with their intervals, outcomes as bars, a number of each run. Pure.
+//! SVG plots: rates with their intervals, outcomes as bars, one dot per run. Pure.
 
 use std::fmt::Write as _;
 
@@ -12,7 +12,7 @@ const LEFT: f64 = 230.0;
 const PLOT: f64 = 420.0;
 const WIDTH: f64 = LEFT + PLOT + 110.0;
 
-/// Draws rates with their intervals, one line each.
+/// Draws rates with their intervals, one per line.
 pub(super) fn rates(lines: &[(String, Option<Rate>)]) -> String {
     let mut body = axis(lines.len());
     for (at, (name, rate)) in lines.iter().enumerate() {
@@ -33,7 +33,7 @@ pub(super) fn rates(lines: &[(String, Option<Rate>)]) -> String {
     svg(lines.len(), "Runs that came out as expected, with intervals at 95 %", &body)
 }
 
-/// Draws the outcomes of rows as bars of one length.
+/// Draws the outcomes of each row as a stacked bar; all bars have the same length.
 pub(super) fn outcomes(rows: &[&Row]) -> String {
     let mut body = String::new();
     for (at, row) in rows.iter().enumerate() {
@@ -57,7 +57,7 @@ pub(super) fn outcomes(rows: &[&Row]) -> String {
     svg(rows.len(), "Outcomes", &body)
 }
 
-/// Draws a number of every run as a dot; the axis begins at nothing.
+/// Draws one number per run as a dot; the axis starts at 0.
 pub(super) fn dots(title: &str, unit: &str, lines: &[(String, Vec<f64>)]) -> String {
     let most = lines.iter().flat_map(|(_, values)| values).copied().fold(0.0, f64::max);
     let scale = if most > 0.0 { PLOT / most } else { 0.0 };
@@ -75,7 +75,7 @@ pub(super) fn dots(title: &str, unit: &str, lines: &[(String, Vec<f64>)]) -> Str
     svg(lines.len(), title, &body)
 }
 
-/// Returns what a row is called.
+/// Returns the name of a row.
 pub(super) fn named(row: &Row) -> String {
     row.group.as_ref().map_or_else(|| row.case.clone(), |group| format!("{} · {group}", row.case))
 }

@@ -1,4 +1,4 @@
-//! Results for tests.
+//! Sample results for tests.
 
 use std::collections::BTreeMap;
 

@@ -4,11 +4,11 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use statrs::distribution::{ContinuousCDF as _, Normal};
 
-/// How likely an interval misses what it is about.
+/// Probability that an interval misses the true value.
 const MISSED: f64 = 0.05;
 /// Quantile of the normal distribution for 95 %.
 const Z: f64 = 1.959_963_984_540_054;
-/// No more runs than so many times as many are worth telling.
+/// Larger multiples of the number of runs are not worth reporting.
 const MOST_TIMES: u32 = 1024;
 
 /// A share of runs, with the interval of Wilson at 95 %.
@@ -27,7 +27,7 @@ pub(crate) struct Rate {
 }
 
 impl Rate {
-    /// Returns the rate; none where nothing was judged.
+    /// Returns the rate; `None` if nothing was judged.
     pub(crate) fn of(count: u64, of: u64) -> Option<Self> {
         if of == 0 {
             return None;
@@ -37,19 +37,19 @@ impl Rate {
     }
 }
 
-/// Returns the interval of Wilson for a quantile of the normal distribution.
+/// Returns the Wilson score interval for a quantile of the normal distribution.
 fn wilson(count: u64, of: u64, z: f64) -> (f64, f64) {
     let (n, share) = (real(of), real(count) / real(of));
     let scale = 1.0 + z * z / n;
     let centre = (share + z * z / (2.0 * n)) / scale;
     let half = z / scale * (share * (1.0 - share) / n + z * z / (4.0 * n * n)).sqrt();
-    // At the ends the interval reaches the end exactly, whatever the last digit says.
+    // At the extremes the interval ends exactly at 0 or 1, regardless of rounding.
     let low = if count == 0 { 0.0 } else { (centre - half).max(0.0) };
     let high = if count == of { 1.0 } else { (centre + half).min(1.0) };
     (low, high)
 }
 
-/// Returns the quantile by which so many intervals hold together as one does at 95 % (Bonferroni's correction).
+/// Returns the quantile for which this many intervals hold jointly at 95 % (Bonferroni correction).
 fn quantile(together: usize) -> f64 {
     if together < 2 {
         return Z;
@@ -67,7 +67,7 @@ pub(crate) struct PassAt {
 }
 
 impl PassAt {
-    /// Returns it from how many did; none where fewer runs than `k` were judged.
+    /// Computes pass@k from a rate; `None` if fewer than `k` runs were judged.
     pub(crate) fn of(rate: Rate, k: u64) -> Option<Self> {
         let (missed, of) = (rate.of - rate.count, rate.of);
         if k == 0 || k > of {
@@ -94,9 +94,9 @@ pub(crate) struct Difference {
     pub(crate) more_runs: Option<u32>,
 }
 
-/// Returns the difference of rates over several cases: each case is compared with itself, and weighs by how many runs it
-/// has on both sides, so that a case which was run more often on one side does not pass for a difference. `together`: how
-/// many differences are looked at beside each other, of which one is beyond chance by chance soon.
+/// Returns the difference of rates over several cases. Each case is compared with itself and weighted by its number of
+/// runs on both sides, so that running a case more often on one side is not mistaken for a difference. `together` is
+/// the number of differences examined at once: with many, one soon exceeds chance by chance.
 pub(crate) fn difference(pairs: &[(Rate, Rate)], together: usize) -> Option<Difference> {
     let z = quantile(together);
     let found = interval(pairs, z)?;
@@ -104,7 +104,7 @@ pub(crate) fn difference(pairs: &[(Rate, Rate)], together: usize) -> Option<Diff
     Some(Difference { more_runs: is_open.then(|| times_to_settle(pairs, z)).flatten(), ..found })
 }
 
-/// Returns how many times as many runs of the same shares would leave no chance.
+/// Returns by which factor more runs with the same shares would make the difference significant.
 fn times_to_settle(pairs: &[(Rate, Rate)], z: f64) -> Option<u32> {
     let more = |rate: &Rate, times: u32| Rate::of(rate.count * u64::from(times), rate.of * u64::from(times));
     let is_settled = |times: u32| {
@@ -112,7 +112,7 @@ fn times_to_settle(pairs: &[(Rate, Rate)], z: f64) -> Option<u32> {
         pairs.and_then(|pairs| interval(&pairs, z)).is_some_and(|found| !found.within_chance)
     };
     let enough = (1..=MOST_TIMES.ilog2()).map(|power| 1 << power).find(|times| is_settled(*times))?;
-    // The interval only shrinks: between what is too few and what is enough lies the least.
+    // The interval only shrinks, so the minimum is between what is too few and what is enough.
     let (mut few, mut enough) = (enough / 2, enough);
     while enough - few > 1 {
         let middle = u32::midpoint(few, enough);
@@ -157,7 +157,7 @@ pub(crate) struct Spread {
 }
 
 impl Spread {
-    /// Returns the spread of what is known; none where nothing is.
+    /// Returns the spread of the known values; `None` if there are none.
     pub(crate) fn of(values: impl IntoIterator<Item = Option<f64>>) -> Option<Self> {
         let (mut known, mut unknown) = (Vec::new(), 0);
         for value in values {
@@ -174,7 +174,7 @@ impl Spread {
     }
 }
 
-/// Counts are far below the limit of what a float holds exactly.
+/// Converts a count; counts are far below the limit of what a float represents exactly.
 #[expect(clippy::cast_precision_loss, reason = "counts of runs, tokens and milliseconds")]
 pub(crate) fn real(count: u64) -> f64 {
     count as f64
@@ -188,7 +188,7 @@ mod tests {
         (a - b).abs() < 5e-4
     }
 
-    /// The values are those of Wilson (1927) as Newcombe (1998, table I) prints them.
+    /// Expected values: Wilson (1927), as printed in Newcombe (1998, table I).
     #[test]
     fn intervals_are_those_of_the_literature() {
         for (count, of, low, high) in

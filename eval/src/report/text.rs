@@ -1,4 +1,4 @@
-//! Reports for a terminal: aligned columns, and below them what is worth a look. Pure.
+//! Renders reports for a terminal: aligned columns, followed by what is worth a look. Pure.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use protocol::sanitize::safe;
 use super::compare::Comparison;
 use super::{Difference, Rate, Report, Row, Spread};
 
-/// Lines of cells as columns; the first one is to the left, the others to the right where they are numbers.
+/// Aligns lines of cells as columns: the first to the left, numbers to the right.
 pub(crate) fn table(lines: &[Vec<String>]) -> String {
     let columns = lines.iter().map(Vec::len).max().unwrap_or(0);
     let width = |at: usize| lines.iter().filter_map(|line| line.get(at)).map(|cell| cell.chars().count()).max();
@@ -60,7 +60,7 @@ fn line(row: &Row, has_groups: bool, has_pass_at: bool) -> Vec<String> {
     cells
 }
 
-/// What does not always hold, and why runs came out otherwise.
+/// Returns the checks that do not always hold, and why runs came out otherwise than expected.
 fn details(row: &Row) -> String {
     let mut text = String::new();
     let name = match &row.group {
@@ -127,7 +127,7 @@ fn side(case: &str, name: &str, row: &Row) -> Vec<String> {
     ]
 }
 
-/// Says what a difference is worth.
+/// Describes the significance of a difference.
 pub(crate) fn told(difference: Option<Difference>) -> String {
     let Some(Difference { share, low, high, within_chance, more_runs }) = difference else {
         return "not judged on both sides".into();
@@ -155,7 +155,7 @@ pub(crate) fn outcomes(row: &Row) -> String {
     parts.collect::<Vec<_>>().join(", ")
 }
 
-/// The median, and the range where there is one.
+/// Formats the median, and the range if there is one.
 pub(crate) fn whole(spread: Option<Spread>) -> String {
     match spread {
         None => "-".into(),

@@ -1,4 +1,4 @@
-//! What is kept of a run: plain data. `store` writes and reads it, `select` chooses among it.
+//! The stored results of runs, as plain data. `store` writes and reads them, `select` filters them.
 
 mod select;
 mod store;
@@ -168,7 +168,7 @@ pub(crate) struct StartedFile {
 }
 
 impl ResultMeta {
-    /// Builds what there is to say of a run that has just begun.
+    /// Creates the metadata of a run that has just started.
     pub(crate) fn of(started: &StartedFile, outcome: Outcome, reason: Option<String>, ended_at: Timestamp) -> Self {
         let duration = ended_at.duration_since(started.started_at).unsigned_abs();
         Self {

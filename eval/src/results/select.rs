@@ -1,13 +1,13 @@
-//! Which results are meant: `label`, or `key=value` joined by commas. Pure.
+//! Parses and applies result filters: a label, or `key=value` pairs joined by commas. Pure.
 
 use super::{ResultEntry, ResultMeta};
 use crate::case::find::suggest_word;
 use crate::error::EvalError;
 
-/// What a key means of a result.
+/// Reads a key's value from a result.
 type MetaField = fn(&ResultMeta) -> Option<&str>;
 
-/// The keys.
+/// The keys that can be filtered by.
 const KEYS: [(&str, MetaField); 9] = [
     ("label", |meta| meta.label.as_deref()),
     ("case", |meta| Some(&meta.case)),
@@ -19,10 +19,10 @@ const KEYS: [(&str, MetaField); 9] = [
     ("templates", |meta| meta.digests.templates.as_deref()),
     ("runnerd", |meta| meta.digests.runnerd.as_deref()),
 ];
-/// Values of these may be cut short.
+/// Keys whose values may be abbreviated.
 const DIGESTS: [&str; 2] = ["templates", "runnerd"];
 
-/// A set of results.
+/// A filter over results.
 #[derive(Debug, Clone)]
 pub(crate) struct ResultSelector {
     text: String,
@@ -30,7 +30,7 @@ pub(crate) struct ResultSelector {
 }
 
 impl ResultSelector {
-    /// Reads a set as it is typed.
+    /// Parses a filter as typed by the user.
     pub(crate) fn parse(text: &str) -> Result<Self, EvalError> {
         let mut wanted = Vec::new();
         for part in text.split(',') {
@@ -53,7 +53,7 @@ impl ResultSelector {
         &self.text
     }
 
-    /// Returns the results of the set.
+    /// Returns the results that match the filter.
     pub(crate) fn of(&self, all: &[ResultEntry]) -> Result<Vec<ResultEntry>, EvalError> {
         let found: Vec<ResultEntry> = all.iter().filter(|entry| self.holds(&entry.meta)).cloned().collect();
         if !found.is_empty() {
@@ -72,7 +72,7 @@ impl ResultSelector {
             let is = |found: &str| {
                 found == value || (DIGESTS.contains(key) && value.len() >= 4 && found.starts_with(value.as_str()))
             };
-            // No templates are the built-in ones, no model is the agent's own choice.
+            // A missing value means the built-in templates, or the agent's default model.
             of(meta).map_or(value.is_empty() || value == "none", is)
         })
     }

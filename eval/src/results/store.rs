@@ -1,7 +1,7 @@
 //! The folder of results: `<case>/<result>/`, one per run, written once and then left alone.
 //!
-//! A result that is being written is locked by its harness. One without `meta.json` that nobody holds was lost: it counts as
-//! an error, and the next harness says so in it.
+//! A harness locks a result while writing it. A result without `meta.json` and without lock was lost: it counts as an
+//! error, and the next harness records that in it.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Write as _};
@@ -21,18 +21,18 @@ const META: &str = "meta.json";
 const CHECKS: &str = "checks.json";
 const STARTED: &str = "started.json";
 const LOCK: &str = "lock";
-/// The link to the lab while a run lives.
+/// Symbolic link to the lab while a run is active.
 const LAB: &str = "lab";
 const LATEST: &str = "_latest";
 const LOST: &str = "the harness died before the run was over";
 
-/// The folder.
+/// The folder of results.
 #[derive(Debug, Clone)]
 pub(crate) struct ResultStore {
     folder: PathBuf,
 }
 
-/// The place of a result that is being written.
+/// The folder of a result that is being written.
 #[derive(Debug)]
 pub(crate) struct ResultSlot {
     pub(crate) folder: PathBuf,
@@ -40,7 +40,7 @@ pub(crate) struct ResultSlot {
     _lock: File,
 }
 
-/// A result that is over.
+/// A finished result.
 #[derive(Debug, Clone)]
 pub(crate) struct ResultEntry {
     pub(crate) meta: ResultMeta,
@@ -52,7 +52,7 @@ impl ResultStore {
         Self { folder: folder.to_owned() }
     }
 
-    /// Makes the folder of a new result, which no other harness has.
+    /// Creates the folder of a new result, with a name that no other harness uses.
     pub(crate) fn begin(&self, case: &str) -> Result<ResultSlot, EvalError> {
         let parent = self.folder.join(case);
         fs::create_dir_all(&parent).map_err(|error| EvalError::file("making the folder", &parent, &error))?;
@@ -61,14 +61,14 @@ impl ResultStore {
         let folder = made.map_err(|error| EvalError::file("making a folder in", &parent, &error))?.keep();
         let failed = |error: io::Error| EvalError::file("locking", &folder, &error);
         let lock = File::create(folder.join(LOCK)).map_err(failed)?;
-        // Another harness that looks for lost results may hold it for a moment.
+        // Another harness searching for lost results may hold the lock for a moment.
         lock.lock().map_err(failed)?;
         let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
         self.point_latest(case, &name)?;
         Ok(ResultSlot { folder, name, _lock: lock })
     }
 
-    /// Two harnesses may do this at once; the link always leads to one of theirs.
+    /// Points `latest` at a result. Two harnesses may do this at once; the link always points at one of their results.
     fn point_latest(&self, case: &str, name: &str) -> Result<(), EvalError> {
         let link = self.latest(case);
         let new = self.folder.join(case).join(name).join("latest");
@@ -77,12 +77,12 @@ impl ResultStore {
         made.map_err(|error| EvalError::file("making the link", &link, &error))
     }
 
-    /// Returns the link to the last result of a case that was begun.
+    /// Returns the path of the link to the case's most recently started result.
     pub(crate) fn latest(&self, case: &str) -> PathBuf {
         self.folder.join(format!("{case}{LATEST}"))
     }
 
-    /// Returns the ids of cases with results.
+    /// Returns the ids of cases that have results.
     pub(crate) fn cases(&self) -> Result<Vec<String>, EvalError> {
         let mut cases: Vec<String> = folders(&self.folder)?
             .into_iter()
@@ -92,13 +92,13 @@ impl ResultStore {
         Ok(cases)
     }
 
-    /// Reads the results of a case that are over, oldest first; those that are being written are left out.
+    /// Reads the finished results of a case, oldest first; those being written are omitted.
     pub(crate) fn read(&self, case: &str) -> Result<Vec<ResultEntry>, EvalError> {
         let folders = folders(&self.folder.join(case))?;
         folders.iter().filter_map(|folder| read_entry(folder).transpose()).collect()
     }
 
-    /// Reads the results of some cases, or of all.
+    /// Reads the results of the given cases, or of all cases if none is given.
     pub(crate) fn read_cases(&self, named: &[String]) -> Result<Vec<ResultEntry>, EvalError> {
         let known = self.cases()?;
         if let Some(unknown) = named.iter().find(|case| !known.contains(case)) {
@@ -118,11 +118,11 @@ impl ResultStore {
         EvalError::usage(message).hint("runner-eval list")
     }
 
-    /// Writes down that results were lost.
+    /// Records lost results as errors.
     pub(crate) fn bury_lost(&self) -> Result<(), EvalError> {
         for case in self.cases()? {
             for folder in folders(&self.folder.join(case))?.iter().filter(|folder| !folder.join(META).exists()) {
-                // Held until this is done: another harness leaves it alone.
+                // Held until the end of this iteration, so that other harnesses leave the result alone.
                 let Some(_lock) = lock_of_dead(folder)? else { continue };
                 if folder.join(META).exists() {
                     continue;
@@ -136,7 +136,7 @@ impl ResultStore {
         Ok(())
     }
 
-    /// Removes the results of exactly one case, and returns how many there were.
+    /// Removes the results of exactly one case and returns how many there were.
     pub(crate) fn clean(&self, case: &str) -> Result<usize, EvalError> {
         let known = self.cases()?;
         if !known.iter().any(|there| there == case) {
@@ -167,12 +167,12 @@ impl ResultStore {
 }
 
 impl ResultSlot {
-    /// Says what has begun.
+    /// Writes what is known when the run starts.
     pub(crate) fn start(&self, started: &StartedFile) -> Result<(), EvalError> {
         write_json(&self.folder.join(STARTED), started)
     }
 
-    /// Leads to the lab as long as it is there.
+    /// Links to the lab while it exists.
     pub(crate) fn show_lab(&self, lab: &Path) -> Result<(), EvalError> {
         let link = self.folder.join(LAB);
         symlink(lab, &link).map_err(|error| EvalError::file("making the link", &link, &error))
@@ -182,7 +182,7 @@ impl ResultSlot {
         let _ = fs::remove_file(self.folder.join(LAB));
     }
 
-    /// Says how it came out; `meta.json` comes last, and makes the result one.
+    /// Writes the result; `meta.json` is written last, which makes the result valid.
     pub(crate) fn finish(&self, meta: &ResultMeta, checks: &ChecksFile) -> Result<(), EvalError> {
         write_json(&self.folder.join(CHECKS), checks)?;
         write_json(&self.folder.join(META), meta)
@@ -195,13 +195,13 @@ fn read_entry(folder: &Path) -> Result<Option<ResultEntry>, EvalError> {
         let checks = if checks.exists() { Some(read_json(&checks)?) } else { None };
         return Ok(Some(ResultEntry { meta: read_json(&folder.join(META))?, checks }));
     }
-    // Between the making of the folder and this file nothing has been run.
+    // Between creating the folder and writing this file nothing has been run.
     let Ok(started) = read_json::<StartedFile>(&folder.join(STARTED)) else { return Ok(None) };
     let is_lost = lock_of_dead(folder)?.is_some();
     Ok(is_lost.then(|| ResultEntry { meta: lost(&started, folder), checks: None }))
 }
 
-/// It ended at some time after its last file was written; that is as much as is known.
+/// Returns the metadata of a lost result. It ended some time after its last file was written; no more is known.
 fn lost(started: &StartedFile, folder: &Path) -> ResultMeta {
     let written = fs::metadata(folder.join(STARTED)).and_then(|found| found.modified()).ok();
     let ended = written.and_then(|time| Timestamp::try_from(time).ok()).unwrap_or(started.started_at);
@@ -210,7 +210,7 @@ fn lost(started: &StartedFile, folder: &Path) -> ResultMeta {
     meta
 }
 
-/// Returns the lock of a result that no harness holds.
+/// Takes the lock of a result that no harness holds.
 fn lock_of_dead(folder: &Path) -> Result<Option<File>, EvalError> {
     let path = folder.join(LOCK);
     let failed = |error: &io::Error| EvalError::file("locking", &path, error);
@@ -226,7 +226,7 @@ fn lock_of_dead(folder: &Path) -> Result<Option<File>, EvalError> {
     }
 }
 
-/// Returns the folders in a folder by name; none where it is missing. Links are not followed.
+/// Returns the subfolders of a folder, sorted by name; empty if the folder is missing. Symbolic links are not followed.
 fn folders(folder: &Path) -> Result<Vec<PathBuf>, EvalError> {
     let failed = |error: io::Error| EvalError::file("reading the folder", folder, &error);
     let entries = match fs::read_dir(folder) {
@@ -256,7 +256,7 @@ fn write_json(path: &Path, value: &impl Serialize) -> Result<(), EvalError> {
     write_durably(path, text.as_bytes())
 }
 
-/// Writes a file so that others see it whole or not at all.
+/// Writes a file atomically and durably.
 pub(crate) fn write_durably(path: &Path, bytes: &[u8]) -> Result<(), EvalError> {
     let folder = path.parent().unwrap_or(Path::new("."));
     let written = tempfile::NamedTempFile::new_in(folder).and_then(|mut file| {

@@ -1,4 +1,4 @@
-//! The daemon of a lab, and the programs that a lab is run with.
+//! The daemon of a lab, and the programs that a lab runs.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -18,12 +18,12 @@ use crate::error::EvalError;
 use crate::process::{CapturedOutput, ManagedProcess, ProcessEnd, ProcessSpec};
 
 const READY_WITHIN: Duration = Duration::from_secs(20);
-/// Time of an orderly stop; afterwards everything is killed.
+/// Time limit of an orderly stop; then everything is killed.
 const GRACE: Duration = Duration::from_secs(15);
-/// Bytes of the daemon's last words that are evidence.
+/// Bytes from the end of the daemon's output that are kept as evidence.
 const TAIL_BYTES: usize = 2000;
 
-/// The programs that are measured.
+/// The programs under evaluation.
 #[derive(Debug, Clone)]
 pub(crate) struct TestedPrograms {
     pub(crate) daemon: PathBuf,
@@ -31,7 +31,7 @@ pub(crate) struct TestedPrograms {
 }
 
 impl TestedPrograms {
-    /// Finds them: in a folder that was named, else beside this program, else by `PATH`.
+    /// Finds them: in the given folder, else next to this program, else in `PATH`.
     pub(crate) fn find(named: Option<&Path>, around: &HostEnv) -> Result<Self, EvalError> {
         let own = std::env::current_exe().ok().and_then(|own| own.parent().map(Path::to_owned));
         let find = |name: &str| {
@@ -46,7 +46,7 @@ impl TestedPrograms {
     }
 }
 
-/// A daemon that lives in a lab.
+/// A daemon running in a lab.
 #[derive(Debug)]
 pub(crate) struct SandboxDaemon {
     held: ManagedProcess,
@@ -87,7 +87,7 @@ impl SandboxDaemon {
         &self.connection
     }
 
-    /// Waits for its end, which nobody wanted, and returns what is known of it.
+    /// Waits for its unexpected exit and returns what is known about it.
     pub(crate) async fn wait_for_death(&mut self) -> String {
         let ended = self.held.wait().await;
         if ended == ProcessEnd::KeeperLost {
@@ -103,7 +103,7 @@ impl SandboxDaemon {
         format!("the daemon ended {how}{words}")
     }
 
-    /// Ends it, and whatever it drives.
+    /// Stops it and everything it drives.
     pub(crate) async fn stop(mut self) {
         let _ = timeout(GRACE, self.connection.client().shutdown()).await;
         if timeout(GRACE, self.held.wait()).await.is_err() {
@@ -131,7 +131,7 @@ fn log_tail(log: &Path) -> String {
     String::from_utf8_lossy(&bytes[from..]).trim().to_owned()
 }
 
-/// Runs the client in a lab and returns what it printed on standard output; a refusal is told in its own words.
+/// Runs the client in a lab and returns its standard output; a refusal keeps its own message.
 pub(super) async fn run_client(call: &CallOptions<'_>, arguments: &[&str]) -> Result<String, EvalError> {
     let captured = run_program(call, call.programs.client.as_path(), arguments).await?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
@@ -148,7 +148,7 @@ pub(super) async fn run_client(call: &CallOptions<'_>, arguments: &[&str]) -> Re
     }
 }
 
-/// In which lab a program is run, for how long.
+/// Where and how long a program runs.
 pub(crate) struct CallOptions<'a> {
     pub(crate) programs: &'a TestedPrograms,
     pub(crate) folder: &'a Path,
@@ -156,10 +156,10 @@ pub(crate) struct CallOptions<'a> {
     pub(crate) stop: &'a CancellationToken,
 }
 
-/// A client or git that takes longer is hung.
+/// A client or git command that takes longer hangs.
 const CALL_LIMIT: Duration = Duration::from_mins(5);
 
-/// Runs a program of the harness's own in a lab.
+/// Runs one of the harness's own programs in a lab.
 pub(super) async fn run_program(
     call: &CallOptions<'_>,
     program: &Path,

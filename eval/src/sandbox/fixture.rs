@@ -1,4 +1,4 @@
-//! The repository of a lab: files, git, `.runner/`, and what is done with it through the client and git.
+//! The repository of a lab: creates its files, git and `.runner/`, and runs client and git commands in it.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -14,23 +14,23 @@ use crate::digest::{copy_entry, list_files};
 use crate::error::EvalError;
 use crate::process::{ManagedProcess, ProcessEnd, ProcessSpec};
 
-/// The file of a lab that holds the goal.
+/// Name of the lab's file that contains the goal.
 const GOAL: &str = "goal.md";
 
-/// What a repository is made of.
+/// Contents of a new repository.
 #[derive(Debug)]
 pub(crate) struct RepositorySeed<'a> {
-    /// Name of its folder.
+    /// Name of the repository's folder.
     pub(crate) name: &'a str,
     pub(crate) goal: &'a str,
     pub(crate) template: Option<&'a Path>,
     pub(crate) files: &'a BTreeMap<String, String>,
-    /// What is written where no file of that name is there.
+    /// Text of the justfile, written unless one exists.
     pub(crate) justfile: Option<String>,
     pub(crate) config: &'a toml::Table,
-    /// The task tree, as the runner reads it.
+    /// The task tree, in the runner's format.
     pub(crate) tree: Option<&'a serde_json::Value>,
-    /// A folder of prompt templates.
+    /// Folder with prompt templates.
     pub(crate) prompts: Option<&'a Path>,
     pub(crate) script: Option<&'a str>,
 }
@@ -42,13 +42,13 @@ pub(crate) struct SandboxRepository {
     goal: PathBuf,
     programs: TestedPrograms,
     env: BTreeMap<String, String>,
-    /// Environment of the client that starts runs.
+    /// Environment of the client commands that start runs.
     client_env: BTreeMap<String, String>,
     view_env: BTreeMap<String, String>,
     stop: CancellationToken,
 }
 
-/// The environments of a repository's programs, and what interrupts them.
+/// Environments of the repository's programs, and the token that interrupts them.
 #[derive(Debug)]
 pub(crate) struct RepositoryAccess {
     pub(crate) programs: TestedPrograms,
@@ -59,7 +59,7 @@ pub(crate) struct RepositoryAccess {
 }
 
 impl SandboxRepository {
-    /// Makes the repository, with two commits: what the case begins with, and what the runner is told.
+    /// Creates the repository with two commits: the case's initial files, and the files for the runner.
     pub(crate) async fn create(
         lab: &Sandbox,
         seed: &RepositorySeed<'_>,
@@ -85,12 +85,12 @@ impl SandboxRepository {
         &self.folder
     }
 
-    /// Returns the file that holds the goal.
+    /// Returns the path of the file that contains the goal.
     pub(crate) fn goal(&self) -> &Path {
         &self.goal
     }
 
-    /// Opens the web view of the repository, which ends where what is returned is dropped.
+    /// Opens the web view of the repository; dropping the result closes it.
     pub(crate) fn open_web_view(&self, port: u16) -> Result<ManagedProcess, EvalError> {
         let wanted = ProcessSpec {
             program: self.programs.client.clone().into(),

@@ -1,4 +1,4 @@
-//! What the harness itself runs in, and what of it gets into a lab.
+//! The environment that the harness runs in, and which parts of it enter a lab.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -8,7 +8,7 @@ use protocol::paths::{SOCKET_VARIABLE, STATE_VARIABLE};
 
 use super::Sandbox;
 
-/// Toolchains that are found by a variable, or else in a folder of the home that a lab does not have.
+/// Toolchains located by a variable, with the default folder in the home, which a lab does not have.
 const TOOLCHAINS: [(&str, &str); 7] = [
     ("RUSTUP_HOME", ".rustup"),
     ("CARGO_HOME", ".cargo"),
@@ -18,18 +18,18 @@ const TOOLCHAINS: [(&str, &str); 7] = [
     ("ASDF_DATA_DIR", ".asdf"),
     ("MISE_DATA_DIR", ".local/share/mise"),
 ];
-/// Logins of agents, likewise.
+/// Login folders of agents, in the same form.
 const LOGINS: [(&str, &str); 2] = [("CODEX_HOME", ".codex"), ("CLAUDE_CONFIG_DIR", ".claude")];
 const PASSED: [&str; 6] = ["LANG", "LANGUAGE", "TZ", "USER", "LOGNAME", "SHELL"];
 
-/// The environment of the harness.
+/// The harness's own environment.
 #[derive(Debug, Clone)]
 pub(crate) struct HostEnv {
     env: BTreeMap<String, String>,
 }
 
 impl HostEnv {
-    /// Reads it; what is not UTF-8 is left out.
+    /// Reads it; variables that are not UTF-8 are omitted.
     pub(crate) fn from_env() -> Self {
         let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
             Some((name.into_string().ok()?, value.into_string().ok()?))
@@ -41,7 +41,7 @@ impl HostEnv {
         self.env.get(name).is_some_and(|value| !value.is_empty())
     }
 
-    /// Returns where a program is found.
+    /// Returns the path of a program, if `PATH` contains it.
     pub(crate) fn find_program(&self, name: &str) -> Option<PathBuf> {
         use std::os::unix::fs::PermissionsExt as _;
         let can_run = |path: &PathBuf| {
@@ -51,13 +51,13 @@ impl HostEnv {
         env::split_paths(path).map(|folder| folder.join(name)).find(can_run)
     }
 
-    /// Names the variables that agent and guard of a lab get besides those that every one gets.
+    /// Returns the variables that agent and guard of a lab get in addition to the common ones.
     pub(crate) fn toolchains(&self) -> BTreeMap<String, String> {
         TOOLCHAINS.iter().filter_map(|(name, folder)| self.variable_or_home(name, folder)).collect()
     }
 
-    /// Returns the environment of a client that starts a run: all that is here, with the lab in the place of the home. The
-    /// daemon passes on what its configuration names, and nothing else.
+    /// Returns the environment of a client that starts a run: the harness's own, with the lab in place of the home. The
+    /// daemon passes on only what its configuration names.
     pub(crate) fn client_env(&self, lab: &Sandbox) -> BTreeMap<String, String> {
         let is_foreign =
             |name: &str| name.starts_with("GIT_") || name.starts_with("RUNNER") || name.starts_with("XDG_");
@@ -68,7 +68,8 @@ impl HostEnv {
         env
     }
 
-    /// Returns the environment of the web view: the user's own, whose browser is opened, with the lab's daemon to ask.
+    /// Returns the environment of the web view: the user's own, because it opens the user's browser, with the lab's
+    /// daemon.
     pub(crate) fn view_env(&self, lab: &Sandbox) -> BTreeMap<String, String> {
         let mut env = self.env.clone();
         env.insert(SOCKET_VARIABLE.into(), lab.socket().display().to_string());

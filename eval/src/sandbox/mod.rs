@@ -1,7 +1,7 @@
-//! A lab: a home, state, socket and repository for one run, in a folder of its own that is gone afterwards.
+//! A lab: home, state, socket and repository for one run, in a folder of its own that is removed afterwards.
 //!
-//! `daemon` starts the daemon in it, `fixture` makes the repository, `script` the scripted agent. The user's daemon, home and
-//! configuration are never touched.
+//! `daemon` starts the daemon in it, `fixture` creates the repository, `script` the scripted agent. The user's daemon,
+//! home and configuration are never touched.
 
 mod daemon;
 mod fixture;
@@ -23,7 +23,7 @@ pub(crate) use self::script::SCRIPTED;
 use crate::digest::list_files;
 use crate::error::EvalError;
 
-/// The file that says that a folder is a lab; it is locked as long as its harness lives.
+/// The file that marks a folder as a lab; its harness holds a lock on it.
 const SIGN: &str = "lab";
 const PREFIX: &str = "runner-eval-";
 
@@ -35,7 +35,7 @@ pub(crate) struct Sandbox {
 }
 
 impl Sandbox {
-    /// Makes the folder.
+    /// Creates the folder.
     pub(crate) fn create() -> Result<Self, EvalError> {
         let folder = tempfile::Builder::new().prefix(PREFIX).tempdir_in(temp_root());
         let folder = folder.map_err(|error| EvalError::file("making a folder in", &temp_root(), &error))?;
@@ -53,7 +53,7 @@ impl Sandbox {
         Ok(lab)
     }
 
-    /// Removes the labs that dead harnesses have left. What cannot be removed is somebody else's.
+    /// Removes the labs of dead harnesses. A lab that cannot be removed belongs to another user.
     pub(crate) fn sweep_dead() {
         for entry in fs::read_dir(temp_root()).into_iter().flatten().flatten() {
             let is_named = entry.file_name().to_str().is_some_and(|name| name.starts_with(PREFIX));
@@ -65,7 +65,7 @@ impl Sandbox {
         }
     }
 
-    /// Leaves the folder as it is, for a person.
+    /// Keeps the folder for inspection.
     pub(crate) fn keep(self) -> Result<(), EvalError> {
         let sign = self.path(SIGN);
         fs::remove_file(&sign).map_err(|error| EvalError::file("removing", &sign, &error))
@@ -83,12 +83,12 @@ impl Sandbox {
         self.path("run/s")
     }
 
-    /// Writes a file into the lab; a script can be executed.
+    /// Writes a file into the lab; a script is made executable.
     pub(crate) fn write(&self, name: &str, text: &str) -> Result<(), EvalError> {
         write_file(&self.path(name), text)
     }
 
-    /// Returns the environment of everything in the lab: nothing of the user's but what programs need to be found.
+    /// Returns the environment of everything in the lab: from the user's only what is needed to find programs.
     pub(crate) fn env(&self, around: &HostEnv) -> BTreeMap<String, String> {
         around.sandbox_env(self)
     }
@@ -97,7 +97,7 @@ impl Sandbox {
     pub(crate) fn copy_logs(&self, to: &Path) -> Result<(), EvalError> {
         fs::create_dir_all(to).map_err(|error| EvalError::file("making the folder", to, &error))?;
         for folder in [self.path("logs"), self.path("state/logs")] {
-            // A link there is an agent's, and may lead to what is none of the run's.
+            // A symbolic link was created by an agent and may lead outside the run.
             for file in list_files(&folder).unwrap_or_default().iter().filter(|file| !file.is_symlink()) {
                 let target = to.join(file.file_name().unwrap_or_default());
                 fs::copy(file, &target).map_err(|error| EvalError::file("copying", file, &error))?;
@@ -106,13 +106,13 @@ impl Sandbox {
         Ok(())
     }
 
-    /// Removes the folder with all that is in it.
+    /// Removes the folder and its contents.
     pub(crate) fn remove(self) -> Result<(), EvalError> {
         remove_folder(&self.folder).map_err(|error| EvalError::file("removing", &self.folder, &error))
     }
 }
 
-/// Writes a file with the folders above it; one that begins with `#!` can be executed.
+/// Writes a file and creates its parent folders; a file that begins with `#!` is made executable.
 pub(crate) fn write_file(path: &Path, text: &str) -> Result<(), EvalError> {
     let made = path.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| fs::write(path, text));
     let is_script = text.starts_with("#!");
@@ -121,21 +121,21 @@ pub(crate) fn write_file(path: &Path, text: &str) -> Result<(), EvalError> {
     made.map_err(|error| EvalError::file("writing", path, &error))
 }
 
-/// Signs a folder as a lab. The sign is locked before it has its name: nobody sees a lab without an owner.
+/// Marks a folder as a lab. The marker is locked before it gets its name, so no lab is ever seen without an owner.
 fn lock_folder(folder: &Path) -> io::Result<File> {
     let sign = tempfile::NamedTempFile::new_in(folder)?;
     sign.as_file().try_lock()?;
     Ok(sign.persist(folder.join(SIGN))?)
 }
 
-/// The folder for temporary files, unless a socket in it would have too long a path.
+/// Returns the folder for temporary files, unless the path of a socket in it would be too long.
 fn temp_root() -> PathBuf {
     let folder = std::env::temp_dir();
     let longest = folder.as_os_str().len() + PREFIX.len() + "/123456/run/s.start".len();
     if longest <= SOCKET_PATH_MAX { folder } else { PathBuf::from("/tmp") }
 }
 
-/// Some tools write folders that not even their owner may change.
+/// Removes a folder, including read-only folders that some tools write.
 fn remove_folder(folder: &Path) -> io::Result<()> {
     if fs::remove_dir_all(folder).is_ok() {
         return Ok(());

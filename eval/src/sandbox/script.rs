@@ -1,10 +1,10 @@
-//! The scripted agent: the shell script of a case, with what every session of it needs in front.
+//! The scripted agent: the shell script of a case, with the prologue that every session needs.
 
 use crate::error::EvalError;
 
 use super::Sandbox;
 
-/// By this name the configuration finds it in the lab's `PATH`.
+/// Name by which the configuration finds the agent in the lab's `PATH`.
 pub(crate) const SCRIPTED: &str = "scripted-agent";
 
 const PRELUDE: &str = r#"#!/bin/sh

@@ -1,4 +1,4 @@
-//! What fits into a file: replies and texts, counted as they are written there. Reads nothing.
+//! Decides what fits into an exported file: replies and texts, counted in their encoded size. Reads nothing.
 
 use std::collections::BTreeMap;
 
@@ -8,19 +8,19 @@ use serde_json::Value;
 use crate::text::TextEnds;
 use crate::wire::Shortened;
 
-/// Bytes of one text in a file.
+/// Maximum encoded size of one text in the file, in bytes.
 pub(super) const EACH: usize = 512 * 1024;
 
-/// A piece that a file may hold.
+/// A piece that the file may contain.
 #[derive(Debug)]
 pub(super) enum BundlePiece {
-    /// A reply that is JSON.
+    /// A JSON reply, with its name.
     Reply(String, Value),
-    /// A text, and what of it is missing.
+    /// A text with its name, and a note if it was shortened.
     Text(String, String, Option<Shortened>),
 }
 
-/// Pieces as far as there is room for them.
+/// Collects pieces as long as they fit.
 #[derive(Debug)]
 pub(super) struct ExportBundle {
     room: usize,
@@ -30,12 +30,12 @@ pub(super) struct ExportBundle {
 }
 
 impl ExportBundle {
-    /// Begins one that takes so many bytes.
+    /// Creates a bundle with room for this many bytes.
     pub(super) fn new(room: usize) -> Self {
         Self { room, replies: BTreeMap::new(), texts: BTreeMap::new(), shortened: Vec::new() }
     }
 
-    /// Takes all pieces, or none where they do not fit together; returns whether it did.
+    /// Adds all pieces, or none if they do not fit together; returns whether they were added.
     pub(super) fn take(&mut self, pieces: Vec<BundlePiece>) -> bool {
         let size: usize = pieces.iter().map(BundlePiece::size).sum();
         let Some(room) = self.room.checked_sub(size) else { return false };
@@ -55,7 +55,7 @@ impl ExportBundle {
 
 impl BundlePiece {
     fn size(&self) -> usize {
-        // A colon and a comma.
+        // Plus a colon and a comma.
         let size = |name: &str, value: usize| written(name).len() + value + 2;
         match self {
             Self::Reply(name, reply) => size(name, written(reply).len()),
@@ -64,14 +64,15 @@ impl BundlePiece {
     }
 }
 
-/// Returns a value as it stands in a file: JSON in which nothing can end the element that it is in.
+/// Encodes a value for the file: JSON in which nothing can close the enclosing HTML element.
 pub(super) fn written(value: &(impl Serialize + ?Sized)) -> String {
     let text = serde_json::to_string(value).expect("BUG: a reply has no form as JSON");
     text.replace('<', "\\u003c")
 }
 
-/// Returns what a file holds of a text, and how many bytes of it: all, else its ends up to [`EACH`] as written, in whole lines
-/// around a line that says how much is missing. Of a `head_only` text the beginning alone makes sense.
+/// Returns the part of a text that goes into the file, and its length in bytes: all of it, else its ends up to [`EACH`]
+/// encoded bytes, in whole lines around a line that states how much is missing. If `head_only`, just the beginning is
+/// kept, because only that makes sense.
 pub(super) fn excerpt(ends: &TextEnds, head_only: bool) -> (String, u64) {
     if ends.tail.is_empty() {
         let whole = String::from_utf8_lossy(&ends.head);
@@ -96,12 +97,12 @@ pub(super) fn excerpt(ends: &TextEnds, head_only: bool) -> (String, u64) {
     }
 }
 
-/// Leaves out a line that is cut at the end.
+/// Drops an incomplete line at the end.
 fn whole_lines_of_head(bytes: &[u8]) -> &[u8] {
     bytes.iter().rposition(|byte| *byte == b'\n').map_or(bytes, |end| &bytes[..=end])
 }
 
-/// Leaves out a line that is cut at the beginning.
+/// Drops an incomplete line at the beginning.
 fn whole_lines_of_tail(bytes: &[u8]) -> &[u8] {
     bytes.iter().position(|byte| *byte == b'\n').map_or(bytes, |end| &bytes[end + 1..])
 }

@@ -1,4 +1,4 @@
-//! Reads a run for a file, through the same door as a page: what that is told, and of each iteration what it left.
+//! Reads a run for the export through the same API as the page: its status, and the texts of each iteration.
 
 use futures_util::stream::{self, StreamExt as _};
 use protocol::reply::{ActivityReply, ActivityStep, IterationReply};
@@ -15,10 +15,10 @@ use crate::source::LocatedRun;
 use crate::target::{IterationId, RequestTarget};
 use crate::wire::Shortened;
 
-/// Texts of an iteration that are read at once.
+/// Number of an iteration's texts that are read concurrently.
 const AT_ONCE: usize = 4;
 
-/// A run that is written.
+/// A run being exported.
 #[derive(Debug)]
 pub(super) struct ExportedRun {
     pub(super) repo: String,
@@ -28,7 +28,7 @@ pub(super) struct ExportedRun {
 }
 
 impl ExportedRun {
-    /// Finds a run, an isolated one in its workspace.
+    /// Finds a run; an isolated one is found in its workspace.
     pub(super) async fn find(app: &App, run: Option<&str>) -> Result<Self, ApiProblem> {
         let target =
             |repo, run: Option<&str>| RequestTarget { repo, run: run.map(str::to_owned), ..RequestTarget::default() };
@@ -44,13 +44,13 @@ impl ExportedRun {
         let repo = home.map_or_else(|| status.repo.id.clone(), |view| view.repo.id);
         let here = app.locate(target(Some(repo.clone()), Some(&run))).await?;
         let mut status = here.clone().status().await?;
-        // Other runs are none of the reader's business.
+        // The reader of the export must not see other runs.
         status.repo.queue.retain(|summary| summary.id == run);
         status.isolated.clear();
         Ok(Self { repo, run, here, status })
     }
 
-    /// Returns what is told of the run as a whole, and its iterations, oldest first.
+    /// Returns the replies about the run as a whole, and its iterations, oldest first.
     pub(super) async fn whole(&self) -> Result<(Vec<BundlePiece>, Vec<IterationView>), ApiProblem> {
         let iterations = self.at(None).iterations().await?;
         let mut pieces = vec![
@@ -59,7 +59,7 @@ impl ExportedRun {
             reply("tree", &self.at(None).tree().await?),
             reply("memory", &self.at(None).memory().await?),
         ];
-        // Records tell neither.
+        // Without a daemon neither is available.
         if let Ok(config) = self.at(None).config().await {
             pieces.push(reply("config", &config));
         }
@@ -70,19 +70,19 @@ impl ExportedRun {
         Ok((pieces, iterations))
     }
 
-    /// Returns the number of the iteration that is under way.
+    /// Returns the number of the live iteration.
     pub(super) fn live(&self) -> Option<u32> {
         let run = self.status.run.as_ref()?;
         run.phase.as_ref().filter(|phase| !phase.baseline).map(|_| run.iteration)
     }
 
-    /// Returns how an iteration ended; nothing where its record is gone.
+    /// Returns the outcome of an iteration; empty if its record is gone.
     pub(super) async fn outcome(&self, iter: IterationId) -> Result<Vec<BundlePiece>, ApiProblem> {
         let found: Option<IterationReply> = there(self.at(Some(iter)).iteration().await)?;
         Ok(found.iter().map(|found| reply(&named(iter), found)).collect())
     }
 
-    /// Returns what an iteration has left to read.
+    /// Returns the texts of an iteration.
     pub(super) async fn texts(&self, iter: IterationId) -> Result<Vec<BundlePiece>, ApiProblem> {
         let read = TEXTS.map(|text| Box::pin(self.text(iter, text)));
         let read: Vec<_> = stream::iter(read).buffered(AT_ONCE).collect().await;
@@ -104,7 +104,7 @@ impl ExportedRun {
         Ok(Some(BundlePiece::Text(format!("{}/{name}", named(iter)), text, shortened)))
     }
 
-    /// Returns what the agent did, the newest steps that fit.
+    /// Returns the newest of the agent's steps that fit.
     async fn steps(&self, iter: IterationId) -> Result<Vec<BundlePiece>, ApiProblem> {
         let mut found = ActivityReply { steps: Vec::new(), next_offset: 0, complete: true };
         loop {
@@ -132,7 +132,7 @@ impl ExportedRun {
     }
 }
 
-/// What is not there is none.
+/// Maps "not found" to `None`.
 fn there<T>(found: Result<T, ApiProblem>) -> Result<Option<T>, ApiProblem> {
     match found {
         Err(problem) if problem.is_not_found() => Ok(None),
@@ -144,7 +144,7 @@ fn reply(name: &str, reply: &impl Serialize) -> BundlePiece {
     BundlePiece::Reply(name.to_owned(), serde_json::to_value(reply).unwrap_or(Value::Null))
 }
 
-/// Returns an iteration as pages name it.
+/// Returns an iteration's name as pages show it.
 pub(super) fn title(iter: IterationId) -> String {
     let IterationId { number, wait } = iter;
     wait.map_or_else(|| number.to_string(), |wait| format!("{number}.w{wait}"))

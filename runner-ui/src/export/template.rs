@@ -1,6 +1,7 @@
-//! The file: the embedded page with its script and its style in it, and what it shows. Decides nothing about that.
+//! Assembles the exported file: the embedded page with its script and style inlined, and the data it shows. Does not
+//! decide what that is.
 //!
-//! A browser that opens it asks nobody for anything: the policy in its head lets in the two texts that are there and no others.
+//! A browser that opens it sends no requests: the policy in its head admits exactly the two inlined texts.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -11,7 +12,7 @@ use crate::assets::embedded;
 use crate::problem::ApiProblem;
 use crate::wire::RunFile;
 
-/// What the page is made of.
+/// The parts of the embedded page.
 #[derive(Debug)]
 pub(super) struct PageTemplate {
     script: String,
@@ -19,7 +20,7 @@ pub(super) struct PageTemplate {
 }
 
 impl PageTemplate {
-    /// Takes the page of this program.
+    /// Splits the page embedded in this program.
     pub(super) fn embedded() -> Result<Self, ApiProblem> {
         Self::of(embedded())
     }
@@ -40,7 +41,7 @@ impl PageTemplate {
         Ok(Self { script, style })
     }
 
-    /// Returns the file that shows a run.
+    /// Renders the file that shows a run.
     pub(super) fn html(&self, shown: &RunFile) -> String {
         let Self { script, style } = self;
         let (script_digest, style_digest) = (digest(script), digest(style));
@@ -70,7 +71,7 @@ impl PageTemplate {
     }
 }
 
-/// Returns the one text of its kind, where it can stand in an element of that name.
+/// Returns the only text of its kind, if it can be inlined in an element of that name.
 fn only(mut texts: Vec<Vec<u8>>, element: &str) -> Option<String> {
     let text = String::from_utf8(texts.pop()?).ok().filter(|_| texts.is_empty())?;
     let lower = text.to_ascii_lowercase();
@@ -78,7 +79,7 @@ fn only(mut texts: Vec<Vec<u8>>, element: &str) -> Option<String> {
     (!ends_it.iter().any(|end| lower.contains(end.as_str()))).then_some(text)
 }
 
-/// Names a text in a policy.
+/// Returns the hash of a text for a content security policy.
 fn digest(text: &str) -> String {
     format!("sha256-{}", STANDARD.encode(Sha256::digest(text)))
 }

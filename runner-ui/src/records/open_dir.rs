@@ -1,4 +1,4 @@
-//! A folder that is held open: what is in it is reached by one name after the other, and by no link.
+//! An open folder: its contents are reached one name at a time, never through a symbolic link.
 
 use std::fs::File;
 use std::io;
@@ -17,27 +17,27 @@ impl OpenDir {
         Ok(Self(open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?))
     }
 
-    /// Opens a folder in this one.
+    /// Opens a subfolder.
     pub(super) fn folder(&self, name: &str) -> io::Result<Self> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         Ok(Self(openat(&self.0, checked(name)?, flags, Mode::empty())?))
     }
 
-    /// Opens a regular file in this one.
+    /// Opens a regular file.
     pub(super) fn file(&self, name: &str) -> io::Result<File> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = File::from(openat(&self.0, checked(name)?, flags, Mode::empty())?);
         if file.metadata()?.is_file() { Ok(file) } else { Err(io::ErrorKind::InvalidInput.into()) }
     }
 
-    /// Returns the names of what is in it, as far as they are text.
+    /// Returns the names of its entries; names that are not UTF-8 are omitted.
     pub(super) fn names(&self) -> Vec<String> {
         let Ok(entries) = Dir::read_from(&self.0) else { return Vec::new() };
         entries.flatten().filter_map(|entry| entry.file_name().to_str().ok().map(str::to_owned)).collect()
     }
 }
 
-/// Refuses what is not one name.
+/// Refuses anything that is not a single path component.
 fn checked(name: &str) -> io::Result<&str> {
     let is_name = !name.is_empty() && name != "." && name != ".." && !name.contains(['/', '\0']);
     if is_name { Ok(name) } else { Err(io::ErrorKind::InvalidInput.into()) }

@@ -1,4 +1,4 @@
-//! `answer`: a person's answer to a question.
+//! `answer`: answers a question that an agent has asked.
 
 use clap::Args;
 use protocol::api::QuestionApiClient as _;

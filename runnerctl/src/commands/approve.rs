@@ -1,4 +1,4 @@
-//! `approve`: passes the finished node that waits for a person.
+//! `approve`: approves the finished node that awaits a person's review.
 
 use clap::Args;
 use protocol::api::ReviewApiClient as _;

@@ -1,4 +1,4 @@
-//! `bisect`: finds the leaf whose commit broke a command, by what receipts say before anything is run.
+//! `bisect`: finds the leaf whose commit broke a command, consulting receipts before anything is run.
 
 use std::mem;
 use std::time::Instant;
@@ -50,22 +50,22 @@ pub(crate) struct BisectArgs {
     command: Vec<String>,
 }
 
-/// How a search came out.
+/// Outcome of a search.
 #[derive(Debug, Serialize)]
 pub(crate) struct BisectOutcome<'a> {
     /// The run.
     pub(crate) run: &'a str,
-    /// The states any of which may have broken it, oldest first: one, unless others cannot be told.
+    /// The states that may have broken the command, oldest first: one, unless others cannot be tested.
     pub(crate) broken_by: Vec<&'a BisectPoint>,
-    /// How many states there are.
+    /// Number of states.
     pub(crate) points: usize,
-    /// What was tried, in order.
+    /// The states that were tried, in order.
     pub(crate) tried: Vec<TrialResult<'a>>,
-    /// The end of what the command printed at the last of the states that may have broken it, where it was run there.
+    /// The end of the command's output in the last of the suspected states, if it was run there.
     pub(crate) output: Option<String>,
 }
 
-/// A state that the command was run in.
+/// A state in which the command was run.
 #[derive(Debug, Serialize)]
 pub(crate) struct TrialResult<'a> {
     commit: &'a str,
@@ -99,7 +99,7 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: BisectArgs) -> Result
     Ok(ExitStatus::Fine)
 }
 
-/// What the command is run with.
+/// What is needed to run the command.
 struct TrialRunner<'a> {
     invocation: &'a Invocation<'a>,
     connection: &'a Connection,
@@ -135,7 +135,7 @@ impl TrialRunner<'_> {
         .inspect(|_| lines.end())
     }
 
-    /// Runs the command with the files of a state.
+    /// Runs the command on the files of a state.
     async fn try_point<'p>(&self, point: &'p BisectPoint) -> Result<(BisectVerdict, TrialResult<'p>), Failure> {
         let (path, run, commit) = (self.path.clone(), self.run.to_owned(), point.commit.clone());
         let (command, env) = (self.command.clone(), self.env.clone());
@@ -155,7 +155,7 @@ fn aborted_error(point: &BisectPoint, reply: &TryReply) -> Failure {
     if reply.output.trim().is_empty() { failure } else { failure.caused_by(safe_lines(reply.output.trim_end())) }
 }
 
-/// Says why a search found nothing.
+/// Explains why a search found nothing.
 fn nothing_found_error(step: &SearchStep, points: &[BisectPoint]) -> Failure {
     let refused = |message: String| Failure::new(ExitStatus::Error, "not_found", message);
     match step {

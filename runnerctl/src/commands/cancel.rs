@@ -1,4 +1,4 @@
-//! `cancel`: ends a run; branch and commits stay.
+//! `cancel`: ends a run; its branch and commits are kept.
 
 use clap::Args;
 use protocol::api::RunApiClient as _;

@@ -1,4 +1,4 @@
-//! `completions`: the script by which a shell asks this program what can be typed.
+//! `completions`: prints the script through which a shell asks this program for completions.
 
 use std::env;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use crate::args::Cli;
 use crate::failure::Failure;
 use crate::ui::Ui;
 
-/// The variable that tells the program that a shell asks; the same for all programs of this kind.
+/// The environment variable by which a shell requests completions; it is a convention shared by such programs.
 const VARIABLE: &str = "COMPLETE";
 
 const EXAMPLES: &str = "Examples:
@@ -59,7 +59,7 @@ impl CompletionShell {
 pub(crate) fn run(args: &CompletionsArgs) -> Result<ExitStatus, Failure> {
     let command = Cli::command();
     let name = command.get_name();
-    // A name that the shell finds by `PATH` stays right when the program is updated; a path is as it was typed.
+    // A name that the shell finds in `PATH` stays valid when the program is updated; a path is used as typed.
     let typed = env::args_os().next().map_or_else(|| PathBuf::from(name), PathBuf::from);
     let program = if typed.components().count() > 1 { std::path::absolute(&typed).unwrap_or(typed) } else { typed };
     let mut script = Vec::new();

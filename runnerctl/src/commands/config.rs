@@ -29,7 +29,7 @@ const EXAMPLES: &str = "Examples:
   runnerctl config edit                              in $VISUAL, else $EDITOR
   runnerctl config path                              the file";
 
-/// What becomes of the file in a work tree.
+/// What happens to a change of the file in a work tree.
 const NEXT: &str = "it becomes part of the next run's branch";
 
 /// Read or change a repository's configuration
@@ -126,7 +126,7 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: ConfigArgs) -> Result
     Ok(ExitStatus::Fine)
 }
 
-/// Opens a copy of the file in an editor, again and again until it is taken or given up.
+/// Opens a copy of the file in an editor, repeatedly, until it is accepted or the user gives up.
 async fn edit(invocation: &Invocation<'_>, connection: &Connection, at: AtRun) -> Result<(), Failure> {
     let opened = connection.client().text(at.clone()).await?;
     let folder = tempfile::Builder::new().prefix("runnerctl-config").tempdir();
@@ -170,7 +170,7 @@ fn render_set(reply: &ConfigSetReply) -> String {
     format!("config set: {} is {} in {}\n  {NEXT}\n", safe(&reply.key), safe(value), safe(&reply.file.to_string()))
 }
 
-/// A line of TOML for each key; what is off is a comment, and so is where a value comes from.
+/// Renders one line of TOML per key; disabled keys and the origin of values are comments.
 fn render_settings(settings: &[SettingView], origin: bool) -> String {
     let line = |setting: &SettingView| {
         let value = match &setting.value {
@@ -190,7 +190,7 @@ fn render_settings(settings: &[SettingView], origin: bool) -> String {
     settings.iter().map(line).collect()
 }
 
-/// A text alone is printed as it is, so that a script can use it; a section as `key = value` lines.
+/// Renders a value: a lone string as is, so that a script can use it; a section as `key = value` lines.
 fn render_value(value: &Value) -> String {
     match value {
         Value::String(text) => safe_lines(text) + "\n",

@@ -1,4 +1,4 @@
-//! `daemon`: the life of the daemon itself.
+//! `daemon`: runs, stops and inspects the daemon itself.
 
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ use crate::text::sanitize::safe;
 use crate::text::screen::Screen;
 use crate::text::table::{Table, TableCell};
 
-/// A daemon that closed its connections has this long to take its socket away.
+/// How long a daemon that has closed its connections may take to remove its socket.
 const LAST_STEPS: Duration = Duration::from_secs(15);
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
@@ -68,13 +68,13 @@ enum DaemonVerb {
 }
 
 impl DaemonArgs {
-    /// Whether it becomes the daemon, on this machine.
+    /// Whether this process is to become the daemon, on this machine.
     pub(crate) fn is_run(&self) -> bool {
         matches!(self.verb, DaemonVerb::Run)
     }
 }
 
-/// Runs the command. Only to ask for its key is a daemon started in the background.
+/// Runs the command. Only a request for the signing key starts a daemon in the background.
 pub(crate) async fn run(invocation: &Invocation<'_>, args: DaemonArgs) -> Result<ExitStatus, Failure> {
     if args.is_run() {
         return Err(become_daemon(invocation));
@@ -115,7 +115,7 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: DaemonArgs) -> Result
     Ok(ExitStatus::Fine)
 }
 
-/// Prints the key, and what has git sign with it where it is new.
+/// Prints the key and, if it is new, the git settings that make git sign with it.
 async fn print_signing_key(invocation: &Invocation<'_>, make: bool) -> Result<ExitStatus, Failure> {
     let reply = invocation.connect().await?.client().signing_key(SigningKeyParams { make }).await?;
     invocation.ui.answer("signing-key", &reply, |_| safe(&reply.signer) + "\n")?;
@@ -123,7 +123,7 @@ async fn print_signing_key(invocation: &Invocation<'_>, make: bool) -> Result<Ex
         let file = reply.file.to_string();
         let git = shell::words(["git", "config", "--global", "runner.signingKey", &file]);
         let sign = "runnerctl config set git.sign true".to_owned();
-        // The key, and git's settings that are to name it, are the other machine's.
+        // The key and the git settings that name it belong to the other machine.
         let (git, sign) = match &invocation.host {
             Some(host) => (host.ssh_line(&git), host.in_text(&sign)),
             None => (git, sign),
@@ -133,7 +133,7 @@ async fn print_signing_key(invocation: &Invocation<'_>, make: bool) -> Result<Ex
     Ok(ExitStatus::Fine)
 }
 
-/// Turns this process into the daemon, and returns only where that fails.
+/// Replaces this process with the daemon; returns only on failure.
 fn become_daemon(invocation: &Invocation<'_>) -> Failure {
     let program = find_daemon_program();
     let mut command = Command::new(&program);
@@ -145,16 +145,16 @@ fn become_daemon(invocation: &Invocation<'_>) -> Failure {
         .hint("install runnerd beside runnerctl, or in a folder of PATH")
 }
 
-/// Returns `runnerd` beside this program, else as `PATH` finds it.
+/// Returns the path of `runnerd` next to this program, else its name for `PATH`.
 pub(crate) fn find_daemon_program() -> PathBuf {
     let beside = std::env::current_exe().ok().map(|exe| exe.with_file_name("runnerd"));
     beside.filter(|path| path.is_file()).unwrap_or_else(|| PathBuf::from("runnerd"))
 }
 
-/// Waits until a daemon that was told to end is gone, its socket included.
+/// Waits until a daemon that was told to stop is gone, including its socket.
 pub(crate) async fn wait_for_exit(connection: &Connection, view: &DaemonView) -> Result<(), Failure> {
     connection.client().on_disconnect().await;
-    // The socket of another machine cannot be looked at: its daemon has closed this connection.
+    // The socket of another machine cannot be checked: its daemon has closed this connection.
     let is_far = connection.address().host().is_some();
     if is_far || view.socket_passed { Ok(()) } else { wait_until_removed(view.socket.as_path()).await }
 }
@@ -163,7 +163,7 @@ fn report_stopped(invocation: &Invocation<'_>, view: &DaemonView) -> Result<(), 
     invocation.ui.answer("daemon", view, |_| format!("daemon {} stopped\n", view.pid))
 }
 
-/// Waits until nothing stands at `socket`.
+/// Waits until no file exists at `socket`.
 async fn wait_until_removed(socket: &Path) -> Result<(), Failure> {
     let deadline = Instant::now() + LAST_STEPS;
     while socket.exists() {

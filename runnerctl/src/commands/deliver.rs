@@ -1,4 +1,4 @@
-//! `deliver`: brings a run to others as a branch and a pull request, and reads what they say of it.
+//! `deliver`: publishes a run as a branch and a pull request, and reads the feedback on it.
 
 use clap::Args;
 use protocol::api::{ConfigApiClient as _, DeliveryApiClient as _};
@@ -20,7 +20,7 @@ use crate::text::deliver::{delivered, feedback};
 use crate::text::sanitize::safe_lines;
 use crate::ui::Ui;
 
-/// What is told to have been interrupted.
+/// What an interruption message says was interrupted.
 const DELIVERY: &str = "the delivery";
 
 const EXAMPLES: &str = "Examples:
@@ -77,7 +77,7 @@ pub(crate) struct DeliverArgs {
     yes: bool,
 }
 
-/// Delivers a run that a person has waited for, where the configuration of the work tree and the run's own ask for it.
+/// Delivers a run that `--wait` was following, if both the work tree's configuration and the run's own ask for it.
 pub(crate) async fn deliver_on_complete(
     invocation: &Invocation<'_>,
     path: WirePath,
@@ -106,7 +106,7 @@ pub(crate) async fn deliver_on_complete(
         with_runner: false,
         unproven: false,
         ready: false,
-        // The guard of the run has been confirmed with the run.
+        // The run's guard was confirmed together with the run.
         yes: true,
     };
     let sending = Delivery { ui: invocation.ui, connection: &connection, path, described: &described, wanted };
@@ -121,7 +121,7 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: DeliverArgs) -> Resul
     let (ui, client) = (invocation.ui, connection.client());
     let params =
         DescribeParams { path: path.clone(), run: args.run.clone(), remote: args.remote.clone(), confirmed: false };
-    // What is only shown, or read, starts no program of the configuration.
+    // A dry run, or reading feedback, starts no program of the configuration.
     let is_harmless = args.dry_run || args.feedback;
     let request =
         async |yes: bool| client.describe(DescribeParams { confirmed: yes || is_harmless, ..params.clone() }).await;

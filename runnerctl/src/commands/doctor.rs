@@ -1,4 +1,4 @@
-//! `doctor`: checks the machine, the daemon and a repository, each with what is to be done. Changes nothing.
+//! `doctor`: checks the machine, the daemon and a repository, and says how to fix problems. Changes nothing.
 
 use std::path::{Path, PathBuf};
 
@@ -42,7 +42,7 @@ struct DoctorReport {
     repository: Vec<DoctorCheck>,
 }
 
-/// Runs the command. No daemon is started: that would be a change.
+/// Runs the command. It does not start a daemon, because that would be a change.
 pub(crate) async fn run(invocation: &Invocation<'_>, args: DoctorArgs) -> Result<ExitStatus, Failure> {
     let place = invocation.resolve(args.place.path())?;
     let paths = Paths::find(invocation.socket.as_deref()).map_err(ConnectError::from)?;
@@ -71,7 +71,7 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: DoctorArgs) -> Result
 
 async fn machine_checks(paths: &Paths, daemon: Result<&DaemonView, &ConnectError>) -> Vec<DoctorCheck> {
     let (git, clock) = tokio::join!(machine::git(), machine::clock());
-    // A daemon that runs knows better where it listens and keeps its state.
+    // A running daemon knows best where it listens and keeps its state.
     let running = daemon.ok();
     let socket = running.map_or(paths.socket.as_path(), |view| view.socket.as_path());
     let state = running.map_or(paths.state.as_path(), |view| view.state_folder.as_path());
@@ -91,10 +91,10 @@ async fn machine_checks(paths: &Paths, daemon: Result<&DaemonView, &ConnectError
     checks
 }
 
-/// What is known of a repository.
+/// Checks of a repository.
 struct RepositoryChecks {
     checks: Vec<DoctorCheck>,
-    /// Whether the agents of its configuration are among it.
+    /// Whether they include the configured agents.
     has_agents: bool,
 }
 
@@ -104,7 +104,7 @@ impl RepositoryChecks {
     }
 }
 
-/// The place that is asked about, and whether somebody has named it.
+/// The path to check, and whether the user named it.
 struct RepositoryQuery<'a> {
     place: &'a Path,
     is_named: bool,
@@ -141,7 +141,7 @@ impl RepositoryQuery<'_> {
         }
     }
 
-    /// Whether git's folder, or the link to it, is there or above.
+    /// Whether the path or a parent contains git's folder or a link to it.
     fn is_in_repository(&self) -> bool {
         let real: PathBuf = self.place.canonicalize().unwrap_or_else(|_| self.place.to_owned());
         real.ancestors().map(|folder| folder.join(".git")).any(|git| git.is_file() || git.join("HEAD").exists())

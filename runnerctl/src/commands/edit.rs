@@ -1,6 +1,6 @@
-//! `edit`: opens the task tree in an editor, and has what was left checked and committed.
+//! `edit`: opens the task tree in an editor, then has the result checked and committed.
 //!
-//! What was typed is never lost: it stays in its file until it is committed.
+//! Edits are never lost: they stay in their file until they are committed.
 
 use std::fs;
 use std::io;
@@ -63,7 +63,7 @@ fn read_tree_file(file: &Path) -> Result<String, Failure> {
     text.map_err(|error| failed(error).or_hint("name an existing file, or use your editor: runnerctl edit"))
 }
 
-/// Opens the tree in an editor, again and again until it is taken or given up.
+/// Opens the tree in an editor, repeatedly, until it is accepted or the user gives up.
 async fn edit_interactively(
     invocation: &Invocation<'_>,
     connection: &Connection,

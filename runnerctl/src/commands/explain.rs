@@ -1,4 +1,4 @@
-//! `explain`: tells why a leaf is next, and what each way in which its session can end would lead to.
+//! `explain`: explains why a leaf is next, and what each outcome of its session would lead to.
 
 use clap::Args;
 use protocol::api::TreeApiClient as _;

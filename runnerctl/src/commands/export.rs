@@ -1,4 +1,4 @@
-//! `export`: copies records for others to use, one request for each so that the reader sees how far it is.
+//! `export`: copies records for others to use, with one request per record so that progress can be shown.
 
 mod html;
 mod otlp;
@@ -71,7 +71,7 @@ struct RecordsArgs {
     to: PathBuf,
 }
 
-/// What was copied, all together.
+/// Totals of what was copied.
 #[derive(Debug, Default, Serialize)]
 struct ExportSummary {
     run: String,
@@ -116,7 +116,7 @@ struct RecordExport<'a> {
 }
 
 impl RecordExport<'_> {
-    /// Copies one record; without one, the run's own files and then each of its records.
+    /// Copies one record; without one, the run's own files followed by each of its records.
     async fn copy_all(mut self, record: Option<String>, to: &std::path::Path) -> Result<ExportSummary, Failure> {
         self.total.records = u64::from(record.is_some());
         let first = self.copy_record(record, to.to_owned()).await?;
@@ -147,7 +147,7 @@ impl RecordExport<'_> {
     }
 }
 
-/// The name of a record's folder.
+/// Returns the folder name of a record.
 fn record_dir_name(record: &RecordSelector) -> String {
     let wait = record.wait.map(|wait| format!(".w{wait}")).unwrap_or_default();
     format!("{:04}{wait}", record.iter)

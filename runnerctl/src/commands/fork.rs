@@ -1,4 +1,4 @@
-//! `fork`: a new run that begins from an iteration's commit.
+//! `fork`: starts a new run from an iteration's commit.
 
 use std::str::FromStr;
 

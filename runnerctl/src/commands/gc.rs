@@ -1,4 +1,4 @@
-//! `gc`: removes the records of runs that are over, but for the newest.
+//! `gc`: removes the records of ended runs, except for the newest.
 
 use clap::Args;
 use protocol::api::IterationApiClient as _;

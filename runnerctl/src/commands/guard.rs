@@ -1,4 +1,4 @@
-//! `guard`: what a person says of the guard.
+//! `guard`: approves changes to the guard's files.
 
 use std::path::{Path, PathBuf};
 
@@ -55,20 +55,21 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: GuardArgs) -> Result<
     Ok(ExitStatus::Fine)
 }
 
-/// Returns a place in the repository, and the file that is named in it.
+/// Returns a path in the repository, and the file in it that was named.
 fn resolve_guard_file(
     invocation: &Invocation<'_>,
     path: Option<&Path>,
 ) -> Result<(WirePath, Option<WirePath>), Failure> {
     let path = if invocation.host.is_some() {
-        // What is a folder on another machine cannot be seen: the repository is named with -C, a file beside it.
+        // Whether a path on another machine is a folder is unknown here: `-C` names the repository, the path a file in
+        // it.
         let repository = invocation.place(None)?;
         let file = path.map(|path| invocation.place(Some(path))).transpose()?;
         return Ok((repository, file));
     } else {
         invocation.resolve(path)?
     };
-    // A file that is gone may have taken its folder along.
+    // The folder of a deleted file may be gone, too.
     let folder = path.ancestors().find(|path| path.is_dir()).unwrap_or(Path::new("/"));
     let file = (folder != path).then(|| path.as_path().into());
     Ok((invocation.place(Some(folder))?, file))

@@ -1,4 +1,4 @@
-//! `help`: the program, a command, or a topic.
+//! `help`: shows help for the program, a command or a topic.
 
 pub(crate) mod topics;
 
@@ -13,7 +13,7 @@ use crate::args;
 use crate::failure::Failure;
 use crate::ui::Ui;
 
-/// What stands below the program's own help.
+/// Text below the program's own help.
 pub(crate) const FIRST: &str = "Start with `runnerctl demo`, then `runnerctl help start`.
 Topics: `runnerctl help states`, `environment` or `exit-codes`.";
 
@@ -75,7 +75,7 @@ fn list_exit_codes() -> ExitCodesReport {
     ExitCodesReport { exit_codes: ExitStatus::TABLE.iter().map(code).collect() }
 }
 
-/// Returns what `--help` of a command says.
+/// Returns the `--help` text of a command.
 pub(crate) fn render_command_help(mut command: Command) -> StyledStr {
     if command.get_long_about().is_some() { command.render_long_help() } else { command.render_help() }
 }

@@ -1,4 +1,4 @@
-//! `init`: makes `.runner/` in a repository.
+//! `init`: creates `.runner/` in a repository.
 
 use std::fmt::Write as _;
 

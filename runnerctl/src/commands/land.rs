@@ -1,4 +1,4 @@
-//! `land`: brings the results of runs onto a branch.
+//! `land`: lands the results of runs on a branch.
 
 use std::path::PathBuf;
 
@@ -122,7 +122,7 @@ async fn start_resolution(invocation: &Invocation<'_>, args: LandArgs) -> Result
     Ok(ExitStatus::Fine)
 }
 
-/// Returns the form as the daemon is asked for it.
+/// Converts the option to the form the protocol uses.
 pub(crate) fn to_land_form(form: LandFormArg) -> LandForm {
     match form {
         LandFormArg::Leaves => LandForm::Leaves,

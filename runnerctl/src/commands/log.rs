@@ -1,4 +1,4 @@
-//! `log`: records of iterations, live while one runs.
+//! `log`: shows the records of iterations, live while one runs.
 
 mod reader;
 
@@ -180,7 +180,7 @@ async fn print_log(invocation: &Invocation<'_>, args: LogArgs) -> Result<ExitSta
         }
         (None, Some(iter)) => {
             let reply = connection.client().get(to_iteration_target(at, Some(iter))).await?;
-            // A clone has the commit alone.
+            // A clone has only the commit.
             let has_record = invocation.host.is_some() || reply.record.as_path().is_dir();
             print_paged(invocation.ui, "iteration", &reply, |screen| render_summary(&reply, has_record, screen))?;
         }
@@ -196,7 +196,7 @@ async fn print_log(invocation: &Invocation<'_>, args: LogArgs) -> Result<ExitSta
     Ok(ExitStatus::Fine)
 }
 
-/// Answers as [`Ui::answer`] does, a page at a time where there is a terminal.
+/// Prints the answer like [`Ui::answer`], through the pager if there is a terminal.
 fn print_paged<T: Serialize>(
     ui: &Ui,
     name: &str,
@@ -211,7 +211,7 @@ fn print_paged<T: Serialize>(
     pager.close()
 }
 
-/// Keeps the iterations on the node that is named, or whose id begins so where there is only one.
+/// Keeps the iterations on a node, which is named by its id or a unique prefix.
 fn filter_by_node(all: Vec<IterationView>, named: &str) -> Result<Vec<IterationView>, Failure> {
     let failed = |message: String| {
         let hint = "runnerctl tree";
@@ -240,7 +240,7 @@ fn render_list(iterations: &[IterationView], screen: &Screen) -> String {
 fn render_summary(reply: &IterationReply, has_record: bool, screen: &Screen) -> String {
     let mut facts = Table::bare();
     let mut fact = |name, value: TableCell| facts.row([TableCell::styled(DIM, name), value]);
-    // In the line above it would be cut.
+    // The line above would truncate these.
     let headline = IterationView { title: None, summary: None, ..reply.iteration.clone() };
     if let Some(title) = &reply.iteration.title {
         fact("title", title.into());
@@ -301,7 +301,7 @@ fn render_summary(reply: &IterationReply, has_record: bool, screen: &Screen) -> 
     line(&headline, screen) + &facts.render(screen, 2)
 }
 
-/// Says how the guard ran where its definition was not as accepted: once, or with both definitions.
+/// Describes how the guard ran if its definition was not the approved one: once, or with both definitions.
 fn describe_guard_run(meta: &IterationMeta) -> Option<String> {
     let exit = meta.guard_exit.map(|exit| format!(" (exit {exit})")).unwrap_or_default();
     let changed = meta.guard_changed.join(", ");
@@ -316,7 +316,7 @@ fn describe_guard_run(meta: &IterationMeta) -> Option<String> {
     ran_once.then(|| format!("ran once{exit}; changed in its definition: {changed}"))
 }
 
-/// Shows why the agent gave no answer, and what was seen of it.
+/// Adds why the agent gave no answer, and the evidence.
 fn add_failure_facts(failure: &SessionFailure, fact: &mut impl FnMut(&'static str, TableCell)) {
     let class = failure.class.map_or("unknown", FailureClass::as_str);
     let until = failure.until.map_or_else(String::new, |until| format!(" until {until}"));
@@ -327,7 +327,7 @@ fn add_failure_facts(failure: &SessionFailure, fact: &mut impl FnMut(&'static st
     }
 }
 
-/// Shows what a review decided, and what of it was undone.
+/// Adds a review's decision, and which of its changes were undone.
 fn add_review_facts(review: &ReviewFacts, fact: &mut impl FnMut(&'static str, TableCell)) {
     let verdict = review.verdict.map_or("no verdict", ReviewVerdict::as_str);
     let by = if review.by == Role::Human.as_str() { "a person" } else { review.by.as_str() };

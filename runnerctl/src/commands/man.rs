@@ -1,4 +1,4 @@
-//! `man`: the manual pages, made of what `--help` says.
+//! `man`: generates the manual pages from the `--help` texts.
 
 use std::fs;
 use std::io;
@@ -58,7 +58,7 @@ pub(crate) fn run(invocation: &Invocation<'_>, args: &ManArgs) -> Result<ExitSta
     Ok(ExitStatus::Fine)
 }
 
-/// Returns each page by the name of its file, the program's first.
+/// Returns each page with its file name, the program's first.
 fn render_pages() -> io::Result<Vec<(String, String)>> {
     let mut pages = Vec::new();
     add_pages(&args::build_documented_command(), &[], &mut pages)?;
@@ -75,7 +75,7 @@ fn add_pages(command: &Command, above: &[&str], pages: &mut Vec<(String, String)
     Ok(())
 }
 
-/// Returns the page of the command that these words call. What holds for every command is said in the first page alone.
+/// Returns the manual page of a command. Options common to all commands are only in the program's page.
 fn render_page(command: &Command, words: &[&str]) -> io::Result<String> {
     let is_first = words.len() == 1;
     let shown = command.clone().mut_args(|arg| if arg.is_global_set() && !is_first { arg.hide(true) } else { arg });
@@ -103,7 +103,7 @@ fn synopsis_section(command: &Command) -> Roff {
     section
 }
 
-/// Lists the commands below one, each with its page.
+/// Lists the subcommands of a command, each with its page.
 fn commands_section(command: &Command, words: &[&str]) -> Roff {
     let mut section = Roff::new();
     section.control("SH", ["COMMANDS"]);
@@ -115,7 +115,7 @@ fn commands_section(command: &Command, words: &[&str]) -> Roff {
     section
 }
 
-/// Makes a section of each paragraph that has a heading; what stands below it keeps its lines.
+/// Makes a section of each paragraph with a heading; the text below it keeps its lines.
 fn help_sections(text: &str) -> Roff {
     let mut section = Roff::new();
     for block in text.split("\n\n") {

@@ -1,4 +1,4 @@
-//! `mcp`: a server of the Model Context Protocol on standard input and output.
+//! `mcp`: a Model Context Protocol server on standard input and output.
 
 use clap::Args;
 use protocol::error::ExitStatus;

@@ -1,4 +1,4 @@
-//! The commands, one file each: options, the requests, and how the answer looks.
+//! The commands, one file each: options, requests, and output.
 
 pub(crate) mod add;
 pub(crate) mod answer;
@@ -121,7 +121,7 @@ async fn dispatch(invocation: &Invocation<'_>, command: Command) -> Result<ExitS
     }
 }
 
-/// Returns the exit code that a run's state stands for; none while it goes on by itself.
+/// Returns the exit code for a run's state; `None` while the run continues on its own.
 pub(crate) fn run_exit_status(state: RunStatus) -> Option<ExitStatus> {
     match state {
         RunStatus::Queued | RunStatus::Running | RunStatus::Waiting => None,

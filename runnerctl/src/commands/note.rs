@@ -1,4 +1,4 @@
-//! `note`: tells the next session something.
+//! `note`: leaves a note for the next session.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! `path`: the folder in which a run works.
+//! `path`: prints the folder in which a run works.
 
 use clap::Args;
 use protocol::api::RunApiClient as _;

@@ -1,4 +1,4 @@
-//! `questions`: what agents ask, over all repositories.
+//! `questions`: lists the questions of agents, over all repositories.
 
 use std::path::PathBuf;
 
@@ -83,7 +83,7 @@ impl QuestionList {
     }
 }
 
-/// Whether another run asks the same: then the id alone says too little.
+/// Whether another run has a question with the same id, so that the id alone is ambiguous.
 fn is_ambiguous(all: &[QuestionView], question: &QuestionView) -> bool {
     all.iter().any(|other| other.id == question.id && other.path != question.path)
 }

@@ -1,4 +1,4 @@
-//! `queue`: the runs that are not over, in order.
+//! `queue`: lists the unfinished runs, in order.
 
 use clap::Args;
 use protocol::api::{RepoApiClient, RunApiClient};

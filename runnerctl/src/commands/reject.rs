@@ -1,4 +1,4 @@
-//! `reject`: leaves the finished node that waits for a person open.
+//! `reject`: rejects the finished node that awaits a person's review.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! `repos`: the repositories that the daemon knows.
+//! `repos`: lists the repositories known to the daemon.
 
 use clap::Args;
 use protocol::api::RepoApiClient as _;
@@ -59,7 +59,7 @@ fn render(repos: &[RepoView], screen: &Screen) -> String {
             (None, Some(run)) => TableCell::styled(of_state(run.state), run.state.as_str()),
             (None, None) => "idle".into(),
         };
-        // The workspace of an isolated run stands below its repository.
+        // The workspace of an isolated run is indented below its repository.
         let path = format!("{}{}", if repo.source_id.is_some() { "  " } else { "" }, repo.path);
         table.row([TableCell::from(&repo.id), state, repo.queue.len().to_string().into(), path.into()]);
     }

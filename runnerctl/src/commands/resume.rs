@@ -1,4 +1,4 @@
-//! `resume`: lets a run go on that stopped.
+//! `resume`: resumes a stopped run.
 
 use clap::Args;
 use protocol::api::RunApiClient as _;
@@ -39,7 +39,7 @@ pub(crate) struct ResumeArgs {
 }
 
 impl ResumeArgs {
-    /// Lets a run go on as it is.
+    /// Returns arguments that resume a run unchanged.
     pub(crate) fn for_target(target: RunTarget, yes: bool) -> Self {
         Self { target, now: false, more: None, wait: false, yes }
     }

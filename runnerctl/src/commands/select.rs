@@ -1,4 +1,4 @@
-//! `select`: tells the next leaf.
+//! `select`: prints the next leaf.
 
 use clap::Args;
 use protocol::api::TreeApiClient as _;

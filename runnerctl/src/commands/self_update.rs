@@ -1,4 +1,5 @@
-//! `self-update`: replaces what `install.sh` has installed, by that script, which checks sums and puts everything back if it fails.
+//! `self-update`: updates an installation made by `install.sh`, through that script, which verifies checksums and
+//! restores everything on failure.
 
 use clap::Args;
 use protocol::client::ConnectError;
@@ -35,16 +36,16 @@ pub(crate) struct SelfUpdateArgs {
     dry_run: bool,
 }
 
-/// What was done.
+/// The result of an update.
 #[derive(Debug, Serialize)]
 struct UpdateReport {
     before: Version,
-    /// The version that is installed now, or would be; null where there is nothing newer.
+    /// The version that is now installed, or would be; null if there is nothing newer.
     to: Option<Version>,
     dry_run: bool,
 }
 
-/// Runs the command. No daemon is asked for anything, and none is started.
+/// Runs the command. It neither queries nor starts a daemon.
 pub(crate) async fn run(invocation: &Invocation<'_>, args: SelfUpdateArgs) -> Result<ExitStatus, Failure> {
     let SelfUpdateArgs { to, from, dry_run } = args;
     let (installed, before) = (Installation::find()?, own_version());

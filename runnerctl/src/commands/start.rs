@@ -1,4 +1,4 @@
-//! `start`: puts a run into a repository's queue, or lets one go on.
+//! `start`: queues a run in a repository, or resumes one.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -25,11 +25,11 @@ use crate::text::status::UNWATCHED;
 use crate::wait::wait;
 use crate::workspace_progress::making;
 
-/// Paths named of those that are not committed; the answer as JSON has more.
+/// Number of uncommitted paths that are listed; the JSON answer has more.
 const NOT_TAKEN_SHOWN: usize = 5;
-/// The daemon's limit for a goal; a larger one is refused before it is sent.
+/// The daemon's size limit for a goal; a larger one is refused before it is sent.
 const GOAL_LIMIT: u64 = 64 * 1024;
-/// So long what the guard watches is waited for.
+/// Time limit for the answer about the files that the guard uses.
 const FACTS_WITHIN: Duration = Duration::from_secs(5);
 
 const EXAMPLES: &str = "Examples:
@@ -115,7 +115,7 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: StartArgs) -> Result<
     if let Some(made) = &reply.workspace {
         invocation.ui.note(&render_workspace_notes(made));
     }
-    // A repository whose worker waits for git does not answer; the run is started all the same.
+    // A repository whose worker is blocked in git does not answer; the run is started all the same.
     let facts = connection.client().repository_facts(AtPath { path: path.clone() });
     if let Ok(Ok(RepositoryFacts { guard: Some(guard), .. })) = timeout(FACTS_WITHIN, facts).await {
         invocation.ui.note(&render_guard_files(&guard));
@@ -127,7 +127,7 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: StartArgs) -> Result<
     Ok(ExitStatus::Fine)
 }
 
-/// Returns the text of a new goal, where one was given.
+/// Returns the text of a new goal, if one was given.
 pub(super) fn load_goal(
     invocation: &Invocation<'_>,
     file: Option<&Path>,
@@ -161,7 +161,7 @@ fn read_goal(source: impl Read, name: &str) -> Result<String, Failure> {
     Ok(text)
 }
 
-/// Says where a run is that was put into the queue.
+/// Describes the position of a queued run.
 pub(super) fn render_start(reply: &StartReply) -> String {
     let run = &reply.run;
     let ahead = match reply.ahead {
@@ -180,7 +180,7 @@ pub(super) fn render_start(reply: &StartReply) -> String {
     line + &workspace.unwrap_or_default()
 }
 
-/// Says what a workspace lacks, and what else somebody should know of it.
+/// Describes what a workspace lacks, and other notes on it.
 fn render_workspace_notes(made: &WorkspaceMade) -> String {
     let warnings =
         made.warnings.iter().flat_map(|warning| [paint(LOOK, &safe(warning)), "\n".to_owned()]).collect::<String>();
@@ -193,7 +193,7 @@ fn render_workspace_notes(made: &WorkspaceMade) -> String {
     format!("{warnings}not committed, so the run does not see: {}{more}\n", shown.join(", "))
 }
 
-/// Says which files are watched for the guard.
+/// Describes which files are watched for the guard.
 fn render_guard_files(guard: &GuardFiles) -> String {
     if guard.is_blind {
         return format!("{}\n", paint(LOOK, &format!("guard: {UNWATCHED}")));

@@ -1,4 +1,4 @@
-//! `status`: how far a repository's run is, or one line for every repository; once, or whenever it changes.
+//! `status`: shows the state of a repository's run, or one line per repository; once, or on every change.
 
 mod branches;
 mod live;
@@ -67,7 +67,7 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: StatusArgs) -> Result
     snapshot::print_once(invocation.ui, &shown)
 }
 
-/// Shows all repositories of several machines: a path is one's alone.
+/// Shows all repositories of several machines: a path would only be valid on one.
 async fn print_hosts_status(invocation: &Invocation<'_>, args: &StatusArgs) -> Result<ExitStatus, Failure> {
     if args.target.place.path.is_some() || args.target.run.is_some() || args.watch {
         let message = "of several machines all repositories are shown, once";
@@ -79,7 +79,8 @@ async fn print_hosts_status(invocation: &Invocation<'_>, args: &StatusArgs) -> R
     multi_host::ask(invocation, "statuses-of-hosts", question, StatusSnapshot::render).await
 }
 
-/// Reads the state of a run; of all repositories where none is named, or nothing in particular and there is none.
+/// Reads the state of a run; of all repositories if none is named, or if the current directory is in none and none is
+/// required.
 async fn read_status(client: &OneShotClient, at: Option<&AtRun>, anywhere: bool) -> Result<StatusSnapshot, CallError> {
     if let Some(at) = at {
         match client.status(at.clone()).await.map_err(CallError::from) {

@@ -1,7 +1,7 @@
-//! `stdio`: passes on the bytes of a client on another machine, which speaks to the daemon here as if it were here.
+//! `stdio`: relays the bytes of a client on another machine, which then speaks to the daemon here as if it were local.
 //!
-//! What the bytes mean is not known here. The daemon sees this process at the other end of its socket, so that who may
-//! steer is decided by where this was started.
+//! The bytes are not interpreted. The daemon sees this process at the other end of its socket, so permission to steer
+//! depends on where this process was started.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -18,7 +18,7 @@ use protocol::error::ExitStatus;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 
-/// Bytes that are copied at once.
+/// Number of bytes copied at once.
 const PIECE: usize = 64 << 10;
 const EXAMPLES: &str = "Examples:
   ssh HOST runnerctl stdio    what --host runs on the other machine";
@@ -46,36 +46,36 @@ pub(crate) async fn run(invocation: &Invocation<'_>) -> Result<ExitStatus, Failu
     Ok(ExitStatus::Fine)
 }
 
-/// Returns a handle without a buffer: each byte goes on at once.
+/// Returns an unbuffered handle: each byte is passed on at once.
 fn to_unbuffered_file(end: BorrowedFd<'_>) -> io::Result<File> {
     end.try_clone_to_owned().map(File::from)
 }
 
-/// Copies both ways, and returns when the first of the two has ended: nobody waits for the rest.
+/// Copies both ways, and returns when the first direction has ended, without waiting for the other.
 fn copy_both(daemon: &UnixStream, from: File, to: File) -> io::Result<()> {
     let (out, back) = (daemon.try_clone()?, daemon.try_clone()?);
     let (ended, first) = channel();
     spawn_copy(ended.clone(), move || copy_until_eof(from, out))?;
     spawn_copy(ended, move || copy_until_eof(back, to))?;
     let copied = first.recv().unwrap_or(Ok(()));
-    // A daemon that has closed it already needs no word.
+    // A daemon that has already closed the connection needs no shutdown.
     let _ = daemon.shutdown(Shutdown::Both);
     copied
 }
 
-/// Copies on a thread of its own, which the process does not wait for: a read of a terminal or a pipe cannot be given up.
+/// Copies on a thread that the process does not wait for: a read from a terminal or pipe cannot be cancelled.
 fn spawn_copy(ended: Sender<io::Result<()>>, copy: impl FnOnce() -> io::Result<()> + Send + 'static) -> io::Result<()> {
     let told = move || {
-        // Whoever came second is not waited for.
+        // The second thread to end has no receiver.
         let _ = ended.send(copy());
     };
     thread::Builder::new().spawn(told).map(drop)
 }
 
-/// Copies until there is no more.
+/// Copies until end of file.
 ///
-/// `io::copy` has the kernel splice: a pipe is locked then for as long as a socket is waited for, so that nobody reads from
-/// the pipe what is in it already.
+/// Not `io::copy`, because it splices: the kernel locks the pipe while it waits for the socket, so that nothing already
+/// in the pipe can be read.
 fn copy_until_eof(mut from: impl Read, mut to: impl Write) -> io::Result<()> {
     let mut piece = vec![0; PIECE];
     loop {

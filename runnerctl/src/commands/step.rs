@@ -44,7 +44,7 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: StepArgs) -> Result<E
     Ok(exit_status(&reply))
 }
 
-/// A run that is paused after its iteration did what was asked.
+/// Returns the exit code: a run that is paused after its iteration did what was asked.
 fn exit_status(reply: &StepReply) -> ExitStatus {
     match reply.run.state {
         RunStatus::Paused if reply.iteration.is_some() => ExitStatus::Fine,

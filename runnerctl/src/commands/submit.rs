@@ -1,4 +1,4 @@
-//! `submit`: publishes the beginning of runs, and hands each as a job to an engine.
+//! `submit`: publishes the start of runs, and submits each as a job to a batch engine.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -25,7 +25,7 @@ const EXAMPLES: &str = "Examples:
   runnerctl submit --to kubernetes --run a --run b -m 'Tidy the tests.'
   runnerctl submit --to slurm --run tidy-1 --print    only show the script";
 
-/// What a person is asked, once for all runs.
+/// The confirmation question, asked once for all runs.
 const QUESTION: &str =
     "The job runs the commands in the repository's configuration, and nobody is asked there.\nSubmit it?";
 
@@ -66,17 +66,17 @@ pub(crate) struct SubmitArgs {
     options: Vec<OsString>,
 }
 
-/// What has become of a run.
+/// Result for one run.
 #[derive(Debug, Serialize)]
 struct SubmitReport<'a> {
     run: &'a str,
     remote: &'a str,
     engine: &'static str,
-    /// The name of the job.
+    /// Name of the job.
     name: &'a str,
-    /// What the engine calls it; null where its program says nothing, or was not asked.
+    /// The engine's job id; null if its program prints none, or was not run.
     job: Option<&'a str>,
-    /// What the engine would be given.
+    /// The script for the engine.
     #[serde(skip_serializing_if = "Option::is_none")]
     script: Option<&'a str>,
 }
@@ -126,7 +126,7 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: SubmitArgs) -> Result
     Ok(ExitStatus::Fine)
 }
 
-/// What an agent would submit runs unattended, with the keys of whoever has logged in.
+/// Refuses inside an iteration: a run that an agent submits would be unattended, with the keys of the logged-in user.
 fn refuse_inside_iteration() -> Result<(), Failure> {
     if std::env::var_os(MARK_VARIABLE).is_none() {
         return Ok(());

@@ -1,4 +1,4 @@
-//! `tree`: the task tree as a picture.
+//! `tree`: draws the task tree.
 
 use clap::Args;
 use jsonrpsee::core::client::{Client, ClientT as _};
@@ -65,7 +65,7 @@ async fn print_tree(invocation: &Invocation<'_>, args: TreeArgs) -> Result<ExitS
         Ui::object("tree", &reply)?;
         return Ok(ExitStatus::Fine);
     }
-    // A repository without a run has a tree all the same.
+    // A repository without a run still has a tree.
     let spent = NodeCosts::of(&IterationApiClient::list(connection.client(), at).await.unwrap_or_default());
     let part = TreeOptions { depth: args.depth, open: args.open, folded: !args.all };
     let mut pager = Pager::open(invocation.ui);
@@ -76,7 +76,8 @@ async fn print_tree(invocation: &Invocation<'_>, args: TreeArgs) -> Result<ExitS
 
 /// Reads the tree of a run.
 ///
-/// Past the generated method: a tree of the depth that is allowed nests deeper than `serde_json` reads by default.
+/// Bypasses the generated method: a tree of the maximum allowed depth nests deeper than `serde_json` accepts by
+/// default.
 pub(crate) async fn fetch_tree(client: &Client, at: AtRun) -> Result<TreeReply, Failure> {
     let raw: Box<RawValue> = client.request("tree.get", [at]).await?;
     let mut reader = serde_json::Deserializer::from_str(raw.get());

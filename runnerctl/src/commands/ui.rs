@@ -1,6 +1,6 @@
-//! `ui`: starts the server of the web view, opens its page, and ends it with Ctrl-C.
+//! `ui`: starts the web view's server, opens its page, and stops it at Ctrl-C.
 //!
-//! What is served is `runner-ui`'s; it ends with this program, whatever ends that.
+//! `runner-ui` does the serving; it ends with this program, for whatever reason this program ends.
 
 use std::convert::Infallible;
 use std::env;
@@ -20,9 +20,9 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 
-/// What to do where it cannot be started.
+/// What to do if it is not installed.
 pub(super) const INSTALL: &str = "install runner-ui beside runnerctl, or in a folder of PATH";
-/// Most bytes of the line in which the server says where it is.
+/// Maximum length of the line in which the server prints its URL, in bytes.
 const MAX_WORDS: u64 = 16 * 1024;
 
 const EXAMPLES: &str = "Examples:
@@ -53,18 +53,18 @@ pub(crate) struct UiArgs {
     steer: bool,
 }
 
-/// Where the page is, as the server says it once it listens.
+/// The page's URL, printed by the server once it listens.
 #[derive(Debug, Serialize, Deserialize)]
 struct UiServerInfo {
     url: String,
-    /// Leads there once, for the browser that is opened.
+    /// URL for the browser that is opened; it can be used once.
     #[serde(skip_serializing)]
     url_once: String,
     token: String,
     pid: u32,
 }
 
-/// Why it cannot begin, in its words.
+/// Why the server cannot start, as reported by it.
 #[derive(Debug, Deserialize)]
 struct UiErrorReply {
     error: UiErrorBody,
@@ -86,7 +86,7 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: UiArgs) -> Result<Exi
         Ok(found) => found,
         Err(failure) => return Err(lost.unwrap_or(failure)),
     };
-    // Before it is said: whoever reads that Ctrl-C ends it may press it at once.
+    // Before it is announced: the user may press Ctrl-C as soon as it is.
     let interrupt = signal(SignalKind::interrupt()).map_err(|error| Failure::io("listening for Ctrl-C", &error))?;
     invocation.ui.answer("ui", &started, |_| format!("{}\n", started.url))?;
     invocation.ui.note("Ctrl-C ends it\n");
@@ -100,7 +100,7 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: UiArgs) -> Result<Exi
     }
 }
 
-/// Refuses what the page of another machine does not do.
+/// Refuses options that the page of another machine does not support.
 fn check_args(invocation: &Invocation<'_>, args: &UiArgs) -> Result<(), Failure> {
     if !invocation.hosts.is_empty() && args.path.is_some() {
         let message = "of several machines all repositories are shown";
@@ -113,8 +113,8 @@ fn check_args(invocation: &Invocation<'_>, args: &UiArgs) -> Result<(), Failure>
     Ok(())
 }
 
-/// Returns the daemon's socket; where none answers on this machine, that failure with it, since the records may tell enough.
-/// Of several machines none is waited for.
+/// Returns the daemon's socket. If no local daemon answers, also returns that failure, since the records may suffice.
+/// With several machines, none is waited for.
 pub(super) async fn find_daemon(invocation: &Invocation<'_>) -> Result<(Option<PathBuf>, Option<Failure>), Failure> {
     if !invocation.hosts.is_empty() {
         return Ok((None, None));
@@ -128,7 +128,7 @@ pub(super) async fn find_daemon(invocation: &Invocation<'_>) -> Result<(Option<P
     }
 }
 
-/// Returns the only repository that is shown, where one is meant.
+/// Returns the only repository to show, if restricted to one.
 fn single_repo_path(
     invocation: &Invocation<'_>,
     named: Option<&Path>,
@@ -141,7 +141,7 @@ fn single_repo_path(
     is_one.then(|| invocation.resolve(named)).transpose()
 }
 
-/// Returns a command of `runner-ui` that answers with JSON, of the daemon at a socket or of those of other machines.
+/// Returns a `runner-ui` command with JSON output, for the daemon at a socket or the daemons of other machines.
 pub(super) fn runner_ui_command(invocation: &Invocation<'_>, socket: Option<&Path>) -> Command {
     let mut command = Command::new(find_runner_ui());
     command.arg("--json").args(socket.into_iter().flat_map(|socket| [Path::new("--socket"), socket]));
@@ -150,24 +150,24 @@ pub(super) fn runner_ui_command(invocation: &Invocation<'_>, socket: Option<&Pat
     command
 }
 
-/// Has a daemon run on each of several machines, as far as that is allowed; the page tells which of them do not answer.
+/// Starts a daemon on each of several machines, as far as allowed; the page shows which of them do not answer.
 async fn connect_all_hosts(invocation: &Invocation<'_>) -> Infallible {
     join_all(invocation.hosts.iter().map(async |host| drop(invocation.at(host).connect().await))).await;
     std::future::pending().await
 }
 
-/// Says where the page is whenever the address was used.
+/// Prints the page's URL again whenever it was used.
 async fn report_opened(invocation: &Invocation<'_>, mut lines: ServerLines) -> Infallible {
     loop {
         let mut line = String::new();
         match lines.read_line(&mut line).await {
             Ok(read) if read > 0 => {}
-            // The server's end is waited for elsewhere.
+            // The end of the server is awaited elsewhere.
             Ok(_) | Err(_) => std::future::pending().await,
         }
         let Ok(started) = serde_json::from_str::<UiServerInfo>(&line) else { continue };
         if invocation.ui.json {
-            // That nobody reads it any more ends nothing.
+            // A closed standard output is not an error.
             let _ = invocation.ui.answer("ui", &started, |_| String::new());
         } else {
             invocation.ui.note(&format!("opened; in another browser: {}\n", started.url));
@@ -175,10 +175,10 @@ async fn report_opened(invocation: &Invocation<'_>, mut lines: ServerLines) -> I
     }
 }
 
-/// What the server says, line by line.
+/// Lines printed by the server.
 type ServerLines = BufReader<ChildStdout>;
 
-/// Starts the server; it ends when the line to it is closed.
+/// Starts the server; it ends when its standard input is closed.
 fn spawn_server(mut command: Command, path: Option<&Path>, args: &UiArgs) -> Result<Child, Failure> {
     command.args(["--until-eof", "--port"]).arg(args.port.to_string());
     command.args(args.steer.then_some("--steer"));
@@ -189,13 +189,13 @@ fn spawn_server(mut command: Command, path: Option<&Path>, args: &UiArgs) -> Res
         .map_err(|error| Failure::io(format!("starting {}", find_runner_ui().display()), &error).hint(INSTALL))
 }
 
-/// Returns `runner-ui` beside this program, else as `PATH` finds it.
+/// Returns the path of `runner-ui` next to this program, else its name for `PATH`.
 fn find_runner_ui() -> PathBuf {
     let beside = env::current_exe().ok().map(|exe| exe.with_file_name("runner-ui"));
     beside.filter(|path| path.is_file()).unwrap_or_else(|| PathBuf::from("runner-ui"))
 }
 
-/// Waits until the server listens, or has said why it cannot.
+/// Waits until the server listens or reports why it cannot.
 async fn wait_until_listening(server: &mut Child) -> Result<(UiServerInfo, ServerLines), Failure> {
     let mut line = String::new();
     let mut lines = BufReader::new(server.stdout.take().expect("BUG: standard output is a pipe"));
@@ -215,10 +215,10 @@ async fn wait_until_listening(server: &mut Child) -> Result<(UiServerInfo, Serve
     })
 }
 
-/// Opens an address in the user's browser; returns whether there may be one.
+/// Opens a URL in the user's browser; returns whether a browser was started.
 fn open_browser(url: &str) -> bool {
     let is_mac = cfg!(target_os = "macos");
-    // Without a screen, `xdg-open` starts a browser in the terminal.
+    // Without a display, `xdg-open` would start a browser in the terminal.
     if !is_mac && ["DISPLAY", "WAYLAND_DISPLAY"].iter().all(|name| env::var_os(name).is_none()) {
         return false;
     }
@@ -226,10 +226,10 @@ fn open_browser(url: &str) -> bool {
     command.arg(url).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().is_ok()
 }
 
-/// Waits for Ctrl-C, and then for the server's end.
+/// Waits for Ctrl-C, then for the server to exit.
 async fn wait_for_end(mut server: Child, mut interrupt: Signal) -> Result<ExitStatus, Failure> {
     let failed = |error| Failure::io("waiting for runner-ui", &error);
-    // To wait for a child is to close its input, unless that is elsewhere.
+    // Waiting for a child closes its standard input unless it was taken out.
     let line = server.stdin.take();
     tokio::select! {
         _ = interrupt.recv() => {}

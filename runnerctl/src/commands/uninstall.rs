@@ -1,4 +1,4 @@
-//! `uninstall`: lists what is installed and where, and what removes it. Nothing is removed here.
+//! `uninstall`: lists what is installed where, and the commands that remove it. Removes nothing.
 
 use std::env;
 use std::fmt::Write as _;
@@ -20,7 +20,7 @@ use crate::text::sanitize::safe;
 const EXAMPLES: &str = "Examples:
   runnerctl uninstall --dry-run    what is where, and how to remove it";
 
-/// The programs, each found beside this one or by `PATH`.
+/// The programs, found next to this one or in `PATH`.
 const PROGRAMS: [&str; 4] = ["runnerctl", "runnerd", "runnerd-shim", "runner-ui"];
 
 /// Show what is installed where, and how to remove it
@@ -39,7 +39,7 @@ struct InstalledParts {
     parts: Vec<InstalledPart>,
 }
 
-/// Something that is there.
+/// An installed item.
 #[derive(Debug, Serialize)]
 struct InstalledPart {
     what: &'static str,
@@ -47,7 +47,7 @@ struct InstalledPart {
     remove: String,
 }
 
-/// Runs the command. No daemon is asked, and none is started.
+/// Runs the command. It neither queries nor starts a daemon.
 pub(crate) fn run(invocation: &Invocation<'_>, _args: &UninstallArgs) -> Result<ExitStatus, Failure> {
     let paths = Paths::find(invocation.socket.as_deref()).map_err(ConnectError::from)?;
     let parts = InstalledParts { parts: list_parts(&paths) };
@@ -75,7 +75,7 @@ fn list_parts(paths: &Paths) -> Vec<InstalledPart> {
     all
 }
 
-/// Returns a program beside this one, else as `PATH` finds it.
+/// Returns the path of a program next to this one, else from `PATH`.
 fn find_program(name: &str) -> Option<PathBuf> {
     let beside = env::current_exe().ok().and_then(|exe| Some(exe.parent()?.join(name)));
     let folders = env::var_os("PATH").unwrap_or_default();

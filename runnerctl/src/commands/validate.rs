@@ -1,4 +1,4 @@
-//! `validate`: checks what the work tree holds, as a start would.
+//! `validate`: checks the files in the work tree, as a start would.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! `verify`: proves from git alone that the rules made a branch, or names what they did not make.
+//! `verify`: proves from git alone that a branch follows the rules, or names what does not.
 
 mod tip_log;
 
@@ -101,7 +101,7 @@ enum ReportFormat {
     Markdown,
 }
 
-/// Most bytes of a file of keys.
+/// Maximum size of a file of keys, in bytes.
 const KEYS_LIMIT: u64 = 64 * 1024;
 
 /// Runs the command.
@@ -156,7 +156,7 @@ async fn verify_run(invocation: &Invocation<'_>, args: VerifyArgs) -> Result<Exi
         let severity = if args.strict { Severity::Violation } else { Severity::Warning };
         report.findings.extend(rerun.findings.into_iter().map(|finding| AuditFinding { severity, ..finding }));
     }
-    // A branch without an iteration may be one from which a run was taken away.
+    // A branch without an iteration may be one from which a run was removed.
     let severity = if args.allow_shallow { Severity::Warning } else { Severity::Violation };
     let unseen = audit::unseen(&report, severity);
     let is_seen = unseen.is_empty() || (args.allow_shallow && !report.unseen.is_empty());
@@ -191,7 +191,7 @@ fn print_report(ui: &Ui, format: ReportFormat, report: &AuditReport) -> Result<(
     }
 }
 
-/// Has the guards run one by one, so that it can be told where it is; not at all until their commands are confirmed.
+/// Runs the guards one by one, so that progress can be shown; none before their commands are confirmed.
 async fn rerun_guards(
     invocation: &Invocation<'_>,
     connection: &Connection,

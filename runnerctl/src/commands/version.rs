@@ -1,4 +1,4 @@
-//! `version`: the versions of client and daemon, and of what there is to be had where this came from.
+//! `version`: prints the versions of client and daemon, and those available from where this was installed.
 
 use std::fmt::Write as _;
 
@@ -38,18 +38,18 @@ pub(crate) struct VersionArgs {
 #[derive(Debug, Serialize)]
 struct VersionReport {
     client: Version,
-    /// The daemon's, where one is running.
+    /// The daemon's version, if one is running.
     daemon: Option<String>,
-    /// What was found, where that was asked.
+    /// The available versions, if requested.
     available: Option<AvailableVersions>,
 }
 
-/// What there is to be had.
+/// Available versions.
 #[derive(Debug, Serialize)]
 struct AvailableVersions {
     from: String,
     versions: Vec<Version>,
-    /// The newest, where that is newer than the client.
+    /// The newest version, if it is newer than the client.
     newer: Option<Version>,
 }
 
@@ -80,7 +80,7 @@ async fn fetch_available(client: &Version, from: Option<String>) -> Result<Avail
     Ok(AvailableVersions { newer: find_newer(client, &versions), from, versions })
 }
 
-/// Returns the newest of these, where it is newer; who has a release is not offered what comes before one.
+/// Returns the newest of these versions, if it is newer; pre-releases are offered only to users of pre-releases.
 pub(crate) fn find_newer(than: &Version, versions: &[Version]) -> Option<Version> {
     let is_wanted = |version: &&Version| version.pre.is_empty() || !than.pre.is_empty();
     versions.iter().filter(is_wanted).max().filter(|newest| *newest > than).cloned()

@@ -1,4 +1,4 @@
-//! `watch`: the live view of all repositories, and the checks before the terminal is taken.
+//! `watch`: shows the live view of all repositories, after checks that precede taking over the terminal.
 
 use std::io::IsTerminal as _;
 
@@ -50,7 +50,7 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: WatchArgs) -> Result<
         .await
 }
 
-/// Shows one of several machines, and what there is on the others above it. None is waited for.
+/// Shows one of several machines, with a summary of the others above it. None is waited for.
 async fn watch_hosts(invocation: &Invocation<'_>, args: &WatchArgs) -> Result<ExitStatus, Failure> {
     if args.place.path.is_some() {
         let message = "of several machines all repositories are shown";
@@ -64,7 +64,7 @@ async fn watch_hosts(invocation: &Invocation<'_>, args: &WatchArgs) -> Result<Ex
     watch::show(invocation.hosts.iter().map(opening).collect()).await
 }
 
-/// Returns the id of the repository to begin with; none where the current directory just happens to be in none.
+/// Returns the id of the repository to start with; `None` if the current directory merely happens to be in none.
 async fn find_selected(connection: &Connection, path: WirePath, is_here: bool) -> Result<Option<String>, CallError> {
     match connection.client().status(AtRun { path, run: None }).await.map_err(CallError::from) {
         Ok(status) => find_first_repo(connection.client(), status).await.map(Some),
@@ -73,7 +73,7 @@ async fn find_selected(connection: &Connection, path: WirePath, is_here: bool) -
     }
 }
 
-/// Returns the id of the repository to begin with: the workspace of the only run that goes on, where that is isolated.
+/// Returns the id of the repository to start with: the workspace of the only active run, if that is isolated.
 async fn find_first_repo(client: &Client, status: StatusView) -> Result<String, CallError> {
     let works_in = status.run.as_ref().map(|run| &run.summary.path);
     if !status.isolated.iter().any(|isolated| works_in == Some(&isolated.path)) {
@@ -84,7 +84,7 @@ async fn find_first_repo(client: &Client, status: StatusView) -> Result<String, 
     Ok(workspace.map_or(status.repo.id, |workspace| workspace.repo.id))
 }
 
-/// Refuses where there is nothing to draw on, before anything is started.
+/// Fails if there is no terminal to draw on, before anything is started.
 fn check_terminal(invocation: &Invocation<'_>) -> Result<(), Failure> {
     if invocation.ui.json {
         let told = "watch draws on a terminal and has no JSON";
@@ -101,7 +101,7 @@ fn check_terminal(invocation: &Invocation<'_>) -> Result<(), Failure> {
     Err(Failure::new(ExitStatus::Usage, "no_terminal", why).hint(hint))
 }
 
-/// Whether the current directory just happens to be none of the repositories.
+/// Whether the error only says that the current directory is in none of the repositories.
 fn is_unknown_path(error: &CallError) -> bool {
     is_refusal(error, ErrorKind::NotARepository) || is_refusal(error, ErrorKind::NotFound)
 }

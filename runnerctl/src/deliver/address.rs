@@ -1,25 +1,26 @@
-//! Where a remote is: host and path of a repository, from the address that git has of it.
+//! Parses a git remote URL into host and path of a repository.
 //!
-//! Addresses may hold a login: they are never shown as they are.
+//! URLs may contain credentials, so they are never shown as they are.
 
 use std::fmt::Write as _;
 
-/// A repository at a forge.
+/// A repository on a forge.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ForgeRepo {
-    /// The host, in lower case, without a port.
+    /// Host in lower case, without port.
     pub(crate) host: String,
-    /// The path without `.git`, such as `owner/name`.
+    /// Path without `.git`, such as `owner/name`.
     pub(crate) path: String,
 }
 
 impl ForgeRepo {
-    /// Reads `https://host/owner/name.git`, `ssh://git@host:22/owner/name` and `git@host:owner/name`; none for a folder.
+    /// Parses `https://host/owner/name.git`, `ssh://git@host:22/owner/name` and `git@host:owner/name`; `None` for a
+    /// folder.
     pub(crate) fn of(url: &str) -> Option<Self> {
         let (authority, path) = match url.split_once("://") {
             Some((scheme, rest)) if ["https", "http", "ssh", "git"].contains(&scheme) => rest.split_once('/')?,
             Some(_) => return None,
-            // A colon before any slash, as for `scp`.
+            // A colon before any slash, as in `scp`.
             None => url.split_once(':').filter(|(host, _)| !host.contains('/'))?,
         };
         let host = authority.rsplit('@').next()?;
@@ -35,12 +36,12 @@ impl ForgeRepo {
         is_whole.then_some(Self { host, path })
     }
 
-    /// Whether the host's name says that it is GitHub's software.
+    /// Whether the host name suggests GitHub.
     pub(crate) fn is_github(&self) -> bool {
         self.host == "github.com" || self.host.ends_with(".ghe.com") || self.has_label("github")
     }
 
-    /// Whether the host's name says that it is GitLab's software.
+    /// Whether the host name suggests GitLab.
     pub(crate) fn is_gitlab(&self) -> bool {
         self.has_label("gitlab")
     }
@@ -49,7 +50,7 @@ impl ForgeRepo {
         self.host.split('.').any(|label| label.split('-').any(|part| part == name))
     }
 
-    /// Returns the page on which a person opens a request by hand, where the forge is known to have one.
+    /// Returns the page for opening a request by hand, if the forge is known to have one.
     pub(crate) fn page(&self, head: &str, base: &str) -> Option<String> {
         let Self { host, path } = self;
         let (head, base) = (escaped(head, "/"), escaped(base, "/"));
@@ -63,13 +64,13 @@ impl ForgeRepo {
     }
 }
 
-/// Whether it is a part of a host's name or of a path as forges have them: nothing that an option or a shell would see.
+/// Whether text is a valid host or path component: nothing that an option or a shell would interpret.
 fn is_name(name: &str) -> bool {
     let is_plain = |c: char| c.is_alphanumeric() || "-._~+".contains(c);
     !name.is_empty() && !name.starts_with('-') && name != "." && name != ".." && name.chars().all(is_plain)
 }
 
-/// Returns text as a part of an address; `plain` are the signs that stay beside letters and digits.
+/// Percent-encodes text for a URL; `plain` are characters kept in addition to letters and digits.
 pub(crate) fn escaped(text: &str, plain: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for byte in text.bytes() {

@@ -1,10 +1,11 @@
-//! The runner's part of a description among what people wrote around it.
+//! Updates the runner's section of a description, keeping what people wrote around it.
 
 use protocol::delivery::{DESCRIPTION_BEGINS, DESCRIPTION_ENDS};
 
-/// Returns a description with the runner's part anew, and all else as it was; none where somebody has taken that part out.
+/// Returns a description with the runner's section replaced and the rest unchanged; `None` if a person has removed the
+/// section.
 pub(crate) fn renewed(before: &str, own: &str) -> Option<String> {
-    // Forges keep lines as people's browsers send them.
+    // Forges store line endings as browsers send them.
     let before = before.replace("\r\n", "\n");
     let (head, rest) = before.split_once(DESCRIPTION_BEGINS)?;
     let (_, tail) = rest.split_once(DESCRIPTION_ENDS)?;

@@ -1,7 +1,7 @@
-//! The person's own git in their own repository: what stands at a remote, and the one branch that is pushed.
+//! Runs the user's own git in their own repository: reads the refs of a remote, and pushes exactly one branch.
 //!
-//! A push is a fast-forward from what was seen there, or it is refused: commits of others are never overwritten. What is
-//! looked at is what is pushed to, also where a remote is fetched from elsewhere.
+//! A push is a fast-forward from the state that was read, or it is refused: commits of others are never overwritten.
+//! Refs are read from the URL that is pushed to, even if the remote is fetched from elsewhere.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -12,64 +12,64 @@ use protocol::shell::words;
 use crate::failure::Failure;
 use crate::program::{self, CommandOutput, LaunchError, ProgramCall};
 
-/// Git asks for no password where nobody could answer.
+/// Git does not ask for a password that no one could enter.
 const SILENT: &[(&str, &str)] = &[NOT_LAZY, ("GIT_TERMINAL_PROMPT", "0")];
 const LOUD: &[(&str, &str)] = &[NOT_LAZY];
-/// An object that is missing is fetched by nobody who was not asked to.
+/// Prevents git from lazily fetching missing objects.
 const NOT_LAZY: (&str, &str) = ("GIT_NO_LAZY_FETCH", "1");
 
-/// A repository, as its person's git sees it.
+/// A repository, seen through the user's git.
 #[derive(Debug)]
 pub(crate) struct GitCheckout {
-    /// A folder in it.
+    /// A folder in the repository.
     pub(crate) folder: PathBuf,
-    /// Whether git may ask.
+    /// Whether git may prompt.
     pub(crate) can_ask: bool,
 }
 
-/// A remote that is pushed to at one place.
+/// A remote with a single push URL.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PushRemote {
     /// Its name.
     pub(crate) name: String,
-    /// The address that is pushed to. It may hold a login, so it is never shown.
+    /// The push URL. It may contain credentials, so it is never shown.
     pub(crate) address: String,
-    /// Whether it is fetched from another one.
+    /// Whether the fetch URL differs.
     is_fetched_elsewhere: bool,
 }
 
 impl PushRemote {
-    /// Returns what git is to read from: the place that is pushed to, with what is configured for the remote where that is
-    /// one and the same.
+    /// Returns what git is to read from: the push URL, or the remote's name, with its configuration, if both URLs are
+    /// the same.
     fn place(&self) -> &str {
         if self.is_fetched_elsewhere { &self.address } else { &self.name }
     }
 
-    /// Returns options by which that place is read as it is: it was made from what is configured, and is not to be rewritten
-    /// once more.
+    /// Returns options that make git read that URL literally: it is the result of the configured rewriting and must not
+    /// be rewritten again.
     fn options(&self) -> Vec<String> {
-        // A sign of its own ends the name of a setting.
+        // An equals sign would end the name of a setting.
         if !self.is_fetched_elsewhere || self.address.contains('=') {
             return Vec::new();
         }
         vec!["-c".to_owned(), format!("url.{0}.insteadOf={0}", self.address)]
     }
 
-    /// Returns the words by which a person names that place in a shell.
+    /// Returns the shell word by which a person names that remote.
     pub(crate) fn in_shell(&self) -> String {
         let name = words([self.name.as_str()]);
         if self.is_fetched_elsewhere { format!("\"$(git remote get-url --push {name})\"") } else { name }
     }
 }
 
-/// What stands at a remote.
+/// Refs of a remote.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct RemoteRefs {
-    /// The branch that its HEAD is on.
+    /// The branch that its HEAD points to.
     pub(crate) head: Option<String>,
-    /// The commit of the branch that was asked for.
+    /// The commit of the requested branch.
     pub(crate) branch: Option<String>,
-    /// A branch whose name leaves no room for that one: it is a folder on the way to it, or the other way round.
+    /// A branch whose name conflicts with the requested one, since one would be a folder on the path to the other.
     pub(crate) in_the_way: Option<String>,
 }
 
@@ -90,7 +90,7 @@ impl GitCheckout {
         self.run(args).await?.fine("git", doing)
     }
 
-    /// Finds a remote, and where it is pushed to.
+    /// Looks up a remote and its push URL.
     pub(crate) async fn remote(&self, remote: &str) -> Result<PushRemote, Failure> {
         let remotes = self.done(&["remote"], "listing the remotes").await?;
         if !remotes.lines().any(|name| name == remote) {
@@ -113,13 +113,13 @@ impl GitCheckout {
         Ok(PushRemote { name: remote.to_owned(), address: address.to_owned(), is_fetched_elsewhere })
     }
 
-    /// Runs a command of git that reads from a remote.
+    /// Runs a git command that reads from a remote.
     async fn reading(&self, remote: &PushRemote, args: &[&str]) -> Result<CommandOutput, Failure> {
         let options = remote.options();
         self.run(&options.iter().map(String::as_str).chain(args.iter().copied()).collect::<Vec<_>>()).await
     }
 
-    /// Asks a remote for its HEAD and one branch.
+    /// Reads HEAD and one branch from a remote.
     pub(crate) async fn look(&self, remote: &PushRemote, branch: &str) -> Result<RemoteRefs, Failure> {
         let wanted = format!("refs/heads/{branch}");
         let others = around(&wanted);
@@ -130,7 +130,7 @@ impl GitCheckout {
         Ok(seen(&told, &wanted))
     }
 
-    /// Returns what is known here of a branch of a remote, and asks nobody.
+    /// Returns what is known locally about a branch of a remote, without contacting it.
     pub(crate) async fn recall(&self, remote: &str, branch: &str) -> Result<RemoteRefs, Failure> {
         let wanted = format!("refs/heads/{branch}");
         let format = "--format=%(objectname)%09%(refname)";
@@ -139,7 +139,7 @@ impl GitCheckout {
         Ok(seen(&told.replace(&format!("\t{tracked}"), "\trefs/heads/"), &wanted))
     }
 
-    /// Returns the commit that a revision names here.
+    /// Returns the commit of a revision, if it exists here.
     pub(crate) async fn commit(&self, revision: &str) -> Result<Option<String>, Failure> {
         let commit = format!("{revision}^{{commit}}");
         let said = self.run(&["rev-parse", "--verify", "--quiet", "--end-of-options", &commit]).await?;
@@ -147,7 +147,7 @@ impl GitCheckout {
         Ok(found.map(|id| id.trim().to_owned()))
     }
 
-    /// Whether a commit is the other one or comes before it; a commit that is not here does not.
+    /// Whether a commit is an ancestor of, or equal to, another; false if the commit does not exist here.
     pub(crate) async fn is_within(&self, commit: &str, tip: &str) -> Result<bool, Failure> {
         if self.commit(commit).await?.is_none() {
             return Ok(false);
@@ -157,7 +157,7 @@ impl GitCheckout {
         Ok(said.answer("git", &doing)?.is_some())
     }
 
-    /// Fetches what a branch of a remote has, and moves no branch.
+    /// Fetches a branch of a remote without moving any local branch.
     pub(crate) async fn fetch(&self, remote: &PushRemote, branch: &str) -> Result<(), Failure> {
         let said = self.fetched(remote, &format!("refs/heads/{branch}")).await?;
         said.fine("git", &format!("fetching {branch} from {}", remote.name)).map(drop)
@@ -168,19 +168,20 @@ impl GitCheckout {
         self.reading(remote, &words).await
     }
 
-    /// Moves a branch of this repository forward to what a remote has; false where that is no fast-forward, or the branch
-    /// is checked out.
+    /// Fast-forwards a local branch to the remote's; returns false if that is no fast-forward, or the branch is checked
+    /// out.
     pub(crate) async fn catch_up(&self, remote: &PushRemote, branch: &str) -> Result<bool, Failure> {
         let refspec = format!("refs/heads/{branch}:refs/heads/{branch}");
         match self.fetched(remote, &refspec).await?.ended.code() {
             Some(0) => Ok(true),
             Some(1) => Ok(false),
-            // So it ends for a branch that is checked out, and for a remote that does not answer, which is told.
+            // That is how it fails if the branch is checked out, or if the remote does not answer, which is reported.
             _ => self.fetch(remote, branch).await.map(|()| false),
         }
     }
 
-    /// Pushes a commit as a branch, where the remote still has what was seen there: nothing, or a commit that is in it.
+    /// Pushes a commit as a branch if the remote is still in the state that was read: no branch, or an ancestor of the
+    /// commit.
     pub(crate) async fn push(
         &self,
         remote: &PushRemote,
@@ -208,7 +209,7 @@ impl GitCheckout {
     }
 }
 
-/// Says what helps after a push that was refused.
+/// Suggests what to do after a rejected push.
 fn after_push(complaint: &str, (remote, branch): (&str, &str)) -> String {
     let says = |words: &[&str]| words.iter().any(|word| complaint.contains(word));
     if says(&["stale info", "fetch first", "non-fast-forward"]) {
@@ -220,7 +221,7 @@ fn after_push(complaint: &str, (remote, branch): (&str, &str)) -> String {
     format!("git push {remote} {branch}")
 }
 
-/// Returns patterns of the references that git cannot hold together with one.
+/// Returns patterns of refs that git cannot store together with the given one.
 fn around(wanted: &str) -> Vec<String> {
     let above = wanted.match_indices('/').skip(2).map(|(slash, _)| wanted[..slash].to_owned());
     above.chain([format!("{wanted}/*")]).collect()
@@ -231,7 +232,7 @@ fn leaves_no_room(name: &str, wanted: &str) -> bool {
     is_below(name, wanted) || is_below(wanted, name)
 }
 
-/// Reads what `ls-remote --symref` prints.
+/// Parses the output of `ls-remote --symref`.
 fn seen(told: &str, wanted: &str) -> RemoteRefs {
     let mut seen = RemoteRefs::default();
     for (value, name) in told.lines().filter_map(|line| line.split_once('\t')) {

@@ -1,7 +1,7 @@
-//! What forges tell of a request, read as pieces of feedback.
+//! Parses what forges report about a request into feedback items.
 //!
-//! Only people with a say in the repository are heard, unless everybody is to be: on a public one anybody can write a
-//! comment, and a session would read it.
+//! By default only people with write access to the repository are heard: on a public one anyone can write a comment,
+//! and a session would read it.
 
 pub(super) mod github;
 pub(super) mod gitlab;
@@ -11,12 +11,12 @@ use serde::de::DeserializeOwned;
 
 use crate::failure::Failure;
 
-/// Reads what a program has answered.
+/// Parses the JSON output of a program.
 pub(super) fn json<T: DeserializeOwned>(text: &str, program: &str) -> Result<T, Failure> {
     serde_json::from_str(text).map_err(|error| unread(program, &error))
 }
 
-/// Reads the pages of a list, which stand one behind the other.
+/// Parses a list from concatenated pages.
 pub(super) fn pages<T: DeserializeOwned>(text: &str, program: &str) -> Result<Vec<T>, Failure> {
     let mut items = Vec::new();
     for page in serde_json::Deserializer::from_str(text).into_iter::<Vec<T>>() {

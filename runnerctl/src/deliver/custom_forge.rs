@@ -1,6 +1,6 @@
-//! A program of the person's that opens requests: `[deliver] command`.
+//! A program of the user's that opens pull requests: `[deliver] command`.
 //!
-//! It reads one JSON object on one line from standard input. What it prints last is the request's page.
+//! It reads one JSON object on one line from standard input. The last line of its output is the request's page.
 
 use std::ffi::OsString;
 
@@ -12,7 +12,7 @@ use super::forge_cli::ForgeCli;
 use crate::failure::Failure;
 use crate::program::LaunchError;
 
-/// Name of what it reads.
+/// Schema name of its input.
 const SCHEMA: &str = "runner/delivery.v1";
 
 /// The program.
@@ -22,12 +22,12 @@ pub(crate) struct CustomForge {
 }
 
 impl CustomForge {
-    /// Takes its command.
+    /// Creates it from its command.
     pub(super) fn new(argv: &[String]) -> Self {
         Self { argv: argv.to_vec() }
     }
 
-    /// Has it open or update the request of a branch: which of both is for the program to find out.
+    /// Runs the program to open or update the request of a branch: the program itself finds out which of the two.
     pub(super) async fn open(&self, desk: &ForgeCli, offer: NewPr<'_>) -> Result<Option<String>, Failure> {
         let NewPr { head, base, title, body, ready } = offer;
         let told =

@@ -1,6 +1,7 @@
-//! The course of a delivery: look, land, push, and have the request say so. Done again, it goes on from what is there.
+//! Performs a delivery: inspect, land, push, open or update the request. Repeated after an interruption, it continues
+//! from the current state.
 //!
-//! Everything that can be refused without a change is refused before anything is moved.
+//! Everything that can be refused without making a change is checked before anything is moved.
 
 use protocol::api::{DeliveryApiClient as _, LandApiClient as _};
 use protocol::client::{Connection, caller_env};
@@ -20,25 +21,25 @@ use crate::confirm::confirmed;
 use crate::failure::Failure;
 use crate::ui::Ui;
 
-/// What a person wants.
+/// Options of a delivery.
 #[derive(Debug, Clone)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of its own on the command line")]
 pub(crate) struct DeliveryOptions {
-    /// The branch that is to take it, where one was named.
+    /// The target branch, if one was named.
     pub(crate) base: Option<String>,
-    /// The form of the commits.
+    /// Form of the landed commits.
     pub(crate) form: LandForm,
-    /// Whether `.runner/` goes along.
+    /// Whether to include `.runner/`.
     pub(crate) with_runner: bool,
-    /// Whether what could not be checked goes along.
+    /// Whether to deliver even though a part of the branch could not be checked.
     pub(crate) unproven: bool,
-    /// Whether it is ready for review.
+    /// Whether the request is opened ready for review.
     pub(crate) ready: bool,
     /// Whether commands are confirmed.
     pub(crate) yes: bool,
 }
 
-/// What became of it.
+/// Result of a delivery.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct DeliveryReport {
     /// Id of the run.
@@ -47,42 +48,42 @@ pub(crate) struct DeliveryReport {
     pub(crate) branch: String,
     /// Name of the remote.
     pub(crate) remote: String,
-    /// The branch that is to take it; null where that is not known.
+    /// The target branch; null if unknown.
     pub(crate) base: Option<String>,
-    /// The commits that were made; in a preview, would be.
+    /// The commits created, or those that a preview would create.
     pub(crate) commits: Vec<LandedCommit>,
     /// The commit that the remote has now; null in a preview.
     pub(crate) commit: Option<String>,
-    /// Whether it was pushed now.
+    /// Whether this delivery pushed it.
     pub(crate) pushed: bool,
-    /// What became of the request.
+    /// What was done with the request.
     pub(crate) action: DeliveryAction,
-    /// What the request is called.
+    /// The forge's term for a request.
     #[serde(skip)]
     pub(crate) noun: &'static str,
-    /// Its page, or the one on which it is opened.
+    /// Page of the request, or the page for opening it.
     pub(crate) url: Option<String>,
     /// Its title.
     pub(crate) title: String,
     /// Its description.
     pub(crate) body: String,
-    /// What else is to be known.
+    /// Further notes for the user.
     pub(crate) notes: Vec<String>,
 }
 
-/// What became of the request.
+/// What was done with the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum DeliveryAction {
     /// It was opened.
     Opened,
-    /// It is open, and says what is so now.
+    /// It was open and has been updated.
     Updated,
-    /// A person has to open it.
+    /// The user has to open it.
     ByHand,
-    /// It was taken before, and nothing is new.
+    /// It was merged before, and there is nothing new.
     Merged,
-    /// Nothing was done.
+    /// Nothing, because this was a preview.
     Preview,
 }
 
@@ -92,11 +93,11 @@ pub(crate) struct Delivery<'a> {
     pub(crate) ui: &'a Ui,
     /// The daemon.
     pub(crate) connection: &'a Connection,
-    /// A folder of the repository.
+    /// A folder in the repository.
     pub(crate) path: WirePath,
-    /// What is delivered.
+    /// The run to deliver.
     pub(crate) described: &'a DescribeReply,
-    /// What is wanted.
+    /// Options of the delivery.
     pub(crate) wanted: DeliveryOptions,
 }
 
@@ -105,7 +106,7 @@ impl Delivery<'_> {
         GitCheckout { folder: self.path.as_path().to_owned(), can_ask: self.ui.can_ask() }
     }
 
-    /// Refuses to use git's configuration while a session could write it.
+    /// Refuses to use git's configuration while a running session could write to it.
     pub(crate) fn refuse_at_work(described: &DescribeReply) -> Result<(), Failure> {
         let Some(run) = &described.at_work else { return Ok(()) };
         let message = format!(
@@ -115,7 +116,7 @@ impl Delivery<'_> {
         Err(Failure::new(ExitStatus::Refused, "wrong_state", message).hint("runnerctl pause"))
     }
 
-    /// Tells what would be made and said. Nobody is contacted.
+    /// Returns what would be created and said, without contacting anyone.
     pub(crate) async fn preview(&self) -> Result<DeliveryReport, Failure> {
         Self::refuse_at_work(self.described)?;
         let (checkout, described) = (self.checkout(), self.described);
@@ -146,7 +147,7 @@ impl Delivery<'_> {
         DeliveryReport { run, branch, remote, base, commits, commit, pushed, action, noun, url, title, body, notes }
     }
 
-    /// Delivers.
+    /// Performs the delivery.
     pub(crate) async fn send(&self) -> Result<DeliveryReport, Failure> {
         Self::refuse_at_work(self.described)?;
         let (checkout, described) = (self.checkout(), self.described);
@@ -172,18 +173,18 @@ impl Delivery<'_> {
         let tip = tip.ok_or_else(|| Failure::new(ExitStatus::Error, "git", format!("{branch} is gone")))?;
         let is_there = seen.branch.as_ref() == Some(&tip);
         if !is_there {
-            // The guard may have taken long: a session may have begun meanwhile.
+            // The guard may have taken long: a session may have started meanwhile.
             self.refuse_at_work_now().await?;
             checkout.push(&remote, (branch, &tip), seen.branch.as_deref()).await?;
         }
         let commits = if landed.outcome == LandOutcome::Landed { landed.commits } else { Vec::new() };
         let pushed = DeliveryReport { commits, commit: Some(tip), pushed: !is_there, notes: landed.notes, ..answer };
-        // Somebody may have written into the request meanwhile.
+        // A person may have edited the request meanwhile.
         let standing = forge.standing(&desk, branch).await?;
         self.request((&desk, &forge), standing, (pushed, &remote.address)).await
     }
 
-    /// Refuses as [`Self::refuse_at_work`] does, by what the daemon says now.
+    /// Repeats [`Self::refuse_at_work`] with the daemon's current state.
     async fn refuse_at_work_now(&self) -> Result<(), Failure> {
         let run = Some(self.described.run.clone());
         let params = DescribeParams {
@@ -195,7 +196,7 @@ impl Delivery<'_> {
         Self::refuse_at_work(&self.connection.client().describe(params).await?)
     }
 
-    /// The branch that is to take it, and its commit at the remote.
+    /// Returns the target branch and its commit on the remote.
     async fn base(
         &self,
         (checkout, remote): (&GitCheckout, &PushRemote),
@@ -216,7 +217,7 @@ impl Delivery<'_> {
         }
     }
 
-    /// Refuses where the remote has a branch beside which git cannot hold the one that is to be pushed.
+    /// Refuses if the remote has a branch whose name conflicts with the one to push.
     fn refuse_no_room(&self, seen: &RemoteRefs) -> Result<(), Failure> {
         let Some(standing) = &seen.in_the_way else { return Ok(()) };
         let DescribeReply { branch, remote, .. } = self.described;
@@ -238,7 +239,7 @@ impl Delivery<'_> {
         })
     }
 
-    /// Takes in what others have pushed to the branch. What would have to be overwritten refuses.
+    /// Integrates what others have pushed to the branch. Refuses if something would have to be overwritten.
     async fn take_in(&self, (checkout, remote): (&GitCheckout, &PushRemote), seen: &RemoteRefs) -> Result<(), Failure> {
         let (branch, name) = (&self.described.branch, &remote.name);
         let Some(theirs) = &seen.branch else { return Ok(()) };
@@ -258,7 +259,7 @@ impl Delivery<'_> {
         Err(Failure::new(ExitStatus::Refused, "wrong_state", message).hint(hint))
     }
 
-    /// Has the daemon land the run onto the branch, which begins at `from` where there is none.
+    /// Has the daemon land the run on the branch, which is created at `from` if it does not exist.
     async fn land(&self, from: Option<String>, preview: bool) -> Result<RunLanding, Failure> {
         let DeliveryOptions { form, with_runner, unproven, yes, .. } = self.wanted.clone();
         let client = self.connection.client();
@@ -291,7 +292,7 @@ impl Delivery<'_> {
         }
     }
 
-    /// Opens the request, or has it say what is so now.
+    /// Opens or updates the request.
     async fn request(
         &self,
         (desk, forge): (&ForgeCli, &Forge),

@@ -1,4 +1,4 @@
-//! The course of feedback: what was told of a request is read, and the run is told what of it is new.
+//! Reads the feedback on a run's pull request, and passes on what is new to the run.
 
 use protocol::api::DeliveryApiClient as _;
 use protocol::client::Connection;
@@ -13,18 +13,18 @@ use super::forge::{Forge, ForgeFeedback, PrState};
 use super::forge_cli::ForgeCli;
 use crate::failure::Failure;
 
-/// What a person wants to hear, and where it goes.
+/// Options of `deliver --feedback`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FeedbackCommand {
-    /// A leaf for it, and not a note.
+    /// Add a leaf instead of a note.
     pub(crate) add: bool,
-    /// People without a say in the repository are heard too.
+    /// Include people without write access to the repository.
     pub(crate) anyone: bool,
-    /// Only look.
+    /// Only show the feedback.
     pub(crate) dry_run: bool,
 }
 
-/// Reads what was told of a run's request, and tells the run; returns how many comments were left out too.
+/// Reads the feedback on a run's pull request and passes it to the run; also returns the number of omitted comments.
 pub(crate) async fn hear(
     connection: &Connection,
     (path, described): (WirePath, &DescribeReply),
@@ -46,7 +46,7 @@ pub(crate) async fn hear(
         return Err(Failure::new(ExitStatus::Refused, "not_found", message).hint(hint));
     };
     let ForgeFeedback { mut items, left_out } = forge.hear(&desk, &open, hearing.anyone).await?;
-    // The newest count: what was told before is known.
+    // Keep the newest: earlier feedback is known already.
     items.drain(..items.len().saturating_sub(MAX_FEEDBACK_ITEMS));
     let params = FeedbackParams {
         at: AtRun { path, run: Some(described.run.clone()) },
@@ -60,7 +60,7 @@ pub(crate) async fn hear(
 }
 
 impl Failure {
-    /// Says how a run that is over hears of it: as the goal of the next one.
+    /// Suggests how to use feedback for a run that is over: as the goal of the next one.
     fn hint_instead(self, run: &str) -> Self {
         let is_over = matches!(&self, Self::Report(report) if report.status == ExitStatus::Refused);
         let hint =

@@ -1,5 +1,5 @@
-//! The forge at which a request to take a branch is opened: GitHub by `gh`, GitLab by `glab`, any other by a program of
-//! the person's, or by hand.
+//! The forge on which pull requests are opened: GitHub through `gh`, GitLab through `glab`, any other through a program
+//! of the user's, or by hand.
 
 use protocol::delivery::FeedbackItem;
 use protocol::error::ExitStatus;
@@ -11,17 +11,17 @@ use super::github::GitHub;
 use super::gitlab::GitLab;
 use crate::failure::Failure;
 
-/// The forges whose programs may be asked about a host that is not known by its name.
+/// Forge programs that are asked about a host whose name is not recognized.
 const PROGRAMS: [&str; 2] = ["gh", "glab"];
 
-/// What is offered.
+/// A pull request to open.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct NewPr<'a> {
-    /// The branch.
+    /// The branch to merge.
     pub(crate) head: &'a str,
-    /// The branch that is to take it.
+    /// The target branch.
     pub(crate) base: &'a str,
-    /// One line.
+    /// One line of text.
     pub(crate) title: &'a str,
     /// Markdown.
     pub(crate) body: &'a str,
@@ -29,18 +29,18 @@ pub(crate) struct NewPr<'a> {
     pub(crate) ready: bool,
 }
 
-/// What of an open request is to be another.
+/// Fields of an open pull request to change.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PrUpdate<'a> {
-    /// The branch that is to take it, where that was asked for.
+    /// The new target branch, if one was requested.
     pub(crate) base: Option<&'a str>,
     /// The description.
     pub(crate) body: &'a str,
-    /// Whether it is ready for review now.
+    /// Whether to mark it ready for review.
     pub(crate) ready: bool,
 }
 
-/// A request that is open.
+/// An open pull request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct OpenPr {
     /// Its number.
@@ -55,33 +55,33 @@ pub(crate) struct OpenPr {
     pub(crate) body: String,
 }
 
-/// What a forge has of a branch: that of the newest request.
+/// State of the newest pull request of a branch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum PrState {
-    /// No request.
+    /// There is none.
     None,
     /// An open one.
     Open(OpenPr),
-    /// One that somebody has closed.
+    /// It was closed without merging.
     Closed {
         /// Its number.
         number: u64,
         /// Its page.
         url: String,
     },
-    /// One that was taken.
+    /// It was merged.
     Merged {
         /// Its page.
         url: String,
     },
 }
 
-/// What was told of a request.
+/// Feedback on a pull request.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ForgeFeedback {
-    /// Failed checks, and what people with a say have said.
+    /// Failed checks, and comments of people who are heard.
     pub(crate) items: Vec<FeedbackItem>,
-    /// Comments of others, which were left out.
+    /// Number of comments of other people, which were omitted.
     pub(crate) left_out: u32,
 }
 
@@ -92,17 +92,17 @@ pub(crate) enum Forge {
     GitHub(GitHub),
     /// GitLab.
     GitLab(GitLab),
-    /// A program of the person's.
+    /// A program of the user's.
     Own(CustomForge),
-    /// None: a person does it by hand.
+    /// No program: the user opens it by hand.
     ByHand {
-        /// Why.
+        /// Why there is none.
         why: String,
     },
 }
 
 impl Forge {
-    /// Finds who opens requests for an address: the program of the configuration, else that of the forge.
+    /// Finds the forge for a URL: the configured program, else the forge's own.
     pub(crate) async fn find(desk: &ForgeCli, url: &str, command: &[String]) -> Result<Self, Failure> {
         if !command.is_empty() {
             return Ok(Self::Own(CustomForge::new(command)));
@@ -138,12 +138,12 @@ impl Forge {
         Ok(if program == "gh" { Self::GitHub(GitHub::new(address)) } else { Self::GitLab(GitLab::new(address)) })
     }
 
-    /// What such a request is called.
+    /// Returns the forge's term for a pull request.
     pub(crate) fn noun(&self) -> &'static str {
         if matches!(self, Self::GitLab(_)) { "merge request" } else { "pull request" }
     }
 
-    /// Finds the newest request of a branch.
+    /// Finds the newest pull request of a branch.
     pub(crate) async fn standing(&self, desk: &ForgeCli, head: &str) -> Result<PrState, Failure> {
         match self {
             Self::GitHub(github) => github.standing(desk, head).await,
@@ -152,7 +152,7 @@ impl Forge {
         }
     }
 
-    /// Says how a closed request is opened again.
+    /// Explains how to reopen a closed pull request.
     pub(crate) fn reopening(&self, number: u64) -> Option<String> {
         match self {
             Self::GitHub(github) => Some(github.reopening(number)),
@@ -161,7 +161,7 @@ impl Forge {
         }
     }
 
-    /// Opens a request, and returns its page; what a program of the person's printed last, where it printed anything.
+    /// Opens a pull request and returns its page; for a program of the user's, its last line of output, if any.
     pub(crate) async fn open(&self, desk: &ForgeCli, offer: NewPr<'_>) -> Result<Option<String>, Failure> {
         match self {
             Self::GitHub(github) => github.open(desk, offer).await.map(Some),
@@ -171,7 +171,7 @@ impl Forge {
         }
     }
 
-    /// Has an open request say what is so now.
+    /// Updates an open pull request.
     pub(crate) async fn update(&self, desk: &ForgeCli, open: &OpenPr, renewal: PrUpdate<'_>) -> Result<(), Failure> {
         match self {
             Self::GitHub(github) => github.update(desk, open, renewal).await,
@@ -180,7 +180,7 @@ impl Forge {
         }
     }
 
-    /// Reads what was told of an open request; of people without a say in the repository too, where `anyone` may be heard.
+    /// Reads the feedback on an open pull request; `anyone` includes people without write access to the repository.
     pub(crate) async fn hear(&self, desk: &ForgeCli, open: &OpenPr, anyone: bool) -> Result<ForgeFeedback, Failure> {
         match self {
             Self::GitHub(github) => github.hear(desk, open, anyone).await,

@@ -1,5 +1,5 @@
-//! Where programs of forges are run: in an empty folder, so that what a repository's own git configuration says does not reach
-//! them. What they are asked is told elsewhere.
+//! Runs forge programs in an empty folder, so that the repository's own git configuration does not affect them. What
+//! they are asked is decided elsewhere.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -13,7 +13,7 @@ use tempfile::TempDir;
 use crate::failure::Failure;
 use crate::program::{self, CommandOutput, LaunchError, ProgramCall};
 
-/// What programs of forges are told: that nobody answers, and that nothing of their own is to be looked for.
+/// Environment of forge programs: unattended, without update checks.
 const UNATTENDED: &[(&str, &str)] = &[
     ("GH_PROMPT_DISABLED", "1"),
     ("GH_NO_UPDATE_NOTIFIER", "1"),
@@ -21,21 +21,21 @@ const UNATTENDED: &[(&str, &str)] = &[
     ("NO_PROMPT", "1"),
     ("NO_COLOR", "1"),
 ];
-/// What the folders are called.
+/// Name prefix of the folders.
 const PREFIX: &str = "runnerctl-deliver-";
-/// Time in which whoever has made a folder has it locked.
+/// Grace period for a new folder to be locked by the process that created it.
 const LOCKED_AFTER: Duration = Duration::from_mins(1);
 
 /// Runs programs of forges.
 #[derive(Debug)]
 pub(crate) struct ForgeCli {
     folder: TempDir,
-    /// Held for as long as this lives: by that others know that the folder is in use.
+    /// Held while this exists, which shows others that the folder is in use.
     _lock: File,
 }
 
 impl ForgeCli {
-    /// Makes the empty folder.
+    /// Creates the empty folder.
     pub(crate) fn make() -> Result<Self, Failure> {
         sweep();
         let failed = |error| Failure::io("making a temporary folder", &error);
@@ -45,26 +45,26 @@ impl ForgeCli {
         Ok(Self { folder, _lock: lock })
     }
 
-    /// Writes a description for a program to read.
+    /// Writes a description to a file for a program to read.
     pub(crate) fn file(&self, body: &str) -> Result<PathBuf, Failure> {
         let path = self.folder.path().join("description.md");
         fs::write(&path, body).map_err(|error| Failure::io(format!("writing {}", path.display()), &error))?;
         Ok(path)
     }
 
-    /// Runs a program to its end.
+    /// Runs a program to completion.
     pub(crate) async fn run(&self, argv: Vec<OsString>, input: Vec<u8>) -> Result<CommandOutput, LaunchError> {
         program::run(ProgramCall { argv, folder: self.folder.path(), env: UNATTENDED, input, tail: None }).await
     }
 
-    /// Runs a program of a forge that prints a log, and returns the end of it; none where it has none to print.
+    /// Runs a forge program that prints a log, and returns the end of it; `None` if it prints none.
     pub(crate) async fn log<'a>(&self, argv: impl IntoIterator<Item = &'a str>, tail: usize) -> Option<String> {
         let (argv, input) = (argv.into_iter().map(OsString::from).collect(), Vec::new());
         let call = ProgramCall { argv, folder: self.folder.path(), env: UNATTENDED, input, tail: Some(tail) };
         program::run(call).await.ok().filter(|said| said.ended.success()).map(|said| said.out)
     }
 
-    /// Runs a program of a forge that is there.
+    /// Runs a forge program, which must be installed.
     pub(crate) async fn say<'a>(&self, argv: impl IntoIterator<Item = &'a str>) -> Result<CommandOutput, Failure> {
         let argv: Vec<OsString> = argv.into_iter().map(OsString::from).collect();
         let name = argv.first().cloned().unwrap_or_default();
@@ -78,14 +78,14 @@ impl ForgeCli {
         !matches!(self.run(vec![program.into(), "--version".into()], Vec::new()).await, Err(LaunchError::Missing))
     }
 
-    /// Whether a program of a forge has a login for a host.
+    /// Whether a forge program is logged in to a host.
     pub(super) async fn knows(&self, program: &str, host: &str) -> bool {
         let argv = [program, "auth", "status", "--hostname", host].map(OsString::from).to_vec();
         matches!(self.run(argv, Vec::new()).await, Ok(said) if said.ended.success())
     }
 }
 
-/// Removes what deliveries have left that were killed. What stays is tried again by the next one.
+/// Removes the folders left by killed deliveries. What cannot be removed is left to the next delivery.
 fn sweep() {
     let own = nix::unistd::getuid().as_raw();
     for entry in fs::read_dir(std::env::temp_dir()).into_iter().flatten().flatten() {

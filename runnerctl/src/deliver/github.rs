@@ -1,6 +1,6 @@
-//! Pull requests at GitHub, by `gh`.
+//! Pull requests on GitHub, through `gh`.
 //!
-//! Only options that the program has had for long are used, its version 2.23 among others. A description goes by file.
+//! Only long-established options are used, supported at least since version 2.23. A description is passed as a file.
 
 use protocol::error::ExitStatus;
 use serde::Deserialize;
@@ -12,10 +12,10 @@ use super::forge_cli::ForgeCli;
 use super::logs;
 use crate::failure::Failure;
 
-/// What is asked of a request that is being looked for.
+/// Fields requested when looking up a pull request.
 const FIELDS: &str = "number,url,state,isDraft,title,body,isCrossRepository";
 
-/// A repository at GitHub.
+/// A repository on GitHub.
 #[derive(Debug)]
 pub(crate) struct GitHub {
     address: ForgeRepo,
@@ -36,13 +36,13 @@ struct ListedPr {
 }
 
 impl GitHub {
-    /// Takes an address.
+    /// Creates it from a parsed URL.
     pub(super) fn new(address: ForgeRepo) -> Self {
         let name = format!("{}/{}", address.host, address.path);
         Self { address, name }
     }
 
-    /// Finds the newest request of a branch of this repository: a fork may have one of the same name.
+    /// Finds the newest pull request of a branch of this repository: a fork may have a branch of the same name.
     pub(super) async fn standing(&self, desk: &ForgeCli, head: &str) -> Result<PrState, Failure> {
         let [repo, head_option] = [format!("--repo={}", self.name), format!("--head={head}")];
         let fields = format!("--json={FIELDS}");
@@ -52,12 +52,12 @@ impl GitHub {
         Ok(newest(listed))
     }
 
-    /// Says how a closed request is opened again.
+    /// Explains how to reopen a closed pull request.
     pub(super) fn reopening(&self, number: u64) -> String {
         format!("gh pr reopen {number} --repo {}", self.name)
     }
 
-    /// Opens a request, and returns its page.
+    /// Opens a pull request and returns its page.
     pub(super) async fn open(&self, desk: &ForgeCli, offer: NewPr<'_>) -> Result<String, Failure> {
         let file = desk.file(offer.body)?;
         let options = [
@@ -82,9 +82,10 @@ impl GitHub {
         })
     }
 
-    /// Has an open request say what is so now; its title stays as people have it.
+    /// Updates an open pull request; the title stays as people have set it.
     ///
-    /// By the interface and not by `gh pr edit`, which in many versions fails for projects that nobody asked about.
+    /// Through the API rather than `gh pr edit`, which in many versions fails because of projects that are not
+    /// involved.
     pub(super) async fn update(&self, desk: &ForgeCli, open: &OpenPr, renewal: PrUpdate<'_>) -> Result<(), Failure> {
         let file = desk.file(renewal.body)?;
         let path = format!("repos/{}/pulls/{}", self.path(), open.number);
@@ -101,7 +102,7 @@ impl GitHub {
         Ok(())
     }
 
-    /// Reads what was told of a request.
+    /// Reads the feedback on a pull request.
     pub(super) async fn hear(&self, desk: &ForgeCli, open: &OpenPr, anyone: bool) -> Result<ForgeFeedback, Failure> {
         let (number, repo) = (open.number.to_string(), format!("--repo={}", self.name));
         let doing = format!("reading what was told of pull request {number}");
@@ -112,7 +113,7 @@ impl GitHub {
         let lines = desk.say(["gh", "api", &host, "--paginate", &path]).await?.fine("forge", &doing)?;
         let mut heard = read::heard(&comments::json(&said, "gh pr view")?, &comments::pages(&lines, "gh api")?, anyone);
         for (item, job) in logs::jobs(&mut heard.items, |item| job_of(item.url.as_deref()?)) {
-            // A log that is gone, or is not written yet, keeps nothing from being told.
+            // A log that is gone or not written yet does not prevent reporting the failure.
             let argv = ["gh", "run", "view", &repo, &format!("--job={job}"), "--log-failed"].map(str::to_owned);
             let log = desk.log(argv.iter().map(String::as_str), logs::LOG_TAIL).await;
             item.log = log.as_deref().and_then(logs::lines);
@@ -125,7 +126,7 @@ impl GitHub {
     }
 }
 
-/// Returns the number of the job that a check of GitHub's own runner is: `…/actions/runs/1/job/2`.
+/// Returns the job id of a GitHub Actions check: `…/actions/runs/1/job/2`.
 fn job_of(url: &str) -> Option<String> {
     let (before, job) = url.rsplit_once("/job/")?;
     let job = job.split(['?', '#']).next()?;
@@ -137,7 +138,7 @@ fn run_of(head: &str) -> &str {
     head.strip_prefix("deliver/").unwrap_or(head)
 }
 
-/// Of the requests of a branch an open one counts, else the newest.
+/// Prefers an open pull request of a branch, else the newest.
 fn newest(mut listed: Vec<ListedPr>) -> PrState {
     listed.retain(|listed| !listed.is_cross_repository);
     listed.sort_by_key(|listed| (listed.state == "OPEN", listed.number));

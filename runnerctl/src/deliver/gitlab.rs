@@ -1,4 +1,4 @@
-//! Merge requests at GitLab, by `glab api`: the service's own interface, whose form is documented and kept.
+//! Merge requests on GitLab, through `glab api`: the service's own API, whose format is documented and stable.
 
 use serde::Deserialize;
 
@@ -9,14 +9,14 @@ use super::forge_cli::ForgeCli;
 use super::logs;
 use crate::failure::Failure;
 
-/// What the title of a draft begins with.
+/// Title prefix of a draft.
 const DRAFT: &str = "Draft: ";
 
-/// A project at GitLab.
+/// A project on GitLab.
 #[derive(Debug)]
 pub(crate) struct GitLab {
     address: ForgeRepo,
-    /// The path of the project in the interface.
+    /// Path of the project in the API.
     project: String,
 }
 
@@ -39,7 +39,7 @@ struct PipelineId {
 }
 
 impl GitLab {
-    /// Takes an address.
+    /// Creates it from a parsed URL.
     pub(super) fn new(address: ForgeRepo) -> Self {
         let project = format!("projects/{}", escaped(&address.path, ""));
         Self { address, project }
@@ -51,7 +51,7 @@ impl GitLab {
         desk.say(words).await?.fine("forge", doing)
     }
 
-    /// Finds the newest request of a branch of this project.
+    /// Finds the newest merge request of a branch of this project.
     pub(super) async fn standing(&self, desk: &ForgeCli, head: &str) -> Result<PrState, Failure> {
         let query = format!("source_branch={}&state=all&per_page=50", escaped(head, ""));
         let path = format!("{}/merge_requests?{query}", self.project);
@@ -59,12 +59,12 @@ impl GitLab {
         Ok(newest(comments::json(&told, "glab api")?))
     }
 
-    /// Says how a closed request is opened again.
+    /// Explains how to reopen a closed merge request.
     pub(super) fn reopening(&self, number: u64) -> String {
         format!("glab mr reopen {number} --repo https://{}/{}", self.address.host, self.address.path)
     }
 
-    /// Opens a request, and returns its page.
+    /// Opens a merge request and returns its page.
     pub(super) async fn open(&self, desk: &ForgeCli, offer: NewPr<'_>) -> Result<String, Failure> {
         let file = desk.file(offer.body)?;
         let path = format!("{}/merge_requests", self.project);
@@ -79,7 +79,7 @@ impl GitLab {
         Ok(comments::json::<ListedMergeRequest>(&told, "glab api")?.web_url)
     }
 
-    /// Has an open request say what is so now; its title stays as people have it, but for the word that makes it a draft.
+    /// Updates an open merge request; the title stays as people have set it, except for the draft prefix.
     pub(super) async fn update(&self, desk: &ForgeCli, open: &OpenPr, renewal: PrUpdate<'_>) -> Result<(), Failure> {
         let file = desk.file(renewal.body)?;
         let path = format!("{}/merge_requests/{}", self.project, open.number);
@@ -92,7 +92,7 @@ impl GitLab {
         Ok(())
     }
 
-    /// Reads what was told of a request.
+    /// Reads the feedback on a merge request.
     pub(super) async fn hear(&self, desk: &ForgeCli, open: &OpenPr, anyone: bool) -> Result<ForgeFeedback, Failure> {
         let request = format!("{}/merge_requests/{}", self.project, open.number);
         let doing = format!("reading what was told of merge request {}", open.number);
@@ -120,7 +120,7 @@ impl GitLab {
         for (item, job) in logs::jobs(&mut heard.items, |item| Some(item.id.clone())) {
             let host = format!("--hostname={}", self.address.host);
             let path = format!("{}/jobs/{job}/trace", self.project);
-            // A log that is gone, or is not written yet, keeps nothing from being told.
+            // A log that is gone or not written yet does not prevent reporting the failure.
             let log = desk.log(["glab", "api", &host, &path], logs::LOG_TAIL).await;
             item.log = log.as_deref().and_then(logs::lines);
         }
@@ -132,7 +132,7 @@ fn titled(title: &str, draft: bool) -> String {
     if draft { format!("{DRAFT}{title}") } else { title.to_owned() }
 }
 
-/// Of the requests of a branch an open one counts, else the newest; those of other projects do not.
+/// Prefers an open merge request of a branch, else the newest; those of other projects are ignored.
 fn newest(mut listed: Vec<ListedMergeRequest>) -> PrState {
     listed.retain(|listed| listed.source_project_id == listed.target_project_id);
     listed.sort_by_key(|listed| (listed.state == "opened", listed.iid));

@@ -1,16 +1,15 @@
-//! The logs of failed checks: how many are asked for, how much of each is kept, and their lines without what services put in
-//! front of them.
+//! The logs of failed checks: limits their number and size, and strips the prefixes that services add to lines.
 //!
-//! What of a log is told to a session is the daemon's to choose. It is text of others, and nothing in it is obeyed.
+//! The daemon chooses what a session gets to see. It is untrusted text, and never interpreted.
 
 use protocol::delivery::{FeedbackItem, FeedbackKind};
 
-/// Most logs that are asked for.
+/// Maximum number of logs that are fetched.
 const LOGS: usize = 8;
-/// Most bytes of one, from its end.
+/// Maximum size of one log, in bytes from its end.
 pub(super) const LOG_TAIL: usize = 32 << 10;
 
-/// Returns the failed checks whose logs are asked for, each with the number of its job.
+/// Returns the failed checks whose logs are fetched, each with its job id.
 pub(super) fn jobs(
     items: &mut [FeedbackItem],
     job_of: impl Fn(&FeedbackItem) -> Option<String>,
@@ -19,16 +18,16 @@ pub(super) fn jobs(
     checks.filter_map(|item| job_of(item).map(|job| (item, job))).take(LOGS).collect()
 }
 
-/// Returns the lines of a log as the job has printed them; none where it printed nothing.
+/// Returns the lines of a log as the job printed them; `None` if it printed nothing.
 pub(super) fn lines(log: &str) -> Option<String> {
-    // The first line of a log that was cut is not a whole one.
+    // A truncated log begins with a partial line.
     let whole = if log.len() < LOG_TAIL { log } else { log.split_once('\n').map_or("", |(_, rest)| rest) };
     let lines: Vec<String> = whole.lines().filter_map(printed).collect();
     let text = lines.join("\n");
     (!text.trim().is_empty()).then_some(text)
 }
 
-/// Returns a line without the names of job and step, the time and the marks of folded parts.
+/// Returns a line without job and step names, timestamp and fold markers.
 fn printed(line: &str) -> Option<String> {
     let mut columns = line.splitn(3, '\t');
     let of_github = |text: &&str| time_of(text.trim_start_matches('\u{feff}')).is_some();
@@ -43,7 +42,7 @@ fn printed(line: &str) -> Option<String> {
     })
 }
 
-/// Takes a time such as `2026-01-02T10:00:00.1234567Z` off a line.
+/// Strips a timestamp such as `2026-01-02T10:00:00.1234567Z` from a line.
 fn time_of(line: &str) -> Option<(&str, &str)> {
     let (time, text) = line.split_once(' ').unwrap_or((line, ""));
     let is_time = time.len() >= "2026-01-02T10:00:00Z".len()
@@ -53,7 +52,7 @@ fn time_of(line: &str) -> Option<(&str, &str)> {
     is_time.then_some((time, text))
 }
 
-/// Takes off what GitLab puts behind the time: the number of a stream, `O` or `E`, and `+` where a line goes on.
+/// Strips GitLab's suffix of the timestamp: a stream number, `O` or `E`, and `+` on a continued line.
 fn without_stream(text: &str) -> &str {
     match text.as_bytes() {
         [one, two, b'O' | b'E', rest @ ..] if one.is_ascii_hexdigit() && two.is_ascii_hexdigit() => match rest {

@@ -1,4 +1,4 @@
-//! Looks at the machine without a daemon: files, programs, the disk, the clock. Judges nothing, changes nothing.
+//! Inspects the machine without a daemon: files, programs, disk, clock. Judges nothing, changes nothing.
 
 use std::fs;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
@@ -12,25 +12,25 @@ use protocol::service::SERVICE_UNIT;
 
 use super::probe::{self, ProbeResult};
 
-/// The agents that are known, by the names of their programs.
+/// Program names of known agents.
 pub(crate) const AGENTS: [&str; 4] = ["codex", "claude", "opencode", "gemini"];
 
-/// Who may use a file.
+/// Ownership and permissions of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FileAccess {
     /// Where it is.
     pub(crate) path: PathBuf,
-    /// Whether it is this user's.
+    /// Whether it belongs to this user.
     pub(crate) is_own: bool,
-    /// Its permissions.
+    /// Its permission bits.
     pub(crate) mode: u32,
     /// Whether it is a socket.
     pub(crate) is_socket: bool,
-    /// Whether this user may write there.
+    /// Whether this user may write to it.
     pub(crate) is_writable: bool,
 }
 
-/// Looks at a file or a folder; nothing where there is none.
+/// Inspects a file or folder; `None` if it does not exist.
 pub(crate) fn look(path: &Path) -> Option<FileAccess> {
     let found = fs::symlink_metadata(path).ok()?;
     Some(FileAccess {
@@ -42,7 +42,7 @@ pub(crate) fn look(path: &Path) -> Option<FileAccess> {
     })
 }
 
-/// Returns the process that holds the lock of the state folder, where the system tells.
+/// Returns the process that holds the lock of the state folder, if the system provides that.
 pub(crate) fn holder(paths: &Paths) -> Option<i32> {
     let lock = fs::metadata(paths.state_lock()).ok()?;
     holder_in(&fs::read_to_string("/proc/locks").ok()?, &lock)
@@ -60,11 +60,11 @@ fn holder_in(table: &str, lock: &fs::Metadata) -> Option<i32> {
     let wanted = format!("{major:02x}:{minor:02x}:{}", lock.ino());
     let mut lines = table.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
     let words = lines.find(|words| !words.contains(&"->") && words.contains(&wanted.as_str()))?;
-    // A process of another namespace has no number here.
+    // A process of another PID namespace has no id here.
     words.get(4)?.parse().ok().filter(|pid| *pid > 0)
 }
 
-/// Returns the bytes that are free for this user on the disk of a path, or of the nearest folder above that is there.
+/// Returns the bytes available to this user on the disk of a path, or of its nearest existing parent.
 pub(crate) fn free(path: &Path) -> Option<u64> {
     let there = path.ancestors().find(|folder| folder.exists())?;
     let disk = statvfs(there).ok()?;
@@ -73,19 +73,19 @@ pub(crate) fn free(path: &Path) -> Option<u64> {
     Some(blocks.saturating_mul(bytes))
 }
 
-/// What keeps the daemon running without a login.
+/// What keeps the daemon running while the user is logged out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ServiceStatus {
-    /// The unit of the user's service manager, where it is installed.
+    /// The user's systemd unit, if installed.
     pub(crate) unit: Option<PathBuf>,
-    /// Whether this user's services outlive the last login.
+    /// Whether this user's services outlive the last login (lingering).
     pub(crate) lingers: bool,
 }
 
-/// Looks for the service; nothing where the machine has no systemd.
+/// Looks for the service; `None` if the machine has no systemd.
 pub(crate) fn service(paths: &Paths) -> Option<ServiceStatus> {
     Path::new("/run/systemd/system").is_dir().then(|| {
-        // The folder of the daemon's settings is beside the one of the units.
+        // The folder of the daemon's settings is next to that of the units.
         let home = paths.config.parent().and_then(Path::parent).unwrap_or(Path::new("/"));
         let units = [home.join("systemd/user"), "/etc/systemd/user".into(), "/usr/lib/systemd/user".into()];
         let unit = units.iter().map(|folder| folder.join(SERVICE_UNIT)).find(|unit| unit.is_file());
@@ -95,16 +95,16 @@ pub(crate) fn service(paths: &Paths) -> Option<ServiceStatus> {
     })
 }
 
-/// What is known of the clock.
+/// State of the clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ClockState {
     /// What it shows.
     pub(crate) now: Timestamp,
-    /// Whether it is set by others, where the system tells.
+    /// Whether it is synchronized, if the system says so.
     pub(crate) is_synchronised: Option<bool>,
 }
 
-/// Looks at the clock.
+/// Reads the clock.
 pub(crate) async fn clock() -> ClockState {
     let told = probe::run("timedatectl", &["show", "--property=NTPSynchronized", "--value"], Path::new("/")).await;
     let is_synchronised = match told {
@@ -115,12 +115,12 @@ pub(crate) async fn clock() -> ClockState {
     ClockState { now: Timestamp::now(), is_synchronised }
 }
 
-/// Asks git for its version.
+/// Runs `git --version`.
 pub(crate) async fn git() -> ProbeResult {
     probe::run("git", &["--version"], Path::new("/")).await
 }
 
-/// Asks the agents that are known for their versions, side by side.
+/// Asks known agents for their versions, concurrently.
 pub(crate) async fn agents() -> Vec<(&'static str, ProbeResult)> {
     let ask = |name| probe::run(name, &["--version"], Path::new("/"));
     let [codex, claude, opencode, gemini] = AGENTS.map(ask);
@@ -128,7 +128,7 @@ pub(crate) async fn agents() -> Vec<(&'static str, ProbeResult)> {
     AGENTS.into_iter().zip([codex, claude, opencode, gemini]).collect()
 }
 
-/// Whether the program of a command is there, as a shell in a folder would find it.
+/// Whether the program of a command exists, as looked up by a shell in a folder.
 pub(crate) fn has_program(command: &[String], folder: &Path) -> bool {
     let Some(program) = command.first() else { return false };
     let is_program = |path: PathBuf| path.is_file() && access(&path, AccessFlags::X_OK).is_ok();
@@ -139,13 +139,13 @@ pub(crate) fn has_program(command: &[String], folder: &Path) -> bool {
     std::env::split_paths(&folders).any(|folder| is_program(folder.join(program)))
 }
 
-/// Asks `just` whether a recipe is defined; nothing for a guard that is no recipe of just.
+/// Asks `just` whether a recipe is defined; `None` if the guard is not a just recipe.
 pub(crate) async fn recipe(guard: &[String], folder: &Path) -> Option<(String, ProbeResult)> {
     let (program, rest) = guard.split_first()?;
     if Path::new(program).file_name()? != "just" {
         return None;
     }
-    // What stands before the recipe may say where the file is.
+    // Arguments before the recipe may name the justfile.
     let at = rest.iter().position(|word| !word.starts_with('-') && !word.contains('='))?;
     let recipe = rest[at].clone();
     let args = [&rest[..at], &["--show".to_owned(), recipe.clone()]].concat();

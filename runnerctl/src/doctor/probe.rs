@@ -1,4 +1,4 @@
-//! Runs a program of the user's for its words, within a time. Nothing of the environment is told.
+//! Runs a program of the user's for its output, within a time limit. Never reports environment variables.
 
 use std::ffi::OsStr;
 use std::io;
@@ -10,15 +10,15 @@ use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::process::Command;
 use tokio::time::timeout;
 
-/// Time that a program has.
+/// Time limit of a program.
 pub(crate) const LIMIT: Duration = Duration::from_secs(5);
 
-/// What came of running a program.
+/// Result of running a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ProbeResult {
-    /// It ended well, and printed this.
+    /// It succeeded with this output.
     Fine(String),
-    /// It ended otherwise, and complained so.
+    /// It failed with this message.
     Failed(String),
     /// There is no such program.
     Missing,
@@ -26,7 +26,7 @@ pub(crate) enum ProbeResult {
     TimedOut,
 }
 
-/// Runs a program in a folder. It has ended when this returns.
+/// Runs a program in a folder. The program has ended when this returns.
 pub(crate) async fn run<A: AsRef<OsStr>>(program: &str, args: &[A], folder: &Path) -> ProbeResult {
     let mut command = Command::new(program);
     command.args(args).current_dir(folder).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -39,7 +39,7 @@ pub(crate) async fn run<A: AsRef<OsStr>>(program: &str, args: &[A], folder: &Pat
     let output = async { tokio::try_join!(child.wait(), all_of(stdout), all_of(stderr)) };
     match timeout(LIMIT, output).await {
         Err(_) => {
-            // One that cannot be killed is not waited for.
+            // A process that cannot be killed is not waited for.
             let _ = timeout(LIMIT, child.kill()).await;
             ProbeResult::TimedOut
         }

@@ -1,4 +1,4 @@
-//! Asks a daemon that runs for what only it can see, each request within a time.
+//! Asks a running daemon for facts that only it knows, each request within a time limit.
 
 use std::future::Future;
 use std::time::Duration;
@@ -15,28 +15,28 @@ use tokio::time::timeout;
 
 use super::QueryError;
 
-/// Time that the daemon has for what it knows or reads.
+/// Time limit for what the daemon knows or reads.
 const LIMIT: Duration = Duration::from_secs(5);
-/// Time that agents have to say their versions.
+/// Time limit for agents to report their versions.
 const AGENTS_LIMIT: Duration = Duration::from_secs(20);
 
-/// Time that it has to measure workspaces.
+/// Time limit for measuring workspaces.
 const MEASURE_LIMIT: Duration = Duration::from_secs(20);
 
-/// What a daemon says of a repository.
+/// A daemon's report on a repository.
 #[derive(Debug)]
 pub(crate) struct RepositoryReport {
     pub(crate) facts: RepositoryFacts,
-    /// Why the daemon holds it, where its state cannot be trusted.
+    /// Why the daemon holds it, if its state cannot be trusted.
     pub(crate) held: Option<StopReason>,
     pub(crate) settings: Result<ConfigShowReply, QueryError>,
     pub(crate) files: Result<ValidateReply, QueryError>,
     pub(crate) agents: Result<Vec<AgentFacts>, QueryError>,
-    /// The command of the guard; empty where the configuration cannot be read.
+    /// The guard's command; empty if the configuration cannot be read.
     pub(crate) guard: Vec<String>,
 }
 
-/// Asks for all of it, side by side.
+/// Requests all of it concurrently.
 pub(crate) async fn repository(connection: &Connection, path: &WirePath) -> Result<RepositoryReport, QueryError> {
     let client = connection.client();
     let at = AtPath { path: path.clone() };
@@ -52,12 +52,12 @@ pub(crate) async fn repository(connection: &Connection, path: &WirePath) -> Resu
         within(LIMIT, ConfigApiClient::get(client, guard)),
     );
     let guard = guard.ok().and_then(|reply| serde_json::from_value(reply.value).ok()).unwrap_or_default();
-    // One that is not registered has no state.
+    // An unregistered repository has no state.
     let held = held.ok().and_then(|view| view.repo.held);
     Ok(RepositoryReport { facts, held, settings, files, agents, guard })
 }
 
-/// Asks what the workspaces take, which is measured file by file.
+/// Requests the size of workspaces, which the daemon measures file by file.
 pub(crate) async fn disk(client: &Client) -> Result<DiskView, QueryError> {
     within(MEASURE_LIMIT, client.disk()).await
 }

@@ -1,4 +1,4 @@
-//! What the facts amount to, and what to type: pure, a function per check.
+//! Judges the facts and suggests what to type: pure, one function per check.
 
 mod disk_space;
 
@@ -20,14 +20,14 @@ use super::probe::{LIMIT, ProbeResult};
 use super::{CheckLevel, DoctorCheck, QueryError};
 use crate::text::measure::size;
 
-/// Free bytes below which nothing can be relied upon.
+/// Free bytes below which nothing works reliably.
 const DISK_FULL: u64 = 100_000_000;
 /// Free bytes below which a night of runs may fill the disk.
 const DISK_LOW: u64 = 2_000_000_000;
-/// A clock before this was never set.
+/// A clock before this time was never set.
 const YOUNGEST_CLOCK: &str = "2025-01-01T00:00:00Z";
 
-/// Judges the git program.
+/// Checks the git program.
 pub(crate) fn git(said: &ProbeResult) -> DoctorCheck {
     let install = "install git 2.32 or later, and put it on PATH";
     match said {
@@ -48,7 +48,7 @@ pub(crate) fn git(said: &ProbeResult) -> DoctorCheck {
     }
 }
 
-/// Returns the first two numbers of the first word that has them.
+/// Returns the first two numbers of the first word that contains them.
 fn version(line: &str) -> Option<[u32; 2]> {
     line.split_whitespace().find_map(|word| {
         let mut numbers = word.split('.').map(|part| part.parse().ok());
@@ -61,7 +61,7 @@ fn too_slow(name: &str, what: &str) -> DoctorCheck {
     DoctorCheck::warn(name, found, format!("{what}, to see why"))
 }
 
-/// Judges which agents there are, where no configuration names one.
+/// Checks which agents are installed, if no configuration names one.
 pub(crate) fn agents(all: &[(&str, ProbeResult)]) -> DoctorCheck {
     let mut details = Vec::new();
     for (name, said) in all {
@@ -91,7 +91,7 @@ pub(crate) fn agents(all: &[(&str, ProbeResult)]) -> DoctorCheck {
     check.with_details(details)
 }
 
-/// Judges the connection; also whose lock is held where nobody answers.
+/// Checks the connection; if nothing answers, also who holds the lock.
 pub(crate) fn daemon(reached: Result<&DaemonView, &ConnectError>, holder: Option<i32>) -> DoctorCheck {
     match (reached, holder) {
         (Ok(view), _) if view.draining => {
@@ -119,7 +119,7 @@ pub(crate) fn daemon(reached: Result<&DaemonView, &ConnectError>, holder: Option
     }
 }
 
-/// Judges the socket, where there is one.
+/// Checks the socket, if it exists.
 pub(crate) fn socket(socket: &Path, found: Option<&FileAccess>) -> DoctorCheck {
     let at = socket.display();
     match found {
@@ -139,7 +139,7 @@ pub(crate) fn socket(socket: &Path, found: Option<&FileAccess>) -> DoctorCheck {
     }
 }
 
-/// Judges the daemon's folder.
+/// Checks the daemon's folder.
 pub(crate) fn state(folder: &Path, found: Option<&FileAccess>) -> DoctorCheck {
     let at = folder.display();
     match found {
@@ -161,7 +161,7 @@ pub(crate) fn state(folder: &Path, found: Option<&FileAccess>) -> DoctorCheck {
     }
 }
 
-/// Judges how tightly programs are held.
+/// Checks the containment level.
 pub(crate) fn containment(view: &DaemonView) -> DoctorCheck {
     let missing = view.containment_missing.iter();
     let details = missing.clone().map(|level| format!("{} not: {}", level.level, level.why)).collect();
@@ -174,7 +174,7 @@ pub(crate) fn containment(view: &DaemonView) -> DoctorCheck {
     }
 }
 
-/// Judges whether the machine stays awake.
+/// Checks whether the machine is kept awake.
 pub(crate) fn sleep(view: &DaemonView) -> DoctorCheck {
     let why = view.sleep.why.as_deref().unwrap_or("nothing keeps it awake");
     match view.running {
@@ -187,7 +187,7 @@ pub(crate) fn sleep(view: &DaemonView) -> DoctorCheck {
     }
 }
 
-/// Judges whether runs go on without a login.
+/// Checks whether runs continue while the user is logged out.
 pub(crate) fn service(found: Option<&ServiceStatus>) -> DoctorCheck {
     match found {
         None => DoctorCheck::skipped("service", "this machine has no systemd"),
@@ -205,7 +205,7 @@ pub(crate) fn service(found: Option<&ServiceStatus>) -> DoctorCheck {
     }
 }
 
-/// Judges the free bytes of a disk.
+/// Checks the free space of a disk.
 pub(crate) fn disk(name: &str, folder: &Path, free: Option<u64>) -> DoctorCheck {
     let Some(free) = free else {
         return DoctorCheck::warn(name, format!("how much is free at {} cannot be told", folder.display()), "df -h");
@@ -219,7 +219,7 @@ pub(crate) fn disk(name: &str, folder: &Path, free: Option<u64>) -> DoctorCheck 
     }
 }
 
-/// Judges the clock, also by the time at which a daemon that runs was started.
+/// Checks the clock, also against the start time of a running daemon.
 pub(crate) fn clock(clock: ClockState, started: Option<Timestamp>) -> DoctorCheck {
     let youngest: Timestamp = YOUNGEST_CLOCK.parse().expect("BUG: not a time");
     let now = clock.now.strftime("%Y-%m-%d %H:%M UTC");
@@ -235,7 +235,7 @@ pub(crate) fn clock(clock: ClockState, started: Option<Timestamp>) -> DoctorChec
     }
 }
 
-/// Judges the work tree's folder.
+/// Checks the work tree's folder.
 pub(crate) fn work_tree(root: &Path, found: Option<&FileAccess>) -> DoctorCheck {
     let at = root.display();
     match found {
@@ -244,7 +244,7 @@ pub(crate) fn work_tree(root: &Path, found: Option<&FileAccess>) -> DoctorCheck 
     }
 }
 
-/// Judges how git is done in a repository.
+/// Checks which git engine a repository uses.
 pub(crate) fn engine(facts: &RepositoryFacts) -> DoctorCheck {
     if facts.by_program.is_empty() {
         return DoctorCheck::ok("engine", "built-in, at full speed");
@@ -252,13 +252,13 @@ pub(crate) fn engine(facts: &RepositoryFacts) -> DoctorCheck {
     DoctorCheck::ok("engine", "the git program, which is slower").with_details(facts.by_program.clone())
 }
 
-/// Judges a repository that the daemon holds.
+/// Reports a repository that the daemon holds.
 pub(crate) fn held(why: &StopReason) -> DoctorCheck {
     let fix = why.command.clone().unwrap_or_else(|| "runnerctl resume".to_owned());
     DoctorCheck::fail("daemon's state", why.message.clone(), fix)
 }
 
-/// Judges what is left of git's, or under way.
+/// Checks for leftovers of git, or operations in progress.
 pub(crate) fn git_state(facts: &RepositoryFacts) -> DoctorCheck {
     if let Some(operation) = &facts.operation {
         let found = format!("a {operation} is in progress");
@@ -276,7 +276,8 @@ pub(crate) fn git_state(facts: &RepositoryFacts) -> DoctorCheck {
     DoctorCheck::warn("git state", "git's lock files exist", fix).with_details(locks)
 }
 
-/// Judges the configuration, and names where each value that is set comes from. Values are not told: reports are passed on.
+/// Checks the configuration, and lists where each configured value comes from. Values are omitted, since reports are
+/// shared.
 pub(crate) fn configuration(settings: &Result<ConfigShowReply, QueryError>, facts: &RepositoryFacts) -> DoctorCheck {
     let reply = match settings {
         Ok(reply) => reply,
@@ -298,8 +299,8 @@ pub(crate) fn configuration(settings: &Result<ConfigShowReply, QueryError>, fact
     check.with_details(details)
 }
 
-/// Judges the files under `.runner/`: a check for each that is not as it should be, else one for all. The configuration has
-/// a check of its own.
+/// Checks the files under `.runner/`: one result per file with a problem, else one for all. The configuration has a
+/// check of its own.
 pub(crate) fn files(reply: &Result<ValidateReply, QueryError>, facts: &RepositoryFacts) -> Vec<DoctorCheck> {
     let reply = match reply {
         Ok(reply) => reply,
@@ -325,7 +326,7 @@ pub(crate) fn files(reply: &Result<ValidateReply, QueryError>, facts: &Repositor
     checks
 }
 
-/// Judges the guard: whether its program is there, and whether `just` knows its recipe.
+/// Checks the guard: whether its program exists, and whether `just` knows its recipe.
 pub(crate) fn guard(command: &[String], is_there: bool, recipe: Option<&(String, ProbeResult)>) -> DoctorCheck {
     let Some(program) = command.first() else {
         return DoctorCheck::skipped("guard", "the configuration cannot be read");
@@ -350,7 +351,7 @@ pub(crate) fn guard(command: &[String], is_there: bool, recipe: Option<&(String,
     }
 }
 
-/// Judges whether changes to what the guard does would be seen.
+/// Checks whether changes to the guard's definition would be detected.
 pub(crate) fn guard_files(guard: &GuardFiles) -> DoctorCheck {
     let files = guard.watched.join(", ");
     match guard.watched.as_slice() {
@@ -372,7 +373,7 @@ pub(crate) fn guard_files(guard: &GuardFiles) -> DoctorCheck {
     }
 }
 
-/// Says what a workspace of an isolated run would lack, and what brings it.
+/// Reports what a workspace of an isolated run would lack, and how to provide it.
 pub(crate) fn workspace(proposal: &WorkspaceProposal) -> DoctorCheck {
     let keys = [("copy", &proposal.copy), ("setup", &proposal.setup)];
     let ways = keys.into_iter().filter(|(_, words)| !words.is_empty());
@@ -383,7 +384,7 @@ pub(crate) fn workspace(proposal: &WorkspaceProposal) -> DoctorCheck {
     DoctorCheck::ok("workspace", found).with_details(ways.collect())
 }
 
-/// Judges the agents of a configuration.
+/// Checks the configured agents.
 pub(crate) fn configured(agents: &Result<Vec<AgentFacts>, QueryError>) -> Vec<DoctorCheck> {
     match agents {
         Ok(agents) => agents.iter().map(agent).collect(),
@@ -414,14 +415,14 @@ fn agent(facts: &AgentFacts) -> DoctorCheck {
     }
 }
 
-/// Leaves out that a program is missing where the check of the agent or of the guard has said so.
+/// Drops reports of a missing program if the check of agent or guard covers it.
 pub(crate) fn without_repeats(checks: Vec<DoctorCheck>) -> Vec<DoctorCheck> {
     let is_said =
         checks.iter().any(|check| check.level == CheckLevel::Fail && matches!(check.name.as_str(), "agent" | "guard"));
     checks.into_iter().filter(|check| !(is_said && check.name == "programs")).collect()
 }
 
-/// Whether something is so bad that no run will go well.
+/// Whether any result means that no run can succeed.
 pub(crate) fn has_failed(checks: &[DoctorCheck]) -> bool {
     checks.iter().any(|check| check.level == CheckLevel::Fail)
 }

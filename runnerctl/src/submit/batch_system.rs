@@ -1,4 +1,4 @@
-//! The engines that are known: the template of each, how a value stands in it, and the program that takes the script.
+//! The supported batch engines: their templates, how values are quoted in them, and the program that takes the script.
 
 use std::ffi::OsString;
 use std::fs;
@@ -14,11 +14,11 @@ use crate::failure::Failure;
 use crate::program::{LaunchError, ProgramCall, run};
 use crate::settings::BatchSystemSettings;
 
-/// Longest name of a job: Kubernetes makes a host's name from it, with the number of the pod.
+/// Maximum length of a job name: Kubernetes derives a host name from it, with the pod's number.
 const LONGEST_NAME: usize = 52;
-/// The secret of Kubernetes that holds the keys of agents, where the settings name no other.
+/// Kubernetes secret with the agents' keys, unless the settings name another.
 const SECRET: &str = "runnerd";
-/// Where a template has further arguments of the driver.
+/// Placeholder for further arguments of the driver.
 const OPTIONS: &str = "{{options}}";
 
 /// An engine that starts jobs.
@@ -32,14 +32,14 @@ pub(crate) enum BatchSystem {
     Command,
 }
 
-/// A run as it is handed to an engine.
+/// A run as submitted to an engine.
 #[derive(Debug)]
 pub(crate) struct JobSpec<'a> {
     /// Its id.
     pub(crate) run: &'a str,
-    /// The address of the remote that has it.
+    /// URL of the remote that has it.
     pub(crate) remote: &'a str,
-    /// The program that drives it, as the machine calls it that this is typed on.
+    /// The program that drives it, as named on the submitting machine.
     pub(crate) runnerd: &'a str,
 }
 
@@ -53,7 +53,7 @@ impl BatchSystem {
         }
     }
 
-    /// Returns what the engine is given to run.
+    /// Returns the script for the engine.
     pub(crate) fn script(self, settings: &BatchSystemSettings, work: &JobSpec<'_>) -> Result<String, Failure> {
         let (text, name) = match &settings.template {
             Some(path) => (read(path)?, path.display().to_string()),
@@ -78,7 +78,7 @@ impl BatchSystem {
         })
     }
 
-    /// Gives it the script; returns what it calls the job.
+    /// Submits the script; returns the engine's job id.
     pub(crate) async fn submit(
         self,
         (settings, options): (&BatchSystemSettings, &[OsString]),
@@ -128,7 +128,7 @@ impl BatchSystem {
         }
     }
 
-    /// Reads what the engine calls the job from what its program has printed.
+    /// Parses the job id from the output of the engine's program.
     fn job(self, printed: &str) -> Option<String> {
         let last = printed.lines().map(str::trim).rfind(|line| !line.is_empty());
         match self {
@@ -164,13 +164,14 @@ impl BatchSystem {
         }
     }
 
-    /// Returns one argument more, as it stands behind another one.
+    /// Returns one more argument, to be appended to another.
     fn further(self, value: &str) -> String {
         let between = if self == Self::Kubernetes { ", " } else { " " };
         format!("{between}{}", self.quoted(value))
     }
 
-    /// Returns a value as it stands in the template: a word of a shell, or a string of YAML, where `$` is Kubernetes' own.
+    /// Quotes a value for the template: as a shell word, or as a YAML string, in which `$` has a meaning for
+    /// Kubernetes.
     fn quoted(self, value: &str) -> String {
         match self {
             Self::Slurm | Self::Command => shell::quoted(value),
@@ -179,7 +180,7 @@ impl BatchSystem {
     }
 }
 
-/// Returns the name of a run's job, which Kubernetes takes too: whoever submits it again means the same one.
+/// Returns the job name of a run, valid for Kubernetes, too: submitting the same run again yields the same name.
 pub(crate) fn name(work: &JobSpec<'_>) -> String {
     let path = work.remote.trim_end_matches('/').trim_end_matches(".git").trim_end_matches('/');
     let repository = path.rsplit(['/', ':']).next().unwrap_or_default();

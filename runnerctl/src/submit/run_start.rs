@@ -1,4 +1,4 @@
-//! Has the beginning of a run published by `runnerd` itself: the job that goes on with it needs no more than its id.
+//! Has `runnerd` itself publish the start of a run: the job that continues it needs only its id.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -8,32 +8,32 @@ use protocol::error::ExitStatus;
 use crate::failure::Failure;
 use crate::program::{CommandOutput, LaunchError, ProgramCall, run};
 
-/// Longest wait for a remote while somebody looks on.
+/// Longest wait for a remote while the user is waiting.
 const PATIENCE: &str = "--max-wait=10s";
 
-/// What is to begin, and where.
+/// The run to start, and where.
 #[derive(Debug)]
 pub(crate) struct RunStart<'a> {
-    /// The program.
+    /// Path of the program.
     pub(crate) runnerd: &'a Path,
-    /// A repository here, or the address of a remote.
+    /// A local repository, or the URL of a remote.
     pub(crate) place: &'a str,
-    /// The remote of a repository here.
+    /// The remote of a local repository.
     pub(crate) remote: &'a str,
     /// The run.
     pub(crate) run: &'a str,
-    /// The goal of a new one.
+    /// The goal of a new run.
     pub(crate) goal: Option<&'a str>,
 }
 
 impl RunStart<'_> {
-    /// Returns the address of the remote, which is not asked.
+    /// Returns the URL of the remote, without contacting it.
     pub(crate) async fn address(&self, folder: &Path) -> Result<String, Failure> {
         let unfound = || format!("the remote {} cannot be found", self.remote);
         Ok(self.drive(&["--dry-run"], folder, unfound).await?.trim_end().to_owned())
     }
 
-    /// Publishes it where the remote does not have it yet.
+    /// Publishes the run if the remote does not have it yet.
     pub(crate) async fn publish(&self, folder: &Path) -> Result<(), Failure> {
         self.drive(&[], folder, || format!("run {} is not begun", self.run)).await.map(drop)
     }
@@ -62,7 +62,7 @@ impl RunStart<'_> {
     }
 }
 
-/// Returns why nothing has come of it, in the words of `runnerd`.
+/// Returns the failure, with the message of `runnerd`.
 fn failure(said: &CommandOutput, message: String) -> Failure {
     let status = match said.ended.code().and_then(|code| u8::try_from(code).ok()) {
         Some(code) if code == ExitStatus::Usage.code() => ExitStatus::Usage,

@@ -1,15 +1,15 @@
-//! Fills the words in double braces of a template. How a value is quoted is for the engine to say.
+//! Fills the placeholders of a template, written in double braces. Quoting values is up to the engine.
 
-/// A word of a template that has no value.
+/// A placeholder without a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct UnknownPlaceholder {
-    /// Its line, counted from 1.
+    /// Line number, counted from 1.
     pub(super) line: usize,
-    /// What stands between the braces.
+    /// The text between the braces.
     pub(super) word: String,
 }
 
-/// Returns the text with a value in the place of each `{{word}}`.
+/// Returns the text with each `{{word}}` replaced by its value.
 pub(super) fn fill(text: &str, value: impl Fn(&str) -> Option<String>) -> Result<String, UnknownPlaceholder> {
     let (mut filled, mut rest) = (String::with_capacity(text.len()), text);
     while let Some((before, (word, after))) =

@@ -1,16 +1,16 @@
-//! After a test: every branch of a run in its home is one that the rules have made, or the test says that it is not.
+//! Checks after a test that every run branch in its home obeys the rules, unless the test declares a forgery.
 //!
-//! A program without any state looks at the branches, as on another machine.
+//! The audit runs in a program without any state, as on another machine.
 
 use std::ffi::OsString;
 use std::fs;
 
 use crate::home::{Home, ProgramOutput};
 
-/// Audits every branch of a run in a home; returns what is wrong with one.
+/// Audits every run branch in a home; returns a description of the first violation, if any.
 pub(crate) fn audit_branches(home: &Home) -> Option<String> {
     let repositories = home.path().join("repos");
-    // A test may take the folder away, and what it never used has no branch.
+    // A test may remove the folder; a home that was never used has no branches.
     fs::read_dir(&repositories).ok()?.next()?.ok()?;
     let mut audit = home.command("runner-audit");
     audit.arg(OsString::from(repositories));

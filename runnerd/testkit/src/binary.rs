@@ -1,4 +1,4 @@
-//! Where the programs under test are: beside the test's own folder in the build's output.
+//! Locates the programs under test: next to the test's own folder in the build output.
 
 use std::env;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use std::path::PathBuf;
 ///
 /// # Panics
 ///
-/// Panics if it was not built.
+/// Panics if the program was not built.
 pub fn binary(name: &str) -> PathBuf {
     let own = env::current_exe().expect("a test knows its own executable");
     let found = own.ancestors().skip(1).take(2).map(|folder| folder.join(name)).find(|path| path.is_file());

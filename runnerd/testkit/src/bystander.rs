@@ -1,4 +1,4 @@
-//! A process that has nothing to do with any run, and must outlive all of them.
+//! A process that is unrelated to any run and must outlive all of them.
 
 use std::fs;
 use std::process::{Child, Command, Stdio};
@@ -7,17 +7,17 @@ use nix::sys::prctl;
 use nix::sys::wait::waitpid;
 use nix::unistd::Pid;
 
-/// Tries to get a number before another process gets it.
+/// Attempts to get a process id before another process takes it.
 const TRIES: u32 = 200;
 
-/// A process that is no business of the daemon's. It is ended where this is dropped.
+/// A process unrelated to the daemon. It is killed on drop.
 #[derive(Debug)]
 pub struct BystanderProcess {
     child: Child,
 }
 
 impl BystanderProcess {
-    /// Makes this process the heir of orphans, so that it is told when the number of one is free.
+    /// Makes this process a subreaper, so that it notices when the process id of an orphan is free again.
     ///
     /// # Panics
     ///
@@ -26,12 +26,12 @@ impl BystanderProcess {
         prctl::set_child_subreaper(true).expect("a process can be a subreaper");
     }
 
-    /// Starts one that has the number of an orphan that is dead, once that is free; any other number where the system
+    /// Starts a bystander with the process id of a dead orphan, once that id is free; with any other id if the system
     /// does not let the caller choose.
     ///
     /// # Panics
     ///
-    /// Panics if the number cannot be had in many tries.
+    /// Panics if the id cannot be had in many tries.
     pub fn with_pid(pid: u32) -> Self {
         let orphan = i32::try_from(pid).expect("BUG: a process id is an i32");
         let _ = waitpid(Pid::from_raw(orphan), None);
@@ -45,11 +45,11 @@ impl BystanderProcess {
         panic!("the number {pid} cannot be had");
     }
 
-    /// Tells whether it lives.
+    /// Returns whether the process is alive.
     ///
     /// # Panics
     ///
-    /// Panics if the system does not tell.
+    /// Panics if its status cannot be read.
     pub fn is_alive(&mut self) -> bool {
         self.child.try_wait().expect("a child can be looked at").is_none()
     }

@@ -1,4 +1,4 @@
-//! A connection to the daemon for tests that are not asynchronous themselves.
+//! A blocking connection to the daemon, for tests that are not asynchronous themselves.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ use tokio::time::timeout;
 
 use crate::PATIENCE;
 
-/// Open connections that ask nothing any more.
+/// Open, idle connections.
 #[derive(Debug)]
 pub struct IdleConnections {
     _connections: Vec<Connection>,
@@ -23,7 +23,7 @@ pub struct IdleConnections {
 }
 
 impl IdleConnections {
-    /// Opens so many connections to the daemon that listens on a socket.
+    /// Opens the given number of connections to the daemon listening on a socket.
     ///
     /// # Panics
     ///
@@ -36,7 +36,7 @@ impl IdleConnections {
     }
 }
 
-/// A connection, and the runtime that it lives on.
+/// A connection and the runtime it runs on.
 #[derive(Debug)]
 pub struct Client {
     connection: Connection,
@@ -44,52 +44,52 @@ pub struct Client {
 }
 
 impl Client {
-    /// Connects to the daemon that listens on a socket.
+    /// Connects to the daemon listening on a socket.
     ///
     /// # Panics
     ///
-    /// Panics if none does.
+    /// Panics if no daemon listens.
     pub fn connect(socket: &Path) -> Self {
         Self::try_connect(socket).expect("the daemon can be reached")
     }
 
-    /// Connects to the daemon that listens on a socket, if one does.
+    /// Connects to the daemon listening on a socket; `None` if none is.
     pub fn try_connect(socket: &Path) -> Option<Self> {
         let runtime = build_runtime();
         let connection = runtime.block_on(Connection::open(&connect_options(socket))).ok()?;
         Some(Self { connection, runtime })
     }
 
-    /// Returns what the generated client traits are called on.
+    /// Returns the handle on which the generated client traits are called.
     pub fn rpc(&self) -> &RpcClient {
         self.connection.client()
     }
 
-    /// Waits for the future of a request, which must be done within [`PATIENCE`].
+    /// Waits for the future of a request, which must complete within [`PATIENCE`].
     ///
     /// # Panics
     ///
-    /// Panics if it is not.
+    /// Panics if it does not.
     pub fn wait<F: Future>(&self, request: F) -> F::Output {
         let bounded = async { timeout(PATIENCE, request).await };
         self.runtime.block_on(bounded).expect("the daemon answers in time")
     }
 
-    /// Returns the state of a repository.
+    /// Returns the status of a repository.
     ///
     /// # Panics
     ///
-    /// Panics if the daemon does not tell.
+    /// Panics if the request fails.
     pub fn status(&self, path: &Path) -> StatusView {
         self.wait(self.rpc().status(run_params(path))).expect("the daemon tells the state")
     }
 
-    /// Returns the runs of a repository; none if the daemon does not know it.
+    /// Returns the runs of a repository; `None` if the daemon does not know the repository.
     pub fn list(&self, path: &Path) -> Option<Vec<RunSummary>> {
         self.wait(self.rpc().list(AtPath { path: WirePath::from(path) })).ok()
     }
 
-    /// Returns the repository's run.
+    /// Returns the repository's current run.
     ///
     /// # Panics
     ///
@@ -98,12 +98,12 @@ impl Client {
         self.status(path).run.expect("the repository has a run")
     }
 
-    /// Waits until the repository's run is in a state.
+    /// Waits until the repository's run is in the given state.
     pub fn wait_for(&self, path: &Path, state: RunStatus) -> RunView {
         self.wait_until(path, |run| run.summary.state == state)
     }
 
-    /// Waits until the repository's run is as wanted; it is looked at again after every event.
+    /// Waits until the repository's run satisfies a condition, which is checked again after every event.
     ///
     /// # Panics
     ///
@@ -119,11 +119,11 @@ impl Client {
         }
     }
 
-    /// Waits until the repository's run is as wanted, or there is none, or the daemon has come to its end.
+    /// Waits until the repository's run satisfies a condition, or there is no run, or the daemon has exited.
     ///
     /// # Panics
     ///
-    /// Panics if the daemon lives and says nothing for three times [`PATIENCE`].
+    /// Panics if the daemon is alive and sends nothing for three times [`PATIENCE`].
     pub fn wait_while_alive(&self, path: &Path, wanted: impl Fn(&RunView) -> bool) -> Option<RunView> {
         let mut events = self.wait(self.rpc().subscribe_events(repo_subscription(path))).ok()?;
         loop {
@@ -131,7 +131,7 @@ impl Client {
             if wanted(&run) {
                 return Some(run);
             }
-            // Longer than the longest pause between two tries.
+            // Longer than the longest pause between two attempts.
             self.runtime
                 .block_on(async { timeout(3 * PATIENCE, events.next()).await })
                 .expect("something happens")?
@@ -139,11 +139,11 @@ impl Client {
         }
     }
 
-    /// Does something that has the daemon told to end, and waits until it says so.
+    /// Performs an action that makes the daemon announce its shutdown, and waits for the announcement.
     ///
     /// # Panics
     ///
-    /// Panics if it does not.
+    /// Panics if it never comes.
     pub fn act_until_stopping<T>(&self, act: impl FnOnce() -> T) -> T {
         let all = self.rpc().subscribe_events(Subscription::default());
         let mut events = self.wait(all).expect("the daemon sends its events");

@@ -1,8 +1,9 @@
-//! A daemon whose clocks a test sets, with its shims and all that they start: a library that is loaded into each of them.
+//! A daemon whose clocks a test controls, together with its shims and everything they start: a library is loaded into
+//! each of these processes.
 //!
 //! Shims have an environment of their own, so the library is named in `/etc/ld.so.preload`, of which the daemon gets a
-//! view of its own. Who is not root gets that only with a user namespace, out of which a daemon cannot look at its clients:
-//! there the library is loaded into the daemon alone.
+//! private view. Without root that requires a user namespace, out of which a daemon cannot see its clients; in that
+//! case the library is loaded into the daemon alone.
 
 use std::fs;
 use std::path::PathBuf;
@@ -12,7 +13,7 @@ use crate::daemon::Daemon;
 use crate::home::Home;
 
 const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/clock.c");
-/// Becomes the daemon, in a view of the files where every program loads `$1`.
+/// Becomes the daemon, in a mount namespace where every program loads `$1`.
 const PRELOADED: &str = r#"
 mount -t overlay overlay -o "lowerdir=/etc,upperdir=$2/upper,workdir=$2/work" /etc || exit 9
 echo "$1" > /etc/ld.so.preload
@@ -64,7 +65,8 @@ impl FakeClock {
         home.daemon_from_command(command)
     }
 
-    /// Sets what the machine has slept, and how far the time of day was set, in seconds; both at once for all readers.
+    /// Sets how long the machine has slept and how far the wall clock was moved, in seconds. Readers see both change at
+    /// once.
     ///
     /// # Panics
     ///

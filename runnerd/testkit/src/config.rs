@@ -1,8 +1,8 @@
-//! The text of a `config.toml` for tests. Nothing is checked here: a test may want it wrong.
+//! Builds the text of a `config.toml` for tests. Nothing is validated: a test may want it wrong.
 
 use std::fmt::Write as _;
 
-/// A configuration: agent and guard are commands, all else is lines of TOML in their sections.
+/// A configuration: agent and guard are commands; everything else is lines of TOML in their sections.
 #[derive(Debug, Clone, Default)]
 pub struct Config {
     kind: Option<String>,
@@ -15,13 +15,13 @@ pub struct Config {
 }
 
 impl Config {
-    /// Begins with an agent and a guard, each a program and its arguments.
+    /// Creates a configuration with an agent and a guard, each a program and its arguments.
     pub fn new(agent: &[&str], guard: &[&str]) -> Self {
         let owned = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
         Self { agent: owned(agent), check: owned(guard), ..Self::default() }
     }
 
-    /// Replaces the agent's command by an agent that the runner knows.
+    /// Replaces the agent's command with a built-in kind of agent.
     #[must_use]
     pub fn kind(mut self, kind: &str) -> Self {
         self.kind = Some(kind.to_owned());
@@ -56,7 +56,7 @@ impl Config {
         self
     }
 
-    /// Adds lines after all sections; they begin with a section of their own.
+    /// Adds lines after all sections; they must begin with a section header.
     #[must_use]
     pub fn section(mut self, lines: &str) -> Self {
         self.rest.push(lines.to_owned());
@@ -78,7 +78,7 @@ impl Config {
             None => format!("[executor]\nkind = \"command\"\ncommand = {:?}", self.agent),
         };
         section(&agent, &self.executor);
-        // A program of the test's own reads nothing of the repository, unless the test says otherwise.
+        // A guard program of the test reads nothing from the repository, unless the test says otherwise.
         let is_named = self.guard.iter().any(|line| line.starts_with("definition"));
         let watched = if is_named { "" } else { "\ndefinition = []" };
         section(&format!("[guard]\ncommand = {:?}{watched}", self.check), &self.guard);

@@ -1,4 +1,4 @@
-//! The real daemon as a child of the test: started, killed, ended.
+//! The real daemon as a child process of the test: starting, killing and stopping it.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -16,7 +16,7 @@ use rustix::process::{Pid as RawPid, Resource, Rlimit, getrlimit, prlimit};
 use crate::PATIENCE;
 use crate::processes;
 
-/// A daemon that listens. It is ended where this is dropped.
+/// A listening daemon. It is stopped on drop.
 #[derive(Debug)]
 pub struct Daemon {
     child: Child,
@@ -39,7 +39,7 @@ impl Daemon {
         Self { child }
     }
 
-    /// Takes over a daemon that listens.
+    /// Takes over a daemon that is already listening.
     pub(crate) fn from_child(child: Child) -> Self {
         Self { child }
     }
@@ -48,23 +48,23 @@ impl Daemon {
     ///
     /// # Panics
     ///
-    /// Panics if the system has ids that do not fit.
+    /// Panics if the process id does not fit an `i32`.
     pub fn pid(&self) -> i32 {
         i32::try_from(self.child.id()).expect("BUG: a process id is an i32")
     }
 
-    /// Returns how many handles the daemon has.
+    /// Returns the number of open file descriptors of the daemon.
     ///
     /// # Panics
     ///
-    /// Panics if it is gone.
+    /// Panics if the daemon is gone.
     pub fn handles(&self) -> u64 {
         let handles =
             std::fs::read_dir(format!("/proc/{}/fd", self.pid())).expect("the daemon's handles can be listed");
         handles.count() as u64
     }
 
-    /// Sets how many handles the daemon may have from now on; none: as many as it could ever have.
+    /// Sets the daemon's limit of file descriptors from now on; `None` restores the hard limit.
     ///
     /// # Panics
     ///
@@ -75,7 +75,7 @@ impl Daemon {
         prlimit(RawPid::from_raw(self.pid()), Resource::Nofile, limit).expect("the limit can be set");
     }
 
-    /// Kills the daemon as a power cut would; what it had started lives on.
+    /// Kills the daemon as a power cut would; processes it started live on.
     ///
     /// # Panics
     ///
@@ -85,14 +85,14 @@ impl Daemon {
         self.child.wait().expect("the daemon can be waited for");
     }
 
-    /// Asks the daemon to end, twice, and waits until it has.
+    /// Asks the daemon twice to stop, and waits until it has exited.
     ///
     /// # Panics
     ///
-    /// Panics if it does not end.
+    /// Panics if it does not exit.
     pub fn signal_twice(mut self) {
         processes::send_signal(self.pid(), Signal::SIGTERM);
-        // Signals that are pending together are one.
+        // Pending signals are merged into one, so wait in between.
         while !processes::wait_gone(self.pid(), Duration::from_millis(500)) {
             processes::send_signal(self.pid(), Signal::SIGTERM);
         }
@@ -103,7 +103,7 @@ impl Daemon {
     ///
     /// # Panics
     ///
-    /// Panics if it ends instead.
+    /// Panics if it exits instead.
     pub fn wait_stopped(&self) {
         let status = waitpid(Pid::from_raw(self.pid()), Some(WaitPidFlag::WUNTRACED)).expect("a child can be awaited");
         assert!(matches!(status, WaitStatus::Stopped(..)), "the daemon is not stopped: {status:?}");
@@ -115,28 +115,28 @@ impl Daemon {
         self.wait_stopped();
     }
 
-    /// Tells whether it is stopped now.
+    /// Returns whether the daemon is stopped now.
     pub fn is_stopped(&self) -> bool {
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.pid())).unwrap_or_default();
         stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with('T'))
     }
 
-    /// Lets a stopped daemon go on.
+    /// Resumes a stopped daemon.
     pub fn continue_running(&self) {
         processes::send_signal(self.pid(), Signal::SIGCONT);
     }
 
-    /// Waits until somebody else has killed the daemon.
+    /// Waits until the daemon is killed from elsewhere.
     ///
     /// # Panics
     ///
-    /// Panics if nobody does.
+    /// Panics if it is not.
     pub fn wait_killed(mut self) {
         assert!(processes::wait_gone(self.pid(), PATIENCE), "nobody kills the daemon");
         self.child.wait().expect("the daemon can be waited for");
     }
 
-    /// Asks the daemon to end, as a service manager does, and returns how it did.
+    /// Asks the daemon to stop, as a service manager does, and returns its exit status.
     pub fn stop(mut self) -> ExitStatus {
         self.terminate()
     }

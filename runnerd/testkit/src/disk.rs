@@ -1,38 +1,38 @@
-//! A small disk of its own over a folder: a tmpfs that can be filled, emptied and made read-only.
+//! A small separate disk mounted over a folder: a tmpfs that can be filled, emptied and made read-only.
 //!
-//! It needs the right to mount; a test that has it not fails and says so.
+//! It requires the right to mount; a test without it fails and says so.
 
 use std::fs::{self, File};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Name of what takes the room.
+/// Name of the file that takes up the space.
 const FILLER: &str = ".filler";
 
-/// A small disk, mounted over a folder until this is dropped.
+/// A small disk, mounted over a folder until it is dropped.
 #[derive(Debug)]
 pub struct TmpfsDisk {
     folder: PathBuf,
 }
 
 impl TmpfsDisk {
-    /// Mounts a disk over a folder, with options in the words of `mount`, like `size=1m` or `nr_inodes=64`.
+    /// Mounts a disk over a folder; `options` are those of `mount`, such as `size=1m` or `nr_inodes=64`.
     ///
     /// # Panics
     ///
-    /// Panics if that is not allowed here.
+    /// Panics if mounting is not permitted here.
     pub fn mount_over(folder: &Path, options: &str) -> Self {
         let disk = Self { folder: folder.to_owned() };
         mount(&["-t", "tmpfs", "-o", &format!("mode=700,{options}"), "tmpfs"], folder);
         disk
     }
 
-    /// Takes all room but for some bytes, which are a multiple of the size of a page.
+    /// Fills the disk except for `left` bytes, which must be a multiple of the page size.
     ///
     /// # Panics
     ///
-    /// Panics if there is less.
+    /// Panics if less than that is free.
     pub fn fill_except(&self, left: u64) -> &Self {
         let path = self.folder.join(FILLER);
         let mut file = File::create(&path).expect("the disk has room for one file");
@@ -43,11 +43,11 @@ impl TmpfsDisk {
         self
     }
 
-    /// Makes files until no other one can be made.
+    /// Creates files until no further one can be created.
     ///
     /// # Panics
     ///
-    /// Panics if there is no end of it.
+    /// Panics if the disk never runs out of inodes.
     pub fn exhaust_inodes(&self) -> &Self {
         let folder = self.folder.join(FILLER);
         fs::create_dir(&folder).expect("the disk has room for one folder");
@@ -56,18 +56,18 @@ impl TmpfsDisk {
         self
     }
 
-    /// Gives back what was taken.
+    /// Frees the space that was taken.
     ///
     /// # Panics
     ///
-    /// Panics if nothing was.
+    /// Panics if none was taken.
     pub fn clear(&self) {
         let filler = self.folder.join(FILLER);
         let removed = if filler.is_dir() { fs::remove_dir_all(filler) } else { fs::remove_file(filler) };
         removed.expect("what was taken can be given back");
     }
 
-    /// Changes options of the mounted disk, like `ro` or `nr_inodes=64`.
+    /// Changes options of the mounted disk, such as `ro` or `nr_inodes=64`.
     ///
     /// # Panics
     ///
@@ -80,7 +80,7 @@ impl TmpfsDisk {
 
 impl Drop for TmpfsDisk {
     fn drop(&mut self) {
-        // What is still open keeps the disk, not its place.
+        // Lazy: files that are still open keep the disk alive, but not its mount point.
         let _ = Command::new("umount").arg("-l").arg(&self.folder).status();
     }
 }

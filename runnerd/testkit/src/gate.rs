@@ -13,7 +13,7 @@ use nix::unistd::mkfifo;
 
 use crate::PATIENCE;
 
-/// A gate; as long as it is held, a session that arrives stops.
+/// A gate; while the test holds it, sessions that arrive stop.
 #[derive(Debug)]
 pub struct SessionGate {
     arrivals: File,
@@ -25,13 +25,13 @@ impl SessionGate {
         let pipe = |end: &str| {
             let path = folder.join(format!("{name}.{end}"));
             mkfifo(&path, Mode::S_IRWXU).expect("a pipe can be made");
-            // Opened for both, neither side ever waits for the other to open.
+            // Opened for reading and writing, so neither side waits for the other to open.
             OpenOptions::new().read(true).write(true).open(path).expect("a pipe can be opened")
         };
         Self { arrivals: pipe("in"), passes: pipe("out") }
     }
 
-    /// Waits until a session is here.
+    /// Waits until a session has arrived.
     ///
     /// # Panics
     ///
@@ -44,7 +44,7 @@ impl SessionGate {
         arrivals.read_exact(&mut [0]).expect("a pipe can be read");
     }
 
-    /// Lets one session go on.
+    /// Lets one session continue.
     pub fn open(&self) {
         let mut passes = &self.passes;
         passes.write_all(b"\n").expect("a pipe can be written");

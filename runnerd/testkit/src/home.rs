@@ -1,6 +1,6 @@
-//! A home folder for one test: everything that daemon, client and git would find of the user's is in it.
+//! A home folder for one test: it contains everything that daemon, client and git would find of the user's.
 //!
-//! When it is dropped, every process that belongs to it must be gone; its daemon is ended first.
+//! On drop the daemon is stopped first; then every process that belongs to the home must be gone.
 
 use std::env;
 use std::fs::{self, DirBuilder, File};
@@ -28,10 +28,10 @@ use crate::repo::Repo;
 use crate::scratch::ScratchDir;
 use crate::{PATIENCE, audit, processes, script};
 
-/// After each commit git would start a maintenance of its own and leave it running behind the command, with a lock.
+/// After each commit git would start background maintenance, which outlives the command and holds a lock.
 const GIT_CONFIG: &str = "\
     [user]\n\tname = Kit\n\temail = kit@localhost\n[init]\n\tdefaultBranch = main\n[maintenance]\n\tauto = false\n";
-/// The fixture's own commits have one time, so that equal repositories have equal ids.
+/// The fixture's own commits share one time, so that equal repositories have equal ids.
 const COMMIT_TIME: &str = "2026-01-01T00:00:00Z";
 
 /// A home folder.
@@ -39,13 +39,13 @@ const COMMIT_TIME: &str = "2026-01-01T00:00:00Z";
 pub struct Home {
     path: PathBuf,
     env: Vec<(String, String)>,
-    /// Whether its branches are those of a runner that keeps the rules.
+    /// Whether all its branches obey the rules; false once a test declares a forgery.
     is_honest: bool,
     _folder: ScratchDir,
 }
 
 impl Home {
-    /// Makes a home with git's configuration and nothing else.
+    /// Creates a home that contains git's configuration and nothing else.
     ///
     /// # Panics
     ///
@@ -55,7 +55,7 @@ impl Home {
         Self::new_in(&env::temp_dir())
     }
 
-    /// Makes a home in a folder, which says on what kind of disk it is.
+    /// Creates a home in a folder, which determines the kind of disk it is on.
     ///
     /// # Panics
     ///
@@ -70,15 +70,15 @@ impl Home {
         Self { env: build_environment(&path), path, is_honest: true, _folder: folder }
     }
 
-    /// Sets a variable of what will be started here, as the user's shell would.
+    /// Sets an environment variable for everything started here, as the user's shell would.
     #[must_use]
     pub fn export(mut self, name: &str, value: &str) -> Self {
         self.env.push((name.to_owned(), value.to_owned()));
         self
     }
 
-    /// Says that a branch of this home is one that the rules do not make, or that cannot be read: somebody wrote to it, or to its
-    /// objects, who may not.
+    /// Declares that a branch of this home violates the rules or cannot be read, because something unauthorized wrote
+    /// to it or to its objects.
     pub fn expect_forgery(&mut self) {
         self.is_honest = false;
     }
@@ -88,27 +88,27 @@ impl Home {
         &self.path
     }
 
-    /// Returns the whole environment of what runs here.
+    /// Returns the complete environment of programs run here.
     pub fn env(&self) -> &[(String, String)] {
         &self.env
     }
 
-    /// Returns the daemon's socket.
+    /// Returns the path of the daemon's socket.
     pub fn socket(&self) -> PathBuf {
         self.path.join("run/s")
     }
 
-    /// Returns the folder of the daemon's state.
+    /// Returns the daemon's state folder.
     pub fn state(&self) -> PathBuf {
         self.path.join("state")
     }
 
-    /// Returns the private part of the daemon's state.
+    /// Returns the private part of the daemon's state folder.
     pub fn private(&self) -> PathBuf {
         self.state().join("private")
     }
 
-    /// Returns the daemon's folder of the only repository.
+    /// Returns the daemon's folder for the only repository.
     ///
     /// # Panics
     ///
@@ -118,14 +118,14 @@ impl Home {
         folders.next().expect("a repository is registered").expect("its folder can be read").path()
     }
 
-    /// Makes a repository with one commit, and a script for its agent and guard.
+    /// Creates a repository with one commit, and a script for its agent and guard.
     pub fn repo(&self, name: &str) -> Repo {
         let repo = Repo::without_commit(self, name);
         repo.commit_all("First commit");
         repo
     }
 
-    /// Makes a repository whose agent and guard are its script, with one commit.
+    /// Creates a repository with one commit whose configuration uses the scripted agent and guard.
     pub fn scripted_repo(&self, name: &str) -> Repo {
         let repo = Repo::without_commit(self, name);
         repo.write_config(&repo.config());
@@ -133,7 +133,7 @@ impl Home {
         repo
     }
 
-    /// Makes a repository with a configuration, which is made of the scripted one, and a task tree, with one commit.
+    /// Creates a repository with one commit: a configuration derived from the scripted one, and a task tree.
     pub fn repo_with_tree(&self, name: &str, tree: &TaskTree, configure: impl FnOnce(Config) -> Config) -> Repo {
         let repo = Repo::without_commit(self, name);
         repo.write_config(&configure(repo.config()));
@@ -142,7 +142,7 @@ impl Home {
         repo
     }
 
-    /// Sets how many repositories the daemon drives at once.
+    /// Sets how many repositories the daemon works on at once.
     pub fn allow_repositories(&self, count: u32) {
         self.configure(&format!("max_repositories = {count}"));
     }
@@ -162,8 +162,8 @@ impl Home {
 
     /// Sets the strongest containment that the daemon uses: `walk`, `cgroup` or `pidns`.
     ///
-    /// At `walk`, programs see the processes of the machine by their own numbers and can signal them, their
-    /// supervisor and the daemon included.
+    /// At `walk`, programs see all processes of the machine under their real ids and can signal them, including their
+    /// supervisor and the daemon.
     pub fn limit_containment(&self, level: &str) {
         self.configure(&format!("containment = {level:?}"));
     }
@@ -177,7 +177,7 @@ impl Home {
         self.daemon_from_command(self.command("runnerd"))
     }
 
-    /// Starts the daemon within limits that a shell sets first, like `ulimit -n 32`.
+    /// Starts the daemon under limits that a shell sets first, such as `ulimit -n 32`.
     ///
     /// # Panics
     ///
@@ -189,7 +189,7 @@ impl Home {
         self.daemon_from_command(command)
     }
 
-    /// Starts the daemon with a command that becomes it, or that runs it as its own.
+    /// Starts the daemon with a command that becomes it or runs it as a child.
     ///
     /// # Panics
     ///
@@ -200,12 +200,12 @@ impl Home {
         Daemon::start(command)
     }
 
-    /// Connects to the daemon, which must run.
+    /// Connects to the daemon, which must be running.
     pub fn client(&self) -> Client {
         Client::connect(&self.socket())
     }
 
-    /// Runs `runnerctl` without letting it start a daemon, and waits for its end.
+    /// Runs `runnerctl` to completion, without letting it start a daemon.
     pub fn ctl(&self, args: &[&str]) -> ProgramOutput {
         let mut command = self.command("runnerctl");
         command.arg("--no-spawn").args(args);
@@ -219,7 +219,7 @@ impl Home {
         ProgramOutput::run_command(command)
     }
 
-    /// Runs `runnerctl` on a repository, with variables that this use of it has besides.
+    /// Runs `runnerctl` on a repository with additional environment variables.
     pub fn ctl_with(&self, repo: &Repo, args: &[&str], env: &[(&str, &str)]) -> ProgramOutput {
         let mut command = self.command("runnerctl");
         command.arg("--no-spawn").args(args).envs(env.iter().copied()).current_dir(repo.path());
@@ -233,12 +233,12 @@ impl Home {
         command
     }
 
-    /// Starts a run and waits for its end.
+    /// Starts a run and waits for it to end.
     pub fn run(&self, repo: &Repo, args: &[&str]) -> ProgramOutput {
         self.ctl_in(repo, &[&["start", "--wait", "--yes"], args].concat())
     }
 
-    /// Starts a run, does something meanwhile, and waits for the run's end.
+    /// Starts a run, calls `meanwhile`, and waits for the run to end.
     ///
     /// # Panics
     ///
@@ -251,30 +251,30 @@ impl Home {
         })
     }
 
-    /// Returns one of the programs under test, with this home's environment and nothing else.
+    /// Returns a command for one of the programs under test, with exactly this home's environment.
     pub fn command(&self, program: &str) -> Command {
         let mut command = Command::new(binary(program));
         command.env_clear().envs(self.env.iter().cloned()).current_dir(&self.path);
         command
     }
 
-    /// Runs a program that a test has put somewhere, with this home's environment, and waits for its end.
+    /// Runs a program at a path chosen by the test to completion, with this home's environment.
     pub fn run_program(&self, program: &Path, args: &[&str]) -> ProgramOutput {
         let mut command = Command::new(program);
         command.env_clear().envs(self.env.iter().cloned()).current_dir(&self.path).args(args);
         ProgramOutput::run_command(command)
     }
 
-    /// Puts a program where the `PATH` of this home finds it first, in the place of one that is there.
+    /// Installs a program where this home's `PATH` finds it first, hiding any other of that name.
     pub fn install(&self, name: &str, text: &str) {
         script::write_program(&self.path.join("bin").join(name), text);
     }
 
-    /// Has git call itself another version to whoever asks it for `git version`.
+    /// Makes `git version` report another version.
     ///
     /// # Panics
     ///
-    /// Panics if there is no git.
+    /// Panics if git is not installed.
     pub fn fake_git_version(&self, version: &str) {
         let found = Command::new("sh").args(["-c", "command -v git"]).output().expect("sh runs");
         let git = String::from_utf8(found.stdout).expect("a path of text");
@@ -288,7 +288,7 @@ impl Home {
         processes::find_alive(&self.path)
     }
 
-    /// Asserts that of what iterations have started nothing is alive; the daemon and its clients may be.
+    /// Asserts that nothing started by an iteration is alive; the daemon and its clients may be.
     ///
     /// # Panics
     ///
@@ -302,28 +302,28 @@ impl Home {
         assert!(left.is_empty(), "alive after the iteration: {left:#?}");
     }
 
-    /// Waits until no process belongs to this home any more that its environment or its folder tells.
+    /// Waits until no process recognizable by its environment or folder belongs to this home.
     ///
     /// # Panics
     ///
-    /// Panics if one does not end by itself.
+    /// Panics if one does not end on its own.
     pub fn wait_all_gone(&self, limit: Duration) {
         for pid in self.processes() {
             assert!(processes::wait_gone(pid, limit), "lives on: {}", processes::describe_process(pid));
         }
     }
 
-    /// Stops the shims of all sessions and guards; they go on where what is returned is dropped.
+    /// Stops (SIGSTOP) the shims of all sessions and guards; dropping the result resumes them.
     pub fn suspend_shims(&self) -> Vec<SuspendedProcess> {
         let is_shim = |pid: &i32| processes::describe_process(*pid).contains("__shim");
         self.processes().into_iter().filter(is_shim).map(SuspendedProcess::stop).collect()
     }
 
-    /// Ends the daemons that a client has started here.
+    /// Stops daemons that a client has started here.
     fn stop_daemons(&self) {
         let daemon = binary("runnerd");
         let is_daemon = |pid: &i32| processes::is_program(*pid, &daemon);
-        // The shims of one that was killed end by themselves, and all that they have started before them.
+        // The shims of a killed daemon end on their own, after everything they have started.
         let is_its = |pid: &i32| is_daemon(pid) || processes::is_shim(*pid);
         for pid in self.processes().into_iter().filter(is_its).chain(self.listener_pid()) {
             processes::send_signal(pid, Signal::SIGTERM);
@@ -331,7 +331,7 @@ impl Home {
         }
     }
 
-    /// Returns the process that listens on the socket: who is not root sees a daemon by nothing else.
+    /// Returns the process listening on the socket: without root, a daemon is visible by nothing else.
     fn listener_pid(&self) -> Option<i32> {
         let connection = UnixStream::connect(self.socket()).ok()?;
         let listener = getsockopt(&connection, sockopt::PeerCredentials).ok()?;
@@ -380,7 +380,7 @@ fn build_environment(home: &Path) -> Vec<(String, String)> {
 /// What a program printed, and its exit code.
 #[derive(Debug, Clone)]
 pub struct ProgramOutput {
-    /// Exit code; -1 where a signal ended it.
+    /// Exit code; -1 if a signal ended the program.
     pub code: i32,
     /// Standard output.
     pub stdout: String,
@@ -389,7 +389,7 @@ pub struct ProgramOutput {
 }
 
 impl ProgramOutput {
-    /// Runs a program to its end, which must come within twice [`PATIENCE`].
+    /// Runs a program to completion, which must take less than twice [`PATIENCE`].
     pub(crate) fn run_command(mut command: Command) -> Self {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let child = command.spawn().expect("the program can be started");
@@ -405,11 +405,11 @@ impl ProgramOutput {
         Self { code: output.status.code().unwrap_or(-1), stdout: text(&output.stdout), stderr: text(&output.stderr) }
     }
 
-    /// Asserts the exit code, showing everything that was printed where it is another.
+    /// Asserts the exit code; on a mismatch, shows everything that was printed.
     ///
     /// # Panics
     ///
-    /// Panics if it is another.
+    /// Panics if the exit code differs.
     #[track_caller]
     pub fn exits(&self, code: i32) -> &Self {
         assert_eq!(self.code, code, "stdout:\n{}\nstderr:\n{}", self.stdout, self.stderr);
@@ -420,7 +420,7 @@ impl ProgramOutput {
     ///
     /// # Panics
     ///
-    /// Panics if it is none.
+    /// Panics if it is not JSON.
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }

@@ -1,6 +1,6 @@
-//! Runs that are interrupted again and again at random moments, and must end as one that nobody interrupted.
+//! Runs that are interrupted repeatedly at random moments and must end like an uninterrupted one.
 //!
-//! `SEED` sets with which random number they begin, `RUNS` how many there are.
+//! `SEED` sets the random seed, `RUNS` the number of runs.
 
 use std::env;
 use std::thread;
@@ -11,7 +11,7 @@ use protocol::words::RunStatus;
 use crate::invariants::{assert_consistent, assert_work_kept, print_figure};
 use crate::{Daemon, Home, RandomSource, Repo};
 
-/// Interruptions of one random run; after them it may come to its end.
+/// Interruptions of one random run; after that it may finish.
 const INTERRUPTIONS: u32 = 12;
 
 /// A repository and the daemon that works on it.
@@ -20,7 +20,7 @@ pub struct InterruptedRun {
     daemon: Option<Daemon>,
     /// The repository; its sessions are [`SPLIT_AND_DO`](crate::witness::SPLIT_AND_DO).
     pub repo: Repo,
-    /// The home of both.
+    /// Home of daemon and repository.
     pub home: Home,
 }
 
@@ -30,17 +30,17 @@ impl InterruptedRun {
         Self { daemon: Some(home.daemon()), repo, home }
     }
 
-    /// Takes the daemon to its end, in whatever way, and starts the next one.
+    /// Ends the daemon by the given means and starts the next one.
     ///
     /// # Panics
     ///
-    /// Panics if the next one does not come up.
+    /// Panics if the next one does not start.
     pub fn restart(&mut self, end: impl FnOnce(Daemon, &Self)) {
         end(self.daemon.take().expect("a daemon runs"), self);
         self.daemon = Some(self.home.daemon());
     }
 
-    /// Interrupts the run until it is over or has been interrupted often, and returns how often.
+    /// Interrupts the run until it is over or the maximum is reached, and returns the number of interruptions.
     fn run_interrupted(&mut self, random: &mut RandomSource, longest: Duration, interrupt: &impl Fn(&mut Self)) -> u32 {
         let longest_ms = u64::try_from(longest.as_millis()).expect("a short run");
         self.home.ctl_in(&self.repo, &["start", "--yes", "-m", "Do it"]).exits(0);
@@ -59,7 +59,7 @@ impl InterruptedRun {
     }
 }
 
-/// Interrupts runs of what `prepare` makes; each must end with the task tree of one that nobody interrupted.
+/// Interrupts runs of what `prepare` creates; each must end with the task tree of an uninterrupted run.
 ///
 /// # Panics
 ///
@@ -76,7 +76,8 @@ pub fn assert_same_end(prepare: impl Fn() -> InterruptedRun, interrupt: impl Fn(
         let (ordeal, interruptions) = loop {
             let mut ordeal = prepare();
             match ordeal.run_interrupted(&mut RandomSource::new(seed), longest, &interrupt) {
-                // It was over sooner than the one by which the pauses were measured, and shows nothing: sooner, then.
+                // It ended sooner than the run that the pauses are based on and was never interrupted, so interrupt
+                // sooner.
                 0 => longest /= 2,
                 count => break (ordeal, count),
             }

@@ -1,11 +1,11 @@
-//! What must hold of a branch whatever happened to the daemon meanwhile.
+//! Assertions about a branch that must hold no matter what happened to the daemon meanwhile.
 
 use std::path::Path;
 
 use crate::{Home, PATIENCE, ReceiptCommit, Repo};
 
-/// A session that depends on the task tree alone, so that it may be repeated: it splits the root, then does leaf by
-/// leaf. Its work is a line in `log.txt`; two sessions at once would be seen in `$kit/overlap`.
+/// A session that depends only on the task tree, so that it may be repeated: it splits the root, then completes leaf by
+/// leaf. Its work is a line in `log.txt`; two concurrent sessions would be recorded in `$kit/overlap`.
 pub const SPLIT_AND_DO: &str = r#"
 exec 9> "$kit/lock"
 flock -n 9 || echo "$n" >> "$kit/overlap"
@@ -17,14 +17,14 @@ else
 fi
 "#;
 
-/// Makes a repository whose sessions are [`SPLIT_AND_DO`].
+/// Creates a repository whose sessions are [`SPLIT_AND_DO`].
 pub fn splitting_repo(home: &Home, name: &str) -> Repo {
     let repo = home.scripted_repo(name);
     repo.script().always(SPLIT_AND_DO);
     repo
 }
 
-/// Makes a repository whose daemon was killed in the first session, after that had written `half.txt`.
+/// Creates a repository whose daemon was killed in the first session, after the session wrote `half.txt`.
 pub fn killed_mid_session(home: &Home) -> Repo {
     let repo = home.scripted_repo("one");
     let gate = repo.script().gate("session");
@@ -37,8 +37,8 @@ pub fn killed_mid_session(home: &Home) -> Repo {
     repo
 }
 
-/// Asserts that the iterations are numbered without gap and without repetition, that HEAD and bookkeeping agree, that
-/// no work of a session that ended is missing, and that no two sessions ran at once.
+/// Asserts that iterations are numbered without gaps or repetitions, that HEAD and bookkeeping agree, that no work of a
+/// finished session is missing, and that no two sessions ran at once.
 ///
 /// # Panics
 ///
@@ -61,7 +61,7 @@ pub fn assert_consistent(repo: &Repo) {
     repo.assert_sound();
 }
 
-/// Asserts that the work of every session that came to its end is in HEAD, once.
+/// Asserts that the work of every session that ran to completion is in HEAD exactly once.
 ///
 /// # Panics
 ///
@@ -79,8 +79,8 @@ fn iteration_number(subject: &str) -> String {
     subject.split(" iter ").nth(1).unwrap_or_default().chars().take(4).collect()
 }
 
-/// Asserts that the bytes of a piece of work are somewhere in the repository: in the work tree, or in a commit that a
-/// reference keeps, be it a branch or a rescue.
+/// Asserts that the bytes of a piece of work are somewhere in the repository: in the work tree, or in a commit that is
+/// reachable from a ref, either a branch or a rescue ref.
 ///
 /// # Panics
 ///
@@ -93,14 +93,14 @@ pub fn assert_kept(repo: &Repo, work: &[u8]) {
     assert!(is_stored || dir_contains(repo.path(), work), "lost: {}", String::from_utf8_lossy(work));
 }
 
-/// Writes bytes beside the repository, for git to name them.
+/// Writes bytes to a file outside the work tree, so that git can compute their object id.
 fn write_work(repo: &Repo, work: &[u8]) -> String {
     let path = repo.script().folder().join("files/witnessed");
     std::fs::write(&path, work).expect("a file can be written");
     path.display().to_string()
 }
 
-/// Tells whether a file of the work tree, git's own folder left out, holds exactly the bytes.
+/// Returns whether a file in the work tree, git's own folder excluded, contains exactly these bytes.
 fn dir_contains(folder: &Path, work: &[u8]) -> bool {
     let entries = std::fs::read_dir(folder).expect("the work tree can be listed").flatten();
     entries.filter(|entry| entry.file_name() != ".git").any(|entry| match entry.file_type() {
@@ -115,7 +115,7 @@ pub fn list_verdicts(repo: &Repo) -> Vec<String> {
     repo.receipts().iter().map(|receipt| receipt.verdict().to_owned()).collect()
 }
 
-/// Notes a figure for whoever runs the tests with `--nocapture`, or looks at one that failed.
+/// Prints a figure that is visible with `--nocapture` or in the output of a failed test.
 #[expect(clippy::print_stderr, reason = "the harness captures it")]
 pub fn print_figure(figure: &str) {
     eprintln!("{figure}");

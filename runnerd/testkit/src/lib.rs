@@ -1,8 +1,8 @@
-//! Test kit: a home of its own, repositories in it, scripted agents and guards, and the real daemon and client.
+//! Test kit: a separate home, repositories in it, scripted agents and guards, and the real daemon and client.
 //!
-//! For tests alone: whatever goes wrong here panics with what was being done. Nothing here knows how the daemon works
-//! inside; it is started, asked and killed as a user would do it. The binaries are those of the workspace's build:
-//! `cargo build --workspace` makes them, and a run of all tests does so by itself.
+//! For tests only: any failure here panics with what was being done. Nothing here knows the daemon's internals; it is
+//! started, queried and killed as a user would do it. The binaries are those of the workspace build: `cargo build
+//! --workspace` creates them, and a run of all tests does so automatically.
 
 mod audit;
 mod binary;

@@ -1,4 +1,4 @@
-//! Processes that belong to a home, found by what they carry of it: environment, arguments or working directory.
+//! Finds the processes that belong to a home by their environment, arguments or working directory.
 
 use std::fs;
 use std::os::fd::AsFd as _;
@@ -11,7 +11,8 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use rustix::process::{Pid as RawPid, PidfdFlags, pidfd_open};
 
-/// Returns the ids of the live processes whose environment, arguments or working directory name the folder, but for the caller.
+/// Returns the ids of live processes whose environment, arguments or working directory name the folder, except the
+/// caller.
 pub(crate) fn find_alive(folder: &Path) -> Vec<i32> {
     let own = std::process::id().to_string();
     let entries = fs::read_dir("/proc").expect("the process table can be read");
@@ -29,20 +30,20 @@ fn belongs_to(pid: i32, folder: &Path) -> bool {
         let text = fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
         memmem::find(&text, needle).is_some()
     };
-    // A process that hides shows its arguments all the same, but its environment to root alone.
+    // A process that is not dumpable still shows its arguments, but its environment only to root.
     names("environ")
         || names("cmdline")
         || fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|cwd| cwd.starts_with(folder))
 }
 
-/// Whether a process is a shim, which is made of a program that has no file.
+/// Whether a process is a shim; its executable has no file name.
 pub(crate) fn is_shim(pid: i32) -> bool {
     let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     line.split(|byte| *byte == 0).nth(1) == Some(b"__shim")
 }
 
-/// Whether a process is a program that was started by this path, and no shim that is made of it. What it says of itself counts:
-/// a build that puts another file in the place of the program gives a process that runs another path.
+/// Whether a process runs the program started by this path and is not a shim made from it. The process's own arguments
+/// decide: after a rebuild replaces the file, the running program has another path.
 pub(crate) fn is_program(pid: i32, program: &Path) -> bool {
     let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     line.split(|byte| *byte == 0).next() == Some(program.as_os_str().as_encoded_bytes()) && !is_shim(pid)
@@ -54,12 +55,12 @@ pub(crate) fn describe_process(pid: i32) -> String {
     format!("{pid} `{}`", String::from_utf8_lossy(&line).replace('\0', " ").trim_end())
 }
 
-/// Sends a signal; a process that is gone already is no failure.
+/// Sends a signal; a process that is gone already is not an error.
 pub(crate) fn send_signal(pid: i32, signal: Signal) {
     let _ = kill(Pid::from_raw(pid), signal);
 }
 
-/// Waits until a process is gone; false if it stays.
+/// Waits until a process is gone; false if it is still there after `limit`.
 pub(crate) fn wait_gone(pid: i32, limit: Duration) -> bool {
     let Some(pid) = RawPid::from_raw(pid) else { return true };
     let Ok(process) = pidfd_open(pid, PidfdFlags::empty()) else { return true };
@@ -68,7 +69,7 @@ pub(crate) fn wait_gone(pid: i32, limit: Duration) -> bool {
     poll(&mut fds, limit).expect("a process can be polled") > 0
 }
 
-/// A process that does nothing until this is dropped.
+/// A stopped (SIGSTOP) process; dropping this resumes it.
 #[derive(Debug)]
 pub struct SuspendedProcess(i32);
 

@@ -1,24 +1,24 @@
-//! A commit of the runner as the git program reads it.
+//! A commit of the runner as the git program parses it.
 
 use crate::repo::Repo;
 
-/// What git shows of a commit: its id, its message and the trailers that it finds in that.
+/// What git prints of a commit: its id, its message, and the trailers it finds in the message.
 const FORMAT: &str = "--format=tformat:%H%x1f%B%x1f%(trailers:only,unfold)%x1e";
 const PART: char = '\u{1f}';
 const RECORD: char = '\u{1e}';
 
-/// A commit's message, taken apart by git.
+/// A commit message, parsed by git.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReceiptCommit {
     /// Id of the commit.
     pub commit: String,
     /// First line.
     pub subject: String,
-    /// What stands between the first line and the trailers, behind the title that an iteration's message begins with.
+    /// Text between the first line and the trailers, after the headline with which an iteration's message begins.
     pub body: String,
-    /// The title of the task and how it ended, where the message is of an iteration.
+    /// Title of the task and how it ended, if the message is of an iteration.
     pub headline: Option<String>,
-    /// Trailers in order.
+    /// Trailers, in order.
     pub trailers: Vec<(String, String)>,
 }
 
@@ -27,17 +27,17 @@ impl ReceiptCommit {
     ///
     /// # Panics
     ///
-    /// Panics if git cannot.
+    /// Panics if git cannot read it.
     pub fn read(repo: &Repo, revision: &str) -> Self {
         let mut all = Self::read_all(repo, &["-1", revision]);
         all.pop().unwrap_or_else(|| panic!("{revision} is no commit"))
     }
 
-    /// Reads the commits that `git log` shows with these arguments, in one go.
+    /// Reads the commits that `git log` shows for these arguments, in one call.
     ///
     /// # Panics
     ///
-    /// Panics if git cannot.
+    /// Panics if git cannot read them.
     pub fn read_all(repo: &Repo, args: &[&str]) -> Vec<Self> {
         let log = repo.git(&[&["log", FORMAT], args].concat());
         log.split_terminator(RECORD).map(|record| Self::parse_record(record.trim_start_matches('\n'))).collect()

@@ -1,4 +1,4 @@
-//! A repository of a home, worked on by the git program, never by the code under test.
+//! A repository in a home, manipulated through the git program, never through the code under test.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -23,12 +23,12 @@ pub struct Repo {
 }
 
 impl Repo {
-    /// Makes a repository with a file that is not committed.
+    /// Creates a repository with one uncommitted file.
     pub(crate) fn without_commit(home: &Home, name: &str) -> Self {
         let path = home.path().join("repos").join(name);
         fs::create_dir_all(&path).expect("a folder for the repository can be made");
         let repo = Self { path, script: Script::new(home.path(), name), env: home.env().to_vec() };
-        // Git's own template has a dozen samples of hooks; a project has a few files in their place.
+        // Git's own template contains a dozen sample hooks; a real project has a few files instead.
         repo.git(&["init", "-q", "-b", "main", "--template="]);
         for folder in ["hooks", "info"] {
             fs::create_dir(repo.path.join(".git").join(folder)).expect("a folder in git's own can be made");
@@ -47,12 +47,12 @@ impl Repo {
         &self.script
     }
 
-    /// Returns a configuration with the scripted agent and guard and no baseline.
+    /// Returns a configuration with the scripted agent and guard, and without baseline.
     pub fn config(&self) -> Config {
         Config::new(&[&self.script.agent_program()], &[&self.script.guard_program()]).guard("baseline = false")
     }
 
-    /// Commits a configuration, and a goal where there is none yet.
+    /// Commits a configuration, and a goal if there is none yet.
     pub fn commit_config(&self, config: &Config) -> &Self {
         self.write_config(config);
         self.commit_all("Configure the runner");
@@ -82,7 +82,7 @@ impl Repo {
         self.write(".runner/state/tree.json", &format!("{text}\n"));
     }
 
-    /// Writes a file, with the folders that it needs.
+    /// Writes a file, creating parent folders as needed.
     ///
     /// # Panics
     ///
@@ -110,13 +110,13 @@ impl Repo {
         self.head()
     }
 
-    /// Commits everything in the work tree. Nothing looks whether there is something to tidy up.
+    /// Commits everything in the work tree, without automatic maintenance.
     pub(crate) fn commit_all(&self, message: &str) {
         self.git(&["add", "-A"]);
         self.git(&["-c", "maintenance.auto=false", "commit", "-q", "-m", message]);
     }
 
-    /// Runs git and returns what it printed, without the last line's end.
+    /// Runs git and returns its standard output without the final newline.
     ///
     /// # Panics
     ///
@@ -125,7 +125,7 @@ impl Repo {
         String::from_utf8_lossy(&self.git_bytes(args)).trim_end().to_owned()
     }
 
-    /// Runs git and returns what it printed, byte for byte.
+    /// Runs git and returns its standard output, byte for byte.
     ///
     /// # Panics
     ///
@@ -137,12 +137,12 @@ impl Repo {
         output.stdout
     }
 
-    /// Returns the commit of HEAD.
+    /// Returns the commit id of HEAD.
     pub fn head(&self) -> String {
         self.git(&["rev-parse", "HEAD"])
     }
 
-    /// Returns a file as a revision has it.
+    /// Returns the content of a file in a revision.
     pub fn show(&self, revision: &str, path: &str) -> String {
         self.git(&["show", &format!("{revision}:{path}")])
     }
@@ -156,7 +156,7 @@ impl Repo {
     ///
     /// # Panics
     ///
-    /// Panics if it is not there.
+    /// Panics if the node does not exist.
     pub fn node(&self, id: &str) -> Node {
         let tree = self.tree("HEAD");
         find_node(&tree.root, id).unwrap_or_else(|| panic!("no node {id} in {tree:#?}")).clone()
@@ -178,7 +178,7 @@ impl Repo {
         receipts.filter(|receipt| receipt.trailer("Runner-Commit") == Some("iteration")).collect()
     }
 
-    /// Returns a file of an iteration's record; bytes that are no text are replaced.
+    /// Returns a file of an iteration's record; invalid UTF-8 is replaced.
     ///
     /// # Panics
     ///
@@ -190,7 +190,7 @@ impl Repo {
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
-    /// Returns the facts of an iteration's record.
+    /// Returns the metadata of an iteration's record.
     ///
     /// # Panics
     ///
@@ -205,7 +205,7 @@ impl Repo {
         self.git(&["for-each-ref", "--format=%(refname)", prefix]).lines().map(str::to_owned).collect()
     }
 
-    /// Asserts that the work tree is clean and that git finds no fault in the repository.
+    /// Asserts that the work tree is clean and that `git fsck` finds no fault in the repository.
     ///
     /// # Panics
     ///
@@ -227,7 +227,7 @@ impl Repo {
 
     fn read_json<T: DeserializeOwned>(&self, revision: &str, path: &str) -> T {
         let text = self.show(revision, path);
-        // A tree of the depth that is allowed nests deeper than the default limit.
+        // A tree of the maximum allowed depth nests deeper than the default recursion limit.
         let mut reader = serde_json::Deserializer::from_str(&text);
         reader.disable_recursion_limit();
         T::deserialize(&mut reader).unwrap_or_else(|error| panic!("{revision}:{path}: {error}:\n{text}"))

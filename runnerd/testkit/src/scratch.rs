@@ -1,4 +1,4 @@
-//! A temporary folder that goes away with all that is in it, in a place of the disk that others do not use.
+//! A temporary folder that is removed with its contents on drop, in a region of the disk that others do not use.
 
 use std::env;
 use std::fs::{DirBuilder, File};
@@ -18,7 +18,7 @@ pub struct ScratchDir {
 }
 
 impl ScratchDir {
-    /// Makes a folder among the temporary ones.
+    /// Creates a folder in the system's temporary folder.
     ///
     /// # Panics
     ///
@@ -28,7 +28,7 @@ impl ScratchDir {
         Self::new_in(&env::temp_dir())
     }
 
-    /// Makes a folder in another one, which says on what kind of disk it is.
+    /// Creates a folder in another one, which determines the kind of disk it is on.
     ///
     /// # Panics
     ///
@@ -38,24 +38,24 @@ impl ScratchDir {
         let around = around.expect("a temporary folder can be made");
         spread_directories(around.path());
         let path = around.path().canonicalize().expect("a temporary folder has a path");
-        // The file system chooses the place by the name, so it must be another one each time.
+        // The file system chooses the region by the name, so the name must differ each time.
         let name = path.file_name().and_then(|name| name.to_str()).expect("BUG: a temporary folder has a plain name");
         let path = path.join(name.trim_start_matches(PREFIX));
         DirBuilder::new().mode(0o700).create(&path).expect("a folder can be made");
         Self { path, _around: around }
     }
 
-    /// Returns its path, in which no link is.
+    /// Returns its path, which contains no symbolic link.
     pub fn path(&self) -> &Path {
         &self.path
     }
 }
 
-/// Asks the file system to put each folder in this one far from the others, which `chattr +T` does.
+/// Asks the file system to place each subfolder far from the others, as `chattr +T` does.
 ///
-/// An ext4 without a journal uses no inode again for minutes after it was free, and looks at each of those near a folder
-/// before it makes a file in there: with all the files that tests remove, that was a third of their time in the kernel. Where
-/// the flag is not known, nothing is lost.
+/// An ext4 without a journal does not reuse an inode for minutes after it was freed, and scans those near a folder
+/// before it creates a file in it: with all the files that tests remove, that was a third of their time in the kernel.
+/// If the flag is not supported, nothing is lost.
 fn spread_directories(folder: &Path) {
     let _ = File::open(folder)
         .map(|folder| ioctl_getflags(&folder).and_then(|flags| ioctl_setflags(&folder, flags | IFlags::TOPDIR)));

@@ -1,7 +1,7 @@
 //! What a scripted agent and a scripted guard do, session by session.
 //!
-//! Both are programs on the home's `PATH`, so that a configuration names no path and is the same in every home. The
-//! words that a step may use (`answer`, `decompose`, `gate`, `misbehave`…) are in `agent.sh`; `$kit` is the script's
+//! Both are programs on the home's `PATH`, so that a configuration contains no path and is identical in every home. The
+//! commands available to a step (`answer`, `decompose`, `gate`, `misbehave`…) are in `agent.sh`; `$kit` is the script's
 //! folder, `$tree` the task tree, `$n` the number of the session. The prompt is saved before the step runs.
 
 use std::fs::{self, File, Permissions};
@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use crate::gate::SessionGate;
 
-/// Programs that behave badly, of which all processes share a lock on the file [`ALIVE`] beside them.
+/// Misbehaving programs; all their processes share a lock on the file [`ALIVE`] next to them.
 const MISBEHAVE: &str = include_str!("../../tests/agents/agent.py");
 const ALIVE: &str = "alive";
 
@@ -25,7 +25,7 @@ pub struct Script {
 }
 
 impl Script {
-    /// Makes a script whose agent answers `done` and whose guard is green.
+    /// Creates a script whose agent answers `done` and whose guard passes.
     pub(crate) fn new(home: &Path, name: &str) -> Self {
         let folder = home.join("scripts").join(name);
         for part in ["steps", "guard", "prompts", "deaf", "gates", "files"] {
@@ -59,27 +59,27 @@ impl Script {
         &self.folder
     }
 
-    /// Sets what one session does.
+    /// Sets the step of one session, counted from 1.
     pub fn step(&self, session: u32, text: &str) -> &Self {
         self.write_file(&format!("steps/{session}.sh"), text)
     }
 
-    /// Sets what one session does, which does not read its prompt.
+    /// Sets the step of one session that does not read its prompt.
     pub fn deaf_step(&self, session: u32, text: &str) -> &Self {
         self.write_file(&format!("deaf/{session}"), "").step(session, text)
     }
 
-    /// Sets what every session does that has no step of its own.
+    /// Sets the step of every session that has none of its own.
     pub fn always(&self, text: &str) -> &Self {
         self.write_file("steps/default.sh", text)
     }
 
-    /// Sets what one run of the guard does; the baseline counts.
+    /// Sets the step of one guard run, counted from 1; the baseline counts as a run.
     pub fn guard_step(&self, run: u32, text: &str) -> &Self {
         self.write_file(&format!("guard/{run}.sh"), text)
     }
 
-    /// Sets what every run of the guard does that has no step of its own.
+    /// Sets the step of every guard run that has none of its own.
     pub fn guard_always(&self, text: &str) -> &Self {
         self.write_file("guard/default.sh", text)
     }
@@ -89,7 +89,7 @@ impl Script {
         self.write_file(&format!("files/{name}"), text)
     }
 
-    /// Makes a gate that a step passes with `gate NAME`.
+    /// Creates a gate that a step passes with `gate NAME`.
     pub fn gate(&self, name: &str) -> SessionGate {
         SessionGate::new(&self.folder.join("gates"), name)
     }
@@ -104,12 +104,12 @@ impl Script {
         fs::read_to_string(&path).unwrap_or_else(|error| panic!("reading {}: {error}", path.display()))
     }
 
-    /// Returns how many sessions have begun.
+    /// Returns how many sessions have started.
     pub fn session_count(&self) -> usize {
         self.log().iter().filter(|line| line.starts_with("begin ")).count()
     }
 
-    /// Returns `begin N` and `end N` of each session, in order; one that was killed has no end.
+    /// Returns `begin N` and `end N` of each session, in order; a killed session has no end.
     ///
     /// # Panics
     ///
@@ -119,17 +119,17 @@ impl Script {
         text.lines().map(str::to_owned).collect()
     }
 
-    /// Tells whether a process of a program that was started with `misbehave` or `become` is alive, whatever it has shed
-    /// of what it was born with.
+    /// Returns whether any process of a program started with `misbehave` or `become` is alive, even if it has shed
+    /// environment and session it was started with.
     pub fn is_any_alive(&self) -> bool {
         let alive = self.open_alive_lock();
         let is_held = alive.try_lock().is_err();
-        // By word: a process that is just being started may hold a copy of the descriptor.
+        // Unlock explicitly: a process that is just being started may hold a copy of the descriptor.
         let _ = alive.unlock();
         is_held
     }
 
-    /// Waits until no such process is alive; false if one stays.
+    /// Waits until no such process is alive; false if one still is after `limit`.
     pub fn wait_all_gone(&self, limit: Duration) -> bool {
         let (alive, (sender, gone)) = (self.open_alive_lock(), mpsc::channel());
         thread::spawn(move || sender.send(alive.lock().is_ok()));
@@ -151,7 +151,7 @@ impl Script {
     }
 }
 
-/// Writes a program anew.
+/// Writes a program, replacing an existing one.
 pub(crate) fn write_program(path: &Path, text: &str) {
     fs::write(path, text).expect("a program can be written");
     fs::set_permissions(path, Permissions::from_mode(0o755)).expect("a program can be made executable");

@@ -1,4 +1,4 @@
-//! A service manager for tests: it keeps the daemon's socket, passes it on, and hears what the daemon says of itself.
+//! A service manager for tests: it owns the daemon's socket, passes it on, and receives the daemon's notifications.
 
 use std::fs::{self, File, Permissions};
 use std::io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
@@ -13,10 +13,10 @@ use crate::PATIENCE;
 use crate::daemon::Daemon;
 use crate::home::Home;
 
-/// Gives standard input to the daemon as the descriptor of a service manager.
+/// Passes standard input to the daemon as the descriptor of a service manager.
 const PASS: &str = "export LISTEN_PID=$$; exec \"$0\" 3<&0 </dev/null";
 
-/// A service manager; as long as it lives, connections to the socket wait for a daemon.
+/// A service manager; while it exists, connections to the socket queue for a daemon.
 #[derive(Debug)]
 pub struct ServiceManager<'a> {
     home: &'a Home,
@@ -25,7 +25,7 @@ pub struct ServiceManager<'a> {
 }
 
 impl<'a> ServiceManager<'a> {
-    /// Makes the socket of a home.
+    /// Creates the socket of a home.
     ///
     /// # Panics
     ///
@@ -37,7 +37,7 @@ impl<'a> ServiceManager<'a> {
         Self { home, listener, words }
     }
 
-    /// Returns the command that becomes the daemon of `program`, with everything that a service manager gives it.
+    /// Returns the command that becomes the daemon of `program`, with everything a service manager passes to it.
     ///
     /// # Panics
     ///
@@ -54,7 +54,7 @@ impl<'a> ServiceManager<'a> {
         command
     }
 
-    /// Starts the daemon of `program` and waits until it says that it is ready.
+    /// Starts the daemon of `program` and waits until it reports ready.
     ///
     /// # Panics
     ///
@@ -65,31 +65,31 @@ impl<'a> ServiceManager<'a> {
         Daemon::from_child(child)
     }
 
-    /// Tells whether a connection waits for a daemon.
+    /// Returns whether a connection is waiting for a daemon.
     ///
     /// # Panics
     ///
-    /// Panics if the socket cannot be asked.
+    /// Panics if the socket cannot be queried.
     pub fn has_connection(&self) -> bool {
         self.listener.set_nonblocking(true).expect("the socket can be set");
         self.listener.accept().is_ok()
     }
 
-    /// Waits until the daemon says a word.
+    /// Waits until the daemon sends a notification.
     ///
     /// # Panics
     ///
-    /// Panics if it does not.
+    /// Panics if it does not within the time limit.
     #[track_caller]
     pub fn expect_notification(&self, word: &str) {
         assert!(self.receives_within(word, PATIENCE), "the daemon does not say {word}");
     }
 
-    /// Waits until the daemon says a word; false if it does not in this time.
+    /// Waits until the daemon sends a notification; false if it does not within `limit`.
     ///
     /// # Panics
     ///
-    /// Panics if nothing can be heard.
+    /// Panics if notifications cannot be received.
     pub fn receives_within(&self, word: &str, limit: Duration) -> bool {
         let until = Instant::now() + limit;
         while let Some(left) = until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) {
@@ -101,11 +101,11 @@ impl<'a> ServiceManager<'a> {
         false
     }
 
-    /// Forgets what was said until now.
+    /// Discards all notifications received so far.
     ///
     /// # Panics
     ///
-    /// Panics if nothing can be heard.
+    /// Panics if notifications cannot be received.
     pub fn discard_notifications(&self) {
         self.words.set_nonblocking(true).expect("the socket can be set");
         while self.next_notification().is_some() {}
@@ -116,7 +116,7 @@ impl<'a> ServiceManager<'a> {
         let mut words = [0; 4096];
         match self.words.recv(&mut words) {
             Ok(length) => Some(String::from_utf8_lossy(&words[..length]).into_owned()),
-            // A wait with a limit is interrupted where the process was stopped meanwhile.
+            // A wait with a timeout is interrupted if the process was stopped meanwhile.
             Err(error) if matches!(error.kind(), WouldBlock | TimedOut | Interrupted) => None,
             Err(error) => panic!("nothing can be heard: {error}"),
         }

@@ -1,8 +1,8 @@
-//! Faults of the system, injected from outside into the real daemon: `strace` lets the calls of its threads fail, be
-//! late, or be its last.
+//! System faults injected into the real daemon from outside: `strace` makes system calls of its threads fail, delay, or
+//! be their last.
 //!
-//! Programs that the daemon starts are let go as soon as they are executed, so that no agent and no guard is hit: what
-//! happens to them is the daemon's doing. Each thread counts its calls for itself.
+//! Programs started by the daemon are released as soon as they are executed, so that no agent and no guard is hit: what
+//! happens to them is the daemon's doing. Each thread counts its calls separately.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -18,7 +18,7 @@ use crate::binary::binary;
 use crate::home::{Home, ProgramOutput};
 use crate::{PATIENCE, processes};
 
-/// A fault: which calls it befalls, and what becomes of them, both in strace's words.
+/// A fault: which system calls it affects and what happens to them, both in strace's syntax.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SystemFault {
     calls: String,
@@ -27,17 +27,17 @@ pub struct SystemFault {
 }
 
 impl SystemFault {
-    /// Names a fault, as in `Fault::new("fsync,fdatasync", "error=EIO:when=3")`.
+    /// Creates a fault, as in `Fault::new("fsync,fdatasync", "error=EIO:when=3")`.
     pub fn new(calls: &str, what: &str) -> Self {
         Self { calls: calls.to_owned(), what: what.to_owned(), path: None }
     }
 
-    /// Kills the daemon at the `at`-th of the calls that one of its threads makes.
+    /// Kills the daemon at the `at`-th such call of one of its threads.
     pub fn kill_at(calls: &str, at: u32) -> Self {
         Self::new(calls, &format!("signal=KILL:when={at}"))
     }
 
-    /// Narrows the fault to calls that are about one file.
+    /// Restricts the fault to calls that involve one file.
     #[must_use]
     pub fn for_path(mut self, path: &Path) -> Self {
         self.path = Some(path.to_owned());
@@ -51,7 +51,7 @@ impl SystemFault {
     }
 }
 
-/// A daemon to which faults happen. It is ended where this is dropped.
+/// A daemon with an injected fault. It is stopped on drop.
 #[derive(Debug)]
 pub struct FaultyDaemon {
     child: Child,
@@ -60,15 +60,15 @@ pub struct FaultyDaemon {
 }
 
 impl FaultyDaemon {
-    /// Starts a home's daemon, and waits until it listens or has failed to.
+    /// Starts a home's daemon and waits until it listens or has failed to.
     ///
     /// # Panics
     ///
-    /// Panics if there is no strace, or if the daemon does neither.
+    /// Panics if strace is not installed, or if the daemon does neither.
     pub fn start(home: &Home, fault: &SystemFault) -> Self {
         let log = home.path().join("strace.log");
         let mut command = Command::new("strace");
-        // Its own environment and folder are not the home's: it is no process of an iteration.
+        // Its environment and folder are not the home's, so it does not count as a process of an iteration.
         command.current_dir("/").args(["-D", "-I2", "-f", "-qq", "-b", "execve", "-o"]).arg(&log).args(fault.options());
         for (name, value) in home.env() {
             command.arg("-E").arg(format!("{name}={value}"));
@@ -81,23 +81,23 @@ impl FaultyDaemon {
         Self { child, log, is_up }
     }
 
-    /// Returns whether the daemon came up.
+    /// Returns whether the daemon has started listening.
     pub fn is_up(&self) -> bool {
         self.is_up
     }
 
-    /// Returns how often the fault has happened.
+    /// Returns how often the fault has occurred so far.
     pub fn fault_count(&self) -> usize {
         let log = fs::read(&self.log).unwrap_or_default();
         let log = String::from_utf8_lossy(&log);
         ["(INJECTED)", "(DELAYED)", "killed by SIGKILL"].iter().map(|word| log.matches(word).count()).sum()
     }
 
-    /// Lets the fault be over: from now on nothing happens to the daemon.
+    /// Removes the fault: from now on the daemon runs undisturbed.
     ///
     /// # Panics
     ///
-    /// Panics if that is over already.
+    /// Panics if it was removed before.
     pub fn stop_faults(&self) {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("the daemon is alive");
         let tracer = status.lines().find_map(|line| line.strip_prefix("TracerPid:")).map(str::trim);
@@ -106,7 +106,7 @@ impl FaultyDaemon {
         assert!(processes::wait_gone(tracer, PATIENCE), "strace does not let go");
     }
 
-    /// Ends the daemon and returns how often the fault had happened.
+    /// Stops the daemon and returns how often the fault occurred.
     pub fn stop(mut self) -> usize {
         self.terminate();
         self.fault_count()
@@ -119,7 +119,7 @@ impl FaultyDaemon {
             processes::send_signal(pid, Signal::SIGKILL);
         }
         self.child.wait().expect("the daemon can be waited for");
-        // What it has seen last is in the log when it has ended too.
+        // The log is complete only once strace has exited, too.
         for tracer in processes::find_alive(&self.log) {
             assert!(processes::wait_gone(tracer, PATIENCE), "strace outlives the daemon");
         }
@@ -135,7 +135,7 @@ impl Drop for FaultyDaemon {
 }
 
 impl Home {
-    /// Runs `runnerctl` with a fault, without letting it start a daemon, and waits for its end.
+    /// Runs `runnerctl` under a fault to completion, without letting it start a daemon.
     pub fn ctl_with_fault(&self, fault: &SystemFault, args: &[&str]) -> ProgramOutput {
         let mut command = Command::new("strace");
         command.env_clear().envs(self.env().iter().cloned()).current_dir(self.path());
@@ -145,7 +145,8 @@ impl Home {
     }
 }
 
-/// Returns the line that the daemon says to whoever starts it; empty if it ended without.
+/// Returns the first line that the daemon prints for the client that started it; empty if it exited without printing
+/// one.
 fn read_first_line(child: &mut Child) -> String {
     let output = child.stdout.take().expect("BUG: standard output is a pipe");
     let (sender, line) = mpsc::channel();

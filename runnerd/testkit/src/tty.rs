@@ -1,4 +1,4 @@
-//! A program on a terminal of its own: what it draws is read as a terminal would, and keys are typed into it.
+//! Runs a program on a terminal of its own: its output is interpreted as a terminal would, and keys are typed into it.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -17,11 +17,11 @@ use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
 
 use crate::{PATIENCE, processes};
 
-/// A program, and the terminal that it runs on. It is ended where this is dropped.
+/// A program and the terminal it runs on. It is killed on drop.
 pub struct Tty {
     child: Child,
     terminal: File,
-    /// The program's side, kept open: its modes are looked at after the program has ended.
+    /// The program's side, kept open: its modes are checked after the program has ended.
     inside: OwnedFd,
     written: Receiver<Vec<u8>>,
     parser: vt100::Parser,
@@ -29,7 +29,7 @@ pub struct Tty {
 }
 
 impl Tty {
-    /// Starts a program on a terminal with so many columns and rows, which is its controlling terminal.
+    /// Starts a program with a controlling terminal of the given columns and rows.
     ///
     /// # Panics
     ///
@@ -53,7 +53,7 @@ impl Tty {
     ///
     /// # Panics
     ///
-    /// Panics if the system has ids that do not fit.
+    /// Panics if the process id does not fit an `i32`.
     pub fn pid(&self) -> i32 {
         i32::try_from(self.child.id()).expect("BUG: a process id is an i32")
     }
@@ -62,7 +62,7 @@ impl Tty {
     ///
     /// # Panics
     ///
-    /// Panics if the terminal does not take them.
+    /// Panics if the terminal does not accept them.
     pub fn keys(&mut self, keys: &str) -> &mut Self {
         self.terminal.write_all(keys.as_bytes()).expect("a terminal can be typed into");
         self
@@ -79,12 +79,12 @@ impl Tty {
         processes::send_signal(self.pid(), signal);
     }
 
-    /// Returns what is on the screen.
+    /// Returns the current content of the screen.
     pub fn screen(&self) -> String {
         self.parser.screen().contents()
     }
 
-    /// Returns every byte that was written so far.
+    /// Returns all bytes written so far.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
@@ -95,17 +95,17 @@ impl Tty {
         self.wait_until_screen(text, |screen| screen.contains(text))
     }
 
-    /// Waits until a text is on the screen no more.
+    /// Waits until a text is no longer on the screen.
     #[track_caller]
     pub fn wait_for_absence(&mut self, text: &str) -> String {
         self.wait_until_screen(text, |screen| !screen.contains(text))
     }
 
-    /// Waits until the screen is as wanted, and returns it.
+    /// Waits until the screen satisfies a condition, and returns it.
     ///
     /// # Panics
     ///
-    /// Panics if it does not become so within [`PATIENCE`].
+    /// Panics if it does not within [`PATIENCE`].
     #[track_caller]
     pub fn wait_until_screen(&mut self, what: &str, wanted: impl Fn(&str) -> bool) -> String {
         let deadline = Instant::now() + PATIENCE;
@@ -123,7 +123,7 @@ impl Tty {
         }
     }
 
-    /// Whether the terminal is as a shell wants it: lines are edited and shown, and no other screen is in use.
+    /// Whether the terminal is restored for a shell: line editing and echo are on, and the alternate screen is off.
     pub fn is_restored(&self) -> bool {
         let modes = tcgetattr(&self.inside).expect("a terminal has modes").local_modes;
         modes.contains(LocalModes::ICANON | LocalModes::ECHO) && !self.parser.screen().alternate_screen()
@@ -140,7 +140,7 @@ impl Tty {
         self.drain();
     }
 
-    /// Waits for the end of the program and returns its exit code; -1 where a signal ended it.
+    /// Waits for the program to end and returns its exit code; -1 if a signal ended it.
     ///
     /// # Panics
     ///
@@ -152,9 +152,9 @@ impl Tty {
         status.code().unwrap_or(-1)
     }
 
-    /// Takes what was written before a moment that the caller knows to be over.
+    /// Processes everything that was written before this call.
     fn drain(&mut self) {
-        // What marks the moment goes the same way as what the program wrote, behind it.
+        // The marker travels the same way as the program's output, behind it.
         const MARK: &[u8] = b"\x1b]0;drained\x07";
         rustix::io::write(self.inside.as_fd(), MARK).expect("a terminal can be written to");
         let ends = |bytes: &[u8]| bytes.windows(MARK.len()).any(|window| window == MARK);
@@ -183,7 +183,7 @@ impl Drop for Tty {
     }
 }
 
-/// Returns the command that becomes `program` in a session whose terminal is `inside`.
+/// Returns a command that becomes `program` in a session whose controlling terminal is `inside`.
 fn tty_command(inside: &File, program: &Command) -> Command {
     let handle = || inside.try_clone().expect("a terminal can be shared");
     let mut command = Command::new("setsid");
@@ -205,7 +205,7 @@ fn set_size(terminal: impl std::os::fd::AsFd, (columns, rows): (u16, u16)) {
     tcsetwinsize(terminal, size).expect("a terminal can be sized");
 }
 
-/// Sends what is written to the terminal, as it comes.
+/// Forwards everything written to the terminal, as it comes.
 fn spawn_reader(mut terminal: File) -> Receiver<Vec<u8>> {
     let (sender, written) = mpsc::channel();
     thread::spawn(move || {

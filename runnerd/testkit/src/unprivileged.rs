@@ -1,4 +1,4 @@
-//! A piece of a test as an ordinary user: where the tests run as root, what others are denied would be allowed.
+//! Runs a part of a test as an ordinary user: if the tests run as root, what is denied to others would be allowed.
 
 use std::panic::resume_unwind;
 use std::thread;
@@ -6,14 +6,14 @@ use std::thread;
 use rustix::process::{Gid, Uid, geteuid};
 use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 
-/// Who has nothing.
+/// The user `nobody`.
 const USER: u32 = 65534;
 
-/// Does something in a thread of its own, as an ordinary user; the programs that it starts are that user's too.
+/// Runs a closure in a thread of its own as an ordinary user; programs it starts run as that user, too.
 ///
 /// # Panics
 ///
-/// Panics where `act` does, or if root cannot become somebody else.
+/// Panics if `act` does, or if root cannot switch to another user.
 pub fn run_unprivileged<T: Send>(act: impl FnOnce() -> T + Send) -> T {
     let done = thread::scope(|scope| {
         let act = || {

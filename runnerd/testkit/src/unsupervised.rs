@@ -1,6 +1,6 @@
-//! The control of tests about ending processes: the same program without a runner, of which the leader alone is ended.
+//! The control of tests about ending processes: the same program without a runner, of which only the leader is ended.
 //!
-//! Such a test proves something only if less than what the product does would leave something alive.
+//! Such a test proves something only if doing less than the product does would leave something alive.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, ChildStdout, Stdio};
@@ -12,8 +12,7 @@ use nix::sys::signal::Signal;
 use crate::processes;
 use crate::{Home, PATIENCE, Repo};
 
-/// A program of `misbehave.py` that nothing supervises, in a home of its own. What it leaves is ended where this is
-/// dropped.
+/// An unsupervised program of `misbehave.py` in a home of its own. On drop, its remaining processes are killed.
 #[derive(Debug)]
 pub struct UnsupervisedProgram {
     child: Child,
@@ -26,7 +25,7 @@ impl UnsupervisedProgram {
     ///
     /// # Panics
     ///
-    /// Panics if they do not get ready.
+    /// Panics if they do not become ready.
     pub fn start(how: &str, count: usize) -> Self {
         let home = Home::new();
         let repo = home.repo("bare");
@@ -39,7 +38,7 @@ impl UnsupervisedProgram {
         bare
     }
 
-    /// Kills the program itself and returns whether anything of it is alive then.
+    /// Kills the program itself and returns whether any of its processes is still alive.
     ///
     /// # Panics
     ///
@@ -49,7 +48,7 @@ impl UnsupervisedProgram {
         self.leaks_after_end()
     }
 
-    /// Lets the program end by itself and returns whether anything of it is alive then.
+    /// Lets the program end on its own and returns whether any of its processes is still alive.
     ///
     /// # Panics
     ///
@@ -75,7 +74,7 @@ fn await_ready(output: ChildStdout, count: usize) {
     let (sender, ready) = mpsc::channel();
     thread::spawn(move || {
         let lines = BufReader::new(output).lines().map_while(Result::ok);
-        // Goes on reading: a program that finds its output closed would die of it.
+        // Keep reading: a program whose output pipe is closed would die of it.
         for _ in lines.filter(|line| line.starts_with("PID ")) {
             let _ = sender.send(());
         }

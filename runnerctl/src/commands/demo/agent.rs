@@ -1,7 +1,7 @@
-//! The scripted agent of the demo: reads its prompt, looks at the repository, does the next piece of work.
+//! The scripted agent of the demo: reads its prompt, inspects the repository, and does the next piece of work.
 //!
-//! It plays an agent's part honestly: it gets nothing but what every agent gets, and keeps nothing between
-//! sessions. It makes one mistake, and learns of it from its prompt.
+//! It plays fair: it gets only what every agent gets, and keeps nothing between sessions. It makes one mistake, and
+//! learns of it from its prompt.
 
 use std::fs;
 use std::io::{self, Read as _};
@@ -17,7 +17,7 @@ use crate::failure::Failure;
 use crate::text::sanitize::safe;
 use crate::ui::print;
 
-/// What a session leaves in the file named by `RUNNER_OUTPUT`.
+/// The answer that a session writes to the file named by `RUNNER_OUTPUT`.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 enum SessionOutput {
@@ -38,7 +38,7 @@ pub(crate) fn run() -> Result<ExitStatus, Failure> {
     Ok(ExitStatus::Fine)
 }
 
-/// What a session knows.
+/// Information available to a session.
 struct DemoSession<'a> {
     work_tree: &'a Path,
     prompt: &'a str,
@@ -98,7 +98,7 @@ impl DemoSession<'_> {
         serde_json::from_slice(&bytes).map_err(|error| failed(&error.into()))
     }
 
-    /// Returns the first line of the prompt that is a check which did not hold.
+    /// Returns the first line of the prompt that reports a failed check.
     fn find_failed_check(&self) -> Option<&str> {
         self.prompt.lines().map(str::trim).find(|line| line.starts_with("FAIL ") && line.contains("expected"))
     }
@@ -126,7 +126,7 @@ impl DemoSession<'_> {
     }
 }
 
-/// Writes files into a work tree, with the folders that they need.
+/// Writes files into a work tree, creating parent folders as needed.
 pub(super) fn write_files(work_tree: &Path, files: &[ScriptFile]) -> Result<(), Failure> {
     for (path, text) in files {
         let path = work_tree.join(path);
@@ -151,7 +151,7 @@ fn unknown_task(what: &str) -> SessionOutput {
     SessionOutput::None { error: AgentError { class: AgentErrorClass::Misconfigured, until: None, message } }
 }
 
-/// Returns the leftmost leaf that does not pass: the children of a tree at HEAD are in order.
+/// Returns the leftmost leaf that does not pass: children in a committed tree are in order.
 fn next_leaf(node: &Node) -> Option<&Node> {
     if node.is_leaf() {
         return (!node.passes).then_some(node);
@@ -173,7 +173,7 @@ mod tests {
     use super::super::script::SCRATCH;
     use super::*;
 
-    /// A work tree that is driven as the runner drives it: the demo's own checks decide what passes.
+    /// Drives a work tree as the runner does: the demo's own checks decide what passes.
     struct DemoHarness {
         folder: tempfile::TempDir,
         tree: TaskTree,
@@ -187,7 +187,7 @@ mod tests {
             Self { folder, tree: TaskTree { version: TREE_VERSION, root } }
         }
 
-        /// Runs a session and returns its answer, and what the checks say where it claims to be done.
+        /// Runs a session; returns its answer, and the output of the checks if it claims to be done.
         fn run_session(&mut self, prompt: &str) -> (AgentAnswer, Option<String>) {
             let json = serde_json::to_string(&self.tree).expect("serializes");
             write_file(self.folder.path(), ".runner/state/tree.json", &json);

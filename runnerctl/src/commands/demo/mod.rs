@@ -1,6 +1,6 @@
 //! `demo`: a complete run with a scripted agent, in a scratch repository.
 //!
-//! The run is a real one: the same daemon, the same requests, the same commits. Only the agent is a script.
+//! The run is real: the same daemon, the same requests, the same commits. Only the agent is a script.
 
 pub(crate) mod agent;
 mod scratch;
@@ -34,7 +34,7 @@ use crate::text::sanitize::safe;
 use crate::text::titles;
 use crate::ui::Ui;
 
-/// A run that takes longer does not do what the script says.
+/// A run that takes longer does not follow the script.
 const LONGEST: Duration = Duration::from_mins(3);
 
 const EXAMPLES: &str = "Examples:
@@ -64,7 +64,7 @@ struct DemoReport<'a> {
     audit: &'a AuditReport,
 }
 
-/// A run that has come to its end, and what an audit says of its branch.
+/// A finished run, and the audit of its branch.
 struct DemoResult {
     run: RunView,
     audit: AuditReport,
@@ -103,7 +103,7 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: DemoArgs) -> Result<E
     Ok(code)
 }
 
-/// Says what can be looked at in the folder, and that it stays.
+/// Says what can be inspected in the folder, and that it is kept.
 fn render_tour(folder: &Path) -> String {
     let folder = safe(&folder.display().to_string());
     let stops = [
@@ -129,7 +129,7 @@ async fn start_temp_daemon(args: &DemoArgs) -> Result<Option<TempDaemon>, Failur
     if args.shared { Ok(None) } else { TempDaemon::start().await.map(Some) }
 }
 
-/// Plays the whole run, and has the branch audited that it has made.
+/// Performs the whole run and audits the resulting branch.
 async fn play_and_verify(invocation: &Invocation<'_>, scratch: &ScratchRepo) -> Result<DemoResult, Failure> {
     let run = play_run(invocation, scratch).await?;
     let path = invocation.place(Some(scratch.folder()))?;
@@ -138,7 +138,7 @@ async fn play_and_verify(invocation: &Invocation<'_>, scratch: &ScratchRepo) -> 
     Ok(DemoResult { run, audit })
 }
 
-/// Plays the whole run and returns its last state.
+/// Performs the whole run and returns its final status.
 async fn play_run(invocation: &Invocation<'_>, scratch: &ScratchRepo) -> Result<RunView, Failure> {
     let ui = invocation.ui;
     let guard = choose_guard(ui);
@@ -163,7 +163,7 @@ async fn play_run(invocation: &Invocation<'_>, scratch: &ScratchRepo) -> Result<
     show::follow_run(invocation, AtRun { path, run: Some(reply.run.id) }).await
 }
 
-/// Chooses the guard: `just ci`, or where that is missing the script that it calls.
+/// Chooses the guard: `just ci`, or the script it calls if just is not installed.
 fn choose_guard(ui: &Ui) -> &'static [&'static str] {
     if is_installed("just", std::env::var_os("PATH").as_deref()) {
         return &["just", "ci"];
@@ -182,7 +182,7 @@ fn render_introduction(scratch: &ScratchRepo, guard: &[&str]) -> String {
     )
 }
 
-/// Says how the demo ended, and returns its exit code.
+/// Prints the result of the demo and returns its exit code.
 fn print_result(ui: &Ui, scratch: &ScratchRepo, played: Result<DemoResult, Failure>) -> Result<ExitStatus, Failure> {
     let folder = scratch.folder().display().to_string();
     let DemoResult { run, audit } =
@@ -214,10 +214,10 @@ fn print_unless_terse(ui: &Ui, text: &str) -> Result<(), Failure> {
     if ui.is_terse() { Ok(()) } else { ui.text(text) }
 }
 
-/// Takes the run out of a daemon that goes on without the demo.
+/// Cancels the run in a shared daemon, which outlives the demo.
 async fn cancel_run(invocation: &Invocation<'_>, scratch: &ScratchRepo) -> Result<(), Failure> {
     let path = invocation.place(Some(scratch.folder()))?;
-    // A run that was never started, or is over, needs no cancelling.
+    // A run that was never started or has ended needs no cancelling.
     let _ = invocation.connect().await?.client().cancel(AtRun { path, run: None }).await;
     Ok(())
 }

@@ -12,22 +12,22 @@ use super::script::SCRATCH;
 use crate::failure::Failure;
 use crate::text::sanitize::safe_lines;
 
-/// Nothing of the caller's git but the identity is to reach the scratch repository: no signing, hooks, templates.
+/// Isolates the scratch repository from the caller's git settings except the identity: no signing, hooks, templates.
 const SETTINGS: [&str; 6] =
     ["-c", "commit.gpgsign=false", "-c", "core.hooksPath=/dev/null", "-c", "init.defaultBranch=main"];
-/// The identity where the caller has none.
+/// The identity to use if the caller has none.
 const IDENTITY: [&str; 4] = ["-c", "user.name=runner demo", "-c", "user.email=demo@localhost"];
 
 /// The scratch repository.
 #[derive(Debug)]
 pub(super) struct ScratchRepo {
     folder: PathBuf,
-    /// What git is told of who commits.
+    /// Options that tell git the committer's identity.
     identity: &'static [&'static str],
 }
 
 impl ScratchRepo {
-    /// Makes the repository in a folder that is new or empty; by default in a new temporary one, which stays.
+    /// Creates the repository in a new or empty folder; by default in a new temporary folder, which is kept.
     pub(super) fn create(folder: Option<PathBuf>) -> Result<Self, Failure> {
         let folder = match folder {
             Some(folder) => create_empty_dir(folder)?,
@@ -41,25 +41,25 @@ impl ScratchRepo {
         Ok(scratch)
     }
 
-    /// Returns the folder.
+    /// Returns the path of the folder.
     pub(super) fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Says in `.runner/` which agent and which guard are used, and commits it.
+    /// Writes the agent and the guard into `.runner/`, and commits.
     pub(super) fn write_config(&self, agent: &Path, guard: &[&str]) -> Result<(), Failure> {
         let path = self.folder.join(".runner/state/config.toml");
         let agent = agent
             .to_str()
             .ok_or_else(|| Failure::usage(format!("the path of this program is not UTF-8: {}", agent.display())))?;
-        // A list of JSON strings is one of TOML strings too.
+        // A list of JSON strings is also a valid TOML list.
         let [agent, guard] = [&[agent, "__demo-agent"], guard].map(|argv| serde_json::json!(argv));
         let text = format!("[executor]\nkind = \"command\"\ncommand = {agent}\n\n[guard]\ncommand = {guard}\n");
         fs::write(&path, text).map_err(|error| Failure::io(format!("writing {}", path.display()), &error))?;
         self.commit_all("chore: set up the runner")
     }
 
-    /// Runs git in the repository and returns what it printed.
+    /// Runs git in the repository and returns its output.
     pub(super) fn run_git(&self, args: &[&str]) -> Result<String, Failure> {
         let mut command = Command::new("git");
         command.args(SETTINGS).args(self.identity).args(args).current_dir(&self.folder);
@@ -75,7 +75,7 @@ impl ScratchRepo {
         Ok(safe_lines(&String::from_utf8_lossy(&output.stdout)))
     }
 
-    /// Runs the finished program and returns what it printed.
+    /// Runs the finished program and returns its output.
     pub(super) fn run_roman(&self, argument: &str) -> Result<String, Failure> {
         let output = Command::new("sh").args(["bin/roman", argument]).current_dir(&self.folder).output();
         let output = output.map_err(|error| Failure::io("running bin/roman", &error))?;
@@ -94,7 +94,7 @@ impl ScratchRepo {
     }
 }
 
-/// Whether git has been told who commits; what it would make of the names of user and machine does not count.
+/// Whether git has a configured identity; one guessed from user and host name does not count.
 fn has_identity(folder: &Path) -> bool {
     ["GIT_AUTHOR_IDENT", "GIT_COMMITTER_IDENT"].iter().all(|who| {
         let mut git = Command::new("git");
@@ -116,7 +116,7 @@ fn create_empty_dir(folder: PathBuf) -> Result<PathBuf, Failure> {
     }
 }
 
-/// Returns whether a program is found in one of the folders of `path`.
+/// Returns whether a program exists in one of the folders of `path`.
 pub(super) fn is_installed(program: &str, path: Option<&OsStr>) -> bool {
     let executable = |file: PathBuf| {
         fs::metadata(file).is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)

@@ -1,6 +1,6 @@
-//! What the demo's agent knows: the parts of its goal, and the files of each session.
+//! The knowledge of the demo's agent: the parts of its goal, and the files each session writes.
 //!
-//! Data alone; which session is due is decided in `agent`. The files stand under `demo/`.
+//! Data only; `agent` decides which session is due. The files are in `demo/`.
 
 use protocol::tree::ChildSpec;
 
@@ -19,32 +19,32 @@ pub(super) const SCRATCH: &[ScriptFile] = &[
     ("tests/run.sh", include_str!("../../../demo/scratch/tests/run.sh")),
 ];
 
-/// Numbers become numerals.
+/// Converts numbers to numerals.
 pub(super) const ENCODE: &[ScriptFile] = &[
     ("lib/encode.sh", include_str!("../../../demo/sessions/encode/encode.sh")),
     ("tests/encode_test.sh", include_str!("../../../demo/sessions/encode/encode_test.sh")),
 ];
 
-/// Numerals become numbers, but `IV` is taken for 6.
+/// Converts numerals to numbers, but takes `IV` for 6.
 pub(super) const DECODE_WRONG: &[ScriptFile] = &[
     ("lib/decode.sh", include_str!("../../../demo/sessions/decode-wrong/decode.sh")),
     ("tests/decode_test.sh", include_str!("../../../demo/sessions/decode-wrong/decode_test.sh")),
 ];
 
-/// Numerals become numbers.
+/// Converts numerals to numbers.
 pub(super) const DECODE: &[ScriptFile] = &[("lib/decode.sh", include_str!("../../../demo/sessions/decode/decode.sh"))];
 
-/// The command knows one direction.
+/// A command that knows one direction.
 pub(super) const COMMAND_HALF: &[ScriptFile] =
     &[("bin/roman", include_str!("../../../demo/sessions/command-half/roman"))];
 
-/// The command knows both directions.
+/// A command that knows both directions.
 pub(super) const COMMAND: &[ScriptFile] = &[
     ("bin/roman", include_str!("../../../demo/sessions/command/roman")),
     ("tests/command_test.sh", include_str!("../../../demo/sessions/command/command_test.sh")),
 ];
 
-/// The command refuses what is neither number nor numeral.
+/// A command that refuses anything that is neither number nor numeral.
 pub(super) const REFUSE: &[ScriptFile] = &[
     ("bin/roman", include_str!("../../../demo/sessions/refuse/roman")),
     ("tests/refuse_test.sh", include_str!("../../../demo/sessions/refuse/refuse_test.sh")),
@@ -61,7 +61,7 @@ pub(super) enum DemoTask {
 }
 
 impl DemoTask {
-    /// The parts of the goal.
+    /// The parts that the goal is split into.
     pub(super) const OF_GOAL: [Self; 3] = [Self::Encode, Self::Decode, Self::Command];
     /// The parts of the command, which is too much for one session.
     pub(super) const OF_COMMAND: [Self; 2] = [Self::BothWays, Self::Refuse];
@@ -71,13 +71,13 @@ impl DemoTask {
         [Self::OF_GOAL.as_slice(), &Self::OF_COMMAND].concat().into_iter().find(|part| part.description().0 == title)
     }
 
-    /// Returns the part as a child that the runner is to insert.
+    /// Returns the part as a child for the runner to insert.
     pub(super) fn to_child_spec(self) -> ChildSpec {
         let (title, goal, acceptance) = self.description();
         ChildSpec { title: title.into(), goal: goal.into(), acceptance: vec![acceptance.into()] }
     }
 
-    /// Returns title, goal and acceptance.
+    /// Returns title, goal and acceptance criteria.
     fn description(self) -> (&'static str, &'static str, &'static str) {
         match self {
             Self::Encode => {

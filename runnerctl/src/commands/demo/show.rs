@@ -1,4 +1,4 @@
-//! What the demo shows while the run goes on: each iteration, why a guard was red, the tree as it grows.
+//! Shows the progress of the demo's run: each iteration, why a guard failed, and the tree as it grows.
 
 use protocol::api::IterationApiClient as _;
 use protocol::client::Connection;
@@ -19,7 +19,7 @@ use crate::text::tree::picture;
 use crate::ui::Ui;
 use crate::wait::ProgressLines;
 
-/// Lines of a red guard that are shown.
+/// Number of output lines shown for a failed guard.
 const EVIDENCE_LINES: usize = 3;
 const INDENT: &str = "      ";
 
@@ -50,9 +50,9 @@ struct RunPresenter<'a> {
     at: AtRun,
     progress: RunProgress,
     lines: ProgressLines<'a>,
-    /// The last iteration that was shown.
+    /// Number of the last iteration shown.
     shown: u32,
-    /// The tree that was shown last.
+    /// The tree as last shown.
     picture: String,
 }
 
@@ -62,14 +62,14 @@ impl<'a> RunPresenter<'a> {
         Self { ui, at, progress, lines: ProgressLines::new(ui), shown: 0, picture: String::new() }
     }
 
-    /// Shows what is going on, where that can be done in place.
+    /// Shows current activity, if it can be drawn in place.
     fn show_event(&mut self, event: &Event) {
         let mut lines = self.progress.event(event);
         lines.retain(|line| self.ui.is_live() && matches!(line, ProgressLine::Passing { .. }));
         self.lines.show(lines);
     }
 
-    /// Shows the iterations that ended since the last state, and the tree where they changed it.
+    /// Shows the iterations that have ended since the last call, and the tree if they changed it.
     async fn show_state(&mut self, connection: &Connection, run: &RunView) -> Result<(), Failure> {
         let mut text = String::new();
         for iteration in run.recent.iter().rev().filter(|iteration| iteration.iter > self.shown) {
@@ -109,7 +109,7 @@ impl<'a> RunPresenter<'a> {
     }
 }
 
-/// Returns the lines of a guard's output that tell of a check which did not hold.
+/// Returns the lines of a guard's output that report a failed check.
 fn render_failed_checks(guard: &str) -> String {
     let failed = guard.lines().filter(|line| line.starts_with("FAIL")).take(EVIDENCE_LINES);
     indent_lines(failed.map(|line| paint(BAD, &safe(line))))

@@ -1,4 +1,4 @@
-//! `export html`: has the server of the web view write a run to one file, and tells what that holds.
+//! `export html`: has `runner-ui` write a run to one file, and prints a summary.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -28,7 +28,7 @@ pub(crate) struct HtmlArgs {
     force: bool,
 }
 
-/// What was written, as `runner-ui` says it.
+/// What was written, as reported by `runner-ui`.
 #[derive(Debug, Serialize, Deserialize)]
 struct HtmlExport {
     run: String,
@@ -41,7 +41,7 @@ struct HtmlExport {
     cuts: Vec<String>,
 }
 
-/// A text of which the file holds a part.
+/// A text of which the file contains only a part.
 #[derive(Debug, Serialize, Deserialize)]
 struct ShortenedText {
     iter: String,
@@ -50,7 +50,7 @@ struct ShortenedText {
     kept: u64,
 }
 
-/// Why nothing was written, in its words.
+/// Why nothing was written, as reported by `runner-ui`.
 #[derive(Debug, Deserialize)]
 struct HtmlErrorReply {
     error: HtmlErrorBody,
@@ -83,7 +83,7 @@ pub(super) async fn run(invocation: &Invocation<'_>, args: HtmlArgs) -> Result<E
     Ok(ExitStatus::Fine)
 }
 
-/// Reads why nothing was written.
+/// Parses the reason why nothing was written.
 fn parse_error_reply(said: &[u8]) -> Failure {
     let Ok(HtmlErrorReply { error: HtmlErrorBody { code, message, hint } }) = serde_json::from_slice(said) else {
         return Failure::new(ExitStatus::Error, "export", "runner-ui wrote nothing").hint("runnerctl doctor");

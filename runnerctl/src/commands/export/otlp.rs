@@ -1,6 +1,6 @@
-//! `export otlp`: iterations as traces, to a collector that takes OTLP over HTTP.
+//! `export otlp`: sends iterations as traces to a collector that accepts OTLP over HTTP.
 //!
-//! Outside of the daemon, as `export prometheus`: whoever collects traces runs a client.
+//! Not part of the daemon, like `export prometheus`: to collect traces, run a client.
 
 mod spans;
 
@@ -32,17 +32,17 @@ use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::text::sanitize::safe;
 
-/// Iterations that are sent at once: a collector takes 4 MiB at least.
+/// Number of iterations per request: a collector accepts at least 4 MiB.
 const AT_ONCE: usize = 500;
-/// Time for the collector to take them.
+/// Time limit for the collector to accept a request.
 const WITHIN: Duration = Duration::from_secs(10);
-/// Iterations that wait for a collector that is away; older ones are given up.
+/// Number of iterations queued for a collector that is down; older ones are dropped.
 const WAITING: usize = 10_000;
-/// Bytes of what a collector says that are read.
+/// Maximum number of bytes read from the collector's response.
 const ANSWER_BYTES: u64 = 64 * 1024;
-/// The answers after which OpenTelemetry has a sender try again.
+/// Status codes after which OpenTelemetry requires a retry.
 const LATER: [u16; 4] = [429, 502, 503, 504];
-/// What OpenTelemetry has for headers of its own, such as a login.
+/// OpenTelemetry's variable for additional headers, such as credentials.
 const HEADERS: &str = "OTEL_EXPORTER_OTLP_HEADERS";
 
 /// Which iterations, and where to.
@@ -65,7 +65,7 @@ struct OtlpSummary {
     to: String,
     iterations: usize,
     spans: usize,
-    /// Spans that the collector did not take.
+    /// Number of spans that the collector rejected.
     rejected: u64,
 }
 
@@ -104,7 +104,8 @@ async fn list_iterations(client: &Client, run: &RunView) -> Result<Vec<Iteration
     Ok(IterationApiClient::list(client, at).await?)
 }
 
-/// Sends what ends. A collector that is away gets it later, and that is said once; what it refuses is said and given up.
+/// Sends iterations as they end. If the collector is down, they are queued, and that is reported once; if it rejects
+/// them, they are reported and dropped.
 async fn send_ended_iterations(invocation: &Invocation<'_>, collector: &OtlpCollector) -> Result<Infallible, Failure> {
     let mut feed = EventFeed::open(invocation, AllRepositories).await?;
     let (mut seen, mut waiting, mut is_away) = (None::<LastIterations>, VecDeque::new(), false);
@@ -118,7 +119,7 @@ async fn send_ended_iterations(invocation: &Invocation<'_>, collector: &OtlpColl
         };
         match iterations_ended_since(&feed, &all, before).await {
             Ok(ended) => waiting.extend(ended),
-            // It is asked again when it is back.
+            // Read the state again once the daemon is back.
             Err(failure) if failure.status() == ExitStatus::NoDaemon => continue,
             Err(failure) => return Err(failure),
         }
@@ -131,7 +132,7 @@ async fn send_ended_iterations(invocation: &Invocation<'_>, collector: &OtlpColl
 
 type PendingIterations = VecDeque<(RepoView, IterationView)>;
 
-/// Sends what waits, one after the other; tells whether the collector is away, and keeps what it has not got then.
+/// Sends queued iterations in order; returns whether the collector is down, and keeps what was not sent.
 async fn flush_pending(
     invocation: &Invocation<'_>,
     collector: &OtlpCollector,
@@ -162,7 +163,8 @@ async fn flush_pending(
     false
 }
 
-/// The last iteration of each run: its number, and that of the wait that it led to; one that led to none comes last.
+/// The last iteration of each run: its number, and that of the wait it led to; an iteration that led to none sorts
+/// last.
 type LastIterations = BTreeMap<(String, String), (u32, u32)>;
 
 fn iteration_key(iteration: &IterationView) -> (u32, u32) {
@@ -179,7 +181,8 @@ fn last_iterations(all: &[StatusView]) -> LastIterations {
         .collect()
 }
 
-/// Returns the iterations that have ended since, of each run oldest first; all are read where more have than are told with it.
+/// Returns the iterations ended since then, oldest first per run; reads all if more have ended than the status
+/// includes.
 async fn iterations_ended_since(
     feed: &EventFeed<AllRepositories>,
     all: &[StatusView],
@@ -204,16 +207,16 @@ async fn iterations_ended_since(
     Ok(waiting)
 }
 
-/// Why a collector has not taken something.
+/// Why a collector did not accept a request.
 #[derive(Debug)]
 enum CollectorError {
-    /// It may take it later.
+    /// It may accept it later.
     Away(String),
-    /// It will not.
+    /// It never will.
     Refused(String),
 }
 
-/// Where traces go.
+/// Destination of traces.
 #[derive(Debug, Clone)]
 struct OtlpCollector {
     agent: ureq::Agent,
@@ -222,7 +225,7 @@ struct OtlpCollector {
 }
 
 impl OtlpCollector {
-    /// Reads an address; traces have a path of their own below it.
+    /// Parses a URL; traces have a path of their own below it.
     fn from_url(url: &str) -> Result<Self, Failure> {
         let plain =
             "a collector on this machine takes traces without encryption, and passes them on: http://127.0.0.1:4318";
@@ -240,7 +243,7 @@ impl OtlpCollector {
         Ok(Self { agent: config.proxy(None).build().into(), traces, headers })
     }
 
-    /// Sends iterations, some at a time, and adds up what was taken.
+    /// Sends iterations in batches, and adds up what was accepted.
     async fn send_iterations(
         &self,
         repo: &RepoView,
@@ -252,7 +255,7 @@ impl OtlpCollector {
             let spans = request.resource_spans.iter().flat_map(|of| &of.scope_spans).map(|of| of.spans.len());
             sent.spans += spans.sum::<usize>();
             sent.iterations += some.len();
-            // A thread that nobody waits for at Ctrl-C.
+            // On a thread, which is not waited for at Ctrl-C.
             let (one, (tell, told)) = (self.clone(), oneshot::channel());
             thread::spawn(move || tell.send(one.post(&request)));
             sent.rejected += told.await.map_err(|error| CollectorError::Away(error.to_string()))??;
@@ -260,7 +263,7 @@ impl OtlpCollector {
         Ok(())
     }
 
-    /// Sends them; returns how many of the spans were not taken.
+    /// Sends one request; returns the number of rejected spans.
     fn post(&self, request: &ExportTraceServiceRequest) -> Result<u64, CollectorError> {
         let mut post = self.agent.post(&self.traces).header("Content-Type", "application/x-protobuf");
         for (name, value) in &self.headers {
@@ -294,9 +297,9 @@ impl OtlpCollector {
     }
 }
 
-/// Reads `name=value,…`, values percent-encoded as in a header `baggage`.
+/// Parses `name=value,…`, with percent-encoded values as in a `baggage` header.
 fn parse_headers(text: &str) -> Result<Vec<(String, String)>, Failure> {
-    // What is amiss is not repeated: it may be a secret.
+    // The invalid part is not repeated: it may be a secret.
     let amiss = || {
         Failure::usage(format!("{HEADERS} is not of the form NAME=VALUE,NAME=VALUE with percent-encoded values"))
             .hint("write it as Authorization=Basic%20…")

@@ -1,6 +1,6 @@
-//! `export prometheus`: the state of all repositories as figures, in a file that is replaced whole.
+//! `export prometheus`: writes the state of all repositories as metrics to a file that is replaced atomically.
 //!
-//! Outside of the daemon: whoever collects figures runs a client. Names are those of Prometheus' conventions.
+//! Not part of the daemon: to collect metrics, run a client. Names follow Prometheus' conventions.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -71,14 +71,14 @@ pub(super) async fn run(invocation: &Invocation<'_>, args: PrometheusArgs) -> Re
     }
 }
 
-/// Replaces the file whole: whoever collects it never reads a part.
+/// Replaces the file atomically, so that the collector never reads a partial one.
 fn replace_file(to: Option<&Path>, text: &str) -> Result<(), Failure> {
     let Some(to) = to else { return Ui::verbatim(text) };
     let folder = to.parent().unwrap_or(Path::new("/"));
     let replaced = || {
         let mut file = tempfile::Builder::new().prefix(".runner-").tempfile_in(folder)?;
         file.write_all(text.as_bytes())?;
-        // The collector is another user.
+        // The collector runs as another user.
         file.as_file().set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644))?;
         file.persist(to).map_err(|error| error.error)
     };
@@ -89,7 +89,7 @@ fn replace_file(to: Option<&Path>, text: &str) -> Result<(), Failure> {
 type MetricLabels = Vec<(&'static str, String)>;
 type GaugeFamily = Family<MetricLabels, Gauge>;
 
-/// What is told of each run.
+/// Metrics of each run.
 #[derive(Default)]
 struct RunMetrics {
     state: GaugeFamily,
@@ -134,7 +134,7 @@ impl RunMetrics {
         for (kind, tokens) in
             [("input", usage.input_tokens), ("cached", usage.cached_tokens), ("output", usage.output_tokens)]
         {
-            // What is not known is not 0.
+            // Unknown is not 0.
             let Some(tokens) = tokens else { continue };
             self.tokens.get_or_create(&with("kind", kind)).set(i64::try_from(tokens).unwrap_or(i64::MAX));
         }
@@ -209,7 +209,7 @@ mod tests {
         ] {
             assert!(text.lines().any(|told| told == line), "{line}: {text}");
         }
-        // What is not known is not told as 0.
+        // Unknown values are not reported as 0.
         assert!(!text.contains("cost"), "{text}");
         assert!(text.lines().all(|line| line.starts_with("# ") || line.starts_with("runner_")), "{text}");
     }

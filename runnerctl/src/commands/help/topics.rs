@@ -1,13 +1,13 @@
-//! The topics of `help` that are tables: the states of a run, and the variables that are read.
+//! The `help` topics that are tables: run states and environment variables.
 //!
-//! Which state follows from what is a rule of the daemon's; a state's own sentence and command come with it.
+//! Which state follows from what is decided by the daemon; so are the sentence and command of a concrete state.
 
 use std::fmt::Write as _;
 
 use protocol::words::RunStatus;
 use serde::Serialize;
 
-/// A state, what it means, and what to do.
+/// A state, its meaning, and what to do.
 #[derive(Debug, Serialize)]
 pub(crate) struct StateHelp {
     #[serde(rename = "state")]
@@ -16,20 +16,20 @@ pub(crate) struct StateHelp {
     next: &'static str,
 }
 
-/// A variable, and what it is for.
+/// A variable and its purpose.
 #[derive(Debug, Serialize)]
 pub(crate) struct VariableHelp {
     name: &'static str,
     meaning: &'static str,
 }
 
-/// The states, as `--json` prints them.
+/// The states, in the form that `--json` prints.
 #[derive(Debug, Serialize)]
 pub(crate) struct StatesReport {
     states: Vec<StateHelp>,
 }
 
-/// The variables, as `--json` prints them.
+/// The variables, in the form that `--json` prints.
 #[derive(Debug, Serialize)]
 pub(crate) struct EnvironmentReport {
     environment: Vec<VariableHelp>,
@@ -51,7 +51,7 @@ const VARIABLES: &[(&str, &str)] = &[
     ("LC_ALL, LC_CTYPE, LANG", "the first that is set: without UTF-8, ASCII only"),
 ];
 
-/// Returns what a state means, and what to do, in at most 42 and 27 columns.
+/// Returns a state's meaning and what to do, in at most 42 and 27 columns.
 fn explain_state(state: RunStatus) -> (&'static str, &'static str) {
     match state {
         RunStatus::Queued => ("waiting for its turn", "nothing; runnerctl queue"),
@@ -91,7 +91,7 @@ pub(crate) fn list_variables() -> EnvironmentReport {
     EnvironmentReport { environment: VARIABLES.iter().map(variable).collect() }
 }
 
-/// Returns the variables, each with its meaning on a line of its own.
+/// Returns the variables, each followed by a line with its meaning.
 pub(crate) fn render_variables() -> String {
     VARIABLES.iter().fold(String::new(), |mut text, (name, meaning)| {
         let _ = writeln!(text, "{name}\n    {meaning}");

@@ -1,4 +1,4 @@
-//! Reads a file of a record: as a whole, as it grows, or byte for byte.
+//! Reads a file of a record: as a whole, while it grows, or byte for byte.
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::sync::Arc;
@@ -18,23 +18,23 @@ use crate::pager::Pager;
 use crate::text::sanitize::safe_lines;
 use crate::ui::Ui;
 
-/// New text is looked for at the latest after this time, should no event tell of it.
+/// Polling interval for new text, in case no event announces it.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
 /// Reads one file of a record.
 pub(super) struct LogReader<'a> {
-    /// Where it is shown, and how a daemon is reached.
+    /// Where it is printed, and how a daemon is reached.
     pub(super) invocation: &'a Invocation<'a>,
-    /// Whom to ask.
+    /// The daemon to read from.
     pub(super) connection: Arc<Connection>,
-    /// What is read next.
+    /// The next part to read.
     pub(super) at: LogParams,
 }
 
 impl LogReader<'_> {
-    /// Shows what is there.
+    /// Prints what exists now.
     pub(super) async fn print_whole(mut self) -> Result<(), Failure> {
-        // What is not there is said before a pager takes the terminal.
+        // Report a missing file before a pager takes over the terminal.
         let mut part = self.read_part().await?;
         let ui = self.invocation.ui;
         let mut pager = (!ui.json).then(|| Pager::open(ui));
@@ -55,7 +55,7 @@ impl LogReader<'_> {
         }
     }
 
-    /// Writes the bytes as they came.
+    /// Writes the bytes unchanged.
     pub(super) async fn write_raw(mut self) -> Result<(), Failure> {
         self.at.raw = true;
         if io::stdout().is_terminal() {
@@ -74,7 +74,7 @@ impl LogReader<'_> {
         }
     }
 
-    /// Prints what is there and what comes, until nobody writes any more; also after the daemon was started anew.
+    /// Prints existing and new text until the file is complete, even across restarts of the daemon.
     pub(super) async fn follow(mut self) -> Result<(), Failure> {
         let wanted = Subscription { path: Some(self.at.at.path.clone()), since: None, output: true };
         let mut link = EventStream::new(self.invocation.connect_options(false), wanted);
@@ -85,7 +85,7 @@ impl LogReader<'_> {
                 Ok(part) => part,
                 Err(CallError::Gone) => {
                     self.invocation.ui.note(&format!("{AWAY}\n"));
-                    // The link hears of it in its own time.
+                    // The event stream notices the lost connection with a delay.
                     while link.connection().is_some_and(|known| Arc::ptr_eq(known, &self.connection)) {
                         link.next().await;
                     }
@@ -116,7 +116,7 @@ impl LogReader<'_> {
         }
     }
 
-    /// Whether what is not there belongs to a run that has yet to begin its first iteration.
+    /// Whether the error means that the run has not started its first iteration yet.
     async fn is_not_started(&self, error: &CallError) -> bool {
         let at = &self.at.at;
         if at.iter.is_some() || !is_refusal(error, ErrorKind::NotFound) {
@@ -137,12 +137,12 @@ impl LogReader<'_> {
     }
 }
 
-/// Returns when something happened in the repository, or after a while.
+/// Waits until something happens in the repository, or a timeout.
 async fn wait_for_more(link: &mut EventStream) {
     let _ = timeout(LONGEST_WAIT, link.next()).await;
 }
 
-/// Returns the bytes of base64 as the daemon writes it: whole groups, padded.
+/// Decodes base64 as the daemon encodes it: complete groups, padded.
 fn decode_base64(text: &str) -> Vec<u8> {
     let digit = |c: u8| match c {
         b'A'..=b'Z' => c - b'A',

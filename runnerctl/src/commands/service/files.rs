@@ -1,5 +1,5 @@
-//! The files of the service: each ends with the digest of what was written, so that one which a person has changed is
-//! known and left alone.
+//! The files of the service: each ends with a digest of its content, so that a file modified by the user is recognized
+//! and left alone.
 
 use std::fmt::Write as _;
 use std::fs::{self, Permissions};
@@ -17,38 +17,38 @@ const MARK: &str = "sum: ";
 /// A file of the service.
 #[derive(Debug)]
 pub(super) struct ServiceFile {
-    /// Where it is.
+    /// Path of the file.
     pub(super) path: PathBuf,
-    /// What is to be in it.
+    /// Expected content of the file.
     text: String,
 }
 
-/// What is there in place of a file.
+/// State of an existing or missing file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum FileState {
     /// Nothing.
     Missing,
-    /// What this program would write.
+    /// Identical to what this program would write.
     Current,
-    /// What `install` wrote, for other paths or in another version.
+    /// Written by `install`, for other paths or by another version.
     Outdated,
-    /// What somebody else wrote or changed.
+    /// Written or modified by someone else.
     Changed,
 }
 
 impl ServiceFile {
-    /// Describes a unit of systemd.
+    /// Creates a systemd unit file.
     pub(super) fn new_unit(path: PathBuf, text: &str) -> Self {
         Self { path, text: format!("{text}# {MARK}{}\n", hex_digest(text)) }
     }
 
-    /// Describes a property list.
+    /// Creates a property list file.
     pub(super) fn new_plist(path: PathBuf, text: &str) -> Self {
         Self { path, text: format!("{text}<!-- {MARK}{} -->\n", hex_digest(text)) }
     }
 
-    /// Looks at what is there.
+    /// Compares the file on disk.
     pub(super) fn read_state(&self) -> Result<FileState, Failure> {
         match fs::read(&self.path) {
             Ok(bytes) if bytes == self.text.as_bytes() => Ok(FileState::Current),
@@ -59,7 +59,7 @@ impl ServiceFile {
         }
     }
 
-    /// Writes it, at once or not at all.
+    /// Writes the file atomically.
     pub(super) fn write(&self) -> Result<(), Failure> {
         let folder = self.path.parent().unwrap_or(Path::new("/"));
         let write = || -> io::Result<()> {
@@ -73,7 +73,7 @@ impl ServiceFile {
         write().map_err(|error| Failure::io(format!("writing {}", self.path.display()), &error))
     }
 
-    /// Removes it.
+    /// Removes the file.
     pub(super) fn remove(&self) -> Result<(), Failure> {
         fs::remove_file(&self.path).map_err(|error| Failure::io(format!("removing {}", self.path.display()), &error))
     }

@@ -1,7 +1,7 @@
-//! Putting the service in place, upgrading it without losing an iteration, and taking it away.
+//! Installs the service, upgrades it without losing an iteration, and removes it.
 //!
-//! The order of an upgrade: files, then the service manager's notice of them, then the old daemon drains, then the new
-//! one is started. Whoever connects meanwhile is answered by the old daemon, or starts the new one.
+//! The order of an upgrade: write the files, reload the service manager, drain the old daemon, start the new one.
+//! Clients that connect meanwhile are answered by the old daemon, or start the new one.
 
 use std::path::{Path, PathBuf};
 
@@ -19,17 +19,17 @@ use crate::commands::daemon;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 
-/// The service of one socket.
+/// The service for one socket.
 #[derive(Debug)]
 pub(super) struct ServiceInstallation {
     manager: ServiceManager,
     program: PathBuf,
-    /// The daemon's file, and that of its socket where it has one of its own.
+    /// The daemon's unit, followed by the socket's unit if there is one.
     files: Vec<ServiceFile>,
 }
 
 impl ServiceInstallation {
-    /// Finds out what would be installed.
+    /// Determines what would be installed.
     pub(super) fn from_invocation(invocation: &Invocation<'_>) -> Result<Self, Failure> {
         let paths = Paths::find(invocation.socket.as_deref()).map_err(ConnectError::from)?;
         let manager = ServiceManager::for_platform();
@@ -43,12 +43,12 @@ impl ServiceInstallation {
         Ok(Self { manager, program, files })
     }
 
-    /// Returns whether the log goes to a journal that can be asked.
+    /// Returns whether the log goes to a journal that can be queried.
     pub(super) fn has_journal(&self) -> bool {
         self.manager == ServiceManager::Systemd && self.files.iter().all(|file| file.path.exists())
     }
 
-    /// Writes what is missing or outdated, and has it run.
+    /// Writes missing or outdated files, and starts the service.
     pub(super) async fn install(self, invocation: &Invocation<'_>, no_start: bool) -> Result<ExitStatus, Failure> {
         if !self.program.is_absolute() {
             let message = "runnerd is not beside runnerctl, and a unit needs its absolute path";
@@ -82,7 +82,7 @@ impl ServiceInstallation {
         self.print_view(invocation, written, self.manager.query_state().await)
     }
 
-    /// Looks at every file, and refuses to touch what a person has changed.
+    /// Checks every file, and refuses if the user has modified one.
     fn check_files(&self) -> Result<Vec<FileState>, Failure> {
         let mut all = Vec::new();
         for file in &self.files {
@@ -110,7 +110,7 @@ impl ServiceInstallation {
         Ok(written)
     }
 
-    /// Lets a daemon that is to be replaced end after its current iterations.
+    /// Drains a daemon that is to be replaced: it stops after its current iterations.
     async fn drain_old_daemon(&self, invocation: &Invocation<'_>, is_changed: bool) -> Result<(), Failure> {
         let connection = match invocation.connect_running().await {
             Ok(connection) => connection,
@@ -127,13 +127,13 @@ impl ServiceInstallation {
         daemon::wait_for_exit(&connection, &view).await
     }
 
-    /// Whether a daemon is not the one that the service would start.
+    /// Whether the running daemon differs from the one the service would start.
     async fn is_stale(&self, running: &DaemonView) -> bool {
         let is_other = running.program.as_ref().is_none_or(|program| *program.as_path() != *self.program);
         running.outdated || is_other || self.manager.query_state().await.pid != Some(running.pid)
     }
 
-    /// Ends the service and removes its files.
+    /// Stops the service and removes its files.
     pub(super) async fn uninstall(self, invocation: &Invocation<'_>) -> Result<ExitStatus, Failure> {
         let found = self.check_files()?;
         let present: Vec<_> = self.files.iter().zip(found).filter(|(_, found)| *found != FileState::Missing).collect();
@@ -155,7 +155,7 @@ impl ServiceInstallation {
         self.print_view(invocation, removed, ServiceState::default())
     }
 
-    /// Tells how the service is.
+    /// Shows the state of the service.
     pub(super) async fn status(self, invocation: &Invocation<'_>) -> Result<ExitStatus, Failure> {
         let seen = self.manager.query_state().await;
         let runs = seen.pid.is_some();

@@ -1,4 +1,4 @@
-//! The daemon's log: from the journal where the service runs under systemd, else from its file.
+//! Shows the daemon's log: from the journal if the service runs under systemd, otherwise from its file.
 
 use std::process::Stdio;
 
@@ -20,7 +20,7 @@ struct LogLine<'a> {
     line: &'a str,
 }
 
-/// Prints the last lines, and goes on with what comes where that is wanted.
+/// Prints the last lines, then follows the log if requested.
 pub(super) async fn print_log(
     invocation: &Invocation<'_>,
     has_journal: bool,

@@ -1,4 +1,4 @@
-//! The service manager of this user, asked by its own programs: systemd, or launchd under macOS.
+//! The user's service manager, controlled through its own programs: systemd, or launchd on macOS.
 
 use std::path::Path;
 use std::process::{Output, Stdio};
@@ -10,7 +10,7 @@ use tokio::process::Command;
 
 use crate::failure::Failure;
 
-/// The name of the agent.
+/// Label of the launchd agent.
 pub(super) const LABEL: &str = "dev.runnerd";
 
 /// A service manager.
@@ -23,32 +23,32 @@ pub(super) enum ServiceManager {
     Launchd,
 }
 
-/// What a service manager says of the service.
+/// State of the service, as reported by the service manager.
 #[derive(Debug, Default, Clone, Serialize)]
 pub(super) struct ServiceState {
     /// The state of the daemon, in the service manager's words.
     pub(super) state: Option<String>,
-    /// Its process.
+    /// Process id of the daemon.
     pub(super) pid: Option<u32>,
-    /// What it last said of itself.
+    /// The daemon's last status message.
     pub(super) said: Option<String>,
-    /// How often it was started again after a failure.
+    /// Number of restarts after failures.
     pub(super) restarts: Option<u32>,
     /// Whether it is started with the session.
     pub(super) enabled: Option<String>,
-    /// The state of its socket.
+    /// State of the socket unit.
     pub(super) socket: Option<String>,
-    /// Whether it is up while nobody is logged in.
+    /// Whether it keeps running while the user is logged out.
     pub(super) linger: Option<bool>,
 }
 
 impl ServiceManager {
-    /// Returns the one of this system.
+    /// Returns the service manager of this platform.
     pub(super) fn for_platform() -> Self {
         if cfg!(target_os = "macos") { Self::Launchd } else { Self::Systemd }
     }
 
-    /// Fails if it cannot be talked to.
+    /// Fails if the service manager cannot be reached.
     pub(super) async fn check_reachable(self) -> Result<(), Failure> {
         let (program, arguments) = match self {
             Self::Systemd => ("systemctl", vec!["--user", "show", "--property=Version"]),
@@ -65,7 +65,7 @@ impl ServiceManager {
             .hint("runnerctl daemon run    # in the foreground; any other supervisor can run the same"))
     }
 
-    /// Takes notice of files that were written, and starts the service with each session from now on.
+    /// Reloads the unit files, and enables the service for each session.
     pub(super) async fn enable(self) -> Result<(), Failure> {
         match self {
             Self::Systemd => {
@@ -76,14 +76,14 @@ impl ServiceManager {
         }
     }
 
-    /// Starts the service; with `anew`, its socket is made anew, too.
+    /// Starts the service; with `anew`, also recreates its socket.
     pub(super) async fn start(self, file: &Path, anew: bool) -> Result<(), Failure> {
         match self {
             Self::Systemd => {
                 if anew {
                     systemctl(&["stop", SOCKET_UNIT]).await?;
                 }
-                // A start that was given up after failures would be refused.
+                // A service that has exceeded its start limit could not be started.
                 let _ = systemctl(&["reset-failed", SERVICE_UNIT, SOCKET_UNIT]).await;
                 systemctl(&["start", SOCKET_UNIT, SERVICE_UNIT]).await
             }
@@ -94,7 +94,7 @@ impl ServiceManager {
         }
     }
 
-    /// Stops the service, and starts it with no session any more.
+    /// Stops the service and disables it.
     pub(super) async fn disable(self) -> Result<(), Failure> {
         match self {
             Self::Systemd => systemctl(&["disable", "--now", SOCKET_UNIT, SERVICE_UNIT]).await,
@@ -102,12 +102,12 @@ impl ServiceManager {
         }
     }
 
-    /// Takes notice of files that were removed.
+    /// Reloads after files were removed.
     pub(super) async fn reload_after_removal(self) -> Result<(), Failure> {
         match self {
             Self::Systemd => {
                 systemctl(&["daemon-reload"]).await?;
-                // Nothing failed where this says so.
+                // If this reports an error, no unit had failed.
                 let _ = systemctl(&["reset-failed", SERVICE_UNIT, SOCKET_UNIT]).await;
                 Ok(())
             }
@@ -115,7 +115,7 @@ impl ServiceManager {
         }
     }
 
-    /// Asks how the service is; what cannot be told is left out.
+    /// Queries the state of the service; what cannot be determined is omitted.
     pub(super) async fn query_state(self) -> ServiceState {
         match self {
             Self::Systemd => query_systemd().await,
@@ -154,7 +154,7 @@ async fn query_systemd() -> ServiceState {
     }
 }
 
-/// Asks for properties; none where the program does not answer.
+/// Queries properties; empty if the program fails.
 async fn query_properties(program: &str, arguments: &[&str]) -> Vec<(String, String)> {
     let text = match command_output(program, arguments).await {
         Ok(output) if output.status.success() => String::from_utf8_lossy(&output.stdout).into_owned(),

@@ -1,4 +1,4 @@
-//! `service`: the daemon under the service manager of this user, installed, upgraded, looked at and removed.
+//! `service`: installs, upgrades, inspects and removes the daemon as a service of this user's service manager.
 
 mod files;
 mod install;
@@ -71,7 +71,7 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: ServiceArgs) -> Resul
     }
 }
 
-/// A daemon that an iteration has installed would live in the agent's surroundings.
+/// Refuses inside an iteration: a daemon installed from there would inherit the agent's environment.
 fn refuse_inside_iteration() -> Result<(), Failure> {
     if std::env::var_os(MARK_VARIABLE).is_none() {
         return Ok(());

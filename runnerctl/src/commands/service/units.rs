@@ -1,4 +1,4 @@
-//! What is written into the units: the templates of `systemd/` with the paths of this machine. Writes nothing.
+//! Renders the units: the templates of `systemd/` with the paths of this machine. Writes nothing.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -9,25 +9,25 @@ const SERVICE: &str = include_str!("../../../../systemd/runnerd.service");
 const SOCKET: &str = include_str!("../../../../systemd/runnerd.socket");
 const AGENT: &str = include_str!("../../../../systemd/dev.runnerd.plist");
 
-/// The variables that a service manager would lack, or have otherwise.
+/// Variables that would be missing or different under a service manager.
 pub(super) const PASSED_ON: [&str; 4] = ["PATH", "RUNNERD_STATE", "XDG_CONFIG_HOME", "XDG_STATE_HOME"];
 
-/// What differs from machine to machine.
+/// Values that differ between machines.
 #[derive(Debug)]
 pub(super) struct UnitValues<'a> {
     /// The daemon's program.
     pub(super) program: &'a Path,
     /// Its socket.
     pub(super) socket: &'a Path,
-    /// Variables, by name.
+    /// Environment variables, by name.
     pub(super) environment: Vec<(&'static str, String)>,
 }
 
-/// A path or variable that cannot stand in a unit.
+/// A path or variable that cannot be written in a unit.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct UnitValueError(pub(super) String);
 
-/// Returns the daemon's unit.
+/// Returns the daemon's service unit.
 pub(super) fn render_service_unit(values: &UnitValues<'_>) -> Result<String, UnitValueError> {
     let mut environment = Vec::new();
     for (name, value) in &values.environment {
@@ -37,13 +37,13 @@ pub(super) fn render_service_unit(values: &UnitValues<'_>) -> Result<String, Uni
     Ok(SERVICE.replace("@PROGRAM@", &program).replace("@ENVIRONMENT@", &environment.join("\n")))
 }
 
-/// Returns the unit of its socket.
+/// Returns the daemon's socket unit.
 pub(super) fn render_socket_unit(values: &UnitValues<'_>) -> Result<String, UnitValueError> {
     let listen = listen_line(values.socket).ok_or_else(|| UnitValueError(values.socket.display().to_string()))?;
     Ok(SOCKET.replace("@LISTEN@", &listen))
 }
 
-/// Returns the agent of launchd.
+/// Returns the launchd agent.
 pub(super) fn render_plist(values: &UnitValues<'_>) -> Result<String, UnitValueError> {
     let mut environment = Vec::new();
     for (name, value) in &values.environment {
@@ -60,12 +60,12 @@ fn to_line(text: &OsStr) -> Result<&str, UnitValueError> {
     readable.ok_or_else(|| UnitValueError(text.to_string_lossy().into_owned()))
 }
 
-/// Quotes a word as systemd reads it.
+/// Quotes a word for systemd.
 fn quote(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"").replace('%', "%%"))
 }
 
-/// Escapes a text as XML.
+/// Escapes text for XML.
 fn escape_xml(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }

@@ -1,4 +1,4 @@
-//! How the service is told of.
+//! Renders the state of the service.
 
 use std::path::PathBuf;
 
@@ -11,16 +11,16 @@ use crate::text::sanitize::safe;
 use crate::text::screen::Screen;
 use crate::text::table::{Table, TableCell};
 
-/// The service: what `--json` prints.
+/// The service, in the form that `--json` prints.
 #[derive(Debug, Serialize)]
 pub(super) struct ServiceView {
-    /// Who runs it.
+    /// The service manager.
     pub(super) manager: ServiceManager,
     /// Its files.
     pub(super) files: Vec<FileView>,
-    /// Those that were written or removed just now.
+    /// Files that were just written or removed.
     pub(super) changed: Vec<PathBuf>,
-    /// What the service manager says.
+    /// State reported by the service manager.
     #[serde(flatten)]
     pub(super) seen: ServiceState,
 }
@@ -30,7 +30,7 @@ pub(super) struct ServiceView {
 pub(super) struct FileView {
     /// Where it is.
     pub(super) path: PathBuf,
-    /// What is there.
+    /// State of the file.
     pub(super) found: FileState,
 }
 

@@ -1,4 +1,4 @@
-//! `status --remote`: the runs of a git remote, as their branches tell.
+//! `status --remote`: shows the runs of a git remote, as recorded in their branches.
 
 use protocol::api::RunApiClient as _;
 use protocol::branch::BranchView;
@@ -17,7 +17,7 @@ struct BranchList {
     runs: Vec<BranchView>,
 }
 
-/// Answers once.
+/// Prints the answer once.
 pub(super) async fn print_branches(
     invocation: &Invocation<'_>,
     (remote, target): (&str, &RunTarget),
@@ -27,7 +27,7 @@ pub(super) async fn print_branches(
         return Err(Failure::usage("a remote tells nobody that it has changed").hint("leave --watch away"));
     }
     let run = target.run.as_deref();
-    // The commits of one run say who has claimed it; of many, the last one of each does or does not.
+    // The commits of a single run show who has claimed it; for many runs only the last commit of each is consulted.
     let depth = if run.is_some() { FetchDepth::Commits } else { FetchDepth::Tip };
     let wanted = RemoteQuery { remote, place: target.place.path(), run, depth };
     let runs = remote_status::within(invocation, wanted, async |inside| {

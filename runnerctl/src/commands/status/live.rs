@@ -1,4 +1,4 @@
-//! `status --watch`: a block or an object per change, one below the other.
+//! `status --watch`: prints a block or an object per change, one below the other.
 
 use std::io::{self, IsTerminal as _};
 
@@ -15,7 +15,7 @@ use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::ui::Ui;
 
-/// What a person at a terminal that can show more is told.
+/// Hint for a user at a terminal that can show more.
 const LIVE: &str = "Each change is told below the one before; on the whole screen: runnerctl watch\n";
 
 /// One run, or all repositories.
@@ -36,7 +36,7 @@ impl FeedSource for StatusSubject {
     }
 }
 
-/// Shows a state whenever it changes, until Ctrl-C.
+/// Prints the state whenever it changes, until Ctrl-C.
 pub(super) async fn follow_status(invocation: &Invocation<'_>, at: Option<AtRun>) -> Result<ExitStatus, Failure> {
     let mut interrupt = signal(SignalKind::interrupt()).map_err(|error| Failure::io("listening for Ctrl-C", &error))?;
     let ui = invocation.ui;

@@ -1,4 +1,4 @@
-//! What `status` shows: one repository, or all of them.
+//! The data that `status` prints: one repository, or all of them.
 
 use protocol::error::ExitStatus;
 use protocol::view::{DiskView, StatusView};
@@ -9,12 +9,12 @@ use crate::text::screen::Screen;
 use crate::text::status::{detail, overview, room};
 use crate::ui::Ui;
 
-/// A state as it was read.
+/// A state as read from the daemon.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum StatusSnapshot {
-    /// Of one repository.
+    /// One repository.
     One(Box<StatusView>),
-    /// Of all.
+    /// All repositories, and the disk usage of workspaces.
     All(Vec<StatusView>, Option<DiskView>),
 }
 
@@ -25,7 +25,7 @@ struct StatusList<'a> {
     disk: Option<&'a DiskView>,
 }
 
-/// Answers once.
+/// Prints it once.
 pub(super) fn print_once(ui: &Ui, shown: &StatusSnapshot) -> Result<ExitStatus, Failure> {
     if ui.json {
         shown.print_json()?;
@@ -56,7 +56,7 @@ impl StatusSnapshot {
         }
     }
 
-    /// Returns it for a person.
+    /// Renders it for a person.
     pub(super) fn render(&self, screen: &Screen) -> String {
         match self {
             Self::One(status) => detail(status, screen),

@@ -1,4 +1,4 @@
-//! `--tip-log`: what was once the last commit of the branch has to be in it, and what is proven now will have to be.
+//! `--tip-log`: checks that former branch tips are still on the branch, and records the current one for later checks.
 
 use std::fs;
 use std::path::Path;
@@ -13,14 +13,14 @@ use crate::failure::Failure;
 use crate::text::measure::short;
 use crate::ui::Ui;
 
-/// A file that only grows, as it was read.
+/// An append-only file of tips.
 pub(super) struct TipLog<'a> {
     path: &'a Path,
     text: String,
 }
 
 impl<'a> TipLog<'a> {
-    /// Reads it. One that is not there is not taken for an empty one: it may be what was to be found out.
+    /// Reads the file. A missing file is not treated as empty: it may have been removed to hide something.
     pub(super) fn read(path: &'a Path) -> Result<Self, Failure> {
         let shown = path.display();
         match fs::read_to_string(path) {
@@ -32,7 +32,7 @@ impl<'a> TipLog<'a> {
         }
     }
 
-    /// Adds to a report which of its commits the branch does not have.
+    /// Adds a finding for each recorded commit that is not on the branch.
     pub(super) async fn add_lost_tips(
         &self,
         connection: &Connection,
@@ -45,7 +45,7 @@ impl<'a> TipLog<'a> {
         Ok(())
     }
 
-    /// Adds the last commit of a branch that is sound.
+    /// Appends the tip of a valid branch.
     pub(super) fn append_tip(&self, ui: &Ui, report: &AuditReport) -> Result<(), Failure> {
         let known = self.tips_of_run(&report.run)?;
         let shown = self.path.display();

@@ -1,16 +1,16 @@
-//! The comments, reviews and checks of a pull request, as `gh` prints them.
+//! The comments, reviews and checks of a pull request, in the format of `gh`.
 
 use protocol::delivery::{FeedbackItem, FeedbackKind};
 use serde::Deserialize;
 
 use crate::deliver::forge::ForgeFeedback;
 
-/// Who has a say: by what they are to the repository.
+/// Author associations that are heard.
 const WITH_A_SAY: [&str; 3] = ["OWNER", "MEMBER", "COLLABORATOR"];
-/// Ends of a check that say that it failed.
+/// Conclusions of a check that count as failure.
 const FAILED: [&str; 6] = ["FAILURE", "ERROR", "TIMED_OUT", "STARTUP_FAILURE", "ACTION_REQUIRED", "STALE"];
 
-/// `gh pr view --json comments,reviews,statusCheckRollup`.
+/// Output of `gh pr view --json comments,reviews,statusCheckRollup`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct PullRequestView {
@@ -62,7 +62,7 @@ struct StatusCheck {
     target_url: Option<String>,
 }
 
-/// A comment on a line, as the interface has it.
+/// A comment on a line, in the format of the REST API.
 #[derive(Debug, Deserialize)]
 pub(crate) struct LineComment {
     id: u64,
@@ -75,7 +75,7 @@ pub(crate) struct LineComment {
     html_url: Option<String>,
 }
 
-/// Returns what is to be heard of it.
+/// Returns the feedback in it.
 pub(crate) fn heard(told: &PullRequestView, lines: &[LineComment], anyone: bool) -> ForgeFeedback {
     let mut heard = ForgeFeedback::default();
     heard.items.extend(told.status_check_rollup.iter().flatten().filter_map(check));
@@ -105,7 +105,7 @@ fn check(check: &StatusCheck) -> Option<FeedbackItem> {
     })
 }
 
-/// A review says something, or asks for changes without a word; an approval without one is no feedback.
+/// Converts a review that has text or requests changes; an approval without text is not feedback.
 fn review(review: &PullRequestReview) -> Option<(&str, FeedbackItem)> {
     let text = match (review.body.trim(), review.state.as_str()) {
         (_, "PENDING" | "DISMISSED") => return None,

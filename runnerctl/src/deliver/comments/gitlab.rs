@@ -1,25 +1,25 @@
-//! The discussions and failed jobs of a merge request, as GitLab's interface has them.
+//! The discussions and failed jobs of a merge request, in the format of GitLab's API.
 
 use protocol::delivery::{FeedbackItem, FeedbackKind};
 use serde::Deserialize;
 
 use crate::deliver::forge::ForgeFeedback;
 
-/// The least access of those with a say: a developer's.
+/// Lowest access level that is heard: developer.
 const DEVELOPER: u64 = 30;
 
-/// What the interface told.
+/// The API's answers about a merge request.
 #[derive(Debug)]
 pub(crate) struct MergeRequestActivity {
     /// The discussions.
     pub(crate) discussions: Vec<Discussion>,
-    /// Who has access to the project, and which.
+    /// The members of the project and their access levels.
     pub(crate) members: Vec<ProjectMember>,
     /// The failed jobs of the newest pipeline.
     pub(crate) jobs: Vec<PipelineJob>,
 }
 
-/// A discussion: notes, one after the other.
+/// A discussion: a sequence of notes.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Discussion {
     notes: Vec<DiscussionNote>,
@@ -30,7 +30,7 @@ struct DiscussionNote {
     id: u64,
     body: String,
     author: GitLabUser,
-    /// Whether the service has written it.
+    /// Whether GitLab itself wrote it.
     #[serde(default)]
     system: bool,
     #[serde(default)]
@@ -52,14 +52,14 @@ struct NotePosition {
     old_line: Option<u64>,
 }
 
-/// Somebody with access to the project.
+/// A person with access to the project.
 #[derive(Debug, Deserialize)]
 pub(crate) struct ProjectMember {
     id: u64,
     access_level: u64,
 }
 
-/// A job that has failed.
+/// A failed job.
 #[derive(Debug, Deserialize)]
 pub(crate) struct PipelineJob {
     id: u64,
@@ -71,7 +71,7 @@ pub(crate) struct PipelineJob {
     allow_failure: bool,
 }
 
-/// Returns what is to be heard of it: nothing that was resolved.
+/// Returns the feedback in it, without resolved discussions.
 pub(crate) fn heard(told: &MergeRequestActivity, page: &str, anyone: bool) -> ForgeFeedback {
     let mut heard = ForgeFeedback::default();
     heard.items.extend(told.jobs.iter().filter(|job| !job.allow_failure).map(job));
@@ -107,7 +107,7 @@ fn comment(note: &DiscussionNote, page: &str) -> FeedbackItem {
     }
 }
 
-/// Where a note stands: on a line that was removed by its old place.
+/// Returns the position of a note; on a removed line, its old position.
 fn place(position: &NotePosition) -> Option<String> {
     let (path, line) = match position.new_line {
         Some(line) => (&position.new_path, Some(line)),

@@ -1,4 +1,4 @@
-//! Whether the disk of the workspaces has room for more of them: pure.
+//! Checks whether the workspaces' disk has room for more of them: pure.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use super::{DISK_FULL, DISK_LOW};
 use crate::doctor::{CheckLevel, DoctorCheck};
 use crate::text::measure::size;
 
-/// Judges the room for workspaces; none where there is none of them.
+/// Checks the room for workspaces; `None` if there are no workspaces.
 pub(crate) fn workspaces(disk: &DiskView) -> Option<DoctorCheck> {
     let largest = disk.workspaces.iter().map(|workspace| workspace.bytes).max()?;
     let taken: u64 = disk.workspaces.iter().map(|workspace| workspace.bytes).sum();
@@ -38,7 +38,7 @@ fn told(workspace: &WorkspaceDisk) -> String {
     format!("{} {}: {}{over}", workspace.source, workspace.run, size(workspace.bytes))
 }
 
-/// Returns what removes the workspaces that may go, or else makes room.
+/// Returns the command that removes removable workspaces, or how else to make room.
 fn fix(disk: &DiskView) -> String {
     let over = disk.workspaces.iter().filter(|workspace| workspace.over);
     let sources: BTreeSet<String> = over.map(|workspace| shell::quoted(&workspace.source.to_string())).collect();

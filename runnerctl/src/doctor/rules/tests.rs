@@ -1,4 +1,4 @@
-//! The rules as a table: what is found, how bad it is, what to do.
+//! The rules as a table: facts, severity, and suggested fix.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! Server-sent events: a stream of them as text, cut where a reply's course says so.
+//! Server-sent events: renders a stream of them as text, cut where the reply's course requires it.
 
 use serde_json::Value;
 
@@ -9,13 +9,13 @@ use super::reply::Delivery;
 pub(super) struct SseEvents(Vec<String>);
 
 impl SseEvents {
-    /// Adds an event; its name is the member `type`, as both protocols have it.
+    /// Adds an event, named by its member `type`, as in both protocols.
     pub(super) fn push(&mut self, event: &Value) {
         let name = event["type"].as_str().expect("BUG: an event has no type");
         self.0.push(format!("event: {name}\ndata: {event}\n\n"));
     }
 
-    /// Returns what is sent of them.
+    /// Returns the part of them that is sent.
     pub(super) fn into_text(mut self, course: Delivery) -> String {
         let count = self.0.len();
         self.0.truncate(match course {

@@ -1,81 +1,81 @@
-//! How services fail, by what it means to their user; what each protocol says then is in its own file.
+//! Failures of a service, by what they mean to its user; how each protocol expresses them is in that protocol's file.
 
 use super::reply::{ModelReply, ReplyContent};
 
-/// A failure that both protocols know.
+/// A failure that both protocols can express.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum ServiceFault {
-    /// The plan's limit is used up until a time, in seconds since 1970.
+    /// The plan's usage limit is reached until a time, in seconds since 1970.
     UsageLimit(i64),
-    /// Too many requests; more are welcome after so many seconds, where it is said.
+    /// Too many requests; retry after this many seconds, if stated.
     RateLimit(Option<u32>),
-    /// There is no money left.
+    /// The account has no credit left.
     Quota,
     /// The key is wrong.
     Unauthorized,
-    /// The account may not.
+    /// The account lacks permission.
     Forbidden,
-    /// There is no such model.
+    /// The requested model does not exist.
     UnknownModel,
-    /// Everybody else is asking too.
+    /// The service is at capacity.
     Overloaded,
-    /// The service is broken.
+    /// Internal error of the service.
     Broken,
-    /// The conversation is too long.
+    /// The conversation exceeds the context window.
     TooLong,
-    /// The schema of the result is not taken.
+    /// The JSON schema of the result is rejected.
     Schema,
-    /// What is asked is not understood.
+    /// The request is invalid, with a message.
     Invalid(String),
 }
 
 impl ModelReply {
-    /// Refuses because the plan's limit is used up until a time, in seconds since 1970.
+    /// Refuses because the plan's usage limit is reached until a time, in seconds since 1970.
     pub fn usage_limit(resets_at: i64) -> Self {
         Self::new(ReplyContent::Fails(ServiceFault::UsageLimit(resets_at)))
     }
 
-    /// Refuses because there are too many requests; more are welcome after so many seconds, where it is said.
+    /// Refuses because there are too many requests; `retry_after` is in seconds, if stated.
     pub fn rate_limit(retry_after: Option<u32>) -> Self {
         Self::new(ReplyContent::Fails(ServiceFault::RateLimit(retry_after)))
     }
 
-    /// Refuses because there is no money left.
+    /// Refuses because the account has no credit left.
     pub fn quota() -> Self {
         Self::new(ReplyContent::Fails(ServiceFault::Quota))
     }
 
-    /// Refuses the key.
+    /// Refuses because the key is wrong.
     pub fn unauthorized() -> Self {
         Self::new(ReplyContent::Fails(ServiceFault::Unauthorized))
     }
 
-    /// Refuses the account.
+    /// Refuses because the account lacks permission.
     pub fn forbidden() -> Self {
         Self::new(ReplyContent::Fails(ServiceFault::Forbidden))
     }
 
-    /// Knows no such model.
+    /// Refuses because the requested model does not exist.
     pub fn unknown_model() -> Self {
         Self::new(ReplyContent::Fails(ServiceFault::UnknownModel))
     }
 
-    /// Has no capacity left.
+    /// Refuses because the service is at capacity.
     pub fn overloaded() -> Self {
         Self::new(ReplyContent::Fails(ServiceFault::Overloaded))
     }
 
-    /// Fails by itself.
+    /// Fails with an internal error.
     pub fn broken() -> Self {
         Self::new(ReplyContent::Fails(ServiceFault::Broken))
     }
 
-    /// Refuses a conversation that is too long.
+    /// Refuses because the conversation is too long.
     pub fn too_long() -> Self {
         Self::new(ReplyContent::Fails(ServiceFault::TooLong))
     }
 
-    /// Refuses the schema of the result.
+    /// Refuses the JSON schema of the result.
     pub fn schema_refused() -> Self {
         Self::new(ReplyContent::Fails(ServiceFault::Schema))
     }

@@ -1,4 +1,4 @@
-//! A script as a TOML file, for a person who tries an agent by hand. Tests write their scripts in Rust.
+//! A script as a TOML file, for people who try an agent by hand. Tests write their scripts in Rust.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -6,21 +6,21 @@ use serde_json::Value;
 use super::reply::{ModelReply, TokenUsage};
 use super::script::ReplyScript;
 
-/// Why a text is no script.
+/// Why a text is not a valid script.
 #[derive(Debug, thiserror::Error)]
 pub enum ScriptFileError {
-    /// It is not of the form.
+    /// The text is not valid TOML of the expected form.
     #[error(transparent)]
     Form(#[from] toml::de::Error),
-    /// A reply says nothing, or more than one thing.
+    /// A reply contains no action, or more than one.
     #[error("reply {0} needs exactly one of `run`, `answer`, `text`, `cut`, `status`, `raw` and `fault`")]
     Word(usize),
-    /// A word is not known.
+    /// A keyword is unknown.
     #[error("reply {at}: `{word}` is not known")]
     Unknown {
-        /// Number of the reply, from 1.
+        /// Number of the reply, counted from 1.
         at: usize,
-        /// The word.
+        /// The unknown keyword.
         word: String,
     },
 }
@@ -51,11 +51,11 @@ struct ReplyEntry {
     times: Option<u32>,
 }
 
-/// Reads a script; `times = 0` repeats a reply without end.
+/// Parses a script; `times = 0` repeats a reply without end.
 ///
 /// # Errors
 ///
-/// Fails if the text is no script.
+/// Fails if the text is not a valid script.
 pub fn parse_script(text: &str) -> Result<ReplyScript, ScriptFileError> {
     let file: ScriptFile = toml::from_str(text)?;
     let mut script = ReplyScript::new();

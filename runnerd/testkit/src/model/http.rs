@@ -1,4 +1,4 @@
-//! The web's side of the service: requests are taken apart, replies sent, withheld, cut or left hanging.
+//! The HTTP side of the service: parses requests, and sends, withholds, truncates or stalls replies.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -23,7 +23,7 @@ use super::server::SharedState;
 use super::wire::{HttpReply, ReplyBody};
 use super::{messages, responses};
 
-/// The connection is to be closed where it is.
+/// Aborts the connection at this point.
 #[derive(Debug)]
 struct ConnectionClosed;
 
@@ -46,7 +46,7 @@ pub(super) async fn accept_connections(listener: TcpListener, stage: Arc<SharedS
 
 async fn serve_connection(stream: TcpStream, stage: Arc<SharedState>) {
     let service = service_fn(move |request| handle_request(request, Arc::clone(&stage)));
-    // A connection that ends badly is what many scripts are about.
+    // Connections that end badly are the point of many scripts.
     let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
 }
 
@@ -81,8 +81,7 @@ async fn handle_request(
     Ok(build_response(sent, &reply))
 }
 
-/// Answers what is no request for the model's word. A connection for other ways of speaking is refused, so that
-/// clients take the ordinary one.
+/// Answers requests other than those to a model. WebSocket upgrades are refused, so that clients use plain HTTP.
 fn answer_other(stage: &SharedState, method: &Method, path: &str) -> Response<ResponseBody> {
     stage.record_other(format!("{method} {path}"));
     let sent = if path.ends_with("/count_tokens") {
@@ -110,14 +109,14 @@ fn build_response(sent: HttpReply, reply: &ModelReply) -> Response<ResponseBody>
     response.body(body).expect("a script's headers are headers")
 }
 
-/// Sends a part of the body and then does what the course says, after the part has been sent.
+/// Sends a part of the body, and once it is sent does what the course requires.
 fn stream_part(part: String, course: Delivery) -> ResponseBody {
     let (mut sender, body) = channel::Channel::new(1);
     tokio::spawn(async move {
         if sender.send_data(Bytes::from(part)).await.is_err() || course == Delivery::Whole {
             return;
         }
-        // The connection's own task writes while this one steps back.
+        // The connection's own task writes while this one yields.
         for _ in 0..8 {
             tokio::task::yield_now().await;
         }

@@ -1,4 +1,4 @@
-//! Anthropic's Messages: a reply as one message, as a stream of its events, or as its errors.
+//! Anthropic's Messages protocol: renders a reply as one message, as a stream of its events, or as an error.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use super::reply::{ModelReply, ReplyContent, TokenUsage};
 use super::request::ModelRequest;
 use super::wire::HttpReply;
 
-/// Returns the reply to a request in this protocol; `number` tells replies apart.
+/// Renders the reply to a request in this protocol; `number` makes ids in replies unique.
 pub(super) fn render(request: &ModelRequest, reply: &ModelReply, number: usize) -> HttpReply {
     let message = |blocks: &[Value], stop: &str| {
         AssistantMessage { request, usage: reply.usage, number, blocks: blocks.to_vec(), stop: stop.to_owned() }
@@ -32,7 +32,7 @@ pub(super) fn render(request: &ModelRequest, reply: &ModelReply, number: usize) 
     }
 }
 
-/// One message of the assistant's.
+/// One message of the assistant.
 struct AssistantMessage<'a> {
     request: &'a ModelRequest,
     usage: TokenUsage,
@@ -77,7 +77,7 @@ impl AssistantMessage<'_> {
     }
 }
 
-/// Returns how a block begins, and all of it that is streamed.
+/// Returns the start of a content block, and the delta that streams the rest.
 fn split_block(block: &Value) -> (Value, Value) {
     let mut start = block.clone();
     if block["type"] == "text" {

@@ -1,10 +1,10 @@
-//! What the service replies, apart from the protocol: the model's word, or how it fails.
+//! Replies of the service, independent of the protocol: the model's output, or a failure.
 
 use serde_json::Value;
 
 use super::fault::ServiceFault;
 
-/// The model's word or the service's failure, and how it travels.
+/// The model's output or the service's failure, and how it is delivered.
 #[derive(Debug, Clone)]
 pub struct ModelReply {
     pub(super) what: ReplyContent,
@@ -13,52 +13,52 @@ pub struct ModelReply {
     pub(super) course: Delivery,
 }
 
-/// What is said.
+/// Content of a reply.
 #[derive(Debug, Clone)]
 pub(super) enum ReplyContent {
-    /// The shell is to run a command.
+    /// The client's shell is to run a command.
     Run(String),
-    /// The session's result, in the way in which the client takes it.
+    /// The session's result, in the form that the client expects.
     Answer(Value),
-    /// A text and the end of the turn.
+    /// A text, then the end of the turn.
     Text(String),
     /// The end of the turn alone.
     Nothing,
-    /// The answer is cut because it is too long.
+    /// A text that is truncated because it is too long.
     Cut(String),
-    /// The service fails in its protocol's own words.
+    /// A failure, as the protocol expresses it.
     Fails(ServiceFault),
-    /// Any answer of the web.
+    /// Any HTTP response.
     Status { code: u16, body: String },
     /// A stream of these bytes.
     Raw(String),
 }
 
-/// How the reply travels.
+/// How the reply is delivered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Delivery {
-    /// From its beginning to its end.
+    /// Completely.
     Whole,
-    /// The connection is closed before anything was sent.
+    /// The connection is closed before anything is sent.
     NeverSent,
-    /// Nothing is sent, and the connection stays.
+    /// Nothing is sent, and the connection stays open.
     Withheld,
     /// The connection is closed halfway.
     Dropped,
-    /// The connection stays open halfway.
+    /// The reply stops halfway, and the connection stays open.
     Stalled,
-    /// The last event alone is not sent, and the connection stays open.
+    /// Only the last event is not sent, and the connection stays open.
     Unfinished,
 }
 
-/// Tokens that a reply says to have taken.
+/// Token usage that a reply reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TokenUsage {
-    /// Tokens read, those from the cache included.
+    /// Input tokens, including those read from the cache.
     pub input: u64,
-    /// Of these, tokens from the cache.
+    /// Input tokens read from the cache.
     pub cached: u64,
-    /// Tokens written.
+    /// Output tokens.
     pub output: u64,
 }
 
@@ -78,32 +78,32 @@ impl ModelReply {
         Self::new(ReplyContent::Run(command.to_owned()))
     }
 
-    /// Gives the session's result.
+    /// Returns the session's result.
     pub fn answer(result: Value) -> Self {
         Self::new(ReplyContent::Answer(result))
     }
 
-    /// Says a text and ends the turn.
+    /// Outputs a text and ends the turn.
     pub fn text(text: &str) -> Self {
         Self::new(ReplyContent::Text(text.to_owned()))
     }
 
-    /// Ends the turn without a word.
+    /// Ends the turn without output.
     pub fn empty() -> Self {
         Self::new(ReplyContent::Nothing)
     }
 
-    /// Says a text that is cut because it is too long.
+    /// Outputs a text that is truncated because it is too long.
     pub fn truncated(text: &str) -> Self {
         Self::new(ReplyContent::Cut(text.to_owned()))
     }
 
-    /// Replies as any server of the web might.
+    /// Replies like an arbitrary HTTP server.
     pub fn status(code: u16, body: &str) -> Self {
         Self::new(ReplyContent::Status { code, body: body.to_owned() })
     }
 
-    /// Streams these bytes, whatever they are.
+    /// Streams these bytes unchanged, valid or not.
     pub fn raw(bytes: &str) -> Self {
         Self::new(ReplyContent::Raw(bytes.to_owned()))
     }
@@ -124,13 +124,13 @@ impl ModelReply {
         self.with_delivery(Delivery::Dropped)
     }
 
-    /// Goes silent halfway through the reply.
+    /// Stalls halfway through the reply.
     #[must_use]
     pub fn stalled(self) -> Self {
         self.with_delivery(Delivery::Stalled)
     }
 
-    /// Says everything but that this was all.
+    /// Sends everything except the final event.
     #[must_use]
     pub fn unfinished(self) -> Self {
         self.with_delivery(Delivery::Unfinished)
@@ -143,7 +143,7 @@ impl ModelReply {
         self
     }
 
-    /// Sets what it says to have taken.
+    /// Sets the reported token usage.
     #[must_use]
     pub fn usage(mut self, usage: TokenUsage) -> Self {
         self.usage = usage;

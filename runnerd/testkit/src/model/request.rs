@@ -1,8 +1,8 @@
-//! A request for the model's next word, as it came. Other questions of a client, like its list of models, are none.
+//! A request to the model, as received. Other requests of a client, such as for the list of models, are not included.
 
 use serde_json::Value;
 
-/// How the client speaks.
+/// The protocol that the client speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ModelProtocol {
     /// `OpenAI`'s Responses.
@@ -14,38 +14,38 @@ pub enum ModelProtocol {
 /// A request.
 #[derive(Debug, Clone)]
 pub struct ModelRequest {
-    /// How the client speaks.
+    /// The protocol that the client speaks.
     pub protocol: ModelProtocol,
-    /// Path with what follows the question mark.
+    /// Path including the query string.
     pub path: String,
     /// Headers with names in lower case, in order.
     pub headers: Vec<(String, String)>,
-    /// The body; null where it is no JSON.
+    /// The body; null if it is not JSON.
     pub body: Value,
 }
 
 impl ModelRequest {
-    /// Returns a header.
+    /// Returns the value of a header, if present.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(found, _)| found == name).map(|(_, value)| value.as_str())
     }
 
-    /// Returns the model that is asked for.
+    /// Returns the name of the requested model.
     pub fn model(&self) -> &str {
         self.body["model"].as_str().unwrap_or_default()
     }
 
-    /// Tells whether the answer is wanted as a stream.
+    /// Returns whether the client requests a streamed reply.
     pub fn wants_stream(&self) -> bool {
         self.body["stream"].as_bool().unwrap_or(false)
     }
 
-    /// Tells whether the client offers a tool of that name.
+    /// Returns whether the client offers a tool of that name.
     pub fn offers_tool(&self, tool: &str) -> bool {
         has_tool(&self.body["tools"], tool) || self.turns().iter().any(|item| has_tool(&item["tools"], tool))
     }
 
-    /// Returns what the user said, the client's own additions included, a paragraph each.
+    /// Returns the user's messages, including the client's own additions, as one paragraph each.
     pub fn user_text(&self) -> String {
         let mut texts = Vec::new();
         self.turns()
@@ -55,7 +55,7 @@ impl ModelRequest {
         texts.join("\n\n")
     }
 
-    /// Returns what tools have returned so far, oldest first.
+    /// Returns the results of all tool calls so far, oldest first.
     pub fn tool_results(&self) -> Vec<String> {
         let mut results = Vec::new();
         for turn in self.turns() {
@@ -71,7 +71,7 @@ impl ModelRequest {
         results
     }
 
-    /// Tells whether the conversation has only begun: no tool has returned anything.
+    /// Returns whether the conversation has just begun: no tool has returned anything yet.
     pub fn is_first_turn(&self) -> bool {
         self.tool_results().is_empty()
     }
@@ -85,21 +85,21 @@ impl ModelRequest {
     }
 }
 
-/// Tells whether a list of tools, or a list within it, has a tool.
+/// Returns whether a list of tools, or a list nested in it, contains a tool.
 fn has_tool(tools: &Value, name: &str) -> bool {
     tools
         .as_array()
         .is_some_and(|tools| tools.iter().any(|tool| tool["name"] == name || has_tool(&tool["tools"], name)))
 }
 
-/// Returns the text of a tool's result, which is a string or a list of parts.
+/// Returns the text of a tool's result, which is either a string or a list of parts.
 fn result_text(value: &Value) -> String {
     let mut texts = Vec::new();
     collect_strings(value, "text", &mut texts);
     value.as_str().map_or_else(|| texts.join("\n"), str::to_owned)
 }
 
-/// Collects the strings of all members of one name, at any depth, and the content where it is a string itself.
+/// Collects the strings of all members of a given name at any depth, and `content` if it is a string itself.
 fn collect_strings(value: &Value, name: &str, into: &mut Vec<String>) {
     match value {
         Value::Array(items) => items.iter().for_each(|item| collect_strings(item, name, into)),

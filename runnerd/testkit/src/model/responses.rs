@@ -1,4 +1,4 @@
-//! `OpenAI`'s Responses: a reply as a stream of its events or as its errors.
+//! `OpenAI`'s Responses protocol: renders a reply as a stream of its events or as an error.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use super::reply::{ModelReply, ReplyContent, TokenUsage};
 use super::request::ModelRequest;
 use super::wire::HttpReply;
 
-/// Returns the reply to a request in this protocol; `number` tells replies apart.
+/// Renders the reply to a request in this protocol; `number` makes ids in replies unique.
 pub(super) fn render(request: &ModelRequest, reply: &ModelReply, number: usize) -> HttpReply {
     let id = format!("resp_{number}");
     match &reply.what {
@@ -23,7 +23,7 @@ pub(super) fn render(request: &ModelRequest, reply: &ModelReply, number: usize) 
     }
 }
 
-/// Calls the shell: as a function, or in a program where the client takes nothing else.
+/// Calls the shell: as a function, or within a program if the client accepts nothing else.
 fn shell_call(request: &ModelRequest, command: &str, number: usize) -> Value {
     let id = format!("call_{number}");
     let arguments = json!({"cmd": command, "yield_time_ms": 600_000});
@@ -124,7 +124,7 @@ fn error_reply(status: u16, kind: &str, code: &str, message: &str) -> HttpReply 
     HttpReply::json(status, &json!({"error": {"message": message, "type": kind, "param": null, "code": code}}))
 }
 
-/// Fails in the stream, after it has begun.
+/// Fails within the stream, after it has begun.
 fn failed_reply(id: &str, code: &str, message: &str) -> HttpReply {
     let mut events = start_events(id, &[]);
     events.push(&json!({"type": "response.failed", "response":

@@ -1,11 +1,11 @@
-//! Which reply comes when: by order, or by what is asked.
+//! Decides which reply is sent when: by order, or by the content of the request.
 
 use std::fmt;
 
 use super::reply::ModelReply;
 use super::request::ModelRequest;
 
-/// Rules in order; the first that applies to a request and has a reply left gives it.
+/// Rules in order; the first that matches a request and has a reply left answers it.
 #[derive(Default)]
 pub struct ReplyScript {
     rules: Vec<ReplyRule>,
@@ -24,36 +24,36 @@ impl fmt::Debug for ReplyScript {
 }
 
 impl ReplyScript {
-    /// Begins a script that has no reply to anything.
+    /// Creates a script that replies to nothing.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Gives a reply once.
+    /// Replies once.
     #[must_use]
     pub fn then(self, reply: ModelReply) -> Self {
         self.times(1, reply)
     }
 
-    /// Gives a reply to so many requests.
+    /// Sends a reply to the given number of requests.
     #[must_use]
     pub fn times(self, count: u32, reply: ModelReply) -> Self {
         self.add_rule(|_| true, reply, Some(count))
     }
 
-    /// Gives a reply to every request that is left.
+    /// Sends a reply to every remaining request.
     #[must_use]
     pub fn always(self, reply: ModelReply) -> Self {
         self.add_rule(|_| true, reply, None)
     }
 
-    /// Gives a reply to the next request that is as described.
+    /// Sends a reply to the next matching request.
     #[must_use]
     pub fn once(self, applies: impl Fn(&ModelRequest) -> bool + Send + 'static, reply: ModelReply) -> Self {
         self.add_rule(applies, reply, Some(1))
     }
 
-    /// Gives a reply to all requests that are as described.
+    /// Sends a reply to all matching requests.
     #[must_use]
     pub fn when(self, applies: impl Fn(&ModelRequest) -> bool + Send + 'static, reply: ModelReply) -> Self {
         self.add_rule(applies, reply, None)
@@ -69,7 +69,7 @@ impl ReplyScript {
         self
     }
 
-    /// Takes the reply to a request; a script that has none left refuses it.
+    /// Takes the reply to a request; refuses the request if the script has none left.
     pub(super) fn take_reply(&mut self, request: &ModelRequest) -> ModelReply {
         let rule = self.rules.iter_mut().find(|rule| rule.left != Some(0) && (rule.applies)(request));
         let Some(rule) = rule else { return ModelReply::invalid("the script has no reply to this request") };

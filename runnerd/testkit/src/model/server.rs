@@ -1,4 +1,4 @@
-//! The service as a test holds it: a thread of its own, a port of loopback, and a list of what was asked.
+//! The service as a test uses it: a separate thread, a port on loopback, and a list of received requests.
 
 use std::fmt;
 use std::io;
@@ -17,7 +17,7 @@ use super::request::ModelRequest;
 use super::script::ReplyScript;
 use crate::PATIENCE;
 
-/// A model's service; it is gone where this is dropped.
+/// A running model service; it stops on drop.
 pub struct ModelServer {
     address: SocketAddr,
     stage: Arc<SharedState>,
@@ -25,7 +25,7 @@ pub struct ModelServer {
     thread: Option<JoinHandle<()>>,
 }
 
-/// What the test and the server share.
+/// State shared by the test and the server.
 #[derive(Debug, Default)]
 pub(super) struct SharedState {
     state: Mutex<ServerState>,
@@ -55,11 +55,11 @@ impl ModelServer {
         Self::listen(0, script).expect("a port of loopback can be had")
     }
 
-    /// Starts the service on a port; 0 is a free one.
+    /// Starts the service on a port; 0 selects a free one.
     ///
     /// # Errors
     ///
-    /// Fails if the port cannot be had.
+    /// Fails if the port is not available.
     pub fn listen(port: u16, script: ReplyScript) -> io::Result<Self> {
         let stage = Arc::new(SharedState::default());
         stage.lock_state().script = script;
@@ -79,7 +79,7 @@ impl ModelServer {
         Ok(Self { address, stage, stop: Some(stop), thread: Some(thread) })
     }
 
-    /// Returns the address that clients are given, without a path.
+    /// Returns the base URL for clients, without a path.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
@@ -89,21 +89,21 @@ impl ModelServer {
         self.stage.lock_state().script = script;
     }
 
-    /// Returns the requests for the model's word so far.
+    /// Returns the requests to the model so far.
     pub fn requests(&self) -> Vec<ModelRequest> {
         self.stage.lock_state().requests.clone()
     }
 
-    /// Returns method and path of whatever else was asked.
+    /// Returns method and path of every other request.
     pub fn other_requests(&self) -> Vec<String> {
         self.stage.lock_state().asides.clone()
     }
 
-    /// Waits for more than so many requests, and returns those beyond; none if the time is over first.
+    /// Waits for more than `known` requests and returns the additional ones; empty if `limit` passes first.
     ///
     /// # Panics
     ///
-    /// Panics if the server has.
+    /// Panics if the server has panicked.
     pub fn wait_beyond(&self, known: usize, limit: Duration) -> Vec<ModelRequest> {
         let state = self.stage.lock_state();
         let waited = self.stage.asked.wait_timeout_while(state, limit, |state| state.requests.len() <= known);
@@ -111,7 +111,7 @@ impl ModelServer {
         state.requests.get(known..).unwrap_or_default().to_vec()
     }
 
-    /// Waits until so many requests have come, and returns them.
+    /// Waits until the given number of requests have come, and returns them.
     ///
     /// # Panics
     ///
@@ -140,12 +140,12 @@ impl SharedState {
         self.state.lock().expect("BUG: the server panicked")
     }
 
-    /// Records what is no request for the model's word.
+    /// Records a request that is not for the model.
     pub(super) fn record_other(&self, aside: String) {
         self.lock_state().asides.push(aside);
     }
 
-    /// Records a request and takes its reply; the number tells replies apart.
+    /// Records a request and takes its reply; the returned number makes ids in replies unique.
     pub(super) fn record_request(&self, request: ModelRequest) -> (ModelReply, usize) {
         let mut state = self.lock_state();
         let reply = state.script.take_reply(&request);

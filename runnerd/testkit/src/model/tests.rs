@@ -1,4 +1,4 @@
-//! The service against a client that is a bare connection.
+//! The service, tested with a client that is a bare connection.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{ModelProtocol, ModelReply, ModelServer, ReplyScript, TokenUsage, parse_script};
 
-/// Asks and returns all bytes that come until the connection is closed, or until nothing more comes.
+/// Sends a request and returns all bytes received until the connection is closed or nothing more arrives.
 fn send_request(model: &ModelServer, path: &str, body: &Value) -> String {
     let address = model.url().replace("http://", "");
     let mut stream = TcpStream::connect(&address).expect("the service listens");
@@ -42,7 +42,7 @@ fn messages(model: &ModelServer, stream: bool) -> String {
     )
 }
 
-/// Returns the types of the events of a reply, in order.
+/// Returns the event types of a reply, in order.
 fn types(reply: &str) -> Vec<&str> {
     reply.lines().filter_map(|line| line.strip_prefix("event: ")).collect()
 }

@@ -1,8 +1,8 @@
-//! A reply in the form of one protocol, ready to be sent.
+//! A reply in one protocol's form, ready to be sent.
 
 use super::events::SseEvents;
 
-/// What is sent: a status, headers, and a body of one piece.
+/// An HTTP response: status, headers and body.
 #[derive(Debug)]
 pub(super) struct HttpReply {
     pub(super) code: u16,
@@ -10,12 +10,12 @@ pub(super) struct HttpReply {
     pub(super) body: ReplyBody,
 }
 
-/// The body.
+/// The body of a response.
 #[derive(Debug)]
 pub(super) enum ReplyBody {
     /// Of a known length.
     Whole(String),
-    /// Events, sent as the course says.
+    /// Events, sent as the course requires.
     Events(SseEvents),
 }
 

@@ -1,6 +1,6 @@
-//! An iteration as a trace: a span for it, and one for each of its phases. Pure.
+//! Converts an iteration to a trace: one span for the iteration, and one for each of its phases. Pure.
 //!
-//! Ids are made of what is told, so that an iteration that is sent twice is the same trace.
+//! Ids are derived from the contents, so that an iteration that is sent twice is the same trace.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use protocol::view::{IterationView, RepoView};
 use protocol::words::{PhaseName, VerdictName};
 use sha2::{Digest as _, Sha256};
 
-/// Returns iterations of a repository as what a collector is sent; those that have not ended are left out.
+/// Builds the request for iterations of a repository; those still running are omitted.
 pub(super) fn build_request(repo: &RepoView, iterations: &[IterationView]) -> ExportTraceServiceRequest {
     let spans = iterations.iter().flat_map(|iteration| iteration_spans(repo, iteration)).collect();
     let version = env!("CARGO_PKG_VERSION").to_owned();
@@ -90,19 +90,19 @@ fn iteration_attributes(iteration: &IterationView) -> Vec<KeyValue> {
     all
 }
 
-/// What is known of the session, by the names that OpenTelemetry has for generative models.
+/// Returns the session's attributes, with OpenTelemetry's names for generative models.
 fn session_attributes(iteration: &IterationView) -> Vec<KeyValue> {
     let mut all = vec![text_attribute("gen_ai.operation.name", "invoke_agent")];
     all.extend(iteration.agent.as_deref().map(|agent| text_attribute("gen_ai.agent.name", agent)));
     let Some(UsageTotal { input_tokens, cached_tokens, output_tokens, .. }) = &iteration.usage else { return all };
-    // There, what was read from a cache is a part of the input.
+    // In OpenTelemetry, input includes tokens read from the cache.
     let input = input_tokens.map(|input| input.saturating_add(cached_tokens.unwrap_or(0)));
     for (name, tokens) in [
         ("gen_ai.usage.input_tokens", &input),
         ("gen_ai.usage.cache_read.input_tokens", cached_tokens),
         ("gen_ai.usage.output_tokens", output_tokens),
     ] {
-        // What is not known is not 0.
+        // Unknown is not 0.
         all.extend(tokens.map(|tokens| int_attribute(name, tokens)));
     }
     all
@@ -182,7 +182,7 @@ mod tests {
             assert_eq!(phase.start_time_unix_nano, begin);
             begin = phase.end_time_unix_nano;
         }
-        // What took longer than the whole, by another clock, ends with it.
+        // A phase that lasts longer than the whole, by another clock, is cut at the end.
         assert_eq!(begin, whole.end_time_unix_nano);
         let mut ids: Vec<_> = spans.iter().map(|span| span.span_id.clone()).collect();
         ids.sort_unstable();
