@@ -59,25 +59,25 @@ pub(crate) fn measure(args: &CountsArgs, report: &mut Report) -> anyhow::Result<
         "valgrind is missing: apt-get install valgrind"
     );
     if let Some(client) = &args.client {
-        hold_size(fs::metadata(client).with_context(|| format!("reading {}", client.display()))?.len(), report)?;
+        check_size(fs::metadata(client).with_context(|| format!("reading {}", client.display()))?.len(), report)?;
     }
     let folder = tempfile::tempdir()?;
     let counts = BTreeMap::from([
-        ("runner_core: task tree of 2,000 nodes".to_owned(), CountedWork::Tree.count(folder.path())?),
-        ("runner_core: prompt of its next leaf".to_owned(), CountedWork::Prompt.count(folder.path())?),
-        ("runnerctl: status, whole process".to_owned(), status(folder.path())?),
-        ("runnerctl: --version, whole process".to_owned(), version(folder.path())?),
+        ("runner_core: task tree of 2,000 nodes".to_owned(), CountedWork::Tree.count_instructions(folder.path())?),
+        ("runner_core: prompt of its next leaf".to_owned(), CountedWork::Prompt.count_instructions(folder.path())?),
+        ("runnerctl: status, whole process".to_owned(), count_status(folder.path())?),
+        ("runnerctl: --version, whole process".to_owned(), count_version(folder.path())?),
     ]);
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("counts.json");
     if args.renew {
         fs::write(&file, serde_json::to_string_pretty(&counts)? + "\n")?;
     }
     let known = fs::read_to_string(&file).with_context(|| format!("reading {}", file.display()))?;
-    compare(&counts, &serde_json::from_str(&known)?, report)
+    compare_counts(&counts, &serde_json::from_str(&known)?, report)
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a size in MiB is shown")]
-fn hold_size(bytes: u64, report: &mut Report) -> anyhow::Result<()> {
+fn check_size(bytes: u64, report: &mut Report) -> anyhow::Result<()> {
     let size = bytes as f64 / MIB;
     report.group("sizes").add_number("runnerctl, as a release has it", (size, "MiB"), Some(CLIENT_MIB));
     ensure!(size <= CLIENT_MIB, "runnerctl is {size:.2} MiB, over its budget of {CLIENT_MIB} MiB");
@@ -85,27 +85,27 @@ fn hold_size(bytes: u64, report: &mut Report) -> anyhow::Result<()> {
 }
 
 /// Adds each count, and fails if one exceeds its checked-in value by more than the tolerance.
-fn compare(counts: &BTreeMap<String, u64>, known: &BTreeMap<String, u64>, report: &mut Report) -> anyhow::Result<()> {
+fn compare_counts(counts: &BTreeMap<String, u64>, known: &BTreeMap<String, u64>, report: &mut Report) -> anyhow::Result<()> {
     let mut group = report.group("instructions");
-    let mut more = Vec::new();
+    let mut exceeded = Vec::new();
     for (what, count) in counts {
         let known = *known.get(what).with_context(|| format!("no count is checked in of: {what}"))?;
-        let percent = change(*count, known);
+        let percent = percent_change(*count, known);
         group.add(what, format!("{count} ({percent:+.1} % of {known})"));
         if count * 100 > known * (100 + TOLERANCE) {
-            more.push(format!("{what}: {known} before, {count} now ({percent:+.1} %)"));
+            exceeded.push(format!("{what}: {known} before, {count} now ({percent:+.1} %)"));
         }
     }
     ensure!(
-        more.is_empty(),
+        exceeded.is_empty(),
         "more instructions than before:\n{}\nIf they are worth it: cargo run --package runner-bench -- counts --renew",
-        more.join("\n")
+        exceeded.join("\n")
     );
     Ok(())
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a share in percent is shown")]
-fn change(now: u64, before: u64) -> f64 {
+fn percent_change(now: u64, before: u64) -> f64 {
     (now as f64 / before as f64 - 1.0) * 100.0
 }
 
@@ -113,19 +113,19 @@ impl CountedWork {
     fn work(self) {
         match self {
             Self::Tree => drop(tree::step(&tree::canonical_text(NODES))),
-            Self::Prompt => drop(leafs_prompt(&fixture::tree(NODES))),
+            Self::Prompt => drop(leafs_prompt(&fixture::build_tree(NODES))),
         }
     }
 
     /// Counts the piece in a separate process under callgrind.
-    fn count(self, folder: &Path) -> anyhow::Result<u64> {
+    fn count_instructions(self, folder: &Path) -> anyhow::Result<u64> {
         let (name, function) = match self {
             Self::Tree => ("tree", "runner_bench::tree::step*"),
             Self::Prompt => ("prompt", "runner_bench::counts::leafs_prompt*"),
         };
-        let mut command = callgrind(&folder.join(name), &[&format!("--toggle-collect={function}")]);
+        let mut command = callgrind_command(&folder.join(name), &[&format!("--toggle-collect={function}")]);
         command.arg(std::env::current_exe()?).args(["counts", "--work", name]);
-        collected(command, &folder.join(name))
+        collect_total(command, &folder.join(name))
     }
 }
 
@@ -155,27 +155,27 @@ fn leafs_prompt(tree: &protocol::tree::TaskTree) -> String {
 }
 
 /// Counts a whole `runnerctl status` in an idle repository.
-fn status(folder: &Path) -> anyhow::Result<u64> {
+fn count_status(folder: &Path) -> anyhow::Result<u64> {
     let home = Home::new();
     let repo = home.scripted_repo("one");
     let _daemon = home.daemon();
     home.ctl_in(&repo, &["start", "--queue-only", "--yes", "--id", "it", "-m", "Do it"]).exits(0);
     let out = folder.join("status");
-    let mut command = callgrind(&out, &[]);
+    let mut command = callgrind_command(&out, &[]);
     command.env_clear().envs(home.env().iter().cloned()).current_dir(repo.path());
     command.arg(binary("runnerctl")).args(["--no-spawn", "status"]);
-    collected(command, &out)
+    collect_total(command, &out)
 }
 
 /// Counts startup and exit of the program.
-fn version(folder: &Path) -> anyhow::Result<u64> {
+fn count_version(folder: &Path) -> anyhow::Result<u64> {
     let out = folder.join("version");
-    let mut command = callgrind(&out, &[]);
+    let mut command = callgrind_command(&out, &[]);
     command.env_clear().arg(binary("runnerctl")).arg("--version");
-    collected(command, &out)
+    collect_total(command, &out)
 }
 
-fn callgrind(out: &Path, options: &[&str]) -> Command {
+fn callgrind_command(out: &Path, options: &[&str]) -> Command {
     let mut command = Command::new("valgrind");
     command.args(["--tool=callgrind", "--quiet"]).args(options);
     command.arg(format!("--callgrind-out-file={}", out.display()));
@@ -183,7 +183,7 @@ fn callgrind(out: &Path, options: &[&str]) -> Command {
 }
 
 /// Runs a command under callgrind and returns the instructions it counted.
-fn collected(mut command: Command, out: &PathBuf) -> anyhow::Result<u64> {
+fn collect_total(mut command: Command, out: &PathBuf) -> anyhow::Result<u64> {
     let output = command.output().context("starting valgrind")?;
     ensure!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
     let text = fs::read_to_string(out).with_context(|| format!("reading {}", out.display()))?;
@@ -203,27 +203,27 @@ mod tests {
         BTreeMap::from([("work".to_owned(), count)])
     }
 
-    fn compared(now: u64, known: u64) -> anyhow::Result<()> {
-        compare(&counts(now), &counts(known), &mut Report::new(machine::describe(), true))
+    fn compare_one(now: u64, known: u64) -> anyhow::Result<()> {
+        compare_counts(&counts(now), &counts(known), &mut Report::new(machine::describe_machine(), true))
     }
 
     #[test]
     fn a_client_of_more_than_its_budget_fails() {
-        let held = |bytes| hold_size(bytes, &mut Report::new(machine::describe(), true));
-        held(6 << 20).unwrap();
-        let error = held((6 << 20) + (1 << 14)).unwrap_err().to_string();
+        let check = |bytes| check_size(bytes, &mut Report::new(machine::describe_machine(), true));
+        check(6 << 20).unwrap();
+        let error = check((6 << 20) + (1 << 14)).unwrap_err().to_string();
         assert_eq!(error, "runnerctl is 6.02 MiB, over its budget of 6 MiB");
     }
 
     #[test]
     fn a_count_within_the_tolerance_or_below_is_fine() {
-        compared(1_050, 1_000).unwrap();
-        compared(10, 1_000).unwrap();
+        compare_one(1_050, 1_000).unwrap();
+        compare_one(10, 1_000).unwrap();
     }
 
     #[test]
     fn a_count_beyond_the_tolerance_fails_and_says_how_to_renew_it() {
-        let error = compared(1_051, 1_000).unwrap_err().to_string();
+        let error = compare_one(1_051, 1_000).unwrap_err().to_string();
         assert!(error.contains("work: 1000 before, 1051 now (+5.1 %)"), "{error}");
         assert!(error.contains("counts --renew"), "{error}");
     }

@@ -7,15 +7,15 @@ use protocol::tree::{Node, TREE_VERSION, TaskTree};
 use protocol::words::RunStatus;
 use runner_testkit::{Daemon, Home, RandomSource, Repo};
 
-use crate::observe::{kill, shims, wait_until};
-use crate::report::{FigureGroup, Report, progress};
-use crate::samples::{Samples, short};
+use crate::observe::{kill_process, find_shims, wait_until};
+use crate::report::{FigureGroup, Report, print_progress};
+use crate::samples::{Samples, format_duration};
 
 const GROUP: &str = "random kill -9 of daemon and shim";
 /// A process that outlives the daemon by more than this is an orphan.
-const ORPHANED: Duration = Duration::from_secs(5);
+const ORPHAN_LIMIT: Duration = Duration::from_secs(5);
 /// A daemon that does nothing for this long has stalled.
-const STALLED: Duration = Duration::from_mins(1);
+const STALL_LIMIT: Duration = Duration::from_mins(1);
 
 /// A session that appends one line to a file in the work tree and a witness of it outside. The line is a unique name: a
 /// counter could lose an increment in a kill.
@@ -53,55 +53,55 @@ struct CrashCounts {
     shims: u32,
     orphans: usize,
     stalls: usize,
-    gone: Samples,
-    goes_on: Samples,
+    death_times: Samples,
+    recovery_times: Samples,
 }
 
 /// Kills at random, lets the run finish, and checks what is left.
 pub(crate) fn measure(args: &CrashesArgs, report: &mut Report) {
     let home = Home::new();
-    let repo = long_run(&home, args.kills);
+    let repo = create_long_repo(&home, args.kills);
     let mut daemon = home.daemon();
     home.ctl_in(&repo, &["start", "--yes", "--id", "long", "-m", "Do it"]).exits(0);
     let (mut random, mut counts) = (RandomSource::new(args.seed), CrashCounts::default());
     for number in 1..=args.kills {
         std::thread::sleep(Duration::from_millis(random.below(600)));
         if number % 100 == 0 {
-            progress(&format!("crashes: {number} of {}", args.kills));
+            print_progress(&format!("crashes: {number} of {}", args.kills));
         }
         let victim = random.below(10);
         if victim < 4 {
             counts.shims += kill_shims(&home);
         }
         if victim >= 3 {
-            daemon = restart(&home, &repo, daemon, &mut counts);
+            daemon = kill_and_restart(&home, &repo, daemon, &mut counts);
         }
-        if is_over(&home, &repo) {
+        if ended_early(&home, &repo) {
             home.ctl_in(&repo, &["resume"]);
         }
     }
-    let end = come_to_an_end(&home, &repo);
+    let end = wait_for_end(&home, &repo);
     drop(daemon);
     let mut group = report.group(GROUP);
-    counts.tell(&mut group);
-    tell_branch(&repo, &end, &mut group);
+    counts.add_figures(&mut group);
+    report_branch(&repo, &end, &mut group);
 }
 
 fn kill_shims(home: &Home) -> u32 {
-    let shims = shims(home);
+    let shims = find_shims(home);
     for shim in &shims {
-        kill(*shim);
+        kill_process(*shim);
     }
     u32::try_from(shims.len()).unwrap_or(u32::MAX)
 }
 
 /// Kills the daemon, starts the next one, and waits until it is working again.
-fn restart(home: &Home, repo: &Repo, daemon: Daemon, counts: &mut CrashCounts) -> Daemon {
+fn kill_and_restart(home: &Home, repo: &Repo, daemon: Daemon, counts: &mut CrashCounts) -> Daemon {
     let killed_at = Instant::now();
     daemon.kill();
     counts.daemons += 1;
-    if wait_until(ORPHANED, || home.processes().is_empty()) {
-        counts.gone.add(killed_at.elapsed());
+    if wait_until(ORPHAN_LIMIT, || home.processes().is_empty()) {
+        counts.death_times.add(killed_at.elapsed());
     } else {
         counts.orphans += home.processes().len();
     }
@@ -111,8 +111,8 @@ fn restart(home: &Home, repo: &Repo, daemon: Daemon, counts: &mut CrashCounts) -
         let run = client.run(repo.path());
         run.phase.is_some() || run.summary.state.is_terminal()
     };
-    if wait_until(STALLED, is_at_work) {
-        counts.goes_on.add(killed_at.elapsed());
+    if wait_until(STALL_LIMIT, is_at_work) {
+        counts.recovery_times.add(killed_at.elapsed());
     } else {
         counts.stalls += 1;
     }
@@ -121,13 +121,13 @@ fn restart(home: &Home, repo: &Repo, daemon: Daemon, counts: &mut CrashCounts) -
 
 /// Whether the run has ended. A run that died too often on one node has failed, as it should; it is resumed all the
 /// same.
-fn is_over(home: &Home, repo: &Repo) -> bool {
+fn ended_early(home: &Home, repo: &Repo) -> bool {
     let state = home.client().run(repo.path()).summary.state;
     state.is_terminal() && state != RunStatus::Completed
 }
 
 /// Lets the run finish and returns its final status.
-fn come_to_an_end(home: &Home, repo: &Repo) -> String {
+fn wait_for_end(home: &Home, repo: &Repo) -> String {
     let client = home.client();
     loop {
         let run = client.wait_until(repo.path(), |run| run.summary.state.is_terminal());
@@ -139,26 +139,26 @@ fn come_to_an_end(home: &Home, repo: &Repo) -> String {
 }
 
 impl CrashCounts {
-    fn tell(self, group: &mut FigureGroup<'_>) {
+    fn add_figures(self, group: &mut FigureGroup<'_>) {
         group.add("daemons killed", self.daemons.to_string());
         group.add("shims killed", self.shims.to_string());
         group.add_zero("orphans", self.orphans);
         group.add_zero("restarts after which nothing went on", self.stalls);
-        for (what, times) in [("to all dead", self.gone), ("to the run going on", self.goes_on)] {
+        for (what, times) in [("to all dead", self.death_times), ("to the run going on", self.recovery_times)] {
             group.add_times(format!("kill -9 of the daemon {what}"), &times);
-            group.add(format!("kill -9 of the daemon {what}, worst"), short(times.at(100)));
+            group.add(format!("kill -9 of the daemon {what}, worst"), format_duration(times.percentile(100)));
         }
     }
 }
 
 /// Compares the branch with what the sessions themselves recorded outside it.
-fn tell_branch(repo: &Repo, end: &str, group: &mut FigureGroup<'_>) {
+fn report_branch(repo: &Repo, end: &str, group: &mut FigureGroup<'_>) {
     let log = repo.show("HEAD", "log.txt");
     let times = |session: &str| log.lines().filter(|line| line.strip_prefix("session ") == Some(session)).count();
-    let witness = fs::read_to_string(repo.script().folder().join("wrote")).unwrap_or_default();
-    let lost = witness.lines().filter(|session| times(session) == 0).count();
-    let doubled = witness.lines().filter(|session| times(session) > 1).count();
-    let numbers: Vec<u32> = repo.receipts().iter().filter_map(|receipt| number(&receipt.subject)).collect();
+    let witnessed = fs::read_to_string(repo.script().folder().join("wrote")).unwrap_or_default();
+    let lost = witnessed.lines().filter(|session| times(session) == 0).count();
+    let doubled = witnessed.lines().filter(|session| times(session) > 1).count();
+    let numbers: Vec<u32> = repo.receipts().iter().filter_map(|receipt| iteration_number(&receipt.subject)).collect();
     let misnumbered = numbers.iter().zip(1..).filter(|(number, expected)| *number != expected).count();
     let overlaps = fs::read_to_string(repo.script().folder().join("overlap")).unwrap_or_default().lines().count();
     let fsck = repo.git(&["fsck", "--strict", "--no-progress", "--no-dangling"]);
@@ -166,7 +166,7 @@ fn tell_branch(repo: &Repo, end: &str, group: &mut FigureGroup<'_>) {
     let charged = leaves.iter().filter(|leaf| leaf.attempts > 0).count();
     group.add("the run at its end", end);
     group.add("iterations", numbers.len().to_string());
-    group.add("sessions that left work", witness.lines().count().to_string());
+    group.add("sessions that left work", witnessed.lines().count().to_string());
     group.add_zero("work lost", lost);
     group.add_zero("work doubled", doubled);
     group.add_zero("iterations missing or counted twice", misnumbered);
@@ -175,25 +175,25 @@ fn tell_branch(repo: &Repo, end: &str, group: &mut FigureGroup<'_>) {
     group.add_zero("complaints of git fsck", fsck.lines().count());
 }
 
-fn number(subject: &str) -> Option<u32> {
+fn iteration_number(subject: &str) -> Option<u32> {
     subject.split(" iter ").nth(1)?.split(' ').next()?.parse().ok()
 }
 
 /// Creates a repository with more leaves than there are kills: each session completes one.
-fn long_run(home: &Home, kills: u32) -> Repo {
+fn create_long_repo(home: &Home, kills: u32) -> Repo {
     let repo = home.repo("long");
     repo.write(".runner/GOAL.md", "# Do every part\n");
     let limits = ["max_iterations = 1000000", "max_consecutive_faults = 1000"];
     repo.commit_config(&limits.iter().fold(repo.config(), |config, line| config.top(line)));
     repo.commit_tree(&TaskTree {
         version: TREE_VERSION,
-        root: Node { children: (1..=kills.max(1)).map(leaf).collect(), ..leaf(0) },
+        root: Node { children: (1..=kills.max(1)).map(build_leaf).collect(), ..build_leaf(0) },
     });
     repo.script().always(SESSION);
     repo
 }
 
-fn leaf(number: u32) -> Node {
+fn build_leaf(number: u32) -> Node {
     Node {
         id: if number == 0 { "root".to_owned() } else { format!("part-{number}") },
         order: i64::from(number),

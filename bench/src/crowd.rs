@@ -11,11 +11,11 @@ use protocol::api::RunApiClient as _;
 use runner_testkit::{Daemon, Home, IdleConnections, Repo};
 
 use crate::observe::{peak_mib, resident_mib};
-use crate::report::{Report, progress};
+use crate::report::{Report, print_progress};
 use crate::samples::Samples;
 
-const REQUEST: Duration = Duration::from_millis(1);
-const RESIDENT_MIB: f64 = 25.0;
+const REQUEST_BUDGET: Duration = Duration::from_millis(1);
+const RESIDENT_BUDGET_MIB: f64 = 25.0;
 /// Below the daemon's limit of connections, which is 1,024.
 const CONNECTIONS: usize = 1_000;
 const REQUESTS_AMONG_THEM: u32 = 1_000;
@@ -45,19 +45,19 @@ impl Default for CrowdArgs {
 
 /// Registers the repositories and measures daemon and client.
 pub(crate) fn measure(args: &CrowdArgs, report: &mut Report) {
-    progress(&format!("crowd: registering {} repositories", args.repositories));
+    print_progress(&format!("crowd: registering {} repositories", args.repositories));
     let home = Home::new();
-    let repos = register(&home, args.repositories);
+    let repos = register_repositories(&home, args.repositories);
     // A freshly started daemon: memory needed only to register the repositories must not count.
     let daemon = home.daemon();
-    idle(args, &daemon, report);
-    requests(args, &home, &repos[0], report);
-    processes(args, &home, report);
-    connections(&home, (&daemon, &repos[0]), report);
+    measure_idle(args, &daemon, report);
+    measure_requests(args, &home, &repos[0], report);
+    measure_processes(args, &home, report);
+    measure_connections(&home, (&daemon, &repos[0]), report);
 }
 
 /// Registers repositories, each with a paused run, and returns their work trees.
-pub(crate) fn register(home: &Home, count: u32) -> Vec<PathBuf> {
+pub(crate) fn register_repositories(home: &Home, count: u32) -> Vec<PathBuf> {
     let first = home.scripted_repo("repo");
     let folder = |number: u32| home.path().join(format!("repos/repo{number}"));
     let copy = |number: u32| {
@@ -74,44 +74,44 @@ pub(crate) fn register(home: &Home, count: u32) -> Vec<PathBuf> {
     repos
 }
 
-fn idle(args: &CrowdArgs, daemon: &Daemon, report: &mut Report) {
+fn measure_idle(args: &CrowdArgs, daemon: &Daemon, report: &mut Report) {
     let mut group = report.group(format!("idle daemon, {} repositories", args.repositories));
     // Startup work is over once the daemon has been idle for a second.
-    let mut before = switches(daemon.pid());
+    let mut before = voluntary_switches(daemon.pid());
     loop {
         thread::sleep(Duration::from_secs(1));
-        let now = switches(daemon.pid());
+        let now = voluntary_switches(daemon.pid());
         if now == before {
             break;
         }
         before = now;
     }
-    group.add_number("resident", (resident_mib(daemon.pid()), "MiB"), Some(RESIDENT_MIB));
+    group.add_number("resident", (resident_mib(daemon.pid()), "MiB"), Some(RESIDENT_BUDGET_MIB));
     group.add_number("resident at most since its start", (peak_mib(daemon.pid()), "MiB"), None);
-    progress(&format!("crowd: watching the idle daemon for {} s", args.idle_secs));
-    let (began, before) = (Instant::now(), switches(daemon.pid()));
+    print_progress(&format!("crowd: watching the idle daemon for {} s", args.idle_secs));
+    let (began, before) = (Instant::now(), voluntary_switches(daemon.pid()));
     thread::sleep(Duration::from_secs(args.idle_secs));
-    let woken = switches(daemon.pid()) - before;
-    group.add(format!("wake-ups in {:.0} s, all threads", began.elapsed().as_secs_f64()), woken.to_string());
-    group.add("threads", threads(daemon.pid()).len().to_string());
+    let wakeups = voluntary_switches(daemon.pid()) - before;
+    group.add(format!("wake-ups in {:.0} s, all threads", began.elapsed().as_secs_f64()), wakeups.to_string());
+    group.add("threads", list_threads(daemon.pid()).len().to_string());
 }
 
-fn threads(pid: i32) -> Vec<PathBuf> {
+fn list_threads(pid: i32) -> Vec<PathBuf> {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).expect("the daemon is alive");
     tasks.flatten().map(|task| task.path()).collect()
 }
 
 /// Returns how often threads of a process yielded the processor voluntarily: each was woken as often.
-fn switches(pid: i32) -> u64 {
-    let of = |task: PathBuf| {
+fn voluntary_switches(pid: i32) -> u64 {
+    let task_switches = |task: PathBuf| {
         let status = fs::read_to_string(task.join("status")).unwrap_or_default();
         let line = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"))?;
         line.trim().parse::<u64>().ok()
     };
-    threads(pid).into_iter().filter_map(of).sum()
+    list_threads(pid).into_iter().filter_map(task_switches).sum()
 }
 
-fn requests(args: &CrowdArgs, home: &Home, repo: &Path, report: &mut Report) {
+fn measure_requests(args: &CrowdArgs, home: &Home, repo: &Path, report: &mut Report) {
     let client = home.client();
     let (mut one, mut all) = (Samples::default(), Samples::default());
     for _ in 0..args.requests {
@@ -121,22 +121,22 @@ fn requests(args: &CrowdArgs, home: &Home, repo: &Path, report: &mut Report) {
         all.time(|| client.wait(client.rpc().status_all()).expect("the daemon tells of all"));
     }
     let mut group = report.group(format!("open connection, {} repositories", args.repositories));
-    group.add_bounded("status of one", &one, (99, REQUEST));
+    group.add_bounded("status of one", &one, (99, REQUEST_BUDGET));
     group.add_times("status of all", &all);
 }
 
-fn processes(args: &CrowdArgs, home: &Home, report: &mut Report) {
-    progress("crowd: starting processes");
+fn measure_processes(args: &CrowdArgs, home: &Home, report: &mut Report) {
+    print_progress("crowd: starting processes");
     let empty = home.repo("empty");
     empty.git(&["checkout", "-q", "--orphan", "empty"]);
     empty.git(&["rm", "-rqf", "."]);
     let repo = home.path().join("repos/repo0");
     let [mut nothing, mut git, mut one, mut all] = [(); 4].map(|()| Samples::default());
     for _ in 0..args.rounds {
-        nothing.time(|| ends(home, "true", &[]));
-        git.time(|| ends_in(&empty, "git", &["status"]));
-        one.time(|| ends(home, "runnerctl", &["--no-spawn", "status", &repo.display().to_string()]));
-        all.time(|| ends(home, "runnerctl", &["--no-spawn", "status", "--all"]));
+        nothing.time(|| run_silently(home, "true", &[]));
+        git.time(|| run_silently_in(&empty, "git", &["status"]));
+        one.time(|| run_silently(home, "runnerctl", &["--no-spawn", "status", &repo.display().to_string()]));
+        all.time(|| run_silently(home, "runnerctl", &["--no-spawn", "status", "--all"]));
     }
     let mut group = report.group(format!("whole process, {} repositories", args.repositories));
     group.add_times("true", &nothing);
@@ -150,26 +150,26 @@ fn processes(args: &CrowdArgs, home: &Home, report: &mut Report) {
 }
 
 /// Runs a program as a user's shell would, discarding its output.
-fn ends(home: &Home, program: &str, args: &[&str]) {
+fn run_silently(home: &Home, program: &str, args: &[&str]) {
     let mut command = if program == "runnerctl" { home.command(program) } else { Command::new(program) };
     command.env_clear().envs(home.env().iter().cloned()).current_dir(home.path()).args(args);
-    succeeds(command);
+    assert_succeeds(command);
 }
 
-fn ends_in(repo: &Repo, program: &str, args: &[&str]) {
+fn run_silently_in(repo: &Repo, program: &str, args: &[&str]) {
     let mut command = Command::new(program);
     command.args(args).current_dir(repo.path());
-    succeeds(command);
+    assert_succeeds(command);
 }
 
-fn succeeds(mut command: Command) {
+fn assert_succeeds(mut command: Command) {
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     assert!(command.status().expect("the program can be started").success(), "{command:?} fails");
 }
 
-fn connections(home: &Home, (daemon, repo): (&Daemon, &Path), report: &mut Report) {
+fn measure_connections(home: &Home, (daemon, repo): (&Daemon, &Path), report: &mut Report) {
     let before = resident_mib(daemon.pid());
-    allow_descriptors();
+    raise_descriptor_limit();
     let crowd = IdleConnections::open(&home.socket(), CONNECTIONS);
     let with = resident_mib(daemon.pid());
     let (client, mut status) = (home.client(), Samples::default());
@@ -180,11 +180,11 @@ fn connections(home: &Home, (daemon, repo): (&Daemon, &Path), report: &mut Repor
     let mut group = report.group(format!("{CONNECTIONS} open connections that ask nothing"));
     group.add_number("resident before", (before, "MiB"), None);
     group.add_number("resident with them", (with, "MiB"), None);
-    group.add_bounded("status of one, on one more", &status, (99, REQUEST));
+    group.add_bounded("status of one, on one more", &status, (99, REQUEST_BUDGET));
 }
 
 /// Raises the descriptor limit so that this program can hold the client ends.
-fn allow_descriptors() {
+fn raise_descriptor_limit() {
     let (_, most) = getrlimit(Resource::RLIMIT_NOFILE).expect("a process has limits");
     setrlimit(Resource::RLIMIT_NOFILE, most, most).expect("a limit can be raised to what is allowed");
 }

@@ -18,20 +18,20 @@ const ROUNDS: u32 = 50;
 const ITERATIONS: [u32; 2] = [1, 3];
 /// More leaves than the runs pass.
 const LEAVES: u32 = 10;
-const CALLS: &str = "fsync,fdatasync,syncfs,sync";
+const SYNC_CALLS: &str = "fsync,fdatasync,syncfs,sync";
 
 /// Measures a write the way the product does it, and counts the calls that wait for the disk.
-pub(crate) fn measure(place: DiskKind, report: &mut Report) {
-    let mut group = report.group(format!("durable writes, {}", place.name()));
-    let folder = tempfile::tempdir_in(place.folder()).expect("a folder can be made");
+pub(crate) fn measure(disk: DiskKind, report: &mut Report) {
+    let mut group = report.group(format!("durable writes, {}", disk.name()));
+    let folder = tempfile::tempdir_in(disk.folder()).expect("a folder can be made");
     let (mut plain, mut durable) = (Samples::default(), Samples::default());
     for _ in 0..ROUNDS {
-        plain.time(|| write(folder.path(), false));
-        durable.time(|| write(folder.path(), true));
+        plain.time(|| write_file(folder.path(), false));
+        durable.time(|| write_file(folder.path(), true));
     }
     group.add_times("4 KiB written and renamed", &plain);
     group.add_times("the same, file and folder flushed", &durable);
-    match calls(place) {
+    match count_calls(disk) {
         Some(calls) => {
             for (call, count) in calls {
                 group.add_number(format!("{call} in an iteration"), (count, "calls"), None);
@@ -41,7 +41,7 @@ pub(crate) fn measure(place: DiskKind, report: &mut Report) {
     }
 }
 
-fn write(folder: &Path, is_durable: bool) {
+fn write_file(folder: &Path, is_durable: bool) {
     let (new, path) = (folder.join("new"), folder.join("file"));
     let mut file = File::create(&new).expect("a file can be made");
     file.write_all(&[b'x'; 4096]).expect("a file can be written");
@@ -55,27 +55,27 @@ fn write(folder: &Path, is_durable: bool) {
 }
 
 /// Returns how often the daemon itself makes each call per iteration; `None` without strace.
-fn calls(place: DiskKind) -> Option<Vec<(String, f64)>> {
+fn count_calls(disk: DiskKind) -> Option<Vec<(String, f64)>> {
     Command::new("strace").arg("-V").output().ok()?;
-    let [short, long] = ITERATIONS.map(|iterations| trace(place, iterations));
-    let more = f64::from(ITERATIONS[1] - ITERATIONS[0]);
-    let per_iteration = |call: &str| (count(&long, call) - count(&short, call)) / more;
-    Some(CALLS.split(',').map(|call| (call.to_owned(), per_iteration(call))).collect())
+    let [short, long] = ITERATIONS.map(|iterations| trace_run(disk, iterations));
+    let difference = f64::from(ITERATIONS[1] - ITERATIONS[0]);
+    let per_iteration = |call: &str| (count_in_trace(&long, call) - count_in_trace(&short, call)) / difference;
+    Some(SYNC_CALLS.split(',').map(|call| (call.to_owned(), per_iteration(call))).collect())
 }
 
 /// Returns a trace of the daemon's own calls during a whole run.
-fn trace(place: DiskKind, iterations: u32) -> String {
-    let home = Home::new_in(&place.folder());
-    let repo = fixture::repository(&home, "one", 10);
-    drive::plan(&repo, iterations, &fixture::tree(LEAVES));
+fn trace_run(disk: DiskKind, iterations: u32) -> String {
+    let home = Home::new_in(&disk.folder());
+    let repo = fixture::create_repository(&home, "one", 10);
+    drive::plan_run(&repo, iterations, &fixture::build_tree(LEAVES));
     // With a delay of one microsecond every call is logged; processes started by the daemon are not traced.
-    let observed = FaultyDaemon::start(&home, &SystemFault::new(CALLS, "delay_enter=1"));
-    drive::begin(&home, &repo);
+    let observed = FaultyDaemon::start(&home, &SystemFault::new(SYNC_CALLS, "delay_enter=1"));
+    drive::start_run(&home, &repo);
     observed.stop();
     fs::read_to_string(home.path().join("strace.log")).expect("strace has left what it saw")
 }
 
-fn count(trace: &str, call: &str) -> f64 {
+fn count_in_trace(trace: &str, call: &str) -> f64 {
     let calls = trace.lines().filter(|line| line.contains(&format!(" {call}("))).count();
     f64::from(u32::try_from(calls).unwrap_or(u32::MAX))
 }

@@ -8,7 +8,7 @@ use protocol::words::PhaseName;
 use runner_testkit::Home;
 
 use crate::observe::peak_mib;
-use crate::report::{Report, progress};
+use crate::report::{Report, print_progress};
 use crate::samples::Samples;
 
 const MIB: u64 = 1 << 20;
@@ -35,29 +35,29 @@ pub(crate) fn measure(args: &FloodArgs, report: &mut Report) {
     let bytes = args.mib * MIB;
     let (mut floor, mut ours, mut peak) = (Samples::default(), Samples::default(), 0.0_f64);
     for round in 1..=args.rounds {
-        progress(&format!("flood: round {round} of {}", args.rounds));
-        floor.time(|| pipe(bytes));
-        let (time, memory) = run(bytes);
+        print_progress(&format!("flood: round {round} of {}", args.rounds));
+        floor.time(|| run_pipe(bytes));
+        let (time, memory) = run_session(bytes);
         ours.add(time);
         peak = peak.max(memory);
     }
-    let (_, calm) = run(0);
+    let (_, baseline_peak) = run_session(0);
     let mut group = report.group(format!("an agent that prints {} MiB", args.mib));
     group.add_times("through a pipe into cat > /dev/null", &floor);
     group.add_times("as the output of a session, to its end", &ours);
     group.add_ratio("time of the session against cat > /dev/null", (&ours, &floor), 1.0);
-    group.add_number("peak memory of the daemon, no output", (calm, "MiB"), None);
-    group.add_number("peak memory of the daemon, worst round", (peak, "MiB"), Some((calm + 8.0).round()));
+    group.add_number("peak memory of the daemon, no output", (baseline_peak, "MiB"), None);
+    group.add_number("peak memory of the daemon, worst round", (peak, "MiB"), Some((baseline_peak + 8.0).round()));
 }
 
-fn pipe(bytes: u64) {
+fn run_pipe(bytes: u64) {
     let status = Command::new("sh").args(["-c", &format!("head -c {bytes} /dev/zero | cat > /dev/null")]).status();
     assert!(status.expect("a shell can be started").success(), "the floor fails");
 }
 
 /// Runs one session that prints the given number of bytes; returns the time of its phase and the daemon's peak memory
 /// in MiB.
-fn run(bytes: u64) -> (Duration, f64) {
+fn run_session(bytes: u64) -> (Duration, f64) {
     let home = Home::new();
     let repo = home.scripted_repo("one");
     repo.script().always(&format!("echo work > work.txt; head -c {bytes} /dev/zero; answer done 'Printed.'"));

@@ -13,7 +13,7 @@ use runner_testkit::{Client, Daemon, Home, Repo};
 use crate::fixture::{self, DiskKind};
 use crate::observe::resident_mib;
 use crate::phases::{self, IterationPhases};
-use crate::report::{Report, progress};
+use crate::report::{Report, print_progress};
 use crate::samples::Samples;
 use crate::{crowd, drive};
 
@@ -40,92 +40,92 @@ pub(crate) struct GrowthArgs {
 
 /// Measures everything, on tmpfs.
 pub(crate) fn measure(args: &GrowthArgs, report: &mut Report) {
-    let grown =
+    let dimensions =
         [("repositories", &args.repositories), ("subscribers", &args.subscribers), ("MiB of output", &args.output)];
-    for (what, sizes) in grown {
-        progress(&format!("growth: {what}"));
-        let measured: Vec<_> = sizes.iter().map(|size| (*size, with(what, *size))).collect();
+    for (what, sizes) in dimensions {
+        print_progress(&format!("growth: {what}"));
+        let measured: Vec<_> = sizes.iter().map(|size| (*size, measure_with(what, *size))).collect();
         let mut group = report.group(format!("phases without a program, against {what}"));
         for (size, times) in measured {
             group.add_times(size.to_string(), &times);
         }
     }
-    long_run(&args.iterations, report);
+    measure_long_run(&args.iterations, report);
 }
 
 /// Measures a few iterations with the given amount of something.
-fn with(what: &str, size: u32) -> Samples {
+fn measure_with(what: &str, size: u32) -> Samples {
     let home = Home::new_in(&DiskKind::Memory.folder());
-    let repo = fixture::repository(&home, "one", FILES);
+    let repo = fixture::create_repository(&home, "one", FILES);
     if what == "MiB of output" {
         repo.script().always(&format!("head -c {} /dev/zero\nanswer done 'Printed.'", u64::from(size) << 20));
     }
-    drive::plan(&repo, 2 * WINDOW, &fixture::tree(6 * WINDOW));
+    drive::plan_run(&repo, 2 * WINDOW, &fixture::build_tree(6 * WINDOW));
     if what == "repositories" {
-        crowd::register(&home, size - 1);
+        crowd::register_repositories(&home, size - 1);
     }
     let _daemon = home.daemon();
     let listeners = if what == "subscribers" { size } else { 0 };
-    let _open: Vec<_> = (0..listeners).map(|_| listening(&home)).collect();
-    drive::begin(&home, &repo);
-    overhead(&last(&repo))
+    let _open: Vec<_> = (0..listeners).map(|_| subscribe_client(&home)).collect();
+    drive::start_run(&home, &repo);
+    overhead_samples(&last_iterations(&repo))
 }
 
 /// Returns a client that is subscribed to every event and reads none.
-fn listening(home: &Home) -> (Client, impl Sized + use<>) {
+fn subscribe_client(home: &Home) -> (Client, impl Sized + use<>) {
     let client = home.client();
     let events = client.wait(client.rpc().subscribe_events(Subscription::default()));
     (client, events.expect("the daemon sends its events"))
 }
 
 /// Returns the last [`WINDOW`] iterations.
-fn last(repo: &Repo) -> Vec<IterationPhases> {
-    let mut all = phases::iterations(repo, drive::RUN);
+fn last_iterations(repo: &Repo) -> Vec<IterationPhases> {
+    let mut all = phases::read_iterations(repo, drive::RUN_ID);
     all.split_off(all.len().saturating_sub(WINDOW as usize))
 }
 
 /// Returns their overhead.
-fn overhead(iterations: &[IterationPhases]) -> Samples {
-    iterations.iter().map(IterationPhases::between).collect()
+fn overhead_samples(iterations: &[IterationPhases]) -> Samples {
+    iterations.iter().map(IterationPhases::overhead).collect()
 }
 
 /// Drives one run to each of the sizes, and reports what it costs and leaves behind.
-fn long_run(sizes: &[u32], report: &mut Report) {
+fn measure_long_run(sizes: &[u32], report: &mut Report) {
     let home = Home::new_in(&DiskKind::Memory.folder());
-    let repo = fixture::repository(&home, "one", FILES);
+    let repo = fixture::create_repository(&home, "one", FILES);
     let leaves = sizes.iter().max().copied().unwrap_or_default() + 1;
-    drive::plan(&repo, WINDOW, &fixture::flat_tree(leaves, 3));
+    drive::plan_run(&repo, WINDOW, &fixture::build_flat_tree(leaves, 3));
     let daemon = home.daemon();
-    drive::begin(&home, &repo);
+    drive::start_run(&home, &repo);
     let mut done = WINDOW;
     for size in sizes {
-        progress(&format!("growth: {size} iterations"));
+        print_progress(&format!("growth: {size} iterations"));
         if *size > done {
-            drive::go_on(&home, &repo, size - done);
+            drive::resume_run(&home, &repo, size - done);
             done = *size;
         }
-        tell((&home, &repo, &daemon), *size, report);
+        report_size((&home, &repo, &daemon), *size, report);
     }
 }
 
-fn tell((home, repo, daemon): (&Home, &Repo, &Daemon), iterations: u32, report: &mut Report) {
+fn report_size((home, repo, daemon): (&Home, &Repo, &Daemon), iterations: u32, report: &mut Report) {
     let mut group = report.group(format!("after {iterations} iterations on the branch"));
-    let last = last(repo);
-    group.add_times("phases without a program, the last ones", &overhead(&last));
-    phases::add_parts(&last, &mut group);
+    let last = last_iterations(repo);
+    group.add_times("phases without a program, the last ones", &overhead_samples(&last));
+    phases::report_phases(&last, &mut group);
     group.add_number("daemon, resident", (resident_mib(daemon.pid()), "MiB"), None);
     let count = repo.git(&["count-objects", "-v"]);
     for (name, what) in [("count: ", "objects that lie about"), ("packs: ", "packs")] {
         let count = count.lines().find_map(|line| line.strip_prefix(name)).unwrap_or("unknown");
         group.add(what, count);
     }
-    let kept = [
+    let folders = [
         ("git's folder", repo.path().join(".git")),
         ("records", repo.path().join(".runner/iterations")),
         ("committed state", repo.path().join(".runner/state")),
         ("the daemon's state and logs", home.state()),
     ];
-    for (what, folder) in kept {
+    for (what, folder) in folders {
         group.add_number(what, (size_mib(&folder), "MiB"), None);
     }
 }

@@ -12,16 +12,16 @@ use runner_testkit::{Home, Repo};
 
 use crate::fixture::{self, DiskKind};
 use crate::phases::{self, IterationPhases};
-use crate::report::{FigureGroup, Report, progress};
+use crate::report::{FigureGroup, Report, print_progress};
 use crate::samples::Samples;
 use crate::{drive, durable};
 
 /// Sizes of repositories with their budgets: a share of git's own time, or for the smallest a time.
-const RATIO: f64 = 0.75;
-const SMALL: Duration = Duration::from_millis(10);
+const RATIO_LIMIT: f64 = 0.75;
+const SMALL_LIMIT: Duration = Duration::from_millis(10);
 /// Files of a small repository, and nodes of a minimal tree.
-const FEW: u32 = 10;
-const MANY: u32 = 1_000;
+const FEW_FILES: u32 = 10;
+const MANY_NODES: u32 = 1_000;
 
 /// How much is measured.
 #[derive(Debug, Clone, clap::Args)]
@@ -55,10 +55,10 @@ pub(crate) fn measure(args: &IterationArgs, report: &mut Report) {
         [DiskKind::Memory, DiskKind::Disk].into_iter().filter(|place| args.place.is_none_or(|only| only == *place))
     {
         for files in &args.files {
-            turns(args, RepoSize { place, files: *files, nodes: 2 * args.leaves() }, report);
+            measure_rounds(args, RepoSize { disk: place, files: *files, nodes: 2 * args.leaves() }, report);
         }
         for nodes in &args.nodes {
-            turns(args, RepoSize { place, files: FEW, nodes: *nodes }, report);
+            measure_rounds(args, RepoSize { disk: place, files: FEW_FILES, nodes: *nodes }, report);
         }
         durable::measure(place, report);
     }
@@ -73,7 +73,7 @@ impl IterationArgs {
 
 #[derive(Debug, Clone, Copy)]
 struct RepoSize {
-    place: DiskKind,
+    disk: DiskKind,
     files: u32,
     nodes: u32,
 }
@@ -87,32 +87,32 @@ struct IterationTimes {
     guard: Samples,
 }
 
-fn turns(args: &IterationArgs, size: RepoSize, report: &mut Report) {
-    let RepoSize { place, files, nodes } = size;
-    progress(&format!("iteration: {files} files, {nodes} nodes, {}", place.name()));
+fn measure_rounds(args: &IterationArgs, size: RepoSize, report: &mut Report) {
+    let RepoSize { disk: place, files, nodes } = size;
+    print_progress(&format!("iteration: {files} files, {nodes} nodes, {}", place.name()));
     let home = Home::new_in(&place.folder());
-    let [ours, theirs] = ["ours", "theirs"].map(|name| fixture::repository(&home, name, files));
+    let [ours, theirs] = ["ours", "theirs"].map(|name| fixture::create_repository(&home, name, files));
     for repo in [&ours, &theirs] {
-        drive::plan(repo, args.iterations, &fixture::tree(nodes));
+        drive::plan_run(repo, args.iterations, &fixture::build_tree(nodes));
     }
     let _daemon = home.daemon();
-    drive::begin(&home, &ours);
+    drive::start_run(&home, &ours);
     let mut times = IterationTimes::default();
-    git_alone(&home, &theirs, &mut IterationTimes::default());
+    run_git_alone(&home, &theirs, &mut IterationTimes::default());
     for _ in 0..args.rounds {
-        drive::go_on(&home, &ours, args.iterations);
+        drive::resume_run(&home, &ours, args.iterations);
         for _ in 0..args.iterations {
-            git_alone(&home, &theirs, &mut times);
+            run_git_alone(&home, &theirs, &mut times);
         }
     }
-    times.iterations = phases::iterations(&ours, drive::RUN).split_off(args.iterations as usize);
+    times.iterations = phases::read_iterations(&ours, drive::RUN_ID).split_off(args.iterations as usize);
     assert_eq!(times.iterations.len(), (args.rounds * args.iterations) as usize, "each iteration left its events");
-    tell(&times, size, report);
+    report_times(&times, size, report);
 }
 
 /// Lets a session change files, and has git check twice and commit them.
-fn git_alone(home: &Home, repo: &Repo, times: &mut IterationTimes) {
-    times.agent.time(|| fixture::session_bare(home, repo));
+fn run_git_alone(home: &Home, repo: &Repo, times: &mut IterationTimes) {
+    times.agent.time(|| fixture::run_agent_bare(home, repo));
     times.guard.time(|| Command::new("true").status().expect("`true` can be started"));
     times.git.time(|| {
         repo.git(&["status", "--porcelain"]);
@@ -122,30 +122,30 @@ fn git_alone(home: &Home, repo: &Repo, times: &mut IterationTimes) {
     });
 }
 
-fn tell(times: &IterationTimes, RepoSize { place, files, nodes }: RepoSize, report: &mut Report) {
+fn report_times(times: &IterationTimes, RepoSize { disk: place, files, nodes }: RepoSize, report: &mut Report) {
     let mut group = report.group(format!("iteration, {files} files, {nodes} nodes, {}", place.name()));
     let programs = times.agent.median() + times.guard.median();
-    let between: Samples = times.iterations.iter().map(IterationPhases::between).collect();
-    let all = times.iterations.iter().map(IterationPhases::whole).collect::<Samples>().less(programs);
+    let between: Samples = times.iterations.iter().map(IterationPhases::overhead).collect();
+    let all = times.iterations.iter().map(IterationPhases::total).collect::<Samples>().minus(programs);
     for (what, overhead) in [("phases without a program", &between), ("all but agent's and guard's own time", &all)] {
-        if files == FEW && nodes < MANY {
-            group.add_bounded(what, overhead, (50, SMALL));
+        if files == FEW_FILES && nodes < MANY_NODES {
+            group.add_bounded(what, overhead, (50, SMALL_LIMIT));
         } else {
             group.add_times(what, overhead);
         }
     }
     group.add_times("git status twice, git add -A, git commit", &times.git);
-    let limit = (files > FEW).then_some(RATIO);
+    let limit = (files > FEW_FILES).then_some(RATIO_LIMIT);
     group.add_ratio("phases without a program, against git", (&between, &times.git), limit);
     group.add_ratio("all but agent and guard, against git", (&all, &times.git), limit);
-    breakdown(times, &mut group);
+    report_breakdown(times, &mut group);
 }
 
-fn breakdown(times: &IterationTimes, group: &mut FigureGroup<'_>) {
-    let of = |phase: &str| times.iterations.iter().map(|iteration| iteration.phase(phase)).collect::<Samples>();
-    phases::add_parts(&times.iterations, group);
+fn report_breakdown(times: &IterationTimes, group: &mut FigureGroup<'_>) {
+    let phase_samples = |phase: &str| times.iterations.iter().map(|iteration| iteration.phase_time(phase)).collect::<Samples>();
+    phases::report_phases(&times.iterations, group);
     for (phase, bare) in [(PhaseName::Work, &times.agent), (PhaseName::Guard, &times.guard)] {
         let phase = phase.to_string();
-        group.add_times(format!("around the program: {phase}"), &of(&phase).less(bare.median()));
+        group.add_times(format!("around the program: {phase}"), &phase_samples(&phase).minus(bare.median()));
     }
 }

@@ -12,16 +12,16 @@ use protocol::api::DaemonApiClient as _;
 use protocol::words::Containment;
 use runner_testkit::{Home, Repo};
 
-use crate::observe::{HOLD, agents, clear, kill, time_to_death, wait_until};
-use crate::report::{Report, progress};
+use crate::observe::{HOLD_LOCK, agent_script, kill_all, kill_process, time_to_death, wait_until};
+use crate::report::{Report, print_progress};
 use crate::samples::Samples;
 
 const GROUP: &str = "kill -9 of the daemon to all dead";
 /// A process that outlives the daemon by this has survived.
-const SURVIVED: Duration = Duration::from_secs(20);
+const SURVIVAL_LIMIT: Duration = Duration::from_secs(20);
 /// A process of the control that outlives its leader by this is not about to die.
-const LEAKS: Duration = Duration::from_millis(500);
-const READY: Duration = Duration::from_secs(30);
+const LEAK_LIMIT: Duration = Duration::from_millis(500);
+const READY_LIMIT: Duration = Duration::from_secs(30);
 
 /// How often each case is measured.
 #[derive(Debug, Clone, clap::Args)]
@@ -61,14 +61,14 @@ const CASES: [KillCase; 9] = [
 /// Measures all cases at all levels that the machine supports.
 pub(crate) fn measure(args: &KillsArgs, report: &mut Report) {
     for case in &CASES {
-        let leaks = if leaks_bare(case) { "leaks" } else { "does not leak: it is its leader alone" };
+        let leaks = if leaks_without_daemon(case) { "leaks" } else { "does not leak: it is its leader alone" };
         report.group("control: only the leader is killed").add(case.name, leaks);
     }
     let mut group = report.group(GROUP);
     for level in [Containment::Walk, Containment::Cgroup, Containment::Pidns] {
-        progress(&format!("kills: level {level}"));
+        print_progress(&format!("kills: level {level}"));
         for case in &CASES {
-            let times: Vec<_> = (0..args.rounds).map(|_| with_daemon(case, level)).collect();
+            let times: Vec<_> = (0..args.rounds).map(|_| kill_daemon_during(case, level)).collect();
             let Ok(times) = times.into_iter().collect::<Result<Vec<_>, LevelNotOffered>>() else {
                 group.add(format!("{level}"), "not offered by this machine");
                 break;
@@ -86,13 +86,13 @@ pub(crate) fn measure(args: &KillsArgs, report: &mut Report) {
 struct LevelNotOffered;
 
 /// Kills the daemon while the program runs. Returns the time until everything is dead, or `None` if something survives.
-fn with_daemon(case: &KillCase, level: Containment) -> Result<Option<Duration>, LevelNotOffered> {
+fn kill_daemon_during(case: &KillCase, level: Containment) -> Result<Option<Duration>, LevelNotOffered> {
     let home = Home::new();
     let settings = home.path().join("config/runnerd");
     fs::create_dir_all(&settings).expect("a folder can be made");
     fs::write(settings.join("config.toml"), format!("containment = \"{level}\"\n")).expect("a file can be written");
     let repo = home.scripted_repo("one");
-    let lock = prepare(&repo, case);
+    let lock = prepare_script(&repo, case);
     let daemon = home.daemon();
     let client = home.client();
     if client.wait(client.rpc().info()).expect("the daemon says what it is").containment != level {
@@ -100,48 +100,48 @@ fn with_daemon(case: &KillCase, level: Containment) -> Result<Option<Duration>, 
     }
     home.ctl_in(&repo, &["start", "--yes", "--id", "it", "-m", "Do it"]).exits(0);
     let log = repo.path().join(".runner/iterations/it/0001/executor.log");
-    assert!(wait_until(READY, || ready(&log) >= case.ready), "{} is never ready", case.name);
+    assert!(wait_until(READY_LIMIT, || count_ready(&log) >= case.ready), "{} is never ready", case.name);
     daemon.kill();
-    let died = time_to_death(&lock, SURVIVED).expect("the lock can be looked at");
-    clear(&home);
-    Ok(died)
+    let death_time = time_to_death(&lock, SURVIVAL_LIMIT).expect("the lock can be looked at");
+    kill_all(&home);
+    Ok(death_time)
 }
 
 /// Starts the program without supervision, kills only its leader, and returns whether anything survives.
-fn leaks_bare(case: &KillCase) -> bool {
+fn leaks_without_daemon(case: &KillCase) -> bool {
     let home = Home::new();
     let repo = home.scripted_repo("one");
-    let lock = prepare(&repo, case);
+    let lock = prepare_script(&repo, case);
     let log = home.path().join("bare.log");
     let output = fs::File::create(&log).expect("a file can be made");
     let mut leader = Command::new("sh")
-        .args(["-c", &call(case)])
+        .args(["-c", &agent_command(case)])
         .env("kit", repo.script().folder())
         .current_dir(home.path())
         .stdin(Stdio::null())
         .stdout(output)
         .spawn()
         .expect("a shell can be started");
-    assert!(wait_until(READY, || ready(&log) >= case.ready), "{} is never ready", case.name);
-    kill(i32::try_from(leader.id()).expect("BUG: a process id is an i32"));
+    assert!(wait_until(READY_LIMIT, || count_ready(&log) >= case.ready), "{} is never ready", case.name);
+    kill_process(i32::try_from(leader.id()).expect("BUG: a process id is an i32"));
     leader.wait().expect("the leader can be waited for");
-    let leaks = time_to_death(&lock, LEAKS).expect("the lock can be looked at").is_none();
+    let leaks = time_to_death(&lock, LEAK_LIMIT).expect("the lock can be looked at").is_none();
     let _ = fs::remove_file(repo.script().folder().join("files/comet"));
-    clear(&home);
+    kill_all(&home);
     leaks
 }
 
-fn prepare(repo: &Repo, case: &KillCase) -> PathBuf {
+fn prepare_script(repo: &Repo, case: &KillCase) -> PathBuf {
     repo.script().file("alive", "").file("comet", "");
-    repo.script().always(&call(case));
+    repo.script().always(&agent_command(case));
     repo.script().folder().join("files/alive")
 }
 
-fn call(case: &KillCase) -> String {
-    format!("{HOLD}exec python3 {} {}", agents().display(), case.call)
+fn agent_command(case: &KillCase) -> String {
+    format!("{HOLD_LOCK}exec python3 {} {}", agent_script().display(), case.call)
 }
 
-fn ready(log: &Path) -> usize {
+fn count_ready(log: &Path) -> usize {
     let text = fs::read_to_string(log).unwrap_or_default();
     text.lines().filter(|line| line.starts_with("PID ")).count()
 }

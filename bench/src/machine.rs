@@ -27,7 +27,7 @@ pub(crate) struct MachineInfo {
 }
 
 /// Describes this machine.
-pub(crate) fn describe() -> MachineInfo {
+pub(crate) fn describe_machine() -> MachineInfo {
     let text = |path: &str| fs::read_to_string(path).unwrap_or_default();
     let first_word = |path: &str| text(path).split_whitespace().next().unwrap_or("unknown").to_owned();
     let processor = text("/proc/cpuinfo")

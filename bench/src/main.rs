@@ -75,9 +75,9 @@ enum Measurement {
 
 fn main() -> anyhow::Result<ExitCode> {
     let args = BenchArgs::parse();
-    let wanted = args.what.map_or_else(Measurement::with_a_budget, |what| vec![what]);
-    let mut report = Report::new(machine::describe(), args.json);
-    for what in wanted {
+    let selected = args.what.map_or_else(Measurement::all_with_budget, |what| vec![what]);
+    let mut report = Report::new(machine::describe_machine(), args.json);
+    for what in selected {
         what.measure(&mut report)?;
     }
     report.finish()?;
@@ -85,7 +85,7 @@ fn main() -> anyhow::Result<ExitCode> {
 }
 
 impl Measurement {
-    fn with_a_budget() -> Vec<Self> {
+    fn all_with_budget() -> Vec<Self> {
         vec![
             Self::Iteration(iteration::IterationArgs::default()),
             Self::Tree(tree::TreeArgs::default()),

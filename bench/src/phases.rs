@@ -20,25 +20,25 @@ pub(crate) struct IterationPhases {
 
 impl IterationPhases {
     /// Returns the time of a phase; zero if it was not entered.
-    pub(crate) fn phase(&self, name: &str) -> Duration {
+    pub(crate) fn phase_time(&self, name: &str) -> Duration {
         self.phases.iter().filter(|(phase, _)| phase == name).map(|(_, time)| *time).sum()
     }
 
     /// Returns the total time of all phases in which no agent, guard or reviewer runs.
-    pub(crate) fn between(&self) -> Duration {
-        let theirs = ["work", "guard", "review"];
-        self.phases.iter().filter(|(phase, _)| !theirs.contains(&phase.as_str())).map(|(_, time)| *time).sum()
+    pub(crate) fn overhead(&self) -> Duration {
+        let external = ["work", "guard", "review"];
+        self.phases.iter().filter(|(phase, _)| !external.contains(&phase.as_str())).map(|(_, time)| *time).sum()
     }
 
     /// Returns the total time of all phases.
-    pub(crate) fn whole(&self) -> Duration {
+    pub(crate) fn total(&self) -> Duration {
         self.phases.iter().map(|(_, time)| *time).sum()
     }
 }
 
 /// Adds the time of each phase in which no agent, guard or reviewer runs.
-pub(crate) fn add_parts(iterations: &[IterationPhases], group: &mut FigureGroup<'_>) {
-    let of = |phase: &str| iterations.iter().map(|iteration| iteration.phase(phase)).collect::<Samples>();
+pub(crate) fn report_phases(iterations: &[IterationPhases], group: &mut FigureGroup<'_>) {
+    let of = |phase: &str| iterations.iter().map(|iteration| iteration.phase_time(phase)).collect::<Samples>();
     for phase in [PhaseName::Open, PhaseName::Brief, PhaseName::Inspect, PhaseName::Settle] {
         let phase = phase.to_string();
         group.add_times(format!("of it: {phase}"), &of(&phase));
@@ -51,10 +51,10 @@ pub(crate) fn add_parts(iterations: &[IterationPhases], group: &mut FigureGroup<
 /// # Panics
 ///
 /// Panics if the run has no events.
-pub(crate) fn iterations(repo: &Repo, run: &str) -> Vec<IterationPhases> {
+pub(crate) fn read_iterations(repo: &Repo, run: &str) -> Vec<IterationPhases> {
     let text = repo.read(&format!(".runner/iterations/{run}/events.jsonl"));
     let events = text.lines().map(|line| serde_json::from_str::<Event>(line).expect("the run's events can be read"));
-    let (mut all, mut live, mut since) = (Vec::new(), IterationPhases::default(), None);
+    let (mut all, mut current, mut since) = (Vec::new(), IterationPhases::default(), None);
     for event in events {
         let next = match &event.kind {
             EventKind::Phase { phase, .. } => Some(phase.to_string()),
@@ -64,11 +64,11 @@ pub(crate) fn iterations(repo: &Repo, run: &str) -> Vec<IterationPhases> {
         };
         if let Some((phase, began)) = since.take() {
             let time = event.time.duration_since(began);
-            live.phases.push((phase, time.try_into().unwrap_or_default()));
+            current.phases.push((phase, time.try_into().unwrap_or_default()));
         }
         let is_over = next.is_none() || next.as_deref() == Some(&PhaseName::Open.to_string());
-        if is_over && !live.phases.is_empty() {
-            all.push(std::mem::take(&mut live));
+        if is_over && !current.phases.is_empty() {
+            all.push(std::mem::take(&mut current));
         }
         since = next.map(|phase| (phase, event.time));
     }

@@ -20,7 +20,7 @@ use runnerd::workspace::{self, WorkspaceOptions, WorkspaceOwner};
 use tokio_util::sync::CancellationToken;
 
 use crate::fixture::{self, DiskKind};
-use crate::report::{Report, progress};
+use crate::report::{Report, print_progress};
 use crate::samples::Samples;
 
 const BUDGET: Duration = Duration::from_millis(15);
@@ -53,10 +53,10 @@ pub(crate) fn measure(args: &PublishArgs, report: &mut Report) {
         [DiskKind::Memory, DiskKind::Disk].into_iter().filter(|place| args.place.is_none_or(|only| only == *place))
     {
         for files in &args.files {
-            progress(&format!("publish: {files} files, {}", place.name()));
-            let scene = PublishSetup::new(place, *files);
-            let times = scene.turns(args.rounds);
-            tell(&times, (*files, place), report);
+            print_progress(&format!("publish: {files} files, {}", place.name()));
+            let setup = PublishSetup::new(place, *files);
+            let times = setup.run_rounds(args.rounds);
+            report_times(&times, (*files, place), report);
         }
     }
 }
@@ -85,19 +85,19 @@ impl PublishSetup {
         let mut home = Home::new_in(&place.folder());
         // These commits are not made by a run.
         home.expect_forgery();
-        let repo = fixture::repository(&home, "source", files);
-        let found = Repository::discover(repo.path()).expect("the repository is found");
-        let captured = found.pin_config(&home.path().join("captured")).expect("its configuration can be captured");
-        let base = captured.head().expect("it has a HEAD").commit().expect("it has a commit");
+        let repo = fixture::create_repository(&home, "source", files);
+        let discovered = Repository::discover(repo.path()).expect("the repository is found");
+        let pinned = discovered.pin_config(&home.path().join("captured")).expect("its configuration can be captured");
+        let base = pinned.head().expect("it has a HEAD").commit().expect("it has a commit");
         let key = SealKey::random().expect("a key can be made");
-        let (copy, place) = (Patterns::default(), home.path().join("workspace"));
-        let order = WorkspaceOptions { source: &captured, target_dir: &place, base, copy: &copy };
+        let (copy, workspace_path) = (Patterns::default(), home.path().join("workspace"));
+        let order = WorkspaceOptions { source: &pinned, target_dir: &workspace_path, base, copy: &copy };
         workspace::create_workspace((&order, &WorkspaceOwner::from_key(&key)), &|_| (), &CancellationToken::new())
             .expect("a workspace can be made");
-        let found = Repository::discover(&place).expect("the workspace is found");
+        let found = Repository::discover(&workspace_path).expect("the workspace is found");
         let workspace = found.pin_config(&home.path().join("captured-too")).expect("its configuration can be captured");
-        let vault = StateDir::new(home.path().join("private"), key);
-        let store = RepoStore::new(&vault, "0123456789ab");
+        let state_dir = StateDir::new(home.path().join("private"), key);
+        let store = RepoStore::new(&state_dir, "0123456789ab");
         store.create().expect("a folder for notes can be made");
         let source = SourceRepo {
             common_dir: WirePath(repo.path().join(".git")),
@@ -106,20 +106,20 @@ impl PublishSetup {
             nonce: "1".to_owned(),
         };
         let pushed_to = home.path().join("pushed-to.git");
-        let scene = Self { repo, workspace, pushed_to, store, source, home };
-        scene.git(&[
+        let setup = Self { repo, workspace, pushed_to, store, source, home };
+        setup.run_git(&[
             "clone",
             "--quiet",
             "--bare",
-            &place.display().to_string(),
-            &scene.pushed_to.display().to_string(),
+            &workspace_path.display().to_string(),
+            &setup.pushed_to.display().to_string(),
         ]);
-        scene.git(&["switch", "--quiet", "-c", BRANCH]);
-        scene
+        setup.run_git(&["switch", "--quiet", "-c", BRANCH]);
+        setup
     }
 
     /// Runs git in the workspace.
-    fn git(&self, args: &[&str]) {
+    fn run_git(&self, args: &[&str]) {
         let mut git = Command::new("git");
         git.env_clear().envs(self.home.env().iter().cloned()).current_dir(self.workspace.work_dir());
         let output = git.args(args).output().expect("git can be started");
@@ -127,48 +127,48 @@ impl PublishSetup {
     }
 
     /// Publishes commits one at a time and pushes each; the first round does not count.
-    fn turns(&self, rounds: u32) -> PublishTimes {
-        self.turn(&mut PublishTimes::default(), 0);
+    fn run_rounds(&self, rounds: u32) -> PublishTimes {
+        self.run_round(&mut PublishTimes::default(), 0);
         let mut times = PublishTimes::default();
         for round in 1..=rounds {
-            self.turn(&mut times, round);
+            self.run_round(&mut times, round);
         }
         times
     }
 
-    fn turn(&self, times: &mut PublishTimes, round: u32) {
-        for number in 0..fixture::CHANGED {
+    fn run_round(&self, times: &mut PublishTimes, round: u32) {
+        for number in 0..fixture::CHANGED_FILES {
             let file = self.workspace.work_dir().join(format!("changed{number}"));
             fs::write(file, format!("{number} in round {round}\n")).expect("a file can be written");
         }
-        self.git(&["add", "-A"]);
-        self.git(&["commit", "--quiet", "-m", "A part is done"]);
-        let before = used();
+        self.run_git(&["add", "-A"]);
+        self.run_git(&["commit", "--quiet", "-m", "A part is done"]);
+        let before = processor_time();
         let published = times.wall.time(|| publish_run(&self.store, &self.workspace, &self.source));
-        times.processor.add(used().saturating_sub(before));
+        times.processor.add(processor_time().saturating_sub(before));
         let published = published.expect("it can be published").view.expect("there is a commit");
         assert_eq!(published.tip, Some(self.repo.git(&["rev-parse", BRANCH])));
         assert_eq!((published.behind, published.why), (Some(0), None));
         let to = self.pushed_to.display().to_string();
-        let before = used();
-        times.push_wall.time(|| self.git(&["push", "--quiet", &to, BRANCH]));
-        times.push_processor.add(used().saturating_sub(before));
+        let before = processor_time();
+        times.push_wall.time(|| self.run_git(&["push", "--quiet", &to, BRANCH]));
+        times.push_processor.add(processor_time().saturating_sub(before));
     }
 }
 
 /// Returns the processor time of this program and of the children it has waited for.
-pub(crate) fn used() -> Duration {
-    let of = |who| {
+pub(crate) fn processor_time() -> Duration {
+    let usage = |who| {
         let used: Usage = getrusage(who).expect("a process knows what it has used");
         let micros = |time: nix::sys::time::TimeVal| {
             Duration::from_secs(time.tv_sec().unsigned_abs()) + Duration::from_micros(time.tv_usec().unsigned_abs())
         };
         micros(used.user_time()) + micros(used.system_time())
     };
-    of(UsageWho::RUSAGE_SELF) + of(UsageWho::RUSAGE_CHILDREN)
+    usage(UsageWho::RUSAGE_SELF) + usage(UsageWho::RUSAGE_CHILDREN)
 }
 
-fn tell(times: &PublishTimes, (files, place): (u32, DiskKind), report: &mut Report) {
+fn report_times(times: &PublishTimes, (files, place): (u32, DiskKind), report: &mut Report) {
     let mut group = report.group(format!("publish, {files} files, {}", place.name()));
     if files == BUDGET_FILES {
         group.add_bounded("processor time of a commit", &times.processor, (50, BUDGET));

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::machine::MachineInfo;
-use crate::samples::{Samples, short};
+use crate::samples::{Samples, format_duration};
 
 /// Everything that was measured.
 #[derive(Debug, Serialize)]
@@ -53,14 +53,14 @@ impl Report {
     /// Creates an empty report.
     pub(crate) fn new(machine: MachineInfo, as_json: bool) -> Self {
         let report = Self { schema: "runner-bench-1", machine, figures: Vec::new(), as_json };
-        report.say(&report.machine.to_string());
+        report.print_line(&report.machine.to_string());
         report
     }
 
     /// Starts a group.
     pub(crate) fn group(&mut self, name: impl Into<String>) -> FigureGroup<'_> {
         let name = name.into();
-        self.say(&format!("\n{name}"));
+        self.print_line(&format!("\n{name}"));
         FigureGroup { report: self, name }
     }
 
@@ -75,7 +75,7 @@ impl Report {
     }
 
     /// Prints a line for people right away: the whole report takes minutes.
-    fn say(&self, line: &str) {
+    fn print_line(&self, line: &str) {
         if !self.as_json {
             // The reader is gone; the measurements may still be wanted for the exit code.
             let _ = writeln!(io::stdout(), "{line}");
@@ -86,12 +86,12 @@ impl Report {
 impl FigureGroup<'_> {
     /// Adds a figure without a budget.
     pub(crate) fn add(&mut self, what: impl Into<String>, result: impl Into<String>) {
-        self.push(what, result, |_| {});
+        self.push_figure(what, result, |_| {});
     }
 
     /// Adds a count that must be 0.
     pub(crate) fn add_zero(&mut self, what: impl Into<String>, count: usize) {
-        self.push(what, count.to_string(), |figure| {
+        self.push_figure(what, count.to_string(), |figure| {
             figure.is_violation = count > 0;
             figure.is_kept = count == 0;
         });
@@ -99,7 +99,7 @@ impl FigureGroup<'_> {
 
     /// Adds times without a budget.
     pub(crate) fn add_times(&mut self, what: impl Into<String>, times: &Samples) {
-        self.push(what, times.to_string(), |figure| figure.times = Some(times.clone()));
+        self.push_figure(what, times.to_string(), |figure| figure.times = Some(times.clone()));
     }
 
     /// Adds times with a budget on one percentile: the time that `percent` of the samples do not exceed.
@@ -109,12 +109,12 @@ impl FigureGroup<'_> {
         times: &Samples,
         (percent, limit): (usize, Duration),
     ) {
-        let reached = times.at(percent);
-        let result = if percent == 50 { times.to_string() } else { format!("p{percent} {}, {times}", short(reached)) };
-        self.push(what, result, |figure| {
+        let value = times.percentile(percent);
+        let result = if percent == 50 { times.to_string() } else { format!("p{percent} {}, {times}", format_duration(value)) };
+        self.push_figure(what, result, |figure| {
             figure.times = Some(times.clone());
-            figure.budget = Some(short(limit));
-            figure.is_kept = reached <= limit;
+            figure.budget = Some(format_duration(limit));
+            figure.is_kept = value <= limit;
         });
     }
 
@@ -131,14 +131,14 @@ impl FigureGroup<'_> {
 
     /// Adds a number with its unit and optional budget.
     pub(crate) fn add_number(&mut self, what: impl Into<String>, (value, unit): (f64, &str), limit: Option<f64>) {
-        self.push(what, format!("{value:.2} {unit}"), |figure| {
+        self.push_figure(what, format!("{value:.2} {unit}"), |figure| {
             figure.value = Some(value);
             figure.budget = limit.map(|limit| format!("{limit} {unit}"));
             figure.is_kept = limit.is_none_or(|limit| value <= limit);
         });
     }
 
-    fn push(&mut self, what: impl Into<String>, result: impl Into<String>, complete: impl FnOnce(&mut Figure)) {
+    fn push_figure(&mut self, what: impl Into<String>, result: impl Into<String>, complete: impl FnOnce(&mut Figure)) {
         let mut figure = Figure {
             group: self.name.clone(),
             what: what.into(),
@@ -150,13 +150,13 @@ impl FigureGroup<'_> {
             is_violation: false,
         };
         complete(&mut figure);
-        self.report.say(&format!("  {:<58} {}{}", figure.what, figure.result, figure.mark()));
+        self.report.print_line(&format!("  {:<58} {}{}", figure.what, figure.result, figure.budget_mark()));
         self.report.figures.push(figure);
     }
 }
 
 impl Figure {
-    fn mark(&self) -> String {
+    fn budget_mark(&self) -> String {
         match (&self.budget, self.is_kept) {
             _ if self.is_violation => "  VIOLATION".to_owned(),
             (None, _) => String::new(),
@@ -168,6 +168,6 @@ impl Figure {
 
 /// Reports progress on standard error: the whole takes minutes.
 #[expect(clippy::print_stderr, reason = "progress of a program for the terminal")]
-pub(crate) fn progress(text: &str) {
+pub(crate) fn print_progress(text: &str) {
     eprintln!("{text}");
 }

@@ -20,8 +20,8 @@ impl Samples {
 
     /// Adds a time.
     pub(crate) fn add(&mut self, time: Duration) {
-        let at = self.0.partition_point(|other| *other <= time);
-        self.0.insert(at, time);
+        let index = self.0.partition_point(|other| *other <= time);
+        self.0.insert(index, time);
     }
 
     /// Returns the number of samples.
@@ -31,17 +31,17 @@ impl Samples {
 
     /// Returns the median; zero if nothing was measured.
     pub(crate) fn median(&self) -> Duration {
-        self.at(50)
+        self.percentile(50)
     }
 
     /// Returns the time that the given percentage of samples does not exceed.
-    pub(crate) fn at(&self, percent: usize) -> Duration {
+    pub(crate) fn percentile(&self, percent: usize) -> Duration {
         let rank = (self.len() * percent).div_ceil(100).max(1) - 1;
         self.0.get(rank).copied().unwrap_or_default()
     }
 
     /// Returns all samples with a time subtracted from each.
-    pub(crate) fn less(&self, time: Duration) -> Self {
+    pub(crate) fn minus(&self, time: Duration) -> Self {
         Self(self.0.iter().map(|sample| sample.saturating_sub(time)).collect())
     }
 }
@@ -59,7 +59,7 @@ impl fmt::Display for Samples {
         if self.0.is_empty() {
             return f.write_str("not measured");
         }
-        let [median, low, high] = [50, 5, 95].map(|share| short(self.at(share)));
+        let [median, low, high] = [50, 5, 95].map(|share| format_duration(self.percentile(share)));
         write!(f, "{median} ({low} to {high}, n {})", self.len())
     }
 }
@@ -68,7 +68,7 @@ impl Serialize for Samples {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut fields = serializer.serialize_struct("Samples", 5)?;
         for (name, share) in [("p5_us", 5), ("median_us", 50), ("p95_us", 95), ("p99_us", 99)] {
-            let micros = u64::try_from(self.at(share).as_micros()).unwrap_or(u64::MAX);
+            let micros = u64::try_from(self.percentile(share).as_micros()).unwrap_or(u64::MAX);
             fields.serialize_field(name, &micros)?;
         }
         fields.serialize_field("n", &self.len())?;
@@ -77,7 +77,7 @@ impl Serialize for Samples {
 }
 
 /// Formats a time with three or four digits.
-pub(crate) fn short(time: Duration) -> String {
+pub(crate) fn format_duration(time: Duration) -> String {
     let seconds = time.as_secs_f64();
     match seconds {
         0.0..0.000_999_5 => format!("{:.0} µs", seconds * 1e6),
@@ -105,14 +105,14 @@ mod tests {
     #[test]
     fn shares_are_ranks_that_were_measured() {
         let samples: Samples = (1..=100).map(Duration::from_millis).collect();
-        assert_eq!([5, 50, 99, 100].map(|share| samples.at(share).as_millis()), [5, 50, 99, 100]);
+        assert_eq!([5, 50, 99, 100].map(|share| samples.percentile(share).as_millis()), [5, 50, 99, 100]);
     }
 
     #[test]
     fn times_are_shown_in_the_unit_that_fits() {
-        let shown = [Duration::from_micros(31), Duration::from_micros(2_340), Duration::from_millis(56)].map(short);
+        let shown = [Duration::from_micros(31), Duration::from_micros(2_340), Duration::from_millis(56)].map(format_duration);
         assert_eq!(shown, ["31 µs", "2.34 ms", "56.0 ms"]);
-        assert_eq!(short(Duration::from_millis(12_340)), "12.34 s");
+        assert_eq!(format_duration(Duration::from_millis(12_340)), "12.34 s");
         assert_eq!(millis(&[]).to_string(), "not measured");
     }
 }

@@ -13,17 +13,17 @@ use std::time::Duration;
 use anyhow::ensure;
 
 use self::costs::CLONED_MIB;
-use crate::report::{FigureGroup, Report, progress};
-use crate::samples::{Samples, short};
+use crate::report::{FigureGroup, Report, print_progress};
+use crate::samples::{Samples, format_duration};
 
 /// Grace period that an engine gives a job after SIGTERM by default, and the one `submit` requests from Slurm.
 const GRACES: [Duration; 2] = [Duration::from_secs(30), Duration::from_mins(2)];
 /// Longest time a session takes to end once it is told to.
-const AGENTS_GRACE: Duration = Duration::from_secs(10);
+const AGENT_GRACE: Duration = Duration::from_secs(10);
 /// Simulated time span.
-const PLAYED: Duration = Duration::from_hours(2);
+const SIMULATED_TIME: Duration = Duration::from_hours(2);
 /// Heartbeat interval of other systems of this kind; this one sends none.
-const HEARTBEAT: Duration = Duration::from_secs(15);
+const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(15);
 
 /// What is played.
 #[derive(Debug, Clone, clap::Args)]
@@ -55,21 +55,21 @@ pub(crate) struct ScaleArgs {
 pub(crate) fn measure(args: &ScaleArgs, report: &mut Report) -> anyhow::Result<()> {
     ensure!(args.cores > 0 && args.session > 0, "a server has a core at least, and a session takes time");
     let folder = tempfile::tempdir()?;
-    progress("scale: what a clone costs");
-    let clone = costs::clone(&folder.path().join("clone"))? * args.clone / CLONED_MIB;
+    print_progress("scale: what a clone costs");
+    let clone = costs::measure_clone(&folder.path().join("clone"))? * args.clone / CLONED_MIB;
     let mut group = report.group("scale: processor time of the server");
-    group.add(format!("a clone of {} MiB", args.clone), short(clone));
+    group.add(format!("a clone of {} MiB", args.clone), format_duration(clone));
     let mut pushes = Vec::new();
     for refs in &args.refs {
-        progress(&format!("scale: what a push costs where there are {refs} references"));
-        let push = costs::push(&folder.path().join(refs.to_string()), *refs)?;
-        group.add(format!("a push of an iteration, {refs} references"), short(push));
+        print_progress(&format!("scale: what a push costs where there are {refs} references"));
+        let push = costs::measure_push(&folder.path().join(refs.to_string()), *refs)?;
+        group.add(format!("a push of an iteration, {refs} references"), format_duration(push));
         pushes.push((*refs, push + Duration::from_millis(args.connection.into())));
     }
     for (refs, push) in pushes {
         for runs in &args.runs {
             let mut group = report.group(format!("scale: {runs} runs at once, {refs} references"));
-            ServerSimulation { args, runs: *runs, push, clone }.tell(&mut group);
+            ServerSimulation { args, runs: *runs, push, clone }.add_figures(&mut group);
         }
     }
     Ok(())
@@ -86,53 +86,53 @@ struct ServerSimulation<'a> {
 }
 
 impl ServerSimulation<'_> {
-    fn tell(&self, group: &mut FigureGroup<'_>) {
-        let sessions = self.sessions();
-        let a_second = f64::from(count(&sessions)) / PLAYED.as_secs_f64();
-        group.add("pushes a second", format!("{a_second:.1}"));
-        group.add("its processors are at work", self.percent_of_cores(a_second));
-        let steady = self.served(sessions, self.push);
-        group.add("a push takes", format!("{}, 99 %: {}", short(steady.times.median()), short(steady.times.at(99))));
+    fn add_figures(&self, group: &mut FigureGroup<'_>) {
+        let sessions = self.session_ends();
+        let per_second = f64::from(len_u32(&sessions)) / SIMULATED_TIME.as_secs_f64();
+        group.add("pushes a second", format!("{per_second:.1}"));
+        group.add("its processors are at work", self.percent_of_cores(per_second));
+        let steady_load = self.serve(sessions, self.push);
+        group.add("a push takes", format!("{}, 99 %: {}", format_duration(steady_load.times.median()), format_duration(steady_load.times.percentile(99))));
         for (cost, how) in [(self.clone, "a full clone each"), (self.push, "a cache on the node")] {
-            let begun = self.served(vec![Duration::ZERO; self.runs as usize], cost);
-            group.add(format!("all begin at once with {how}: the last but 1 % after"), short(begun.times.at(99)));
+            let start_load = self.serve(vec![Duration::ZERO; self.runs as usize], cost);
+            group.add(format!("all begin at once with {how}: the last but 1 % after"), format_duration(start_load.times.percentile(99)));
         }
         let mut random = fastrand::Rng::with_seed(self.args.seed);
-        let ends = (0..self.runs).map(|_| AGENTS_GRACE.mul_f64(random.f64())).collect();
-        let told = self.served(ends, self.push);
+        let ends = (0..self.runs).map(|_| AGENT_GRACE.mul_f64(random.f64())).collect();
+        let stop_load = self.serve(ends, self.push);
         for grace in GRACES {
-            let there: Vec<_> = told.ends.iter().filter(|end| **end <= grace).collect();
-            let share = 100.0 * f64::from(count(&there)) / f64::from(self.runs);
+            let published: Vec<_> = stop_load.ends.iter().filter(|end| **end <= grace).collect();
+            let share = 100.0 * f64::from(len_u32(&published)) / f64::from(self.runs);
             group.add(format!("all are told to end: published within {} s", grace.as_secs()), format!("{share:.0} %"));
         }
-        let beats = self.percent_of_cores(f64::from(self.runs) / HEARTBEAT.as_secs_f64());
+        let beats = self.percent_of_cores(f64::from(self.runs) / HEARTBEAT_INTERVAL.as_secs_f64());
         group.add("heartbeats of 15 s, if there were any, would take", beats);
     }
 
     /// Returns the share of the server's processor time that this many pushes per second take.
-    fn percent_of_cores(&self, a_second: f64) -> String {
-        format!("{:.0} %", 100.0 * a_second * self.push.as_secs_f64() / f64::from(self.args.cores))
+    fn percent_of_cores(&self, per_second: f64) -> String {
+        format!("{:.0} %", 100.0 * per_second * self.push.as_secs_f64() / f64::from(self.args.cores))
     }
 
     /// Returns when sessions end, each with a push. Their lengths are drawn from a log-normal distribution: half are
     /// shorter than the median, a few much longer.
-    fn sessions(&self) -> Vec<Duration> {
+    fn session_ends(&self) -> Vec<Duration> {
         let median = Duration::from_secs(self.args.session.into());
         let mut random = fastrand::Rng::with_seed(self.args.seed);
         let mut ends = Vec::new();
         for _ in 0..self.runs {
             // Runs are not in step.
-            let mut at = median.mul_f64(random.f64());
-            while at < PLAYED {
-                ends.push(at);
-                at += median.mul_f64(normal(&mut random).exp());
+            let mut time = median.mul_f64(random.f64());
+            while time < SIMULATED_TIME {
+                ends.push(time);
+                time += median.mul_f64(normal_sample(&mut random).exp());
             }
         }
         ends
     }
 
     /// Simulates the server processing the arrivals in order.
-    fn served(&self, mut arrivals: Vec<Duration>, cost: Duration) -> SimulationResult {
+    fn serve(&self, mut arrivals: Vec<Duration>, cost: Duration) -> SimulationResult {
         arrivals.sort();
         let mut cores: BinaryHeap<_> = (0..self.args.cores).map(|_| Reverse(Duration::ZERO)).collect();
         let mut ends = Vec::new();
@@ -155,12 +155,12 @@ struct SimulationResult {
 }
 
 /// Returns a number drawn from the standard normal distribution.
-fn normal(random: &mut fastrand::Rng) -> f64 {
+fn normal_sample(random: &mut fastrand::Rng) -> f64 {
     let radius = (-2.0 * random.f64().max(f64::MIN_POSITIVE).ln()).sqrt();
     radius * (std::f64::consts::TAU * random.f64()).cos()
 }
 
-fn count<T>(all: &[T]) -> u32 {
+fn len_u32<T>(all: &[T]) -> u32 {
     u32::try_from(all.len()).unwrap_or(u32::MAX)
 }
 
@@ -168,30 +168,30 @@ fn count<T>(all: &[T]) -> u32 {
 mod tests {
     use super::*;
 
-    fn played(runs: u32) -> ScaleArgs {
+    fn test_args(runs: u32) -> ScaleArgs {
         let (cores, session) = (2, 60);
         ScaleArgs { runs: vec![runs], refs: vec![10], cores, session, clone: 1, connection: 0, seed: 1 }
     }
 
     #[test]
     fn what_arrives_together_is_done_by_as_many_as_there_are_cores() {
-        let args = played(5);
+        let args = test_args(5);
         let cost = Duration::from_secs(1);
-        let played = ServerSimulation { args: &args, runs: 5, push: cost, clone: cost };
-        let served = played.served(vec![Duration::ZERO; 5], cost);
-        assert_eq!(served.ends.iter().map(Duration::as_secs).collect::<Vec<_>>(), [1, 1, 2, 2, 3]);
-        assert_eq!(served.times.at(100), Duration::from_secs(3));
+        let simulation = ServerSimulation { args: &args, runs: 5, push: cost, clone: cost };
+        let result = simulation.serve(vec![Duration::ZERO; 5], cost);
+        assert_eq!(result.ends.iter().map(Duration::as_secs).collect::<Vec<_>>(), [1, 1, 2, 2, 3]);
+        assert_eq!(result.times.percentile(100), Duration::from_secs(3));
     }
 
     #[test]
     fn the_same_seed_is_the_same_day_and_half_of_the_sessions_are_short() {
-        let args = played(400);
+        let args = test_args(400);
         let cost = Duration::from_millis(1);
-        let played = ServerSimulation { args: &args, runs: 400, push: cost, clone: cost };
-        let sessions = played.sessions();
-        assert_eq!(sessions, played.sessions());
+        let simulation = ServerSimulation { args: &args, runs: 400, push: cost, clone: cost };
+        let sessions = simulation.session_ends();
+        assert_eq!(sessions, simulation.session_ends());
         // The mean of such lengths is e^½ times the median.
-        let expected = 400.0 * PLAYED.as_secs_f64() / (60.0 * 0.5_f64.exp());
-        assert!((f64::from(count(&sessions)) / expected - 1.0).abs() < 0.05, "{} for {expected}", sessions.len());
+        let expected = 400.0 * SIMULATED_TIME.as_secs_f64() / (60.0 * 0.5_f64.exp());
+        assert!((f64::from(len_u32(&sessions)) / expected - 1.0).abs() < 0.05, "{} for {expected}", sessions.len());
     }
 }

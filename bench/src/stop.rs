@@ -5,13 +5,13 @@ use std::time::Duration;
 use protocol::words::RunStatus;
 use runner_testkit::{Home, PATIENCE};
 
-use crate::observe::{HOLD, time_to_death};
-use crate::report::{Report, progress};
+use crate::observe::{HOLD_LOCK, time_to_death};
+use crate::report::{Report, print_progress};
 use crate::samples::Samples;
 
-const LIMIT: Duration = Duration::from_millis(200);
+const STOP_BUDGET: Duration = Duration::from_millis(200);
 /// The commands, and the state that each leads to.
-const WORDS: [(&[&str], RunStatus); 2] =
+const STOP_COMMANDS: [(&[&str], RunStatus); 2] =
     [(&["cancel"], RunStatus::Cancelled), (&["pause", "--now"], RunStatus::Paused)];
 
 /// How often it is measured.
@@ -30,13 +30,13 @@ impl Default for StopArgs {
 
 /// Measures each command, the startup of `runnerctl` included.
 pub(crate) fn measure(args: &StopArgs, report: &mut Report) {
-    progress("stop: cancel and pause --now");
+    print_progress("stop: cancel and pause --now");
     let mut group = report.group("from a word to all processes of the iteration gone");
-    for (word, state) in WORDS {
+    for (command, state) in STOP_COMMANDS {
         let home = Home::new();
         let repo = home.scripted_repo("one");
-        repo.script().always(&format!("{HOLD}gate session"));
-        let (gate, alive) = (repo.script().gate("session"), repo.script().folder().join("files/alive"));
+        repo.script().always(&format!("{HOLD_LOCK}gate session"));
+        let (gate, lock) = (repo.script().gate("session"), repo.script().folder().join("files/alive"));
         repo.script().file("alive", "");
         let _daemon = home.daemon();
         let client = home.client();
@@ -44,17 +44,17 @@ pub(crate) fn measure(args: &StopArgs, report: &mut Report) {
         for round in 0..args.rounds {
             home.ctl_in(&repo, &["start", "--yes", "--id", &format!("run{round}"), "-m", "Do it"]).exits(0);
             gate.wait_reached();
-            let died = times.time(|| {
-                home.ctl_in(&repo, word).exits(0);
-                time_to_death(&alive, PATIENCE).expect("the lock can be looked at")
+            let death_time = times.time(|| {
+                home.ctl_in(&repo, command).exits(0);
+                time_to_death(&lock, PATIENCE).expect("the lock can be looked at")
             });
-            assert!(died.is_some(), "something lives on");
+            assert!(death_time.is_some(), "something lives on");
             client.wait_for(repo.path(), state);
             if state == RunStatus::Paused {
                 home.ctl_in(&repo, &["cancel"]).exits(0);
                 client.wait_for(repo.path(), RunStatus::Cancelled);
             }
         }
-        group.add_bounded(word.join(" "), &times, (50, LIMIT));
+        group.add_bounded(command.join(" "), &times, (50, STOP_BUDGET));
     }
 }

@@ -13,8 +13,8 @@ use crate::report::Report;
 use crate::samples::Samples;
 
 /// Number of nodes for which the budget applies.
-const BUDGETED: u32 = 20_000;
-const LIMIT: Duration = Duration::from_millis(50);
+const BUDGET_NODES: u32 = 20_000;
+const TREE_BUDGET: Duration = Duration::from_millis(50);
 
 /// How large the trees are.
 #[derive(Debug, Clone, clap::Args)]
@@ -29,7 +29,7 @@ pub(crate) struct TreeArgs {
 
 impl Default for TreeArgs {
     fn default() -> Self {
-        Self { nodes: vec![200, 2_000, BUDGETED], rounds: 40 }
+        Self { nodes: vec![200, 2_000, BUDGET_NODES], rounds: 40 }
     }
 }
 
@@ -41,12 +41,12 @@ pub(crate) fn measure(args: &TreeArgs, report: &mut Report) {
         let path = folder.path().join("tree.json");
         let (mut parsed, mut ours) = (Samples::default(), Samples::default());
         for _ in 0..args.rounds {
-            parsed.time(|| reread(&text));
+            parsed.time(|| parse_and_write(&text));
             ours.time(|| fs::write(&path, step(&text))).expect("a file can be written");
         }
         let mut group = report.group(format!("task tree, {nodes} nodes, {} KiB", text.len() / 1024));
-        if *nodes == BUDGETED {
-            group.add_bounded("validate, select, update, canonical write", &ours, (50, LIMIT));
+        if *nodes == BUDGET_NODES {
+            group.add_bounded("validate, select, update, canonical write", &ours, (50, TREE_BUDGET));
         } else {
             group.add_times("validate, select, update, canonical write", &ours);
         }
@@ -58,7 +58,7 @@ pub(crate) fn measure(args: &TreeArgs, report: &mut Report) {
 
 /// Returns the canonical text of a tree, as it is committed.
 pub(crate) fn canonical_text(nodes: u32) -> String {
-    tree::canonical(&fixture::tree(nodes))
+    tree::canonical(&fixture::build_tree(nodes))
 }
 
 /// Parses a tree, passes its next leaf, and returns the text of the resulting tree.
@@ -77,7 +77,7 @@ pub(crate) fn step(text: &str) -> String {
     tree::canonical(&tree)
 }
 
-fn reread(text: &str) {
+fn parse_and_write(text: &str) {
     let value: serde_json::Value = serde_json::from_str(text).expect("it is JSON");
     let mut written = Vec::with_capacity(text.len());
     value.serialize(&mut serde_json::Serializer::pretty(&mut written)).expect("values can be written");

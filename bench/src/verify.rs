@@ -5,7 +5,7 @@
 use runner_testkit::{Home, Repo};
 
 use crate::fixture;
-use crate::report::{Report, progress};
+use crate::report::{Report, print_progress};
 use crate::samples::Samples;
 
 /// How long a branch is audited.
@@ -30,11 +30,11 @@ impl Default for VerifyArgs {
 
 /// Creates the branch and measures both, alternating.
 pub(crate) fn measure(args: &VerifyArgs, report: &mut Report) {
-    progress(&format!("verify: making {} iterations", args.iterations));
+    print_progress(&format!("verify: making {} iterations", args.iterations));
     let home = Home::new();
-    let repo = long_branch(&home, args);
+    let repo = create_long_branch(&home, args);
     let _daemon = home.daemon();
-    start(&home, &repo);
+    start_run(&home, &repo);
     let base = repo.run_state("HEAD").base.expect("a run has a base");
     let range = format!("{base}..HEAD");
     let (mut log, mut audit) = (Samples::default(), Samples::default());
@@ -48,18 +48,18 @@ pub(crate) fn measure(args: &VerifyArgs, report: &mut Report) {
     group.add_ratio("runnerctl verify against git log --stat", (&audit, &log), 2.0);
 }
 
-fn long_branch(home: &Home, args: &VerifyArgs) -> Repo {
+fn create_long_branch(home: &Home, args: &VerifyArgs) -> Repo {
     let repo = home.repo("one");
     let limits = format!("max_iterations = {}\nstall_after = 1000000", args.iterations);
     repo.write(".runner/GOAL.md", "# Reach the goal\n");
     repo.commit_config(&repo.config().top(&limits));
-    repo.commit_tree(&fixture::flat_tree(args.leaves, args.iterations.saturating_add(10)));
+    repo.commit_tree(&fixture::build_flat_tree(args.leaves, args.iterations.saturating_add(10)));
     repo.script().always("echo $n > \"file$((n % 20))\"\nanswer retry \"Try $n was not enough.\"");
     repo
 }
 
 /// Starts the run and waits until it has used up its iterations, however long that takes.
-fn start(home: &Home, repo: &Repo) {
+fn start_run(home: &Home, repo: &Repo) {
     let mut run = home.ctl_command(repo, &["start", "--wait", "--yes", "--id", "bench"]);
     let output = run.output().expect("the client can be started");
     assert_eq!(output.status.code(), Some(4), "the run did not reach its limit: {output:?}");

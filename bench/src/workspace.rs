@@ -16,13 +16,13 @@ use runnerd::workspace::{self, WorkspaceOptions, WorkspaceOwner};
 use tokio_util::sync::CancellationToken;
 
 use crate::fixture::{self, DiskKind};
-use crate::report::{Report, progress};
+use crate::report::{Report, print_progress};
 use crate::samples::Samples;
 
 /// Budgets for a packed repository: against a git worktree if blocks are shared, otherwise against that plus a copy of
 /// the packs. Loose objects are packed along the way, which neither of the two does.
-const SHARED: f64 = 1.5;
-const COPIED: f64 = 1.2;
+const SHARED_RATIO: f64 = 1.5;
+const COPIED_RATIO: f64 = 1.2;
 
 /// From what workspaces are made.
 #[derive(Debug, Clone, clap::Args)]
@@ -57,11 +57,11 @@ pub(crate) fn measure(args: &WorkspaceArgs, report: &mut Report) {
     {
         for (files, loose) in args.files.iter().flat_map(|files| args.loose.iter().map(move |loose| (*files, *loose))) {
             let what = format!("workspace, {files} files, {loose} loose objects");
-            progress(&format!("{what}, {}", place.name()));
-            let scene = WorkspaceSetup::new(place, (files, loose), args.history_mib);
-            let name = format!("{what}, {} MiB of packs, {}", scene.packs_mib(), place.name());
-            let budgets = WorkspaceBudgets { are_due: loose == 0, shares_blocks: scene.shares_blocks() };
-            tell(&scene.turns(args.rounds), (budgets, name), report);
+            print_progress(&format!("{what}, {}", place.name()));
+            let setup = WorkspaceSetup::new(place, (files, loose), args.history_mib);
+            let name = format!("{what}, {} MiB of packs, {}", setup.packs_mib(), place.name());
+            let budgets = WorkspaceBudgets { apply: loose == 0, shares_blocks: setup.shares_blocks() };
+            report_times(&setup.run_rounds(args.rounds), (budgets, name), report);
         }
     }
 }
@@ -69,7 +69,7 @@ pub(crate) fn measure(args: &WorkspaceArgs, report: &mut Report) {
 /// The budget that applies to each case.
 #[derive(Debug, Clone, Copy)]
 struct WorkspaceBudgets {
-    are_due: bool,
+    apply: bool,
     shares_blocks: bool,
 }
 
@@ -87,74 +87,74 @@ struct WorkspaceTimes {
 struct WorkspaceSetup {
     home: Home,
     repo: Repo,
-    place: PathBuf,
+    folder: PathBuf,
 }
 
 impl WorkspaceSetup {
     fn new(place: DiskKind, (files, loose): (u32, u32), history_mib: u32) -> Self {
         let home = Home::new_in(&place.folder());
-        let repo = fixture::repository(&home, "source", files);
+        let repo = fixture::create_repository(&home, "source", files);
         add_history(&home, &repo, history_mib);
         if loose > 0 {
             add_loose(&repo, loose);
         }
-        let place = home.path().join("workspaces");
-        fs::create_dir(&place).expect("a folder can be made");
-        Self { home, repo, place }
+        let folder = home.path().join("workspaces");
+        fs::create_dir(&folder).expect("a folder can be made");
+        Self { home, repo, folder }
     }
 
-    fn packs(&self) -> PathBuf {
+    fn packs_dir(&self) -> PathBuf {
         self.repo.path().join(".git/objects/pack")
     }
 
     fn packs_mib(&self) -> u64 {
-        let files = fs::read_dir(self.packs()).expect("packs can be listed").flatten();
+        let files = fs::read_dir(self.packs_dir()).expect("packs can be listed").flatten();
         files.filter_map(|file| file.metadata().ok()).map(|found| found.len()).sum::<u64>() >> 20
     }
 
     fn shares_blocks(&self) -> bool {
-        let (from, to) = (self.repo.path().join("README.md"), self.place.join("shared"));
+        let (from, to) = (self.repo.path().join("README.md"), self.folder.join("shared"));
         let mut copy = Command::new("cp");
         let shared = copy.arg("--reflink=always").args([&from, &to]).stderr(Stdio::null()).status();
         shared.is_ok_and(|status| status.success())
     }
 
     /// Measures each, alternating, after one warm-up turn that does not count.
-    fn turns(&self, rounds: u32) -> WorkspaceTimes {
-        self.turn(&mut WorkspaceTimes::default());
+    fn run_rounds(&self, rounds: u32) -> WorkspaceTimes {
+        self.run_round(&mut WorkspaceTimes::default());
         let mut times = WorkspaceTimes::default();
         for _ in 0..rounds {
-            self.turn(&mut times);
+            self.run_round(&mut times);
         }
         times
     }
 
-    fn turn(&self, times: &mut WorkspaceTimes) {
+    fn run_round(&self, times: &mut WorkspaceTimes) {
         let (mut work_tree, mut copy) = (Samples::default(), Samples::default());
-        let tree = self.place.join("tree");
-        let at = tree.display().to_string();
-        settle();
-        work_tree.time(|| self.repo.git(&["worktree", "add", "--quiet", "--detach", &at, "HEAD"]));
-        self.repo.git(&["worktree", "remove", "--force", &at]);
-        settle();
-        copy.time(|| run(Command::new("cp").arg("-r").args([&self.packs(), &self.place.join("packs")])));
-        fs::remove_dir_all(self.place.join("packs")).expect("a folder can be removed");
+        let tree = self.folder.join("tree");
+        let path = tree.display().to_string();
+        sync_disks();
+        work_tree.time(|| self.repo.git(&["worktree", "add", "--quiet", "--detach", &path, "HEAD"]));
+        self.repo.git(&["worktree", "remove", "--force", &path]);
+        sync_disks();
+        copy.time(|| run_command(Command::new("cp").arg("-r").args([&self.packs_dir(), &self.folder.join("packs")])));
+        fs::remove_dir_all(self.folder.join("packs")).expect("a folder can be removed");
         times.work_tree_and_copy.add(work_tree.median() + copy.median());
         times.work_tree.add(work_tree.median());
         times.copy.add(copy.median());
-        self.make(times);
+        self.create_workspace(times);
     }
 
     /// Creates a workspace; the time until its files exist is recorded separately from the time until they are on disk.
-    fn make(&self, times: &mut WorkspaceTimes) {
-        let captured = self.home.path().join("captured");
-        let found = Repository::discover(self.repo.path()).expect("the repository is found");
-        let source = found.pin_config(&captured).expect("its configuration can be captured");
+    fn create_workspace(&self, times: &mut WorkspaceTimes) {
+        let pinned_dir = self.home.path().join("captured");
+        let discovered = Repository::discover(self.repo.path()).expect("the repository is found");
+        let source = discovered.pin_config(&pinned_dir).expect("its configuration can be captured");
         let base = source.head().expect("it has a HEAD").commit().expect("it has a commit");
-        let (copy, place) = (Patterns::default(), self.place.join("workspace"));
-        let order = WorkspaceOptions { source: &source, target_dir: &place, base, copy: &copy };
+        let (copy, workspace_path) = (Patterns::default(), self.folder.join("workspace"));
+        let order = WorkspaceOptions { source: &source, target_dir: &workspace_path, base, copy: &copy };
         let owner = WorkspaceOwner::from_key(&SealKey::random().expect("a key can be made"));
-        settle();
+        sync_disks();
         let began = std::time::Instant::now();
         let laid_out = std::cell::Cell::new(std::time::Duration::ZERO);
         let progress = |step| {
@@ -166,16 +166,16 @@ impl WorkspaceSetup {
             .expect("a workspace can be made");
         times.flushed.add(began.elapsed());
         times.workspace.add(laid_out.get());
-        workspace::remove_workspace(&place).expect("a workspace can be removed");
+        workspace::remove_workspace(&workspace_path).expect("a workspace can be removed");
     }
 }
 
 /// Flushes earlier writes to disk, so that no measurement waits for them.
-fn settle() {
+fn sync_disks() {
     nix::unistd::sync();
 }
 
-fn run(command: &mut Command) {
+fn run_command(command: &mut Command) {
     assert!(command.status().expect("a program can be started").success(), "{command:?} fails");
 }
 
@@ -183,14 +183,14 @@ fn run(command: &mut Command) {
 fn add_history(home: &Home, repo: &Repo, mib: u32) {
     let file = repo.path().join("huge.bin");
     let size = format!("{mib}M");
-    run(Command::new("head").args(["-c", &size, "/dev/urandom"]).stdout(fs::File::create(&file).expect("a file")));
+    run_command(Command::new("head").args(["-c", &size, "/dev/urandom"]).stdout(fs::File::create(&file).expect("a file")));
     repo.git(&["-c", "core.bigFileThreshold=1m", "-c", "core.compression=0", "add", "huge.bin"]);
     repo.git(&["commit", "--quiet", "-m", "A huge file"]);
     repo.git(&["rm", "--quiet", "huge.bin"]);
     repo.git(&["commit", "--quiet", "-m", "No huge file"]);
     let mut pack = Command::new("git");
     pack.env_clear().envs(home.env().iter().cloned()).current_dir(repo.path());
-    run(pack.args(["-c", "core.compression=0", "repack", "-q", "-a", "-d"]));
+    run_command(pack.args(["-c", "core.compression=0", "repack", "-q", "-a", "-d"]));
 }
 
 /// Adds objects that are in no pack.
@@ -207,15 +207,15 @@ fn add_loose(repo: &Repo, count: u32) {
     fs::remove_dir_all(Path::new(&folder)).expect("a folder can be removed");
 }
 
-fn tell(times: &WorkspaceTimes, (budgets, name): (WorkspaceBudgets, String), report: &mut Report) {
+fn report_times(times: &WorkspaceTimes, (budgets, name): (WorkspaceBudgets, String), report: &mut Report) {
     let mut group = report.group(name);
     group.add_times("workspace, laid out", &times.workspace);
     group.add_times("workspace, on the disk", &times.flushed);
     group.add_times("git worktree add", &times.work_tree);
     group.add_times("the packs copied", &times.copy);
-    let limit = (budgets.are_due && budgets.shares_blocks).then_some(SHARED);
+    let limit = (budgets.apply && budgets.shares_blocks).then_some(SHARED_RATIO);
     group.add_ratio("laid out, against git worktree add", (&times.workspace, &times.work_tree), limit);
-    let limit = (budgets.are_due && !budgets.shares_blocks).then_some(COPIED);
+    let limit = (budgets.apply && !budgets.shares_blocks).then_some(COPIED_RATIO);
     let floor = &times.work_tree_and_copy;
     group.add_ratio("laid out, against that and the packs copied", (&times.workspace, floor), limit);
 }

@@ -8,14 +8,14 @@ use tokio::task::JoinSet;
 
 use crate::error::EvalError;
 use crate::outcome::Outcome;
-use crate::report::real;
+use crate::report::to_f64;
 use crate::results::{ResultEntry, ResultMeta};
 use crate::trial::{CaseTrial, RunnerContext};
 
 /// Cost limit for a set of trials, and what has been spent.
 #[derive(Debug)]
 pub(crate) struct CostBudget {
-    most: Option<f64>,
+    limit: Option<f64>,
     spent: Mutex<SpentCost>,
 }
 
@@ -27,19 +27,19 @@ struct SpentCost {
 
 impl CostBudget {
     /// Creates a budget in dollars; `None` is unlimited.
-    pub(crate) fn new(most: Option<f64>) -> Self {
-        Self { most, spent: Mutex::default() }
+    pub(crate) fn new(limit: Option<f64>) -> Self {
+        Self { limit, spent: Mutex::default() }
     }
 
     /// Returns why no further trial may start, if the budget is spent.
     pub(crate) fn stop_reason(&self) -> Option<String> {
-        let most = self.most?;
+        let limit = self.limit?;
         let spent = self.spent.lock().unwrap_or_else(PoisonError::into_inner);
         match *spent {
             SpentCost { unknown: true, .. } => {
                 Some("the cost of a run is not known, so that no budget can be kept".into())
             }
-            SpentCost { dollars, .. } if dollars >= most => Some(format!("${dollars:.4} of ${most} are spent")),
+            SpentCost { dollars, .. } if dollars >= limit => Some(format!("${dollars:.4} of ${limit} are spent")),
             SpentCost { .. } => None,
         }
     }
@@ -49,7 +49,7 @@ impl CostBudget {
         let Some(run) = &meta.run else { return };
         let mut spent = self.spent.lock().unwrap_or_else(PoisonError::into_inner);
         match run.usage.cost_micro_usd.filter(|_| run.usage.cost_unknown == 0) {
-            Some(cost) => spent.dollars += real(cost) / 1e6,
+            Some(cost) => spent.dollars += to_f64(cost) / 1e6,
             None => spent.unknown = true,
         }
     }
@@ -58,32 +58,32 @@ impl CostBudget {
 /// Runs trials, some in parallel, and returns their results in the requested order. Trials that have not started when
 /// the user interrupts or the budget is spent are not started.
 pub(crate) async fn run_trials(
-    bench: Arc<RunnerContext>,
+    context: Arc<RunnerContext>,
     trials: Vec<CaseTrial>,
     (jobs, budget): (usize, Arc<CostBudget>),
 ) -> Result<Vec<ResultMeta>, EvalError> {
-    let places = Arc::new(Semaphore::new(jobs));
+    let slots = Arc::new(Semaphore::new(jobs));
     let mut set = JoinSet::new();
     // Start them in order, whichever thread is free.
     for (at, trial) in trials.into_iter().enumerate() {
-        let place = Arc::clone(&places).acquire_owned().await;
-        let (bench, budget) = (Arc::clone(&bench), Arc::clone(&budget));
-        if place.is_err() || bench.stop.is_cancelled() || budget.stop_reason().is_some() {
+        let slot = Arc::clone(&slots).acquire_owned().await;
+        let (context, budget) = (Arc::clone(&context), Arc::clone(&budget));
+        if slot.is_err() || context.stop.is_cancelled() || budget.stop_reason().is_some() {
             break;
         }
         set.spawn(async move {
-            let _place = place;
-            let done = trial.run(&bench).await;
-            if let Ok(meta) = &done {
+            let _place = slot;
+            let result = trial.run(&context).await;
+            if let Ok(meta) = &result {
                 budget.add_cost(meta);
             }
-            (at, done)
+            (at, result)
         });
     }
-    let (mut done, mut fault) = (Vec::new(), None);
+    let (mut results, mut fault) = (Vec::new(), None);
     while let Some(joined) = set.join_next().await {
         match joined {
-            Ok((at, Ok(meta))) => done.push((at, meta)),
+            Ok((at, Ok(meta))) => results.push((at, meta)),
             Ok((_, Err(error))) => fault = Some(error),
             // The result is marked as lost when it is next read.
             Err(panic) => fault = Some(EvalError::new("a run ended in a bug of the harness").caused_by(&panic)),
@@ -92,8 +92,8 @@ pub(crate) async fn run_trials(
     if let Some(fault) = fault {
         return Err(fault);
     }
-    done.sort_by_key(|(at, _)| *at);
-    Ok(done.into_iter().map(|(_, meta)| meta).collect())
+    results.sort_by_key(|(at, _)| *at);
+    Ok(results.into_iter().map(|(_, meta)| meta).collect())
 }
 
 /// What two runs of a case must have in common for one to count as the other.
@@ -109,8 +109,8 @@ pub(crate) struct RunKind<'a> {
 /// Counts the results of a kind that are conclusive: an error counts only if it is expected, and a skipped run never
 /// does.
 pub(crate) fn count_results(kind: &RunKind<'_>, all: &[ResultEntry]) -> usize {
-    let says_something = |meta: &ResultMeta| meta.met || !matches!(meta.outcome, Outcome::Error | Outcome::Skipped);
-    let of = |meta: &ResultMeta| {
+    let is_meaningful = |meta: &ResultMeta| meta.met || !matches!(meta.outcome, Outcome::Error | Outcome::Skipped);
+    let is_of_kind = |meta: &ResultMeta| {
         kind == &RunKind {
             digest: &meta.digests.case,
             executor: &meta.executor,
@@ -119,23 +119,23 @@ pub(crate) fn count_results(kind: &RunKind<'_>, all: &[ResultEntry]) -> usize {
             label: meta.label.as_deref(),
         }
     };
-    all.iter().filter(|entry| says_something(&entry.meta) && of(&entry.meta)).count()
+    all.iter().filter(|entry| is_meaningful(&entry.meta) && is_of_kind(&entry.meta)).count()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::samples::entry;
+    use crate::report::samples::sample_entry;
 
     #[test]
     fn a_budget_is_spent_by_what_is_known_and_by_what_is_not() {
         let run = |cost: Option<u64>| {
-            let mut meta = entry("a", Outcome::Success).meta;
+            let mut meta = sample_entry("a", Outcome::Success).meta;
             meta.run.as_mut().expect("a run").usage.cost_micro_usd = cost;
             meta
         };
         let budget = CostBudget::new(Some(1.0));
-        budget.add_cost(&entry("a", Outcome::Skipped).meta);
+        budget.add_cost(&sample_entry("a", Outcome::Skipped).meta);
         budget.add_cost(&run(Some(600_000)));
         assert_eq!(budget.stop_reason(), None);
         budget.add_cost(&run(Some(400_000)));
@@ -149,9 +149,9 @@ mod tests {
 
     #[test]
     fn only_results_of_the_same_kind_that_say_something_are_counted() {
-        let mut other = entry("a", Outcome::Success);
+        let mut other = sample_entry("a", Outcome::Success);
         other.meta.model = Some("opus".into());
-        let all = [entry("a", Outcome::Success), entry("a", Outcome::Fail), entry("a", Outcome::Error), other];
+        let all = [sample_entry("a", Outcome::Success), sample_entry("a", Outcome::Fail), sample_entry("a", Outcome::Error), other];
         let kind = RunKind { digest: "case", executor: "script", model: None, templates: None, label: None };
         assert_eq!(count_results(&kind, &all), 2);
     }

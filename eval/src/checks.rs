@@ -17,7 +17,7 @@ use crate::process::{CapturedOutput, ManagedProcess, ProcessEnd, ProcessSpec};
 use crate::results::{CheckResult, RunFacts};
 
 /// Bytes of a file in which a pattern is searched.
-const MATCH_BYTES: u64 = 8 << 20;
+const MAX_MATCH_BYTES: u64 = 8 << 20;
 
 /// Input of the checks.
 #[derive(Debug)]
@@ -34,23 +34,23 @@ pub(crate) struct CheckContext<'a> {
 /// Performs checks in order; stops early on interruption.
 pub(crate) async fn perform_checks(
     checks: &[CaseCheck],
-    scene: &CheckContext<'_>,
+    context: &CheckContext<'_>,
 ) -> Result<Vec<CheckResult>, EvalError> {
     let mut results = Vec::new();
     for check in checks {
         let began = Instant::now();
-        let seen = scene.perform_check(&check.rule).await;
-        if scene.stop.is_cancelled() {
+        let observation = context.perform_check(&check.rule).await;
+        if context.stop.is_cancelled() {
             return Err(EvalError::interrupted());
         }
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         results.push(CheckResult {
             name: check.name.clone(),
             kind: check.rule.kind().into(),
-            passed: seen.fault.is_none(),
-            detail: seen.fault,
-            stdout: seen.output.as_ref().map(|output| text(&output.stdout)),
-            stderr: seen.output.as_ref().map(|output| text(&output.stderr)),
+            passed: observation.fault.is_none(),
+            detail: observation.fault,
+            stdout: observation.output.as_ref().map(|output| text(&output.stdout)),
+            stderr: observation.output.as_ref().map(|output| text(&output.stderr)),
             duration_ms: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
         });
     }
@@ -77,8 +77,8 @@ impl CheckContext<'_> {
                 CheckObservation::from_result(self.check_matches(path, pattern))
             }
             CheckRule::CommandSucceeds { cmd, seconds, overlay } => {
-                let laid = overlay.as_deref().map_or(Ok(()), |overlay| overlay_files(overlay, self.folder));
-                match laid {
+                let overlaid = overlay.as_deref().map_or(Ok(()), |overlay| overlay_files(overlay, self.folder));
+                match overlaid {
                     Ok(()) => self.check_command(cmd, Duration::from_secs(*seconds)).await,
                     Err(fault) => CheckObservation::from_result(Err(fault.to_string())),
                 }
@@ -107,7 +107,7 @@ impl CheckContext<'_> {
             return Err(format!("there is no file {path}"));
         }
         let mut bytes = Vec::new();
-        let read = fs::File::open(&file).and_then(|file| file.take(MATCH_BYTES).read_to_end(&mut bytes));
+        let read = fs::File::open(&file).and_then(|file| file.take(MAX_MATCH_BYTES).read_to_end(&mut bytes));
         read.map_err(|error| format!("reading {path}: {error}"))?;
         let pattern = regex::bytes::RegexBuilder::new(pattern).multi_line(true).build();
         let pattern = pattern.map_err(|error| error.to_string())?;
@@ -116,26 +116,26 @@ impl CheckContext<'_> {
 
     async fn check_command(&self, cmd: &[String], limit: Duration) -> CheckObservation {
         let (program, arguments) = cmd.split_first().expect("BUG: a command without a program is refused before");
-        let wanted = ProcessSpec {
+        let spec = ProcessSpec {
             program: program.into(),
             arguments: arguments.iter().map(Into::into).collect(),
             folder: self.folder,
             env: self.env,
             grace: Duration::ZERO,
-            walled: true,
+            isolated: true,
         };
-        let captured = match ManagedProcess::start(&wanted) {
+        let output = match ManagedProcess::start(&spec) {
             Ok(held) => held.capture_output(limit, self.stop).await,
             Err(fault) => return CheckObservation::from_result(Err(fault.to_string())),
         };
-        let fault = match captured.ended {
+        let fault = match output.ended {
             ProcessEnd::Exited(0) => None,
             ProcessEnd::Exited(code) => Some(format!("exit code {code}")),
             ProcessEnd::TimedOut => Some(format!("ended after {} s", limit.as_secs())),
             ProcessEnd::Stopped => Some("interrupted".into()),
-            ProcessEnd::KeeperLost => Some("it killed its supervisor, and was ended".into()),
+            ProcessEnd::SupervisorLost => Some("it killed its supervisor, and was ended".into()),
         };
-        CheckObservation { fault, output: Some(captured) }
+        CheckObservation { fault, output: Some(output) }
     }
 }
 
@@ -144,45 +144,45 @@ impl CheckContext<'_> {
 fn overlay_files(overlay: &Path, folder: &Path) -> Result<(), EvalError> {
     for file in list_files(overlay)? {
         let below = file.strip_prefix(overlay).unwrap_or(&file);
-        let mut at = folder.to_owned();
+        let mut target = folder.to_owned();
         let parts: Vec<_> = below.components().collect();
-        for (part, left) in parts.iter().zip((0..parts.len()).rev()) {
-            at.push(part);
-            let found = at.symlink_metadata().ok().map(|found| found.is_dir());
-            let cleared = match found {
-                Some(true) if left > 0 => Ok(()),
-                Some(true) => fs::remove_dir_all(&at),
-                Some(false) => fs::remove_file(&at),
+        for (part, remaining) in parts.iter().zip((0..parts.len()).rev()) {
+            target.push(part);
+            let is_dir = target.symlink_metadata().ok().map(|found| found.is_dir());
+            let cleared = match is_dir {
+                Some(true) if remaining > 0 => Ok(()),
+                Some(true) => fs::remove_dir_all(&target),
+                Some(false) => fs::remove_file(&target),
                 None => Ok(()),
             };
-            let made = cleared.and_then(|()| match (left, found) {
-                (0, _) => copy_entry(&file, &at),
+            let made = cleared.and_then(|()| match (remaining, is_dir) {
+                (0, _) => copy_entry(&file, &target),
                 (_, Some(true)) => Ok(()),
-                _ => fs::create_dir(&at),
+                _ => fs::create_dir(&target),
             });
-            made.map_err(|error| EvalError::file("laying over", &at, &error))?;
+            made.map_err(|error| EvalError::file("laying over", &target, &error))?;
         }
     }
     Ok(())
 }
 
 fn check_limits(ceilings: &RunLimits, facts: &RunFacts) -> Result<(), String> {
-    let within = |ceiling: Option<u64>, found: u64, what: &str| match ceiling {
+    let check_limit = |ceiling: Option<u64>, found: u64, what: &str| match ceiling {
         Some(most) if found > most => Err(format!("{found} {what}, at most {most}")),
         _ => Ok(()),
     };
-    within(ceilings.iterations, facts.iterations, "iterations")?;
-    within(ceilings.attempts, facts.attempts, "attempts")?;
-    within(ceilings.seconds, facts.wall_ms.div_ceil(1000), "seconds")?;
+    check_limit(ceilings.iterations, facts.iterations, "iterations")?;
+    check_limit(ceilings.attempts, facts.attempts, "attempts")?;
+    check_limit(ceilings.seconds, facts.wall_ms.div_ceil(1000), "seconds")?;
     if let Some(most) = ceilings.tokens {
-        within(Some(most), total_tokens(&facts.usage)?, "tokens")?;
+        check_limit(Some(most), total_tokens(&facts.usage)?, "tokens")?;
     }
     let Some(most) = ceilings.cost_usd else { return Ok(()) };
     match facts.usage.cost_micro_usd {
         Some(_) if facts.usage.cost_unknown > 0 => {
             Err(format!("the cost of {} sessions is not known", facts.usage.cost_unknown))
         }
-        Some(cost) if dollars(cost) > most => Err(format!("${:.4}, at most ${most}", dollars(cost))),
+        Some(cost) if to_dollars(cost) > most => Err(format!("${:.4}, at most ${most}", to_dollars(cost))),
         Some(_) => Ok(()),
         None => Err("the cost is not known".into()),
     }
@@ -198,18 +198,18 @@ fn total_tokens(usage: &UsageTotal) -> Result<u64, String> {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "dollars are shown and compared with a few digits")]
-fn dollars(micro: u64) -> f64 {
+fn to_dollars(micro: u64) -> f64 {
     micro as f64 / 1e6
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::samples::facts;
+    use crate::report::samples::sample_facts;
 
     #[test]
     fn a_ceiling_names_what_was_found() {
-        let facts = facts(5, 2);
+        let facts = sample_facts(5, 2);
         let at = |ceilings: RunLimits| check_limits(&ceilings, &facts);
         assert_eq!(at(RunLimits { iterations: Some(5), attempts: Some(2), ..RunLimits::default() }), Ok(()));
         assert_eq!(
@@ -221,7 +221,7 @@ mod tests {
 
     #[test]
     fn tokens_count_where_all_sessions_have_told_them() {
-        let mut facts = facts(1, 1);
+        let mut facts = sample_facts(1, 1);
         let most = RunLimits { tokens: Some(100), ..RunLimits::default() };
         assert_eq!(check_limits(&most, &facts), Err("the number of tokens is not known".into()));
         (facts.usage.input_tokens, facts.usage.cached_tokens, facts.usage.output_tokens) =
@@ -235,7 +235,7 @@ mod tests {
 
     #[test]
     fn a_cost_that_is_not_known_is_never_within_a_ceiling() {
-        let mut facts = facts(1, 1);
+        let mut facts = sample_facts(1, 1);
         let most = RunLimits { cost_usd: Some(1.0), ..RunLimits::default() };
         assert_eq!(check_limits(&most, &facts), Err("the cost is not known".into()));
         facts.usage.cost_micro_usd = Some(500_000);

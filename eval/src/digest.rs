@@ -28,12 +28,12 @@ impl InputDigest {
     pub(crate) fn add_folder(&mut self, folder: &Path) -> Result<(), EvalError> {
         for path in list_files(folder)? {
             let name = path.strip_prefix(folder).unwrap_or(&path).to_string_lossy().into_owned();
-            let failed = |error: io::Error| EvalError::file("reading", &path, &error);
+            let read_error = |error: io::Error| EvalError::file("reading", &path, &error);
             if path.is_symlink() {
-                let target = fs::read_link(&path).map_err(failed)?;
+                let target = fs::read_link(&path).map_err(read_error)?;
                 self.add(&format!("link {name}"), target.as_os_str().as_bytes());
             } else {
-                self.add(&name, &fs::read(&path).map_err(failed)?);
+                self.add(&name, &fs::read(&path).map_err(read_error)?);
             }
         }
         Ok(())
@@ -53,14 +53,14 @@ pub(crate) fn digest_folder(folder: &Path) -> Result<String, EvalError> {
 
 /// Returns the SHA-256 of a file's contents.
 pub(crate) fn digest_file(path: &Path) -> Result<String, EvalError> {
-    let failed = |error: &io::Error| EvalError::file("reading", path, error);
+    let read_error = |error: &io::Error| EvalError::file("reading", path, error);
     let mut hasher = Sha256::new();
-    let mut file = File::open(path).map_err(|error| failed(&error))?;
-    let mut piece = vec![0; 256 * 1024];
+    let mut file = File::open(path).map_err(|error| read_error(&error))?;
+    let mut buffer = vec![0; 256 * 1024];
     loop {
-        match file.read(&mut piece).map_err(|error| failed(&error))? {
+        match file.read(&mut buffer).map_err(|error| read_error(&error))? {
             0 => break,
-            length => hasher.update(&piece[..length]),
+            length => hasher.update(&buffer[..length]),
         }
     }
     Ok(to_hex(&hasher.finalize()))
@@ -68,22 +68,22 @@ pub(crate) fn digest_file(path: &Path) -> Result<String, EvalError> {
 
 /// Returns the files and links below a folder, sorted by path; symbolic links are not followed.
 pub(crate) fn list_files(folder: &Path) -> Result<Vec<PathBuf>, EvalError> {
-    let mut found = Vec::new();
+    let mut paths = Vec::new();
     let mut folders = vec![folder.to_owned()];
     while let Some(folder) = folders.pop() {
-        let failed = |error: io::Error| EvalError::file("reading the folder", &folder, &error);
-        for entry in fs::read_dir(&folder).map_err(failed)? {
-            let entry = entry.map_err(failed)?;
-            let kind = entry.file_type().map_err(failed)?;
+        let read_error = |error: io::Error| EvalError::file("reading the folder", &folder, &error);
+        for entry in fs::read_dir(&folder).map_err(read_error)? {
+            let entry = entry.map_err(read_error)?;
+            let kind = entry.file_type().map_err(read_error)?;
             if kind.is_dir() {
                 folders.push(entry.path());
             } else if kind.is_file() || kind.is_symlink() {
-                found.push(entry.path());
+                paths.push(entry.path());
             }
         }
     }
-    found.sort();
-    Ok(found)
+    paths.sort();
+    Ok(paths)
 }
 
 /// Copies a file with its executable bit, or a symbolic link as such. The target must not exist.

@@ -20,11 +20,11 @@ use crate::progress::RunProgress;
 use crate::sandbox::{SandboxDaemon, SandboxRepository};
 
 /// How long a cancelled run may take to settle.
-const REST_WITHIN: Duration = Duration::from_secs(20);
+const CANCEL_LIMIT: Duration = Duration::from_secs(20);
 /// How long to wait for the exit of a daemon that stopped answering.
-const DEATH_WITHIN: Duration = Duration::from_secs(5);
+const DEATH_LIMIT: Duration = Duration::from_secs(5);
 /// If no event arrives for this long, the status is polled.
-const ASK_AGAIN: Duration = Duration::from_secs(30);
+const POLL_INTERVAL: Duration = Duration::from_secs(30);
 
 /// What to run.
 #[derive(Debug)]
@@ -52,53 +52,53 @@ pub(crate) struct RunResult {
 }
 
 /// Starts a run and follows it; a refused start counts as an end, too.
-pub(crate) async fn drive_run(daemon: &mut SandboxDaemon, order: &RunRequest<'_>) -> RunResult {
+pub(crate) async fn drive_run(daemon: &mut SandboxDaemon, request: &RunRequest<'_>) -> RunResult {
     let began = Instant::now();
-    let mut driven = RunResult { end: RunEnd::Interrupted, view: None, iterations: Vec::new(), wall: Duration::ZERO };
-    driven.end = match follow_run(daemon, order, &mut driven.view).await {
+    let mut result = RunResult { end: RunEnd::Interrupted, view: None, iterations: Vec::new(), wall: Duration::ZERO };
+    result.end = match follow_run(daemon, request, &mut result.view).await {
         Ok(end) => end,
-        Err(_) if order.stop.is_cancelled() => RunEnd::Interrupted,
-        Err(fault) => RunEnd::Broken(describe_failure(daemon, &fault).await),
+        Err(_) if request.stop.is_cancelled() => RunEnd::Interrupted,
+        Err(fault) => RunEnd::Failed(describe_failure(daemon, &fault).await),
     };
-    driven.wall = began.elapsed();
-    if matches!(driven.end, RunEnd::OutOfTime(_) | RunEnd::Interrupted) {
-        cancel_and_wait(daemon, order, &mut driven.view).await;
+    result.wall = began.elapsed();
+    if matches!(result.end, RunEnd::OutOfTime(_) | RunEnd::Interrupted) {
+        cancel_and_wait(daemon, request, &mut result.view).await;
     }
-    if driven.view.is_some() {
-        let listed = IterationApiClient::list(daemon.connection().client(), run_params(order));
-        driven.iterations = timeout(DEATH_WITHIN, listed).await.ok().and_then(Result::ok).unwrap_or_default();
+    if result.view.is_some() {
+        let listed = IterationApiClient::list(daemon.connection().client(), run_params(request));
+        result.iterations = timeout(DEATH_LIMIT, listed).await.ok().and_then(Result::ok).unwrap_or_default();
     }
-    driven
+    result
 }
 
 async fn follow_run(
     daemon: &mut SandboxDaemon,
-    order: &RunRequest<'_>,
-    last: &mut Option<RunView>,
+    request: &RunRequest<'_>,
+    last_view: &mut Option<RunView>,
 ) -> Result<RunEnd, EvalError> {
     let mut events = subscribe_events(daemon).await?;
-    start_run(order).await?;
-    let deadline = Instant::now() + order.limit;
-    let mut is_news = false;
+    start_run(request).await?;
+    let deadline = Instant::now() + request.limit;
+    let mut state_changed = false;
     loop {
-        if is_news {
-            *last = daemon.connection().client().status(run_params(order)).await?.run;
-            if let Some(end) = last.as_ref().and_then(find_run_end) {
+        if state_changed {
+            *last_view = daemon.connection().client().status(run_params(request)).await?.run;
+            if let Some(end) = last_view.as_ref().and_then(find_run_end) {
                 return Ok(end);
             }
         }
-        is_news = tokio::select! {
+        state_changed = tokio::select! {
             biased;
-            () = order.stop.cancelled() => return Ok(RunEnd::Interrupted),
-            why = daemon.wait_for_death() => return Ok(RunEnd::Broken(why)),
-            () = tokio::time::sleep_until(deadline) => return Ok(RunEnd::OutOfTime(order.limit.as_secs())),
+            () = request.stop.cancelled() => return Ok(RunEnd::Interrupted),
+            why = daemon.wait_for_death() => return Ok(RunEnd::Failed(why)),
+            () = tokio::time::sleep_until(deadline) => return Ok(RunEnd::OutOfTime(request.limit.as_secs())),
             event = events.next() => if let Some(event) = event {
-                report_event(event, order.progress)
+                report_event(event, request.progress)
             } else {
                 events = subscribe_events(daemon).await?;
                 true
             },
-            () = tokio::time::sleep(ASK_AGAIN) => true,
+            () = tokio::time::sleep(POLL_INTERVAL) => true,
         };
     }
 }
@@ -116,13 +116,13 @@ async fn subscribe_events(daemon: &SandboxDaemon) -> Result<Stream<Event>, EvalE
     Ok(daemon.connection().client().subscribe_events(wanted).await?)
 }
 
-async fn start_run(order: &RunRequest<'_>) -> Result<(), EvalError> {
-    let goal = order.goal.display().to_string();
-    let mut words = vec!["--no-spawn", "start", "--yes", "--id", order.run, "--goal", &goal];
-    if order.keep_tree {
+async fn start_run(request: &RunRequest<'_>) -> Result<(), EvalError> {
+    let goal = request.goal.display().to_string();
+    let mut words = vec!["--no-spawn", "start", "--yes", "--id", request.run, "--goal", &goal];
+    if request.keep_tree {
         words.push("--keep-tree");
     }
-    order.repository.client(&words).await.map(drop)
+    request.repository.client(&words).await.map(drop)
 }
 
 /// Returns how a run has ended, if it does not continue on its own.
@@ -135,15 +135,15 @@ fn find_run_end(run: &RunView) -> Option<RunEnd> {
 }
 
 /// Cancels the run and waits until no part of it is active.
-async fn cancel_and_wait(daemon: &mut SandboxDaemon, order: &RunRequest<'_>, last: &mut Option<RunView>) {
-    let come_to_rest = async {
+async fn cancel_and_wait(daemon: &mut SandboxDaemon, request: &RunRequest<'_>, last_view: &mut Option<RunView>) {
+    let cancelled = async {
         let client = daemon.connection().client();
         let mut events = subscribe_events(daemon).await?;
-        client.cancel(run_params(order)).await?;
+        client.cancel(run_params(request)).await?;
         loop {
-            let run = client.status(run_params(order)).await?.run;
+            let run = client.status(run_params(request)).await?.run;
             let is_over = run.as_ref().is_none_or(|run| run.summary.state.is_terminal());
-            *last = run.or(last.take());
+            *last_view = run.or(last_view.take());
             if is_over {
                 return Ok::<(), EvalError>(());
             }
@@ -153,17 +153,17 @@ async fn cancel_and_wait(daemon: &mut SandboxDaemon, order: &RunRequest<'_>, las
         }
     };
     // A run that does not settle is ended with the daemon.
-    let _ = timeout(REST_WITHIN, come_to_rest).await;
+    let _ = timeout(CANCEL_LIMIT, cancelled).await;
 }
 
 /// Explains why the daemon stopped answering: it has died or is about to.
 async fn describe_failure(daemon: &mut SandboxDaemon, fault: &EvalError) -> String {
-    match timeout(DEATH_WITHIN, daemon.wait_for_death()).await {
+    match timeout(DEATH_LIMIT, daemon.wait_for_death()).await {
         Ok(death) => death,
         Err(_) => fault.to_string(),
     }
 }
 
-fn run_params(order: &RunRequest<'_>) -> AtRun {
-    AtRun { path: WirePath::from(order.repository.folder()), run: Some(order.run.to_owned()) }
+fn run_params(request: &RunRequest<'_>) -> AtRun {
+    AtRun { path: WirePath::from(request.repository.folder()), run: Some(request.run.to_owned()) }
 }

@@ -26,7 +26,7 @@ use crate::sandbox::{
 #[derive(Debug)]
 pub(crate) struct DryRun<'a> {
     pub(crate) programs: &'a TestedPrograms,
-    pub(crate) around: &'a HostEnv,
+    pub(crate) host_env: &'a HostEnv,
     pub(crate) stop: &'a CancellationToken,
 }
 
@@ -35,7 +35,7 @@ type ConfigChecks = Vec<Result<(), EvalError>>;
 
 impl DryRun<'_> {
     /// Validates each case; the outer error means that the daemon could not be asked.
-    pub(crate) async fn check(&self, cases: &[(&Case, &RunPlan)]) -> Result<ConfigChecks, EvalError> {
+    pub(crate) async fn check_all(&self, cases: &[(&Case, &RunPlan)]) -> Result<ConfigChecks, EvalError> {
         let lab = Sandbox::create()?;
         let checked = self.check_in(&lab, cases).await;
         lab.remove()?;
@@ -43,21 +43,21 @@ impl DryRun<'_> {
     }
 
     async fn check_in(&self, lab: &Sandbox, cases: &[(&Case, &RunPlan)]) -> Result<ConfigChecks, EvalError> {
-        let daemon = SandboxDaemon::start(lab, self.programs, &lab.env(self.around)).await?;
-        let checked = match self.repository(lab).await {
-            Ok(repository) => ask(&repository, daemon.connection(), cases).await,
+        let daemon = SandboxDaemon::start(lab, self.programs, &lab.env(self.host_env)).await?;
+        let checked = match self.create_repository(lab).await {
+            Ok(repository) => check_cases(&repository, daemon.connection(), cases).await,
             Err(fault) => Err(fault),
         };
         daemon.stop().await;
         checked
     }
 
-    async fn repository(&self, lab: &Sandbox) -> Result<SandboxRepository, EvalError> {
+    async fn create_repository(&self, lab: &Sandbox) -> Result<SandboxRepository, EvalError> {
         let access = RepositoryAccess {
             programs: self.programs.clone(),
-            env: lab.env(self.around),
-            client_env: self.around.client_env(lab),
-            view_env: self.around.view_env(lab),
+            env: lab.env(self.host_env),
+            client_env: self.host_env.client_env(lab),
+            view_env: self.host_env.view_env(lab),
             stop: self.stop.clone(),
         };
         let seed = RepositorySeed {
@@ -75,19 +75,19 @@ impl DryRun<'_> {
     }
 }
 
-async fn ask(
+async fn check_cases(
     repository: &SandboxRepository,
     connection: &Connection,
     cases: &[(&Case, &RunPlan)],
 ) -> Result<ConfigChecks, EvalError> {
-    let at = AtPath { path: WirePath::from(repository.folder()) };
-    let files = connection.client().path(at.clone()).await?;
+    let params = AtPath { path: WirePath::from(repository.folder()) };
+    let files = connection.client().path(params.clone()).await?;
     let mut checked = Vec::new();
     for (case, plan) in cases {
-        let made = GeneratedFiles::of(case, plan)?;
-        made.write(&files)?;
-        let told = connection.client().show(at.clone()).await;
-        checked.push(told.map(drop).map_err(|error| made.refused(case, &files, error)));
+        let generated = GeneratedFiles::generate(case, plan)?;
+        generated.write(&files)?;
+        let shown = connection.client().show(params.clone()).await;
+        checked.push(shown.map(drop).map_err(|error| generated.to_error(case, &files, error)));
     }
     Ok(checked)
 }
@@ -99,7 +99,7 @@ struct GeneratedFiles {
 }
 
 impl GeneratedFiles {
-    fn of(case: &Case, plan: &RunPlan) -> Result<Self, EvalError> {
+    fn generate(case: &Case, plan: &RunPlan) -> Result<Self, EvalError> {
         let text =
             |table| toml::to_string(table).map_err(|error| EvalError::new("writing a configuration").caused_by(&error));
         Ok(Self { repository: text(&plan.config)?, daemon: text(&case.daemon)? })
@@ -111,16 +111,16 @@ impl GeneratedFiles {
     }
 
     /// Reports a rejected value with its position in the case file, if it is written there.
-    fn refused(&self, case: &Case, files: &ConfigPathReply, error: Error) -> EvalError {
+    fn to_error(&self, case: &Case, files: &ConfigPathReply, error: Error) -> EvalError {
         let refusal = match CallError::from(error) {
             CallError::Refused(refusal) => refusal,
             error => return EvalError::new("asking the daemon about a configuration").caused_by(&error),
         };
         let sections = [("config", &files.file, &self.repository), ("daemon", &files.daemon_file, &self.daemon)];
-        for (section, file, made) in sections {
-            let Some((at, why)) = placed(&refusal.message, file.as_path()) else { continue };
+        for (section, file, generated) in sections {
+            let Some((position, why)) = split_position(&refusal.message, file.as_path()) else { continue };
             let source = SourceText { text: &case.text, file: &case.file };
-            return match trace_to_case(&case.text, GeneratedPosition { section, made, at }) {
+            return match trace_to_case(&case.text, GeneratedPosition { section, generated, position }) {
                 Some(span) => source.error_at(span, why),
                 None => EvalError::usage(format!("{}: `{section}` as it would be used: {why}", case.file.display())),
             };
@@ -130,7 +130,7 @@ impl GeneratedFiles {
 }
 
 /// Splits a message that begins with `file:line:column: `.
-fn placed<'a>(message: &'a str, file: &Path) -> Option<((usize, usize), &'a str)> {
+fn split_position<'a>(message: &'a str, file: &Path) -> Option<((usize, usize), &'a str)> {
     let rest = message.strip_prefix(file.to_str()?)?.strip_prefix(':')?;
     let (place, why) = rest.split_once(": ")?;
     let (line, column) = place.split_once(':')?;

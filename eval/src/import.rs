@@ -30,7 +30,7 @@ use crate::results::write_durably;
 const GIT_LIMIT: Duration = Duration::from_mins(10);
 
 /// Maximum total bytes of file names: the middle of a longer output would be dropped.
-const LISTED: usize = 32 * 1024;
+const MAX_LIST_BYTES: usize = 32 * 1024;
 
 /// The answer of `import`.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -53,16 +53,16 @@ pub(crate) async fn run(global: &GlobalOptions, args: &ImportArgs) -> Result<Exi
     let importer = TaskImporter { args, stop };
     let mut cases = Vec::new();
     for (line, number) in text.lines().zip(1..).filter(|(line, _)| !line.trim().is_empty()) {
-        let at = |why: String| EvalError::usage(format!("{}:{number}: {why}", args.list.display()));
-        let entry: TaskEntry = serde_json::from_str(line).map_err(|error| at(error.to_string()))?;
+        let line_error = |why: String| EvalError::usage(format!("{}:{number}: {why}", args.list.display()));
+        let entry: TaskEntry = serde_json::from_str(line).map_err(|error| line_error(error.to_string()))?;
         if !global.quiet {
             // Standard error may be closed; there is no one to report that to.
             let _ = writeln!(anstream::stderr().lock(), "{}", entry.case_id());
         }
         cases.push(importer.import_task(&entry).await.map_err(|failed| match failed {
             _ if importer.stop.is_cancelled() => EvalError::interrupted(),
-            ImportFailure::Line(why) => at(why),
-            ImportFailure::Else(fault) => fault,
+            ImportFailure::InvalidLine(why) => line_error(why),
+            ImportFailure::Other(fault) => fault,
         })?);
     }
     let folder = args.to.display().to_string();
@@ -75,14 +75,14 @@ pub(crate) async fn run(global: &GlobalOptions, args: &ImportArgs) -> Result<Exi
 /// Why a case was not made.
 enum ImportFailure {
     /// The line is invalid.
-    Line(String),
+    InvalidLine(String),
     /// Any other fault.
-    Else(EvalError),
+    Other(EvalError),
 }
 
 impl From<EvalError> for ImportFailure {
     fn from(fault: EvalError) -> Self {
-        Self::Else(fault)
+        Self::Other(fault)
     }
 }
 
@@ -97,16 +97,16 @@ impl TaskImporter<'_> {
         let id = entry.case_id();
         let file = self.args.to.join(format!("{id}.toml"));
         if !is_id(&id) {
-            return Err(ImportFailure::Line(format!("`{}` makes no id of a case", entry.id)));
+            return Err(ImportFailure::InvalidLine(format!("`{}` makes no id of a case", entry.id)));
         }
         if file.exists() {
-            return Err(ImportFailure::Line(format!("{} is there already", file.display())));
+            return Err(ImportFailure::InvalidLine(format!("{} is there already", file.display())));
         }
         let unfinished = tempfile::Builder::new().prefix(".import-").tempdir_in(&self.args.to);
         let unfinished = unfinished.map_err(|error| EvalError::file("making a folder in", &self.args.to, &error))?;
         self.write_files(entry, &unfinished).await?;
         let has_tests = !entry.test_patch.trim().is_empty();
-        let text = self.render_case(entry, &id, has_tests).map_err(ImportFailure::Line)?;
+        let text = self.render_case(entry, &id, has_tests).map_err(ImportFailure::InvalidLine)?;
         let folder = self.args.to.join(&id);
         fs::rename(unfinished.path(), &folder).map_err(|error| EvalError::file("naming", &folder, &error))?;
         // A case that does not parse is not left behind.
@@ -114,7 +114,7 @@ impl TaskImporter<'_> {
         if made.is_err() {
             let _ = fs::remove_dir_all(&folder);
         }
-        made.map_err(|fault| ImportFailure::Line(fault.to_string()))?;
+        made.map_err(|fault| ImportFailure::InvalidLine(fault.to_string()))?;
         Ok(id)
     }
 
@@ -131,7 +131,7 @@ impl TaskImporter<'_> {
             stop: &self.stop,
         };
         let base = format!("{}^{{commit}}", entry.base);
-        let no_commit = |_| ImportFailure::Line(format!("{} has no commit {}", git.repository.display(), entry.base));
+        let no_commit = |_| ImportFailure::InvalidLine(format!("{} has no commit {}", git.repository.display(), entry.base));
         let base = git
             .run_git(&template, &["rev-parse", "--verify", "--quiet", "--end-of-options", &base])
             .await
@@ -146,12 +146,12 @@ impl TaskImporter<'_> {
         fs::write(&patch, &entry.test_patch).map_err(|error| EvalError::file("writing", &patch, &error))?;
         let patch = patch.display().to_string();
         let applied = git.run_git(&tests, &["apply", "--cached", "--whitespace=nowarn", &patch]).await;
-        applied.map_err(|fault| ImportFailure::Line(format!("its `test_patch` does not apply: {fault}")))?;
+        applied.map_err(|fault| ImportFailure::InvalidLine(format!("its `test_patch` does not apply: {fault}")))?;
         let changed = git
             .run_git(&tests, &["diff", "--cached", "--no-renames", "--name-only", "-z", "--diff-filter=AM", base])
             .await?;
-        if changed.len() > LISTED {
-            return Err(ImportFailure::Line("its `test_patch` changes more files than can be listed".to_owned()));
+        if changed.len() > MAX_LIST_BYTES {
+            return Err(ImportFailure::InvalidLine("its `test_patch` changes more files than can be listed".to_owned()));
         }
         let changed: Vec<&str> = changed.split('\0').filter(|path| !path.is_empty()).collect();
         git.run_git(&tests, &[&["checkout-index", "--force", "--"][..], &changed].concat()).await?;
@@ -161,14 +161,14 @@ impl TaskImporter<'_> {
     /// Finds a repository: a path as given, or a name below the folder of repositories, laid out as by SWE-bench's
     /// tools.
     fn find_repository(&self, named: &str) -> Result<PathBuf, ImportFailure> {
-        let below = |name: &str| self.args.repos.as_ref().map(|folder| folder.join(name));
+        let candidate = |name: &str| self.args.repos.as_ref().map(|folder| folder.join(name));
         let flat = named.replace('/', "__");
         let last = named.rsplit('/').next().unwrap_or(named);
-        let places =
-            [Some(PathBuf::from(named)), below(named), below(&flat), below(last), below(&format!("{last}.git"))];
-        let found = places.into_iter().flatten().find(|place| place.is_dir());
-        found.and_then(|place| place.canonicalize().ok()).ok_or_else(|| {
-            ImportFailure::Line(format!(
+        let candidates =
+            [Some(PathBuf::from(named)), candidate(named), candidate(&flat), candidate(last), candidate(&format!("{last}.git"))];
+        let repository = candidates.into_iter().flatten().find(|place| place.is_dir());
+        repository.and_then(|place| place.canonicalize().ok()).ok_or_else(|| {
+            ImportFailure::InvalidLine(format!(
                 "there is no repository {named} here or in --repos: clone it first, nothing is fetched"
             ))
         })
@@ -225,20 +225,20 @@ impl GitRunner<'_> {
         let own = own.map(|(name, path)| (name.to_owned(), path.display().to_string()));
         let env: BTreeMap<String, String> = passed.chain(own).collect();
         let settings = ["-c", "core.hooksPath=/dev/null", "-c", "core.autocrlf=false", "-c", "core.fsmonitor=false"];
-        let wanted = ProcessSpec {
+        let spec = ProcessSpec {
             program: "git".into(),
             arguments: settings.iter().chain(arguments).map(Into::into).collect(),
             folder: tree,
             env: &env,
             grace: Duration::ZERO,
-            walled: false,
+            isolated: false,
         };
-        let captured = ManagedProcess::start(&wanted)?.capture_output(GIT_LIMIT, self.stop).await;
-        match captured.ended {
-            ProcessEnd::Exited(0) => Ok(String::from_utf8_lossy(&captured.stdout).into_owned()),
+        let output = ManagedProcess::start(&spec)?.capture_output(GIT_LIMIT, self.stop).await;
+        match output.ended {
+            ProcessEnd::Exited(0) => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
             ProcessEnd::Stopped => Err(EvalError::interrupted()),
             _ => {
-                let words = String::from_utf8_lossy(&captured.stderr);
+                let words = String::from_utf8_lossy(&output.stderr);
                 Err(EvalError::new(format!("git {}: {}", arguments.first().unwrap_or(&""), words.trim())))
             }
         }

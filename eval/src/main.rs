@@ -36,7 +36,7 @@ use crate::error::EvalError;
 
 fn main() -> ExitCode {
     match std::env::args_os().nth(1) {
-        Some(word) if word == process::KEEPER_COMMAND => return process::supervisor_main(),
+        Some(word) if word == process::SUPERVISOR_COMMAND => return process::supervisor_main(),
         Some(word) if word == process::INIT_COMMAND => return process::init_main(),
         _ => {}
     }
@@ -45,8 +45,8 @@ fn main() -> ExitCode {
         Err(error) => return report_usage(&error),
     };
     let wants_json = cli.global.json;
-    let ran = build_runtime().and_then(|runtime| runtime.block_on(commands::run(cli)));
-    let status = ran.unwrap_or_else(|fault| report_fault(&fault, wants_json));
+    let result = build_runtime().and_then(|runtime| runtime.block_on(commands::run(cli)));
+    let status = result.unwrap_or_else(|fault| report_fault(&fault, wants_json));
     ExitCode::from(status.code())
 }
 

@@ -65,7 +65,7 @@ pub(crate) enum RunEnd {
     /// The user interrupted the harness.
     Interrupted,
     /// Daemon, client or harness failed.
-    Broken(String),
+    Failed(String),
 }
 
 /// An outcome and the sentence that explains it, if needed.
@@ -77,21 +77,21 @@ pub(crate) struct RunJudgement {
 
 /// Judges a run; `failed` names the checks that do not hold.
 pub(crate) fn judge_run(end: &RunEnd, failed: &[&str]) -> RunJudgement {
-    let judged = |outcome, reason: Option<String>| RunJudgement { outcome, reason };
+    let judgement = |outcome, reason: Option<String>| RunJudgement { outcome, reason };
     match end {
-        RunEnd::Interrupted => judged(Outcome::Error, Some("interrupted".into())),
-        RunEnd::Broken(why) => judged(Outcome::Error, Some(why.clone())),
-        RunEnd::OutOfTime(seconds) => judged(Outcome::TimedOut, Some(format!("the case's {seconds} s were over"))),
-        RunEnd::Run(RunStatus::Completed, _) if failed.is_empty() => judged(Outcome::Success, None),
+        RunEnd::Interrupted => judgement(Outcome::Error, Some("interrupted".into())),
+        RunEnd::Failed(why) => judgement(Outcome::Error, Some(why.clone())),
+        RunEnd::OutOfTime(seconds) => judgement(Outcome::TimedOut, Some(format!("the case's {seconds} s were over"))),
+        RunEnd::Run(RunStatus::Completed, _) if failed.is_empty() => judgement(Outcome::Success, None),
         RunEnd::Run(RunStatus::Completed, _) => {
-            judged(Outcome::Fail, Some(format!("does not hold: {}", failed.join("; "))))
+            judgement(Outcome::Fail, Some(format!("does not hold: {}", failed.join("; "))))
         }
-        RunEnd::Run(RunStatus::Stuck, why) => judged(Outcome::Stuck, why.clone()),
-        RunEnd::Run(RunStatus::Limit, why) => judged(Outcome::Limit, why.clone()),
-        RunEnd::Run(RunStatus::TimedOut, why) => judged(Outcome::TimedOut, why.clone()),
+        RunEnd::Run(RunStatus::Stuck, why) => judgement(Outcome::Stuck, why.clone()),
+        RunEnd::Run(RunStatus::Limit, why) => judgement(Outcome::Limit, why.clone()),
+        RunEnd::Run(RunStatus::TimedOut, why) => judgement(Outcome::TimedOut, why.clone()),
         RunEnd::Run(state, why) => {
             let why = why.as_deref().map(|why| format!(": {why}")).unwrap_or_default();
-            judged(Outcome::Error, Some(format!("the run is {state}{why}")))
+            judgement(Outcome::Error, Some(format!("the run is {state}{why}")))
         }
     }
 }
@@ -134,7 +134,7 @@ mod tests {
             assert_eq!(judged.reason, Some(format!("the run is {state}: why")));
         }
         assert_eq!(judge_run(&RunEnd::Interrupted, &[]).reason.as_deref(), Some("interrupted"));
-        assert_eq!(judge_run(&RunEnd::Broken("x".into()), &[]).outcome, Outcome::Error);
+        assert_eq!(judge_run(&RunEnd::Failed("x".into()), &[]).outcome, Outcome::Error);
     }
 
     #[test]

@@ -17,7 +17,7 @@ use crate::results::{RunFacts, write_durably};
 use crate::sandbox::{SandboxDaemon, SandboxRepository};
 
 /// State files of a run in its branch, and their names in a result.
-const STATE: [(&str, &str); 2] =
+const STATE_FILES: [(&str, &str); 2] =
     [(".runner/state/tree.json", "tree.json"), (".runner/state/run_state.json", "run_state.json")];
 
 /// What a run's receipts say about the programs that made it.
@@ -28,39 +28,39 @@ pub(crate) struct MakerVersions {
 }
 
 /// Copies files of a run into a result. Returns what could not be copied, since the rest is worth keeping.
-pub(crate) async fn keep(repository: &SandboxRepository, run: &str, result: &Path) -> Vec<String> {
+pub(crate) async fn save_run(repository: &SandboxRepository, run: &str, result: &Path) -> Vec<String> {
     let mut missing = Vec::new();
-    let mut note = |what: &str, kept: Result<(), EvalError>| {
-        if let Err(fault) = kept {
+    let mut note_missing = |what: &str, saved: Result<(), EvalError>| {
+        if let Err(fault) = saved {
             missing.push(format!("{what} is not kept: {fault}"));
         }
     };
-    for (path, name) in STATE {
+    for (path, name) in STATE_FILES {
         let object = format!("runner/{run}:{path}");
-        let kept = repository.git(&["show", &object]).await;
-        note(name, kept.and_then(|text| write_durably(&result.join(name), text.as_bytes())));
+        let shown = repository.git(&["show", &object]).await;
+        note_missing(name, shown.and_then(|text| write_durably(&result.join(name), text.as_bytes())));
     }
     let bundle = result.join("branch.bundle").display().to_string();
     let branch = format!("runner/{run}");
-    note("the branch", repository.git(&["bundle", "create", "--quiet", &bundle, &branch]).await.map(drop));
+    note_missing("the branch", repository.git(&["bundle", "create", "--quiet", &bundle, &branch]).await.map(drop));
     let records = result.join("records").display().to_string();
-    note("records", repository.client(&["--no-spawn", "export", run, &records]).await.map(drop));
+    note_missing("records", repository.client(&["--no-spawn", "export", run, &records]).await.map(drop));
     missing
 }
 
 /// Reads the receipts of a run.
-pub(crate) async fn makers(repository: &SandboxRepository, run: &str) -> MakerVersions {
+pub(crate) async fn read_makers(repository: &SandboxRepository, run: &str) -> MakerVersions {
     let branch = format!("runner/{run}");
-    let last = async |key: &str| {
+    let last_trailer = async |key: &str| {
         let format = format!("--format=%(trailers:key={key},valueonly)");
         let log = repository.git(&["log", "--first-parent", &format, &branch]).await.ok()?;
         log.lines().map(str::trim).find(|line| !line.is_empty()).map(str::to_owned)
     };
-    MakerVersions { agent: last("Runner-Agent").await, prompts: last("Runner-Version").await }
+    MakerVersions { agent: last_trailer("Runner-Agent").await, prompts: last_trailer("Runner-Version").await }
 }
 
 /// Audits the branch; the error is the first violation.
-pub(crate) async fn audit(daemon: &SandboxDaemon, repository: &SandboxRepository, run: &str) -> Result<(), String> {
+pub(crate) async fn audit_branch(daemon: &SandboxDaemon, repository: &SandboxRepository, run: &str) -> Result<(), String> {
     let params = VerifyParams {
         path: WirePath::from(repository.folder()),
         run: Some(run.to_owned()),
@@ -84,45 +84,45 @@ pub(crate) async fn audit(daemon: &SandboxDaemon, repository: &SandboxRepository
 }
 
 /// Builds the facts of a run from its last known status.
-pub(crate) fn facts(run: &RunView, driven: &RunResult, tree: Option<&TaskTree>, tip: Option<String>) -> RunFacts {
+pub(crate) fn collect_facts(run: &RunView, run_result: &RunResult, tree: Option<&TaskTree>, tip: Option<String>) -> RunFacts {
     RunFacts {
         id: run.summary.id.clone(),
         state: run.summary.state.to_string(),
-        iterations: driven.iterations.iter().filter(|iteration| iteration.wait.is_none()).count() as u64,
-        attempts: tree.map_or(0, |tree| attempts(&tree.root)),
+        iterations: run_result.iterations.iter().filter(|iteration| iteration.wait.is_none()).count() as u64,
+        attempts: tree.map_or(0, |tree| count_attempts(&tree.root)),
         leaves_passed: run.leaves_passed,
         leaves_total: run.leaves_total,
-        verdicts: verdicts(&driven.iterations),
+        verdicts: count_verdicts(&run_result.iterations),
         usage: run.usage.clone(),
         elapsed_ms: run.elapsed_ms,
-        wall_ms: millis(driven.wall),
+        wall_ms: to_millis(run_result.wall),
         tip,
     }
 }
 
 /// Reads the task tree at the tip of a run.
-pub(crate) async fn tree(repository: &SandboxRepository, run: &str) -> Option<TaskTree> {
-    let text = repository.git(&["show", &format!("runner/{run}:{}", STATE[0].0)]).await.ok()?;
+pub(crate) async fn read_tree(repository: &SandboxRepository, run: &str) -> Option<TaskTree> {
+    let text = repository.git(&["show", &format!("runner/{run}:{}", STATE_FILES[0].0)]).await.ok()?;
     serde_json::from_str(&text).ok()
 }
 
 /// Returns the tip commit of a run.
-pub(crate) async fn tip(repository: &SandboxRepository, run: &str) -> Option<String> {
+pub(crate) async fn find_tip(repository: &SandboxRepository, run: &str) -> Option<String> {
     let text = repository.git(&["rev-parse", "--verify", &format!("runner/{run}")]).await.ok()?;
     Some(text.trim().to_owned())
 }
 
-fn attempts(node: &Node) -> u64 {
-    u64::from(node.attempts) + node.children.iter().map(attempts).sum::<u64>()
+fn count_attempts(node: &Node) -> u64 {
+    u64::from(node.attempts) + node.children.iter().map(count_attempts).sum::<u64>()
 }
 
-fn verdicts(iterations: &[IterationView]) -> BTreeMap<String, u64> {
+fn count_verdicts(iterations: &[IterationView]) -> BTreeMap<String, u64> {
     iterations.iter().fold(BTreeMap::new(), |mut counts, iteration| {
         *counts.entry(iteration.verdict.to_string()).or_default() += 1;
         counts
     })
 }
 
-fn millis(time: Duration) -> u64 {
+fn to_millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }

@@ -28,7 +28,7 @@ use crate::sandbox::{
 pub(crate) struct RunnerContext {
     pub(crate) store: ResultStore,
     pub(crate) programs: TestedPrograms,
-    pub(crate) around: HostEnv,
+    pub(crate) host_env: HostEnv,
     /// Folder of prompt templates, and its digest.
     pub(crate) templates: Option<(std::path::PathBuf, String)>,
     /// Digests of the programs; each trial adds that of its case.
@@ -63,32 +63,32 @@ struct TrialObservations {
 
 impl CaseTrial {
     /// Runs the trial and returns the stored metadata; a fault means that nothing could be stored.
-    pub(crate) async fn run(&self, bench: &RunnerContext) -> Result<ResultMeta, EvalError> {
-        let slot = bench.store.begin(&self.case.id)?;
-        let started = self.started(bench, &slot);
-        slot.start(&started)?;
-        let progress = RunProgress::new(&self.name, bench.is_quiet);
-        let (meta, checks) = if let Some(why) = find_missing(&self.case, &self.plan, &bench.around) {
-            (ResultMeta::of(&started, Outcome::Skipped, Some(why), Timestamp::now()), Vec::new())
+    pub(crate) async fn run(&self, context: &RunnerContext) -> Result<ResultMeta, EvalError> {
+        let slot = context.store.create_slot(&self.case.id)?;
+        let started = self.started_file(context, &slot);
+        slot.write_started(&started)?;
+        let progress = RunProgress::new(&self.name, context.is_quiet);
+        let (meta, checks) = if let Some(why) = find_missing(&self.case, &self.plan, &context.host_env) {
+            (ResultMeta::from_started(&started, Outcome::Skipped, Some(why), Timestamp::now()), Vec::new())
         } else {
-            let mut stage = ActiveTrial {
+            let mut active = ActiveTrial {
                 case: &self.case,
                 plan: &self.plan,
-                bench,
+                context,
                 slot: &slot,
                 progress: &progress,
-                seen: TrialObservations::default(),
+                observed: TrialObservations::default(),
             };
-            stage.play().await;
-            stage.seen.judged(&started)
+            active.run().await;
+            active.observed.into_result(&started)
         };
-        slot.finish(&meta, &ChecksFile { schema: "runner/eval-checks.v1".into(), checks })?;
+        slot.write_result(&meta, &ChecksFile { schema: "runner/eval-checks.v1".into(), checks })?;
         let reason = meta.reason.as_deref().map(|reason| format!(": {reason}")).unwrap_or_default();
         progress.print_line(&format!("{}{reason}", meta.outcome));
         Ok(meta)
     }
 
-    fn started(&self, bench: &RunnerContext, slot: &ResultSlot) -> StartedFile {
+    fn started_file(&self, context: &RunnerContext, slot: &ResultSlot) -> StartedFile {
         StartedFile {
             schema: "runner/eval-started.v1".into(),
             case: self.case.id.clone(),
@@ -101,8 +101,8 @@ impl CaseTrial {
             versions: Versions { runner_eval: env!("CARGO_PKG_VERSION").into(), ..Versions::default() },
             digests: Digests {
                 case: self.case.digest.clone(),
-                templates: bench.templates.as_ref().map(|(_, digest)| digest.clone()),
-                ..bench.digests.clone()
+                templates: context.templates.as_ref().map(|(_, digest)| digest.clone()),
+                ..context.digests.clone()
             },
             pid: std::process::id(),
         }
@@ -113,127 +113,127 @@ impl CaseTrial {
 struct ActiveTrial<'a> {
     case: &'a Case,
     plan: &'a RunPlan,
-    bench: &'a RunnerContext,
+    context: &'a RunnerContext,
     slot: &'a ResultSlot,
     progress: &'a RunProgress,
-    seen: TrialObservations,
+    observed: TrialObservations,
 }
 
 impl ActiveTrial<'_> {
     /// Creates a lab, performs the run in it, and removes the lab.
-    async fn play(&mut self) {
-        let played = match Sandbox::create() {
+    async fn run(&mut self) {
+        let result = match Sandbox::create() {
             Ok(lab) => {
-                let played = self.play_in(&lab).await;
-                self.take_away(lab);
-                played
+                let result = self.run_in(&lab).await;
+                self.remove_sandbox(lab);
+                result
             }
             Err(fault) => Err(fault),
         };
-        if let Err(fault) = played {
-            let is_stopped = self.bench.stop.is_cancelled();
-            self.seen.end = Some(if is_stopped { RunEnd::Interrupted } else { RunEnd::Broken(fault.to_string()) });
+        if let Err(fault) = result {
+            let is_stopped = self.context.stop.is_cancelled();
+            self.observed.end = Some(if is_stopped { RunEnd::Interrupted } else { RunEnd::Failed(fault.to_string()) });
         }
     }
 
-    fn take_away(&mut self, lab: Sandbox) {
+    fn remove_sandbox(&mut self, lab: Sandbox) {
         if let Err(fault) = lab.copy_logs(&self.slot.folder.join("logs")) {
-            self.seen.evidence.push(fault.to_string());
+            self.observed.evidence.push(fault.to_string());
         }
-        if self.bench.keep {
+        if self.context.keep {
             self.progress.print_line(&format!("the lab stays: {}", lab.folder().display()));
         } else {
-            self.slot.hide_lab();
+            self.slot.unlink_sandbox();
         }
-        let left = if self.bench.keep { lab.keep() } else { lab.remove() };
-        if let Err(fault) = left {
-            self.seen.evidence.push(fault.to_string());
+        let disposed = if self.context.keep { lab.keep() } else { lab.remove() };
+        if let Err(fault) = disposed {
+            self.observed.evidence.push(fault.to_string());
         }
     }
 
     /// Performs the run itself: with a daemon up to the record, without one for the checks.
-    async fn play_in(&mut self, lab: &Sandbox) -> Result<(), EvalError> {
-        self.slot.show_lab(lab.folder())?;
-        let access = self.access(lab);
+    async fn run_in(&mut self, lab: &Sandbox) -> Result<(), EvalError> {
+        self.slot.link_sandbox(lab.folder())?;
+        let access = self.repository_access(lab);
         let env = access.env.clone();
         if !self.case.daemon.is_empty() {
             let text = toml::to_string(&self.case.daemon);
             let text = text.map_err(|error| EvalError::new("writing the daemon's configuration").caused_by(&error))?;
             lab.write("config/runnerd/config.toml", &text)?;
         }
-        let mut daemon = SandboxDaemon::start(lab, &self.bench.programs, &env).await?;
-        self.seen.daemon_version = Some(daemon.connection().daemon().version.clone());
-        let ran = match SandboxRepository::create(lab, &self.seed(), access).await {
-            Ok(repository) => self.drive(&repository, &mut daemon).await.map(|audit| (repository, audit)),
+        let mut daemon = SandboxDaemon::start(lab, &self.context.programs, &env).await?;
+        self.observed.daemon_version = Some(daemon.connection().daemon().version.clone());
+        let driven = match SandboxRepository::create(lab, &self.repository_seed(), access).await {
+            Ok(repository) => self.drive_run(&repository, &mut daemon).await.map(|audit| (repository, audit)),
             Err(fault) => Err(fault),
         };
         daemon.stop().await;
-        let (repository, audit) = ran?;
-        if let (Some(facts), Some(RunEnd::Run(..) | RunEnd::OutOfTime(_))) = (&self.seen.facts, &self.seen.end) {
+        let (repository, audit) = driven?;
+        if let (Some(facts), Some(RunEnd::Run(..) | RunEnd::OutOfTime(_))) = (&self.observed.facts, &self.observed.end) {
             // The signal that closes the view does not interrupt a run that is over.
-            let stop = if self.bench.ui.is_some() { CancellationToken::new() } else { self.bench.stop.clone() };
-            let scene = CheckContext { folder: repository.folder(), env: &env, facts, audit: &audit, stop: &stop };
-            self.seen.checks = checks::perform_checks(&self.case.checks, &scene).await?;
+            let stop = if self.context.ui.is_some() { CancellationToken::new() } else { self.context.stop.clone() };
+            let check_context = CheckContext { folder: repository.folder(), env: &env, facts, audit: &audit, stop: &stop };
+            self.observed.checks = checks::perform_checks(&self.case.checks, &check_context).await?;
         }
         Ok(())
     }
 
     /// Performs the part that needs the daemon; returns the audit result, if a check requires it.
-    async fn drive(
+    async fn drive_run(
         &mut self,
         repository: &SandboxRepository,
         daemon: &mut SandboxDaemon,
     ) -> Result<Result<(), String>, EvalError> {
-        let _view = self.bench.ui.map(|port| repository.open_web_view(port)).transpose()?;
-        let order = RunRequest {
+        let _view = self.context.ui.map(|port| repository.open_web_view(port)).transpose()?;
+        let request = RunRequest {
             repository,
             run: &self.case.id,
             goal: repository.goal(),
             keep_tree: self.plan.tree.is_some(),
             limit: self.case.limit,
             progress: self.progress,
-            stop: &self.bench.stop,
+            stop: &self.context.stop,
         };
-        let driven = drive::drive_run(daemon, &order).await;
-        self.seen.end = Some(driven.end.clone());
-        if matches!(driven.end, RunEnd::Interrupted) {
+        let result = drive::drive_run(daemon, &request).await;
+        self.observed.end = Some(result.end.clone());
+        if matches!(result.end, RunEnd::Interrupted) {
             return Err(EvalError::interrupted());
         }
-        self.take(repository, &driven).await;
+        self.record_run(repository, &result).await;
         let is_wanted = self.case.checks.iter().any(|check| check.rule == CheckRule::BranchVerifies);
-        let audit = if is_wanted { record::audit(daemon, repository, &self.case.id).await } else { Ok(()) };
-        if self.bench.ui.is_some() {
+        let audit = if is_wanted { record::audit_branch(daemon, repository, &self.case.id).await } else { Ok(()) };
+        if self.context.ui.is_some() {
             self.progress.print_line("the view stays until Ctrl-C");
-            self.bench.stop.cancelled().await;
+            self.context.stop.cancelled().await;
         }
         Ok(audit)
     }
 
-    async fn take(&mut self, repository: &SandboxRepository, driven: &RunResult) {
-        let Some(view) = &driven.view else { return };
+    async fn record_run(&mut self, repository: &SandboxRepository, result: &RunResult) {
+        let Some(view) = &result.view else { return };
         let run = self.case.id.as_str();
-        let tree = record::tree(repository, run).await;
-        let tip = record::tip(repository, run).await;
-        self.seen.facts = Some(record::facts(view, driven, tree.as_ref(), tip));
-        self.seen.makers = record::makers(repository, run).await;
-        self.seen.evidence.append(&mut record::keep(repository, run, &self.slot.folder).await);
+        let tree = record::read_tree(repository, run).await;
+        let tip = record::find_tip(repository, run).await;
+        self.observed.facts = Some(record::collect_facts(view, result, tree.as_ref(), tip));
+        self.observed.makers = record::read_makers(repository, run).await;
+        self.observed.evidence.append(&mut record::save_run(repository, run, &self.slot.folder).await);
     }
 
-    fn access(&self, lab: &Sandbox) -> RepositoryAccess {
+    fn repository_access(&self, lab: &Sandbox) -> RepositoryAccess {
         let with_case = |mut env: BTreeMap<String, String>| {
             env.extend(self.case.env.clone());
             env
         };
         RepositoryAccess {
-            programs: self.bench.programs.clone(),
-            env: with_case(lab.env(&self.bench.around)),
-            client_env: with_case(self.bench.around.client_env(lab)),
-            view_env: self.bench.around.view_env(lab),
-            stop: self.bench.stop.clone(),
+            programs: self.context.programs.clone(),
+            env: with_case(lab.env(&self.context.host_env)),
+            client_env: with_case(self.context.host_env.client_env(lab)),
+            view_env: self.context.host_env.view_env(lab),
+            stop: self.context.stop.clone(),
         }
     }
 
-    fn seed(&self) -> RepositorySeed<'_> {
+    fn repository_seed(&self) -> RepositorySeed<'_> {
         RepositorySeed {
             name: &self.case.id,
             goal: &self.case.goal,
@@ -242,7 +242,7 @@ impl ActiveTrial<'_> {
             justfile: self.plan.justfile.clone(),
             config: &self.plan.config,
             tree: self.plan.tree.as_ref(),
-            prompts: self.bench.templates.as_ref().map(|(folder, _)| folder.as_path()),
+            prompts: self.context.templates.as_ref().map(|(folder, _)| folder.as_path()),
             script: self.case.script.as_deref(),
         }
     }
@@ -250,12 +250,12 @@ impl ActiveTrial<'_> {
 
 impl TrialObservations {
     /// Judges the run.
-    fn judged(self, started: &StartedFile) -> (ResultMeta, Vec<CheckResult>) {
+    fn into_result(self, started: &StartedFile) -> (ResultMeta, Vec<CheckResult>) {
         let failed: Vec<&str> =
             self.checks.iter().filter(|check| !check.passed).map(|check| check.name.as_str()).collect();
-        let end = self.end.unwrap_or_else(|| RunEnd::Broken("nothing was run".into()));
+        let end = self.end.unwrap_or_else(|| RunEnd::Failed("nothing was run".into()));
         let RunJudgement { outcome, reason } = judge_run(&end, &failed);
-        let mut meta = ResultMeta::of(started, outcome, reason, Timestamp::now());
+        let mut meta = ResultMeta::from_started(started, outcome, reason, Timestamp::now());
         meta.met = is_met(outcome, started.expected, failed.len());
         meta.checks_failed = u32::try_from(failed.len()).unwrap_or(u32::MAX);
         meta.checks_passed = u32::try_from(self.checks.len()).unwrap_or(u32::MAX) - meta.checks_failed;

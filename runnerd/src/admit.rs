@@ -39,7 +39,7 @@ pub use self::programs::find as find_programs;
 pub use self::user_config::{check_user_config, check_user_push};
 
 /// Maximum number of paths shown of a dirty work tree.
-const SHOWN_PATHS: usize = 10;
+const MAX_SHOWN_PATHS: usize = 10;
 
 /// Finds the repository that contains a path: a known one even if its git folder is gone, else what git finds there.
 ///
@@ -51,20 +51,20 @@ pub fn find_repository(
     path: &Path,
     known: impl FnOnce(&BTreeSet<&Path>) -> Vec<PinnedRepo>,
 ) -> Result<Repository, ErrorData> {
-    let place = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    let around = known(&place.ancestors().collect()).into_iter().filter(|known| !is_nested(&place, known.work_tree()));
-    let captured = around
+    let canonical = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let candidates = known(&canonical.ancestors().collect()).into_iter().filter(|known| !is_nested(&canonical, known.work_tree()));
+    let pinned = candidates
         .max_by_key(|known| known.work_tree().as_os_str().len())
         .and_then(|known| known.try_open().ok().flatten());
-    match captured {
+    match pinned {
         Some(repository) => Ok(repository),
         None => open_current(path),
     }
 }
 
 /// Whether a separate repository is between a path and the work tree that contains it.
-fn is_nested(place: &Path, work_tree: &Path) -> bool {
-    let between = place.ancestors().take_while(|folder| *folder != work_tree);
+fn is_nested(path: &Path, work_tree: &Path) -> bool {
+    let between = path.ancestors().take_while(|folder| *folder != work_tree);
     between.into_iter().any(|folder| folder.join(".git").symlink_metadata().is_ok())
 }
 
@@ -77,7 +77,7 @@ fn quoted_path(path: &Path) -> String {
 pub fn open_current(path: &Path) -> Result<Repository, ErrorData> {
     Repository::discover(path).map_err(|error| {
         let message = format!("no usable git work tree at {}", path.display());
-        let refused = ErrorData::new(ErrorKind::NotARepository, message);
+        let data = ErrorData::new(ErrorKind::NotARepository, message);
         let causes = vec![display_chain(&error)];
         let hint = match &error {
             _ if !path.exists() => NextSteps::from("name an existing path"),
@@ -88,7 +88,7 @@ pub fn open_current(path: &Path) -> Result<Repository, ErrorData> {
             },
             _ => NextSteps::from("git init, or name a path inside a git work tree"),
         };
-        ErrorData { causes, ..refused.hint(hint) }
+        ErrorData { causes, ..data.hint(hint) }
     })
 }
 
@@ -115,7 +115,7 @@ pub struct StartCommands {
     /// Digest of the commands.
     pub digest: String,
     /// The commands, formatted for display.
-    pub shown: String,
+    pub listing: String,
     /// Whether the configuration was written here, as opposed to brought by a clone or a pull.
     pub written_here: bool,
     /// The configuration.
@@ -126,9 +126,9 @@ pub struct StartCommands {
 #[derive(Debug, Clone, Copy)]
 pub struct StartPreconditions<'a> {
     /// Whether a run is at work in the work tree.
-    pub is_at_work: bool,
+    pub is_session_active: bool,
     /// How this machine contains programs; `None` if the run begins here and continues elsewhere.
-    pub offer: Option<&'a HostCapabilities>,
+    pub capabilities: Option<&'a HostCapabilities>,
 }
 
 /// What programs would be run with.
@@ -137,7 +137,7 @@ pub struct ProgramInputs<'a> {
     /// The caller's environment.
     pub env: &'a BTreeMap<String, String>,
     /// How this machine contains programs; `None` if they are to run on another one.
-    pub offer: Option<&'a HostCapabilities>,
+    pub capabilities: Option<&'a HostCapabilities>,
 }
 
 /// Checks everything that a start needs of the repository.
@@ -146,27 +146,27 @@ pub struct ProgramInputs<'a> {
 pub fn check_start(
     repository: &Repository,
     params: &StartParams,
-    ground: StartPreconditions<'_>,
+    preconditions: StartPreconditions<'_>,
 ) -> Result<(StartOrder, StartCommands), ErrorData> {
     refuse_old_git(repository)?;
     find_head_commit(repository)?;
-    if !ground.is_at_work {
+    if !preconditions.is_session_active {
         refuse_pipes(repository)?;
         refuse_operation(repository)?;
         refuse_dirty(repository)?;
     }
     let layout = Layout::new(repository.work_dir());
     let new_goal = params.goal.as_deref().map(|text| parse_goal(text.as_bytes(), &layout)).transpose()?;
-    let StartTarget { id, begun, refusal } = choose_run(repository, &layout, params, new_goal.as_ref())?;
+    let StartTarget { id, has_branch, refusal } = choose_run(repository, &layout, params, new_goal.as_ref())?;
     let config = match &id {
-        IdChoice::Given(id) if begun => read_branch_config(repository, id)?,
+        IdChoice::Given(id) if has_branch => read_branch_config(repository, id)?,
         IdChoice::Given(_) | IdChoice::Derived { .. } => read_config(&layout)?,
     };
     if let IdChoice::Given(id) = &id {
         refuse_protected(&config, id)?;
     }
-    let commands = check_config(repository, &config, ProgramInputs { env: &params.env.0, offer: ground.offer })?;
-    if !begun {
+    let commands = check_config(repository, &config, ProgramInputs { env: &params.env.0, capabilities: preconditions.capabilities })?;
+    if !has_branch {
         refuse_ref_conflict_for(repository, &id)?;
         refuse_templates(&layout)?;
         // The goal at another base is read when the run begins there.
@@ -174,7 +174,7 @@ pub fn check_start(
             refuse_unwritten(new_goal.as_ref(), &layout)?;
         }
     }
-    let beginning = StartSpec {
+    let start_spec = StartSpec {
         base: choose_base(repository, params.base.as_deref())?,
         goal: params.goal.clone(),
         keep_tree: params.keep_tree,
@@ -182,14 +182,14 @@ pub fn check_start(
     };
     let path = WirePath::from(repository.work_dir());
     let goal = goal_headline(new_goal.as_ref(), params, &layout);
-    let start = StartRequest { path, goal, start_spec: beginning, queue_only: params.queue_only, is_begun: begun };
+    let start = StartRequest { path, goal, start_spec, queue_only: params.queue_only, is_begun: has_branch };
     Ok((StartOrder { id, start, refusal }, commands))
 }
 
 /// Returns the title of a new run's goal, for display only; at another base it is read when the run begins there.
 fn goal_headline(new: Option<&Goal>, params: &StartParams, layout: &Layout) -> Option<String> {
-    let of_work_tree = || read_goal(layout).ok().flatten().filter(|_| params.base.is_none())?.headline();
-    new.map_or_else(of_work_tree, Goal::headline)
+    let from_work_tree = || read_goal(layout).ok().flatten().filter(|_| params.base.is_none())?.headline();
+    new.map_or_else(from_work_tree, Goal::headline)
 }
 
 /// Returns the title of the goal of a new run in a work tree; the goal was checked before.
@@ -205,16 +205,16 @@ pub fn check_resume(
     repository: &Repository,
     run: &str,
     env: &BTreeMap<String, String>,
-    ground: StartPreconditions<'_>,
+    preconditions: StartPreconditions<'_>,
 ) -> Result<StartCommands, ErrorData> {
-    if !ground.is_at_work {
+    if !preconditions.is_session_active {
         refuse_pipes(repository)?;
     }
     let config = match repository.find_branch_tip(&format!("runner/{run}")).map_err(|error| git_error(&error))? {
         Some(_) => read_branch_config(repository, run)?,
         None => read_config(&Layout::new(repository.work_dir()))?,
     };
-    check_config(repository, &config, ProgramInputs { env, offer: ground.offer })
+    check_config(repository, &config, ProgramInputs { env, capabilities: preconditions.capabilities })
 }
 
 /// Refuses to start with a git version that lacks what the runner relies on.
@@ -253,11 +253,11 @@ fn refuse_paths(repository: &Repository, foreign: &[String]) -> Result<(), Error
     }
     let paths = if foreign.len() == 1 { "path that is" } else { "paths that are" };
     let mut message = format!("{} has {} {paths} not committed:", repository.work_dir().display(), foreign.len());
-    for path in foreign.iter().take(SHOWN_PATHS) {
+    for path in foreign.iter().take(MAX_SHOWN_PATHS) {
         let _ = write!(message, "\n  {path}");
     }
-    if foreign.len() > SHOWN_PATHS {
-        let _ = write!(message, "\n  and {} more", foreign.len() - SHOWN_PATHS);
+    if foreign.len() > MAX_SHOWN_PATHS {
+        let _ = write!(message, "\n  and {} more", foreign.len() - MAX_SHOWN_PATHS);
     }
     Err(ErrorData::new(ErrorKind::DirtyTree, message).hint(commit_advice::commit_ways(foreign)))
 }
@@ -301,8 +301,8 @@ fn read_goal(layout: &Layout) -> Result<Option<Goal>, ErrorData> {
 }
 
 /// Returns the commit of the base: the one that was named, else HEAD unless it is on a run's branch.
-fn choose_base(repository: &Repository, named: Option<&str>) -> Result<Option<String>, ErrorData> {
-    if let Some(revision) = named {
+fn choose_base(repository: &Repository, requested: Option<&str>) -> Result<Option<String>, ErrorData> {
+    if let Some(revision) = requested {
         return resolve_base(repository, revision).map(|id| Some(id.to_string()));
     }
     Ok(match repository.head().map_err(|error| git_error(&error))? {
@@ -312,10 +312,10 @@ fn choose_base(repository: &Repository, named: Option<&str>) -> Result<Option<St
 }
 
 fn resolve_base(repository: &Repository, revision: &str) -> Result<Id, ErrorData> {
-    let found = repository.resolve_revision(revision).map_err(|error| git_error(&error))?;
-    let none =
+    let resolved = repository.resolve_revision(revision).map_err(|error| git_error(&error))?;
+    let unknown_revision =
         || ErrorData::new(ErrorKind::InvalidRequest, format!("`{revision}` names no commit")).hint("git log --oneline");
-    found.ok_or_else(none)
+    resolved.ok_or_else(unknown_revision)
 }
 
 fn refuse_protected(config: &RepoConfig, id: &str) -> Result<(), ErrorData> {
@@ -379,9 +379,9 @@ fn invalid_config_error(error: &dyn std::error::Error) -> ErrorData {
 }
 
 /// Reads the configuration of the work tree, and checks that this version on this machine supports it.
-pub fn read_usable_config(layout: &Layout, offer: Option<&HostCapabilities>) -> Result<RepoConfig, ErrorData> {
+pub fn read_usable_config(layout: &Layout, capabilities: Option<&HostCapabilities>) -> Result<RepoConfig, ErrorData> {
     let config = read_config(layout)?;
-    check_usable(&config, offer).map(|()| config)
+    check_usable(&config, capabilities).map(|()| config)
 }
 
 /// Refuses templates of the work tree that would be filled wrongly.
@@ -397,14 +397,14 @@ fn refuse_template_faults(faults: &[String]) -> Result<(), ErrorData> {
 }
 
 /// Checks that this version on this machine supports a configuration.
-pub fn check_usable(config: &RepoConfig, offer: Option<&HostCapabilities>) -> Result<(), ErrorData> {
+pub fn check_usable(config: &RepoConfig, capabilities: Option<&HostCapabilities>) -> Result<(), ErrorData> {
     let unusable =
         |message: String, hint: &'static str| Err(ErrorData::new(ErrorKind::InvalidFile, message).hint(hint));
     if let Err(error) = config.check_cost_limit() {
         return unusable(error.to_string(), "set a price for the model under [prices], or remove max_cost_usd");
     }
-    if let Some(loose) = offer.and_then(|offer| containment_check::check_containment(config, offer)) {
-        return Err(ErrorData::new(ErrorKind::LooseContainment, loose.message).hint(loose.hint));
+    if let Some(unsupported) = capabilities.and_then(|offer| containment_check::check_containment(config, offer)) {
+        return Err(ErrorData::new(ErrorKind::LooseContainment, unsupported.message).hint(unsupported.hint));
     }
     Ok(())
 }
@@ -413,15 +413,15 @@ pub fn check_usable(config: &RepoConfig, offer: Option<&HostCapabilities>) -> Re
 fn check_config(
     repository: &Repository,
     config: &RepoConfig,
-    passed: ProgramInputs<'_>,
+    inputs: ProgramInputs<'_>,
 ) -> Result<StartCommands, ErrorData> {
-    check_usable(config, passed.offer)?;
-    if passed.offer.is_some() {
-        find_programs(repository, config, passed.env)?;
+    check_usable(config, inputs.capabilities)?;
+    if inputs.capabilities.is_some() {
+        find_programs(repository, config, inputs.env)?;
     }
     Ok(StartCommands {
         digest: config.commands_digest(),
-        shown: format_commands(config),
+        listing: format_commands(config),
         written_here: repository.was_written_here(Layout::CONFIG).map_err(|error| git_error(&error))?,
         config: config.clone(),
     })
@@ -449,6 +449,6 @@ pub async fn check_agents(candidates: AgentCandidates<'_>, launcher: &Launcher) 
 
 /// Returns the refusal of a configuration that was not confirmed.
 pub fn unconfirmed_error(commands: &StartCommands) -> ErrorData {
-    let message = format!("this repository's configuration was not confirmed; it would run:{}", commands.shown);
+    let message = format!("this repository's configuration was not confirmed; it would run:{}", commands.listing);
     ErrorData::new(ErrorKind::Unconfirmed, message).hint("look at the commands, and start again with --yes")
 }

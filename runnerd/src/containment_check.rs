@@ -16,21 +16,21 @@ pub struct UnsupportedSetting {
 }
 
 /// Explains why programs would be contained less strictly than the repository requires; `None` if they would not.
-pub fn check_containment(config: &RepoConfig, offer: &HostCapabilities) -> Option<UnsupportedSetting> {
+pub fn check_containment(config: &RepoConfig, capabilities: &HostCapabilities) -> Option<UnsupportedSetting> {
     let required = config.containment.require;
-    let missing = offer.unused_levels().iter().find(|missing| missing.level == required);
+    let missing = capabilities.unused_levels().iter().find(|missing| missing.level == required);
     let is_wrapped = config.executor.by_section().into_iter().any(|(_, executor)| !executor.wrapper.is_empty());
-    let (reached, who, change) = if offer.level() < required {
-        (offer.level(), "this machine", missing.map_or("see docs/operations.md", |missing| missing.hint.as_str()))
+    let (actual_level, subject, change) = if capabilities.level() < required {
+        (capabilities.level(), "this machine", missing.map_or("see docs/operations.md", |missing| missing.hint.as_str()))
     } else if is_wrapped {
-        (offer.level_for(false), "an agent with a wrapper", "take out executor.wrapper")
+        (capabilities.level_for(false), "an agent with a wrapper", "take out executor.wrapper")
     } else {
         return None;
     };
     let why = missing.map(|missing| format!(": {}", missing.why)).unwrap_or_default();
-    let message = format!("containment.require is \"{required}\", but {who} reaches no more than \"{reached}\"{why}");
+    let message = format!("containment.require is \"{required}\", but {subject} reaches no more than \"{actual_level}\"{why}");
     let hint = format!("{change}; or lower containment.require in .runner/state/config.toml");
-    (reached < required).then(|| unsupported_setting(message, hint))
+    (actual_level < required).then(|| unsupported_setting(message, hint))
 }
 
 fn unsupported_setting(message: impl Into<String>, hint: impl Into<String>) -> UnsupportedSetting {
@@ -46,11 +46,11 @@ mod tests {
 
     #[test]
     fn a_level_that_is_required_must_be_reached_by_every_program() {
-        let loose_of = |text: &str| {
+        let message_for = |text: &str| {
             let config = parse(text, Path::new("config.toml")).unwrap();
             check_containment(&config, &HostCapabilities::default()).map(|loose| loose.message)
         };
-        assert_eq!(loose_of("[containment]\nrequire = \"walk\"\n[executor]\nwrapper = [\"w\"]\n"), None);
-        insta::assert_snapshot!(loose_of("[containment]\nrequire = \"cgroup\"\n").unwrap_or_default(), @r#"containment.require is "cgroup", but this machine reaches no more than "walk""#);
+        assert_eq!(message_for("[containment]\nrequire = \"walk\"\n[executor]\nwrapper = [\"w\"]\n"), None);
+        insta::assert_snapshot!(message_for("[containment]\nrequire = \"cgroup\"\n").unwrap_or_default(), @r#"containment.require is "cgroup", but this machine reaches no more than "walk""#);
     }
 }

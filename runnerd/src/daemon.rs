@@ -111,12 +111,12 @@ pub async fn run_job_daemon<T>(
     upstream: Arc<Upstream>,
     drive: impl AsyncFnOnce(&RepoRegistry) -> T,
 ) -> Result<T, DaemonError> {
-    let mut up = RunningDaemon::build(paths, config, logging, (None, Some(upstream))).await?;
-    up.wait_until_recovered().await;
-    let done = drive(&up.registry).await;
-    up.shutdown.cancel();
-    let _ = (&mut up.workers).await;
-    up.close().await;
+    let mut running = RunningDaemon::build(paths, config, logging, (None, Some(upstream))).await?;
+    running.wait_until_recovered().await;
+    let done = drive(&running.registry).await;
+    running.shutdown.cancel();
+    let _ = (&mut running.workers).await;
+    running.close().await;
     Ok(done)
 }
 
@@ -175,19 +175,19 @@ impl RunningDaemon {
         let system = |what| move |source| DaemonError::System { what, source };
         let signals = StopSignals::listen().map_err(system("signals"))?;
         let locks = DaemonLocks::acquire(&paths)?;
-        let vault = state_dir::open_state_dir(&paths.state)?;
+        let state_dir = state_dir::open_state_dir(&paths.state)?;
         verify::clear_copies(&paths.state);
         landing::clear_scratch(&paths.state);
-        landing::recover_landings(&vault);
+        landing::recover_landings(&state_dir);
         let workspaces = workspace::workspaces_dir(config, &paths.state);
-        sweep_unfinished_workspaces(&workspaces, &WorkspaceOwner::from_key(vault.key()));
+        sweep_unfinished_workspaces(&workspaces, &WorkspaceOwner::from_key(state_dir.key()));
         let socket_passed = passed.is_some();
         let bound = match passed {
             Some(passed) => BoundSocket::from_manager(passed.listener, &paths, &locks)?,
             None => BoundSocket::new(&paths, &locks)?,
         };
         let descriptors = DescriptorLimit::raise().map_err(|errno| system("descriptors")(errno.into()))?;
-        let private = vault.folder().canonicalize().map_err(system("the private part of the state folder"))?;
+        let private = state_dir.folder().canonicalize().map_err(system("the private part of the state folder"))?;
         let launcher = build_launcher(&paths, config, LauncherInputs { private, descriptors }).await;
         let (shutdown, drain) = (CancellationToken::new(), CancellationToken::new());
         let events = EventStream::default();
@@ -204,18 +204,18 @@ impl RunningDaemon {
             upstream,
         };
         // Nothing is being started yet: a reservation without a run was left by a killed daemon process.
-        isolation::find_orphans(&vault, &workspaces).iter().for_each(OrphanReservation::remove);
+        isolation::find_orphans(&state_dir, &workspaces).iter().for_each(OrphanReservation::remove);
         let per_source = usize::try_from(config.max_runs_per_repository).unwrap_or(1);
-        let (registry, workers) = RepoRegistry::open(&vault, means, per_source)?;
+        let (registry, workers) = RepoRegistry::open(&state_dir, means, per_source)?;
         let api = Api {
             registry: registry.clone(),
             events: events.clone(),
             callers: rpc::CallerCheck::new(events.clone()),
             paths: Arc::new(paths),
             workspaces,
-            vault,
-            offer: launcher.shared_capabilities(),
-            begins_only,
+            state_dir,
+            capabilities: launcher.shared_capabilities(),
+            is_start_only: begins_only,
             launcher: launcher.clone(),
             inhibitor,
             started_at: clock::now(),
@@ -223,7 +223,7 @@ impl RunningDaemon {
             log_filter: logging.filter(),
             socket_passed,
             program: DaemonProgram::current(),
-            reads: SingleFlight::default(),
+            shared_reads: SingleFlight::default(),
             shutdown: shutdown.clone(),
             drain: drain.clone(),
         };

@@ -13,11 +13,11 @@ use tokio::sync::broadcast;
 use crate::clock;
 
 /// Number of events kept for readers that connect later or fall behind.
-const KEPT: usize = 4096;
+const MAX_BACKLOG: usize = 4096;
 /// Number of pieces of output queued for a reader.
-const OUTPUT_KEPT: usize = 256;
+const OUTPUT_CAPACITY: usize = 256;
 /// Time limit for readers to take the last event, however busy the machine is: by then they wait for nothing else.
-const LAST_WORDS: Duration = Duration::from_secs(10);
+const DRAIN_LIMIT: Duration = Duration::from_secs(10);
 
 /// What an event is about.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -38,25 +38,25 @@ pub struct EventStream {
 
 #[derive(Debug)]
 struct StreamState {
-    kept: Mutex<VecDeque<Arc<Event>>>,
+    backlog: Mutex<VecDeque<Arc<Event>>>,
     live: broadcast::Sender<Arc<Event>>,
     output: broadcast::Sender<Arc<Event>>,
 }
 
 impl Default for EventStream {
     fn default() -> Self {
-        let (live, _) = broadcast::channel(KEPT);
-        let (output, _) = broadcast::channel(OUTPUT_KEPT);
-        Self { shared: Arc::new(StreamState { kept: Mutex::new(VecDeque::new()), live, output }) }
+        let (live, _) = broadcast::channel(MAX_BACKLOG);
+        let (output, _) = broadcast::channel(OUTPUT_CAPACITY);
+        Self { shared: Arc::new(StreamState { backlog: Mutex::new(VecDeque::new()), live, output }) }
     }
 }
 
 impl EventStream {
     /// Sends output to its subscribers, with the number of the preceding event.
-    pub fn publish_output(&self, about: EventSubject, kind: EventKind) {
+    pub fn publish_output(&self, subject: EventSubject, kind: EventKind) {
         if self.has_output_readers() {
             let seq = self.last_seq();
-            let event = Event { seq, time: clock::now(), repo: about.repo, run: about.run, iter: about.iter, kind };
+            let event = Event { seq, time: clock::now(), repo: subject.repo, run: subject.run, iter: subject.iter, kind };
             // An error means that the last reader has just left.
             let _ = self.shared.output.send(Arc::new(event));
         }
@@ -73,14 +73,14 @@ impl EventStream {
     }
 
     /// Numbers an event, sends it to every reader, and returns it.
-    pub fn publish(&self, about: EventSubject, kind: EventKind) -> Arc<Event> {
-        let mut kept = self.shared.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let seq = kept.back().map_or(1, |last| last.seq + 1);
+    pub fn publish(&self, subject: EventSubject, kind: EventKind) -> Arc<Event> {
+        let mut backlog = self.shared.backlog.lock().unwrap_or_else(PoisonError::into_inner);
+        let seq = backlog.back().map_or(1, |last| last.seq + 1);
         let event =
-            Arc::new(Event { seq, time: clock::now(), repo: about.repo, run: about.run, iter: about.iter, kind });
-        kept.push_back(Arc::clone(&event));
-        if kept.len() > KEPT {
-            kept.pop_front();
+            Arc::new(Event { seq, time: clock::now(), repo: subject.repo, run: subject.run, iter: subject.iter, kind });
+        backlog.push_back(Arc::clone(&event));
+        if backlog.len() > MAX_BACKLOG {
+            backlog.pop_front();
         }
         // An error means that there are no readers.
         let _ = self.shared.live.send(Arc::clone(&event));
@@ -95,24 +95,24 @@ impl EventStream {
     /// Waits until every reader has taken the last event and left; readers that wait for a peer leave when the daemon
     /// shuts down.
     pub async fn wait_until_read(&self) {
-        let _ = tokio::time::timeout(LAST_WORDS, self.shared.live.closed()).await;
+        let _ = tokio::time::timeout(DRAIN_LIMIT, self.shared.live.closed()).await;
     }
 
     /// Returns the number of the last event; 0 before the first.
     pub fn last_seq(&self) -> u64 {
-        let kept = self.shared.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.back().map_or(0, |last| last.seq)
+        let backlog = self.shared.backlog.lock().unwrap_or_else(PoisonError::into_inner);
+        backlog.back().map_or(0, |last| last.seq)
     }
 
     /// Returns the kept events from `since` on, a receiver for future ones, and whether some are lost.
     pub fn subscribe(&self, since: Option<u64>) -> EventSubscription {
-        let kept = self.shared.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let backlog = self.shared.backlog.lock().unwrap_or_else(PoisonError::into_inner);
         let live = self.shared.live.subscribe();
-        let first = kept.front().map_or(1, |event| event.seq);
-        let last = kept.back().map_or(0, |event| event.seq);
-        let wanted = since.unwrap_or(last + 1);
-        let missed = kept.iter().filter(|event| event.seq >= wanted).cloned().collect();
-        EventSubscription { missed, lagged: wanted < first || wanted > last + 1, live }
+        let first = backlog.front().map_or(1, |event| event.seq);
+        let last = backlog.back().map_or(0, |event| event.seq);
+        let first_wanted = since.unwrap_or(last + 1);
+        let missed = backlog.iter().filter(|event| event.seq >= first_wanted).cloned().collect();
+        EventSubscription { backlog: missed, lagged: first_wanted < first || first_wanted > last + 1, live }
     }
 }
 
@@ -120,7 +120,7 @@ impl EventStream {
 #[derive(Debug)]
 pub struct EventSubscription {
     /// Events that were kept, oldest first.
-    pub missed: Vec<Arc<Event>>,
+    pub backlog: Vec<Arc<Event>>,
     /// Whether the requested number is no longer in the stream, or never was.
     pub lagged: bool,
     /// Receives future events.
@@ -137,9 +137,9 @@ mod tests {
         for _ in 0..3 {
             events.publish(EventSubject::default(), EventKind::Stopping);
         }
-        let subscribed = events.subscribe(Some(2));
-        assert_eq!(subscribed.missed.iter().map(|event| event.seq).collect::<Vec<_>>(), [2, 3]);
-        assert!(!subscribed.lagged);
+        let subscription = events.subscribe(Some(2));
+        assert_eq!(subscription.backlog.iter().map(|event| event.seq).collect::<Vec<_>>(), [2, 3]);
+        assert!(!subscription.lagged);
     }
 
     #[test]
@@ -147,7 +147,7 @@ mod tests {
         let events = EventStream::default();
         events.publish(EventSubject::default(), EventKind::Stopping);
         assert!(events.subscribe(Some(900)).lagged);
-        for _ in 0..=KEPT {
+        for _ in 0..=MAX_BACKLOG {
             events.publish(EventSubject::default(), EventKind::Stopping);
         }
         assert!(events.subscribe(Some(1)).lagged);
@@ -159,9 +159,9 @@ mod tests {
         let reader = events.subscribe(None);
         let start = tokio::time::Instant::now();
         events.wait_until_read().await;
-        assert_eq!(start.elapsed(), LAST_WORDS);
+        assert_eq!(start.elapsed(), DRAIN_LIMIT);
         drop(reader);
         events.wait_until_read().await;
-        assert_eq!(start.elapsed(), LAST_WORDS);
+        assert_eq!(start.elapsed(), DRAIN_LIMIT);
     }
 }

@@ -11,24 +11,24 @@ use std::path::Path;
 use nix::libc;
 
 /// Mode bits that a copy inherits: neither set-user-id nor set-group-id.
-const MODE: u32 = 0o1777;
+const COPIED_MODE_BITS: u32 = 0o1777;
 
 /// Copies a regular file with its mode and times to a path that must not exist, and returns its length.
 ///
 /// Follows no link, and does not block on a pipe that has replaced the file meanwhile.
 pub(crate) fn copy_file(from: &Path, to: &Path) -> io::Result<u64> {
-    let old = OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(from)?;
-    let found = old.metadata()?;
-    if !found.is_file() {
+    let source = OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(from)?;
+    let metadata = source.metadata()?;
+    if !metadata.is_file() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
     }
-    let new = OpenOptions::new().write(true).create_new(true).mode(0o600).open(to)?;
-    if share_blocks(&old, &new).is_err() {
-        copy_data(&old, &new, found.len())?;
+    let target = OpenOptions::new().write(true).create_new(true).mode(0o600).open(to)?;
+    if share_blocks(&source, &target).is_err() {
+        copy_data(&source, &target, metadata.len())?;
     }
-    new.set_permissions(Permissions::from_mode(found.mode() & MODE))?;
-    new.set_modified(found.modified()?)?;
-    Ok(found.len())
+    target.set_permissions(Permissions::from_mode(metadata.mode() & COPIED_MODE_BITS))?;
+    target.set_modified(metadata.modified()?)?;
+    Ok(metadata.len())
 }
 
 /// Copies a file's content and preserves its holes: a sparse file takes no more space than before.

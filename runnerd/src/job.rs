@@ -49,9 +49,9 @@ use crate::upstream::{
 };
 
 /// Size limit of a goal in bytes.
-const GOAL_LIMIT: u64 = 64 * 1024;
+const MAX_GOAL_BYTES: u64 = 64 * 1024;
 /// Pause after which an unreachable remote is worth another attempt.
-const REMOTE_PAUSE: Duration = Duration::from_mins(1);
+const REMOTE_RETRY_INTERVAL: Duration = Duration::from_mins(1);
 
 /// One run, and where it is driven.
 #[derive(Debug)]
@@ -60,17 +60,17 @@ struct DriveJob {
     goal: Option<String>,
     driver: Driver,
     branch: String,
-    ground: JobCheckout,
-    gate: RemoteClient,
+    checkout: JobCheckout,
+    remote: RemoteClient,
     socket: PathBuf,
 }
 
 /// Drives a run until it is over, or the job must end; returns the exit code.
-pub async fn drive(options: DriveOptions, users: &Paths, config: &DaemonConfig) -> Result<u8, JobError> {
+pub async fn drive(options: DriveOptions, user_paths: &Paths, config: &DaemonConfig) -> Result<u8, JobError> {
     check_id(&options.run).map_err(|source| JobError::Id { id: options.run.clone(), source })?;
-    let hurry = Deadline::default();
+    let deadline = Deadline::default();
     let signals =
-        JobSignals::listen(hurry.clone()).map_err(JobError::io("listening for signals in", Path::new(".")))?;
+        JobSignals::listen(deadline.clone()).map_err(JobError::io("listening for signals in", Path::new(".")))?;
     let driver = batch_system::detect_driver(|name| std::env::var(name).ok())?;
     let goal = read_goal(&options)?;
     let url = drive_url(&options)?;
@@ -84,15 +84,15 @@ pub async fn drive(options: DriveOptions, users: &Paths, config: &DaemonConfig) 
     if let Some(log) = &options.tip_log {
         OpenOptions::new().append(true).open(log).map_err(JobError::io("opening the tip log", log))?;
     }
-    let place = JobDir::create(&driver)?;
-    let paths = place.paths(users)?;
+    let job_dir = JobDir::create(&driver)?;
+    let paths = job_dir.paths(user_paths)?;
     let logging = logging::init(&paths.logs(), LogDestination::Auto, Some(config.log_level.as_str()))?;
-    let work = options.work.clone().unwrap_or_else(|| place.work_tree_dir());
-    let ground = block_in_place(|| JobCheckout::open(&work, (&options.remote, &url), options.cache.as_deref()))?;
-    let gate = block_in_place(|| RemoteClient::create(&place.remote_dir(), (&ground.objects_dir(), &url), hurry))?;
-    let gate = gate.with_tip_log(options.tip_log.clone()).with_known_commit(ground.checked_out_commit());
+    let work = options.work.clone().unwrap_or_else(|| job_dir.work_tree_dir());
+    let checkout = block_in_place(|| JobCheckout::open(&work, (&options.remote, &url), options.cache.as_deref()))?;
+    let remote = block_in_place(|| RemoteClient::create(&job_dir.remote_dir(), (&checkout.objects_dir(), &url), deadline))?;
+    let remote = remote.with_tip_log(options.tip_log.clone()).with_known_commit(checkout.checked_out_commit());
     let branch = format!("runner/{}", options.run);
-    let job = DriveJob { options, goal, driver, branch, ground, gate, socket: paths.socket.clone() };
+    let job = DriveJob { options, goal, driver, branch, checkout, remote, socket: paths.socket.clone() };
     job.run(signals, (paths, config, &logging)).await
 }
 
@@ -103,30 +103,30 @@ impl DriveJob {
         daemon: (Paths, &DaemonConfig, &logging::Logging),
     ) -> Result<u8, JobError> {
         let run = &self.options.run;
-        let taken = tokio::select! {
+        let claim_result = tokio::select! {
             taken = claim::acquire_run(self) => taken,
             () = signals.wait_next() => return Ok(self.options.again_code),
         };
-        let taken = match taken {
+        let claim_result = match claim_result {
             Err(JobError::Upstream(error @ UpstreamError::Unreachable { .. })) => {
                 return Ok(self.finish_unreachable(&error, &signals));
             }
             taken => taken?,
         };
-        let (at, branch, is_new) = match &taken {
-            ClaimResult::There => {
+        let (at, branch, is_new) = match &claim_result {
+            ClaimResult::AlreadyStarted => {
                 print_note(&format!("run {run} is there already, and goes on from there"));
-                print_fact(&self.gate.display_url());
+                print_fact(&self.remote.display_url());
                 return Ok(ExitStatus::Fine.code());
             }
             ClaimResult::Completed if self.options.start_only => {
-                return Err(JobError::Completed { remote: self.gate.display_url(), run: run.clone() });
+                return Err(JobError::Completed { remote: self.remote.display_url(), run: run.clone() });
             }
             ClaimResult::Completed => {
                 print_note(&format!("run {run} is completed"));
                 return Ok(ExitStatus::Fine.code());
             }
-            ClaimResult::Overtaken => {
+            ClaimResult::Superseded => {
                 print_note(&format!("another driver goes on with run {run}"));
                 return Ok(ExitStatus::Superseded.code());
             }
@@ -149,60 +149,60 @@ impl DriveJob {
         mut signals: JobSignals,
         daemon: (Paths, &DaemonConfig, &logging::Logging),
     ) -> Result<u8, JobError> {
-        let aside = format!("refs/runner/left/{}/{}", self.options.run, self.driver.nonce);
-        let out = CheckoutRequest { commit: at, branch, run: &self.branch, aside: &aside };
-        block_in_place(|| self.ground.check_out(&out))?;
+        let ref_prefix = format!("refs/runner/left/{}/{}", self.options.run, self.driver.nonce);
+        let request = CheckoutRequest { commit: at, branch, run_branch: &self.branch, ref_prefix: &ref_prefix };
+        block_in_place(|| self.checkout.check_out(&request))?;
         if !self.options.start_only {
             print_note(&format!(
                 "driving run {} at {} as {}; steer it with: runnerctl --socket {}",
                 self.options.run,
-                self.gate.display_url(),
+                self.remote.display_url(),
                 self.driver,
                 self.socket.display()
             ));
         }
-        let config = block_in_place(|| claim::load_run_config(self, &self.ground.open_repository()?, at))?;
-        let upstream = Upstream::new(self.gate.clone(), (&self.options.run, self.driver.clone()), config.publish);
+        let config = block_in_place(|| claim::load_run_config(self, &self.checkout.open_repository()?, at))?;
+        let upstream = Upstream::new(self.remote.clone(), (&self.options.run, self.driver.clone()), config.publish);
         let upstream = Arc::new(upstream.with_starts_only(self.options.start_only));
         upstream.set_published((!is_new).then_some(at));
-        let mut keeper = self.open_archive()?;
-        let ended = daemon::run_job_daemon(daemon, Arc::clone(&upstream), async |registry| {
-            follow::follow_run((self, &upstream, &mut signals), (registry, &mut keeper), is_new).await
+        let mut archive = self.open_archive()?;
+        let run_end = daemon::run_job_daemon(daemon, Arc::clone(&upstream), async |registry| {
+            follow::follow_run((self, &upstream, &mut signals), (registry, &mut archive), is_new).await
         })
         .await;
-        if let Some(keeper) = &mut keeper {
-            block_in_place(|| keeper.archive_finished(None));
+        if let Some(archive) = &mut archive {
+            block_in_place(|| archive.archive_finished(None));
         }
-        let ended = ended??;
-        let sent = self.publish_last(&upstream, &mut signals).await?;
-        block_in_place(|| self.finish(&ended, (&upstream, &sent)))
+        let run_end = run_end??;
+        let outcome = self.publish_last(&upstream, &mut signals).await?;
+        block_in_place(|| self.finish(&run_end, (&upstream, &outcome)))
     }
 
     /// Returns the keeper of the records, if requested.
     fn open_archive(&self) -> Result<Option<RecordArchive>, JobError> {
         let Some(folder) = &self.options.records else { return Ok(None) };
-        let keeper = RecordArchive::new(&self.ground.folder, &self.options.run, (folder, &self.driver));
-        keeper.map(Some).map_err(JobError::io("making the folder of records in", folder))
+        let archive = RecordArchive::new(&self.checkout.folder, &self.options.run, (folder, &self.driver));
+        archive.map(Some).map_err(JobError::io("making the folder of records in", folder))
     }
 
     /// Publishes the last commits. Waits for an unreachable remote as long as a job may: what it does not receive is
     /// lost with the job's folder.
     async fn publish_last(&self, upstream: &Upstream, signals: &mut JobSignals) -> Result<UpstreamOutcome, JobError> {
-        let begun = clock::since_boot();
-        for turn in 0_usize.. {
-            let sent =
-                block_in_place(|| Ok::<_, JobError>(upstream.publish(&self.ground.open_repository()?, PUSH_TIMEOUT)?))?;
-            let Some(why) = sent.view.as_ref().and_then(|view| view.why.as_ref()) else { return Ok(sent) };
-            let left = self.options.max_wait.saturating_sub(clock::since_boot().saturating_sub(begun));
+        let started = clock::since_boot();
+        for attempt in 0_usize.. {
+            let outcome =
+                block_in_place(|| Ok::<_, JobError>(upstream.publish(&self.checkout.open_repository()?, PUSH_TIMEOUT)?))?;
+            let Some(why) = outcome.view.as_ref().and_then(|view| view.why.as_ref()) else { return Ok(outcome) };
+            let remaining = self.options.max_wait.saturating_sub(clock::since_boot().saturating_sub(started));
             if upstream.superseded_reason() == Some(SupersededReason::RemoteAhead)
                 || signals.was_signaled()
-                || left.is_zero()
+                || remaining.is_zero()
             {
-                return Ok(sent);
+                return Ok(outcome);
             }
             print_note(&format!("{}; it is tried again", why.message));
             tokio::select! {
-                () = sleep(claim::retry_pause(turn).min(left)) => {}
+                () = sleep(claim::retry_pause(attempt).min(remaining)) => {}
                 () = signals.wait_next() => {}
             }
         }
@@ -210,11 +210,11 @@ impl DriveJob {
     }
 
     /// Releases the run, and returns the exit code of the job.
-    fn finish(&self, ended: &JobEnd, (upstream, sent): (&Upstream, &UpstreamOutcome)) -> Result<u8, JobError> {
+    fn finish(&self, run_end: &JobEnd, (upstream, outcome): (&Upstream, &UpstreamOutcome)) -> Result<u8, JobError> {
         if upstream.superseded_reason() == Some(SupersededReason::RemoteAhead) {
             return self.finish_superseded();
         }
-        if let Some(view) = &sent.view
+        if let Some(view) = &outcome.view
             && let Some(why) = &view.why
         {
             print_note(&format!(
@@ -222,20 +222,20 @@ impl DriveJob {
                 why.message,
                 view.behind.unwrap_or_default()
             ));
-            return Ok(self.request_restart(Some(time_after(self.options.max_wait.max(REMOTE_PAUSE)))));
+            return Ok(self.request_restart(Some(time_after(self.options.max_wait.max(REMOTE_RETRY_INTERVAL)))));
         }
         if let Err(error) = claim::release_run(self) {
             print_note(&format!("not released: {error}"));
-            return Ok(self.request_restart(Some(time_after(REMOTE_PAUSE))));
+            return Ok(self.request_restart(Some(time_after(REMOTE_RETRY_INTERVAL))));
         }
-        Ok(match ended {
-            JobEnd::Parted(SupersededReason::StartedOnly) => {
-                print_note(&format!("run {} is begun at {}", self.options.run, self.gate.display_url()));
-                print_fact(&self.gate.display_url());
+        Ok(match run_end {
+            JobEnd::Superseded(SupersededReason::StartedOnly) => {
+                print_note(&format!("run {} is begun at {}", self.options.run, self.remote.display_url()));
+                print_fact(&self.remote.display_url());
                 ExitStatus::Fine.code()
             }
-            JobEnd::Told | JobEnd::Parted(_) => self.request_restart(None),
-            JobEnd::Waits(until, reason) => {
+            JobEnd::Terminated | JobEnd::Superseded(_) => self.request_restart(None),
+            JobEnd::WaitsTooLong(until, reason) => {
                 if let Some(reason) = reason {
                     print_note(&reason.message);
                 }
@@ -266,7 +266,7 @@ impl DriveJob {
                 Ok(self.request_restart(None))
             }
             None => {
-                print_note(&format!("branch {} is gone at {}", self.branch, self.gate.display_url()));
+                print_note(&format!("branch {} is gone at {}", self.branch, self.remote.display_url()));
                 Ok(ExitStatus::Refused.code())
             }
         }
@@ -278,8 +278,8 @@ impl DriveJob {
             return self.request_restart(None);
         }
         print_note(&error.to_string());
-        print_note(&format!("see for yourself: git ls-remote {}", quoted(&self.gate.display_url())));
-        self.request_restart(Some(time_after(self.options.max_wait.max(REMOTE_PAUSE))))
+        print_note(&format!("see for yourself: git ls-remote {}", quoted(&self.remote.display_url())));
+        self.request_restart(Some(time_after(self.options.max_wait.max(REMOTE_RETRY_INTERVAL))))
     }
 
     /// Returns the exit code that makes the engine run the job again, and prints when that is useful.
@@ -310,13 +310,13 @@ fn exit_status_for(state: RunStatus) -> ExitStatus {
 
 fn read_goal(options: &DriveOptions) -> Result<Option<String>, JobError> {
     let Some(path) = &options.goal else { return Ok(options.message.clone()) };
-    let of = |what| JobError::Goal { path: path.clone(), what };
-    let found = fs::metadata(path).map_err(JobError::io("looking at", path))?;
-    if found.len() > GOAL_LIMIT {
-        return Err(of("is longer than 64 KiB"));
+    let goal_error = |what| JobError::Goal { path: path.clone(), what };
+    let metadata = fs::metadata(path).map_err(JobError::io("looking at", path))?;
+    if metadata.len() > MAX_GOAL_BYTES {
+        return Err(goal_error("is longer than 64 KiB"));
     }
     let text = fs::read_to_string(path).map_err(JobError::io("reading", path))?;
-    if text.trim().is_empty() { Err(of("is empty")) } else { Ok(Some(text)) }
+    if text.trim().is_empty() { Err(goal_error("is empty")) } else { Ok(Some(text)) }
 }
 
 /// Returns the address of the remote: of a local repository's remote, or as given. A bare repository is itself the

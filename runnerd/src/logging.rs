@@ -31,7 +31,7 @@ use crate::log_redactor::LogRedactor;
 pub const FILTER_VARIABLE: &str = "RUNNERD_LOG";
 const DEFAULT_FILTER: &str = "info";
 /// Number of lines that may be queued for the disk.
-const LINES_BUFFERED: usize = 16 * 1024;
+const MAX_BUFFERED_LINES: usize = 16 * 1024;
 
 /// Where the log goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -60,7 +60,7 @@ pub enum LoggingError {
 #[derive(Debug)]
 pub struct Logging {
     filter: FilterHandle,
-    hidden: LogRedactor,
+    redactor: LogRedactor,
     folder: Option<PathBuf>,
     dropped: Option<ErrorCounter>,
     _worker: Option<WorkerGuard>,
@@ -74,7 +74,7 @@ impl Logging {
 
     /// Returns the secrets that are redacted in the log.
     pub fn redactor(&self) -> LogRedactor {
-        self.hidden.clone()
+        self.redactor.clone()
     }
 
     /// Returns the folder of the files; `None` if the log goes to standard error.
@@ -102,11 +102,11 @@ pub fn init(folder: &Path, destination: LogDestination, level: Option<&str>) -> 
         (Some(directives), _) => parse_filter(directives, FILTER_VARIABLE)?,
         (None, level) => parse_filter(level.unwrap_or(DEFAULT_FILTER), "log_level")?,
     };
-    let (sink, failed) = LogSink::open(folder, destination);
+    let (sink, sink_error) = LogSink::open(folder, destination);
     let (subscriber, mut logging) = build_subscriber(sink, filter);
     logging.folder = logging.dropped.is_some().then(|| folder.to_owned());
     subscriber.try_init()?;
-    if let Some(error) = failed {
+    if let Some(error) = sink_error {
         tracing::warn!(error = &error as &dyn std::error::Error, "logging to standard error instead");
     }
     Ok(logging)
@@ -159,41 +159,41 @@ fn build_subscriber(sink: LogSink, filter: EnvFilter) -> (impl Subscriber + Send
         LogSink::Journal => (BoxMakeWriter::new(io::stderr), false, None, None),
         LogSink::Files(files) => {
             let (writer, worker) =
-                NonBlockingBuilder::default().lossy(true).buffered_lines_limit(LINES_BUFFERED).finish(files);
+                NonBlockingBuilder::default().lossy(true).buffered_lines_limit(MAX_BUFFERED_LINES).finish(files);
             let dropped = writer.error_counter();
             (BoxMakeWriter::new(writer), false, Some(worker), Some(dropped))
         }
     };
-    let hidden = LogRedactor::default();
-    let lines = fmt::layer().with_writer(RedactingMakeWriter { writer, hidden: hidden.clone() }).with_ansi(ansi);
+    let redactor = LogRedactor::default();
+    let lines = fmt::layer().with_writer(RedactingMakeWriter { writer, redactor: redactor.clone() }).with_ansi(ansi);
     let lines = if is_journal { lines.event_format(journal::JournalFormat::new()).boxed() } else { lines.boxed() };
-    let logging = Logging { filter: FilterHandle { handle }, hidden, folder: None, dropped, _worker: worker };
+    let logging = Logging { filter: FilterHandle { handle }, redactor, folder: None, dropped, _worker: worker };
     (tracing_subscriber::registry().with(filter).with(lines), logging)
 }
 
 /// Redacts the secrets in each line.
 struct RedactingMakeWriter {
     writer: BoxMakeWriter,
-    hidden: LogRedactor,
+    redactor: LogRedactor,
 }
 
 impl<'a> MakeWriter<'a> for RedactingMakeWriter {
     type Writer = RedactingWriter<'a>;
 
     fn make_writer(&'a self) -> RedactingWriter<'a> {
-        RedactingWriter { writer: self.writer.make_writer(), hidden: &self.hidden }
+        RedactingWriter { writer: self.writer.make_writer(), redactor: &self.redactor }
     }
 }
 
 /// Writes each buffer at once, which is a whole line.
 struct RedactingWriter<'a> {
     writer: Box<dyn Write + 'a>,
-    hidden: &'a LogRedactor,
+    redactor: &'a LogRedactor,
 }
 
 impl Write for RedactingWriter<'_> {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        self.writer.write_all(&self.hidden.redact(line))?;
+        self.writer.write_all(&self.redactor.redact(line))?;
         Ok(line.len())
     }
 
@@ -220,8 +220,8 @@ mod tests {
     }
 
     fn capture_log_with(folder: &Path, work: impl FnOnce(&Logging)) -> String {
-        let (sink, failed) = LogSink::open(folder, LogDestination::Files);
-        assert!(failed.is_none(), "{failed:?}");
+        let (sink, sink_error) = LogSink::open(folder, LogDestination::Files);
+        assert!(sink_error.is_none(), "{sink_error:?}");
         let (subscriber, logging) = build_subscriber(sink, parse_filter(DEFAULT_FILTER, "test").unwrap());
         tracing::subscriber::with_default(subscriber, || work(&logging));
         drop(logging);
@@ -289,8 +289,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("file");
         fs::write(&file, "").unwrap();
-        let (sink, failed) = LogSink::open(&file.join("logs"), LogDestination::Files);
+        let (sink, sink_error) = LogSink::open(&file.join("logs"), LogDestination::Files);
         assert!(matches!(sink, LogSink::Stderr));
-        assert!(matches!(failed, Some(LogFilesError::Folder(_))), "{failed:?}");
+        assert!(matches!(sink_error, Some(LogFilesError::Folder(_))), "{sink_error:?}");
     }
 }

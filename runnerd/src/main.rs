@@ -23,11 +23,11 @@ use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
 /// Longest wait for the first blocking thread.
-const FIRST_THREAD_WITHIN: Duration = Duration::from_secs(5);
+const FIRST_THREAD_LIMIT: Duration = Duration::from_secs(5);
 /// How often a blocking thread is given work, so that one always exists.
-const THREAD_NEEDED_EVERY: Duration = Duration::from_mins(2);
+const KEEP_THREAD_INTERVAL: Duration = Duration::from_mins(2);
 /// How long an idle blocking thread is kept: those of a busy hour exit, except for at most two.
-const THREADS_STAY: Duration = Duration::from_mins(5);
+const THREAD_KEEP_ALIVE: Duration = Duration::from_mins(5);
 
 /// Drives coding agents through a task tree in git repositories. Steered with `runnerctl`.
 #[derive(Debug, Parser)]
@@ -67,8 +67,8 @@ fn main() -> ExitCode {
     if let Some(DaemonCommand::Drive(options)) = args.command.take() {
         return drive(&args, *options);
     }
-    let done = if args.reseal { reseal(&args) } else { run(&args) };
-    match done {
+    let result = if args.reseal { reseal(&args) } else { run(&args) };
+    match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             tracing::error!(error = format!("{error:#}"), "not started");
@@ -80,7 +80,7 @@ fn main() -> ExitCode {
 
 /// Drives one run as a job, and exits with it.
 fn drive(args: &DaemonArgs, options: job::DriveOptions) -> ExitCode {
-    let driven = || -> anyhow::Result<u8> {
+    let run_job = || -> anyhow::Result<u8> {
         let (paths, config) = load_settings(args)?;
         memory::limit_arenas();
         let runtime = build_runtime()?;
@@ -88,7 +88,7 @@ fn drive(args: &DaemonArgs, options: job::DriveOptions) -> ExitCode {
         runtime.shutdown_timeout(Duration::from_secs(1));
         Ok(code?)
     };
-    match driven() {
+    match run_job() {
         Ok(code) => code.into(),
         Err(error) => {
             let job = error.downcast_ref::<job::JobError>();
@@ -144,20 +144,20 @@ fn run(args: &DaemonArgs) -> anyhow::Result<()> {
 
 /// Prepares the parts of the daemon; the threads come last.
 fn prepare(args: &DaemonArgs) -> anyhow::Result<(DaemonParts, Logging, Runtime)> {
-    let passed = if args.launched { None } else { ActivatedSocket::from_env()? };
-    let (named, config) = load_settings(args)?;
-    let paths = match &passed {
-        Some(passed) => named.clone().with_socket(&passed.path, "the socket of the service manager")?,
-        None => named.clone(),
+    let activated = if args.launched { None } else { ActivatedSocket::from_env()? };
+    let (configured, config) = load_settings(args)?;
+    let paths = match &activated {
+        Some(passed) => configured.clone().with_socket(&passed.path, "the socket of the service manager")?,
+        None => configured.clone(),
     };
     let destination = if args.log_stderr { LogDestination::Stderr } else { LogDestination::Auto };
     memory::limit_arenas();
     let runtime = build_runtime()?;
     let logging = logging::init(&paths.logs(), destination, Some(config.log_level.as_str()))?;
-    if named.socket_named && named.socket != paths.socket {
-        tracing::warn!(named = %named.socket.display(), "not listened on: the service manager passed another socket");
+    if configured.socket_named && configured.socket != paths.socket {
+        tracing::warn!(named = %configured.socket.display(), "not listened on: the service manager passed another socket");
     }
-    Ok((DaemonParts { paths, config, passed }, logging, runtime))
+    Ok((DaemonParts { paths, config, passed: activated }, logging, runtime))
 }
 
 /// Starts the runtime with its threads, and one blocking thread.
@@ -169,11 +169,11 @@ fn build_runtime() -> anyhow::Result<Runtime> {
     let runtime = Builder::new_multi_thread()
         .worker_threads(2)
         .thread_stack_size(8 * 1024 * 1024)
-        .thread_keep_alive(THREADS_STAY)
+        .thread_keep_alive(THREAD_KEEP_ALIVE)
         .enable_all()
         .build()
         .context("starting the runtime")?;
-    let first = async { timeout(FIRST_THREAD_WITHIN, spawn_blocking(|| ())).await };
+    let first = async { timeout(FIRST_THREAD_LIMIT, spawn_blocking(|| ())).await };
     runtime.block_on(first).context("no thread can be started")?.context("starting a thread")?;
     runtime.spawn(keep_blocking_thread());
     Ok(runtime)
@@ -181,9 +181,9 @@ fn build_runtime() -> anyhow::Result<Runtime> {
 
 /// Gives the blocking threads work before the last of them exits.
 async fn keep_blocking_thread() {
-    let mut due = tokio::time::interval(THREAD_NEEDED_EVERY);
+    let mut interval = tokio::time::interval(KEEP_THREAD_INTERVAL);
     loop {
-        due.tick().await;
+        interval.tick().await;
         // Finishes at once, unless the runtime is shutting down.
         let _ = spawn_blocking(|| ()).await;
     }

@@ -2,7 +2,7 @@
 
 /// Number of malloc arenas, which threads share: one for each of the threads that drive what others wait for.
 #[cfg(target_env = "gnu")]
-const PLACES: i32 = 2;
+const MAX_ARENAS: i32 = 2;
 
 /// Makes threads share arenas: otherwise the system's allocator gives each thread its own, which keeps the memory that
 /// a large task tree once used there. Must be called before there are other threads.
@@ -11,7 +11,7 @@ pub fn limit_arenas() {
     #[expect(unsafe_code, reason = "there is no other way to set it from within; it only takes two numbers")]
     // SAFETY: no other thread is there yet, and what it does not know it leaves as it is.
     unsafe {
-        nix::libc::mallopt(nix::libc::M_ARENA_MAX, PLACES);
+        nix::libc::mallopt(nix::libc::M_ARENA_MAX, MAX_ARENAS);
     }
 }
 

@@ -17,7 +17,7 @@ use crate::store::{RepoFile, RepoStore, SourceRepo, StoreError, repo_id};
 use crate::worker::{self, WorkerDeps, WorkerHandle};
 
 /// Capacity of the mailbox.
-const MAILBOX: usize = 256;
+const MAILBOX_CAPACITY: usize = 256;
 
 /// Handle for requests to the registry.
 #[derive(Debug, Clone)]
@@ -45,13 +45,13 @@ impl RepoRegistry {
     /// Starts the workers of all registered repositories.
     ///
     /// Of the isolated runs of one source, at most `per_source` are driven at once.
-    pub fn open(vault: &StateDir, means: WorkerDeps, per_source: usize) -> Result<(Self, RegistryTask), RegistryError> {
-        let (sender, mailbox) = mpsc::channel(MAILBOX);
-        let mut owner = RegistryActor::new(vault, means, per_source);
+    pub fn open(vault: &StateDir, means: WorkerDeps, max_per_source: usize) -> Result<(Self, RegistryTask), RegistryError> {
+        let (sender, mailbox) = mpsc::channel(MAILBOX_CAPACITY);
+        let mut actor = RegistryActor::new(vault, means, max_per_source);
         for store in RepoStore::list_all(vault).map_err(RegistryError)? {
-            owner.start_registered(store);
+            actor.start_registered(store);
         }
-        Ok((Self { mailbox: sender }, tokio::spawn(owner.serve(mailbox))))
+        Ok((Self { mailbox: sender }, tokio::spawn(actor.serve(mailbox))))
     }
 
     /// Returns the handles of all repositories.
@@ -94,9 +94,9 @@ impl RepoRegistry {
     }
 
     async fn send_request<T>(&self, request: impl FnOnce(oneshot::Sender<T>) -> RegistryRequest) -> Option<T> {
-        let (reply, answer) = oneshot::channel();
+        let (reply, response) = oneshot::channel();
         self.mailbox.send(request(reply)).await.ok()?;
-        answer.await.ok()
+        response.await.ok()
     }
 }
 
@@ -105,34 +105,34 @@ fn draining_error() -> ErrorData {
 }
 
 struct RegistryActor {
-    vault: StateDir,
-    means: WorkerDeps,
+    state_dir: StateDir,
+    deps: WorkerDeps,
     workers: BTreeMap<String, WorkerHandle>,
     tasks: JoinSet<()>,
     /// The repository of each task.
     repositories: BTreeMap<Id, String>,
     /// Slots of isolated runs by the git folder of their source, as many as each source may have.
-    places: BTreeMap<PathBuf, Arc<Semaphore>>,
-    per_source: usize,
+    source_slots: BTreeMap<PathBuf, Arc<Semaphore>>,
+    max_per_source: usize,
 }
 
 impl RegistryActor {
-    fn new(vault: &StateDir, means: WorkerDeps, per_source: usize) -> Self {
+    fn new(vault: &StateDir, means: WorkerDeps, max_per_source: usize) -> Self {
         Self {
-            vault: vault.clone(),
-            means,
+            state_dir: vault.clone(),
+            deps: means,
             workers: BTreeMap::new(),
             tasks: JoinSet::new(),
             repositories: BTreeMap::new(),
-            places: BTreeMap::new(),
-            per_source,
+            source_slots: BTreeMap::new(),
+            max_per_source,
         }
     }
 
     async fn serve(mut self, mut mailbox: mpsc::Receiver<RegistryRequest>) {
         // Workers can still be found while they are ending: a drain may take as long as an iteration.
         while !(self.is_stopping() && self.tasks.is_empty()) {
-            let (shutdown, drain) = (self.means.shutdown.clone(), self.means.drain.clone());
+            let (shutdown, drain) = (self.deps.shutdown.clone(), self.deps.drain.clone());
             tokio::select! {
                 () = shutdown.cancelled(), if !self.is_stopping() => {}
                 () = drain.cancelled(), if !self.is_stopping() => {}
@@ -156,7 +156,7 @@ impl RegistryActor {
     }
 
     fn is_stopping(&self) -> bool {
-        self.means.shutdown.is_cancelled() || self.means.drain.is_cancelled()
+        self.deps.shutdown.is_cancelled() || self.deps.drain.is_cancelled()
     }
 
     fn handle_request(&mut self, request: RegistryRequest) {
@@ -181,27 +181,27 @@ impl RegistryActor {
             Err(error) => {
                 let id = store.id().to_owned();
                 tracing::error!(repo = id, error = display_chain(&error), "state not readable; repository left alone");
-                self.spawn_worker(id, worker::spawn_held(self.means.clone(), store));
+                self.spawn_worker(id, worker::spawn_held(self.deps.clone(), store));
             }
         }
     }
 
     fn start_worker(&mut self, store: RepoStore, file: RepoFile) {
         let id = file.id.clone();
-        let means = self.deps_for(Some(&file));
-        self.spawn_worker(id, worker::spawn(means, store, file));
+        let deps = self.deps_for(Some(&file));
+        self.spawn_worker(id, worker::spawn(deps, store, file));
     }
 
     /// Returns the dependencies of a worker: the isolated runs of one source share their slots.
     fn deps_for(&mut self, file: Option<&RepoFile>) -> WorkerDeps {
-        let Some(source) = file.and_then(|file| file.source.as_ref()) else { return self.means.clone() };
-        let places = self.places.entry(source.common_dir.as_path().to_owned());
-        let places = places.or_insert_with(|| Arc::new(Semaphore::new(self.per_source)));
-        WorkerDeps { slots: self.means.slots.with_source_limit(Arc::clone(places)), ..self.means.clone() }
+        let Some(source) = file.and_then(|file| file.source.as_ref()) else { return self.deps.clone() };
+        let slots = self.source_slots.entry(source.common_dir.as_path().to_owned());
+        let slots = slots.or_insert_with(|| Arc::new(Semaphore::new(self.max_per_source)));
+        WorkerDeps { slots: self.deps.slots.with_source_limit(Arc::clone(slots)), ..self.deps.clone() }
     }
 
-    fn spawn_worker(&mut self, id: String, (handle, life): (WorkerHandle, impl Future<Output = ()> + Send + 'static)) {
-        let task = self.tasks.spawn(life);
+    fn spawn_worker(&mut self, id: String, (handle, worker_loop): (WorkerHandle, impl Future<Output = ()> + Send + 'static)) {
+        let task = self.tasks.spawn(worker_loop);
         self.repositories.insert(task.id(), id.clone());
         self.workers.insert(id, handle);
     }
@@ -212,21 +212,21 @@ impl RegistryActor {
         let (Some(id), Err(error)) = (self.repositories.remove(&task), result) else { return };
         tracing::error!(repo = id, %error, "a worker ended by a bug; its repository is held");
         if !self.is_stopping() && self.workers.contains_key(&id) {
-            let store = RepoStore::new(&self.vault, &id);
-            let means = self.deps_for(store.read_repo_file().ok().flatten().as_ref());
-            self.spawn_worker(id, worker::spawn_after_bug(means, store, &error.to_string()));
+            let store = RepoStore::new(&self.state_dir, &id);
+            let deps = self.deps_for(store.read_repo_file().ok().flatten().as_ref());
+            self.spawn_worker(id, worker::spawn_after_bug(deps, store, &error.to_string()));
         }
     }
 
     fn register(&mut self, mut file: RepoFile) -> Result<WorkerHandle, ErrorData> {
         let id = file.id.clone();
-        if let Some(known) = self.workers.get(&id) {
-            return Ok(known.clone());
+        if let Some(existing) = self.workers.get(&id) {
+            return Ok(existing.clone());
         }
         if self.is_stopping() {
             return Err(draining_error());
         }
-        let store = RepoStore::new(&self.vault, &id);
+        let store = RepoStore::new(&self.state_dir, &id);
         let saved = tokio::task::block_in_place(|| store.create().and_then(|()| store.save_repo_file(&mut file)));
         saved.map_err(|error| ErrorData::new(ErrorKind::Fault, error.to_string()).caused_by(&error))?;
         self.start_worker(store, file);
@@ -244,15 +244,15 @@ impl RegistryActor {
             let message = format!("run {} is {}", run.id, run.state);
             return Err(ErrorData::new(ErrorKind::WrongState, message).hint("runnerctl cancel"));
         }
-        let is_its = |other: &&WorkerHandle| {
+        let is_of_source = |other: &&WorkerHandle| {
             other.source.as_ref().is_some_and(|source| repo_id(source.common_dir.as_path()) == id)
         };
-        if let Some(workspace) = self.workers.values().find(is_its) {
+        if let Some(workspace) = self.workers.values().find(is_of_source) {
             let run = workspace.source.as_ref().map(|source| source.run.as_str()).unwrap_or_default();
             let message = format!("{} has the isolated run {run}, whose workspace is there", view.path);
             return Err(ErrorData::new(ErrorKind::WrongState, message).hint("runnerctl gc"));
         }
-        let removed = RepoStore::new(&self.vault, id).remove();
+        let removed = RepoStore::new(&self.state_dir, id).remove();
         removed.map_err(|error| ErrorData::new(ErrorKind::Fault, error.to_string()).caused_by(&error))?;
         self.workers.remove(id);
         Ok(view)
@@ -293,13 +293,13 @@ mod tests {
     #[tokio::test(flavor = "multi_thread")]
     async fn repository_whose_worker_met_a_bug_is_held_and_the_others_are_not() {
         let home = tempfile::tempdir().unwrap();
-        let mut owner = RegistryActor::new(&test_state_dir(&home), test_deps(), 2);
-        let other = owner.register(RepoFile::new(Path::new("/other/.git"), Path::new("/other"))).unwrap();
-        let broken = owner.register(RepoFile::new(Path::new("/broken/.git"), Path::new("/broken"))).unwrap().id;
-        owner.spawn_worker(broken.clone(), (owner.workers[&broken].clone(), async { panic!("a bug of today") }));
-        let ended = owner.tasks.join_next_with_id().await.expect("a task ends");
-        owner.worker_ended(ended);
-        let mut handle = owner.workers[&broken].clone();
+        let mut actor = RegistryActor::new(&test_state_dir(&home), test_deps(), 2);
+        let other = actor.register(RepoFile::new(Path::new("/other/.git"), Path::new("/other"))).unwrap();
+        let broken = actor.register(RepoFile::new(Path::new("/broken/.git"), Path::new("/broken"))).unwrap().id;
+        actor.spawn_worker(broken.clone(), (actor.workers[&broken].clone(), async { panic!("a bug of today") }));
+        let ended = actor.tasks.join_next_with_id().await.expect("a task ends");
+        actor.worker_ended(ended);
+        let mut handle = actor.workers[&broken].clone();
         handle.wait_until_recovered().await;
         let repo = handle.status().repo.clone();
         assert_eq!(repo.path.as_path(), Path::new("/broken"));
@@ -311,20 +311,20 @@ mod tests {
     #[tokio::test(flavor = "multi_thread")]
     async fn who_follows_the_run_of_a_worker_that_met_a_bug_is_told_of_the_hold() {
         let home = tempfile::tempdir().unwrap();
-        let means = test_deps();
-        let mut heard = means.events.subscribe(None).live;
-        let vault = test_state_dir(&home);
-        let mut owner = RegistryActor::new(&vault, means, 2);
-        let broken = owner.register(RepoFile::new(Path::new("/broken/.git"), Path::new("/broken"))).unwrap().id;
-        let store = RepoStore::new(&vault, &broken);
+        let deps = test_deps();
+        let mut events = deps.events.subscribe(None).live;
+        let state_dir = test_state_dir(&home);
+        let mut actor = RegistryActor::new(&state_dir, deps, 2);
+        let broken = actor.register(RepoFile::new(Path::new("/broken/.git"), Path::new("/broken"))).unwrap().id;
+        let store = RepoStore::new(&state_dir, &broken);
         let mut file = store.read_repo_file().unwrap().expect("it was registered");
         file.runs.push(RunRecord::queued("followed", Path::new("/broken").into(), jiff::Timestamp::UNIX_EPOCH));
         store.save_repo_file(&mut file).unwrap();
-        owner.spawn_worker(broken.clone(), (owner.workers[&broken].clone(), async { panic!("a bug of today") }));
-        let ended = owner.tasks.join_next_with_id().await.expect("a task ends");
-        owner.worker_ended(ended);
+        actor.spawn_worker(broken.clone(), (actor.workers[&broken].clone(), async { panic!("a bug of today") }));
+        let ended = actor.tasks.join_next_with_id().await.expect("a task ends");
+        actor.worker_ended(ended);
         let reason = loop {
-            let event = heard.recv().await.expect("the stream goes on");
+            let event = events.recv().await.expect("the stream goes on");
             if let EventKind::RunState { state: RunStatus::Held, reason, .. } = &event.kind {
                 assert_eq!((event.repo.as_deref(), event.run.as_deref()), (Some(broken.as_str()), Some("followed")));
                 break reason.clone().expect("it says why");
@@ -336,12 +336,12 @@ mod tests {
     #[tokio::test(flavor = "multi_thread")]
     async fn request_that_a_bug_leaves_without_an_answer_is_told_of_it() {
         let home = tempfile::tempdir().unwrap();
-        let means = test_deps();
-        let (handle, life) = worker::spawn_held(means.clone(), RepoStore::new(&test_state_dir(&home), "broken"));
-        drop(life);
-        let ask = || handle.send_request(|reply| worker::WorkerMessage::Cancel { run: None, reply });
-        assert_eq!(ask().await.unwrap_err().kind, ErrorKind::Bug);
-        means.drain.cancel();
-        assert_eq!(ask().await.unwrap_err().kind, ErrorKind::Draining);
+        let deps = test_deps();
+        let (handle, worker_loop) = worker::spawn_held(deps.clone(), RepoStore::new(&test_state_dir(&home), "broken"));
+        drop(worker_loop);
+        let cancel = || handle.send_request(|reply| worker::WorkerMessage::Cancel { run: None, reply });
+        assert_eq!(cancel().await.unwrap_err().kind, ErrorKind::Bug);
+        deps.drain.cancel();
+        assert_eq!(cancel().await.unwrap_err().kind, ErrorKind::Draining);
     }
 }

@@ -52,8 +52,8 @@ pub fn classify_cause(error: &(dyn Error + 'static)) -> Transience {
 
 /// Returns what a person can do if the system refuses an operation on a path.
 pub fn path_remedy(path: &Path, error: &io::Error) -> String {
-    let known = system_cause(error).and_then(|error| system_remedy(error, &path.display().to_string()));
-    known.unwrap_or_else(|| fix_path_remedy(path))
+    let remedy = system_cause(error).and_then(|error| system_remedy(error, &path.display().to_string()));
+    remedy.unwrap_or_else(|| fix_path_remedy(path))
 }
 
 /// Returns what a person can do if a path is not as required.
@@ -61,21 +61,21 @@ pub fn fix_path_remedy(path: &Path) -> String {
     format!("fix what is at {}", path.display())
 }
 
-fn system_remedy(error: &io::Error, place: &str) -> Option<String> {
+fn system_remedy(error: &io::Error, subject: &str) -> Option<String> {
     Some(match error.kind() {
-        ErrorKind::StorageFull => format!("make room on the disk of {place}"),
-        ErrorKind::QuotaExceeded => format!("make room within your quota for {place}"),
-        ErrorKind::ReadOnlyFilesystem => format!("mount the file system of {place} for writing"),
-        ErrorKind::PermissionDenied => format!("give your user the right to use {place}"),
+        ErrorKind::StorageFull => format!("make room on the disk of {subject}"),
+        ErrorKind::QuotaExceeded => format!("make room within your quota for {subject}"),
+        ErrorKind::ReadOnlyFilesystem => format!("mount the file system of {subject} for writing"),
+        ErrorKind::PermissionDenied => format!("give your user the right to use {subject}"),
         ErrorKind::FileTooLarge => "raise the limit on the size of files (ulimit -f) of the daemon".to_owned(),
-        ErrorKind::NotFound => format!("put {place} back"),
-        ErrorKind::NotADirectory | ErrorKind::IsADirectory => format!("move away what is in the place of {place}"),
+        ErrorKind::NotFound => format!("put {subject} back"),
+        ErrorKind::NotADirectory | ErrorKind::IsADirectory => format!("move away what is in the place of {subject}"),
         ErrorKind::WouldBlock | ErrorKind::OutOfMemory => "end programs that take what the daemon lacks".to_owned(),
         _ if matches!(error.raw_os_error(), Some(EMFILE | ENFILE)) => {
             "end programs that have files open, or raise the limit (ulimit -n) of the daemon".to_owned()
         }
         _ => match blocker::classify_io_error(error) {
-            Transience::Passing => format!("see what the system's log says of {place}"),
+            Transience::Passing => format!("see what the system's log says of {subject}"),
             Transience::Lasting | Transience::Lost => return None,
         },
     })

@@ -16,7 +16,7 @@ use tempfile::NamedTempFile;
 use crate::temp_file;
 
 /// Exit code of `ssh-keygen` if a signature is invalid, or its key may not sign.
-const REFUSED: i32 = 255;
+const REFUSED_EXIT: i32 = 255;
 
 /// A signature, and the text that it is supposed to sign.
 #[derive(Debug, Clone, Copy)]
@@ -43,8 +43,8 @@ impl SignedText<'_> {
     /// The signature is written to a temporary file in `folder`.
     pub fn signing_key(&self, folder: &Path) -> io::Result<Option<String>> {
         let file = self.write_signature(folder)?;
-        let checked = self.run_keygen("check-novalidate", &file, &[])?;
-        Ok(checked.map(|said| fingerprint(&said)))
+        let output = self.run_keygen("check-novalidate", &file, &[])?;
+        Ok(output.map(|said| parse_fingerprint(&said)))
     }
 
     /// Returns whether the signature is by a key that may sign.
@@ -52,13 +52,13 @@ impl SignedText<'_> {
         let file = self.write_signature(folder)?;
         let time = format!("-Overify-time={}", allowed.time.strftime("%Y%m%d%H%M%SZ"));
         let signers = [OsStr::new("-f"), allowed.signers.as_os_str(), OsStr::new(&time)];
-        let named = self.run_keygen("find-principals", &file, &signers)?.unwrap_or_default();
-        for principal in named.lines() {
+        let principals = self.run_keygen("find-principals", &file, &signers)?.unwrap_or_default();
+        for principal in principals.lines() {
             let mut args = signers.to_vec();
             args.extend([OsStr::new("-I"), OsStr::new(principal)]);
             args.extend(allowed.revoked.into_iter().flat_map(|file| [OsStr::new("-r"), file.as_os_str()]));
-            if let Some(checked) = self.run_keygen("verify", &file, &args)? {
-                return Ok(SignatureStatus::Valid { principal: principal.to_owned(), key: fingerprint(&checked) });
+            if let Some(output) = self.run_keygen("verify", &file, &args)? {
+                return Ok(SignatureStatus::Valid { principal: principal.to_owned(), key: parse_fingerprint(&output) });
             }
         }
         Ok(self.signing_key(folder)?.map_or(SignatureStatus::Invalid, |key| SignatureStatus::UnknownKey { key }))
@@ -80,11 +80,11 @@ impl SignedText<'_> {
         let output = keygen.wait_with_output()?;
         match output.status.code() {
             Some(0) => Ok(Some(String::from_utf8_lossy(&output.stdout).into_owned())),
-            Some(REFUSED) => Ok(None),
+            Some(REFUSED_EXIT) => Ok(None),
             // It does not know the operation, or was killed.
             _ => {
-                let said = String::from_utf8_lossy(&output.stderr);
-                let why = said.lines().next().unwrap_or("it said nothing");
+                let stderr = String::from_utf8_lossy(&output.stderr);
+                let why = stderr.lines().next().unwrap_or("it said nothing");
                 Err(io::Error::other(format!("ssh-keygen -Y {operation}: {}: {why}", output.status)))
             }
         }
@@ -92,6 +92,6 @@ impl SignedText<'_> {
 }
 
 /// Parses the last word of `Good "…" signature … with ED25519 key SHA256:…`.
-fn fingerprint(said: &str) -> String {
-    said.split_whitespace().next_back().filter(|word| word.starts_with("SHA256:")).unwrap_or_default().to_owned()
+fn parse_fingerprint(output: &str) -> String {
+    output.split_whitespace().next_back().filter(|word| word.starts_with("SHA256:")).unwrap_or_default().to_owned()
 }

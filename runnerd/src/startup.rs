@@ -100,8 +100,8 @@ impl DaemonProgram {
 }
 
 fn file_identity(path: &Path) -> io::Result<(u64, u64)> {
-    let found = fs::metadata(path)?;
-    Ok((found.dev(), found.ino()))
+    let metadata = fs::metadata(path)?;
+    Ok((metadata.dev(), metadata.ino()))
 }
 
 #[cfg(test)]
@@ -119,9 +119,9 @@ mod tests {
         };
         let error = anyhow::Error::from(io::Error::other("disk\nfull")).context("cannot open the state");
         readiness.report_failure(error.as_ref());
-        let mut said = String::new();
-        reading.read_to_string(&mut said).unwrap();
-        assert_eq!(said, "FAILED cannot open the state: disk full\n");
+        let mut output = String::new();
+        reading.read_to_string(&mut output).unwrap();
+        assert_eq!(output, "FAILED cannot open the state: disk full\n");
     }
 
     #[test]

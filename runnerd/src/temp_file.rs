@@ -8,7 +8,7 @@ use std::path::Path;
 use tempfile::NamedTempFile;
 
 /// The suffix of all such names.
-pub(crate) const ENDING: &str = ".runnerd-tmp";
+pub(crate) const SUFFIX: &str = ".runnerd-tmp";
 
 /// Creates a private file next to `file`; it is removed when it is dropped.
 pub(crate) fn create_beside(file: &Path) -> io::Result<NamedTempFile> {
@@ -17,7 +17,7 @@ pub(crate) fn create_beside(file: &Path) -> io::Result<NamedTempFile> {
 
 /// Creates a file in `folder` that will replace `file`.
 pub(crate) fn create_in(folder: &Path, file: &Path) -> io::Result<NamedTempFile> {
-    tempfile::Builder::new().prefix(&name_prefix(file)).suffix(ENDING).tempfile_in(folder)
+    tempfile::Builder::new().prefix(&name_prefix(file)).suffix(SUFFIX).tempfile_in(folder)
 }
 
 /// Returns the prefix of such a name for a file.
@@ -31,5 +31,5 @@ pub(crate) fn name_prefix(file: &Path) -> OsString {
 /// Whether a name is one of these.
 pub(crate) fn is_temp_name(name: &OsStr) -> bool {
     let name = name.as_encoded_bytes();
-    name.starts_with(b".") && name.ends_with(ENDING.as_bytes())
+    name.starts_with(b".") && name.ends_with(SUFFIX.as_bytes())
 }

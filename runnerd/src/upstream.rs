@@ -20,7 +20,7 @@ pub use self::deadline::Deadline;
 pub(crate) use self::remote_client::PUSH_TIMEOUT;
 pub use self::remote_client::{PushRequest, PushResult, RemoteClient, RemoteRefs, remote_url, without_password};
 use self::user_git::UserGit;
-use crate::config::{Extras, PublishConfig};
+use crate::config::{PublishExtras, PublishConfig};
 use crate::git::{GitError, Id, Repository};
 
 /// Limit for counting how many commits a branch is behind.
@@ -246,17 +246,17 @@ impl Upstream {
     ) -> Result<Vec<(String, String)>, GitError> {
         let extras = self.config.extras;
         let kinds: &[&str] = match extras {
-            Extras::Refs => &["raw", "rescue", "review"],
+            PublishExtras::Refs => &["raw", "rescue", "review"],
             // A rejected tree is a file, and not a commit that a branch could point to.
-            Extras::Branches => &["rescue", "review"],
-            Extras::Off => return Ok(Vec::new()),
+            PublishExtras::Branches => &["rescue", "review"],
+            PublishExtras::Off => return Ok(Vec::new()),
         };
         let folders: Vec<String> = kinds.iter().map(|kind| format!("refs/runner/{kind}/{}/", self.run)).collect();
         let refs =
             repository.list_refs()?.into_iter().filter(|(name, _)| folders.iter().any(|it| name.starts_with(it)));
         let remote_name = |name: String| match extras {
-            Extras::Branches => to_branch_name(&name).unwrap_or(name),
-            Extras::Refs | Extras::Off => name,
+            PublishExtras::Branches => to_branch_name(&name).unwrap_or(name),
+            PublishExtras::Refs | PublishExtras::Off => name,
         };
         Ok(refs.map(|(name, id)| (id, remote_name(name))).filter(|extra| !state.sent_extras.contains(extra)).collect())
     }

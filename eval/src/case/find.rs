@@ -54,15 +54,15 @@ impl EvalDirs {
     /// Returns the case with a name or at a path.
     pub(crate) fn load_one(&self, named: &str) -> Result<Case, EvalError> {
         if named.contains('/') || Path::new(named).extension().is_some_and(|extension| extension == "toml") {
-            return load(Path::new(named));
+            return load_case(Path::new(named));
         }
         let path = self.cases_dir()?.join(format!("{named}.toml"));
         if is_id(named) && path.is_file() {
             return load_named(&path, named);
         }
         let all = self.load_all()?;
-        let meant = suggest_word(named, all.keys());
-        let message = format!("there is no case `{named}` in {}{meant}", self.cases_dir()?.display());
+        let suggestion = suggest_word(named, all.keys());
+        let message = format!("there is no case `{named}` in {}{suggestion}", self.cases_dir()?.display());
         Err(EvalError::usage(message).hint("runner-eval list"))
     }
 
@@ -75,13 +75,13 @@ impl EvalDirs {
 
 /// Returns a "did you mean" suffix if a known word is similar.
 pub(crate) fn suggest_word<'a>(written: &str, known: impl IntoIterator<Item = &'a String>) -> String {
-    let meant = find_nearest(written, known.into_iter().map(String::as_str));
-    meant.map(|word| format!("; did you mean `{word}`?")).unwrap_or_default()
+    let suggestion = find_nearest(written, known.into_iter().map(String::as_str));
+    suggestion.map(|word| format!("; did you mean `{word}`?")).unwrap_or_default()
 }
 
 /// Loads a case; the case's id must equal its file name.
 fn load_named(path: &Path, name: &str) -> Result<Case, EvalError> {
-    let case = load(path)?;
+    let case = load_case(path)?;
     if case.id == name {
         return Ok(case);
     }
@@ -92,7 +92,7 @@ fn load_named(path: &Path, name: &str) -> Result<Case, EvalError> {
     )))
 }
 
-fn load(path: &Path) -> Result<Case, EvalError> {
+fn load_case(path: &Path) -> Result<Case, EvalError> {
     let read = |error: &std::io::Error| EvalError::file("reading the case", path, error);
     let size = fs::metadata(path).map_err(|error| read(&error))?.len();
     if size > MAX_CASE_BYTES {

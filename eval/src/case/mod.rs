@@ -137,13 +137,13 @@ impl CheckRule {
 
 impl RunLimits {
     fn describe(self) -> String {
-        let whole = |of: Option<u64>, what: &str| of.map(|of| format!("{of} {what}"));
+        let describe_limit = |of: Option<u64>, what: &str| of.map(|of| format!("{of} {what}"));
         let parts = [
-            whole(self.iterations, "iterations"),
-            whole(self.attempts, "attempts"),
-            whole(self.tokens, "tokens"),
+            describe_limit(self.iterations, "iterations"),
+            describe_limit(self.attempts, "attempts"),
+            describe_limit(self.tokens, "tokens"),
             self.cost_usd.map(|cost| format!("${cost}")),
-            whole(self.seconds, "seconds"),
+            describe_limit(self.seconds, "seconds"),
         ];
         format!("at most {}", parts.into_iter().flatten().collect::<Vec<_>>().join(", "))
     }

@@ -15,7 +15,7 @@ const CHECK_SECONDS: u64 = 60;
 const MAX_CHECK_SECONDS: u64 = 3600;
 const MAX_LIMIT_SECONDS: u64 = 7 * 24 * 3600;
 const MAX_GOAL_BYTES: usize = 64 * 1024;
-const KINDS: [&str; 6] =
+const CHECK_KINDS: [&str; 6] =
     ["file_exists", "file_matches", "command_succeeds", "runner_completed", "branch_verifies", "at_most"];
 
 /// Parses a case; the caller fills in the digest, because it knows the files next to the case.
@@ -91,88 +91,88 @@ impl SourceText<'_> {
         if path.is_dir() { Ok(path) } else { Err(path) }
     }
 
-    fn parse_check(&self, form: &CheckForm, at: &Range<usize>) -> Result<CaseCheck, EvalError> {
-        let rule = self.parse_rule(form, at)?;
-        self.refuse_foreign_keys(form, &rule, at)?;
+    fn parse_check(&self, form: &CheckForm, span: &Range<usize>) -> Result<CaseCheck, EvalError> {
+        let rule = self.parse_rule(form, span)?;
+        self.refuse_foreign_keys(form, &rule, span)?;
         Ok(CaseCheck { name: form.name.clone().unwrap_or_else(|| rule.describe()), rule })
     }
 
-    fn parse_rule(&self, form: &CheckForm, at: &Range<usize>) -> Result<CheckRule, EvalError> {
+    fn parse_rule(&self, form: &CheckForm, span: &Range<usize>) -> Result<CheckRule, EvalError> {
         Ok(match form.kind.as_str() {
-            "file_exists" => CheckRule::FileExists { path: self.parse_path(form, at)? },
+            "file_exists" => CheckRule::FileExists { path: self.parse_path(form, span)? },
             "file_matches" => {
-                CheckRule::FileMatches { path: self.parse_path(form, at)?, pattern: self.parse_pattern(form, at)? }
+                CheckRule::FileMatches { path: self.parse_path(form, span)?, pattern: self.parse_pattern(form, span)? }
             }
-            "command_succeeds" => self.parse_command(form, at)?,
+            "command_succeeds" => self.parse_command(form, span)?,
             "runner_completed" => CheckRule::RunnerCompleted,
             "branch_verifies" => CheckRule::BranchVerifies,
-            "at_most" => CheckRule::AtMost(self.parse_limits(form, at)?),
+            "at_most" => CheckRule::AtMost(self.parse_limits(form, span)?),
             other => {
-                let meant =
-                    find_nearest(other, KINDS).map(|word| format!("; did you mean `{word}`?")).unwrap_or_default();
-                let start = word_offset(self.text, other, at.start);
-                let known = KINDS.join("`, `");
-                return Err(self.error_at(start..start, format!("unknown check `{other}`, known are `{known}`{meant}")));
+                let suggestion =
+                    find_nearest(other, CHECK_KINDS).map(|word| format!("; did you mean `{word}`?")).unwrap_or_default();
+                let start = word_offset(self.text, other, span.start);
+                let known = CHECK_KINDS.join("`, `");
+                return Err(self.error_at(start..start, format!("unknown check `{other}`, known are `{known}`{suggestion}")));
             }
         })
     }
 
-    fn parse_path(&self, form: &CheckForm, at: &Range<usize>) -> Result<String, EvalError> {
-        let path = form.path.clone().ok_or_else(|| self.missing_key(form, at, "path"))?;
+    fn parse_path(&self, form: &CheckForm, span: &Range<usize>) -> Result<String, EvalError> {
+        let path = form.path.clone().ok_or_else(|| self.missing_key(form, span, "path"))?;
         let is_inside = Path::new(&path).components().all(|part| matches!(part, Component::Normal(_)));
         if path.is_empty() || !is_inside {
-            return Err(self.error_at(at.clone(), format!("the path `{path}` is to be relative and without `..`")));
+            return Err(self.error_at(span.clone(), format!("the path `{path}` is to be relative and without `..`")));
         }
         Ok(path)
     }
 
-    fn parse_pattern(&self, form: &CheckForm, at: &Range<usize>) -> Result<String, EvalError> {
-        let pattern = form.pattern.clone().ok_or_else(|| self.missing_key(form, at, "pattern"))?;
+    fn parse_pattern(&self, form: &CheckForm, span: &Range<usize>) -> Result<String, EvalError> {
+        let pattern = form.pattern.clone().ok_or_else(|| self.missing_key(form, span, "pattern"))?;
         match regex::Regex::new(&pattern) {
             Ok(_) => Ok(pattern),
-            Err(error) => Err(self.error_at(at.clone(), format!("the pattern is no regular expression: {error}"))),
+            Err(error) => Err(self.error_at(span.clone(), format!("the pattern is no regular expression: {error}"))),
         }
     }
 
-    fn parse_command(&self, form: &CheckForm, at: &Range<usize>) -> Result<CheckRule, EvalError> {
-        let cmd = form.cmd.clone().ok_or_else(|| self.missing_key(form, at, "cmd"))?;
+    fn parse_command(&self, form: &CheckForm, span: &Range<usize>) -> Result<CheckRule, EvalError> {
+        let cmd = form.cmd.clone().ok_or_else(|| self.missing_key(form, span, "cmd"))?;
         if cmd.first().is_none_or(String::is_empty) || cmd.iter().any(|word| word.contains('\0')) {
-            return Err(self.error_at(at.clone(), "`cmd` names no program"));
+            return Err(self.error_at(span.clone(), "`cmd` names no program"));
         }
         let seconds = form.seconds.unwrap_or(CHECK_SECONDS);
         if !(1..=MAX_CHECK_SECONDS).contains(&seconds) {
-            return Err(self.error_at(at.clone(), format!("`seconds` is from 1 to {MAX_CHECK_SECONDS}")));
+            return Err(self.error_at(span.clone(), format!("`seconds` is from 1 to {MAX_CHECK_SECONDS}")));
         }
         let no_folder = |path: PathBuf| {
-            self.error_at(at.clone(), format!("there is no folder {} to lay over the work tree", path.display()))
+            self.error_at(span.clone(), format!("there is no folder {} to lay over the work tree", path.display()))
         };
         let overlay =
             form.overlay.as_deref().map(|folder| self.sibling_folder(folder).map_err(no_folder)).transpose()?;
         Ok(CheckRule::CommandSucceeds { cmd, seconds, overlay })
     }
 
-    fn parse_limits(&self, form: &CheckForm, at: &Range<usize>) -> Result<RunLimits, EvalError> {
+    fn parse_limits(&self, form: &CheckForm, span: &Range<usize>) -> Result<RunLimits, EvalError> {
         let CheckForm { iterations, attempts, tokens, cost_usd, seconds, .. } = *form;
         if [iterations, attempts, tokens, seconds].iter().all(Option::is_none) && cost_usd.is_none() {
             let why = "`at_most` needs one of `iterations`, `attempts`, `tokens`, `cost_usd`, `seconds`";
-            return Err(self.error_at(at.clone(), why));
+            return Err(self.error_at(span.clone(), why));
         }
         if cost_usd.is_some_and(|cost| !cost.is_finite() || cost < 0.0) {
-            return Err(self.error_at(at.clone(), "`cost_usd` is no amount"));
+            return Err(self.error_at(span.clone(), "`cost_usd` is no amount"));
         }
         Ok(RunLimits { iterations, attempts, tokens, cost_usd, seconds })
     }
 
-    fn missing_key(&self, form: &CheckForm, at: &Range<usize>, key: &str) -> EvalError {
-        self.error_at(at.clone(), format!("the check `{}` needs `{key}`", form.kind))
+    fn missing_key(&self, form: &CheckForm, span: &Range<usize>, key: &str) -> EvalError {
+        self.error_at(span.clone(), format!("the check `{}` needs `{key}`", form.kind))
     }
 
     /// Refuses keys that this kind of check ignores: the author would believe them to be checked.
-    fn refuse_foreign_keys(&self, form: &CheckForm, rule: &CheckRule, at: &Range<usize>) -> Result<(), EvalError> {
+    fn refuse_foreign_keys(&self, form: &CheckForm, rule: &CheckRule, span: &Range<usize>) -> Result<(), EvalError> {
         let is_ceiling = matches!(rule, CheckRule::AtMost(_));
         let is_command = matches!(rule, CheckRule::CommandSucceeds { .. });
         let is_file = matches!(rule, CheckRule::FileExists { .. } | CheckRule::FileMatches { .. });
-        let given = [
+        let foreign = [
             ("path", form.path.is_some() && !is_file),
             ("pattern", form.pattern.is_some() && !matches!(rule, CheckRule::FileMatches { .. })),
             ("cmd", form.cmd.is_some() && !is_command),
@@ -183,8 +183,8 @@ impl SourceText<'_> {
             ("tokens", form.tokens.is_some() && !is_ceiling),
             ("cost_usd", form.cost_usd.is_some() && !is_ceiling),
         ];
-        let Some((key, _)) = given.into_iter().find(|(_, is_strange)| *is_strange) else { return Ok(()) };
-        let start = word_offset(self.text, key, at.start);
+        let Some((key, _)) = foreign.into_iter().find(|(_, is_foreign)| *is_foreign) else { return Ok(()) };
+        let start = word_offset(self.text, key, span.start);
         Err(self.error_at(start..start, format!("the check `{}` has no `{key}`", form.kind)))
     }
 }

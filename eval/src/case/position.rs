@@ -1,8 +1,8 @@
 //! Positions in a text, and suggestions for misspelled words.
 
 /// Returns `line:column` of a byte offset, both counted from 1, the column in characters.
-pub(super) fn format_position(text: &str, at: usize) -> String {
-    let before = &text[..text.floor_char_boundary(at.min(text.len()))];
+pub(super) fn format_position(text: &str, offset: usize) -> String {
+    let before = &text[..text.floor_char_boundary(offset.min(text.len()))];
     let line = before.matches('\n').count() + 1;
     let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
     format!("{line}:{column}")
@@ -15,8 +15,8 @@ pub(super) fn byte_offset(text: &str, (line, column): (usize, usize)) -> usize {
 }
 
 /// Returns the known word most similar to the one written, if any is similar.
-pub(super) fn find_nearest<'a>(written: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let likeness = |word: &str| strsim::jaro_winkler(written, word);
+pub(super) fn find_nearest<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let likeness = |word: &str| strsim::jaro_winkler(typed, word);
     let best = known.into_iter().max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
     best.filter(|word| likeness(word) > 0.75)
 }

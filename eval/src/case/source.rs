@@ -16,27 +16,27 @@ pub(crate) struct SourceText<'a> {
 
 impl SourceText<'_> {
     /// Returns the error for a range of the text.
-    pub(crate) fn error_at(&self, at: Range<usize>, why: impl Display) -> EvalError {
-        let place = format_position(self.text, at.start);
-        EvalError::usage(format!("{}:{place}: {why}", self.file.display()))
+    pub(crate) fn error_at(&self, span: Range<usize>, why: impl Display) -> EvalError {
+        let position = format_position(self.text, span.start);
+        EvalError::usage(format!("{}:{position}: {why}", self.file.display()))
     }
 
     /// Converts a TOML parse error; for an unknown key it adds a suggestion.
     pub(crate) fn toml_error(&self, error: &toml::de::Error) -> EvalError {
         let message = error.message().trim().replace('\n', ", ");
-        let at = error.span().unwrap_or(0..0);
+        let span = error.span().unwrap_or(0..0);
         let mut words = message.split('`').skip(1).step_by(2);
         let is_unknown = message.starts_with("unknown field") || message.starts_with("unknown variant");
-        let Some(written) = words.next().filter(|_| is_unknown) else {
-            return self.error_at(at, message);
+        let Some(unknown) = words.next().filter(|_| is_unknown) else {
+            return self.error_at(span, message);
         };
-        let meant = find_nearest(written, words).map(|word| format!("; did you mean `{word}`?")).unwrap_or_default();
-        let start = word_offset(self.text, written, at.start);
-        self.error_at(start..start, format!("{message}{meant}"))
+        let suggestion = find_nearest(unknown, words).map(|word| format!("; did you mean `{word}`?")).unwrap_or_default();
+        let start = word_offset(self.text, unknown, span.start);
+        self.error_at(start..start, format!("{message}{suggestion}"))
     }
 
     /// Checks that a path stays inside the repository and outside the folders of git and the runner.
-    pub(crate) fn check_path(&self, path: &str, at: Range<usize>) -> Result<(), EvalError> {
+    pub(crate) fn check_path(&self, path: &str, span: Range<usize>) -> Result<(), EvalError> {
         let mut parts = Path::new(path).components();
         let is_inside = !path.is_empty() && parts.clone().all(|part| matches!(part, Component::Normal(_)));
         let first = parts.next().map(|part| part.as_os_str().to_ascii_lowercase()).unwrap_or_default();
@@ -44,6 +44,6 @@ impl SourceText<'_> {
             return Ok(());
         }
         let why = "is to be relative, without `..`, and not in `.git` or `.runner`";
-        Err(self.error_at(at, format!("the path `{path}` {why}")))
+        Err(self.error_at(span, format!("the path `{path}` {why}")))
     }
 }

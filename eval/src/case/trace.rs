@@ -13,20 +13,20 @@ pub(crate) struct GeneratedPosition<'a> {
     /// Name of the section in the case file.
     pub(crate) section: &'a str,
     /// Text of the generated file.
-    pub(crate) made: &'a str,
+    pub(crate) generated: &'a str,
     /// Line and column in the generated file, counted from 1.
-    pub(crate) at: (usize, usize),
+    pub(crate) position: (usize, usize),
 }
 
 /// Finds the key or value in the case file for a position. `None` if the case contains a different key or value there,
 /// so the position was not generated from it.
-pub(crate) fn trace_to_case(case: &str, place: GeneratedPosition<'_>) -> Option<Range<usize>> {
-    let at = byte_offset(place.made, place.at);
-    let made = list_items(place.made)?;
-    let named = made.iter().filter(|mark| mark.span.contains(&at)).min_by_key(|mark| mark.span.len())?;
-    let path: Vec<&str> = std::iter::once(place.section).chain(named.path.iter().map(String::as_str)).collect();
-    let written = list_items(case)?.into_iter().find(|mark| mark.is_key == named.is_key && mark.path == path)?;
-    (written.scalar == named.scalar).then_some(written.span)
+pub(crate) fn trace_to_case(case: &str, generated_position: GeneratedPosition<'_>) -> Option<Range<usize>> {
+    let offset = byte_offset(generated_position.generated, generated_position.position);
+    let generated_items = list_items(generated_position.generated)?;
+    let generated_item = generated_items.iter().filter(|mark| mark.span.contains(&offset)).min_by_key(|mark| mark.span.len())?;
+    let path: Vec<&str> = std::iter::once(generated_position.section).chain(generated_item.path.iter().map(String::as_str)).collect();
+    let case_item = list_items(case)?.into_iter().find(|mark| mark.is_key == generated_item.is_key && mark.path == path)?;
+    (case_item.scalar == generated_item.scalar).then_some(case_item.span)
 }
 
 /// Position of a key or value.
@@ -41,14 +41,14 @@ struct TomlItem {
 }
 
 fn list_items(text: &str) -> Option<Vec<TomlItem>> {
-    let mut marks = Vec::new();
-    collect_table(DeTable::parse(text).ok()?.get_ref(), &[], &mut marks);
-    Some(marks)
+    let mut entries = Vec::new();
+    collect_table(DeTable::parse(text).ok()?.get_ref(), &[], &mut entries);
+    Some(entries)
 }
 
-fn collect_table(table: &DeTable<'_>, above: &[String], marks: &mut Vec<TomlItem>) {
+fn collect_table(table: &DeTable<'_>, parent: &[String], marks: &mut Vec<TomlItem>) {
     for (key, value) in table {
-        let path = [above, &[key.get_ref().to_string()]].concat();
+        let path = [parent, &[key.get_ref().to_string()]].concat();
         marks.push(TomlItem { path: path.clone(), is_key: true, scalar: None, span: key.span() });
         collect_value(value, path, marks);
     }
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     fn trace_text<'a>(case: &'a str, made: &str, at: (usize, usize)) -> Option<&'a str> {
-        trace_to_case(case, GeneratedPosition { section: "config", made, at }).map(|span| &case[span])
+        trace_to_case(case, GeneratedPosition { section: "config", generated: made, position: at }).map(|span| &case[span])
     }
 
     #[test]

@@ -24,7 +24,7 @@ pub(crate) struct CleanReply {
 
 /// Runs the command.
 pub(super) fn run(global: &GlobalOptions, places: &EvalDirs, case: &str) -> Result<ExitStatus, EvalError> {
-    let removed = ResultStore::at(&places.results).clean(case)?;
+    let removed = ResultStore::new(&places.results).remove_case(case)?;
     let cleaned = CleanReply { schema: "runner/eval-cleaned.v1", case: case.to_owned(), removed };
     print_answer(global, &cleaned, || format!("{removed} results of {case} are removed\n"))?;
     Ok(ExitStatus::Fine)

@@ -17,7 +17,7 @@ use crate::error::EvalError;
 use crate::outcome::Outcome;
 use crate::plan::{CaseOverrides, find_missing, plan_run};
 use crate::progress::RunProgress;
-use crate::report::text::table;
+use crate::report::text::format_table;
 use crate::results::ResultStore;
 use crate::sandbox::{HostEnv, TestedPrograms};
 
@@ -54,14 +54,14 @@ pub(crate) struct Listed {
 
 /// Runs the command.
 pub(super) async fn run(global: &GlobalOptions, places: &EvalDirs) -> Result<ExitStatus, EvalError> {
-    let (store, around) = (ResultStore::at(&places.results), HostEnv::from_env());
+    let (store, host_env) = (ResultStore::new(&places.results), HostEnv::from_env());
     let found = places.load_all()?;
-    let refused = find_refused_configs(global, &found, &around).await;
+    let refusals = find_refused_configs(global, &found, &host_env).await;
     let mut cases = Vec::new();
     for (name, case) in found {
-        let results = store.read(&name)?;
-        let mut listed = match case.as_ref().map(|case| (case, refused.get(&name))) {
-            Ok((case, None)) => describe_case(case, &around),
+        let results = store.read_results(&name)?;
+        let mut listed = match case.as_ref().map(|case| (case, refusals.get(&name))) {
+            Ok((case, None)) => describe_case(case, &host_env),
             Ok((_, Some(fault))) | Err(fault) => Listed { broken: Some(fault.to_string()), ..empty_row() },
         };
         listed.results = results.len() as u64;
@@ -78,16 +78,16 @@ pub(super) async fn run(global: &GlobalOptions, places: &EvalDirs) -> Result<Exi
 async fn find_refused_configs(
     global: &GlobalOptions,
     found: &BTreeMap<String, Result<Case, EvalError>>,
-    around: &HostEnv,
+    host_env: &HostEnv,
 ) -> BTreeMap<String, EvalError> {
     let planned: Vec<_> = found
         .iter()
         .filter_map(|(name, case)| Some((name, case.as_ref().ok()?)))
-        .filter_map(|(name, case)| Some((name, case, plan_run(case, &CaseOverrides::default(), around).ok()?)))
+        .filter_map(|(name, case)| Some((name, case, plan_run(case, &CaseOverrides::default(), host_env).ok()?)))
         .collect();
     let cases: Vec<_> = planned.iter().map(|(_, case, plan)| (*case, plan)).collect();
-    let checked = match TestedPrograms::find(global.bin_dir.as_deref(), around) {
-        Ok(programs) => DryRun { programs: &programs, around, stop: &CancellationToken::new() }.check(&cases).await,
+    let checked = match TestedPrograms::find(global.bin_dir.as_deref(), host_env) {
+        Ok(programs) => DryRun { programs: &programs, host_env, stop: &CancellationToken::new() }.check_all(&cases).await,
         Err(fault) => Err(fault),
     };
     let checked = checked.unwrap_or_else(|fault| {
@@ -102,14 +102,14 @@ fn empty_row() -> Listed {
     Listed { case, broken: None, goal: None, agent: None, expected: None, lacks: None, results: 0, last: None }
 }
 
-fn describe_case(case: &Case, around: &HostEnv) -> Listed {
-    let planned = plan_run(case, &CaseOverrides::default(), around);
+fn describe_case(case: &Case, host_env: &HostEnv) -> Listed {
+    let planned = plan_run(case, &CaseOverrides::default(), host_env);
     let first = case.goal.lines().map(|line| line.trim_start_matches('#').trim()).find(|line| !line.is_empty());
     Listed {
         goal: first.map(str::to_owned),
         agent: planned.as_ref().ok().map(|plan| plan.executor.clone()),
         expected: Some(case.expect),
-        lacks: planned.as_ref().ok().and_then(|plan| find_missing(case, plan, around)),
+        lacks: planned.as_ref().ok().and_then(|plan| find_missing(case, plan, host_env)),
         broken: planned.err().map(|fault| format!("{}: {fault}", case.file.display())),
         ..empty_row()
     }
@@ -118,25 +118,25 @@ fn describe_case(case: &Case, around: &HostEnv) -> Listed {
 fn render_text(cases: &ListReply) -> String {
     let head = ["CASE", "AGENT", "EXPECTED", "RESULTS", "LAST", "GOAL"];
     let mut lines = vec![head.map(str::to_owned).to_vec()];
-    let or = |text: Option<String>| text.unwrap_or_else(|| "-".into());
+    let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".into());
     for listed in &cases.cases {
         let goal = match (&listed.broken, &listed.lacks) {
             (Some(why), _) => format!("broken: {}", safe(why)),
             (None, Some(why)) => format!("would be skipped: {}", safe(why)),
             (None, None) => shorten_goal(&safe(listed.goal.as_deref().unwrap_or_default())),
         };
-        let word = |outcome: Option<Outcome>| or(outcome.map(|outcome| outcome.to_string()));
+        let word = |outcome: Option<Outcome>| or_dash(outcome.map(|outcome| outcome.to_string()));
         let results = listed.results.to_string();
         lines.push(vec![
             listed.case.clone(),
-            or(listed.agent.clone()),
+            or_dash(listed.agent.clone()),
             word(listed.expected),
             results,
             word(listed.last),
             goal,
         ]);
     }
-    table(&lines)
+    format_table(&lines)
 }
 
 fn shorten_goal(goal: &str) -> String {

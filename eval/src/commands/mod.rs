@@ -24,7 +24,7 @@ use crate::error::EvalError;
 pub(crate) async fn run(cli: Cli) -> Result<ExitStatus, EvalError> {
     let Cli { global, command } = cli;
     if let EvalCommand::Schemas { folder } = command {
-        return crate::schema::write(&folder).map(|()| ExitStatus::Fine);
+        return crate::schema::write_schemas(&folder).map(|()| ExitStatus::Fine);
     }
     let places = EvalDirs::find(global.cases.clone(), global.results.clone())?;
     match command {

@@ -17,17 +17,17 @@ pub(super) fn run_report(
     places: &EvalDirs,
     args: &ReportArgs,
 ) -> Result<ExitStatus, EvalError> {
-    let mut entries = ResultStore::at(&places.results).read_cases(&args.cases)?;
+    let mut entries = ResultStore::new(&places.results).read_cases(&args.cases)?;
     if entries.is_empty() {
         let message = format!("there are no results in {}", places.results.display());
         return Err(EvalError::usage(message).hint("runner-eval run CASE"));
     }
     if let Some(set) = &args.only {
-        entries = ResultSelector::parse(set)?.of(&entries)?;
+        entries = ResultSelector::parse(set)?.select(&entries)?;
     }
-    let report = report::report(&entries, args.by, args.pass_at);
-    write_page(args.html.as_deref(), || html::report(&report, &entries))?;
-    print_answer(global, &report, || text::report(&report))?;
+    let report = report::build_report(&entries, args.by, args.pass_at);
+    write_page(args.html.as_deref(), || html::render_report(&report, &entries))?;
+    print_answer(global, &report, || text::render_report(&report))?;
     Ok(ExitStatus::Fine)
 }
 
@@ -37,13 +37,13 @@ pub(super) fn run_compare(
     places: &EvalDirs,
     args: &CompareArgs,
 ) -> Result<ExitStatus, EvalError> {
-    let entries = ResultStore::at(&places.results).read_cases(&[])?;
+    let entries = ResultStore::new(&places.results).read_cases(&[])?;
     let [a, b] = [&args.a, &args.b].map(|set| ResultSelector::parse(set));
     let (a, b) = (a?, b?);
-    let comparison = report::compare::compare([a.text(), b.text()], &a.of(&entries)?, &b.of(&entries)?);
-    let comparison = comparison.held_to(args.fail_under);
-    write_page(args.html.as_deref(), || html::comparison(&comparison))?;
-    print_answer(global, &comparison, || text::comparison(&comparison))?;
+    let comparison = report::compare::compare_sets([a.text(), b.text()], &a.select(&entries)?, &b.select(&entries)?);
+    let comparison = comparison.with_threshold(args.fail_under);
+    write_page(args.html.as_deref(), || html::render_comparison(&comparison))?;
+    print_answer(global, &comparison, || text::render_comparison(&comparison))?;
     Ok(if comparison.failed { ExitStatus::RunEnded } else { ExitStatus::Fine })
 }
 

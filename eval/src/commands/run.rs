@@ -22,7 +22,7 @@ use crate::digest;
 use crate::dry_run::DryRun;
 use crate::error::EvalError;
 use crate::plan::{CaseOverrides, RunPlan, plan_run};
-use crate::report::text::table;
+use crate::report::text::format_table;
 use crate::results::{Digests, ResultMeta, ResultStore};
 use crate::sandbox::{HostEnv, Sandbox, TestedPrograms};
 use crate::trial::{CaseTrial, RunnerContext};
@@ -47,7 +47,7 @@ pub(crate) struct RunReply {
 
 /// Runs the command.
 pub(super) async fn run(global: &GlobalOptions, places: &EvalDirs, args: RunArgs) -> Result<ExitStatus, EvalError> {
-    let around = HostEnv::from_env();
+    let host_env = HostEnv::from_env();
     let cases = load_cases(places, &args)?;
     if args.ui && (cases.len() > 1 || args.runs > 1 || args.variants.len() > 1) {
         return Err(EvalError::usage("the web view is for one run: name one case, without --runs"));
@@ -56,22 +56,22 @@ pub(super) async fn run(global: &GlobalOptions, places: &EvalDirs, args: RunArgs
     let mut planned = Vec::new();
     for case in cases.into_iter().map(Arc::new) {
         for changes in &variants {
-            planned.push((Arc::clone(&case), Arc::new(plan_run(&case, changes, &around)?)));
+            planned.push((Arc::clone(&case), Arc::new(plan_run(&case, changes, &host_env)?)));
         }
     }
-    let bench = Arc::new(build_context(global, places, &args, around)?);
+    let context = Arc::new(build_context(global, places, &args, host_env)?);
     Sandbox::sweep_dead();
-    watch_signals(&bench.stop)?;
-    refuse_configurations(&bench, &planned).await?;
-    bench.store.bury_lost()?;
-    let (trials, there) = plan_trials(&bench, &planned, &args)?;
-    let (wanted, budget) = (trials.len(), Arc::new(CostBudget::new(args.max_cost_usd)));
-    let runs = batch::run_trials(Arc::clone(&bench), trials, (args.jobs.into(), Arc::clone(&budget))).await?;
-    let interrupted = bench.stop.is_cancelled() && !args.ui;
-    let over_budget = budget.stop_reason().filter(|_| !interrupted && runs.len() < wanted);
-    let over_budget = over_budget.map(|why| format!("{why}: {} of {wanted} runs did not begin", wanted - runs.len()));
+    watch_signals(&context.stop)?;
+    refuse_configurations(&context, &planned).await?;
+    context.store.record_lost()?;
+    let (trials, existing) = plan_trials(&context, &planned, &args)?;
+    let (planned_count, budget) = (trials.len(), Arc::new(CostBudget::new(args.max_cost_usd)));
+    let runs = batch::run_trials(Arc::clone(&context), trials, (args.jobs.into(), Arc::clone(&budget))).await?;
+    let interrupted = context.stop.is_cancelled() && !args.ui;
+    let over_budget = budget.stop_reason().filter(|_| !interrupted && runs.len() < planned_count);
+    let over_budget = over_budget.map(|why| format!("{why}: {} of {planned_count} runs did not begin", planned_count - runs.len()));
     let folder = places.results.display().to_string();
-    let runs = RunReply { schema: "runner/eval-runs.v1", folder, runs, there, interrupted, over_budget };
+    let runs = RunReply { schema: "runner/eval-runs.v1", folder, runs, there: existing, interrupted, over_budget };
     print_answer(global, &runs, || render_text(&runs))?;
     Ok(match (interrupted, runs.runs.iter().all(is_fine), &runs.over_budget) {
         (true, ..) => ExitStatus::Interrupted,
@@ -94,8 +94,8 @@ fn list_variants(args: &RunArgs) -> Result<Vec<CaseOverrides>, EvalError> {
     }
     let mut labels = BTreeSet::new();
     match args.variants.iter().find(|variant| !labels.insert(&variant.label)) {
-        Some(again) => {
-            let label = again.label.as_deref().unwrap_or_default();
+        Some(duplicate) => {
+            let label = duplicate.label.as_deref().unwrap_or_default();
             Err(EvalError::usage(format!("two variants are called `{label}`: give one of them another LABEL=")))
         }
         None => Ok(args.variants.clone()),
@@ -112,23 +112,23 @@ fn load_cases(places: &EvalDirs, args: &RunArgs) -> Result<Vec<Case>, EvalError>
 /// Refuses the first case whose configuration the daemon would reject.
 async fn refuse_configurations(bench: &RunnerContext, planned: &[(Arc<Case>, Arc<RunPlan>)]) -> Result<(), EvalError> {
     let cases = planned.iter().map(|(case, plan)| (&**case, &**plan)).collect::<Vec<_>>();
-    let rehearsal = DryRun { programs: &bench.programs, around: &bench.around, stop: &bench.stop };
-    rehearsal.check(&cases).await?.into_iter().collect()
+    let rehearsal = DryRun { programs: &bench.programs, host_env: &bench.host_env, stop: &bench.stop };
+    rehearsal.check_all(&cases).await?.into_iter().collect()
 }
 
 fn build_context(
     global: &GlobalOptions,
     places: &EvalDirs,
     args: &RunArgs,
-    around: HostEnv,
+    host_env: HostEnv,
 ) -> Result<RunnerContext, EvalError> {
-    let programs = TestedPrograms::find(global.bin_dir.as_deref(), &around)?;
+    let programs = TestedPrograms::find(global.bin_dir.as_deref(), &host_env)?;
     let templates = args.templates.as_deref().map(digest_templates).transpose()?;
     Ok(RunnerContext {
-        store: ResultStore::at(&places.results),
+        store: ResultStore::new(&places.results),
         digests: digest_programs(&programs)?,
         programs,
-        around,
+        host_env,
         templates,
         keep: args.keep,
         ui: args.ui.then_some(args.port),
@@ -160,8 +160,8 @@ fn plan_trials(
     planned: &[(Arc<Case>, Arc<RunPlan>)],
     args: &RunArgs,
 ) -> Result<(Vec<CaseTrial>, u64), EvalError> {
-    let (mut trials, mut there) = (Vec::new(), 0);
-    let mut missing = Vec::new();
+    let (mut trials, mut existing) = (Vec::new(), 0);
+    let mut existing_counts = Vec::new();
     for (case, plan) in planned {
         let kind = RunKind {
             digest: &case.digest,
@@ -170,14 +170,14 @@ fn plan_trials(
             templates: bench.templates.as_ref().map(|(_, digest)| digest.as_str()),
             label: plan.label.as_deref(),
         };
-        let count = if args.continues { count_results(&kind, &bench.store.read(&case.id)?) } else { 0 };
+        let count = if args.continues { count_results(&kind, &bench.store.read_results(&case.id)?) } else { 0 };
         let count = u32::try_from(count).unwrap_or(u32::MAX).min(args.runs);
-        there += u64::from(count);
-        missing.push(count);
+        existing += u64::from(count);
+        existing_counts.push(count);
     }
     for round in 1..=args.runs {
-        for ((case, plan), there) in planned.iter().zip(&missing) {
-            if round > *there {
+        for ((case, plan), existing) in planned.iter().zip(&existing_counts) {
+            if round > *existing {
                 let mut name = case.id.clone();
                 if let Some(label) = plan.label.as_ref().filter(|_| args.variants.len() > 1) {
                     name = format!("{name} {}", safe(label));
@@ -189,7 +189,7 @@ fn plan_trials(
             }
         }
     }
-    Ok((trials, there))
+    Ok((trials, existing))
 }
 
 /// The first signal ends running trials in order. After the second one nothing is waited for: remaining processes have
@@ -234,11 +234,11 @@ fn render_text(runs: &RunReply) -> String {
             expected,
             format!("{}/{}", meta.checks_passed, meta.checks_passed + meta.checks_failed),
             run.map_or_else(|| "-".into(), |run| run.iterations.to_string()),
-            crate::report::text::seconds(crate::report::real(meta.duration_ms) / 1e3),
+            crate::report::text::format_seconds(crate::report::to_f64(meta.duration_ms) / 1e3),
             format!("{}/{}", meta.case, meta.result),
         ]);
     }
-    let mut text = if runs.runs.is_empty() { String::new() } else { table(&lines) };
+    let mut text = if runs.runs.is_empty() { String::new() } else { format_table(&lines) };
     for meta in runs.runs.iter().filter(|meta| !meta.met) {
         if let Some(reason) = &meta.reason {
             let _ = writeln!(text, "{}: {}", meta.case, safe(reason));

@@ -43,25 +43,25 @@ impl TaskEntry {
     }
 
     /// Returns the checks, each as a name and an argv; `with` is the shell line that runs the tests named in `{tests}`.
-    pub(super) fn checks(&self, with: Option<&str>) -> Result<Vec<(String, Vec<String>)>, String> {
+    pub(super) fn checks(&self, test_line: Option<&str>) -> Result<Vec<(String, Vec<String>)>, String> {
         let lines = self.tests.iter().map(|line| (line.clone(), shell_argv(line, &[])));
         let mut checks: Vec<_> = lines.collect();
         for (name, tests) in [("FAIL_TO_PASS", &self.fail_to_pass), ("PASS_TO_PASS", &self.pass_to_pass)] {
             if tests.is_empty() {
                 continue;
             }
-            let line = with.ok_or(format!("`{name}` names tests, and --test does not say how they are run"))?;
-            if !line.contains(TESTS) {
-                return Err(format!("--test has no {TESTS} for the names of tests"));
+            let line = test_line.ok_or(format!("`{name}` names tests, and --test does not say how they are run"))?;
+            if !line.contains(TESTS_PLACEHOLDER) {
+                return Err(format!("--test has no {TESTS_PLACEHOLDER} for the names of tests"));
             }
-            checks.push((name.to_owned(), shell_argv(&line.replace(TESTS, "\"$@\""), tests)));
+            checks.push((name.to_owned(), shell_argv(&line.replace(TESTS_PLACEHOLDER, "\"$@\""), tests)));
         }
         if checks.is_empty() { Err("it has neither `tests` nor `FAIL_TO_PASS`".to_owned()) } else { Ok(checks) }
     }
 }
 
 /// Placeholder for the test names in the line that runs them.
-const TESTS: &str = "{tests}";
+const TESTS_PLACEHOLDER: &str = "{tests}";
 
 fn shell_argv(line: &str, words: &[String]) -> Vec<String> {
     ["sh", "-c", line, "tests"].into_iter().map(str::to_owned).chain(words.iter().cloned()).collect()
@@ -88,7 +88,7 @@ fn one_or_many<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Err
 mod tests {
     use super::*;
 
-    fn entry(more: &str) -> TaskEntry {
+    fn parse_entry(more: &str) -> TaskEntry {
         let text = format!(
             r#"{{"instance_id":"Acme__tool-1.2","repo":"acme/tool","base_commit":"b","problem_statement":"p"{more}}}"#
         );
@@ -98,7 +98,7 @@ mod tests {
     #[test]
     fn a_line_of_swe_bench_is_read_and_its_tests_are_words_of_their_own() {
         let line = r#","patch":"the solution","FAIL_TO_PASS":"[\"t::a b\"]","PASS_TO_PASS":["t::c"],"version":"1""#;
-        let entry = entry(line);
+        let entry = parse_entry(line);
         assert_eq!(entry.case_id(), "acme__tool-1-2");
         let checks = entry.checks(Some("pytest {tests}")).expect("checks");
         let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
@@ -108,10 +108,10 @@ mod tests {
 
     #[test]
     fn what_cannot_be_checked_is_refused() {
-        assert!(entry("").checks(None).expect_err("nothing").contains("neither"));
-        let named = entry(r#","FAIL_TO_PASS":["t"]"#);
+        assert!(parse_entry("").checks(None).expect_err("nothing").contains("neither"));
+        let named = parse_entry(r#","FAIL_TO_PASS":["t"]"#);
         assert!(named.checks(None).expect_err("unknown").contains("--test"));
         assert!(named.checks(Some("pytest")).expect_err("no place").contains("{tests}"));
-        assert_eq!(entry(r#","tests":"make check""#).checks(None).map(|checks| checks.len()), Ok(1));
+        assert_eq!(parse_entry(r#","tests":"make check""#).checks(None).map(|checks| checks.len()), Ok(1));
     }
 }

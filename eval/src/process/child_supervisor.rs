@@ -21,29 +21,29 @@ use supervisor::{table, walk};
 
 /// First argument that makes this binary a keeper; the second is the grace period in milliseconds, followed by the
 /// program.
-pub(crate) const KEEPER_COMMAND: &str = "__keep";
+pub(crate) const SUPERVISOR_COMMAND: &str = "__keep";
 /// First argument that makes this binary the init process of a PID namespace, below a keeper.
 pub(crate) const INIT_COMMAND: &str = "__keep-init";
 
 /// Exit code of a keeper that could not start its program.
-pub(super) const NOT_STARTED: u8 = 126;
+pub(super) const NOT_STARTED_EXIT: u8 = 126;
 /// Time between two kill passes while killed processes are not yet gone.
-const WALK_AGAIN: Duration = Duration::from_millis(10);
+const WALK_INTERVAL: Duration = Duration::from_millis(10);
 
 enum SupervisorEvent {
     /// The program exited.
     Program(ExitStatus),
     /// No descendant of this process is left.
-    Nobody,
+    AllGone,
     /// The line to the harness is closed.
-    Cut,
+    LifelineClosed,
 }
 
 /// `main` of a keeper.
 pub(crate) fn supervisor_main() -> ExitCode {
     let mut words = env::args_os().skip(2);
     let grace = words.next().and_then(|word| word.to_str()?.parse().ok()).map(Duration::from_millis);
-    let (Some(grace), Some(program)) = (grace, words.next()) else { return ExitCode::from(NOT_STARTED) };
+    let (Some(grace), Some(program)) = (grace, words.next()) else { return ExitCode::from(NOT_STARTED_EXIT) };
     match supervise(&program, words.collect(), grace) {
         Ok(status) => exit_code(status),
         Err(error) => report_start_failure(&program, &error),
@@ -53,7 +53,7 @@ pub(crate) fn supervisor_main() -> ExitCode {
 /// `main` of a namespace's init process: the kernel kills the other processes when it exits.
 pub(crate) fn init_main() -> ExitCode {
     let mut words = env::args_os().skip(2);
-    let Some(program) = words.next() else { return ExitCode::from(NOT_STARTED) };
+    let Some(program) = words.next() else { return ExitCode::from(NOT_STARTED_EXIT) };
     let mut command = Command::new(&program);
     command.args(words).stdin(Stdio::null()).process_group(0);
     match command.spawn() {
@@ -78,43 +78,43 @@ fn supervise(program: &OsString, arguments: Vec<OsString>, grace: Duration) -> i
         start.join().unwrap_or_else(|_| Err(io::Error::other("the thread that starts it panicked")))
     })?;
     let pid = i32::try_from(child.id()).unwrap_or(i32::MAX);
-    let (sender, news) = mpsc::channel();
-    let line = sender.clone();
-    thread::spawn(move || watch_lifeline(&line));
+    let (sender, events) = mpsc::channel();
+    let lifeline = sender.clone();
+    thread::spawn(move || watch_lifeline(&lifeline));
     thread::spawn(move || reap_children(pid, &sender));
-    Ok(wait_until_empty(pid, &news, grace))
+    Ok(wait_until_empty(pid, &events, grace))
 }
 
 /// Waits for the first event, then until no process is left.
-fn wait_until_empty(program: i32, news: &Receiver<SupervisorEvent>, grace: Duration) -> ExitStatus {
-    let mut ended = None;
-    match news.recv() {
-        Ok(SupervisorEvent::Program(status)) => ended = Some(status),
-        Ok(SupervisorEvent::Cut) if !grace.is_zero() => {
+fn wait_until_empty(program: i32, events: &Receiver<SupervisorEvent>, grace: Duration) -> ExitStatus {
+    let mut exit_status = None;
+    match events.recv() {
+        Ok(SupervisorEvent::Program(status)) => exit_status = Some(status),
+        Ok(SupervisorEvent::LifelineClosed) if !grace.is_zero() => {
             if let Some(program) = table::entry(program) {
                 walk::signal_process(&program, &[Sent::TERM]);
             }
-            if let Ok(SupervisorEvent::Program(status)) = news.recv_timeout(grace) {
-                ended = Some(status);
+            if let Ok(SupervisorEvent::Program(status)) = events.recv_timeout(grace) {
+                exit_status = Some(status);
             }
         }
         _ => {}
     }
     loop {
         walk::kill_descendants();
-        match news.recv_timeout(WALK_AGAIN) {
-            Ok(SupervisorEvent::Program(status)) => ended = Some(status),
-            Ok(SupervisorEvent::Nobody) | Err(mpsc::RecvTimeoutError::Disconnected) => break,
-            Ok(SupervisorEvent::Cut) | Err(mpsc::RecvTimeoutError::Timeout) => {}
+        match events.recv_timeout(WALK_INTERVAL) {
+            Ok(SupervisorEvent::Program(status)) => exit_status = Some(status),
+            Ok(SupervisorEvent::AllGone) | Err(mpsc::RecvTimeoutError::Disconnected) => break,
+            Ok(SupervisorEvent::LifelineClosed) | Err(mpsc::RecvTimeoutError::Timeout) => {}
         }
     }
-    ended.unwrap_or_else(|| ExitStatus::from_raw(Signal::SIGKILL as i32))
+    exit_status.unwrap_or_else(|| ExitStatus::from_raw(Signal::SIGKILL as i32))
 }
 
 fn watch_lifeline(sender: &Sender<SupervisorEvent>) {
     let mut byte = [0];
     while matches!(io::stdin().read(&mut byte), Ok(1)) {}
-    let _ = sender.send(SupervisorEvent::Cut);
+    let _ = sender.send(SupervisorEvent::LifelineClosed);
 }
 
 /// Reaps every process that ends below this one: orphans become its children.
@@ -128,7 +128,7 @@ fn reap_children(program: i32, sender: &Sender<SupervisorEvent>) {
             Err(_) => break,
         }
     }
-    let _ = sender.send(SupervisorEvent::Nobody);
+    let _ = sender.send(SupervisorEvent::AllGone);
 }
 
 /// Reaps orphans until the program exits.
@@ -153,5 +153,5 @@ fn exit_code(status: ExitStatus) -> ExitCode {
 #[expect(clippy::print_stderr, reason = "standard error is the program's, which did not start")]
 fn report_start_failure(program: &OsString, error: &io::Error) -> ExitCode {
     eprintln!("cannot be started: {}: {error}", program.display());
-    ExitCode::from(NOT_STARTED)
+    ExitCode::from(NOT_STARTED_EXIT)
 }

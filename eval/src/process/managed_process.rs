@@ -15,23 +15,23 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 
-use super::{INIT_COMMAND, KEEPER_COMMAND};
+use super::{INIT_COMMAND, SUPERVISOR_COMMAND};
 use crate::error::EvalError;
 
 /// Bytes of a stream that are kept, half from the start and half from the end.
-const STREAM_CAP: usize = 50 * 1024;
+const MAX_STREAM_BYTES: usize = 50 * 1024;
 /// Environment variable by which the processes of a killed keeper are found.
-const MARK: &str = "RUNNER_EVAL_MARK";
+const MARK_VARIABLE: &str = "RUNNER_EVAL_MARK";
 /// Maximum number of scans for processes of a killed keeper.
-const WALKS: u32 = 100;
+const MAX_WALKS: u32 = 100;
 /// Consecutive scans that must find nothing: a process that is just executing another program shows no environment for
 /// a moment.
 const QUIET_WALKS: u32 = 3;
 /// Time between two scans.
-const WALK_AGAIN: Duration = Duration::from_millis(10);
+const WALK_INTERVAL: Duration = Duration::from_millis(10);
 /// If a process holds a stream longer than this after the end, scan again for it, up to the maximum number of scans.
-const STREAM_WITHIN: Duration = Duration::from_millis(200);
-const STREAM_SWEEPS: u32 = 20;
+const STREAM_LIMIT: Duration = Duration::from_millis(200);
+const MAX_STREAM_SWEEPS: u32 = 20;
 
 /// A program to start.
 #[derive(Debug)]
@@ -44,7 +44,7 @@ pub(crate) struct ProcessSpec<'a> {
     /// Time between SIGTERM and SIGKILL; zero kills at once.
     pub(crate) grace: Duration,
     /// Whether it gets a PID namespace, if the machine supports them.
-    pub(crate) walled: bool,
+    pub(crate) isolated: bool,
 }
 
 /// How a program ended.
@@ -57,7 +57,7 @@ pub(crate) enum ProcessEnd {
     /// The harness was interrupted.
     Stopped,
     /// Its keeper was killed; the remaining processes were found and killed.
-    KeeperLost,
+    SupervisorLost,
 }
 
 /// Output of a program and how it ended.
@@ -71,61 +71,61 @@ pub(crate) struct CapturedOutput {
 /// A program under its keeper; on drop the program is ended.
 #[derive(Debug)]
 pub(crate) struct ManagedProcess {
-    keeper: Child,
-    line: Option<ChildStdin>,
+    supervisor: Child,
+    lifeline: Option<ChildStdin>,
     mark: String,
 }
 
 impl ManagedProcess {
     /// Starts a program with pipes for its streams.
-    pub(crate) fn start(wanted: &ProcessSpec<'_>) -> Result<Self, EvalError> {
-        Self::start_with(wanted, Stdio::piped(), Stdio::piped())
+    pub(crate) fn start(spec: &ProcessSpec<'_>) -> Result<Self, EvalError> {
+        Self::start_with(spec, Stdio::piped(), Stdio::piped())
     }
 
     /// Starts a program whose output goes to this process's standard error.
-    pub(crate) fn start_inherited(wanted: &ProcessSpec<'_>) -> Result<Self, EvalError> {
-        Self::start_with(wanted, std::io::stderr().into(), Stdio::inherit())
+    pub(crate) fn start_inherited(spec: &ProcessSpec<'_>) -> Result<Self, EvalError> {
+        Self::start_with(spec, std::io::stderr().into(), Stdio::inherit())
     }
 
     /// Starts a program with the given streams.
-    pub(crate) fn start_with(wanted: &ProcessSpec<'_>, stdout: Stdio, stderr: Stdio) -> Result<Self, EvalError> {
-        let failed = |error| EvalError::new(format!("starting {}", wanted.program.display())).caused_by(&error);
+    pub(crate) fn start_with(spec: &ProcessSpec<'_>, stdout: Stdio, stderr: Stdio) -> Result<Self, EvalError> {
+        let failed = |error| EvalError::new(format!("starting {}", spec.program.display())).caused_by(&error);
         let own = this_program()?;
         let mark = unique_mark();
         let mut command = Command::new(&own);
-        command.arg(KEEPER_COMMAND).arg(wanted.grace.as_millis().to_string());
-        if wanted.walled
+        command.arg(SUPERVISOR_COMMAND).arg(spec.grace.as_millis().to_string());
+        if spec.isolated
             && let Some(walls) = namespace_command()
         {
             command.args(walls).arg(&own).arg(INIT_COMMAND);
         }
-        command.arg(&wanted.program).args(&wanted.arguments).current_dir(wanted.folder);
-        command.env_clear().envs(wanted.env).env(MARK, &mark);
+        command.arg(&spec.program).args(&spec.arguments).current_dir(spec.folder);
+        command.env_clear().envs(spec.env).env(MARK_VARIABLE, &mark);
         command.stdin(Stdio::piped()).stdout(stdout).stderr(stderr);
-        let mut keeper = command.spawn().map_err(failed)?;
-        let line = keeper.stdin.take();
-        Ok(Self { keeper, line, mark })
+        let mut supervisor = command.spawn().map_err(failed)?;
+        let lifeline = supervisor.stdin.take();
+        Ok(Self { supervisor, lifeline, mark })
     }
 
     /// Takes the program's standard output; `None` after the first call.
     pub(crate) fn take_stdout(&mut self) -> Option<ChildStdout> {
-        self.keeper.stdout.take()
+        self.supervisor.stdout.take()
     }
 
     /// Ends the program by closing the line to its keeper.
     pub(crate) fn end(&mut self) {
-        self.line = None;
+        self.lifeline = None;
     }
 
     /// Waits until the program and everything it has started are gone; returns how the program ended.
     pub(crate) async fn wait(&mut self) -> ProcessEnd {
-        let status = self.keeper.wait().await;
+        let status = self.supervisor.wait().await;
         if let Ok(Some(code)) = status.map(|status| status.code()) {
             return ProcessEnd::Exited(code);
         }
         // Only the program itself, or a person, can have signaled the keeper.
         self.kill_leftovers().await;
-        ProcessEnd::KeeperLost
+        ProcessEnd::SupervisorLost
     }
 
     /// Kills the program if its keeper is gone and it hides its environment, so that it cannot be found by that.
@@ -136,12 +136,12 @@ impl ManagedProcess {
     }
 
     /// Waits for the end within a time limit while collecting the output.
-    pub(crate) async fn capture_output(mut self, within: Duration, stop: &CancellationToken) -> CapturedOutput {
-        let deadline = Instant::now() + within;
-        let (stdout, stderr) = (self.keeper.stdout.take(), self.keeper.stderr.take());
+    pub(crate) async fn capture_output(mut self, limit: Duration, stop: &CancellationToken) -> CapturedOutput {
+        let deadline = Instant::now() + limit;
+        let (stdout, stderr) = (self.supervisor.stdout.take(), self.supervisor.stderr.take());
         let streams = tokio::spawn(async { tokio::join!(read_bounded(stdout), read_bounded(stderr)) });
-        let mut ended = tokio::select! {
-            ended = timeout_at(deadline, self.keeper.wait()) => match ended {
+        let mut end = tokio::select! {
+            ended = timeout_at(deadline, self.supervisor.wait()) => match ended {
                 Ok(_) => None,
                 Err(_) => Some(ProcessEnd::TimedOut),
             },
@@ -149,24 +149,24 @@ impl ManagedProcess {
         };
         self.end();
         let last = self.wait().await;
-        if ended.is_none() || last == ProcessEnd::KeeperLost {
-            ended = Some(last);
+        if end.is_none() || last == ProcessEnd::SupervisorLost {
+            end = Some(last);
         }
         let (stdout, stderr) = self.collect_output(streams, last).await;
-        CapturedOutput { ended: ended.unwrap_or(last), stdout, stderr }
+        CapturedOutput { ended: end.unwrap_or(last), stdout, stderr }
     }
 
     /// Returns the output. A process left by a killed keeper may hold a stream, so scans repeat until it is gone.
     async fn collect_output(
         &self,
         mut streams: JoinHandle<(Vec<u8>, Vec<u8>)>,
-        ended: ProcessEnd,
+        end: ProcessEnd,
     ) -> (Vec<u8>, Vec<u8>) {
-        if ended != ProcessEnd::KeeperLost {
+        if end != ProcessEnd::SupervisorLost {
             return streams.await.unwrap_or_default();
         }
-        for _ in 0..STREAM_SWEEPS {
-            if let Ok(printed) = timeout(STREAM_WITHIN, &mut streams).await {
+        for _ in 0..MAX_STREAM_SWEEPS {
+            if let Ok(printed) = timeout(STREAM_LIMIT, &mut streams).await {
                 return printed.unwrap_or_default();
             }
             self.kill_leftovers().await;
@@ -178,14 +178,14 @@ impl ManagedProcess {
     /// Kills what a killed keeper has left.
     async fn kill_leftovers(&self) {
         let mut quiet = 0;
-        for _ in 0..WALKS {
+        for _ in 0..MAX_WALKS {
             let mark = self.mark.clone();
             let found = tokio::task::spawn_blocking(move || kill_marked(&mark)).await.unwrap_or_default();
             quiet = if found == 0 { quiet + 1 } else { 0 };
             if quiet == QUIET_WALKS {
                 return;
             }
-            sleep(WALK_AGAIN).await;
+            sleep(WALK_INTERVAL).await;
         }
     }
 }
@@ -193,7 +193,7 @@ impl ManagedProcess {
 /// Kills every process that currently carries the mark, and returns their number.
 fn kill_marked(mark: &str) -> usize {
     let is_marked = |process: &table::ProcessEntry| {
-        table::variable(process.pid, MARK).is_some_and(|value| value == mark.as_bytes())
+        table::variable(process.pid, MARK_VARIABLE).is_some_and(|value| value == mark.as_bytes())
     };
     let kill = |process: &table::ProcessEntry| walk::signal_process(process, &[Signal::KILL]);
     table::entries().into_iter().flatten().filter(is_marked).inspect(kill).count()
@@ -202,11 +202,11 @@ fn kill_marked(mark: &str) -> usize {
 /// Reads a stream to its end and keeps its first and last part, with a line in between that counts the omitted bytes.
 async fn read_bounded(stream: Option<impl AsyncRead + Unpin>) -> Vec<u8> {
     let Some(mut stream) = stream else { return Vec::new() };
-    let (mut kept, mut piece) = (BoundedBuffer::default(), vec![0; 16 * 1024]);
+    let (mut buffer, mut piece) = (BoundedBuffer::default(), vec![0; 16 * 1024]);
     while let Ok(length @ 1..) = stream.read(&mut piece).await {
-        kept.take(&piece[..length]);
+        buffer.push(&piece[..length]);
     }
-    kept.finish()
+    buffer.finish()
 }
 
 #[derive(Default)]
@@ -217,19 +217,19 @@ struct BoundedBuffer {
 }
 
 impl BoundedBuffer {
-    fn take(&mut self, mut bytes: &[u8]) {
-        let room = (STREAM_CAP / 2).saturating_sub(self.head.len()).min(bytes.len());
+    fn push(&mut self, mut bytes: &[u8]) {
+        let room = (MAX_STREAM_BYTES / 2).saturating_sub(self.head.len()).min(bytes.len());
         self.head.extend_from_slice(&bytes[..room]);
         bytes = &bytes[room..];
         self.tail.extend_from_slice(bytes);
         // Twice the size, so that bytes are rarely moved.
-        if self.tail.len() > STREAM_CAP {
+        if self.tail.len() > MAX_STREAM_BYTES {
             self.trim_tail();
         }
     }
 
     fn trim_tail(&mut self) {
-        let surplus = self.tail.len().saturating_sub(STREAM_CAP / 2);
+        let surplus = self.tail.len().saturating_sub(MAX_STREAM_BYTES / 2);
         self.tail.drain(..surplus);
         self.dropped += surplus as u64;
     }
@@ -283,21 +283,21 @@ mod tests {
 
     #[test]
     fn a_flood_keeps_its_beginning_and_its_end() {
-        let mut kept = BoundedBuffer::default();
-        kept.take(b"begin");
+        let mut buffer = BoundedBuffer::default();
+        buffer.push(b"begin");
         for _ in 0..100 {
-            kept.take(&[b'x'; 10_000]);
+            buffer.push(&[b'x'; 10_000]);
         }
-        kept.take(b"end");
-        let text = String::from_utf8(kept.finish()).expect("text");
+        buffer.push(b"end");
+        let text = String::from_utf8(buffer.finish()).expect("text");
         assert!(text.starts_with("begin") && text.ends_with("end") && text.contains("bytes left out"));
-        assert!(text.len() < STREAM_CAP + 100, "{}", text.len());
+        assert!(text.len() < MAX_STREAM_BYTES + 100, "{}", text.len());
     }
 
     #[test]
     fn what_fits_is_kept_as_it_is() {
-        let mut kept = BoundedBuffer::default();
-        kept.take(&vec![b'a'; STREAM_CAP / 2 + 10]);
-        assert_eq!(kept.finish(), vec![b'a'; STREAM_CAP / 2 + 10]);
+        let mut buffer = BoundedBuffer::default();
+        buffer.push(&vec![b'a'; MAX_STREAM_BYTES / 2 + 10]);
+        assert_eq!(buffer.finish(), vec![b'a'; MAX_STREAM_BYTES / 2 + 10]);
     }
 }

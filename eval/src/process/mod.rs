@@ -5,5 +5,5 @@
 mod child_supervisor;
 mod managed_process;
 
-pub(crate) use self::child_supervisor::{INIT_COMMAND, KEEPER_COMMAND, init_main, supervisor_main};
+pub(crate) use self::child_supervisor::{INIT_COMMAND, SUPERVISOR_COMMAND, init_main, supervisor_main};
 pub(crate) use self::managed_process::{CapturedOutput, ManagedProcess, ProcessEnd, ProcessSpec, containment_level};

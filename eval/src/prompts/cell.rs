@@ -22,7 +22,7 @@ use crate::sandbox::{
 };
 
 /// Id of the run in each lab.
-const RUN: &str = "prompt-lab";
+const RUN_ID: &str = "prompt-lab";
 
 /// Settings shared by all sessions.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ pub(super) struct PromptSession {
     pub(super) programs: TestedPrograms,
     /// Digest of the daemon's program.
     pub(super) runner: String,
-    pub(super) around: HostEnv,
+    pub(super) host_env: HostEnv,
     pub(super) stop: CancellationToken,
 }
 
@@ -60,9 +60,9 @@ pub(super) async fn run_session(
     input: &PromptInput,
 ) -> Result<SessionResult, EvalError> {
     let lab = Sandbox::create()?;
-    let asked = run_session_in(&lab, session, template, input).await;
+    let result = run_session_in(&lab, session, template, input).await;
     lab.remove()?;
-    asked
+    result
 }
 
 async fn run_session_in(
@@ -73,16 +73,16 @@ async fn run_session_in(
 ) -> Result<SessionResult, EvalError> {
     let prompts = template.map(|text| lab.write(&format!("prompts/{}.md", session.role.as_str()), text));
     prompts.transpose()?;
-    let env = lab.env(&session.around);
+    let env = lab.env(&session.host_env);
     let daemon = SandboxDaemon::start(lab, &session.programs, &env).await?;
     let access = RepositoryAccess {
         programs: session.programs.clone(),
         env,
-        client_env: session.around.client_env(lab),
-        view_env: session.around.view_env(lab),
+        client_env: session.host_env.client_env(lab),
+        view_env: session.host_env.view_env(lab),
         stop: session.stop.clone(),
     };
-    let asked = match make_repository(lab, session, input, access).await {
+    let result = match make_repository(lab, session, input, access).await {
         Ok(repository) => {
             PromptTrial { role: session.role, repository: &repository, connection: daemon.connection() }
                 .run_trial(input)
@@ -91,7 +91,7 @@ async fn run_session_in(
         Err(fault) => Err(fault),
     };
     daemon.stop().await;
-    asked
+    result
 }
 
 async fn make_repository(
@@ -100,19 +100,19 @@ async fn make_repository(
     input: &PromptInput,
     access: RepositoryAccess,
 ) -> Result<SandboxRepository, EvalError> {
-    for (path, text) in input.before.files() {
-        lab.write(&format!("{}/{path}", trial_setup::LEFT), text)?;
+    for (path, text) in input.prior_work.files() {
+        lab.write(&format!("{}/{path}", trial_setup::LEFT_FOLDER), text)?;
     }
     let prompts = lab.path("prompts");
-    let script = trial_setup::script(&input.before);
+    let script = trial_setup::previous_script(&input.prior_work);
     let seed = RepositorySeed {
-        name: RUN,
+        name: RUN_ID,
         goal: &input.goal,
         template: None,
         files: &input.files,
         justfile: None,
-        config: &trial_setup::config(session, input),
-        tree: Some(&trial_setup::tree(session.role, input)),
+        config: &trial_setup::build_config(session, input),
+        tree: Some(&trial_setup::build_tree(session.role, input)),
         prompts: prompts.is_dir().then_some(prompts.as_path()),
         script: script.as_deref(),
     };
@@ -130,16 +130,16 @@ impl PromptTrial<'_> {
     /// Runs the session, after the previous one if the input has one, and reads the decision.
     async fn run_trial(&self, input: &PromptInput) -> Result<SessionResult, EvalError> {
         let goal = self.repository.goal().display().to_string();
-        let start = ["--no-spawn", "start", "--yes", "--queue-only", "--keep-tree", "--id", RUN, "--goal", &goal];
+        let start = ["--no-spawn", "start", "--yes", "--queue-only", "--keep-tree", "--id", RUN_ID, "--goal", &goal];
         self.repository.client(&start).await?;
         self.run_step().await?;
-        match input.before {
-            PriorWork::Nothing => self.answered(1).await,
-            PriorWork::Work(_) => self.reviewed().await,
+        match input.prior_work {
+            PriorWork::Nothing => self.read_answer(1).await,
+            PriorWork::Work(_) => self.read_review().await,
             PriorWork::Tree(_) => {
-                self.is_to_be_repaired().await?;
+                self.check_needs_repair().await?;
                 self.run_step().await?;
-                self.answered(2).await
+                self.read_answer(2).await
             }
         }
     }
@@ -149,22 +149,22 @@ impl PromptTrial<'_> {
     }
 
     /// Fails unless the tree is invalid: a session after a valid tree would not be a repair.
-    async fn is_to_be_repaired(&self) -> Result<(), EvalError> {
-        match self.connection.client().explain(self.run()).await?.next {
+    async fn check_needs_repair(&self) -> Result<(), EvalError> {
+        match self.connection.client().explain(self.run_params()).await?.next {
             NextView::GoesOn { role: Role::Repair, .. } => Ok(()),
             _ => Err(EvalError::new("the task tree of the input is valid: there is nothing to repair")),
         }
     }
 
     /// Reads the answer of an iteration's session.
-    async fn answered(&self, iter: u32) -> Result<SessionResult, EvalError> {
-        let (facts, meta) = self.facts(iter).await?;
-        let answer: Option<AgentAnswer> = self.said(iter, LogStream::Output).await;
+    async fn read_answer(&self, iter: u32) -> Result<SessionResult, EvalError> {
+        let (facts, meta) = self.read_facts(iter).await?;
+        let answer: Option<AgentAnswer> = self.read_log(iter, LogStream::Output).await;
         let parts = match &answer {
             Some(AgentAnswer { children: Some(children), .. }) => {
                 children.iter().map(|part| part.title.clone()).collect()
             }
-            Some(AgentAnswer { status: AnswerStatus::Decomposed, .. }) => self.parts().await?,
+            Some(AgentAnswer { status: AnswerStatus::Decomposed, .. }) => self.read_parts().await?,
             _ => Vec::new(),
         };
         Ok(SessionResult {
@@ -178,14 +178,14 @@ impl PromptTrial<'_> {
     }
 
     /// Reads the decision of the first iteration's review.
-    async fn reviewed(&self) -> Result<SessionResult, EvalError> {
-        let (facts, meta) = self.facts(1).await?;
+    async fn read_review(&self) -> Result<SessionResult, EvalError> {
+        let (facts, meta) = self.read_facts(1).await?;
         let verdict = facts.iteration.verdict.to_string();
         let Some(review) = meta.review else {
             let why = meta.detail.map(|detail| format!(": {detail}")).unwrap_or_default();
             return Err(EvalError::new(format!("the work of the input was not reviewed: {verdict}{why}")));
         };
-        let answer: Option<ReviewAnswer> = self.said(1, LogStream::ReviewAnswer).await;
+        let answer: Option<ReviewAnswer> = self.read_log(1, LogStream::ReviewAnswer).await;
         let usage = review.usage;
         Ok(SessionResult {
             decision: answer.as_ref().map(|answer| answer.verdict.into()),
@@ -202,36 +202,36 @@ impl PromptTrial<'_> {
         })
     }
 
-    async fn facts(&self, iter: u32) -> Result<(IterationReply, IterationMeta), EvalError> {
-        let mut facts = IterationApiClient::get(self.connection.client(), self.at(iter)).await?;
+    async fn read_facts(&self, iter: u32) -> Result<(IterationReply, IterationMeta), EvalError> {
+        let mut facts = IterationApiClient::get(self.connection.client(), self.iteration_params(iter)).await?;
         let meta = facts.meta.take();
         let meta = meta.ok_or_else(|| EvalError::new(format!("iteration {iter} has no record")))?;
         Ok((facts, meta))
     }
 
     /// Reads an answer, which may have a usage file next to it; `None` if the session left no answer.
-    async fn said<T: DeserializeOwned>(&self, iter: u32, stream: LogStream) -> Option<T> {
-        let params = LogParams { at: self.at(iter), stream, offset: 0, raw: false };
-        let said = self.connection.client().log(params).await.ok()?;
-        let mut fields: Map<String, Value> = serde_json::from_str(&said.text).ok()?;
+    async fn read_log<T: DeserializeOwned>(&self, iter: u32, stream: LogStream) -> Option<T> {
+        let params = LogParams { at: self.iteration_params(iter), stream, offset: 0, raw: false };
+        let log = self.connection.client().log(params).await.ok()?;
+        let mut fields: Map<String, Value> = serde_json::from_str(&log.text).ok()?;
         fields.remove("usage");
         serde_json::from_value(fields.into()).ok()
     }
 
     /// Returns the titles of the parts that the session wrote into the tree itself.
-    async fn parts(&self) -> Result<Vec<String>, EvalError> {
-        let tree = TreeApiClient::get(self.connection.client(), self.run()).await?.tree;
-        let id = trial_setup::node(self.role);
+    async fn read_parts(&self) -> Result<Vec<String>, EvalError> {
+        let tree = TreeApiClient::get(self.connection.client(), self.run_params()).await?.tree;
+        let id = trial_setup::node_id(self.role);
         let node = std::iter::once(&tree.root).chain(&tree.root.children).find(|node| node.id == id);
         Ok(node.into_iter().flat_map(|node| &node.children).map(|part| part.title.clone()).collect())
     }
 
-    fn at(&self, iter: u32) -> AtIteration {
-        let AtRun { path, run } = self.run();
+    fn iteration_params(&self, iter: u32) -> AtIteration {
+        let AtRun { path, run } = self.run_params();
         AtIteration { path, run, iter: Some(iter), wait: None }
     }
 
-    fn run(&self) -> AtRun {
-        AtRun { path: WirePath::from(self.repository.folder()), run: Some(RUN.into()) }
+    fn run_params(&self) -> AtRun {
+        AtRun { path: WirePath::from(self.repository.folder()), run: Some(RUN_ID.into()) }
     }
 }

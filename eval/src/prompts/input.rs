@@ -13,7 +13,7 @@ use crate::case::SourceText;
 use crate::error::EvalError;
 
 /// Path of the runner's task tree.
-const TREE: &str = ".runner/state/tree.json";
+const TREE_PATH: &str = ".runner/state/tree.json";
 
 /// An input.
 #[derive(Debug, Clone)]
@@ -28,7 +28,7 @@ pub(super) struct PromptInput {
     pub(super) guard: Vec<String>,
     pub(super) expect: Option<Decision>,
     pub(super) files: BTreeMap<String, String>,
-    pub(super) before: PriorWork,
+    pub(super) prior_work: PriorWork,
 }
 
 /// What a previous session has left.
@@ -43,7 +43,7 @@ pub(super) enum PriorWork {
 }
 
 impl PriorWork {
-    fn is_for(&self, role: LabRole) -> bool {
+    fn fits_role(&self, role: LabRole) -> bool {
         match self {
             Self::Nothing => matches!(role, LabRole::Planner | LabRole::Worker),
             Self::Work(_) => role == LabRole::Reviewer,
@@ -56,7 +56,7 @@ impl PriorWork {
         match self {
             Self::Nothing => BTreeMap::new(),
             Self::Work(files) => files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect(),
-            Self::Tree(text) => BTreeMap::from([(TREE, text.as_str())]),
+            Self::Tree(text) => BTreeMap::from([(TREE_PATH, text.as_str())]),
         }
     }
 }
@@ -78,16 +78,16 @@ struct InputForm {
 
 impl PromptInput {
     /// Reads every input of a folder that fits a role, by name.
-    pub(super) fn all(folder: &Path, role: LabRole) -> Result<Vec<Self>, EvalError> {
-        let failed = |error| EvalError::file("reading the folder", folder, &error);
+    pub(super) fn load_all(folder: &Path, role: LabRole) -> Result<Vec<Self>, EvalError> {
+        let read_error = |error| EvalError::file("reading the folder", folder, &error);
         let mut inputs = Vec::new();
-        for entry in fs::read_dir(folder).map_err(failed)? {
-            let path = entry.map_err(failed)?.path();
+        for entry in fs::read_dir(folder).map_err(read_error)? {
+            let path = entry.map_err(read_error)?.path();
             if path.extension().is_some_and(|extension| extension == "toml") {
                 inputs.push(Self::read(&path)?);
             }
         }
-        inputs.retain(|input| input.before.is_for(role));
+        inputs.retain(|input| input.prior_work.fits_role(role));
         if inputs.is_empty() {
             let what = match role {
                 LabRole::Planner | LabRole::Worker => "has neither `[work]` nor `tree`",
@@ -111,29 +111,29 @@ impl PromptInput {
     fn parse(name: String, text: String, path: &Path) -> Result<Self, EvalError> {
         let source = SourceText { text: &text, file: path };
         let form: InputForm = toml::from_str(&text).map_err(|error| source.toml_error(&error))?;
-        let before = match (form.work, form.tree) {
+        let prior_work = match (form.work, form.tree) {
             (None, None) => PriorWork::Nothing,
-            (Some(work), None) => PriorWork::Work(inside(source, work)?),
+            (Some(work), None) => PriorWork::Work(check_paths(source, work)?),
             (None, Some(tree)) => PriorWork::Tree(tree.into_inner()),
             (Some(_), Some(tree)) => {
                 let why = "`tree` is for a repair and `[work]` for a reviewer: an input has one of them";
                 return Err(source.error_at(tree.span(), why));
             }
         };
-        let is_review = matches!(before, PriorWork::Work(_));
-        if let Some(expect) = form.expect.as_ref().filter(|expect| expect.get_ref().is_of_review() != is_review) {
+        let is_review = matches!(prior_work, PriorWork::Work(_));
+        if let Some(expect) = form.expect.as_ref().filter(|expect| expect.get_ref().is_review_verdict() != is_review) {
             let known = if is_review { "`accept` or `reject`" } else { "`done`, `retry` or `decomposed`" };
             let why = format!("`{}` is never decided here, but {known}", expect.get_ref().as_str());
             return Err(source.error_at(expect.span(), why));
         }
-        let files = inside(source, form.files)?;
+        let files = check_paths(source, form.files)?;
         let InputForm { goal, acceptance, guard, .. } = form;
-        Ok(Self { name, goal, acceptance, guard, expect: form.expect.map(Spanned::into_inner), files, before, text })
+        Ok(Self { name, goal, acceptance, guard, expect: form.expect.map(Spanned::into_inner), files, prior_work, text })
     }
 }
 
 /// Accepts files whose paths stay inside the repository.
-fn inside(
+fn check_paths(
     source: SourceText<'_>,
     files: BTreeMap<Spanned<String>, String>,
 ) -> Result<BTreeMap<String, String>, EvalError> {
@@ -158,7 +158,7 @@ mod tests {
         let roles = [LabRole::Planner, LabRole::Worker, LabRole::Repair, LabRole::Reviewer];
         let fits = |rest: &str| {
             let input = parse(rest).expect("parses");
-            roles.into_iter().filter(|role| input.before.is_for(*role)).collect::<Vec<_>>()
+            roles.into_iter().filter(|role| input.prior_work.fits_role(*role)).collect::<Vec<_>>()
         };
         assert_eq!(fits("[files]\na = \"\"\n"), [LabRole::Planner, LabRole::Worker]);
         assert_eq!(fits("[work]\na = \"\"\n"), [LabRole::Reviewer]);

@@ -34,7 +34,7 @@ use crate::sandbox::{HostEnv, Sandbox, TestedPrograms};
 /// Name of the runner's built-in template.
 const BUILT_IN: &str = "built-in";
 /// Subfolder of the results folder that caches answers; no case can have this name.
-const KEPT: &str = "_prompts";
+const ANSWERS_DIR: &str = "_prompts";
 
 /// The answer of `prompts`.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -96,15 +96,15 @@ struct PromptTemplate {
 
 /// Runs the command.
 pub(crate) async fn run(global: &GlobalOptions, places: &EvalDirs, args: PromptsArgs) -> Result<ExitStatus, EvalError> {
-    let around = HostEnv::from_env();
+    let host_env = HostEnv::from_env();
     let executor = if args.command.is_empty() { args.executor } else { "command".into() };
     let program = args.command.first().unwrap_or(&executor);
-    if !program.contains('/') && around.find_program(program).is_none() {
+    if !program.contains('/') && host_env.find_program(program).is_none() {
         return Err(EvalError::usage(format!("the agent {program} is not in PATH")));
     }
-    let programs = TestedPrograms::find(global.bin_dir.as_deref(), &around)?;
-    let templates = templates(&args.templates)?;
-    let inputs = PromptInput::all(&folder(places, args.inputs.as_deref())?, args.role)?;
+    let programs = TestedPrograms::find(global.bin_dir.as_deref(), &host_env)?;
+    let templates = read_templates(&args.templates)?;
+    let inputs = PromptInput::load_all(&inputs_dir(places, args.inputs.as_deref())?, args.role)?;
     let session = Arc::new(PromptSession {
         role: args.role,
         executor: executor.clone(),
@@ -112,15 +112,15 @@ pub(crate) async fn run(global: &GlobalOptions, places: &EvalDirs, args: Prompts
         model: args.model.clone(),
         runner: digest_programs(&programs)?.runnerd.unwrap_or_default(),
         programs,
-        around,
+        host_env,
         stop: CancellationToken::new(),
     });
     Sandbox::sweep_dead();
     watch_signals(&session.stop)?;
-    let kept = places.results.join(KEPT);
-    fs::create_dir_all(&kept).map_err(|error| EvalError::file("making the folder", &kept, &error))?;
-    let work = GridRunner { session: Arc::clone(&session), kept, force: args.force, is_quiet: global.quiet };
-    let cells = work.all(&templates, &inputs, args.jobs.into()).await?;
+    let answers_dir = places.results.join(ANSWERS_DIR);
+    fs::create_dir_all(&answers_dir).map_err(|error| EvalError::file("making the folder", &answers_dir, &error))?;
+    let runner = GridRunner { session: Arc::clone(&session), answers_dir, force: args.force, is_quiet: global.quiet };
+    let cells = runner.run_all(&templates, &inputs, args.jobs.into()).await?;
     if session.stop.is_cancelled() {
         return Err(EvalError::interrupted().hint("the same command goes on: answers that there are were kept"));
     }
@@ -133,19 +133,19 @@ pub(crate) async fn run(global: &GlobalOptions, places: &EvalDirs, args: Prompts
         inputs: inputs.into_iter().map(|input| input.name).collect(),
         cells,
     };
-    write_page(args.html.as_deref(), || show::html(&grid))?;
-    print_answer(global, &grid, || show::text(&grid))?;
+    write_page(args.html.as_deref(), || show::render_html(&grid))?;
+    print_answer(global, &grid, || show::render_text(&grid))?;
     let is_fine = grid.cells.iter().all(|cell| cell.fault.is_none());
     Ok(if is_fine { ExitStatus::Fine } else { ExitStatus::RunEnded })
 }
 
-fn folder(places: &EvalDirs, named: Option<&Path>) -> Result<PathBuf, EvalError> {
+fn inputs_dir(places: &EvalDirs, named: Option<&Path>) -> Result<PathBuf, EvalError> {
     let beside = || places.cases.as_deref().and_then(Path::parent).map(|folder| folder.join("prompts"));
     let missing = || EvalError::usage("there is no folder of inputs").hint("runner-eval prompts ROLE --inputs DIR");
     named.map(Path::to_owned).or_else(beside).filter(|folder| folder.is_dir()).ok_or_else(missing)
 }
 
-fn templates(named: &[String]) -> Result<Vec<PromptTemplate>, EvalError> {
+fn read_templates(named: &[String]) -> Result<Vec<PromptTemplate>, EvalError> {
     if named.is_empty() {
         return Ok(vec![PromptTemplate { name: BUILT_IN.into(), text: None }]);
     }
@@ -162,46 +162,46 @@ fn templates(named: &[String]) -> Result<Vec<PromptTemplate>, EvalError> {
 /// The work behind all cells of a grid.
 struct GridRunner {
     session: Arc<PromptSession>,
-    kept: PathBuf,
+    answers_dir: PathBuf,
     force: bool,
     is_quiet: bool,
 }
 
 impl GridRunner {
-    async fn all(
+    async fn run_all(
         &self,
         templates: &[PromptTemplate],
         inputs: &[PromptInput],
         jobs: usize,
     ) -> Result<Vec<Cell>, EvalError> {
-        let places = Arc::new(Semaphore::new(jobs));
+        let slots = Arc::new(Semaphore::new(jobs));
         let mut set: JoinSet<Result<(usize, Cell), EvalError>> = JoinSet::new();
         let pairs = templates.iter().flat_map(|template| inputs.iter().map(move |input| (template, input)));
-        for (at, (template, input)) in pairs.enumerate() {
-            let digest = self.digest(template, input);
-            let file = self.kept.join(format!("{digest}.json"));
-            if let Some(cell) = (!self.force).then(|| kept(&file)).flatten() {
-                set.spawn(async move { Ok((at, cell)) });
+        for (index, (template, input)) in pairs.enumerate() {
+            let digest = self.digest_cell(template, input);
+            let file = self.answers_dir.join(format!("{digest}.json"));
+            if let Some(cell) = (!self.force).then(|| load_answer(&file)).flatten() {
+                set.spawn(async move { Ok((index, cell)) });
                 continue;
             }
-            let (session, places) = (Arc::clone(&self.session), Arc::clone(&places));
+            let (session, places) = (Arc::clone(&self.session), Arc::clone(&slots));
             let (template, input) = (template.clone(), input.clone());
             let progress = RunProgress::new(format!("{} × {}", template.name, input.name), self.is_quiet);
             set.spawn(async move {
                 let _place = places.acquire_owned().await;
                 progress.print_line("asked");
-                let asked = if session.stop.is_cancelled() {
+                let result = if session.stop.is_cancelled() {
                     Err(EvalError::interrupted())
                 } else {
                     run_session(&session, template.text.as_deref(), &input).await
                 };
-                let cell = cell(&template, &input, digest, asked);
+                let cell = build_cell(&template, &input, digest, result);
                 progress.print_line(cell.fault.as_deref().or(cell.summary.as_deref()).unwrap_or("no answer"));
                 if cell.decision.is_some() {
                     let text = serde_json::to_string_pretty(&cell).expect("BUG: a cell is plain data");
                     write_durably(&file, text.as_bytes())?;
                 }
-                Ok((at, cell))
+                Ok((index, cell))
             });
         }
         let mut cells = Vec::new();
@@ -216,7 +216,7 @@ impl GridRunner {
     }
 
     /// Returns a digest of everything an answer depends on, except chance.
-    fn digest(&self, template: &PromptTemplate, input: &PromptInput) -> String {
+    fn digest_cell(&self, template: &PromptTemplate, input: &PromptInput) -> String {
         let session = &self.session;
         let mut digest = InputDigest::new();
         digest.add("role", session.role.as_str().as_bytes());
@@ -232,16 +232,16 @@ impl GridRunner {
     }
 }
 
-fn kept(file: &Path) -> Option<Cell> {
+fn load_answer(file: &Path) -> Option<Cell> {
     let cell: Cell = serde_json::from_slice(&fs::read(file).ok()?).ok()?;
     Some(Cell { kept: true, ..cell })
 }
 
-fn cell(
+fn build_cell(
     template: &PromptTemplate,
     input: &PromptInput,
     digest: String,
-    asked: Result<SessionResult, EvalError>,
+    result: Result<SessionResult, EvalError>,
 ) -> Cell {
     let cell = Cell {
         template: template.name.clone(),
@@ -257,7 +257,7 @@ fn cell(
         fault: None,
         kept: false,
     };
-    let SessionResult { decision, summary, parts, verdict, detail, usage } = match asked {
+    let SessionResult { decision, summary, parts, verdict, detail, usage } = match result {
         Ok(asked) => asked,
         Err(fault) => return Cell { fault: Some(fault.to_string()), ..cell },
     };

@@ -61,7 +61,7 @@ impl Decision {
     }
 
     /// Returns whether only reviewers make this decision.
-    pub(super) fn is_of_review(self) -> bool {
+    pub(super) fn is_review_verdict(self) -> bool {
         matches!(self, Self::Accept | Self::Reject)
     }
 }

@@ -5,22 +5,22 @@ use std::fmt::Write as _;
 use protocol::sanitize::safe;
 
 use super::{Cell, Decision, PromptGrid};
-use crate::report::escape::escape;
-use crate::report::html::page;
-use crate::report::text::table;
+use crate::report::escape::escape_html;
+use crate::report::html::render_page;
+use crate::report::text::format_table;
 
 /// Renders the grid for a terminal: a row per template, a column per input.
-pub(super) fn text(grid: &PromptGrid) -> String {
+pub(super) fn render_text(grid: &PromptGrid) -> String {
     let mut lines = vec![std::iter::once("TEMPLATE".to_owned()).chain(grid.inputs.iter().cloned()).collect::<Vec<_>>()];
     for template in &grid.templates {
-        let cells = of(grid, template).map(|cell| safe(&short(cell)));
+        let cells = cells_of(grid, template).map(|cell| safe(&describe_cell(cell)));
         lines.push(std::iter::once(safe(template)).chain(cells).collect());
     }
-    let mut text = table(&lines);
+    let mut text = format_table(&lines);
     for cell in &grid.cells {
-        let told = cell.fault.as_deref().or(cell.summary.as_deref()).unwrap_or_default();
-        let told = told.lines().next().unwrap_or_default();
-        let _ = writeln!(text, "\n{} × {}: {}", safe(&cell.template), cell.input, safe(told));
+        let reply = cell.fault.as_deref().or(cell.summary.as_deref()).unwrap_or_default();
+        let reply = reply.lines().next().unwrap_or_default();
+        let _ = writeln!(text, "\n{} × {}: {}", safe(&cell.template), cell.input, safe(reply));
         for child in &cell.children {
             let _ = writeln!(text, "  - {}", safe(child));
         }
@@ -29,31 +29,31 @@ pub(super) fn text(grid: &PromptGrid) -> String {
 }
 
 /// Renders the grid as an HTML page, with every answer in full.
-pub(super) fn html(grid: &PromptGrid) -> String {
-    let head = grid.inputs.iter().map(|input| format!("<th>{}</th>", escape(input))).collect::<Vec<_>>().concat();
+pub(super) fn render_html(grid: &PromptGrid) -> String {
+    let head = grid.inputs.iter().map(|input| format!("<th>{}</th>", escape_html(input))).collect::<Vec<_>>().concat();
     let mut body =
-        format!("<p>Agent: {} {}</p>\n", escape(&grid.executor), escape(grid.model.as_deref().unwrap_or("")));
+        format!("<p>Agent: {} {}</p>\n", escape_html(&grid.executor), escape_html(grid.model.as_deref().unwrap_or("")));
     let _ = writeln!(body, "<table><tr><th></th>{head}</tr>");
     for template in &grid.templates {
-        let _ = write!(body, "<tr><th>{}</th>", escape(template));
-        for cell in of(grid, template) {
-            let children = cell.children.iter().map(|child| format!("<li>{}</li>", escape(child)));
+        let _ = write!(body, "<tr><th>{}</th>", escape_html(template));
+        for cell in cells_of(grid, template) {
+            let children = cell.children.iter().map(|child| format!("<li>{}</li>", escape_html(child)));
             let children = children.collect::<Vec<_>>().concat();
-            let told = cell.fault.as_deref().or(cell.summary.as_deref()).unwrap_or_default();
-            let told = told.lines().map(escape).collect::<Vec<_>>().join("\n");
-            let _ = write!(body, "<td><b>{}</b><pre>{told}</pre><ul>{children}</ul></td>", escape(&short(cell)));
+            let reply = cell.fault.as_deref().or(cell.summary.as_deref()).unwrap_or_default();
+            let reply = reply.lines().map(escape_html).collect::<Vec<_>>().join("\n");
+            let _ = write!(body, "<td><b>{}</b><pre>{reply}</pre><ul>{children}</ul></td>", escape_html(&describe_cell(cell)));
         }
         body.push_str("</tr>\n");
     }
-    page(&format!("Prompts of the {}", grid.role.as_str()), &(body + "</table>\n"))
+    render_page(&format!("Prompts of the {}", grid.role.as_str()), &(body + "</table>\n"))
 }
 
-fn of<'a>(grid: &'a PromptGrid, template: &'a str) -> impl Iterator<Item = &'a Cell> {
+fn cells_of<'a>(grid: &'a PromptGrid, template: &'a str) -> impl Iterator<Item = &'a Cell> {
     grid.cells.iter().filter(move |cell| cell.template == template)
 }
 
 /// Returns the decision, whether it was expected, and its cost.
-fn short(cell: &Cell) -> String {
+fn describe_cell(cell: &Cell) -> String {
     let decision = cell.decision.map_or("no answer", Decision::as_str);
     let expected = match cell.matches {
         Some(true) => " as expected",
@@ -98,7 +98,7 @@ mod tests {
             inputs: vec!["typo".into()],
             cells: vec![cell("built-in", Some(Decision::Retry), Some(false)), cell("a.md", None, None)],
         };
-        insta::assert_snapshot!(text(&grid), @r"
+        insta::assert_snapshot!(render_text(&grid), @r"
         TEMPLATE  typo
         built-in  retry NOT expected (10+? tokens)
         a.md      no answer (10+? tokens)
@@ -107,6 +107,6 @@ mod tests {
 
         a.md × typo: no answer: Fault
         ");
-        assert!(html(&grid).contains("Said &lt;b&gt;so&lt;/b&gt;."));
+        assert!(render_html(&grid).contains("Said &lt;b&gt;so&lt;/b&gt;."));
     }
 }

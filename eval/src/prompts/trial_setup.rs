@@ -10,13 +10,13 @@ use toml::Table;
 use super::cell::PromptSession;
 use super::input::{PriorWork, PromptInput};
 use super::role::LabRole;
-use crate::sandbox::SCRIPTED;
+use crate::sandbox::SCRIPTED_AGENT;
 
 /// Folder of a lab with the files that the previous session leaves.
-pub(super) const LEFT: &str = "left";
+pub(super) const LEFT_FOLDER: &str = "left";
 
 /// Returns the id of the node the session works on.
-pub(super) fn node(role: LabRole) -> &'static str {
+pub(super) fn node_id(role: LabRole) -> &'static str {
     match role {
         LabRole::Planner | LabRole::Repair => "root",
         LabRole::Worker | LabRole::Reviewer => "task",
@@ -24,7 +24,7 @@ pub(super) fn node(role: LabRole) -> &'static str {
 }
 
 /// Returns the task tree. The first session on a root is a planner's, so a worker needs a leaf below it.
-pub(super) fn tree(role: LabRole, input: &PromptInput) -> Value {
+pub(super) fn build_tree(role: LabRole, input: &PromptInput) -> Value {
     let node = |id: &str, title: &str, acceptance: &[String], children: Value| {
         json!({
             "id": id, "order": 1, "title": title, "goal": input.goal, "acceptance": acceptance, "passes": false,
@@ -42,26 +42,26 @@ pub(super) fn tree(role: LabRole, input: &PromptInput) -> Value {
 }
 
 /// Returns the configuration. There is no guard unless the input names one: what counts is the decision.
-pub(super) fn config(session: &PromptSession, input: &PromptInput) -> Table {
+pub(super) fn build_config(session: &PromptSession, input: &PromptInput) -> Table {
     let guard = if input.guard.is_empty() { vec!["true".to_owned()] } else { input.guard.clone() };
-    let guard = table([("command", guard.into()), ("baseline", false.into())]);
-    let mut config = table([("guard", guard.into())]);
-    let tried = tried(session);
-    let scripted = || table([("kind", "command".into()), ("command", vec![SCRIPTED].into())]);
+    let guard = toml_table([("command", guard.into()), ("baseline", false.into())]);
+    let mut config = toml_table([("guard", guard.into())]);
+    let agent = tried_agent(session);
+    let scripted = || toml_table([("kind", "command".into()), ("command", vec![SCRIPTED_AGENT].into())]);
     let executor = match session.role {
-        LabRole::Planner | LabRole::Worker => tried,
-        LabRole::Repair => with(tried, "plan", scripted()),
+        LabRole::Planner | LabRole::Worker => agent,
+        LabRole::Repair => insert_table(agent, "plan", scripted()),
         LabRole::Reviewer => {
-            config.insert("review".into(), table([("by", "agent".into())]).into());
-            with(scripted(), "review", tried)
+            config.insert("review".into(), toml_table([("by", "agent".into())]).into());
+            insert_table(scripted(), "review", agent)
         }
     };
-    with(config, "executor", executor)
+    insert_table(config, "executor", executor)
 }
 
 /// The agent under test.
-fn tried(session: &PromptSession) -> Table {
-    let mut executor = table([("kind", session.executor.clone().into())]);
+fn tried_agent(session: &PromptSession) -> Table {
+    let mut executor = toml_table([("kind", session.executor.clone().into())]);
     if !session.command.is_empty() {
         executor.insert("command".into(), session.command.clone().into());
     }
@@ -72,20 +72,20 @@ fn tried(session: &PromptSession) -> Table {
 }
 
 /// Returns the script of the previous session.
-pub(super) fn script(before: &PriorWork) -> Option<String> {
-    let answer = match before {
+pub(super) fn previous_script(prior_work: &PriorWork) -> Option<String> {
+    let answer = match prior_work {
         PriorWork::Nothing => return None,
         PriorWork::Work(_) => "done \"The goal is met.\"",
         PriorWork::Tree(_) => "decomposed \"The goal is divided.\"",
     };
-    Some(format!("cp -R -- \"$lab/{LEFT}/.\" . && answer {answer}"))
+    Some(format!("cp -R -- \"$lab/{LEFT_FOLDER}/.\" . && answer {answer}"))
 }
 
-fn table<const N: usize>(pairs: [(&str, toml::Value); N]) -> Table {
+fn toml_table<const N: usize>(pairs: [(&str, toml::Value); N]) -> Table {
     pairs.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
 }
 
-fn with(mut table: Table, key: &str, below: Table) -> Table {
-    table.insert(key.to_owned(), below.into());
+fn insert_table(mut table: Table, key: &str, value: Table) -> Table {
+    table.insert(key.to_owned(), value.into());
     table
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{Difference, Row, difference, row};
+use super::{Difference, Row, rate_difference, build_row};
 use crate::results::ResultEntry;
 
 /// The answer of `compare`.
@@ -46,58 +46,58 @@ pub(crate) struct Pair {
 }
 
 /// Compares two sets of results.
-pub(crate) fn compare(names: [&str; 2], a: &[ResultEntry], b: &[ResultEntry]) -> Comparison {
+pub(crate) fn compare_sets(names: [&str; 2], a: &[ResultEntry], b: &[ResultEntry]) -> Comparison {
     let ids = |entries: &[ResultEntry]| entries.iter().map(|entry| entry.meta.case.clone()).collect::<BTreeSet<_>>();
-    let (of_a, of_b) = (ids(a), ids(b));
-    let mut cases: Vec<Pair> = of_a.intersection(&of_b).map(|case| pair(case, a, b)).collect();
+    let (ids_a, ids_b) = (ids(a), ids(b));
+    let mut cases: Vec<Pair> = ids_a.intersection(&ids_b).map(|case| compare_case(case, a, b)).collect();
     let judged: Vec<_> = cases.iter().filter_map(|pair| Some((pair.a.rate?, pair.b.rate?))).collect();
     for pair in &mut cases {
-        pair.difference = pair.a.rate.zip(pair.b.rate).and_then(|rates| difference(&[rates], judged.len()));
+        pair.difference = pair.a.rate.zip(pair.b.rate).and_then(|rates| rate_difference(&[rates], judged.len()));
     }
     let digests = |case: &String, entries: &[ResultEntry]| {
-        let of = entries.iter().filter(|entry| entry.meta.case == *case);
-        of.map(|entry| entry.meta.digests.case.clone()).collect::<BTreeSet<_>>()
+        let own = entries.iter().filter(|entry| entry.meta.case == *case);
+        own.map(|entry| entry.meta.digests.case.clone()).collect::<BTreeSet<_>>()
     };
     Comparison {
         schema: "runner/eval-comparison.v1",
         a: names[0].to_owned(),
         b: names[1].to_owned(),
-        overall: difference(&judged, 1),
+        overall: rate_difference(&judged, 1),
         fail_under: None,
         failed: false,
-        only_one: of_a.symmetric_difference(&of_b).cloned().collect(),
-        changed: of_a.intersection(&of_b).filter(|case| digests(case, a) != digests(case, b)).cloned().collect(),
+        only_one: ids_a.symmetric_difference(&ids_b).cloned().collect(),
+        changed: ids_a.intersection(&ids_b).filter(|case| digests(case, a) != digests(case, b)).cloned().collect(),
         cases,
     }
 }
 
 impl Comparison {
     /// Sets the failure threshold in percentage points; without any difference, the comparison has failed.
-    pub(crate) fn held_to(self, fail_under: Option<f64>) -> Self {
+    pub(crate) fn with_threshold(self, fail_under: Option<f64>) -> Self {
         let failed = |points: f64| self.overall.is_none_or(|overall| overall.share * 100.0 < points);
         Self { failed: fail_under.is_some_and(failed), fail_under, ..self }
     }
 }
 
-fn pair(case: &str, a: &[ResultEntry], b: &[ResultEntry]) -> Pair {
-    let of = |entries: &[ResultEntry]| {
-        row(case, None, &entries.iter().filter(|entry| entry.meta.case == case).collect::<Vec<_>>())
+fn compare_case(case: &str, a: &[ResultEntry], b: &[ResultEntry]) -> Pair {
+    let case_row = |entries: &[ResultEntry]| {
+        build_row(case, None, &entries.iter().filter(|entry| entry.meta.case == case).collect::<Vec<_>>())
     };
-    Pair { case: case.to_owned(), a: of(a), b: of(b), difference: None }
+    Pair { case: case.to_owned(), a: case_row(a), b: case_row(b), difference: None }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::samples::entry;
+    use super::super::samples::sample_entry;
     use super::*;
     use crate::outcome::Outcome::{Fail, Success};
 
     #[test]
     fn only_what_both_have_is_compared_and_the_rest_is_named() {
-        let a = [entry("x", Success), entry("only-a", Fail)];
-        let mut changed = entry("x", Fail);
+        let a = [sample_entry("x", Success), sample_entry("only-a", Fail)];
+        let mut changed = sample_entry("x", Fail);
         changed.meta.digests.case = "other".into();
-        let comparison = compare(["a", "b"], &a, &[changed]);
+        let comparison = compare_sets(["a", "b"], &a, &[changed]);
         assert_eq!(comparison.cases.len(), 1);
         assert_eq!((comparison.only_one, comparison.changed), (vec!["only-a".to_owned()], vec!["x".to_owned()]));
         assert!(comparison.overall.expect("one").within_chance, "one run each says nothing");
@@ -105,7 +105,7 @@ mod tests {
 
     #[test]
     fn one_case_of_many_is_held_to_more_than_one_alone() {
-        let many = |case: &'static str, outcome, count| (0..count).map(|_| entry(case, outcome)).collect::<Vec<_>>();
+        let many = |case: &'static str, outcome, count| (0..count).map(|_| sample_entry(case, outcome)).collect::<Vec<_>>();
         let sides = |cases: &[&'static str]| {
             let of = |won| {
                 cases
@@ -114,7 +114,7 @@ mod tests {
                     .flatten()
                     .collect::<Vec<_>>()
             };
-            compare(["a", "b"], &of(3), &of(8))
+            compare_sets(["a", "b"], &of(3), &of(8))
         };
         let alone = sides(&["x"]).cases[0].difference.expect("one");
         let among = sides(&["x", "y", "z", "p", "q"]);
@@ -124,13 +124,13 @@ mod tests {
 
     #[test]
     fn many_runs_show_a_difference() {
-        let many = |outcome| (0..20).map(|_| entry("x", outcome)).collect::<Vec<_>>();
-        let comparison = compare(["a", "b"], &many(Fail), &many(Success));
+        let many = |outcome| (0..20).map(|_| sample_entry("x", outcome)).collect::<Vec<_>>();
+        let comparison = compare_sets(["a", "b"], &many(Fail), &many(Success));
         let overall = comparison.overall.expect("one");
         assert!(!overall.within_chance && overall.share > 0.99);
-        assert!(!comparison.held_to(Some(-5.0)).failed);
-        let worse = || compare(["a", "b"], &many(Success), &many(Fail));
-        assert!(worse().held_to(Some(-5.0)).failed && !worse().held_to(Some(-100.0)).failed);
-        assert!(compare(["a", "b"], &[], &many(Fail)).held_to(Some(-5.0)).failed, "nothing was compared");
+        assert!(!comparison.with_threshold(Some(-5.0)).failed);
+        let worse = || compare_sets(["a", "b"], &many(Success), &many(Fail));
+        assert!(worse().with_threshold(Some(-5.0)).failed && !worse().with_threshold(Some(-100.0)).failed);
+        assert!(compare_sets(["a", "b"], &[], &many(Fail)).with_threshold(Some(-5.0)).failed, "nothing was compared");
     }
 }

@@ -1,7 +1,7 @@
 //! HTML escaping.
 
 /// Escapes text for an HTML page.
-pub(crate) fn escape(text: &str) -> String {
+pub(crate) fn escape_html(text: &str) -> String {
     protocol::sanitize::safe(text)
         .replace('&', "&amp;")
         .replace('<', "&lt;")

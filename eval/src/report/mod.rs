@@ -14,8 +14,8 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-pub(crate) use self::stats::real;
-pub(crate) use self::stats::{Difference, PassAt, Rate, Spread, difference};
+pub(crate) use self::stats::to_f64;
+pub(crate) use self::stats::{Difference, PassAt, Rate, Spread, rate_difference};
 use crate::outcome::Outcome;
 use crate::results::{ResultEntry, ResultMeta, RunFacts};
 
@@ -31,8 +31,8 @@ pub(crate) enum GroupBy {
 }
 
 impl GroupBy {
-    fn of(self, meta: &ResultMeta) -> String {
-        let found = match self {
+    fn value_of(self, meta: &ResultMeta) -> String {
+        let value = match self {
             Self::Label => meta.label.clone(),
             Self::Executor => Some(meta.executor.clone()),
             Self::Model => meta.model.clone(),
@@ -40,7 +40,7 @@ impl GroupBy {
             Self::Version => meta.versions.runnerd.clone(),
             Self::Templates => meta.digests.templates.as_ref().map(|digest| digest.chars().take(12).collect()),
         };
-        found.unwrap_or_else(|| "-".into())
+        value.unwrap_or_else(|| "-".into())
     }
 }
 
@@ -114,78 +114,78 @@ pub(crate) struct Reason {
 }
 
 /// Maximum number of reasons per row.
-const REASONS: usize = 3;
+const MAX_REASONS: usize = 3;
 
 /// Builds the report over results.
-pub(crate) fn report(entries: &[ResultEntry], by: Option<GroupBy>, k: Option<u64>) -> Report {
+pub(crate) fn build_report(entries: &[ResultEntry], by: Option<GroupBy>, k: Option<u64>) -> Report {
     let mut groups: BTreeMap<(&str, Option<String>), Vec<&ResultEntry>> = BTreeMap::new();
     for entry in entries {
-        groups.entry((&entry.meta.case, by.map(|by| by.of(&entry.meta)))).or_default().push(entry);
+        groups.entry((&entry.meta.case, by.map(|by| by.value_of(&entry.meta)))).or_default().push(entry);
     }
-    let with = |row: Row| Row { pass_at: row.rate.zip(k).and_then(|(rate, k)| PassAt::of(rate, k)), ..row };
-    let rows: Vec<Row> = groups.into_iter().map(|((case, group), of)| with(row(case, group, &of))).collect();
+    let with_pass_at = |row: Row| Row { pass_at: row.rate.zip(k).and_then(|(rate, k)| PassAt::estimate(rate, k)), ..row };
+    let rows: Vec<Row> = groups.into_iter().map(|((case, group), of)| with_pass_at(build_row(case, group, &of))).collect();
     let total = (rows.len() > 1).then(|| {
-        let mut total = row("all", None, &entries.iter().collect::<Vec<_>>());
+        let mut total = build_row("all", None, &entries.iter().collect::<Vec<_>>());
         // Checks of different cases are unrelated.
         total.checks.clear();
-        total.pass_at = k.and_then(|k| mean(&rows, k));
+        total.pass_at = k.and_then(|k| mean_pass_at(&rows, k));
         total
     });
     Report { schema: "runner/eval-report.v1", results: entries.len() as u64, pass_at: k, rows, total }
 }
 
 /// Returns the mean over cases, or `None` if one has too few runs: each case weighs the same, however often it was run.
-fn mean(rows: &[Row], k: u64) -> Option<PassAt> {
+fn mean_pass_at(rows: &[Row], k: u64) -> Option<PassAt> {
     let shares: Option<Vec<f64>> = rows.iter().map(|row| row.pass_at.map(|found| found.share)).collect();
     let shares = shares.filter(|shares| !shares.is_empty())?;
-    Some(PassAt { k, share: shares.iter().sum::<f64>() / real(shares.len() as u64) })
+    Some(PassAt { k, share: shares.iter().sum::<f64>() / to_f64(shares.len() as u64) })
 }
 
 /// Summarizes results as one row.
-pub(crate) fn row(case: &str, group: Option<String>, entries: &[&ResultEntry]) -> Row {
+pub(crate) fn build_row(case: &str, group: Option<String>, entries: &[&ResultEntry]) -> Row {
     let mut outcomes = BTreeMap::new();
     for entry in entries {
         *outcomes.entry(entry.meta.outcome).or_default() += 1;
     }
-    let spread = |of: &dyn Fn(&RunFacts) -> Option<u64>| {
-        Spread::of(entries.iter().filter_map(|entry| entry.meta.run.as_ref()).map(|run| of(run).map(real)))
+    let spread = |value: &dyn Fn(&RunFacts) -> Option<u64>| {
+        Spread::from_values(entries.iter().filter_map(|entry| entry.meta.run.as_ref()).map(|run| value(run).map(to_f64)))
     };
     Row {
         case: case.to_owned(),
         group,
         runs: entries.len() as u64,
         outcomes,
-        rate: rate(entries),
+        rate: success_rate(entries),
         pass_at: None,
         iterations: spread(&|run| Some(run.iterations)),
         attempts: spread(&|run| Some(run.attempts)),
         broken: spread(&|run| Some(run.verdicts.get("Broken").copied().unwrap_or(0))),
         tokens_in: spread(&|run| Some(run.usage.input_tokens? + run.usage.cached_tokens.unwrap_or(0))),
         tokens_out: spread(&|run| run.usage.output_tokens),
-        cost_usd: spread(&|run| run.usage.cost_micro_usd.filter(|_| run.usage.cost_unknown == 0)).map(in_dollars),
-        seconds: spread(&|run| Some(run.wall_ms)).map(|spread| scaled(spread, 1e3)),
-        checks: checks(entries),
-        reasons: reasons(entries),
+        cost_usd: spread(&|run| run.usage.cost_micro_usd.filter(|_| run.usage.cost_unknown == 0)).map(to_dollars),
+        seconds: spread(&|run| Some(run.wall_ms)).map(|spread| scale_spread(spread, 1e3)),
+        checks: check_rates(entries),
+        reasons: count_reasons(entries),
     }
 }
 
 /// Returns the success rate. A skipped run does not count; an error counts as not met.
-pub(crate) fn rate(entries: &[&ResultEntry]) -> Option<Rate> {
+pub(crate) fn success_rate(entries: &[&ResultEntry]) -> Option<Rate> {
     let judged: Vec<_> =
         entries.iter().filter(|entry| entry.meta.outcome != Outcome::Skipped || entry.meta.met).collect();
-    Rate::of(judged.iter().filter(|entry| entry.meta.met).count() as u64, judged.len() as u64)
+    Rate::from_counts(judged.iter().filter(|entry| entry.meta.met).count() as u64, judged.len() as u64)
 }
 
-fn in_dollars(spread: Spread) -> Spread {
-    scaled(spread, 1e6)
+fn to_dollars(spread: Spread) -> Spread {
+    scale_spread(spread, 1e6)
 }
 
-fn scaled(spread: Spread, by: f64) -> Spread {
+fn scale_spread(spread: Spread, divisor: f64) -> Spread {
     let Spread { median, least, most, sum, known, unknown } = spread;
-    Spread { median: median / by, least: least / by, most: most / by, sum: sum / by, known, unknown }
+    Spread { median: median / divisor, least: least / divisor, most: most / divisor, sum: sum / divisor, known, unknown }
 }
 
-fn checks(entries: &[&ResultEntry]) -> Vec<CheckRate> {
+fn check_rates(entries: &[&ResultEntry]) -> Vec<CheckRate> {
     let mut order: Vec<&str> = Vec::new();
     let mut counts: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
     for check in entries.iter().filter_map(|entry| entry.checks.as_ref()).flat_map(|checks| &checks.checks) {
@@ -197,13 +197,13 @@ fn checks(entries: &[&ResultEntry]) -> Vec<CheckRate> {
         count.1 += 1;
     }
     let rate = |name: &str| {
-        let (passed, of) = counts[name];
-        Some(CheckRate { name: name.to_owned(), rate: Rate::of(passed, of)? })
+        let (passed, total) = counts[name];
+        Some(CheckRate { name: name.to_owned(), rate: Rate::from_counts(passed, total)? })
     };
     order.into_iter().filter_map(rate).collect()
 }
 
-fn reasons(entries: &[&ResultEntry]) -> Vec<Reason> {
+fn count_reasons(entries: &[&ResultEntry]) -> Vec<Reason> {
     let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
     for meta in entries.iter().map(|entry| &entry.meta).filter(|meta| !meta.met) {
         *counts.entry(meta.reason.as_deref().unwrap_or(meta.outcome.as_str())).or_default() += 1;
@@ -211,19 +211,19 @@ fn reasons(entries: &[&ResultEntry]) -> Vec<Reason> {
     let mut reasons: Vec<Reason> =
         counts.into_iter().map(|(text, count)| Reason { text: text.to_owned(), count }).collect();
     reasons.sort_by_key(|reason| std::cmp::Reverse(reason.count));
-    reasons.truncate(REASONS);
+    reasons.truncate(MAX_REASONS);
     reasons
 }
 
 #[cfg(test)]
 mod tests {
-    use super::samples::entry;
+    use super::samples::sample_entry;
     use super::*;
 
     #[test]
     fn what_was_skipped_is_no_failure_and_an_error_is_no_success() {
-        let entries = [entry("a", Outcome::Success), entry("a", Outcome::Error), entry("a", Outcome::Skipped)];
-        let report = report(&entries, None, None);
+        let entries = [sample_entry("a", Outcome::Success), sample_entry("a", Outcome::Error), sample_entry("a", Outcome::Skipped)];
+        let report = build_report(&entries, None, None);
         let rate = report.rows[0].rate.expect("a rate");
         assert_eq!((rate.count, rate.of, report.rows[0].runs), (1, 2, 3));
         assert!(report.total.is_none());
@@ -231,9 +231,9 @@ mod tests {
 
     #[test]
     fn rows_are_set_apart_by_what_was_asked_for() {
-        let mut other = entry("a", Outcome::Fail);
+        let mut other = sample_entry("a", Outcome::Fail);
         other.meta.label = Some("new".into());
-        let report = report(&[entry("a", Outcome::Success), other], Some(GroupBy::Label), None);
+        let report = build_report(&[sample_entry("a", Outcome::Success), other], Some(GroupBy::Label), None);
         let groups: Vec<_> = report.rows.iter().map(|row| row.group.as_deref()).collect();
         assert_eq!(groups, [Some("-"), Some("new")]);
         assert_eq!(report.total.expect("a total").runs, 2);
@@ -242,22 +242,22 @@ mod tests {
     #[test]
     fn cases_count_the_same_in_the_mean_and_one_of_too_few_runs_leaves_none() {
         let runs =
-            |case: &'static str, outcomes: &[Outcome]| outcomes.iter().map(|it| entry(case, *it)).collect::<Vec<_>>();
+            |case: &'static str, outcomes: &[Outcome]| outcomes.iter().map(|it| sample_entry(case, *it)).collect::<Vec<_>>();
         let (won, lost) = (Outcome::Success, Outcome::Fail);
         let all = [runs("a", &[won, won, won, won]), runs("b", &[lost, lost])].concat();
-        let shares = |k| report(&all, None, Some(k)).total.expect("a total").pass_at.map(|found| found.share);
+        let shares = |k| build_report(&all, None, Some(k)).total.expect("a total").pass_at.map(|found| found.share);
         assert_eq!((shares(1), shares(2), shares(3)), (Some(0.5), Some(0.5), None));
-        assert_eq!(report(&all, None, Some(3)).rows[0].pass_at, Some(PassAt { k: 3, share: 1.0 }));
+        assert_eq!(build_report(&all, None, Some(3)).rows[0].pass_at, Some(PassAt { k: 3, share: 1.0 }));
     }
 
     #[test]
     fn a_sum_of_costs_of_which_some_are_unknown_is_unknown() {
-        let mut known = entry("a", Outcome::Success);
+        let mut known = sample_entry("a", Outcome::Success);
         let run = known.meta.run.as_mut().expect("a run");
         (run.usage.cost_micro_usd, run.usage.cost_unknown) = (Some(1_000_000), 1);
-        assert_eq!(row("a", None, &[&known]).cost_usd, None);
+        assert_eq!(build_row("a", None, &[&known]).cost_usd, None);
         known.meta.run.as_mut().expect("a run").usage.cost_unknown = 0;
-        let spread = row("a", None, &[&known, &entry("a", Outcome::Success)]).cost_usd.expect("one is known");
+        let spread = build_row("a", None, &[&known, &sample_entry("a", Outcome::Success)]).cost_usd.expect("one is known");
         assert_eq!((spread.known, spread.unknown), (1, 1));
     }
 }

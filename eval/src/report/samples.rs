@@ -7,7 +7,7 @@ use protocol::state::UsageTotal;
 use crate::outcome::{Outcome, is_met};
 use crate::results::{CheckResult, ChecksFile, Digests, ResultEntry, ResultMeta, RunFacts, Versions};
 
-pub(crate) fn facts(iterations: u64, attempts: u64) -> RunFacts {
+pub(crate) fn sample_facts(iterations: u64, attempts: u64) -> RunFacts {
     RunFacts {
         id: "a".into(),
         state: "completed".into(),
@@ -23,7 +23,7 @@ pub(crate) fn facts(iterations: u64, attempts: u64) -> RunFacts {
     }
 }
 
-pub(crate) fn entry(case: &str, outcome: Outcome) -> ResultEntry {
+pub(crate) fn sample_entry(case: &str, outcome: Outcome) -> ResultEntry {
     let failed = u32::from(outcome == Outcome::Fail);
     let time = "2026-01-01T12:00:00Z".parse().expect("a time");
     let meta = ResultMeta {
@@ -41,7 +41,7 @@ pub(crate) fn entry(case: &str, outcome: Outcome) -> ResultEntry {
         executor: "script".into(),
         model: None,
         agent: None,
-        run: (outcome != Outcome::Skipped).then(|| facts(2, 1)),
+        run: (outcome != Outcome::Skipped).then(|| sample_facts(2, 1)),
         checks_passed: 1,
         checks_failed: failed,
         containment: "walk".into(),

@@ -5,11 +5,11 @@ use serde::Serialize;
 use statrs::distribution::{ContinuousCDF as _, Normal};
 
 /// Probability that an interval misses the true value.
-const MISSED: f64 = 0.05;
+const MISS_CHANCE: f64 = 0.05;
 /// Quantile of the normal distribution for 95 %.
 const Z: f64 = 1.959_963_984_540_054;
 /// Larger multiples of the number of runs are not worth reporting.
-const MOST_TIMES: u32 = 1024;
+const MAX_TIMES: u32 = 1024;
 
 /// A share of runs, with the interval of Wilson at 95 %.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
@@ -28,18 +28,18 @@ pub(crate) struct Rate {
 
 impl Rate {
     /// Returns the rate; `None` if nothing was judged.
-    pub(crate) fn of(count: u64, of: u64) -> Option<Self> {
+    pub(crate) fn from_counts(count: u64, of: u64) -> Option<Self> {
         if of == 0 {
             return None;
         }
-        let (low, high) = wilson(count, of, Z);
-        Some(Self { count, of, share: real(count) / real(of), low, high })
+        let (low, high) = wilson_interval(count, of, Z);
+        Some(Self { count, of, share: to_f64(count) / to_f64(of), low, high })
     }
 }
 
 /// Returns the Wilson score interval for a quantile of the normal distribution.
-fn wilson(count: u64, of: u64, z: f64) -> (f64, f64) {
-    let (n, share) = (real(of), real(count) / real(of));
+fn wilson_interval(count: u64, of: u64, z: f64) -> (f64, f64) {
+    let (n, share) = (to_f64(of), to_f64(count) / to_f64(of));
     let scale = 1.0 + z * z / n;
     let centre = (share + z * z / (2.0 * n)) / scale;
     let half = z / scale * (share * (1.0 - share) / n + z * z / (4.0 * n * n)).sqrt();
@@ -50,11 +50,11 @@ fn wilson(count: u64, of: u64, z: f64) -> (f64, f64) {
 }
 
 /// Returns the quantile for which this many intervals hold jointly at 95 % (Bonferroni correction).
-fn quantile(together: usize) -> f64 {
+fn corrected_quantile(together: usize) -> f64 {
     if together < 2 {
         return Z;
     }
-    Normal::standard().inverse_cdf(1.0 - MISSED / 2.0 / real(together as u64))
+    Normal::standard().inverse_cdf(1.0 - MISS_CHANCE / 2.0 / to_f64(together as u64))
 }
 
 /// How likely one of a number of runs comes out as expected (pass@k).
@@ -68,12 +68,12 @@ pub(crate) struct PassAt {
 
 impl PassAt {
     /// Computes pass@k from a rate; `None` if fewer than `k` runs were judged.
-    pub(crate) fn of(rate: Rate, k: u64) -> Option<Self> {
+    pub(crate) fn estimate(rate: Rate, k: u64) -> Option<Self> {
         let (missed, of) = (rate.of - rate.count, rate.of);
         if k == 0 || k > of {
             return None;
         }
-        let none: f64 = (0..k).map(|at| real(missed.saturating_sub(at)) / real(of - at)).product();
+        let none: f64 = (0..k).map(|at| to_f64(missed.saturating_sub(at)) / to_f64(of - at)).product();
         Some(Self { k, share: 1.0 - none })
     }
 }
@@ -97,21 +97,21 @@ pub(crate) struct Difference {
 /// Returns the difference of rates over several cases. Each case is compared with itself and weighted by its number of
 /// runs on both sides, so that running a case more often on one side is not mistaken for a difference. `together` is
 /// the number of differences examined at once: with many, one soon exceeds chance by chance.
-pub(crate) fn difference(pairs: &[(Rate, Rate)], together: usize) -> Option<Difference> {
-    let z = quantile(together);
-    let found = interval(pairs, z)?;
+pub(crate) fn rate_difference(pairs: &[(Rate, Rate)], together: usize) -> Option<Difference> {
+    let z = corrected_quantile(together);
+    let found = newcombe_interval(pairs, z)?;
     let is_open = found.within_chance && found.share != 0.0;
     Some(Difference { more_runs: is_open.then(|| times_to_settle(pairs, z)).flatten(), ..found })
 }
 
 /// Returns by which factor more runs with the same shares would make the difference significant.
 fn times_to_settle(pairs: &[(Rate, Rate)], z: f64) -> Option<u32> {
-    let more = |rate: &Rate, times: u32| Rate::of(rate.count * u64::from(times), rate.of * u64::from(times));
+    let more = |rate: &Rate, times: u32| Rate::from_counts(rate.count * u64::from(times), rate.of * u64::from(times));
     let is_settled = |times: u32| {
         let pairs: Option<Vec<_>> = pairs.iter().map(|(a, b)| more(a, times).zip(more(b, times))).collect();
-        pairs.and_then(|pairs| interval(&pairs, z)).is_some_and(|found| !found.within_chance)
+        pairs.and_then(|pairs| newcombe_interval(&pairs, z)).is_some_and(|found| !found.within_chance)
     };
-    let enough = (1..=MOST_TIMES.ilog2()).map(|power| 1 << power).find(|times| is_settled(*times))?;
+    let enough = (1..=MAX_TIMES.ilog2()).map(|power| 1 << power).find(|times| is_settled(*times))?;
     // The interval only shrinks, so the minimum is between what is too few and what is enough.
     let (mut few, mut enough) = (enough / 2, enough);
     while enough - few > 1 {
@@ -121,8 +121,8 @@ fn times_to_settle(pairs: &[(Rate, Rate)], z: f64) -> Option<u32> {
     Some(enough)
 }
 
-fn interval(pairs: &[(Rate, Rate)], z: f64) -> Option<Difference> {
-    let weight = |(a, b): &(Rate, Rate)| real(a.of) * real(b.of) / (real(a.of) + real(b.of));
+fn newcombe_interval(pairs: &[(Rate, Rate)], z: f64) -> Option<Difference> {
+    let weight = |(a, b): &(Rate, Rate)| to_f64(a.of) * to_f64(b.of) / (to_f64(a.of) + to_f64(b.of));
     let total: f64 = pairs.iter().map(weight).sum();
     if total <= 0.0 {
         return None;
@@ -130,7 +130,7 @@ fn interval(pairs: &[(Rate, Rate)], z: f64) -> Option<Difference> {
     let (mut share, mut down, mut up) = (0.0, 0.0, 0.0);
     for pair @ (a, b) in pairs {
         let weight = weight(pair) / total;
-        let [(a_low, a_high), (b_low, b_high)] = [a, b].map(|rate| wilson(rate.count, rate.of, z));
+        let [(a_low, a_high), (b_low, b_high)] = [a, b].map(|rate| wilson_interval(rate.count, rate.of, z));
         share += weight * (b.share - a.share);
         down += weight.powi(2) * ((b.share - b_low).powi(2) + (a_high - a.share).powi(2));
         up += weight.powi(2) * ((b_high - b.share).powi(2) + (a.share - a_low).powi(2));
@@ -158,7 +158,7 @@ pub(crate) struct Spread {
 
 impl Spread {
     /// Returns the spread of the known values; `None` if there are none.
-    pub(crate) fn of(values: impl IntoIterator<Item = Option<f64>>) -> Option<Self> {
+    pub(crate) fn from_values(values: impl IntoIterator<Item = Option<f64>>) -> Option<Self> {
         let (mut known, mut unknown) = (Vec::new(), 0);
         for value in values {
             match value {
@@ -176,7 +176,7 @@ impl Spread {
 
 /// Converts a count; counts are far below the limit of what a float represents exactly.
 #[expect(clippy::cast_precision_loss, reason = "counts of runs, tokens and milliseconds")]
-pub(crate) fn real(count: u64) -> f64 {
+pub(crate) fn to_f64(count: u64) -> f64 {
     count as f64
 }
 
@@ -184,7 +184,7 @@ pub(crate) fn real(count: u64) -> f64 {
 mod tests {
     use super::*;
 
-    fn near(a: f64, b: f64) -> bool {
+    fn is_near(a: f64, b: f64) -> bool {
         (a - b).abs() < 5e-4
     }
 
@@ -194,20 +194,20 @@ mod tests {
         for (count, of, low, high) in
             [(81, 263, 0.2553, 0.3662), (15, 148, 0.0624, 0.1605), (0, 20, 0.0, 0.1611), (1, 29, 0.0061, 0.1718)]
         {
-            let rate = Rate::of(count, of).expect("a rate");
-            assert!(near(rate.low, low) && near(rate.high, high), "{count}/{of}: {rate:?}");
+            let rate = Rate::from_counts(count, of).expect("a rate");
+            assert!(is_near(rate.low, low) && is_near(rate.high, high), "{count}/{of}: {rate:?}");
         }
-        assert_eq!(Rate::of(0, 0), None);
-        assert!((Rate::of(3, 3).expect("a rate").high - 1.0).abs() < f64::EPSILON);
+        assert_eq!(Rate::from_counts(0, 0), None);
+        assert!((Rate::from_counts(3, 3).expect("a rate").high - 1.0).abs() < f64::EPSILON);
     }
 
     /// Chen et al. (2021), "Evaluating large language models trained on code", the unbiased estimator.
     #[test]
     fn pass_at_k_is_the_share_of_choices_with_one_that_passes() {
-        let of = |count, of, k| PassAt::of(Rate::of(count, of).expect("a rate"), k).map(|found| found.share);
-        assert!(near(of(1, 5, 1).expect("one"), 0.2));
+        let of = |count, of, k| PassAt::estimate(Rate::from_counts(count, of).expect("a rate"), k).map(|found| found.share);
+        assert!(is_near(of(1, 5, 1).expect("one"), 0.2));
         // Of the ten pairs of five runs, seven hold one of the two that pass.
-        assert!(near(of(2, 5, 2).expect("one"), 0.7));
+        assert!(is_near(of(2, 5, 2).expect("one"), 0.7));
         assert_eq!((of(0, 5, 5), of(3, 5, 3), of(3, 5, 6), of(3, 5, 0)), (Some(0.0), Some(1.0), None, None));
     }
 
@@ -215,13 +215,13 @@ mod tests {
     #[test]
     fn differences_are_those_of_the_literature() {
         let of = |a: (u64, u64), b: (u64, u64)| {
-            difference(&[(Rate::of(b.0, b.1).expect("a rate"), Rate::of(a.0, a.1).expect("a rate"))], 1).expect("one")
+            rate_difference(&[(Rate::from_counts(b.0, b.1).expect("a rate"), Rate::from_counts(a.0, a.1).expect("a rate"))], 1).expect("one")
         };
         let found = of((56, 70), (48, 80));
-        assert!(near(found.share, 0.2) && near(found.low, 0.0524) && near(found.high, 0.3339), "{found:?}");
+        assert!(is_near(found.share, 0.2) && is_near(found.low, 0.0524) && is_near(found.high, 0.3339), "{found:?}");
         assert!(!found.within_chance);
         let found = of((10, 10), (0, 10));
-        assert!(near(found.low, 0.6075) && near(found.high, 1.0), "{found:?}");
+        assert!(is_near(found.low, 0.6075) && is_near(found.high, 1.0), "{found:?}");
         let found = of((3, 5), (2, 5));
         assert!(found.within_chance);
         let times = u64::from(found.more_runs.expect("it is not settled"));
@@ -232,26 +232,26 @@ mod tests {
 
     #[test]
     fn a_case_that_was_run_more_often_on_one_side_is_no_difference() {
-        let rate = |count, of| Rate::of(count, of).expect("a rate");
+        let rate = |count, of| Rate::from_counts(count, of).expect("a rate");
         // An easy case and a hard one; the first side ran the easy one more often, with the same rates.
-        let found = difference(&[(rate(90, 100), rate(9, 10)), (rate(1, 10), rate(10, 100))], 1).expect("a difference");
-        assert!(near(found.share, 0.0) && found.within_chance, "{found:?}");
+        let found = rate_difference(&[(rate(90, 100), rate(9, 10)), (rate(1, 10), rate(10, 100))], 1).expect("a difference");
+        assert!(is_near(found.share, 0.0) && found.within_chance, "{found:?}");
     }
 
     #[test]
     fn of_many_differences_each_has_to_be_larger() {
-        assert!(near(quantile(1), 1.95996) && near(quantile(2), 2.24140) && near(quantile(20), 3.02334));
-        let pair = [(Rate::of(48, 80).expect("a rate"), Rate::of(56, 70).expect("a rate"))];
-        let (one, many) = (difference(&pair, 1).expect("one"), difference(&pair, 20).expect("one"));
+        assert!(is_near(corrected_quantile(1), 1.95996) && is_near(corrected_quantile(2), 2.24140) && is_near(corrected_quantile(20), 3.02334));
+        let pair = [(Rate::from_counts(48, 80).expect("a rate"), Rate::from_counts(56, 70).expect("a rate"))];
+        let (one, many) = (rate_difference(&pair, 1).expect("one"), rate_difference(&pair, 20).expect("one"));
         assert!(!one.within_chance && many.within_chance && many.low < one.low && many.high > one.high);
         assert!(many.more_runs.is_some());
     }
 
     #[test]
     fn what_is_not_known_is_counted_and_not_taken_for_nothing() {
-        let spread = Spread::of([Some(3.0), None, Some(1.0)]).expect("a spread");
-        assert!(near(spread.median, 2.0) && near(spread.sum, 4.0));
+        let spread = Spread::from_values([Some(3.0), None, Some(1.0)]).expect("a spread");
+        assert!(is_near(spread.median, 2.0) && is_near(spread.sum, 4.0));
         assert_eq!((spread.known, spread.unknown), (2, 1));
-        assert_eq!(Spread::of([None, None]), None);
+        assert_eq!(Spread::from_values([None, None]), None);
     }
 }

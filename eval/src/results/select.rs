@@ -26,17 +26,17 @@ const DIGESTS: [&str; 2] = ["templates", "runnerd"];
 #[derive(Debug, Clone)]
 pub(crate) struct ResultSelector {
     text: String,
-    wanted: Vec<(&'static str, MetaField, String)>,
+    conditions: Vec<(&'static str, MetaField, String)>,
 }
 
 impl ResultSelector {
     /// Parses a filter as typed by the user.
     pub(crate) fn parse(text: &str) -> Result<Self, EvalError> {
-        let mut wanted = Vec::new();
+        let mut conditions = Vec::new();
         for part in text.split(',') {
             let (key, value) = part.split_once('=').unwrap_or(("label", part));
             let known: Vec<String> = KEYS.iter().map(|(key, _)| (*key).to_owned()).collect();
-            let Some((key, of)) = KEYS.iter().find(|(known, _)| *known == key.trim()) else {
+            let Some((key, field)) = KEYS.iter().find(|(known, _)| *known == key.trim()) else {
                 let message = format!(
                     "unknown key `{key}` in `{text}`, known are {}{}",
                     known.join(", "),
@@ -44,9 +44,9 @@ impl ResultSelector {
                 );
                 return Err(EvalError::usage(message));
             };
-            wanted.push((*key, *of, value.trim().to_owned()));
+            conditions.push((*key, *field, value.trim().to_owned()));
         }
-        Ok(Self { text: text.to_owned(), wanted })
+        Ok(Self { text: text.to_owned(), conditions })
     }
 
     pub(crate) fn text(&self) -> &str {
@@ -54,26 +54,26 @@ impl ResultSelector {
     }
 
     /// Returns the results that match the filter.
-    pub(crate) fn of(&self, all: &[ResultEntry]) -> Result<Vec<ResultEntry>, EvalError> {
-        let found: Vec<ResultEntry> = all.iter().filter(|entry| self.holds(&entry.meta)).cloned().collect();
+    pub(crate) fn select(&self, all: &[ResultEntry]) -> Result<Vec<ResultEntry>, EvalError> {
+        let found: Vec<ResultEntry> = all.iter().filter(|entry| self.matches(&entry.meta)).cloned().collect();
         if !found.is_empty() {
             return Ok(found);
         }
-        let (key, of, _) = self.wanted[0];
-        let mut there: Vec<&str> = all.iter().filter_map(|entry| of(&entry.meta)).collect();
-        there.sort_unstable();
-        there.dedup();
-        let there = if there.is_empty() { "none".to_owned() } else { there.join(", ") };
-        Err(EvalError::usage(format!("no result is in the set `{}`; of `{key}` there are: {there}", self.text)))
+        let (key, field, _) = self.conditions[0];
+        let mut values: Vec<&str> = all.iter().filter_map(|entry| field(&entry.meta)).collect();
+        values.sort_unstable();
+        values.dedup();
+        let values = if values.is_empty() { "none".to_owned() } else { values.join(", ") };
+        Err(EvalError::usage(format!("no result is in the set `{}`; of `{key}` there are: {values}", self.text)))
     }
 
-    fn holds(&self, meta: &ResultMeta) -> bool {
-        self.wanted.iter().all(|(key, of, value)| {
-            let is = |found: &str| {
+    fn matches(&self, meta: &ResultMeta) -> bool {
+        self.conditions.iter().all(|(key, field, value)| {
+            let is_equal = |found: &str| {
                 found == value || (DIGESTS.contains(key) && value.len() >= 4 && found.starts_with(value.as_str()))
             };
             // A missing value means the built-in templates, or the agent's default model.
-            of(meta).map_or(value.is_empty() || value == "none", is)
+            field(meta).map_or(value.is_empty() || value == "none", is_equal)
         })
     }
 }
@@ -81,15 +81,15 @@ impl ResultSelector {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::samples::entry;
+    use crate::report::samples::sample_entry;
 
     #[test]
     fn a_word_is_a_label_and_keys_are_joined() {
-        let mut one = entry("a", crate::outcome::Outcome::Success);
+        let mut one = sample_entry("a", crate::outcome::Outcome::Success);
         one.meta.label = Some("new".into());
         one.meta.model = Some("opus".into());
-        let all = [one, entry("b", crate::outcome::Outcome::Fail)];
-        let count = |text: &str| ResultSelector::parse(text).expect("parses").of(&all).map(|found| found.len());
+        let all = [one, sample_entry("b", crate::outcome::Outcome::Fail)];
+        let count = |text: &str| ResultSelector::parse(text).expect("parses").select(&all).map(|found| found.len());
         assert_eq!(count("new").expect("one"), 1);
         assert_eq!(count("label=new,model=opus").expect("one"), 1);
         assert_eq!(count("model=none").expect("one"), 1);

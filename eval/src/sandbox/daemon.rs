@@ -17,7 +17,7 @@ use super::{HostEnv, Sandbox};
 use crate::error::EvalError;
 use crate::process::{CapturedOutput, ManagedProcess, ProcessEnd, ProcessSpec};
 
-const READY_WITHIN: Duration = Duration::from_secs(20);
+const READY_LIMIT: Duration = Duration::from_secs(20);
 /// Time limit of an orderly stop; then everything is killed.
 const GRACE: Duration = Duration::from_secs(15);
 /// Bytes from the end of the daemon's output that are kept as evidence.
@@ -32,11 +32,11 @@ pub(crate) struct TestedPrograms {
 
 impl TestedPrograms {
     /// Finds them: in the given folder, else next to this program, else in `PATH`.
-    pub(crate) fn find(named: Option<&Path>, around: &HostEnv) -> Result<Self, EvalError> {
+    pub(crate) fn find(requested: Option<&Path>, host_env: &HostEnv) -> Result<Self, EvalError> {
         let own = std::env::current_exe().ok().and_then(|own| own.parent().map(Path::to_owned));
         let find = |name: &str| {
-            let beside = named.map(Path::to_owned).or(own.clone()).map(|folder| folder.join(name));
-            let by_path = || if named.is_none() { around.find_program(name) } else { None };
+            let beside = requested.map(Path::to_owned).or(own.clone()).map(|folder| folder.join(name));
+            let by_path = || if requested.is_none() { host_env.find_program(name) } else { None };
             let found = beside.filter(|path| path.is_file()).or_else(by_path);
             let found = found.and_then(|path| path.canonicalize().ok());
             let missing = || EvalError::usage(format!("the program {name} is not found beside this one or in PATH"));
@@ -49,7 +49,7 @@ impl TestedPrograms {
 /// A daemon running in a lab.
 #[derive(Debug)]
 pub(crate) struct SandboxDaemon {
-    held: ManagedProcess,
+    process: ManagedProcess,
     connection: Connection,
     log: PathBuf,
 }
@@ -63,16 +63,16 @@ impl SandboxDaemon {
     ) -> Result<Self, EvalError> {
         let log = lab.path("logs/runnerd.stderr");
         let file = File::create(&log).map_err(|error| EvalError::file("making", &log, &error))?;
-        let wanted = ProcessSpec {
+        let spec = ProcessSpec {
             program: programs.daemon.clone().into(),
             arguments: vec![FLAG.into()],
             folder: lab.folder(),
             env,
             grace: GRACE,
-            walled: false,
+            isolated: false,
         };
-        let mut held = ManagedProcess::start_with(&wanted, Stdio::piped(), Stdio::from(file))?;
-        wait_ready(&mut held, &log).await?;
+        let mut process = ManagedProcess::start_with(&spec, Stdio::piped(), Stdio::from(file))?;
+        wait_ready(&mut process, &log).await?;
         let options = ConnectOptions {
             socket: Some(lab.socket()),
             client_name: env!("CARGO_PKG_NAME").into(),
@@ -80,7 +80,7 @@ impl SandboxDaemon {
             ..ConnectOptions::default()
         };
         let connection = Connection::open(&options).await?;
-        Ok(Self { held, connection, log })
+        Ok(Self { process, connection, log })
     }
 
     pub(crate) fn connection(&self) -> &Connection {
@@ -89,38 +89,38 @@ impl SandboxDaemon {
 
     /// Waits for its unexpected exit and returns what is known about it.
     pub(crate) async fn wait_for_death(&mut self) -> String {
-        let ended = self.held.wait().await;
-        if ended == ProcessEnd::KeeperLost {
+        let end = self.process.wait().await;
+        if end == ProcessEnd::SupervisorLost {
             ManagedProcess::kill_directly(self.connection.daemon().pid);
         }
-        let how = match ended {
+        let description = match end {
             ProcessEnd::Exited(code @ 129..=192) => format!("by signal {}", code - 128),
             ProcessEnd::Exited(code) => format!("with exit code {code}"),
-            ProcessEnd::TimedOut | ProcessEnd::Stopped | ProcessEnd::KeeperLost => "with its keeper".into(),
+            ProcessEnd::TimedOut | ProcessEnd::Stopped | ProcessEnd::SupervisorLost => "with its keeper".into(),
         };
         let words = log_tail(&self.log);
         let words = if words.is_empty() { String::new() } else { format!(": {words}") };
-        format!("the daemon ended {how}{words}")
+        format!("the daemon ended {description}{words}")
     }
 
     /// Stops it and everything it drives.
     pub(crate) async fn stop(mut self) {
         let _ = timeout(GRACE, self.connection.client().shutdown()).await;
-        if timeout(GRACE, self.held.wait()).await.is_err() {
-            self.held.end();
-            self.held.wait().await;
+        if timeout(GRACE, self.process.wait()).await.is_err() {
+            self.process.end();
+            self.process.wait().await;
         }
     }
 }
 
-async fn wait_ready(held: &mut ManagedProcess, log: &Path) -> Result<(), EvalError> {
-    let Some(output) = held.take_stdout() else { return Ok(()) };
+async fn wait_ready(process: &mut ManagedProcess, log: &Path) -> Result<(), EvalError> {
+    let Some(output) = process.take_stdout() else { return Ok(()) };
     let mut lines = BufReader::new(output).lines();
-    let reason = match timeout(READY_WITHIN, lines.next_line()).await {
+    let reason = match timeout(READY_LIMIT, lines.next_line()).await {
         Ok(Ok(Some(line))) if line == READY => return Ok(()),
         Ok(Ok(Some(line))) => line.trim_start_matches(FAILED).to_owned(),
         Ok(_) => format!("it ended: {}", log_tail(log)),
-        Err(_) => format!("it was not ready within {} s", READY_WITHIN.as_secs()),
+        Err(_) => format!("it was not ready within {} s", READY_LIMIT.as_secs()),
     };
     Err(EvalError::new(format!("the daemon did not start: {reason}")))
 }
@@ -132,17 +132,17 @@ fn log_tail(log: &Path) -> String {
 }
 
 /// Runs the client in a lab and returns its standard output; a refusal keeps its own message.
-pub(super) async fn run_client(call: &CallOptions<'_>, arguments: &[&str]) -> Result<String, EvalError> {
-    let captured = run_program(call, call.programs.client.as_path(), arguments).await?;
+pub(super) async fn run_client(options: &CallOptions<'_>, arguments: &[&str]) -> Result<String, EvalError> {
+    let output = run_program(options, options.programs.client.as_path(), arguments).await?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
-    match captured.ended {
-        ProcessEnd::Exited(0) => Ok(text(&captured.stdout)),
+    match output.ended {
+        ProcessEnd::Exited(0) => Ok(text(&output.stdout)),
         ProcessEnd::Stopped => Err(EvalError::interrupted()),
         _ => {
             let command = arguments.iter().find(|word| !word.starts_with('-')).copied().unwrap_or_default();
             Err(EvalError::new(format!(
                 "runnerctl {command}: {}",
-                text(&captured.stderr).trim_start_matches("error: ")
+                text(&output.stderr).trim_start_matches("error: ")
             )))
         }
     }
@@ -161,17 +161,17 @@ const CALL_LIMIT: Duration = Duration::from_mins(5);
 
 /// Runs one of the harness's own programs in a lab.
 pub(super) async fn run_program(
-    call: &CallOptions<'_>,
+    options: &CallOptions<'_>,
     program: &Path,
     arguments: &[&str],
 ) -> Result<CapturedOutput, EvalError> {
-    let wanted = ProcessSpec {
+    let spec = ProcessSpec {
         program: program.into(),
         arguments: arguments.iter().map(Into::into).collect(),
-        folder: call.folder,
-        env: call.env,
+        folder: options.folder,
+        env: options.env,
         grace: Duration::ZERO,
-        walled: false,
+        isolated: false,
     };
-    Ok(ManagedProcess::start(&wanted)?.capture_output(CALL_LIMIT, call.stop).await)
+    Ok(ManagedProcess::start(&spec)?.capture_output(CALL_LIMIT, options.stop).await)
 }

@@ -15,7 +15,7 @@ use crate::error::EvalError;
 use crate::process::{ManagedProcess, ProcessEnd, ProcessSpec};
 
 /// Name of the lab's file that contains the goal.
-const GOAL: &str = "goal.md";
+const GOAL_FILE: &str = "goal.md";
 
 /// Contents of a new repository.
 #[derive(Debug)]
@@ -66,9 +66,9 @@ impl SandboxRepository {
         access: RepositoryAccess,
     ) -> Result<Self, EvalError> {
         let RepositoryAccess { programs, env, client_env, view_env, stop } = access;
-        lab.write(GOAL, seed.goal)?;
+        lab.write(GOAL_FILE, seed.goal)?;
         let folder = lab.path("work").join(seed.name);
-        let repository = Self { folder, goal: lab.path(GOAL), programs, env, client_env, view_env, stop };
+        let repository = Self { folder, goal: lab.path(GOAL_FILE), programs, env, client_env, view_env, stop };
         repository.write_files(seed)?;
         if let Some(text) = seed.script {
             script::install_agent(lab, text)?;
@@ -92,15 +92,15 @@ impl SandboxRepository {
 
     /// Opens the web view of the repository; dropping the result closes it.
     pub(crate) fn open_web_view(&self, port: u16) -> Result<ManagedProcess, EvalError> {
-        let wanted = ProcessSpec {
+        let spec = ProcessSpec {
             program: self.programs.client.clone().into(),
             arguments: ["ui", "--port", &port.to_string()].map(OsString::from).to_vec(),
             folder: &self.folder,
             env: &self.view_env,
             grace: Duration::from_secs(2),
-            walled: false,
+            isolated: false,
         };
-        ManagedProcess::start_inherited(&wanted)
+        ManagedProcess::start_inherited(&spec)
     }
 
     /// Runs the client in the repository.
@@ -110,12 +110,12 @@ impl SandboxRepository {
 
     /// Runs git in the repository.
     pub(crate) async fn git(&self, arguments: &[&str]) -> Result<String, EvalError> {
-        let captured = run_program(&self.call_options(&self.env), Path::new("git"), arguments).await?;
-        match captured.ended {
-            ProcessEnd::Exited(0) => Ok(String::from_utf8_lossy(&captured.stdout).into_owned()),
+        let output = run_program(&self.call_options(&self.env), Path::new("git"), arguments).await?;
+        match output.ended {
+            ProcessEnd::Exited(0) => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
             ProcessEnd::Stopped => Err(EvalError::interrupted()),
             _ => {
-                let words = String::from_utf8_lossy(&captured.stderr);
+                let words = String::from_utf8_lossy(&output.stderr);
                 Err(EvalError::new(format!("git {}: {}", arguments.join(" "), words.trim())))
             }
         }
@@ -162,8 +162,8 @@ impl SandboxRepository {
 fn copy_all(from: &Path, to: &Path) -> Result<(), EvalError> {
     for file in list_files(from)? {
         let target = to.join(file.strip_prefix(from).unwrap_or(&file));
-        let made = target.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| copy_entry(&file, &target));
-        made.map_err(|error| EvalError::file("copying", &file, &error))?;
+        let copied = target.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| copy_entry(&file, &target));
+        copied.map_err(|error| EvalError::file("copying", &file, &error))?;
     }
     Ok(())
 }

@@ -20,7 +20,7 @@ const TOOLCHAINS: [(&str, &str); 7] = [
 ];
 /// Login folders of agents, in the same form.
 const LOGINS: [(&str, &str); 2] = [("CODEX_HOME", ".codex"), ("CLAUDE_CONFIG_DIR", ".claude")];
-const PASSED: [&str; 6] = ["LANG", "LANGUAGE", "TZ", "USER", "LOGNAME", "SHELL"];
+const PASSED_VARIABLES: [&str; 6] = ["LANG", "LANGUAGE", "TZ", "USER", "LOGNAME", "SHELL"];
 
 /// The harness's own environment.
 #[derive(Debug, Clone)]
@@ -80,22 +80,22 @@ impl HostEnv {
     /// Returns the environment of everything else in a lab.
     pub(super) fn sandbox_env(&self, lab: &Sandbox) -> BTreeMap<String, String> {
         let mut env = self.toolchains();
-        let is_passed = |name: &str| PASSED.contains(&name) || name.starts_with("LC_");
+        let is_passed = |name: &str| PASSED_VARIABLES.contains(&name) || name.starts_with("LC_");
         env.extend(
             self.env.iter().filter(|(name, _)| is_passed(name)).map(|(name, value)| (name.clone(), value.clone())),
         );
-        let at = |name: &str| lab.path(name).display().to_string();
+        let sandbox_path = |name: &str| lab.path(name).display().to_string();
         let path = self.env.get("PATH").cloned().unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into());
         let own = [
-            ("PATH", format!("{}:{path}", at("bin"))),
-            ("HOME", at("home")),
-            ("TMPDIR", at("tmp")),
-            ("XDG_CONFIG_HOME", at("config")),
-            ("XDG_STATE_HOME", at("home/.local/state")),
-            ("XDG_CACHE_HOME", at("home/.cache")),
-            ("XDG_DATA_HOME", at("home/.local/share")),
-            ("XDG_RUNTIME_DIR", at("run")),
-            (STATE_VARIABLE, at("state")),
+            ("PATH", format!("{}:{path}", sandbox_path("bin"))),
+            ("HOME", sandbox_path("home")),
+            ("TMPDIR", sandbox_path("tmp")),
+            ("XDG_CONFIG_HOME", sandbox_path("config")),
+            ("XDG_STATE_HOME", sandbox_path("home/.local/state")),
+            ("XDG_CACHE_HOME", sandbox_path("home/.cache")),
+            ("XDG_DATA_HOME", sandbox_path("home/.local/share")),
+            ("XDG_RUNTIME_DIR", sandbox_path("run")),
+            (STATE_VARIABLE, sandbox_path("state")),
             (SOCKET_VARIABLE, lab.socket().display().to_string()),
             ("GIT_CONFIG_NOSYSTEM", "1".into()),
         ];
@@ -104,11 +104,11 @@ impl HostEnv {
     }
 
     fn variable_or_home(&self, name: &str, folder: &str) -> Option<(String, String)> {
-        let at_home = || {
+        let in_home = || {
             let folder = Path::new(self.env.get("HOME")?).join(folder);
             folder.is_dir().then(|| folder.display().to_string())
         };
-        let value = self.env.get(name).filter(|value| !value.is_empty()).cloned().or_else(at_home)?;
+        let value = self.env.get(name).filter(|value| !value.is_empty()).cloned().or_else(in_home)?;
         Some((name.to_owned(), value))
     }
 }

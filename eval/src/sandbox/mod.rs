@@ -19,13 +19,13 @@ use protocol::paths::SOCKET_PATH_MAX;
 pub(crate) use self::daemon::{SandboxDaemon, TestedPrograms};
 pub(crate) use self::fixture::{RepositoryAccess, RepositorySeed, SandboxRepository};
 pub(crate) use self::host_env::HostEnv;
-pub(crate) use self::script::SCRIPTED;
+pub(crate) use self::script::SCRIPTED_AGENT;
 use crate::digest::list_files;
 use crate::error::EvalError;
 
 /// The file that marks a folder as a lab; its harness holds a lock on it.
-const SIGN: &str = "lab";
-const PREFIX: &str = "runner-eval-";
+const LOCK_FILE: &str = "lab";
+const FOLDER_PREFIX: &str = "runner-eval-";
 
 /// The folder of one run.
 #[derive(Debug)]
@@ -37,7 +37,7 @@ pub(crate) struct Sandbox {
 impl Sandbox {
     /// Creates the folder.
     pub(crate) fn create() -> Result<Self, EvalError> {
-        let folder = tempfile::Builder::new().prefix(PREFIX).tempdir_in(temp_root());
+        let folder = tempfile::Builder::new().prefix(FOLDER_PREFIX).tempdir_in(temp_root());
         let folder = folder.map_err(|error| EvalError::file("making a folder in", &temp_root(), &error))?;
         let folder = folder.keep();
         let folder = folder.canonicalize().unwrap_or(folder);
@@ -56,9 +56,9 @@ impl Sandbox {
     /// Removes the labs of dead harnesses. A lab that cannot be removed belongs to another user.
     pub(crate) fn sweep_dead() {
         for entry in fs::read_dir(temp_root()).into_iter().flatten().flatten() {
-            let is_named = entry.file_name().to_str().is_some_and(|name| name.starts_with(PREFIX));
-            let sign = entry.path().join(SIGN);
-            let lock = File::options().append(true).open(sign).ok().filter(|_| is_named);
+            let is_named = entry.file_name().to_str().is_some_and(|name| name.starts_with(FOLDER_PREFIX));
+            let lock_file = entry.path().join(LOCK_FILE);
+            let lock = File::options().append(true).open(lock_file).ok().filter(|_| is_named);
             if lock.is_some_and(|lock| lock.try_lock().is_ok()) {
                 let _ = remove_folder(&entry.path());
             }
@@ -67,8 +67,8 @@ impl Sandbox {
 
     /// Keeps the folder for inspection.
     pub(crate) fn keep(self) -> Result<(), EvalError> {
-        let sign = self.path(SIGN);
-        fs::remove_file(&sign).map_err(|error| EvalError::file("removing", &sign, &error))
+        let lock_file = self.path(LOCK_FILE);
+        fs::remove_file(&lock_file).map_err(|error| EvalError::file("removing", &lock_file, &error))
     }
 
     pub(crate) fn folder(&self) -> &Path {
@@ -89,8 +89,8 @@ impl Sandbox {
     }
 
     /// Returns the environment of everything in the lab: from the user's only what is needed to find programs.
-    pub(crate) fn env(&self, around: &HostEnv) -> BTreeMap<String, String> {
-        around.sandbox_env(self)
+    pub(crate) fn env(&self, host_env: &HostEnv) -> BTreeMap<String, String> {
+        host_env.sandbox_env(self)
     }
 
     /// Copies the logs of daemon and clients.
@@ -114,24 +114,24 @@ impl Sandbox {
 
 /// Writes a file and creates its parent folders; a file that begins with `#!` is made executable.
 pub(crate) fn write_file(path: &Path, text: &str) -> Result<(), EvalError> {
-    let made = path.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| fs::write(path, text));
+    let written = path.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| fs::write(path, text));
     let is_script = text.starts_with("#!");
     let executable = || fs::set_permissions(path, Permissions::from_mode(0o755));
-    let made = made.and_then(|()| if is_script { executable() } else { Ok(()) });
-    made.map_err(|error| EvalError::file("writing", path, &error))
+    let written = written.and_then(|()| if is_script { executable() } else { Ok(()) });
+    written.map_err(|error| EvalError::file("writing", path, &error))
 }
 
 /// Marks a folder as a lab. The marker is locked before it gets its name, so no lab is ever seen without an owner.
 fn lock_folder(folder: &Path) -> io::Result<File> {
-    let sign = tempfile::NamedTempFile::new_in(folder)?;
-    sign.as_file().try_lock()?;
-    Ok(sign.persist(folder.join(SIGN))?)
+    let lock_file = tempfile::NamedTempFile::new_in(folder)?;
+    lock_file.as_file().try_lock()?;
+    Ok(lock_file.persist(folder.join(LOCK_FILE))?)
 }
 
 /// Returns the folder for temporary files, unless the path of a socket in it would be too long.
 fn temp_root() -> PathBuf {
     let folder = std::env::temp_dir();
-    let longest = folder.as_os_str().len() + PREFIX.len() + "/123456/run/s.start".len();
+    let longest = folder.as_os_str().len() + FOLDER_PREFIX.len() + "/123456/run/s.start".len();
     if longest <= SOCKET_PATH_MAX { folder } else { PathBuf::from("/tmp") }
 }
 
@@ -172,7 +172,7 @@ mod tests {
     #[test]
     fn what_lives_or_is_no_lab_is_not_swept_away() {
         let (stranger, lab) =
-            (tempfile::Builder::new().prefix(PREFIX).tempdir().expect("a folder"), Sandbox::create().expect("makes"));
+            (tempfile::Builder::new().prefix(FOLDER_PREFIX).tempdir().expect("a folder"), Sandbox::create().expect("makes"));
         Sandbox::sweep_dead();
         assert!(stranger.path().exists() && lab.folder().exists());
         let left = lab.folder().to_owned();

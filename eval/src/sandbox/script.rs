@@ -5,7 +5,7 @@ use crate::error::EvalError;
 use super::Sandbox;
 
 /// Name by which the configuration finds the agent in the lab's `PATH`.
-pub(crate) const SCRIPTED: &str = "scripted-agent";
+pub(crate) const SCRIPTED_AGENT: &str = "scripted-agent";
 
 const PRELUDE: &str = r#"#!/bin/sh
 # Made of a case's script: one session of a scripted agent.
@@ -24,5 +24,5 @@ answer() {
 
 /// Writes the agent.
 pub(super) fn install_agent(lab: &Sandbox, script: &str) -> Result<(), EvalError> {
-    lab.write(&format!("bin/{SCRIPTED}"), &format!("{PRELUDE}\n{script}\n"))
+    lab.write(&format!("bin/{SCRIPTED_AGENT}"), &format!("{PRELUDE}\n{script}\n"))
 }

@@ -28,7 +28,7 @@ fn result_holds_the_run_with_its_branch_and_its_records() {
         [("meta.json", "eval-meta.v1"), ("checks.json", "eval-checks.v1"), ("started.json", "eval-started.v1")]
     {
         let text = fs::read_to_string(result.join(name)).expect("a file");
-        EvalKit::is_valid(schema, &serde_json::from_str(&text).expect("JSON"));
+        EvalKit::assert_valid(schema, &serde_json::from_str(&text).expect("JSON"));
     }
     let clone = kit.git(&["clone", "--quiet", "--branch", "runner/one", "results/one_latest/branch.bundle", "clone"]);
     assert!(clone && kit.home.path().join("clone/work").is_file(), "the branch cannot be cloned");
@@ -39,16 +39,16 @@ fn interrupted_run_leaves_nothing_alive_and_a_result_that_says_so() {
     let kit = EvalKit::new();
     kit.case("stays", &format!("{GREEN}{STAYS}[env]\nARRIVALS = \"{}\"\n", kit.arrivals().display()));
     let running = kit.start(&["run", "stays", "--runs", "3", "--json"]);
-    kit.arrived();
+    kit.wait_arrived();
     running.signal(Signal::SIGINT);
-    let output = running.ended();
+    let output = running.wait();
     output.exits(130);
     let runs = output.json();
     assert_eq!(runs["interrupted"], true);
     let metas = runs["runs"].as_array().expect("runs");
     assert_eq!(metas.len(), 1, "what had not begun does not begin: {metas:#?}");
     assert_eq!((metas[0]["outcome"].as_str(), metas[0]["reason"].as_str()), (Some("error"), Some("interrupted")));
-    kit.nothing_is_left();
+    kit.assert_nothing_left();
 }
 
 #[test]
@@ -56,17 +56,17 @@ fn harness_that_is_killed_leaves_nothing_alive_and_its_result_counts_as_an_error
     let kit = EvalKit::new();
     kit.case("stays", &format!("{GREEN}{STAYS}[env]\nARRIVALS = \"{}\"\n", kit.arrivals().display()));
     let running = kit.start(&["run", "stays"]);
-    kit.arrived();
+    kit.wait_arrived();
     running.signal(Signal::SIGKILL);
-    running.ended();
-    kit.all_end();
+    running.wait();
+    kit.wait_all_gone();
     let report = kit.eval(&["report", "--json"]).exits(0).json();
     assert_eq!(report["rows"][0]["outcomes"]["error"], 1, "{report:#}");
     kit.case("one", &format!("{GREEN}{DONE}"));
     kit.eval(&["run", "one"]).exits(0);
     let meta = fs::read_to_string(kit.results().join("stays_latest/meta.json")).expect("it was written down");
     assert!(meta.contains("the harness died"), "{meta}");
-    kit.nothing_is_left();
+    kit.assert_nothing_left();
 }
 
 #[test]
@@ -75,35 +75,35 @@ fn two_harnesses_at_once_do_not_meet() {
     kit.case("one", &format!("{GREEN}{DONE}"));
     let both = [kit.start(&["run", "one", "--runs", "2", "--jobs", "2"]), kit.start(&["run", "one", "--runs", "2"])];
     for running in both {
-        running.ended().exits(0);
+        running.wait().exits(0);
     }
     let report = kit.eval(&["report", "one", "--json"]).exits(0).json();
     assert_eq!(report["rows"][0]["outcomes"]["success"], 4, "{report:#}");
-    kit.nothing_is_left();
+    kit.assert_nothing_left();
 }
 
 #[test]
 fn check_that_kills_its_supervisor_does_not_outlive_it() {
     // Inside a namespace these are its own first processes alone.
-    kills_its_supervisor(&EvalKit::new(), "for pid in $PPID 1; do kill -KILL $pid; done");
+    assert_killer_ends(&EvalKit::new(), "for pid in $PPID 1; do kill -KILL $pid; done");
 }
 
 #[test]
 fn check_that_kills_its_supervisor_does_not_outlive_it_on_a_machine_without_namespaces() {
     let kit = EvalKit::new();
     kit.home.install("unshare", "#!/bin/sh\nexit 1\n");
-    kills_its_supervisor(&kit, "kill -KILL $PPID");
+    assert_killer_ends(&kit, "kill -KILL $PPID");
     let meta = fs::read_to_string(kit.results().join("kills_latest/meta.json")).expect("a result");
     assert!(meta.contains("\"containment\": \"walk\""), "{meta}");
 }
 
-fn kills_its_supervisor(kit: &EvalKit, kill: &str) {
+fn assert_killer_ends(kit: &EvalKit, kill: &str) {
     let kill = format!("setsid sleep 600 & {kill}; kill -KILL 0");
     let check = format!("[[checks]]\ntype = \"command_succeeds\"\ncmd = [\"sh\", \"-c\", \"{kill}\"]\n");
     kit.case("kills", &format!("{GREEN}{DONE}{check}"));
     let runs = kit.eval(&["run", "kills", "--json"]).exits(9).json();
     assert_eq!(runs["runs"][0]["outcome"], "fail", "{runs:#}");
-    kit.nothing_is_left();
+    kit.assert_nothing_left();
 }
 
 #[test]
@@ -124,7 +124,7 @@ fn case_file_that_is_broken_is_told_with_its_place_and_runs_nothing() {
 fn configuration_that_the_runner_refuses_is_told_with_its_place_and_runs_nothing() {
     let kit = EvalKit::new();
     kit.case("good", &format!("{GREEN}{DONE}"));
-    for (section, told) in [
+    for (section, message) in [
         ("[config]\nmax_iteration = 3\n", "10:1: unknown key `max_iteration`"),
         ("[config]\nmax_iterations = \"3\"\n", "10:18: "),
         ("[config.executor]\nkind = \"command\"\nmodle = \"m\"\n", "11:1: "),
@@ -132,13 +132,13 @@ fn configuration_that_the_runner_refuses_is_told_with_its_place_and_runs_nothing
     ] {
         kit.case("odd", &format!("{GREEN}{DONE}{section}"));
         let output = kit.eval(&["run", "good", "odd"]);
-        assert!(output.exits(2).stderr.contains(&format!("odd.toml:{told}")), "{}", output.stderr);
+        assert!(output.exits(2).stderr.contains(&format!("odd.toml:{message}")), "{}", output.stderr);
         let listed = kit.eval(&["list", "--json"]).exits(0).json();
         let broken: Vec<_> = listed["cases"].as_array().expect("a list").iter().map(|case| &case["broken"]).collect();
-        assert!(broken[0].is_null() && broken[1].as_str().is_some_and(|why| why.contains(told)), "{listed:#}");
+        assert!(broken[0].is_null() && broken[1].as_str().is_some_and(|why| why.contains(message)), "{listed:#}");
     }
     assert!(!kit.results().exists(), "something was run");
-    kit.nothing_is_left();
+    kit.assert_nothing_left();
 }
 
 mod slow {
@@ -155,14 +155,14 @@ mod slow {
         assert!(scripted.len() >= 12 && cases.len() - scripted.len() >= 8, "{} of {}", scripted.len(), cases.len());
         let output = kit.eval(&[&["run", "--json", "--jobs", "3"], &scripted[..]].concat());
         let runs = output.exits(0).json();
-        EvalKit::is_valid("eval-runs.v1", &runs);
+        EvalKit::assert_valid("eval-runs.v1", &runs);
         let outcomes: BTreeSet<&str> =
             runs["runs"].as_array().expect("runs").iter().filter_map(|run| run["outcome"].as_str()).collect();
         let every = ["error", "fail", "limit", "skipped", "stuck", "success", "timed_out"];
         assert_eq!(outcomes, BTreeSet::from(every));
-        kit.nothing_is_left();
+        kit.assert_nothing_left();
 
-        EvalKit::is_valid("eval-report.v1", &kit.eval(&["report", "--json"]).exits(0).json());
+        EvalKit::assert_valid("eval-report.v1", &kit.eval(&["report", "--json"]).exits(0).json());
         let again = kit.eval(&["run", "--json", "--continue", scripted[0]]).exits(0).json();
         assert_eq!((again["there"].as_u64(), again["runs"].as_array().map(Vec::len)), (Some(1), Some(0)));
     }

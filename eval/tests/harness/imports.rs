@@ -22,7 +22,7 @@ struct ImportFixture {
 impl ImportFixture {
     fn new() -> Self {
         let tasks = Self { kit: EvalKit::new(), base: String::new() };
-        let folder = tasks.repository();
+        let folder = tasks.repository_dir();
         fs::create_dir_all(folder.join("tests")).expect("a folder");
         fs::write(folder.join("add.sh"), "echo 5\n").expect("a file");
         symlink("add.sh", folder.join("alias.sh")).expect("a link");
@@ -40,12 +40,12 @@ impl ImportFixture {
         Self { base, ..tasks }
     }
 
-    fn repository(&self) -> PathBuf {
+    fn repository_dir(&self) -> PathBuf {
         self.kit.home.path().join("clones/acme__adder")
     }
 
     /// Writes a list of one line; what is given is put over the whole.
-    fn list(&self, over: &[(&str, serde_json::Value)]) -> String {
+    fn write_list(&self, overrides: &[(&str, serde_json::Value)]) -> String {
         let patch = "diff --git a/tests/t.sh b/tests/t.sh\n--- a/tests/t.sh\n+++ b/tests/t.sh\n@@ -1 +1 @@\n\
                      -test \"$(sh add.sh)\" = 5\n+test \"$(sh add.sh)\" = 4\n\
                      diff --git a/tests/run b/tests/run\nnew file mode 100755\n--- /dev/null\n+++ b/tests/run\n@@ -0,0 +1,2 @@\n\
@@ -55,7 +55,7 @@ impl ImportFixture {
             "problem_statement": "`add.sh` prints the sum of 2 and 2.", "patch": "the solution",
             "test_patch": patch, "FAIL_TO_PASS": "[\"t.sh\"]", "PASS_TO_PASS": "[]", "version": "1.0"
         });
-        for (key, value) in over {
+        for (key, value) in overrides {
             task[*key] = value.clone();
         }
         let file = self.kit.home.path().join("list.jsonl");
@@ -63,20 +63,20 @@ impl ImportFixture {
         file.display().to_string()
     }
 
-    fn import(&self, list: &str) -> runner_testkit::ProgramOutput {
+    fn import_list(&self, list: &str) -> runner_testkit::ProgramOutput {
         let [cases, clones] = ["cases", "clones"].map(|name| self.kit.home.path().join(name).display().to_string());
         let test = "tests/run {tests}";
         self.kit.eval(&["import", list, &cases, "--repos", &clones, "--guard", "true", "--test", test, "--json"])
     }
 
     /// Has a script play the agent.
-    fn played_by(&self, script: &str) {
+    fn set_agent_script(&self, script: &str) {
         let file = self.kit.home.path().join("cases/acme__adder-1.toml");
         let text = fs::read_to_string(&file).expect("a case");
         fs::write(&file, format!("{text}\n[agent]\nscript = '''\n{script}\n'''\n")).expect("it can be written");
     }
 
-    fn outcome(&self) -> String {
+    fn run_outcome(&self) -> String {
         let runs = self.kit.eval(&["run", "--json", "acme__adder-1"]).json();
         runs["runs"][0]["outcome"].as_str().unwrap_or_default().to_owned()
     }
@@ -85,11 +85,11 @@ impl ImportFixture {
 #[test]
 fn a_task_becomes_a_case_whose_tests_and_solution_no_session_sees() {
     let tasks = ImportFixture::new();
-    let imported = tasks.import(&tasks.list(&[])).exits(0).json();
-    EvalKit::is_valid("eval-imported.v1", &imported);
+    let imported = tasks.import_list(&tasks.write_list(&[])).exits(0).json();
+    EvalKit::assert_valid("eval-imported.v1", &imported);
     assert_eq!(imported["cases"], json!(["acme__adder-1"]));
-    tasks.played_by(MENDS);
-    assert_eq!(tasks.outcome(), "success");
+    tasks.set_agent_script(MENDS);
+    assert_eq!(tasks.run_outcome(), "success");
     let result = tasks.kit.results().join("acme__adder-1_latest");
     let cloned = tasks.kit.git(&[
         "clone",
@@ -103,19 +103,19 @@ fn a_task_becomes_a_case_whose_tests_and_solution_no_session_sees() {
     assert!(cloned && seen == "test \"$(sh add.sh)\" = 5\n", "{seen}");
     let template = tasks.kit.home.path().join("cases/acme__adder-1/template");
     assert_eq!(fs::read_to_string(template.join("add.sh")).expect("a file"), "echo 5\n");
-    for begun in [&template, &tasks.kit.home.path().join("seen")] {
-        assert!(begun.join("alias.sh").is_symlink(), "{}", begun.display());
+    for folder in [&template, &tasks.kit.home.path().join("seen")] {
+        assert!(folder.join("alias.sh").is_symlink(), "{}", folder.display());
     }
     assert!(!template.join(".git").exists(), "the history has the solution");
-    tasks.kit.nothing_is_left();
+    tasks.kit.assert_nothing_left();
 }
 
 #[test]
 fn tests_are_laid_over_what_a_session_has_put_in_their_place() {
     let tasks = ImportFixture::new();
-    tasks.import(&tasks.list(&[])).exits(0);
-    tasks.played_by(CHEATS);
-    assert_eq!(tasks.outcome(), "fail");
+    tasks.import_list(&tasks.write_list(&[])).exits(0);
+    tasks.set_agent_script(CHEATS);
+    assert_eq!(tasks.run_outcome(), "fail");
     assert!(!fs::exists("/tmp/t.sh").expect("it can be looked for"), "a link was followed");
 }
 
@@ -123,10 +123,10 @@ fn tests_are_laid_over_what_a_session_has_put_in_their_place() {
 fn a_line_that_makes_no_case_is_named_and_leaves_nothing() {
     let tasks = ImportFixture::new();
     let refused = |over: &[(&str, serde_json::Value)], words: &str| {
-        let said = tasks.import(&tasks.list(over));
-        assert!(said.exits(2).stderr.contains("list.jsonl:2: ") && said.stderr.contains(words), "{}", said.stderr);
-        let left = fs::read_dir(tasks.kit.home.path().join("cases")).expect("a folder").count();
-        assert_eq!(left, 0, "{words}");
+        let output = tasks.import_list(&tasks.write_list(over));
+        assert!(output.exits(2).stderr.contains("list.jsonl:2: ") && output.stderr.contains(words), "{}", output.stderr);
+        let count = fs::read_dir(tasks.kit.home.path().join("cases")).expect("a folder").count();
+        assert_eq!(count, 0, "{words}");
     };
     refused(&[("repo", json!("acme/other"))], "no repository acme/other");
     refused(&[("base_commit", json!("no-such"))], "has no commit no-such");
@@ -135,6 +135,6 @@ fn a_line_that_makes_no_case_is_named_and_leaves_nothing() {
     refused(&[("instance_id", json!("-"))], "makes no id");
     refused(&[("problem_statement", json!(""))], "the goal is empty");
     refused(&[("base_commit", json!(7))], "invalid type");
-    tasks.import(&tasks.list(&[])).exits(0);
-    assert!(tasks.import(&tasks.list(&[])).exits(2).stderr.contains("is there already"));
+    tasks.import_list(&tasks.write_list(&[])).exits(0);
+    assert!(tasks.import_list(&tasks.write_list(&[])).exits(2).stderr.contains("is there already"));
 }

@@ -55,13 +55,13 @@ impl EvalKit {
     }
 
     /// Waits for a script to be there.
-    pub(crate) fn arrived(&self) {
+    pub(crate) fn wait_arrived(&self) {
         let mut pipe = fs::File::open(self.arrivals()).expect("the pipe can be opened");
         pipe.read_exact(&mut [0]).expect("the pipe can be read");
     }
 
     pub(crate) fn eval(&self, arguments: &[&str]) -> ProgramOutput {
-        self.start(arguments).ended()
+        self.start(arguments).wait()
     }
 
     pub(crate) fn start(&self, arguments: &[&str]) -> RunningHarness {
@@ -74,7 +74,7 @@ impl EvalKit {
     }
 
     /// Whether a program is on the path of this home.
-    pub(crate) fn has(&self, program: &str) -> bool {
+    pub(crate) fn has_program(&self, program: &str) -> bool {
         let path = self.home.env().iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.clone());
         std::env::split_paths(&path.unwrap_or_default()).any(|folder| folder.join(program).is_file())
     }
@@ -88,7 +88,7 @@ impl EvalKit {
 
     /// Holds a value to a schema that is checked in.
     #[track_caller]
-    pub(crate) fn is_valid(schema: &str, value: &Value) {
+    pub(crate) fn assert_valid(schema: &str, value: &Value) {
         let file = format!("{}/../schemas/{schema}.schema.json", env!("CARGO_MANIFEST_DIR"));
         let schema: Value = serde_json::from_str(&fs::read_to_string(file).expect("a schema")).expect("JSON");
         let validator = jsonschema::validator_for(&schema).expect("a schema");
@@ -98,31 +98,31 @@ impl EvalKit {
     }
 
     /// Waits until nothing belongs to this home any more.
-    pub(crate) fn all_end(&self) {
+    pub(crate) fn wait_all_gone(&self) {
         self.home.wait_all_gone(PATIENCE);
     }
 
     /// Nothing is alive, and what is left behind is in the folder of results alone.
     #[track_caller]
-    pub(crate) fn nothing_is_left(&self) {
+    pub(crate) fn assert_nothing_left(&self) {
         assert!(self.home.processes().is_empty(), "{:?}", self.home.processes());
-        let left: Vec<_> =
+        let leftovers: Vec<_> =
             fs::read_dir(self.home.path().join("tmp")).expect("a folder").flatten().map(|entry| entry.path()).collect();
-        assert!(left.is_empty(), "{left:?}");
+        assert!(leftovers.is_empty(), "{leftovers:?}");
     }
 }
 
 /// Toolchains that are installed in the user's home, which a test's home is not.
 fn toolchains() -> Vec<(&'static str, String)> {
     let home = std::env::var("HOME").unwrap_or_default();
-    let named = |(name, folder): (&'static str, &str)| {
-        let at_home = Path::new(&home).join(folder);
-        let at_home = at_home.is_dir().then(|| at_home.display().to_string());
-        Some((name, std::env::var(name).ok().or(at_home)?))
+    let variable_or_home = |(name, folder): (&'static str, &str)| {
+        let in_home = Path::new(&home).join(folder);
+        let in_home = in_home.is_dir().then(|| in_home.display().to_string());
+        Some((name, std::env::var(name).ok().or(in_home)?))
     };
     [("RUSTUP_HOME", ".rustup"), ("CARGO_HOME", ".cargo"), ("PYENV_ROOT", ".pyenv")]
         .into_iter()
-        .filter_map(named)
+        .filter_map(variable_or_home)
         .collect()
 }
 
@@ -133,7 +133,7 @@ impl RunningHarness {
     }
 
     /// Waits for its end; a harness that hangs is ended by the profile's limit.
-    pub(crate) fn ended(self) -> ProgramOutput {
+    pub(crate) fn wait(self) -> ProgramOutput {
         let output = self.0.wait_with_output().expect("the harness can be waited for");
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         ProgramOutput {

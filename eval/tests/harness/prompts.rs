@@ -7,21 +7,21 @@ use serde_json::{Value, json};
 use crate::kit::EvalKit;
 
 /// Writes the inputs and the agent, and asks.
-fn grid(kit: &EvalKit, role: &str, inputs: &[(&str, &str)], agent: &str) -> Value {
+fn run_grid(kit: &EvalKit, role: &str, inputs: &[(&str, &str)], agent: &str) -> Value {
     let folder = kit.home.path().join("prompts");
     fs::create_dir_all(&folder).expect("a folder");
     for (name, text) in inputs {
         fs::write(folder.join(name), text).expect("an input can be written");
     }
     kit.home.install("fake-agent", &format!("#!/bin/sh\nprompt=$(cat)\n{agent}"));
-    ask(kit, role)
+    run_prompts(kit, role)
 }
 
-fn ask(kit: &EvalKit, role: &str) -> Value {
-    let asked = kit.eval(&["prompts", role, "--inputs", "prompts", "--json", "--command", "fake-agent"]);
-    let grid = serde_json::from_str(&asked.stdout).unwrap_or_else(|_| panic!("{}", asked.stderr));
-    EvalKit::is_valid("eval-prompts.v1", &grid);
-    kit.nothing_is_left();
+fn run_prompts(kit: &EvalKit, role: &str) -> Value {
+    let output = kit.eval(&["prompts", role, "--inputs", "prompts", "--json", "--command", "fake-agent"]);
+    let grid = serde_json::from_str(&output.stdout).unwrap_or_else(|_| panic!("{}", output.stderr));
+    EvalKit::assert_valid("eval-prompts.v1", &grid);
+    kit.assert_nothing_left();
     grid
 }
 
@@ -37,10 +37,10 @@ fn prompt_is_tried_with_every_input_once_and_kept() {
         ("port.toml", "goal = \"Port it all.\"\nexpect = \"decomposed\"\n"),
     ];
     let agent = "echo '{\"status\": \"retry\", \"summary\": \"I have read it.\"}' >\"$RUNNER_OUTPUT\"\n";
-    let grid = grid(&kit, "planner", &inputs, agent);
+    let grid = run_grid(&kit, "planner", &inputs, agent);
     let seen: Vec<_> = cells(&grid).iter().map(|cell| (cell["input"].as_str(), cell["matches"].as_bool())).collect();
     assert_eq!(seen, [(Some("port"), Some(false)), (Some("typo"), Some(true))], "{grid:#}");
-    let again = ask(&kit, "planner");
+    let again = run_prompts(&kit, "planner");
     assert!(cells(&again).iter().all(|cell| cell["kept"] == true), "{again:#}");
 }
 
@@ -62,7 +62,7 @@ fn reviewer_is_shown_the_work_of_a_session_that_does_not_count() {
         ("red.toml", &*format!("{head}expect = \"reject\"\n[work]\nelsewhere = \"\"\n")),
         ("planned.toml", "goal = \"This is for a planner.\"\n"),
     ];
-    let grid = grid(&kit, "reviewer", &inputs, REVIEWER);
+    let grid = run_grid(&kit, "reviewer", &inputs, REVIEWER);
     assert_eq!(grid["inputs"], json!(["fine", "poor", "red"]));
     let [fine, poor, red] = cells(&grid) else { panic!("{grid:#}") };
     assert_eq!((&fine["decision"], &fine["matches"]), (&json!("accept"), &json!(true)), "{fine:#}");
@@ -88,7 +88,7 @@ fn repair_follows_a_session_that_left_an_invalid_tree_and_does_not_count() {
         ("torn.toml", "goal = \"It is divided.\"\nexpect = \"decomposed\"\ntree = '{\"version\": 1, \"root\": oops'\n"),
         ("work.toml", "goal = \"This is for a reviewer.\"\n[work]\na = \"\"\n"),
     ];
-    let grid = grid(&kit, "repair", &inputs, REPAIR);
+    let grid = run_grid(&kit, "repair", &inputs, REPAIR);
     let [torn] = cells(&grid) else { panic!("{grid:#}") };
     assert_eq!((&torn["matches"], &torn["verdict"]), (&json!(true), &json!("Decomposed")), "{torn:#}");
     assert_eq!(torn["children"], json!(["Part one"]));
@@ -105,7 +105,7 @@ fn repair_of_a_tree_that_is_valid_asks_nobody() {
     });
     let tree = json!({"version": 1, "root": root});
     let inputs = [("whole.toml", &*format!("goal = \"g\"\ntree = '{tree}'\n"))];
-    let grid = grid(&kit, "repair", &inputs, "echo asked >>\"$HOME/asked\"; exit 1\n");
+    let grid = run_grid(&kit, "repair", &inputs, "echo asked >>\"$HOME/asked\"; exit 1\n");
     let fault = cells(&grid)[0]["fault"].as_str().expect("a fault");
     assert!(fault.contains("there is nothing to repair"), "{fault}");
 }
@@ -119,14 +119,14 @@ mod slow {
         kit.home.install("fake-agent", "#!/bin/sh\nexit 1\n");
         let roles = ["planner", "worker", "repair", "reviewer"];
         // The guard of what is to be reviewed is Python's.
-        for role in roles.into_iter().filter(|role| *role != "reviewer" || kit.has("python3")) {
-            let asked = kit.eval(&["prompts", role, "--json", "--command", "fake-agent", "--jobs", "4"]);
-            let grid: Value = serde_json::from_str(&asked.stdout).unwrap_or_else(|_| panic!("{}", asked.stderr));
+        for role in roles.into_iter().filter(|role| *role != "reviewer" || kit.has_program("python3")) {
+            let output = kit.eval(&["prompts", role, "--json", "--command", "fake-agent", "--jobs", "4"]);
+            let grid: Value = serde_json::from_str(&output.stdout).unwrap_or_else(|_| panic!("{}", output.stderr));
             assert!(cells(&grid).len() >= 2, "{role}");
             let faults = cells(&grid).iter().filter_map(|cell| cell["fault"].as_str());
             let strange: Vec<_> = faults.filter(|fault| !fault.starts_with("no answer: Fault")).collect();
             assert!(strange.is_empty(), "{role} was not asked: {strange:#?}");
         }
-        kit.nothing_is_left();
+        kit.assert_nothing_left();
     }
 }

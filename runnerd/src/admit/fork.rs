@@ -24,10 +24,10 @@ pub fn check_fork(
     repository: &Repository,
     run: &str,
     params: &ForkParams,
-    ground: StartPreconditions<'_>,
+    preconditions: StartPreconditions<'_>,
 ) -> Result<(StartOrder, StartCommands), ErrorData> {
     let from = find_iteration_commit(repository, run, params.iter)?;
-    if !ground.is_at_work {
+    if !preconditions.is_session_active {
         refuse_pipes(repository)?;
         refuse_operation(repository)?;
         refuse_uncommitted(repository)?;
@@ -38,12 +38,12 @@ pub fn check_fork(
     if let IdChoice::Given(id) = &id {
         refuse_protected(&config, id)?;
     }
-    let commands = check_config(repository, &config, ProgramInputs { env: &params.env.0, offer: ground.offer })?;
-    let beginning = StartSpec { base: Some(from.to_string()), goal: None, keep_tree: true, fork: true };
+    let commands = check_config(repository, &config, ProgramInputs { env: &params.env.0, capabilities: preconditions.capabilities })?;
+    let start_spec = StartSpec { base: Some(from.to_string()), goal: None, keep_tree: true, fork: true };
     let path = WirePath::from(repository.work_dir());
     // The same goal as at the commit; if it cannot be read, the run reports that when it begins.
     let goal = worker::load_state(repository, from).ok().and_then(|loaded| loaded.goal.headline());
-    let start = StartRequest { path, goal, start_spec: beginning, queue_only: params.queue_only, is_begun: false };
+    let start = StartRequest { path, goal, start_spec, queue_only: params.queue_only, is_begun: false };
     Ok((StartOrder { id, start, refusal: None }, commands))
 }
 
@@ -74,19 +74,19 @@ fn refuse_uncommitted(repository: &Repository) -> Result<(), ErrorData> {
     refuse_paths(repository, &paths)
 }
 
-fn choose_fork_id(repository: &Repository, wanted: Option<&str>, from: Id) -> Result<IdChoice, ErrorData> {
+fn choose_fork_id(repository: &Repository, requested: Option<&str>, from: Id) -> Result<IdChoice, ErrorData> {
     let taken = used_run_ids(repository)?;
-    let Some(id) = wanted else { return Ok(IdChoice::Derived { stem: format!("run-{}", from.short(8)), taken }) };
-    let refused = |kind, message: String| Err(ErrorData::new(kind, message).hint("choose another id with --id"));
+    let Some(id) = requested else { return Ok(IdChoice::Derived { stem: format!("run-{}", from.short(8)), taken }) };
+    let refuse = |kind, message: String| Err(ErrorData::new(kind, message).hint("choose another id with --id"));
     if let Err(error) = check_id(id) {
-        return refused(ErrorKind::InvalidRequest, error.to_string());
+        return refuse(ErrorKind::InvalidRequest, error.to_string());
     }
     refuse_other_case(repository, id)?;
     let branch = format!("runner/{id}");
-    let there = [repository.find_branch_tip(&branch), repository.find_remote_branch("origin", &branch)];
-    let [here, elsewhere] = there.map(|tip| tip.map_err(|error| git_error(&error)));
+    let tips = [repository.find_branch_tip(&branch), repository.find_remote_branch("origin", &branch)];
+    let [here, elsewhere] = tips.map(|tip| tip.map_err(|error| git_error(&error)));
     if here?.is_some() || elsewhere?.is_some() {
-        return refused(ErrorKind::WrongState, format!("run {id} already exists, and a fork is a new run"));
+        return refuse(ErrorKind::WrongState, format!("run {id} already exists, and a fork is a new run"));
     }
     Ok(IdChoice::Given(id.to_owned()))
 }

@@ -22,7 +22,7 @@ pub(super) struct StartTarget {
     /// The id of the run.
     pub id: IdChoice,
     /// Whether it already has a branch.
-    pub begun: bool,
+    pub has_branch: bool,
     /// Why it would end again at once, given what is committed.
     pub refusal: Option<RequestRefusal>,
 }
@@ -37,33 +37,33 @@ pub(super) fn choose_run(
     params: &StartParams,
     new_goal: Option<&Goal>,
 ) -> Result<StartTarget, ErrorData> {
-    let here = if new_goal.is_none() { read_goal(layout)? } else { None };
-    let in_file = new_goal.or(here.as_ref()).and_then(Goal::id).map(str::to_owned);
-    let Some(id) = params.id.clone().or(in_file) else { return derive_id(repository) };
+    let current_goal = if new_goal.is_none() { read_goal(layout)? } else { None };
+    let written_id = new_goal.or(current_goal.as_ref()).and_then(Goal::id).map(str::to_owned);
+    let Some(id) = params.id.clone().or(written_id) else { return derive_id(repository) };
     refuse_other_case(repository, &id)?;
     check_id(&id).map_err(|error| {
         ErrorData::new(ErrorKind::InvalidRequest, error.to_string()).hint("choose another id with --id")
     })?;
     let tip = find_run_tip(repository, &id).map_err(|error| git_error(&error))?;
-    let begun = tip.map_or(Ok(false), |tip| has_begun(repository, (&id, tip), new_goal.is_some()))?;
-    let at = if begun { tip } else { Some(find_head_commit(repository)?) };
-    let loaded = at.and_then(|at| worker::load_state(repository, at).ok()).filter(|loaded| belongs_to_run(loaded, &id));
-    let Some(loaded) = loaded.filter(|_| begun || params.id.is_none()) else {
-        return Ok(StartTarget { id: IdChoice::Given(id), begun, refusal: None });
+    let has_branch = tip.map_or(Ok(false), |tip| has_begun(repository, (&id, tip), new_goal.is_some()))?;
+    let commit = if has_branch { tip } else { Some(find_head_commit(repository)?) };
+    let loaded = commit.and_then(|at| worker::load_state(repository, at).ok()).filter(|loaded| belongs_to_run(loaded, &id));
+    let Some(loaded) = loaded.filter(|_| has_branch || params.id.is_none()) else {
+        return Ok(StartTarget { id: IdChoice::Given(id), has_branch, refusal: None });
     };
     if select(&loaded.tree) == LeafSelection::Complete {
-        let is_new = params.id.is_none() && is_other_goal(repository, &loaded, here.as_ref())?;
+        let is_new = params.id.is_none() && is_other_goal(repository, &loaded, current_goal.as_ref())?;
         return if is_new { derive_id(repository) } else { Err(RequestRefusal::IsCompleted.to_error_data(&id)) };
     }
-    let refusal = check_restart(&loaded.run_inputs(&RunScratch::default())).err().filter(|_| begun);
-    Ok(StartTarget { id: IdChoice::Given(id), begun, refusal })
+    let refusal = check_restart(&loaded.run_inputs(&RunScratch::default())).err().filter(|_| has_branch);
+    Ok(StartTarget { id: IdChoice::Given(id), has_branch, refusal })
 }
 
 /// Derives the id from the commit that is checked out.
 fn derive_id(repository: &Repository) -> Result<StartTarget, ErrorData> {
     let taken = used_run_ids(repository)?;
     let id = IdChoice::Derived { stem: format!("run-{}", find_head_commit(repository)?.short(8)), taken };
-    Ok(StartTarget { id, begun: false, refusal: None })
+    Ok(StartTarget { id, has_branch: false, refusal: None })
 }
 
 /// Returns the tip of a run's branch, local or as last fetched.
@@ -83,8 +83,8 @@ fn belongs_to_run(loaded: &CommittedState, id: &str) -> bool {
 ///
 /// The goal that was reached is in the commit with which the tree became complete: the user may have committed another
 /// one since.
-fn is_other_goal(repository: &Repository, end: &CommittedState, here: Option<&Goal>) -> Result<bool, ErrorData> {
-    let Some(here) = here else { return Ok(false) };
+fn is_other_goal(repository: &Repository, end: &CommittedState, current_goal: Option<&Goal>) -> Result<bool, ErrorData> {
+    let Some(here) = current_goal else { return Ok(false) };
     let mut reached = end.goal.body().trim().to_owned();
     let commits = repository.first_parents(&end.commit, MAX_COMMITS).map_err(|error| git_error(&error))?;
     for commit in commits {

@@ -32,7 +32,7 @@ pub struct IsolatedStart {
     /// The stem of its id.
     pub stem: String,
     /// Files that differ from HEAD and are taken along.
-    pub taken: Vec<CarriedFile>,
+    pub carried_files: Vec<CarriedFile>,
     /// Uncommitted paths that are not taken along.
     pub not_taken: Vec<String>,
 }
@@ -41,66 +41,66 @@ pub struct IsolatedStart {
 struct BaseReader<'a> {
     repository: &'a Repository,
     base: Id,
-    taken: &'a [CarriedFile],
+    carried_files: &'a [CarriedFile],
 }
 
 /// Checks everything that an isolated start needs of its source. `live` are the active runs, whose branches still grow.
 pub fn check_isolated(
     repository: &Repository,
     params: &StartParams,
-    (ground, live): (StartPreconditions<'_>, &BTreeSet<String>),
+    (preconditions, active_runs): (StartPreconditions<'_>, &BTreeSet<String>),
 ) -> Result<(IsolatedStart, StartCommands), ErrorData> {
     refuse_old_git(repository)?;
-    if !ground.is_at_work {
+    if !preconditions.is_session_active {
         refuse_pipes(repository)?;
     }
-    let base = choose_isolated_base(repository, params, live)?;
-    let taken = if ground.is_at_work { Vec::new() } else { find_carried_files(repository)? };
-    let reader = BaseReader { repository, base, taken: &taken };
+    let base = choose_isolated_base(repository, params, active_runs)?;
+    let carried_files = if preconditions.is_session_active { Vec::new() } else { find_carried_files(repository)? };
+    let reader = BaseReader { repository, base, carried_files: &carried_files };
     let layout = Layout::new(repository.work_dir());
-    let config = reader.config(&layout)?;
+    let config = reader.parse_config(&layout)?;
     let new_goal = params.goal.as_deref().map(|text| parse_goal(text.as_bytes(), &layout)).transpose()?;
-    let meant = match new_goal {
+    let goal = match new_goal {
         Some(goal) => Some(goal),
-        None => reader.read(Layout::GOAL)?.map(|bytes| parse_goal(&bytes, &layout)).transpose()?,
+        None => reader.read_file(Layout::GOAL)?.map(|bytes| parse_goal(&bytes, &layout)).transpose()?,
     };
-    if meant.as_ref().is_none_or(Goal::is_template) {
+    if goal.as_ref().is_none_or(Goal::is_template) {
         return Err(missing_goal_error("no goal is written in .runner/GOAL.md: there is nothing to reach"));
     }
-    let stem = choose_stem(repository, params, meant.as_ref())?;
+    let stem = choose_stem(repository, params, goal.as_ref())?;
     refuse_protected(&config, &stem)?;
     refuse_ref_conflict(repository, &stem)?;
-    let passed = ProgramInputs { env: &params.env.0, offer: ground.offer };
-    let commands = check_config(repository, &config, passed)?;
-    let written_here = commands.written_here && !ground.is_at_work && reader.matches_head(Layout::CONFIG)?;
-    refuse_template_faults(&prompts::find_template_faults(|path| reader.read(path)))?;
-    let not_taken = if ground.is_at_work { Vec::new() } else { find_not_carried(repository, &taken)? };
-    Ok((IsolatedStart { base, stem, taken, not_taken }, StartCommands { written_here, ..commands }))
+    let inputs = ProgramInputs { env: &params.env.0, capabilities: preconditions.capabilities };
+    let commands = check_config(repository, &config, inputs)?;
+    let written_here = commands.written_here && !preconditions.is_session_active && reader.matches_head(Layout::CONFIG)?;
+    refuse_template_faults(&prompts::find_template_faults(|path| reader.read_file(path)))?;
+    let not_taken = if preconditions.is_session_active { Vec::new() } else { find_not_carried(repository, &carried_files)? };
+    Ok((IsolatedStart { base, stem, carried_files, not_taken }, StartCommands { written_here, ..commands }))
 }
 
 /// Returns the files to take along for a run that was admitted before, and its configuration.
 pub fn read_carried_files(
     repository: &Repository,
     base: Id,
-    is_at_work: bool,
+    is_session_active: bool,
 ) -> Result<(Vec<CarriedFile>, RepoConfig), ErrorData> {
-    let taken = if is_at_work { Vec::new() } else { find_carried_files(repository)? };
-    let config = BaseReader { repository, base, taken: &taken }.config(&Layout::new(repository.work_dir()))?;
-    Ok((taken, config))
+    let carried_files = if is_session_active { Vec::new() } else { find_carried_files(repository)? };
+    let config = BaseReader { repository, base, carried_files: &carried_files }.parse_config(&Layout::new(repository.work_dir()))?;
+    Ok((carried_files, config))
 }
 
 /// Returns the commit that was named, else the commit of HEAD, unless it is on the branch of an active run.
 fn choose_isolated_base(
     repository: &Repository,
     params: &StartParams,
-    live: &BTreeSet<String>,
+    active_runs: &BTreeSet<String>,
 ) -> Result<Id, ErrorData> {
     if let Some(revision) = &params.base {
         return resolve_base(repository, revision);
     }
     let head = repository.head().map_err(|error| git_error(&error))?;
     let run = head.branch().and_then(|branch| branch.strip_prefix("runner/"));
-    if let Some(run) = run.filter(|run| live.contains(*run)) {
+    if let Some(run) = run.filter(|run| active_runs.contains(*run)) {
         let message = format!("HEAD is on runner/{run}, whose run goes on: what it is to begin from is not known");
         let hint = format!("name it: runnerctl start --isolated --base runner/{run}, or another branch");
         return Err(ErrorData::new(ErrorKind::WrongState, message).hint(hint));
@@ -112,15 +112,15 @@ fn choose_isolated_base(
 fn find_carried_files(repository: &Repository) -> Result<Vec<CarriedFile>, ErrorData> {
     let head = find_head_commit(repository)?;
     let prompts = prompts::OVERRIDE_TEMPLATES.map(|(_, path)| path);
-    let mut taken = Vec::new();
+    let mut carried_files = Vec::new();
     for path in [Layout::GOAL, Layout::CONFIG].into_iter().chain(prompts) {
-        let here = durable::read(&repository.work_dir().join(path))
+        let bytes = durable::read(&repository.work_dir().join(path))
             .map_err(|error| ErrorData::new(ErrorKind::Fault, error.to_string()).caused_by(&error))?;
-        if here != repository.read_file(&head, path).map_err(|error| git_error(&error))? {
-            taken.push((path.to_owned(), here));
+        if bytes != repository.read_file(&head, path).map_err(|error| git_error(&error))? {
+            carried_files.push((path.to_owned(), bytes));
         }
     }
-    Ok(taken)
+    Ok(carried_files)
 }
 
 fn find_not_carried(repository: &Repository, taken: &[CarriedFile]) -> Result<Vec<String>, ErrorData> {
@@ -131,8 +131,8 @@ fn find_not_carried(repository: &Repository, taken: &[CarriedFile]) -> Result<Ve
 
 /// Returns the stem of the id: as named, from the goal, or derived from the commit that is checked out.
 fn choose_stem(repository: &Repository, params: &StartParams, goal: Option<&Goal>) -> Result<String, ErrorData> {
-    let named = params.id.clone().or_else(|| goal.and_then(Goal::id).map(str::to_owned));
-    let Some(id) = named else { return Ok(format!("run-{}", find_head_commit(repository)?.short(8))) };
+    let requested = params.id.clone().or_else(|| goal.and_then(Goal::id).map(str::to_owned));
+    let Some(id) = requested else { return Ok(format!("run-{}", find_head_commit(repository)?.short(8))) };
     check_id(&id).map_err(|error| {
         ErrorData::new(ErrorKind::InvalidRequest, error.to_string()).hint("choose another id with --id")
     })?;
@@ -140,25 +140,25 @@ fn choose_stem(repository: &Repository, params: &StartParams, goal: Option<&Goal
 }
 
 impl BaseReader<'_> {
-    fn read(&self, path: &str) -> Result<Option<Vec<u8>>, ErrorData> {
-        match self.taken.iter().find(|(taken, _)| taken == path) {
+    fn read_file(&self, path: &str) -> Result<Option<Vec<u8>>, ErrorData> {
+        match self.carried_files.iter().find(|(taken, _)| taken == path) {
             Some((_, bytes)) => Ok(bytes.clone()),
             None => self.repository.read_file(&self.base, path).map_err(|error| git_error(&error)),
         }
     }
 
-    fn config(&self, layout: &Layout) -> Result<RepoConfig, ErrorData> {
-        let (text, path) = (self.read(Layout::CONFIG)?.unwrap_or_default(), layout.config());
+    fn parse_config(&self, layout: &Layout) -> Result<RepoConfig, ErrorData> {
+        let (text, path) = (self.read_file(Layout::CONFIG)?.unwrap_or_default(), layout.config());
         let config = config::decode_text(&text, &path).and_then(|text| config::parse(text, &path));
         config.map_err(|error| invalid_config_error(&error))
     }
 
     /// Whether a file has the version of HEAD or of the work tree, so that what is known of that applies to it.
     fn matches_head(&self, path: &str) -> Result<bool, ErrorData> {
-        if self.taken.iter().any(|(taken, _)| taken == path) {
+        if self.carried_files.iter().any(|(taken, _)| taken == path) {
             return Ok(true);
         }
-        let at = |commit: &Id| self.repository.read_file(commit, path).map_err(|error| git_error(&error));
-        Ok(at(&find_head_commit(self.repository)?)? == at(&self.base)?)
+        let read_at = |commit: &Id| self.repository.read_file(commit, path).map_err(|error| git_error(&error));
+        Ok(read_at(&find_head_commit(self.repository)?)? == read_at(&self.base)?)
     }
 }

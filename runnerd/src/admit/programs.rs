@@ -31,15 +31,15 @@ pub fn find(repository: &Repository, config: &RepoConfig, env: &BTreeMap<String,
         config.hooks.by_key().into_iter().filter_map(|(key, argv)| {
             Some(RequiredProgram { name: argv.first()?, key: key.to_owned(), install: None })
         });
-    agents.chain([guard]).chain(hooks).try_for_each(|wanted| find_program(repository.work_dir(), &wanted, env))
+    agents.chain([guard]).chain(hooks).try_for_each(|program| find_program(repository.work_dir(), &program, env))
 }
 
 fn find_program(
     work_tree: &Path,
-    wanted: &RequiredProgram<'_>,
+    program: &RequiredProgram<'_>,
     env: &BTreeMap<String, String>,
 ) -> Result<(), ErrorData> {
-    let RequiredProgram { name, key, .. } = wanted;
+    let RequiredProgram { name, key, .. } = program;
     let path = work_tree.join(name);
     let is_path = name.contains('/');
     let is_found = if is_path {
@@ -58,11 +58,11 @@ fn find_program(
         return Err(ErrorData::new(ErrorKind::MissingCommand, message).hint(hint));
     }
     let message = format!("{key}: cannot find the program `{name}`");
-    Err(ErrorData::new(ErrorKind::MissingCommand, message).hint(install_hint(wanted)))
+    Err(ErrorData::new(ErrorKind::MissingCommand, message).hint(install_hint(program)))
 }
 
-fn install_hint(wanted: &RequiredProgram<'_>) -> String {
-    let RequiredProgram { name, key, install } = wanted;
+fn install_hint(program: &RequiredProgram<'_>) -> String {
+    let RequiredProgram { name, key, install } = program;
     match (install, *name) {
         (Some(install), _) => format!("{install}; or change {key} in .runner/state/config.toml"),
         (None, "just") => {

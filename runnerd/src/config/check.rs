@@ -10,7 +10,7 @@ use super::error::ConfigProblem;
 use super::keys::{self, ConfigSection, KeyDefault, KeyDefinition, ValueKind};
 
 /// Maximum number of bytes of a wrong value in a message.
-const SHOWN_BYTES: usize = 80;
+const MAX_SHOWN_BYTES: usize = 80;
 
 /// A fault and its byte range in the text.
 #[derive(Debug)]
@@ -28,11 +28,11 @@ pub(super) fn find_first_fault(sections: &'static [ConfigSection], root: &DeTabl
 }
 
 /// Finds the byte at which the value of a key begins, or else the innermost table around it.
-pub(super) fn locate(root: &DeTable<'_>, path: &[&str]) -> Option<usize> {
+pub(super) fn locate_value(root: &DeTable<'_>, path: &[&str]) -> Option<usize> {
     let (name, rest) = path.split_first()?;
     let (key, value) = root.iter().find(|(key, _)| key.get_ref() == name)?;
     match value.get_ref().as_table() {
-        Some(table) => locate(table, rest).or_else(|| Some(key.span().start)),
+        Some(table) => locate_value(table, rest).or_else(|| Some(key.span().start)),
         None => Some(value.span().start),
     }
 }
@@ -45,8 +45,8 @@ struct TableWalk {
 impl TableWalk {
     fn check_table<'t>(&mut self, path: &mut Vec<&'t str>, table: &'t DeTable<'_>) {
         for (name, value) in table {
-            let found = TableEntry { name: name.get_ref(), span: name.span(), value: value.get_ref() };
-            self.check_entry(path, &found, value.span());
+            let entry = TableEntry { name: name.get_ref(), span: name.span(), value: value.get_ref() };
+            self.check_entry(path, &entry, value.span());
         }
     }
 
@@ -183,5 +183,5 @@ fn describe_value(value: &DeValue<'_>) -> String {
         DeValue::Datetime(_) => "a date".to_owned(),
         DeValue::Table(_) => "a table".to_owned(),
     };
-    if shown.len() <= SHOWN_BYTES { shown } else { format!("a long {}", value.type_str()) }
+    if shown.len() <= MAX_SHOWN_BYTES { shown } else { format!("a long {}", value.type_str()) }
 }

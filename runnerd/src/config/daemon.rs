@@ -37,7 +37,7 @@ impl DaemonConfig {
     pub fn load(file: &Path) -> Result<Self, ConfigError> {
         let mut bytes = Vec::new();
         // One byte beyond the limit shows that the file is too large.
-        let limit = parse::LIMIT as u64 + 1;
+        let limit = parse::MAX_BYTES as u64 + 1;
         match File::open(file).and_then(|file| file.take(limit).read_to_end(&mut bytes)) {
             Ok(_) => Self::parse(parse::decode_text(&bytes, file)?, file),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Self::default()),

@@ -15,7 +15,7 @@ use super::parse::{self, ConfigSource};
 use super::table::{DAEMON, REPOSITORY};
 
 /// The file name in messages about a text without a name.
-const FILE: &str = ".runner/state/config.toml";
+const FILE_NAME: &str = ".runner/state/config.toml";
 
 /// Where a value comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,7 +77,7 @@ fn list_in(sections: &'static [ConfigSection], source: ConfigSource<'_>) -> Resu
         let path: Vec<_> = path.iter().map(String::as_str).collect();
         let all = section.keys.iter().map(|key| file.setting(&path, key)).collect::<Vec<_>>();
         all.into_iter()
-            .filter(|setting| section.shown == SectionDisplay::InFull || setting.origin != ValueOrigin::Default)
+            .filter(|setting| section.shown == SectionDisplay::Full || setting.origin != ValueOrigin::Default)
     });
     Ok(settings.collect())
 }
@@ -106,16 +106,16 @@ pub fn set(text: &str, key: &str, value: &str) -> Result<String, ConfigError> {
 /// Replaces the comment that shows a key's default; `None` if its section has no such line.
 fn replace_comment(text: &str, path: &DottedKey, value: &toml_edit::Value) -> Option<String> {
     let header = format!("[{}]", path.parents().join("."));
-    let mark = format!("# {} = ", path.key.name);
+    let prefix = format!("# {} = ", path.key.name);
     let mut is_inside = path.parents().is_empty();
-    let at = text.lines().position(|line| {
+    let position = text.lines().position(|line| {
         if line.starts_with('[') || line.starts_with("# [") {
             is_inside = line.trim_end() == header;
         }
-        is_inside && line.starts_with(&mark)
+        is_inside && line.starts_with(&prefix)
     })?;
     let set = format!("{} = {}", path.key.name, value.clone().decorated("", ""));
-    let lines = text.lines().enumerate().map(|(number, line)| if number == at { &set } else { line });
+    let lines = text.lines().enumerate().map(|(number, line)| if number == position { &set } else { line });
     Some(lines.flat_map(|line| [line, "\n"]).collect())
 }
 
@@ -177,11 +177,11 @@ fn parse_key(key: &str) -> Result<Vec<String>, ConfigError> {
 
 /// Accepts a name with dots, such as that of a model, even without quotes, if only a name can follow.
 fn join_dotted_name(parts: Vec<String>) -> Vec<String> {
-    let named = REPOSITORY.iter().find(|section| match section.parts().split_last() {
+    let section = REPOSITORY.iter().find(|section| match section.parts().split_last() {
         Some((&"*", above)) => parts.len() > above.len() && above.iter().zip(&parts).all(|(a, b)| a == b),
         _ => false,
     });
-    let Some(section) = named else { return parts };
+    let Some(section) = section else { return parts };
     let from = section.parts().len() - 1;
     let has_key = parts.len() > from + 1 && parts.last().is_some_and(|last| section.key(last).is_some());
     let to = parts.len() - usize::from(has_key);
@@ -232,7 +232,7 @@ impl DottedKey {
 }
 
 fn unnamed_source(text: &str) -> ConfigSource<'_> {
-    ConfigSource { text, file: Path::new(FILE) }
+    ConfigSource { text, file: Path::new(FILE_NAME) }
 }
 
 fn parse_document(text: &str) -> Result<DocumentMut, ConfigError> {
@@ -255,12 +255,12 @@ fn not_a_section_error(part: &str) -> ConfigError {
 /// Validates a changed text; a fault of the key just changed is reported without a position, since the text is not in a
 /// file yet.
 fn check_edited(text: String, key: &str) -> Result<String, ConfigError> {
-    let is_it = |faulty: &str| {
+    let is_edited_key = |faulty: &str| {
         parse_key(faulty).ok().zip(parse_key(key).ok()).is_some_and(|(faulty, key)| faulty.starts_with(&key))
     };
-    match super::parse(&text, Path::new(FILE)) {
+    match super::parse(&text, Path::new(FILE_NAME)) {
         Ok(_) => Ok(text),
-        Err(ConfigError::Wrong { problem, .. }) if problem.key().is_some_and(is_it) => {
+        Err(ConfigError::Invalid { problem, .. }) if problem.key().is_some_and(is_edited_key) => {
             Err(ConfigError::without_position(*problem))
         }
         Err(other) => Err(other),
@@ -271,13 +271,13 @@ fn check_edited(text: String, key: &str) -> Result<String, ConfigError> {
 struct ParsedFile<'s> {
     source: ConfigSource<'s>,
     table: Table,
-    places: Option<toml::Spanned<DeTable<'s>>>,
+    spans: Option<toml::Spanned<DeTable<'s>>>,
 }
 
 impl<'s> ParsedFile<'s> {
     fn read(sections: &'static [ConfigSection], source: ConfigSource<'s>) -> Result<Self, ConfigError> {
         let table = parse::parse_checked(sections, source)?;
-        Ok(Self { source, table, places: DeTable::parse(source.text).ok() })
+        Ok(Self { source, table, spans: DeTable::parse(source.text).ok() })
     }
 
     fn section(&self, parts: &[String]) -> Option<SettingEntry> {
@@ -285,8 +285,8 @@ impl<'s> ParsedFile<'s> {
         let (name, parents) = path.split_last()?;
         keys::find_section(REPOSITORY, &path)?;
         let table = path.iter().try_fold(&self.table, |table, part| table.get(*part)?.as_table())?;
-        let first = self.places.as_ref().and_then(|places| check::locate(places.get_ref(), &path));
-        let line = FaultPosition::at(self.source.file, self.source.text, first).position.map_or(1, |(line, _)| line);
+        let first = self.spans.as_ref().and_then(|places| check::locate_value(places.get_ref(), &path));
+        let line = FaultPosition::locate(self.source.file, self.source.text, first).position.map_or(1, |(line, _)| line);
         let value = Some(Value::Table(table.clone()).to_string());
         Some(SettingEntry {
             key: keys::dotted_key(parents, name),
@@ -300,8 +300,8 @@ impl<'s> ParsedFile<'s> {
         let table = path.iter().try_fold(&self.table, |table, part| table.get(*part)?.as_table());
         let set = table.and_then(|table| table.get(key.name));
         let default = match key.default {
-            KeyDefault::Is(toml) => Some(toml.to_owned()),
-            KeyDefault::Off(_) | KeyDefault::Required => None,
+            KeyDefault::Toml(toml) => Some(toml.to_owned()),
+            KeyDefault::Example(_) | KeyDefault::Required => None,
         };
         SettingEntry {
             key: keys::dotted_key(path, key.name),
@@ -317,8 +317,8 @@ impl<'s> ParsedFile<'s> {
 
     fn line_of(&self, path: &[&str], key: &KeyDefinition) -> usize {
         let path: Vec<&str> = path.iter().copied().chain([key.name]).collect();
-        let offset = self.places.as_ref().and_then(|places| check::locate(places.get_ref(), &path));
-        FaultPosition::at(self.source.file, self.source.text, offset).position.map_or(1, |(line, _)| line)
+        let offset = self.spans.as_ref().and_then(|places| check::locate_value(places.get_ref(), &path));
+        FaultPosition::locate(self.source.file, self.source.text, offset).position.map_or(1, |(line, _)| line)
     }
 }
 

@@ -20,7 +20,7 @@ pub enum ConfigError {
     },
     /// The text was read but is invalid.
     #[error("{place}{problem}")]
-    Wrong {
+    Invalid {
         /// Where the fault is.
         place: FaultPosition,
         /// What the fault is.
@@ -31,7 +31,7 @@ pub enum ConfigError {
 impl ConfigError {
     pub(super) fn invalid(place: FaultPosition, problem: ConfigProblem) -> Self {
         let problem = Box::new(problem);
-        Self::Wrong { place, problem }
+        Self::Invalid { place, problem }
     }
 
     /// Reports a fault in a value that is in no file yet.
@@ -41,8 +41,8 @@ impl ConfigError {
 
     /// Returns the dotted key that the faulty one requires.
     pub fn missing_key(&self) -> Option<&str> {
-        let Self::Wrong { problem, .. } = self else { return None };
-        if let ConfigProblem::Needs { needed, .. } = &**problem { Some(needed) } else { None }
+        let Self::Invalid { problem, .. } = self else { return None };
+        if let ConfigProblem::Requires { needed, .. } = &**problem { Some(needed) } else { None }
     }
 }
 
@@ -57,7 +57,7 @@ pub struct FaultPosition {
 
 impl FaultPosition {
     /// Finds the position of byte `offset` of `text`.
-    pub(super) fn at(file: &Path, text: &str, offset: Option<usize>) -> Self {
+    pub(super) fn locate(file: &Path, text: &str, offset: Option<usize>) -> Self {
         let position = offset.map(|offset| {
             let before = &text[..text.floor_char_boundary(offset)];
             let line_start = before.rfind('\n').map_or(0, |end| end + 1);
@@ -128,7 +128,7 @@ pub enum ConfigProblem {
     Missing(String),
     /// A setting requires another one.
     #[error("`{key}` names \"{value}\", which needs `{needed}`")]
-    Needs {
+    Requires {
         /// The dotted key that has the requirement.
         key: String,
         /// Its value.
@@ -138,14 +138,14 @@ pub enum ConfigProblem {
     },
     /// The values pass their checks but do not fit the types: the table of keys is out of step.
     #[error("unusable configuration: {0}")]
-    Shape(String),
+    TypeMismatch(String),
 }
 
 impl ConfigProblem {
     /// Returns the dotted key at fault, if the fault concerns a single key.
     pub fn key(&self) -> Option<&str> {
         match self {
-            Self::Invalid { key, .. } | Self::Needs { key, .. } => Some(key),
+            Self::Invalid { key, .. } | Self::Requires { key, .. } => Some(key),
             Self::NotASection(key) | Self::Missing(key) => Some(key),
             _ => None,
         }

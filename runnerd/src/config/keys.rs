@@ -19,7 +19,7 @@ pub(super) struct ConfigSection {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SectionDisplay {
     /// With every key and its default, as comments below its header.
-    InFull,
+    Full,
     /// With these lines, commented out: it overrides some keys of another section.
     Override(&'static [&'static str]),
     /// With these lines, commented out: it exists once per name, by default not at all.
@@ -45,9 +45,9 @@ impl KeyDefinition {
 #[derive(Debug, Clone, Copy)]
 pub(super) enum KeyDefault {
     /// This value, as TOML.
-    Is(&'static str),
+    Toml(&'static str),
     /// No value; the TOML is an example.
-    Off(&'static str),
+    Example(&'static str),
     /// An error.
     Required,
 }
@@ -203,10 +203,10 @@ pub(super) fn find_nearest_key(sections: &'static [ConfigSection], path: &[&str]
     });
     let candidates = here.iter().map(|key| key.name).chain(below.filter(|part| *part != "*"));
     let elsewhere = || {
-        let shown = sections.iter().filter(|section| section.shown == SectionDisplay::InFull);
-        let holders = shown.filter(|section| section.key(name).is_some());
-        let full: Vec<_> = holders.map(|section| dotted_key(&section.parts(), name)).collect();
-        (!full.is_empty()).then(|| full.join("` or `"))
+        let full_sections = sections.iter().filter(|section| section.shown == SectionDisplay::Full);
+        let matching = full_sections.filter(|section| section.key(name).is_some());
+        let keys: Vec<_> = matching.map(|section| dotted_key(&section.parts(), name)).collect();
+        (!keys.is_empty()).then(|| keys.join("` or `"))
     };
     find_nearest_word(name, candidates).map(str::to_owned).or_else(elsewhere)
 }

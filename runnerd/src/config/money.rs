@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 /// Number of tokens that a price is for.
 const TOKENS_PER_PRICE: u128 = 1_000_000;
 const MICRO: f64 = 1_000_000.0;
-const MOST_DOLLARS: f64 = 1_000_000_000.0;
+const MAX_DOLLARS: f64 = 1_000_000_000.0;
 
 /// An amount in millionths of a dollar; files and views show dollars.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -22,7 +22,7 @@ impl MicroUsd {
             reason = "the range is checked, the fraction is rounded away"
         )]
         let micro = || (dollars * MICRO).round() as u64;
-        (0.0..MOST_DOLLARS).contains(&dollars).then(|| Self(micro()))
+        (0.0..MAX_DOLLARS).contains(&dollars).then(|| Self(micro()))
     }
 
     /// Returns the amount in dollars, for display.
@@ -68,10 +68,10 @@ impl Price {
 
     /// Returns the cost of a session in millionths of a dollar; `None` if its token counts are unknown.
     pub fn cost_of(&self, usage: &SessionUsage) -> Option<u64> {
-        let part = |tokens: u64, price: MicroUsd| u128::from(tokens) * u128::from(price.0);
-        let input = part(usage.input_tokens?, self.input);
-        let cached = part(usage.cached_tokens.unwrap_or(0), self.cached.unwrap_or(self.input));
-        let output = part(usage.output_tokens?, self.output);
+        let cost = |tokens: u64, price: MicroUsd| u128::from(tokens) * u128::from(price.0);
+        let input = cost(usage.input_tokens?, self.input);
+        let cached = cost(usage.cached_tokens.unwrap_or(0), self.cached.unwrap_or(self.input));
+        let output = cost(usage.output_tokens?, self.output);
         u64::try_from((input + cached + output).div_ceil(TOKENS_PER_PRICE)).ok()
     }
 }
@@ -100,13 +100,13 @@ mod tests {
     #[test]
     fn a_price_makes_a_cost_of_what_a_session_said() {
         let price = Price { input: MicroUsd(1_250_000), cached: Some(MicroUsd(125_000)), output: MicroUsd(10_000_000) };
-        let said = |input, output| SessionUsage {
+        let usage = |input, output| SessionUsage {
             input_tokens: input,
             cached_tokens: Some(8_000),
             output_tokens: output,
             cost_micro_usd: None,
         };
-        assert_eq!(price.cost_of(&said(Some(1_000), Some(100))), Some(1_250 + 1_000 + 1_000));
-        assert_eq!(price.cost_of(&said(Some(1_000), None)), None, "what is not known is not free");
+        assert_eq!(price.cost_of(&usage(Some(1_000), Some(100))), Some(1_250 + 1_000 + 1_000));
+        assert_eq!(price.cost_of(&usage(Some(1_000), None)), None, "what is not known is not free");
     }
 }

@@ -11,7 +11,7 @@ use super::error::{ConfigError, ConfigProblem, FaultPosition};
 use super::keys::{ConfigSection, KeyDefault, SectionDisplay};
 
 /// Size limit of a configuration in bytes.
-pub(super) const LIMIT: usize = 256 << 10;
+pub(super) const MAX_BYTES: usize = 256 << 10;
 
 /// A configuration text and its name in messages.
 #[derive(Clone, Copy)]
@@ -23,13 +23,13 @@ pub(super) struct ConfigSource<'s> {
 impl ConfigSource<'_> {
     /// Reports a fault at a byte of the text.
     pub(super) fn error_at(self, offset: Option<usize>, problem: ConfigProblem) -> ConfigError {
-        ConfigError::invalid(FaultPosition::at(self.file, self.text, offset), problem)
+        ConfigError::invalid(FaultPosition::locate(self.file, self.text, offset), problem)
     }
 
     /// Reports a fault at the value of a key.
     pub(super) fn error_at_key(self, path: &[&str], problem: ConfigProblem) -> ConfigError {
         let root = DeTable::parse(self.text).ok();
-        let offset = root.and_then(|root| check::locate(root.get_ref(), path));
+        let offset = root.and_then(|root| check::locate_value(root.get_ref(), path));
         self.error_at(offset, problem)
     }
 }
@@ -51,7 +51,7 @@ pub(super) fn parse_typed<T: DeserializeOwned>(
     overlay(&mut table, parse_checked(sections, source)?);
     table
         .try_into()
-        .map_err(|error: toml::de::Error| source.error_at(None, ConfigProblem::Shape(error.message().to_owned())))
+        .map_err(|error: toml::de::Error| source.error_at(None, ConfigProblem::TypeMismatch(error.message().to_owned())))
 }
 
 /// Parses a text into a plain table after checking every key and value individually.
@@ -60,30 +60,30 @@ pub(super) fn parse_checked(
     source: ConfigSource<'_>,
 ) -> Result<Table, ConfigError> {
     let size = source.text.len();
-    if size > LIMIT {
-        return Err(source.error_at(None, ConfigProblem::TooLarge { size, limit: LIMIT }));
+    if size > MAX_BYTES {
+        return Err(source.error_at(None, ConfigProblem::TooLarge { size, limit: MAX_BYTES }));
     }
-    let syntax = |error: toml::de::Error| {
+    let syntax_error = |error: toml::de::Error| {
         let offset = error.span().map(|span| span.start);
         source.error_at(offset, ConfigProblem::Syntax(error.message().to_owned()))
     };
-    let root = DeTable::parse(source.text).map_err(syntax)?;
+    let root = DeTable::parse(source.text).map_err(syntax_error)?;
     if let Some(finding) = check::find_first_fault(sections, root.get_ref()) {
         return Err(source.error_at(Some(finding.span.start), finding.problem));
     }
-    source.text.parse().map_err(syntax)
+    source.text.parse().map_err(syntax_error)
 }
 
 /// Returns the values of an empty file.
 fn default_table(sections: &[ConfigSection]) -> Table {
     let mut root = Table::new();
-    for section in sections.iter().filter(|section| section.shown == SectionDisplay::InFull) {
+    for section in sections.iter().filter(|section| section.shown == SectionDisplay::Full) {
         let table = section.parts().into_iter().fold(&mut root, |table, part| {
             let entry = table.entry(part).or_insert_with(|| Value::Table(Table::new()));
             entry.as_table_mut().expect("BUG: a section is named like a key")
         });
         for key in section.keys {
-            if let KeyDefault::Is(toml) = key.default {
+            if let KeyDefault::Toml(toml) = key.default {
                 table.insert(key.name.to_owned(), parse_default(toml));
             }
         }
@@ -97,12 +97,12 @@ fn parse_default(toml: &str) -> Value {
     table.remove("value").expect("BUG: a default in the table of keys is empty")
 }
 
-fn overlay(below: &mut Table, above: Table) {
-    for (name, value) in above {
-        match (below.get_mut(&name), value) {
-            (Some(Value::Table(below)), Value::Table(above)) => overlay(below, above),
+fn overlay(base: &mut Table, overrides: Table) {
+    for (name, value) in overrides {
+        match (base.get_mut(&name), value) {
+            (Some(Value::Table(base)), Value::Table(overrides)) => overlay(base, overrides),
             (_, value) => {
-                below.insert(name, value);
+                base.insert(name, value);
             }
         }
     }

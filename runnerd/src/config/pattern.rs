@@ -92,7 +92,7 @@ impl PatternRoot {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum GlobToken {
     Literal(char),
-    One,
+    AnyChar,
     /// Any characters of one path component.
     Star,
     /// Any characters.
@@ -142,7 +142,7 @@ fn enter_state(tokens: &[GlobToken], states: &mut [bool], index: usize) {
 fn advance_state(tokens: &[GlobToken], token: &GlobToken, (index, c): (usize, char), next: &mut [bool]) {
     match token {
         GlobToken::Literal(literal) if *literal == c => enter_state(tokens, next, index + 1),
-        GlobToken::One if c != '/' => enter_state(tokens, next, index + 1),
+        GlobToken::AnyChar if c != '/' => enter_state(tokens, next, index + 1),
         GlobToken::Class { negated, ranges } if c != '/' && in_ranges(ranges, c) != *negated => {
             enter_state(tokens, next, index + 1);
         }
@@ -175,7 +175,7 @@ fn read_token(rest: &str, c: char, before: Option<&GlobToken>) -> (GlobToken, us
         '*' if rest.starts_with("**/") && at_component => (GlobToken::Folders, 3),
         '*' if rest.starts_with("**") => (GlobToken::DoubleStar, 2),
         '*' => (GlobToken::Star, 1),
-        '?' => (GlobToken::One, 1),
+        '?' => (GlobToken::AnyChar, 1),
         '[' => read_class(rest).unwrap_or((GlobToken::Literal('['), 1)),
         literal => (GlobToken::Literal(literal), literal.len_utf8()),
     }

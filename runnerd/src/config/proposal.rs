@@ -10,7 +10,7 @@ struct ProjectKind {
     setup: &'static [&'static str],
 }
 
-const KINDS: &[ProjectKind] = &[
+const PROJECT_KINDS: &[ProjectKind] = &[
     ProjectKind { lock: "package-lock.json", folder: Some("node_modules"), setup: &["npm", "ci"] },
     ProjectKind { lock: "pnpm-lock.yaml", folder: None, setup: &["pnpm", "install", "--frozen-lockfile"] },
     ProjectKind { lock: "yarn.lock", folder: Some("node_modules"), setup: &["yarn", "install", "--frozen-lockfile"] },
@@ -23,13 +23,13 @@ const KINDS: &[ProjectKind] = &[
     ProjectKind { lock: "Gemfile.lock", folder: None, setup: &["bundle", "install"] },
 ];
 /// Settings files that are usually not committed.
-const SETTINGS: [&str; 3] = [".env", ".env.local", ".envrc"];
+const ENV_FILES: [&str; 3] = [".env", ".env.local", ".envrc"];
 
 /// Suggested settings, and what they are based on.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SetupProposal {
     /// The names at the root that they are based on.
-    pub by: Vec<&'static str>,
+    pub detected: Vec<&'static str>,
     /// For `workspace.copy`.
     pub copy: Vec<&'static str>,
     /// For `workspace.setup`: a single program's command, for the first kind that needs one.
@@ -41,12 +41,12 @@ impl SetupProposal {
     pub fn detect(names: &[String]) -> Option<Self> {
         let has = |name: &str| names.iter().any(|found| found == name);
         let mut proposal = Self::default();
-        for setting in SETTINGS.into_iter().filter(|name| has(name)) {
-            proposal.by.push(setting);
+        for setting in ENV_FILES.into_iter().filter(|name| has(name)) {
+            proposal.detected.push(setting);
             proposal.copy.push(setting);
         }
-        for kind in KINDS.iter().filter(|kind| has(kind.lock)) {
-            proposal.by.push(kind.lock);
+        for kind in PROJECT_KINDS.iter().filter(|kind| has(kind.lock)) {
+            proposal.detected.push(kind.lock);
             match kind.folder.filter(|folder| has(folder)) {
                 Some(folder) if !proposal.copy.contains(&folder) => proposal.copy.push(folder),
                 Some(_) => {}
@@ -54,7 +54,7 @@ impl SetupProposal {
                 None => {}
             }
         }
-        (!proposal.by.is_empty()).then_some(proposal)
+        (!proposal.detected.is_empty()).then_some(proposal)
     }
 
     /// Returns the lines of `[workspace]` as in the file.
@@ -71,7 +71,7 @@ impl SetupProposal {
 pub(super) fn append_proposal(text: &str, proposal: &SetupProposal) -> String {
     let header = "[workspace]\n";
     let lines: String = proposal.config_lines().iter().flat_map(|line| ["#   ", line, "\n"]).collect();
-    let added = format!("{header}\n# Perhaps, as there is {} here:\n{lines}", proposal.by.join(" and "));
+    let added = format!("{header}\n# Perhaps, as there is {} here:\n{lines}", proposal.detected.join(" and "));
     text.replacen(header, &added, 1)
 }
 

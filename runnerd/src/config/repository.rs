@@ -15,7 +15,7 @@ use super::money::{MicroUsd, Price};
 use super::parse::{self, ConfigSource};
 use super::pattern::Patterns;
 use super::table;
-use super::value_enums::{Extras, OnChange, OnTimeout, Reviewer, RoleMode, WorkspaceKind};
+use super::value_enums::{PublishExtras, OnChange, OnTimeout, Reviewer, RoleMode, WorkspaceKind};
 
 /// The configuration of one repository, complete and checked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -178,7 +178,7 @@ pub struct PublishConfig {
     /// Commits that the remote may be behind by before the run waits for it.
     pub unpublished_max: u32,
     /// Where the remote gets what belongs to the run beside its branch.
-    pub extras: Extras,
+    pub extras: PublishExtras,
 }
 
 impl Default for PublishConfig {
@@ -254,7 +254,7 @@ pub fn parse(text: &str, file: &Path) -> Result<RepoConfig, ConfigError> {
         Some((section, name)) => {
             let mut path: Vec<_> = section.split('.').collect();
             path.push(name);
-            let problem = ConfigProblem::Needs {
+            let problem = ConfigProblem::Requires {
                 key: path.join("."),
                 value: ExecutorKind::Command.as_str(),
                 needed: "executor.command".to_owned(),

@@ -4,13 +4,13 @@
 //! have exactly these keys, which tests check.
 
 use super::executor::{ExecutorKind, Sandbox};
-use super::keys::KeyDefault::{Is, Off, Required};
-use super::keys::SectionDisplay::{Entry, InFull, Override};
+use super::keys::KeyDefault::{Toml, Example, Required};
+use super::keys::SectionDisplay::{Entry, Full, Override};
 use super::keys::ValueKind::{
     AbsolutePath, Arguments, Argv, Choice, Choices, Dollars, Flag, Name, Number, Patterns, Text,
 };
 use super::keys::{ConfigSection, GlobSubject, KeyDefinition, ValueKind};
-use super::value_enums::{Extras, LogLevel, OnChange, OnTimeout, Reviewer, RoleMode, WorkspaceKind};
+use super::value_enums::{PublishExtras, LogLevel, OnChange, OnTimeout, Reviewer, RoleMode, WorkspaceKind};
 
 const COUNT: ValueKind = Number { min: 1, max: 1_000_000 };
 const SECONDS: ValueKind = Number { min: 1, max: 365 * 24 * 60 * 60 };
@@ -19,8 +19,8 @@ const HOOK: ValueKind = Argv { required: false };
 
 /// The sections of a repository's `.runner/state/config.toml`.
 pub(super) const REPOSITORY: &[ConfigSection] = &[
-    ConfigSection { path: "", doc: "Limits of a run.", keys: TOP, shown: InFull },
-    ConfigSection { path: "executor", doc: "The agent that works on the tasks.", keys: EXECUTOR, shown: InFull },
+    ConfigSection { path: "", doc: "Limits of a run.", keys: TOP, shown: Full },
+    ConfigSection { path: "executor", doc: "The agent that works on the tasks.", keys: EXECUTOR, shown: Full },
     ConfigSection {
         path: "executor.plan",
         doc: "Overrides for planning sessions: any key of [executor]. A different `kind` does not inherit `model` and `extra_args`.",
@@ -33,33 +33,33 @@ pub(super) const REPOSITORY: &[ConfigSection] = &[
         keys: EXECUTOR,
         shown: Override(&["kind = \"claude\""]),
     },
-    ConfigSection { path: "roles", doc: "How work is divided between sessions.", keys: ROLES, shown: InFull },
+    ConfigSection { path: "roles", doc: "How work is divided between sessions.", keys: ROLES, shown: Full },
     ConfigSection {
         path: "guard",
         doc: "The command that decides whether a task is done: exit code 0 means yes.",
         keys: GUARD,
-        shown: InFull,
+        shown: Full,
     },
-    ConfigSection { path: "review", doc: "A second opinion after the guard has passed.", keys: REVIEW, shown: InFull },
-    ConfigSection { path: "prompt", doc: "What agents are told.", keys: PROMPT, shown: InFull },
-    ConfigSection { path: "git", doc: "Branches and commits.", keys: GIT, shown: InFull },
+    ConfigSection { path: "review", doc: "A second opinion after the guard has passed.", keys: REVIEW, shown: Full },
+    ConfigSection { path: "prompt", doc: "What agents are told.", keys: PROMPT, shown: Full },
+    ConfigSection { path: "git", doc: "Branches and commits.", keys: GIT, shown: Full },
     ConfigSection {
         path: "workspace",
         doc: "Where a run works, and what a workspace of its own is made ready with.",
         keys: WORKSPACE,
-        shown: InFull,
+        shown: Full,
     },
     ConfigSection {
         path: "publish",
         doc: "How a run that `runnerd drive` drives is published at its remote.",
         keys: PUBLISH,
-        shown: InFull,
+        shown: Full,
     },
     ConfigSection {
         path: "containment",
         doc: "How tightly agents' processes are contained.",
         keys: CONTAINMENT,
-        shown: InFull,
+        shown: Full,
     },
     ConfigSection {
         path: "prices.*",
@@ -71,115 +71,115 @@ pub(super) const REPOSITORY: &[ConfigSection] = &[
         path: "env",
         doc: "Environment variables of the caller to pass on: names, or globs such as \"MY_TOOL_*\".",
         keys: ENV,
-        shown: InFull,
+        shown: Full,
     },
     ConfigSection {
         path: "hooks",
         doc: "Programs to run on events; each gets the event as JSON on standard input.",
         keys: HOOKS,
-        shown: InFull,
+        shown: Full,
     },
     ConfigSection {
         path: "deliver",
         doc: "How `runnerctl deliver` brings a run to others.",
         keys: DELIVER,
-        shown: InFull,
+        shown: Full,
     },
 ];
 
 /// The sections of the daemon's own `config.toml`.
 pub(super) const DAEMON: &[ConfigSection] =
-    &[ConfigSection { path: "", doc: "Settings of your daemon.", keys: DAEMON_TOP, shown: InFull }];
+    &[ConfigSection { path: "", doc: "Settings of your daemon.", keys: DAEMON_TOP, shown: Full }];
 
 const TOP: &[KeyDefinition] = &[
-    KeyDefinition::new("max_iterations", COUNT, Is("100"), "Iterations after which a run stops."),
+    KeyDefinition::new("max_iterations", COUNT, Toml("100"), "Iterations after which a run stops."),
     KeyDefinition::new(
         "max_attempts_default",
         COUNT,
-        Is("3"),
+        Toml("3"),
         "Attempts that a new task gets before the run is stuck on it.",
     ),
     KeyDefinition::new(
         "max_consecutive_faults",
         COUNT,
-        Is("3"),
+        Toml("3"),
         "Faults in a row (crashes, unusable answers) after which a run fails.",
     ),
     KeyDefinition::new(
         "stall_after",
         Number { min: 2, max: 1_000_000 },
-        Is("5"),
+        Toml("5"),
         "Identical answers in a row after which a run is stuck.",
     ),
     KeyDefinition::new(
         "iteration_timeout_secs",
         SECONDS,
-        Is("1800"),
+        Toml("1800"),
         "Time for one iteration: agent, guard and reviewer together.",
     ),
     KeyDefinition::new(
         "on_timeout",
         Choice(OnTimeout::SPELLINGS),
-        Is("\"stop\""),
+        Toml("\"stop\""),
         "When an iteration runs out of time: stop the run, or count a fault and continue.",
     ),
-    KeyDefinition::new("max_cost_usd", Dollars, Off("25.0"), "Cost in dollars after which a run stops."),
+    KeyDefinition::new("max_cost_usd", Dollars, Example("25.0"), "Cost in dollars after which a run stops."),
     KeyDefinition::new(
         "max_tokens",
         Number { min: 1, max: ValueKind::UNBOUNDED },
-        Off("50000000"),
+        Example("50000000"),
         "Tokens, read and written, after which a run stops.",
     ),
-    KeyDefinition::new("max_run_secs", SECONDS, Off("28800"), "Working time after which a run stops."),
+    KeyDefinition::new("max_run_secs", SECONDS, Example("28800"), "Working time after which a run stops."),
 ];
 
 const EXECUTOR: &[KeyDefinition] = &[
     KeyDefinition::new(
         "kind",
         Choice(ExecutorKind::SPELLINGS),
-        Is("\"codex\""),
+        Toml("\"codex\""),
         "The agent program; \"command\" runs the one named by `command`.",
     ),
     KeyDefinition::new(
         "command",
         Argv { required: false },
-        Is("[]"),
+        Toml("[]"),
         "Program and arguments for the kind \"command\": prompt on standard input, answer in the file named by $RUNNER_OUTPUT.",
     ),
-    KeyDefinition::new("model", Name, Off("\"model-name\""), "The model; without it the agent chooses."),
-    KeyDefinition::new("extra_args", Arguments, Is("[]"), "Extra arguments for the agent."),
+    KeyDefinition::new("model", Name, Example("\"model-name\""), "The model; without it the agent chooses."),
+    KeyDefinition::new("extra_args", Arguments, Toml("[]"), "Extra arguments for the agent."),
     KeyDefinition::new(
         "wrapper",
         Argv { required: false },
-        Is("[]"),
+        Toml("[]"),
         "Program and arguments that wrap the agent, such as a sandbox.",
     ),
     KeyDefinition::new(
         "fallback",
         Choices(ExecutorKind::SPELLINGS),
-        Is("[]"),
+        Toml("[]"),
         "Agents to fall back to, in this order, while the service of the first is unavailable.",
     ),
-    KeyDefinition::new("idle_timeout_secs", SECONDS, Is("900"), "Silence after which a session is ended as a fault."),
+    KeyDefinition::new("idle_timeout_secs", SECONDS, Toml("900"), "Silence after which a session is ended as a fault."),
     KeyDefinition::new(
         "output_limit_bytes",
         LOG_BYTES,
-        Is("1048576"),
+        Toml("1048576"),
         "Agent output to keep; of more, the first and the last part.",
     ),
     KeyDefinition::new(
         "sandbox",
         Choice(Sandbox::SPELLINGS),
-        Is("\"workspace-write\""),
+        Toml("\"workspace-write\""),
         "What the agent's own sandbox allows, for agents that have one.",
     ),
-    KeyDefinition::new("network", Flag, Is("true"), "Whether that sandbox allows the network."),
+    KeyDefinition::new("network", Flag, Toml("true"), "Whether that sandbox allows the network."),
 ];
 
 const ROLES: &[KeyDefinition] = &[KeyDefinition::new(
     "mode",
     Choice(RoleMode::SPELLINGS),
-    Is("\"auto\""),
+    Toml("\"auto\""),
     "\"auto\" lets a session plan or work; with \"strict\" planners do not touch code and workers do not decompose.",
 )];
 
@@ -187,47 +187,47 @@ const GUARD: &[KeyDefinition] = &[
     KeyDefinition::new(
         "command",
         Argv { required: true },
-        Is("[\"just\", \"ci\"]"),
+        Toml("[\"just\", \"ci\"]"),
         "Program and arguments, run at the root of the repository.",
     ),
     KeyDefinition::new(
         "output_limit_bytes",
         LOG_BYTES,
-        Is("1048576"),
+        Toml("1048576"),
         "Guard output to keep; of more, the first and the last part.",
     ),
     KeyDefinition::new(
         "definition",
         Patterns(GlobSubject::Paths),
-        Off("[\"/ci/**\", \"!/ci/notes.md\"]"),
+        Example("[\"/ci/**\", \"!/ci/notes.md\"]"),
         "Files that say what the guard does, as globs, beside those that its command reaches: with \"/\" from the root, without in any folder; \"!\" takes out. An empty list says that there are none.",
     ),
     KeyDefinition::new(
         "on_change",
         Choice(OnChange::SPELLINGS),
-        Is("\"both\""),
+        Toml("\"both\""),
         "Where an agent changed them: run the guard with \"both\", theirs and the accepted ones, and need both green; \"report\" it; or \"revert\" them first.",
     ),
-    KeyDefinition::new("baseline", Flag, Is("true"), "Whether the guard runs once before the first session."),
+    KeyDefinition::new("baseline", Flag, Toml("true"), "Whether the guard runs once before the first session."),
 ];
 
 const REVIEW: &[KeyDefinition] = &[
     KeyDefinition::new(
         "by",
         Choice(Reviewer::SPELLINGS),
-        Is("\"off\""),
+        Toml("\"off\""),
         "Who reviews tasks that pass the guard: nobody, a fresh agent session, or a person.",
     ),
     KeyDefinition::new(
         "criteria",
         Text,
-        Is("\"\""),
+        Toml("\"\""),
         "What a reviewer should look for, besides the task's goal and acceptance.",
     ),
     KeyDefinition::new(
         "sign",
         Flag,
-        Is("false"),
+        Toml("false"),
         "Whether a person's review must be signed, with the SSH key that their git signs with.",
     ),
 ];
@@ -235,7 +235,7 @@ const REVIEW: &[KeyDefinition] = &[
 const PROMPT: &[KeyDefinition] = &[KeyDefinition::new(
     "budget_bytes",
     Number { min: 32 << 10, max: 1 << 20 },
-    Is("40960"),
+    Toml("40960"),
     "Maximum size of a prompt; longer parts are cut.",
 )];
 
@@ -243,13 +243,13 @@ const GIT: &[KeyDefinition] = &[
     KeyDefinition::new(
         "protected_branches",
         Patterns(GlobSubject::Branches),
-        Is("[\"main\", \"master\"]"),
+        Toml("[\"main\", \"master\"]"),
         "Branches that are never worked on, as globs; main and master always among them.",
     ),
     KeyDefinition::new(
         "hold_back",
         Patterns(GlobSubject::FileNames),
-        Is(
+        Toml(
             "[\".env\", \".env.*\", \"!*.example\", \"!*.sample\", \"!*.template\", \"*.pem\", \"id_rsa\", \"id_ed25519\", \"id_ecdsa\"]",
         ),
         "New files that are not committed, as globs of their names in any folder except .runner/; \"!\" exempts a name, and the last match counts.",
@@ -257,45 +257,45 @@ const GIT: &[KeyDefinition] = &[
     KeyDefinition::new(
         "max_file_bytes",
         Number { min: 1, max: ValueKind::UNBOUNDED },
-        Is("52428800"),
+        Toml("52428800"),
         "New files larger than this are not committed.",
     ),
-    KeyDefinition::new("sign", Flag, Is("false"), "Whether git signs the commits."),
+    KeyDefinition::new("sign", Flag, Toml("false"), "Whether git signs the commits."),
 ];
 
 const WORKSPACE: &[KeyDefinition] = &[
     KeyDefinition::new(
         "kind",
         Choice(WorkspaceKind::SPELLINGS),
-        Is("\"in-place\""),
+        Toml("\"in-place\""),
         "Where a run works: in the work tree that it is started in, or \"isolated\" in a workspace of its own.",
     ),
     KeyDefinition::new(
         "copy",
         Patterns(GlobSubject::Paths),
-        Is("[]"),
+        Toml("[]"),
         "What a workspace gets of the files that git ignores, as globs such as \".env\" or \"node_modules\": with \"/\" from the root, without in any folder; \"!\" takes out.",
     ),
     KeyDefinition::new(
         "setup",
         Argv { required: false },
-        Is("[]"),
+        Toml("[]"),
         "Program and arguments that make a new workspace ready, such as [\"npm\", \"ci\"]; run once, with the environment of the guard, before anything else.",
     ),
-    KeyDefinition::new("setup_timeout_secs", SECONDS, Is("900"), "Time for that program."),
+    KeyDefinition::new("setup_timeout_secs", SECONDS, Toml("900"), "Time for that program."),
 ];
 
 const PUBLISH: &[KeyDefinition] = &[
     KeyDefinition::new(
         "unpublished_max",
         Number { min: 0, max: 1000 },
-        Is("3"),
+        Toml("3"),
         "Commits that a remote which is away or refuses may lack; then the driver waits for it.",
     ),
     KeyDefinition::new(
         "extras",
-        Choice(Extras::SPELLINGS),
-        Is("\"refs\""),
+        Choice(PublishExtras::SPELLINGS),
+        Toml("\"refs\""),
         "Where what belongs to the run beside its branch goes (trees of sessions that were not taken, what was put aside, what was reviewed): \"refs\" below refs/runner/; \"branches\" as branches runner-rescue/… and runner-review/…, for a forge that takes or shows nothing else; \"off\" nowhere. What a driver that was overtaken has worked is kept in any case.",
     ),
 ];
@@ -306,46 +306,46 @@ const LEVELS: &[&str] = &["walk", "cgroup", "pidns"];
 const CONTAINMENT: &[KeyDefinition] = &[KeyDefinition::new(
     "require",
     Choice(LEVELS),
-    Is("\"walk\""),
+    Toml("\"walk\""),
     "The least containment that a run needs to start. `runnerctl daemon status` shows what this machine offers.",
 )];
 
 const PRICES: &[KeyDefinition] = &[
     KeyDefinition::new("input", Dollars, Required, "Tokens read."),
-    KeyDefinition::new("cached", Dollars, Off("0.125"), "Tokens read from a cache; `input` if not set."),
+    KeyDefinition::new("cached", Dollars, Example("0.125"), "Tokens read from a cache; `input` if not set."),
     KeyDefinition::new("output", Dollars, Required, "Tokens written."),
 ];
 
 const ENV: &[KeyDefinition] = &[
-    KeyDefinition::new("agent", Patterns(GlobSubject::Variables), Is("[]"), "Passed on to agents."),
-    KeyDefinition::new("guard", Patterns(GlobSubject::Variables), Is("[]"), "Passed on to guards."),
+    KeyDefinition::new("agent", Patterns(GlobSubject::Variables), Toml("[]"), "Passed on to agents."),
+    KeyDefinition::new("guard", Patterns(GlobSubject::Variables), Toml("[]"), "Passed on to guards."),
 ];
 
 const HOOKS: &[KeyDefinition] = &[
-    KeyDefinition::new("on_complete", HOOK, Is("[]"), "When the goal is met."),
-    KeyDefinition::new("on_stuck", HOOK, Is("[]"), "When a task has no attempts left."),
-    KeyDefinition::new("on_stop", HOOK, Is("[]"), "When a run ends or halts for any other reason."),
-    KeyDefinition::new("on_question", HOOK, Is("[]"), "When an agent left a question."),
+    KeyDefinition::new("on_complete", HOOK, Toml("[]"), "When the goal is met."),
+    KeyDefinition::new("on_stuck", HOOK, Toml("[]"), "When a task has no attempts left."),
+    KeyDefinition::new("on_stop", HOOK, Toml("[]"), "When a run ends or halts for any other reason."),
+    KeyDefinition::new("on_question", HOOK, Toml("[]"), "When an agent left a question."),
 ];
 
 const DELIVER: &[KeyDefinition] = &[
-    KeyDefinition::new("remote", Name, Is("\"origin\""), "The remote that is pushed to."),
+    KeyDefinition::new("remote", Name, Toml("\"origin\""), "The remote that is pushed to."),
     KeyDefinition::new(
         "base",
         Name,
-        Off("\"main\""),
+        Example("\"main\""),
         "The branch that is to take the result; by default the one that the remote's HEAD is on.",
     ),
     KeyDefinition::new(
         "command",
         HOOK,
-        Is("[]"),
+        Toml("[]"),
         "Program that opens the request at a forge that is neither GitHub nor GitLab: it gets one JSON object on standard input, and prints the request's page.",
     ),
     KeyDefinition::new(
         "on_complete",
         Flag,
-        Is("false"),
+        Toml("false"),
         "Whether a client that waits for a run delivers it, with its person's logins, when the run is completed.",
     ),
 ];
@@ -354,33 +354,33 @@ const DAEMON_TOP: &[KeyDefinition] = &[
     KeyDefinition::new(
         "max_repositories",
         Number { min: 1, max: 1000 },
-        Is("4"),
+        Toml("4"),
         "Repositories that are worked on at the same time; the workspace of each isolated run counts as one.",
     ),
     KeyDefinition::new(
         "max_runs_per_repository",
         Number { min: 1, max: 1000 },
-        Is("2"),
+        Toml("2"),
         "Isolated runs of one repository that are worked on at the same time.",
     ),
-    KeyDefinition::new("log_level", Choice(LogLevel::SPELLINGS), Is("\"info\""), "What the log contains."),
+    KeyDefinition::new("log_level", Choice(LogLevel::SPELLINGS), Toml("\"info\""), "What the log contains."),
     KeyDefinition::new(
         "socket",
         AbsolutePath,
-        Off("\"/run/user/1000/runnerd/runnerd.sock\""),
+        Example("\"/run/user/1000/runnerd/runnerd.sock\""),
         "The control socket; by default in your runtime folder.",
     ),
     KeyDefinition::new(
         "workspaces",
         AbsolutePath,
-        Off("\"/big/disk/runner-workspaces\""),
+        Example("\"/big/disk/runner-workspaces\""),
         "Folder of the workspaces of isolated runs; by default `workspaces` in the daemon's state folder.",
     ),
-    KeyDefinition::new("inhibit_sleep", Flag, Is("true"), "Whether to keep the machine awake while a run is active."),
+    KeyDefinition::new("inhibit_sleep", Flag, Toml("true"), "Whether to keep the machine awake while a run is active."),
     KeyDefinition::new(
         "containment",
         Choice(LEVELS),
-        Is("\"pidns\""),
+        Toml("\"pidns\""),
         "The strongest containment to use; choose a lower one for tools that do not work in a namespace.",
     ),
 ];

@@ -11,17 +11,17 @@ use super::*;
 
 const FILE: &str = "/repo/.runner/state/config.toml";
 
-fn read(text: &str) -> RepoConfig {
+fn parse_config(text: &str) -> RepoConfig {
     parse(text, Path::new(FILE)).unwrap()
 }
 
-fn refusal(text: &str) -> String {
+fn parse_refusal(text: &str) -> String {
     parse(text, Path::new(FILE)).unwrap_err().to_string()
 }
 
 #[test]
 fn the_default_file_means_the_defaults() {
-    assert_eq!(read(&default_text()), RepoConfig::default());
+    assert_eq!(parse_config(&default_text()), RepoConfig::default());
     let daemon = DaemonConfig::parse(&daemon_default_text(), Path::new(FILE)).unwrap();
     assert_eq!(daemon, DaemonConfig::default());
 }
@@ -103,13 +103,13 @@ fn names_that_may_be_secret_are_held_back_by_default() {
 
 #[test]
 fn main_and_master_are_protected_whatever_the_file_says() {
-    let git = read("git.protected_branches = [\"release/*\"]").git;
+    let git = parse_config("git.protected_branches = [\"release/*\"]").git;
     assert!(["main", "master", "release/2"].iter().all(|branch| git.protects(branch)));
     assert!(!git.protects("runner/x"));
 }
 
 /// Returns every dotted key of a value; the contents of one wildcard entry count as `*`.
-fn keys_of(value: &serde_json::Value, path: &str, keys: &mut BTreeSet<String>) {
+fn collect_keys(value: &serde_json::Value, path: &str, keys: &mut BTreeSet<String>) {
     let serde_json::Value::Object(fields) = value else {
         keys.insert(path.to_owned());
         return;
@@ -117,7 +117,7 @@ fn keys_of(value: &serde_json::Value, path: &str, keys: &mut BTreeSet<String>) {
     for (name, inner) in fields {
         let name = if path == "prices" { "*" } else { name };
         let separator = if path.is_empty() { "" } else { "." };
-        keys_of(inner, &format!("{path}{separator}{name}"), keys);
+        collect_keys(inner, &format!("{path}{separator}{name}"), keys);
     }
 }
 
@@ -131,13 +131,13 @@ fn keys_in_table(sections: &[ConfigSection]) -> BTreeSet<String> {
 
 #[test]
 fn the_table_has_exactly_the_keys_of_the_types() {
-    let config = read("[prices.m]\ninput = 1\noutput = 2");
+    let config = parse_config("[prices.m]\ninput = 1\noutput = 2");
     let mut keys = BTreeSet::new();
-    keys_of(&serde_json::to_value(config).unwrap(), "", &mut keys);
+    collect_keys(&serde_json::to_value(config).unwrap(), "", &mut keys);
     assert_eq!(keys, keys_in_table(table::REPOSITORY));
 
     let mut keys = BTreeSet::new();
-    keys_of(&serde_json::to_value(DaemonConfig::default()).unwrap(), "", &mut keys);
+    collect_keys(&serde_json::to_value(DaemonConfig::default()).unwrap(), "", &mut keys);
     assert_eq!(keys, keys_in_table(table::DAEMON));
 }
 
@@ -152,10 +152,10 @@ fn every_example_in_the_default_files_is_valid() {
             SectionDisplay::Override(lines) | SectionDisplay::Entry(lines) => {
                 lines.iter().map(|line| (*line).to_owned()).collect()
             }
-            SectionDisplay::InFull => {
+            SectionDisplay::Full => {
                 let off = section.keys.iter().filter_map(|key| match key.default {
-                    KeyDefault::Off(toml) => Some(format!("{} = {toml}", key.name)),
-                    KeyDefault::Is(_) | KeyDefault::Required => None,
+                    KeyDefault::Example(toml) => Some(format!("{} = {toml}", key.name)),
+                    KeyDefault::Toml(_) | KeyDefault::Required => None,
                 });
                 off.collect()
             }
@@ -163,7 +163,7 @@ fn every_example_in_the_default_files_is_valid() {
         header + &lines.join("\n")
     };
     for section in table::REPOSITORY {
-        read(&uncommented(section));
+        parse_config(&uncommented(section));
     }
     for section in table::DAEMON {
         DaemonConfig::parse(&uncommented(section), Path::new(FILE)).unwrap();
@@ -173,12 +173,12 @@ fn every_example_in_the_default_files_is_valid() {
 #[test]
 fn every_listed_choice_is_one_of_the_type() {
     let agent = "executor.command = [\"agent\"]";
-    for section in table::REPOSITORY.iter().filter(|section| section.shown == SectionDisplay::InFull) {
+    for section in table::REPOSITORY.iter().filter(|section| section.shown == SectionDisplay::Full) {
         for key in section.keys {
             let name = keys::dotted_key(&section.parts(), key.name);
             if let ValueKind::Choice(words) = key.kind {
                 for word in words {
-                    read(&format!("{agent}\n{name} = \"{word}\""));
+                    parse_config(&format!("{agent}\n{name} = \"{word}\""));
                 }
             }
         }
@@ -190,11 +190,11 @@ fn every_listed_choice_is_one_of_the_type() {
 
 #[test]
 fn a_configuration_survives_being_written_and_read() {
-    let config = read(
+    let config = parse_config(
         "max_cost_usd = 2.5\nmax_run_secs = 60\n[executor]\nmodel = \"m\"\n\
          [executor.plan]\nkind = \"claude\"\n[prices.m]\ninput = 1\noutput = 2\n",
     );
-    assert_eq!(read(&toml::to_string(&config).unwrap()), config);
+    assert_eq!(parse_config(&toml::to_string(&config).unwrap()), config);
 }
 
 #[test]
@@ -210,7 +210,7 @@ fn the_reference_page_is_current() {
 #[test]
 fn an_override_changes_only_what_it_names() {
     let executors =
-        read("[executor]\nmodel = \"m\"\nextra_args = [\"-x\"]\n[executor.plan]\nmodel = \"big\"\n").executor;
+        parse_config("[executor]\nmodel = \"m\"\nextra_args = [\"-x\"]\n[executor.plan]\nmodel = \"big\"\n").executor;
     assert_eq!(executors.plan.model.as_deref(), Some("big"));
     assert_eq!(executors.plan.extra_args, ["-x"]);
     assert_eq!(executors.review, executors.work);
@@ -218,7 +218,7 @@ fn an_override_changes_only_what_it_names() {
 
 #[test]
 fn another_kind_does_not_inherit_model_and_arguments() {
-    let executors = read(
+    let executors = parse_config(
         "[executor]\nmodel = \"m\"\nextra_args = [\"-x\"]\nwrapper = [\"bwrap\"]\n\
          [executor.review]\nkind = \"claude\"\n",
     )
@@ -267,7 +267,7 @@ const WRONG_TEXTS: &[&str] = &[
 
 #[test]
 fn messages_point_at_the_fault() {
-    let messages: Vec<_> = WRONG_TEXTS.iter().map(|text| refusal(text)).collect();
+    let messages: Vec<_> = WRONG_TEXTS.iter().map(|text| parse_refusal(text)).collect();
     insta::assert_snapshot!(messages.join("\n"), @r#"
     /repo/.runner/state/config.toml:1:5: invalid TOML: string values must be quoted, expected literal string
     /repo/.runner/state/config.toml:1:1: unknown key `max_iteration` at the top level; did you mean `max_iterations`?
@@ -308,20 +308,20 @@ fn messages_point_at_the_fault() {
 #[test]
 fn the_first_of_several_faults_is_named() {
     let text = "zzz = 1\nmax_iterations = 0\n[aaa]\n";
-    assert!(refusal(text).contains(":1:1: unknown key `zzz`"), "{}", refusal(text));
+    assert!(parse_refusal(text).contains(":1:1: unknown key `zzz`"), "{}", parse_refusal(text));
 }
 
 #[test]
 fn an_oversized_file_is_refused_unread() {
     let text = "#".repeat((256 << 10) + 1);
-    assert!(refusal(&text).contains("the file has 262145 bytes"));
+    assert!(parse_refusal(&text).contains("the file has 262145 bytes"));
 }
 
 #[test]
 fn a_cost_ceiling_needs_a_price_for_every_agent_that_may_run() {
     let check = |text: &str| {
         let text = format!("max_cost_usd = 5\n{text}");
-        read(&text).check_cost_limit().map_err(|refusal| (refusal.section, refusal.price_name))
+        parse_config(&text).check_cost_limit().map_err(|refusal| (refusal.section, refusal.price_name))
     };
     let price = "[prices.m]\ninput = 1\noutput = 2\n";
     let refused = |section, name: &str| Err((section, name.to_owned()));
@@ -343,7 +343,7 @@ fn a_cost_ceiling_needs_a_price_for_every_agent_that_may_run() {
 #[test]
 fn a_price_is_the_files_else_the_list_price_of_the_model_that_is_named_or_was_reported() {
     let quote = |text: &str, reported: Option<&str>| {
-        let config = read(text);
+        let config = parse_config(text);
         let quote = config.price_of(&config.executor.work, reported);
         quote.map(|quote| (matches!(quote, PriceQuote::Listed(_)), quote.price().output.dollars()))
     };
@@ -356,22 +356,22 @@ fn a_price_is_the_files_else_the_list_price_of_the_model_that_is_named_or_was_re
     assert_eq!(quote("", None), None);
     assert_eq!(quote("[prices.codex]\ninput = 1\noutput = 3", Some("gpt-6-astra")), Some((false, 3.0)));
     assert_eq!(quote("[prices.gpt-9]\ninput = 1\noutput = 4", Some("gpt-9")), Some((false, 4.0)));
-    let listed = |text: &str| read(text).listed_prices().into_keys().map(str::to_owned).collect::<Vec<_>>();
+    let listed = |text: &str| parse_config(text).listed_prices().into_keys().map(str::to_owned).collect::<Vec<_>>();
     assert_eq!((listed(named), listed("")), (vec!["gpt-5.5".to_owned()], vec![]));
     let name = Some("list price, 2026-11".to_owned());
-    assert_eq!((read(named).list_price_note(), read("").list_price_note()), (name.clone(), name));
-    assert_eq!(read("executor.kind = \"claude\"").list_price_note(), None);
+    assert_eq!((parse_config(named).list_price_note(), parse_config("").list_price_note()), (name.clone(), name));
+    assert_eq!(parse_config("executor.kind = \"claude\"").list_price_note(), None);
 }
 
 #[test]
 fn the_refusal_of_a_ceiling_says_what_to_add() {
-    let refusal = read("max_cost_usd = 5\nexecutor.kind = \"gemini\"").check_cost_limit().unwrap_err();
+    let refusal = parse_config("max_cost_usd = 5\nexecutor.kind = \"gemini\"").check_cost_limit().unwrap_err();
     insta::assert_snapshot!(refusal, @r#"`max_cost_usd` is set, but `gemini` (in [executor]) reports no cost and has no price; state it in dollars per million tokens: runnerctl config set prices.gemini '{input = IN, output = OUT}', or: runnerctl config set max_cost_usd --default"#);
 }
 
 #[test]
 fn commands_are_listed_with_their_keys() {
-    let config = read(
+    let config = parse_config(
         "[executor]\nkind = \"command\"\ncommand = [\"agent\", \"-q\"]\nwrapper = [\"bwrap\", \"--\"]\n\
          fallback = [\"claude\"]\n[hooks]\non_stuck = [\"notify-send\", \"stuck\"]\n",
     );
@@ -400,22 +400,22 @@ fn what_can_match_nothing_is_refused_with_its_place() {
     ];
     for (key, globs, expected) in wrong {
         for glob in globs {
-            let said = refusal(&format!("\n{key} = [\"x\", {glob:?}]"));
+            let said = parse_refusal(&format!("\n{key} = [\"x\", {glob:?}]"));
             let column = key.len() + 4;
             assert!(said.starts_with(&format!("{FILE}:2:{column}: `{key}` must be a list of ")), "{said}");
             assert!(said.contains(expected), "{said}");
         }
     }
     for empty in ["executor.model = \" \"", "guard.command = [\" \"]"] {
-        assert!(refusal(empty).starts_with(&format!("{FILE}:1:")), "{empty}");
+        assert!(parse_refusal(empty).starts_with(&format!("{FILE}:1:")), "{empty}");
     }
-    read("git.hold_back = [\"a b.*\", \"!*.example\"]\nguard.definition = [\"/ci/**\", \"*.mk\", \"!docs/[a-z]*\"]");
-    read("git.protected_branches = [\"release/*\", \"**\"]\nenv.agent = [\"*\", \"!MY_*\"]");
+    parse_config("git.hold_back = [\"a b.*\", \"!*.example\"]\nguard.definition = [\"/ci/**\", \"*.mk\", \"!docs/[a-z]*\"]");
+    parse_config("git.protected_branches = [\"release/*\", \"**\"]\nenv.agent = [\"*\", \"!MY_*\"]");
 }
 
 #[test]
 fn the_digest_follows_what_is_run_and_nothing_else() {
-    let digest = |text: &str| read(text).commands_digest();
+    let digest = |text: &str| parse_config(text).commands_digest();
     let default = digest("");
     assert_eq!(default.len(), 64);
     assert_eq!(default, digest("max_iterations = 7\nexecutor.model = \"m\""));
@@ -486,9 +486,9 @@ fn a_price_is_set_at_once_and_its_models_name_needs_no_quotes() {
 
 #[test]
 fn every_default_can_be_set_in_the_default_file() {
-    for section in table::REPOSITORY.iter().filter(|section| section.shown == SectionDisplay::InFull) {
+    for section in table::REPOSITORY.iter().filter(|section| section.shown == SectionDisplay::Full) {
         for key in section.keys {
-            if let KeyDefault::Is(value) | KeyDefault::Off(value) = key.default {
+            if let KeyDefault::Toml(value) | KeyDefault::Example(value) = key.default {
                 let name = keys::dotted_key(&section.parts(), key.name);
                 let text = set(&default_text(), &name, value).unwrap();
                 assert_ne!(get(&text, &name).unwrap().origin, ValueOrigin::Default, "{name}");

@@ -61,7 +61,7 @@ fn render_default_file(header: &str, sections: &[ConfigSection]) -> String {
         text.push('\n');
         push_line(&mut text, &format!("# {}", section.doc));
         match section.shown {
-            SectionDisplay::InFull => push_section(&mut text, section),
+            SectionDisplay::Full => push_section(&mut text, section),
             SectionDisplay::Override(lines) | SectionDisplay::Entry(lines) => {
                 push_line(&mut text, &format!("# [{}]", render_example_path(section)));
                 for line in lines {
@@ -82,7 +82,7 @@ fn push_section(text: &mut String, section: &ConfigSection) {
         push_line(text, &format!("# {doc}"));
         match default {
             // Keys that are not set follow the defaults of later versions.
-            KeyDefault::Is(toml) | KeyDefault::Off(toml) => push_line(text, &format!("# {name} = {toml}")),
+            KeyDefault::Toml(toml) | KeyDefault::Example(toml) => push_line(text, &format!("# {name} = {toml}")),
             KeyDefault::Required => {}
         }
     }
@@ -109,8 +109,8 @@ fn push_reference(page: &mut String, section: &ConfigSection) {
     push_line(page, "\n| key | value | default | meaning |\n|---|---|---|---|");
     for key in section.keys {
         let default = match key.default {
-            KeyDefault::Is(toml) => format!("`{toml}`"),
-            KeyDefault::Off(_) => "off".to_owned(),
+            KeyDefault::Toml(toml) => format!("`{toml}`"),
+            KeyDefault::Example(_) => "off".to_owned(),
             KeyDefault::Required => "required".to_owned(),
         };
         let KeyDefinition { name, kind, doc, .. } = key;

@@ -64,7 +64,7 @@ choices! {
 
 choices! {
     /// Where a remote gets what belongs to a run beside its branch.
-    Extras {
+    PublishExtras {
         /// Below `refs/runner/`.
         Refs = "refs",
         /// As branches, for a remote that takes nothing else.

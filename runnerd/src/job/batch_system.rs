@@ -21,8 +21,8 @@ fn driver_from_env(variable: impl Fn(&str) -> Option<String>, host: &str, nonce:
     let set = |name: &str| variable(name).filter(|value| !value.is_empty());
     match job_of(set) {
         Some((engine, job)) => {
-            let counted = if engine == "slurm" { "SLURM_RESTART_COUNT" } else { ATTEMPT_VARIABLE };
-            let attempt = set(counted).and_then(|count| count.parse().ok()).unwrap_or(0);
+            let attempt_variable = if engine == "slurm" { "SLURM_RESTART_COUNT" } else { ATTEMPT_VARIABLE };
+            let attempt = set(attempt_variable).and_then(|count| count.parse().ok()).unwrap_or(0);
             Driver::new(engine, (&job, attempt), host, nonce)
         }
         None => Driver::new("host", (&format!("{host}-{}", std::process::id()), 0), host, nonce),
@@ -30,8 +30,8 @@ fn driver_from_env(variable: impl Fn(&str) -> Option<String>, host: &str, nonce:
 }
 
 fn host_name() -> String {
-    let named = fs::read_to_string("/proc/sys/kernel/hostname").ok().map(|name| name.trim().to_owned());
-    named.or_else(|| std::env::var("HOSTNAME").ok()).unwrap_or_default()
+    let kernel_name = fs::read_to_string("/proc/sys/kernel/hostname").ok().map(|name| name.trim().to_owned());
+    kernel_name.or_else(|| std::env::var("HOSTNAME").ok()).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -11,10 +11,10 @@ use crate::git::{HoldBackRule, Id, Identity, Repository, SnapshotRequest};
 use crate::upstream::{run_user_git, without_password};
 
 /// The file whose lock shows that a driver is using the work tree, and whose existence shows that one has created it.
-const LOCK: &str = "runnerd-drive.lock";
+const LOCK_NAME: &str = "runnerd-drive.lock";
 
 /// Files from which git reads settings, below the git folder, and the one that points to another git folder.
-const SETTINGS: [&str; 4] = ["config", "config.worktree", "info/attributes", "commondir"];
+const SETTINGS_FILES: [&str; 4] = ["config", "config.worktree", "info/attributes", "commondir"];
 
 /// The work tree of a job.
 #[derive(Debug)]
@@ -31,29 +31,29 @@ impl JobCheckout {
         fs::create_dir_all(folder).map_err(JobError::io("making", folder))?;
         let folder = &folder.canonicalize().map_err(JobError::io("looking at", folder))?;
         let git = folder.join(".git");
-        if !git.join(LOCK).is_file() {
+        if !git.join(LOCK_NAME).is_file() {
             if fs::read_dir(folder).map_err(JobError::io("listing", folder))?.next().is_some() {
-                return Err(JobError::NotOurs { path: folder.to_owned() });
+                return Err(JobError::NotCreatedByDriver { path: folder.to_owned() });
             }
             fs::create_dir(&git).map_err(JobError::io("making", &git))?;
         }
-        let ground = Self { folder: folder.clone(), _lock: lock_work_tree(&git.join(LOCK), folder)? };
+        let checkout = Self { folder: folder.clone(), _lock: lock_work_tree(&git.join(LOCK_NAME), folder)? };
         remove_settings(&git)?;
         run_user_git(folder, &["init", "--quiet", "--template=", "."])?;
         fs::create_dir_all(git.join("info")).map_err(JobError::io("making", folder))?;
         // Sessions can read it.
         run_user_git(folder, &["config", &format!("remote.{remote}.url"), &without_password(url)])?;
         if let Some(cache) = cache {
-            ground.add_alternate(cache)?;
+            checkout.add_alternate(cache)?;
         }
-        Ok(ground)
+        Ok(checkout)
     }
 
     /// Makes git also read objects from another store.
     fn add_alternate(&self, cache: &Path) -> Result<(), JobError> {
         let cache = cache.canonicalize().map_err(JobError::io("looking at", cache))?;
         let store = [cache.join("objects"), cache.join(".git/objects")].into_iter().find(|store| store.is_dir());
-        let store = store.ok_or_else(|| JobError::NoStore { path: cache.clone() })?;
+        let store = store.ok_or_else(|| JobError::MissingObjects { path: cache.clone() })?;
         let file = self.objects_dir().join("info/alternates");
         let known = fs::read_to_string(&file).unwrap_or_default();
         let line = store.display().to_string();
@@ -82,12 +82,12 @@ impl JobCheckout {
 
     /// Checks out a commit. Existing files that are not committed, or not in that commit, are first saved under
     /// references.
-    pub(super) fn check_out(&self, out: &CheckoutRequest<'_>) -> Result<(), JobError> {
+    pub(super) fn check_out(&self, request: &CheckoutRequest<'_>) -> Result<(), JobError> {
         let repository = self.open_repository()?;
         repository.clear_leftovers(&[])?;
         if repository.head()?.commit().is_some() && !repository.list_changes()?.is_empty() {
-            let name = format!("{}-files", out.aside);
-            let kept = repository.create_snapshot(&SnapshotRequest {
+            let name = format!("{}-files", request.ref_prefix);
+            let snapshot = repository.create_snapshot(&SnapshotRequest {
                 name: &name,
                 message: "What a driver has left that was killed",
                 author: repository.identity().unwrap_or_else(Identity::runner),
@@ -96,23 +96,23 @@ impl JobCheckout {
             })?;
             print_note(&format!("kept as {name}: what an earlier driver has left in the work tree"));
             // The existing files are in that commit, so that a checkout of one without them removes them.
-            run_user_git(&self.folder, &["checkout", "--quiet", "--force", "--detach", &kept.commit.to_string()])?;
+            run_user_git(&self.folder, &["checkout", "--quiet", "--force", "--detach", &snapshot.commit.to_string()])?;
         }
-        self.preserve_unpublished(&repository, out)?;
-        run_user_git(&self.folder, &["checkout", "--quiet", "--force", "-B", out.branch, &out.commit.to_string()])?;
+        self.preserve_unpublished(&repository, request)?;
+        run_user_git(&self.folder, &["checkout", "--quiet", "--force", "-B", request.branch, &request.commit.to_string()])?;
         Ok(())
     }
 
     /// Saves the run's local branch if the remote has never received it: what a session can write is not built upon.
-    fn preserve_unpublished(&self, repository: &Repository, out: &CheckoutRequest<'_>) -> Result<(), JobError> {
-        let Some(own_tip) = repository.find_branch_tip(out.run)? else { return Ok(()) };
-        if !repository.is_ancestor(&own_tip, &out.commit)? {
-            let name = format!("{}-commits", out.aside);
+    fn preserve_unpublished(&self, repository: &Repository, request: &CheckoutRequest<'_>) -> Result<(), JobError> {
+        let Some(own_tip) = repository.find_branch_tip(request.run_branch)? else { return Ok(()) };
+        if !repository.is_ancestor(&own_tip, &request.commit)? {
+            let name = format!("{}-commits", request.ref_prefix);
             run_user_git(&self.folder, &["update-ref", &name, &own_tip.to_string()])?;
             print_note(&format!("kept as {name}: what an earlier driver has committed and not published"));
         }
         run_user_git(&self.folder, &["checkout", "--quiet", "--force", "--detach"])?;
-        run_user_git(&self.folder, &["update-ref", "-d", &format!("refs/heads/{}", out.run)])?;
+        run_user_git(&self.folder, &["update-ref", "-d", &format!("refs/heads/{}", request.run_branch)])?;
         Ok(())
     }
 }
@@ -121,9 +121,9 @@ impl JobCheckout {
 /// driver recreates what it needs.
 fn remove_settings(git: &Path) -> Result<(), JobError> {
     if git.symlink_metadata().map_err(JobError::io("looking at", git))?.is_symlink() {
-        return Err(JobError::NotOurs { path: git.to_owned() });
+        return Err(JobError::NotCreatedByDriver { path: git.to_owned() });
     }
-    for name in SETTINGS {
+    for name in SETTINGS_FILES {
         let path = git.join(name);
         match fs::remove_file(&path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -143,9 +143,9 @@ pub(super) struct CheckoutRequest<'a> {
     /// The branch that it is known as.
     pub(super) branch: &'a str,
     /// The run's branch.
-    pub(super) run: &'a str,
+    pub(super) run_branch: &'a str,
     /// Prefix of the references that save existing work.
-    pub(super) aside: &'a str,
+    pub(super) ref_prefix: &'a str,
 }
 
 /// Locks the work tree; fails if another driver is using it.

@@ -12,17 +12,17 @@ use tokio::time::sleep;
 
 use super::{DriveJob, JobError, print_note};
 use crate::clock;
-use crate::config::{Extras, RepoConfig};
+use crate::config::{PublishExtras, RepoConfig};
 use crate::git::{CommitInfo, Id, Identity, NewCommit, Repository};
 use crate::upstream::{PUSH_TIMEOUT, PushRequest, PushResult, RemoteRefs, UpstreamError, to_branch_name};
 use crate::worker::{self, LoadError};
 
 /// Pauses between checks of a remote, in seconds; the last is repeated.
-const PAUSES: [u64; 5] = [1, 2, 5, 10, 30];
+const RETRY_PAUSES: [u64; 5] = [1, 2, 5, 10, 30];
 /// Maximum number of commits searched for a claim.
 const MAX_COMMITS: usize = 100_000;
 /// Attempts at a release, which may conflict with people's commits, or with a remote that refuses or loses some pushes.
-const RELEASES: u32 = 5;
+const MAX_RELEASE_ATTEMPTS: u32 = 5;
 
 /// The result of taking a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,11 +32,11 @@ pub(super) enum ClaimResult {
     /// The remote does not have it: it begins here.
     New { branch: String, base: Id },
     /// It already exists, and only its start was requested.
-    There,
+    AlreadyStarted,
     /// It has reached its goal.
     Completed,
     /// Another driver continues it.
-    Overtaken,
+    Superseded,
 }
 
 /// What a driver has observed of a run that it waits for.
@@ -45,25 +45,25 @@ struct ClaimWatch {
     /// The tip, and since when it is that (time since boot).
     tip: Option<(Id, Duration)>,
     /// Whether a claim of this driver came too late.
-    has_lost: bool,
+    lost_race: bool,
     /// Since when the remote is unreachable, or refuses.
     away_since: Option<Duration>,
     /// Whether it has been printed what is waited for.
-    has_told: bool,
+    has_reported: bool,
 }
 
 /// Takes the run, or returns why not. Waits for an unreachable or refusing remote as long as a job may.
 pub(super) async fn acquire_run(job: &DriveJob) -> Result<ClaimResult, JobError> {
-    let mut watched = ClaimWatch::default();
-    for turn in 0_usize.. {
-        let left = match block_in_place(|| check_remote(job, &mut watched)) {
-            Ok(RemoteCheck::Taken(taken)) => return Ok(taken),
-            Ok(RemoteCheck::After(left)) => {
-                watched.away_since = None;
+    let mut watch = ClaimWatch::default();
+    for attempt in 0_usize.. {
+        let remaining = match block_in_place(|| check_remote(job, &mut watch)) {
+            Ok(RemoteCheck::Decided(taken)) => return Ok(taken),
+            Ok(RemoteCheck::Retry(left)) => {
+                watch.away_since = None;
                 left
             }
             Err(JobError::Upstream(error @ UpstreamError::Unreachable { .. })) => {
-                let since = *watched.away_since.get_or_insert_with(clock::since_boot);
+                let since = *watch.away_since.get_or_insert_with(clock::since_boot);
                 let waited = clock::since_boot().saturating_sub(since);
                 if waited >= job.options.max_wait {
                     return Err(error.into());
@@ -73,56 +73,56 @@ pub(super) async fn acquire_run(job: &DriveJob) -> Result<ClaimResult, JobError>
             }
             Err(error) => return Err(error),
         };
-        sleep(retry_pause(turn).min(left)).await;
+        sleep(retry_pause(attempt).min(remaining)).await;
     }
-    Ok(ClaimResult::Overtaken)
+    Ok(ClaimResult::Superseded)
 }
 
 /// The result of one check of a run.
 enum RemoteCheck {
-    Taken(ClaimResult),
+    Decided(ClaimResult),
     /// It may be taken after this time, if nothing else happens.
-    After(Duration),
+    Retry(Duration),
 }
 
-fn check_remote(job: &DriveJob, watched: &mut ClaimWatch) -> Result<RemoteCheck, JobError> {
-    let RemoteRefs { tip, head } = job.gate.read_refs(&job.branch)?;
-    let Some(tip) = tip else { return begin_new(job, head).map(RemoteCheck::Taken) };
-    job.gate.fetch(&job.branch)?;
-    let repository = job.ground.open_repository()?;
+fn check_remote(job: &DriveJob, watch: &mut ClaimWatch) -> Result<RemoteCheck, JobError> {
+    let RemoteRefs { tip, head } = job.remote.read_refs(&job.branch)?;
+    let Some(tip) = tip else { return begin_new(job, head).map(RemoteCheck::Decided) };
+    job.remote.fetch(&job.branch)?;
+    let repository = job.checkout.open_repository()?;
     if is_completed(job, &repository, tip)? {
-        return Ok(RemoteCheck::Taken(ClaimResult::Completed));
+        return Ok(RemoteCheck::Decided(ClaimResult::Completed));
     }
     if job.options.start_only {
-        return Ok(RemoteCheck::Taken(ClaimResult::There));
+        return Ok(RemoteCheck::Decided(ClaimResult::AlreadyStarted));
     }
-    let claimed = find_claim(job, &repository, &tip)?;
-    let is_driven = match watched.tip {
+    let claim_state = find_claim(job, &repository, &tip)?;
+    let is_driven = match watch.tip {
         Some((before, _)) if before != tip => has_driver_commit_since(&repository, &tip, &before)?,
         _ => false,
     };
-    if matches!(&claimed, ClaimState::By(_)) && (watched.has_lost || is_driven) {
-        return Ok(RemoteCheck::Taken(ClaimResult::Overtaken));
+    if matches!(&claim_state, ClaimState::By(_)) && (watch.lost_race || is_driven) {
+        return Ok(RemoteCheck::Decided(ClaimResult::Superseded));
     }
-    let since = watched.tip.filter(|(before, _)| *before == tip).map_or_else(clock::since_boot, |(_, since)| since);
-    watched.tip = Some((tip, since));
-    let taking = TakeoverRequest {
+    let since = watch.tip.filter(|(before, _)| *before == tip).map_or_else(clock::since_boot, |(_, since)| since);
+    watch.tip = Some((tip, since));
+    let request = TakeoverRequest {
         taker: &job.driver,
         idle_for: signed_duration(clock::since_boot().saturating_sub(since)),
-        longest_iteration: signed_duration(longest_iteration(job, &repository, (tip, &claimed))?),
+        longest_iteration: signed_duration(longest_iteration(job, &repository, (tip, &claim_state))?),
         is_forced: job.options.take_over,
     };
-    match decide_takeover(&claimed, &taking) {
-        TakeoverDecision::Superseded => Ok(RemoteCheck::Taken(ClaimResult::Overtaken)),
+    match decide_takeover(&claim_state, &request) {
+        TakeoverDecision::Superseded => Ok(RemoteCheck::Decided(ClaimResult::Superseded)),
         TakeoverDecision::After(left) => {
-            report_wait(job, watched, (&claimed, left.unsigned_abs()));
-            Ok(RemoteCheck::After(left.unsigned_abs()))
+            report_wait(job, watch, (&claim_state, left.unsigned_abs()));
+            Ok(RemoteCheck::Retry(left.unsigned_abs()))
         }
         TakeoverDecision::Now => {
             let claim = push_claim(job, &repository, &tip)?;
-            watched.has_lost |= claim.is_none();
+            watch.lost_race |= claim.is_none();
             Ok(claim
-                .map_or(RemoteCheck::After(Duration::ZERO), |claim| RemoteCheck::Taken(ClaimResult::Claimed(claim))))
+                .map_or(RemoteCheck::Retry(Duration::ZERO), |claim| RemoteCheck::Decided(ClaimResult::Claimed(claim))))
         }
     }
 }
@@ -132,32 +132,32 @@ fn signed_duration(span: Duration) -> SignedDuration {
 }
 
 /// Returns the pause before the next attempt.
-pub(super) fn retry_pause(turn: usize) -> Duration {
-    Duration::from_secs(PAUSES[turn.min(PAUSES.len() - 1)])
+pub(super) fn retry_pause(attempt: usize) -> Duration {
+    Duration::from_secs(RETRY_PAUSES[attempt.min(RETRY_PAUSES.len() - 1)])
 }
 
 fn begin_new(job: &DriveJob, head: Option<(String, Id)>) -> Result<ClaimResult, JobError> {
-    let remote = job.gate.display_url();
+    let remote = job.remote.display_url();
     if job.goal.is_none() {
-        return Err(JobError::Neither { remote, run: job.options.run.clone() });
+        return Err(JobError::MissingRun { remote, run: job.options.run.clone() });
     }
-    let (branch, base) = head.ok_or(JobError::Empty { remote })?;
-    job.gate.fetch(&branch)?;
+    let (branch, base) = head.ok_or(JobError::EmptyRemote { remote })?;
+    job.remote.fetch(&branch)?;
     Ok(ClaimResult::New { branch, base })
 }
 
 /// Prints once which driver is waited for.
-fn report_wait(job: &DriveJob, watched: &mut ClaimWatch, (claimed, left): (&ClaimState, Duration)) {
+fn report_wait(job: &DriveJob, watch: &mut ClaimWatch, (claimed, remaining): (&ClaimState, Duration)) {
     if let ClaimState::By(holder) = claimed
-        && !watched.has_told
+        && !watch.has_reported
     {
-        let minutes = left.as_secs().div_ceil(60);
+        let minutes = remaining.as_secs().div_ceil(60);
         print_note(&format!(
             "{holder} has claimed run {}: waiting until its branch has not moved for {minutes} minutes; if you know that \
              it is gone, use --take-over",
             job.options.run
         ));
-        watched.has_told = true;
+        watch.has_reported = true;
     }
 }
 
@@ -166,10 +166,10 @@ fn push_claim(job: &DriveJob, repository: &Repository, tip: &Id) -> Result<Optio
     let claim = write_marker(job, repository, (tip, RunnerCommit::Claim(marker_commit(job))))?;
     let push =
         PushRequest { branch: &job.branch, tip: &claim, last_pushed: Some(tip), extras: &[], limit: PUSH_TIMEOUT };
-    match job.gate.push(&push)? {
+    match job.remote.push(&push)? {
         PushResult::Done(_) => Ok(Some(claim)),
         PushResult::Diverged(_) => Ok(None),
-        PushResult::Rejected(why) => Err(UpstreamError::Unreachable { remote: job.gate.display_url(), why }.into()),
+        PushResult::Rejected(why) => Err(UpstreamError::Unreachable { remote: job.remote.display_url(), why }.into()),
     }
 }
 
@@ -179,63 +179,63 @@ fn push_claim(job: &DriveJob, repository: &Repository, tip: &Id) -> Result<Optio
 /// The remote is checked afterwards: if it has accepted and lost the push, it is pushed again.
 pub(super) fn release_run(job: &DriveJob) -> Result<(), JobError> {
     let (mut released, mut why) = (None::<Id>, "what it takes does not stay".to_owned());
-    for _ in 0..RELEASES {
-        let Some(there) = job.gate.read_refs(&job.branch)?.tip else { return Ok(()) };
-        job.gate.fetch(&job.branch)?;
-        let repository = job.ground.open_repository()?;
+    for _ in 0..MAX_RELEASE_ATTEMPTS {
+        let Some(remote_tip) = job.remote.read_refs(&job.branch)?.tip else { return Ok(()) };
+        job.remote.fetch(&job.branch)?;
+        let repository = job.checkout.open_repository()?;
         if let Some(release) = &released
-            && repository.is_ancestor(release, &there)?
+            && repository.is_ancestor(release, &remote_tip)?
         {
             return Ok(());
         }
-        let upon = match repository.find_branch_tip(&job.branch)? {
-            Some(own) if repository.is_ancestor(&there, &own)? => own,
-            _ => there,
+        let parent = match repository.find_branch_tip(&job.branch)? {
+            Some(own) if repository.is_ancestor(&remote_tip, &own)? => own,
+            _ => remote_tip,
         };
-        if find_claim(job, &repository, &upon)? != ClaimState::By(job.driver.clone()) {
+        if find_claim(job, &repository, &parent)? != ClaimState::By(job.driver.clone()) {
             return Ok(());
         }
-        let release = write_marker(job, &repository, (&upon, RunnerCommit::Release(marker_commit(job))))?;
+        let release = write_marker(job, &repository, (&parent, RunnerCommit::Release(marker_commit(job))))?;
         let push = PushRequest {
             branch: &job.branch,
             tip: &release,
-            last_pushed: Some(&there),
+            last_pushed: Some(&remote_tip),
             extras: &[],
             limit: PUSH_TIMEOUT,
         };
-        match job.gate.push(&push)? {
+        match job.remote.push(&push)? {
             PushResult::Done(_) => released = Some(release),
             PushResult::Diverged(_) => {}
             PushResult::Rejected(said) => why = said,
         }
     }
-    Err(UpstreamError::Unreachable { remote: job.gate.display_url(), why }.into())
+    Err(UpstreamError::Unreachable { remote: job.remote.display_url(), why }.into())
 }
 
 /// Saves at the remote the work that is committed here and is not on its branch; returns the name of the reference.
 pub(super) fn rescue_commits(job: &DriveJob) -> Result<Option<String>, JobError> {
-    let repository = job.ground.open_repository()?;
-    let Some(own) = repository.find_branch_tip(&job.branch)? else { return Ok(None) };
-    let there = job.gate.read_refs(&job.branch)?.tip;
-    if let Some(there) = there {
-        job.gate.fetch(&job.branch)?;
-        if repository.is_ancestor(&find_newest_work(&repository, &own)?, &there)? {
+    let repository = job.checkout.open_repository()?;
+    let Some(own_tip) = repository.find_branch_tip(&job.branch)? else { return Ok(None) };
+    let remote_tip = job.remote.read_refs(&job.branch)?.tip;
+    if let Some(remote_tip) = remote_tip {
+        job.remote.fetch(&job.branch)?;
+        if repository.is_ancestor(&find_newest_work(&repository, &own_tip)?, &remote_tip)? {
             return Ok(None);
         }
     }
     let name = format!("refs/runner/rescue/{}/{}", job.options.run, job.driver.name());
-    let name = match load_run_config(job, &repository, own)?.publish.extras {
-        Extras::Branches => to_branch_name(&name).unwrap_or(name),
-        Extras::Refs | Extras::Off => name,
+    let name = match load_run_config(job, &repository, own_tip)?.publish.extras {
+        PublishExtras::Branches => to_branch_name(&name).unwrap_or(name),
+        PublishExtras::Refs | PublishExtras::Off => name,
     };
-    job.gate.push_ref(&own, &name, PUSH_TIMEOUT)?;
+    job.remote.push_ref(&own_tip, &name, PUSH_TIMEOUT)?;
     Ok(Some(name))
 }
 
 /// Returns the newest commit that does more than record who drives.
-fn find_newest_work(repository: &Repository, own: &Id) -> Result<Id, JobError> {
-    let mut newest = *own;
-    repository.visit_first_parents(own, MAX_COMMITS, |commit| {
+fn find_newest_work(repository: &Repository, own_tip: &Id) -> Result<Id, JobError> {
+    let mut newest = *own_tip;
+    repository.visit_first_parents(own_tip, MAX_COMMITS, |commit| {
         newest = commit.id;
         !RunnerCommit::parse(&commit.message).is_ok_and(|read| read.names_driver())
     })?;
@@ -244,10 +244,10 @@ fn find_newest_work(repository: &Repository, own: &Id) -> Result<Id, JobError> {
 
 /// Whether another driver has taken over the branch; `None` if the branch is gone.
 pub(super) fn has_other_driver(job: &DriveJob) -> Result<Option<bool>, JobError> {
-    let Some(tip) = job.gate.read_refs(&job.branch)?.tip else { return Ok(None) };
-    job.gate.fetch(&job.branch)?;
-    let claimed = find_claim(job, &job.ground.open_repository()?, &tip)?;
-    Ok(Some(claimed != ClaimState::By(job.driver.clone())))
+    let Some(tip) = job.remote.read_refs(&job.branch)?.tip else { return Ok(None) };
+    job.remote.fetch(&job.branch)?;
+    let claim_state = find_claim(job, &job.checkout.open_repository()?, &tip)?;
+    Ok(Some(claim_state != ClaimState::By(job.driver.clone())))
 }
 
 fn marker_commit(job: &DriveJob) -> MarkerCommit {
@@ -263,13 +263,13 @@ fn marker_commit(job: &DriveJob) -> MarkerCommit {
 }
 
 /// Makes a commit that changes no file, signed if the run's commits are.
-fn write_marker(job: &DriveJob, repository: &Repository, (upon, commit): (&Id, RunnerCommit)) -> Result<Id, JobError> {
-    let sign = load_run_config(job, repository, *upon)?.git.sign;
+fn write_marker(job: &DriveJob, repository: &Repository, (parent, commit): (&Id, RunnerCommit)) -> Result<Id, JobError> {
+    let sign = load_run_config(job, repository, *parent)?.git.sign;
     let who = repository.identity().unwrap_or_else(Identity::runner);
-    tracing::info!(run = job.options.run, upon = %upon, "{}", commit.compose().lines().next().unwrap_or_default());
+    tracing::info!(run = job.options.run, upon = %parent, "{}", commit.compose().lines().next().unwrap_or_default());
     Ok(repository.create_commit(&NewCommit {
-        tree: repository.tree_id(upon)?,
-        parents: &[*upon],
+        tree: repository.tree_id(parent)?,
+        parents: &[*parent],
         author: &who.stamp(),
         committer: &who,
         message: &commit.compose(),
@@ -279,18 +279,18 @@ fn write_marker(job: &DriveJob, repository: &Repository, (upon, commit): (&Id, R
 
 /// Returns who has claimed a run, from its branch. A commit by another build of the runner is an error, not skipped.
 fn find_claim(job: &DriveJob, repository: &Repository, tip: &Id) -> Result<ClaimState, JobError> {
-    let mut told = None;
+    let mut found = None;
     repository.visit_first_parents(tip, MAX_COMMITS, |commit| {
-        told = match RunnerCommit::parse(&commit.message) {
+        found = match RunnerCommit::parse(&commit.message) {
             Err(MessageError::NotRunner | MessageError::Encoding) => None,
             Ok(read) => read.names_driver().then_some(Ok(commit.message)),
             Err(why) => Some(Err((commit.id, why))),
         };
-        told.is_some()
+        found.is_some()
     })?;
-    match told.transpose() {
+    match found.transpose() {
         Ok(message) => Ok(ClaimState::from_messages(message.as_ref().map(String::as_bytes))),
-        Err((commit, why)) => Err(JobError::Unread { branch: job.branch.clone(), commit, why }),
+        Err((commit, why)) => Err(JobError::UnreadableCommit { branch: job.branch.clone(), commit, why }),
     }
 }
 
@@ -307,7 +307,7 @@ fn has_driver_commit_since(repository: &Repository, tip: &Id, since: &Id) -> Res
 fn is_completed(job: &DriveJob, repository: &Repository, tip: Id) -> Result<bool, JobError> {
     let settled = worker::last_runner_commit(repository, tip).map_err(|error| match error {
         LoadError::Rules { commit, source } => {
-            JobError::Unread { branch: job.branch.clone(), commit, why: source.into() }
+            JobError::UnreadableCommit { branch: job.branch.clone(), commit, why: source.into() }
         }
         LoadError::Git(error) => error.into(),
         error => config_error(job, tip, error),
@@ -316,7 +316,7 @@ fn is_completed(job: &DriveJob, repository: &Repository, tip: Id) -> Result<bool
     let Ok(loaded) = worker::load_state(repository, tip) else { return Ok(false) };
     let run = Some(job.options.run.as_str());
     if loaded.run_state.run_id.as_deref() != run {
-        return Err(JobError::NotOfRun { remote: job.gate.display_url(), branch: job.branch.clone() });
+        return Err(JobError::ForeignBranch { remote: job.remote.display_url(), branch: job.branch.clone() });
     }
     if !loaded.tree.root.passes {
         return Ok(false);

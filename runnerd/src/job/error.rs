@@ -47,7 +47,7 @@ pub enum JobError {
     },
     /// The work tree's folder contains something else.
     #[error("{path} is not empty, and no driver has made it")]
-    NotOurs {
+    NotCreatedByDriver {
         /// Path of the folder.
         path: PathBuf,
     },
@@ -59,13 +59,13 @@ pub enum JobError {
     },
     /// The cache is not a repository.
     #[error("{path} has no git objects")]
-    NoStore {
+    MissingObjects {
         /// Path of the folder.
         path: PathBuf,
     },
     /// There is no run to continue, and no goal to start one.
     #[error("{remote} has no run {run}, and no goal for a new one was given")]
-    Neither {
+    MissingRun {
         /// Address of the remote, as shown to people.
         remote: String,
         /// Id of the run.
@@ -73,13 +73,13 @@ pub enum JobError {
     },
     /// A run cannot begin at a remote without a commit.
     #[error("{remote} has no branch that a run could begin from")]
-    Empty {
+    EmptyRemote {
         /// Address of the remote, as shown to people.
         remote: String,
     },
     /// The branch belongs to another run.
     #[error("branch {branch} at {remote} is of another run")]
-    NotOfRun {
+    ForeignBranch {
         /// Address of the remote, as shown to people.
         remote: String,
         /// Name of the branch.
@@ -98,7 +98,7 @@ pub enum JobError {
     Password,
     /// A commit of the runner on the branch cannot be parsed.
     #[error("commit {commit} on branch {branch} is the runner's, and is not understood: {why}")]
-    Unread {
+    UnreadableCommit {
         /// Name of the branch.
         branch: String,
         /// Id of the commit.
@@ -158,21 +158,21 @@ impl JobError {
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Id { .. } => ExitStatus::Usage.code(),
-            Self::NotOurs { .. }
+            Self::NotCreatedByDriver { .. }
             | Self::Occupied { .. }
-            | Self::Neither { .. }
-            | Self::Empty { .. }
-            | Self::NotOfRun { .. }
+            | Self::MissingRun { .. }
+            | Self::EmptyRemote { .. }
+            | Self::ForeignBranch { .. }
             | Self::Completed { .. }
             | Self::Password
-            | Self::Unread { .. }
+            | Self::UnreadableCommit { .. }
             | Self::Config { .. } => ExitStatus::Refused.code(),
             Self::Call(error) => error.exit_status().code(),
             Self::Daemon(error) => error.exit_code(),
             Self::Connect(error) => error.exit_status().code(),
             Self::Goal { .. }
             | Self::Io { .. }
-            | Self::NoStore { .. }
+            | Self::MissingObjects { .. }
             | Self::Interrupted
             | Self::Upstream(_)
             | Self::Git(_)
@@ -186,16 +186,16 @@ impl JobError {
     /// Returns what to do about it, if that is known.
     pub fn hint(&self) -> Option<String> {
         match self {
-            Self::Neither { .. } => Some("give --goal FILE or -m TEXT, or the id of a run that is there".to_owned()),
-            Self::NotOurs { .. } => Some("name another folder with --work".to_owned()),
+            Self::MissingRun { .. } => Some("give --goal FILE or -m TEXT, or the id of a run that is there".to_owned()),
+            Self::NotCreatedByDriver { .. } => Some("name another folder with --work".to_owned()),
             Self::Occupied { .. } => Some("wait for it, or name another folder with --work".to_owned()),
-            Self::NoStore { .. } => Some("name a bare clone with --cache".to_owned()),
+            Self::MissingObjects { .. } => Some("name a bare clone with --cache".to_owned()),
             Self::Upstream(UpstreamError::MissingRemote { .. }) => {
                 Some("name a remote with --remote, or the address of one in the place of the path".to_owned())
             }
             Self::Completed { .. } => Some("look at its branch, or name a new run with another --run".to_owned()),
             Self::Password => Some("leave it to a credential helper of git's, or use ssh".to_owned()),
-            Self::Unread { .. } => Some(
+            Self::UnreadableCommit { .. } => Some(
                 "drive it with the build of runnerd that has written it, or begin a new run with another --run"
                     .to_owned(),
             ),

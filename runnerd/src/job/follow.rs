@@ -23,7 +23,7 @@ use crate::upstream::{SupersededReason, Upstream};
 use crate::worker::WorkerHandle;
 
 /// Time limit for a session to end, and for its work to be committed.
-const GRACE: Duration = Duration::from_secs(20);
+const STOP_GRACE: Duration = Duration::from_secs(20);
 
 /// Why there is nothing left to wait for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,17 +31,17 @@ pub(super) enum JobEnd {
     /// The run has stopped.
     Stopped(RunStatus, Option<StopReason>),
     /// The job was asked to exit.
-    Told,
+    Terminated,
     /// The remote has diverged, or does not accept what is committed.
-    Parted(SupersededReason),
+    Superseded(SupersededReason),
     /// The run waits longer than a job may, until this time.
-    Waits(Timestamp, Option<StopReason>),
+    WaitsTooLong(Timestamp, Option<StopReason>),
 }
 
 /// Starts the run, and follows it.
 pub(super) async fn follow_run(
     (job, upstream, signals): (&DriveJob, &Upstream, &mut JobSignals),
-    (registry, keeper): (&RepoRegistry, &mut Option<RecordArchive>),
+    (registry, archive): (&RepoRegistry, &mut Option<RecordArchive>),
     is_new: bool,
 ) -> Result<JobEnd, JobError> {
     let connection = Connection::open(&ConnectOptions {
@@ -53,17 +53,17 @@ pub(super) async fn follow_run(
     .await?;
     start_run(job, upstream, &connection, is_new).await?;
     let handle = registry.list().await.into_iter().next().ok_or(JobError::Interrupted)?;
-    watch_run((job, upstream, signals), (handle, keeper), &connection).await
+    watch_run((job, upstream, signals), (handle, archive), &connection).await
 }
 
 async fn start_run(job: &DriveJob, upstream: &Upstream, connection: &Connection, is_new: bool) -> Result<(), JobError> {
-    let path = WirePath(job.ground.folder.clone());
+    let path = WirePath(job.checkout.folder.clone());
     let client = connection.client();
-    let whole = caller_env::collect(connection, &path).await;
-    let written = whole.0.clone().into_iter().filter(|(name, _)| caller_env::is_sent_always(name));
+    let collected = caller_env::collect(connection, &path).await;
+    let always_sent = collected.0.clone().into_iter().filter(|(name, _)| caller_env::is_sent_always(name));
     // No programs are started if the run is only begun here.
-    let env = if upstream.starts_only() { CallerEnv::default() } else { CallerEnv(written.collect()) };
-    upstream.set_env(whole.0);
+    let env = if upstream.starts_only() { CallerEnv::default() } else { CallerEnv(always_sent.collect()) };
+    upstream.set_env(collected.0);
     let params = StartParams {
         path,
         goal: job.goal.clone().filter(|_| is_new),
@@ -80,37 +80,37 @@ async fn start_run(job: &DriveJob, upstream: &Upstream, connection: &Connection,
 
 async fn watch_run(
     (job, upstream, signals): (&DriveJob, &Upstream, &mut JobSignals),
-    (mut handle, keeper): (WorkerHandle, &mut Option<RecordArchive>),
+    (mut handle, archive): (WorkerHandle, &mut Option<RecordArchive>),
     connection: &Connection,
 ) -> Result<JobEnd, JobError> {
-    let mut waits_since: Option<Duration> = None;
+    let mut waiting_since: Option<Duration> = None;
     loop {
         let view = handle.status();
         let run = view.run.as_ref().filter(|run| run.summary.id == job.options.run);
-        if let (Some(keeper), Some(run)) = (keeper.as_mut(), run) {
+        if let (Some(keeper), Some(run)) = (archive.as_mut(), run) {
             block_in_place(|| keeper.archive_finished(Some(run.iteration)));
         }
         if let Some(ended) = run.and_then(|run| find_run_end(run, upstream)) {
             return Ok(ended);
         }
         let waiting = run.filter(|run| run.summary.state == RunStatus::Waiting);
-        waits_since = waiting.map(|_| waits_since.unwrap_or_else(clock::since_boot));
-        if let Some((run, since)) = waiting.zip(waits_since)
+        waiting_since = waiting.map(|_| waiting_since.unwrap_or_else(clock::since_boot));
+        if let Some((run, since)) = waiting.zip(waiting_since)
             && let Some(until) = exceeds_max_wait(run, since, job.options.max_wait)
         {
             pause_and_wait(job, &mut handle, connection, signals).await;
-            return Ok(JobEnd::Waits(until, run.summary.reason.clone()));
+            return Ok(JobEnd::WaitsTooLong(until, run.summary.reason.clone()));
         }
-        let patience = waits_since.map_or(Duration::MAX, |since| {
+        let wait_limit = waiting_since.map_or(Duration::MAX, |since| {
             (since + job.options.max_wait).saturating_sub(clock::since_boot()).max(Duration::from_millis(100))
         });
         tokio::select! {
             () = signals.wait_next() => {
                 pause_and_wait(job, &mut handle, connection, signals).await;
-                return Ok(if let Some(parted) = upstream.superseded_reason() { JobEnd::Parted(parted) } else { JobEnd::Told });
+                return Ok(if let Some(parted) = upstream.superseded_reason() { JobEnd::Superseded(parted) } else { JobEnd::Terminated });
             }
             is_there = handle.wait_for_change() => if !is_there { return Err(JobError::Interrupted) },
-            () = sleep(patience) => {}
+            () = sleep(wait_limit) => {}
         }
     }
 }
@@ -120,7 +120,7 @@ fn find_run_end(run: &RunView, upstream: &Upstream) -> Option<JobEnd> {
     let state = run.summary.state;
     let stopped = || JobEnd::Stopped(state, run.summary.reason.clone());
     match state {
-        RunStatus::Held => Some(upstream.superseded_reason().map_or_else(stopped, JobEnd::Parted)),
+        RunStatus::Held => Some(upstream.superseded_reason().map_or_else(stopped, JobEnd::Superseded)),
         RunStatus::Paused => Some(stopped()),
         // A person's review, whose time is unknown.
         RunStatus::Waiting if run.wait_until.is_none() && run.phase.is_none() => Some(stopped()),
@@ -130,23 +130,23 @@ fn find_run_end(run: &RunView, upstream: &Upstream) -> Option<JobEnd> {
 }
 
 /// Returns until when a run waits, if that is too long for a job.
-fn exceeds_max_wait(run: &RunView, since: Duration, longest: Duration) -> Option<Timestamp> {
+fn exceeds_max_wait(run: &RunView, since: Duration, max_wait: Duration) -> Option<Timestamp> {
     let now = clock::now();
     let until = run.wait_until.unwrap_or(now);
     let left = Duration::try_from(until.duration_since(now)).unwrap_or_default();
     let waited = clock::since_boot().saturating_sub(since);
-    (waited.saturating_add(left) > longest).then_some(until)
+    (waited.saturating_add(left) > max_wait).then_some(until)
 }
 
 /// Ends the session, and waits until its work is committed.
 async fn pause_and_wait(job: &DriveJob, handle: &mut WorkerHandle, connection: &Connection, signals: &mut JobSignals) {
-    let path = WirePath(job.ground.folder.clone());
+    let path = WirePath(job.checkout.folder.clone());
     let params = PauseParams { path, run: Some(job.options.run.clone()), now: true };
     if let Err(error) = connection.client().pause(params).await {
         // A run that is over has no session to end.
         tracing::debug!(%error, "not paused");
     }
-    let rests = async {
+    let settled = async {
         loop {
             let view = handle.status();
             let state = view.run.as_ref().map(|run| run.summary.state);
@@ -158,7 +158,7 @@ async fn pause_and_wait(job: &DriveJob, handle: &mut WorkerHandle, connection: &
         }
     };
     tokio::select! {
-        ended = timeout(GRACE, rests) => if ended.is_err() { tracing::warn!("the session does not end in time") },
+        ended = timeout(STOP_GRACE, settled) => if ended.is_err() { tracing::warn!("the session does not end in time") },
         () = signals.wait_next() => tracing::warn!("ending at once"),
     }
 }

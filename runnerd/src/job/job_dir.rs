@@ -13,7 +13,7 @@ use crate::error_chain::display_chain;
 use crate::workspace;
 
 /// The file whose lock shows that a driver is using the folder.
-const LOCK: &str = "lock";
+const LOCK_NAME: &str = "lock";
 
 /// The private folder of a job; removed when this is dropped.
 #[derive(Debug)]
@@ -25,23 +25,23 @@ pub(super) struct JobDir {
 impl JobDir {
     /// Creates the folder, and removes what dead drivers of this user have left.
     pub(super) fn create(driver: &Driver) -> Result<Self, JobError> {
-        let all = jobs_folder();
-        private_dir::make_folder(&all)?;
+        let jobs_dir = jobs_folder();
+        private_dir::make_folder(&jobs_dir)?;
         // Prevents a sweep between the creation of a folder and its lock.
-        let guard = open_lock(&all.join(LOCK))?;
-        guard.lock().map_err(JobError::io("locking", &all.join(LOCK)))?;
-        sweep_dead_jobs(&all)?;
-        let named = job_folder(&driver.engine, &driver.job);
-        let folder = if named.exists() { all.join(format!("{}-{}", driver.name(), driver.nonce)) } else { named };
+        let sweep_lock = open_lock(&jobs_dir.join(LOCK_NAME))?;
+        sweep_lock.lock().map_err(JobError::io("locking", &jobs_dir.join(LOCK_NAME)))?;
+        sweep_dead_jobs(&jobs_dir)?;
+        let preferred = job_folder(&driver.engine, &driver.job);
+        let folder = if preferred.exists() { jobs_dir.join(format!("{}-{}", driver.name(), driver.nonce)) } else { preferred };
         private_dir::make_folder(&folder)?;
-        let lock = open_lock(&folder.join(LOCK))?;
-        lock.try_lock().map_err(|error| JobError::io("locking", &folder.join(LOCK))(error.into()))?;
+        let lock = open_lock(&folder.join(LOCK_NAME))?;
+        lock.try_lock().map_err(|error| JobError::io("locking", &folder.join(LOCK_NAME))(error.into()))?;
         Ok(Self { folder, _lock: lock })
     }
 
     /// Returns the paths of the job's daemon; the settings are the user's.
-    pub(super) fn paths(&self, users: &Paths) -> Result<Paths, JobError> {
-        let paths = Paths { state: self.folder.join("state"), config: users.config.clone(), ..users.clone() };
+    pub(super) fn paths(&self, user_paths: &Paths) -> Result<Paths, JobError> {
+        let paths = Paths { state: self.folder.join("state"), config: user_paths.config.clone(), ..user_paths.clone() };
         Ok(paths.with_socket(&self.folder.join("runnerd.sock"), "the folder of the job")?)
     }
 
@@ -68,14 +68,14 @@ fn open_lock(path: &Path) -> Result<File, JobError> {
 }
 
 /// Removes the folders of dead drivers: those whose locks are free.
-fn sweep_dead_jobs(all: &Path) -> Result<(), JobError> {
-    for entry in fs::read_dir(all).map_err(JobError::io("listing", all))? {
-        let folder = entry.map_err(JobError::io("listing", all))?.path();
+fn sweep_dead_jobs(jobs_dir: &Path) -> Result<(), JobError> {
+    for entry in fs::read_dir(jobs_dir).map_err(JobError::io("listing", jobs_dir))? {
+        let folder = entry.map_err(JobError::io("listing", jobs_dir))?.path();
         if !folder.symlink_metadata().is_ok_and(|found| found.is_dir()) {
             continue;
         }
         // A lock that cannot be opened belongs to someone else.
-        let Ok(lock) = open_lock(&folder.join(LOCK)) else { continue };
+        let Ok(lock) = open_lock(&folder.join(LOCK_NAME)) else { continue };
         if lock.try_lock().is_ok() {
             remove_job_dir(&folder);
         }

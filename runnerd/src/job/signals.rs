@@ -12,42 +12,42 @@ use crate::clock;
 use crate::upstream::Deadline;
 
 /// Time from a signal to the end of the job, minus the time to exit: engines give thirty seconds by default.
-const UNTIL_THE_END: Duration = Duration::from_secs(28);
+const STOP_LIMIT: Duration = Duration::from_secs(28);
 
 /// How often the job has been asked to exit.
 #[derive(Debug, Clone)]
 pub(super) struct JobSignals {
-    heard: watch::Receiver<u32>,
+    count: watch::Receiver<u32>,
 }
 
 impl JobSignals {
     /// Starts listening.
-    pub(super) fn listen(hurry: Deadline) -> io::Result<Self> {
+    pub(super) fn listen(deadline: Deadline) -> io::Result<Self> {
         let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-        let (tell, heard) = watch::channel(0_u32);
+        let (sender, count) = watch::channel(0_u32);
         tokio::spawn(async move {
             loop {
                 tokio::select! {
                     _ = terminate.recv() => {}
                     _ = interrupt.recv() => {}
-                    () = tell.closed() => return,
+                    () = sender.closed() => return,
                 }
-                hurry.set_deadline(clock::since_boot().saturating_add(UNTIL_THE_END));
-                tell.send_modify(|count| *count += 1);
+                deadline.set_deadline(clock::since_boot().saturating_add(STOP_LIMIT));
+                sender.send_modify(|count| *count += 1);
             }
         });
-        Ok(Self { heard })
+        Ok(Self { count })
     }
 
     /// Waits for a signal that has not been returned yet.
     pub(super) async fn wait_next(&mut self) {
-        if self.heard.changed().await.is_err() {
+        if self.count.changed().await.is_err() {
             std::future::pending::<()>().await;
         }
     }
 
     /// Whether there has been a signal.
     pub(super) fn was_signaled(&self) -> bool {
-        *self.heard.borrow() > 0
+        *self.count.borrow() > 0
     }
 }

@@ -5,7 +5,7 @@ use tracing_subscriber::filter::{EnvFilter, ParseError};
 use tracing_subscriber::reload::{self, Handle};
 
 /// Prepended to every filter: the libraries behind the socket log each connection.
-const QUIET: &str = "jsonrpsee-server=warn,jsonrpsee-client=warn";
+const QUIET_TARGETS: &str = "jsonrpsee-server=warn,jsonrpsee-client=warn";
 
 /// Why a filter is not applied.
 #[derive(Debug, thiserror::Error)]
@@ -64,8 +64,8 @@ pub(super) fn parse_filter(directives: &str, origin: &'static str) -> Result<Env
         })?;
         position += directive.chars().count() + 1;
     }
-    let whole = EnvFilter::builder().parse(format!("{QUIET},{directives}"));
-    whole.map_err(|source| FilterError::Directive {
+    let combined = EnvFilter::builder().parse(format!("{QUIET_TARGETS},{directives}"));
+    combined.map_err(|source| FilterError::Directive {
         directive: directives.to_owned(),
         position: 1,
         filter: directives.to_owned(),

@@ -15,8 +15,8 @@ const STREAM_VARIABLE: &str = "JOURNAL_STREAM";
 
 /// Whether standard error goes to the journal: the variable alone may have been inherited from another process.
 pub(super) fn is_stderr_journal() -> bool {
-    let Ok(named) = env::var(STREAM_VARIABLE) else { return false };
-    fstat(io::stderr()).is_ok_and(|found| named == format!("{}:{}", found.st_dev, found.st_ino))
+    let Ok(stream) = env::var(STREAM_VARIABLE) else { return false };
+    fstat(io::stderr()).is_ok_and(|metadata| stream == format!("{}:{}", metadata.st_dev, metadata.st_ino))
 }
 
 /// Formats a line without a time, and with the priority prefix of `sd-daemon(3)`.

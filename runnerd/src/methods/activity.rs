@@ -15,12 +15,12 @@ pub(super) struct OutputPart {
     /// At most [`MAX_OUTPUT`] bytes; fewer at the end.
     pub(super) bytes: Vec<u8>,
     /// Whether more may still be written.
-    pub(super) is_written: bool,
+    pub(super) may_grow: bool,
 }
 
 /// Parses the steps in a part of the output of an agent with this name and version.
 pub(super) fn read_steps(agent: Option<&str>, part: &OutputPart) -> ActivityReply {
-    let OutputPart { offset, bytes, is_written } = part;
+    let OutputPart { offset, bytes, may_grow: is_written } = part;
     let is_last = (bytes.len() as u64) < MAX_OUTPUT;
     let complete = is_last && !is_written;
     let used = if complete { bytes.len() } else { complete_lines_len(bytes, is_last) };

@@ -23,15 +23,15 @@ use crate::worker::load_config;
 impl BisectApiServer for Api {
     async fn bisect_points(&self, extensions: &Extensions, params: PointsParams) -> RpcResult<PointsReply> {
         let (repository, target) = self.resolve_branch(&params).await?;
-        let asked = format!("bisect {} {} {:?}", target.run, target.tip, params.command);
-        let found = repository.clone();
+        let query = format!("bisect {} {} {:?}", target.run, target.tip, params.command);
+        let repo = repository.clone();
         let read = move |stop: &CancellationToken| {
-            let points = list_bisect_points(&found, (&target, &params.command), stop)
-                .map_err(|error| verify_error_data(&found, &error))?;
-            let points = points.ok_or_else(|| missing_start_error(&found, &target))?;
+            let points = list_bisect_points(&repo, (&target, &params.command), stop)
+                .map_err(|error| verify_error_data(&repo, &error))?;
+            let points = points.ok_or_else(|| missing_start_error(&repo, &target))?;
             Ok(PointsReply { run: target.run, points })
         };
-        Ok(self.read_shared(extensions, (&repository, &asked), read).await?)
+        Ok(self.read_shared(extensions, (&repository, &query), read).await?)
     }
 
     async fn bisect_try(&self, extensions: &Extensions, params: TryParams) -> RpcResult<TryReply> {
@@ -40,8 +40,8 @@ impl BisectApiServer for Api {
             self.find_readable_repository(&self.resolve_run_path((&path, Some(&run)), "bisect").await?).await?;
         self.check_user_config(&repository, confirmed).await?;
         let (repository, (commit, config)) = run_blocking(move || {
-            let found = load_tried_state(&repository, (&run, &commit), command)?;
-            Ok((repository, found))
+            let resolved = load_tried_state(&repository, (&run, &commit), command)?;
+            Ok((repository, resolved))
         })
         .await?;
         let stop = self.shutdown.child_token();
@@ -49,11 +49,11 @@ impl BisectApiServer for Api {
         let (launcher, env) = (&self.launcher, &env);
         let stage =
             GuardRerunner { repository: &repository, folder, launcher, env, stop: &stop, copies_workspace: false };
-        let ClientDisconnected(left) = extensions.get().cloned().unwrap_or_default();
+        let ClientDisconnected(disconnected) = extensions.get().cloned().unwrap_or_default();
         let mut check = pin!(stage.run_command(&commit, &config));
         let end = tokio::select! {
             end = &mut check => end,
-            () = left.cancelled() => {
+            () = disconnected.cancelled() => {
                 stop.cancel();
                 check.await
             }
@@ -66,9 +66,9 @@ impl Api {
     async fn resolve_branch(&self, params: &PointsParams) -> Result<(Repository, VerifyTarget), ErrorData> {
         let path = self.resolve_run_path((&params.path, params.run.as_deref()), "bisect").await?;
         let repository = self.find_readable_repository(&path).await?;
-        let wanted = params.run.clone();
+        let run = params.run.clone();
         run_blocking(move || {
-            let target = resolve_target(&repository, wanted.as_deref())?;
+            let target = resolve_target(&repository, run.as_deref())?;
             Ok((repository, target))
         })
         .await
@@ -82,8 +82,8 @@ fn load_tried_state(
     command: Vec<String>,
 ) -> Result<(Id, RepoConfig), ErrorData> {
     let target = resolve_target(repository, Some(run))?;
-    let no_commit = || verify_error_data(repository, &VerifyError::InvalidCommit(commit.to_owned()));
-    let commit: Id = commit.parse().map_err(|_| no_commit())?;
+    let unknown_commit = || verify_error_data(repository, &VerifyError::InvalidCommit(commit.to_owned()));
+    let commit: Id = commit.parse().map_err(|_| unknown_commit())?;
     if !repository.is_ancestor(&commit, &target.tip).map_err(|error| git_error(&error))? {
         let message = format!("{commit} is no commit of the run {}", target.run);
         return Err(ErrorData::new(ErrorKind::NotFound, message).hint("git log --oneline --first-parent"));
@@ -104,7 +104,7 @@ fn missing_start_error(repository: &Repository, target: &VerifyTarget) -> ErrorD
 }
 
 fn try_reply(end: GuardEnd) -> TryReply {
-    let (exit, ended) = match end.how {
+    let (exit, description) = match end.how {
         GuardEndKind::Exited(code) => (Some(code), format!("exit={code}")),
         GuardEndKind::Signaled(signal) => (None, format!("signal={signal}")),
         GuardEndKind::TimedOut => (None, "it did not end within `iteration_timeout`".to_owned()),
@@ -112,5 +112,5 @@ fn try_reply(end: GuardEnd) -> TryReply {
         GuardEndKind::Cut => (None, "it was ended before it could say".to_owned()),
         GuardEndKind::Lost => (None, "its supervisor was killed".to_owned()),
     };
-    TryReply { exit, ended, output: end.output, elapsed_ms: end.elapsed_ms }
+    TryReply { exit, ended: description, output: end.output, elapsed_ms: end.elapsed_ms }
 }

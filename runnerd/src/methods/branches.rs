@@ -19,7 +19,7 @@ use crate::repo::layout::Layout;
 use crate::worker::{CommittedState, RunnerChain, load_state, node_ref};
 
 /// Prefix of the branches of runs.
-const PREFIX: &str = "runner/";
+const BRANCH_PREFIX: &str = "runner/";
 /// Maximum number of commits searched for a claim.
 const MAX_COMMITS: usize = 10_000;
 
@@ -44,9 +44,9 @@ pub(super) fn list_questions(repository: &Repository, at: &AtRun) -> Result<Opti
     for (run, tip) in branches {
         let text =
             repository.read_file(&tip, Layout::QUESTIONS).map_err(|error| git_error(&error))?.unwrap_or_default();
-        let found = questions::parse_questions(&String::from_utf8_lossy(&text)).into_iter();
+        let entries = questions::parse_questions(&String::from_utf8_lossy(&text)).into_iter();
         let path = &at.path;
-        views.extend(found.map(|questions::AgentQuestion { id, text, answer }| QuestionView {
+        views.extend(entries.map(|questions::AgentQuestion { id, text, answer }| QuestionView {
             id,
             text,
             answer,
@@ -61,31 +61,31 @@ pub(super) fn list_questions(repository: &Repository, at: &AtRun) -> Result<Opti
 /// of files.
 fn pin_repository(repository: &Repository) -> Result<(Repository, TempDir), ErrorData> {
     let folder = tempfile::tempdir().map_err(|error| ErrorData::new(ErrorKind::Fault, error.to_string()))?;
-    let captured = repository.pin_config(folder.path()).map_err(|error| git_error(&error))?;
-    Ok((captured, folder))
+    let pinned = repository.pin_config(folder.path()).map_err(|error| git_error(&error))?;
+    Ok((pinned, folder))
 }
 
 /// Returns the runs and the tips of their branches: the run with exactly this id, else those whose ids start with it.
 fn find_branches(repository: &Repository, at: &AtRun) -> Result<Vec<(String, Id)>, ErrorData> {
-    let wanted = at.run.as_deref().unwrap_or_default();
-    let all = repository.list_branches(&format!("{PREFIX}{wanted}")).map_err(|error| git_error(&error))?;
-    let mut named: Vec<(String, Id)> =
-        all.into_iter().filter_map(|(name, tip)| Some((name.strip_prefix(PREFIX)?.to_owned(), tip))).collect();
-    if named.iter().any(|(run, _)| run == wanted) {
-        named.retain(|(run, _)| run == wanted);
+    let run_prefix = at.run.as_deref().unwrap_or_default();
+    let all = repository.list_branches(&format!("{BRANCH_PREFIX}{run_prefix}")).map_err(|error| git_error(&error))?;
+    let mut matching: Vec<(String, Id)> =
+        all.into_iter().filter_map(|(name, tip)| Some((name.strip_prefix(BRANCH_PREFIX)?.to_owned(), tip))).collect();
+    if matching.iter().any(|(run, _)| run == run_prefix) {
+        matching.retain(|(run, _)| run == run_prefix);
     }
-    Ok(named)
+    Ok(matching)
 }
 
 fn branch_view(repository: &Repository, (run, tip): (&str, Id)) -> Result<BranchView, ErrorData> {
-    let (mut chain, mut newest, mut claimed) = (RunnerChain::default(), None, None);
-    let looked = repository.visit_first_parents(&tip, MAX_COMMITS, |commit| {
-        claimed = chain.next_runner_commit(&commit).and_then(ClaimState::from_commit);
+    let (mut chain, mut newest, mut claim) = (RunnerChain::default(), None, None);
+    let walked = repository.visit_first_parents(&tip, MAX_COMMITS, |commit| {
+        claim = chain.next_runner_commit(&commit).and_then(ClaimState::from_commit);
         newest.get_or_insert(commit);
-        claimed.is_some()
+        claim.is_some()
     });
-    looked.map_err(|error| git_error(&error))?;
-    let driver = match &claimed {
+    walked.map_err(|error| git_error(&error))?;
+    let driver = match &claim {
         Some(ClaimState::By(driver)) => Some(driver.location()),
         Some(ClaimState::Unclaimed) | None => None,
     };
@@ -107,14 +107,14 @@ fn branch_view(repository: &Repository, (run, tip): (&str, Id)) -> Result<Branch
         fault: None,
     };
     Ok(match load_state(repository, tip) {
-        Ok(loaded) => add_state(blank, &loaded, claimed.as_ref()),
+        Ok(loaded) => add_state(blank, &loaded, claim.as_ref()),
         Err(error) => BranchView { fault: Some(display_chain(&error)), ..blank },
     })
 }
 
-fn add_state(blank: BranchView, loaded: &CommittedState, claimed: Option<&ClaimState>) -> BranchView {
+fn add_state(blank: BranchView, loaded: &CommittedState, claim: Option<&ClaimState>) -> BranchView {
     let selection = select(&loaded.tree);
-    let state = branch_state(&selection, claimed);
+    let state = branch_state(&selection, claim);
     let node = match selection {
         LeafSelection::Open(leaf) | LeafSelection::Exhausted(leaf) => Some(node_ref(loaded, leaf)),
         LeafSelection::Complete => None,

@@ -71,11 +71,11 @@ impl ConfigApiServer for Api {
             let value = change.summary.strip_prefix(&format!("{key} is ")).filter(|_| is_set).map(str::to_owned);
             return Ok(ConfigSetReply { key, value, change: Some(change), file });
         }
-        let offer = self.offer.clone();
+        let capabilities = self.capabilities.clone();
         let setting = run_blocking(move || {
             let text = admit::read_config_text(&layout)?;
             let (text, config) = worker::set_key(&text, &key, value.as_deref())?;
-            admit::check_usable(&config, Some(&offer))?;
+            admit::check_usable(&config, Some(&capabilities))?;
             write_config(&layout, &text)?;
             config::get(&text, &key).map_err(|error| invalid_config_error(&error))
         })
@@ -115,12 +115,12 @@ impl ConfigApiServer for Api {
             let change = self.submit_change(at, change, opened).await?;
             return Ok(ConfigEditReply { keys, change: Some(change), file });
         }
-        let offer = self.offer.clone();
+        let capabilities = self.capabilities.clone();
         let keys = run_blocking(move || {
             let base = admit::read_config_text(&layout)?;
             let edited = worker::edited_config(&base, (text.clone(), opened.as_deref()))?;
             let config = config::parse(&text, &layout.config()).map_err(|error| invalid_config_error(&error))?;
-            admit::check_usable(&config, Some(&offer))?;
+            admit::check_usable(&config, Some(&capabilities))?;
             write_config(&layout, &text)?;
             Ok(changed_keys(&edited))
         })
@@ -151,9 +151,9 @@ impl Api {
     async fn resolve_config_run(
         &self,
         repository: &Repository,
-        named: Option<&str>,
+        requested: Option<&str>,
     ) -> Result<Option<String>, ErrorData> {
-        if let Some(named) = named {
+        if let Some(named) = requested {
             return Ok(Some(named.to_owned()));
         }
         let Some(worker) = self.registry.find(repository.common_dir()).await else { return Ok(None) };
@@ -172,7 +172,7 @@ impl Api {
 
     /// Shows what the daemon was started with, if that overrides its file.
     fn apply_start_override(&self, setting: &mut SettingView) {
-        let above = match setting.key.as_str() {
+        let overriding = match setting.key.as_str() {
             "log_level" => {
                 std::env::var(FILTER_VARIABLE).ok().filter(|value| !value.is_empty()).zip(Some(FILTER_VARIABLE))
             }
@@ -181,7 +181,7 @@ impl Api {
             }
             _ => None,
         };
-        if let Some((value, place)) = above {
+        if let Some((value, place)) = overriding {
             setting.value = Some(format!("{value:?}"));
             setting.origin = SettingOrigin::Start;
             setting.place = Some(place.to_owned());
@@ -242,8 +242,8 @@ fn get_config(repository: &Repository, key: Option<&str>) -> Result<ConfigReply,
     let Some(key) = key else {
         return Ok(ConfigReply { value: all, variables: agent::caller_variables(&config) });
     };
-    let found = config::key_names(key).iter().try_fold(&all, |value, part| value.get(part)).cloned();
-    found.map(|value| ConfigReply { value, variables: Vec::new() }).ok_or_else(|| unknown_key_error(&layout, key))
+    let value = config::key_names(key).iter().try_fold(&all, |value, part| value.get(part)).cloned();
+    value.map(|value| ConfigReply { value, variables: Vec::new() }).ok_or_else(|| unknown_key_error(&layout, key))
 }
 
 fn unknown_key_error(layout: &Layout, key: &str) -> ErrorData {

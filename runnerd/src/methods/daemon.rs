@@ -51,21 +51,21 @@ impl DaemonApiServer for Api {
 
     async fn vouch(&self, params: VouchParams) -> RpcResult<VouchReply> {
         let (callers, VouchParams { pids, method }) = (self.callers.clone(), params);
-        let judged = run_blocking(move || callers.refusal(&pids, &method).map_or(Ok(VouchReply { method }), Err));
-        Ok(judged.await?)
+        let vouched = run_blocking(move || callers.check_callers(&pids, &method).map_or(Ok(VouchReply { method }), Err));
+        Ok(vouched.await?)
     }
 
     async fn signing_key(&self, params: SigningKeyParams) -> RpcResult<SigningKeyReply> {
-        let private = self.vault.folder().to_owned();
-        Ok(run_blocking(move || open_signing_key(&private, params.make)).await?)
+        let private_dir = self.state_dir.folder().to_owned();
+        Ok(run_blocking(move || open_signing_key(&private_dir, params.make)).await?)
     }
 }
 
-fn open_signing_key(private: &Path, make: bool) -> Result<SigningKeyReply, ErrorData> {
+fn open_signing_key(private_dir: &Path, make: bool) -> Result<SigningKeyReply, ErrorData> {
     let found = if make {
-        Some(SigningKey::find_or_create(private)?)
+        Some(SigningKey::find_or_create(private_dir)?)
     } else {
-        SigningKey::find(private)?.map(|key| (key, false))
+        SigningKey::find(private_dir)?.map(|key| (key, false))
     };
     let Some((SigningKey { file, signer }, is_new)) = found else {
         return Err(ErrorData::new(ErrorKind::NotFound, "the runner has no key of its own here")
@@ -100,8 +100,8 @@ impl Api {
             started_at: self.started_at,
             socket: WirePath(self.paths.socket.clone()),
             state_folder: WirePath(self.paths.state.clone()),
-            containment: self.offer.level(),
-            containment_missing: self.offer.unused_levels().iter().map(missing_level).collect(),
+            containment: self.capabilities.level(),
+            containment_missing: self.capabilities.unused_levels().iter().map(missing_level).collect(),
             repositories: count(workers.len()),
             running: count(running),
             draining: self.drain.is_cancelled(),

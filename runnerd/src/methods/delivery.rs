@@ -34,8 +34,8 @@ impl DeliveryApiServer for Api {
         let DescribeParams { path, run, remote, confirmed } = params;
         let repository = self.find_repository(path.as_path()).await?;
         let worker = self.registry.find(repository.common_dir()).await;
-        let store = RepoStore::new(&self.vault, &repo_id(repository.common_dir()));
-        let (found, target) = run_blocking({
+        let store = RepoStore::new(&self.state_dir, &repo_id(repository.common_dir()));
+        let (repo, target) = run_blocking({
             let (repository, suspects) = (repository.clone(), store.suspects_file());
             move || {
                 // The person's own git pushes what is described here.
@@ -47,14 +47,14 @@ impl DeliveryApiServer for Api {
             }
         })
         .await?;
-        let words = format!("describe {} {} {remote:?}", target.run, target.tip);
-        let read = move |stop: &CancellationToken| describe_branch(&found, &target, (remote, stop));
-        let (reply, digest) = self.read_shared(extensions, (&repository, &words), read).await?;
-        let known = match &worker {
+        let query = format!("describe {} {} {remote:?}", target.run, target.tip);
+        let read = move |stop: &CancellationToken| describe_branch(&repo, &target, (remote, stop));
+        let (reply, digest) = self.read_shared(extensions, (&repository, &query), read).await?;
+        let digests = match &worker {
             Some(worker) => worker.list_runs().await.1,
             None => Vec::new(),
         };
-        if !reply.command.is_empty() && !confirmed && !known.contains(&digest) {
+        if !reply.command.is_empty() && !confirmed && !digests.contains(&digest) {
             return Err(unconfirmed_error(&reply.command).into());
         }
         let at_work = worker.and_then(|worker| self.find_active_run(&worker));
@@ -68,15 +68,15 @@ impl DeliveryApiServer for Api {
             return Err(ErrorData::new(ErrorKind::InvalidRequest, message).into());
         }
         let repository = self.find_repository(at.path.as_path()).await?;
-        let store = RepoStore::new(&self.vault, &repo_id(repository.common_dir()));
+        let store = RepoStore::new(&self.state_dir, &repo_id(repository.common_dir()));
         let run = at.run.clone();
         let (told, root, request) = run_blocking(move || {
             let loaded = load_tip(&repository, run.as_deref())?;
-            let waiting = load_queued_changes(&store)?;
-            let before = known_texts(&loaded, &waiting);
-            let before: Vec<&str> = before.iter().map(String::as_str).collect();
-            let told = render_feedback(&PullRequestFeedback { request: &request, items: &items, known_texts: &before });
-            Ok((told, loaded.tree.root.id.clone(), request))
+            let queued = load_queued_changes(&store)?;
+            let known = known_texts(&loaded, &queued);
+            let known: Vec<&str> = known.iter().map(String::as_str).collect();
+            let rendered = render_feedback(&PullRequestFeedback { request: &request, items: &items, known_texts: &known });
+            Ok((rendered, loaded.tree.root.id.clone(), request))
         })
         .await?;
         let RenderedFeedback { text, included, already_known, omitted } = told;
@@ -94,9 +94,9 @@ impl Api {
     /// Returns the run whose session may have written git's configuration, which has not been restored yet.
     fn find_active_run(&self, worker: &WorkerHandle) -> Option<String> {
         let status = worker.status();
-        let is_suspect = self.is_unsettled(worker) || status.repo.held.is_some();
+        let may_be_active = self.is_unsettled(worker) || status.repo.held.is_some();
         let name = || status.run.as_ref().map_or_else(|| "of this repository".to_owned(), |run| run.summary.id.clone());
-        is_suspect.then(name)
+        may_be_active.then(name)
     }
 }
 
@@ -111,7 +111,7 @@ fn describe_branch(
         verify_branch(repository, target, false, stop).map_err(|error| verify_error_data(repository, &error))?;
     let receipts =
         list_receipts(repository, &target.run, target.tip, MAX_COMMITS).map_err(|error| git_error(&error))?;
-    let made: Vec<IterationCommit> =
+    let iterations: Vec<IterationCommit> =
         receipts.into_iter().rev().map(|(id, receipt)| IterationCommit { commit: id.to_string(), receipt }).collect();
     let (branch, settings) = (format!("deliver/{}", target.run), &loaded.config.deliver);
     let remote = remote.unwrap_or_else(|| settings.remote.clone());
@@ -124,7 +124,7 @@ fn describe_branch(
         run_state: &loaded.run_state,
         questions: loaded.text(Layout::QUESTIONS),
         guard: &loaded.config.guard.command,
-        iterations: &made,
+        iterations: &iterations,
         audit: &audit,
     });
     let (leaves_passed, leaves_total) = loaded.tree.root.leaves();
@@ -146,8 +146,8 @@ fn describe_branch(
 }
 
 fn unconfirmed_error(command: &[String]) -> ErrorData {
-    let shown = shell::words(command.iter().map(String::as_str));
-    let message = format!("`[deliver] command` of this repository was not confirmed; it would run:\n  {shown}");
+    let command_text = shell::words(command.iter().map(String::as_str));
+    let message = format!("`[deliver] command` of this repository was not confirmed; it would run:\n  {command_text}");
     ErrorData::new(ErrorKind::Unconfirmed, message).hint("look at the command, then add --yes")
 }
 
@@ -160,9 +160,9 @@ fn load_queued_changes(store: &RepoStore) -> Result<Vec<QueuedChange>, ErrorData
 }
 
 /// Returns the texts that may contain feedback on a run.
-fn known_texts(loaded: &CommittedState, waiting: &[QueuedChange]) -> Vec<String> {
+fn known_texts(loaded: &CommittedState, queued_change: &[QueuedChange]) -> Vec<String> {
     let goals = tree::walk(&loaded.tree).into_iter().map(|placed| placed.node.goal.clone());
-    let of_run = waiting.iter().filter(|waiting| loaded.run_state.run_id.as_ref() == Some(&waiting.run));
+    let of_run = queued_change.iter().filter(|waiting| loaded.run_state.run_id.as_ref() == Some(&waiting.run));
     let queued = of_run.filter_map(|waiting| match &waiting.change {
         ChangeRequest::Note { text, .. } => Some(text.clone()),
         ChangeRequest::Add(addition) => Some(addition.goal.clone()),

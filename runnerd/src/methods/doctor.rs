@@ -21,16 +21,16 @@ use crate::worker;
 impl DoctorApiServer for Api {
     async fn repository_facts(&self, params: AtPath) -> RpcResult<RepositoryFacts> {
         let repository = self.find_repository(params.path.as_path()).await?;
-        let known = self.confirmed_digests(&repository).await;
-        Ok(run_blocking(move || collect_facts(&repository, &known)).await?)
+        let digests = self.confirmed_digests(&repository).await;
+        Ok(run_blocking(move || collect_facts(&repository, &digests)).await?)
     }
 
     async fn agent_facts(&self, params: ValidateParams) -> RpcResult<Vec<AgentFacts>> {
         let repository = self.find_repository(params.path.as_path()).await?;
-        let known = self.confirmed_digests(&repository).await;
+        let digests = self.confirmed_digests(&repository).await;
         let (config, folder) = run_blocking(move || {
             let config = admit::read_config(&Layout::new(repository.work_dir()))?;
-            let is_confirmed = is_confirmed(&repository, &config, &known)?;
+            let is_confirmed = is_confirmed(&repository, &config, &digests)?;
             is_confirmed.then(|| (config, repository.work_dir().to_owned())).ok_or_else(unconfirmed_error)
         })
         .await?;
@@ -55,14 +55,14 @@ impl Api {
     }
 }
 
-fn collect_facts(repository: &Repository, known: &[String]) -> Result<RepositoryFacts, ErrorData> {
+fn collect_facts(repository: &Repository, digests: &[String]) -> Result<RepositoryFacts, ErrorData> {
     let layout = Layout::new(repository.work_dir());
     let config = admit::read_config(&layout).ok();
-    let confirmed = config.as_ref().map(|config| is_confirmed(repository, config, known)).transpose()?;
+    let confirmed = config.as_ref().map(|config| is_confirmed(repository, config, digests)).transpose()?;
     let is_set = config.as_ref().is_some_and(|config| config.workspace.needs_setup());
     let workspace = worker::propose_workspace(&layout).filter(|_| !is_set).map(|proposal| {
         let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
-        WorkspaceProposal { by: words(&proposal.by), copy: words(&proposal.copy), setup: words(&proposal.setup) }
+        WorkspaceProposal { by: words(&proposal.detected), copy: words(&proposal.copy), setup: words(&proposal.setup) }
     });
     let guard = config.and_then(|config| worker::guard_files_at_head(repository, &config));
     let by_program = repository.explain_git_engine().map_err(|error| git_error(&error))?;
@@ -79,9 +79,9 @@ fn collect_facts(repository: &Repository, known: &[String]) -> Result<Repository
     })
 }
 
-fn is_confirmed(repository: &Repository, config: &RepoConfig, known: &[String]) -> Result<bool, ErrorData> {
+fn is_confirmed(repository: &Repository, config: &RepoConfig, digests: &[String]) -> Result<bool, ErrorData> {
     let is_own = repository.was_written_here(Layout::CONFIG).map_err(|error| git_error(&error))?;
-    Ok(is_own || known.contains(&config.commands_digest()))
+    Ok(is_own || digests.contains(&config.commands_digest()))
 }
 
 fn unconfirmed_error() -> ErrorData {

@@ -18,7 +18,7 @@ use super::Api;
 impl EventApiServer for Api {
     async fn subscribe_events(&self, pending: PendingSubscriptionSink, params: Subscription) -> SubscriptionResult {
         // Subscribes before answering, so that nothing after the answer is missed.
-        let mut subscribed = self.events.subscribe(params.since);
+        let mut subscription = self.events.subscribe(params.since);
         let mut output = params.output.then(|| self.events.subscribe_output());
         let mut scope = match &params.path {
             Some(path) => match self.find_repository(path.as_path()).await {
@@ -31,10 +31,10 @@ impl EventApiServer for Api {
             None => EventScope::All,
         };
         let sink = pending.accept().await?;
-        if subscribed.lagged {
+        if subscription.lagged {
             self.send_event(&sink, &self.lagged_event()).await?;
         }
-        for event in &subscribed.missed {
+        for event in &subscription.backlog {
             if self.is_in_scope(&mut scope, event).await {
                 self.send_event(&sink, event).await?;
             }
@@ -43,12 +43,12 @@ impl EventApiServer for Api {
             let event = tokio::select! {
                 () = sink.closed() => return Ok(()),
                 // The shutdown of the daemon is an event too.
-                () = self.shutdown.cancelled() => match subscribed.live.try_recv() {
+                () = self.shutdown.cancelled() => match subscription.live.try_recv() {
                     Ok(event) => Ok(event),
                     Err(TryRecvError::Lagged(count)) => Err(RecvError::Lagged(count)),
                     Err(TryRecvError::Empty | TryRecvError::Closed) => return Ok(()),
                 },
-                event = subscribed.live.recv() => event,
+                event = subscription.live.recv() => event,
                 event = next_output(output.as_mut()) => Ok(event),
             };
             match event {
@@ -68,32 +68,32 @@ impl EventApiServer for Api {
 enum EventScope {
     All,
     /// One repository, and its workspaces as they are discovered.
-    Of {
+    Repository {
         common_dir: PathBuf,
-        within: BTreeSet<String>,
-        beyond: BTreeSet<String>,
+        included: BTreeSet<String>,
+        excluded: BTreeSet<String>,
     },
 }
 
 impl EventScope {
     fn for_repository(common_dir: &Path) -> Self {
-        let within = BTreeSet::from([crate::store::repo_id(common_dir)]);
-        Self::Of { common_dir: common_dir.to_owned(), within, beyond: BTreeSet::new() }
+        let included = BTreeSet::from([crate::store::repo_id(common_dir)]);
+        Self::Repository { common_dir: common_dir.to_owned(), included, excluded: BTreeSet::new() }
     }
 }
 
 impl Api {
     /// Whether a subscriber receives an event. An unknown repository may be a workspace created since.
     async fn is_in_scope(&self, scope: &mut EventScope, event: &Event) -> bool {
-        let (EventScope::Of { common_dir, within, beyond }, Some(repo)) = (scope, &event.repo) else { return true };
-        if !within.contains(repo) && !beyond.contains(repo) {
+        let (EventScope::Repository { common_dir, included, excluded }, Some(repo)) = (scope, &event.repo) else { return true };
+        if !included.contains(repo) && !excluded.contains(repo) {
             for worker in self.registry.list().await {
                 let source = worker.source.as_ref().map(|source| source.common_dir.as_path());
-                let known = if source == Some(common_dir) { &mut *within } else { &mut *beyond };
-                known.insert(worker.id);
+                let matching = if source == Some(common_dir) { &mut *included } else { &mut *excluded };
+                matching.insert(worker.id);
             }
         }
-        within.contains(repo)
+        included.contains(repo)
     }
 
     /// Sends a subscriber an event. During shutdown, a subscriber that takes none is not waited for.

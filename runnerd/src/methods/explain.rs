@@ -17,11 +17,11 @@ use crate::worker::{CommittedState, node_ref};
 use runner_core::run::RunScratch;
 
 /// Explains the next session of a run; state that is in no commit is read from its store.
-pub(super) fn explain(loaded: &CommittedState, summary: Option<RunSummary>, store: &RepoStore) -> ExplainReply {
-    let uncommitted = load_scratch(store, summary.as_ref());
-    let standing = loaded.run_inputs(&uncommitted);
-    let resumed = run::state_on_resume(&standing, true, 0);
-    let (standing, next, after_resume) = next_step_or_resumed(standing, &resumed);
+pub(super) fn explain_next(loaded: &CommittedState, summary: Option<RunSummary>, store: &RepoStore) -> ExplainReply {
+    let scratch = load_scratch(store, summary.as_ref());
+    let inputs = loaded.run_inputs(&scratch);
+    let resumed = run::state_on_resume(&inputs, true, 0);
+    let (standing, next, after_resume) = next_step_or_resumed(inputs, &resumed);
     // The choice of the session does not depend on waiting for a service.
     let task = match run::decide_next(&RunInputs { outages: &[], ..standing }, None, None) {
         NextStep::Continue(task) => Some(task),
@@ -35,10 +35,10 @@ pub(super) fn explain(loaded: &CommittedState, summary: Option<RunSummary>, stor
         LeafSelection::Open(leaf) | LeafSelection::Exhausted(leaf) => Some(leaf),
         LeafSelection::Complete => None,
     };
-    let ground = ForecastInput { inputs: standing, progress: loaded.text(Layout::PROGRESS) };
+    let input = ForecastInput { inputs: standing, progress: loaded.text(Layout::PROGRESS) };
     let endings = task
         .as_ref()
-        .map(|task| simulate_endings(&ground, task).iter().map(|course| ending_view(&ground, task, course)).collect());
+        .map(|task| simulate_endings(&input, task).iter().map(|course| ending_view(&input, task, course)).collect());
     ExplainReply {
         run: loaded.run_state.run_id.clone(),
         summary,
@@ -54,16 +54,16 @@ pub(super) fn explain(loaded: &CommittedState, summary: Option<RunSummary>, stor
 fn load_scratch(store: &RepoStore, summary: Option<&RunSummary>) -> RunScratch {
     // An unreadable record is reported when the repository is held for it.
     let runs = store.read_repo_file().ok().flatten().map(|file| file.runs).unwrap_or_default();
-    let known = runs.into_iter().find(|run| summary.is_some_and(|summary| summary.id == run.id));
-    known.map(|run| run.uncommitted).unwrap_or_default()
+    let record = runs.into_iter().find(|run| summary.is_some_and(|summary| summary.id == run.id));
+    record.map(|run| run.uncommitted).unwrap_or_default()
 }
 
 /// Returns what a run does next, as if it had been resumed if it would otherwise be over and resuming helps.
 fn next_step_or_resumed<'a>(standing: RunInputs<'a>, resumed: &'a RunState) -> (RunInputs<'a>, NextStep, bool) {
     let next = run::decide_next(&standing, None, None);
-    let then = RunInputs { run_state: resumed, ..standing };
-    match (&next, run::decide_next(&then, None, None)) {
-        (NextStep::End { .. }, again @ (NextStep::Continue(_) | NextStep::Wait(..))) => (then, again, true),
+    let resumed_inputs = RunInputs { run_state: resumed, ..standing };
+    match (&next, run::decide_next(&resumed_inputs, None, None)) {
+        (NextStep::End { .. }, again @ (NextStep::Continue(_) | NextStep::Wait(..))) => (resumed_inputs, again, true),
         _ => (standing, next, false),
     }
 }
@@ -78,25 +78,25 @@ fn leaf_view(loaded: &CommittedState, leaf: &Node, task: Option<&SessionTask>) -
     }
 }
 
-fn ending_view(ground: &ForecastInput<'_>, task: &SessionTask, course: &Forecast) -> EndingView {
-    let (outcome, before) = (&course.outcome, ground.inputs.tree);
-    let after = course.after.as_ref().map_or(before, |after| &after.tree);
+fn ending_view(input: &ForecastInput<'_>, task: &SessionTask, forecast: &Forecast) -> EndingView {
+    let (outcome, before) = (&forecast.outcome, input.inputs.tree);
+    let after = forecast.after.as_ref().map_or(before, |after| &after.tree);
     let row = verdict_row(outcome.verdict.name());
     let guard = outcome.guard_outcome();
     let subject = ReceiptSubject { run: &task.run, iter: task.iter, node: &task.node, status: row.status, guard };
     let node = tree::find(after, &task.node);
     EndingView {
-        ending: course.ending,
+        ending: forecast.ending,
         verdict: outcome.verdict.name(),
         detail: outcome.verdict.detail(),
-        subject: course.after.is_some().then(|| subject.line()),
+        subject: forecast.after.is_some().then(|| subject.line()),
         guard,
         tree_taken: row.tree != TreeSource::FromCommit && outcome.work.finding().is_some_and(SessionFinding::is_legal),
         attempts: node.map_or(task.attempts, |node| node.attempts),
         max_attempts: node.map_or(task.max_attempts, |node| node.max_attempts),
         passes: find_newly_passed(before, after),
         gains: find_gained(before, after),
-        next: next_view(&course.next),
+        next: next_view(&forecast.next),
     }
 }
 

@@ -25,12 +25,12 @@ impl GuardApiServer for Api {
 
 /// Returns the path of a file, which may not exist, relative to the work tree.
 fn path_in_work_tree(work_dir: &Path, file: &Path) -> Result<String, ErrorData> {
-    let real = file.ancestors().skip(1).find_map(|above| {
+    let resolved = file.ancestors().skip(1).find_map(|above| {
         let rest = file.strip_prefix(above).ok()?;
         Some(above.canonicalize().ok()?.join(rest))
     });
     let root = work_dir.canonicalize().unwrap_or_else(|_| work_dir.to_owned());
-    let path: Option<PathBuf> = real.and_then(|real| real.strip_prefix(root).ok().map(Path::to_owned));
+    let path: Option<PathBuf> = resolved.and_then(|real| real.strip_prefix(root).ok().map(Path::to_owned));
     path.and_then(|path| path.into_os_string().into_string().ok()).ok_or_else(|| {
         let message = format!("{} is no file of {}", file.display(), work_dir.display());
         ErrorData::new(ErrorKind::NotFound, message).hint("runnerctl status names the files that have changed")

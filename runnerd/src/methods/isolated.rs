@@ -40,11 +40,11 @@ struct WorkspaceCreation {
     source: Repository,
     /// Id of the source repository.
     repo: String,
-    reserved: ReservedId,
+    reservation: ReservedId,
     /// Where its workspace is, or will be.
-    place: PathBuf,
+    workspace_path: PathBuf,
     /// Whether a folder that belongs to this run may exist.
-    is_made: Arc<AtomicBool>,
+    is_created: Arc<AtomicBool>,
     base: Id,
     copy: Patterns,
     owner: WorkspaceOwner,
@@ -53,15 +53,15 @@ struct WorkspaceCreation {
 /// What the run begins with in its workspace.
 struct InitialState {
     params: StartParams,
-    taken: Vec<CarriedFile>,
+    carried_files: Vec<CarriedFile>,
     digest: String,
 }
 
 impl Api {
     /// Returns the isolated runs of the repository that contains a path.
     pub(super) async fn list_isolated_runs(&self, at: &AtPath) -> Vec<RunSummary> {
-        let around = self.isolated_runs_of(at.path.as_path()).await;
-        around.map(|(_, isolated)| isolated.iter().filter_map(run_summary).collect()).unwrap_or_default()
+        let runs = self.isolated_runs_of(at.path.as_path()).await;
+        runs.map(|(_, isolated)| isolated.iter().filter_map(run_summary).collect()).unwrap_or_default()
     }
 
     /// Resolves a request like [`Self::meant`] if it names a run; otherwise it is about the work tree itself.
@@ -101,18 +101,18 @@ impl Api {
         &self,
         repository: Repository,
         params: StartParams,
-        left: CancellationToken,
+        disconnected: CancellationToken,
     ) -> Result<StartReply, ErrorData> {
         let (common_dir, path) = (repository.common_dir().to_owned(), repository.work_dir().to_owned());
         let known = self.registry.find(&common_dir).await;
         let repository = self.pin_config(repository, known.as_ref(), params.confirmed).await?;
         let (isolated, commands) = run_blocking({
-            let is_at_work = known.as_ref().is_some_and(|worker| is_session_active(&worker.status(), &path))
+            let is_source_active = known.as_ref().is_some_and(|worker| is_session_active(&worker.status(), &path))
                 || is_driven_elsewhere(known.as_ref(), &common_dir);
-            let (offer, found, params) = (Arc::clone(&self.offer), repository.clone(), params.clone());
+            let (offer, repo, params) = (Arc::clone(&self.capabilities), repository.clone(), params.clone());
             let live = self.active_run_ids(known.as_ref(), &path).await;
             move || {
-                admit::check_isolated(&found, &params, (StartPreconditions { is_at_work, offer: Some(&offer) }, &live))
+                admit::check_isolated(&repo, &params, (StartPreconditions { is_session_active: is_source_active, capabilities: Some(&offer) }, &live))
             }
         })
         .await?;
@@ -121,14 +121,14 @@ impl Api {
         let worker = self.registry.register(&common_dir, &path).await?;
         let (copy, digest) = (commands.config.workspace.copy.clone(), commands.digest.clone());
         self.save_confirmation(&worker, AdmittedRun { repository, commands, env: CallerEnv::default() }).await?;
-        let IsolatedStart { base, stem, taken, not_taken } = isolated;
-        let birth = self.reserve_id((&worker, &path), &stem, (base, copy)).await?;
-        let luggage = InitialState { params, taken, digest };
-        let born = self.create_run(&birth, &luggage, left).await;
-        match born {
-            Ok((reply, warnings)) => Ok(birth.into_reply(reply, not_taken, warnings)),
+        let IsolatedStart { base, stem, carried_files, not_taken } = isolated;
+        let creation = self.reserve_id((&worker, &path), &stem, (base, copy)).await?;
+        let initial_state = InitialState { params, carried_files, digest };
+        let created = self.create_run(&creation, &initial_state, disconnected).await;
+        match created {
+            Ok((reply, warnings)) => Ok(creation.into_reply(reply, not_taken, warnings)),
             Err(error) => {
-                self.undo_creation(birth).await;
+                self.undo_creation(creation).await;
                 Err(error)
             }
         }
@@ -137,8 +137,8 @@ impl Api {
     /// Returns the ids of the active runs of a repository.
     async fn active_run_ids(&self, own: Option<&WorkerHandle>, path: &Path) -> BTreeSet<String> {
         let isolated = self.list_isolated_runs(&AtPath { path: WirePath::from(path) }).await;
-        let own = own.map(|worker| worker.status().repo.queue.clone()).unwrap_or_default();
-        isolated.into_iter().chain(own).filter(|run| !run.state.is_terminal()).map(|run| run.id).collect()
+        let own_queue = own.map(|worker| worker.status().repo.queue.clone()).unwrap_or_default();
+        isolated.into_iter().chain(own_queue).filter(|run| !run.state.is_terminal()).map(|run| run.id).collect()
     }
 
     /// Reserves an id in the source.
@@ -151,20 +151,20 @@ impl Api {
         let mut known: Vec<String> = worker.list_runs().await.0.into_iter().map(|run| run.id).collect();
         let isolated = self.list_isolated_runs(&AtPath { path: WirePath::from(path) }).await;
         known.extend(isolated.into_iter().map(|run| run.id));
-        let store = RepoStore::new(&self.vault, &worker.id);
-        let (trusted, stem, workspaces) =
+        let store = RepoStore::new(&self.state_dir, &worker.id);
+        let (pinned, stem, workspaces) =
             (PinnedRepo::for_work_tree(&store, path), stem.to_owned(), self.workspaces.clone());
         let repo = worker.id.clone();
         run_blocking(move || {
-            let source = trusted.open().map_err(|error| git_error(&error))?;
-            let disk =
+            let source = pinned.open().map_err(|error| git_error(&error))?;
+            let disk_error =
                 |error: &dyn std::error::Error| ErrorData::new(ErrorKind::Fault, error.to_string()).caused_by(error);
-            durable::create_dir(&workspaces, FileAccess::Private).map_err(|error| disk(&error))?;
-            let folder = workspaces.canonicalize().map_err(|error| disk(&error))?;
-            let reserved = isolation::reserve_id(&source, store.key(), (&stem, &known))?;
-            let place = workspace::workspace_path(&folder, &repo, &reserved.run);
+            durable::create_dir(&workspaces, FileAccess::Private).map_err(|error| disk_error(&error))?;
+            let folder = workspaces.canonicalize().map_err(|error| disk_error(&error))?;
+            let reservation = isolation::reserve_id(&source, store.key(), (&stem, &known))?;
+            let workspace_path = workspace::workspace_path(&folder, &repo, &reservation.run);
             let owner = WorkspaceOwner::from_key(store.key());
-            Ok(WorkspaceCreation { source, repo, reserved, place, is_made: Arc::default(), base, copy, owner })
+            Ok(WorkspaceCreation { source, repo, reservation, workspace_path, is_created: Arc::default(), base, copy, owner })
         })
         .await
     }
@@ -172,71 +172,71 @@ impl Api {
     /// Creates the workspace, registers it and queues its run; returns what else is to be reported.
     async fn create_run(
         &self,
-        birth: &WorkspaceCreation,
-        luggage: &InitialState,
-        left: CancellationToken,
+        creation: &WorkspaceCreation,
+        initial_state: &InitialState,
+        disconnected: CancellationToken,
     ) -> Result<(StartReply, Vec<String>), ErrorData> {
         let stop = self.shutdown.child_token();
-        let made = {
-            let _watch = cancel_when(left.clone(), stop.clone());
-            birth.create_workspace(&luggage.taken, (self.events.clone(), stop)).await?
+        let created = {
+            let _watch = cancel_when(disconnected.clone(), stop.clone());
+            creation.create_workspace(&initial_state.carried_files, (self.events.clone(), stop)).await?
         };
-        if left.is_cancelled() {
+        if disconnected.is_cancelled() {
             return Err(ErrorData::new(ErrorKind::Draining, "nobody waits for this run any more"));
         }
-        let (found, warnings) = made;
+        let (workspace, warnings) = created;
         let source = SourceRepo {
-            common_dir: WirePath::from(birth.source.common_dir()),
-            path: WirePath::from(birth.source.work_dir()),
-            run: birth.reserved.run.clone(),
-            nonce: birth.reserved.nonce.clone(),
+            common_dir: WirePath::from(creation.source.common_dir()),
+            path: WirePath::from(creation.source.work_dir()),
+            run: creation.reservation.run.clone(),
+            nonce: creation.reservation.nonce.clone(),
         };
-        let store = RepoStore::new(&self.vault, &repo_id(found.common_dir()));
-        let (env, captured) = (luggage.params.env.clone(), found.clone());
+        let store = RepoStore::new(&self.state_dir, &repo_id(workspace.common_dir()));
+        let (env, repository) = (initial_state.params.env.clone(), workspace.clone());
         // Its worker reads this as soon as it exists.
         run_blocking(move || {
             let fault = |error: StoreError| ErrorData::new(ErrorKind::Fault, error.to_string()).caused_by(&error);
             store.create().map_err(fault)?;
-            let trusted = PinnedRepo::for_work_tree(&store, captured.work_dir());
-            trusted.pin(&captured).map_err(|error| git_error(&error))?;
+            let pinned = PinnedRepo::for_work_tree(&store, repository.work_dir());
+            pinned.pin(&repository).map_err(|error| git_error(&error))?;
             if env.0.is_empty() { Ok(()) } else { store.save_env(&env).map_err(fault) }
         })
         .await?;
-        let places = (found.common_dir(), found.work_dir());
-        let worker = self.registry.register_workspace(places, source, vec![luggage.digest.clone()]).await?;
-        let order = birth.start_order(&luggage.params);
+        let places = (workspace.common_dir(), workspace.work_dir());
+        let worker = self.registry.register_workspace(places, source, vec![initial_state.digest.clone()]).await?;
+        let order = creation.start_order(&initial_state.params);
         let reply = worker.send_request(|reply| WorkerMessage::Start(Box::new(order), reply)).await?;
         Ok((reply, warnings))
     }
 
     /// Undoes the creation of a run that failed; what cannot be undone now is undone at the next start.
-    async fn undo_creation(&self, birth: WorkspaceCreation) {
+    async fn undo_creation(&self, creation: WorkspaceCreation) {
         let registered = self
             .registry
             .list()
             .await
             .into_iter()
-            .find(|worker| worker.source.as_ref().is_some_and(|source| source.nonce == birth.reserved.nonce));
+            .find(|worker| worker.source.as_ref().is_some_and(|source| source.nonce == creation.reservation.nonce));
         if let Some(worker) = registered
             && let Err(error) = self.registry.remove(&worker.id).await
         {
             tracing::warn!(
-                run = birth.reserved.run,
+                run = creation.reservation.run,
                 error = error.message,
                 "a workspace without a run stays registered"
             );
             return;
         }
-        let undone = run_blocking(move || {
+        let result = run_blocking(move || {
             // What existed before does not belong to this run.
-            let forsaken = if birth.is_made.load(Ordering::Acquire) {
-                isolation::remove_workspace(&birth.source, &birth.reserved, (&birth.place, &birth.owner))
+            let result = if creation.is_created.load(Ordering::Acquire) {
+                isolation::remove_workspace(&creation.source, &creation.reservation, (&creation.workspace_path, &creation.owner))
             } else {
-                isolation::release_id(&birth.source, &birth.reserved)
+                isolation::release_id(&creation.source, &creation.reservation)
             };
-            forsaken.map_err(|error| ErrorData::new(ErrorKind::Fault, error))
+            result.map_err(|error| ErrorData::new(ErrorKind::Fault, error))
         });
-        if let Err(error) = undone.await {
+        if let Err(error) = result.await {
             tracing::warn!(error = error.message, "what was begun of an isolated run stays until the next start");
         }
     }
@@ -246,23 +246,23 @@ impl WorkspaceCreation {
     /// Creates the workspace with the files taken along, reporting progress.
     async fn create_workspace(
         &self,
-        taken: &[CarriedFile],
+        carried_files: &[CarriedFile],
         (events, stop): (EventStream, CancellationToken),
     ) -> Result<(Repository, Vec<String>), ErrorData> {
-        let (source, place, copy, base) = (self.source.clone(), self.place.clone(), self.copy.clone(), self.base);
-        let about = EventSubject { repo: Some(self.repo.clone()), run: Some(self.reserved.run.clone()), iter: None };
-        let (taken, is_made, owner) = (taken.to_vec(), Arc::clone(&self.is_made), self.owner.clone());
+        let (source, workspace_path, copy, base) = (self.source.clone(), self.workspace_path.clone(), self.copy.clone(), self.base);
+        let about = EventSubject { repo: Some(self.repo.clone()), run: Some(self.reservation.run.clone()), iter: None };
+        let (carried_files, is_created, owner) = (carried_files.to_vec(), Arc::clone(&self.is_created), self.owner.clone());
         run_blocking(move || {
             let progress = |progress| events.publish_output(about.clone(), progress_event(progress));
-            let order = WorkspaceOptions { source: &source, target_dir: &place, base, copy: &copy };
-            let made = workspace::create_workspace((&order, &owner), &progress, &stop)
+            let order = WorkspaceOptions { source: &source, target_dir: &workspace_path, base, copy: &copy };
+            let created = workspace::create_workspace((&order, &owner), &progress, &stop)
                 .map_err(|error| workspace_error(&error))?;
-            is_made.store(true, Ordering::Release);
-            write_carried_files(&place, &taken)?;
-            let found = Repository::discover_own_config(&place).map_err(|error| git_error(&error))?;
-            let mut warnings = made.warnings;
-            warnings.extend(isolation::low_disk_warning(&place));
-            Ok((found, warnings))
+            is_created.store(true, Ordering::Release);
+            write_carried_files(&workspace_path, &carried_files)?;
+            let workspace = Repository::discover_own_config(&workspace_path).map_err(|error| git_error(&error))?;
+            let mut warnings = created.warnings;
+            warnings.extend(isolation::low_disk_warning(&workspace_path));
+            Ok((workspace, warnings))
         })
         .await
     }
@@ -274,15 +274,15 @@ impl WorkspaceCreation {
             keep_tree: params.keep_tree,
             fork: false,
         };
-        let (path, queue_only) = (WirePath::from(self.place.as_path()), params.queue_only);
-        let goal = admit::new_goal_headline(params, &self.place);
+        let (path, queue_only) = (WirePath::from(self.workspace_path.as_path()), params.queue_only);
+        let goal = admit::new_goal_headline(params, &self.workspace_path);
         let start = StartRequest { path, goal, start_spec: beginning, queue_only, is_begun: false };
-        StartOrder { id: IdChoice::Given(self.reserved.run.clone()), start, refusal: None }
+        StartOrder { id: IdChoice::Given(self.reservation.run.clone()), start, refusal: None }
     }
 
     fn into_reply(self, reply: StartReply, not_taken: Vec<String>, warnings: Vec<String>) -> StartReply {
         let workspace = WorkspaceMade {
-            path: WirePath(self.place),
+            path: WirePath(self.workspace_path),
             base: self.base.to_string(),
             not_taken_count: not_taken.len() as u64,
             not_taken: not_taken.into_iter().take(MAX_NOT_TAKEN).collect(),
@@ -293,21 +293,21 @@ impl WorkspaceCreation {
 }
 
 /// Writes the files taken along from the caller's work tree.
-pub(super) fn write_carried_files(place: &Path, taken: &[CarriedFile]) -> Result<(), ErrorData> {
-    let failed = |path: &Path, error: &dyn std::error::Error| {
+pub(super) fn write_carried_files(root: &Path, files: &[CarriedFile]) -> Result<(), ErrorData> {
+    let write_error = |path: &Path, error: &dyn std::error::Error| {
         ErrorData::new(ErrorKind::Fault, format!("writing {}: {error}", path.display())).caused_by(error)
     };
-    for (name, bytes) in taken {
-        let path = place.join(name);
+    for (name, bytes) in files {
+        let path = root.join(name);
         match bytes {
             Some(bytes) => {
                 let folder = Path::new(name).parent().unwrap_or(Path::new(""));
-                durable::create_dir_below(place, folder, FileAccess::Repository)
-                    .map_err(|error| failed(&path, &error))?;
-                durable::replace(&path, bytes, FileAccess::Repository).map_err(|error| failed(&path, &error))?;
+                durable::create_dir_below(root, folder, FileAccess::Repository)
+                    .map_err(|error| write_error(&path, &error))?;
+                durable::replace(&path, bytes, FileAccess::Repository).map_err(|error| write_error(&path, &error))?;
             }
             None => match fs::remove_file(&path) {
-                Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(failed(&path, &error)),
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(write_error(&path, &error)),
                 _ => {}
             },
         }
@@ -316,9 +316,9 @@ pub(super) fn write_carried_files(place: &Path, taken: &[CarriedFile]) -> Result
 }
 
 /// Cancels `stop` when `left` is cancelled, as long as the returned guard lives.
-fn cancel_when(left: CancellationToken, stop: CancellationToken) -> tokio_util::task::AbortOnDropHandle<()> {
+fn cancel_when(trigger: CancellationToken, stop: CancellationToken) -> tokio_util::task::AbortOnDropHandle<()> {
     tokio_util::task::AbortOnDropHandle::new(tokio::spawn(async move {
-        left.cancelled().await;
+        trigger.cancelled().await;
         stop.cancel();
     }))
 }
@@ -344,13 +344,13 @@ pub(super) fn workspace_error(error: &WorkspaceError) -> ErrorData {
         WorkspaceError::Stopped => ErrorKind::Draining,
         WorkspaceError::Disk(_) | WorkspaceError::Io { .. } => ErrorKind::Fault,
     };
-    let refused = ErrorData::new(kind, error.to_string()).caused_by(error);
-    error.remedy().into_iter().fold(refused, protocol::error::ErrorData::hint)
+    let data = ErrorData::new(kind, error.to_string()).caused_by(error);
+    error.remedy().into_iter().fold(data, protocol::error::ErrorData::hint)
 }
 
 /// Refuses a second run in a workspace: only its own run is published.
 pub(super) fn single_run_error(source: &SourceRepo) -> ErrorData {
     let message = format!("this is the workspace of run {}, and has no other one", source.run);
-    let place = shell::quoted(&source.path.to_string());
-    ErrorData::new(ErrorKind::WrongState, message).hint(format!("runnerctl -C {place} start --isolated -m TEXT"))
+    let path = shell::quoted(&source.path.to_string());
+    ErrorData::new(ErrorKind::WrongState, message).hint(format!("runnerctl -C {path} start --isolated -m TEXT"))
 }

@@ -27,44 +27,44 @@ use crate::store::{RepoStore, repo_id};
 use crate::worker::{LoadError, add_durations, list_iterations, read_meta_in, session_base};
 
 /// Maximum number of bytes of a file in one reply.
-const MAX_PIECE: u64 = 256 * 1024;
+const MAX_PIECE_BYTES: u64 = 256 * 1024;
 /// Maximum number of bytes of a guard's log that are searched for failures.
-const MAX_SEARCHED: u64 = 8 * 1024 * 1024;
+const MAX_SEARCHED_BYTES: u64 = 8 * 1024 * 1024;
 /// Maximum number of commits searched for receipts.
 const MAX_COMMITS: usize = 100_000;
 
 #[async_trait]
 impl IterationApiServer for Api {
     async fn list(&self, extensions: &Extensions, params: AtRun) -> RpcResult<Vec<IterationView>> {
-        let at =
+        let target =
             self.locate_iteration(AtIteration { path: params.path, run: params.run, iter: None, wait: None }).await?;
-        let (repository, words) = (at.repository.clone(), format!("list {} {}", at.run, self.events.last_seq()));
-        Ok(self.read_shared(extensions, (&repository, &words), move |_| list_views(&at)).await?)
+        let (repository, query) = (target.repository.clone(), format!("list {} {}", target.run, self.events.last_seq()));
+        Ok(self.read_shared(extensions, (&repository, &query), move |_| list_views(&target)).await?)
     }
 
     async fn get(&self, extensions: &Extensions, params: AtIteration) -> RpcResult<IterationReply> {
-        let at = self.locate_iteration(params).await?;
+        let target = self.locate_iteration(params).await?;
         // The answer about a live iteration changes with events.
-        let words = format!("get {} {:?} {:?} {}", at.run, at.iter, at.wait, self.events.last_seq());
-        let repository = at.repository.clone();
-        Ok(self.read_shared(extensions, (&repository, &words), move |_| describe_iteration(&at)).await?)
+        let query = format!("get {} {:?} {:?} {}", target.run, target.iter, target.wait, self.events.last_seq());
+        let repository = target.repository.clone();
+        Ok(self.read_shared(extensions, (&repository, &query), move |_| describe_iteration(&target)).await?)
     }
 
     async fn log(&self, params: LogParams) -> RpcResult<TextView> {
-        let at = self.locate_iteration(params.at).await?;
+        let target = self.locate_iteration(params.at).await?;
         let (stream, offset, raw) = (params.stream, params.offset, params.raw);
-        Ok(run_blocking(move || read_log_piece(&at, stream, offset, raw)).await?)
+        Ok(run_blocking(move || read_log_piece(&target, stream, offset, raw)).await?)
     }
 
     async fn activity(&self, params: ActivityParams) -> RpcResult<ActivityReply> {
-        let at = self.locate_iteration(params.at).await?;
-        Ok(run_blocking(move || read_steps(&at, params.offset)).await?)
+        let target = self.locate_iteration(params.at).await?;
+        Ok(run_blocking(move || read_steps(&target, params.offset)).await?)
     }
 
     async fn export(&self, params: ExportParams) -> RpcResult<ExportReply> {
         let AtRun { path, run } = params.at.clone();
-        let at = self.locate_iteration(AtIteration { path, run, iter: None, wait: None }).await?;
-        Ok(run_blocking(move || records::export_record(&at.layout(), &at.run, &params)).await?)
+        let target = self.locate_iteration(AtIteration { path, run, iter: None, wait: None }).await?;
+        Ok(run_blocking(move || records::export_record(&target.layout(), &target.run, &params)).await?)
     }
 
     async fn gc(&self, params: GcParams) -> RpcResult<GcReply> {
@@ -80,8 +80,8 @@ impl IterationApiServer for Api {
             open.extend(runs.into_iter().filter(|run| !run.state.is_terminal()).map(|run| run.id));
         }
         let workspaces = self.sweep_workspaces(repository.work_dir(), params.dry_run).await?;
-        let (layout, kept) = (Layout::new(repository.work_dir()), self.archived_records(repository.common_dir()));
-        Ok(run_blocking(move || records::gc_all_records((&layout, &kept), &open, workspaces, &params)).await?)
+        let (layout, archive) = (Layout::new(repository.work_dir()), self.archived_records(repository.common_dir()));
+        Ok(run_blocking(move || records::gc_all_records((&layout, &archive), &open, workspaces, &params)).await?)
     }
 }
 
@@ -98,26 +98,26 @@ pub(super) struct IterationTarget {
     /// The kind of agent that is working in it.
     agent: Option<String>,
     /// Whether the guard is running on the base.
-    is_on_base: bool,
+    is_baseline: bool,
     /// The daemon's folder for the repository.
     store: RepoStore,
     /// The location of the records if the workspace is gone.
-    kept: Layout,
+    archive: Layout,
 }
 
 impl IterationTarget {
     fn layout(&self) -> Layout {
         let here = Layout::new(self.repository.work_dir());
-        let is_kept = || self.kept.run_records(&self.run).is_dir();
-        if here.run_records(&self.run).is_dir() || !is_kept() { here } else { self.kept.clone() }
+        let is_kept = || self.archive.run_records(&self.run).is_dir();
+        if here.run_records(&self.run).is_dir() || !is_kept() { here } else { self.archive.clone() }
     }
 
     /// Returns the kind of agent whose output is in an iteration's record, if known.
     pub(super) fn agent(&self) -> Option<String> {
         let iter = self.iter?;
-        let of_record = || Some(read_meta_in(&self.record_dir(iter))?.agent);
+        let recorded_agent = || Some(read_meta_in(&self.record_dir(iter))?.agent);
         let is_live = self.live.is_some_and(|(live, _)| live == iter) && self.wait.is_none();
-        if is_live { self.agent.clone().or_else(of_record) } else { of_record() }
+        if is_live { self.agent.clone().or_else(recorded_agent) } else { recorded_agent() }
     }
 
     /// Returns the last commit that the runner has made in the run; `None` before the first.
@@ -140,10 +140,10 @@ impl IterationTarget {
         if let Some(wait) = self.wait {
             return layout.waited_iteration(run, iter, wait);
         }
-        let committed = layout.iteration(run, iter);
-        let waits = || list_waits(&layout, run).into_iter().rev().find(|(of, _)| *of == iter);
-        let is_only_waits = !committed.is_dir();
-        is_only_waits.then(waits).flatten().map_or(committed, |(_, wait)| layout.waited_iteration(run, iter, wait))
+        let folder = layout.iteration(run, iter);
+        let last_wait = || list_waits(&layout, run).into_iter().rev().find(|(of, _)| *of == iter);
+        let is_only_waits = !folder.is_dir();
+        is_only_waits.then(last_wait).flatten().map_or(folder, |(_, wait)| layout.waited_iteration(run, iter, wait))
     }
 }
 
@@ -167,7 +167,7 @@ impl Api {
         let params = AtIteration { path, ..params };
         let repository = self.find_repository(params.path.as_path()).await?;
         let status = self.registry.find(repository.common_dir()).await.map(|worker| worker.status());
-        let store = RepoStore::new(&self.vault, &repo_id(repository.common_dir()));
+        let store = RepoStore::new(&self.state_dir, &repo_id(repository.common_dir()));
         let kept = self.archived_records(repository.common_dir());
         let current = move |repository, params| {
             find_iteration((repository, store, kept), params, status.as_ref().and_then(|status| status.run.as_ref()))
@@ -177,31 +177,31 @@ impl Api {
 }
 
 fn find_iteration(
-    (repository, store, kept): (Repository, RepoStore, Layout),
+    (repository, store, archive): (Repository, RepoStore, Layout),
     params: AtIteration,
     current: Option<&RunView>,
 ) -> Result<IterationTarget, ErrorData> {
-    let on_branch = || {
+    let checked_out_run = || {
         let head = repository.head().ok()?;
         head.branch()?.strip_prefix("runner/").map(str::to_owned)
     };
-    let wanted = params.run.or_else(|| current.map(|run| run.summary.id.clone())).or_else(on_branch);
-    let wanted = wanted.ok_or_else(|| {
+    let requested = params.run.or_else(|| current.map(|run| run.summary.id.clone())).or_else(checked_out_run);
+    let requested = requested.ok_or_else(|| {
         let message = format!("{} has no run", repository.work_dir().display());
         ErrorData::new(ErrorKind::NotFound, message).hint("runnerctl start")
     })?;
-    let run = complete_run_id(&repository, &wanted)?;
+    let run = complete_run_id(&repository, &requested)?;
     let current = current.filter(|current| current.summary.id == run);
     let live = current.filter(|current| current.summary.state == RunStatus::Running || current.phase.is_some());
-    let is_on_base = live.and_then(|current| current.phase.as_ref()).is_some_and(|phase| phase.baseline);
-    let live = live.filter(|_| !is_on_base).and_then(|current| Some((current.iteration, current.phase.as_ref()?.name)));
+    let is_baseline = live.and_then(|current| current.phase.as_ref()).is_some_and(|phase| phase.baseline);
+    let live = live.filter(|_| !is_baseline).and_then(|current| Some((current.iteration, current.phase.as_ref()?.name)));
     let agent = current.and_then(|current| current.phase.as_ref()?.agent.clone());
     let has_record = |iter: u32| Layout::new(repository.work_dir()).iteration(&run, iter).is_dir();
     let iter = match params.iter.or(live.map(|(iter, _)| iter).filter(|iter| has_record(*iter))) {
         Some(iter) => Some(iter),
         None => find_last_iteration((&repository, &store), &run)?,
     };
-    Ok(IterationTarget { iter, wait: params.wait, repository, run, live, agent, is_on_base, store, kept })
+    Ok(IterationTarget { iter, wait: params.wait, repository, run, live, agent, is_baseline, store, archive })
 }
 
 /// Completes the unique prefix of a run's id from its branch.
@@ -226,14 +226,14 @@ fn find_last_iteration((repository, store): (&Repository, &RepoStore), run: &str
     Ok(committed.first().map(|iteration| iteration.iter).max(waited))
 }
 
-fn list_views(at: &IterationTarget) -> Result<Vec<IterationView>, ErrorData> {
-    let Some(tip) = at.last_commit()? else { return Ok(Vec::new()) };
+fn list_views(target: &IterationTarget) -> Result<Vec<IterationView>, ErrorData> {
+    let Some(tip) = target.last_commit()? else { return Ok(Vec::new()) };
     let mut views =
-        list_iterations(&at.repository, &at.run, tip, MAX_COMMITS).map_err(|error| load_error_data(&error))?;
-    let layout = at.layout();
+        list_iterations(&target.repository, &target.run, tip, MAX_COMMITS).map_err(|error| load_error_data(&error))?;
+    let layout = target.layout();
     add_durations(&layout, &mut views);
-    views.extend(list_waits(&layout, &at.run).into_iter().filter_map(|(iter, wait)| {
-        let meta = read_meta_in(&layout.waited_iteration(&at.run, iter, wait))?;
+    views.extend(list_waits(&layout, &target.run).into_iter().filter_map(|(iter, wait)| {
+        let meta = read_meta_in(&layout.waited_iteration(&target.run, iter, wait))?;
         Some(IterationView { iter, wait: Some(wait), ..IterationView::from(&meta) })
     }));
     // Attempts without a commit came before the one that was committed under the same number.
@@ -241,38 +241,38 @@ fn list_views(at: &IterationTarget) -> Result<Vec<IterationView>, ErrorData> {
     Ok(views)
 }
 
-fn describe_iteration(at: &IterationTarget) -> Result<IterationReply, ErrorData> {
-    let iter = at.iteration_number()?;
-    let record = at.record_dir(iter);
+fn describe_iteration(target: &IterationTarget) -> Result<IterationReply, ErrorData> {
+    let iter = target.iteration_number()?;
+    let record = target.record_dir(iter);
     let meta = read_meta_in(&record);
-    let committed = if at.wait.is_none() { find_committed(at, iter)? } else { None };
-    let iteration = committed.or_else(|| find_uncommitted(at, iter)).or_else(|| meta.as_ref().map(IterationView::from));
-    let iteration = iteration.ok_or_else(|| unknown_iteration_error(at, iter))?;
+    let committed = if target.wait.is_none() { find_committed(target, iter)? } else { None };
+    let iteration = committed.or_else(|| find_uncommitted(target, iter)).or_else(|| meta.as_ref().map(IterationView::from));
+    let iteration = iteration.ok_or_else(|| unknown_iteration_error(target, iter))?;
     let failures = if iteration.guard == GuardOutcome::Fail { read_failures(&record) } else { Vec::new() };
     Ok(IterationReply { iteration, record: WirePath(record), meta, failures })
 }
 
 /// Finds an iteration among the commits of its run, and reads only that one's record.
-fn find_committed(at: &IterationTarget, iter: u32) -> Result<Option<IterationView>, ErrorData> {
-    let Some(tip) = at.last_commit()? else { return Ok(None) };
-    let views = list_iterations(&at.repository, &at.run, tip, MAX_COMMITS).map_err(|error| load_error_data(&error))?;
+fn find_committed(target: &IterationTarget, iter: u32) -> Result<Option<IterationView>, ErrorData> {
+    let Some(tip) = target.last_commit()? else { return Ok(None) };
+    let views = list_iterations(&target.repository, &target.run, tip, MAX_COMMITS).map_err(|error| load_error_data(&error))?;
     let mut found: Vec<IterationView> = views.into_iter().filter(|view| view.iter == iter).take(1).collect();
-    add_durations(&at.layout(), &mut found);
+    add_durations(&target.layout(), &mut found);
     Ok(found.pop())
 }
 
 /// Finds the requested attempt among those without a commit; the last one by default.
-fn find_uncommitted(at: &IterationTarget, iter: u32) -> Option<IterationView> {
-    let layout = at.layout();
-    let is_meant = |(number, wait): &(u32, u32)| *number == iter && at.wait.is_none_or(|wanted| wanted == *wait);
-    let (_, wait) = list_waits(&layout, &at.run).into_iter().rev().find(is_meant)?;
-    let meta = read_meta_in(&layout.waited_iteration(&at.run, iter, wait))?;
+fn find_uncommitted(target: &IterationTarget, iter: u32) -> Option<IterationView> {
+    let layout = target.layout();
+    let matches = |(number, wait): &(u32, u32)| *number == iter && target.wait.is_none_or(|wanted| wanted == *wait);
+    let (_, wait) = list_waits(&layout, &target.run).into_iter().rev().find(matches)?;
+    let meta = read_meta_in(&layout.waited_iteration(&target.run, iter, wait))?;
     Some(IterationView { iter, wait: Some(wait), ..IterationView::from(&meta) })
 }
 
 /// Parses the failures in the guard's log, up to the size limit.
 fn read_failures(record: &Path) -> Vec<ReportedFailure> {
-    let log = read_file_piece(&record.join(LogStream::Guard.file_name()), 0, MAX_SEARCHED);
+    let log = read_file_piece(&record.join(LogStream::Guard.file_name()), 0, MAX_SEARCHED_BYTES);
     // Read errors are reported when the log itself is requested.
     log.map(|(bytes, _)| feedback::list_failures(&bytes)).unwrap_or_default()
 }
@@ -281,16 +281,16 @@ fn load_error_data(error: &LoadError) -> ErrorData {
     error.to_error_data("git fsck")
 }
 
-fn unknown_iteration_error(at: &IterationTarget, iter: u32) -> ErrorData {
-    let is_known = at.layout().run_records(&at.run).is_dir()
-        || at.repository.find_branch_tip(&format!("runner/{}", at.run)).is_ok_and(|tip| tip.is_some());
-    let (message, hint) = match at.wait {
+fn unknown_iteration_error(target: &IterationTarget, iter: u32) -> ErrorData {
+    let is_known = target.layout().run_records(&target.run).is_dir()
+        || target.repository.find_branch_tip(&format!("runner/{}", target.run)).is_ok_and(|tip| tip.is_some());
+    let (message, hint) = match target.wait {
         _ if !is_known => {
-            let place = at.repository.work_dir().display();
-            (format!("there is no run {} in {place}", at.run), "runnerctl queue --ended")
+            let place = target.repository.work_dir().display();
+            (format!("there is no run {} in {place}", target.run), "runnerctl queue --ended")
         }
-        Some(wait) => (format!("iteration {iter:04} of run {} has no wait {wait}", at.run), "runnerctl log"),
-        None => (format!("run {} has no iteration {iter:04}", at.run), "runnerctl log"),
+        Some(wait) => (format!("iteration {iter:04} of run {} has no wait {wait}", target.run), "runnerctl log"),
+        None => (format!("run {} has no iteration {iter:04}", target.run), "runnerctl log"),
     };
     ErrorData::new(ErrorKind::NotFound, message).hint(hint)
 }
@@ -299,9 +299,9 @@ fn unknown_iteration_error(at: &IterationTarget, iter: u32) -> ErrorData {
 pub(super) struct RecordFile {
     path: PathBuf,
     /// Whether it may still be written, and therefore not exist yet.
-    pub(super) is_written: bool,
+    pub(super) may_grow: bool,
     /// The error if it does not exist.
-    absent: ErrorData,
+    missing_error: ErrorData,
 }
 
 impl RecordFile {
@@ -309,51 +309,51 @@ impl RecordFile {
     pub(super) fn read(&self, offset: u64, limit: u64) -> Result<(Vec<u8>, u64), ErrorData> {
         match read_file_piece(&self.path, offset, limit) {
             Ok(read) => Ok(read),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound && self.is_written => Ok((Vec::new(), 0)),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(self.absent.clone()),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound && self.may_grow => Ok((Vec::new(), 0)),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(self.missing_error.clone()),
             Err(error) => Err(ErrorData::new(ErrorKind::Fault, format!("reading {}: {error}", self.path.display()))),
         }
     }
 }
 
 /// Finds a file of a record.
-pub(super) fn find_record_file(at: &IterationTarget, stream: LogStream) -> Result<RecordFile, ErrorData> {
+pub(super) fn find_record_file(target: &IterationTarget, stream: LogStream) -> Result<RecordFile, ErrorData> {
     let phase = match stream {
-        LogStream::Baseline => return Ok(baseline_file(at)),
+        LogStream::Baseline => return Ok(baseline_file(target)),
         LogStream::Agent => Some(PhaseName::Work),
         LogStream::Guard | LogStream::GuardAccepted => Some(PhaseName::Guard),
         LogStream::Review => Some(PhaseName::Review),
         LogStream::ReviewAnswer | LogStream::Prompt | LogStream::Diff | LogStream::Output | LogStream::Events => None,
     };
-    let iter = at.iteration_number()?;
-    let folder = at.record_dir(iter);
-    let is_written = at.live.is_some_and(|(live, now)| live == iter && phase.is_some_and(|phase| now <= phase));
+    let iter = target.iteration_number()?;
+    let folder = target.record_dir(iter);
+    let is_written = target.live.is_some_and(|(live, now)| live == iter && phase.is_some_and(|phase| now <= phase));
     let name = stream.file_name();
-    Ok(RecordFile { path: folder.join(name), is_written, absent: missing_file_error(at, iter, &folder, name) })
+    Ok(RecordFile { path: folder.join(name), may_grow: is_written, missing_error: missing_file_error(target, iter, &folder, name) })
 }
 
 /// Returns the guard's log on the base, which belongs to no iteration.
-fn baseline_file(at: &IterationTarget) -> RecordFile {
-    let path = at.layout().run_records(&at.run).join(LogStream::Baseline.file_name());
-    let message = format!("there is no record of the guard on the base of run {}", at.run);
-    let absent = ErrorData::new(ErrorKind::NotFound, message).hint("runnerctl status");
-    RecordFile { path, is_written: at.is_on_base, absent }
+fn baseline_file(target: &IterationTarget) -> RecordFile {
+    let path = target.layout().run_records(&target.run).join(LogStream::Baseline.file_name());
+    let message = format!("there is no record of the guard on the base of run {}", target.run);
+    let missing_error = ErrorData::new(ErrorKind::NotFound, message).hint("runnerctl status");
+    RecordFile { path, may_grow: target.is_baseline, missing_error }
 }
 
 /// Parses the agent's steps, starting at a byte offset of its output.
-fn read_steps(at: &IterationTarget, offset: u64) -> Result<ActivityReply, ErrorData> {
-    let log = find_record_file(at, LogStream::Agent)?;
+fn read_steps(target: &IterationTarget, offset: u64) -> Result<ActivityReply, ErrorData> {
+    let log = find_record_file(target, LogStream::Agent)?;
     let (bytes, _) = log.read(offset, activity::MAX_OUTPUT)?;
-    Ok(activity::read_steps(at.agent().as_deref(), &OutputPart { offset, bytes, is_written: log.is_written }))
+    Ok(activity::read_steps(target.agent().as_deref(), &OutputPart { offset, bytes, may_grow: log.may_grow }))
 }
 
-fn read_log_piece(at: &IterationTarget, stream: LogStream, offset: u64, raw: bool) -> Result<TextView, ErrorData> {
-    let file = find_record_file(at, stream)?;
-    let (bytes, size) = file.read(offset, MAX_PIECE)?;
-    let whole = if bytes.len() as u64 == MAX_PIECE { complete_characters_len(&bytes) } else { bytes.len() };
-    let complete = !file.is_written && (bytes.len() as u64) < MAX_PIECE;
-    let text = if raw { encode_base64(&bytes[..whole]) } else { sanitize_text(&bytes[..whole]) };
-    Ok(TextView { text, next_offset: offset + whole as u64, complete, size: Some(size) })
+fn read_log_piece(target: &IterationTarget, stream: LogStream, offset: u64, raw: bool) -> Result<TextView, ErrorData> {
+    let file = find_record_file(target, stream)?;
+    let (bytes, size) = file.read(offset, MAX_PIECE_BYTES)?;
+    let complete_len = if bytes.len() as u64 == MAX_PIECE_BYTES { complete_characters_len(&bytes) } else { bytes.len() };
+    let complete = !file.may_grow && (bytes.len() as u64) < MAX_PIECE_BYTES;
+    let text = if raw { encode_base64(&bytes[..complete_len]) } else { sanitize_text(&bytes[..complete_len]) };
+    Ok(TextView { text, next_offset: offset + complete_len as u64, complete, size: Some(size) })
 }
 
 fn read_file_piece(path: &Path, offset: u64, limit: u64) -> std::io::Result<(Vec<u8>, u64)> {
@@ -377,11 +377,11 @@ fn complete_characters_len(bytes: &[u8]) -> usize {
     }
 }
 
-fn missing_file_error(at: &IterationTarget, iter: u32, folder: &Path, name: &str) -> ErrorData {
+fn missing_file_error(target: &IterationTarget, iter: u32, folder: &Path, name: &str) -> ErrorData {
     if !folder.is_dir() {
-        return unknown_iteration_error(at, iter);
+        return unknown_iteration_error(target, iter);
     }
-    ErrorData::new(ErrorKind::NotFound, format!("iteration {iter:04} of run {} has no {name}", at.run))
+    ErrorData::new(ErrorKind::NotFound, format!("iteration {iter:04} of run {} has no {name}", target.run))
         .hint(format!("runnerctl log {iter}"))
 }
 

@@ -27,19 +27,19 @@ use crate::verify::resolve_target;
 use crate::worker::{ExclusiveWork, WorkerHandle, WorkerMessage};
 
 /// Serializes landings per repository, by its id: there is one note of a move.
-static TURNS: LazyLock<Mutex<BTreeMap<String, Weak<LandLock>>>> = LazyLock::new(Mutex::default);
+static LAND_LOCKS: LazyLock<Mutex<BTreeMap<String, Weak<LandLock>>>> = LazyLock::new(Mutex::default);
 
 /// The lock for landing in one repository.
 type LandLock = tokio::sync::Mutex<()>;
 
 /// Returns the lock to take before landing in a repository.
 fn land_lock(repository: &Repository) -> Arc<LandLock> {
-    let mut turns = TURNS.lock().unwrap_or_else(PoisonError::into_inner);
-    turns.retain(|_, turn| turn.strong_count() > 0);
-    let known = turns.entry(repo_id(repository.common_dir())).or_default();
-    known.upgrade().unwrap_or_else(|| {
+    let mut locks = LAND_LOCKS.lock().unwrap_or_else(PoisonError::into_inner);
+    locks.retain(|_, turn| turn.strong_count() > 0);
+    let lock = locks.entry(repo_id(repository.common_dir())).or_default();
+    lock.upgrade().unwrap_or_else(|| {
         let new = Arc::new(LandLock::default());
-        *known = Arc::downgrade(&new);
+        *lock = Arc::downgrade(&new);
         new
     })
 }
@@ -52,27 +52,27 @@ impl LandApiServer for Api {
         }
         let repository = self.open_user_repository(params.path.as_path(), params.confirmed).await?;
         let stop = self.shutdown.child_token();
-        let ClientDisconnected(left) = extensions.get().cloned().unwrap_or_default();
-        let turn = land_lock(&repository);
-        let _mine = turn.lock().await;
+        let ClientDisconnected(disconnected) = extensions.get().cloned().unwrap_or_default();
+        let lock = land_lock(&repository);
+        let _guard = lock.lock().await;
         self.recover_landing(&repository).await?;
-        let ground = self.find_land_target(repository, &params).await?;
+        let target = self.find_land_target(repository, &params).await?;
         let prepared = {
-            let mut preparing = pin!(self.prepare_landing(&ground, (&params, &stop)));
+            let mut preparation = pin!(self.prepare_landing(&target, (&params, &stop)));
             tokio::select! {
-                prepared = &mut preparing => prepared,
-                () = left.cancelled() => {
+                prepared = &mut preparation => prepared,
+                () = disconnected.cancelled() => {
                     stop.cancel();
-                    preparing.await
+                    preparation.await
                 }
             }
         };
         // No caller is left to report to, so nothing is moved.
-        if left.is_cancelled() {
+        if disconnected.is_cancelled() {
             return Err(ErrorData::new(ErrorKind::Fault, "whoever asked is gone").into());
         }
         let prepared = prepared?;
-        Ok(self.advance_branch(ground, (&params, prepared)).await?)
+        Ok(self.advance_branch(target, (&params, prepared)).await?)
     }
 
     async fn resolve(&self, extensions: &Extensions, params: ResolveParams) -> RpcResult<StartReply> {
@@ -80,13 +80,13 @@ impl LandApiServer for Api {
         let runs = resolve_runs(&repository, vec![params.run.clone()]).await?;
         let onto = choose_branch(&self.read_targets(&repository)?, (params.onto.as_deref(), &runs))?;
         let (stop, scratch) = (self.shutdown.child_token(), landing::scratch_dir(&self.paths.state));
-        let (launcher, env, wanted, named) = (self.launcher.clone(), params.env.clone(), params.run, onto.clone());
+        let (launcher, env, run, branch) = (self.launcher.clone(), params.env.clone(), params.run, onto.clone());
         let (squash, id) = run_blocking(move || {
-            let tip = repository.find_branch_tip(&named).map_err(|error| git_error(&error))?;
-            let tip = tip.ok_or_else(|| missing_branch_error(&repository, &named))?;
+            let tip = repository.find_branch_tip(&branch).map_err(|error| git_error(&error))?;
+            let tip = tip.ok_or_else(|| missing_branch_error(&repository, &branch))?;
             let site = LandContext { repository: &repository, scratch, launcher: &launcher, env: &env, stop: &stop };
             let squash =
-                landing::prepare_squash(&site, &wanted, (&named, tip)).map_err(|error| error.to_error_data(&named))?;
+                landing::prepare_squash(&site, &run, (&branch, tip)).map_err(|error| error.to_error_data(&branch))?;
             let id = unused_run_id(&repository, &squash.run)?;
             Ok((squash, id))
         })
@@ -112,20 +112,20 @@ impl LandApiServer for Api {
     async fn verify_landed(&self, extensions: &Extensions, params: LandedParams) -> RpcResult<LandedReport> {
         let repository = self.find_readable_repository(&params.path).await?;
         let (scratch, branch) = (landing::scratch_dir(&self.paths.state), params.branch);
-        let (found, launcher, env) = (repository.clone(), self.launcher.clone(), CallerEnv::default());
-        let asked = format!("landed {branch}");
+        let (repo, launcher, env) = (repository.clone(), self.launcher.clone(), CallerEnv::default());
+        let query = format!("landed {branch}");
         let read = move |stop: &CancellationToken| {
-            let tip = match found.find_branch_tip(&branch).map_err(|error| git_error(&error))? {
+            let tip = match repo.find_branch_tip(&branch).map_err(|error| git_error(&error))? {
                 Some(tip) => tip,
-                None => found
+                None => repo
                     .resolve_revision(&branch)
                     .map_err(|error| git_error(&error))?
-                    .ok_or_else(|| missing_branch_error(&found, &branch))?,
+                    .ok_or_else(|| missing_branch_error(&repo, &branch))?,
             };
-            let site = LandContext { repository: &found, scratch, launcher: &launcher, env: &env, stop };
+            let site = LandContext { repository: &repo, scratch, launcher: &launcher, env: &env, stop };
             landing::audit_landed(&site, &branch, tip).map_err(|error| error.to_error_data(&branch))
         };
-        Ok(self.read_shared(extensions, (&repository, &asked), read).await?)
+        Ok(self.read_shared(extensions, (&repository, &query), read).await?)
     }
 }
 
@@ -135,7 +135,7 @@ struct LandTarget {
     worker: Option<WorkerHandle>,
     onto: String,
     /// The work tree that has the branch checked out, if any.
-    holder: Option<Repository>,
+    checkout: Option<Repository>,
 }
 
 impl Api {
@@ -152,8 +152,8 @@ impl Api {
         let worker = self.registry.find(repository.common_dir()).await;
         let runs = resolve_runs(&repository, params.runs.clone()).await?;
         let onto = choose_branch(&self.read_targets(&repository)?, (params.onto.as_deref(), &runs))?;
-        let holder = self.find_checkout(&repository, (&onto, params.confirmed)).await?;
-        Ok(LandTarget { repository, worker, onto, holder })
+        let checkout = self.find_checkout(&repository, (&onto, params.confirmed)).await?;
+        Ok(LandTarget { repository, worker, onto, checkout })
     }
 
     /// Returns the work tree that has a branch checked out, with the configuration in force there; refuses a branch
@@ -163,19 +163,19 @@ impl Api {
         repository: &Repository,
         (onto, confirmed): (&str, bool),
     ) -> Result<Option<Repository>, ErrorData> {
-        let (around, name) = (repository.clone(), onto.to_owned());
+        let (repo, name) = (repository.clone(), onto.to_owned());
         let found = run_blocking(move || {
-            let mut holder = None;
-            for tree in around.list_work_trees().map_err(|error| git_error(&error))? {
+            let mut checkout = None;
+            for tree in repo.list_work_trees().map_err(|error| git_error(&error))? {
                 if let Some(operation) = tree.find_branch_operation(&name) {
                     return Err(branch_busy_error(&tree, (operation, &name)));
                 }
                 let head = tree.head().map_err(|error| git_error(&error))?;
                 if head.branch() == Some(name.as_str()) {
-                    holder = Some(tree);
+                    checkout = Some(tree);
                 }
             }
-            Ok(holder)
+            Ok(checkout)
         })
         .await?;
         match found {
@@ -189,7 +189,7 @@ impl Api {
         ground: &LandTarget,
         (params, stop): (&LandParams, &CancellationToken),
     ) -> Result<PreparedLanding, ErrorData> {
-        let (known, live) = match &ground.worker {
+        let (digests, live) = match &ground.worker {
             Some(worker) => {
                 let live = worker.status().run.as_ref().map(|run| run.summary.id.clone());
                 (worker.list_runs().await.1, live.filter(|_| self.is_unsettled(worker)))
@@ -203,8 +203,8 @@ impl Api {
             env: &params.env,
             stop,
         };
-        let train = MergeQueue { params, onto: &ground.onto, active_run: live.as_deref(), confirmed_commands: &known };
-        landing::prepare_landing(&site, &train).await.map_err(|error| error.to_error_data(&ground.onto))
+        let queue = MergeQueue { params, onto: &ground.onto, active_run: live.as_deref(), confirmed_commands: &digests };
+        landing::prepare_landing(&site, &queue).await.map_err(|error| error.to_error_data(&ground.onto))
     }
 
     /// Moves the branch, unless a preview was requested or there is nothing to merge.
@@ -213,7 +213,7 @@ impl Api {
         ground: LandTarget,
         (params, prepared): (&LandParams, PreparedLanding),
     ) -> Result<LandReply, ErrorData> {
-        let LandTarget { repository, worker, onto, holder } = ground;
+        let LandTarget { repository, worker, onto, checkout: holder } = ground;
         let work_tree = holder.as_ref().map(|holder| WirePath::from(holder.work_dir()));
         let moves = prepared.is_move_needed();
         let (before, after) = (prepared.old_tip, prepared.new_tip);
@@ -228,9 +228,9 @@ impl Api {
         if params.preview || !moves {
             return Ok(reply);
         }
-        let store = RepoStore::new(&self.vault, &repo_id(repository.common_dir()));
+        let store = RepoStore::new(&self.state_dir, &repo_id(repository.common_dir()));
         let message = format!("runner: land {}", params.runs.join(" "));
-        let laid_out = holder.clone();
+        let checked_out = holder.clone();
         let work = move || {
             let by = repository.identity().unwrap_or_else(Identity::runner);
             let advance = BranchAdvance { branch: &onto, old: before, new: after, message: &message, identity: &by };
@@ -243,24 +243,24 @@ impl Api {
             }
             None => run_blocking(work).await?,
         }
-        let behind = run_blocking(move || {
-            Ok(laid_out.zip(before).and_then(|(tree, old)| stale_submodules_note(&tree, (&old, &after))))
+        let stale_note = run_blocking(move || {
+            Ok(checked_out.zip(before).and_then(|(tree, old)| stale_submodules_note(&tree, (&old, &after))))
         });
         if let Some(last) = reply.runs.last_mut() {
-            last.notes.extend(behind.await?);
+            last.notes.extend(stale_note.await?);
         }
         Ok(reply)
     }
 
     /// Repairs what an earlier, interrupted landing has left.
     async fn recover_landing(&self, repository: &Repository) -> Result<(), ErrorData> {
-        let (store, vault) = (RepoStore::new(&self.vault, &repo_id(repository.common_dir())), self.vault.clone());
+        let (store, vault) = (RepoStore::new(&self.state_dir, &repo_id(repository.common_dir())), self.state_dir.clone());
         let worker = self.registry.find(repository.common_dir()).await;
         let live = worker.filter(|worker| self.is_unsettled(worker));
         run_blocking(move || {
-            let known = live.map(|worker| super::find_pinned(&vault, &worker, |_| true)).unwrap_or_default();
+            let pinned = live.map(|worker| super::find_pinned(&vault, &worker, |_| true)).unwrap_or_default();
             let bind =
-                |repository| known.iter().fold(repository, |repository, known| known.bind_repository(repository));
+                |repository| pinned.iter().fold(repository, |repository, known| known.bind_repository(repository));
             landing::recover_landing(&store, bind).map_err(|error| {
                 ErrorData::new(ErrorKind::Fault, display_chain(&error)).hint("runnerctl daemon status")
             })
@@ -269,16 +269,16 @@ impl Api {
     }
 
     fn read_targets(&self, repository: &Repository) -> Result<LandTargets, ErrorData> {
-        let note = RepoStore::new(&self.vault, &repo_id(repository.common_dir())).landing_targets_file::<LandTargets>();
-        note.read().map(Option::unwrap_or_default).map_err(|error| sealed_file_error(&error))
+        let sealed_targets = RepoStore::new(&self.state_dir, &repo_id(repository.common_dir())).landing_targets_file::<LandTargets>();
+        sealed_targets.read().map(Option::unwrap_or_default).map_err(|error| sealed_file_error(&error))
     }
 
     /// Remembers the target branch of a run's result: the branch of HEAD, or the target of the run that HEAD is on.
     pub(super) fn save_target(&self, repository: &Repository, (run, onto): (&str, &str)) -> Result<(), ErrorData> {
-        let store = RepoStore::new(&self.vault, &repo_id(repository.common_dir()));
+        let store = RepoStore::new(&self.state_dir, &repo_id(repository.common_dir()));
         let mut targets = self.read_targets(repository)?;
         let onto = match onto.strip_prefix("runner/") {
-            Some(before) => targets.0.get(before).cloned(),
+            Some(source_run) => targets.0.get(source_run).cloned(),
             None => Some(onto.to_owned()),
         };
         let Some(onto) = onto else { return Ok(()) };
@@ -292,10 +292,10 @@ impl Api {
 /// Reports the submodule folders that a landing left outdated, and how to update them.
 fn stale_submodules_note(holder: &Repository, (before, after): (&Id, &Id)) -> Option<String> {
     // The branch has moved, whether or not this can be determined.
-    let moved = holder.find_moved_submodules(before, after).ok().filter(|moved| !moved.is_empty())?;
+    let submodules = holder.find_moved_submodules(before, after).ok().filter(|moved| !moved.is_empty())?;
     let place = holder.work_dir().display().to_string();
     let command = ["git", "-C", &place, "submodule", "update", "--init", "--"].into_iter();
-    let command = shell::words(command.chain(moved.iter().map(String::as_str)));
+    let command = shell::words(command.chain(submodules.iter().map(String::as_str)));
     Some(format!("the folders of submodules are as they were: {command}"))
 }
 
@@ -304,15 +304,15 @@ fn sealed_file_error(error: &crate::repo::sealed::SealedFileError) -> ErrorData 
 }
 
 /// Returns the ids of the requested runs, each of which has a branch.
-async fn resolve_runs(repository: &Repository, wanted: Vec<String>) -> Result<Vec<String>, ErrorData> {
+async fn resolve_runs(repository: &Repository, requested: Vec<String>) -> Result<Vec<String>, ErrorData> {
     let repository = repository.clone();
     let run = move |wanted: &String| Ok(resolve_target(&repository, Some(wanted))?.run);
-    run_blocking(move || wanted.iter().map(run).collect()).await
+    run_blocking(move || requested.iter().map(run).collect()).await
 }
 
 /// Chooses the branch that runs land on: the one that was named, else the one from which all of them were started.
-fn choose_branch(targets: &LandTargets, (named, runs): (Option<&str>, &[String])) -> Result<String, ErrorData> {
-    if let Some(named) = named {
+fn choose_branch(targets: &LandTargets, (requested, runs): (Option<&str>, &[String])) -> Result<String, ErrorData> {
+    if let Some(named) = requested {
         return Ok(named.to_owned());
     }
     let found: BTreeSet<Option<&String>> = runs.iter().map(|run| targets.0.get(run)).collect();

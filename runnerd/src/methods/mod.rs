@@ -80,11 +80,11 @@ pub struct Api {
     /// The folder of the workspaces of isolated runs.
     pub workspaces: PathBuf,
     /// The private part of the state.
-    pub vault: StateDir,
+    pub state_dir: StateDir,
     /// How programs are contained.
-    pub offer: Arc<HostCapabilities>,
+    pub capabilities: Arc<HostCapabilities>,
     /// Whether runs only begin here and continue elsewhere: their programs are not looked up on this machine.
-    pub begins_only: bool,
+    pub is_start_only: bool,
     /// Starts programs.
     pub launcher: Launcher,
     /// What keeps the machine awake.
@@ -100,7 +100,7 @@ pub struct Api {
     /// The file that this daemon was started from, if known.
     pub program: Option<DaemonProgram>,
     /// Slow reads in progress.
-    pub reads: SingleFlight,
+    pub shared_reads: SingleFlight,
     /// Cancelled to end everything.
     pub shutdown: CancellationToken,
     /// Cancelled when nothing new may start.
@@ -138,23 +138,23 @@ impl Api {
     /// While a run of it is live, its configuration may have been written by a session: then the captured one applies
     /// in all its work trees.
     async fn find_repository(&self, path: &Path) -> Result<Repository, ErrorData> {
-        let (path, vault, workers) = (path.to_owned(), self.vault.clone(), self.registry.list().await);
-        let around = move |folders: &BTreeSet<&Path>| {
-            let known = |worker| find_pinned(&vault, worker, |path| folders.contains(path));
+        let (path, state_dir, workers) = (path.to_owned(), self.state_dir.clone(), self.registry.list().await);
+        let find_known = move |folders: &BTreeSet<&Path>| {
+            let known = |worker| find_pinned(&state_dir, worker, |path| folders.contains(path));
             workers.iter().flat_map(known).collect()
         };
-        let repository = run_blocking(move || admit::find_repository(&path, around)).await?;
+        let repository = run_blocking(move || admit::find_repository(&path, find_known)).await?;
         let worker = self.registry.find(repository.common_dir()).await;
         let live = worker.filter(|worker| self.is_unsettled(worker));
         let Some(worker) = live else { return Ok(repository) };
-        let known = find_pinned(&self.vault, &worker, |path| !path.as_os_str().is_empty());
-        run_blocking(move || Ok(known.iter().fold(repository, |repository, known| known.bind_repository(repository))))
+        let pinned = find_pinned(&self.state_dir, &worker, |path| !path.as_os_str().is_empty());
+        run_blocking(move || Ok(pinned.iter().fold(repository, |repository, known| known.bind_repository(repository))))
             .await
     }
 
     /// Whether a session of a run may be at work, or has left something that was not inspected yet.
     fn is_unsettled(&self, worker: &WorkerHandle) -> bool {
-        worker.is_driving() || RepoStore::new(&self.vault, &worker.id).journal().1.exists()
+        worker.is_driving() || RepoStore::new(&self.state_dir, &worker.id).journal().1.exists()
     }
 
     /// Runs a slow read in its turn; concurrent callers with the same question share the answer.
@@ -163,16 +163,16 @@ impl Api {
     async fn read_shared<T: Clone + Send + Sync + 'static>(
         &self,
         extensions: &Extensions,
-        (repository, words): (&Repository, &str),
+        (repository, query): (&Repository, &str),
         read: impl FnOnce(&CancellationToken) -> Result<T, ErrorData> + Send + 'static,
     ) -> Result<T, ErrorData> {
-        let ClientDisconnected(left) = extensions.get().cloned().unwrap_or_default();
-        let question = ReadQuery {
+        let ClientDisconnected(disconnected) = extensions.get().cloned().unwrap_or_default();
+        let query = ReadQuery {
             repository: repository.common_dir().to_owned(),
-            asked: format!("{words} in {}", repository.work_dir().display()),
+            query: format!("{query} in {}", repository.work_dir().display()),
             from_inside: extensions.get::<InsideIteration>().is_some(),
         };
-        self.reads.run(question, &left, read).await
+        self.shared_reads.run(query, &disconnected, read).await
     }
 
     /// Finds the worker of the repository that contains a path.
@@ -187,11 +187,11 @@ impl Api {
 }
 
 /// Returns the work trees of a repository's runs that `wanted` accepts: filtered first, since each costs a digest.
-fn find_pinned(vault: &StateDir, worker: &WorkerHandle, wanted: impl Fn(&Path) -> bool) -> Vec<PinnedRepo> {
-    let (store, status) = (RepoStore::new(vault, &worker.id), worker.status());
+fn find_pinned(state_dir: &StateDir, worker: &WorkerHandle, is_wanted: impl Fn(&Path) -> bool) -> Vec<PinnedRepo> {
+    let (store, status) = (RepoStore::new(state_dir, &worker.id), worker.status());
     let runs = status.run.iter().map(|run| &run.summary).chain(&status.repo.queue).map(|run| &run.path);
     let paths = std::iter::once(&status.repo.path).chain(runs).map(WirePath::as_path);
-    let paths = paths.filter(|path| !path.as_os_str().is_empty() && wanted(path));
+    let paths = paths.filter(|path| !path.as_os_str().is_empty() && is_wanted(path));
     paths.map(|path| PinnedRepo::for_work_tree(&store, path)).collect()
 }
 

@@ -30,8 +30,8 @@ impl QuestionApiServer for Api {
     }
 
     async fn answer(&self, params: AnswerParams) -> RpcResult<ChangeReply> {
-        let asked = self.list_questions(params.path.as_ref()).await?;
-        let QuestionEntry { worker, view } = find_question(asked, &params.id)?;
+        let entries = self.list_questions(params.path.as_ref()).await?;
+        let QuestionEntry { worker, view } = find_question(entries, &params.id)?;
         let change = ChangeRequest::Answer { question: view.id, text: params.text };
         let order = ChangeOrder { run: Some(view.run), change, opened: None };
         Ok(worker.send_request(|reply| WorkerMessage::Change(Box::new(order), reply)).await?)
@@ -66,14 +66,14 @@ impl Api {
             None => self.registry.list().await,
         };
         workers.sort_by_key(|worker| worker.status().repo.path.clone());
-        let mut asked = Vec::new();
+        let mut entries = Vec::new();
         for worker in workers {
-            let store = RepoStore::new(&self.vault, &worker.id);
+            let store = RepoStore::new(&self.state_dir, &worker.id);
             let Some(run) = worker.status().run.as_ref().map(|run| run.summary.clone()) else { continue };
             let read = move || {
-                let trusted = PinnedRepo::for_work_tree(&store, run.path.as_path()).try_open();
-                let trusted = trusted.map_err(|error| git_error(&error))?;
-                let found = trusted.map_or_else(|| Repository::discover(run.path.as_path()), Ok);
+                let pinned = PinnedRepo::for_work_tree(&store, run.path.as_path()).try_open();
+                let pinned = pinned.map_err(|error| git_error(&error))?;
+                let found = pinned.map_or_else(|| Repository::discover(run.path.as_path()), Ok);
                 let repository = found.map_err(|error| git_error(&error))?;
                 let tip = repository.find_branch_tip(&run.branch).map_err(|error| git_error(&error))?;
                 let text = tip.map(|tip| repository.read_file(&tip, Layout::QUESTIONS)).transpose();
@@ -89,32 +89,32 @@ impl Api {
                 }
                 Err(error) => return Err(error),
             };
-            asked.extend(questions.into_iter().map(|questions::AgentQuestion { id, text, answer }| QuestionEntry {
+            entries.extend(questions.into_iter().map(|questions::AgentQuestion { id, text, answer }| QuestionEntry {
                 view: QuestionView { id, text, answer, path: run.path.clone(), run: run.id.clone() },
                 worker: worker.clone(),
             }));
         }
-        Ok(asked)
+        Ok(entries)
     }
 }
 
 /// Returns the question with this id or prefix, or `RUN/` and the id; open ones take precedence over answered ones.
-fn find_question(asked: Vec<QuestionEntry>, wanted: &str) -> Result<QuestionEntry, ErrorData> {
-    let (run, id) = wanted.rsplit_once('/').map_or((None, wanted), |(run, id)| (Some(run), id));
-    let is_meant =
+fn find_question(asked: Vec<QuestionEntry>, requested: &str) -> Result<QuestionEntry, ErrorData> {
+    let (run, id) = requested.rsplit_once('/').map_or((None, requested), |(run, id)| (Some(run), id));
+    let matches =
         |view: &QuestionView| !id.is_empty() && view.id.starts_with(id) && run.is_none_or(|run| view.run == run);
-    let mut fitting: Vec<QuestionEntry> = asked.into_iter().filter(|asked| is_meant(&asked.view)).collect();
-    fitting.sort_by_key(|asked| asked.view.answer.is_some());
-    let place = |asked: &QuestionEntry| (asked.view.id.clone(), asked.view.path.clone());
-    let first = fitting.first().map(place);
-    if fitting.iter().any(|asked| asked.view.answer.is_none() && Some(place(asked)) != first) {
-        let told = |asked: &QuestionEntry| format!("{}/{} in {}", asked.view.run, asked.view.id, asked.view.path);
-        let all: Vec<String> = fitting.iter().map(told).collect();
-        let message = format!("`{wanted}` matches more than one question: {}", all.join(", "));
+    let mut matching: Vec<QuestionEntry> = asked.into_iter().filter(|asked| matches(&asked.view)).collect();
+    matching.sort_by_key(|asked| asked.view.answer.is_some());
+    let entry_key = |asked: &QuestionEntry| (asked.view.id.clone(), asked.view.path.clone());
+    let first = matching.first().map(entry_key);
+    if matching.iter().any(|asked| asked.view.answer.is_none() && Some(entry_key(asked)) != first) {
+        let describe_entry = |asked: &QuestionEntry| format!("{}/{} in {}", asked.view.run, asked.view.id, asked.view.path);
+        let all: Vec<String> = matching.iter().map(describe_entry).collect();
+        let message = format!("`{requested}` matches more than one question: {}", all.join(", "));
         let hint = "name the run too, as in: runnerctl answer RUN/ID TEXT";
         return Err(ErrorData::new(ErrorKind::InvalidRequest, message).hint(hint));
     }
-    fitting.into_iter().next().ok_or_else(|| {
-        ErrorData::new(ErrorKind::NotFound, format!("there is no question {wanted}")).hint("runnerctl questions --all")
+    matching.into_iter().next().ok_or_else(|| {
+        ErrorData::new(ErrorKind::NotFound, format!("there is no question {requested}")).hint("runnerctl questions --all")
     })
 }

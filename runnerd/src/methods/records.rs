@@ -12,19 +12,19 @@ use crate::repo::records::{RecordsDir, RecordsError, RunRecords};
 
 /// Copies one record of `run`, or what belongs to the run as a whole.
 pub(super) fn export_record(layout: &Layout, run: &str, params: &ExportParams) -> Result<ExportReply, ErrorData> {
-    let none = |what: &str| {
+    let not_found = |what: &str| {
         ErrorData::new(ErrorKind::NotFound, format!("there is no {what} in {}", layout.root().display()))
             .hint("runnerctl log, and runnerctl queue --ended")
     };
-    let records = RecordsDir::find(layout).ok_or_else(|| none("record"))?;
-    let known = records.describe_run(run).ok_or_else(|| none(&format!("record of run {run}")))?;
+    let records = RecordsDir::find(layout).ok_or_else(|| not_found("record"))?;
+    let known = records.describe_run(run).ok_or_else(|| not_found(&format!("record of run {run}")))?;
     let to = params.to.as_path();
     if to.starts_with(layout.folder()) {
         let message = format!("{} is in the folder of the runner itself", to.display());
         return Err(ErrorData::new(ErrorKind::InvalidRequest, message).hint("name a folder outside of .runner"));
     }
     if let Some(name) = params.record.as_ref().filter(|name| !known.records.contains(name)) {
-        return Err(none(&format!("record {name} of run {run}")));
+        return Err(not_found(&format!("record {name} of run {run}")));
     }
     let copied = records.copy_record(run, params.record.as_deref(), to).map_err(|error| records_error(&error))?;
     Ok(ExportReply {
@@ -40,16 +40,16 @@ pub(super) fn export_record(layout: &Layout, run: &str, params: &ExportParams) -
 /// Removes records as [`gc`] does, both of a work tree and of isolated runs whose workspaces are gone. The newest of
 /// each are kept.
 pub(super) fn gc_all_records(
-    (here, kept): (&Layout, &Layout),
+    (here, archive): (&Layout, &Layout),
     open: &BTreeSet<String>,
     workspaces: Vec<WorkspaceSwept>,
     params: &GcParams,
 ) -> Result<GcReply, ErrorData> {
-    let (mut reply, of_gone) = (gc_records(here, open, params)?, gc_records(kept, open, params)?);
-    reply.freed_bytes += of_gone.freed_bytes;
+    let (mut reply, archived) = (gc_records(here, open, params)?, gc_records(archive, open, params)?);
+    reply.freed_bytes += archived.freed_bytes;
     reply.freed_bytes += workspaces.iter().filter(|swept| swept.kept.is_none()).map(|swept| swept.bytes).sum::<u64>();
-    reply.removed.extend(of_gone.removed);
-    reply.kept.extend(of_gone.kept);
+    reply.removed.extend(archived.removed);
+    reply.kept.extend(archived.kept);
     Ok(GcReply { workspaces, ..reply })
 }
 
@@ -60,14 +60,14 @@ pub(super) fn gc_records(layout: &Layout, open: &BTreeSet<String>, params: &GcPa
         let (removed, kept, workspaces) = (Vec::new(), Vec::new(), Vec::new());
         return Ok(GcReply { path, removed, kept, workspaces, freed_bytes: 0, dry_run: params.dry_run });
     };
-    let (mut kept, over): (Vec<_>, Vec<_>) = records
+    let (mut kept, ended): (Vec<_>, Vec<_>) = records
         .list_runs()
         .map_err(|error| records_error(&error))?
         .into_iter()
         .partition(|run| open.contains(&run.run));
-    let mut over = over.into_iter();
-    kept.extend(over.by_ref().take(usize::try_from(params.keep).unwrap_or(usize::MAX)));
-    let removed: Vec<RunRecords> = over.collect();
+    let mut ended = ended.into_iter();
+    kept.extend(ended.by_ref().take(usize::try_from(params.keep).unwrap_or(usize::MAX)));
+    let removed: Vec<RunRecords> = ended.collect();
     if !params.dry_run {
         records.remove_leftovers().map_err(|error| records_error(&error))?;
         for run in &removed {

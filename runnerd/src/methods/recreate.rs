@@ -21,40 +21,40 @@ use crate::worker::{self, PinnedRepo, WorkerHandle};
 use crate::workspace::{self, WorkspaceOptions, WorkspaceOwner};
 
 /// Serializes recreation across all requests.
-static ANEW: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+static RECREATION_LOCK: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
 
 /// A workspace that may be missing.
 struct MissingWorkspace<'a> {
-    of_source: &'a RepoStore,
-    of_workspace: &'a RepoStore,
+    source_store: &'a RepoStore,
+    workspace_store: &'a RepoStore,
     source: &'a SourceRepo,
-    place: &'a Path,
+    workspace_path: &'a Path,
     /// Whether a session may be writing to the source's work tree: then nothing is taken from it.
-    is_at_work: bool,
+    is_source_active: bool,
 }
 
 impl Api {
     /// Recreates the workspace of a run if it is missing, from what is left of the run.
     pub(super) async fn recreate_workspace(&self, worker: &WorkerHandle) -> Result<(), ErrorData> {
         let Some(source) = worker.source.clone() else { return Ok(()) };
-        let place = worker.status().repo.path.0.clone();
-        let _turn = ANEW.lock().await;
+        let workspace_path = worker.status().repo.path.0.clone();
+        let _turn = RECREATION_LOCK.lock().await;
         if worker.is_driving() {
             return Ok(());
         }
         let common_dir = source.common_dir.as_path();
-        let own = self.registry.find(common_dir).await;
-        let is_at_work = own.as_ref().is_some_and(|own| is_session_active(&own.status(), source.path.as_path()))
-            || is_driven_elsewhere(own.as_ref(), common_dir);
-        let of_source = RepoStore::new(&self.vault, &repo_id(common_dir));
-        let of_workspace = RepoStore::new(&self.vault, &worker.id);
+        let source_worker = self.registry.find(common_dir).await;
+        let is_source_active = source_worker.as_ref().is_some_and(|own| is_session_active(&own.status(), source.path.as_path()))
+            || is_driven_elsewhere(source_worker.as_ref(), common_dir);
+        let source_store = RepoStore::new(&self.state_dir, &repo_id(common_dir));
+        let workspace_store = RepoStore::new(&self.state_dir, &worker.id);
         let (stop, run) = (self.shutdown.child_token(), source.run.clone());
-        let said = run_blocking(move || {
-            let (of_source, of_workspace, source, place) = (&of_source, &of_workspace, &*source, place.as_path());
-            MissingWorkspace { of_source, of_workspace, source, place, is_at_work }.recreate(&stop)
+        let warning = run_blocking(move || {
+            let (source_store, workspace_store, source, workspace_path) = (&source_store, &workspace_store, &*source, workspace_path.as_path());
+            MissingWorkspace { source_store, workspace_store, source, workspace_path, is_source_active }.recreate(&stop)
         })
         .await?;
-        if let Some(message) = said {
+        if let Some(message) = warning {
             let about = EventSubject { repo: Some(worker.id.clone()), run: Some(run), iter: None };
             self.events.publish(about, EventKind::Warning { message });
         }
@@ -66,36 +66,36 @@ impl MissingWorkspace<'_> {
     /// Recreates it if it is missing; then returns a message for people.
     fn recreate(&self, stop: &CancellationToken) -> Result<Option<String>, ErrorData> {
         let path = self.source.path.as_path();
-        let known = PinnedRepo::for_work_tree(self.of_source, path).try_open().map_err(|error| git_error(&error))?;
-        let repository = known.map_or_else(|| admit::open_current(path), Ok)?;
+        let pinned = PinnedRepo::for_work_tree(self.source_store, path).try_open().map_err(|error| git_error(&error))?;
+        let repository = pinned.map_or_else(|| admit::open_current(path), Ok)?;
         // Published commits may be ahead of the branch if that is in use.
-        let kept = find_last_kept(&repository, &self.source.run).map_err(|error| git_error(&error))?;
-        if self.place.join(".git").symlink_metadata().is_ok() {
-            return self.ensure_branch(kept).map(|()| None);
+        let last_commit = find_last_kept(&repository, &self.source.run).map_err(|error| git_error(&error))?;
+        if self.workspace_path.join(".git").symlink_metadata().is_ok() {
+            return self.ensure_branch(last_commit).map(|()| None);
         }
-        let said = match choose_source(self.find_remains(&repository, kept)?) {
+        let warning = match choose_source(self.find_remains(&repository, last_commit)?) {
             WorkspaceSource::Published(tip) => self.recreate_at_published(&repository, tip, stop)?,
             WorkspaceSource::Base(base) => self.recreate_at_base(&repository, base, stop)?,
             WorkspaceSource::Unrecoverable(lost) => return Err(self.loss_error(&repository, lost)?),
         };
-        Ok(Some(said))
+        Ok(Some(warning))
     }
 
     fn find_remains(&self, repository: &Repository, kept: Option<Id>) -> Result<WorkspaceRemains<Id>, ErrorData> {
-        let file = self.of_workspace.read_repo_file().map_err(|error| fault_error(&error))?;
+        let file = self.workspace_store.read_repo_file().map_err(|error| fault_error(&error))?;
         let run = file.and_then(|file| file.runs.into_iter().find(|run| run.id == self.source.run));
         let base = run.and_then(|run| run.beginning).and_then(|beginning| beginning.base?.parse::<Id>().ok());
-        let beginning = match base {
+        let start_base = match base {
             Some(base) if repository.has_object(&base).map_err(|error| git_error(&error))? => Some(StartBase::At(base)),
             Some(_) => Some(StartBase::Gone),
             None => None,
         };
         let was_published = self.read_published()?.is_some_and(|published| published.was_published());
-        Ok(WorkspaceRemains { last_commit: kept, was_published, start_base: beginning })
+        Ok(WorkspaceRemains { last_commit: kept, was_published, start_base })
     }
 
     fn read_published(&self) -> Result<Option<PublishedMove>, ErrorData> {
-        self.of_workspace.published_file().read().map_err(|error: SealedFileError| fault_error(&error))
+        self.workspace_store.published_file().read().map_err(|error: SealedFileError| fault_error(&error))
     }
 
     /// Recreates it at the published tip of its run, on the run's branch.
@@ -108,7 +108,7 @@ impl MissingWorkspace<'_> {
         let config = worker::load_config(repository, tip)
             .map_err(|error| ErrorData::new(ErrorKind::InvalidFile, error.to_string()).caused_by(&error))?;
         let order =
-            WorkspaceOptions { source: repository, target_dir: self.place, base: tip, copy: &config.workspace.copy };
+            WorkspaceOptions { source: repository, target_dir: self.workspace_path, base: tip, copy: &config.workspace.copy };
         self.create_workspace(&order, stop)?;
         self.ensure_branch(Some(tip))?;
         let run = &self.source.run;
@@ -123,18 +123,18 @@ impl MissingWorkspace<'_> {
         base: Id,
         stop: &CancellationToken,
     ) -> Result<String, ErrorData> {
-        let (taken, config) = admit::read_carried_files(repository, base, self.is_at_work)?;
-        let order = WorkspaceOptions { source: repository, target_dir: self.place, base, copy: &config.workspace.copy };
+        let (carried_files, config) = admit::read_carried_files(repository, base, self.is_source_active)?;
+        let order = WorkspaceOptions { source: repository, target_dir: self.workspace_path, base, copy: &config.workspace.copy };
         self.create_workspace(&order, stop)?;
-        write_carried_files(self.place, &taken)?;
+        write_carried_files(self.workspace_path, &carried_files)?;
         let from = base.short(12);
         Ok(format!("the workspace was gone before anything was committed in it, and was made anew from {from}"))
     }
 
     fn create_workspace(&self, order: &WorkspaceOptions<'_>, stop: &CancellationToken) -> Result<(), ErrorData> {
         // The result of its setup is gone, too.
-        self.of_workspace.workspace_file().remove().map_err(|error| fault_error(&error))?;
-        let owner = WorkspaceOwner::from_key(self.of_workspace.key());
+        self.workspace_store.workspace_file().remove().map_err(|error| fault_error(&error))?;
+        let owner = WorkspaceOwner::from_key(self.workspace_store.key());
         workspace::create_workspace((order, &owner), &|_| (), stop).map(drop).map_err(|error| workspace_error(&error))
     }
 
@@ -142,7 +142,7 @@ impl MissingWorkspace<'_> {
     fn ensure_branch(&self, tip: Option<Id>) -> Result<(), ErrorData> {
         let Some(tip) = tip else { return Ok(()) };
         let branch = format!("runner/{}", self.source.run);
-        let workspace = Repository::discover_own_config(self.place).map_err(|error| git_error(&error))?;
+        let workspace = Repository::discover_own_config(self.workspace_path).map_err(|error| git_error(&error))?;
         if workspace.find_branch_tip(&branch).map_err(|error| git_error(&error))?.is_some() {
             return Ok(());
         }
@@ -156,10 +156,10 @@ impl MissingWorkspace<'_> {
             Some(tip) if repository.has_object(&tip).map_err(|error| git_error(&error))? => Some(tip.to_string()),
             _ => None,
         };
-        let places = [self.source.path.to_string(), self.place.display().to_string()];
-        let why = lost.stop_reason(&self.source.run, places.each_ref().map(String::as_str), tip.as_deref());
-        let refused = ErrorData::new(ErrorKind::Held, why.message.clone());
-        Ok(why.ways().into_iter().fold(refused, ErrorData::hint))
+        let paths = [self.source.path.to_string(), self.workspace_path.display().to_string()];
+        let reason = lost.stop_reason(&self.source.run, paths.each_ref().map(String::as_str), tip.as_deref());
+        let error = ErrorData::new(ErrorKind::Held, reason.message.clone());
+        Ok(reason.ways().into_iter().fold(error, ErrorData::hint))
     }
 }
 

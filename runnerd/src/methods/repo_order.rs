@@ -15,8 +15,8 @@ struct RepoSortKey {
     /// Two repositories may have been registered at one path.
     id: String,
     is_workspace: bool,
-    asked_at: Option<Timestamp>,
-    own: PathBuf,
+    queued_at: Option<Timestamp>,
+    own_path: PathBuf,
 }
 
 /// The paths of repositories that are not workspaces, by id.
@@ -31,22 +31,22 @@ pub(super) fn sort_repositories(views: &mut [RepoView]) {
 /// Sorts the statuses of repositories.
 pub(super) fn sort_statuses(views: &mut [StatusView]) {
     let paths = source_paths(views.iter().map(|view| &view.repo));
-    let asked_at = |view: &StatusView| view.run.as_ref().map(|run| run.summary.queued_at);
-    views.sort_by_cached_key(|view| RepoSortKey::for_view(&view.repo, asked_at(view), &paths));
+    let queued_at = |view: &StatusView| view.run.as_ref().map(|run| run.summary.queued_at);
+    views.sort_by_cached_key(|view| RepoSortKey::for_view(&view.repo, queued_at(view), &paths));
 }
 
 fn source_paths<'a>(views: impl Iterator<Item = &'a RepoView>) -> RepoPaths {
-    let own = views.filter(|view| view.source_id.is_none());
-    own.map(|view| (view.id.clone(), view.path.clone())).collect()
+    let sources = views.filter(|view| view.source_id.is_none());
+    sources.map(|view| (view.id.clone(), view.path.clone())).collect()
 }
 
 impl RepoSortKey {
-    fn for_view(view: &RepoView, asked_at: Option<Timestamp>, paths: &RepoPaths) -> Self {
+    fn for_view(view: &RepoView, queued_at: Option<Timestamp>, paths: &RepoPaths) -> Self {
         let id = view.source_id.as_ref().unwrap_or(&view.id);
         // The run may have been requested in another work tree than the registered one.
         let path = paths.get(id).or(view.source.as_ref()).unwrap_or(&view.path);
-        let (path, id, own) = (path.clone(), id.clone(), view.path.0.clone());
-        Self { path, id, is_workspace: view.source_id.is_some(), asked_at, own }
+        let (path, id, own_path) = (path.clone(), id.clone(), view.path.0.clone());
+        Self { path, id, is_workspace: view.source_id.is_some(), queued_at, own_path }
     }
 }
 

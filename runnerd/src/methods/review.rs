@@ -21,16 +21,16 @@ impl ReviewApiServer for Api {
     }
 
     async fn approve(&self, params: ApproveParams) -> RpcResult<ReviewReply> {
-        Ok(self.decide(params.at, Decision::Approve, params.signature).await?)
+        Ok(self.submit_decision(params.at, Decision::Approve, params.signature).await?)
     }
 
     async fn reject(&self, params: RejectParams) -> RpcResult<ReviewReply> {
-        Ok(self.decide(params.at, Decision::Reject { reasons: params.reason }, params.signature).await?)
+        Ok(self.submit_decision(params.at, Decision::Reject { reasons: params.reason }, params.signature).await?)
     }
 }
 
 impl Api {
-    async fn decide(&self, at: AtRun, decision: Decision, signature: Option<String>) -> Result<ReviewReply, ErrorData> {
+    async fn submit_decision(&self, at: AtRun, decision: Decision, signature: Option<String>) -> Result<ReviewReply, ErrorData> {
         let command = if decision == Decision::Approve { "approve" } else { "reject" };
         let signature = signature.map(|text| text.parse::<ReviewSignature>()).transpose().map_err(|malformed| {
             ErrorData::new(ErrorKind::InvalidRequest, format!("malformed value of `signature`: {malformed}"))

@@ -42,7 +42,7 @@ impl RunApiServer for Api {
         }
         let params = self.redirect_to_isolated(params).await?;
         let repository = self.find_repository(params.path.as_path()).await?;
-        let (around, before) = (repository.clone(), self.current_branch(&repository).await);
+        let (repo, start_branch) = (repository.clone(), self.current_branch(&repository).await);
         let reply = if self.is_isolated(&repository, &params).await? {
             let ClientDisconnected(left) = extensions.get().cloned().unwrap_or_default();
             self.start_isolated(repository, params, left).await?
@@ -53,7 +53,7 @@ impl RunApiServer for Api {
             };
             self.enqueue_run(repository, asker, check).await?
         };
-        self.try_save_target(&around, (&reply, before));
+        self.try_save_target(&repo, (&reply, start_branch));
         Ok(reply)
     }
 
@@ -66,12 +66,12 @@ impl RunApiServer for Api {
         let path = self.resolve_run_path((&params.path, Some(&run)), "fork").await?;
         let repository = self.find_repository(path.as_path()).await?;
         let asker = StartCaller { confirmed: params.confirmed, env: params.env.clone() };
-        let (around, before) = (repository.clone(), Some(format!("runner/{run}")));
+        let (repo, start_branch) = (repository.clone(), Some(format!("runner/{run}")));
         let check = move |repository: &Repository, ground: StartPreconditions<'_>| {
             admit::check_fork(repository, &run, &params, ground)
         };
         let reply = self.enqueue_run(repository, asker, check).await?;
-        self.try_save_target(&around, (&reply, before));
+        self.try_save_target(&repo, (&reply, start_branch));
         Ok(reply)
     }
 
@@ -107,7 +107,7 @@ impl RunApiServer for Api {
 
     async fn status(&self, params: AtRun) -> RpcResult<StatusView> {
         let params = if params.run.is_some() { self.resolve_run(params, "status").await? } else { params };
-        let (path, is_of_all) = (params.path.clone(), params.run.is_none());
+        let (path, is_unnamed) = (params.path.clone(), params.run.is_none());
         let (repository, worker) = self.find_worker(params.path.as_path()).await?;
         let mut view = match params.run {
             None => {
@@ -120,7 +120,7 @@ impl RunApiServer for Api {
         if view.repo.path.as_path().as_os_str().is_empty() {
             view.repo.path = WirePath::from(repository.work_dir());
         }
-        Ok(if is_of_all { self.add_isolated_runs(path.as_path(), view).await } else { view })
+        Ok(if is_unnamed { self.add_isolated_runs(path.as_path(), view).await } else { view })
     }
 
     async fn status_all(&self) -> RpcResult<Vec<StatusView>> {
@@ -193,9 +193,9 @@ impl Api {
     }
 
     /// Remembers the branch from which a new run was started; without it, the target must be named when landing.
-    fn try_save_target(&self, repository: &Repository, (reply, before): (&StartReply, Option<String>)) {
-        let Some(before) = before.filter(|_| !reply.resumed) else { return };
-        if let Err(error) = self.save_target(repository, (&reply.run.id, &before)) {
+    fn try_save_target(&self, repository: &Repository, (reply, start_branch): (&StartReply, Option<String>)) {
+        let Some(start_branch) = start_branch.filter(|_| !reply.resumed) else { return };
+        if let Err(error) = self.save_target(repository, (&reply.run.id, &start_branch)) {
             tracing::warn!(run = reply.run.id, %error, "the branch that the run was started from is not kept");
         }
     }
@@ -216,13 +216,13 @@ impl Api {
             worker.wait_until_none_cancelling().await;
         }
         let repository = self.pin_config(repository, known.as_ref(), confirmed).await?;
-        let present = repository.clone();
+        let admitted = repository.clone();
         let source = known.as_ref().and_then(|worker| worker.source.clone());
-        let is_at_work = known.as_ref().is_some_and(|worker| is_session_active(&worker.status(), &path))
+        let is_session_active = known.as_ref().is_some_and(|worker| is_session_active(&worker.status(), &path))
             || is_driven_elsewhere(known.as_ref(), &common_dir);
         let (order, commands) = run_blocking({
-            let offer = (!self.begins_only).then(|| Arc::clone(&self.offer));
-            move || check(&repository, StartPreconditions { is_at_work, offer: offer.as_deref() })
+            let offer = (!self.is_start_only).then(|| Arc::clone(&self.capabilities));
+            move || check(&repository, StartPreconditions { is_session_active, capabilities: offer.as_deref() })
         })
         .await?;
         if let Some(source) = source.filter(|source| order.id != IdChoice::Given(source.run.clone())) {
@@ -231,7 +231,7 @@ impl Api {
         self.refuse_unconfirmed(&commands, confirmed, known.as_ref()).await?;
         self.check_agents(&commands, &env, &path).await?;
         let worker = self.registry.register(&common_dir, &path).await?;
-        self.save_confirmation(&worker, AdmittedRun { repository: present, commands, env }).await?;
+        self.save_confirmation(&worker, AdmittedRun { repository: admitted, commands, env }).await?;
         worker.send_request(|reply| WorkerMessage::Start(Box::new(order), reply)).await
     }
 
@@ -264,26 +264,26 @@ impl Api {
         let Some(run) = run.or(current) else { return Ok(()) };
         // The worker reports a prefix that matches no run or several.
         let known: Vec<String> = worker.list_runs().await.0.into_iter().map(|known| known.id).collect();
-        let mut fitting = known.iter().filter(|known| known.starts_with(&run));
-        let run = match (known.contains(&run), fitting.next(), fitting.next()) {
+        let mut matching = known.iter().filter(|known| known.starts_with(&run));
+        let run = match (known.contains(&run), matching.next(), matching.next()) {
             (false, Some(one), None) => one.clone(),
             (true, ..) => run,
             (false, ..) => return Ok(()),
         };
         let repository = self.pin_config(repository, Some(worker), confirmed).await?;
-        let is_at_work = is_session_active(&worker.status(), repository.work_dir())
+        let is_session_active = is_session_active(&worker.status(), repository.work_dir())
             || is_driven_elsewhere(Some(worker), repository.common_dir());
-        let (caller, present, offer) = (env.0.clone(), repository.clone(), Arc::clone(&self.offer));
+        let (caller, admitted, offer) = (env.0.clone(), repository.clone(), Arc::clone(&self.capabilities));
         let commands = run_blocking(move || {
-            admit::check_resume(&repository, &run, &caller, StartPreconditions { is_at_work, offer: Some(&offer) })
+            admit::check_resume(&repository, &run, &caller, StartPreconditions { is_session_active, capabilities: Some(&offer) })
         })
         .await?;
         let is_known = commands.written_here || worker.list_runs().await.1.contains(&commands.digest);
         if !confirmed && !is_known {
             return Err(admit::unconfirmed_error(&commands));
         }
-        self.check_agents(&commands, &env, present.work_dir()).await?;
-        self.save_confirmation(worker, AdmittedRun { repository: present, commands, env }).await
+        self.check_agents(&commands, &env, admitted.work_dir()).await?;
+        self.save_confirmation(worker, AdmittedRun { repository: admitted, commands, env }).await
     }
 
     /// Checks that the agents of a run can work.
@@ -305,13 +305,13 @@ impl Api {
         worker: Option<&WorkerHandle>,
         confirmed: bool,
     ) -> Result<Repository, ErrorData> {
-        let store = RepoStore::new(&self.vault, &repo_id(repository.common_dir()));
+        let store = RepoStore::new(&self.state_dir, &repo_id(repository.common_dir()));
         if worker.is_some_and(|worker| self.is_unsettled(worker)) {
             if repository.pinned_config().is_some() {
                 return Ok(repository);
             }
-            let trusted = PinnedRepo::for_work_tree(&store, repository.work_dir());
-            return run_blocking(move || trusted.open().map_err(|error| git_error(&error))).await;
+            let pinned = PinnedRepo::for_work_tree(&store, repository.work_dir());
+            return run_blocking(move || pinned.open().map_err(|error| git_error(&error))).await;
         }
         let suspects = store.suspects_file();
         run_blocking(move || {
@@ -327,7 +327,7 @@ impl Api {
         if repository.pinned_config().is_some() {
             return Ok(());
         }
-        let suspects = RepoStore::new(&self.vault, &repo_id(repository.common_dir())).suspects_file();
+        let suspects = RepoStore::new(&self.state_dir, &repo_id(repository.common_dir())).suspects_file();
         run_blocking(move || admit::check_user_config(&suspects, confirmed)).await
     }
 
@@ -339,21 +339,21 @@ impl Api {
     ) -> Result<(), ErrorData> {
         let AdmittedRun { repository, commands, env } = admitted;
         worker.send_request(|reply| WorkerMessage::Confirm { digest: commands.digest, reply }).await?;
-        let store = RepoStore::new(&self.vault, &worker.id);
-        let (trusted, is_running) = (PinnedRepo::for_work_tree(&store, repository.work_dir()), worker.is_driving());
+        let store = RepoStore::new(&self.state_dir, &worker.id);
+        let (pinned, is_running) = (PinnedRepo::for_work_tree(&store, repository.work_dir()), worker.is_driving());
         let is_live = self.is_unsettled(worker);
         // Another run may have begun in the meantime.
-        let is_found_before = is_live && repository.pinned_config().is_none();
-        let repository = if is_found_before { self.find_repository(repository.work_dir()).await? } else { repository };
+        let is_stale = is_live && repository.pinned_config().is_none();
+        let repository = if is_stale { self.find_repository(repository.work_dir()).await? } else { repository };
         run_blocking(move || {
-            let remembered = match trusted.try_open() {
-                _ if !is_live => trusted.pin(&repository),
+            let saved = match pinned.try_open() {
+                _ if !is_live => pinned.pin(&repository),
                 // What applies in another work tree also applies in one without a captured configuration.
-                Ok(None) => trusted.repin(&repository),
-                Ok(Some(_)) if !is_running => trusted.repin(&repository),
+                Ok(None) => pinned.repin(&repository),
+                Ok(Some(_)) if !is_running => pinned.repin(&repository),
                 known => known.map(drop),
             };
-            remembered.map_err(|error| git_error(&error))
+            saved.map_err(|error| git_error(&error))
         })
         .await?;
         if env.0.is_empty() {

@@ -78,10 +78,10 @@ impl Api {
         }
         // A faulty path is reported by the method itself.
         let repository = self.find_repository(path).await.ok()?;
-        let is_its = |worker: &WorkerHandle| {
+        let is_of_source = |worker: &WorkerHandle| {
             worker.source.as_ref().is_some_and(|source| source.common_dir.as_path() == repository.common_dir())
         };
-        let isolated: Vec<WorkerHandle> = all.into_iter().filter(is_its).collect();
+        let isolated: Vec<WorkerHandle> = all.into_iter().filter(is_of_source).collect();
         if isolated.is_empty() {
             return None;
         }
@@ -96,10 +96,10 @@ impl Api {
             refresh_published(worker).await;
         }
         let isolated: Vec<RunSummary> = workers.iter().filter_map(run_summary).collect();
-        let goes_on = |view: &StatusView| view.run.as_ref().is_some_and(|run| !run.summary.state.is_terminal());
+        let is_active = |view: &StatusView| view.run.as_ref().is_some_and(|run| !run.summary.state.is_terminal());
         let views = workers.iter().map(super::super::worker::WorkerHandle::status);
-        let mut live = views.filter(|view| goes_on(view));
-        let run = match (goes_on(&view), live.next(), live.next()) {
+        let mut live = views.filter(|view| is_active(view));
+        let run = match (is_active(&view), live.next(), live.next()) {
             (false, Some(one), None) => one.run.clone(),
             _ => view.run,
         };
@@ -123,17 +123,17 @@ pub(super) fn run_summary(worker: &WorkerHandle) -> Option<RunSummary> {
 }
 
 /// Returns the run with this id or unique prefix; `None` if no id matches.
-fn find_by_id<'a>(all: &'a [RunCandidate], wanted: &str) -> Result<Option<&'a RunCandidate>, ErrorData> {
-    if let Some(exact) = all.iter().find(|run| run.summary.id == wanted) {
+fn find_by_id<'a>(all: &'a [RunCandidate], requested: &str) -> Result<Option<&'a RunCandidate>, ErrorData> {
+    if let Some(exact) = all.iter().find(|run| run.summary.id == requested) {
         return Ok(Some(exact));
     }
-    let fitting: Vec<&RunCandidate> = all.iter().filter(|run| run.summary.id.starts_with(wanted)).collect();
-    match fitting[..] {
+    let matching: Vec<&RunCandidate> = all.iter().filter(|run| run.summary.id.starts_with(requested)).collect();
+    match matching[..] {
         [] => Ok(None),
         [one] => Ok(Some(one)),
         _ => {
-            let ids: Vec<&str> = fitting.iter().map(|run| run.summary.id.as_str()).collect();
-            let message = format!("`{wanted}` matches more than one run: {}", ids.join(", "));
+            let ids: Vec<&str> = matching.iter().map(|run| run.summary.id.as_str()).collect();
+            let message = format!("`{requested}` matches more than one run: {}", ids.join(", "));
             Err(ErrorData::new(ErrorKind::InvalidRequest, message).hint("runnerctl queue --ended"))
         }
     }
@@ -145,9 +145,9 @@ fn find_only_active<'a>(
     all: &'a [RunCandidate],
     (path, command): (&WirePath, &str),
 ) -> Result<Option<&'a RunCandidate>, ErrorData> {
-    let goes_on = |run: &&RunCandidate| !run.summary.state.is_terminal();
-    let own = all.iter().filter(goes_on).find(|run| !run.is_isolated);
-    let isolated = all.iter().filter(goes_on).filter(|run| run.is_isolated);
+    let is_active = |run: &&RunCandidate| !run.summary.state.is_terminal();
+    let own = all.iter().filter(is_active).find(|run| !run.is_isolated);
+    let isolated = all.iter().filter(is_active).filter(|run| run.is_isolated);
     let live: Vec<&RunCandidate> = own.into_iter().chain(isolated).collect();
     match live[..] {
         [one] => Ok(Some(one)),
@@ -158,11 +158,11 @@ fn find_only_active<'a>(
 }
 
 fn ambiguous_run_error(live: &[&RunCandidate], (path, command): (&WirePath, &str)) -> ErrorData {
-    let told = |run: &&RunCandidate| {
+    let describe_candidate = |run: &&RunCandidate| {
         let how = if run.is_isolated { "isolated" } else { "in place" };
         format!("\n  {}  {}, {how}", run.summary.id, run.summary.state)
     };
-    let all: String = live.iter().map(told).collect();
+    let all: String = live.iter().map(describe_candidate).collect();
     let message = format!("{} runs of {path} go on, and none is named:{all}", live.len());
     let ways: Vec<String> = live
         .iter()
@@ -202,19 +202,19 @@ mod tests {
     #[test]
     fn the_only_run_that_goes_on_is_meant_and_of_several_none_is() {
         let at = WirePath::from(Path::new("/p"));
-        let meant =
+        let resolve =
             |all: &[RunCandidate]| find_only_active(all, (&at, "pause")).map(|chosen| id(chosen).map(str::to_owned));
         let over = run("old", RunStatus::Completed, false);
         let all = [over, run("a", RunStatus::Paused, true)];
-        assert_eq!(meant(&all).unwrap().as_deref(), Some("a"));
+        assert_eq!(resolve(&all).unwrap().as_deref(), Some("a"));
         let all = [run("a", RunStatus::Paused, true), run("b", RunStatus::Running, false)];
-        let refused = meant(&all).unwrap_err();
+        let refused = resolve(&all).unwrap_err();
         assert_eq!(
             refused.message,
             "2 runs of /p go on, and none is named:\n  b  running, in place\n  a  paused, isolated"
         );
         let ways = "runnerctl -C /p pause --run b; or: runnerctl -C /p pause --run a";
         assert_eq!(refused.hint.as_deref(), Some(ways));
-        assert_eq!(meant(&[run("a", RunStatus::Completed, true)]).unwrap().as_deref(), Some("a"));
+        assert_eq!(resolve(&[run("a", RunStatus::Completed, true)]).unwrap().as_deref(), Some("a"));
     }
 }

@@ -22,7 +22,7 @@ pub(super) struct ReadQuery {
     /// The repository's git folder.
     pub(super) repository: PathBuf,
     /// Everything else that determines the answer.
-    pub(super) asked: String,
+    pub(super) query: String,
     /// Whether it comes from inside an iteration: a person does not wait behind those.
     pub(super) from_inside: bool,
 }
@@ -32,9 +32,9 @@ type ReadResult = Result<Arc<dyn Any + Send + Sync>, ErrorData>;
 /// A read that at least one caller is waiting for.
 #[derive(Debug)]
 struct PendingRead {
-    answer: watch::Receiver<Option<ReadResult>>,
+    result: watch::Receiver<Option<ReadResult>>,
     /// Tells the read to stop when the last caller has left.
-    _wanted: DropGuard,
+    _cancel_guard: DropGuard,
 }
 
 /// The reads in progress.
@@ -43,15 +43,15 @@ pub struct SingleFlight(Arc<FlightTable>);
 
 #[derive(Debug)]
 struct FlightTable {
-    flights: Mutex<BTreeMap<ReadQuery, Weak<PendingRead>>>,
-    repositories: Mutex<BTreeMap<PathBuf, Weak<Semaphore>>>,
-    inside: Arc<Semaphore>,
+    pending: Mutex<BTreeMap<ReadQuery, Weak<PendingRead>>>,
+    repository_limits: Mutex<BTreeMap<PathBuf, Weak<Semaphore>>>,
+    inside_limit: Arc<Semaphore>,
 }
 
 impl Default for SingleFlight {
     fn default() -> Self {
-        let (flights, repositories) = (Mutex::default(), Mutex::default());
-        Self(Arc::new(FlightTable { flights, repositories, inside: Arc::new(Semaphore::new(1)) }))
+        let (pending, repository_limits) = (Mutex::default(), Mutex::default());
+        Self(Arc::new(FlightTable { pending, repository_limits, inside_limit: Arc::new(Semaphore::new(1)) }))
     }
 }
 
@@ -59,84 +59,84 @@ impl SingleFlight {
     /// Returns the answer to a question: from a read in progress, or from `read`, which is told when to stop.
     pub(super) async fn run<T: Clone + Send + Sync + 'static>(
         &self,
-        question: ReadQuery,
-        left: &CancellationToken,
+        query: ReadQuery,
+        disconnected: &CancellationToken,
         read: impl FnOnce(&CancellationToken) -> Result<T, ErrorData> + Send + 'static,
     ) -> Result<T, ErrorData> {
-        let flight = self.join_or_start(question, read);
-        let mut answer = flight.answer.clone();
-        let answer = tokio::select! {
-            () = left.cancelled() => None,
-            answer = answer.wait_for(Option::is_some) => answer.ok().and_then(|answer| answer.clone()),
+        let flight = self.join_or_start(query, read);
+        let mut result = flight.result.clone();
+        let result = tokio::select! {
+            () = disconnected.cancelled() => None,
+            answer = result.wait_for(Option::is_some) => answer.ok().and_then(|answer| answer.clone()),
         };
         let bug = || ErrorData::new(ErrorKind::Bug, "a read did not come to its end");
-        let answer = answer.ok_or_else(bug)??;
-        answer.downcast_ref::<T>().cloned().ok_or_else(bug)
+        let result = result.ok_or_else(bug)??;
+        result.downcast_ref::<T>().cloned().ok_or_else(bug)
     }
 
     fn join_or_start<T: Send + Sync + 'static>(
         &self,
-        question: ReadQuery,
+        query: ReadQuery,
         read: impl FnOnce(&CancellationToken) -> Result<T, ErrorData> + Send + 'static,
     ) -> Arc<PendingRead> {
-        let mut flights = lock_mutex(&self.0.flights);
-        if let Some(flight) = flights.get(&question).and_then(Weak::upgrade) {
-            return flight;
+        let mut pending = lock_mutex(&self.0.pending);
+        if let Some(existing) = pending.get(&query).and_then(Weak::upgrade) {
+            return existing;
         }
-        let (sender, answer) = watch::channel(None);
+        let (sender, result) = watch::channel(None);
         let stop = CancellationToken::new();
-        let flight = Arc::new(PendingRead { answer, _wanted: stop.clone().drop_guard() });
-        let known = Arc::downgrade(&flight);
-        flights.insert(question.clone(), known.clone());
-        let all = self.clone();
+        let started = Arc::new(PendingRead { result, _cancel_guard: stop.clone().drop_guard() });
+        let weak = Arc::downgrade(&started);
+        pending.insert(query.clone(), weak.clone());
+        let this = self.clone();
         tokio::spawn(async move {
-            let turn = stop.run_until_cancelled(all.acquire_turn(&question)).await;
-            let answer = match turn {
+            let turn = stop.run_until_cancelled(this.acquire_turn(&query)).await;
+            let result = match turn {
                 Some(turn) => Some(run_blocking(move || read_and_release(turn, || read(&stop))).await),
                 None => None,
             };
-            all.remove_finished(&question, &known);
-            sender.send_replace(answer);
+            this.remove_finished(&query, &weak);
+            sender.send_replace(result);
         });
-        flight
+        started
     }
 
     /// Removes a finished read, so that no more callers join it.
-    fn remove_finished(&self, question: &ReadQuery, ended: &Weak<PendingRead>) {
-        let mut flights = lock_mutex(&self.0.flights);
-        if flights.get(question).is_some_and(|known| Weak::ptr_eq(known, ended)) {
-            flights.remove(question);
+    fn remove_finished(&self, question: &ReadQuery, finished: &Weak<PendingRead>) {
+        let mut pending = lock_mutex(&self.0.pending);
+        if pending.get(question).is_some_and(|known| Weak::ptr_eq(known, finished)) {
+            pending.remove(question);
         }
     }
 
     /// Waits for the turn of a read.
     async fn acquire_turn(&self, question: &ReadQuery) -> Vec<OwnedSemaphorePermit> {
-        let repository = {
-            let mut repositories = lock_mutex(&self.0.repositories);
-            repositories.retain(|_, turns| turns.strong_count() > 0);
-            let known = repositories.get(&question.repository).and_then(Weak::upgrade);
-            let turns = known.unwrap_or_else(|| Arc::new(Semaphore::new(1)));
-            repositories.insert(question.repository.clone(), Arc::downgrade(&turns));
-            turns
+        let repository_limit = {
+            let mut limits = lock_mutex(&self.0.repository_limits);
+            limits.retain(|_, turns| turns.strong_count() > 0);
+            let existing = limits.get(&question.repository).and_then(Weak::upgrade);
+            let limit = existing.unwrap_or_else(|| Arc::new(Semaphore::new(1)));
+            limits.insert(question.repository.clone(), Arc::downgrade(&limit));
+            limit
         };
-        let inside = question.from_inside.then(|| Arc::clone(&self.0.inside));
-        let mut turn = Vec::new();
-        for turns in inside.into_iter().chain([repository]) {
-            turn.extend(turns.acquire_owned().await);
+        let inside_limit = question.from_inside.then(|| Arc::clone(&self.0.inside_limit));
+        let mut permits = Vec::new();
+        for limit in inside_limit.into_iter().chain([repository_limit]) {
+            permits.extend(limit.acquire_owned().await);
         }
-        turn
+        permits
     }
 }
 
 /// Runs the read; its turn ends with it, even if no caller is left.
 fn read_and_release<T: Send + Sync + 'static>(
-    turn: Vec<OwnedSemaphorePermit>,
+    permits: Vec<OwnedSemaphorePermit>,
     read: impl FnOnce() -> Result<T, ErrorData>,
 ) -> ReadResult {
-    let answer = read();
+    let result = read();
     memory::trim_heap();
-    drop(turn);
-    Ok(Arc::new(answer?))
+    drop(permits);
+    Ok(Arc::new(result?))
 }
 
 fn lock_mutex<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -150,27 +150,27 @@ mod tests {
 
     use super::*;
 
-    fn test_query(asked: &str, from_inside: bool) -> ReadQuery {
-        ReadQuery { repository: PathBuf::from("/repo/.git"), asked: asked.to_owned(), from_inside }
+    fn test_query(query: &str, from_inside: bool) -> ReadQuery {
+        ReadQuery { repository: PathBuf::from("/repo/.git"), query: query.to_owned(), from_inside }
     }
 
     /// A read that ends when it is released, and counts how often it was started.
     fn blocking_read(
-        begun: &Arc<AtomicU32>,
+        started: &Arc<AtomicU32>,
     ) -> (impl FnOnce(&CancellationToken) -> Result<u32, ErrorData> + use<>, mpsc::Sender<()>) {
-        let (go_on, hold) = mpsc::channel();
-        let begun = Arc::clone(begun);
+        let (release, hold) = mpsc::channel();
+        let begun = Arc::clone(started);
         let read = move |_: &CancellationToken| {
             let number = begun.fetch_add(1, Ordering::SeqCst);
             let _ = hold.recv();
             Ok(number)
         };
-        (read, go_on)
+        (read, release)
     }
 
     /// Waits until this many reads have started.
-    async fn wait_until_started(begun: &AtomicU32, wanted: u32) {
-        while begun.load(Ordering::SeqCst) < wanted {
+    async fn wait_until_started(started: &AtomicU32, expected: u32) {
+        while started.load(Ordering::SeqCst) < expected {
             tokio::task::yield_now().await;
         }
     }
@@ -188,7 +188,7 @@ mod tests {
                 let unused = |_: &CancellationToken| Err(ErrorData::new(ErrorKind::Bug, "read once more"));
                 others.spawn(async move { flights.run::<u32>(asked, &CancellationToken::new(), unused).await });
             }
-            while lock_mutex(&flights.0.flights).get(&asked).map_or(0, Weak::strong_count) < 101 {
+            while lock_mutex(&flights.0.pending).get(&asked).map_or(0, Weak::strong_count) < 101 {
                 tokio::task::yield_now().await;
             }
             left.cancel();
@@ -200,7 +200,7 @@ mod tests {
             assert_eq!(answer.unwrap(), Ok(0));
         }
         assert_eq!(begun.load(Ordering::SeqCst), 1);
-        assert!(lock_mutex(&flights.0.flights).is_empty());
+        assert!(lock_mutex(&flights.0.pending).is_empty());
     }
 
     #[tokio::test]

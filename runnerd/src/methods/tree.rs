@@ -17,7 +17,7 @@ use runner_core::select::{LeafSelection, select};
 use runner_core::{tree, validate};
 use tokio_util::sync::CancellationToken;
 
-use super::explain::explain;
+use super::explain::explain_next;
 use super::iteration::complete_run_id;
 use super::{Api, run_blocking, validate as checks};
 use crate::admit::{ProgramInputs, git_error};
@@ -60,26 +60,26 @@ impl TreeApiServer for Api {
         let params = self.resolve_run(params, "explain").await?;
         let repository = self.find_repository(params.path.as_path()).await?;
         let worker = self.registry.find(repository.common_dir()).await;
-        let store = RepoStore::new(&self.vault, &repo_id(repository.common_dir()));
+        let store = RepoStore::new(&self.state_dir, &repo_id(repository.common_dir()));
         let known = match worker {
             Some(worker) => worker.list_runs().await.0,
             None => Vec::new(),
         };
-        let words = format!("explain {:?} {}", params.run, self.events.last_seq());
-        let found = repository.clone();
+        let query = format!("explain {:?} {}", params.run, self.events.last_seq());
+        let repo = repository.clone();
         let read = move |_: &CancellationToken| {
-            let loaded = load_tip(&found, params.run.as_deref())?;
+            let loaded = load_tip(&repo, params.run.as_deref())?;
             let summary = known.into_iter().find(|run| loaded.run_state.run_id.as_ref() == Some(&run.id));
-            Ok(explain(&loaded, summary, &store))
+            Ok(explain_next(&loaded, summary, &store))
         };
-        Ok(self.read_shared(extensions, (&repository, &words), read).await?)
+        Ok(self.read_shared(extensions, (&repository, &query), read).await?)
     }
 
     async fn validate(&self, params: ValidateParams) -> RpcResult<ValidateReply> {
         let repository = self.find_repository(params.path.as_path()).await?;
-        let offer = Arc::clone(&self.offer);
+        let capabilities = Arc::clone(&self.capabilities);
         Ok(run_blocking(move || {
-            checks::run_checks(&repository, ProgramInputs { env: &params.env.0, offer: Some(&offer) })
+            checks::run_checks(&repository, ProgramInputs { env: &params.env.0, capabilities: Some(&capabilities) })
         })
         .await?)
     }

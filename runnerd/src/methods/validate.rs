@@ -18,11 +18,11 @@ use crate::repo::prompts;
 use crate::worker::tool_faults;
 
 /// Runs all checks.
-pub(super) fn run_checks(repository: &Repository, passed: ProgramInputs<'_>) -> Result<ValidateReply, ErrorData> {
+pub(super) fn run_checks(repository: &Repository, inputs: ProgramInputs<'_>) -> Result<ValidateReply, ErrorData> {
     let layout = Layout::new(repository.work_dir());
-    let config = admit::read_usable_config(&layout, passed.offer);
+    let config = admit::read_usable_config(&layout, inputs.capabilities);
     // If the configuration cannot be read, its programs are unknown.
-    let programs = config.as_ref().ok().and_then(|config| admit::find_programs(repository, config, passed.env).err());
+    let programs = config.as_ref().ok().and_then(|config| admit::find_programs(repository, config, inputs.env).err());
     let checks = vec![
         check_view("layout", layout_faults(&layout)),
         check_view("config", error_faults(config.err())),
@@ -44,8 +44,8 @@ fn check_view(name: &str, faults: Vec<String>) -> CheckView {
 }
 
 fn error_faults(error: Option<ErrorData>) -> Vec<String> {
-    let told = |error: ErrorData| error.hint.iter().fold(error.message, |told, hint| format!("{told}; {hint}"));
-    error.into_iter().map(told).collect()
+    let describe_error = |error: ErrorData| error.hint.iter().fold(error.message, |told, hint| format!("{told}; {hint}"));
+    error.into_iter().map(describe_error).collect()
 }
 
 fn prompt_faults(layout: &Layout) -> Vec<String> {

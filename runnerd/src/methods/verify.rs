@@ -27,37 +27,37 @@ impl VerifyApiServer for Api {
     async fn verify(&self, extensions: &Extensions, params: VerifyParams) -> RpcResult<AuditReport> {
         let path = self.resolve_run_path((&params.path, params.run.as_deref()), "verify").await?;
         let repository = self.find_readable_repository(&path).await?;
-        let wanted = params.run;
+        let run = params.run;
         let (repository, target) = run_blocking(move || {
-            let target = resolve_target(&repository, wanted.as_deref())?;
+            let target = resolve_target(&repository, run.as_deref())?;
             Ok((repository, target))
         })
         .await?;
         let is_live = self.is_run_active(&repository, &target).await;
         let (since, signers, reviewers) = (params.since, params.signers, params.reviewers);
-        let asked = format!("verify {} {} {is_live} {since:?} {signers:?} {reviewers:?}", target.run, target.tip);
+        let query = format!("verify {} {} {is_live} {since:?} {signers:?} {reviewers:?}", target.run, target.tip);
         let folder = self.paths.state.clone();
-        let found = repository.clone();
+        let repo = repository.clone();
         let read = move |stop: &CancellationToken| {
-            let mut since = since.as_deref().map(|since| RevisionFilter::new(&found, since)).transpose()?;
+            let mut since = since.as_deref().map(|since| RevisionFilter::new(&repo, since)).transpose()?;
             let mut report =
-                verify_branch(&found, &target, is_live, stop).map_err(|error| verify_error_data(&found, &error))?;
+                verify_branch(&repo, &target, is_live, stop).map_err(|error| verify_error_data(&repo, &error))?;
             if let Some(signers) = &signers {
                 let signers = AllowedSigners { text: signers, folder: &folder };
-                check_signatures(&found, (&target, signers), &mut report, stop)
-                    .map_err(|error| verify_error_data(&found, &error))?;
+                check_signatures(&repo, (&target, signers), &mut report, stop)
+                    .map_err(|error| verify_error_data(&repo, &error))?;
             }
             if let Some(reviewers) = &reviewers {
                 let reviewers = AllowedSigners { text: reviewers, folder: &folder };
-                check_review_signatures(&found, reviewers, &mut report, stop)
-                    .map_err(|error| verify_error_data(&found, &error))?;
+                check_review_signatures(&repo, reviewers, &mut report, stop)
+                    .map_err(|error| verify_error_data(&repo, &error))?;
             }
             match &mut since {
                 Some(since) => since.filter_report(report),
                 None => Ok(report),
             }
         };
-        Ok(self.read_shared(extensions, (&repository, &asked), read).await?)
+        Ok(self.read_shared(extensions, (&repository, &query), read).await?)
     }
 
     async fn rerun_guards(&self, extensions: &Extensions, params: RerunParams) -> RpcResult<RerunReport> {
@@ -79,11 +79,11 @@ impl VerifyApiServer for Api {
         let (launcher, env) = (&self.launcher, &params.env);
         let stage =
             GuardRerunner { repository: &repository, folder, launcher, env, stop: &stop, copies_workspace: false };
-        let ClientDisconnected(left) = extensions.get().cloned().unwrap_or_default();
+        let ClientDisconnected(disconnected) = extensions.get().cloned().unwrap_or_default();
         let mut rerun = pin!(stage.rerun_guards(&passes));
         let findings = tokio::select! {
             findings = &mut rerun => findings,
-            () = left.cancelled() => {
+            () = disconnected.cancelled() => {
                 stop.cancel();
                 rerun.await
             }
@@ -98,19 +98,19 @@ impl VerifyApiServer for Api {
             .parse()
             .map_err(|_| ErrorData::new(ErrorKind::InvalidRequest, format!("`{tip}` is not a commit id")))?;
         let repository = self.find_readable_repository(&path).await?;
-        let (found, asked) = (repository.clone(), format!("tips {last} {tips:?}"));
+        let (repo, query) = (repository.clone(), format!("tips {last} {tips:?}"));
         let read = move |stop: &CancellationToken| {
-            let mut looked = TipSearch::new(&tip, &tips);
-            let walked = found.visit_first_parents(&last, usize::MAX, |commit| {
-                stop.is_cancelled() || looked.visit_commit(&commit.id.to_string())
+            let mut search = TipSearch::new(&tip, &tips);
+            let walked = repo.visit_first_parents(&last, usize::MAX, |commit| {
+                stop.is_cancelled() || search.visit_commit(&commit.id.to_string())
             });
             walked.map_err(|error| git_error(&error))?;
             if stop.is_cancelled() {
-                return Err(verify_error_data(&found, &VerifyError::Interrupted));
+                return Err(verify_error_data(&repo, &VerifyError::Interrupted));
             }
-            Ok(looked.into_findings())
+            Ok(search.into_findings())
         };
-        Ok(self.read_shared(extensions, (&repository, &asked), read).await?)
+        Ok(self.read_shared(extensions, (&repository, &query), read).await?)
     }
 }
 
@@ -122,13 +122,13 @@ fn filter_since(
 ) -> Result<Vec<AuditPass>, ErrorData> {
     let Some(since) = since else { return Ok(passes) };
     let mut since = RevisionFilter::new(repository, since)?;
-    let mut later = Vec::new();
+    let mut remaining = Vec::new();
     for pass in passes {
         if !since.contains(&pass.commit)? {
-            later.push(pass);
+            remaining.push(pass);
         }
     }
-    Ok(later)
+    Ok(remaining)
 }
 
 fn unconfirmed_guards_error(commands: &[Vec<String>]) -> ErrorData {

@@ -26,9 +26,9 @@ use crate::worker::{PinnedRepo, WorkerHandle};
 use crate::workspace::{self, WorkspaceOwner};
 
 /// The folder in the state folder for records whose workspaces are gone.
-const RECORDS: &str = "records";
+const RECORDS_DIR: &str = "records";
 /// Maximum number of paths shown that keep a workspace from being removed.
-const SHOWN: usize = 5;
+const MAX_SHOWN_PATHS: usize = 5;
 
 /// A workspace that may be removed.
 struct EndedWorkspace {
@@ -36,15 +36,15 @@ struct EndedWorkspace {
     source: SourceRepo,
     store: RepoStore,
     /// The daemon's folder for its source.
-    of_source: RepoStore,
+    source_store: RepoStore,
     /// Where its records are moved to.
-    kept: Layout,
+    archive: Layout,
 }
 
 /// Why a workspace cannot be removed now.
 enum KeepReason {
     /// It contains something that exists nowhere else.
-    For(StopReason),
+    UniqueContent(StopReason),
     /// Something failed.
     Failed(ErrorData),
 }
@@ -64,7 +64,7 @@ impl From<RecordsError> for KeepReason {
 impl Api {
     /// Returns the location of records of a repository's isolated runs whose workspaces are gone.
     pub(super) fn archived_records(&self, common_dir: &Path) -> Layout {
-        Layout::new(self.paths.state.join(RECORDS).join(repo_id(common_dir)))
+        Layout::new(self.paths.state.join(RECORDS_DIR).join(repo_id(common_dir)))
     }
 
     /// Measures all workspaces.
@@ -95,10 +95,10 @@ impl Api {
         for worker in workers {
             let Some(summary) = run_summary(&worker).filter(|run| run.state.is_terminal()) else { continue };
             let (run, path) = (summary.id.clone(), summary.path.clone());
-            let (bytes, gone) = self.sweep_workspace(&worker, summary, dry_run).await?;
-            let kept = match gone {
+            let (bytes, removal) = self.sweep_workspace(&worker, summary, dry_run).await?;
+            let kept = match removal {
                 Ok(()) => None,
-                Err(KeepReason::For(why)) => Some(why),
+                Err(KeepReason::UniqueContent(why)) => Some(why),
                 Err(KeepReason::Failed(ErrorData { message, hint: Some(hint), .. })) => {
                     Some(StopReason::new(message, hint))
                 }
@@ -117,27 +117,27 @@ impl Api {
     ) -> Result<(u64, Result<(), KeepReason>), ErrorData> {
         let Some(source) = worker.source.clone() else { return Ok((0, Ok(()))) };
         let common_dir = source.common_dir.as_path();
-        let old = EndedWorkspace {
+        let ended = EndedWorkspace {
             summary,
-            store: RepoStore::new(&self.vault, &worker.id),
-            of_source: RepoStore::new(&self.vault, &repo_id(common_dir)),
-            kept: self.archived_records(common_dir),
+            store: RepoStore::new(&self.state_dir, &worker.id),
+            source_store: RepoStore::new(&self.state_dir, &repo_id(common_dir)),
+            archive: self.archived_records(common_dir),
             source: (*source).clone(),
         };
-        let (bytes, old, checked) = run_blocking(move || {
-            let bytes = isolation::directory_bytes(old.summary.path.as_path());
-            let checked = old.check_removable().and_then(|()| if dry_run { Ok(()) } else { old.move_aside() });
-            Ok((bytes, old, checked))
+        let (bytes, ended, outcome) = run_blocking(move || {
+            let bytes = isolation::directory_bytes(ended.summary.path.as_path());
+            let checked = ended.check_removable().and_then(|()| if dry_run { Ok(()) } else { ended.move_aside() });
+            Ok((bytes, ended, checked))
         })
         .await?;
-        if checked.is_err() || dry_run {
-            return Ok((bytes, checked));
+        if outcome.is_err() || dry_run {
+            return Ok((bytes, outcome));
         }
         // The run is over, and cannot continue in a folder that is gone.
         if let Err(error) = self.registry.remove(&worker.id).await {
             return Ok((bytes, Err(KeepReason::Failed(error))));
         }
-        run_blocking(move || Ok((bytes, old.finish_removal()))).await
+        run_blocking(move || Ok((bytes, ended.finish_removal()))).await
     }
 }
 
@@ -148,7 +148,7 @@ impl EndedWorkspace {
 
     fn open_source(&self) -> Result<Repository, KeepReason> {
         let path = self.source.path.as_path();
-        match PinnedRepo::for_work_tree(&self.of_source, path).try_open()? {
+        match PinnedRepo::for_work_tree(&self.source_store, path).try_open()? {
             Some(repository) => Ok(repository),
             None => admit::open_current(path).map_err(KeepReason::Failed),
         }
@@ -167,12 +167,12 @@ impl EndedWorkspace {
         let workspace = PinnedRepo::for_work_tree(&self.store, self.workspace_path()).open()?;
         self.refuse_unpublished(&workspace)?;
         self.refuse_submodules(&workspace)?;
-        let note = self.store.workspace_file().read().map_err(|error| {
+        let setup_record = self.store.workspace_file().read().map_err(|error| {
             KeepReason::Failed(ErrorData::new(ErrorKind::Fault, error.to_string()).caused_by(&error))
         })?;
         // A workspace without a finished setup was never worked in: ignored files there were copied, or are the
         // setup's.
-        let mut files = match note {
+        let mut files = match setup_record {
             Some(note) => workspace::find_unknown_files(&workspace, &note.made)?,
             None => Vec::new(),
         };
@@ -183,11 +183,11 @@ impl EndedWorkspace {
         if files.is_empty() {
             return Ok(());
         }
-        let shown = files.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
-        let more = files.len().saturating_sub(SHOWN);
+        let shown = files.iter().take(MAX_SHOWN_PATHS).cloned().collect::<Vec<_>>().join(", ");
+        let more = files.len().saturating_sub(MAX_SHOWN_PATHS);
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         let place = shell::quoted(&self.workspace_path().display().to_string());
-        Err(KeepReason::For(StopReason::new(
+        Err(KeepReason::UniqueContent(StopReason::new(
             format!("it holds files that no commit has: {shown}{more}"),
             format!("git -C {place} status --ignored; take what you need, remove the rest, then: runnerctl gc"),
         )))
@@ -205,7 +205,7 @@ impl EndedWorkspace {
             return Ok(());
         }
         let place = shell::quoted(&self.workspace_path().display().to_string());
-        Err(KeepReason::For(StopReason::new(
+        Err(KeepReason::UniqueContent(StopReason::new(
             "it has submodules, whose commits are not published",
             format!(
                 "git -C {place} submodule foreach git log --oneline -5; take what you need, then remove the folder"
@@ -216,7 +216,7 @@ impl EndedWorkspace {
     /// Fails if a reference of the workspace points to commits that its source does not have.
     fn refuse_unpublished(&self, workspace: &Repository) -> Result<(), KeepReason> {
         let (source, run) = (self.open_source()?, &self.source.run);
-        let there = source.list_refs()?;
+        let source_refs = source.list_refs()?;
         let branch = format!("refs/heads/runner/{run}");
         for (name, id) in workspace.list_refs()? {
             let Ok(id) = id.parse() else { continue };
@@ -226,15 +226,15 @@ impl EndedWorkspace {
             if !source.has_object(&id)? {
                 let why = format!("{name} in it has commits that {} does not have", self.source.path);
                 let place = shell::quoted(&self.workspace_path().display().to_string());
-                return Err(KeepReason::For(StopReason::new(why, format!("git -C {place} log --oneline {name}"))));
+                return Err(KeepReason::UniqueContent(StopReason::new(why, format!("git -C {place} log --oneline {name}"))));
             }
-            let at = there.get(&branch).or_else(|| there.get(&format!("refs/runner/at/{run}")));
-            let at = at.and_then(|at| at.parse().ok());
-            let is_reached = || at.map_or(Ok(false), |at| source.is_ancestor(&id, &at));
+            let branch_tip = source_refs.get(&branch).or_else(|| source_refs.get(&format!("refs/runner/at/{run}")));
+            let branch_tip = branch_tip.and_then(|at| at.parse().ok());
+            let is_reached = || branch_tip.map_or(Ok(false), |at| source.is_ancestor(&id, &at));
             if name == branch && !is_reached()? {
                 let why = self.summary.published.as_ref().and_then(|published| published.why.clone());
-                let behind = || StopReason::new("it is not published", format!("runnerctl status --run {run}"));
-                return Err(KeepReason::For(why.unwrap_or_else(behind)));
+                let unpublished = || StopReason::new("it is not published", format!("runnerctl status --run {run}"));
+                return Err(KeepReason::UniqueContent(why.unwrap_or_else(unpublished)));
             }
         }
         Ok(())
@@ -244,7 +244,7 @@ impl EndedWorkspace {
     fn move_aside(&self) -> Result<(), KeepReason> {
         let run = &self.source.run;
         if let Some(records) = RecordsDir::find(&Layout::new(self.workspace_path())) {
-            records.move_records(run, &self.kept)?;
+            records.move_records(run, &self.archive)?;
         }
         match fs::rename(self.workspace_path(), self.removal_path()) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
@@ -266,9 +266,9 @@ impl EndedWorkspace {
 
     /// Removes it, and releases its id.
     fn finish_removal(&self) -> Result<(), KeepReason> {
-        let reserved = ReservedId { run: self.source.run.clone(), nonce: self.source.nonce.clone() };
+        let reservation = ReservedId { run: self.source.run.clone(), nonce: self.source.nonce.clone() };
         let source = self.open_source()?;
-        let forgotten = isolation::remove_run_traces(&source, &reserved, (self.workspace_path(), &self.owner()));
-        forgotten.map_err(|error| KeepReason::Failed(ErrorData::new(ErrorKind::Fault, error)))
+        let removed = isolation::remove_run_traces(&source, &reservation, (self.workspace_path(), &self.owner()));
+        removed.map_err(|error| KeepReason::Failed(ErrorData::new(ErrorKind::Fault, error)))
     }
 }

@@ -21,11 +21,11 @@ use crate::clock;
 use crate::events::{EventStream, EventSubject};
 
 /// Length limit of a method name in messages, in characters: it may be anything.
-const MAX_NAME: usize = 100;
+const MAX_METHOD_CHARS: usize = 100;
 
 /// The methods that change nothing. All others, including those added later, are refused to a peer from inside an
 /// iteration.
-pub const READING: &[&str] = &[
+pub const READ_METHODS: &[&str] = &[
     "bisect.points",
     "config.get",
     "config.path",
@@ -60,29 +60,29 @@ pub const READING: &[&str] = &[
 ];
 
 /// Minimum time between two reported refusals, so that an agent in a loop does not hide other events.
-const PAUSE: Duration = Duration::from_secs(1);
+const MIN_REPORT_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Reports refused calls to subscribers and the log; of many at once, only the first.
 #[derive(Debug, Clone)]
 pub(super) struct RefusalReporter {
     events: EventStream,
-    last: Arc<Mutex<Option<Timestamp>>>,
+    last_reported: Arc<Mutex<Option<Timestamp>>>,
 }
 
 impl RefusalReporter {
     /// Creates it without any reports so far.
     pub(super) fn new(events: EventStream) -> Self {
-        Self { events, last: Arc::default() }
+        Self { events, last_reported: Arc::default() }
     }
 
     fn report(&self, method: &str, pid: Option<i32>) {
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last_reported = self.last_reported.lock().unwrap_or_else(PoisonError::into_inner);
         let now = clock::now();
-        if last.is_some_and(|last| now.duration_since(last).unsigned_abs() < PAUSE) {
+        if last_reported.is_some_and(|last| now.duration_since(last).unsigned_abs() < MIN_REPORT_INTERVAL) {
             return;
         }
-        *last = Some(now);
-        let method: String = method.chars().take(MAX_NAME).collect();
+        *last_reported = Some(now);
+        let method: String = method.chars().take(MAX_METHOD_CHARS).collect();
         tracing::warn!(method, pid, "refused to a process inside an iteration");
         self.events.publish(EventSubject::default(), EventKind::Refused { method, pid });
     }
@@ -103,7 +103,7 @@ impl CallMiddleware for AccessCheck {
     ) -> impl Future<Output = MethodResponse> + Send + use<'a, S> {
         let refusals = self.refusals.clone();
         async move {
-            match refusal(&request) {
+            match find_refusal(&request) {
                 None => service.call(request).await,
                 Some(refusal) => {
                     refusals.report(request.method_name(), request.extensions.get::<Peer>().and_then(|peer| peer.pid));
@@ -114,11 +114,11 @@ impl CallMiddleware for AccessCheck {
     }
 }
 
-fn refusal(request: &Request<'_>) -> Option<ErrorData> {
+fn find_refusal(request: &Request<'_>) -> Option<ErrorData> {
     // A request without a peer did not come through the listener: it gets the lesser rights.
     let peer = request.extensions.get::<Peer>();
     let role = peer.map_or(PeerRole::Agent, |peer| peer.role);
-    if role == PeerRole::Person || READING.contains(&request.method_name()) {
+    if role == PeerRole::Person || READ_METHODS.contains(&request.method_name()) {
         return None;
     }
     Some(refusal_error(request.method_name(), peer.and_then(|peer| peer.sign)))
@@ -141,9 +141,9 @@ impl CallerCheck {
     }
 
     /// Returns why a method must not be called for these processes; never refuses an empty list.
-    pub fn refusal(&self, pids: &[i32], method: &str) -> Option<ErrorData> {
+    pub fn check_callers(&self, pids: &[i32], method: &str) -> Option<ErrorData> {
         if pids.is_empty() {
-            return Some(refusal_error(method, Some(AgentSign::Unseen)));
+            return Some(refusal_error(method, Some(AgentSign::Unreadable)));
         }
         pids.iter().find_map(|pid| {
             let sign = if *pid > 0 { find_process_sign(Pid::from_raw(*pid))? } else { AgentSign::OtherNamespace };
@@ -163,6 +163,6 @@ fn describe_origin(sign: Option<AgentSign>) -> (&'static str, &'static str) {
             "another PID namespace than the daemon's, as an iteration's or a container's",
             "call it where the daemon runs, outside of the container",
         ),
-        Some(AgentSign::Unseen) => ("a process that the daemon cannot look at", "call it from an ordinary shell"),
+        Some(AgentSign::Unreadable) => ("a process that the daemon cannot look at", "call it from an ordinary shell"),
     }
 }

@@ -22,19 +22,19 @@ pub enum AgentSign {
     /// It is in another PID namespace than the daemon.
     OtherNamespace,
     /// It cannot be inspected.
-    Unseen,
+    Unreadable,
 }
 
 /// First argument of the process that supervises an agent or a guard.
 const SHIM_ARGUMENT: &[u8] = b"__shim";
 /// Maximum number of ancestors that are followed.
-const GENERATIONS: usize = 128;
+const MAX_ANCESTORS: usize = 128;
 
 /// Where a process comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ProcessDescent {
     /// Not from an iteration.
-    Free,
+    Outside,
     /// From an iteration, as far as can be determined.
     Inside(AgentSign),
     /// A process ended during the walk.
@@ -53,7 +53,7 @@ pub(super) fn trace_descent(peer: Pid) -> ProcessDescent {
         return ProcessDescent::Inside(AgentSign::Iteration);
     }
     let mut pid = peer;
-    for _ in 0..GENERATIONS {
+    for _ in 0..MAX_ANCESTORS {
         if pid == getpid() {
             return ProcessDescent::Inside(AgentSign::Iteration);
         }
@@ -63,13 +63,13 @@ pub(super) fn trace_descent(peer: Pid) -> ProcessDescent {
             // An ancestor of another user cannot be part of an iteration; the peer itself can hide.
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied && pid != peer => {}
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-                return ProcessDescent::Inside(AgentSign::Unseen);
+                return ProcessDescent::Inside(AgentSign::Unreadable);
             }
             Err(_) => return classify_unreadable(pid),
         }
         match read_parent(pid) {
             Ok(Some(parent)) => pid = parent,
-            Ok(None) => return ProcessDescent::Free,
+            Ok(None) => return ProcessDescent::Outside,
             Err(_) => return classify_unreadable(pid),
         }
     }
@@ -87,7 +87,7 @@ fn namespace_depth(status: &str) -> Option<usize> {
 
 /// Judges a process without a readable entry: either it ended, or `/proc` hides processes of other users.
 fn classify_unreadable(pid: Pid) -> ProcessDescent {
-    if kill(pid, None) == Err(Errno::EPERM) { ProcessDescent::Free } else { ProcessDescent::Vanished }
+    if kill(pid, None) == Err(Errno::EPERM) { ProcessDescent::Outside } else { ProcessDescent::Vanished }
 }
 
 fn has_own_sign(pid: Pid) -> io::Result<bool> {

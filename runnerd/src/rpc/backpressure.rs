@@ -25,20 +25,20 @@ pub(super) struct ConnectionTable(Arc<Mutex<ConnectionEntries>>);
 struct ConnectionEntries {
     /// Counts openings and calls; orders them, but is not a time.
     tick: u64,
-    lines: BTreeMap<u64, ConnectionState>,
+    entries: BTreeMap<u64, ConnectionState>,
 }
 
 #[derive(Debug)]
 struct ConnectionState {
-    heard: u64,
+    last_activity: u64,
     has_called: bool,
     /// Number of calls in progress, plus subscriptions.
-    waiting: u32,
+    pending: u32,
     /// Number of calls in progress, and its limit.
     calls: u32,
-    most_calls: u32,
+    max_calls: u32,
     /// Replies that are not written yet, in order.
-    owed: VecDeque<UnwrittenReply>,
+    unwritten: VecDeque<UnwrittenReply>,
     /// The reader's task, while there are too many calls.
     reader: Option<Waker>,
     closing: CancellationToken,
@@ -49,15 +49,15 @@ struct ConnectionState {
 struct UnwrittenReply {
     bytes: usize,
     /// Released when it has been written.
-    _place: Option<InsidePermit>,
+    _permit: Option<InsidePermit>,
 }
 
 impl ConnectionState {
     /// Ends a call.
     fn end_call(&mut self, tick: u64) {
-        self.waiting = self.waiting.saturating_sub(1);
+        self.pending = self.pending.saturating_sub(1);
         self.calls = self.calls.saturating_sub(1);
-        self.heard = tick;
+        self.last_activity = tick;
         if let Some(reader) = self.reader.take() {
             reader.wake();
         }
@@ -71,36 +71,36 @@ pub(super) struct PeerConnection(Arc<ConnectionHandle>);
 #[derive(Debug)]
 struct ConnectionHandle {
     id: u64,
-    all: ConnectionTable,
+    table: ConnectionTable,
     closing: CancellationToken,
 }
 
 impl ConnectionTable {
     /// Adds a connection that may have `most_calls` calls in progress.
-    pub(super) fn add_connection(&self, most_calls: u32) -> PeerConnection {
+    pub(super) fn add_connection(&self, max_calls: u32) -> PeerConnection {
         let closing = CancellationToken::new();
         let mut table = self.lock_table();
         table.tick += 1;
         let id = table.tick;
         let state = ConnectionState {
-            heard: id,
+            last_activity: id,
             has_called: false,
-            waiting: 0,
+            pending: 0,
             calls: 0,
-            most_calls,
-            owed: VecDeque::new(),
+            max_calls,
+            unwritten: VecDeque::new(),
             reader: None,
             closing: closing.clone(),
         };
-        table.lines.insert(id, state);
-        PeerConnection(Arc::new(ConnectionHandle { id, all: self.clone(), closing }))
+        table.entries.insert(id, state);
+        PeerConnection(Arc::new(ConnectionHandle { id, table: self.clone(), closing }))
     }
 
     /// Closes the connection that is first in line; false if all are waiting for something.
     pub(super) fn close_idle(&self) -> bool {
         let table = self.lock_table();
-        let silent = table.lines.values().filter(|line| line.waiting == 0 && !line.closing.is_cancelled());
-        let first = silent.min_by_key(|line| (line.has_called, line.heard));
+        let idle = table.entries.values().filter(|line| line.pending == 0 && !line.closing.is_cancelled());
+        let first = idle.min_by_key(|line| (line.has_called, line.last_activity));
         first.inspect(|line| line.closing.cancel()).is_some()
     }
 
@@ -117,23 +117,23 @@ impl PeerConnection {
 
     /// Whether a call was ever made.
     pub(super) fn has_called(&self) -> bool {
-        self.0.all.lock_table().lines.get(&self.0.id).is_some_and(|line| line.has_called)
+        self.0.table.lock_table().entries.get(&self.0.id).is_some_and(|line| line.has_called)
     }
 
     fn begin_call(&self) -> PendingCall {
         self.update_state(|line, tick| {
             line.has_called = true;
-            line.waiting = line.waiting.saturating_add(1);
+            line.pending = line.pending.saturating_add(1);
             line.calls = line.calls.saturating_add(1);
-            line.heard = tick;
+            line.last_activity = tick;
         });
         PendingCall(Some(self.clone()))
     }
 
     /// Whether the limit of calls is reached; if so, the reader is woken when one has ended.
     pub(super) fn is_full(&self, reader: &Waker) -> bool {
-        let mut table = self.0.all.lock_table();
-        let Some(line) = table.lines.get_mut(&self.0.id).filter(|line| line.calls >= line.most_calls) else {
+        let mut table = self.0.table.lock_table();
+        let Some(line) = table.entries.get_mut(&self.0.id).filter(|line| line.calls >= line.max_calls) else {
             return false;
         };
         line.reader = Some(reader.clone());
@@ -145,24 +145,24 @@ impl PeerConnection {
     /// Frames, headers and events count too, so that a reply may be considered written a little early, but never late.
     pub(super) fn record_written(&self, bytes: usize) {
         self.update_state(|line, tick| {
-            let mut left = bytes;
-            while let Some(first) = line.owed.front_mut() {
-                if first.bytes > left {
-                    first.bytes -= left;
+            let mut remaining = bytes;
+            while let Some(first) = line.unwritten.front_mut() {
+                if first.bytes > remaining {
+                    first.bytes -= remaining;
                     return;
                 }
-                left -= first.bytes;
-                line.owed.pop_front();
+                remaining -= first.bytes;
+                line.unwritten.pop_front();
                 line.end_call(tick);
             }
         });
     }
 
     fn update_state(&self, change: impl FnOnce(&mut ConnectionState, u64)) {
-        let mut table = self.0.all.lock_table();
+        let mut table = self.0.table.lock_table();
         table.tick += 1;
         let tick = table.tick;
-        if let Some(line) = table.lines.get_mut(&self.0.id) {
+        if let Some(line) = table.entries.get_mut(&self.0.id) {
             change(line, tick);
         }
     }
@@ -170,7 +170,7 @@ impl PeerConnection {
 
 impl Drop for ConnectionHandle {
     fn drop(&mut self) {
-        self.all.lock_table().lines.remove(&self.id);
+        self.table.lock_table().entries.remove(&self.id);
     }
 }
 
@@ -181,14 +181,14 @@ impl PendingCall {
     /// Makes the connection count as waiting, for events, for the rest of its life.
     fn hold_open(&self) {
         if let Some(line) = &self.0 {
-            line.update_state(|line, _| line.waiting = line.waiting.saturating_add(1));
+            line.update_state(|line, _| line.pending = line.pending.saturating_add(1));
         }
     }
 
     /// Queues the reply: the call is in progress until the peer has taken it.
-    fn await_write(mut self, bytes: usize, place: Option<InsidePermit>) {
+    fn await_write(mut self, bytes: usize, permit: Option<InsidePermit>) {
         if let Some(line) = self.0.take() {
-            line.update_state(|line, _| line.owed.push_back(UnwrittenReply { bytes, _place: place }));
+            line.update_state(|line, _| line.unwritten.push_back(UnwrittenReply { bytes, _permit: permit }));
         }
     }
 }
@@ -214,12 +214,12 @@ impl CallMiddleware for CallTracker {
         let waiting = request.extensions.get::<PeerConnection>().map(PeerConnection::begin_call);
         async move {
             let mut response = service.call(request).await;
-            let place = response.extensions_mut().remove::<InsidePermit>();
+            let permit = response.extensions_mut().remove::<InsidePermit>();
             if let Some(waiting) = waiting {
                 if response.is_subscription() && response.is_success() {
                     waiting.hold_open();
                 }
-                waiting.await_write(response.as_json().get().len(), place);
+                waiting.await_write(response.as_json().get().len(), permit);
             }
             response
         }
@@ -230,7 +230,7 @@ impl CallMiddleware for CallTracker {
 mod tests {
     use super::*;
 
-    const MOST: u32 = 2;
+    const MAX_CALLS: u32 = 2;
 
     fn closing_flags(lines: &[&PeerConnection]) -> Vec<bool> {
         lines.iter().map(|line| line.closing().is_cancelled()).collect()
@@ -239,7 +239,7 @@ mod tests {
     #[test]
     fn the_one_that_never_called_gives_way_first_then_the_one_silent_longest() {
         let all = ConnectionTable::default();
-        let (first, second, third) = (all.add_connection(MOST), all.add_connection(MOST), all.add_connection(MOST));
+        let (first, second, third) = (all.add_connection(MAX_CALLS), all.add_connection(MAX_CALLS), all.add_connection(MAX_CALLS));
         drop(first.begin_call());
         drop(second.begin_call());
         drop(first.begin_call());
@@ -252,7 +252,7 @@ mod tests {
     #[test]
     fn one_that_is_waited_for_keeps_its_place() {
         let all = ConnectionTable::default();
-        let (calling, listening) = (all.add_connection(MOST), all.add_connection(MOST));
+        let (calling, listening) = (all.add_connection(MAX_CALLS), all.add_connection(MAX_CALLS));
         let call = calling.begin_call();
         listening.begin_call().hold_open();
         assert!(!all.close_idle());
@@ -260,12 +260,12 @@ mod tests {
         assert!(all.close_idle());
         assert_eq!(closing_flags(&[&calling, &listening]), [true, false]);
         drop((calling, listening));
-        assert!(all.lock_table().lines.is_empty());
+        assert!(all.lock_table().entries.is_empty());
     }
 
     #[test]
     fn a_call_is_under_way_until_its_reply_was_written() {
-        let line = ConnectionTable::default().add_connection(MOST);
+        let line = ConnectionTable::default().add_connection(MAX_CALLS);
         let is_full = || line.is_full(Waker::noop());
         let (first, second) = (line.begin_call(), line.begin_call());
         assert!(is_full());
@@ -280,14 +280,14 @@ mod tests {
         assert!(!is_full(), "nobody waits for that one any more");
         third.await_write(10, None);
         line.record_written(1000);
-        assert_eq!(line.0.all.lock_table().lines[&line.0.id].calls, 0);
+        assert_eq!(line.0.table.lock_table().entries[&line.0.id].calls, 0);
     }
 
     #[test]
     fn one_that_is_gone_is_not_counted() {
         let all = ConnectionTable::default();
-        drop(all.add_connection(MOST));
+        drop(all.add_connection(MAX_CALLS));
         assert!(!all.close_idle());
-        assert!(all.lock_table().lines.is_empty());
+        assert!(all.lock_table().entries.is_empty());
     }
 }

@@ -33,22 +33,22 @@ impl CallMiddleware for CallDetacher {
         request: Request<'a>,
     ) -> impl Future<Output = MethodResponse> + Send + use<'a, S> {
         let mut request = to_owned_request(request);
-        let left = CancellationToken::new();
-        request.extensions.insert(ClientDisconnected(left.clone()));
+        let disconnected = CancellationToken::new();
+        request.extensions.insert(ClientDisconnected(disconnected.clone()));
         // Kept until the work is done, even without a caller, and then with the reply.
-        let place = request.extensions.remove::<InsidePermit>();
+        let permit = request.extensions.remove::<InsidePermit>();
         let (id, method) = (request.id.clone(), request.method.clone());
         let ends_with_client = ENDS_WITH_CLIENT.contains(&&*method);
         // The service is called inside the task: a handler that is not async panics already there.
         let task = self.calls.spawn(async move {
             let mut response = service.call(request).await;
-            if let Some(place) = place {
+            if let Some(place) = permit {
                 response.extensions_mut().insert(place);
             }
             response
         });
         async move {
-            let _is_waited_for = left.drop_guard();
+            let _waiting = disconnected.drop_guard();
             let outcome = if ends_with_client { AbortOnDropHandle::new(task).await } else { task.await };
             outcome.unwrap_or_else(|error| panic_response(id, &method, &error))
         }
@@ -57,9 +57,9 @@ impl CallMiddleware for CallDetacher {
 
 fn to_owned_request(request: Request<'_>) -> Request<'static> {
     let params = request.params.map(std::borrow::Cow::into_owned);
-    let mut owned = Request::owned(request.method.into_owned(), params, request.id.into_owned());
-    owned.extensions = request.extensions;
-    owned
+    let mut result = Request::owned(request.method.into_owned(), params, request.id.into_owned());
+    result.extensions = request.extensions;
+    result
 }
 
 fn panic_response(id: Id<'static>, method: &str, error: &JoinError) -> MethodResponse {

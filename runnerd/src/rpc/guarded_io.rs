@@ -19,29 +19,29 @@ use super::backpressure::PeerConnection;
 
 /// A Unix stream with a limit on how long a write may make no progress.
 #[derive(Debug)]
-pub(super) struct GuardedIo<Held> {
+pub(super) struct GuardedIo<Resource> {
     stream: UnixStream,
     limit: Duration,
     /// Runs while a write is blocked by the peer.
-    stalled: Option<Pin<Box<Sleep>>>,
+    stall_timer: Option<Pin<Box<Sleep>>>,
     /// Whether the peer has read something since it was last read from: a busy subscription stalls writes most of the
     /// time, and must not block the peer's requests.
-    progressed: bool,
-    dead: bool,
+    peer_has_read: bool,
+    failed: bool,
     /// The task that reads; kept even while the kernel has no data for it, since it must learn that the writer gave up.
     reader: Option<Waker>,
     /// How long the peer may be silent.
-    patience: Option<SilenceLimit>,
+    silence_limit: Option<SilenceLimit>,
     /// What lives as long as the stream, such as its place among the connections.
-    _held: Held,
+    _resource: Resource,
 }
 
 /// The time limit on a peer's silence.
 #[derive(Debug)]
 struct SilenceLimit {
-    line: PeerConnection,
+    connection: PeerConnection,
     /// Runs until the first call is due.
-    greeting: Option<Pin<Box<Sleep>>>,
+    first_call: Option<Pin<Box<Sleep>>>,
     closing: Pin<Box<WaitForCancellationFutureOwned>>,
     /// Whether something was read that may contain calls which have not started yet.
     has_read: bool,
@@ -50,9 +50,9 @@ struct SilenceLimit {
 impl SilenceLimit {
     /// Whether the peer must be cut off.
     fn has_expired(&mut self, cx: &mut Context<'_>) -> bool {
-        if self.greeting.as_mut().is_some_and(|greeting| greeting.as_mut().poll(cx).is_ready()) {
-            self.greeting = None;
-            if !self.line.has_called() {
+        if self.first_call.as_mut().is_some_and(|greeting| greeting.as_mut().poll(cx).is_ready()) {
+            self.first_call = None;
+            if !self.connection.has_called() {
                 return true;
             }
         }
@@ -67,20 +67,20 @@ impl SilenceLimit {
             cx.waker().wake_by_ref();
             return true;
         }
-        self.line.is_full(cx.waker())
+        self.connection.is_full(cx.waker())
     }
 }
 
-impl<Held> GuardedIo<Held> {
-    pub(super) fn new(stream: UnixStream, limit: Duration, held: Held) -> Self {
-        Self { stream, limit, stalled: None, progressed: false, dead: false, reader: None, patience: None, _held: held }
+impl<Resource> GuardedIo<Resource> {
+    pub(super) fn new(stream: UnixStream, limit: Duration, resource: Resource) -> Self {
+        Self { stream, limit, stall_timer: None, peer_has_read: false, failed: false, reader: None, silence_limit: None, _resource: resource }
     }
 
     /// Cuts the peer off when its line is closed, or if it makes no call within `greeting`.
-    pub(super) fn with_silence_limit(mut self, line: PeerConnection, greeting: Duration) -> Self {
+    pub(super) fn with_silence_limit(mut self, line: PeerConnection, first_call: Duration) -> Self {
         let closing = Box::pin(line.closing().clone().cancelled_owned());
-        self.patience =
-            Some(SilenceLimit { line, greeting: Some(Box::pin(sleep(greeting))), closing, has_read: false });
+        self.silence_limit =
+            Some(SilenceLimit { connection: line, first_call: Some(Box::pin(sleep(first_call))), closing, has_read: false });
         self
     }
 
@@ -92,50 +92,50 @@ impl<Held> GuardedIo<Held> {
 
     /// Tells the line how many bytes the peer has taken.
     fn record_written(&self, attempt: &Poll<io::Result<usize>>) {
-        if let (Poll::Ready(Ok(bytes)), Some(patience)) = (attempt, &self.patience) {
-            patience.line.record_written(*bytes);
+        if let (Poll::Ready(Ok(bytes)), Some(patience)) = (attempt, &self.silence_limit) {
+            patience.connection.record_written(*bytes);
         }
     }
 
     /// Handles the result of an attempt to write.
     fn check_progress<T>(&mut self, cx: &mut Context<'_>, attempt: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if attempt.is_ready() {
-            self.stalled = None;
-            self.progressed = true;
+            self.stall_timer = None;
+            self.peer_has_read = true;
             self.wake_reader();
             return attempt;
         }
         let limit = self.limit;
-        let timer = self.stalled.get_or_insert_with(|| Box::pin(sleep(limit)));
+        let timer = self.stall_timer.get_or_insert_with(|| Box::pin(sleep(limit)));
         if timer.as_mut().poll(cx).is_pending() {
             return Poll::Pending;
         }
-        self.dead = true;
+        self.failed = true;
         self.wake_reader();
         Poll::Ready(Err(timeout_error()))
     }
 }
 
-impl<Held: Unpin> AsyncRead for GuardedIo<Held> {
+impl<Resource: Unpin> AsyncRead for GuardedIo<Resource> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        if self.dead {
+        if self.failed {
             return Poll::Ready(Err(timeout_error()));
         }
-        if self.patience.as_mut().is_some_and(|patience| patience.has_expired(cx)) {
-            self.dead = true;
+        if self.silence_limit.as_mut().is_some_and(|patience| patience.has_expired(cx)) {
+            self.failed = true;
             return Poll::Ready(Err(timeout_error()));
         }
         self.reader = Some(cx.waker().clone());
-        if self.stalled.is_some() && !self.progressed {
+        if self.stall_timer.is_some() && !self.peer_has_read {
             return Poll::Pending;
         }
-        if self.patience.as_mut().is_some_and(|patience| patience.must_wait(cx)) {
+        if self.silence_limit.as_mut().is_some_and(|patience| patience.must_wait(cx)) {
             return Poll::Pending;
         }
         let attempt = Pin::new(&mut self.stream).poll_read(cx, buf);
         if attempt.is_ready() {
-            self.progressed = false;
-            if let Some(patience) = &mut self.patience {
+            self.peer_has_read = false;
+            if let Some(patience) = &mut self.silence_limit {
                 patience.has_read = true;
             }
         }
@@ -143,9 +143,9 @@ impl<Held: Unpin> AsyncRead for GuardedIo<Held> {
     }
 }
 
-impl<Held: Unpin> AsyncWrite for GuardedIo<Held> {
+impl<Resource: Unpin> AsyncWrite for GuardedIo<Resource> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        if self.dead {
+        if self.failed {
             return Poll::Ready(Err(timeout_error()));
         }
         let attempt = Pin::new(&mut self.stream).poll_write(cx, bytes);
@@ -158,7 +158,7 @@ impl<Held: Unpin> AsyncWrite for GuardedIo<Held> {
         cx: &mut Context<'_>,
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        if self.dead {
+        if self.failed {
             return Poll::Ready(Err(timeout_error()));
         }
         let attempt = Pin::new(&mut self.stream).poll_write_vectored(cx, slices);

@@ -16,9 +16,9 @@ use super::peer::{Peer, PeerRole};
 use crate::call_context::InsideIteration;
 
 /// Maximum number of calls from inside that are running, or whose replies are not read.
-const CALLS_FROM_INSIDE: usize = 8;
+const MAX_INSIDE_CALLS: usize = 8;
 /// How long a call from inside waits for its turn.
-const PATIENCE: Duration = Duration::from_secs(10);
+const WAIT_LIMIT: Duration = Duration::from_secs(10);
 
 /// One of the permits for calls from inside.
 #[derive(Debug, Clone)]
@@ -32,13 +32,13 @@ pub(super) struct InsideLimit(Arc<Semaphore>);
 
 impl Default for InsideLimit {
     fn default() -> Self {
-        Self(Arc::new(Semaphore::new(CALLS_FROM_INSIDE)))
+        Self(Arc::new(Semaphore::new(MAX_INSIDE_CALLS)))
     }
 }
 
 impl InsideLimit {
     async fn acquire(&self) -> Option<InsidePermit> {
-        let permit = timeout(PATIENCE, Arc::clone(&self.0).acquire_owned()).await.ok()?.ok()?;
+        let permit = timeout(WAIT_LIMIT, Arc::clone(&self.0).acquire_owned()).await.ok()?.ok()?;
         Some(InsidePermit { _permit: Arc::new(permit) })
     }
 }
@@ -49,16 +49,16 @@ impl CallMiddleware for InsideLimit {
         service: S,
         mut request: Request<'a>,
     ) -> impl Future<Output = MethodResponse> + Send + use<'a, S> {
-        let turns = self.clone();
+        let limit = self.clone();
         async move {
             if request.extensions.get::<Peer>().is_some_and(|peer| peer.role == PeerRole::Person) {
                 return service.call(request).await;
             }
-            let Some(place) = turns.acquire().await else {
+            let Some(permit) = limit.acquire().await else {
                 return MethodResponse::error(request.id, busy_error());
             };
             request.extensions.insert(InsideIteration);
-            request.extensions.insert(place);
+            request.extensions.insert(permit);
             service.call(request).await
         }
     }
@@ -75,15 +75,15 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_call_too_many_from_inside_waits_and_is_then_refused() {
-        let turns = InsideLimit::default();
-        let mut places = Vec::new();
-        for _ in 0..CALLS_FROM_INSIDE {
-            places.push(turns.acquire().await.expect("there is a place"));
+        let limit = InsideLimit::default();
+        let mut permits = Vec::new();
+        for _ in 0..MAX_INSIDE_CALLS {
+            permits.push(limit.acquire().await.expect("there is a place"));
         }
         let begin = tokio::time::Instant::now();
-        assert!(turns.acquire().await.is_none());
-        assert_eq!(begin.elapsed(), PATIENCE);
-        let (next, ()) = tokio::join!(turns.acquire(), async { drop(places.pop()) });
+        assert!(limit.acquire().await.is_none());
+        assert_eq!(begin.elapsed(), WAIT_LIMIT);
+        let (next, ()) = tokio::join!(limit.acquire(), async { drop(permits.pop()) });
         assert!(next.is_some(), "the place of one that has ended");
         assert_eq!(busy_error().kind, ErrorKind::Busy);
     }

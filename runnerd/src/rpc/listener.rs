@@ -37,21 +37,21 @@ use crate::events::EventStream;
 /// Maximum number of connections, if the system allows the daemon that many.
 const MAX_CONNECTIONS: usize = 1024;
 /// How many of them processes inside iterations may have, so that they cannot lock a person out.
-const AGENT_CONNECTIONS: usize = 64;
+const MAX_AGENT_CONNECTIONS: usize = 64;
 /// Maximum number of calls in progress per connection; beyond that it is not read from.
-const CALLS: u32 = 32;
-const AGENT_CALLS: u32 = 4;
+const MAX_CALLS: u32 = 32;
+const MAX_AGENT_CALLS: u32 = 4;
 /// A task tree may have 8 MiB, and more when it is escaped.
-const RESPONSE_BYTES: u32 = 16 << 20;
+const MAX_RESPONSE_BYTES: u32 = 16 << 20;
 /// Limits of a person's connection.
-const OF_PERSON: ConnectionAllowance = ConnectionAllowance { subscriptions: 16, request_bytes: 1 << 20, messages: 256 };
+const PERSON_ALLOWANCE: ConnectionAllowance = ConnectionAllowance { subscriptions: 16, request_bytes: 1 << 20, messages: 256 };
 /// Limits of a connection from inside an iteration: it only reads.
-const OF_AGENT: ConnectionAllowance = ConnectionAllowance { subscriptions: 2, request_bytes: 256 << 10, messages: 16 };
-const WRITE_STALL: Duration = Duration::from_secs(10);
+const AGENT_ALLOWANCE: ConnectionAllowance = ConnectionAllowance { subscriptions: 2, request_bytes: 256 << 10, messages: 16 };
+const WRITE_STALL_LIMIT: Duration = Duration::from_secs(10);
 /// Time limit for the first call of a connection.
-const FIRST_CALL: Duration = Duration::from_secs(10);
+const FIRST_CALL_LIMIT: Duration = Duration::from_secs(10);
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-const STOP_WITHIN: Duration = Duration::from_secs(10);
+const STOP_LIMIT: Duration = Duration::from_secs(10);
 
 /// Limits of a connection.
 #[derive(Debug, Clone, Copy)]
@@ -64,7 +64,7 @@ struct ConnectionAllowance {
 
 /// Returns the number of connections for a process with this limit of open descriptors: half of it, and at most 1,024.
 pub fn connection_limit(descriptors: u64) -> usize {
-    usize::try_from(descriptors / 2).unwrap_or(MAX_CONNECTIONS).clamp(AGENT_CONNECTIONS + 1, MAX_CONNECTIONS)
+    usize::try_from(descriptors / 2).unwrap_or(MAX_CONNECTIONS).clamp(MAX_AGENT_CONNECTIONS + 1, MAX_CONNECTIONS)
 }
 
 /// What is served, and to how many connections.
@@ -86,22 +86,22 @@ pub struct ServerOptions {
 /// # Panics
 ///
 /// Panics outside of a tokio runtime.
-pub fn serve(bound: BoundSocket, served: ServerOptions, stop: CancellationToken) -> ServeHandle {
-    let ServerOptions { methods, events, connections } = served;
-    let (stop_handle, halt) = stop_channel();
+pub fn serve(bound: BoundSocket, options: ServerOptions, stop: CancellationToken) -> ServeHandle {
+    let ServerOptions { methods, events, connections } = options;
+    let (stop_handle, server_handle) = stop_channel();
     let calls = TaskTracker::new();
-    let guards =
-        CallLayers { calls: calls.clone(), refusals: RefusalReporter::new(events), turns: InsideLimit::default() };
-    let service = |allowance| build_service(connections, allowance, guards.clone());
+    let layers =
+        CallLayers { calls: calls.clone(), refusals: RefusalReporter::new(events), inside_limit: InsideLimit::default() };
+    let service = |allowance| build_service(connections, allowance, layers.clone());
     let acceptor = ConnectionAcceptor {
-        protocol: ConnectionServer { methods, of_person: service(OF_PERSON), of_agent: service(OF_AGENT), stop_handle },
+        protocol: ConnectionServer { methods, person_services: service(PERSON_ALLOWANCE), agent_services: service(AGENT_ALLOWANCE), stop_handle },
         calls,
-        lines: ConnectionTable::default(),
+        connections: ConnectionTable::default(),
         slots: Arc::new(Semaphore::new(connections)),
-        agent_slots: Arc::new(Semaphore::new(AGENT_CONNECTIONS)),
+        agent_slots: Arc::new(Semaphore::new(MAX_AGENT_CONNECTIONS)),
         uid: nix::unistd::getuid().as_raw(),
     };
-    ServeHandle { task: tokio::spawn(acceptor.run(bound, halt, stop)) }
+    ServeHandle { task: tokio::spawn(acceptor.run(bound, server_handle, stop)) }
 }
 
 /// A running server.
@@ -122,16 +122,16 @@ impl ServeHandle {
 /// Numbers its connections, and is therefore shared by all of a kind.
 type RpcServices = TowerServiceBuilder<Stack<CallLayers, Identity>, Identity>;
 
-fn build_service(connections: usize, allowance: ConnectionAllowance, guards: CallLayers) -> RpcServices {
+fn build_service(connections: usize, allowance: ConnectionAllowance, layers: CallLayers) -> RpcServices {
     let config = ServerConfig::builder()
         .max_request_body_size(allowance.request_bytes)
-        .max_response_body_size(RESPONSE_BYTES)
+        .max_response_body_size(MAX_RESPONSE_BYTES)
         .max_connections(u32::try_from(connections).unwrap_or(u32::MAX))
         .max_subscriptions_per_connection(allowance.subscriptions)
         .set_message_buffer_capacity(allowance.messages)
         .set_batch_request_config(BatchRequestConfig::Disabled)
         .build();
-    let middleware = RpcServiceBuilder::new().layer(guards);
+    let middleware = RpcServiceBuilder::new().layer(layers);
     Server::builder().set_config(config).set_rpc_middleware(middleware).to_service_builder()
 }
 
@@ -140,7 +140,7 @@ fn build_service(connections: usize, allowance: ConnectionAllowance, guards: Cal
 struct CallLayers {
     calls: TaskTracker,
     refusals: RefusalReporter,
-    turns: InsideLimit,
+    inside_limit: InsideLimit,
 }
 
 impl Layer<RpcService> for CallLayers {
@@ -151,9 +151,9 @@ impl Layer<RpcService> for CallLayers {
 
     fn layer(&self, service: RpcService) -> Self::Service {
         let detached = MiddlewareService::new(service, CallDetacher { calls: self.calls.clone() });
-        let in_turn = MiddlewareService::new(detached, self.turns.clone());
+        let limited = MiddlewareService::new(detached, self.inside_limit.clone());
         MiddlewareService::new(
-            MiddlewareService::new(in_turn, AccessCheck { refusals: self.refusals.clone() }),
+            MiddlewareService::new(limited, AccessCheck { refusals: self.refusals.clone() }),
             CallTracker,
         )
     }
@@ -162,7 +162,7 @@ impl Layer<RpcService> for CallLayers {
 struct ConnectionAcceptor {
     protocol: ConnectionServer,
     calls: TaskTracker,
-    lines: ConnectionTable,
+    connections: ConnectionTable,
     slots: Arc<Semaphore>,
     agent_slots: Arc<Semaphore>,
     uid: u32,
@@ -173,7 +173,7 @@ type SlotPermits = (OwnedSemaphorePermit, Option<OwnedSemaphorePermit>);
 
 impl ConnectionAcceptor {
     async fn run(self, bound: BoundSocket, server: ServerHandle, stop: CancellationToken) {
-        let BoundSocket { listener, file } = bound;
+        let BoundSocket { listener, file: socket_file } = bound;
         if stop.run_until_cancelled(self.accept(&listener)).await.is_some() {
             tracing::error!("the control socket accepts no connections any more");
         }
@@ -187,10 +187,10 @@ impl ConnectionAcceptor {
             server.stopped().await;
             calls.wait().await;
         };
-        if timeout(STOP_WITHIN, ended).await.is_err() {
+        if timeout(STOP_LIMIT, ended).await.is_err() {
             tracing::warn!(calls = calls.len(), "calls or connections did not end in time");
         }
-        drop(file);
+        drop(socket_file);
     }
 
     async fn accept(&self, listener: &UnixListener) {
@@ -216,7 +216,7 @@ impl ConnectionAcceptor {
 
     /// Waits for a place, closing the most silent connection if necessary; if none can be closed, waits until one ends.
     async fn acquire_slot(&self) -> Option<OwnedSemaphorePermit> {
-        if self.slots.available_permits() == 0 && self.lines.close_idle() {
+        if self.slots.available_permits() == 0 && self.connections.close_idle() {
             tracing::debug!("a silent connection gives way to a new one");
         }
         Arc::clone(&self.slots).acquire_owned().await.ok()
@@ -228,7 +228,7 @@ impl ConnectionAcceptor {
             Ok(peer) => return tracing::warn!(?peer, "refused a connection of another user"),
             Err(error) => return tracing::warn!(%error, "refused a connection of nobody"),
         };
-        let agent_place = match peer.role {
+        let agent_slot = match peer.role {
             PeerRole::Person => None,
             PeerRole::Agent => match Arc::clone(&self.agent_slots).try_acquire_owned() {
                 Ok(place) => Some(place),
@@ -236,9 +236,9 @@ impl ConnectionAcceptor {
             },
         };
         tracing::debug!(?peer, "connected");
-        let line = self.lines.add_connection(if peer.role == PeerRole::Person { CALLS } else { AGENT_CALLS });
-        let io = GuardedIo::new(stream, WRITE_STALL, (place, agent_place)).with_silence_limit(line.clone(), FIRST_CALL);
-        tokio::spawn(self.protocol.clone().serve_connection(io, peer, line));
+        let connection = self.connections.add_connection(if peer.role == PeerRole::Person { MAX_CALLS } else { MAX_AGENT_CALLS });
+        let io = GuardedIo::new(stream, WRITE_STALL_LIMIT, (place, agent_slot)).with_silence_limit(connection.clone(), FIRST_CALL_LIMIT);
+        tokio::spawn(self.protocol.clone().serve_connection(io, peer, connection));
     }
 }
 
@@ -246,8 +246,8 @@ impl ConnectionAcceptor {
 #[derive(Clone)]
 struct ConnectionServer {
     methods: Methods,
-    of_person: RpcServices,
-    of_agent: RpcServices,
+    person_services: RpcServices,
+    agent_services: RpcServices,
     stop_handle: StopHandle,
 }
 
@@ -263,14 +263,14 @@ impl ConnectionServer {
         self,
         io: GuardedIo<SlotPermits>,
         peer: Peer,
-        line: PeerConnection,
+        connection: PeerConnection,
     ) -> Pin<Box<dyn Future<Output = Result<(), BoxError>> + Send>> {
         let stopped = self.stop_handle.clone().shutdown();
         let service = tower::service_fn(move |mut request: HttpRequest<Incoming>| {
             request.extensions_mut().insert(peer);
-            request.extensions_mut().insert(line.clone());
-            let Self { methods, of_person, of_agent, stop_handle } = self.clone();
-            let services = if peer.role == PeerRole::Person { of_person } else { of_agent };
+            request.extensions_mut().insert(connection.clone());
+            let Self { methods, person_services, agent_services, stop_handle } = self.clone();
+            let services = if peer.role == PeerRole::Person { person_services } else { agent_services };
             async move {
                 // Counting calls in progress relies on replies being sent one after the other.
                 if request.version() > Version::HTTP_11 {

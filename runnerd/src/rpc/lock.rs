@@ -78,15 +78,15 @@ fn acquire_lock(path: &Path, socket: &Path) -> Result<File, LockError> {
     if let Some(folder) = path.parent() {
         private_dir::make_folder(folder)?;
     }
-    let failed = |source| LockError::File { path: path.to_owned(), source };
+    let file_error = |source| LockError::File { path: path.to_owned(), source };
     let options = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).clone();
-    let mut file = options.open(path).map_err(failed)?;
+    let mut file = options.open(path).map_err(file_error)?;
     match file.try_lock() {
-        Ok(()) => write_holder(&mut file, socket).map_err(failed)?,
+        Ok(()) => write_holder(&mut file, socket).map_err(file_error)?,
         Err(TryLockError::WouldBlock) => {
             return Err(LockError::Held { path: path.to_owned(), holder: read_holder(&mut file) });
         }
-        Err(TryLockError::Error(source)) => return Err(failed(source)),
+        Err(TryLockError::Error(source)) => return Err(file_error(source)),
     }
     Ok(file)
 }

@@ -42,13 +42,13 @@ pub(super) trait CallMiddleware: Clone + Send + Sync + 'static {
 #[derive(Debug, Clone)]
 pub(super) struct MiddlewareService<S, A> {
     service: S,
-    around: A,
+    middleware: A,
 }
 
 impl<S, A> MiddlewareService<S, A> {
     /// Wraps the calls of a service with `around`.
-    pub(super) fn new(service: S, around: A) -> Self {
-        Self { service, around }
+    pub(super) fn new(service: S, middleware: A) -> Self {
+        Self { service, middleware }
     }
 }
 
@@ -58,7 +58,7 @@ impl<S: CallService, A: CallMiddleware> RpcServiceT for MiddlewareService<S, A> 
     type BatchResponse = MethodResponse;
 
     fn call<'a>(&self, request: Request<'a>) -> impl Future<Output = MethodResponse> + Send + 'a {
-        self.around.call(self.service.clone(), request)
+        self.middleware.call(self.service.clone(), request)
     }
 
     fn batch<'a>(&self, batch: Batch<'a>) -> impl Future<Output = MethodResponse> + Send + 'a {

@@ -15,7 +15,7 @@ mod middleware;
 mod peer;
 mod socket;
 
-pub use self::access::{CallerCheck, READING};
+pub use self::access::{CallerCheck, READ_METHODS};
 pub use self::ancestry::AgentSign;
 pub use self::listener::{ServeHandle, ServerOptions, connection_limit, serve};
 pub use self::lock::{DaemonLocks, LockError};

@@ -14,7 +14,7 @@ use super::ancestry::{self, AgentSign, ProcessDescent};
 use crate::process::read_text_of_process;
 
 /// Number of walks that may be started because the processes changed meanwhile.
-const WALKS: u32 = 3;
+const MAX_WALKS: u32 = 3;
 
 /// The process at the other end of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,16 +60,16 @@ fn find_sign(stream: &UnixStream, pid: Pid) -> Option<AgentSign> {
     }
     // Opened before the walk and checked after it, so that the process id cannot have been reused in between.
     let handle = getsockopt(stream, PeerPidfd);
-    find_process_sign(pid).or_else(|| (!still_has_pid(pid, handle)).then_some(AgentSign::Unseen))
+    find_process_sign(pid).or_else(|| (!still_has_pid(pid, handle)).then_some(AgentSign::Unreadable))
 }
 
 /// Returns the evidence that a process other than this one is not a person's.
 pub(super) fn find_process_sign(pid: Pid) -> Option<AgentSign> {
-    let descent = (0..WALKS).map(|_| ancestry::trace_descent(pid)).find(|descent| *descent != ProcessDescent::Vanished);
+    let descent = (0..MAX_WALKS).map(|_| ancestry::trace_descent(pid)).find(|descent| *descent != ProcessDescent::Vanished);
     match descent {
-        Some(ProcessDescent::Free) => None,
+        Some(ProcessDescent::Outside) => None,
         Some(ProcessDescent::Inside(sign)) => Some(sign),
-        _ => Some(AgentSign::Unseen),
+        _ => Some(AgentSign::Unreadable),
     }
 }
 

@@ -24,7 +24,7 @@ pub enum SocketError {
     Folder(#[from] PrivateDirError),
     /// A process that holds no lock is listening there.
     #[error("another process listens on {path}")]
-    Taken {
+    InUse {
         /// Path of the socket.
         path: PathBuf,
     },
@@ -50,7 +50,7 @@ impl SocketError {
     /// Returns the exit code of a daemon that could not bind its socket.
     pub fn exit_code(&self) -> u8 {
         match self {
-            Self::Taken { .. } => EXIT_OCCUPIED,
+            Self::InUse { .. } => EXIT_OCCUPIED,
             Self::Folder(_) | Self::NotASocket { .. } | Self::System { .. } => 1,
         }
     }
@@ -74,16 +74,16 @@ impl BoundSocket {
     /// # Panics
     ///
     /// Panics outside of a tokio runtime.
-    pub fn new(paths: &Paths, _held: &DaemonLocks) -> Result<Self, SocketError> {
+    pub fn new(paths: &Paths, _locks: &DaemonLocks) -> Result<Self, SocketError> {
         let path = &paths.socket;
         if let Some(folder) = path.parent() {
             private_dir::make_folder(folder)?;
         }
         remove_stale(path)?;
-        let system = |action| move |source| SocketError::System { action, path: path.clone(), source };
-        let listener = UnixListener::bind(path).map_err(system("bind"))?;
-        let file = SocketFile::new(path).map_err(system("look at"))?;
-        fs::set_permissions(path, Permissions::from_mode(0o600)).map_err(system("protect"))?;
+        let system_error = |action| move |source| SocketError::System { action, path: path.clone(), source };
+        let listener = UnixListener::bind(path).map_err(system_error("bind"))?;
+        let file = SocketFile::new(path).map_err(system_error("look at"))?;
+        fs::set_permissions(path, Permissions::from_mode(0o600)).map_err(system_error("protect"))?;
         Ok(Self { listener, file: Some(file) })
     }
 
@@ -96,10 +96,10 @@ impl BoundSocket {
     /// # Panics
     ///
     /// Panics outside of a tokio runtime.
-    pub fn from_manager(listener: StdListener, paths: &Paths, _held: &DaemonLocks) -> Result<Self, SocketError> {
-        let taken = listener.set_nonblocking(true).and_then(|()| UnixListener::from_std(listener));
-        let failed = |source| SocketError::System { action: "take over", path: paths.socket.clone(), source };
-        Ok(Self { listener: taken.map_err(failed)?, file: None })
+    pub fn from_manager(listener: StdListener, paths: &Paths, _locks: &DaemonLocks) -> Result<Self, SocketError> {
+        let adopted = listener.set_nonblocking(true).and_then(|()| UnixListener::from_std(listener));
+        let system_error = |source| SocketError::System { action: "take over", path: paths.socket.clone(), source };
+        Ok(Self { listener: adopted.map_err(system_error)?, file: None })
     }
 }
 
@@ -127,8 +127,8 @@ impl Drop for SocketFile {
 }
 
 fn file_identity(path: &Path) -> io::Result<(u64, u64)> {
-    let found = fs::symlink_metadata(path)?;
-    Ok((found.dev(), found.ino()))
+    let metadata = fs::symlink_metadata(path)?;
+    Ok((metadata.dev(), metadata.ino()))
 }
 
 fn remove_stale(path: &Path) -> Result<(), SocketError> {
@@ -139,7 +139,7 @@ fn remove_stale(path: &Path) -> Result<(), SocketError> {
         Ok(_) => {}
     }
     if UnixStream::connect(path).is_ok() {
-        return Err(SocketError::Taken { path: path.to_owned() });
+        return Err(SocketError::InUse { path: path.to_owned() });
     }
     fs::remove_file(path).map_err(|source| SocketError::System { action: "replace", path: path.to_owned(), source })
 }

@@ -11,7 +11,7 @@ use crate::worker::WorkerHandle;
 
 /// A worker answers no one during a single step, the longest of which is a command of the git program with its limit of
 /// 15 minutes. A worker that is silent for longer hangs.
-pub(super) const LONGEST_SILENCE: Duration = Duration::from_mins(20);
+pub(super) const MAX_SILENCE: Duration = Duration::from_mins(20);
 
 /// A worker to check.
 pub(super) trait HealthTarget: Clone + Send + 'static {
@@ -40,40 +40,40 @@ impl HealthTarget for WorkerHandle {
 /// Checks every worker once per beat.
 #[derive(Debug)]
 pub(super) struct HealthCheck {
-    questions: BTreeMap<String, PendingPing>,
+    pings: BTreeMap<String, PendingPing>,
     /// Number of beats for which a question may remain unanswered.
-    allowed: u128,
+    max_ticks: u128,
 }
 
 #[derive(Debug)]
 struct PendingPing {
-    answer: AbortOnDropHandle<()>,
-    beats: u128,
+    response: AbortOnDropHandle<()>,
+    ticks: u128,
 }
 
 impl HealthCheck {
     /// Creates the check; there will be a beat in each `period`.
     pub(super) fn new(period: Duration) -> Self {
-        let allowed = LONGEST_SILENCE.as_millis() / period.as_millis().max(1);
-        Self { questions: BTreeMap::new(), allowed: allowed.max(1) }
+        let max_ticks = MAX_SILENCE.as_millis() / period.as_millis().max(1);
+        Self { pings: BTreeMap::new(), max_ticks: max_ticks.max(1) }
     }
 
     /// Asks every worker that has answered the last question, and returns one that has been silent for too long.
     pub(super) fn tick<W: HealthTarget>(&mut self, workers: &[W]) -> Option<String> {
-        self.questions.retain(|name, _| workers.iter().any(|worker| worker.name() == name));
+        self.pings.retain(|name, _| workers.iter().any(|worker| worker.name() == name));
         for worker in workers {
-            match self.questions.get_mut(worker.name()) {
-                Some(question) if !question.answer.is_finished() => {
-                    question.beats = if worker.is_blocked() { 0 } else { question.beats + 1 };
+            match self.pings.get_mut(worker.name()) {
+                Some(ping) if !ping.response.is_finished() => {
+                    ping.ticks = if worker.is_blocked() { 0 } else { ping.ticks + 1 };
                 }
                 _ => {
-                    let answer = AbortOnDropHandle::new(tokio::spawn(worker.clone().ping()));
-                    self.questions.insert(worker.name().to_owned(), PendingPing { answer, beats: 0 });
+                    let response = AbortOnDropHandle::new(tokio::spawn(worker.clone().ping()));
+                    self.pings.insert(worker.name().to_owned(), PendingPing { response, ticks: 0 });
                 }
             }
         }
-        let mut silent = self.questions.iter().filter(|(_, question)| question.beats > self.allowed);
-        silent.next().map(|(name, _)| name.clone())
+        let mut unresponsive = self.pings.iter().filter(|(_, question)| question.ticks > self.max_ticks);
+        unresponsive.next().map(|(name, _)| name.clone())
     }
 }
 
@@ -105,10 +105,10 @@ mod tests {
 
     /// Returns which worker was found silent in twenty beats of a minute and some more.
     async fn run_for_twenty_minutes(worker: FakeWorker) -> Vec<Option<String>> {
-        let mut pulse = HealthCheck::new(Duration::from_mins(1));
+        let mut health = HealthCheck::new(Duration::from_mins(1));
         let mut found = Vec::new();
         for _ in 0..22 {
-            found.push(pulse.tick(&[worker]));
+            found.push(health.tick(&[worker]));
             tokio::task::yield_now().await;
         }
         found
@@ -132,12 +132,12 @@ mod tests {
 
     #[tokio::test]
     async fn who_has_left_is_not_missed() {
-        let mut pulse = HealthCheck::new(LONGEST_SILENCE);
+        let mut health = HealthCheck::new(MAX_SILENCE);
         let silent = FakeWorker { answers: false, waits: false };
         for _ in 0..3 {
-            pulse.tick(&[silent]);
+            health.tick(&[silent]);
         }
-        assert_eq!(pulse.tick(&[silent]), Some("fake".to_owned()));
-        assert_eq!(pulse.tick::<FakeWorker>(&[]), None);
+        assert_eq!(health.tick(&[silent]), Some("fake".to_owned()));
+        assert_eq!(health.tick::<FakeWorker>(&[]), None);
     }
 }

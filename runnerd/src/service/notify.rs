@@ -11,28 +11,28 @@ const SOCKET_VARIABLE: &str = "NOTIFY_SOCKET";
 /// Sends the daemon's state to the service manager.
 #[derive(Debug, Clone, Copy)]
 pub struct ServiceNotifier {
-    heard: bool,
+    enabled: bool,
 }
 
 impl ServiceNotifier {
     /// Enabled if `NOTIFY_SOCKET` is set.
     pub fn from_env() -> Self {
-        Self { heard: env::var_os(SOCKET_VARIABLE).is_some() }
+        Self { enabled: env::var_os(SOCKET_VARIABLE).is_some() }
     }
 
     /// Always disabled.
     pub fn disabled() -> Self {
-        Self { heard: false }
+        Self { enabled: false }
     }
 
     /// Whether a service manager receives the notifications.
     pub fn is_enabled(self) -> bool {
-        self.heard
+        self.enabled
     }
 
     /// Returns the service manager's watchdog timeout, after which it kills this process; `None` without a watchdog.
     pub fn watchdog_period(self) -> Option<Duration> {
-        self.heard.then(sd_notify::watchdog_enabled).flatten().filter(|period| !period.is_zero())
+        self.enabled.then(sd_notify::watchdog_enabled).flatten().filter(|period| !period.is_zero())
     }
 
     /// Reports that clients are answered.
@@ -51,13 +51,13 @@ impl ServiceNotifier {
     }
 
     /// Reports that the daemon is stopping, and requests the time for it.
-    pub fn notify_stopping(self, within: Duration) {
-        self.notify(&[Stopping, Status("ending"), extend_timeout(within)]);
+    pub fn notify_stopping(self, limit: Duration) {
+        self.notify(&[Stopping, Status("ending"), extend_timeout(limit)]);
     }
 
     /// Reports that stopping is still in progress, and requests more time.
-    pub fn extend_stop_timeout(self, within: Duration) {
-        self.notify(&[Watchdog, extend_timeout(within)]);
+    pub fn extend_stop_timeout(self, limit: Duration) {
+        self.notify(&[Watchdog, extend_timeout(limit)]);
     }
 
     /// Reports progress, with a status for people.
@@ -65,15 +65,15 @@ impl ServiceNotifier {
         self.notify(&[Watchdog, Status(status)]);
     }
 
-    fn notify(self, words: &[NotifyState<'_>]) {
-        if self.heard
-            && let Err(error) = sd_notify::notify(words)
+    fn notify(self, states: &[NotifyState<'_>]) {
+        if self.enabled
+            && let Err(error) = sd_notify::notify(states)
         {
             tracing::warn!(%error, "the service manager cannot be told");
         }
     }
 }
 
-fn extend_timeout(within: Duration) -> NotifyState<'static> {
-    ExtendTimeoutUsec(u32::try_from(within.as_micros()).unwrap_or(u32::MAX))
+fn extend_timeout(limit: Duration) -> NotifyState<'static> {
+    ExtendTimeoutUsec(u32::try_from(limit.as_micros()).unwrap_or(u32::MAX))
 }

@@ -20,22 +20,22 @@ pub enum ActivationError {
     #[error(
         "the service manager passed {count} sockets, and one is served: leave one `ListenStream=` in the socket unit"
     )]
-    Many {
+    TooManySockets {
         /// Number of sockets.
         count: usize,
     },
     /// It is another kind of file or socket.
     #[error("the service manager did not pass a Unix stream socket: `ListenStream=` in the socket unit names a path")]
-    Kind(#[source] io::Error),
+    WrongType(#[source] io::Error),
     /// It is a connection.
     #[error("the service manager passed a connection: leave `Accept=` out of the socket unit")]
-    Connection,
+    NotListening,
     /// It has no path, so nothing determines who may connect.
     #[error("the service manager passed a socket without a path: `ListenStream=` in the socket unit names one")]
-    Nameless,
+    Unnamed,
     /// Its path cannot be inspected, or is not a socket.
     #[error("cannot look at the socket {path}, which the service manager passed")]
-    Look {
+    Unreadable {
         /// Path that was examined.
         path: PathBuf,
         /// The error of the system.
@@ -43,7 +43,7 @@ pub enum ActivationError {
     },
     /// Other users could connect.
     #[error("the socket {path} is open to others (mode {mode:04o}): write `SocketMode=0600` into the socket unit")]
-    Open {
+    OpenToOthers {
         /// Path that was examined.
         path: PathBuf,
         /// Its permission bits.
@@ -51,7 +51,7 @@ pub enum ActivationError {
     },
     /// It belongs to another user.
     #[error("the socket {path} belongs to user {owner}, not to this user")]
-    Foreign {
+    ForeignOwner {
         /// Path that was examined.
         path: PathBuf,
         /// User id of its owner.
@@ -76,20 +76,20 @@ impl ActivatedSocket {
     ///
     /// Fails if it is not a single private Unix socket that is listening.
     pub fn from_env() -> Result<Option<Self>, ActivationError> {
-        let mut passed = ListenFd::from_env();
-        match passed.len() {
+        let mut listeners = ListenFd::from_env();
+        match listeners.len() {
             0 => Ok(None),
-            1 => passed.take_unix_listener(0).map_err(ActivationError::Kind)?.map(Self::from_listener).transpose(),
-            count => Err(ActivationError::Many { count }),
+            1 => listeners.take_unix_listener(0).map_err(ActivationError::WrongType)?.map(Self::from_listener).transpose(),
+            count => Err(ActivationError::TooManySockets { count }),
         }
     }
 
     fn from_listener(listener: UnixListener) -> Result<Self, ActivationError> {
         if !getsockopt(&listener, sockopt::AcceptConn).unwrap_or(false) {
-            return Err(ActivationError::Connection);
+            return Err(ActivationError::NotListening);
         }
-        let address = listener.local_addr().map_err(ActivationError::Kind)?;
-        let path = address.as_pathname().ok_or(ActivationError::Nameless)?.to_owned();
+        let address = listener.local_addr().map_err(ActivationError::WrongType)?;
+        let path = address.as_pathname().ok_or(ActivationError::Unnamed)?.to_owned();
         check_permissions(&path)?;
         Ok(Self { listener, path })
     }
@@ -97,16 +97,16 @@ impl ActivatedSocket {
 
 fn check_permissions(path: &Path) -> Result<(), ActivationError> {
     let path = path.to_owned();
-    let found = match fs::symlink_metadata(&path) {
+    let metadata = match fs::symlink_metadata(&path) {
         Ok(found) if found.file_type().is_socket() => found,
-        Ok(_) => return Err(ActivationError::Look { path, source: io::Error::other("it is no socket") }),
-        Err(source) => return Err(ActivationError::Look { path, source }),
+        Ok(_) => return Err(ActivationError::Unreadable { path, source: io::Error::other("it is no socket") }),
+        Err(source) => return Err(ActivationError::Unreadable { path, source }),
     };
-    let mode = found.mode() & 0o7777;
-    if found.uid() != nix::unistd::getuid().as_raw() {
-        Err(ActivationError::Foreign { path, owner: found.uid() })
+    let mode = metadata.mode() & 0o7777;
+    if metadata.uid() != nix::unistd::getuid().as_raw() {
+        Err(ActivationError::ForeignOwner { path, owner: metadata.uid() })
     } else if mode & WRITABLE_BY_OTHERS != 0 {
-        Err(ActivationError::Open { path, mode })
+        Err(ActivationError::OpenToOthers { path, mode })
     } else {
         Ok(())
     }
@@ -144,7 +144,7 @@ mod tests {
     fn a_connection_is_refused() {
         let (connection, _other) = UnixStream::pair().unwrap();
         let passed = ActivatedSocket::from_listener(UnixListener::from(OwnedFd::from(connection)));
-        assert!(matches!(passed, Err(ActivationError::Connection)), "{passed:?}");
+        assert!(matches!(passed, Err(ActivationError::NotListening)), "{passed:?}");
     }
 
     #[test]
@@ -154,6 +154,6 @@ mod tests {
         let listener = UnixListener::bind(&path).unwrap();
         fs::remove_file(&path).unwrap();
         let passed = ActivatedSocket::from_listener(listener);
-        assert!(matches!(passed, Err(ActivationError::Look { .. })), "{passed:?}");
+        assert!(matches!(passed, Err(ActivationError::Unreadable { .. })), "{passed:?}");
     }
 }

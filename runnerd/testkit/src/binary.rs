@@ -10,8 +10,8 @@ use std::path::PathBuf;
 /// Panics if the program was not built.
 pub fn binary(name: &str) -> PathBuf {
     let own = env::current_exe().expect("a test knows its own executable");
-    let found = own.ancestors().skip(1).take(2).map(|folder| folder.join(name)).find(|path| path.is_file());
-    found.unwrap_or_else(|| {
+    let path = own.ancestors().skip(1).take(2).map(|folder| folder.join(name)).find(|path| path.is_file());
+    path.unwrap_or_else(|| {
         panic!("`{name}` is not built for {}: run `cargo build --workspace` with the same profile", own.display())
     })
 }

@@ -8,7 +8,7 @@ use nix::sys::wait::waitpid;
 use nix::unistd::Pid;
 
 /// Attempts to get a process id before another process takes it.
-const TRIES: u32 = 200;
+const MAX_TRIES: u32 = 200;
 
 /// A process unrelated to the daemon. It is killed on drop.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ impl BystanderProcess {
     pub fn with_pid(pid: u32) -> Self {
         let orphan = i32::try_from(pid).expect("BUG: a process id is an i32");
         let _ = waitpid(Pid::from_raw(orphan), None);
-        for _ in 0..TRIES {
+        for _ in 0..MAX_TRIES {
             let is_chosen = fs::write("/proc/sys/kernel/ns_last_pid", (pid - 1).to_string()).is_ok();
             let bystander = Self::start();
             if !is_chosen || bystander.child.id() == pid {

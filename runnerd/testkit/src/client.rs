@@ -108,12 +108,12 @@ impl Client {
     /// # Panics
     ///
     /// Panics if no event comes for [`PATIENCE`].
-    pub fn wait_until(&self, path: &Path, wanted: impl Fn(&RunView) -> bool) -> RunView {
+    pub fn wait_until(&self, path: &Path, is_wanted: impl Fn(&RunView) -> bool) -> RunView {
         let mut events = self.subscribe_events(path);
         loop {
             let run = self.status(path).run;
             match run {
-                Some(run) if wanted(&run) => return run,
+                Some(run) if is_wanted(&run) => return run,
                 run => self.next_event(&mut events).unwrap_or_else(|| panic!("nothing happens any more: {run:#?}")),
             };
         }
@@ -124,11 +124,11 @@ impl Client {
     /// # Panics
     ///
     /// Panics if the daemon is alive and sends nothing for three times [`PATIENCE`].
-    pub fn wait_while_alive(&self, path: &Path, wanted: impl Fn(&RunView) -> bool) -> Option<RunView> {
+    pub fn wait_while_alive(&self, path: &Path, is_wanted: impl Fn(&RunView) -> bool) -> Option<RunView> {
         let mut events = self.wait(self.rpc().subscribe_events(repo_subscription(path))).ok()?;
         loop {
             let run = self.wait(self.rpc().status(run_params(path))).ok()?.run?;
-            if wanted(&run) {
+            if is_wanted(&run) {
                 return Some(run);
             }
             // Longer than the longest pause between two attempts.
@@ -147,9 +147,9 @@ impl Client {
     pub fn act_until_stopping<T>(&self, act: impl FnOnce() -> T) -> T {
         let all = self.rpc().subscribe_events(Subscription::default());
         let mut events = self.wait(all).expect("the daemon sends its events");
-        let done = act();
+        let result = act();
         while !matches!(self.next_event(&mut events).expect("the daemon is told to end").kind, EventKind::Stopping) {}
-        done
+        result
     }
 
     fn subscribe_events(&self, path: &Path) -> Events<Event> {

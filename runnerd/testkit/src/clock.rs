@@ -14,7 +14,7 @@ use crate::home::Home;
 
 const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/clock.c");
 /// Becomes the daemon, in a mount namespace where every program loads `$1`.
-const PRELOADED: &str = r#"
+const PRELOAD_SCRIPT: &str = r#"
 mount -t overlay overlay -o "lowerdir=/etc,upperdir=$2/upper,workdir=$2/work" /etc || exit 9
 echo "$1" > /etc/ld.so.preload
 shift 2
@@ -71,15 +71,15 @@ impl FakeClock {
     /// # Panics
     ///
     /// Panics if they cannot be set.
-    pub fn set(&self, slept: i64, of_day: i64) {
+    pub fn set(&self, slept: i64, day_offset: i64) {
         let next = self.shifts.with_extension("next");
-        let written = fs::write(&next, format!("{slept} {of_day}\n")).and_then(|()| fs::rename(next, &self.shifts));
-        written.expect("the clocks can be set");
+        let result = fs::write(&next, format!("{slept} {day_offset}\n")).and_then(|()| fs::rename(next, &self.shifts));
+        result.expect("the clocks can be set");
     }
 
     fn unshare_command(&self) -> Command {
         let mut command = Command::new("unshare");
-        command.args(["--mount", "sh", "-c", PRELOADED, "sh"]).arg(&self.library).arg(&self.layers);
+        command.args(["--mount", "sh", "-c", PRELOAD_SCRIPT, "sh"]).arg(&self.library).arg(&self.layers);
         command
     }
 }

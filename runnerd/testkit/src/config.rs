@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 pub struct Config {
     kind: Option<String>,
     agent: Vec<String>,
-    check: Vec<String>,
+    guard_command: Vec<String>,
     top: Vec<String>,
     executor: Vec<String>,
     guard: Vec<String>,
@@ -18,7 +18,7 @@ impl Config {
     /// Creates a configuration with an agent and a guard, each a program and its arguments.
     pub fn new(agent: &[&str], guard: &[&str]) -> Self {
         let owned = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
-        Self { agent: owned(agent), check: owned(guard), ..Self::default() }
+        Self { agent: owned(agent), guard_command: owned(guard), ..Self::default() }
     }
 
     /// Replaces the agent's command with a built-in kind of agent.
@@ -31,7 +31,7 @@ impl Config {
     /// Replaces the guard's command.
     #[must_use]
     pub fn guard_command(mut self, guard: &[&str]) -> Self {
-        self.check = guard.iter().map(|word| (*word).to_owned()).collect();
+        self.guard_command = guard.iter().map(|word| (*word).to_owned()).collect();
         self
     }
 
@@ -81,7 +81,7 @@ impl Config {
         // A guard program of the test reads nothing from the repository, unless the test says otherwise.
         let is_named = self.guard.iter().any(|line| line.starts_with("definition"));
         let watched = if is_named { "" } else { "\ndefinition = []" };
-        section(&format!("[guard]\ncommand = {:?}{watched}", self.check), &self.guard);
+        section(&format!("[guard]\ncommand = {:?}{watched}", self.guard_command), &self.guard);
         section("", &self.rest);
         text
     }

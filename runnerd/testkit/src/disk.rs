@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Name of the file that takes up the space.
-const FILLER: &str = ".filler";
+const FILLER_NAME: &str = ".filler";
 
 /// A small disk, mounted over a folder until it is dropped.
 #[derive(Debug)]
@@ -33,13 +33,13 @@ impl TmpfsDisk {
     /// # Panics
     ///
     /// Panics if less than that is free.
-    pub fn fill_except(&self, left: u64) -> &Self {
-        let path = self.folder.join(FILLER);
+    pub fn fill_except(&self, free_bytes: u64) -> &Self {
+        let path = self.folder.join(FILLER_NAME);
         let mut file = File::create(&path).expect("the disk has room for one file");
         let page = [0; 4096];
         while file.write_all(&page).is_ok() {}
         let len = file.metadata().expect("a file can be looked at").len();
-        file.set_len(len.checked_sub(left).expect("the disk is large enough")).expect("a file can be shortened");
+        file.set_len(len.checked_sub(free_bytes).expect("the disk is large enough")).expect("a file can be shortened");
         self
     }
 
@@ -49,10 +49,10 @@ impl TmpfsDisk {
     ///
     /// Panics if the disk never runs out of inodes.
     pub fn exhaust_inodes(&self) -> &Self {
-        let folder = self.folder.join(FILLER);
+        let folder = self.folder.join(FILLER_NAME);
         fs::create_dir(&folder).expect("the disk has room for one folder");
-        let made = (0..1_000_000).find(|number| File::create(folder.join(number.to_string())).is_err());
-        made.expect("the disk was mounted with few inodes");
+        let first_failure = (0..1_000_000).find(|number| File::create(folder.join(number.to_string())).is_err());
+        first_failure.expect("the disk was mounted with few inodes");
         self
     }
 
@@ -62,7 +62,7 @@ impl TmpfsDisk {
     ///
     /// Panics if none was taken.
     pub fn clear(&self) {
-        let filler = self.folder.join(FILLER);
+        let filler = self.folder.join(FILLER_NAME);
         let removed = if filler.is_dir() { fs::remove_dir_all(filler) } else { fs::remove_file(filler) };
         removed.expect("what was taken can be given back");
     }
@@ -88,6 +88,6 @@ impl Drop for TmpfsDisk {
 #[track_caller]
 fn mount(args: &[&str], folder: &Path) {
     let output = Command::new("mount").args(args).arg(folder).output().expect("mount is needed here, install it");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "this test must be allowed to mount: run it as root, or with unshare -rm: {said}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "this test must be allowed to mount: run it as root, or with unshare -rm: {stderr}");
 }

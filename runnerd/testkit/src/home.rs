@@ -40,7 +40,7 @@ pub struct Home {
     path: PathBuf,
     env: Vec<(String, String)>,
     /// Whether all its branches obey the rules; false once a test declares a forgery.
-    is_honest: bool,
+    has_valid_branches: bool,
     _folder: ScratchDir,
 }
 
@@ -67,7 +67,7 @@ impl Home {
             DirBuilder::new().mode(0o700).create(path.join(private)).expect("a folder can be made");
         }
         fs::write(path.join(".gitconfig"), GIT_CONFIG).expect("git's configuration can be written");
-        Self { env: build_environment(&path), path, is_honest: true, _folder: folder }
+        Self { env: build_environment(&path), path, has_valid_branches: true, _folder: folder }
     }
 
     /// Sets an environment variable for everything started here, as the user's shell would.
@@ -80,7 +80,7 @@ impl Home {
     /// Declares that a branch of this home violates the rules or cannot be read, because something unauthorized wrote
     /// to it or to its objects.
     pub fn expect_forgery(&mut self) {
-        self.is_honest = false;
+        self.has_valid_branches = false;
     }
 
     /// Returns the folder.
@@ -278,8 +278,8 @@ impl Home {
     pub fn fake_git_version(&self, version: &str) {
         let found = Command::new("sh").args(["-c", "command -v git"]).output().expect("sh runs");
         let git = String::from_utf8(found.stdout).expect("a path of text");
-        let asked = format!("[ \"$last\" != version ] || {{ echo git version {version}; exit 0; }}");
-        let script = format!("#!/bin/sh\nfor word; do last=$word; done\n{asked}\nexec {} \"$@\"\n", git.trim());
+        let version_check = format!("[ \"$last\" != version ] || {{ echo git version {version}; exit 0; }}");
+        let script = format!("#!/bin/sh\nfor word; do last=$word; done\n{version_check}\nexec {} \"$@\"\n", git.trim());
         self.install("git", &script);
     }
 
@@ -296,10 +296,10 @@ impl Home {
     #[track_caller]
     pub fn assert_no_survivors(&self) {
         let own = ["runnerd", "runnerctl"].map(binary);
-        let is_ours = |pid: &i32| own.iter().any(|program| processes::is_program(*pid, program));
-        let left: Vec<String> =
-            self.processes().into_iter().filter(|pid| !is_ours(pid)).map(processes::describe_process).collect();
-        assert!(left.is_empty(), "alive after the iteration: {left:#?}");
+        let is_own_program = |pid: &i32| own.iter().any(|program| processes::is_program(*pid, program));
+        let survivors: Vec<String> =
+            self.processes().into_iter().filter(|pid| !is_own_program(pid)).map(processes::describe_process).collect();
+        assert!(survivors.is_empty(), "alive after the iteration: {survivors:#?}");
     }
 
     /// Waits until no process recognizable by its environment or folder belongs to this home.
@@ -324,8 +324,8 @@ impl Home {
         let daemon = binary("runnerd");
         let is_daemon = |pid: &i32| processes::is_program(*pid, &daemon);
         // The shims of a killed daemon end on their own, after everything they have started.
-        let is_its = |pid: &i32| is_daemon(pid) || processes::is_shim(*pid);
-        for pid in self.processes().into_iter().filter(is_its).chain(self.listener_pid()) {
+        let is_daemon_or_shim = |pid: &i32| is_daemon(pid) || processes::is_shim(*pid);
+        for pid in self.processes().into_iter().filter(is_daemon_or_shim).chain(self.listener_pid()) {
             processes::send_signal(pid, Signal::SIGTERM);
             processes::wait_gone(pid, PATIENCE);
         }
@@ -342,13 +342,13 @@ impl Home {
 impl Drop for Home {
     fn drop(&mut self) {
         self.stop_daemons();
-        let left = self.processes();
-        let described: Vec<String> = left.iter().map(|pid| processes::describe_process(*pid)).collect();
-        for pid in left {
+        let survivors = self.processes();
+        let described: Vec<String> = survivors.iter().map(|pid| processes::describe_process(*pid)).collect();
+        for pid in survivors {
             processes::send_signal(pid, Signal::SIGKILL);
         }
         assert!(described.is_empty() || thread::panicking(), "left behind: {described:#?}");
-        if self.is_honest && !thread::panicking() {
+        if self.has_valid_branches && !thread::panicking() {
             let violation = audit::audit_branches(self);
             assert!(violation.is_none(), "the rules do not make this branch: {}", violation.unwrap_or_default());
         }
@@ -356,20 +356,20 @@ impl Drop for Home {
 }
 
 fn build_environment(home: &Path) -> Vec<(String, String)> {
-    let at = |name: &str| home.join(name).display().to_string();
-    let path = format!("{}:{}", at("bin"), std::env::var("PATH").unwrap_or_default());
+    let subdir = |name: &str| home.join(name).display().to_string();
+    let path = format!("{}:{}", subdir("bin"), std::env::var("PATH").unwrap_or_default());
     let entries = [
         ("PATH", path),
         ("HOME", home.display().to_string()),
-        ("TMPDIR", at("tmp")),
+        ("TMPDIR", subdir("tmp")),
         ("LANG", "C.UTF-8".to_owned()),
-        ("XDG_CONFIG_HOME", at("config")),
-        ("XDG_STATE_HOME", at("xdg-state")),
-        ("XDG_CACHE_HOME", at("cache")),
-        ("XDG_DATA_HOME", at("data")),
-        ("XDG_RUNTIME_DIR", at("run")),
-        (STATE_VARIABLE, at("state")),
-        (SOCKET_VARIABLE, at("run/s")),
+        ("XDG_CONFIG_HOME", subdir("config")),
+        ("XDG_STATE_HOME", subdir("xdg-state")),
+        ("XDG_CACHE_HOME", subdir("cache")),
+        ("XDG_DATA_HOME", subdir("data")),
+        ("XDG_RUNTIME_DIR", subdir("run")),
+        (STATE_VARIABLE, subdir("state")),
+        (SOCKET_VARIABLE, subdir("run/s")),
         ("GIT_CONFIG_NOSYSTEM", "1".to_owned()),
         ("GIT_AUTHOR_DATE", COMMIT_TIME.to_owned()),
         ("GIT_COMMITTER_DATE", COMMIT_TIME.to_owned()),

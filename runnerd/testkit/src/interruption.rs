@@ -12,7 +12,7 @@ use crate::invariants::{assert_consistent, assert_work_kept, print_figure};
 use crate::{Daemon, Home, RandomSource, Repo};
 
 /// Interruptions of one random run; after that it may finish.
-const INTERRUPTIONS: u32 = 12;
+const MAX_INTERRUPTIONS: u32 = 12;
 
 /// A repository and the daemon that works on it.
 #[derive(Debug)]
@@ -41,20 +41,20 @@ impl InterruptedRun {
     }
 
     /// Interrupts the run until it is over or the maximum is reached, and returns the number of interruptions.
-    fn run_interrupted(&mut self, random: &mut RandomSource, longest: Duration, interrupt: &impl Fn(&mut Self)) -> u32 {
-        let longest_ms = u64::try_from(longest.as_millis()).expect("a short run");
+    fn run_interrupted(&mut self, random: &mut RandomSource, max_pause: Duration, interrupt: &impl Fn(&mut Self)) -> u32 {
+        let max_pause_ms = u64::try_from(max_pause.as_millis()).expect("a short run");
         self.home.ctl_in(&self.repo, &["start", "--yes", "-m", "Do it"]).exits(0);
-        for count in 0..INTERRUPTIONS {
-            thread::sleep(Duration::from_millis(random.below(longest_ms)));
+        for count in 0..MAX_INTERRUPTIONS {
+            thread::sleep(Duration::from_millis(random.below(max_pause_ms)));
             if self.home.client().run(self.repo.path()).summary.state.is_terminal() {
                 return count;
             }
             interrupt(self);
         }
-        INTERRUPTIONS
+        MAX_INTERRUPTIONS
     }
 
-    fn tree(&self) -> String {
+    fn final_tree(&self) -> String {
         self.repo.show("HEAD", ".runner/state/tree.json")
     }
 }
@@ -69,29 +69,29 @@ pub fn assert_same_end(prepare: impl Fn() -> InterruptedRun, interrupt: impl Fn(
     let undisturbed = prepare();
     let began = Instant::now();
     undisturbed.home.run(&undisturbed.repo, &["-m", "Do it"]).exits(0);
-    let (mut longest, expected) = (began.elapsed() / 2, undisturbed.tree());
+    let (mut longest, expected) = (began.elapsed() / 2, undisturbed.final_tree());
     assert_consistent(&undisturbed.repo);
     let first = number("SEED", 1);
     for seed in first..first + number("RUNS", 1) {
-        let (ordeal, interruptions) = loop {
-            let mut ordeal = prepare();
-            match ordeal.run_interrupted(&mut RandomSource::new(seed), longest, &interrupt) {
+        let (interrupted, interruptions) = loop {
+            let mut interrupted = prepare();
+            match interrupted.run_interrupted(&mut RandomSource::new(seed), longest, &interrupt) {
                 // It ended sooner than the run that the pauses are based on and was never interrupted, so interrupt
                 // sooner.
                 0 => longest /= 2,
-                count => break (ordeal, count),
+                count => break (interrupted, count),
             }
         };
-        let run = ordeal.home.client().wait_until(ordeal.repo.path(), |run| run.summary.state.is_terminal());
+        let run = interrupted.home.client().wait_until(interrupted.repo.path(), |run| run.summary.state.is_terminal());
         assert_eq!(run.summary.state, RunStatus::Completed, "seed {seed}: {run:#?}");
-        assert_eq!(ordeal.tree(), expected, "seed {seed}");
-        ordeal.home.assert_no_survivors();
-        assert!(!ordeal.repo.script().is_any_alive(), "seed {seed}: something outlives the run");
-        assert_consistent(&ordeal.repo);
-        assert_work_kept(&ordeal.repo);
+        assert_eq!(interrupted.final_tree(), expected, "seed {seed}");
+        interrupted.home.assert_no_survivors();
+        assert!(!interrupted.repo.script().is_any_alive(), "seed {seed}: something outlives the run");
+        assert_consistent(&interrupted.repo);
+        assert_work_kept(&interrupted.repo);
         print_figure(&format!(
             "seed {seed}: {interruptions} interruptions, {} iterations",
-            ordeal.repo.receipts().len()
+            interrupted.repo.receipts().len()
         ));
     }
 }

@@ -46,8 +46,8 @@ pub fn killed_mid_session(home: &Home) -> Repo {
 #[track_caller]
 pub fn assert_consistent(repo: &Repo) {
     let run = repo.run_state("HEAD").run_id.expect("a run has begun");
-    let is_its = |receipt: &ReceiptCommit| receipt.subject.contains(&format!(" run {run} "));
-    let receipts: Vec<ReceiptCommit> = repo.receipts().into_iter().filter(is_its).collect();
+    let is_of_run = |receipt: &ReceiptCommit| receipt.subject.contains(&format!(" run {run} "));
+    let receipts: Vec<ReceiptCommit> = repo.receipts().into_iter().filter(is_of_run).collect();
     let numbers: Vec<String> = receipts.iter().map(|receipt| iteration_number(&receipt.subject)).collect();
     let expected: Vec<String> = (1..=receipts.len()).map(|number| format!("{number:04}")).collect();
     assert_eq!(numbers, expected, "an iteration is lost or counted twice");

@@ -4,8 +4,8 @@ use crate::repo::Repo;
 
 /// What git prints of a commit: its id, its message, and the trailers it finds in the message.
 const FORMAT: &str = "--format=tformat:%H%x1f%B%x1f%(trailers:only,unfold)%x1e";
-const PART: char = '\u{1f}';
-const RECORD: char = '\u{1e}';
+const FIELD_SEPARATOR: char = '\u{1f}';
+const RECORD_SEPARATOR: char = '\u{1e}';
 
 /// A commit message, parsed by git.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,11 +40,11 @@ impl ReceiptCommit {
     /// Panics if git cannot read them.
     pub fn read_all(repo: &Repo, args: &[&str]) -> Vec<Self> {
         let log = repo.git(&[&["log", FORMAT], args].concat());
-        log.split_terminator(RECORD).map(|record| Self::parse_record(record.trim_start_matches('\n'))).collect()
+        log.split_terminator(RECORD_SEPARATOR).map(|record| Self::parse_record(record.trim_start_matches('\n'))).collect()
     }
 
     fn parse_record(record: &str) -> Self {
-        let mut parts = record.split(PART);
+        let mut parts = record.split(FIELD_SEPARATOR);
         let mut part = || parts.next().expect("git shows id, message and trailers");
         let (commit, message, trailers) = (part().to_owned(), part().trim_end(), part());
         let trailers: Vec<(String, String)> = trailers

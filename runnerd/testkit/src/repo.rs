@@ -89,8 +89,8 @@ impl Repo {
     /// Panics if it cannot be written.
     pub fn write(&self, path: &str, text: &str) -> &Self {
         let path = self.path.join(path);
-        let made = path.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| fs::write(&path, text));
-        made.unwrap_or_else(|error| panic!("writing {}: {error}", path.display()));
+        let written = path.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| fs::write(&path, text));
+        written.unwrap_or_else(|error| panic!("writing {}: {error}", path.display()));
         self
     }
 
@@ -132,8 +132,8 @@ impl Repo {
     /// Panics if git fails.
     pub fn git_bytes(&self, args: &[&str]) -> Vec<u8> {
         let output = self.command("git").args(args).output().expect("git can be started");
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "git {args:?}: {}: {said}", output.status);
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "git {args:?}: {}: {stderr}", output.status);
         output.stdout
     }
 
@@ -214,8 +214,8 @@ impl Repo {
         assert_eq!(self.git(&["status", "--porcelain"]), "", "the work tree is not clean");
         let output = self.command("git").args(["fsck", "--strict", "--no-progress", "--no-dangling"]).output();
         let output = output.expect("git can be started");
-        let said = [output.stdout, output.stderr].concat();
-        assert_eq!(String::from_utf8_lossy(&said), "", "git fsck has something to say");
+        let printed = [output.stdout, output.stderr].concat();
+        assert_eq!(String::from_utf8_lossy(&printed), "", "git fsck has something to say");
         assert!(output.status.success(), "git fsck: {}", output.status);
     }
 

@@ -14,7 +14,7 @@ const PREFIX: &str = "kit";
 #[derive(Debug)]
 pub struct ScratchDir {
     path: PathBuf,
-    _around: TempDir,
+    _parent: TempDir,
 }
 
 impl ScratchDir {
@@ -34,15 +34,15 @@ impl ScratchDir {
     ///
     /// Panics if it cannot be made.
     pub fn new_in(folder: &Path) -> Self {
-        let around = tempfile::Builder::new().prefix(PREFIX).tempdir_in(folder);
-        let around = around.expect("a temporary folder can be made");
+        let parent = tempfile::Builder::new().prefix(PREFIX).tempdir_in(folder);
+        let around = parent.expect("a temporary folder can be made");
         spread_directories(around.path());
         let path = around.path().canonicalize().expect("a temporary folder has a path");
         // The file system chooses the region by the name, so the name must differ each time.
         let name = path.file_name().and_then(|name| name.to_str()).expect("BUG: a temporary folder has a plain name");
         let path = path.join(name.trim_start_matches(PREFIX));
         DirBuilder::new().mode(0o700).create(&path).expect("a folder can be made");
-        Self { path, _around: around }
+        Self { path, _parent: around }
     }
 
     /// Returns its path, which contains no symbolic link.

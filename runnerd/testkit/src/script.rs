@@ -15,7 +15,7 @@ use crate::gate::SessionGate;
 
 /// Misbehaving programs; all their processes share a lock on the file [`ALIVE`] next to them.
 const MISBEHAVE: &str = include_str!("../../tests/agents/agent.py");
-const ALIVE: &str = "alive";
+const ALIVE_LOCK: &str = "alive";
 
 /// The script of one agent and one guard.
 #[derive(Debug, Clone)]
@@ -36,7 +36,7 @@ impl Script {
         script.write_file("guarded", "0\n");
         script.write_file("sessions.log", "");
         script.write_file("misbehave.py", MISBEHAVE);
-        script.write_file(ALIVE, "");
+        script.write_file(ALIVE_LOCK, "");
         script.install_program(home, &script.agent_program(), include_str!("agent.sh"));
         script.install_program(home, &script.guard_program(), include_str!("guard.sh"));
         script.always("answer done 'All is done.'");
@@ -122,10 +122,10 @@ impl Script {
     /// Returns whether any process of a program started with `misbehave` or `become` is alive, even if it has shed
     /// environment and session it was started with.
     pub fn is_any_alive(&self) -> bool {
-        let alive = self.open_alive_lock();
-        let is_held = alive.try_lock().is_err();
+        let lock = self.open_alive_lock();
+        let is_held = lock.try_lock().is_err();
         // Unlock explicitly: a process that is just being started may hold a copy of the descriptor.
-        let _ = alive.unlock();
+        let _ = lock.unlock();
         is_held
     }
 
@@ -137,7 +137,7 @@ impl Script {
     }
 
     fn open_alive_lock(&self) -> File {
-        File::open(self.folder.join(ALIVE)).expect("the lock of what is alive can be opened")
+        File::open(self.folder.join(ALIVE_LOCK)).expect("the lock of what is alive can be opened")
     }
 
     fn write_file(&self, path: &str, text: &str) -> &Self {

@@ -14,14 +14,14 @@ use crate::daemon::Daemon;
 use crate::home::Home;
 
 /// Passes standard input to the daemon as the descriptor of a service manager.
-const PASS: &str = "export LISTEN_PID=$$; exec \"$0\" 3<&0 </dev/null";
+const PASS_SOCKET_SCRIPT: &str = "export LISTEN_PID=$$; exec \"$0\" 3<&0 </dev/null";
 
 /// A service manager; while it exists, connections to the socket queue for a daemon.
 #[derive(Debug)]
 pub struct ServiceManager<'a> {
     home: &'a Home,
     listener: UnixListener,
-    words: UnixDatagram,
+    notifications: UnixDatagram,
 }
 
 impl<'a> ServiceManager<'a> {
@@ -33,8 +33,8 @@ impl<'a> ServiceManager<'a> {
     pub fn new(home: &'a Home) -> Self {
         let listener = UnixListener::bind(home.socket()).expect("the socket can be made");
         fs::set_permissions(home.socket(), Permissions::from_mode(0o600)).expect("the socket can be protected");
-        let words = UnixDatagram::bind(home.path().join("run/notify")).expect("a socket for words can be made");
-        Self { home, listener, words }
+        let notifications = UnixDatagram::bind(home.path().join("run/notify")).expect("a socket for words can be made");
+        Self { home, listener, notifications }
     }
 
     /// Returns the command that becomes the daemon of `program`, with everything a service manager passes to it.
@@ -44,12 +44,12 @@ impl<'a> ServiceManager<'a> {
     /// Panics if the socket cannot be passed.
     pub fn command(&self, program: &Path, watchdog: Duration) -> Command {
         let log = File::options().create(true).append(true).open(self.home.path().join("runnerd.stderr"));
-        let passed = self.listener.try_clone().expect("the socket can be passed");
+        let socket = self.listener.try_clone().expect("the socket can be passed");
         let mut command = Command::new("sh");
         command.env_clear().envs(self.home.env().iter().cloned()).current_dir(self.home.path());
         command.env("LISTEN_FDS", "1").env("NOTIFY_SOCKET", self.home.path().join("run/notify"));
         command.env("WATCHDOG_USEC", watchdog.as_micros().to_string());
-        command.arg("-c").arg(PASS).arg(program).stdin(OwnedFd::from(passed)).stdout(Stdio::null());
+        command.arg("-c").arg(PASS_SOCKET_SCRIPT).arg(program).stdin(OwnedFd::from(socket)).stdout(Stdio::null());
         command.stderr(log.expect("a file for the daemon's words can be made"));
         command
     }
@@ -93,7 +93,7 @@ impl<'a> ServiceManager<'a> {
     pub fn receives_within(&self, word: &str, limit: Duration) -> bool {
         let until = Instant::now() + limit;
         while let Some(left) = until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) {
-            self.words.set_read_timeout(Some(left)).expect("a limit can be set");
+            self.notifications.set_read_timeout(Some(left)).expect("a limit can be set");
             if self.next_notification().is_some_and(|said| said.lines().any(|line| line == word)) {
                 return true;
             }
@@ -107,15 +107,15 @@ impl<'a> ServiceManager<'a> {
     ///
     /// Panics if notifications cannot be received.
     pub fn discard_notifications(&self) {
-        self.words.set_nonblocking(true).expect("the socket can be set");
+        self.notifications.set_nonblocking(true).expect("the socket can be set");
         while self.next_notification().is_some() {}
-        self.words.set_nonblocking(false).expect("the socket can be set");
+        self.notifications.set_nonblocking(false).expect("the socket can be set");
     }
 
     fn next_notification(&self) -> Option<String> {
-        let mut words = [0; 4096];
-        match self.words.recv(&mut words) {
-            Ok(length) => Some(String::from_utf8_lossy(&words[..length]).into_owned()),
+        let mut buffer = [0; 4096];
+        match self.notifications.recv(&mut buffer) {
+            Ok(length) => Some(String::from_utf8_lossy(&buffer[..length]).into_owned()),
             // A wait with a timeout is interrupted if the process was stopped meanwhile.
             Err(error) if matches!(error.kind(), WouldBlock | TimedOut | Interrupted) => None,
             Err(error) => panic!("nothing can be heard: {error}"),

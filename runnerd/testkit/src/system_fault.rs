@@ -22,14 +22,14 @@ use crate::{PATIENCE, processes};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SystemFault {
     calls: String,
-    what: String,
+    effect: String,
     path: Option<PathBuf>,
 }
 
 impl SystemFault {
     /// Creates a fault, as in `Fault::new("fsync,fdatasync", "error=EIO:when=3")`.
-    pub fn new(calls: &str, what: &str) -> Self {
-        Self { calls: calls.to_owned(), what: what.to_owned(), path: None }
+    pub fn new(calls: &str, effect: &str) -> Self {
+        Self { calls: calls.to_owned(), effect: effect.to_owned(), path: None }
     }
 
     /// Kills the daemon at the `at`-th such call of one of its threads.
@@ -45,7 +45,7 @@ impl SystemFault {
     }
 
     fn options(&self) -> Vec<String> {
-        let words = ["-e", &format!("trace={}", self.calls), "-e", &format!("inject={}:{}", self.calls, self.what)];
+        let words = ["-e", &format!("trace={}", self.calls), "-e", &format!("inject={}:{}", self.calls, self.effect)];
         let path = self.path.iter().flat_map(|path| ["-P".to_owned(), path.display().to_string()]);
         words.map(str::to_owned).into_iter().chain(path).collect()
     }
@@ -74,8 +74,8 @@ impl FaultyDaemon {
             command.arg("-E").arg(format!("{name}={value}"));
         }
         command.arg(binary("runnerd")).arg(startup::FLAG);
-        let said = fs::File::options().create(true).append(true).open(home.path().join("runnerd.stderr"));
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(said.expect("a file for its words can be made"));
+        let stderr_log = fs::File::options().create(true).append(true).open(home.path().join("runnerd.stderr"));
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(stderr_log.expect("a file for its words can be made"));
         let mut child = command.spawn().unwrap_or_else(|error| panic!("strace is needed here, install it: {error}"));
         let is_up = read_first_line(&mut child).trim_end() == startup::READY;
         Self { child, log, is_up }

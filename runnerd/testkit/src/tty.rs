@@ -22,8 +22,8 @@ pub struct Tty {
     child: Child,
     terminal: File,
     /// The program's side, kept open: its modes are checked after the program has ended.
-    inside: OwnedFd,
-    written: Receiver<Vec<u8>>,
+    program_side: OwnedFd,
+    output: Receiver<Vec<u8>>,
     parser: vt100::Parser,
     bytes: Vec<u8>,
 }
@@ -40,13 +40,13 @@ impl Tty {
         grantpt(&terminal).and_then(|()| unlockpt(&terminal)).expect("a terminal can be unlocked");
         let name = ptsname(&terminal, Vec::new()).expect("a terminal has a name");
         let name = name.into_string().expect("the name of a terminal is text");
-        let inside = File::options().read(true).write(true).open(&name).expect("a terminal can be opened");
+        let program_side = File::options().read(true).write(true).open(&name).expect("a terminal can be opened");
         set_size(&terminal, size);
-        let child = tty_command(&inside, program).spawn().expect("the program can be started");
+        let child = tty_command(&program_side, program).spawn().expect("the program can be started");
         let terminal = File::from(terminal);
-        let written = spawn_reader(terminal.try_clone().expect("a terminal can be read"));
+        let output = spawn_reader(terminal.try_clone().expect("a terminal can be read"));
         let parser = vt100::Parser::new(nonzero_cells(size.1), nonzero_cells(size.0), 0);
-        Self { child, terminal, inside: inside.into(), written, parser, bytes: Vec::new() }
+        Self { child, terminal, program_side: program_side.into(), output, parser, bytes: Vec::new() }
     }
 
     /// Returns the process id.
@@ -107,17 +107,17 @@ impl Tty {
     ///
     /// Panics if it does not within [`PATIENCE`].
     #[track_caller]
-    pub fn wait_until_screen(&mut self, what: &str, wanted: impl Fn(&str) -> bool) -> String {
+    pub fn wait_until_screen(&mut self, description: &str, is_wanted: impl Fn(&str) -> bool) -> String {
         let deadline = Instant::now() + PATIENCE;
         loop {
             let screen = self.screen();
-            if wanted(&screen) {
+            if is_wanted(&screen) {
                 return screen;
             }
-            match self.written.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+            match self.output.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
                 Ok(bytes) => self.feed(&bytes),
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
-                    panic!("the screen does not become as wanted ({what}):\n{screen}")
+                    panic!("the screen does not become as wanted ({description}):\n{screen}")
                 }
             }
         }
@@ -125,7 +125,7 @@ impl Tty {
 
     /// Whether the terminal is restored for a shell: line editing and echo are on, and the alternate screen is off.
     pub fn is_restored(&self) -> bool {
-        let modes = tcgetattr(&self.inside).expect("a terminal has modes").local_modes;
+        let modes = tcgetattr(&self.program_side).expect("a terminal has modes").local_modes;
         modes.contains(LocalModes::ICANON | LocalModes::ECHO) && !self.parser.screen().alternate_screen()
     }
 
@@ -156,10 +156,10 @@ impl Tty {
     fn drain(&mut self) {
         // The marker travels the same way as the program's output, behind it.
         const MARK: &[u8] = b"\x1b]0;drained\x07";
-        rustix::io::write(self.inside.as_fd(), MARK).expect("a terminal can be written to");
+        rustix::io::write(self.program_side.as_fd(), MARK).expect("a terminal can be written to");
         let ends = |bytes: &[u8]| bytes.windows(MARK.len()).any(|window| window == MARK);
         while !ends(&self.bytes[self.bytes.len().saturating_sub(64 * 1024)..]) {
-            match self.written.recv_timeout(PATIENCE) {
+            match self.output.recv_timeout(PATIENCE) {
                 Ok(bytes) => self.feed(&bytes),
                 Err(RecvTimeoutError::Disconnected) => return,
                 Err(RecvTimeoutError::Timeout) => panic!("the terminal says nothing any more"),
@@ -184,8 +184,8 @@ impl Drop for Tty {
 }
 
 /// Returns a command that becomes `program` in a session whose controlling terminal is `inside`.
-fn tty_command(inside: &File, program: &Command) -> Command {
-    let handle = || inside.try_clone().expect("a terminal can be shared");
+fn tty_command(program_side: &File, program: &Command) -> Command {
+    let handle = || program_side.try_clone().expect("a terminal can be shared");
     let mut command = Command::new("setsid");
     command.arg("--ctty").arg(program.get_program()).args(program.get_args()).env_clear();
     command.envs(program.get_envs().filter_map(|(name, value)| Some((name, value?))));
@@ -207,7 +207,7 @@ fn set_size(terminal: impl std::os::fd::AsFd, (columns, rows): (u16, u16)) {
 
 /// Forwards everything written to the terminal, as it comes.
 fn spawn_reader(mut terminal: File) -> Receiver<Vec<u8>> {
-    let (sender, written) = mpsc::channel();
+    let (sender, output) = mpsc::channel();
     thread::spawn(move || {
         let mut buffer = [0; 16 * 1024];
         while let Ok(length @ 1..) = terminal.read(&mut buffer) {
@@ -216,5 +216,5 @@ fn spawn_reader(mut terminal: File) -> Receiver<Vec<u8>> {
             }
         }
     });
-    written
+    output
 }

@@ -7,7 +7,7 @@ use rustix::process::{Gid, Uid, geteuid};
 use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 
 /// The user `nobody`.
-const USER: u32 = 65534;
+const NOBODY: u32 = 65534;
 
 /// Runs a closure in a thread of its own as an ordinary user; programs it starts run as that user, too.
 ///
@@ -15,7 +15,7 @@ const USER: u32 = 65534;
 ///
 /// Panics if `act` does, or if root cannot switch to another user.
 pub fn run_unprivileged<T: Send>(act: impl FnOnce() -> T + Send) -> T {
-    let done = thread::scope(|scope| {
+    let result = thread::scope(|scope| {
         let act = || {
             if geteuid().is_root() {
                 drop_privileges().expect("root can become an ordinary user");
@@ -24,11 +24,11 @@ pub fn run_unprivileged<T: Send>(act: impl FnOnce() -> T + Send) -> T {
         };
         scope.spawn(act).join()
     });
-    done.unwrap_or_else(|panic| resume_unwind(panic))
+    result.unwrap_or_else(|panic| resume_unwind(panic))
 }
 
 fn drop_privileges() -> rustix::io::Result<()> {
-    let (user, group) = (Uid::from_raw(USER), Gid::from_raw(USER));
+    let (user, group) = (Uid::from_raw(NOBODY), Gid::from_raw(NOBODY));
     set_thread_groups(&[])?;
     set_thread_res_gid(group, group, group)?;
     set_thread_res_uid(user, user, user)

@@ -26,11 +26,11 @@ impl UnsupervisedProgram {
     /// # Panics
     ///
     /// Panics if they do not become ready.
-    pub fn start(how: &str, count: usize) -> Self {
+    pub fn start(behaviour: &str, count: usize) -> Self {
         let home = Home::new();
         let repo = home.repo("bare");
         let mut command = repo.command("python3");
-        command.arg(repo.script().folder().join("misbehave.py")).args(how.split_whitespace());
+        command.arg(repo.script().folder().join("misbehave.py")).args(behaviour.split_whitespace());
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("python3 can be started");
         let output = child.stdout.take().expect("BUG: standard output is a pipe");
         let bare = Self { child, repo, home };

@@ -63,7 +63,7 @@ async fn a_socket_that_somebody_listens_on_is_left_alone() {
     let locks = DaemonLocks::acquire(&paths).unwrap();
     let _listener = UnixListener::bind(&paths.socket).unwrap();
     let error = BoundSocket::new(&paths, &locks).unwrap_err();
-    assert!(matches!(error, SocketError::Taken { .. }), "{error}");
+    assert!(matches!(error, SocketError::InUse { .. }), "{error}");
     assert_eq!(error.exit_code(), EXIT_OCCUPIED);
     assert!(paths.socket.exists());
 }

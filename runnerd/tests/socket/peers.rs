@@ -78,7 +78,7 @@ async fn peer_process() {
 async fn a_child_of_the_daemon_reads_and_does_not_steer() {
     let server = Server::start();
     assert_eq!(peer(&server, CHILD, false).await, [READ, REFUSED]);
-    let told = server.events.subscribe(Some(1)).missed;
+    let told = server.events.subscribe(Some(1)).backlog;
     let [EventKind::Refused { method, pid }] = told.iter().map(|event| &event.kind).collect::<Vec<_>>()[..] else {
         panic!("{told:#?}");
     };

@@ -15,7 +15,7 @@ use runnerd::git::{GitError, Repository};
 use runnerd::verify::{VerifyTarget, verify_branch};
 use tokio_util::sync::CancellationToken;
 
-const BRANCHES: &str = "refs/heads/runner/";
+const BRANCH_PREFIX: &str = "refs/heads/runner/";
 
 fn main() -> anyhow::Result<()> {
     let [_, folder] =
@@ -34,7 +34,7 @@ fn audit_repository(path: &Path) -> anyhow::Result<()> {
         found => found?,
     };
     for (name, commit) in repository.list_refs()? {
-        let Some(run) = name.strip_prefix(BRANCHES) else { continue };
+        let Some(run) = name.strip_prefix(BRANCH_PREFIX) else { continue };
         let target =
             VerifyTarget { run: run.to_owned(), tip: commit.parse().context("reading the commit of a branch")? };
         let report = verify_branch(&repository, &target, false, &CancellationToken::new())?;

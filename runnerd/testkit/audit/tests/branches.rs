@@ -4,13 +4,13 @@ use std::fs;
 
 use runner_testkit::{Home, ProgramOutput, Repo, binary};
 
-fn audit(home: &Home) -> ProgramOutput {
+fn run_audit(home: &Home) -> ProgramOutput {
     let repositories = home.path().join("repos");
     home.run_program(&binary("runner-audit"), &[repositories.to_str().expect("a temporary folder has a plain name")])
 }
 
 /// A repository with the branch of a run of one iteration.
-fn driven(home: &Home) -> Repo {
+fn driven_repo(home: &Home) -> Repo {
     let repo = home.scripted_repo("one");
     repo.script().always("echo $n > work\nanswer done 'Done.'");
     let _daemon = home.daemon();
@@ -21,11 +21,11 @@ fn driven(home: &Home) -> Repo {
 #[test]
 fn a_branch_that_was_written_anew_is_named_and_the_one_that_the_runner_has_made_is_not() {
     let mut home = Home::new();
-    let repo = driven(&home);
-    audit(&home).exits(0);
+    let repo = driven_repo(&home);
+    run_audit(&home).exits(0);
     home.expect_forgery();
     repo.git(&["commit", "-q", "--amend", "-m", "Another message"]);
-    let seen = audit(&home);
+    let seen = run_audit(&home);
     seen.exits(1);
     assert!(seen.stderr.contains("the rules do not make refs/heads/runner/play"), "{}", seen.stderr);
 }
@@ -33,12 +33,12 @@ fn a_branch_that_was_written_anew_is_named_and_the_one_that_the_runner_has_made_
 #[test]
 fn a_branch_that_cannot_be_read_is_named() {
     let mut home = Home::new();
-    let repo = driven(&home);
+    let repo = driven_repo(&home);
     home.expect_forgery();
     let head = repo.head();
     let (folder, file) = head.split_at(2);
     fs::remove_file(repo.path().join(".git/objects").join(folder).join(file)).expect("what was just made lies alone");
-    let seen = audit(&home);
+    let seen = run_audit(&home);
     seen.exits(1);
     assert!(seen.stderr.contains("auditing "), "{}", seen.stderr);
 }

@@ -16,10 +16,10 @@ impl SseEvents {
     }
 
     /// Returns the part of them that is sent.
-    pub(super) fn into_text(mut self, course: Delivery) -> String {
+    pub(super) fn into_text(mut self, delivery: Delivery) -> String {
         let count = self.0.len();
-        self.0.truncate(match course {
-            Delivery::Whole => count,
+        self.0.truncate(match delivery {
+            Delivery::Complete => count,
             Delivery::Dropped | Delivery::Stalled => count.div_ceil(2),
             Delivery::Unfinished => count.saturating_sub(1),
             Delivery::NeverSent | Delivery::Withheld => 0,

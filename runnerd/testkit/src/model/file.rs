@@ -11,13 +11,13 @@ use super::script::ReplyScript;
 pub enum ScriptFileError {
     /// The text is not valid TOML of the expected form.
     #[error(transparent)]
-    Form(#[from] toml::de::Error),
+    InvalidToml(#[from] toml::de::Error),
     /// A reply contains no action, or more than one.
     #[error("reply {0} needs exactly one of `run`, `answer`, `text`, `cut`, `status`, `raw` and `fault`")]
-    Word(usize),
+    NotOneReply(usize),
     /// A keyword is unknown.
     #[error("reply {at}: `{word}` is not known")]
-    Unknown {
+    UnknownWord {
         /// Number of the reply, counted from 1.
         at: usize,
         /// The unknown keyword.
@@ -60,11 +60,11 @@ pub fn parse_script(text: &str) -> Result<ReplyScript, ScriptFileError> {
     let file: ScriptFile = toml::from_str(text)?;
     let mut script = ReplyScript::new();
     for (at, entry) in (1..).zip(file.reply) {
-        let left = Some(entry.times.unwrap_or(1)).filter(|times| *times > 0);
+        let remaining = Some(entry.times.unwrap_or(1)).filter(|times| *times > 0);
         let reply = entry.to_reply(at)?;
         script = match entry.when {
-            Some(words) => script.add_rule(move |request| request.body.to_string().contains(&words), reply, left),
-            None => script.add_rule(|_| true, reply, left),
+            Some(words) => script.add_rule(move |request| request.body.to_string().contains(&words), reply, remaining),
+            None => script.add_rule(|_| true, reply, remaining),
         };
     }
     Ok(script)
@@ -72,7 +72,7 @@ pub fn parse_script(text: &str) -> Result<ReplyScript, ScriptFileError> {
 
 impl ReplyEntry {
     fn to_reply(&self, at: usize) -> Result<ModelReply, ScriptFileError> {
-        let said = [
+        let candidates = [
             self.run.as_deref().map(ModelReply::run),
             self.answer
                 .as_deref()
@@ -83,8 +83,8 @@ impl ReplyEntry {
             self.raw.as_deref().map(ModelReply::raw),
             self.fault.as_deref().map(|word| self.fault_reply(at, word)).transpose()?,
         ];
-        let mut said = said.into_iter().flatten();
-        let (Some(reply), None) = (said.next(), said.next()) else { return Err(ScriptFileError::Word(at)) };
+        let mut candidates = candidates.into_iter().flatten();
+        let (Some(reply), None) = (candidates.next(), candidates.next()) else { return Err(ScriptFileError::NotOneReply(at)) };
         let reply = self.headers.iter().fold(reply, |reply, (name, value)| reply.header(name, value));
         let reply = match self.usage {
             Some([input, cached, output]) => reply.usage(TokenUsage { input, cached, output }),
@@ -95,7 +95,7 @@ impl ReplyEntry {
             Some("dropped") => Ok(reply.dropped()),
             Some("stalled") => Ok(reply.stalled()),
             Some("unfinished") => Ok(reply.unfinished()),
-            Some(word) => Err(ScriptFileError::Unknown { at, word: word.to_owned() }),
+            Some(word) => Err(ScriptFileError::UnknownWord { at, word: word.to_owned() }),
         }
     }
 
@@ -114,7 +114,7 @@ impl ReplyEntry {
             "hang_up" => ModelReply::hang_up(),
             "silence" => ModelReply::silence(),
             "nothing" => ModelReply::empty(),
-            _ => return Err(ScriptFileError::Unknown { at, word: word.to_owned() }),
+            _ => return Err(ScriptFileError::UnknownWord { at, word: word.to_owned() }),
         })
     }
 }

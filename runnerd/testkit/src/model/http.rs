@@ -38,29 +38,29 @@ impl std::error::Error for ConnectionClosed {}
 type ResponseBody = BoxBody<Bytes, ConnectionClosed>;
 
 /// Serves connections until it is dropped.
-pub(super) async fn accept_connections(listener: TcpListener, stage: Arc<SharedState>) {
+pub(super) async fn accept_connections(listener: TcpListener, state: Arc<SharedState>) {
     while let Ok((stream, _)) = listener.accept().await {
-        tokio::spawn(serve_connection(stream, Arc::clone(&stage)));
+        tokio::spawn(serve_connection(stream, Arc::clone(&state)));
     }
 }
 
-async fn serve_connection(stream: TcpStream, stage: Arc<SharedState>) {
-    let service = service_fn(move |request| handle_request(request, Arc::clone(&stage)));
+async fn serve_connection(stream: TcpStream, state: Arc<SharedState>) {
+    let service = service_fn(move |request| handle_request(request, Arc::clone(&state)));
     // Connections that end badly are the point of many scripts.
     let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
 }
 
 async fn handle_request(
     request: hyper::Request<Incoming>,
-    stage: Arc<SharedState>,
+    state: Arc<SharedState>,
 ) -> Result<Response<ResponseBody>, ConnectionClosed> {
     let (head, body) = request.into_parts();
     let body = body.collect().await.map_err(|_| ConnectionClosed)?.to_bytes();
     let protocol = match head.uri.path() {
-        path if head.method != Method::POST => return Ok(answer_other(&stage, &head.method, path)),
+        path if head.method != Method::POST => return Ok(answer_other(&state, &head.method, path)),
         path if path.ends_with("/responses") => ModelProtocol::Responses,
         path if path.ends_with("/messages") => ModelProtocol::Messages,
-        path => return Ok(answer_other(&stage, &head.method, path)),
+        path => return Ok(answer_other(&state, &head.method, path)),
     };
     let request = ModelRequest {
         protocol,
@@ -68,23 +68,23 @@ async fn handle_request(
         headers: header_texts(&head.headers),
         body: serde_json::from_slice(&body).unwrap_or(Value::Null),
     };
-    let (reply, number) = stage.record_request(request.clone());
-    match reply.course {
+    let (reply, number) = state.record_request(request.clone());
+    match reply.delivery {
         Delivery::NeverSent => return Err(ConnectionClosed),
         Delivery::Withheld => std::future::pending().await,
-        Delivery::Whole | Delivery::Dropped | Delivery::Stalled | Delivery::Unfinished => {}
+        Delivery::Complete | Delivery::Dropped | Delivery::Stalled | Delivery::Unfinished => {}
     }
-    let sent = match protocol {
+    let rendered = match protocol {
         ModelProtocol::Responses => responses::render(&request, &reply, number),
         ModelProtocol::Messages => messages::render(&request, &reply, number),
     };
-    Ok(build_response(sent, &reply))
+    Ok(build_response(rendered, &reply))
 }
 
 /// Answers requests other than those to a model. WebSocket upgrades are refused, so that clients use plain HTTP.
-fn answer_other(stage: &SharedState, method: &Method, path: &str) -> Response<ResponseBody> {
-    stage.record_other(format!("{method} {path}"));
-    let sent = if path.ends_with("/count_tokens") {
+fn answer_other(state: &SharedState, method: &Method, path: &str) -> Response<ResponseBody> {
+    state.record_other(format!("{method} {path}"));
+    let rendered = if path.ends_with("/count_tokens") {
         HttpReply::json(200, &json!({"input_tokens": 1_000}))
     } else if path.ends_with("/responses") {
         HttpReply::json(426, &json!({"error": {"message": "POST only", "type": "invalid_request_error"}}))
@@ -93,7 +93,7 @@ fn answer_other(stage: &SharedState, method: &Method, path: &str) -> Response<Re
     } else {
         HttpReply::json(404, &json!({"error": {"message": "not found", "type": "invalid_request_error"}}))
     };
-    build_response(sent, &ModelReply::empty())
+    build_response(rendered, &ModelReply::empty())
 }
 
 fn build_response(sent: HttpReply, reply: &ModelReply) -> Response<ResponseBody> {
@@ -102,25 +102,25 @@ fn build_response(sent: HttpReply, reply: &ModelReply) -> Response<ResponseBody>
         response = response.header(name, value);
     }
     let body = match sent.body {
-        ReplyBody::Whole(body) if reply.course == Delivery::Whole => Full::from(body).map_err(from_infallible).boxed(),
-        ReplyBody::Whole(body) => stream_part(first_half(&body).to_owned(), reply.course),
-        ReplyBody::Events(events) => stream_part(events.into_text(reply.course), reply.course),
+        ReplyBody::Complete(body) if reply.delivery == Delivery::Complete => Full::from(body).map_err(from_infallible).boxed(),
+        ReplyBody::Complete(body) => stream_part(first_half(&body).to_owned(), reply.delivery),
+        ReplyBody::Events(events) => stream_part(events.into_text(reply.delivery), reply.delivery),
     };
     response.body(body).expect("a script's headers are headers")
 }
 
 /// Sends a part of the body, and once it is sent does what the course requires.
-fn stream_part(part: String, course: Delivery) -> ResponseBody {
+fn stream_part(part: String, delivery: Delivery) -> ResponseBody {
     let (mut sender, body) = channel::Channel::new(1);
     tokio::spawn(async move {
-        if sender.send_data(Bytes::from(part)).await.is_err() || course == Delivery::Whole {
+        if sender.send_data(Bytes::from(part)).await.is_err() || delivery == Delivery::Complete {
             return;
         }
         // The connection's own task writes while this one yields.
         for _ in 0..8 {
             tokio::task::yield_now().await;
         }
-        match course {
+        match delivery {
             Delivery::Dropped => sender.abort(ConnectionClosed),
             _ => std::future::pending().await,
         }
@@ -129,11 +129,11 @@ fn stream_part(part: String, course: Delivery) -> ResponseBody {
 }
 
 fn first_half(text: &str) -> &str {
-    let mut at = text.len() / 2;
-    while !text.is_char_boundary(at) {
-        at -= 1;
+    let mut middle = text.len() / 2;
+    while !text.is_char_boundary(middle) {
+        middle -= 1;
     }
-    &text[..at]
+    &text[..middle]
 }
 
 fn from_infallible(error: Infallible) -> ConnectionClosed {

@@ -24,9 +24,9 @@ pub(super) fn render(request: &ModelRequest, reply: &ModelReply, number: usize) 
         }
         ReplyContent::Answer(result) => message(&[text_block(&result.to_string())], "end_turn"),
         ReplyContent::Text(said) => message(&[text_block(said)], "end_turn"),
-        ReplyContent::Nothing => message(&[], "end_turn"),
-        ReplyContent::Cut(said) => message(&[text_block(said)], "max_tokens"),
-        ReplyContent::Fails(fault) => render_fault(request, fault),
+        ReplyContent::Empty => message(&[], "end_turn"),
+        ReplyContent::Truncated(said) => message(&[text_block(said)], "max_tokens"),
+        ReplyContent::Fault(fault) => render_fault(request, fault),
         ReplyContent::Status { code, body } => HttpReply::text(*code, "application/json", body.clone()),
         ReplyContent::Raw(bytes) => HttpReply::text(200, "text/event-stream", bytes.clone()),
     }

@@ -10,7 +10,7 @@ pub struct ModelReply {
     pub(super) what: ReplyContent,
     pub(super) headers: Vec<(String, String)>,
     pub(super) usage: TokenUsage,
-    pub(super) course: Delivery,
+    pub(super) delivery: Delivery,
 }
 
 /// Content of a reply.
@@ -23,11 +23,11 @@ pub(super) enum ReplyContent {
     /// A text, then the end of the turn.
     Text(String),
     /// The end of the turn alone.
-    Nothing,
+    Empty,
     /// A text that is truncated because it is too long.
-    Cut(String),
+    Truncated(String),
     /// A failure, as the protocol expresses it.
-    Fails(ServiceFault),
+    Fault(ServiceFault),
     /// Any HTTP response.
     Status { code: u16, body: String },
     /// A stream of these bytes.
@@ -38,7 +38,7 @@ pub(super) enum ReplyContent {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Delivery {
     /// Completely.
-    Whole,
+    Complete,
     /// The connection is closed before anything is sent.
     NeverSent,
     /// Nothing is sent, and the connection stays open.
@@ -70,7 +70,7 @@ impl Default for TokenUsage {
 
 impl ModelReply {
     pub(super) fn new(what: ReplyContent) -> Self {
-        Self { what, headers: Vec::new(), usage: TokenUsage::default(), course: Delivery::Whole }
+        Self { what, headers: Vec::new(), usage: TokenUsage::default(), delivery: Delivery::Complete }
     }
 
     /// Runs a command in the client's shell.
@@ -90,12 +90,12 @@ impl ModelReply {
 
     /// Ends the turn without output.
     pub fn empty() -> Self {
-        Self::new(ReplyContent::Nothing)
+        Self::new(ReplyContent::Empty)
     }
 
     /// Outputs a text that is truncated because it is too long.
     pub fn truncated(text: &str) -> Self {
-        Self::new(ReplyContent::Cut(text.to_owned()))
+        Self::new(ReplyContent::Truncated(text.to_owned()))
     }
 
     /// Replies like an arbitrary HTTP server.
@@ -150,8 +150,8 @@ impl ModelReply {
         self
     }
 
-    pub(super) fn with_delivery(mut self, course: Delivery) -> Self {
-        self.course = course;
+    pub(super) fn with_delivery(mut self, delivery: Delivery) -> Self {
+        self.delivery = delivery;
         self
     }
 }

@@ -15,9 +15,9 @@ pub(super) fn render(request: &ModelRequest, reply: &ModelReply, number: usize) 
         ReplyContent::Run(command) => completed_turn(&id, reply, &[shell_call(request, command, number)]),
         ReplyContent::Answer(result) => completed_turn(&id, reply, &[message_item(&result.to_string(), number)]),
         ReplyContent::Text(text) => completed_turn(&id, reply, &[message_item(text, number)]),
-        ReplyContent::Nothing => completed_turn(&id, reply, &[]),
-        ReplyContent::Cut(text) => incomplete_turn(&id, reply, &message_item(text, number)),
-        ReplyContent::Fails(fault) => render_fault(request, fault, &id),
+        ReplyContent::Empty => completed_turn(&id, reply, &[]),
+        ReplyContent::Truncated(text) => incomplete_turn(&id, reply, &message_item(text, number)),
+        ReplyContent::Fault(fault) => render_fault(request, fault, &id),
         ReplyContent::Status { code, body } => HttpReply::text(*code, "application/json", body.clone()),
         ReplyContent::Raw(bytes) => HttpReply::text(200, "text/event-stream", bytes.clone()),
     }

@@ -14,12 +14,12 @@ pub struct ReplyScript {
 struct ReplyRule {
     applies: Box<dyn Fn(&ModelRequest) -> bool + Send>,
     reply: ModelReply,
-    left: Option<u32>,
+    remaining: Option<u32>,
 }
 
 impl fmt::Debug for ReplyScript {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.rules.iter().map(|rule| (&rule.reply, rule.left))).finish()
+        f.debug_list().entries(self.rules.iter().map(|rule| (&rule.reply, rule.remaining))).finish()
     }
 }
 
@@ -63,17 +63,17 @@ impl ReplyScript {
         mut self,
         applies: impl Fn(&ModelRequest) -> bool + Send + 'static,
         reply: ModelReply,
-        left: Option<u32>,
+        remaining: Option<u32>,
     ) -> Self {
-        self.rules.push(ReplyRule { applies: Box::new(applies), reply, left });
+        self.rules.push(ReplyRule { applies: Box::new(applies), reply, remaining });
         self
     }
 
     /// Takes the reply to a request; refuses the request if the script has none left.
     pub(super) fn take_reply(&mut self, request: &ModelRequest) -> ModelReply {
-        let rule = self.rules.iter_mut().find(|rule| rule.left != Some(0) && (rule.applies)(request));
+        let rule = self.rules.iter_mut().find(|rule| rule.remaining != Some(0) && (rule.applies)(request));
         let Some(rule) = rule else { return ModelReply::invalid("the script has no reply to this request") };
-        rule.left = rule.left.map(|left| left - 1);
+        rule.remaining = rule.remaining.map(|left| left - 1);
         rule.reply.clone()
     }
 }

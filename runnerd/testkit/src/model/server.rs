@@ -20,7 +20,7 @@ use crate::PATIENCE;
 /// A running model service; it stops on drop.
 pub struct ModelServer {
     address: SocketAddr,
-    stage: Arc<SharedState>,
+    shared: Arc<SharedState>,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -29,14 +29,14 @@ pub struct ModelServer {
 #[derive(Debug, Default)]
 pub(super) struct SharedState {
     state: Mutex<ServerState>,
-    asked: Condvar,
+    arrived: Condvar,
 }
 
 #[derive(Debug, Default)]
 struct ServerState {
     script: ReplyScript,
     requests: Vec<ModelRequest>,
-    asides: Vec<String>,
+    other_requests: Vec<String>,
 }
 
 impl fmt::Debug for ModelServer {
@@ -61,22 +61,22 @@ impl ModelServer {
     ///
     /// Fails if the port is not available.
     pub fn listen(port: u16, script: ReplyScript) -> io::Result<Self> {
-        let stage = Arc::new(SharedState::default());
-        stage.lock_state().script = script;
+        let shared = Arc::new(SharedState::default());
+        shared.lock_state().script = script;
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let listener = runtime.block_on(TcpListener::bind(("127.0.0.1", port)))?;
         let address = listener.local_addr()?;
         let (stop, stopped) = oneshot::channel();
-        let shared = Arc::clone(&stage);
+        let server_side = Arc::clone(&shared);
         let thread = thread::Builder::new().name("model".into()).spawn(move || {
             runtime.block_on(async {
                 tokio::select! {
-                    () = http::accept_connections(listener, shared) => {}
+                    () = http::accept_connections(listener, server_side) => {}
                     _ = stopped => {}
                 }
             });
         })?;
-        Ok(Self { address, stage, stop: Some(stop), thread: Some(thread) })
+        Ok(Self { address, shared, stop: Some(stop), thread: Some(thread) })
     }
 
     /// Returns the base URL for clients, without a path.
@@ -86,17 +86,17 @@ impl ModelServer {
 
     /// Replaces the script.
     pub fn set_script(&self, script: ReplyScript) {
-        self.stage.lock_state().script = script;
+        self.shared.lock_state().script = script;
     }
 
     /// Returns the requests to the model so far.
     pub fn requests(&self) -> Vec<ModelRequest> {
-        self.stage.lock_state().requests.clone()
+        self.shared.lock_state().requests.clone()
     }
 
     /// Returns method and path of every other request.
     pub fn other_requests(&self) -> Vec<String> {
-        self.stage.lock_state().asides.clone()
+        self.shared.lock_state().other_requests.clone()
     }
 
     /// Waits for more than `known` requests and returns the additional ones; empty if `limit` passes first.
@@ -105,8 +105,8 @@ impl ModelServer {
     ///
     /// Panics if the server has panicked.
     pub fn wait_beyond(&self, known: usize, limit: Duration) -> Vec<ModelRequest> {
-        let state = self.stage.lock_state();
-        let waited = self.stage.asked.wait_timeout_while(state, limit, |state| state.requests.len() <= known);
+        let state = self.shared.lock_state();
+        let waited = self.shared.arrived.wait_timeout_while(state, limit, |state| state.requests.len() <= known);
         let (state, _) = waited.expect("BUG: the server panicked");
         state.requests.get(known..).unwrap_or_default().to_vec()
     }
@@ -142,7 +142,7 @@ impl SharedState {
 
     /// Records a request that is not for the model.
     pub(super) fn record_other(&self, aside: String) {
-        self.lock_state().asides.push(aside);
+        self.lock_state().other_requests.push(aside);
     }
 
     /// Records a request and takes its reply; the returned number makes ids in replies unique.
@@ -150,7 +150,7 @@ impl SharedState {
         let mut state = self.lock_state();
         let reply = state.script.take_reply(&request);
         state.requests.push(request);
-        self.asked.notify_all();
+        self.arrived.notify_all();
         (reply, state.requests.len())
     }
 }

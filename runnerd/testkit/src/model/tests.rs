@@ -98,24 +98,24 @@ fn request_may_choose_its_reply_and_a_script_may_end() {
 #[test]
 fn faults_are_seen_on_the_wire() {
     let model = ModelServer::start(ReplyScript::new());
-    let seen = |reply: ModelReply| {
+    let receive = |reply: ModelReply| {
         model.set_script(ReplyScript::new().then(reply.header("x-note", "kept")));
         responses(&model)
     };
-    let limit = seen(ModelReply::usage_limit(1_800_000_000));
+    let limit = receive(ModelReply::usage_limit(1_800_000_000));
     assert!(limit.starts_with("HTTP/1.1 429 ") && limit.contains("x-note: kept"), "{limit}");
     assert!(limit.contains("x-codex-primary-reset-at: 1800000000"), "{limit}");
-    assert!(seen(ModelReply::rate_limit(Some(7))).contains("retry-after: 7"));
-    assert!(seen(ModelReply::status(502, "<html>")).ends_with("<html>"));
-    assert!(seen(ModelReply::raw("data: what\n\n")).contains("data: what"));
-    assert_eq!(seen(ModelReply::hang_up()), "", "the connection was closed without a word");
-    assert_eq!(seen(ModelReply::silence()), "", "nothing came");
+    assert!(receive(ModelReply::rate_limit(Some(7))).contains("retry-after: 7"));
+    assert!(receive(ModelReply::status(502, "<html>")).ends_with("<html>"));
+    assert!(receive(ModelReply::raw("data: what\n\n")).contains("data: what"));
+    assert_eq!(receive(ModelReply::hang_up()), "", "the connection was closed without a word");
+    assert_eq!(receive(ModelReply::silence()), "", "nothing came");
     for cut in [ModelReply::text("Hello.").dropped(), ModelReply::text("Hello.").stalled()] {
-        let cut = seen(cut);
+        let cut = receive(cut);
         assert!(cut.contains("response.created") && !cut.contains("response.completed"), "{cut}");
         assert!(!cut.ends_with("0\r\n\r\n"), "the end of the stream did not come: {cut}");
     }
-    let unfinished = seen(ModelReply::text("Hello.").unfinished());
+    let unfinished = receive(ModelReply::text("Hello.").unfinished());
     assert!(unfinished.contains("output_item.done") && !unfinished.contains("response.completed"), "{unfinished}");
 }
 

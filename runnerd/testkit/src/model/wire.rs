@@ -14,7 +14,7 @@ pub(super) struct HttpReply {
 #[derive(Debug)]
 pub(super) enum ReplyBody {
     /// Of a known length.
-    Whole(String),
+    Complete(String),
     /// Events, sent as the course requires.
     Events(SseEvents),
 }
@@ -25,7 +25,7 @@ impl HttpReply {
     }
 
     pub(super) fn text(code: u16, kind: &str, body: String) -> Self {
-        Self { code, headers: vec![("content-type".to_owned(), kind.to_owned())], body: ReplyBody::Whole(body) }
+        Self { code, headers: vec![("content-type".to_owned(), kind.to_owned())], body: ReplyBody::Complete(body) }
     }
 
     pub(super) fn stream(events: SseEvents) -> Self {
