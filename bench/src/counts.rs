@@ -85,7 +85,11 @@ fn check_size(bytes: u64, report: &mut Report) -> anyhow::Result<()> {
 }
 
 /// Adds each count, and fails if one exceeds its checked-in value by more than the tolerance.
-fn compare_counts(counts: &BTreeMap<String, u64>, known: &BTreeMap<String, u64>, report: &mut Report) -> anyhow::Result<()> {
+fn compare_counts(
+    counts: &BTreeMap<String, u64>,
+    known: &BTreeMap<String, u64>,
+    report: &mut Report,
+) -> anyhow::Result<()> {
     let mut group = report.group("instructions");
     let mut exceeded = Vec::new();
     for (what, count) in counts {

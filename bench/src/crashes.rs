@@ -7,7 +7,7 @@ use protocol::tree::{Node, TREE_VERSION, TaskTree};
 use protocol::words::RunStatus;
 use runner_testkit::{Daemon, Home, RandomSource, Repo};
 
-use crate::observe::{kill_process, find_shims, wait_until};
+use crate::observe::{find_shims, kill_process, wait_until};
 use crate::report::{FigureGroup, Report, print_progress};
 use crate::samples::{Samples, format_duration};
 

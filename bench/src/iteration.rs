@@ -142,7 +142,8 @@ fn report_times(times: &IterationTimes, RepoSize { disk: place, files, nodes }: 
 }
 
 fn report_breakdown(times: &IterationTimes, group: &mut FigureGroup<'_>) {
-    let phase_samples = |phase: &str| times.iterations.iter().map(|iteration| iteration.phase_time(phase)).collect::<Samples>();
+    let phase_samples =
+        |phase: &str| times.iterations.iter().map(|iteration| iteration.phase_time(phase)).collect::<Samples>();
     phases::report_phases(&times.iterations, group);
     for (phase, bare) in [(PhaseName::Work, &times.agent), (PhaseName::Guard, &times.guard)] {
         let phase = phase.to_string();

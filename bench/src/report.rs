@@ -110,7 +110,8 @@ impl FigureGroup<'_> {
         (percent, limit): (usize, Duration),
     ) {
         let value = times.percentile(percent);
-        let result = if percent == 50 { times.to_string() } else { format!("p{percent} {}, {times}", format_duration(value)) };
+        let result =
+            if percent == 50 { times.to_string() } else { format!("p{percent} {}, {times}", format_duration(value)) };
         self.push_figure(what, result, |figure| {
             figure.times = Some(times.clone());
             figure.budget = Some(format_duration(limit));

@@ -110,7 +110,8 @@ mod tests {
 
     #[test]
     fn times_are_shown_in_the_unit_that_fits() {
-        let shown = [Duration::from_micros(31), Duration::from_micros(2_340), Duration::from_millis(56)].map(format_duration);
+        let shown =
+            [Duration::from_micros(31), Duration::from_micros(2_340), Duration::from_millis(56)].map(format_duration);
         assert_eq!(shown, ["31 µs", "2.34 ms", "56.0 ms"]);
         assert_eq!(format_duration(Duration::from_millis(12_340)), "12.34 s");
         assert_eq!(millis(&[]).to_string(), "not measured");

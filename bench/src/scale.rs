@@ -92,10 +92,20 @@ impl ServerSimulation<'_> {
         group.add("pushes a second", format!("{per_second:.1}"));
         group.add("its processors are at work", self.percent_of_cores(per_second));
         let steady_load = self.serve(sessions, self.push);
-        group.add("a push takes", format!("{}, 99 %: {}", format_duration(steady_load.times.median()), format_duration(steady_load.times.percentile(99))));
+        group.add(
+            "a push takes",
+            format!(
+                "{}, 99 %: {}",
+                format_duration(steady_load.times.median()),
+                format_duration(steady_load.times.percentile(99))
+            ),
+        );
         for (cost, how) in [(self.clone, "a full clone each"), (self.push, "a cache on the node")] {
             let start_load = self.serve(vec![Duration::ZERO; self.runs as usize], cost);
-            group.add(format!("all begin at once with {how}: the last but 1 % after"), format_duration(start_load.times.percentile(99)));
+            group.add(
+                format!("all begin at once with {how}: the last but 1 % after"),
+                format_duration(start_load.times.percentile(99)),
+            );
         }
         let mut random = fastrand::Rng::with_seed(self.args.seed);
         let ends = (0..self.runs).map(|_| AGENT_GRACE.mul_f64(random.f64())).collect();

@@ -183,7 +183,9 @@ fn run_command(command: &mut Command) {
 fn add_history(home: &Home, repo: &Repo, mib: u32) {
     let file = repo.path().join("huge.bin");
     let size = format!("{mib}M");
-    run_command(Command::new("head").args(["-c", &size, "/dev/urandom"]).stdout(fs::File::create(&file).expect("a file")));
+    run_command(
+        Command::new("head").args(["-c", &size, "/dev/urandom"]).stdout(fs::File::create(&file).expect("a file")),
+    );
     repo.git(&["-c", "core.bigFileThreshold=1m", "-c", "core.compression=0", "add", "huge.bin"]);
     repo.git(&["commit", "--quiet", "-m", "A huge file"]);
     repo.git(&["rm", "--quiet", "huge.bin"]);

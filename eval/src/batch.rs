@@ -151,7 +151,12 @@ mod tests {
     fn only_results_of_the_same_kind_that_say_something_are_counted() {
         let mut other = sample_entry("a", Outcome::Success);
         other.meta.model = Some("opus".into());
-        let all = [sample_entry("a", Outcome::Success), sample_entry("a", Outcome::Fail), sample_entry("a", Outcome::Error), other];
+        let all = [
+            sample_entry("a", Outcome::Success),
+            sample_entry("a", Outcome::Fail),
+            sample_entry("a", Outcome::Error),
+            other,
+        ];
         let kind = RunKind { digest: "case", executor: "script", model: None, templates: None, label: None };
         assert_eq!(count_results(&kind, &all), 2);
     }

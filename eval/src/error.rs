@@ -7,7 +7,7 @@ use std::path::Path;
 
 use protocol::client::{CallError, ConnectError};
 use protocol::error::ExitStatus;
-use protocol::sanitize::{safe, safe_json};
+use protocol::sanitize::{escape_json, sanitize};
 use serde_json::json;
 
 /// The error that ends a command or a run.
@@ -65,7 +65,7 @@ impl EvalError {
 
     /// Returns the message for a person.
     pub(crate) fn to_text(&self) -> String {
-        let indented = |text: &str| text.trim_end().lines().map(safe).collect::<Vec<_>>().join("\n  ");
+        let indented = |text: &str| text.trim_end().lines().map(sanitize).collect::<Vec<_>>().join("\n  ");
         let mut text = format!("error: {}\n", indented(&self.message));
         for cause in &self.causes {
             let _ = writeln!(text, "caused by: {}", indented(cause));
@@ -79,7 +79,7 @@ impl EvalError {
     /// Returns the JSON object for a script.
     pub(crate) fn to_json(&self) -> String {
         let Self { message, causes, hint, .. } = self;
-        safe_json(&json!({"error": {"message": message, "causes": causes, "hint": hint}}).to_string()) + "\n"
+        escape_json(&json!({"error": {"message": message, "causes": causes, "hint": hint}}).to_string()) + "\n"
     }
 }
 

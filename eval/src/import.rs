@@ -67,9 +67,9 @@ pub(crate) async fn run(global: &GlobalOptions, args: &ImportArgs) -> Result<Exi
     }
     let folder = args.to.display().to_string();
     let count = if cases.len() == 1 { "1 case".to_owned() } else { format!("{} cases", cases.len()) };
-    let text = format!("{count} in {folder}; next: runner-eval --cases {} list\n", shell::words([folder.as_str()]));
+    let text = format!("{count} in {folder}; next: runner-eval --cases {} list\n", shell::join_args([folder.as_str()]));
     print_answer(global, &ImportReply { schema: "runner/eval-imported.v1", folder, cases }, || text)?;
-    Ok(ExitStatus::Fine)
+    Ok(ExitStatus::Success)
 }
 
 /// Why a case was not made.
@@ -131,7 +131,8 @@ impl TaskImporter<'_> {
             stop: &self.stop,
         };
         let base = format!("{}^{{commit}}", entry.base);
-        let no_commit = |_| ImportFailure::InvalidLine(format!("{} has no commit {}", git.repository.display(), entry.base));
+        let no_commit =
+            |_| ImportFailure::InvalidLine(format!("{} has no commit {}", git.repository.display(), entry.base));
         let base = git
             .run_git(&template, &["rev-parse", "--verify", "--quiet", "--end-of-options", &base])
             .await
@@ -151,7 +152,9 @@ impl TaskImporter<'_> {
             .run_git(&tests, &["diff", "--cached", "--no-renames", "--name-only", "-z", "--diff-filter=AM", base])
             .await?;
         if changed.len() > MAX_LIST_BYTES {
-            return Err(ImportFailure::InvalidLine("its `test_patch` changes more files than can be listed".to_owned()));
+            return Err(ImportFailure::InvalidLine(
+                "its `test_patch` changes more files than can be listed".to_owned(),
+            ));
         }
         let changed: Vec<&str> = changed.split('\0').filter(|path| !path.is_empty()).collect();
         git.run_git(&tests, &[&["checkout-index", "--force", "--"][..], &changed].concat()).await?;
@@ -164,8 +167,13 @@ impl TaskImporter<'_> {
         let candidate = |name: &str| self.args.repos.as_ref().map(|folder| folder.join(name));
         let flat = named.replace('/', "__");
         let last = named.rsplit('/').next().unwrap_or(named);
-        let candidates =
-            [Some(PathBuf::from(named)), candidate(named), candidate(&flat), candidate(last), candidate(&format!("{last}.git"))];
+        let candidates = [
+            Some(PathBuf::from(named)),
+            candidate(named),
+            candidate(&flat),
+            candidate(last),
+            candidate(&format!("{last}.git")),
+        ];
         let repository = candidates.into_iter().flatten().find(|place| place.is_dir());
         repository.and_then(|place| place.canonicalize().ok()).ok_or_else(|| {
             ImportFailure::InvalidLine(format!(

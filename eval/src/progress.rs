@@ -3,7 +3,7 @@
 use std::io::Write as _;
 
 use protocol::event::{Event, EventKind};
-use protocol::sanitize::safe;
+use protocol::sanitize::sanitize;
 
 /// Prints the lines of one run.
 #[derive(Debug, Clone)]
@@ -20,7 +20,7 @@ impl RunProgress {
     pub(crate) fn print_line(&self, text: &str) {
         if !self.is_quiet {
             // Standard error may be closed; there is no one to report that to.
-            let _ = writeln!(anstream::stderr().lock(), "{}  {}", self.name, safe(text));
+            let _ = writeln!(anstream::stderr().lock(), "{}  {}", self.name, sanitize(text));
         }
     }
 

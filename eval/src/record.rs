@@ -60,7 +60,11 @@ pub(crate) async fn read_makers(repository: &SandboxRepository, run: &str) -> Ma
 }
 
 /// Audits the branch; the error is the first violation.
-pub(crate) async fn audit_branch(daemon: &SandboxDaemon, repository: &SandboxRepository, run: &str) -> Result<(), String> {
+pub(crate) async fn audit_branch(
+    daemon: &SandboxDaemon,
+    repository: &SandboxRepository,
+    run: &str,
+) -> Result<(), String> {
     let params = VerifyParams {
         path: WirePath::from(repository.folder()),
         run: Some(run.to_owned()),
@@ -84,7 +88,12 @@ pub(crate) async fn audit_branch(daemon: &SandboxDaemon, repository: &SandboxRep
 }
 
 /// Builds the facts of a run from its last known status.
-pub(crate) fn collect_facts(run: &RunView, run_result: &RunResult, tree: Option<&TaskTree>, tip: Option<String>) -> RunFacts {
+pub(crate) fn collect_facts(
+    run: &RunView,
+    run_result: &RunResult,
+    tree: Option<&TaskTree>,
+    tip: Option<String>,
+) -> RunFacts {
     RunFacts {
         id: run.summary.id.clone(),
         state: run.summary.state.to_string(),

@@ -41,7 +41,9 @@ fn schema_text(schema: &Schema) -> String {
 
 /// Writes the schemas into a folder.
 pub(crate) fn write_schemas(folder: &Path) -> Result<(), EvalError> {
-    list_schemas().iter().try_for_each(|(name, schema)| write_durably(&folder.join(name), schema_text(schema).as_bytes()))
+    list_schemas()
+        .iter()
+        .try_for_each(|(name, schema)| write_durably(&folder.join(name), schema_text(schema).as_bytes()))
 }
 
 #[cfg(test)]

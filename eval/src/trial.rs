@@ -169,10 +169,12 @@ impl ActiveTrial<'_> {
         };
         daemon.stop().await;
         let (repository, audit) = driven?;
-        if let (Some(facts), Some(RunEnd::Run(..) | RunEnd::OutOfTime(_))) = (&self.observed.facts, &self.observed.end) {
+        if let (Some(facts), Some(RunEnd::Run(..) | RunEnd::OutOfTime(_))) = (&self.observed.facts, &self.observed.end)
+        {
             // The signal that closes the view does not interrupt a run that is over.
             let stop = if self.context.ui.is_some() { CancellationToken::new() } else { self.context.stop.clone() };
-            let check_context = CheckContext { folder: repository.folder(), env: &env, facts, audit: &audit, stop: &stop };
+            let check_context =
+                CheckContext { folder: repository.folder(), env: &env, facts, audit: &audit, stop: &stop };
             self.observed.checks = checks::perform_checks(&self.case.checks, &check_context).await?;
         }
         Ok(())

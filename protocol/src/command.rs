@@ -19,7 +19,7 @@ pub struct Command {
 }
 
 /// Commands that take nothing of the case: what they are for, and how they are typed.
-pub const KNOWN: &[(&str, &str)] = &[
+pub const KNOWN_COMMANDS: &[(&str, &str)] = &[
     ("Continue the run", "runnerctl resume"),
     ("Try again now", "runnerctl resume --now"),
     ("Grant 20 more iterations", "runnerctl resume --more 20"),
@@ -67,8 +67,8 @@ impl Command {
     }
 
     /// Returns the command that a line is, where it takes nothing of the case.
-    pub fn known(line: &str) -> Option<Self> {
-        KNOWN.iter().find(|(_, known)| *known == line).map(|(label, line)| Self::new(label, line.split(' ')))
+    pub fn from_known_line(line: &str) -> Option<Self> {
+        KNOWN_COMMANDS.iter().find(|(_, known)| *known == line).map(|(label, line)| Self::new(label, line.split(' ')))
     }
 
     /// Gives a node another set of attempts.
@@ -97,7 +97,7 @@ impl Command {
     }
 
     /// Sets a key of the configuration.
-    pub fn set(key: &str, value: &str) -> Self {
+    pub fn set_config(key: &str, value: &str) -> Self {
         Self::new(&format!("Set {key} to {value}"), ["runnerctl", "config", "set", key, value])
     }
 
@@ -117,7 +117,7 @@ impl Command {
     }
 
     /// Takes a file back to what was committed.
-    pub fn restore(path: &str) -> Self {
+    pub fn restore_file(path: &str) -> Self {
         Self::new("Take the change back", ["git", "restore", path])
     }
 
@@ -142,30 +142,30 @@ impl Command {
     }
 
     /// Returns it as it is typed into a shell.
-    pub fn line(&self) -> String {
-        shell::words(self.argv.iter().map(String::as_str))
+    pub fn to_shell(&self) -> String {
+        shell::join_args(self.argv.iter().map(String::as_str))
     }
 
     /// Returns it for somebody who is elsewhere than in `place`; programs that know no other place stay as they are.
     #[must_use]
-    pub fn at(&self, place: &str) -> Self {
-        let mut there = self.clone();
+    pub fn in_directory(&self, directory: &str) -> Self {
+        let mut command = self.clone();
         if matches!(self.argv.first().map(String::as_str), Some("runnerctl" | "git")) {
-            there.argv.splice(1..1, ["-C".to_owned(), place.to_owned()]);
+            command.argv.splice(1..1, ["-C".to_owned(), directory.to_owned()]);
         }
-        there
+        command
     }
 
     /// Returns it for somebody on another machine than `host`: `runnerctl` asks there, another program is started there.
     #[must_use]
-    pub fn on(&self, host: &Host) -> Self {
-        let mut there = self.clone();
+    pub fn on_host(&self, host: &Host) -> Self {
+        let mut command = self.clone();
         if self.argv.first().is_some_and(|program| program == "runnerctl") {
-            there.argv.splice(1..1, ["--host".to_owned(), host.to_string()]);
+            command.argv.splice(1..1, ["--host".to_owned(), host.to_string()]);
         } else {
-            there.argv = host.ssh_words(&self.line());
+            command.argv = host.ssh_argv(&self.to_shell());
         }
-        there
+        command
     }
 }
 
@@ -179,12 +179,12 @@ pub struct NextSteps {
 impl NextSteps {
     /// Joins another way to it.
     #[must_use]
-    pub fn join(mut self, joint: &str, next: impl Into<Self>) -> Self {
+    pub fn join(mut self, separator: &str, next: impl Into<Self>) -> Self {
         let Self { text, commands } = next.into();
-        self.text += joint;
+        self.text += separator;
         self.text += &text;
         for command in commands {
-            self.add(command);
+            self.add_command(command);
         }
         self
     }
@@ -197,8 +197,8 @@ impl NextSteps {
 
     /// Adds a command that the sentence does not name.
     #[must_use]
-    pub fn with(mut self, command: Command) -> Self {
-        self.add(command);
+    pub fn with_command(mut self, command: Command) -> Self {
+        self.add_command(command);
         self
     }
 
@@ -212,7 +212,7 @@ impl NextSteps {
         ((!self.text.is_empty()).then_some(self.text), self.commands)
     }
 
-    fn add(&mut self, command: Command) {
+    fn add_command(&mut self, command: Command) {
         if !self.commands.contains(&command) {
             self.commands.push(command);
         }
@@ -221,7 +221,7 @@ impl NextSteps {
 
 impl From<Command> for NextSteps {
     fn from(command: Command) -> Self {
-        Self { text: command.line(), commands: vec![command] }
+        Self { text: command.to_shell(), commands: vec![command] }
     }
 }
 
@@ -232,7 +232,7 @@ impl From<&'static str> for NextSteps {
         let mut ways = Self { text: text.to_owned(), commands: Vec::new() };
         let parts = text.split([';', ',', ':', '&']).map(str::trim);
         let parts = parts.map(|part| part.strip_prefix("or ").or(part.strip_prefix("and ")).unwrap_or(part));
-        parts.filter_map(Command::known).for_each(|command| ways.add(command));
+        parts.filter_map(Command::from_known_line).for_each(|command| ways.add_command(command));
         ways
     }
 }
@@ -254,7 +254,7 @@ mod tests {
     use super::*;
 
     fn lines(ways: impl Into<NextSteps>) -> Vec<String> {
-        ways.into().into_parts().1.iter().map(Command::line).collect()
+        ways.into().into_parts().1.iter().map(Command::to_shell).collect()
     }
 
     #[test]
@@ -296,7 +296,7 @@ mod tests {
 
     #[test]
     fn a_command_for_elsewhere_names_the_place_and_only_where_the_program_knows_one() {
-        let at = |command: Command| command.at("/srv/it's here").line();
+        let at = |command: Command| command.in_directory("/srv/it's here").to_shell();
         assert_eq!(at(Command::retry("a")), r"runnerctl -C '/srv/it'\''s here' retry a");
         assert_eq!(at(Command::stage(["a b"])), r"git -C '/srv/it'\''s here' add -- 'a b'");
         assert_eq!(at(Command::new("Remove it", ["rm", "/tmp/x"])), "rm /tmp/x");
@@ -305,7 +305,10 @@ mod tests {
     #[test]
     fn a_command_for_another_machine_names_it() {
         let host: Host = "ssh://me@gpu".parse().unwrap();
-        assert_eq!(Command::retry("a").on(&host).line(), "runnerctl --host ssh://me@gpu retry a");
-        assert_eq!(Command::switch("b").at("/p").on(&host).line(), "ssh -t -l me gpu 'git -C /p switch b'");
+        assert_eq!(Command::retry("a").on_host(&host).to_shell(), "runnerctl --host ssh://me@gpu retry a");
+        assert_eq!(
+            Command::switch("b").in_directory("/p").on_host(&host).to_shell(),
+            "ssh -t -l me gpu 'git -C /p switch b'"
+        );
     }
 }

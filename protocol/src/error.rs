@@ -124,7 +124,7 @@ macro_rules! exit_codes {
 }
 
 exit_codes! {
-    Fine = 0, "success, or the run is completed";
+    Success = 0, "success, or the run is completed";
     Error = 1, "an error";
     Usage = 2, "invalid command line";
     Stuck = 3, "the run is stuck";
@@ -136,7 +136,7 @@ exit_codes! {
     RunEnded = 9, "the run failed or was cancelled";
     Violation = 10, "`verify` found a violation";
     Superseded = 11, "another driver goes on with the run";
-    Again = 75, "the job is to be run again";
+    RetryLater = 75, "the job is to be run again";
     Interrupted = 130, "interrupted";
 }
 

@@ -28,7 +28,7 @@ pub enum HostError {
     Scheme(String),
     /// It has something behind the machine; a path is named by the command itself.
     #[error("`{0}` has something behind the host; a path is named with -C or PATH")]
-    Behind(String),
+    TrailingText(String),
     /// The user's name has characters that are none of a name.
     #[error("`{0}` is no name of a user")]
     User(String),
@@ -52,27 +52,27 @@ impl Host {
     }
 
     /// Returns the words of the command that runs a line of a shell there.
-    pub fn ssh_words(&self, line: &str) -> Vec<String> {
+    pub fn ssh_argv(&self, line: &str) -> Vec<String> {
         let words = ["ssh", "-t"].map(str::to_owned).into_iter().chain(self.ssh_arguments());
         words.filter(|word| word != "--").chain([line.to_owned()]).collect()
     }
 
     /// Returns that command as it is typed.
-    pub fn ssh_line(&self, line: &str) -> String {
-        shell::words(self.ssh_words(line).iter().map(String::as_str))
+    pub fn ssh_command_line(&self, line: &str) -> String {
+        shell::join_args(self.ssh_argv(line).iter().map(String::as_str))
     }
 
     /// Returns a text with each `runnerctl` of its commands told to ask there.
-    pub fn in_text(&self, text: &str) -> String {
-        let asked = format!("runnerctl --host {self} ");
+    pub fn with_host_in_text(&self, text: &str) -> String {
+        let with_host = format!("runnerctl --host {self} ");
         let mut words = text.split("runnerctl ");
-        let mut told = words.next().unwrap_or_default().to_owned();
-        for behind in words {
-            let is_told = behind.starts_with("--host ");
-            told += if is_told { "runnerctl " } else { &asked };
-            told += behind;
+        let mut result = words.next().unwrap_or_default().to_owned();
+        for rest in words {
+            let has_host = rest.starts_with("--host ");
+            result += if has_host { "runnerctl " } else { &with_host };
+            result += rest;
         }
-        told
+        result
     }
 }
 
@@ -83,35 +83,35 @@ impl FromStr for Host {
         let rest = text.strip_prefix(SCHEME).ok_or_else(|| HostError::Scheme(text.to_owned()))?;
         let rest = rest.strip_suffix('/').unwrap_or(rest);
         if rest.contains(['/', '?', '#']) {
-            return Err(HostError::Behind(text.to_owned()));
+            return Err(HostError::TrailingText(text.to_owned()));
         }
-        let (user, place) = match rest.rsplit_once('@') {
-            Some((user, place)) => (Some(checked(user, "._-+", HostError::User)?), place),
+        let (user, address) = match rest.rsplit_once('@') {
+            Some((user, place)) => (Some(check_word(user, "._-+", HostError::User)?), place),
             None => (None, rest),
         };
-        let (name, port) = split_port(place);
+        let (name, port) = split_port(address);
         let port = port.map(|port| match port.parse() {
             Ok(number) if number > 0 && port.bytes().all(|byte| byte.is_ascii_digit()) => Ok(number),
             _ => Err(HostError::Port(port.to_owned())),
         });
         let name = match name.strip_prefix('[').and_then(|name| name.strip_suffix(']')) {
-            Some(address) if address.contains(':') => checked(address, ":.", HostError::Name)?,
-            _ => checked(name, "._-", HostError::Name)?,
+            Some(address) if address.contains(':') => check_word(address, ":.", HostError::Name)?,
+            _ => check_word(name, "._-", HostError::Name)?,
         };
         Ok(Self { user, name, port: port.transpose()? })
     }
 }
 
 /// Splits off the port, which an address in brackets may have as well.
-fn split_port(place: &str) -> (&str, Option<&str>) {
-    match place.rsplit_once(':') {
+fn split_port(address: &str) -> (&str, Option<&str>) {
+    match address.rsplit_once(':') {
         Some((name, port)) if !port.ends_with(']') => (name, Some(port)),
-        _ => (place, None),
+        _ => (address, None),
     }
 }
 
 /// Takes a word of letters, digits and some other characters that does not begin like an option.
-fn checked(word: &str, others: &str, error: fn(String) -> HostError) -> Result<String, HostError> {
+fn check_word(word: &str, others: &str, error: fn(String) -> HostError) -> Result<String, HostError> {
     let is_usual = |letter: char| letter.is_ascii_alphanumeric() || others.contains(letter);
     if !word.is_empty() && !word.starts_with('-') && word.chars().all(is_usual) {
         Ok(word.to_owned())
@@ -136,7 +136,7 @@ impl fmt::Display for Host {
 mod tests {
     use super::*;
 
-    fn host(text: &str) -> Host {
+    fn parse_host(text: &str) -> Host {
         text.parse().unwrap_or_else(|error| panic!("{text}: {error}"))
     }
 
@@ -145,23 +145,26 @@ mod tests {
         for text in
             ["ssh://gpu", "ssh://me@gpu-1.example.org:2222", "ssh://[::1]:22", "ssh://[fe80::1]", "ssh://10.0.0.7"]
         {
-            assert_eq!(host(text).to_string(), text);
+            assert_eq!(parse_host(text).to_string(), text);
         }
-        assert_eq!(host("ssh://gpu/").to_string(), "ssh://gpu");
+        assert_eq!(parse_host("ssh://gpu/").to_string(), "ssh://gpu");
     }
 
     #[test]
     fn ssh_is_given_words_that_are_no_options() {
-        assert_eq!(host("ssh://me@gpu:22").ssh_arguments(), ["-l", "me", "-p", "22", "--", "gpu"]);
-        assert_eq!(host("ssh://[::1]").ssh_arguments(), ["--", "::1"]);
-        assert_eq!(host("ssh://me@gpu").ssh_line("runnerctl doctor"), "ssh -t -l me gpu 'runnerctl doctor'");
+        assert_eq!(parse_host("ssh://me@gpu:22").ssh_arguments(), ["-l", "me", "-p", "22", "--", "gpu"]);
+        assert_eq!(parse_host("ssh://[::1]").ssh_arguments(), ["--", "::1"]);
+        assert_eq!(
+            parse_host("ssh://me@gpu").ssh_command_line("runnerctl doctor"),
+            "ssh -t -l me gpu 'runnerctl doctor'"
+        );
     }
 
     #[test]
     fn what_could_be_an_option_or_a_piece_of_a_shell_is_refused() {
-        let refused = |text: &str| text.parse::<Host>().expect_err(text);
+        let parse_error = |text: &str| text.parse::<Host>().expect_err(text);
         for text in ["gpu", "me@gpu", "http://gpu", "", "-oProxyCommand=x"] {
-            assert!(matches!(refused(text), HostError::Scheme(_)), "{text}");
+            assert!(matches!(parse_error(text), HostError::Scheme(_)), "{text}");
         }
         for text in [
             "ssh://-oProxyCommand=x",
@@ -173,20 +176,20 @@ mod tests {
             "ssh://é",
             "ssh://me@",
         ] {
-            assert!(matches!(refused(text), HostError::Name(_)), "{text}");
+            assert!(matches!(parse_error(text), HostError::Name(_)), "{text}");
         }
         for text in ["ssh://-x@gpu", "ssh://@gpu", "ssh://a'b@gpu", "ssh://a:b@gpu"] {
-            assert!(matches!(refused(text), HostError::User(_)), "{text}");
+            assert!(matches!(parse_error(text), HostError::User(_)), "{text}");
         }
         for text in ["ssh://gpu:0", "ssh://gpu:65536", "ssh://gpu:", "ssh://gpu:+7", "ssh://gpu:x"] {
-            assert!(matches!(refused(text), HostError::Port(_)), "{text}");
+            assert!(matches!(parse_error(text), HostError::Port(_)), "{text}");
         }
-        assert!(matches!(refused("ssh://gpu/srv/app"), HostError::Behind(_)));
+        assert!(matches!(parse_error("ssh://gpu/srv/app"), HostError::TrailingText(_)));
     }
 
     #[test]
     fn commands_in_a_text_are_told_to_ask_there() {
-        let text = host("ssh://gpu").in_text("runnerctl pause, or `runnerctl --host ssh://gpu status`");
+        let text = parse_host("ssh://gpu").with_host_in_text("runnerctl pause, or `runnerctl --host ssh://gpu status`");
         assert_eq!(text, "runnerctl --host ssh://gpu pause, or `runnerctl --host ssh://gpu status`");
     }
 }

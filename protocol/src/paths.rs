@@ -94,32 +94,32 @@ impl Paths {
     ///
     /// Fails if the path is relative or too long.
     pub fn with_socket(self, socket: &Path, origin: &'static str) -> Result<Self, PathsError> {
-        let socket = checked_socket(absolute(socket.to_owned(), origin)?)?;
+        let socket = check_socket_length(require_absolute(socket.to_owned(), origin)?)?;
         Ok(Self { socket, socket_named: true, ..self })
     }
 
     /// Returns the folder of the daemon's own log.
-    pub fn logs(&self) -> PathBuf {
+    pub fn log_dir(&self) -> PathBuf {
         self.state.join("logs")
     }
 
     /// Returns the file that the daemon's own log is written to now.
-    pub fn log(&self) -> PathBuf {
-        self.logs().join("runnerd.log")
+    pub fn log_file(&self) -> PathBuf {
+        self.log_dir().join("runnerd.log")
     }
 
     /// Returns the user's systemd unit of the daemon, where it is installed.
     pub fn service_unit(&self) -> PathBuf {
-        self.units().join(SERVICE_UNIT)
+        self.unit_dir().join(SERVICE_UNIT)
     }
 
     /// Returns the user's systemd unit of the daemon's socket, where it is installed.
     pub fn socket_unit(&self) -> PathBuf {
-        self.units().join(SOCKET_UNIT)
+        self.unit_dir().join(SOCKET_UNIT)
     }
 
     /// The folder is beside that of the daemon's settings.
-    fn units(&self) -> PathBuf {
+    fn unit_dir(&self) -> PathBuf {
         let home = self.config.parent().and_then(Path::parent).unwrap_or(Path::new("/"));
         home.join("systemd/user")
     }
@@ -136,47 +136,47 @@ impl Paths {
 
     /// Returns the file whose lock says that a daemon has the socket.
     pub fn socket_lock(&self) -> PathBuf {
-        beside(&self.socket, ".lock")
+        with_suffix(&self.socket, ".lock")
     }
 
     /// Returns the file whose lock says that a client is starting a daemon.
     pub fn start_lock(&self) -> PathBuf {
-        beside(&self.socket, ".start")
+        with_suffix(&self.socket, ".start")
     }
 
-    fn derive(around: &PathEnvironment, flag: Option<&Path>) -> Result<Self, PathsError> {
-        let state = match &around.state_variable {
-            Some(path) => absolute(path.clone(), STATE_VARIABLE)?,
-            None => around.state_home.as_ref().ok_or(PathsError::NoHome)?.join(NAME),
+    fn derive(env: &PathEnvironment, flag: Option<&Path>) -> Result<Self, PathsError> {
+        let state = match &env.state_variable {
+            Some(path) => require_absolute(path.clone(), STATE_VARIABLE)?,
+            None => env.state_home.as_ref().ok_or(PathsError::NoHome)?.join(NAME),
         };
-        let named = around.named_socket(flag)?;
+        let named = env.named_socket(flag)?;
         let socket_named = named.is_some();
         let socket = match named {
             Some(socket) => socket,
-            None => checked_socket(around.default_socket(&state))?,
+            None => check_socket_length(env.default_socket(&state))?,
         };
-        let config = around.config_home.as_ref().map_or_else(|| state.clone(), |home| home.join(NAME));
+        let config = env.config_home.as_ref().map_or_else(|| state.clone(), |home| home.join(NAME));
         Ok(Self { socket, socket_named, state, config: config.join("config.toml") })
     }
 }
 
 /// Returns the file of the client's own settings; none without a home folder.
-pub fn client_settings() -> Option<PathBuf> {
+pub fn client_settings_path() -> Option<PathBuf> {
     BaseDirs::new().map(|dirs| dirs.config_dir().join("runnerctl/config.toml"))
 }
 
 /// Returns the folder of the folders of this user's jobs: below the temporary folder, which an engine may make for each.
-pub fn jobs_folder() -> PathBuf {
+pub fn jobs_dir() -> PathBuf {
     env::temp_dir().join(format!("runnerd-jobs-{}", nix::unistd::getuid()))
 }
 
 /// Returns the folder of a job, by the engine that it is of and by its name there.
-pub fn job_folder(engine: &str, job: &str) -> PathBuf {
-    jobs_folder().join(format!("{engine}-{job}"))
+pub fn job_dir(engine: &str, job: &str) -> PathBuf {
+    jobs_dir().join(format!("{engine}-{job}"))
 }
 
 /// Returns the engine that has started this process, and its name of the job, as the environment tells.
-pub fn job_of(variable: impl Fn(&str) -> Option<String>) -> Option<(&'static str, String)> {
+pub fn detect_job(variable: impl Fn(&str) -> Option<String>) -> Option<(&'static str, String)> {
     if let Some(job) = variable("SLURM_JOB_ID") {
         return Some(("slurm", job));
     }
@@ -199,7 +199,7 @@ struct PathEnvironment {
     /// The socket of the job that this process is of.
     job_socket: Option<PathBuf>,
     /// Folders for sockets, best first; those that are not this user's are passed over.
-    runtime_folders: Vec<PathBuf>,
+    runtime_dirs: Vec<PathBuf>,
 }
 
 impl PathEnvironment {
@@ -210,35 +210,30 @@ impl PathEnvironment {
         let login = PathBuf::from(format!("/run/user/{}", nix::unistd::getuid()));
         Self {
             socket_variable: named(SOCKET_VARIABLE),
-            job_socket: job_of(|name: &str| env::var(name).ok().filter(|value| !value.is_empty()))
-                .map(|(engine, job)| job_folder(engine, &job).join(SOCKET)),
+            job_socket: detect_job(|name: &str| env::var(name).ok().filter(|value| !value.is_empty()))
+                .map(|(engine, job)| job_dir(engine, &job).join(SOCKET)),
             state_variable: named(STATE_VARIABLE),
             state_home: base.map(|dirs| dirs.state_dir().unwrap_or_else(|| dirs.data_local_dir()).to_owned()),
             config_home: base.map(|dirs| dirs.config_dir().to_owned()),
             // The variable is missing under cron and sudo although the folder is there.
-            runtime_folders: base
-                .and_then(BaseDirs::runtime_dir)
-                .map(Path::to_owned)
-                .into_iter()
-                .chain([login])
-                .collect(),
+            runtime_dirs: base.and_then(BaseDirs::runtime_dir).map(Path::to_owned).into_iter().chain([login]).collect(),
         }
     }
 
     fn named_socket(&self, flag: Option<&Path>) -> Result<Option<PathBuf>, PathsError> {
         let named = match (flag, &self.socket_variable) {
-            (Some(path), _) => absolute(path.to_owned(), "--socket")?,
-            (None, Some(path)) => absolute(path.clone(), SOCKET_VARIABLE)?,
+            (Some(path), _) => require_absolute(path.to_owned(), "--socket")?,
+            (None, Some(path)) => require_absolute(path.clone(), SOCKET_VARIABLE)?,
             (None, None) => return Ok(None),
         };
-        checked_socket(named).map(Some)
+        check_socket_length(named).map(Some)
     }
 
     fn default_socket(&self, state: &Path) -> PathBuf {
         if let Some(socket) = self.job_socket.as_ref().filter(|socket| is_own_socket(socket)) {
             return socket.clone();
         }
-        let folder = match self.runtime_folders.iter().find(|folder| is_own_folder(folder)) {
+        let folder = match self.runtime_dirs.iter().find(|folder| is_own_dir(folder)) {
             Some(runtime) => runtime.join(NAME),
             None => state.join("run"),
         };
@@ -251,20 +246,20 @@ fn is_own_socket(path: &Path) -> bool {
         .is_ok_and(|found| found.file_type().is_socket() && found.uid() == nix::unistd::getuid().as_raw())
 }
 
-fn is_own_folder(path: &Path) -> bool {
+fn is_own_dir(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|found| found.is_dir() && found.uid() == nix::unistd::getuid().as_raw())
 }
 
-fn absolute(path: PathBuf, origin: &'static str) -> Result<PathBuf, PathsError> {
+fn require_absolute(path: PathBuf, origin: &'static str) -> Result<PathBuf, PathsError> {
     if path.is_absolute() { Ok(path) } else { Err(PathsError::Relative { origin, path }) }
 }
 
-fn checked_socket(path: PathBuf) -> Result<PathBuf, PathsError> {
+fn check_socket_length(path: PathBuf) -> Result<PathBuf, PathsError> {
     let length = path.as_os_str().as_bytes().len();
     if length > SOCKET_PATH_MAX { Err(PathsError::TooLong { path, length }) } else { Ok(path) }
 }
 
-fn beside(path: &Path, suffix: &str) -> PathBuf {
+fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     PathBuf::from(name)
@@ -274,7 +269,7 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
 mod tests {
     use super::*;
 
-    fn home() -> PathEnvironment {
+    fn sample_environment() -> PathEnvironment {
         PathEnvironment {
             state_home: Some("/home/u/.local/state".into()),
             config_home: Some("/home/u/.config".into()),
@@ -284,7 +279,7 @@ mod tests {
 
     #[test]
     fn without_a_runtime_folder_the_socket_is_under_the_state_folder() {
-        let paths = Paths::derive(&home(), None).unwrap();
+        let paths = Paths::derive(&sample_environment(), None).unwrap();
         assert_eq!(paths.socket, Path::new("/home/u/.local/state/runnerd/run/runnerd.sock"));
         assert_eq!(paths.state, Path::new("/home/u/.local/state/runnerd"));
         assert_eq!(paths.config, Path::new("/home/u/.config/runnerd/config.toml"));
@@ -294,59 +289,62 @@ mod tests {
     #[test]
     fn the_first_runtime_folder_that_is_ours_holds_the_socket() {
         let ours = tempfile::tempdir().unwrap();
-        let around = PathEnvironment { runtime_folders: vec!["/nonexistent".into(), ours.path().into()], ..home() };
-        let paths = Paths::derive(&around, None).unwrap();
+        let environment =
+            PathEnvironment { runtime_dirs: vec!["/nonexistent".into(), ours.path().into()], ..sample_environment() };
+        let paths = Paths::derive(&environment, None).unwrap();
         assert_eq!(paths.socket, ours.path().join("runnerd/runnerd.sock"));
     }
 
     #[test]
     fn the_flag_stands_above_the_variable() {
-        let around = PathEnvironment { socket_variable: Some("/run/variable.sock".into()), ..home() };
-        assert_eq!(Paths::derive(&around, None).unwrap().socket, Path::new("/run/variable.sock"));
-        let flag = Paths::derive(&around, Some(Path::new("/run/flag.sock"))).unwrap();
+        let environment =
+            PathEnvironment { socket_variable: Some("/run/variable.sock".into()), ..sample_environment() };
+        assert_eq!(Paths::derive(&environment, None).unwrap().socket, Path::new("/run/variable.sock"));
+        let flag = Paths::derive(&environment, Some(Path::new("/run/flag.sock"))).unwrap();
         assert_eq!(flag.socket, Path::new("/run/flag.sock"));
         assert!(flag.socket_named);
     }
 
     #[test]
     fn locks_stand_beside_the_socket() {
-        let paths = Paths::derive(&home(), Some(Path::new("/run/x.sock"))).unwrap();
+        let paths = Paths::derive(&sample_environment(), Some(Path::new("/run/x.sock"))).unwrap();
         assert_eq!(paths.socket_lock(), Path::new("/run/x.sock.lock"));
         assert_eq!(paths.start_lock(), Path::new("/run/x.sock.start"));
     }
 
     #[test]
     fn a_relative_path_is_refused_by_its_origin() {
-        let around = PathEnvironment { state_variable: Some("state".into()), ..home() };
-        let error = Paths::derive(&around, None).unwrap_err();
+        let environment = PathEnvironment { state_variable: Some("state".into()), ..sample_environment() };
+        let error = Paths::derive(&environment, None).unwrap_err();
         assert_eq!(error.to_string(), "the path `state` in RUNNERD_STATE is not absolute");
     }
 
     #[test]
     fn a_socket_path_that_cannot_be_bound_is_refused_with_its_length() {
         let longest = PathBuf::from(format!("/{}", "s".repeat(SOCKET_PATH_MAX - 1)));
-        assert!(Paths::derive(&home(), Some(&longest)).is_ok());
-        let error = Paths::derive(&home(), Some(&longest.join("s"))).unwrap_err();
+        assert!(Paths::derive(&sample_environment(), Some(&longest)).is_ok());
+        let error = Paths::derive(&sample_environment(), Some(&longest.join("s"))).unwrap_err();
         assert!(matches!(error, PathsError::TooLong { length, .. } if length == SOCKET_PATH_MAX + 2), "{error}");
     }
 
     #[test]
     fn without_a_home_folder_both_variables_suffice() {
-        let around = PathEnvironment {
+        let environment = PathEnvironment {
             socket_variable: Some("/run/r.sock".into()),
             state_variable: Some("/var/r".into()),
             ..PathEnvironment::default()
         };
-        assert_eq!(Paths::derive(&around, None).unwrap().config, Path::new("/var/r/config.toml"));
+        assert_eq!(Paths::derive(&environment, None).unwrap().config, Path::new("/var/r/config.toml"));
         assert_eq!(Paths::derive(&PathEnvironment::default(), None), Err(PathsError::NoHome));
     }
 
     #[test]
     fn a_named_socket_needs_no_home_folder() {
-        let mut around = PathEnvironment { socket_variable: Some("/run/r.sock".into()), ..PathEnvironment::default() };
-        assert_eq!(around.named_socket(None), Ok(Some("/run/r.sock".into())));
-        assert_eq!(around.named_socket(Some(Path::new("/run/flag.sock"))), Ok(Some("/run/flag.sock".into())));
-        around.socket_variable = None;
-        assert_eq!(around.named_socket(None), Ok(None));
+        let mut environment =
+            PathEnvironment { socket_variable: Some("/run/r.sock".into()), ..PathEnvironment::default() };
+        assert_eq!(environment.named_socket(None), Ok(Some("/run/r.sock".into())));
+        assert_eq!(environment.named_socket(Some(Path::new("/run/flag.sock"))), Ok(Some("/run/flag.sock".into())));
+        environment.socket_variable = None;
+        assert_eq!(environment.named_socket(None), Ok(None));
     }
 }

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 pub enum PrivateDirError {
     /// It could not be made.
     #[error("cannot make the folder {path}")]
-    Make {
+    Create {
         /// The folder.
         path: PathBuf,
         /// What the system said.
@@ -20,7 +20,7 @@ pub enum PrivateDirError {
     },
     /// It could not be looked at.
     #[error("cannot look at the folder {path}")]
-    Look {
+    Inspect {
         /// The folder.
         path: PathBuf,
         /// What the system said.
@@ -28,7 +28,7 @@ pub enum PrivateDirError {
     },
     /// Something else is in its place; a symbolic link counts as something else.
     #[error("{path} is not a folder")]
-    NotAFolder {
+    NotADirectory {
         /// The path.
         path: PathBuf,
     },
@@ -44,7 +44,7 @@ pub enum PrivateDirError {
     },
     /// Others may enter it.
     #[error("the folder {path} is open to others (mode {mode:04o}): `chmod 700` it or name another")]
-    Open {
+    OpenToOthers {
         /// The folder.
         path: PathBuf,
         /// Its permission bits.
@@ -57,13 +57,13 @@ pub enum PrivateDirError {
 /// # Errors
 ///
 /// Fails if the folder cannot be made, belongs to somebody else, is open to others or is no folder.
-pub fn make_folder(path: &Path) -> Result<(), PrivateDirError> {
+pub fn create_private_dir(path: &Path) -> Result<(), PrivateDirError> {
     DirBuilder::new()
         .recursive(true)
         .mode(0o700)
         .create(path)
-        .map_err(|source| PrivateDirError::Make { path: path.to_owned(), source })?;
-    check_folder(path)
+        .map_err(|source| PrivateDirError::Create { path: path.to_owned(), source })?;
+    check_private_dir(path)
 }
 
 /// Checks that a folder is a real one, is this user's, and lets nobody else in.
@@ -71,22 +71,23 @@ pub fn make_folder(path: &Path) -> Result<(), PrivateDirError> {
 /// # Errors
 ///
 /// Fails if one of these does not hold.
-pub fn check_folder(path: &Path) -> Result<(), PrivateDirError> {
-    let found = fs::symlink_metadata(path).map_err(|source| PrivateDirError::Look { path: path.to_owned(), source })?;
-    let own = nix::unistd::getuid().as_raw();
-    if !found.is_dir() {
-        Err(PrivateDirError::NotAFolder { path: path.to_owned() })
-    } else if found.uid() != own {
-        Err(PrivateDirError::Foreign { path: path.to_owned(), owner: found.uid(), own })
-    } else if permissions(&found) & 0o077 != 0 {
-        Err(PrivateDirError::Open { path: path.to_owned(), mode: permissions(&found) })
+pub fn check_private_dir(path: &Path) -> Result<(), PrivateDirError> {
+    let metadata =
+        fs::symlink_metadata(path).map_err(|source| PrivateDirError::Inspect { path: path.to_owned(), source })?;
+    let own_uid = nix::unistd::getuid().as_raw();
+    if !metadata.is_dir() {
+        Err(PrivateDirError::NotADirectory { path: path.to_owned() })
+    } else if metadata.uid() != own_uid {
+        Err(PrivateDirError::Foreign { path: path.to_owned(), owner: metadata.uid(), own: own_uid })
+    } else if mode_bits(&metadata) & 0o077 != 0 {
+        Err(PrivateDirError::OpenToOthers { path: path.to_owned(), mode: mode_bits(&metadata) })
     } else {
         Ok(())
     }
 }
 
-fn permissions(found: &Metadata) -> u32 {
-    found.mode() & 0o7777
+fn mode_bits(metadata: &Metadata) -> u32 {
+    metadata.mode() & 0o7777
 }
 
 #[cfg(test)]
@@ -100,16 +101,16 @@ mod tests {
     fn a_missing_folder_is_made_for_its_owner_alone() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a/b");
-        make_folder(&path).unwrap();
-        assert_eq!(permissions(&fs::metadata(&path).unwrap()), 0o700);
+        create_private_dir(&path).unwrap();
+        assert_eq!(mode_bits(&fs::metadata(&path).unwrap()), 0o700);
     }
 
     #[test]
     fn a_folder_open_to_others_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         fs::set_permissions(dir.path(), Permissions::from_mode(0o750)).unwrap();
-        let error = make_folder(dir.path()).unwrap_err();
-        assert!(matches!(error, PrivateDirError::Open { mode: 0o750, .. }), "{error}");
+        let error = create_private_dir(dir.path()).unwrap_err();
+        assert!(matches!(error, PrivateDirError::OpenToOthers { mode: 0o750, .. }), "{error}");
         assert!(error.to_string().contains("mode 0750"), "{error}");
     }
 
@@ -118,6 +119,6 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let link = dir.path().join("link");
         symlink(dir.path(), &link).unwrap();
-        assert!(matches!(make_folder(&link).unwrap_err(), PrivateDirError::NotAFolder { .. }));
+        assert!(matches!(create_private_dir(&link).unwrap_err(), PrivateDirError::NotADirectory { .. }));
     }
 }

@@ -52,7 +52,7 @@ pub struct RejectParams {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReviewStatement<'a> {
     /// What it is about.
-    pub on: &'a PendingReview,
+    pub review: &'a PendingReview,
     /// What was decided.
     pub verdict: ReviewVerdict,
     /// Why; empty for an approval.
@@ -62,7 +62,7 @@ pub struct ReviewStatement<'a> {
 /// The bytes that are signed: a line for each fact, an empty one, and the reason as it was given.
 impl fmt::Display for ReviewStatement<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let PendingReview { run, node, iteration, commit } = self.on;
+        let PendingReview { run, node, iteration, commit } = self.review;
         let Self { verdict, reason, .. } = self;
         write!(f, "run {run}\nnode {node}\niteration {iteration}\ncommit {commit}\nverdict {verdict}\n\n{reason}")
     }
@@ -75,7 +75,7 @@ mod tests {
     #[test]
     fn what_is_signed_names_all_that_the_word_is_about() {
         let on = PendingReview { run: "tidy".into(), node: "root.2".into(), iteration: 7, commit: "ab12".into() };
-        let word = |verdict, reason| ReviewStatement { on: &on, verdict, reason }.to_string();
+        let word = |verdict, reason| ReviewStatement { review: &on, verdict, reason }.to_string();
         let facts = "run tidy\nnode root.2\niteration 7\ncommit ab12\nverdict";
         assert_eq!(word(ReviewVerdict::Accept, ""), format!("{facts} accept\n\n"));
         assert_eq!(word(ReviewVerdict::Reject, "No test.\n"), format!("{facts} reject\n\nNo test.\n"));

@@ -5,42 +5,42 @@
 use std::fmt::Write as _;
 
 /// Returns one line: control characters are shown as symbols, a line break becomes a space.
-pub fn safe(text: &str) -> String {
-    text.chars().map(|c| if c == '\n' || c == '\t' { ' ' } else { shown(c) }).collect()
+pub fn sanitize(text: &str) -> String {
+    text.chars().map(|c| if c == '\n' || c == '\t' { ' ' } else { visible_char(c) }).collect()
 }
 
-/// Returns several lines: as [`safe`], but line breaks and tabs stay.
-pub fn safe_lines(text: &str) -> String {
-    text.replace("\r\n", "\n").chars().map(|c| if c == '\n' || c == '\t' { c } else { shown(c) }).collect()
+/// Returns several lines: as [`sanitize`], but line breaks and tabs stay.
+pub fn sanitize_lines(text: &str) -> String {
+    text.replace("\r\n", "\n").chars().map(|c| if c == '\n' || c == '\t' { c } else { visible_char(c) }).collect()
 }
 
 /// Returns text with the marks that stand for control characters in ASCII; what is data stays as it is.
-pub fn ascii_marks(text: &str) -> String {
+pub fn ascii_symbols(text: &str) -> String {
     let mark = |c: char| if matches!(c, '\u{2400}'..='\u{2421}' | char::REPLACEMENT_CHARACTER) { '?' } else { c };
     text.chars().map(mark).collect()
 }
 
 /// Returns the text of a JSON value with every such character as an escape: it stays the same value.
-pub fn safe_json(text: &str) -> String {
-    let mut safe = String::with_capacity(text.len());
+pub fn escape_json(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
         // JSON escapes what stands before the space itself.
-        if c.is_control() || is_hidden(c) {
+        if c.is_control() || is_invisible(c) {
             for unit in c.encode_utf16(&mut [0; 2]) {
-                let _ = write!(safe, "\\u{unit:04x}");
+                let _ = write!(escaped, "\\u{unit:04x}");
             }
         } else {
-            safe.push(c);
+            escaped.push(c);
         }
     }
-    safe
+    escaped
 }
 
-fn shown(c: char) -> char {
+fn visible_char(c: char) -> char {
     match c {
         '\u{0}'..='\u{1f}' => char::from_u32(0x2400 + u32::from(c)).unwrap_or(char::REPLACEMENT_CHARACTER),
         '\u{7f}' => '\u{2421}',
-        c if c.is_control() || is_hidden(c) => char::REPLACEMENT_CHARACTER,
+        c if c.is_control() || is_invisible(c) => char::REPLACEMENT_CHARACTER,
         c => c,
     }
 }
@@ -48,7 +48,7 @@ fn shown(c: char) -> char {
 /// Whether a character is not seen, or changes the order in which others are, and so what a line seems to say.
 ///
 /// Joiners are left alone: scripts and emoji need them.
-pub fn is_hidden(c: char) -> bool {
+pub fn is_invisible(c: char) -> bool {
     matches!(
         c,
         '\u{ad}'
@@ -70,30 +70,30 @@ mod tests {
 
     #[test]
     fn an_escape_sequence_is_shown_and_not_obeyed() {
-        assert_eq!(safe("a\u{1b}[2Jb\rc\nd"), "a␛[2Jb␍c d");
-        assert_eq!(safe_lines("a\u{9b}31m\r\nb\t\u{7f}"), "a\u{fffd}31m\nb\t␡");
+        assert_eq!(sanitize("a\u{1b}[2Jb\rc\nd"), "a␛[2Jb␍c d");
+        assert_eq!(sanitize_lines("a\u{9b}31m\r\nb\t\u{7f}"), "a\u{fffd}31m\nb\t␡");
     }
 
     #[test]
     fn where_only_ascii_is_shown_a_mark_is_ascii_and_data_is_not_touched() {
-        assert_eq!(ascii_marks(&safe("gr\u{f6}\u{df}er\u{1b}[2J\u{9b}")), "gr\u{f6}\u{df}er?[2J?");
+        assert_eq!(ascii_symbols(&sanitize("gr\u{f6}\u{df}er\u{1b}[2J\u{9b}")), "gr\u{f6}\u{df}er?[2J?");
     }
 
     #[test]
     fn text_can_neither_be_turned_round_nor_hidden() {
-        assert_eq!(safe("a\u{202e}b\u{200b}c\u{e0041}"), "a\u{fffd}b\u{fffd}c\u{fffd}");
+        assert_eq!(sanitize("a\u{202e}b\u{200b}c\u{e0041}"), "a\u{fffd}b\u{fffd}c\u{fffd}");
     }
 
     #[test]
     fn json_stays_the_same_value_and_holds_nothing_that_a_terminal_obeys() {
         let value = serde_json::json!("a\u{1b}[2J\u{9b}\u{7f}\u{202e}\u{e0041}ß");
-        let text = safe_json(&value.to_string());
+        let text = escape_json(&value.to_string());
         assert_eq!(text, r#""a\u001b[2J\u009b\u007f\u202e\udb40\udc41ß""#);
         assert_eq!(serde_json::from_str::<serde_json::Value>(&text).unwrap(), value);
     }
 
     #[test]
     fn plain_text_stays_as_it_is() {
-        assert_eq!(safe("größer ✔"), "größer ✔");
+        assert_eq!(sanitize("größer ✔"), "größer ✔");
     }
 }

@@ -1,7 +1,7 @@
 //! Words as a person types them into a shell: quoted where that is needed.
 
 /// Returns a word as a shell reads it.
-pub fn quoted(word: &str) -> String {
+pub fn quote(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {
         return word.to_owned();
@@ -10,18 +10,18 @@ pub fn quoted(word: &str) -> String {
 }
 
 /// Returns commands for whoever is to confirm them: each in a line of its own, after what is said before.
-pub fn lines<'a>(commands: impl IntoIterator<Item = &'a Vec<String>>) -> String {
+pub fn list_commands<'a>(commands: impl IntoIterator<Item = &'a Vec<String>>) -> String {
     let mut text = String::new();
     for argv in commands {
         text += "\n  ";
-        text += &words(argv.iter().map(String::as_str));
+        text += &join_args(argv.iter().map(String::as_str));
     }
     text
 }
 
 /// Returns words as one would type them, one after the other.
-pub fn words<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
-    words.into_iter().map(quoted).collect::<Vec<_>>().join(" ")
+pub fn join_args<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
+    words.into_iter().map(quote).collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]
@@ -30,6 +30,6 @@ mod tests {
 
     #[test]
     fn a_word_is_quoted_where_a_shell_would_take_it_apart() {
-        assert_eq!(words(["git", "a b", "", "it's", "$HOME", "x/y.rs"]), r"git 'a b' '' 'it'\''s' '$HOME' x/y.rs");
+        assert_eq!(join_args(["git", "a b", "", "it's", "$HOME", "x/y.rs"]), r"git 'a b' '' 'it'\''s' '$HOME' x/y.rs");
     }
 }

@@ -22,15 +22,15 @@ pub struct TipLogError {
 /// # Errors
 ///
 /// Fails at the first line that is neither such a pair nor a remark, whichever run it is about.
-pub fn of_run<'a>(log: &'a str, run: &str) -> Result<Vec<&'a str>, TipLogError> {
+pub fn tips_of_run<'a>(log: &'a str, run: &str) -> Result<Vec<&'a str>, TipLogError> {
     let mut tips = Vec::new();
     for (at, line) in log.lines().enumerate().filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#')) {
         let words: Vec<&str> = line.split_whitespace().collect();
-        let [of, tip] = words[..] else { return Err(TipLogError { line: at + 1 }) };
+        let [run_id, tip] = words[..] else { return Err(TipLogError { line: at + 1 }) };
         if !is_commit(tip) {
             return Err(TipLogError { line: at + 1 });
         }
-        if of == run {
+        if run_id == run {
             tips.push(tip);
         }
     }
@@ -42,7 +42,7 @@ pub fn of_run<'a>(log: &'a str, run: &str) -> Result<Vec<&'a str>, TipLogError> 
 /// # Errors
 ///
 /// Fails where there is no such file, or it cannot be written.
-pub fn add(log: &Path, run: &str, tip: &str) -> io::Result<()> {
+pub fn append_tip(log: &Path, run: &str, tip: &str) -> io::Result<()> {
     let mut file = OpenOptions::new().append(true).open(log)?;
     // One write: two that add at once are two lines.
     file.write_all(format!("{run} {tip}\n").as_bytes())?;
@@ -61,14 +61,14 @@ mod tests {
     fn a_log_tells_the_tips_of_each_run() {
         let (one, two) = ("1".repeat(40), "a".repeat(64));
         let log = format!("# kept by CI\n\nx {one}\nxy {two}\nx {two}\n");
-        assert_eq!(of_run(&log, "x"), Ok(vec![one.as_str(), &two]));
-        assert_eq!(of_run(&log, "nobody's"), Ok(Vec::new()));
+        assert_eq!(tips_of_run(&log, "x"), Ok(vec![one.as_str(), &two]));
+        assert_eq!(tips_of_run(&log, "nobody's"), Ok(Vec::new()));
     }
 
     #[test]
     fn a_line_that_says_something_else_is_named_whosever_it_is() {
         for line in ["x", "x 1234", "x 1 2", &format!("x {}", "G".repeat(40)), &format!("x {} ", "1".repeat(41))] {
-            assert_eq!(of_run(&format!("# first\n{line}\n"), "y"), Err(TipLogError { line: 2 }), "{line}");
+            assert_eq!(tips_of_run(&format!("# first\n{line}\n"), "y"), Err(TipLogError { line: 2 }), "{line}");
         }
     }
 
@@ -76,12 +76,12 @@ mod tests {
     fn what_is_added_is_read_again_and_a_log_is_made_by_nobody() {
         let folder = tempfile::tempdir().expect("a folder");
         let log = folder.path().join("tips");
-        assert_eq!(add(&log, "x", "1").map_err(|error| error.kind()), Err(io::ErrorKind::NotFound));
+        assert_eq!(append_tip(&log, "x", "1").map_err(|error| error.kind()), Err(io::ErrorKind::NotFound));
         std::fs::write(&log, "").expect("it can be written");
         for tip in ["1".repeat(40), "2".repeat(40)] {
-            add(&log, "x", &tip).expect("it can be written");
+            append_tip(&log, "x", &tip).expect("it can be written");
         }
         let text = std::fs::read_to_string(log).expect("it can be read");
-        assert_eq!(of_run(&text, "x").expect("it is one").len(), 2);
+        assert_eq!(tips_of_run(&text, "x").expect("it is one").len(), 2);
     }
 }

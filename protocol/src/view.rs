@@ -167,7 +167,7 @@ impl StopReason {
     }
 
     /// Returns what can be done about it, where there is something.
-    pub fn ways(&self) -> Option<NextSteps> {
+    pub fn next_steps(&self) -> Option<NextSteps> {
         let text = self.command.clone()?;
         Some(NextSteps { text, commands: self.commands.clone() })
     }

@@ -110,7 +110,7 @@ words! {
 
 impl VerdictName {
     /// Returns what people read; the name itself is for receipts and programs.
-    pub fn plain(self) -> &'static str {
+    pub fn label(self) -> &'static str {
         match self {
             Self::Accepted => "finished",
             Self::RedGuard => "guard failed",

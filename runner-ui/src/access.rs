@@ -22,9 +22,9 @@ use crate::problem::ApiProblem;
 use crate::steer::STEER_TOKEN;
 
 /// Path at which a token is exchanged for the cookie.
-pub(crate) const SESSION: &str = "/api/session";
+pub(crate) const SESSION_PATH: &str = "/api/session";
 /// Suffix of the path that steers.
-pub(crate) const STEER: &str = "/steer";
+pub(crate) const STEER_SUFFIX: &str = "/steer";
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 /// Host names under which a browser on this machine reaches the server.
@@ -52,7 +52,7 @@ impl AccessToken {
     }
 
     /// Compares in constant time.
-    fn is(&self, text: &str) -> bool {
+    fn matches(&self, text: &str) -> bool {
         self.0.as_bytes().ct_eq(text.as_bytes()).into()
     }
 }
@@ -72,7 +72,7 @@ pub struct AccessKeys {
     /// Token in the URL that is printed for the user; it is replaced after each use.
     printed: Mutex<Option<AccessToken>>,
     /// Notified when the printed token is used.
-    used: Notify,
+    address_used: Notify,
     /// Token in the URL that a browser is started with: other users can see a program's arguments, so it is good for
     /// one use.
     ticket: Mutex<Option<AccessToken>>,
@@ -80,7 +80,7 @@ pub struct AccessKeys {
     session: AccessToken,
     /// Additional token for steering, a different one for each name of [`LOOPBACK`]: what a page learned under one name
     /// is worthless under another. `None` if the server is read-only.
-    steer: Option<[AccessToken; LOOPBACK.len()]>,
+    steer_tokens: Option<[AccessToken; LOOPBACK.len()]>,
 }
 
 /// Marks a request that was admitted by the token of a URL.
@@ -94,35 +94,43 @@ impl AccessKeys {
     ///
     /// Fails if the system provides no random numbers.
     pub fn new(port: u16, steers: bool) -> Result<Self, getrandom::Error> {
-        let once = || Ok(Mutex::new(Some(AccessToken::random()?)));
-        let (printed, ticket, used) = (once()?, once()?, Notify::new());
+        let new_one_time = || Ok(Mutex::new(Some(AccessToken::random()?)));
+        let (printed, ticket, used) = (new_one_time()?, new_one_time()?, Notify::new());
         let steer =
             steers.then(|| Ok([AccessToken::random()?, AccessToken::random()?, AccessToken::random()?])).transpose()?;
-        Ok(Self { port, token: AccessToken::random()?, printed, used, ticket, session: AccessToken::random()?, steer })
+        Ok(Self {
+            port,
+            token: AccessToken::random()?,
+            printed,
+            address_used: used,
+            ticket,
+            session: AccessToken::random()?,
+            steer_tokens: steer,
+        })
     }
 
     /// Whether the server was started to steer.
-    pub(crate) fn steers(&self) -> bool {
-        self.steer.is_some()
+    pub(crate) fn can_steer(&self) -> bool {
+        self.steer_tokens.is_some()
     }
 
     /// Returns the steering token for the host name of a request.
     pub(crate) fn steer_token(&self, headers: &HeaderMap) -> Option<&str> {
-        self.steer_token_of(headers).map(AccessToken::as_str)
+        self.find_steer_token(headers).map(AccessToken::as_str)
     }
 
     /// Whether a request may steer, judging by its headers.
     pub(crate) fn may_steer(&self, headers: &HeaderMap) -> bool {
-        let mut shown = headers.get_all(STEER_TOKEN).iter();
-        let first = shown.next().and_then(|shown| shown.to_str().ok());
-        let is_it = first.zip(self.steer_token_of(headers)).is_some_and(|(shown, token)| token.is(shown));
-        is_it && shown.next().is_none()
+        let mut values = headers.get_all(STEER_TOKEN).iter();
+        let first = values.next().and_then(|shown| shown.to_str().ok());
+        let is_valid = first.zip(self.find_steer_token(headers)).is_some_and(|(shown, token)| token.matches(shown));
+        is_valid && values.next().is_none()
     }
 
-    fn steer_token_of(&self, headers: &HeaderMap) -> Option<&AccessToken> {
+    fn find_steer_token(&self, headers: &HeaderMap) -> Option<&AccessToken> {
         let host = headers.get(HOST)?.to_str().ok()?;
         let name = LOOPBACK.iter().position(|name| self.is_named(host, name))?;
-        self.steer.as_ref()?.get(name)
+        self.steer_tokens.as_ref()?.get(name)
     }
 
     /// Returns the token for the header `Authorization: Bearer`.
@@ -141,13 +149,13 @@ impl AccessKeys {
     }
 
     /// Waits until the printed URL is used; from then on it is a different one.
-    pub async fn used(&self) {
-        self.used.notified().await;
+    pub async fn wait_until_used(&self) {
+        self.address_used.notified().await;
     }
 
-    fn address(&self, once: &Mutex<Option<AccessToken>>) -> String {
+    fn address(&self, one_time: &Mutex<Option<AccessToken>>) -> String {
         let address = |token: &AccessToken| format!("http://127.0.0.1:{}/#token={}", self.port, token.as_str());
-        held(once).as_ref().map_or_else(String::new, address)
+        lock_token(one_time).as_ref().map_or_else(String::new, address)
     }
 
     /// Returns the cookie for admitted clients. Cookies are not bound to a port, so the cookie's name is.
@@ -156,23 +164,23 @@ impl AccessKeys {
     }
 
     /// Whether a request is admitted by a reusable secret: the header or the cookie.
-    fn knows(&self, headers: &HeaderMap) -> bool {
+    fn is_authenticated(&self, headers: &HeaderMap) -> bool {
         self.has_token(headers) || self.has_cookie(headers)
     }
 
     fn has_token(&self, headers: &HeaderMap) -> bool {
-        bearer(headers).is_some_and(|shown| self.token.is(shown))
+        bearer_token(headers).is_some_and(|token| self.token.matches(token))
     }
 
-    fn takes_ticket(&self, headers: &HeaderMap) -> bool {
-        let Some(shown) = bearer(headers) else { return false };
-        if takes(&self.ticket, shown) {
+    fn redeem_ticket(&self, headers: &HeaderMap) -> bool {
+        let Some(token) = bearer_token(headers) else { return false };
+        if take_if_matches(&self.ticket, token) {
             return true;
         }
-        let is_printed = takes(&self.printed, shown);
+        let is_printed = take_if_matches(&self.printed, token);
         if is_printed {
-            *held(&self.printed) = AccessToken::random().ok();
-            self.used.notify_one();
+            *lock_token(&self.printed) = AccessToken::random().ok();
+            self.address_used.notify_one();
         }
         is_printed
     }
@@ -181,7 +189,7 @@ impl AccessKeys {
         let name = self.cookie_name();
         let lines = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
         let mut pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
-        pairs.any(|(key, value)| key == name && self.session.is(value))
+        pairs.any(|(key, value)| key == name && self.session.matches(value))
     }
 
     fn cookie_name(&self) -> String {
@@ -189,7 +197,7 @@ impl AccessKeys {
     }
 
     /// Whether a host name is this server's own: a foreign page may have its own name resolve to loopback.
-    fn is_own(&self, host: &str) -> bool {
+    fn is_own_host(&self, host: &str) -> bool {
         LOOPBACK.iter().any(|name| self.is_named(host, name))
     }
 
@@ -202,20 +210,20 @@ impl AccessKeys {
     }
 }
 
-fn held(token: &Mutex<Option<AccessToken>>) -> MutexGuard<'_, Option<AccessToken>> {
+fn lock_token(token: &Mutex<Option<AccessToken>>) -> MutexGuard<'_, Option<AccessToken>> {
     token.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Consumes a single-use token if it matches.
-fn takes(once: &Mutex<Option<AccessToken>>, shown: &str) -> bool {
-    let mut token = held(once);
-    let is_shown = token.as_ref().is_some_and(|token| token.is(shown));
-    is_shown && token.take().is_some()
+fn take_if_matches(one_time: &Mutex<Option<AccessToken>>, shown: &str) -> bool {
+    let mut token = lock_token(one_time);
+    let is_match = token.as_ref().is_some_and(|token| token.matches(shown));
+    is_match && token.take().is_some()
 }
 
 /// Passes read-only requests that address this server and come from its own page or from no page.
 pub(crate) async fn check_origin(State(app): State<App>, request: Request, next: Next) -> Response {
-    match foreign(&app.keys, request.method(), request.uri().path(), request.headers()) {
+    match refuse_foreign(&app.keys, request.method(), request.uri().path(), request.headers()) {
         Some(problem) => problem.into_response(),
         None => next.run(request).await,
     }
@@ -225,13 +233,13 @@ pub(crate) async fn check_origin(State(app): State<App>, request: Request, next:
 pub(crate) async fn check_token(State(app): State<App>, mut request: Request, next: Next) -> Response {
     // A single-use token is accepted on one path only. A valid one grants what it grants, whether or not there is a
     // cookie.
-    let by_address = request.uri().path() == SESSION && app.keys.takes_ticket(request.headers());
+    let by_address = request.uri().path() == SESSION_PATH && app.keys.redeem_ticket(request.headers());
     if by_address {
         request.extensions_mut().insert(AddressLogin);
     }
-    if by_address || app.keys.knows(request.headers()) {
+    if by_address || app.keys.is_authenticated(request.headers()) {
         if let Some(place) = request.extensions().get::<Arc<ConnectionGuard>>() {
-            place.is_known();
+            place.mark_authenticated();
         }
         return next.run(request).await;
     }
@@ -241,13 +249,13 @@ pub(crate) async fn check_token(State(app): State<App>, mut request: Request, ne
 }
 
 /// Returns the token in the `Authorization` header.
-fn bearer(headers: &HeaderMap) -> Option<&str> {
+fn bearer_token(headers: &HeaderMap) -> Option<&str> {
     headers.get(AUTHORIZATION)?.to_str().ok()?.strip_prefix("Bearer ").map(str::trim)
 }
 
 /// Returns a refusal if a request does not come from the server's own page.
-fn foreign(keys: &AccessKeys, method: &Method, path: &str, headers: &HeaderMap) -> Option<Response> {
-    let is_steering = keys.steers() && *method == Method::POST && is_for_steering(path);
+fn refuse_foreign(keys: &AccessKeys, method: &Method, path: &str, headers: &HeaderMap) -> Option<Response> {
+    let is_steering = keys.can_steer() && *method == Method::POST && is_steer_path(path);
     if !is_steering && !matches!(*method, Method::GET | Method::HEAD) {
         let problem =
             ApiProblem::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", "only GET and HEAD are answered");
@@ -255,7 +263,7 @@ fn foreign(keys: &AccessKeys, method: &Method, path: &str, headers: &HeaderMap) 
     }
     let forbidden = |message: &str| Some(ApiProblem::new(StatusCode::FORBIDDEN, "forbidden", message).into_response());
     let mut hosts = headers.get_all(HOST).iter();
-    let host = hosts.next().and_then(|host| host.to_str().ok()).filter(|host| keys.is_own(host));
+    let host = hosts.next().and_then(|host| host.to_str().ok()).filter(|host| keys.is_own_host(host));
     let Some(host) = host.filter(|_| hosts.next().is_none()) else {
         return forbidden("the request is for another host: open the address as it was printed");
     };
@@ -268,16 +276,18 @@ fn foreign(keys: &AccessKeys, method: &Method, path: &str, headers: &HeaderMap) 
     }
     let text = |name| headers.get(name).map(|value| value.to_str().unwrap_or("unreadable"));
     let is_own = matches!(text(FETCH_SITE), None | Some("same-origin" | "none"));
-    let is_page = !is_behind_the_door(path) && text(FETCH_MODE) == Some("navigate");
+    let is_page = !requires_auth(path) && text(FETCH_MODE) == Some("navigate");
     if is_own || is_page { None } else { forbidden("the request comes from another page") }
 }
 
 /// Whether a path is a steering path, for any repository.
-fn is_for_steering(path: &str) -> bool {
-    path.strip_prefix("/api/repos/").and_then(|rest| rest.strip_suffix(STEER)).is_some_and(|repo| !repo.contains('/'))
+fn is_steer_path(path: &str) -> bool {
+    path.strip_prefix("/api/repos/")
+        .and_then(|rest| rest.strip_suffix(STEER_SUFFIX))
+        .is_some_and(|repo| !repo.contains('/'))
 }
 
-fn is_behind_the_door(path: &str) -> bool {
+fn requires_auth(path: &str) -> bool {
     path.starts_with("/api") || path.starts_with("/events")
 }
 
@@ -296,15 +306,20 @@ mod tests {
         pairs.iter().map(pair).collect()
     }
 
-    fn status(path: &str, pairs: &[(&str, &str)]) -> Option<StatusCode> {
-        foreign(&keys(), &Method::GET, path, &headers(pairs)).map(|response| response.status())
+    fn refused_status(path: &str, pairs: &[(&str, &str)]) -> Option<StatusCode> {
+        refuse_foreign(&keys(), &Method::GET, path, &headers(pairs)).map(|response| response.status())
     }
 
     #[test]
     fn a_token_has_256_bits_and_no_two_are_equal() {
         let (one, other) = (AccessToken::random().unwrap(), AccessToken::random().unwrap());
         assert_eq!(one.as_str().len(), 43);
-        assert!(one.is(one.as_str()) && !one.is(other.as_str()) && !one.is("") && !one.is(&one.as_str()[..42]));
+        assert!(
+            one.matches(one.as_str())
+                && !one.matches(other.as_str())
+                && !one.matches("")
+                && !one.matches(&one.as_str()[..42])
+        );
     }
 
     #[test]
@@ -317,7 +332,7 @@ mod tests {
     fn only_names_of_loopback_with_this_port_are_this_server() {
         let keys = keys();
         for host in ["127.0.0.1:4747", "localhost:4747", "[::1]:4747"] {
-            assert!(keys.is_own(host), "{host}");
+            assert!(keys.is_own_host(host), "{host}");
         }
         let others = [
             "127.0.0.1",
@@ -334,23 +349,26 @@ mod tests {
             "",
         ];
         for host in others {
-            assert!(!keys.is_own(host), "{host}");
+            assert!(!keys.is_own_host(host), "{host}");
         }
-        assert!(AccessKeys { port: 80, ..keys }.is_own("localhost"));
+        assert!(AccessKeys { port: 80, ..keys }.is_own_host("localhost"));
     }
 
     #[test]
     fn a_name_that_somebody_else_leads_here_is_refused() {
-        assert_eq!(status("/", &[("host", "evil.example:4747")]), Some(StatusCode::FORBIDDEN));
-        assert_eq!(status("/", &[]), Some(StatusCode::FORBIDDEN));
-        assert_eq!(status("/", &[("host", "localhost:4747"), ("host", "localhost:4747")]), Some(StatusCode::FORBIDDEN));
-        assert_eq!(status("/", &[("host", "localhost:4747")]), None);
+        assert_eq!(refused_status("/", &[("host", "evil.example:4747")]), Some(StatusCode::FORBIDDEN));
+        assert_eq!(refused_status("/", &[]), Some(StatusCode::FORBIDDEN));
+        assert_eq!(
+            refused_status("/", &[("host", "localhost:4747"), ("host", "localhost:4747")]),
+            Some(StatusCode::FORBIDDEN)
+        );
+        assert_eq!(refused_status("/", &[("host", "localhost:4747")]), None);
     }
 
     #[test]
     fn a_page_from_elsewhere_may_lead_to_the_page_and_read_nothing() {
         let host = ("host", "localhost:4747");
-        let from = |path, site, mode| status(path, &[host, ("sec-fetch-site", site), ("sec-fetch-mode", mode)]);
+        let from = |path, site, mode| refused_status(path, &[host, ("sec-fetch-site", site), ("sec-fetch-mode", mode)]);
         assert_eq!(from("/", "cross-site", "navigate"), None);
         assert_eq!(from("/api/repos", "cross-site", "navigate"), Some(StatusCode::FORBIDDEN));
         assert_eq!(from("/api/repos", "same-site", "cors"), Some(StatusCode::FORBIDDEN));
@@ -362,7 +380,7 @@ mod tests {
 
     #[test]
     fn an_origin_is_this_server_under_the_name_that_was_asked_for() {
-        let from = |origin| status("/api/repos", &[("host", "localhost:4747"), ("origin", origin)]);
+        let from = |origin| refused_status("/api/repos", &[("host", "localhost:4747"), ("origin", origin)]);
         assert_eq!(from("http://localhost:4747"), None);
         for origin in ["null", "http://localhost:3000", "https://localhost:4747", "http://127.0.0.1:4747"] {
             assert_eq!(from(origin), Some(StatusCode::FORBIDDEN), "{origin}");
@@ -375,8 +393,8 @@ mod tests {
         let once = keys.url_once();
         let ticket = once.rsplit('=').next().expect("a ticket");
         let shown = headers(&[("authorization", &format!("Bearer {ticket}"))]);
-        assert!(!keys.knows(&shown));
-        assert!(keys.takes_ticket(&shown) && !keys.takes_ticket(&shown));
+        assert!(!keys.is_authenticated(&shown));
+        assert!(keys.redeem_ticket(&shown) && !keys.redeem_ticket(&shown));
         assert_eq!(keys.url_once(), "");
     }
 
@@ -385,8 +403,8 @@ mod tests {
         let keys = keys();
         let printed = keys.url();
         let shown = headers(&[("authorization", &format!("Bearer {}", printed.rsplit('=').next().expect("a token")))]);
-        assert!(!keys.knows(&shown));
-        assert!(keys.takes_ticket(&shown) && !keys.takes_ticket(&shown));
+        assert!(!keys.is_authenticated(&shown));
+        assert!(keys.redeem_ticket(&shown) && !keys.redeem_ticket(&shown));
         assert!(!keys.url().is_empty() && keys.url() != printed);
         assert!(!keys.url().contains(keys.token()) && !printed.contains(keys.token()));
     }

@@ -24,7 +24,7 @@ pub struct App {
     /// Events of the daemon.
     pub(crate) hub: EventHub,
     /// A path in the only repository that is shown, if restricted to one.
-    pub(crate) only: Option<Arc<PathBuf>>,
+    pub(crate) only_path: Option<Arc<PathBuf>>,
     /// The records at that path.
     pub(crate) records: Option<WorkTreeRecords>,
     /// Cancelled to end all streams.
@@ -33,7 +33,7 @@ pub struct App {
     host: Option<Host>,
     /// All machines that have a page, in the order of their paths.
     hosts: Arc<[String]>,
-    standing: watch::Receiver<DaemonStatus>,
+    daemon_status: watch::Receiver<DaemonStatus>,
     started_at: Timestamp,
 }
 
@@ -41,16 +41,16 @@ impl App {
     /// Connects to the daemons and keeps connecting: one per named machine, else this machine's. If there is only one,
     /// this waits for the first attempt.
     pub async fn open(args: &Args, keys: &Arc<AccessKeys>, stop: &CancellationToken) -> Vec<Self> {
-        let open = |host: Option<&Host>| Self::of(host.cloned(), args, Arc::clone(keys), stop.clone());
+        let open = |host: Option<&Host>| Self::for_host(host.cloned(), args, Arc::clone(keys), stop.clone());
         if args.host.len() > 1 {
             return args.host.iter().map(|host| open(Some(host))).collect();
         }
         let mut app = open(args.host.first());
-        app.standing.wait_for(|standing| !matches!(standing, DaemonStatus::Untried)).await.ok();
+        app.daemon_status.wait_for(|standing| !matches!(standing, DaemonStatus::Untried)).await.ok();
         vec![app]
     }
 
-    fn of(host: Option<Host>, args: &Args, keys: Arc<AccessKeys>, stop: CancellationToken) -> Self {
+    fn for_host(host: Option<Host>, args: &Args, keys: Arc<AccessKeys>, stop: CancellationToken) -> Self {
         let hub = EventHub::default();
         let options = ConnectOptions {
             host: host.clone(),
@@ -59,29 +59,29 @@ impl App {
             version: env!("CARGO_PKG_VERSION").into(),
             ..ConnectOptions::default()
         };
-        let standing = if args.from_records {
-            watch::channel(DaemonStatus::Never).1
+        let daemon_status = if args.from_records {
+            watch::channel(DaemonStatus::NeverAnswered).1
         } else {
-            daemon_link::keep(options, hub.clone(), stop.clone())
+            daemon_link::spawn_relay(options, hub.clone(), stop.clone())
         };
         let only = args.path.clone().map(|path| std::path::absolute(&path).unwrap_or(path));
-        let records = only.as_deref().filter(|_| host.is_none()).and_then(WorkTreeRecords::around);
+        let records = only.as_deref().filter(|_| host.is_none()).and_then(WorkTreeRecords::find_around);
         let (only, hosts) = (only.map(Arc::new), args.host.iter().map(ToString::to_string).collect());
-        Self { keys, hub, only, records, stop, host, hosts, standing, started_at: Timestamp::now() }
+        Self { keys, hub, only_path: only, records, stop, host, hosts, daemon_status, started_at: Timestamp::now() }
     }
 
     /// Returns the state of the connection to the daemon.
-    pub(crate) fn standing(&self) -> DaemonStatus {
-        self.standing.borrow().clone()
+    pub(crate) fn daemon_status(&self) -> DaemonStatus {
+        self.daemon_status.borrow().clone()
     }
 
     /// Returns who answers, as far as known without asking the daemon.
     pub(crate) fn health(&self) -> Health {
-        let standing = self.standing();
-        let (connected, as_of, daemon) = match &standing {
-            DaemonStatus::Untried | DaemonStatus::Never | DaemonStatus::Failed(_) => (false, None, None),
-            DaemonStatus::Up(connection) => (true, Some(Timestamp::now()), Some(connection.daemon().clone())),
-            DaemonStatus::Away { since } => (false, Some(*since), None),
+        let status = self.daemon_status();
+        let (connected, as_of, daemon) = match &status {
+            DaemonStatus::Untried | DaemonStatus::NeverAnswered | DaemonStatus::Unreachable(_) => (false, None, None),
+            DaemonStatus::Connected(connection) => (true, Some(Timestamp::now()), Some(connection.daemon().clone())),
+            DaemonStatus::Disconnected { since } => (false, Some(*since), None),
         };
         Health {
             version: env!("CARGO_PKG_VERSION").into(),
@@ -91,7 +91,7 @@ impl App {
             from_records: false,
             only: None,
             daemon,
-            steers: self.keys.steers(),
+            steers: self.keys.can_steer(),
             host: self.host.as_ref().map(ToString::to_string),
             hosts: self.hosts.to_vec(),
         }

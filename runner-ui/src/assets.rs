@@ -14,36 +14,36 @@ use crate::problem::ApiProblem;
 struct EmbeddedPage;
 
 /// Returns names and contents of all embedded files.
-pub fn embedded() -> impl Iterator<Item = (String, Vec<u8>)> {
+pub fn embedded_files() -> impl Iterator<Item = (String, Vec<u8>)> {
     EmbeddedPage::iter().filter_map(|name| Some((name.to_string(), EmbeddedPage::get(&name)?.data.into_owned())))
 }
 
 /// Serves a file of the page, or the page itself for its client-side routes.
-pub(crate) async fn serve(uri: Uri, headers: HeaderMap) -> Response {
+pub(crate) async fn serve_asset(uri: Uri, headers: HeaderMap) -> Response {
     let path = uri.path().trim_start_matches('/');
-    let path = if is_link(path) { "index.html" } else { path };
+    let path = if is_page_route(path) { "index.html" } else { path };
     match EmbeddedPage::get(path) {
-        Some(file) => answer(path, file, &headers),
+        Some(file) => file_response(path, file, &headers),
         None => ApiProblem::not_found("there is no such page").into_response(),
     }
 }
 
 /// Whether a path is a client-side route of the page.
-fn is_link(path: &str) -> bool {
+fn is_page_route(path: &str) -> bool {
     path.is_empty() || path == "r" || path.starts_with("r/")
 }
 
-fn answer(path: &str, file: EmbeddedFile, headers: &HeaderMap) -> Response {
+fn file_response(path: &str, file: EmbeddedFile, headers: &HeaderMap) -> Response {
     let tag = format!("\"{}\"", STANDARD.encode(file.metadata.sha256_hash()));
     // Files in this folder have their digest in their name.
     let is_named_by_content = path.starts_with("assets/");
-    let keep = if is_named_by_content { "public, max-age=31536000, immutable" } else { "no-cache" };
+    let cache_control = if is_named_by_content { "public, max-age=31536000, immutable" } else { "no-cache" };
     let is_known = headers.get_all(IF_NONE_MATCH).iter().any(|known| *known == *tag);
-    let about = [(ETAG, tag), (CACHE_CONTROL, keep.to_owned())];
+    let headers_out = [(ETAG, tag), (CACHE_CONTROL, cache_control.to_owned())];
     if is_known {
-        return (StatusCode::NOT_MODIFIED, about).into_response();
+        return (StatusCode::NOT_MODIFIED, headers_out).into_response();
     }
     let kind = file.metadata.mimetype().to_owned();
     let kind = if kind.starts_with("text/") { format!("{kind}; charset=utf-8") } else { kind };
-    (about, [(CONTENT_TYPE, kind)], file.data).into_response()
+    (headers_out, [(CONTENT_TYPE, kind)], file.data).into_response()
 }

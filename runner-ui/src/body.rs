@@ -10,11 +10,11 @@ pub(crate) struct JsonReply<T>(pub(crate) T);
 
 impl<T: Serialize> IntoResponse for JsonReply<T> {
     fn into_response(self) -> Response {
-        ([(CONTENT_TYPE, "application/json")], json_text(&self.0)).into_response()
+        ([(CONTENT_TYPE, "application/json")], to_json_text(&self.0)).into_response()
     }
 }
 
 /// Serializes a value as JSON on one line.
-pub(crate) fn json_text(value: &impl Serialize) -> String {
+pub(crate) fn to_json_text(value: &impl Serialize) -> String {
     serde_json::to_string(value).expect("BUG: a reply has no form as JSON")
 }

@@ -16,53 +16,53 @@ const ESTABLISHED: &str = "01";
 /// The two ends of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ConnectionEnds {
-    theirs: SocketAddr,
-    ours: SocketAddr,
+    peer: SocketAddr,
+    local: SocketAddr,
 }
 
 impl ConnectionEnds {
     /// Reads the ends of an accepted connection.
-    pub(crate) fn of(stream: &TcpStream) -> io::Result<Self> {
-        Ok(Self { theirs: stream.peer_addr()?, ours: stream.local_addr()? })
+    pub(crate) fn from_stream(stream: &TcpStream) -> io::Result<Self> {
+        Ok(Self { peer: stream.peer_addr()?, local: stream.local_addr()? })
     }
 
     /// Returns the processes that hold the other end, as far as they can be inspected; empty if the system has no such
     /// tables.
-    pub(crate) fn holders(self) -> Vec<i32> {
-        let Some(inode) = self.inode() else { return Vec::new() };
+    pub(crate) fn peer_pids(self) -> Vec<i32> {
+        let Some(inode) = self.peer_inode() else { return Vec::new() };
         let socket = PathBuf::from(format!("socket:[{inode}]"));
         let entries = fs::read_dir("/proc").into_iter().flatten().filter_map(Result::ok);
         let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-        let mut holders: Vec<i32> = pids.filter(|pid| holds(*pid, &socket)).collect();
+        let mut holders: Vec<i32> = pids.filter(|pid| holds_socket(*pid, &socket)).collect();
         holders.sort_unstable();
         holders
     }
 
     /// Finds the inode of the other end's socket.
-    fn inode(self) -> Option<u64> {
+    fn peer_inode(self) -> Option<u64> {
         let table = |name: &str| fs::read_to_string(Path::new("/proc/self/net").join(name)).unwrap_or_default();
         // A program may reach an IPv4 address through an IPv6 socket.
-        let as_new = Self { theirs: mapped(self.theirs), ours: mapped(self.ours) };
-        self.inode_in(&table("tcp")).or_else(|| as_new.inode_in(&table("tcp6")))
+        let as_ipv6 = Self { peer: to_ipv6_mapped(self.peer), local: to_ipv6_mapped(self.local) };
+        self.find_peer_inode(&table("tcp")).or_else(|| as_ipv6.find_peer_inode(&table("tcp6")))
     }
 
-    fn inode_in(self, table: &str) -> Option<u64> {
-        let (theirs, ours) = (written(self.theirs), written(self.ours));
+    fn find_peer_inode(self, table: &str) -> Option<u64> {
+        let (theirs, ours) = (proc_net_address(self.peer), proc_net_address(self.local));
         table.lines().find_map(|line| {
             let fields: Vec<&str> = line.split_ascii_whitespace().collect();
-            let is_it = fields.get(1..4)? == [theirs.as_str(), ours.as_str(), ESTABLISHED];
+            let is_match = fields.get(1..4)? == [theirs.as_str(), ours.as_str(), ESTABLISHED];
             // A socket that no process holds has the inode 0.
-            fields.get(9).filter(|_| is_it)?.parse().ok().filter(|inode| *inode > 0)
+            fields.get(9).filter(|_| is_match)?.parse().ok().filter(|inode| *inode > 0)
         })
     }
 }
 
-fn holds(pid: i32, socket: &Path) -> bool {
+fn holds_socket(pid: i32, socket: &Path) -> bool {
     let links = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().filter_map(Result::ok);
     links.filter_map(|link| fs::read_link(link.path()).ok()).any(|to| to == socket)
 }
 
-fn mapped(address: SocketAddr) -> SocketAddr {
+fn to_ipv6_mapped(address: SocketAddr) -> SocketAddr {
     let ip = match address.ip() {
         IpAddr::V4(ip) => ip.to_ipv6_mapped(),
         IpAddr::V6(ip) => ip,
@@ -71,7 +71,7 @@ fn mapped(address: SocketAddr) -> SocketAddr {
 }
 
 /// Formats an address like the tables: each 32 bits in this machine's byte order.
-fn written(address: SocketAddr) -> String {
+fn proc_net_address(address: SocketAddr) -> String {
     let words = |bytes: &[u8]| -> String {
         let word = |four: &[u8]| four.try_into().map(u32::from_ne_bytes).map(|word| format!("{word:08X}"));
         bytes.chunks(4).filter_map(|four| word(four).ok()).collect()
@@ -89,8 +89,8 @@ mod tests {
 
     use super::*;
 
-    fn ends(theirs: &str, ours: &str) -> ConnectionEnds {
-        ConnectionEnds { theirs: theirs.parse().expect("an address"), ours: ours.parse().expect("an address") }
+    fn ends_of(theirs: &str, ours: &str) -> ConnectionEnds {
+        ConnectionEnds { peer: theirs.parse().expect("an address"), local: ours.parse().expect("an address") }
     }
 
     #[test]
@@ -100,10 +100,13 @@ mod tests {
                      0: 0100007F:128B 0100007F:9C40 01 00000000:00000000 00:00000000 00000000  1000        0 71 1\n   \
                      1: 0100007F:9C40 0100007F:128B 01 00000000:00000000 00:00000000 00000000  1000        0 72 1\n   \
                      2: 0100007F:9C41 0100007F:128B 06 00000000:00000000 00:00000000 00000000     0        0 0 3\n";
-        assert_eq!(ends("127.0.0.1:40000", "127.0.0.1:4747").inode_in(table), Some(72));
-        assert_eq!(ends("127.0.0.1:40001", "127.0.0.1:4747").inode_in(table), None, "it is closed");
-        assert_eq!(ends("127.0.0.1:40000", "127.0.0.1:4748").inode_in(table), None);
-        assert_eq!(written(mapped("127.0.0.1:80".parse().expect("one"))), "0000000000000000FFFF00000100007F:0050");
+        assert_eq!(ends_of("127.0.0.1:40000", "127.0.0.1:4747").find_peer_inode(table), Some(72));
+        assert_eq!(ends_of("127.0.0.1:40001", "127.0.0.1:4747").find_peer_inode(table), None, "it is closed");
+        assert_eq!(ends_of("127.0.0.1:40000", "127.0.0.1:4748").find_peer_inode(table), None);
+        assert_eq!(
+            proc_net_address(to_ipv6_mapped("127.0.0.1:80".parse().expect("one"))),
+            "0000000000000000FFFF00000100007F:0050"
+        );
     }
 
     #[test]
@@ -112,10 +115,10 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
         let ours = listener.local_addr().expect("an address");
         let stream = std::net::TcpStream::connect(ours).expect("it listens");
-        let ends = ConnectionEnds { theirs: stream.local_addr().expect("an address"), ours };
+        let ends = ConnectionEnds { peer: stream.local_addr().expect("an address"), local: ours };
         let own = i32::try_from(std::process::id()).expect("BUG: a process id is an i32");
-        assert!(ends.holders().contains(&own));
+        assert!(ends.peer_pids().contains(&own));
         drop(stream);
-        assert_eq!(ends.holders(), Vec::<i32>::new());
+        assert_eq!(ends.peer_pids(), Vec::<i32>::new());
     }
 }

@@ -10,8 +10,8 @@ use tokio_util::sync::CancellationToken;
 /// The slots for unauthenticated connections.
 #[derive(Debug, Clone)]
 pub(crate) struct ConnectionLimit {
-    most: usize,
-    strangers: Arc<Mutex<Unauthenticated>>,
+    limit: usize,
+    unauthenticated: Arc<Mutex<Unauthenticated>>,
 }
 
 #[derive(Debug, Default)]
@@ -25,50 +25,50 @@ struct Unauthenticated {
 /// The slot of one connection; dropping it frees the slot.
 #[derive(Debug)]
 pub(crate) struct ConnectionGuard {
-    places: ConnectionLimit,
+    connection_limit: ConnectionLimit,
     number: u64,
     /// Cancelled when the connection must close.
-    gone: CancellationToken,
+    eviction: CancellationToken,
 }
 
 impl ConnectionLimit {
     /// Creates the given number of slots.
-    pub(crate) fn new(most: usize) -> Self {
-        Self { most, strangers: Arc::default() }
+    pub(crate) fn new(limit: usize) -> Self {
+        Self { limit, unauthenticated: Arc::default() }
     }
 
     /// Assigns a slot to a connection that is not authenticated yet.
-    pub(crate) fn stranger(&self) -> Arc<ConnectionGuard> {
-        let gone = CancellationToken::new();
-        let mut strangers = self.strangers();
-        strangers.count += 1;
-        let number = strangers.count;
-        strangers.waiting.push_back((number, gone.clone()));
-        let surplus = strangers.waiting.len().saturating_sub(self.most);
-        strangers.waiting.drain(..surplus).for_each(|(_, oldest)| oldest.cancel());
-        Arc::new(ConnectionGuard { places: self.clone(), number, gone })
+    pub(crate) fn admit(&self) -> Arc<ConnectionGuard> {
+        let eviction = CancellationToken::new();
+        let mut unauthenticated = self.lock_unauthenticated();
+        unauthenticated.count += 1;
+        let number = unauthenticated.count;
+        unauthenticated.waiting.push_back((number, eviction.clone()));
+        let surplus = unauthenticated.waiting.len().saturating_sub(self.limit);
+        unauthenticated.waiting.drain(..surplus).for_each(|(_, oldest)| oldest.cancel());
+        Arc::new(ConnectionGuard { connection_limit: self.clone(), number, eviction })
     }
 
-    fn strangers(&self) -> MutexGuard<'_, Unauthenticated> {
-        self.strangers.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock_unauthenticated(&self) -> MutexGuard<'_, Unauthenticated> {
+        self.unauthenticated.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl ConnectionGuard {
     /// Marks the connection as authenticated: it no longer occupies a slot.
-    pub(crate) fn is_known(&self) {
-        self.places.strangers().waiting.retain(|(number, _)| *number != self.number);
+    pub(crate) fn mark_authenticated(&self) {
+        self.connection_limit.lock_unauthenticated().waiting.retain(|(number, _)| *number != self.number);
     }
 
     /// Waits until the connection has to close.
-    pub(crate) async fn lost(&self) {
-        self.gone.cancelled().await;
+    pub(crate) async fn evicted(&self) {
+        self.eviction.cancelled().await;
     }
 }
 
 impl Drop for ConnectionGuard {
     fn drop(&mut self) {
-        self.is_known();
+        self.mark_authenticated();
     }
 }
 
@@ -78,14 +78,14 @@ mod tests {
 
     #[test]
     fn the_stranger_that_came_first_gives_way_and_who_is_known_does_not() {
-        let places = ConnectionLimit::new(2);
-        let known = places.stranger();
-        known.is_known();
-        let first = places.stranger();
-        let others = [places.stranger(), places.stranger()];
-        assert!(first.gone.is_cancelled());
-        assert!(!known.gone.is_cancelled() && others.iter().all(|place| !place.gone.is_cancelled()));
+        let limit = ConnectionLimit::new(2);
+        let known = limit.admit();
+        known.mark_authenticated();
+        let first = limit.admit();
+        let others = [limit.admit(), limit.admit()];
+        assert!(first.eviction.is_cancelled());
+        assert!(!known.eviction.is_cancelled() && others.iter().all(|place| !place.eviction.is_cancelled()));
         drop(others);
-        assert!(places.strangers().waiting.is_empty());
+        assert!(limit.lock_unauthenticated().waiting.is_empty());
     }
 }

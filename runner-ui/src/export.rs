@@ -14,8 +14,8 @@ use jiff::Timestamp;
 use protocol::view::IterationView;
 use tempfile::NamedTempFile;
 
-use self::bundle::{ExportBundle, written};
-use self::gather::{ExportedRun, title};
+use self::bundle::{ExportBundle, to_embedded_json};
+use self::gather::{ExportedRun, iteration_title};
 use self::template::PageTemplate;
 use crate::app::App;
 use crate::args::Args;
@@ -24,9 +24,9 @@ use crate::target::IterationId;
 use crate::wire::{ErrorReply, FileMade, RunFile};
 
 /// Maximum size of the file, in bytes.
-const MOST: usize = 20_000_000;
+const MAX_FILE_BYTES: usize = 20_000_000;
 /// Bytes reserved for the file's description of itself.
-const ABOUT: usize = 4096;
+const METADATA_BYTES: usize = 4096;
 
 /// Writes a run to a file: the named run, else the current one.
 ///
@@ -34,40 +34,44 @@ const ABOUT: usize = 4096;
 ///
 /// Explains why nothing was written.
 pub async fn export(app: &App, to: &Path, args: &Args) -> Result<FileMade, ErrorReply> {
-    write(app, to, args).await.map_err(ErrorReply::from)
+    write_run_file(app, to, args).await.map_err(ErrorReply::from)
 }
 
-async fn write(app: &App, to: &Path, args: &Args) -> Result<FileMade, ApiProblem> {
+async fn write_run_file(app: &App, to: &Path, args: &Args) -> Result<FileMade, ApiProblem> {
     if !args.force && fs::symlink_metadata(to).is_ok() {
-        return Err(taken(to));
+        return Err(already_exists(to));
     }
-    let sheet = PageTemplate::embedded()?;
-    let subject = ExportedRun::find(app, args.run.as_deref()).await?;
-    let read = ExportContents::of(&subject, MOST - sheet.html(&subject.empty()).len() - ABOUT).await?;
-    let cuts = read.cuts();
-    let mut made = FileMade {
-        run: subject.run.clone(),
+    let template = PageTemplate::from_embedded()?;
+    let exported_run = ExportedRun::find(app, args.run.as_deref()).await?;
+    let contents = ExportContents::read(
+        &exported_run,
+        MAX_FILE_BYTES - template.render(&exported_run.empty_file()).len() - METADATA_BYTES,
+    )
+    .await?;
+    let cuts = contents.describe_cuts();
+    let mut summary = FileMade {
+        run: exported_run.run.clone(),
         bytes: 0,
-        iterations: read.iterations,
-        shortened: read.parcel.shortened,
-        without_texts: read.without_texts,
+        iterations: contents.iterations,
+        shortened: contents.bundle.shortened,
+        without_texts: contents.without_texts,
         cuts,
     };
-    let shown = RunFile {
-        cuts: made.cuts.clone(),
-        without_texts: made.without_texts.clone(),
-        replies: read.parcel.replies,
-        texts: read.parcel.texts,
-        ..subject.empty()
+    let run_file = RunFile {
+        cuts: summary.cuts.clone(),
+        without_texts: summary.without_texts.clone(),
+        replies: contents.bundle.replies,
+        texts: contents.bundle.texts,
+        ..exported_run.empty_file()
     };
-    let html = sheet.html(&shown);
-    made.bytes = html.len() as u64;
-    place(html, to.to_owned(), args.force).await?;
-    Ok(made)
+    let html = template.render(&run_file);
+    summary.bytes = html.len() as u64;
+    persist_file(html, to.to_owned(), args.force).await?;
+    Ok(summary)
 }
 
 impl ExportedRun {
-    fn empty(&self) -> RunFile {
+    fn empty_file(&self) -> RunFile {
         RunFile {
             version: env!("CARGO_PKG_VERSION").into(),
             made_at: Timestamp::now(),
@@ -83,51 +87,53 @@ impl ExportedRun {
 
 /// Contents of the file, within its size limit.
 struct ExportContents {
-    parcel: ExportBundle,
+    bundle: ExportBundle,
     iterations: u64,
     without_texts: Vec<String>,
 }
 
 impl ExportContents {
     /// Reads the run, then the outcome of each iteration, then the texts they left, newest first.
-    async fn of(subject: &ExportedRun, room: usize) -> Result<Self, ApiProblem> {
-        let (whole, iterations) = subject.whole().await?;
-        let mut all: Vec<IterationId> = iterations.iter().map(iter).collect();
-        all.extend(subject.live().map(|number| IterationId { number, wait: None }));
+    async fn read(subject: &ExportedRun, limit: usize) -> Result<Self, ApiProblem> {
+        let (overview, iterations) = subject.read_overview().await?;
+        let mut all: Vec<IterationId> = iterations.iter().map(iteration_id).collect();
+        all.extend(subject.live_iteration().map(|number| IterationId { number, wait: None }));
         // Names of iterations whose texts may be omitted.
-        let names = all.iter().map(|iter| written(&title(*iter)).len() + 1).sum();
-        let mut read =
-            Self { parcel: ExportBundle::new(room.saturating_sub(names)), iterations: 0, without_texts: Vec::new() };
-        read.iterations = iterations.len() as u64;
-        if !read.parcel.take(whole) {
-            let message =
-                format!("the task tree and the list of iterations alone are larger than {} MB", MOST / 1_000_000);
-            return Err(ApiProblem::not_valid(message).hint("runnerctl ui"));
+        let names = all.iter().map(|iter| to_embedded_json(&iteration_title(*iter)).len() + 1).sum();
+        let mut contents =
+            Self { bundle: ExportBundle::new(limit.saturating_sub(names)), iterations: 0, without_texts: Vec::new() };
+        contents.iterations = iterations.len() as u64;
+        if !contents.bundle.add_all(overview) {
+            let message = format!(
+                "the task tree and the list of iterations alone are larger than {} MB",
+                MAX_FILE_BYTES / 1_000_000
+            );
+            return Err(ApiProblem::invalid_file(message).hint("runnerctl ui"));
         }
         for iter in all.iter().rev() {
-            if !read.parcel.take(subject.outcome(*iter).await?) {
+            if !contents.bundle.add_all(subject.read_outcome(*iter).await?) {
                 break;
             }
         }
         let mut is_full = false;
         for iter in all.iter().rev() {
-            is_full = is_full || !read.parcel.take(subject.texts(*iter).await?);
+            is_full = is_full || !contents.bundle.add_all(subject.read_texts(*iter).await?);
             if is_full {
-                read.without_texts.push(title(*iter));
+                contents.without_texts.push(iteration_title(*iter));
             }
         }
-        read.without_texts.reverse();
-        Ok(read)
+        contents.without_texts.reverse();
+        Ok(contents)
     }
 
-    fn cuts(&self) -> Vec<String> {
+    fn describe_cuts(&self) -> Vec<String> {
         let mut cuts = Vec::new();
-        match self.parcel.shortened.len() {
+        match self.bundle.shortened.len() {
             0 => {}
             1 => cuts.push("one long text is here with its beginning and its end alone".to_owned()),
             count => cuts.push(format!("{count} long texts are here with their beginning and their end alone")),
         }
-        match (&self.without_texts[..], MOST / 1_000_000) {
+        match (&self.without_texts[..], MAX_FILE_BYTES / 1_000_000) {
             ([], _) => {}
             ([one], most) => cuts.push(format!("the texts of iteration {one} are left out: a file holds {most} MB")),
             ([first, .., last], most) => {
@@ -138,14 +144,14 @@ impl ExportContents {
     }
 }
 
-fn iter(view: &IterationView) -> IterationId {
+fn iteration_id(view: &IterationView) -> IterationId {
     IterationId { number: view.iter, wait: view.wait }
 }
 
 /// Writes the file atomically; an existing file is only replaced if requested.
-async fn place(html: String, to: PathBuf, force: bool) -> Result<(), ApiProblem> {
+async fn persist_file(html: String, to: PathBuf, force: bool) -> Result<(), ApiProblem> {
     let shown = to.display().to_string();
-    let put = move || {
+    let persist = move || {
         let folder = to.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let mut file = NamedTempFile::new_in(folder)?;
         file.write_all(html.as_bytes())?;
@@ -153,14 +159,14 @@ async fn place(html: String, to: PathBuf, force: bool) -> Result<(), ApiProblem>
         let placed = if force { file.persist(&to) } else { file.persist_noclobber(&to) };
         placed.map(drop).map_err(|error| error.error)
     };
-    let put = tokio::task::spawn_blocking(put).await.map_err(io::Error::other).and_then(|put| put);
-    put.map_err(|error| match error.kind() {
-        io::ErrorKind::AlreadyExists => taken(Path::new(&shown)),
+    let result = tokio::task::spawn_blocking(persist).await.map_err(io::Error::other).and_then(|put| put);
+    result.map_err(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists => already_exists(Path::new(&shown)),
         _ => ApiProblem::fault(format!("writing {shown}: {error}")),
     })
 }
 
-fn taken(to: &Path) -> ApiProblem {
+fn already_exists(to: &Path) -> ApiProblem {
     ApiProblem::invalid(format!("{} is there already; nothing is overwritten without --force", to.display()))
         .hint("name another file, or add --force")
 }
@@ -175,15 +181,17 @@ mod tests {
 
         let folder = tempfile::tempdir().expect("a folder");
         let to = folder.path().join("run.html");
-        let put = |text: &str, force| place(text.to_owned(), to.clone(), force);
-        put("one", false).await.expect("nothing is there");
-        let refused = put("two", false).await.expect_err("it is there");
+        let persist_text = |text: &str, force| persist_file(text.to_owned(), to.clone(), force);
+        persist_text("one", false).await.expect("nothing is there");
+        let refused = persist_text("two", false).await.expect_err("it is there");
         assert!(refused.to_string().contains("--force"), "{refused}");
         assert_eq!(fs::read_to_string(&to).expect("a file"), "one");
-        put("three", true).await.expect("that is asked for");
+        persist_text("three", true).await.expect("that is asked for");
         assert_eq!(fs::read_to_string(&to).expect("a file"), "three");
         assert_eq!(fs::metadata(&to).expect("a file").permissions().mode() & 0o777, 0o600);
-        place("four".into(), folder.path().join("none/run.html"), false).await.expect_err("there is no such folder");
+        persist_file("four".into(), folder.path().join("none/run.html"), false)
+            .await
+            .expect_err("there is no such folder");
         assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 1, "nothing else is left");
     }
 }

@@ -14,15 +14,15 @@ const FIRST_LINE: usize = "  HTTP/1.1\r\n".len();
 const LINE: usize = ": \r\n".len();
 
 /// Passes requests whose head is not too large.
-pub(crate) async fn check_size(request: Request, next: Next) -> Response {
-    if size(request.method(), request.uri(), request.headers()) <= HEAD_BYTES {
+pub(crate) async fn check_head_size(request: Request, next: Next) -> Response {
+    if head_size(request.method(), request.uri(), request.headers()) <= HEAD_BYTES {
         return next.run(request).await;
     }
     let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
     ApiProblem::new(status, "invalid_request", "the head of the request is larger than 32 KiB").into_response()
 }
 
-fn size(method: &Method, uri: &Uri, headers: &HeaderMap) -> usize {
+fn head_size(method: &Method, uri: &Uri, headers: &HeaderMap) -> usize {
     let target = uri.path_and_query().map_or(0, |target| target.as_str().len());
     let lines = headers.iter().map(|(name, value)| name.as_str().len() + value.len() + LINE);
     method.as_str().len() + target + FIRST_LINE + lines.sum::<usize>() + "\r\n".len()
@@ -41,6 +41,6 @@ mod tests {
             .collect();
         let sent = "GET /a?b=c HTTP/1.1\r\nhost: a:1\r\ncookie: x=y\r\n\r\n";
         let uri = "/a?b=c".parse().expect("a target");
-        assert_eq!(size(&Method::GET, &uri, &headers), sent.len());
+        assert_eq!(head_size(&Method::GET, &uri, &headers), sent.len());
     }
 }

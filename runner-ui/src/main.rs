@@ -8,7 +8,7 @@ use std::thread;
 
 use clap::Parser as _;
 use runner_ui::wire::{ErrorReply, Started};
-use runner_ui::{AccessKeys, App, Args, LoopbackListeners, export, failed, serve};
+use runner_ui::{AccessKeys, App, Args, LoopbackListeners, export, serve, startup_error};
 use serde::Serialize;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
@@ -19,7 +19,7 @@ async fn main() -> ExitCode {
     match run(&args).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            complain(&args, &error);
+            report_error(&args, &error);
             ExitCode::FAILURE
         }
     }
@@ -35,75 +35,76 @@ async fn run(args: &Args) -> Result<(), ErrorReply> {
 /// Exports a run to a file and prints a summary.
 async fn write_file(args: &Args, to: &Path) -> Result<(), ErrorReply> {
     // No requests are possible: there is no port.
-    let keys = keys(0, args)?;
+    let keys = new_keys(0, args)?;
     let apps = App::open(args, &keys, &CancellationToken::new()).await;
     let made = export(&apps[0], to, args).await?;
-    let text = if args.json { json(&made) } else { made.cuts.join("\n") };
-    say(&mut io::stdout(), &text).map_err(|error| failed("saying what was written", &error, None))
+    let text = if args.json { to_json(&made) } else { made.cuts.join("\n") };
+    print_line(&mut io::stdout(), &text).map_err(|error| startup_error("saying what was written", &error, None))
 }
 
-fn keys(port: u16, args: &Args) -> Result<Arc<AccessKeys>, ErrorReply> {
+fn new_keys(port: u16, args: &Args) -> Result<Arc<AccessKeys>, ErrorReply> {
     let keys = AccessKeys::new(port, args.steer);
-    keys.map(Arc::new).map_err(|error| failed("asking the system for random numbers", &error, None))
+    keys.map(Arc::new).map_err(|error| startup_error("asking the system for random numbers", &error, None))
 }
 
 async fn serve_page(args: &Args) -> Result<(), ErrorReply> {
     let listening = format!("listening on port {} of this machine", args.port);
-    let bound =
-        LoopbackListeners::on(args.port).await.map_err(|error| failed(&listening, &error, Some("runnerctl ui")))?;
-    let keys = keys(bound.port, args)?;
+    let listeners = LoopbackListeners::bind(args.port)
+        .await
+        .map_err(|error| startup_error(&listening, &error, Some("runnerctl ui")))?;
+    let keys = new_keys(listeners.port, args)?;
     let stop = CancellationToken::new();
-    end_with(args, stop.clone()).map_err(|error| failed("listening for signals", &error, None))?;
+    stop_on_signals(args, stop.clone()).map_err(|error| startup_error("listening for signals", &error, None))?;
     let apps = App::open(args, &keys, &stop).await;
     // If there are several machines, one that does not answer must not block the others.
     if let [app] = apps.as_slice() {
-        app.check().await?;
+        app.check_available().await?;
     }
-    tell(args, &keys).map_err(|error| failed("writing the address", &error, None))?;
+    print_address(args, &keys).map_err(|error| startup_error("writing the address", &error, None))?;
     tokio::select! {
-        () = serve(bound, apps, stop) => {}
-        () = tell_again(args, &keys) => {}
+        () = serve(listeners, apps, stop) => {}
+        () = reprint_address(args, &keys) => {}
     }
     Ok(())
 }
 
 /// Prints the page's URL.
-fn tell(args: &Args, keys: &AccessKeys) -> io::Result<()> {
-    let started =
+fn print_address(args: &Args, keys: &AccessKeys) -> io::Result<()> {
+    let info =
         Started { url: keys.url(), url_once: keys.url_once(), token: keys.token().to_owned(), pid: std::process::id() };
-    let text = if args.json { json(&started) } else { started.url.clone() };
-    say(&mut io::stdout(), &text)
+    let text = if args.json { to_json(&info) } else { info.url.clone() };
+    print_line(&mut io::stdout(), &text)
 }
 
 /// Prints the URL again whenever it was used; a closed standard output is not an error.
-async fn tell_again(args: &Args, keys: &AccessKeys) {
+async fn reprint_address(args: &Args, keys: &AccessKeys) {
     loop {
-        keys.used().await;
-        let _ = tell(args, keys);
+        keys.wait_until_used().await;
+        let _ = print_address(args, keys);
     }
 }
 
 /// Prints why the server cannot start; failing to print that is ignored.
-fn complain(args: &Args, error: &ErrorReply) {
+fn report_error(args: &Args, error: &ErrorReply) {
     let _ = if args.json {
-        say(&mut io::stdout(), &json(error))
+        print_line(&mut io::stdout(), &to_json(error))
     } else {
         let hint = error.error.hint.as_ref().map_or_else(String::new, |hint| format!("\n\nhint: {hint}"));
-        say(&mut io::stderr(), &format!("error: {}{hint}", error.error.message))
+        print_line(&mut io::stderr(), &format!("error: {}{hint}", error.error.message))
     };
 }
 
-fn say(out: &mut impl io::Write, line: &str) -> io::Result<()> {
+fn print_line(out: &mut impl io::Write, line: &str) -> io::Result<()> {
     writeln!(out, "{line}")?;
     out.flush()
 }
 
-fn json(value: &impl Serialize) -> String {
+fn to_json(value: &impl Serialize) -> String {
     serde_json::to_string(value).expect("BUG: an answer has no form as JSON")
 }
 
 /// Stops everything on a signal, and at the end of standard input if requested.
-fn end_with(args: &Args, stop: CancellationToken) -> io::Result<()> {
+fn stop_on_signals(args: &Args, stop: CancellationToken) -> io::Result<()> {
     let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
     let mut hangup = signal(SignalKind::hangup())?;
     if args.until_eof {

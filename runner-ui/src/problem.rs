@@ -12,7 +12,7 @@ use protocol::client::{CallError, ConnectError};
 use protocol::command::NextSteps;
 use protocol::error::{ErrorData, ErrorKind};
 
-use crate::body::json_text;
+use crate::body::to_json_text;
 use crate::wire::{ErrorBody, ErrorReply};
 
 /// An error reply to a page.
@@ -25,7 +25,7 @@ pub(crate) struct ApiProblem {
 impl ApiProblem {
     /// Creates an error from its status, code and message.
     pub(crate) fn new(status: StatusCode, code: &str, message: impl Into<String>) -> Self {
-        Self { status, body: body(code, message.into(), NextSteps::default()) }
+        Self { status, body: error_body(code, message.into(), NextSteps::default()) }
     }
 
     /// Creates a 404: nothing is there.
@@ -39,7 +39,7 @@ impl ApiProblem {
     }
 
     /// Creates the error of a malformed file.
-    pub(crate) fn not_valid(message: impl Into<String>) -> Self {
+    pub(crate) fn invalid_file(message: impl Into<String>) -> Self {
         Self::new(StatusCode::CONFLICT, ErrorKind::InvalidFile.as_str(), message)
     }
 
@@ -49,20 +49,20 @@ impl ApiProblem {
     }
 
     /// Creates the error for when no daemon answers.
-    pub(crate) fn away(as_of: Option<Timestamp>) -> Self {
-        let mut away = Self::new(StatusCode::SERVICE_UNAVAILABLE, "daemon_away", "no daemon answers")
+    pub(crate) fn daemon_away(as_of: Option<Timestamp>) -> Self {
+        let mut problem = Self::new(StatusCode::SERVICE_UNAVAILABLE, "daemon_away", "no daemon answers")
             .hint("runnerctl daemon status");
-        away.body.as_of = as_of;
-        away
+        problem.body.as_of = as_of;
+        problem
     }
 
     /// Creates the error for when no connection was attempted yet.
-    pub(crate) fn untried() -> Self {
+    pub(crate) fn daemon_untried() -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "daemon_away", "no daemon has answered yet")
     }
 
     /// Creates the error of a failed connection. If versions differ, it says which side is older.
-    pub(crate) fn unreached(error: &ConnectError) -> Self {
+    pub(crate) fn daemon_unreachable(error: &ConnectError) -> Self {
         let (status, kind) = match error {
             ConnectError::ProtocolMismatch { .. } | ConnectError::DevelopmentBuild { .. } => {
                 (StatusCode::BAD_GATEWAY, ErrorKind::ProtocolMismatch.as_str())
@@ -108,12 +108,12 @@ impl From<ApiProblem> for ErrorReply {
 }
 
 /// Creates the error of a server that cannot start, from what it was doing.
-pub fn failed(doing: &str, error: &dyn Error, hint: Option<&'static str>) -> ErrorReply {
+pub fn startup_error(doing: &str, error: &dyn Error, hint: Option<&'static str>) -> ErrorReply {
     let ways = hint.map(NextSteps::from).unwrap_or_default();
-    ErrorReply { error: body(ErrorKind::Fault.as_str(), format!("{doing}: {error}"), ways) }
+    ErrorReply { error: error_body(ErrorKind::Fault.as_str(), format!("{doing}: {error}"), ways) }
 }
 
-fn body(code: &str, message: String, ways: NextSteps) -> ErrorBody {
+fn error_body(code: &str, message: String, ways: NextSteps) -> ErrorBody {
     let (hint, commands) = ways.into_parts();
     ErrorBody { code: code.into(), message, hint, commands, as_of: None }
 }
@@ -121,7 +121,7 @@ fn body(code: &str, message: String, ways: NextSteps) -> ErrorBody {
 impl IntoResponse for ApiProblem {
     fn into_response(self) -> Response {
         let status = self.status;
-        let text = json_text(&ErrorReply::from(self));
+        let text = to_json_text(&ErrorReply::from(self));
         (status, [(CONTENT_TYPE, "application/json")], text).into_response()
     }
 }
@@ -129,7 +129,7 @@ impl IntoResponse for ApiProblem {
 impl From<ErrorData> for ApiProblem {
     fn from(error: ErrorData) -> Self {
         let message = std::iter::once(error.message).chain(error.causes).collect::<Vec<_>>().join(": ");
-        let mut problem = Self::new(status(error.kind), error.kind.as_str(), message);
+        let mut problem = Self::new(http_status(error.kind), error.kind.as_str(), message);
         (problem.body.hint, problem.body.commands) = (error.hint, error.commands);
         problem
     }
@@ -139,7 +139,7 @@ impl From<CallError> for ApiProblem {
     fn from(error: CallError) -> Self {
         match error {
             CallError::Refused(data) => data.into(),
-            CallError::Gone => Self::away(Some(Timestamp::now())),
+            CallError::Gone => Self::daemon_away(Some(Timestamp::now())),
             CallError::Timeout | CallError::Protocol(_) => {
                 Self::new(StatusCode::BAD_GATEWAY, ErrorKind::Fault.as_str(), error.to_string())
             }
@@ -153,7 +153,7 @@ impl From<jsonrpsee::core::client::Error> for ApiProblem {
     }
 }
 
-fn status(kind: ErrorKind) -> StatusCode {
+fn http_status(kind: ErrorKind) -> StatusCode {
     match kind {
         ErrorKind::NotARepository | ErrorKind::NotFound => StatusCode::NOT_FOUND,
         ErrorKind::InvalidRequest => StatusCode::BAD_REQUEST,
@@ -181,7 +181,7 @@ mod tests {
         let hint = |api_version| {
             let (at, daemon_version) = (Address::Socket("/run/s".into()), "9.9.9".to_owned());
             let error = ConnectError::ProtocolMismatch { at, daemon_version, api_version };
-            let problem = ApiProblem::unreached(&error);
+            let problem = ApiProblem::daemon_unreachable(&error);
             assert_eq!((problem.status, problem.body.code.as_str()), (StatusCode::BAD_GATEWAY, "protocol_mismatch"));
             problem.body.hint.expect("a hint")
         };

@@ -21,16 +21,16 @@ use serde::de::DeserializeOwned;
 
 use self::open_dir::OpenDir;
 use crate::problem::ApiProblem;
-use crate::target::{IterationId, id};
+use crate::target::{IterationId, parse_id};
 use crate::text::RecordText;
 
 /// Maximum size of a file that is read as a whole, in bytes.
 const MAX_FILE: u64 = 16 << 20;
 /// Placeholder for the repository id, which only a daemon assigns.
-const ID: &str = "records";
+const RECORDS_ID: &str = "records";
 /// Number of iterations included in a run's status.
-const RECENT: usize = 5;
-const MEMORY: [&str; 6] =
+const RECENT_ITERATIONS: usize = 5;
+const MEMORY_FILES: [&str; 6] =
     ["progress.md", "notes.md", "assumptions.md", "questions.md", "guardrails.md", "improvements.md"];
 
 /// The records of one work tree.
@@ -41,7 +41,7 @@ pub(crate) struct WorkTreeRecords {
 
 impl WorkTreeRecords {
     /// Finds the work tree that contains a path by its `.runner` folder.
-    pub(crate) fn around(path: &Path) -> Option<Self> {
+    pub(crate) fn find_around(path: &Path) -> Option<Self> {
         let path = path.canonicalize().ok()?;
         let root = path.ancestors().find(|folder| folder.join(".runner").is_dir())?;
         Some(Self { root: Arc::new(root.to_owned()) })
@@ -49,29 +49,35 @@ impl WorkTreeRecords {
 
     /// Describes the repository and its run; broken state is shown as held.
     pub(crate) fn status(&self) -> StatusView {
-        let of_state = |state: RunState| state.run_id.as_ref().map(|run| self.run(run, &state)).transpose();
-        let read = self.run_state().and_then(of_state);
+        let run_of_state = |state: RunState| state.run_id.as_ref().map(|run| self.run_view(run, &state)).transpose();
+        let read = self.read_run_state().and_then(run_of_state);
         let (run, held) = match read {
             Ok(run) => (run, None),
             Err(problem) => (None, Some(StopReason::new(problem.to_string(), ""))),
         };
-        let repo =
-            RepoView { id: ID.into(), path: self.path(), held, queue: Vec::new(), source: None, source_id: None };
+        let repo = RepoView {
+            id: RECORDS_ID.into(),
+            path: self.root_path(),
+            held,
+            queue: Vec::new(),
+            source: None,
+            source_id: None,
+        };
         StatusView { repo, run, isolated: Vec::new() }
     }
 
     /// Reads the task tree.
     pub(crate) fn tree(&self) -> Result<TreeReply, ApiProblem> {
-        let tree = self.json(&["state", "tree.json"])?;
+        let tree = self.read_json(&["state", "tree.json"])?;
         Ok(TreeReply { tree, digest: String::new(), current: None, state: None })
     }
 
     /// Reads the texts that go into prompts.
     pub(crate) fn memory(&self) -> Result<MemoryReply, ApiProblem> {
-        let paths = std::iter::once(vec!["GOAL.md"]).chain(MEMORY.map(|name| vec!["state", name]));
+        let paths = std::iter::once(vec!["GOAL.md"]).chain(MEMORY_FILES.map(|name| vec!["state", name]));
         let mut files = Vec::new();
         for path in paths {
-            match self.bytes(&path) {
+            match self.read_bytes(&path) {
                 Ok(bytes) => {
                     let name = path[path.len() - 1].to_owned();
                     files.push(MemoryFile { name, text: String::from_utf8_lossy(&bytes).into_owned() });
@@ -85,25 +91,28 @@ impl WorkTreeRecords {
 
     /// Lists the iterations of a run, oldest first.
     pub(crate) fn iterations(&self, run: Option<&str>) -> Result<Vec<IterationView>, ApiProblem> {
-        let run = self.run_id(run)?;
+        let run = self.resolve_run_id(run)?;
         let folder = match self.folder(&["iterations", &run]) {
             Ok(folder) => folder,
             Err(problem) if problem.is_not_found() => return Ok(Vec::new()),
             Err(problem) => return Err(problem),
         };
-        let mut views: Vec<IterationView> =
-            folder.names().iter().filter_map(|name| self.view(&run, IterationId::of_record(name)?).ok()).collect();
+        let mut views: Vec<IterationView> = folder
+            .names()
+            .iter()
+            .filter_map(|name| self.iteration_view(&run, IterationId::from_record_name(name)?).ok())
+            .collect();
         views.sort_by_key(|view| (view.iter, view.wait.is_none(), view.wait));
         Ok(views)
     }
 
     /// Describes one iteration.
     pub(crate) fn iteration(&self, run: Option<&str>, iter: IterationId) -> Result<IterationReply, ApiProblem> {
-        let run = self.run_id(run)?;
-        let meta = self.meta(&run, iter)?;
-        let record = self.root.join(".runner/iterations").join(&run).join(iter.record());
+        let run = self.resolve_run_id(run)?;
+        let meta = self.read_meta(&run, iter)?;
+        let record = self.root.join(".runner/iterations").join(&run).join(iter.record_name());
         Ok(IterationReply {
-            iteration: view(&meta, iter),
+            iteration: to_iteration_view(&meta, iter),
             record: WirePath(record),
             meta: Some(meta),
             failures: Vec::new(),
@@ -117,49 +126,49 @@ impl WorkTreeRecords {
         iter: Option<IterationId>,
         stream: LogStream,
     ) -> Result<RecordText, ApiProblem> {
-        let run = self.run_id(run)?;
-        let record = iter.map(IterationId::record);
+        let run = self.resolve_run_id(run)?;
+        let record = iter.map(IterationId::record_name);
         let path = match &record {
             None => vec!["iterations", &run, stream.file_name()],
             Some(record) => vec!["iterations", &run, record, stream.file_name()],
         };
-        let file = self.open(&path)?;
-        RecordText::of_file(file).map_err(|error| self.problem(&path, &error))
+        let file = self.open_file(&path)?;
+        RecordText::from_file(file).map_err(|error| self.to_problem(&path, &error))
     }
 
-    fn path(&self) -> WirePath {
+    fn root_path(&self) -> WirePath {
         WirePath(self.root.to_path_buf())
     }
 
-    fn run_state(&self) -> Result<RunState, ApiProblem> {
-        self.json(&["state", "run_state.json"])
+    fn read_run_state(&self) -> Result<RunState, ApiProblem> {
+        self.read_json(&["state", "run_state.json"])
     }
 
     /// Completes a run id from its prefix; without one, returns the run of the current state.
-    fn run_id(&self, run: Option<&str>) -> Result<String, ApiProblem> {
+    fn resolve_run_id(&self, run: Option<&str>) -> Result<String, ApiProblem> {
         let Some(run) = run else {
             return self
-                .run_state()?
+                .read_run_state()?
                 .run_id
                 .ok_or_else(|| ApiProblem::not_found("there is no run"))
-                .and_then(|run| id(&run));
+                .and_then(|run| parse_id(&run));
         };
         let names = self.folder(&["iterations"])?.names();
         let mut known = names.iter().filter(|name| name.starts_with(run));
         match (known.next(), known.next()) {
             _ if names.iter().any(|name| name == run) => Ok(run.to_owned()),
-            (Some(one), None) => id(one),
+            (Some(one), None) => parse_id(one),
             (None, _) => Err(ApiProblem::not_found(format!("there is no record of run {run}"))),
             (Some(_), Some(_)) => Err(ApiProblem::invalid(format!("`{run}` matches more than one run"))),
         }
     }
 
-    fn run(&self, run: &str, state: &RunState) -> Result<RunView, ApiProblem> {
-        let tree: TaskTree = self.json(&["state", "tree.json"])?;
+    fn run_view(&self, run: &str, state: &RunState) -> Result<RunView, ApiProblem> {
+        let tree: TaskTree = self.read_json(&["state", "tree.json"])?;
         let (leaves_passed, leaves_total) = tree.root.leaves();
         let iterations = self.iterations(Some(run)).unwrap_or_default();
         Ok(RunView {
-            summary: self.summary(run, tree.root.passes, &iterations),
+            summary: self.run_summary(run, tree.root.passes, &iterations),
             wait_until: None,
             outages: Vec::new(),
             phase: None,
@@ -171,7 +180,7 @@ impl WorkTreeRecords {
             list_price: None,
             elapsed_ms: state.elapsed_ms,
             baseline: None,
-            recent: iterations.into_iter().rev().take(RECENT).collect(),
+            recent: iterations.into_iter().rev().take(RECENT_ITERATIONS).collect(),
             questions: 0,
             held_back: state.held_back.clone(),
             reverted: state.reverted.clone(),
@@ -188,14 +197,14 @@ impl WorkTreeRecords {
     }
 
     /// Summarizes a run as far as its files tell: whether it is done, but not what keeps it from continuing.
-    fn summary(&self, run: &str, is_done: bool, iterations: &[IterationView]) -> RunSummary {
+    fn run_summary(&self, run: &str, is_done: bool, iterations: &[IterationView]) -> RunSummary {
         let last = iterations.iter().filter_map(|iteration| iteration.ended_at).max();
         let reason =
             StopReason::new("no daemon has told: this is what the files of the work tree say", "runnerctl status");
         RunSummary {
             id: run.to_owned(),
             branch: format!("runner/{run}"),
-            path: self.path(),
+            path: self.root_path(),
             goal: None,
             state: if is_done { RunStatus::Completed } else { RunStatus::Paused },
             reason: (!is_done).then_some(reason),
@@ -205,51 +214,51 @@ impl WorkTreeRecords {
         }
     }
 
-    fn view(&self, run: &str, iter: IterationId) -> Result<IterationView, ApiProblem> {
-        Ok(view(&self.meta(run, iter)?, iter))
+    fn iteration_view(&self, run: &str, iter: IterationId) -> Result<IterationView, ApiProblem> {
+        Ok(to_iteration_view(&self.read_meta(run, iter)?, iter))
     }
 
-    fn meta(&self, run: &str, iter: IterationId) -> Result<IterationMeta, ApiProblem> {
-        self.json(&["iterations", run, &iter.record(), "meta.json"])
+    fn read_meta(&self, run: &str, iter: IterationId) -> Result<IterationMeta, ApiProblem> {
+        self.read_json(&["iterations", run, &iter.record_name(), "meta.json"])
     }
 
-    fn json<T: DeserializeOwned>(&self, path: &[&str]) -> Result<T, ApiProblem> {
-        let bytes = self.bytes(path)?;
+    fn read_json<T: DeserializeOwned>(&self, path: &[&str]) -> Result<T, ApiProblem> {
+        let bytes = self.read_bytes(path)?;
         serde_json::from_slice(&bytes)
-            .map_err(|error| ApiProblem::not_valid(format!("{}: {error}", self.place(path).display())))
+            .map_err(|error| ApiProblem::invalid_file(format!("{}: {error}", self.full_path(path).display())))
     }
 
-    fn bytes(&self, path: &[&str]) -> Result<Vec<u8>, ApiProblem> {
-        let (file, mut bytes) = (self.open(path)?, Vec::new());
-        file.take(MAX_FILE).read_to_end(&mut bytes).map_err(|error| self.problem(path, &error))?;
+    fn read_bytes(&self, path: &[&str]) -> Result<Vec<u8>, ApiProblem> {
+        let (file, mut bytes) = (self.open_file(path)?, Vec::new());
+        file.take(MAX_FILE).read_to_end(&mut bytes).map_err(|error| self.to_problem(path, &error))?;
         Ok(bytes)
     }
 
-    fn open(&self, path: &[&str]) -> Result<File, ApiProblem> {
+    fn open_file(&self, path: &[&str]) -> Result<File, ApiProblem> {
         let (name, folders) = path.split_last().expect("BUG: a path has a name");
-        self.folder(folders)?.file(name).map_err(|error| self.problem(path, &error))
+        self.folder(folders)?.open_file(name).map_err(|error| self.to_problem(path, &error))
     }
 
     fn folder(&self, path: &[&str]) -> Result<OpenDir, ApiProblem> {
-        let root = OpenDir::open(&self.root).and_then(|root| root.folder(".runner"));
-        let found = path.iter().fold(root, |folder, name| folder.and_then(|folder| folder.folder(name)));
-        found.map_err(|error| self.problem(path, &error))
+        let root = OpenDir::open(&self.root).and_then(|root| root.open_dir(".runner"));
+        let dir = path.iter().fold(root, |folder, name| folder.and_then(|folder| folder.open_dir(name)));
+        dir.map_err(|error| self.to_problem(path, &error))
     }
 
-    fn place(&self, path: &[&str]) -> PathBuf {
+    fn full_path(&self, path: &[&str]) -> PathBuf {
         path.iter().fold(self.root.join(".runner"), |folder, name| folder.join(name))
     }
 
-    fn problem(&self, path: &[&str], error: &io::Error) -> ApiProblem {
-        let place = self.place(path);
+    fn to_problem(&self, path: &[&str], error: &io::Error) -> ApiProblem {
+        let path_shown = self.full_path(path);
         match error.kind() {
-            io::ErrorKind::NotFound => ApiProblem::not_found(format!("there is no {}", place.display())),
+            io::ErrorKind::NotFound => ApiProblem::not_found(format!("there is no {}", path_shown.display())),
             // A symbolic link, or not the kind of file that belongs there.
-            _ => ApiProblem::not_found(format!("{} cannot be read: {error}", place.display())),
+            _ => ApiProblem::not_found(format!("{} cannot be read: {error}", path_shown.display())),
         }
     }
 }
 
-fn view(meta: &IterationMeta, iter: IterationId) -> IterationView {
+fn to_iteration_view(meta: &IterationMeta, iter: IterationId) -> IterationView {
     IterationView { iter: iter.number, wait: iter.wait, ..meta.into() }
 }

@@ -10,10 +10,10 @@ use http::HeaderMap;
 use http::header::SET_COOKIE;
 use protocol::request::LogStream;
 
-use crate::access::{AddressLogin, SESSION, STEER, check_origin, check_token};
+use crate::access::{AddressLogin, SESSION_PATH, STEER_SUFFIX, check_origin, check_token};
 use crate::app::App;
 use crate::body::JsonReply;
-use crate::head::check_size;
+use crate::head::check_head_size;
 use crate::problem::ApiProblem;
 use crate::target::RequestTarget;
 use crate::wire::Session;
@@ -33,39 +33,39 @@ pub(crate) const TEXTS: [(&str, LogStream); 9] = [
 ];
 
 /// Returns the router: the first machine at the root, each other one below its own prefix.
-pub(crate) fn all(apps: Vec<App>) -> Router {
-    let mut machines = apps.into_iter().map(of_machine);
+pub(crate) fn build_router(apps: Vec<App>) -> Router {
+    let mut machines = apps.into_iter().map(machine_router);
     let first = machines.next().unwrap_or_default();
     machines.zip(1..).fold(first, |router, (machine, at)| router.nest(&format!("/m/{at}"), machine))
 }
 
-fn of_machine(app: App) -> Router {
-    let steering = if app.keys.steers() {
-        Router::new().route(&format!("/api/repos/{{repo}}{STEER}"), post(steer::steer).get(steer::only_post))
+fn machine_router(app: App) -> Router {
+    let steering = if app.keys.can_steer() {
+        Router::new().route(&format!("/api/repos/{{repo}}{STEER_SUFFIX}"), post(steer::steer).get(steer::reject_get))
     } else {
         Router::new()
     };
-    let behind_the_door = steering
-        .route(SESSION, get(session))
+    let authenticated = steering
+        .route(SESSION_PATH, get(session))
         .route("/api/health", get(health))
         .route("/api/repos", get(repositories))
         .route("/api/repos/{repo}", get(status))
-        .nest("/api/repos/{repo}", of_repository())
-        .nest("/api", of_repository())
-        .route("/api/{*unknown}", get(unknown))
-        .route("/events", get(stream::events))
+        .nest("/api/repos/{repo}", repository_router())
+        .nest("/api", repository_router())
+        .route("/api/{*unknown}", get(unknown_path))
+        .route("/events", get(stream::serve_events))
         .layer(from_fn_with_state(app.clone(), check_token));
-    behind_the_door
-        .fallback(assets::serve)
+    authenticated
+        .fallback(assets::serve_asset)
         .layer(from_fn_with_state(app.clone(), check_origin))
-        .layer(from_fn(check_size))
-        .layer(from_fn(compress::reply))
-        .layer(map_response(headers::add))
+        .layer(from_fn(check_head_size))
+        .layer(from_fn(compress::compress_reply))
+        .layer(map_response(headers::add_security_headers))
         .with_state(app)
 }
 
 /// Returns the routes of one repository.
-fn of_repository() -> Router<App> {
+fn repository_router() -> Router<App> {
     let router = Router::new()
         .route("/tree", get(tree))
         .route("/run-state", get(status))
@@ -73,13 +73,15 @@ fn of_repository() -> Router<App> {
         .route("/memory", get(memory))
         .route("/questions", get(questions))
         .route("/runs", get(runs))
-        .route("/baseline.log", get(|asked: TextRequest| text(asked, LogStream::Baseline)))
+        .route("/baseline.log", get(|asked: TextRequest| serve_text(asked, LogStream::Baseline)))
         .route("/iterations", get(iterations))
         .route("/iterations/{run}/{iter}", get(iteration))
         .route("/iterations/{run}/{iter}/activity", get(activity));
     TEXTS.into_iter().fold(router, |router, (name, stream)| {
-        router
-            .route(&format!("/iterations/{{run}}/{{iter}}/{name}"), get(move |asked: TextRequest| text(asked, stream)))
+        router.route(
+            &format!("/iterations/{{run}}/{{iter}}/{name}"),
+            get(move |asked: TextRequest| serve_text(asked, stream)),
+        )
     })
 }
 
@@ -110,13 +112,13 @@ answers! { status tree config memory questions runs iterations iteration activit
 /// Arguments of a handler for a text.
 type TextRequest = (State<App>, OriginalUri, RequestTarget, HeaderMap);
 
-async fn text(
+async fn serve_text(
     (State(app), OriginalUri(uri), target, headers): TextRequest,
     stream: LogStream,
 ) -> Result<Response, ApiProblem> {
-    Ok(app.locate(target).await?.text(stream).await?.answer(uri.path(), &headers))
+    Ok(app.locate(target).await?.text(stream).await?.into_reply(uri.path(), &headers))
 }
 
-async fn unknown() -> ApiProblem {
+async fn unknown_path() -> ApiProblem {
     ApiProblem::not_found("there is no such path")
 }

@@ -22,16 +22,16 @@ use crate::connection_limit::ConnectionLimit;
 use crate::head::HEAD_BYTES;
 use crate::routes;
 
-const CONNECTIONS: usize = 128;
+const MAX_CONNECTIONS: usize = 128;
 /// Connections among these that have not authenticated yet.
-const STRANGERS: usize = 64;
+const MAX_UNAUTHENTICATED: usize = 64;
 /// Time limit for a request's head; an idle connection is closed after it.
-const HEAD_WITHIN: Duration = Duration::from_secs(30);
+const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 /// Time limit for a client to receive what is sent.
-const WRITE_WITHIN: Duration = Duration::from_secs(30);
+const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// Grace period for replies in flight when the server stops.
-const STOP_WITHIN: Duration = Duration::from_secs(2);
+const STOP_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The listening sockets.
 #[derive(Debug)]
@@ -47,7 +47,7 @@ impl LoopbackListeners {
     /// # Errors
     ///
     /// Fails if the port is taken.
-    pub async fn on(port: u16) -> io::Result<Self> {
+    pub async fn bind(port: u16) -> io::Result<Self> {
         let first = TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port))).await?;
         let port = first.local_addr()?.port();
         let second = TcpListener::bind(SocketAddr::from((Ipv6Addr::LOCALHOST, port))).await;
@@ -61,12 +61,12 @@ impl LoopbackListeners {
 }
 
 /// Serves requests until `stop` is cancelled, then ends every stream, which takes 2 seconds at most.
-pub async fn serve(bound: LoopbackListeners, apps: Vec<App>, stop: CancellationToken) {
-    let (slots, places) = (Arc::new(Semaphore::new(CONNECTIONS)), ConnectionLimit::new(STRANGERS));
-    let server = UiServer { routes: routes::all(apps), stop, slots, places };
+pub async fn serve(listeners: LoopbackListeners, apps: Vec<App>, stop: CancellationToken) {
+    let (slots, places) = (Arc::new(Semaphore::new(MAX_CONNECTIONS)), ConnectionLimit::new(MAX_UNAUTHENTICATED));
+    let server = UiServer { routes: routes::build_router(apps), stop, slots, connection_limit: places };
     let tasks = TaskTracker::new();
-    for listener in bound.listeners {
-        tasks.spawn(server.clone().accept(listener, tasks.clone()));
+    for listener in listeners.listeners {
+        tasks.spawn(server.clone().accept_loop(listener, tasks.clone()));
     }
     tasks.close();
     tasks.wait().await;
@@ -77,11 +77,11 @@ struct UiServer {
     routes: Router,
     stop: CancellationToken,
     slots: Arc<Semaphore>,
-    places: ConnectionLimit,
+    connection_limit: ConnectionLimit,
 }
 
 impl UiServer {
-    async fn accept(self, listener: TcpListener, tasks: TaskTracker) {
+    async fn accept_loop(self, listener: TcpListener, tasks: TaskTracker) {
         loop {
             let next = async {
                 let slot = Arc::clone(&self.slots).acquire_owned().await.expect("BUG: the slots are never closed");
@@ -90,7 +90,7 @@ impl UiServer {
             tokio::select! {
                 () = self.stop.cancelled() => return,
                 (accepted, slot) = next => match accepted {
-                    Ok((stream, _)) => drop(tasks.spawn(self.clone().answer(stream, slot))),
+                    Ok((stream, _)) => drop(tasks.spawn(self.clone().serve_connection(stream, slot))),
                     // Too many open files, or a connection that is gone already.
                     Err(_) => sleep(ACCEPT_PAUSE).await,
                 },
@@ -98,25 +98,25 @@ impl UiServer {
         }
     }
 
-    async fn answer(self, stream: TcpStream, slot: OwnedSemaphorePermit) {
-        let place = self.places.stranger();
+    async fn serve_connection(self, stream: TcpStream, slot: OwnedSemaphorePermit) {
+        let guard = self.connection_limit.admit();
         // A connection that is gone already sends no requests.
-        let Ok(ends) = ConnectionEnds::of(&stream) else { return };
-        let routes = self.routes.layer(Extension(Arc::clone(&place))).layer(Extension(ends));
+        let Ok(ends) = ConnectionEnds::from_stream(&stream) else { return };
+        let routes = self.routes.layer(Extension(Arc::clone(&guard))).layer(Extension(ends));
         let mut patient = TimeoutStream::new(stream);
-        patient.set_write_timeout(Some(WRITE_WITHIN));
+        patient.set_write_timeout(Some(WRITE_TIMEOUT));
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
-            .header_read_timeout(HEAD_WITHIN)
+            .header_read_timeout(HEAD_TIMEOUT)
             .max_buf_size(HEAD_BYTES)
             .serve_connection(TokioIo::new(Box::pin(patient)), TowerToHyperService::new(routes));
         tokio::pin!(connection);
         tokio::select! {
             _ = connection.as_mut() => {}
-            () = place.lost() => {}
+            () = guard.evicted() => {}
             () = self.stop.cancelled() => {
                 connection.as_mut().graceful_shutdown();
-                let _ = timeout(STOP_WITHIN, connection).await;
+                let _ = timeout(STOP_TIMEOUT, connection).await;
             }
         }
         drop(slot);

@@ -34,32 +34,32 @@ pub(crate) struct LocatedRun {
     /// The work tree of the run, and the run if one was named.
     at: AtRun,
     iter: Option<IterationId>,
-    from: u64,
+    start: u64,
 }
 
 impl App {
     /// Returns the repositories that are shown, and the source they come from.
-    async fn shown(&self) -> Result<(ReplySource, Vec<StatusView>), ApiProblem> {
-        let of_records = |records: &WorkTreeRecords| (ReplySource::Records(records.clone()), vec![records.status()]);
-        let connection = match (self.standing(), &self.records) {
-            (DaemonStatus::Up(connection), _) => connection,
-            (DaemonStatus::Never, Some(records)) => return Ok(of_records(records)),
-            (DaemonStatus::Never, None) => return Err(ApiProblem::away(None)),
-            (DaemonStatus::Untried, _) => return Err(ApiProblem::untried()),
-            (DaemonStatus::Failed(error), _) => return Err(ApiProblem::unreached(&error)),
-            (DaemonStatus::Away { since }, _) => return Err(ApiProblem::away(Some(since))),
+    async fn read_shown(&self) -> Result<(ReplySource, Vec<StatusView>), ApiProblem> {
+        let from_records = |records: &WorkTreeRecords| (ReplySource::Records(records.clone()), vec![records.status()]);
+        let connection = match (self.daemon_status(), &self.records) {
+            (DaemonStatus::Connected(connection), _) => connection,
+            (DaemonStatus::NeverAnswered, Some(records)) => return Ok(from_records(records)),
+            (DaemonStatus::NeverAnswered, None) => return Err(ApiProblem::daemon_away(None)),
+            (DaemonStatus::Untried, _) => return Err(ApiProblem::daemon_untried()),
+            (DaemonStatus::Unreachable(error), _) => return Err(ApiProblem::daemon_unreachable(&error)),
+            (DaemonStatus::Disconnected { since }, _) => return Err(ApiProblem::daemon_away(Some(since))),
         };
         let client = connection.client();
-        let views = match &self.only {
+        let views = match &self.only_path {
             None => client.status_all().await?,
             Some(path) => {
                 let at = AtRun { path: WirePath(path.to_path_buf()), run: None };
                 match (RunApiClient::status(client, at).await.map_err(ApiProblem::from), &self.records) {
                     // A clone that no daemon has ever driven still has records.
-                    (Err(problem), Some(records)) if problem.is_not_found() => return Ok(of_records(records)),
+                    (Err(problem), Some(records)) if problem.is_not_found() => return Ok(from_records(records)),
                     (view, _) => {
                         let view = view?;
-                        with_isolated(client.status_all().await?, view)
+                        with_isolated_runs(client.status_all().await?, view)
                     }
                 }
             }
@@ -72,18 +72,18 @@ impl App {
     /// # Errors
     ///
     /// Explains why nothing can be shown.
-    pub async fn check(&self) -> Result<(), ErrorReply> {
-        self.shown().await.map(drop).map_err(ErrorReply::from)
+    pub async fn check_available(&self) -> Result<(), ErrorReply> {
+        self.read_shown().await.map(drop).map_err(ErrorReply::from)
     }
 
     /// Describes every repository that is shown.
     pub(crate) async fn repositories(&self) -> Result<Vec<StatusView>, ApiProblem> {
-        Ok(self.shown().await?.1)
+        Ok(self.read_shown().await?.1)
     }
 
     /// Returns who answers, and from which source.
     pub(crate) async fn health_now(&self) -> Health {
-        let (is_records, only) = match self.shown().await {
+        let (is_records, only) = match self.read_shown().await {
             Ok((source, views)) => (matches!(source, ReplySource::Records(_)), views),
             Err(_) => (false, Vec::new()),
         };
@@ -94,48 +94,52 @@ impl App {
 
     /// Finds the repository and the run that a request is about.
     pub(crate) async fn locate(&self, target: RequestTarget) -> Result<LocatedRun, ApiProblem> {
-        let (source, views) = self.shown().await?;
+        let (source, views) = self.read_shown().await?;
         // Workspaces of isolated runs match by name only.
-        let is_meant = |view: &StatusView| match &target.repo {
+        let is_target = |view: &StatusView| match &target.repo {
             Some(id) => *id == view.repo.id,
             None => view.repo.source_id.is_none(),
         };
-        let mut views = views.into_iter().filter(is_meant);
+        let mut views = views.into_iter().filter(is_target);
         let Some(status) = views.next() else { return Err(ApiProblem::not_found("there is no such repository")) };
         if views.next().is_some() {
             return Err(ApiProblem::not_found("there is more than one repository: /api/repos names them"));
         }
         let path = match &source {
-            ReplySource::Daemon(connection) => work_tree(connection, &status, target.run.as_deref()).await?,
+            ReplySource::Daemon(connection) => find_work_tree(connection, &status, target.run.as_deref()).await?,
             ReplySource::Records(_) => status.repo.path.clone(),
         };
-        Ok(LocatedRun { source, status, at: AtRun { path, run: target.run }, iter: target.iter, from: target.from })
+        Ok(LocatedRun { source, status, at: AtRun { path, run: target.run }, iter: target.iter, start: target.start })
     }
 }
 
 /// Returns a repository and the workspaces of its isolated runs, each with its own run; only the repository if it is
 /// not registered.
-fn with_isolated(all: Vec<StatusView>, view: StatusView) -> Vec<StatusView> {
+fn with_isolated_runs(all: Vec<StatusView>, view: StatusView) -> Vec<StatusView> {
     let id = &view.repo.id;
-    let is_its = |other: &StatusView| other.repo.id == *id || other.repo.source_id.as_ref() == Some(id);
-    let own: Vec<StatusView> = all.into_iter().filter(is_its).collect();
+    let belongs = |other: &StatusView| other.repo.id == *id || other.repo.source_id.as_ref() == Some(id);
+    let own: Vec<StatusView> = all.into_iter().filter(belongs).collect();
     if own.is_empty() { vec![view] } else { own }
 }
 
 /// Returns the work tree of a run, which contains its records.
-async fn work_tree(connection: &Connection, status: &StatusView, run: Option<&str>) -> Result<WirePath, ApiProblem> {
+async fn find_work_tree(
+    connection: &Connection,
+    status: &StatusView,
+    run: Option<&str>,
+) -> Result<WirePath, ApiProblem> {
     let current = status.run.as_ref().map(|run| &run.summary);
-    let is_meant = |summary: &&RunSummary| run.is_none_or(|run| summary.id.starts_with(run));
-    if let Some(summary) = current.filter(is_meant) {
+    let is_target = |summary: &&RunSummary| run.is_none_or(|run| summary.id.starts_with(run));
+    if let Some(summary) = current.filter(is_target) {
         return Ok(summary.path.clone());
     }
     let at = AtPath { path: status.repo.path.clone() };
     let known = RunApiClient::list(connection.client(), at).await?;
-    Ok(known.iter().find(is_meant).map_or_else(|| status.repo.path.clone(), |summary| summary.path.clone()))
+    Ok(known.iter().find(is_target).map_or_else(|| status.repo.path.clone(), |summary| summary.path.clone()))
 }
 
 impl LocatedRun {
-    fn at_iteration(&self) -> AtIteration {
+    fn to_at_iteration(&self) -> AtIteration {
         let AtRun { path, run } = self.at.clone();
         AtIteration { path, run, iter: self.iter.map(|iter| iter.number), wait: self.iter.and_then(|iter| iter.wait) }
     }
@@ -195,7 +199,7 @@ impl LocatedRun {
             ReplySource::Daemon(connection) => IterationApiClient::list(connection.client(), self.at).await?,
             ReplySource::Records(records) => records.iterations(self.at.run.as_deref())?,
         };
-        views.retain(|view| u64::from(view.iter) >= self.from);
+        views.retain(|view| u64::from(view.iter) >= self.start);
         Ok(views)
     }
 
@@ -205,14 +209,14 @@ impl LocatedRun {
             (ReplySource::Records(records), Some(iter)) => records.iteration(self.at.run.as_deref(), iter),
             (ReplySource::Records(_), None) => Err(ApiProblem::not_found("no iteration is named")),
             (ReplySource::Daemon(connection), _) => {
-                Ok(IterationApiClient::get(connection.client(), self.at_iteration()).await?)
+                Ok(IterationApiClient::get(connection.client(), self.to_at_iteration()).await?)
             }
         }
     }
 
     /// Lists the agent's activity.
     pub(crate) async fn activity(self) -> Result<ActivityReply, ApiProblem> {
-        let params = ActivityParams { at: self.at_iteration(), offset: self.from };
+        let params = ActivityParams { at: self.to_at_iteration(), offset: self.start };
         Ok(self.daemon()?.client().activity(params).await?)
     }
 
@@ -220,7 +224,7 @@ impl LocatedRun {
     pub(crate) async fn text(self, stream: LogStream) -> Result<RecordText, ApiProblem> {
         match &self.source {
             ReplySource::Daemon(connection) => {
-                RecordText::of_daemon(Arc::clone(connection), self.at_iteration(), stream).await
+                RecordText::from_daemon(Arc::clone(connection), self.to_at_iteration(), stream).await
             }
             ReplySource::Records(records) => records.text(self.at.run.as_deref(), self.iter, stream),
         }
@@ -230,17 +234,17 @@ impl LocatedRun {
     pub(crate) fn connection(&self) -> Result<Arc<Connection>, ApiProblem> {
         match &self.source {
             ReplySource::Daemon(connection) => Ok(Arc::clone(connection)),
-            ReplySource::Records(_) => Err(ApiProblem::away(None)),
+            ReplySource::Records(_) => Err(ApiProblem::daemon_away(None)),
         }
     }
 
     /// Returns the same run at another iteration and offset; saves looking the run up again.
-    pub(crate) fn at(&self, iter: Option<IterationId>, from: u64) -> Self {
-        Self { iter, from, ..self.clone() }
+    pub(crate) fn for_iteration(&self, iter: Option<IterationId>, start: u64) -> Self {
+        Self { iter, start, ..self.clone() }
     }
 
     /// Returns the work tree, and the run if one was named.
-    pub(crate) fn into_place(self) -> AtRun {
+    pub(crate) fn into_at_run(self) -> AtRun {
         self.at
     }
 

@@ -34,7 +34,7 @@ pub(crate) const STEER_TOKEN: HeaderName = HeaderName::from_static("x-runner-ste
 /// Maximum size of a body: a text of 8 KiB, with each of its bytes escaped.
 const BODY_BYTES: usize = 64 * 1024;
 /// Time limit for receiving the body.
-const BODY_WITHIN: Duration = Duration::from_secs(10);
+const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Arguments of the handler besides the body.
 type SteerContext = (State<App>, RequestTarget, Extension<ConnectionEnds>, HeaderMap);
@@ -49,25 +49,25 @@ pub(crate) async fn steer(
         return Err(ApiProblem::new(StatusCode::FORBIDDEN, "may_not_steer", message)
             .hint("open the address that `runnerctl ui --steer` has printed last"));
     }
-    let order = read(&headers, body).await?;
+    let order = read_order(&headers, body).await?;
     let located = app.locate(target).await?;
     let connection = located.connection()?;
     check_caller(&connection, ends, order.method()).await?;
-    let steered = perform(&connection, located.into_place(), order).await?;
-    Ok(JsonReply(steered).into_response())
+    let outcome = perform_order(&connection, located.into_at_run(), order).await?;
+    Ok(JsonReply(outcome).into_response())
 }
 
 /// Replies that a path requires another method.
-pub(crate) async fn only_post() -> ApiProblem {
+pub(crate) async fn reject_get() -> ApiProblem {
     ApiProblem::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", "only POST is answered here")
 }
 
-async fn read(headers: &HeaderMap, body: Body) -> Result<Steer, ApiProblem> {
+async fn read_order(headers: &HeaderMap, body: Body) -> Result<Steer, ApiProblem> {
     let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     if kind.split(';').next().is_none_or(|kind| !kind.trim().eq_ignore_ascii_case("application/json")) {
         return Err(ApiProblem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "invalid_request", "the body is not JSON"));
     }
-    let bytes = timeout(BODY_WITHIN, axum::body::to_bytes(body, BODY_BYTES)).await;
+    let bytes = timeout(BODY_TIMEOUT, axum::body::to_bytes(body, BODY_BYTES)).await;
     let late = |_| ApiProblem::new(StatusCode::REQUEST_TIMEOUT, "invalid_request", "the body did not come in time");
     let large = |_| {
         let message = "the body is larger than 64 KiB, or broke off";
@@ -80,54 +80,54 @@ async fn read(headers: &HeaderMap, body: Body) -> Result<Steer, ApiProblem> {
 /// Asks the daemon whether the program at the other end may steer. The program is looked up twice, since a connection
 /// may change hands and a process id may be reused.
 async fn check_caller(connection: &Connection, ends: ConnectionEnds, method: &str) -> Result<(), ApiProblem> {
-    let holders = async || spawn_blocking(move || ends.holders()).await.unwrap_or_default();
+    let holders = async || spawn_blocking(move || ends.peer_pids()).await.unwrap_or_default();
     let pids = holders().await;
     if pids.is_empty() {
-        return Err(unknown_caller());
+        return Err(unknown_caller_problem());
     }
     let params = VouchParams { pids: pids.clone(), method: method.to_owned() };
     connection.client().vouch(params).await?;
-    if holders().await == pids { Ok(()) } else { Err(unknown_caller()) }
+    if holders().await == pids { Ok(()) } else { Err(unknown_caller_problem()) }
 }
 
-fn unknown_caller() -> ApiProblem {
+fn unknown_caller_problem() -> ApiProblem {
     let message = "it cannot be told which program asks, as behind a tunnel: nothing was done";
     ApiProblem::new(StatusCode::FORBIDDEN, "inside_iteration", message)
         .hint("type the command on the machine where the daemon runs")
 }
 
-async fn perform(connection: &Arc<Connection>, at: AtRun, order: Steer) -> Result<Steered, ApiProblem> {
+async fn perform_order(connection: &Arc<Connection>, at: AtRun, order: Steer) -> Result<Steered, ApiProblem> {
     let client = connection.client();
     let AtRun { path, run } = at.clone();
     Ok(match order {
         Steer::Answer { question, text } => {
-            changed(client.answer(AnswerParams { path: Some(path), id: question, text }).await?)
+            from_change(client.answer(AnswerParams { path: Some(path), id: question, text }).await?)
         }
-        Steer::Note { text } => changed(client.add_note(NoteParams { at, text }).await?),
-        Steer::Retry { node } => changed(client.retry(RetryParams { at, node }).await?),
+        Steer::Note { text } => from_change(client.add_note(NoteParams { at, text }).await?),
+        Steer::Retry { node } => from_change(client.retry(RetryParams { at, node }).await?),
         Steer::Approve { iter } => {
-            check_waiting(connection, &at, iter).await?;
-            reviewed(&client.approve(ApproveParams { at, signature: None }).await?)
+            check_awaits_review(connection, &at, iter).await?;
+            from_review(&client.approve(ApproveParams { at, signature: None }).await?)
         }
         Steer::Reject { iter, reason } => {
-            check_waiting(connection, &at, iter).await?;
-            reviewed(&client.reject(RejectParams { at, reason, signature: None }).await?)
+            check_awaits_review(connection, &at, iter).await?;
+            from_review(&client.reject(RejectParams { at, reason, signature: None }).await?)
         }
         Steer::Pause { now } => {
             let reply = RunApiClient::pause(client, PauseParams { path, run, now }).await?;
-            controlled(&reply, "pauses", if now { "when its session has ended" } else { "after this iteration" })
+            from_control(&reply, "pauses", if now { "when its session has ended" } else { "after this iteration" })
         }
         Steer::Resume { now, more } => {
             // Commands not confirmed yet must be confirmed where they can be read in full.
             let env = caller_env::collect(connection, &path).await;
             let params = ResumeParams { path, run, now, more, confirmed: false, env };
-            controlled(&RunApiClient::resume(client, params).await?, "continues", "when its session has ended")
+            from_control(&RunApiClient::resume(client, params).await?, "continues", "when its session has ended")
         }
     })
 }
 
 /// Refuses a decision about another iteration than the one that was shown.
-async fn check_waiting(connection: &Connection, at: &AtRun, iter: u32) -> Result<(), ApiProblem> {
+async fn check_awaits_review(connection: &Connection, at: &AtRun, iter: u32) -> Result<(), ApiProblem> {
     let status = RunApiClient::status(connection.client(), at.clone()).await?;
     let last = status.run.as_ref().and_then(|run| run.recent.first());
     if last.is_some_and(|last| last.iter == iter && last.verdict == VerdictName::Pending) {
@@ -137,19 +137,19 @@ async fn check_waiting(connection: &Connection, at: &AtRun, iter: u32) -> Result
     Err(ApiProblem::new(StatusCode::CONFLICT, "wrong_state", message).hint("runnerctl status"))
 }
 
-fn changed(reply: ChangeReply) -> Steered {
+fn from_change(reply: ChangeReply) -> Steered {
     Steered { summary: reply.summary, pending: reply.pending, waits_for: reply.waits_for }
 }
 
-fn reviewed(reply: &ReviewReply) -> Steered {
-    let word = match reply.verdict {
+fn from_review(reply: &ReviewReply) -> Steered {
+    let decision = match reply.verdict {
         ReviewVerdict::Accept => "approved",
         ReviewVerdict::Reject => "rejected",
     };
-    Steered { summary: format!("{word}: {}", reply.node), pending: false, waits_for: None }
+    Steered { summary: format!("{decision}: {}", reply.node), pending: false, waits_for: None }
 }
 
-fn controlled(reply: &ControlReply, what: &str, when: &str) -> Steered {
+fn from_control(reply: &ControlReply, what: &str, when: &str) -> Steered {
     let waits_for = reply.pending.then(|| when.to_owned());
     Steered { summary: format!("{what}: {}", reply.run.id), pending: reply.pending, waits_for }
 }

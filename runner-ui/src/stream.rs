@@ -17,8 +17,8 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio_util::sync::CancellationToken;
 
 use crate::app::App;
-use crate::body::json_text;
-use crate::daemon_link::notice;
+use crate::body::to_json_text;
+use crate::daemon_link::new_notice;
 use crate::hub::{EventHub, EventId, HubMessage, OutputSubscriber};
 use crate::problem::ApiProblem;
 
@@ -37,31 +37,32 @@ pub(crate) struct StreamQuery {
 }
 
 /// Answers with the stream.
-pub(crate) async fn events(
+pub(crate) async fn serve_events(
     State(app): State<App>,
     query: Result<Query<StreamQuery>, QueryRejection>,
     headers: HeaderMap,
 ) -> Result<impl IntoResponse, ApiProblem> {
-    let Query(wanted) = query.map_err(|_| ApiProblem::invalid("the query cannot be read"))?;
+    let Query(query) = query.map_err(|_| ApiProblem::invalid("the query cannot be read"))?;
     // A header that is not text counts as an unknown id.
     let after = headers.get("last-event-id").map(|id| id.to_str().map_err(drop).and_then(str::parse));
-    let joined = app.hub.join(after);
+    let subscription = app.hub.subscribe(after);
     let health = app.health_now().await;
-    let hello = frame("hello", &health).retry(RETRY);
-    let hello = match joined.at {
-        Some(at) if joined.missed.is_none() || after.is_none() => hello.id(at.to_string()),
+    let hello = new_frame("hello", &health).retry(RETRY);
+    let hello = match subscription.at {
+        Some(at) if subscription.missed.is_none() || after.is_none() => hello.id(at.to_string()),
         _ => hello,
     };
     // A server that shows all repositories must also report those added later.
-    let only = health.only.filter(|_| app.only.is_some());
-    let filter = EventFilter { repo: wanted.repo.or(only) };
+    let only = health.only.filter(|_| app.only_path.is_some());
+    let filter = EventFilter { repo: query.repo.or(only) };
     let mut first = vec![hello];
-    match joined.missed {
-        Some(missed) => first.extend(missed.iter().filter_map(|(id, event)| filter.event(*id, event))),
-        None => first.push(resync("the place in the stream is not known any more", joined.at)),
+    match subscription.missed {
+        Some(missed) => first.extend(missed.iter().filter_map(|(id, event)| filter.event_frame(*id, event))),
+        None => first.push(resync_frame("the place in the stream is not known any more", subscription.at)),
     }
-    let output = wanted.output.is_some_and(|output| output != "0").then(|| app.hub.look());
-    let follower = EventFollower { hub: app.hub.clone(), live: joined.live, output, filter, stop: app.stop.clone() };
+    let output = query.output.is_some_and(|output| output != "0").then(|| app.hub.subscribe_output());
+    let follower =
+        EventFollower { hub: app.hub.clone(), live: subscription.live, output, filter, stop: app.stop.clone() };
     let frames = stream::iter(first).chain(follower.frames()).map(Ok::<_, Infallible>);
     Ok(Sse::new(frames).keep_alive(KeepAlive::new().interval(HEARTBEAT)))
 }
@@ -84,12 +85,12 @@ impl EventFollower {
                     biased;
                     // Handled before the end of the stream, because it may explain why the stream ends.
                     news = follower.live.recv() => match news {
-                        Ok(news) => follower.news(news),
-                        Err(RecvError::Lagged(_)) => Some(follower.resync("the page was too slow: some events are lost")),
+                        Ok(news) => follower.news_frame(news),
+                        Err(RecvError::Lagged(_)) => Some(follower.resync_here("the page was too slow: some events are lost")),
                         Err(RecvError::Closed) => return None,
                     },
                     () = stop.cancelled() => return None,
-                    event = next_output(follower.output.as_mut()) => follower.filter.output(&event),
+                    event = next_output(follower.output.as_mut()) => follower.filter.output_frame(&event),
                 };
                 if let Some(frame) = frame {
                     return Some((frame, follower));
@@ -99,23 +100,25 @@ impl EventFollower {
     }
 
     /// Returns the frame for a message, if this page gets it.
-    fn news(&self, news: HubMessage) -> Option<Frame> {
+    fn news_frame(&self, news: HubMessage) -> Option<Frame> {
         match news {
-            HubMessage::Event(id, event) => self.filter.event(id, &event),
-            HubMessage::Resync(notice) => Some(at_place(frame("resync", &notice), self.hub.last())),
-            HubMessage::Gone(notice) => Some(frame("daemon_gone", &notice)),
-            HubMessage::Back(notice) => Some(at_place(frame("daemon_back", &notice), self.hub.last())),
+            HubMessage::Event(id, event) => self.filter.event_frame(id, &event),
+            HubMessage::Resync(notice) => Some(with_event_id(new_frame("resync", &notice), self.hub.last_id())),
+            HubMessage::DaemonGone(notice) => Some(new_frame("daemon_gone", &notice)),
+            HubMessage::DaemonBack(notice) => {
+                Some(with_event_id(new_frame("daemon_back", &notice), self.hub.last_id()))
+            }
         }
     }
 
-    fn resync(&self, message: &str) -> Frame {
-        resync(message, self.hub.last())
+    fn resync_here(&self, message: &str) -> Frame {
+        resync_frame(message, self.hub.last_id())
     }
 }
 
 /// Waits for output, forever if it is not wanted; output that was too fast for this page is skipped.
-async fn next_output(looker: Option<&mut OutputSubscriber>) -> Arc<Event> {
-    let Some(looker) = looker else { return std::future::pending().await };
+async fn next_output(subscriber: Option<&mut OutputSubscriber>) -> Arc<Event> {
+    let Some(looker) = subscriber else { return std::future::pending().await };
     loop {
         match looker.output.recv().await {
             Ok(event) => return event,
@@ -135,17 +138,17 @@ impl EventFilter {
         event.repo.is_none() || self.repo.is_none() || event.repo == self.repo
     }
 
-    fn event(&self, id: EventId, event: &Event) -> Option<Frame> {
-        self.is_wanted(event).then(|| frame(name(&event.kind), event).id(id.to_string()))
+    fn event_frame(&self, id: EventId, event: &Event) -> Option<Frame> {
+        self.is_wanted(event).then(|| new_frame(event_name(&event.kind), event).id(id.to_string()))
     }
 
-    fn output(&self, event: &Event) -> Option<Frame> {
-        self.is_wanted(event).then(|| frame(name(&event.kind), event))
+    fn output_frame(&self, event: &Event) -> Option<Frame> {
+        self.is_wanted(event).then(|| new_frame(event_name(&event.kind), event))
     }
 }
 
 /// Returns the SSE name of an event.
-fn name(kind: &EventKind) -> &'static str {
+fn event_name(kind: &EventKind) -> &'static str {
     match kind {
         EventKind::RunState { .. } => "run_state_changed",
         EventKind::Outage { .. } => "outage",
@@ -168,17 +171,17 @@ fn name(kind: &EventKind) -> &'static str {
     }
 }
 
-fn resync(message: &str, at: Option<EventId>) -> Frame {
-    at_place(frame("resync", &notice(message)), at)
+fn resync_frame(message: &str, at: Option<EventId>) -> Frame {
+    with_event_id(new_frame("resync", &new_notice(message)), at)
 }
 
-fn at_place(frame: Frame, at: Option<EventId>) -> Frame {
+fn with_event_id(frame: Frame, at: Option<EventId>) -> Frame {
     match at {
         Some(at) => frame.id(at.to_string()),
         None => frame,
     }
 }
 
-fn frame(name: &str, data: &impl Serialize) -> Frame {
-    Frame::default().event(name).data(json_text(data))
+fn new_frame(name: &str, data: &impl Serialize) -> Frame {
+    Frame::default().event(name).data(to_json_text(data))
 }

@@ -20,7 +20,7 @@ pub(crate) struct RequestTarget {
     /// The iteration.
     pub(crate) iter: Option<IterationId>,
     /// First number or byte offset requested.
-    pub(crate) from: u64,
+    pub(crate) start: u64,
 }
 
 /// An iteration, or a wait under its number that left no commit.
@@ -34,12 +34,12 @@ pub(crate) struct IterationId {
 
 impl IterationId {
     /// Parses the name of a record's folder; `None` if it is not one.
-    pub(crate) fn of_record(name: &str) -> Option<Self> {
-        iter(name).ok()
+    pub(crate) fn from_record_name(name: &str) -> Option<Self> {
+        parse_iteration(name).ok()
     }
 
     /// Returns the name of its record's folder.
-    pub(crate) fn record(self) -> String {
+    pub(crate) fn record_name(self) -> String {
         let Self { number, wait } = self;
         wait.map_or_else(|| format!("{number:04}"), |wait| format!("{number:04}.w{wait}"))
     }
@@ -54,34 +54,34 @@ impl<S: Send + Sync> FromRequestParts<S> for RequestTarget {
         let Path(path) = path.map_err(|_| ApiProblem::invalid("the path is not UTF-8"))?;
         let query = Query::<Pairs>::from_request_parts(parts, state).await;
         let Query(query) = query.map_err(|_| ApiProblem::invalid("the query cannot be read"))?;
-        let iter = path.get("iter").map(|text| iter(text)).transpose()?;
+        let iter = path.get("iter").map(|text| parse_iteration(text)).transpose()?;
         Ok(Self {
-            repo: path.get("repo").map(|text| id(text)).transpose()?,
-            run: path.get("run").or_else(|| query.get("run")).map(|text| id(text)).transpose()?,
+            repo: path.get("repo").map(|text| parse_id(text)).transpose()?,
+            run: path.get("run").or_else(|| query.get("run")).map(|text| parse_id(text)).transpose()?,
             iter,
-            from: query.get("from").map_or(Ok(0), |text| number(text))?,
+            start: query.get("from").map_or(Ok(0), |text| parse_number(text))?,
         })
     }
 }
 
 /// Validates an id: it may become a file name.
-pub(crate) fn id(text: &str) -> Result<String, ApiProblem> {
-    let is_inner = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+pub(crate) fn parse_id(text: &str) -> Result<String, ApiProblem> {
+    let is_id_byte = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
     let is_id = text.len() <= MAX_ID
         && text.bytes().next().is_some_and(|first| first.is_ascii_alphanumeric())
-        && text.bytes().all(is_inner)
+        && text.bytes().all(is_id_byte)
         && !text.contains("..");
     if is_id { Ok(text.to_owned()) } else { Err(ApiProblem::invalid("that is no id of a repository or a run")) }
 }
 
 /// Parses `7` or `7.w2`.
-fn iter(text: &str) -> Result<IterationId, ApiProblem> {
+fn parse_iteration(text: &str) -> Result<IterationId, ApiProblem> {
     let (number, wait) = text.split_once(".w").map_or((text, None), |(number, wait)| (number, Some(wait)));
-    Ok(IterationId { number: self::number(number)?, wait: wait.map(self::number).transpose()? })
+    Ok(IterationId { number: self::parse_number(number)?, wait: wait.map(self::parse_number).transpose()? })
 }
 
 /// Parses a number that consists only of digits.
-fn number<N: std::str::FromStr>(text: &str) -> Result<N, ApiProblem> {
+fn parse_number<N: std::str::FromStr>(text: &str) -> Result<N, ApiProblem> {
     let is_digits = text.bytes().all(|byte| byte.is_ascii_digit());
     text.parse().ok().filter(|_| is_digits).ok_or_else(|| ApiProblem::invalid("that is no number"))
 }
@@ -92,21 +92,21 @@ mod tests {
 
     #[test]
     fn an_id_is_a_name_and_never_a_path() {
-        assert!(["a", "run-1", "port.to_postgres-2", "9f86d081884c"].iter().all(|text| id(text).is_ok()));
+        assert!(["a", "run-1", "port.to_postgres-2", "9f86d081884c"].iter().all(|text| parse_id(text).is_ok()));
         let hostile =
             ["", ".", "..", "a/b", "/etc/passwd", "a..b", "-x", ".git", "a\0b", "a b", "ü", "a\n", "%2e%2e", "a\\b"];
-        assert!(hostile.iter().all(|text| id(text).is_err()));
-        assert!(id(&"a".repeat(MAX_ID)).is_ok() && id(&"a".repeat(MAX_ID + 1)).is_err());
+        assert!(hostile.iter().all(|text| parse_id(text).is_err()));
+        assert!(parse_id(&"a".repeat(MAX_ID)).is_ok() && parse_id(&"a".repeat(MAX_ID + 1)).is_err());
     }
 
     #[test]
     fn an_iteration_is_a_number_and_perhaps_a_try() {
-        let read = |text: &str| iter(text).ok().map(|iter| (iter.number, iter.wait));
-        assert_eq!((read("0007"), read("7.w2")), (Some((7, None)), Some((7, Some(2)))));
+        let parse = |text: &str| parse_iteration(text).ok().map(|iter| (iter.number, iter.wait));
+        assert_eq!((parse("0007"), parse("7.w2")), (Some((7, None)), Some((7, Some(2)))));
         assert!(
             ["", "+7", "-1", "7.w", ".w1", "7.w1.w2", "4294967296", "0x7", "7/..", "７"]
                 .iter()
-                .all(|text| read(text).is_none())
+                .all(|text| parse(text).is_none())
         );
     }
 }

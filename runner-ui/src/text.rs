@@ -23,21 +23,21 @@ use protocol::view::TextView;
 use sha2::{Digest as _, Sha256};
 
 use crate::problem::ApiProblem;
-use crate::range::{ByteRange, wanted};
+use crate::range::{ByteRange, parse_range};
 
 const SIZE: HeaderName = HeaderName::from_static("x-runner-size");
 const COMPLETE: HeaderName = HeaderName::from_static("x-runner-complete");
 /// An offset beyond the end of any text: reading there returns only the size.
-const BEYOND: u64 = 1 << 40;
+const PAST_END: u64 = 1 << 40;
 /// Bytes that are read from a file at once.
-const PIECE: u64 = 256 * 1024;
+const CHUNK_BYTES: u64 = 256 * 1024;
 
 /// A text and its current size.
 #[derive(Debug)]
 pub(crate) struct RecordText {
     size: u64,
     is_complete: bool,
-    from: TextSource,
+    source: TextSource,
 }
 
 /// The bytes at both ends of a text; a complete text is all head.
@@ -58,109 +58,115 @@ enum TextSource {
 
 impl RecordText {
     /// Opens a text through the daemon.
-    pub(crate) async fn of_daemon(
+    pub(crate) async fn from_daemon(
         connection: Arc<Connection>,
         at: AtIteration,
         stream: LogStream,
     ) -> Result<Self, ApiProblem> {
-        let params = LogParams { at, stream, offset: BEYOND, raw: true };
+        let params = LogParams { at, stream, offset: PAST_END, raw: true };
         let TextView { size, complete, .. } = connection.client().log(params.clone()).await?;
-        Ok(Self { size: size.unwrap_or(0), is_complete: complete, from: TextSource::Daemon(connection, params) })
+        Ok(Self { size: size.unwrap_or(0), is_complete: complete, source: TextSource::Daemon(connection, params) })
     }
 
     /// Opens a file that is no longer written to.
-    pub(crate) fn of_file(file: File) -> io::Result<Self> {
-        Ok(Self { size: file.metadata()?.len(), is_complete: true, from: TextSource::File(Arc::new(file)) })
+    pub(crate) fn from_file(file: File) -> io::Result<Self> {
+        Ok(Self { size: file.metadata()?.len(), is_complete: true, source: TextSource::File(Arc::new(file)) })
     }
 
     /// Reads at most `most` bytes: everything if it fits, else the beginning and the end.
-    pub(crate) async fn ends(&self, most: u64) -> io::Result<TextEnds> {
-        if self.size <= most {
-            return Ok(TextEnds { head: self.read(0, self.size).await?, tail: Vec::new(), size: self.size });
+    pub(crate) async fn read_ends(&self, limit: u64) -> io::Result<TextEnds> {
+        if self.size <= limit {
+            return Ok(TextEnds { head: self.read_range(0, self.size).await?, tail: Vec::new(), size: self.size });
         }
-        let half = most / 2;
-        let (head, tail) = (self.read(0, half).await?, self.read(self.size - half, self.size).await?);
+        let half = limit / 2;
+        let (head, tail) = (self.read_range(0, half).await?, self.read_range(self.size - half, self.size).await?);
         Ok(TextEnds { head, tail, size: self.size })
     }
 
     /// Reads the bytes from `first` up to, excluding, `end`.
-    async fn read(&self, first: u64, end: u64) -> io::Result<Vec<u8>> {
+    async fn read_range(&self, first: u64, end: u64) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
-        let mut at = first;
-        while at < end {
-            let piece = self.from.read(at, end - at).await?;
-            if piece.is_empty() {
+        let mut offset = first;
+        while offset < end {
+            let chunk = self.source.read(offset, end - offset).await?;
+            if chunk.is_empty() {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
-            let wanted = piece.len().min(usize::try_from(end - at).unwrap_or(usize::MAX));
-            bytes.extend_from_slice(&piece[..wanted]);
-            at += wanted as u64;
+            let length = chunk.len().min(usize::try_from(end - offset).unwrap_or(usize::MAX));
+            bytes.extend_from_slice(&chunk[..length]);
+            offset += length as u64;
         }
         Ok(bytes)
     }
 
     /// Answers a request for the text.
-    pub(crate) fn answer(self, path: &str, headers: &HeaderMap) -> Response {
-        let tag = self.tag(path);
-        let mut about = HeaderMap::new();
-        about.insert(ACCEPT_RANGES, HeaderValue::from_static("bytes"));
-        about.insert(SIZE, self.size.into());
-        about.insert(COMPLETE, HeaderValue::from_static(if self.is_complete { "true" } else { "false" }));
-        about.extend(tag.clone().map(|tag| (ETAG, tag)));
+    pub(crate) fn into_reply(self, path: &str, headers: &HeaderMap) -> Response {
+        let tag = self.etag(path);
+        let mut headers_out = HeaderMap::new();
+        headers_out.insert(ACCEPT_RANGES, HeaderValue::from_static("bytes"));
+        headers_out.insert(SIZE, self.size.into());
+        headers_out.insert(COMPLETE, HeaderValue::from_static(if self.is_complete { "true" } else { "false" }));
+        headers_out.extend(tag.clone().map(|tag| (ETAG, tag)));
         if tag.as_ref().is_some_and(|tag| headers.get_all(IF_NONE_MATCH).iter().any(|known| known == tag)) {
-            return (StatusCode::NOT_MODIFIED, about).into_response();
+            return (StatusCode::NOT_MODIFIED, headers_out).into_response();
         }
         // A range requested of a different version of the text must be ignored.
         let is_same = headers.get(IF_RANGE).is_none_or(|known| Some(known) == tag.as_ref());
         let range = headers.get(RANGE).filter(|_| is_same).and_then(|range| range.to_str().ok());
-        match wanted(range, self.size) {
+        match parse_range(range, self.size) {
             ByteRange::All => {
                 let end = self.size;
-                (about, self.part(0, end)).into_response()
+                (headers_out, self.stream_range(0, end)).into_response()
             }
             ByteRange::Part { first, end } => {
-                let place = format!("bytes {first}-{}/{}", end - 1, self.size);
-                (StatusCode::PARTIAL_CONTENT, [(CONTENT_RANGE, place)], about, self.part(first, end)).into_response()
+                let content_range = format!("bytes {first}-{}/{}", end - 1, self.size);
+                (
+                    StatusCode::PARTIAL_CONTENT,
+                    [(CONTENT_RANGE, content_range)],
+                    headers_out,
+                    self.stream_range(first, end),
+                )
+                    .into_response()
             }
-            ByteRange::Nothing => {
+            ByteRange::Unsatisfiable => {
                 let message = "there is nothing in that range";
                 let problem = ApiProblem::new(StatusCode::RANGE_NOT_SATISFIABLE, "range_not_satisfiable", message);
-                ([(CONTENT_RANGE, format!("bytes */{}", self.size))], about, problem).into_response()
+                ([(CONTENT_RANGE, format!("bytes */{}", self.size))], headers_out, problem).into_response()
             }
         }
     }
 
     /// Returns the entity tag; `None` while the text grows.
-    fn tag(&self, path: &str) -> Option<HeaderValue> {
+    fn etag(&self, path: &str) -> Option<HeaderValue> {
         let digest = Sha256::digest(format!("{path} {}", self.size));
         HeaderValue::from_str(&format!("\"{}\"", STANDARD.encode(digest))).ok().filter(|_| self.is_complete)
     }
 
     /// Streams the bytes from `first` up to, excluding, `end`.
-    fn part(self, first: u64, end: u64) -> Response {
-        let pieces = stream::try_unfold((self.from, first), move |(from, at)| async move {
+    fn stream_range(self, first: u64, end: u64) -> Response {
+        let chunks = stream::try_unfold((self.source, first), move |(from, at)| async move {
             if at >= end {
                 return Ok::<_, io::Error>(None);
             }
-            let mut piece = from.read(at, end - at).await?;
-            piece.truncate(usize::try_from(end - at).unwrap_or(usize::MAX));
-            if piece.is_empty() {
+            let mut chunk = from.read(at, end - at).await?;
+            chunk.truncate(usize::try_from(end - at).unwrap_or(usize::MAX));
+            if chunk.is_empty() {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
-            let next = at + piece.len() as u64;
-            Ok(Some((piece, (from, next))))
+            let next = at + chunk.len() as u64;
+            Ok(Some((chunk, (from, next))))
         });
-        let about = [
+        let headers_out = [
             (CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8")),
             (CONTENT_LENGTH, (end - first).into()),
         ];
-        (about, Body::from_stream(pieces)).into_response()
+        (headers_out, Body::from_stream(chunks)).into_response()
     }
 }
 
 impl TextSource {
     /// Reads a chunk at an offset; empty at the end.
-    async fn read(&self, at: u64, most: u64) -> io::Result<Bytes> {
+    async fn read(&self, at: u64, limit: u64) -> io::Result<Bytes> {
         match self {
             Self::Daemon(connection, params) => {
                 let params = LogParams { offset: at, ..params.clone() };
@@ -170,7 +176,7 @@ impl TextSource {
             Self::File(file) => {
                 let file = Arc::clone(file);
                 let read = move || {
-                    let mut piece = vec![0; usize::try_from(most.min(PIECE)).unwrap_or(usize::MAX)];
+                    let mut piece = vec![0; usize::try_from(limit.min(CHUNK_BYTES)).unwrap_or(usize::MAX)];
                     let count = file.read_at(&mut piece, at)?;
                     piece.truncate(count);
                     Ok(Bytes::from(piece))

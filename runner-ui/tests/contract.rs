@@ -7,12 +7,12 @@ use runner_ui::wire::{ErrorReply, FileMade, Health, Notice, RunFile, Session, St
 use schemars::generate::SchemaSettings;
 use schemars::json_schema;
 
-fn at(path: &str) -> PathBuf {
+fn path_in_crate(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
 }
 
 /// Returns the definitions of all that only a page is told.
-fn schema() -> String {
+fn read_schema() -> String {
     let mut generator = SchemaSettings::draft2020_12().into_generator();
     generator.subschema_for::<Session>();
     generator.subschema_for::<Health>();
@@ -34,25 +34,28 @@ fn schema() -> String {
 
 #[test]
 fn the_schema_that_is_checked_in_is_the_generated_one() {
-    let file = at("../schemas/web.v1.schema.json");
+    let file = path_in_crate("../schemas/web.v1.schema.json");
     if std::env::var_os("UPDATE_GENERATED").is_some() {
-        fs::write(file, schema()).expect("the schema can be written");
+        fs::write(file, read_schema()).expect("the schema can be written");
     } else {
         let found = fs::read_to_string(file).unwrap_or_default();
-        assert!(found == schema(), "schemas/web.v1.schema.json is stale: scripts/generate.sh rewrites it");
+        assert!(found == read_schema(), "schemas/web.v1.schema.json is stale: scripts/generate.sh rewrites it");
     }
 }
 
 #[test]
 fn what_is_embedded_is_what_the_build_of_the_page_has_left() {
     let mut files = Vec::new();
-    collect(&at("web/dist"), &mut files);
-    let mut embedded: Vec<String> = runner_ui::embedded().map(|(name, _)| name).collect();
+    collect(&path_in_crate("web/dist"), &mut files);
+    let mut embedded: Vec<String> = runner_ui::embedded_files().map(|(name, _)| name).collect();
     embedded.sort();
     files.sort();
     assert_eq!(embedded, files, "another set of files is embedded");
-    for (name, bytes) in runner_ui::embedded() {
-        assert!(fs::read(at("web/dist").join(&name)).expect("it is there") == bytes, "{name} is embedded as it was");
+    for (name, bytes) in runner_ui::embedded_files() {
+        assert!(
+            fs::read(path_in_crate("web/dist").join(&name)).expect("it is there") == bytes,
+            "{name} is embedded as it was"
+        );
     }
 }
 
@@ -62,7 +65,7 @@ fn collect(folder: &Path, into: &mut Vec<String>) {
         if path.is_dir() {
             collect(&path, into);
         } else {
-            into.push(path.strip_prefix(at("web/dist")).expect("it is below").display().to_string());
+            into.push(path.strip_prefix(path_in_crate("web/dist")).expect("it is below").display().to_string());
         }
     }
 }

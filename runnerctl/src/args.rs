@@ -19,7 +19,7 @@ use crate::commands::{
 use crate::failure::Failure;
 
 /// Listed in the help of each command instead of being explained there.
-const FOR_ALL: &str = "Global options; see `runnerctl help`:
+const GLOBAL_OPTIONS_HELP: &str = "Global options; see `runnerctl help`:
   --json  --quiet  -C DIR  --socket PATH  --no-spawn  --color WHEN  --plain
   --host HOST  --all-hosts";
 
@@ -92,7 +92,7 @@ pub(crate) struct RepoTarget {
 #[derive(Debug, Clone, Args)]
 pub(crate) struct RunTarget {
     #[command(flatten)]
-    pub(crate) place: RepoTarget,
+    pub(crate) repo: RepoTarget,
     /// Run id, or a unique prefix [default: the first in the queue, else the latest]
     #[arg(long, value_name = "ID")]
     pub(crate) run: Option<String>,
@@ -207,10 +207,10 @@ pub(crate) fn build_documented_command() -> clap::Command {
     command.build();
     command.mut_subcommands(|command| {
         let examples = command.get_after_help().map(ToString::to_string).unwrap_or_default();
-        command.mut_subcommands(|below| {
-            let words = format!("  {}", below.get_bin_name().unwrap_or_default());
+        command.mut_subcommands(|subcommand| {
+            let words = format!("  {}", subcommand.get_bin_name().unwrap_or_default());
             let own: Vec<&str> = examples.lines().filter(|line| line.starts_with(&words)).collect();
-            if own.is_empty() { below } else { below.after_help(format!("Examples:\n{}", own.join("\n"))) }
+            if own.is_empty() { subcommand } else { subcommand.after_help(format!("Examples:\n{}", own.join("\n"))) }
         })
     })
 }
@@ -223,9 +223,9 @@ pub(crate) fn build_parser() -> clap::Command {
 }
 
 fn hide_global_options(command: clap::Command) -> clap::Command {
-    let examples = command.get_after_help().map(|help| format!("{help}\n\n")).unwrap_or_default();
-    let shown = command.mut_args(|arg| if arg.is_global_set() { arg.hide(true) } else { arg });
-    shown.after_help(format!("{examples}{FOR_ALL}")).mut_subcommands(hide_global_options)
+    let help_prefix = command.get_after_help().map(|help| format!("{help}\n\n")).unwrap_or_default();
+    let command = command.mut_args(|arg| if arg.is_global_set() { arg.hide(true) } else { arg });
+    command.after_help(format!("{help_prefix}{GLOBAL_OPTIONS_HELP}")).mut_subcommands(hide_global_options)
 }
 
 /// Parses the command line of this process.
@@ -233,38 +233,38 @@ fn hide_global_options(command: clap::Command) -> clap::Command {
 /// What all the commands are, and what each help says, is put together for those alone who get no further: that takes
 /// longer than all else.
 pub(crate) fn parse() -> Result<Cli, clap::Error> {
-    let words: Vec<OsString> = std::env::args_os().collect();
-    if let Some(cli) = parse_single_command(&words) {
+    let argv: Vec<OsString> = std::env::args_os().collect();
+    if let Some(cli) = parse_single_command(&argv) {
         return Ok(cli);
     }
-    if let Some(version) = parse_version_flag(&words) {
+    if let Some(version) = parse_version_flag(&argv) {
         return Err(version);
     }
     let mut command = build_parser();
-    let matches = command.try_get_matches_from_mut(words)?;
+    let matches = command.try_get_matches_from_mut(argv)?;
     Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
 }
 
 /// Parses a command line by the command alone that it seems to name; none where it is not understood so.
-fn parse_single_command(words: &[OsString]) -> Option<Cli> {
-    let (name, options) = words.iter().skip(1).find_map(|word| COMMANDS.iter().find(|(name, _)| word == name))?;
+fn parse_single_command(argv: &[OsString]) -> Option<Cli> {
+    let (name, options) = argv.iter().skip(1).find_map(|word| COMMANDS.iter().find(|(name, _)| word == name))?;
     let line = GlobalArgs::augment_args(clap::Command::default().name("runnerctl").disable_help_subcommand(true));
-    let matches = line.subcommand(options(clap::Command::default().name(name))).try_get_matches_from(words).ok()?;
+    let matches = line.subcommand(options(clap::Command::default().name(name))).try_get_matches_from(argv).ok()?;
     Cli::from_arg_matches(&matches).ok()
 }
 
 /// Returns what is printed where nothing but the version is asked for.
-fn parse_version_flag(words: &[OsString]) -> Option<clap::Error> {
+fn parse_version_flag(argv: &[OsString]) -> Option<clap::Error> {
     let line = clap::Command::default().name("runnerctl").version(env!("CARGO_PKG_VERSION"));
-    let asked = GlobalArgs::augment_args(line).try_get_matches_from(words).err()?;
-    (asked.kind() == clap::error::ErrorKind::DisplayVersion).then_some(asked)
+    let error = GlobalArgs::augment_args(line).try_get_matches_from(argv).err()?;
+    (error.kind() == clap::error::ErrorKind::DisplayVersion).then_some(error)
 }
 
 /// Prints what the parser has to say, as JSON where that was asked for, and returns the exit code.
 pub(crate) fn report_parse_error(error: &clap::Error) -> ExitStatus {
     if !error.use_stderr() {
         let _ = error.print();
-        return ExitStatus::Fine;
+        return ExitStatus::Success;
     }
     let wants_json = std::env::args_os().any(|arg| arg == "--json");
     if let (true, Failure::Report(report)) = (wants_json, Failure::usage(first_error_line(error))) {
@@ -283,7 +283,7 @@ fn first_error_line(error: &clap::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::doc_tests::words;
+    use crate::doc_tests::split_words;
 
     #[test]
     fn the_version_alone_is_what_the_whole_command_line_says() {
@@ -321,7 +321,7 @@ mod tests {
             let examples = command.get_after_help().map(ToString::to_string).unwrap_or_default();
             for line in examples.lines().filter_map(|line| line.trim().strip_prefix("runnerctl ")) {
                 let typed = format!("runnerctl {}", line.split("  ").next().unwrap_or(line));
-                let parsed = Cli::try_parse_from(words(&typed));
+                let parsed = Cli::try_parse_from(split_words(&typed));
                 assert!(parsed.is_ok(), "{line}: {}", parsed.err().map(|error| error.to_string()).unwrap_or_default());
             }
         }
@@ -332,8 +332,9 @@ mod tests {
         fn read(command: &clap::Command, pages: &mut Vec<(String, String)>) {
             let name = command.get_bin_name().unwrap_or("runnerctl").replace(' ', "-");
             pages.push((name, crate::commands::help::render_command_help(command.clone().term_width(80)).to_string()));
-            let below = command.get_subcommands().filter(|below| !below.is_hide_set() && below.get_name() != "help");
-            below.for_each(|below| read(below, pages));
+            let subcommands =
+                command.get_subcommands().filter(|below| !below.is_hide_set() && below.get_name() != "help");
+            subcommands.for_each(|below| read(below, pages));
         }
         let mut all = Vec::new();
         read(&build_parser(), &mut all);

@@ -6,11 +6,11 @@ use protocol::client::CallError;
 use protocol::error::{ErrorKind, ExitStatus};
 
 use crate::failure::{Failure, is_refusal};
-use crate::text::sanitize::safe_lines;
+use crate::text::sanitize::sanitize_lines;
 use crate::ui::Ui;
 
 /// Sends a request, and sends it again as confirmed if the daemon requires that and the user agrees.
-pub(crate) async fn confirmed<T, E: Into<CallError>>(
+pub(crate) async fn with_confirmation<T, E: Into<CallError>>(
     ui: &Ui,
     yes: bool,
     request: impl AsyncFn(bool) -> Result<T, E>,
@@ -25,14 +25,14 @@ pub(crate) async fn confirmed<T, E: Into<CallError>>(
     if !ui.can_ask() {
         return Err(Failure::from(error).hint("look at the commands, then add --yes"));
     }
-    if !ask(&format!("{}\nRun these commands? [y/N] ", safe_lines(&error.to_string())))? {
+    if !ask_yes_no(&format!("{}\nRun these commands? [y/N] ", sanitize_lines(&error.to_string())))? {
         return Err(error.into());
     }
     request(true).await.map_err(|error| error.into().into())
 }
 
 /// Asks the user up front about something that cannot be asked later.
-pub(crate) fn agreed(ui: &Ui, yes: bool, question: &str) -> Result<(), Failure> {
+pub(crate) fn require_confirmation(ui: &Ui, yes: bool, question: &str) -> Result<(), Failure> {
     let refused = || Failure::new(ExitStatus::Refused, ErrorKind::Unconfirmed.as_str(), "it was not confirmed");
     if yes {
         return Ok(());
@@ -40,10 +40,10 @@ pub(crate) fn agreed(ui: &Ui, yes: bool, question: &str) -> Result<(), Failure> 
     if !ui.can_ask() {
         return Err(refused().hint("look at the commands in .runner/state/config.toml, then add --yes"));
     }
-    if ask(&format!("{question} [y/N] "))? { Ok(()) } else { Err(refused()) }
+    if ask_yes_no(&format!("{question} [y/N] "))? { Ok(()) } else { Err(refused()) }
 }
 
-fn ask(question: &str) -> Result<bool, Failure> {
+fn ask_yes_no(question: &str) -> Result<bool, Failure> {
     let mut answer = String::new();
     let mut stderr = io::stderr().lock();
     stderr

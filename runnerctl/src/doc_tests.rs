@@ -8,24 +8,24 @@ use std::path::{Path, PathBuf};
 use std::process;
 
 use clap::{CommandFactory as _, Parser as _};
-use protocol::command::{Command, KNOWN};
+use protocol::command::{Command, KNOWN_COMMANDS};
 
 use crate::args::Cli;
 
 /// Commands named for a state that this version never reaches: reviews are refused when a run is started.
 const NOT_BUILT: [&str; 1] = ["approve"];
 
-fn root() -> PathBuf {
+fn repo_root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
 /// Returns the files below a folder that end in `end`, except tests.
-fn files(folder: &Path, end: &str) -> Vec<PathBuf> {
+fn list_files(folder: &Path, end: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path()) {
         let name = entry.file_name().unwrap_or_default().to_string_lossy().into_owned();
         if entry.is_dir() && !name.starts_with("tests") {
-            found.extend(files(&entry, end));
+            found.extend(list_files(&entry, end));
         } else if name.ends_with(end) && name != "tests.rs" {
             found.push(entry);
         }
@@ -34,20 +34,20 @@ fn files(folder: &Path, end: &str) -> Vec<PathBuf> {
     found
 }
 
-fn documents() -> Vec<PathBuf> {
-    let mut pages = files(&root().join("docs"), ".md");
+fn list_documents() -> Vec<PathBuf> {
+    let mut pages = list_files(&repo_root().join("docs"), ".md");
     pages.extend(
-        ["ARCHITECTURE.md", "README.md"].map(|page| root().join(page)).into_iter().filter(|page| page.exists()),
+        ["ARCHITECTURE.md", "README.md"].map(|page| repo_root().join(page)).into_iter().filter(|page| page.exists()),
     );
     pages
 }
 
-fn read(path: &Path) -> String {
+fn read_file(path: &Path) -> String {
     fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
 /// Returns the command lines of a page: lines of its `sh` blocks, and inline code.
-fn typed(page: &str) -> Vec<String> {
+fn commands_in(page: &str) -> Vec<String> {
     let mut lines = Vec::new();
     let mut language = None;
     for line in page.lines() {
@@ -65,7 +65,7 @@ fn typed(page: &str) -> Vec<String> {
 }
 
 /// Splits a line like a shell: quoted text is one word.
-pub(crate) fn words(line: &str) -> Vec<&str> {
+pub(crate) fn split_words(line: &str) -> Vec<&str> {
     let (mut words, mut rest) = (Vec::new(), line.trim_start());
     while let Some(first) = rest.chars().next() {
         let (word, left) = match first {
@@ -81,10 +81,10 @@ pub(crate) fn words(line: &str) -> Vec<&str> {
 #[test]
 fn commands_in_the_documents_can_be_typed() {
     let mut count = 0;
-    for path in documents() {
-        for line in typed(&read(&path)) {
+    for path in list_documents() {
+        for line in commands_in(&read_file(&path)) {
             count += 1;
-            let parsed = Cli::try_parse_from(words(&line));
+            let parsed = Cli::try_parse_from(split_words(&line));
             let is_help = parsed.as_ref().err().is_some_and(|error| !error.use_stderr());
             let is_group = parsed
                 .as_ref()
@@ -102,10 +102,11 @@ fn commands_in_the_messages_of_the_daemon_exist() {
     let known = Cli::command();
     let known: Vec<&str> = known.get_subcommands().map(clap::Command::get_name).chain(NOT_BUILT).collect();
     let mut count = 0;
-    for path in
-        folders.iter().flat_map(|folder| [files(&root().join(folder), ".rs"), files(&root().join(folder), ".md")])
+    for path in folders
+        .iter()
+        .flat_map(|folder| [list_files(&repo_root().join(folder), ".rs"), list_files(&repo_root().join(folder), ".md")])
     {
-        for (file, text) in path.iter().map(|file| (file, read(file))) {
+        for (file, text) in path.iter().map(|file| (file, read_file(file))) {
             for rest in text.split("runnerctl ").skip(1) {
                 let word: String = rest.chars().take_while(char::is_ascii_lowercase).collect();
                 let is_command = rest[word.len()..].starts_with([' ', '"', '`', '\n', '{', ';', ',', '.', ')']);
@@ -125,39 +126,40 @@ fn commands_in_the_messages_of_the_daemon_exist() {
 const HOSTILE: &str = "it's $(touch pwned) `id`; rm -rf ~ & \"x\" \n*";
 
 /// Every command that can be suggested: those without arguments, and each constructor with arguments from the case.
-fn offered() -> Vec<Command> {
-    let known = KNOWN.iter().map(|(_, line)| Command::known(line).expect("a known line is a command"));
-    let made = [
+fn sample_commands() -> Vec<Command> {
+    let known_commands =
+        KNOWN_COMMANDS.iter().map(|(_, line)| Command::from_known_line(line).expect("a known line is a command"));
+    let built = [
         Command::retry("parser.lex"),
         Command::start_again("run-1"),
         Command::list_iterations("run-1"),
         Command::verify("run-1"),
         Command::show_diff(7),
-        Command::set("max_cost_usd", "12"),
+        Command::set_config("max_cost_usd", "12"),
         Command::fetch("refs/heads/runner/*:refs/heads/runner/*"),
         Command::trust(HOSTILE),
         Command::switch("runner/run-1"),
-        Command::restore(HOSTILE),
+        Command::restore_file(HOSTILE),
         Command::show_files("refs/runner/rescue/run-1/0007"),
         Command::show_changes(),
         Command::stage([HOSTILE, "b"]),
         Command::set_aside([HOSTILE, "b"]),
     ];
-    let source = read(&root().join("protocol/src/command.rs"));
+    let source = read_file(&repo_root().join("protocol/src/command.rs"));
     // `new`, `known` and `at` are not constructors.
     assert_eq!(
         source.matches(") -> Self {\n        Self::new(").count(),
-        made.len(),
+        built.len(),
         "a constructor is not listed here"
     );
-    known.chain(made).collect()
+    known_commands.chain(built).collect()
 }
 
 #[test]
 fn every_command_that_is_offered_is_one_of_the_client_or_of_git() {
     const GIT: [&str; 12] =
         ["add", "commit", "config", "fetch", "fsck", "init", "log", "restore", "show", "stash", "status", "switch"];
-    for command in offered().iter().flat_map(|command| [command.clone(), command.at("/srv/a b")]) {
+    for command in sample_commands().iter().flat_map(|command| [command.clone(), command.in_directory("/srv/a b")]) {
         let argv: Vec<&str> = command.argv.iter().map(String::as_str).collect();
         assert!(!command.label.is_empty(), "{argv:?}");
         match argv.as_slice() {
@@ -176,22 +178,24 @@ fn every_command_that_is_offered_is_what_a_shell_makes_of_it() {
         fs::write(&program, "#!/bin/sh\nprintf '%s\\0' \"${0##*/}\" \"$@\"\n").expect("a program");
         fs::set_permissions(&program, fs::Permissions::from_mode(0o700)).expect("its mode");
     }
-    let commands = offered();
+    let commands = sample_commands();
     let places = ["/srv/a b", HOSTILE];
-    for command in commands.iter().flat_map(|one| places.iter().map(|place| one.at(place)).chain([one.clone()])) {
+    for command in
+        commands.iter().flat_map(|one| places.iter().map(|place| one.in_directory(place)).chain([one.clone()]))
+    {
         let mut shell = process::Command::new("/bin/sh");
-        shell.arg("-c").arg(command.line()).env("PATH", folder.path()).current_dir(folder.path());
+        shell.arg("-c").arg(command.to_shell()).env("PATH", folder.path()).current_dir(folder.path());
         let output = shell.output().expect("a shell");
         let argv: Vec<u8> = command.argv.iter().flat_map(|word| [word.as_bytes(), &[0]].concat()).collect();
-        assert_eq!(output.stdout, argv, "{}", command.line());
+        assert_eq!(output.stdout, argv, "{}", command.to_shell());
     }
     assert!(!folder.path().join("pwned").exists());
 }
 
 #[test]
 fn links_between_documents_lead_somewhere() {
-    for path in documents() {
-        let page = read(&path);
+    for path in list_documents() {
+        let page = read_file(&path);
         for target in page.split("](").skip(1).filter_map(|rest| rest.split([')', '#']).next()) {
             let is_local = !target.is_empty() && !target.contains("://") && !target.contains(' ');
             let file = path.parent().expect("a folder").join(target);
@@ -201,21 +205,21 @@ fn links_between_documents_lead_somewhere() {
 }
 
 /// Returns the number of a decision record, from its file name.
-fn number_of(name: &str) -> u32 {
+fn record_number(name: &str) -> u32 {
     name.get(..4).and_then(|digits| digits.parse().ok()).unwrap_or_else(|| panic!("{name} begins with no number"))
 }
 
 #[test]
 fn every_decision_record_says_whether_it_holds_and_is_listed_with_its_title() {
-    let folder = root().join("docs/decisions");
-    let names: Vec<String> = files(&folder, ".md")
+    let folder = repo_root().join("docs/decisions");
+    let names: Vec<String> = list_files(&folder, ".md")
         .iter()
         .filter_map(|path| Some(path.file_name()?.to_str()?.to_owned()))
         .filter(|name| name != "README.md")
         .collect();
     let mut rows = Vec::new();
     for name in &names {
-        let (record, number) = (read(&folder.join(name)), number_of(name));
+        let (record, number) = (read_file(&folder.join(name)), record_number(name));
         let lines: Vec<&str> = record.lines().take(4).collect();
         let &[title, "", status, ""] = lines.as_slice() else {
             panic!("{name}: a title, a status, and text after each")
@@ -229,7 +233,7 @@ fn every_decision_record_says_whether_it_holds_and_is_listed_with_its_title() {
             Some(by) => {
                 let targets = by.split("](").skip(1).filter_map(|link| link.split(')').next());
                 let newer: Vec<String> = targets
-                    .map(number_of)
+                    .map(record_number)
                     .inspect(|by| assert!(*by > number, "{name}: {by}"))
                     .map(|by| by.to_string())
                     .collect();
@@ -239,7 +243,7 @@ fn every_decision_record_says_whether_it_holds_and_is_listed_with_its_title() {
         };
         rows.push(format!("| [{number}]({name}) | {title} |{by}|"));
     }
-    let list = read(&folder.join("README.md"));
+    let list = read_file(&folder.join("README.md"));
     let listed: Vec<&str> = list.lines().filter(|line| line.starts_with("| [")).collect();
     for (listed, row) in listed.iter().zip(&rows) {
         assert_eq!(listed, row);

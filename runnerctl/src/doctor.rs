@@ -78,7 +78,7 @@ pub(crate) enum QueryError {
 
 impl QueryError {
     /// Converts it to the result of the check that needed the fact.
-    pub(crate) fn check(&self, name: &str) -> DoctorCheck {
+    pub(crate) fn to_check(&self, name: &str) -> DoctorCheck {
         match self {
             Self::TimedOut(limit) => {
                 let found = format!("no answer within {} s", limit.as_secs());

@@ -8,12 +8,12 @@ use std::process::Command;
 use protocol::error::ExitStatus;
 
 use crate::failure::Failure;
-use crate::text::sanitize::safe_lines;
+use crate::text::sanitize::sanitize_lines;
 
 /// Opens a file in the user's editor and waits until the editor exits. As in git, the variable may contain options.
-pub(crate) fn open(file: &Path) -> Result<(), Failure> {
-    let named = |name| std::env::var_os(name).filter(|value: &OsString| !value.is_empty());
-    let editor = named("VISUAL").or_else(|| named("EDITOR")).unwrap_or_else(|| "vi".into());
+pub(crate) fn edit_file(file: &Path) -> Result<(), Failure> {
+    let from_variable = |name| std::env::var_os(name).filter(|value: &OsString| !value.is_empty());
+    let editor = from_variable("VISUAL").or_else(|| from_variable("EDITOR")).unwrap_or_else(|| "vi".into());
     let shown = editor.to_string_lossy().into_owned();
     let mut script = editor;
     script.push(" \"$@\"");
@@ -27,11 +27,11 @@ pub(crate) fn open(file: &Path) -> Result<(), Failure> {
 }
 
 /// Reports what was wrong, and asks whether to edit the text again.
-pub(crate) fn again(why: &str) -> Result<bool, Failure> {
+pub(crate) fn ask_to_retry(why: &str) -> Result<bool, Failure> {
     let mut answer = String::new();
     let mut stderr = io::stderr().lock();
     stderr
-        .write_all(format!("{}\nEdit it again? [Y/n] ", safe_lines(why)).as_bytes())
+        .write_all(format!("{}\nEdit it again? [Y/n] ", sanitize_lines(why)).as_bytes())
         .and_then(|()| stderr.flush())
         .and_then(|()| io::stdin().read_line(&mut answer))
         .map_err(|error| Failure::io("asking whether to go on", &error))?;

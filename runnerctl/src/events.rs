@@ -20,9 +20,9 @@ use crate::failure::Failure;
 use crate::invocation::Invocation;
 
 /// Message shown while the daemon is away.
-pub(crate) const AWAY: &str = "the daemon went away; waiting for it to come back";
+pub(crate) const DAEMON_AWAY: &str = "the daemon went away; waiting for it to come back";
 /// How long to wait for the daemon before giving up.
-const PATIENCE: Duration = Duration::from_secs(30);
+const RECONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// What is followed.
 pub(crate) trait FeedSource {
@@ -62,7 +62,7 @@ pub(crate) enum FeedUpdate<V> {
 /// Follows one run, or everything.
 #[derive(Debug)]
 pub(crate) struct EventFeed<S> {
-    subject: S,
+    source: S,
     link: EventStream,
     /// Whether the state is older than the last event.
     stale: bool,
@@ -70,11 +70,11 @@ pub(crate) struct EventFeed<S> {
 
 impl<S: FeedSource> EventFeed<S> {
     /// Subscribes to the events.
-    pub(crate) async fn open(invocation: &Invocation<'_>, subject: S) -> Result<Self, Failure> {
-        let wanted = Subscription { path: subject.path().cloned(), since: None, output: false };
-        let mut link = EventStream::new(invocation.connect_options(false), wanted);
+    pub(crate) async fn open(invocation: &Invocation<'_>, source: S) -> Result<Self, Failure> {
+        let subscription = Subscription { path: source.path().cloned(), since: None, output: false };
+        let mut link = EventStream::new(invocation.connect_options(false), subscription);
         link.follow(Arc::new(invocation.connect().await?)).await?;
-        Ok(Self { subject, link, stale: true })
+        Ok(Self { source, link, stale: true })
     }
 
     /// Returns the connection, if there is one at the moment.
@@ -87,32 +87,32 @@ impl<S: FeedSource> EventFeed<S> {
     /// A returned state is never older than an event returned before it.
     pub(crate) async fn next(&mut self) -> Result<FeedUpdate<S::View>, Failure> {
         self.stale |= self.link.connection().is_none();
-        let connection = connected(&mut self.link).await?;
-        let mut answer = None;
+        let connection = wait_for_connection(&mut self.link).await?;
+        let mut state = None;
         loop {
             tokio::select! {
                 biased;
-                told = self.link.next() => match told {
+                news = self.link.next() => match news {
                     client::StreamUpdate::Event(event) => {
                         self.stale = true;
                         return Ok(FeedUpdate::Event(event));
                     }
-                    client::StreamUpdate::Unreadable => (self.stale, answer) = (true, None),
-                    client::StreamUpdate::Lost | client::StreamUpdate::Connected(_) | client::StreamUpdate::Unreachable(_) => return Ok(FeedUpdate::Lost),
+                    client::StreamUpdate::Unreadable => (self.stale, state) = (true, None),
+                    client::StreamUpdate::Disconnected | client::StreamUpdate::Connected(_) | client::StreamUpdate::Unreachable(_) => return Ok(FeedUpdate::Lost),
                 },
-                () = ready(()), if answer.is_some() => break,
+                () = ready(()), if state.is_some() => break,
                 () = ready(()), if self.stale => {
-                    answer = self.state(&connection).await?;
+                    state = self.read_state(&connection).await?;
                     self.stale = false;
                 }
             }
         }
-        Ok(answer.map_or(FeedUpdate::Lost, FeedUpdate::Status))
+        Ok(state.map_or(FeedUpdate::Lost, FeedUpdate::Status))
     }
 
     /// Reads the state; `None` if the connection was lost.
-    async fn state(&self, connection: &Connection) -> Result<Option<Box<S::View>>, Failure> {
-        match self.subject.read(connection.client()).await.map_err(CallError::from) {
+    async fn read_state(&self, connection: &Connection) -> Result<Option<Box<S::View>>, Failure> {
+        match self.source.read(connection.client()).await.map_err(CallError::from) {
             Ok(status) => Ok(Some(Box::new(status))),
             Err(CallError::Gone) => Ok(None),
             Err(error) => Err(error.into()),
@@ -121,10 +121,10 @@ impl<S: FeedSource> EventFeed<S> {
 }
 
 /// Waits for a daemon that is away; starting it is left to others.
-pub(crate) async fn connected(link: &mut EventStream) -> Result<Arc<Connection>, Failure> {
-    timeout(PATIENCE, link.connected()).await.map_err(|_| {
-        let lost = format!("the daemon went away and did not come back within {} s", PATIENCE.as_secs());
-        Failure::new(ExitStatus::NoDaemon, "no_daemon", lost)
+pub(crate) async fn wait_for_connection(link: &mut EventStream) -> Result<Arc<Connection>, Failure> {
+    timeout(RECONNECT_TIMEOUT, link.wait_for_connection()).await.map_err(|_| {
+        let message = format!("the daemon went away and did not come back within {} s", RECONNECT_TIMEOUT.as_secs());
+        Failure::new(ExitStatus::NoDaemon, "no_daemon", message)
             .hint("runnerctl status (starts the daemon, and the run goes on)")
     })
 }

@@ -13,7 +13,7 @@ use protocol::host::Host;
 use serde::Serialize;
 
 use crate::text::paint::{BAD, HINT, paint};
-use crate::text::sanitize::{safe, safe_json};
+use crate::text::sanitize::{escape_json, sanitize};
 
 /// Why a command ended without an answer.
 #[derive(Debug)]
@@ -58,7 +58,7 @@ struct ErrorFields<'a> {
 
 impl Failure {
     /// Kind of failures about another machine; their hints already say where each command is to be typed.
-    pub(crate) const ELSEWHERE: &str = "host";
+    pub(crate) const HOST_KIND: &str = "host";
 
     /// Creates a failure from its exit code, kind and message.
     pub(crate) fn new(status: ExitStatus, kind: &'static str, message: impl Into<String>) -> Self {
@@ -97,7 +97,7 @@ impl Failure {
 
     /// Appends a chain of causes.
     #[must_use]
-    fn caused_by_all(mut self, first: Option<&(dyn Error + 'static)>) -> Self {
+    fn caused_by_chain(mut self, first: Option<&(dyn Error + 'static)>) -> Self {
         let mut next = first;
         while let Some(cause) = next {
             self = self.caused_by(cause.to_string());
@@ -123,12 +123,12 @@ impl Failure {
 
     /// Adds the name of the queried machine to suggested commands.
     #[must_use]
-    pub(crate) fn told_at(mut self, host: &Host) -> Self {
+    pub(crate) fn with_host(mut self, host: &Host) -> Self {
         if let Self::Report(report) = &mut self
-            && report.kind != Self::ELSEWHERE
+            && report.kind != Self::HOST_KIND
         {
-            report.hint = report.hint.take().map(|hint| told_at(host, hint, &report.commands));
-            report.commands.iter_mut().for_each(|command| *command = command.on(host));
+            report.hint = report.hint.take().map(|hint| hint_for_host(host, hint, &report.commands));
+            report.commands.iter_mut().for_each(|command| *command = command.on_host(host));
         }
         self
     }
@@ -137,7 +137,7 @@ impl Failure {
     pub(crate) fn status(&self) -> ExitStatus {
         match self {
             Self::Report(report) => report.status,
-            Self::BrokenPipe => ExitStatus::Fine,
+            Self::BrokenPipe => ExitStatus::Success,
         }
     }
 }
@@ -147,31 +147,31 @@ impl FailureReport {
     pub(crate) fn to_json(&self) -> String {
         let Self { kind, message, hint, commands, causes, .. } = self;
         let error = ErrorFields { kind, message, hint: hint.as_deref(), commands, causes };
-        safe_json(&serde_json::to_string(&ErrorObject { error }).expect("BUG: an error is not an object")) + "\n"
+        escape_json(&serde_json::to_string(&ErrorObject { error }).expect("BUG: an error is not an object")) + "\n"
     }
 
     /// Returns the lines for a person: `error:`, `caused by:`, and after a blank line `hint:`.
     pub(crate) fn to_text(&self) -> String {
-        let mut text = format!("{} {}\n", paint(BAD, "error:"), indented(&self.message));
+        let mut text = format!("{} {}\n", paint(BAD, "error:"), indent_text(&self.message));
         for cause in &self.causes {
-            let _ = writeln!(text, "{} {}", paint(BAD, "caused by:"), indented(cause));
+            let _ = writeln!(text, "{} {}", paint(BAD, "caused by:"), indent_text(cause));
         }
         if let Some(hint) = &self.hint {
-            let _ = writeln!(text, "\n{} {}", paint(HINT, "hint:"), indented(hint));
+            let _ = writeln!(text, "\n{} {}", paint(HINT, "hint:"), indent_text(hint));
         }
         text
     }
 }
 
 /// Adds the name of another machine to each command in a sentence.
-fn told_at(host: &Host, hint: String, commands: &[Command]) -> String {
-    let others = commands.iter().filter(|command| command.argv.first().is_some_and(|program| program != "runnerctl"));
-    let hint = others.fold(hint, |hint, command| hint.replace(&command.line(), &command.on(host).line()));
-    host.in_text(&hint)
+fn hint_for_host(host: &Host, hint: String, commands: &[Command]) -> String {
+    let foreign = commands.iter().filter(|command| command.argv.first().is_some_and(|program| program != "runnerctl"));
+    let hint = foreign.fold(hint, |hint, command| hint.replace(&command.to_shell(), &command.on_host(host).to_shell()));
+    host.with_host_in_text(&hint)
 }
 
-fn indented(text: &str) -> String {
-    text.trim_end().lines().map(safe).collect::<Vec<_>>().join("\n  ")
+fn indent_text(text: &str) -> String {
+    text.trim_end().lines().map(sanitize).collect::<Vec<_>>().join("\n  ")
 }
 
 impl From<ErrorData> for Failure {
@@ -216,13 +216,13 @@ impl From<ConnectError> for Failure {
             ConnectError::ProtocolMismatch { .. } | ConnectError::DevelopmentBuild { .. } => {
                 ErrorKind::ProtocolMismatch.as_str()
             }
-            ConnectError::Line(_) => Self::ELSEWHERE,
+            ConnectError::Ssh(_) => Self::HOST_KIND,
             ConnectError::NoDaemon { .. }
             | ConnectError::Unreachable { .. }
             | ConnectError::Handshake { .. }
             | ConnectError::Start(_) => "no_daemon",
         };
-        let failure = Self::new(error.exit_status(), kind, error.to_string()).caused_by_all(error.source());
+        let failure = Self::new(error.exit_status(), kind, error.to_string()).caused_by_chain(error.source());
         match error.hint() {
             Some(hint) => failure.hint(hint),
             None => failure,
@@ -241,7 +241,7 @@ mod tests {
 
     use super::*;
 
-    fn refusal() -> FailureReport {
+    fn sample_report() -> FailureReport {
         let mut data = ErrorData::new(ErrorKind::DirtyTree, "the work tree of /p has changes\na.txt\nb.txt");
         data.causes.push("a cause\u{1b}[2J".into());
         match Failure::from(data.hint("git stash")) {
@@ -252,7 +252,7 @@ mod tests {
 
     #[test]
     fn an_error_names_its_causes_and_the_next_command() {
-        insta::assert_snapshot!(strip_str(&refusal().to_text()), @r"
+        insta::assert_snapshot!(strip_str(&sample_report().to_text()), @r"
         error: the work tree of /p has changes
           a.txt
           b.txt
@@ -264,7 +264,7 @@ mod tests {
 
     #[test]
     fn an_error_as_json_has_the_kind_that_scripts_act_on() {
-        insta::assert_snapshot!(refusal().to_json(), @r#"{"error":{"kind":"dirty_tree","message":"the work tree of /p has changes\na.txt\nb.txt","hint":"git stash","causes":["a cause\u001b[2J"]}}"#);
+        insta::assert_snapshot!(sample_report().to_json(), @r#"{"error":{"kind":"dirty_tree","message":"the work tree of /p has changes\na.txt\nb.txt","hint":"git stash","causes":["a cause\u001b[2J"]}}"#);
     }
 
     #[test]
@@ -272,8 +272,8 @@ mod tests {
         let ways = NextSteps::from(Command::show_changes()).join(", or ", "runnerctl resume");
         let host: Host = "ssh://gpu".parse().expect("a host");
         let refusal = Failure::from(ErrorData::new(ErrorKind::DirtyTree, "m").hint(ways));
-        let Failure::Report(report) = refusal.told_at(&host) else { panic!("a refusal is reported") };
-        let lines: Vec<_> = report.commands.iter().map(Command::line).collect();
+        let Failure::Report(report) = refusal.with_host(&host) else { panic!("a refusal is reported") };
+        let lines: Vec<_> = report.commands.iter().map(Command::to_shell).collect();
         assert_eq!(report.hint.as_deref(), Some("ssh -t gpu 'git status', or runnerctl --host ssh://gpu resume"));
         assert_eq!(lines, ["ssh -t gpu 'git status'", "runnerctl --host ssh://gpu resume"]);
     }
@@ -281,6 +281,6 @@ mod tests {
     #[test]
     fn a_reader_that_went_away_is_no_error() {
         let failure = Failure::io("writing", &io::Error::from(io::ErrorKind::BrokenPipe));
-        assert_eq!(failure.status(), ExitStatus::Fine);
+        assert_eq!(failure.status(), ExitStatus::Success);
     }
 }

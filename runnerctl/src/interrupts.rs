@@ -17,13 +17,13 @@ pub(crate) struct InterruptSignals {
 impl InterruptSignals {
     /// Installs handlers, so that the signals no longer end the program.
     pub(crate) fn listen() -> Result<Self, Failure> {
-        let on = |kind| signal(kind).map_err(|error| Failure::io("listening for signals", &error));
+        let listen_for = |kind| signal(kind).map_err(|error| Failure::io("listening for signals", &error));
         let (int, term, hup) = (SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup());
-        Ok(Self { int: on(int)?, term: on(term)?, hup: on(hup)? })
+        Ok(Self { int: listen_for(int)?, term: listen_for(term)?, hup: listen_for(hup)? })
     }
 
     /// Waits for the next signal.
-    pub(crate) async fn next(&mut self) {
+    pub(crate) async fn recv(&mut self) {
         tokio::select! {
             _ = self.int.recv() => {}
             _ = self.term.recv() => {}
@@ -37,9 +37,9 @@ pub(crate) async fn unless_interrupted<T>(
     what: &str,
     work: impl Future<Output = Result<T, Failure>>,
 ) -> Result<T, Failure> {
-    let mut stop = InterruptSignals::listen()?;
+    let mut interrupts = InterruptSignals::listen()?;
     tokio::select! {
-        done = work => done,
-        () = stop.next() => Err(Failure::new(ExitStatus::Interrupted, "interrupted", format!("{what} was interrupted"))),
+        result = work => result,
+        () = interrupts.recv() => Err(Failure::new(ExitStatus::Interrupted, "interrupted", format!("{what} was interrupted"))),
     }
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use protocol::client::{self, ConnectError, ConnectOptions, Connection, OneShotClient};
 use protocol::host::Host;
 use protocol::path::WirePath;
-use protocol::paths::job_of;
+use protocol::paths::detect_job;
 use tokio::time::timeout;
 
 use crate::args::GlobalArgs;
@@ -18,10 +18,10 @@ use crate::failure::Failure;
 use crate::ui::Ui;
 
 /// How long another machine may take before a message says that it is being waited for.
-const UNTOLD: Duration = Duration::from_secs(3);
+const SILENT_WAIT: Duration = Duration::from_secs(3);
 
 /// Hint for users of machines where a background daemon does not last.
-const DRIVES: &str = "`runnerd drive` drives a run as a job, and another job goes on with it";
+const DRIVE_HINT: &str = "`runnerd drive` drives a run as a job, and another job goes on with it";
 
 /// Context of every command.
 #[derive(Debug, Clone)]
@@ -44,7 +44,7 @@ impl<'a> Invocation<'a> {
         let (host, hosts) =
             if hosts.len() > 1 || global.all_hosts { (None, hosts) } else { (hosts.into_iter().next(), Vec::new()) };
         if let Some(folder) = global.directory.as_ref().filter(|_| host.is_none() && hosts.is_empty()) {
-            check_folder(folder)?;
+            check_directory(folder)?;
         }
         // A path that cannot be made absolute has no current directory either, and is refused when it is used.
         let socket = global.socket.map(|path| std::path::absolute(&path).unwrap_or(path));
@@ -64,53 +64,54 @@ impl<'a> Invocation<'a> {
     }
 
     /// Returns an invocation in a local folder, with a private daemon.
-    pub(crate) fn apart(&self, socket: PathBuf, folder: PathBuf) -> Self {
+    pub(crate) fn with_own_daemon(&self, socket: PathBuf, folder: PathBuf) -> Self {
         Self { directory: Some(folder), ..self.with_daemon(socket) }
     }
 
     /// Returns the same invocation for one of several machines, with the output marked as that machine's.
-    pub(crate) fn at(&self, host: &Host) -> Self {
+    pub(crate) fn for_host(&self, host: &Host) -> Self {
         Self { host: Some(host.clone()), hosts: Vec::new(), ..self.clone() }
     }
 
     /// Connects, starting a daemon if none is running and that is allowed.
     pub(crate) async fn connect(&self) -> Result<Connection, Failure> {
-        let connection = self.open(self.spawn).await?;
-        if let Some((engine, _)) = job_of(|name| env::var(name).ok()).filter(|_| connection.has_started_daemon()) {
-            self.ui.note(&format!("A daemon was started in this job of {engine}, and ends with it: {DRIVES}\n"));
+        let connection = self.open_connection(self.spawn).await?;
+        if let Some((engine, _)) = detect_job(|name| env::var(name).ok()).filter(|_| connection.has_started_daemon()) {
+            self.ui
+                .print_note(&format!("A daemon was started in this job of {engine}, and ends with it: {DRIVE_HINT}\n"));
         }
         Ok(connection)
     }
 
     /// Connects to a running daemon.
     pub(crate) async fn connect_running(&self) -> Result<Connection, ConnectError> {
-        self.open(false).await
+        self.open_connection(false).await
     }
 
     /// Sends read-only requests to a daemon, which is started if none is running and that is allowed.
-    pub(crate) async fn ask<T>(&self, question: impl AsyncFnOnce(&OneShotClient) -> T) -> Result<T, Failure> {
+    pub(crate) async fn ask<T>(&self, request: impl AsyncFnOnce(&OneShotClient) -> T) -> Result<T, Failure> {
         let options = self.connect_options(self.spawn);
-        Ok(self.telling(client::ask(&options, question)).await?)
+        Ok(self.wait_with_notice(client::query(&options, request)).await?)
     }
 
-    async fn open(&self, spawn: bool) -> Result<Connection, ConnectError> {
-        self.telling(Connection::open(&self.connect_options(spawn))).await
+    async fn open_connection(&self, spawn: bool) -> Result<Connection, ConnectError> {
+        self.wait_with_notice(Connection::open(&self.connect_options(spawn))).await
     }
 
     /// Waits for an answer, and prints a message if another machine takes long.
-    async fn telling<T>(&self, asked: impl Future<Output = T>) -> T {
-        let mut asked = pin!(asked);
+    async fn wait_with_notice<T>(&self, answer: impl Future<Output = T>) -> T {
+        let mut answer = pin!(answer);
         if let Some(host) = &self.host {
-            match timeout(UNTOLD, &mut asked).await {
-                Ok(done) => return done,
-                Err(_) => self.ui.note(&format!("Waiting for {host}\n")),
+            match timeout(SILENT_WAIT, &mut answer).await {
+                Ok(answer) => return answer,
+                Err(_) => self.ui.print_note(&format!("Waiting for {host}\n")),
             }
         }
-        asked.await
+        answer.await
     }
 
     /// Returns the connection options; they allow starting a daemon if this invocation may.
-    pub(crate) fn any_options(&self) -> ConnectOptions {
+    pub(crate) fn default_options(&self) -> ConnectOptions {
         self.connect_options(self.spawn)
     }
 
@@ -130,36 +131,36 @@ impl<'a> Invocation<'a> {
     /// Returns the absolute form of a local path; defaults to the current directory.
     ///
     /// With another machine's daemon, `-C` is a folder on that machine.
-    pub(crate) fn resolve(&self, path: Option<&Path>) -> Result<PathBuf, Failure> {
+    pub(crate) fn resolve_local(&self, path: Option<&Path>) -> Result<PathBuf, Failure> {
         let base = self.directory.as_deref().filter(|_| self.host.is_none()).unwrap_or(Path::new("."));
-        let wanted = path.map_or_else(|| base.to_owned(), |path| base.join(path));
+        let joined = path.map_or_else(|| base.to_owned(), |path| base.join(path));
         // `absolute` removes a leading `.`, but does not resolve symbolic links: the daemon finds the work tree.
-        std::path::absolute(&wanted).map_err(|error| Failure::io(format!("finding {}", wanted.display()), &error))
+        std::path::absolute(&joined).map_err(|error| Failure::io(format!("finding {}", joined.display()), &error))
     }
 
-    /// Returns a path as sent to the daemon: [`Self::resolve`] on this machine; as typed for another one, where this
+    /// Returns a path as sent to the daemon: [`Self::resolve_local`] on this machine; as typed for another one, where this
     /// program has no current directory.
-    pub(crate) fn place(&self, path: Option<&Path>) -> Result<WirePath, Failure> {
-        let Some(host) = &self.host else { return self.resolve(path).map(WirePath) };
-        let typed = self.typed(path);
-        if typed.is_absolute() { Ok(WirePath(typed)) } else { Err(relative(host, &typed)) }
+    pub(crate) fn daemon_path(&self, path: Option<&Path>) -> Result<WirePath, Failure> {
+        let Some(host) = &self.host else { return self.resolve_local(path).map(WirePath) };
+        let typed = self.typed_path(path);
+        if typed.is_absolute() { Ok(WirePath(typed)) } else { Err(relative_path_failure(host, &typed)) }
     }
 
-    /// Returns [`Self::place`], or `None` if no path is given: the current directory is on this machine.
-    pub(crate) fn place_if_any(&self, path: Option<&Path>) -> Result<Option<WirePath>, Failure> {
-        let is_unsaid = self.host.is_some() && self.typed(path).as_os_str().is_empty();
-        if is_unsaid { Ok(None) } else { self.place(path).map(Some) }
+    /// Returns [`Self::daemon_path`], or `None` if no path is given: the current directory is on this machine.
+    pub(crate) fn daemon_path_if_any(&self, path: Option<&Path>) -> Result<Option<WirePath>, Failure> {
+        let is_unspecified = self.host.is_some() && self.typed_path(path).as_os_str().is_empty();
+        if is_unspecified { Ok(None) } else { self.daemon_path(path).map(Some) }
     }
 
     /// Joins `-C` and the path as typed.
-    fn typed(&self, path: Option<&Path>) -> PathBuf {
+    fn typed_path(&self, path: Option<&Path>) -> PathBuf {
         let base = self.directory.as_deref().unwrap_or(Path::new(""));
         path.map_or_else(|| base.to_owned(), |path| base.join(path))
     }
 }
 
 /// Returns the error for a relative path: another machine does not know this program's current directory.
-fn relative(host: &Host, typed: &Path) -> Failure {
+fn relative_path_failure(host: &Host, typed: &Path) -> Failure {
     if typed.as_os_str().is_empty() {
         return Failure::usage(format!("nothing says which repository on {host} is meant"))
             .hint(format!("name one of these with -C: runnerctl --host {host} repos"));
@@ -169,12 +170,12 @@ fn relative(host: &Host, typed: &Path) -> Failure {
 }
 
 /// Refuses a folder of `-C` that does not exist.
-fn check_folder(folder: &Path) -> Result<(), Failure> {
+fn check_directory(folder: &Path) -> Result<(), Failure> {
     let failed = |error: io::Error| {
         Failure::usage(format!("cannot work in {}", folder.display()))
             .caused_by(error.to_string())
             .hint("name an existing folder: runnerctl -C DIR …")
     };
-    let found = fs::metadata(folder).map_err(failed)?;
-    if found.is_dir() { Ok(()) } else { Err(failed(io::ErrorKind::NotADirectory.into())) }
+    let metadata = fs::metadata(folder).map_err(failed)?;
+    if metadata.is_dir() { Ok(()) } else { Err(failed(io::ErrorKind::NotADirectory.into())) }
 }

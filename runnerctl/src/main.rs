@@ -61,16 +61,16 @@ fn main() -> ExitCode {
 }
 
 fn run(ui: Ui, cli: Cli) -> ExitStatus {
-    let hosts = match target_host::hosts_of(&cli) {
+    let hosts = match target_host::resolve_hosts(&cli) {
         Ok(hosts) => hosts,
-        Err(failure) => return ui.fail(&failure),
+        Err(failure) => return ui.report_failure(&failure),
     };
-    let ui = ui.about(hosts.first().filter(|_| hosts.len() == 1 && !cli.global.all_hosts));
-    let done = runtime().map_err(|error| Failure::io("starting the client", &error));
-    let done = done.and_then(|runtime| runtime.block_on(commands::run(&ui, cli, hosts)));
-    done.unwrap_or_else(|failure| ui.fail(&failure))
+    let ui = ui.for_host(hosts.first().filter(|_| hosts.len() == 1 && !cli.global.all_hosts));
+    let result = build_runtime().map_err(|error| Failure::io("starting the client", &error));
+    let result = result.and_then(|runtime| runtime.block_on(commands::run(&ui, cli, hosts)));
+    result.unwrap_or_else(|failure| ui.report_failure(&failure))
 }
 
-fn runtime() -> io::Result<tokio::runtime::Runtime> {
+fn build_runtime() -> io::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_current_thread().enable_all().build()
 }

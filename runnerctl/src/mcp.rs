@@ -42,7 +42,7 @@ type ToolResult = Result<CallToolResult, Failure>;
 pub(crate) struct McpTools {
     options: ConnectOptions,
     /// The repository used if a call names none.
-    place: Option<WirePath>,
+    default_path: Option<WirePath>,
     router: ToolRouter<Self>,
 }
 
@@ -180,74 +180,74 @@ impl McpTools {
     #[tool(annotations(read_only_hint = true))]
     async fn runs(&self) -> ToolResult {
         let all = self.connection().await?.client().status_all().await?;
-        told(&json!({"repos": all.into_iter().map(RunOverview::from).collect::<Vec<_>>()}))
+        to_tool_result(&json!({"repos": all.into_iter().map(RunOverview::from).collect::<Vec<_>>()}))
     }
 
     /// One run: how far it is, why it stopped, what continues it, its last iterations, what it cost.
     #[tool(annotations(read_only_hint = true))]
     async fn status(&self, Parameters(of): Parameters<OfRun>) -> ToolResult {
-        let at = self.at(of)?;
-        told(&self.connection().await?.client().status(at).await?)
+        let at = self.run_target(of)?;
+        to_tool_result(&self.connection().await?.client().status(at).await?)
     }
 
     /// The task tree of a run.
     #[tool(annotations(read_only_hint = true))]
     async fn tree(&self, Parameters(of): Parameters<OfRun>) -> ToolResult {
-        let at = self.at(of)?;
-        told(&tree::fetch_tree(self.connection().await?.client(), at).await?)
+        let at = self.run_target(of)?;
+        to_tool_result(&tree::fetch_tree(self.connection().await?.client(), at).await?)
     }
 
     /// Why a leaf of the tree is next, and what each end of its session leads to.
     #[tool(annotations(read_only_hint = true))]
     async fn explain(&self, Parameters(of): Parameters<OfRun>) -> ToolResult {
-        let at = self.at(of)?;
-        told(&self.connection().await?.client().explain(at).await?)
+        let at = self.run_target(of)?;
+        to_tool_result(&self.connection().await?.client().explain(at).await?)
     }
 
     /// The iterations of a run, oldest first: node, verdict, guard, commit, cost.
     #[tool(annotations(read_only_hint = true))]
     async fn iterations(&self, Parameters(of): Parameters<OfRun>) -> ToolResult {
-        let at = self.at(of)?;
+        let at = self.run_target(of)?;
         let iterations = IterationApiClient::list(self.connection().await?.client(), at).await?;
-        told(&json!({"iterations": iterations}))
+        to_tool_result(&json!({"iterations": iterations}))
     }
 
     /// One iteration: what came of it, the failures that its guard reported, and where its record is.
     #[tool(annotations(read_only_hint = true))]
     async fn iteration(&self, Parameters(of): Parameters<OfIteration>) -> ToolResult {
-        let at = self.at_iteration(of)?;
-        told(&IterationApiClient::get(self.connection().await?.client(), at).await?)
+        let at = self.iteration_target(of)?;
+        to_tool_result(&IterationApiClient::get(self.connection().await?.client(), at).await?)
     }
 
     /// What the guard or the agent of an iteration printed, its diff, its prompt: the end of it, or a part.
     #[tool(annotations(read_only_hint = true))]
     async fn log(&self, Parameters(of): Parameters<OfLog>) -> ToolResult {
         let OfLog { path, run, iteration, what, offset, bytes } = of;
-        let at = self.at_iteration(OfIteration { path, run, iteration })?;
+        let at = self.iteration_target(OfIteration { path, run, iteration })?;
         let connection = self.connection().await?;
-        let wanted = bytes.unwrap_or(LOG_DEFAULT).min(LOG_LIMIT);
-        let read = async |offset| {
+        let limit = bytes.unwrap_or(LOG_DEFAULT).min(LOG_LIMIT);
+        let read_part = async |offset| {
             let params = LogParams { at: at.clone(), stream: what, offset, raw: false };
             connection.client().log(params).await
         };
         let offset = match offset {
             Some(offset) => offset,
             // Past every end there is nothing but its size.
-            None => read(u64::MAX).await?.size.unwrap_or(0).saturating_sub(wanted),
+            None => read_part(u64::MAX).await?.size.unwrap_or(0).saturating_sub(limit),
         };
-        let mut text = read(offset).await?;
-        let keep = text.text.floor_char_boundary(usize::try_from(wanted).unwrap_or(usize::MAX));
-        let is_cut = keep < text.text.len();
-        text.text.truncate(keep);
-        told(&json!({"text": text.text, "offset": offset, "size": text.size, "is_cut": is_cut}))
+        let mut text = read_part(offset).await?;
+        let length = text.text.floor_char_boundary(usize::try_from(limit).unwrap_or(usize::MAX));
+        let is_cut = length < text.text.len();
+        text.text.truncate(length);
+        to_tool_result(&json!({"text": text.text, "offset": offset, "size": text.size, "is_cut": is_cut}))
     }
 
     /// What agents ask, in all repositories or one.
     #[tool(annotations(read_only_hint = true))]
     async fn questions(&self, Parameters(of): Parameters<OfQuestions>) -> ToolResult {
-        let path = of.path.map(|path| absolute(&path)).transpose()?;
+        let path = of.path.map(|path| parse_absolute(&path)).transpose()?;
         let questions = self.connection().await?.client().questions(QuestionsParams { path, all: of.all }).await?;
-        told(&json!({"questions": questions}))
+        to_tool_result(&json!({"questions": questions}))
     }
 }
 
@@ -257,7 +257,7 @@ impl McpTools {
     /// configuration by a start of their own.
     #[tool(annotations(destructive_hint = false, open_world_hint = true))]
     async fn start(&self, Parameters(new): Parameters<NewRun>) -> ToolResult {
-        let path = self.place(new.path)?;
+        let path = self.resolve_path(new.path)?;
         let connection = self.connection().await?;
         let params = StartParams {
             env: caller_env::collect(&connection, &path).await,
@@ -270,46 +270,46 @@ impl McpTools {
             isolated: new.isolated,
             confirmed: false,
         };
-        told(&connection.client().start(params).await?)
+        to_tool_result(&connection.client().start(params).await?)
     }
 
     /// Leave a note for the next session of a run.
     #[tool(annotations(destructive_hint = false))]
     async fn note(&self, Parameters(words): Parameters<Words>) -> ToolResult {
         let Words { path, run, text } = words;
-        let at = self.at(OfRun { path, run })?;
-        told(&self.connection().await?.client().add_note(NoteParams { at, text }).await?)
+        let at = self.run_target(OfRun { path, run })?;
+        to_tool_result(&self.connection().await?.client().add_note(NoteParams { at, text }).await?)
     }
 
     /// Answer a question of an agent.
     #[tool(annotations(destructive_hint = false))]
     async fn answer(&self, Parameters(reply): Parameters<Reply>) -> ToolResult {
         let Reply { path, question: id, text } = reply;
-        let path = path.map(|path| absolute(&path)).transpose()?;
-        told(&self.connection().await?.client().answer(AnswerParams { path, id, text }).await?)
+        let path = path.map(|path| parse_absolute(&path)).transpose()?;
+        to_tool_result(&self.connection().await?.client().answer(AnswerParams { path, id, text }).await?)
     }
 
     /// Approve what is waiting for a review.
     #[tool(annotations(destructive_hint = false))]
     async fn approve(&self, Parameters(of): Parameters<OfRun>) -> ToolResult {
-        let at = self.at(of)?;
-        told(&self.connection().await?.client().approve(ApproveParams { at, signature: None }).await?)
+        let at = self.run_target(of)?;
+        to_tool_result(&self.connection().await?.client().approve(ApproveParams { at, signature: None }).await?)
     }
 
     /// Reject what is waiting for a review; the next session reads why.
     #[tool(annotations(destructive_hint = false))]
     async fn reject(&self, Parameters(words): Parameters<Words>) -> ToolResult {
         let Words { path, run, text: reason } = words;
-        let at = self.at(OfRun { path, run })?;
-        told(&self.connection().await?.client().reject(RejectParams { at, reason, signature: None }).await?)
+        let at = self.run_target(OfRun { path, run })?;
+        to_tool_result(&self.connection().await?.client().reject(RejectParams { at, reason, signature: None }).await?)
     }
 }
 
 impl McpTools {
     /// Creates the tools for a daemon; those that steer are included if requested.
-    pub(crate) fn new(options: ConnectOptions, place: Option<WirePath>, is_steering: bool) -> Self {
-        let router = if is_steering { Self::reads() + Self::steers() } else { Self::reads() };
-        Self { options, place, router }
+    pub(crate) fn new(options: ConnectOptions, default_path: Option<WirePath>, can_steer: bool) -> Self {
+        let router = if can_steer { Self::reads() + Self::steers() } else { Self::reads() };
+        Self { options, default_path, router }
     }
 
     /// Opens a new connection for each request: the daemon may have been restarted.
@@ -317,23 +317,23 @@ impl McpTools {
         Ok(Connection::open(&self.options).await?)
     }
 
-    fn at(&self, of: OfRun) -> Result<AtRun, Failure> {
-        Ok(AtRun { path: self.place(of.path)?, run: of.run })
+    fn run_target(&self, of: OfRun) -> Result<AtRun, Failure> {
+        Ok(AtRun { path: self.resolve_path(of.path)?, run: of.run })
     }
 
-    fn at_iteration(&self, of: OfIteration) -> Result<AtIteration, Failure> {
-        Ok(AtIteration { path: self.place(of.path)?, run: of.run, iter: of.iteration, wait: None })
+    fn iteration_target(&self, of: OfIteration) -> Result<AtIteration, Failure> {
+        Ok(AtIteration { path: self.resolve_path(of.path)?, run: of.run, iter: of.iteration, wait: None })
     }
 
-    fn place(&self, path: Option<String>) -> Result<WirePath, Failure> {
+    fn resolve_path(&self, path: Option<String>) -> Result<WirePath, Failure> {
         match path {
-            Some(path) => absolute(&path),
-            None => self.place.clone().ok_or_else(|| Failure::usage("nothing says which path is meant")),
+            Some(path) => parse_absolute(&path),
+            None => self.default_path.clone().ok_or_else(|| Failure::usage("nothing says which path is meant")),
         }
     }
 }
 
-fn absolute(path: &str) -> Result<WirePath, Failure> {
+fn parse_absolute(path: &str) -> Result<WirePath, Failure> {
     let path = Path::new(path);
     if path.is_absolute() {
         return Ok(WirePath(path.to_owned()));
@@ -342,7 +342,7 @@ fn absolute(path: &str) -> Result<WirePath, Failure> {
 }
 
 /// Returns an answer as the daemon gave it.
-fn told<T: Serialize>(reply: &T) -> ToolResult {
+fn to_tool_result<T: Serialize>(reply: &T) -> ToolResult {
     let value = serde_json::to_value(reply);
     let value = value.map_err(|error| Failure::io("writing an answer", &error.into()))?;
     Ok(CallToolResult::structured(value))
@@ -353,8 +353,8 @@ impl IntoCallToolResult for Failure {
     fn into_call_tool_result(self) -> Result<CallToolResponse, ErrorData> {
         match self {
             Self::Report(report) => {
-                let told = serde_json::from_str(&report.to_json()).expect("BUG: an error is not JSON");
-                CallToolResult::structured_error(told).into_call_tool_result()
+                let error = serde_json::from_str(&report.to_json()).expect("BUG: an error is not JSON");
+                CallToolResult::structured_error(error).into_call_tool_result()
             }
             Self::BrokenPipe => Err(ErrorData::internal_error("the client has gone", None)),
         }

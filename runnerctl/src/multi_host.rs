@@ -11,13 +11,13 @@ use tokio::time::timeout;
 
 use crate::failure::Failure;
 use crate::invocation::Invocation;
-use crate::text::paint::{BAD, HEAD, paint};
-use crate::text::sanitize::safe;
+use crate::text::paint::{BAD, HEADING, paint};
+use crate::text::sanitize::sanitize;
 use crate::text::screen::Screen;
 use crate::ui::Ui;
 
 /// Time limit for a machine to answer.
-const WITHIN: Duration = Duration::from_secs(10);
+const HOST_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Result of asking one machine.
 pub(crate) struct HostAnswer<T> {
@@ -41,56 +41,56 @@ struct HostList<'a, T> {
 
 /// Asks each of the invocation's machines, and prints each answer under the machine's name as soon as it arrives; as
 /// JSON all together, in order. Fails if none has answered.
-pub(crate) async fn ask<T: Serialize>(
+pub(crate) async fn ask_hosts<T: Serialize>(
     invocation: &Invocation<'_>,
     name: &str,
-    question: impl AsyncFn(&Invocation<'_>) -> Result<T, Failure>,
-    text: impl Fn(&T, &Screen) -> String,
+    query: impl AsyncFn(&Invocation<'_>) -> Result<T, Failure>,
+    render: impl Fn(&T, &Screen) -> String,
 ) -> Result<ExitStatus, Failure> {
     let (ui, mut all) = (invocation.ui, Vec::new());
-    let asked = invocation.hosts.iter().map(|host| one(invocation.at(host), host, &question));
-    let mut asked: FuturesUnordered<_> = asked.collect();
-    while let Some(one) = asked.next().await {
+    let pending = invocation.hosts.iter().map(|host| ask_host(invocation.for_host(host), host, &query));
+    let mut pending: FuturesUnordered<_> = pending.collect();
+    while let Some(answer) = pending.next().await {
         if !ui.json {
-            ui.text(&one.text(&text, &ui.screen()))?;
+            ui.print_text(&answer.render(&render, &ui.screen()))?;
         }
-        all.push(one);
+        all.push(answer);
     }
     if ui.json {
         all.sort_by_key(|one| invocation.hosts.iter().position(|host| *host == one.host));
-        Ui::object(name, &HostList { hosts: all.iter().map(HostAnswer::told).collect() })?;
+        Ui::print_object(name, &HostList { hosts: all.iter().map(HostAnswer::to_entry).collect() })?;
     }
-    let is_any_there = all.iter().any(|one| one.answer.is_ok());
-    Ok(if is_any_there { ExitStatus::Fine } else { ExitStatus::NoDaemon })
+    let has_answer = all.iter().any(|one| one.answer.is_ok());
+    Ok(if has_answer { ExitStatus::Success } else { ExitStatus::NoDaemon })
 }
 
-async fn one<T>(
-    inside: Invocation<'_>,
+async fn ask_host<T>(
+    invocation: Invocation<'_>,
     host: &Host,
-    question: impl AsyncFn(&Invocation<'_>) -> Result<T, Failure>,
+    query: impl AsyncFn(&Invocation<'_>) -> Result<T, Failure>,
 ) -> HostAnswer<T> {
-    let hangs = |_| {
-        let message = format!("no answer within {} seconds", WITHIN.as_secs());
+    let timed_out = |_| {
+        let message = format!("no answer within {} seconds", HOST_TIMEOUT.as_secs());
         Err(Failure::new(ExitStatus::NoDaemon, "no_daemon", message))
     };
-    let answer = timeout(WITHIN, question(&inside)).await.unwrap_or_else(hangs);
-    HostAnswer { host: host.clone(), answer: answer.map_err(|failure| failure.told_at(host)) }
+    let answer = timeout(HOST_TIMEOUT, query(&invocation)).await.unwrap_or_else(timed_out);
+    HostAnswer { host: host.clone(), answer: answer.map_err(|failure| failure.with_host(host)) }
 }
 
 impl<T> HostAnswer<T> {
-    fn told(&self) -> HostEntry<'_, T> {
-        let (answer, error) = (self.answer.as_ref().ok(), self.answer.as_ref().err().map(error));
+    fn to_entry(&self) -> HostEntry<'_, T> {
+        let (answer, error) = (self.answer.as_ref().ok(), self.answer.as_ref().err().map(error_value));
         HostEntry { host: self.host.to_string(), answer, error }
     }
 
-    fn text(&self, text: impl Fn(&T, &Screen) -> String, screen: &Screen) -> String {
-        let head = paint(HEAD, &safe(&self.host.to_string()));
+    fn render(&self, render_answer: impl Fn(&T, &Screen) -> String, screen: &Screen) -> String {
+        let head = paint(HEADING, &sanitize(&self.host.to_string()));
         match &self.answer {
-            Ok(answer) => format!("{head}\n{}", text(answer, &screen.about(&self.host))),
+            Ok(answer) => format!("{head}\n{}", render_answer(answer, &screen.for_host(&self.host))),
             Err(Failure::Report(report)) => {
                 let causes = report.causes.iter().map(String::as_str);
                 let why: Vec<&str> = [report.message.as_str()].into_iter().chain(causes).collect();
-                format!("{head}  {}\n", paint(BAD, &safe(&why.join(": "))))
+                format!("{head}  {}\n", paint(BAD, &sanitize(&why.join(": "))))
             }
             Err(Failure::BrokenPipe) => format!("{head}\n"),
         }
@@ -98,11 +98,11 @@ impl<T> HostAnswer<T> {
 }
 
 /// Returns a failure as `--json` prints it, without the surrounding object.
-fn error(failure: &Failure) -> Value {
+fn error_value(failure: &Failure) -> Value {
     match failure {
         Failure::Report(report) => {
-            let told: Value = serde_json::from_str(&report.to_json()).unwrap_or_default();
-            told["error"].clone()
+            let object: Value = serde_json::from_str(&report.to_json()).unwrap_or_default();
+            object["error"].clone()
         }
         Failure::BrokenPipe => Value::Null,
     }

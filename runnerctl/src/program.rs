@@ -19,9 +19,9 @@ use tokio::time::timeout;
 use crate::failure::Failure;
 
 /// Maximum size of an answer in bytes; the rest is read and dropped, and the answer rejected.
-const MAX_SAID: usize = 16 << 20;
+const MAX_OUTPUT: usize = 16 << 20;
 /// Variables that tell git which repository to use, as listed by `git rev-parse --local-env-vars`.
-const LOCAL: &[&str] = &[
+const GIT_LOCAL_VARIABLES: &[&str] = &[
     "GIT_ALTERNATE_OBJECT_DIRECTORIES",
     "GIT_COMMON_DIR",
     "GIT_CONFIG",
@@ -41,9 +41,9 @@ const LOCAL: &[&str] = &[
 ];
 /// How long to read output after a program has exited. A process it left running, such as a persistent `ssh`
 /// connection, may hold the streams open indefinitely.
-const HEARD_OUT: Duration = Duration::from_secs(1);
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 /// Number of lines of an error message that are shown.
-const TOLD_LINES: usize = 20;
+const ERROR_LINES: usize = 20;
 
 /// Arguments for starting a program.
 #[derive(Debug)]
@@ -64,11 +64,11 @@ pub(crate) struct ProgramCall<'a> {
 #[derive(Debug)]
 pub(crate) struct CommandOutput {
     /// How it ended.
-    pub(crate) ended: Ended,
+    pub(crate) status: Ended,
     /// Standard output.
-    pub(crate) out: String,
+    pub(crate) stdout: String,
     /// Standard error.
-    pub(crate) complaint: String,
+    pub(crate) stderr: String,
 }
 
 /// Why a program has no result.
@@ -82,29 +82,29 @@ pub(crate) enum LaunchError {
 
 impl CommandOutput {
     /// Returns the output if the program succeeded; otherwise a failure that names what was being done.
-    pub(crate) fn fine(self, kind: &'static str, doing: &str) -> Result<String, Failure> {
-        if self.ended.success() { Ok(self.out) } else { Err(self.failure(kind, doing)) }
+    pub(crate) fn require_success(self, kind: &'static str, doing: &str) -> Result<String, Failure> {
+        if self.status.success() { Ok(self.stdout) } else { Err(self.to_failure(kind, doing)) }
     }
 
     /// Returns the output on exit code 0 (yes), `None` on exit code 1 (no). Any other end is a failure.
-    pub(crate) fn answer(self, kind: &'static str, doing: &str) -> Result<Option<String>, Failure> {
-        match self.ended.code() {
+    pub(crate) fn optional_output(self, kind: &'static str, doing: &str) -> Result<Option<String>, Failure> {
+        match self.status.code() {
             Some(1) => Ok(None),
-            _ => self.fine(kind, doing).map(Some),
+            _ => self.require_success(kind, doing).map(Some),
         }
     }
 
     /// Returns the failure of a program that has reported an error.
-    pub(crate) fn failure(&self, kind: &'static str, doing: &str) -> Failure {
-        let lines: Vec<&str> = self.complaint.lines().filter(|line| !line.trim().is_empty()).collect();
-        let told = lines[lines.len().saturating_sub(TOLD_LINES)..].join("\n");
-        let cause = if told.is_empty() { format!("it ended with {}", self.ended) } else { told };
+    pub(crate) fn to_failure(&self, kind: &'static str, doing: &str) -> Failure {
+        let lines: Vec<&str> = self.stderr.lines().filter(|line| !line.trim().is_empty()).collect();
+        let text = lines[lines.len().saturating_sub(ERROR_LINES)..].join("\n");
+        let cause = if text.is_empty() { format!("it ended with {}", self.status) } else { text };
         Failure::new(ExitStatus::Error, kind, doing).caused_by(cause)
     }
 }
 
 /// Runs a program to completion.
-pub(crate) async fn run(call: ProgramCall<'_>) -> Result<CommandOutput, LaunchError> {
+pub(crate) async fn run_program(call: ProgramCall<'_>) -> Result<CommandOutput, LaunchError> {
     let name = call.argv.first().cloned().unwrap_or_default();
     let failed = |error: io::Error| {
         LaunchError::Failed(Failure::io(format!("running {} in {}", name.display(), call.folder.display()), &error))
@@ -112,17 +112,17 @@ pub(crate) async fn run(call: ProgramCall<'_>) -> Result<CommandOutput, LaunchEr
     let mut command = Command::new(&name);
     command.args(call.argv.iter().skip(1)).current_dir(call.folder).envs(call.env.iter().copied());
     // A caller within git, such as a hook, has another repository in mind.
-    for variable in LOCAL {
+    for variable in GIT_LOCAL_VARIABLES {
         command.env_remove(variable);
     }
     command.stdin(if call.input.is_empty() { Stdio::null() } else { Stdio::piped() });
     command.stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
-    ends_with_us(&mut command);
-    let mut running = match command.spawn() {
+    kill_with_parent(&mut command);
+    let mut child_guard = match command.spawn() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(LaunchError::Missing),
         child => RunningChild(child.map_err(failed)?),
     };
-    let child = &mut running.0;
+    let child = &mut child_guard.0;
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let write = async {
         if let Some(mut stdin) = stdin {
@@ -130,22 +130,23 @@ pub(crate) async fn run(call: ProgramCall<'_>) -> Result<CommandOutput, LaunchEr
             let _ = stdin.write_all(&call.input).await;
         }
     };
-    let (mut out, mut complaint) = (StreamCapture::of(call.tail), StreamCapture::of(None));
-    let ended = {
-        let mut heard = pin!(async { tokio::join!(write, out.hear(stdout), complaint.hear(stderr)) });
+    let (mut stdout_capture, mut stderr_capture) =
+        (StreamCapture::with_tail(call.tail), StreamCapture::with_tail(None));
+    let status = {
+        let mut reading = pin!(async { tokio::join!(write, stdout_capture.read(stdout), stderr_capture.read(stderr)) });
         tokio::select! {
-            _ = &mut heard => child.wait().await,
+            _ = &mut reading => child.wait().await,
             ended = child.wait() => {
-                let _ = timeout(HEARD_OUT, heard).await;
+                let _ = timeout(DRAIN_TIMEOUT, reading).await;
                 ended
             }
         }
     };
-    let ended = ended.map_err(failed)?;
+    let ended = status.map_err(failed)?;
     Ok(CommandOutput {
-        ended,
-        out: out.text().map_err(failed)?,
-        complaint: complaint.text().unwrap_or_else(|error| error.to_string()),
+        status: ended,
+        stdout: stdout_capture.into_text().map_err(failed)?,
+        stderr: stderr_capture.into_text().unwrap_or_else(|error| error.to_string()),
     })
 }
 
@@ -158,8 +159,8 @@ impl Drop for RunningChild {
         // A child that was waited for no longer has a process id.
         let Some(pid) = self.0.id().and_then(|pid| i32::try_from(pid).ok()) else { return };
         let _ = kill(Pid::from_raw(pid), Signal::SIGTERM);
-        let begun = Instant::now();
-        while begun.elapsed() < HEARD_OUT && matches!(self.0.try_wait(), Ok(None)) {
+        let started = Instant::now();
+        while started.elapsed() < DRAIN_TIMEOUT && matches!(self.0.try_wait(), Ok(None)) {
             thread::sleep(Duration::from_millis(5));
         }
     }
@@ -169,7 +170,7 @@ impl Drop for RunningChild {
 /// the runtime's only one, and lives as long as this program.
 #[cfg(target_os = "linux")]
 #[expect(unsafe_code, reason = "the death signal is set between fork and exec")]
-fn ends_with_us(command: &mut Command) {
+fn kill_with_parent(command: &mut Command) {
     let parent = nix::unistd::getpid();
     // SAFETY: it makes two system calls, and allocates nothing.
     unsafe {
@@ -194,18 +195,18 @@ struct StreamCapture {
 
 impl StreamCapture {
     /// Creates an empty capture; if `tail` is set, only that many bytes from the end are kept.
-    fn of(tail: Option<usize>) -> Self {
+    fn with_tail(tail: Option<usize>) -> Self {
         Self { tail, ..Self::default() }
     }
 
     /// Reads a stream to its end.
-    async fn hear(&mut self, stream: Option<impl AsyncRead + Unpin>) {
+    async fn read(&mut self, stream: Option<impl AsyncRead + Unpin>) {
         let Some(mut stream) = stream else { return };
-        let mut piece = vec![0; 64 << 10];
+        let mut buffer = vec![0; 64 << 10];
         loop {
-            match stream.read(&mut piece).await {
+            match stream.read(&mut buffer).await {
                 Ok(0) => return,
-                Ok(read) => self.take(&piece[..read]),
+                Ok(read) => self.push(&buffer[..read]),
                 Err(error) => {
                     self.failure = Some(error);
                     return;
@@ -214,26 +215,26 @@ impl StreamCapture {
         }
     }
 
-    fn take(&mut self, piece: &[u8]) {
+    fn push(&mut self, chunk: &[u8]) {
         match self.tail {
-            None if self.bytes.len() + piece.len() > MAX_SAID => {
-                self.failure = Some(io::Error::other(format!("it said more than {MAX_SAID} bytes")));
+            None if self.bytes.len() + chunk.len() > MAX_OUTPUT => {
+                self.failure = Some(io::Error::other(format!("it said more than {MAX_OUTPUT} bytes")));
             }
-            _ => self.bytes.extend_from_slice(piece),
+            _ => self.bytes.extend_from_slice(chunk),
         }
         // Not for every chunk, because the move is as large as what is kept.
-        if let Some(tail) = self.tail.filter(|tail| self.bytes.len() > 2 * tail + piece.len()) {
-            self.cut(tail);
+        if let Some(tail) = self.tail.filter(|tail| self.bytes.len() > 2 * tail + chunk.len()) {
+            self.trim(tail);
         }
     }
 
-    fn cut(&mut self, tail: usize) {
+    fn trim(&mut self, tail: usize) {
         self.bytes.drain(..self.bytes.len().saturating_sub(tail));
     }
 
-    fn text(mut self) -> io::Result<String> {
+    fn into_text(mut self) -> io::Result<String> {
         if let Some(tail) = self.tail {
-            self.cut(tail);
+            self.trim(tail);
         }
         match self.failure {
             Some(failure) => Err(failure),
@@ -251,9 +252,9 @@ mod tests {
 
     use super::*;
 
-    async fn sh(script: &str, folder: &Path, tail: Option<usize>) -> CommandOutput {
+    async fn run_sh(script: &str, folder: &Path, tail: Option<usize>) -> CommandOutput {
         let argv = ["sh", "-c", script].map(OsString::from).to_vec();
-        run(ProgramCall { argv, folder, env: &[], input: Vec::new(), tail }).await.expect("sh runs")
+        run_program(ProgramCall { argv, folder, env: &[], input: Vec::new(), tail }).await.expect("sh runs")
     }
 
     #[tokio::test]
@@ -262,9 +263,10 @@ mod tests {
         let gate = folder.path().join("gate");
         nix::unistd::mkfifo(&gate, Mode::S_IRWXU).expect("a pipe");
         // The background process holds both streams until the pipe is opened.
-        let said = sh("(read -r line < gate) & echo said; echo complained >&2; exit 3", folder.path(), None).await;
+        let output =
+            run_sh("(read -r line < gate) & echo said; echo complained >&2; exit 3", folder.path(), None).await;
         assert_eq!(
-            (said.ended.code(), said.out.as_str(), said.complaint.as_str()),
+            (output.status.code(), output.stdout.as_str(), output.stderr.as_str()),
             (Some(3), "said\n", "complained\n")
         );
         let opened = fs::OpenOptions::new().write(true).custom_flags(nix::libc::O_NONBLOCK).open(&gate);
@@ -274,8 +276,8 @@ mod tests {
     #[tokio::test]
     async fn of_a_long_answer_the_end_is_kept_where_that_will_do() {
         let folder = tempfile::tempdir().expect("a folder");
-        let said = sh("yes | head -c 300000; echo last", folder.path(), Some(10)).await;
-        assert_eq!(said.out, "\ny\ny\nlast\n");
-        assert_eq!(sh("echo short", folder.path(), Some(10)).await.out, "short\n");
+        let output = run_sh("yes | head -c 300000; echo last", folder.path(), Some(10)).await;
+        assert_eq!(output.stdout, "\ny\ny\nlast\n");
+        assert_eq!(run_sh("echo short", folder.path(), Some(10)).await.stdout, "short\n");
     }
 }

@@ -8,23 +8,23 @@ use protocol::meta::SecretSeen;
 use protocol::view::{IterationView, QuestionView, RunView};
 use protocol::words::{GuardOutcome, PhaseName, RunStatus, VerdictName};
 
-use crate::text::measure::{between, span, until};
-use crate::text::paint::{DIM, LOOK, of_guard, of_verdict, paint};
-use crate::text::sanitize::safe;
+use crate::text::measure::{format_duration, format_until, millis_between};
+use crate::text::paint::{DIM, WARN, guard_style, paint, verdict_style};
+use crate::text::sanitize::sanitize;
 use crate::text::screen::Screen;
 
 /// A line of progress.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ProgressLine {
     /// Current activity; the next one replaces it if it can be drawn in place.
-    Passing {
+    Transient {
         /// Iteration, phase and node.
         text: String,
         /// Time since the iteration began, in milliseconds.
         elapsed_ms: u64,
     },
     /// Something that has happened.
-    Lasting(String),
+    Permanent(String),
 }
 
 /// What has been shown of a run so far.
@@ -36,47 +36,50 @@ pub(crate) struct RunProgress {
     /// The last phase shown.
     phase: Option<(u32, PhaseName)>,
     /// The last iteration shown, or already finished at the start.
-    shown: Option<u32>,
+    last_shown: Option<u32>,
     state: Option<RunStatus>,
     obstacle: Option<String>,
 }
 
 impl RunProgress {
     /// Creates it with nothing shown yet.
-    pub(crate) fn of(run: &str) -> Self {
+    pub(crate) fn for_run(run: &str) -> Self {
         Self { run: run.to_owned(), ..Self::default() }
     }
 
     /// Returns the lines for an event.
-    pub(crate) fn event(&mut self, event: &Event) -> Vec<ProgressLine> {
+    pub(crate) fn event_lines(&mut self, event: &Event) -> Vec<ProgressLine> {
         if event.run.as_deref().is_some_and(|run| run != self.run) {
             return Vec::new();
         }
         match &event.kind {
-            EventKind::Phase { phase, node } => self.phase(event, *phase, node.as_deref()),
+            EventKind::Phase { phase, node } => self.phase_lines(event, *phase, node.as_deref()),
             EventKind::Iteration { node, verdict, guard, .. } => {
                 let Some(iter) = event.iter else { return Vec::new() };
-                self.finished(&FinishedIteration {
+                self.iteration_lines(&FinishedIteration {
                     iter,
                     node,
                     verdict: *verdict,
                     guard: *guard,
-                    ms: self.elapsed(event),
+                    ms: self.elapsed_ms(event),
                 })
             }
-            EventKind::Obstacle { message } => self.obstructed(message),
-            EventKind::Reverted { paths } => vec![notice(&format!("put back: {}", paths.join(", ")))],
-            EventKind::Refs { moved } => vec![notice(&format!("moved: {}", moved.join(", ")))],
-            EventKind::Refused { method, pid } => vec![notice(&told_refusal(method, *pid))],
-            EventKind::Secrets { seen } => vec![notice(&told_secrets(seen))],
+            EventKind::Obstacle { message } => self.obstacle_lines(message),
+            EventKind::Reverted { paths } => vec![notice_line(&format!("put back: {}", paths.join(", ")))],
+            EventKind::Refs { moved } => vec![notice_line(&format!("moved: {}", moved.join(", ")))],
+            EventKind::Refused { method, pid } => vec![notice_line(&describe_refusal(method, *pid))],
+            EventKind::Secrets { seen } => vec![notice_line(&describe_secrets(seen))],
             EventKind::Questions { asked } => {
-                let line =
-                    |new: &QuestionView| notice(&format!("asked: {} (runnerctl answer {} TEXT)", new.text, new.id));
+                let line = |new: &QuestionView| {
+                    notice_line(&format!("asked: {} (runnerctl answer {} TEXT)", new.text, new.id))
+                };
                 asked.iter().map(line).collect()
             }
-            EventKind::Warning { message } => vec![notice(message)],
-            EventKind::Stopping => vec![notice("the daemon is shutting down; the run continues when it starts again")],
-            EventKind::Outage { agent, why, .. } => vec![notice(&format!("{agent} is not available: {why}"))],
+            EventKind::Warning { message } => vec![notice_line(message)],
+            EventKind::Stopping => {
+                vec![notice_line("the daemon is shutting down; the run continues when it starts again")]
+            }
+            EventKind::Outage { agent, why, .. } => vec![notice_line(&format!("{agent} is not available: {why}"))],
             EventKind::RunState { .. }
             | EventKind::Tree { .. }
             | EventKind::Commit { .. }
@@ -88,63 +91,63 @@ impl RunProgress {
     }
 
     /// Returns the lines for a state: iterations that no event reported, and what the run waits for.
-    pub(crate) fn status(&mut self, run: &RunView, screen: &Screen) -> Vec<ProgressLine> {
+    pub(crate) fn status_lines(&mut self, run: &RunView, screen: &Screen) -> Vec<ProgressLine> {
         let newest = run.recent.first().map_or(0, |iteration| iteration.iter);
-        let shown = *self.shown.get_or_insert(newest);
+        let last_shown = *self.last_shown.get_or_insert(newest);
         let mut lines: Vec<ProgressLine> = Vec::new();
-        for iteration in run.recent.iter().rev().filter(|iteration| iteration.iter > shown) {
-            lines.extend(self.finished(&FinishedIteration::from(iteration)));
+        for iteration in run.recent.iter().rev().filter(|iteration| iteration.iter > last_shown) {
+            lines.extend(self.iteration_lines(&FinishedIteration::from(iteration)));
         }
         let state = run.summary.state;
         if self.state.replace(state) != Some(state) && matches!(state, RunStatus::Queued | RunStatus::Waiting) {
-            lines.push(notice(&waiting(run, screen)));
+            lines.push(notice_line(&describe_wait(run, screen)));
         }
         if let Some(phase) = run.phase.as_ref().filter(|phase| self.phase != Some((run.iteration, phase.name))) {
             self.phase = Some((run.iteration, phase.name));
             self.live = Some((run.iteration, phase.iteration_since));
             let node = run.node.as_ref().map(|node| node.id.as_str());
-            let elapsed_ms = between(phase.iteration_since, screen.now);
+            let elapsed_ms = millis_between(phase.iteration_since, screen.now);
             lines.push(if phase.baseline {
-                ProgressLine::Passing { text: "the guard on the base".to_owned(), elapsed_ms }
+                ProgressLine::Transient { text: "the guard on the base".to_owned(), elapsed_ms }
             } else {
-                passing(run.iteration, phase.name, node, elapsed_ms)
+                transient_line(run.iteration, phase.name, node, elapsed_ms)
             });
         }
         lines
     }
 
-    fn phase(&mut self, event: &Event, phase: PhaseName, node: Option<&str>) -> Vec<ProgressLine> {
+    fn phase_lines(&mut self, event: &Event, phase: PhaseName, node: Option<&str>) -> Vec<ProgressLine> {
         let Some(iter) = event.iter else { return Vec::new() };
         if self.live.is_none_or(|(live, _)| live != iter) {
             self.live = Some((iter, event.time));
         }
         self.obstacle = None;
-        let again = self.phase.replace((iter, phase)) == Some((iter, phase));
-        if again || phase == PhaseName::Over {
+        let is_repeated = self.phase.replace((iter, phase)) == Some((iter, phase));
+        if is_repeated || phase == PhaseName::Over {
             return Vec::new();
         }
-        vec![passing(iter, phase, node, self.elapsed(event).unwrap_or_default())]
+        vec![transient_line(iter, phase, node, self.elapsed_ms(event).unwrap_or_default())]
     }
 
-    fn elapsed(&self, event: &Event) -> Option<u64> {
+    fn elapsed_ms(&self, event: &Event) -> Option<u64> {
         let (live, since) = self.live?;
-        (Some(live) == event.iter).then(|| between(since, event.time))
+        (Some(live) == event.iter).then(|| millis_between(since, event.time))
     }
 
-    fn finished(&mut self, iteration: &FinishedIteration<'_>) -> Vec<ProgressLine> {
-        if self.shown.is_some_and(|shown| iteration.iter <= shown) {
+    fn iteration_lines(&mut self, iteration: &FinishedIteration<'_>) -> Vec<ProgressLine> {
+        if self.last_shown.is_some_and(|shown| iteration.iter <= shown) {
             return Vec::new();
         }
-        self.shown = Some(iteration.iter);
-        vec![ProgressLine::Lasting(iteration.line())]
+        self.last_shown = Some(iteration.iter);
+        vec![ProgressLine::Permanent(iteration.render())]
     }
 
-    fn obstructed(&mut self, message: &str) -> Vec<ProgressLine> {
+    fn obstacle_lines(&mut self, message: &str) -> Vec<ProgressLine> {
         if self.obstacle.as_deref() == Some(message) {
             return Vec::new();
         }
         self.obstacle = Some(message.to_owned());
-        vec![notice(&format!("waits: {message}"))]
+        vec![notice_line(&format!("waits: {message}"))]
     }
 }
 
@@ -164,37 +167,37 @@ impl<'a> From<&'a IterationView> for FinishedIteration<'a> {
 }
 
 impl FinishedIteration<'_> {
-    fn line(&self) -> String {
-        let verdict = paint(of_verdict(self.verdict), self.verdict.plain());
-        let guard = paint(of_guard(self.guard), &format!("guard={}", self.guard));
-        let time = self.ms.map(|ms| format!("  {}", paint(DIM, &span(ms)))).unwrap_or_default();
-        format!("{:04} {verdict}  {}  {guard}{time}", self.iter, safe(self.node))
+    fn render(&self) -> String {
+        let verdict = paint(verdict_style(self.verdict), self.verdict.label());
+        let guard = paint(guard_style(self.guard), &format!("guard={}", self.guard));
+        let time = self.ms.map(|ms| format!("  {}", paint(DIM, &format_duration(ms)))).unwrap_or_default();
+        format!("{:04} {verdict}  {}  {guard}{time}", self.iter, sanitize(self.node))
     }
 }
 
-fn passing(iter: u32, phase: PhaseName, node: Option<&str>, elapsed_ms: u64) -> ProgressLine {
-    let text = format!("{iter:04} {:<7}  {}", phase.as_str(), safe(node.unwrap_or_default()));
-    ProgressLine::Passing { text: text.trim_end().to_owned(), elapsed_ms }
+fn transient_line(iter: u32, phase: PhaseName, node: Option<&str>, elapsed_ms: u64) -> ProgressLine {
+    let text = format!("{iter:04} {:<7}  {}", phase.as_str(), sanitize(node.unwrap_or_default()));
+    ProgressLine::Transient { text: text.trim_end().to_owned(), elapsed_ms }
 }
 
 /// Returns a sentence about files that contain secrets.
-pub(crate) fn told_secrets(seen: &[SecretSeen]) -> String {
+pub(crate) fn describe_secrets(seen: &[SecretSeen]) -> String {
     let files: Vec<String> = seen.iter().map(|seen| format!("{} ({})", seen.path, seen.variable)).collect();
     format!("secrets were committed: {}", files.join(", "))
 }
 
 /// Returns a sentence about a refused call.
-pub(crate) fn told_refusal(method: &str, pid: Option<i32>) -> String {
+pub(crate) fn describe_refusal(method: &str, pid: Option<i32>) -> String {
     let process = pid.map_or_else(|| "a process".to_owned(), |pid| format!("process {pid}"));
     format!("{process} inside an iteration called `{method}`; it was refused")
 }
 
-fn notice(message: &str) -> ProgressLine {
-    ProgressLine::Lasting(paint(LOOK, &safe(message)))
+fn notice_line(message: &str) -> ProgressLine {
+    ProgressLine::Permanent(paint(WARN, &sanitize(message)))
 }
 
-fn waiting(run: &RunView, screen: &Screen) -> String {
-    let until = run.wait_until.map(|time| format!(" until {}", until(time, screen))).unwrap_or_default();
+fn describe_wait(run: &RunView, screen: &Screen) -> String {
+    let until = run.wait_until.map(|time| format!(" until {}", format_until(time, screen))).unwrap_or_default();
     let reason = run.summary.reason.as_ref().map(|reason| format!(": {}", reason.message)).unwrap_or_default();
     format!("{}{until}{reason}", run.summary.state)
 }
@@ -206,19 +209,19 @@ mod tests {
     use protocol::words::IterationStatus;
 
     use super::*;
-    use crate::text::measure::seconds;
+    use crate::text::measure::format_seconds;
     use crate::text::samples;
 
-    fn event(iter: u32, second: u32, kind: EventKind) -> Event {
+    fn event_at(iter: u32, second: u32, kind: EventKind) -> Event {
         let time = format!("2026-01-01T12:00:{second:02}Z").parse().expect("a time");
         Event { seq: 1, time, repo: None, run: Some("run-1a2b3c4d".into()), iter: Some(iter), kind }
     }
 
-    fn phase(phase: PhaseName) -> EventKind {
+    fn phase_kind(phase: PhaseName) -> EventKind {
         EventKind::Phase { phase, node: Some("parser.lex".into()) }
     }
 
-    fn over(verdict: VerdictName, guard: GuardOutcome) -> EventKind {
+    fn ended_kind(verdict: VerdictName, guard: GuardOutcome) -> EventKind {
         let status = IterationStatus::Done;
         let usage = SessionUsage::default();
         EventKind::Iteration {
@@ -233,26 +236,26 @@ mod tests {
         }
     }
 
-    fn text(lines: &[ProgressLine]) -> String {
+    fn render_lines(lines: &[ProgressLine]) -> String {
         let line = |line: &ProgressLine| match line {
-            ProgressLine::Passing { text, elapsed_ms } => format!("~ {text}  {}\n", seconds(*elapsed_ms)),
-            ProgressLine::Lasting(text) => format!("{}\n", strip_str(text)),
+            ProgressLine::Transient { text, elapsed_ms } => format!("~ {text}  {}\n", format_seconds(*elapsed_ms)),
+            ProgressLine::Permanent(text) => format!("{}\n", strip_str(text)),
         };
         lines.iter().map(line).collect()
     }
 
     #[test]
     fn an_iteration_is_a_line_per_phase_and_one_that_stays() {
-        let mut progress = RunProgress::of("run-1a2b3c4d");
+        let mut progress = RunProgress::for_run("run-1a2b3c4d");
         let events = [
-            event(3, 0, phase(PhaseName::Work)),
-            event(3, 12, phase(PhaseName::Guard)),
-            event(3, 14, phase(PhaseName::Settle)),
-            event(3, 14, over(VerdictName::RedGuard, GuardOutcome::Fail)),
-            event(3, 14, phase(PhaseName::Over)),
+            event_at(3, 0, phase_kind(PhaseName::Work)),
+            event_at(3, 12, phase_kind(PhaseName::Guard)),
+            event_at(3, 14, phase_kind(PhaseName::Settle)),
+            event_at(3, 14, ended_kind(VerdictName::RedGuard, GuardOutcome::Fail)),
+            event_at(3, 14, phase_kind(PhaseName::Over)),
         ];
-        let lines: Vec<ProgressLine> = events.iter().flat_map(|event| progress.event(event)).collect();
-        insta::assert_snapshot!(text(&lines), @r"
+        let lines: Vec<ProgressLine> = events.iter().flat_map(|event| progress.event_lines(event)).collect();
+        insta::assert_snapshot!(render_lines(&lines), @r"
         ~ 0003 work     parser.lex  0s
         ~ 0003 guard    parser.lex  12s
         ~ 0003 settle   parser.lex  14s
@@ -262,45 +265,45 @@ mod tests {
 
     #[test]
     fn another_run_of_the_repository_is_not_shown() {
-        let mut progress = RunProgress::of("run-other");
-        assert_eq!(progress.event(&event(3, 0, phase(PhaseName::Work))), []);
+        let mut progress = RunProgress::for_run("run-other");
+        assert_eq!(progress.event_lines(&event_at(3, 0, phase_kind(PhaseName::Work))), []);
     }
 
     #[test]
     fn iterations_that_ended_before_are_not_told() {
-        let mut progress = RunProgress::of("run-1a2b3c4d");
-        let lines = progress.status(&samples::run(), &Screen::fixed());
-        insta::assert_snapshot!(text(&lines), @"~ 0004 guard    parser.lex  12s");
+        let mut progress = RunProgress::for_run("run-1a2b3c4d");
+        let lines = progress.status_lines(&samples::run(), &Screen::fixed());
+        insta::assert_snapshot!(render_lines(&lines), @"~ 0004 guard    parser.lex  12s");
     }
 
     #[test]
     fn an_iteration_that_no_event_told_of_is_caught_up_once() {
-        let mut progress = RunProgress::of("run-1a2b3c4d");
+        let mut progress = RunProgress::for_run("run-1a2b3c4d");
         let mut run = samples::run();
         run.recent.remove(0);
-        progress.status(&run, &Screen::fixed());
-        let lines = progress.status(&samples::run(), &Screen::fixed());
-        assert!(text(&lines).starts_with("0003 guard failed  parser.lex  guard=fail  14s\n"), "{lines:?}");
-        assert_eq!(progress.event(&event(3, 14, over(VerdictName::RedGuard, GuardOutcome::Fail))), []);
+        progress.status_lines(&run, &Screen::fixed());
+        let lines = progress.status_lines(&samples::run(), &Screen::fixed());
+        assert!(render_lines(&lines).starts_with("0003 guard failed  parser.lex  guard=fail  14s\n"), "{lines:?}");
+        assert_eq!(progress.event_lines(&event_at(3, 14, ended_kind(VerdictName::RedGuard, GuardOutcome::Fail))), []);
     }
 
     #[test]
     fn a_wait_is_told_once_with_its_end() {
-        let mut progress = RunProgress::of("run-1a2b3c4d");
+        let mut progress = RunProgress::for_run("run-1a2b3c4d");
         let mut run = samples::run();
         run.summary.state = RunStatus::Waiting;
         run.phase = None;
         run.wait_until = Some("2026-01-01T12:05:00Z".parse().expect("a time"));
-        let lines = progress.status(&run, &Screen::fixed());
-        insta::assert_snapshot!(text(&lines), @"waiting until 12:05 (in 5m 00s)");
-        assert_eq!(progress.status(&run, &Screen::fixed()), []);
+        let lines = progress.status_lines(&run, &Screen::fixed());
+        insta::assert_snapshot!(render_lines(&lines), @"waiting until 12:05 (in 5m 00s)");
+        assert_eq!(progress.status_lines(&run, &Screen::fixed()), []);
     }
 
     #[test]
     fn an_obstacle_that_stays_is_told_once() {
-        let mut progress = RunProgress::of("run-1a2b3c4d");
-        let full = || event(3, 0, EventKind::Obstacle { message: "no space left on the disk".into() });
-        assert_eq!(progress.event(&full()).len(), 1);
-        assert_eq!(progress.event(&full()), []);
+        let mut progress = RunProgress::for_run("run-1a2b3c4d");
+        let obstacle = || event_at(3, 0, EventKind::Obstacle { message: "no space left on the disk".into() });
+        assert_eq!(progress.event_lines(&obstacle()).len(), 1);
+        assert_eq!(progress.event_lines(&obstacle()), []);
     }
 }

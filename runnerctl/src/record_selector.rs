@@ -32,10 +32,10 @@ mod tests {
 
     #[test]
     fn a_record_has_a_number_and_perhaps_a_run_and_a_wait() {
-        let named = |text: &str| text.parse::<RecordSelector>().map(|record| (record.run, record.iter, record.wait));
-        assert_eq!(named("0007"), Ok((None, 7, None)));
-        assert_eq!(named("7.w2"), Ok((None, 7, Some(2))));
-        assert_eq!(named("port-1.2/7"), Ok((Some("port-1.2".into()), 7, None)));
-        assert!(["", "port", "port/", "7.w", "-1", "1/2/x"].iter().all(|text| named(text).is_err()));
+        let parse = |text: &str| text.parse::<RecordSelector>().map(|record| (record.run, record.iter, record.wait));
+        assert_eq!(parse("0007"), Ok((None, 7, None)));
+        assert_eq!(parse("7.w2"), Ok((None, 7, Some(2))));
+        assert_eq!(parse("port-1.2/7"), Ok((Some("port-1.2".into()), 7, None)));
+        assert!(["", "port", "port/", "7.w", "-1", "1/2/x"].iter().all(|text| parse(text).is_err()));
     }
 }

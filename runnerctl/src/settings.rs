@@ -9,16 +9,16 @@ use std::path::PathBuf;
 
 use protocol::error::ExitStatus;
 use protocol::host::{Host, HostError};
-use protocol::paths::client_settings;
+use protocol::paths::client_settings_path;
 use serde::Deserialize;
 
 use crate::failure::Failure;
 use crate::submit::batch_system::BatchSystem;
 
 /// Error kind of a file that cannot be parsed.
-const INVALID: &str = "invalid_file";
+const INVALID_KIND: &str = "invalid_file";
 /// Maximum size of the file, in bytes.
-const LIMIT: u64 = 1 << 20;
+const MAX_BYTES: u64 = 1 << 20;
 
 /// The settings.
 #[derive(Debug, Default, Deserialize)]
@@ -76,14 +76,14 @@ pub(crate) struct BatchSystemSettings {
 impl Settings {
     /// Reads the settings file.
     pub(crate) fn load() -> Result<Self, Failure> {
-        let Some(file) = client_settings() else { return Ok(Self::default()) };
+        let Some(file) = client_settings_path() else { return Ok(Self::default()) };
         let mut text = String::new();
-        match File::open(&file).and_then(|opened| opened.take(LIMIT + 1).read_to_string(&mut text)) {
+        match File::open(&file).and_then(|opened| opened.take(MAX_BYTES + 1).read_to_string(&mut text)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Self { file, ..Self::default() }),
             Err(error) => Err(Failure::io(format!("reading the settings {}", file.display()), &error)),
-            Ok(read) if read as u64 > LIMIT => {
-                let message = format!("the settings {} are longer than {LIMIT} bytes", file.display());
-                Err(Failure::new(ExitStatus::Error, INVALID, message))
+            Ok(read) if read as u64 > MAX_BYTES => {
+                let message = format!("the settings {} are longer than {MAX_BYTES} bytes", file.display());
+                Err(Failure::new(ExitStatus::Error, INVALID_KIND, message))
             }
             Ok(_) => Self::parse(&text, file),
         }
@@ -93,29 +93,30 @@ impl Settings {
         match toml::from_str::<Self>(text) {
             Ok(settings) => Ok(Self { file, ..settings }),
             Err(error) => {
-                let at = error.span().map_or_else(String::new, |span| place(text, span.start));
+                let at = error.span().map_or_else(String::new, |span| line_and_column(text, span.start));
                 let message = format!("{}{at}: {}", file.display(), error.message().replace('\n', " "));
-                Err(Failure::new(ExitStatus::Error, INVALID, message))
+                Err(Failure::new(ExitStatus::Error, INVALID_KIND, message))
             }
         }
     }
 
     /// Returns the settings of an engine.
-    pub(crate) fn engine(&self, engine: BatchSystem) -> BatchSystemSettings {
+    pub(crate) fn batch_system(&self, engine: BatchSystem) -> BatchSystemSettings {
         let BatchSystemsTable { slurm, kubernetes, command } = self.engine.clone();
-        let found = match engine {
+        let settings = match engine {
             BatchSystem::Slurm => slurm,
             BatchSystem::Kubernetes => kubernetes,
             BatchSystem::Command => command,
         };
-        let template = found.template.map(|path| self.file.parent().map_or(path.clone(), |folder| folder.join(path)));
-        BatchSystemSettings { template, file: self.file.clone(), ..found }
+        let template =
+            settings.template.map(|path| self.file.parent().map_or(path.clone(), |folder| folder.join(path)));
+        BatchSystemSettings { template, file: self.file.clone(), ..settings }
     }
 }
 
 /// Formats an offset in the text as `:line:column`, both counted from 1.
-fn place(text: &str, at: usize) -> String {
-    let before = text.get(..at).unwrap_or(text);
+fn line_and_column(text: &str, offset: usize) -> String {
+    let before = text.get(..offset).unwrap_or(text);
     let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
     format!(":{}:{column}", before.matches('\n').count() + 1)
 }
@@ -131,9 +132,9 @@ mod tests {
     #[test]
     fn a_template_stands_beside_the_settings() {
         let settings = parse("[engine.slurm]\ntemplate = \"a.sh\"\n").expect("it can be read");
-        let template = settings.engine(BatchSystem::Slurm).template.expect("one is named");
+        let template = settings.batch_system(BatchSystem::Slurm).template.expect("one is named");
         assert_eq!(template, PathBuf::from("/home/u/.config/runnerctl/a.sh"));
-        assert_eq!(settings.engine(BatchSystem::Kubernetes).template, None);
+        assert_eq!(settings.batch_system(BatchSystem::Kubernetes).template, None);
     }
 
     #[test]

@@ -18,13 +18,13 @@ use tempfile::NamedTempFile;
 
 use crate::failure::{Failure, is_refusal};
 use crate::program::{self, CommandOutput, LaunchError, ProgramCall};
-use crate::text::sanitize::safe;
+use crate::text::sanitize::sanitize;
 use crate::ui::Ui;
 
 /// Git settings that may name the key, in order; the second applies if git signs with SSH. Only the user's own settings
 /// are read: a session may have written those of the repository.
-const OWN: &str = "runner.reviewKey";
-const GITS: &str = "user.signingKey";
+const REVIEW_KEY_SETTING: &str = "runner.reviewKey";
+const SIGNING_KEY_SETTING: &str = "user.signingKey";
 
 /// The decision to send.
 #[derive(Debug, Clone, Copy)]
@@ -38,9 +38,9 @@ pub(crate) struct ReviewDecision<'a> {
 }
 
 /// Sends a decision, and sends it again with a signature if the run requires one.
-pub(crate) async fn say(
+pub(crate) async fn send_decision(
     (ui, connection): (&Ui, &Connection),
-    saying: ReviewDecision<'_>,
+    decision: ReviewDecision<'_>,
     request: impl AsyncFn(Option<String>) -> Result<ReviewReply, Error>,
 ) -> Result<ReviewReply, Failure> {
     let error = match request(None).await {
@@ -50,60 +50,60 @@ pub(crate) async fn say(
     if !is_refusal(&error, ErrorKind::Unsigned) {
         return Err(error.into());
     }
-    let on = connection.client().pending_review(saying.at.clone()).await?;
-    let key = key().await?;
-    ui.note(&told(&on, saying.verdict, &key));
-    let word = ReviewStatement { on: &on, verdict: saying.verdict, reason: saying.reason };
-    Ok(request(Some(signed(&key, &word).await?)).await?)
+    let review = connection.client().pending_review(decision.at.clone()).await?;
+    let key = find_signing_key().await?;
+    ui.print_note(&describe_signing(&review, decision.verdict, &key));
+    let statement = ReviewStatement { review: &review, verdict: decision.verdict, reason: decision.reason };
+    Ok(request(Some(sign_statement(&key, &statement).await?)).await?)
 }
 
-fn told(on: &PendingReview, verdict: ReviewVerdict, key: &str) -> String {
-    let PendingReview { run, node, iteration, commit } = on;
+fn describe_signing(review: &PendingReview, verdict: ReviewVerdict, key: &str) -> String {
+    let PendingReview { run, node, iteration, commit } = review;
     let commit = commit.get(..12).unwrap_or(commit);
-    let (run, node, key) = (safe(run), safe(node), safe(key));
+    let (run, node, key) = (sanitize(run), sanitize(node), sanitize(key));
     format!(
         "signing \"{verdict}\" of node {node}, iteration {iteration:04} of run {run}, commit {commit}, with {key}\n"
     )
 }
 
 /// Returns the key named in the user's git settings: a file, or a public key.
-async fn key() -> Result<String, Failure> {
-    if let Some(key) = setting(OWN).await? {
+async fn find_signing_key() -> Result<String, Failure> {
+    if let Some(key) = git_setting(REVIEW_KEY_SETTING).await? {
         return Ok(key);
     }
-    let is_ssh = setting("gpg.format").await?.is_some_and(|format| format == "ssh");
-    if let Some(key) = setting(GITS).await?.filter(|_| is_ssh) {
+    let is_ssh = git_setting("gpg.format").await?.is_some_and(|format| format == "ssh");
+    if let Some(key) = git_setting(SIGNING_KEY_SETTING).await?.filter(|_| is_ssh) {
         return Ok(key);
     }
     let message = "a review of this run has to be signed, and no SSH key is named that signs yours";
-    Err(unsigned(message).hint("git config --global runner.reviewKey ~/.ssh/id_ed25519"))
+    Err(unsigned_failure(message).hint("git config --global runner.reviewKey ~/.ssh/id_ed25519"))
 }
 
-async fn setting(name: &str) -> Result<Option<String>, Failure> {
+async fn git_setting(name: &str) -> Result<Option<String>, Failure> {
     let argv = ["git", "config", "--global", "--includes", "--type=path", "--get", name].map(OsString::from).to_vec();
-    let said = run(argv, Vec::new()).await?;
-    let value = said.answer("git", &format!("reading {name} of git's own configuration"))?;
+    let output = run_tool(argv, Vec::new()).await?;
+    let value = output.optional_output("git", &format!("reading {name} of git's own configuration"))?;
     Ok(value.map(|value| value.trim_end_matches('\n').to_owned()).filter(|value| !value.is_empty()))
 }
 
 /// Signs a decision, and returns the signature without its armor lines.
-async fn signed(key: &str, word: &ReviewStatement<'_>) -> Result<String, Failure> {
-    let public = public(key)?;
+async fn sign_statement(key: &str, statement: &ReviewStatement<'_>) -> Result<String, Failure> {
+    let public_key = write_public_key(key)?;
     let mut argv = ["ssh-keygen", "-q", "-Y", "sign", "-n", NAMESPACE].map(OsString::from).to_vec();
-    match &public {
+    match &public_key {
         Some(file) => argv.extend([OsString::from("-U"), "-f".into(), file.path().into()]),
         None => argv.extend(["-f".into(), OsString::from(key)]),
     }
-    let said = run(argv, word.to_string().into_bytes()).await?;
-    if !said.ended.success() {
-        return Err(unsigned("the review could not be signed").caused_by(said.complaint.trim()));
+    let output = run_tool(argv, statement.to_string().into_bytes()).await?;
+    if !output.status.success() {
+        return Err(unsigned_failure("the review could not be signed").caused_by(output.stderr.trim()));
     }
-    let lines = said.out.lines().filter(|line| !line.starts_with("-----"));
+    let lines = output.stdout.lines().filter(|line| !line.starts_with("-----"));
     Ok(lines.map(str::trim).collect())
 }
 
 /// Writes a key given by its public half to a file: the agent has the private half.
-fn public(key: &str) -> Result<Option<NamedTempFile>, Failure> {
+fn write_public_key(key: &str) -> Result<Option<NamedTempFile>, Failure> {
     let Some(text) = key.strip_prefix("key::").or_else(|| Some(key).filter(|key| key.starts_with("ssh-"))) else {
         return Ok(None);
     };
@@ -113,17 +113,17 @@ fn public(key: &str) -> Result<Option<NamedTempFile>, Failure> {
     Ok(Some(file))
 }
 
-async fn run(argv: Vec<OsString>, input: Vec<u8>) -> Result<CommandOutput, Failure> {
+async fn run_tool(argv: Vec<OsString>, input: Vec<u8>) -> Result<CommandOutput, Failure> {
     let name = argv.first().map(|name| name.display().to_string()).unwrap_or_default();
     let call = ProgramCall { argv, folder: Path::new("."), env: &[], input, tail: None };
-    program::run(call).await.map_err(|error| match error {
+    program::run_program(call).await.map_err(|error| match error {
         LaunchError::Missing => {
-            unsigned(&format!("a review of this run has to be signed, and {name} is not installed"))
+            unsigned_failure(&format!("a review of this run has to be signed, and {name} is not installed"))
         }
         LaunchError::Failed(failure) => failure,
     })
 }
 
-fn unsigned(message: &str) -> Failure {
+fn unsigned_failure(message: &str) -> Failure {
     Failure::new(ExitStatus::Refused, ErrorKind::Unsigned.as_str(), message)
 }

@@ -18,8 +18,8 @@ use crate::commands::daemon::find_daemon_program;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 
-const READY_WITHIN: Duration = Duration::from_secs(10);
-const GONE_WITHIN: Duration = Duration::from_secs(20);
+const START_TIMEOUT: Duration = Duration::from_secs(10);
+const STOP_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The daemon. It is killed where this is dropped before [`TempDaemon::stop`].
 #[derive(Debug)]
@@ -46,7 +46,7 @@ impl TempDaemon {
             .kill_on_drop(true)
             .spawn()
             .map_err(|error| Failure::io(format!("starting {}", program.display()), &error))?;
-        ready(&program, &mut process).await?;
+        wait_until_ready(&program, &mut process).await?;
         Ok(Self { process, socket, _folder: folder })
     }
 
@@ -60,7 +60,7 @@ impl TempDaemon {
         if let Ok(connection) = invocation.connect_running().await {
             shut_down(&connection).await;
         }
-        match timeout(GONE_WITHIN, self.process.wait()).await {
+        match timeout(STOP_TIMEOUT, self.process.wait()).await {
             Ok(_) => Ok(()),
             Err(_) => {
                 Err(Failure::new(ExitStatus::Error, "timeout", "the command's own daemon did not end and was killed"))
@@ -71,19 +71,19 @@ impl TempDaemon {
 
 /// Asks the daemon to shut down; one that is gone already needs no request.
 async fn shut_down(connection: &Connection) {
-    let _ = timeout(GONE_WITHIN, connection.client().shutdown()).await;
+    let _ = timeout(STOP_TIMEOUT, connection.client().shutdown()).await;
 }
 
-async fn ready(program: &Path, process: &mut Child) -> Result<(), Failure> {
+async fn wait_until_ready(program: &Path, process: &mut Child) -> Result<(), Failure> {
     let output = process.stdout.take().expect("BUG: the output is a pipe");
     let mut lines = BufReader::new(output).lines();
-    let line = timeout(READY_WITHIN, lines.next_line()).await;
+    let line = timeout(START_TIMEOUT, lines.next_line()).await;
     let reason = match line {
         Ok(Ok(Some(line))) if line == READY => return Ok(()),
         Ok(Ok(Some(line))) => line.trim_start_matches(FAILED).to_owned(),
         Ok(Ok(None)) => "it ended".to_owned(),
         Ok(Err(error)) => error.to_string(),
-        Err(_) => format!("it was not ready within {} s", READY_WITHIN.as_secs()),
+        Err(_) => format!("it was not ready within {} s", START_TIMEOUT.as_secs()),
     };
     let message = format!("{} did not start", program.display());
     Err(Failure::new(ExitStatus::NoDaemon, "no_daemon", message).caused_by(reason))

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::args::{ColorWhen, GlobalArgs};
 use crate::failure::Failure;
-use crate::text::sanitize::{ascii_marks, safe_json};
+use crate::text::sanitize::{ascii_symbols, escape_json};
 use crate::text::screen::{Screen, is_plain_wanted};
 
 /// Output settings.
@@ -40,22 +40,22 @@ impl Ui {
             ColorWhen::Never => anstream::ColorChoice::Never,
         }
         .write_global();
-        Self { json: global.json, quiet: global.quiet, screen: Screen::of_stdout(is_plain) }
+        Self { json: global.json, quiet: global.quiet, screen: Screen::from_stdout(is_plain) }
     }
 
     /// The same output settings, with `--host` added to suggested commands.
-    pub(crate) fn about(self, host: Option<&Host>) -> Self {
-        let screen = host.map_or(self.screen, |host| self.screen.about(host));
+    pub(crate) fn for_host(self, host: Option<&Host>) -> Self {
+        let screen = host.map_or(self.screen, |host| self.screen.for_host(host));
         Self { screen, ..self }
     }
 
     /// Returns the current rendering parameters.
     pub(crate) fn screen(&self) -> Screen {
-        self.screen.anew()
+        self.screen.refreshed()
     }
 
     /// Whether progress can be drawn in place.
-    pub(crate) fn is_live(&self) -> bool {
+    pub(crate) fn can_draw_progress(&self) -> bool {
         !self.is_terse() && !self.screen.is_plain && io::stderr().is_terminal()
     }
 
@@ -70,64 +70,64 @@ impl Ui {
     }
 
     /// Prints an answer: one JSON object named `runner/<name>.v1`, or text.
-    pub(crate) fn answer<T: Serialize>(
+    pub(crate) fn print_answer<T: Serialize>(
         &self,
         name: &str,
         body: &T,
         text: impl FnOnce(&Screen) -> String,
     ) -> Result<(), Failure> {
-        if self.json { Self::object(name, body) } else { self.text(&text(&self.screen())) }
+        if self.json { Self::print_object(name, body) } else { self.print_text(&text(&self.screen())) }
     }
 
     /// Prints one JSON object named `runner/<name>.v1` on one line.
-    pub(crate) fn object<T: Serialize>(name: &str, body: &T) -> Result<(), Failure> {
+    pub(crate) fn print_object<T: Serialize>(name: &str, body: &T) -> Result<(), Failure> {
         let tagged = TaggedBody { schema: format!("runner/{name}.v1"), body };
         let line = serde_json::to_string(&tagged).expect("BUG: an answer is not an object");
-        print(&(safe_json(&line) + "\n"))
+        print_stdout(&(escape_json(&line) + "\n"))
     }
 
     /// Prints a JSON document in a third-party format.
-    pub(crate) fn document<T: Serialize>(body: &T) -> Result<(), Failure> {
+    pub(crate) fn print_document<T: Serialize>(body: &T) -> Result<(), Failure> {
         let text = serde_json::to_string(body).expect("BUG: a document is not JSON");
-        print(&(safe_json(&text) + "\n"))
+        print_stdout(&(escape_json(&text) + "\n"))
     }
 
     /// Prints facts to stdout.
-    pub(crate) fn text(&self, text: &str) -> Result<(), Failure> {
-        print(&self.shown(text))
+    pub(crate) fn print_text(&self, text: &str) -> Result<(), Failure> {
+        print_stdout(&self.to_displayable(text))
     }
 
     /// Prints text for a program, unchanged.
-    pub(crate) fn verbatim(text: &str) -> Result<(), Failure> {
-        print(text)
+    pub(crate) fn print_verbatim(text: &str) -> Result<(), Failure> {
+        print_stdout(text)
     }
 
     /// Returns text in characters that the terminal can display.
-    pub(crate) fn shown<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        if self.screen.unicode { Cow::Borrowed(text) } else { Cow::Owned(ascii_marks(text)) }
+    pub(crate) fn to_displayable<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        if self.screen.unicode { Cow::Borrowed(text) } else { Cow::Owned(ascii_symbols(text)) }
     }
 
     /// Prints a note to stderr, unless `--quiet` or `--json` is given.
-    pub(crate) fn note(&self, text: &str) {
+    pub(crate) fn print_note(&self, text: &str) {
         if !self.is_terse() {
             // A lost note does no harm, and there is no one to tell that stderr is closed.
-            let text = self.screen.told(text);
-            let _ = anstream::stderr().lock().write_all(self.shown(&text).as_bytes());
+            let text = self.screen.with_host_in_text(text);
+            let _ = anstream::stderr().lock().write_all(self.to_displayable(&text).as_bytes());
         }
     }
 
     /// Reports a failure on stderr and returns its exit code.
-    pub(crate) fn fail(&self, failure: &Failure) -> ExitStatus {
+    pub(crate) fn report_failure(&self, failure: &Failure) -> ExitStatus {
         if let Failure::Report(report) = failure {
             let text = if self.json { report.to_json() } else { report.to_text() };
-            let _ = anstream::stderr().lock().write_all(self.shown(&text).as_bytes());
+            let _ = anstream::stderr().lock().write_all(self.to_displayable(&text).as_bytes());
         }
         failure.status()
     }
 }
 
 /// Prints text unchanged.
-pub(crate) fn print(text: &str) -> Result<(), Failure> {
+pub(crate) fn print_stdout(text: &str) -> Result<(), Failure> {
     let mut out = anstream::stdout().lock();
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(|error| Failure::io("writing output", &error))
 }

@@ -14,12 +14,12 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::commands::deliver::deliver_on_complete;
 use crate::commands::run_exit_status;
-use crate::events::{AWAY, EventFeed, FeedUpdate};
+use crate::events::{DAEMON_AWAY, EventFeed, FeedUpdate};
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::progress::{ProgressLine, RunProgress};
-use crate::text::measure::{seconds, span};
-use crate::text::run::{headline, stop_reason};
+use crate::text::measure::{format_duration, format_seconds};
+use crate::text::run::{render_headline, render_stop_reason};
 use crate::text::screen::Screen;
 use crate::text::titles;
 use crate::ui::Ui;
@@ -27,27 +27,31 @@ use crate::ui::Ui;
 const TICK: Duration = Duration::from_millis(120);
 
 /// Follows a run and returns the exit code of its final state. A completed run is delivered if configured.
-pub(crate) async fn wait(invocation: &Invocation<'_>, path: WirePath, run: String) -> Result<ExitStatus, Failure> {
-    let status = follow(invocation, path.clone(), run.clone()).await?;
-    if status == ExitStatus::Fine {
+pub(crate) async fn wait_for_run(
+    invocation: &Invocation<'_>,
+    path: WirePath,
+    run: String,
+) -> Result<ExitStatus, Failure> {
+    let status = follow_run(invocation, path.clone(), run.clone()).await?;
+    if status == ExitStatus::Success {
         deliver_on_complete(invocation, path, run).await?;
     }
     Ok(status)
 }
 
-async fn follow(invocation: &Invocation<'_>, path: WirePath, run: String) -> Result<ExitStatus, Failure> {
+async fn follow_run(invocation: &Invocation<'_>, path: WirePath, run: String) -> Result<ExitStatus, Failure> {
     // Installed now, so that Ctrl-C has this meaning no matter what is being awaited.
     let mut interrupt = signal(SignalKind::interrupt()).map_err(|error| Failure::io("listening for Ctrl-C", &error))?;
-    let mut watch = RunWatcher::new(invocation.ui, &run);
+    let mut watcher = RunWatcher::new(invocation.ui, &run);
     let mut feed = EventFeed::open(invocation, AtRun { path, run: Some(run) }).await?;
     loop {
         tokio::select! {
-            news = feed.next() => if let Some(status) = watch.take(news?)? {
+            update = feed.next() => if let Some(status) = watcher.handle_update(update?)? {
                 return Ok(status);
             },
             _ = interrupt.recv() => {
-                watch.lines.end();
-                invocation.ui.note("\nNo longer watching; the run continues. To pause it: runnerctl pause\n");
+                watcher.lines.finish();
+                invocation.ui.print_note("\nNo longer watching; the run continues. To pause it: runnerctl pause\n");
                 return Ok(ExitStatus::Interrupted);
             }
         }
@@ -62,43 +66,43 @@ struct RunWatcher<'a> {
 
 impl<'a> RunWatcher<'a> {
     fn new(ui: &'a Ui, run: &str) -> Self {
-        Self { ui, progress: RunProgress::of(run), lines: ProgressLines::new(ui) }
+        Self { ui, progress: RunProgress::for_run(run), lines: ProgressLines::new(ui) }
     }
 
     /// Shows an update; returns the exit code if it was the last one.
-    fn take(&mut self, news: FeedUpdate<StatusView>) -> Result<Option<ExitStatus>, Failure> {
-        match news {
+    fn handle_update(&mut self, update: FeedUpdate<StatusView>) -> Result<Option<ExitStatus>, Failure> {
+        match update {
             FeedUpdate::Event(event) => {
                 if self.ui.json {
-                    Ui::object("event", &event)?;
+                    Ui::print_object("event", &event)?;
                 }
-                let lines = self.progress.event(&event);
+                let lines = self.progress.event_lines(&event);
                 self.lines.show(lines);
                 Ok(None)
             }
             FeedUpdate::Lost => {
-                self.lines.show(vec![ProgressLine::Lasting(AWAY.to_owned())]);
+                self.lines.show(vec![ProgressLine::Permanent(DAEMON_AWAY.to_owned())]);
                 Ok(None)
             }
-            FeedUpdate::Status(status) => self.status(&status),
+            FeedUpdate::Status(status) => self.handle_status(&status),
         }
     }
 
-    fn status(&mut self, status: &StatusView) -> Result<Option<ExitStatus>, Failure> {
+    fn handle_status(&mut self, status: &StatusView) -> Result<Option<ExitStatus>, Failure> {
         let Some(run) = &status.run else { return Ok(None) };
-        let run = &held(run, status);
-        let lines = self.progress.status(run, &self.ui.screen());
+        let run = &with_repo_hold(run, status);
+        let lines = self.progress.status_lines(run, &self.ui.screen());
         self.lines.show(lines);
         let Some(code) = run_exit_status(run.summary.state) else { return Ok(None) };
-        self.lines.end();
-        self.ui.answer("status", status, |screen| ending(run, screen))?;
+        self.lines.finish();
+        self.ui.print_answer("status", status, |screen| render_ending(run, screen))?;
         Ok(Some(code))
     }
 }
 
 /// Returns the run as held if its repository is: for example by a bug of the daemon, which the run's own state does not
 /// show.
-fn held(run: &RunView, status: &StatusView) -> RunView {
+fn with_repo_hold(run: &RunView, status: &StatusView) -> RunView {
     let mut run = run.clone();
     if let Some(why) = status.repo.held.as_ref().filter(|_| !run.summary.state.is_terminal()) {
         (run.summary.state, run.summary.reason) = (RunStatus::Held, Some(why.clone()));
@@ -107,10 +111,16 @@ fn held(run: &RunView, status: &StatusView) -> RunView {
 }
 
 /// Returns the closing message about a run.
-pub(crate) fn ending(run: &RunView, screen: &Screen) -> String {
-    let leaves =
-        format!("  {}/{} leaves passed, {} in iterations\n", run.leaves_passed, run.leaves_total, span(run.elapsed_ms));
-    headline(&run.summary) + &stop_reason(titles::reason(run).as_ref(), &run.summary.path, screen) + &leaves
+pub(crate) fn render_ending(run: &RunView, screen: &Screen) -> String {
+    let leaves = format!(
+        "  {}/{} leaves passed, {} in iterations\n",
+        run.leaves_passed,
+        run.leaves_total,
+        format_duration(run.elapsed_ms)
+    );
+    render_headline(&run.summary)
+        + &render_stop_reason(titles::titled_reason(run).as_ref(), &run.summary.path, screen)
+        + &leaves
 }
 
 /// Destination of progress lines: one place on a terminal, or one line each.
@@ -122,27 +132,27 @@ pub(crate) struct ProgressLines<'a> {
 impl<'a> ProgressLines<'a> {
     /// Starts showing progress.
     pub(crate) fn new(ui: &'a Ui) -> Self {
-        Self { ui, bar: ui.is_live().then(|| bar(ui)) }
+        Self { ui, bar: ui.can_draw_progress().then(|| new_progress_bar(ui)) }
     }
 
     /// Shows lines.
     pub(crate) fn show(&self, lines: Vec<ProgressLine>) {
         for line in lines {
             match (&self.bar, line) {
-                (Some(bar), ProgressLine::Passing { text, elapsed_ms }) => {
+                (Some(bar), ProgressLine::Transient { text, elapsed_ms }) => {
                     bar.set_message(text);
                     bar.set_elapsed(Duration::from_millis(elapsed_ms));
                 }
-                (None, ProgressLine::Passing { text, elapsed_ms }) => {
-                    self.ui.note(&format!("{text}  {}\n", seconds(elapsed_ms)));
+                (None, ProgressLine::Transient { text, elapsed_ms }) => {
+                    self.ui.print_note(&format!("{text}  {}\n", format_seconds(elapsed_ms)));
                 }
-                (_, ProgressLine::Lasting(text)) => self.apart(|| self.ui.note(&(text + "\n"))),
+                (_, ProgressLine::Permanent(text)) => self.suspend_for(|| self.ui.print_note(&(text + "\n"))),
             }
         }
     }
 
     /// Calls a function that prints, with the live line hidden meanwhile.
-    pub(crate) fn apart<T>(&self, print: impl FnOnce() -> T) -> T {
+    pub(crate) fn suspend_for<T>(&self, print: impl FnOnce() -> T) -> T {
         match &self.bar {
             Some(bar) => bar.suspend(print),
             None => print(),
@@ -150,7 +160,7 @@ impl<'a> ProgressLines<'a> {
     }
 
     /// Removes the live line.
-    pub(crate) fn end(&self) {
+    pub(crate) fn finish(&self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }
@@ -158,27 +168,27 @@ impl<'a> ProgressLines<'a> {
 }
 
 /// Returns a line that indicates activity.
-pub(crate) fn bar(ui: &Ui) -> ProgressBar {
+pub(crate) fn new_progress_bar(ui: &Ui) -> ProgressBar {
     let bar = ProgressBar::new_spinner();
-    bar.set_style(line_style(ui));
+    bar.set_style(spinner_style(ui));
     bar.enable_steady_tick(TICK);
     bar
 }
 
 /// Returns the style of the line if the total is unknown.
-pub(crate) fn line_style(ui: &Ui) -> ProgressStyle {
-    style(ui, "{spinner} {elapsed:>4}  {wide_msg}")
+pub(crate) fn spinner_style(ui: &Ui) -> ProgressStyle {
+    progress_style(ui, "{spinner} {elapsed:>4}  {wide_msg}")
 }
 
 /// Returns the style of the bar if the total is known.
 pub(crate) fn bar_style(ui: &Ui) -> ProgressStyle {
-    style(ui, "{spinner} {elapsed:>4}  {bar:24} {percent:>3}%  {wide_msg}")
+    progress_style(ui, "{spinner} {elapsed:>4}  {bar:24} {percent:>3}%  {wide_msg}")
 }
 
-fn style(ui: &Ui, template: &str) -> ProgressStyle {
+fn progress_style(ui: &Ui, template: &str) -> ProgressStyle {
     let screen = ui.screen();
     let style = ProgressStyle::with_template(template).expect("BUG: the template is wrong");
-    style.tick_chars(screen.pick("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏ ", "|/-\\ ")).progress_chars(screen.pick("━╸─", "=>-"))
+    style.tick_chars(screen.pick_symbol("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏ ", "|/-\\ ")).progress_chars(screen.pick_symbol("━╸─", "=>-"))
 }
 
 #[cfg(test)]
@@ -193,17 +203,17 @@ mod tests {
     fn a_run_whose_repository_is_held_is_held_unless_it_is_over() {
         let mut status = samples::status();
         let run = samples::run();
-        assert_eq!(held(&run, &status).summary.state, run.summary.state);
+        assert_eq!(with_repo_hold(&run, &status).summary.state, run.summary.state);
         let why = StopReason::new("a bug of the daemon", "");
         status.repo.held = Some(why.clone());
-        assert_eq!(held(&run, &status).summary.state, RunStatus::Held);
-        assert_eq!(held(&run, &status).summary.reason, Some(why));
-        assert_eq!(held(&samples::stuck(), &status).summary.state, RunStatus::Stuck);
+        assert_eq!(with_repo_hold(&run, &status).summary.state, RunStatus::Held);
+        assert_eq!(with_repo_hold(&run, &status).summary.reason, Some(why));
+        assert_eq!(with_repo_hold(&samples::stuck(), &status).summary.state, RunStatus::Stuck);
     }
 
     #[test]
     fn the_last_words_say_what_goes_on() {
-        insta::assert_snapshot!(strip_str(&ending(&samples::stuck(), &Screen::fixed())), @r#"
+        insta::assert_snapshot!(strip_str(&render_ending(&samples::stuck(), &Screen::fixed())), @r#"
         run run-1a2b3c4d stuck on branch runner/run-1a2b3c4d
           "Cut the text into tokens" has used all of its 3 attempts
           to continue: runnerctl resume

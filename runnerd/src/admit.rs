@@ -52,7 +52,8 @@ pub fn find_repository(
     known: impl FnOnce(&BTreeSet<&Path>) -> Vec<PinnedRepo>,
 ) -> Result<Repository, ErrorData> {
     let canonical = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    let candidates = known(&canonical.ancestors().collect()).into_iter().filter(|known| !is_nested(&canonical, known.work_tree()));
+    let candidates =
+        known(&canonical.ancestors().collect()).into_iter().filter(|known| !is_nested(&canonical, known.work_tree()));
     let pinned = candidates
         .max_by_key(|known| known.work_tree().as_os_str().len())
         .and_then(|known| known.try_open().ok().flatten());
@@ -70,7 +71,7 @@ fn is_nested(path: &Path, work_tree: &Path) -> bool {
 
 /// Returns a path quoted for a shell.
 fn quoted_path(path: &Path) -> String {
-    shell::quoted(&path.display().to_string())
+    shell::quote(&path.display().to_string())
 }
 
 /// Finds the repository that contains a path, with the user's current configuration.
@@ -165,7 +166,11 @@ pub fn check_start(
     if let IdChoice::Given(id) = &id {
         refuse_protected(&config, id)?;
     }
-    let commands = check_config(repository, &config, ProgramInputs { env: &params.env.0, capabilities: preconditions.capabilities })?;
+    let commands = check_config(
+        repository,
+        &config,
+        ProgramInputs { env: &params.env.0, capabilities: preconditions.capabilities },
+    )?;
     if !has_branch {
         refuse_ref_conflict_for(repository, &id)?;
         refuse_templates(&layout)?;

@@ -56,7 +56,8 @@ impl EventStream {
     pub fn publish_output(&self, subject: EventSubject, kind: EventKind) {
         if self.has_output_readers() {
             let seq = self.last_seq();
-            let event = Event { seq, time: clock::now(), repo: subject.repo, run: subject.run, iter: subject.iter, kind };
+            let event =
+                Event { seq, time: clock::now(), repo: subject.repo, run: subject.run, iter: subject.iter, kind };
             // An error means that the last reader has just left.
             let _ = self.shared.output.send(Arc::new(event));
         }

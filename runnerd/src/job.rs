@@ -22,7 +22,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use protocol::error::ExitStatus;
 use protocol::paths::Paths;
-use protocol::shell::quoted;
+use protocol::shell::quote;
 use protocol::words::RunStatus;
 use runner_core::driver::Driver;
 use runner_core::ids::check_id;
@@ -79,17 +79,18 @@ pub async fn drive(options: DriveOptions, user_paths: &Paths, config: &DaemonCon
     }
     if options.dry_run {
         print_fact(&url);
-        return Ok(ExitStatus::Fine.code());
+        return Ok(ExitStatus::Success.code());
     }
     if let Some(log) = &options.tip_log {
         OpenOptions::new().append(true).open(log).map_err(JobError::io("opening the tip log", log))?;
     }
     let job_dir = JobDir::create(&driver)?;
     let paths = job_dir.paths(user_paths)?;
-    let logging = logging::init(&paths.logs(), LogDestination::Auto, Some(config.log_level.as_str()))?;
+    let logging = logging::init(&paths.log_dir(), LogDestination::Auto, Some(config.log_level.as_str()))?;
     let work = options.work.clone().unwrap_or_else(|| job_dir.work_tree_dir());
     let checkout = block_in_place(|| JobCheckout::open(&work, (&options.remote, &url), options.cache.as_deref()))?;
-    let remote = block_in_place(|| RemoteClient::create(&job_dir.remote_dir(), (&checkout.objects_dir(), &url), deadline))?;
+    let remote =
+        block_in_place(|| RemoteClient::create(&job_dir.remote_dir(), (&checkout.objects_dir(), &url), deadline))?;
     let remote = remote.with_tip_log(options.tip_log.clone()).with_known_commit(checkout.checked_out_commit());
     let branch = format!("runner/{}", options.run);
     let job = DriveJob { options, goal, driver, branch, checkout, remote, socket: paths.socket.clone() };
@@ -117,14 +118,14 @@ impl DriveJob {
             ClaimResult::AlreadyStarted => {
                 print_note(&format!("run {run} is there already, and goes on from there"));
                 print_fact(&self.remote.display_url());
-                return Ok(ExitStatus::Fine.code());
+                return Ok(ExitStatus::Success.code());
             }
             ClaimResult::Completed if self.options.start_only => {
                 return Err(JobError::Completed { remote: self.remote.display_url(), run: run.clone() });
             }
             ClaimResult::Completed => {
                 print_note(&format!("run {run} is completed"));
-                return Ok(ExitStatus::Fine.code());
+                return Ok(ExitStatus::Success.code());
             }
             ClaimResult::Superseded => {
                 print_note(&format!("another driver goes on with run {run}"));
@@ -190,8 +191,9 @@ impl DriveJob {
     async fn publish_last(&self, upstream: &Upstream, signals: &mut JobSignals) -> Result<UpstreamOutcome, JobError> {
         let started = clock::since_boot();
         for attempt in 0_usize.. {
-            let outcome =
-                block_in_place(|| Ok::<_, JobError>(upstream.publish(&self.checkout.open_repository()?, PUSH_TIMEOUT)?))?;
+            let outcome = block_in_place(|| {
+                Ok::<_, JobError>(upstream.publish(&self.checkout.open_repository()?, PUSH_TIMEOUT)?)
+            })?;
             let Some(why) = outcome.view.as_ref().and_then(|view| view.why.as_ref()) else { return Ok(outcome) };
             let remaining = self.options.max_wait.saturating_sub(clock::since_boot().saturating_sub(started));
             if upstream.superseded_reason() == Some(SupersededReason::RemoteAhead)
@@ -232,7 +234,7 @@ impl DriveJob {
             JobEnd::Superseded(SupersededReason::StartedOnly) => {
                 print_note(&format!("run {} is begun at {}", self.options.run, self.remote.display_url()));
                 print_fact(&self.remote.display_url());
-                ExitStatus::Fine.code()
+                ExitStatus::Success.code()
             }
             JobEnd::Terminated | JobEnd::Superseded(_) => self.request_restart(None),
             JobEnd::WaitsTooLong(until, reason) => {
@@ -278,7 +280,7 @@ impl DriveJob {
             return self.request_restart(None);
         }
         print_note(&error.to_string());
-        print_note(&format!("see for yourself: git ls-remote {}", quoted(&self.remote.display_url())));
+        print_note(&format!("see for yourself: git ls-remote {}", quote(&self.remote.display_url())));
         self.request_restart(Some(time_after(self.options.max_wait.max(REMOTE_RETRY_INTERVAL))))
     }
 
@@ -298,7 +300,7 @@ fn time_after(span: Duration) -> Timestamp {
 
 fn exit_status_for(state: RunStatus) -> ExitStatus {
     match state {
-        RunStatus::Completed => ExitStatus::Fine,
+        RunStatus::Completed => ExitStatus::Success,
         RunStatus::Stuck => ExitStatus::Stuck,
         RunStatus::Limit | RunStatus::TimedOut => ExitStatus::Limit,
         RunStatus::Failed | RunStatus::Cancelled => ExitStatus::RunEnded,

@@ -147,7 +147,7 @@ impl LogSink {
 }
 
 fn open_files(folder: &Path) -> Result<RollingFile, LogFilesError> {
-    private_dir::make_folder(folder)?;
+    private_dir::create_private_dir(folder)?;
     RollingFile::open(folder, LIMITS).map_err(|source| LogFilesError::Open { path: folder.to_owned(), source })
 }
 
@@ -235,7 +235,7 @@ mod tests {
         let folder = dir.path().join("logs");
         let text = capture_log(&folder, |_| tracing::info!("one line"));
         assert!(text.contains("one line"), "{text}");
-        private_dir::check_folder(&folder).unwrap();
+        private_dir::check_private_dir(&folder).unwrap();
     }
 
     #[test]

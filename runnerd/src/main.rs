@@ -153,7 +153,7 @@ fn prepare(args: &DaemonArgs) -> anyhow::Result<(DaemonParts, Logging, Runtime)>
     let destination = if args.log_stderr { LogDestination::Stderr } else { LogDestination::Auto };
     memory::limit_arenas();
     let runtime = build_runtime()?;
-    let logging = logging::init(&paths.logs(), destination, Some(config.log_level.as_str()))?;
+    let logging = logging::init(&paths.log_dir(), destination, Some(config.log_level.as_str()))?;
     if configured.socket_named && configured.socket != paths.socket {
         tracing::warn!(named = %configured.socket.display(), "not listened on: the service manager passed another socket");
     }

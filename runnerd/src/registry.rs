@@ -45,7 +45,11 @@ impl RepoRegistry {
     /// Starts the workers of all registered repositories.
     ///
     /// Of the isolated runs of one source, at most `per_source` are driven at once.
-    pub fn open(vault: &StateDir, means: WorkerDeps, max_per_source: usize) -> Result<(Self, RegistryTask), RegistryError> {
+    pub fn open(
+        vault: &StateDir,
+        means: WorkerDeps,
+        max_per_source: usize,
+    ) -> Result<(Self, RegistryTask), RegistryError> {
         let (sender, mailbox) = mpsc::channel(MAILBOX_CAPACITY);
         let mut actor = RegistryActor::new(vault, means, max_per_source);
         for store in RepoStore::list_all(vault).map_err(RegistryError)? {
@@ -200,7 +204,11 @@ impl RegistryActor {
         WorkerDeps { slots: self.deps.slots.with_source_limit(Arc::clone(slots)), ..self.deps.clone() }
     }
 
-    fn spawn_worker(&mut self, id: String, (handle, worker_loop): (WorkerHandle, impl Future<Output = ()> + Send + 'static)) {
+    fn spawn_worker(
+        &mut self,
+        id: String,
+        (handle, worker_loop): (WorkerHandle, impl Future<Output = ()> + Send + 'static),
+    ) {
         let task = self.tasks.spawn(worker_loop);
         self.repositories.insert(task.id(), id.clone());
         self.workers.insert(id, handle);

@@ -142,11 +142,11 @@ fn move_away_command(folder: &Path) -> String {
     let from = folder.display().to_string();
     let names = (1..).map(|number| format!("{from}.old-{number}"));
     let to = names.into_iter().find(|name| Path::new(name).symlink_metadata().is_err());
-    shell::words(["mv", "-n", "--", &from, &to.unwrap_or_default()])
+    shell::join_args(["mv", "-n", "--", &from, &to.unwrap_or_default()])
 }
 
 fn load_state_dir(folder: PathBuf) -> Result<StateDir, StateDirError> {
-    private_dir::check_folder(&folder)?;
+    private_dir::check_private_dir(&folder)?;
     let key = read_key(&folder)?;
     let vault = StateDir::new(folder, key);
     let note = seal_marker(&vault);
@@ -174,7 +174,7 @@ fn read_key(folder: &Path) -> Result<SealKey, StateDirError> {
 fn create_state_dir(state: &Path) -> Result<StateDir, StateDirError> {
     let (unfinished, folder) = (state.join(UNFINISHED), state.join(PRIVATE_DIR));
     remove_path(&unfinished)?;
-    private_dir::make_folder(&unfinished)?;
+    private_dir::create_private_dir(&unfinished)?;
     let key = SealKey::random()?;
     durable::replace_unsynced(&unfinished.join(KEY), key.to_text().as_bytes(), FileAccess::Private)?;
     seal_marker(&StateDir::new(unfinished.clone(), key.clone())).write(&SealMarker {}).map_err(write_error)?;

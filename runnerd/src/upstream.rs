@@ -20,7 +20,7 @@ pub use self::deadline::Deadline;
 pub(crate) use self::remote_client::PUSH_TIMEOUT;
 pub use self::remote_client::{PushRequest, PushResult, RemoteClient, RemoteRefs, remote_url, without_password};
 use self::user_git::UserGit;
-use crate::config::{PublishExtras, PublishConfig};
+use crate::config::{PublishConfig, PublishExtras};
 use crate::git::{GitError, Id, Repository};
 
 /// Limit for counting how many commits a branch is behind.

@@ -63,7 +63,7 @@ pub struct ShimOrder {
     pub hidden: Option<OsString>,
 }
 
-/// One byte from the daemon; the end of the line means [`Command::Kill`].
+/// One byte from the daemon; the end of the line means [`ShimCommand::Kill`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ShimCommand {
     /// Ask to exit, wait for the grace, then SIGKILL.
@@ -99,7 +99,7 @@ pub enum ShimMessage {
         /// The error number of the system.
         errno: i32,
     },
-    /// The leader exited on its own and others are left: the output may be drained before [`Command::Kill`].
+    /// The leader exited on its own and others are left: the output may be drained before [`ShimCommand::Kill`].
     LeaderGone,
     /// Everything is over. The last message.
     Over(FinalReport),

@@ -28,7 +28,9 @@ pub(super) fn measure_clone(folder: &Path) -> anyhow::Result<Duration> {
     let mut costs = Samples::default();
     for _ in 0..ROUNDS {
         // What a server does for a clone: it packs objects that are packed already.
-        costs.add(measure_cost(|| run_git(folder, &["pack-objects", "--all", "--stdout", "-q", "--delta-base-offset"], b""))?);
+        costs.add(measure_cost(|| {
+            run_git(folder, &["pack-objects", "--all", "--stdout", "-q", "--delta-base-offset"], b"")
+        })?);
     }
     Ok(costs.median())
 }

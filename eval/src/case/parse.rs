@@ -108,11 +108,14 @@ impl SourceText<'_> {
             "branch_verifies" => CheckRule::BranchVerifies,
             "at_most" => CheckRule::AtMost(self.parse_limits(form, span)?),
             other => {
-                let suggestion =
-                    find_nearest(other, CHECK_KINDS).map(|word| format!("; did you mean `{word}`?")).unwrap_or_default();
+                let suggestion = find_nearest(other, CHECK_KINDS)
+                    .map(|word| format!("; did you mean `{word}`?"))
+                    .unwrap_or_default();
                 let start = word_offset(self.text, other, span.start);
                 let known = CHECK_KINDS.join("`, `");
-                return Err(self.error_at(start..start, format!("unknown check `{other}`, known are `{known}`{suggestion}")));
+                return Err(
+                    self.error_at(start..start, format!("unknown check `{other}`, known are `{known}`{suggestion}"))
+                );
             }
         })
     }

@@ -30,7 +30,8 @@ impl SourceText<'_> {
         let Some(unknown) = words.next().filter(|_| is_unknown) else {
             return self.error_at(span, message);
         };
-        let suggestion = find_nearest(unknown, words).map(|word| format!("; did you mean `{word}`?")).unwrap_or_default();
+        let suggestion =
+            find_nearest(unknown, words).map(|word| format!("; did you mean `{word}`?")).unwrap_or_default();
         let start = word_offset(self.text, unknown, span.start);
         self.error_at(start..start, format!("{message}{suggestion}"))
     }

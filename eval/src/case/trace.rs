@@ -23,9 +23,12 @@ pub(crate) struct GeneratedPosition<'a> {
 pub(crate) fn trace_to_case(case: &str, generated_position: GeneratedPosition<'_>) -> Option<Range<usize>> {
     let offset = byte_offset(generated_position.generated, generated_position.position);
     let generated_items = list_items(generated_position.generated)?;
-    let generated_item = generated_items.iter().filter(|mark| mark.span.contains(&offset)).min_by_key(|mark| mark.span.len())?;
-    let path: Vec<&str> = std::iter::once(generated_position.section).chain(generated_item.path.iter().map(String::as_str)).collect();
-    let case_item = list_items(case)?.into_iter().find(|mark| mark.is_key == generated_item.is_key && mark.path == path)?;
+    let generated_item =
+        generated_items.iter().filter(|mark| mark.span.contains(&offset)).min_by_key(|mark| mark.span.len())?;
+    let path: Vec<&str> =
+        std::iter::once(generated_position.section).chain(generated_item.path.iter().map(String::as_str)).collect();
+    let case_item =
+        list_items(case)?.into_iter().find(|mark| mark.is_key == generated_item.is_key && mark.path == path)?;
     (case_item.scalar == generated_item.scalar).then_some(case_item.span)
 }
 
@@ -80,7 +83,8 @@ mod tests {
     use super::*;
 
     fn trace_text<'a>(case: &'a str, made: &str, at: (usize, usize)) -> Option<&'a str> {
-        trace_to_case(case, GeneratedPosition { section: "config", generated: made, position: at }).map(|span| &case[span])
+        trace_to_case(case, GeneratedPosition { section: "config", generated: made, position: at })
+            .map(|span| &case[span])
     }
 
     #[test]

@@ -27,5 +27,5 @@ pub(super) fn run(global: &GlobalOptions, places: &EvalDirs, case: &str) -> Resu
     let removed = ResultStore::new(&places.results).remove_case(case)?;
     let cleaned = CleanReply { schema: "runner/eval-cleaned.v1", case: case.to_owned(), removed };
     print_answer(global, &cleaned, || format!("{removed} results of {case} are removed\n"))?;
-    Ok(ExitStatus::Fine)
+    Ok(ExitStatus::Success)
 }

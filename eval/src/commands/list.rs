@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use protocol::error::ExitStatus;
-use protocol::sanitize::safe;
+use protocol::sanitize::sanitize;
 use schemars::JsonSchema;
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
@@ -71,7 +71,7 @@ pub(super) async fn run(global: &GlobalOptions, places: &EvalDirs) -> Result<Exi
     }
     let cases = ListReply { schema: "runner/eval-cases.v1", cases };
     print_answer(global, &cases, || render_text(&cases))?;
-    Ok(ExitStatus::Fine)
+    Ok(ExitStatus::Success)
 }
 
 /// Returns what the daemon rejects in the configurations, by case; empty, with a message, if it cannot be queried.
@@ -87,7 +87,9 @@ async fn find_refused_configs(
         .collect();
     let cases: Vec<_> = planned.iter().map(|(_, case, plan)| (*case, plan)).collect();
     let checked = match TestedPrograms::find(global.bin_dir.as_deref(), host_env) {
-        Ok(programs) => DryRun { programs: &programs, host_env, stop: &CancellationToken::new() }.check_all(&cases).await,
+        Ok(programs) => {
+            DryRun { programs: &programs, host_env, stop: &CancellationToken::new() }.check_all(&cases).await
+        }
         Err(fault) => Err(fault),
     };
     let checked = checked.unwrap_or_else(|fault| {
@@ -121,9 +123,9 @@ fn render_text(cases: &ListReply) -> String {
     let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".into());
     for listed in &cases.cases {
         let goal = match (&listed.broken, &listed.lacks) {
-            (Some(why), _) => format!("broken: {}", safe(why)),
-            (None, Some(why)) => format!("would be skipped: {}", safe(why)),
-            (None, None) => shorten_goal(&safe(listed.goal.as_deref().unwrap_or_default())),
+            (Some(why), _) => format!("broken: {}", sanitize(why)),
+            (None, Some(why)) => format!("would be skipped: {}", sanitize(why)),
+            (None, None) => shorten_goal(&sanitize(listed.goal.as_deref().unwrap_or_default())),
         };
         let word = |outcome: Option<Outcome>| or_dash(outcome.map(|outcome| outcome.to_string()));
         let results = listed.results.to_string();

@@ -13,7 +13,7 @@ pub(crate) use self::run::{RunReply, digest_programs, watch_signals};
 use std::io::{self, Write as _};
 
 use protocol::error::ExitStatus;
-use protocol::sanitize::safe_json;
+use protocol::sanitize::escape_json;
 use serde::Serialize;
 
 use crate::args::{Cli, EvalCommand, GlobalOptions};
@@ -24,7 +24,7 @@ use crate::error::EvalError;
 pub(crate) async fn run(cli: Cli) -> Result<ExitStatus, EvalError> {
     let Cli { global, command } = cli;
     if let EvalCommand::Schemas { folder } = command {
-        return crate::schema::write_schemas(&folder).map(|()| ExitStatus::Fine);
+        return crate::schema::write_schemas(&folder).map(|()| ExitStatus::Success);
     }
     let places = EvalDirs::find(global.cases.clone(), global.results.clone())?;
     match command {
@@ -35,7 +35,7 @@ pub(crate) async fn run(cli: Cli) -> Result<ExitStatus, EvalError> {
         EvalCommand::Clean { case } => clean::run(&global, &places, &case),
         EvalCommand::Import(args) => crate::import::run(&global, &args).await,
         EvalCommand::Prompts(args) => crate::prompts::run(&global, &places, args).await,
-        EvalCommand::Schemas { .. } => Ok(ExitStatus::Fine),
+        EvalCommand::Schemas { .. } => Ok(ExitStatus::Success),
     }
 }
 
@@ -47,7 +47,7 @@ pub(crate) fn print_answer(
 ) -> Result<(), EvalError> {
     if global.json {
         let line = serde_json::to_string(object).expect("BUG: an answer is plain data");
-        print_text(&(safe_json(&line) + "\n"))
+        print_text(&(escape_json(&line) + "\n"))
     } else {
         print_text(&text())
     }

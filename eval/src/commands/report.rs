@@ -28,7 +28,7 @@ pub(super) fn run_report(
     let report = report::build_report(&entries, args.by, args.pass_at);
     write_page(args.html.as_deref(), || html::render_report(&report, &entries))?;
     print_answer(global, &report, || text::render_report(&report))?;
-    Ok(ExitStatus::Fine)
+    Ok(ExitStatus::Success)
 }
 
 /// Runs `compare`.
@@ -44,7 +44,7 @@ pub(super) fn run_compare(
     let comparison = comparison.with_threshold(args.fail_under);
     write_page(args.html.as_deref(), || html::render_comparison(&comparison))?;
     print_answer(global, &comparison, || text::render_comparison(&comparison))?;
-    Ok(if comparison.failed { ExitStatus::RunEnded } else { ExitStatus::Fine })
+    Ok(if comparison.failed { ExitStatus::RunEnded } else { ExitStatus::Success })
 }
 
 /// Writes an HTML page, if a file was requested.

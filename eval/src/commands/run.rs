@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use protocol::error::ExitStatus;
-use protocol::sanitize::safe;
+use protocol::sanitize::sanitize;
 use schemars::JsonSchema;
 use serde::Serialize;
 use tokio::signal::unix::{SignalKind, signal};
@@ -69,7 +69,8 @@ pub(super) async fn run(global: &GlobalOptions, places: &EvalDirs, args: RunArgs
     let runs = batch::run_trials(Arc::clone(&context), trials, (args.jobs.into(), Arc::clone(&budget))).await?;
     let interrupted = context.stop.is_cancelled() && !args.ui;
     let over_budget = budget.stop_reason().filter(|_| !interrupted && runs.len() < planned_count);
-    let over_budget = over_budget.map(|why| format!("{why}: {} of {planned_count} runs did not begin", planned_count - runs.len()));
+    let over_budget =
+        over_budget.map(|why| format!("{why}: {} of {planned_count} runs did not begin", planned_count - runs.len()));
     let folder = places.results.display().to_string();
     let runs = RunReply { schema: "runner/eval-runs.v1", folder, runs, there: existing, interrupted, over_budget };
     print_answer(global, &runs, || render_text(&runs))?;
@@ -77,7 +78,7 @@ pub(super) async fn run(global: &GlobalOptions, places: &EvalDirs, args: RunArgs
         (true, ..) => ExitStatus::Interrupted,
         (false, false, _) => ExitStatus::RunEnded,
         (false, true, Some(_)) => ExitStatus::Limit,
-        (false, true, None) => ExitStatus::Fine,
+        (false, true, None) => ExitStatus::Success,
     })
 }
 
@@ -180,7 +181,7 @@ fn plan_trials(
             if round > *existing {
                 let mut name = case.id.clone();
                 if let Some(label) = plan.label.as_ref().filter(|_| args.variants.len() > 1) {
-                    name = format!("{name} {}", safe(label));
+                    name = format!("{name} {}", sanitize(label));
                 }
                 if args.runs > 1 {
                     name = format!("{name} {round}/{}", args.runs);
@@ -241,7 +242,7 @@ fn render_text(runs: &RunReply) -> String {
     let mut text = if runs.runs.is_empty() { String::new() } else { format_table(&lines) };
     for meta in runs.runs.iter().filter(|meta| !meta.met) {
         if let Some(reason) = &meta.reason {
-            let _ = writeln!(text, "{}: {}", meta.case, safe(reason));
+            let _ = writeln!(text, "{}: {}", meta.case, sanitize(reason));
         }
     }
     if let Some(why) = &runs.over_budget {
@@ -250,5 +251,5 @@ fn render_text(runs: &RunReply) -> String {
     if runs.there > 0 {
         let _ = writeln!(text, "{} results were there already", runs.there);
     }
-    text + &format!("results in {}\n", safe(&runs.folder))
+    text + &format!("results in {}\n", sanitize(&runs.folder))
 }

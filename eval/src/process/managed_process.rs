@@ -157,11 +157,7 @@ impl ManagedProcess {
     }
 
     /// Returns the output. A process left by a killed keeper may hold a stream, so scans repeat until it is gone.
-    async fn collect_output(
-        &self,
-        mut streams: JoinHandle<(Vec<u8>, Vec<u8>)>,
-        end: ProcessEnd,
-    ) -> (Vec<u8>, Vec<u8>) {
+    async fn collect_output(&self, mut streams: JoinHandle<(Vec<u8>, Vec<u8>)>, end: ProcessEnd) -> (Vec<u8>, Vec<u8>) {
         if end != ProcessEnd::SupervisorLost {
             return streams.await.unwrap_or_default();
         }

@@ -128,7 +128,16 @@ impl PromptInput {
         }
         let files = check_paths(source, form.files)?;
         let InputForm { goal, acceptance, guard, .. } = form;
-        Ok(Self { name, goal, acceptance, guard, expect: form.expect.map(Spanned::into_inner), files, prior_work, text })
+        Ok(Self {
+            name,
+            goal,
+            acceptance,
+            guard,
+            expect: form.expect.map(Spanned::into_inner),
+            files,
+            prior_work,
+            text,
+        })
     }
 }
 

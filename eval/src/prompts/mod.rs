@@ -136,7 +136,7 @@ pub(crate) async fn run(global: &GlobalOptions, places: &EvalDirs, args: Prompts
     write_page(args.html.as_deref(), || show::render_html(&grid))?;
     print_answer(global, &grid, || show::render_text(&grid))?;
     let is_fine = grid.cells.iter().all(|cell| cell.fault.is_none());
-    Ok(if is_fine { ExitStatus::Fine } else { ExitStatus::RunEnded })
+    Ok(if is_fine { ExitStatus::Success } else { ExitStatus::RunEnded })
 }
 
 fn inputs_dir(places: &EvalDirs, named: Option<&Path>) -> Result<PathBuf, EvalError> {

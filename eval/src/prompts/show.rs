@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use protocol::sanitize::safe;
+use protocol::sanitize::sanitize;
 
 use super::{Cell, Decision, PromptGrid};
 use crate::report::escape::escape_html;
@@ -13,16 +13,16 @@ use crate::report::text::format_table;
 pub(super) fn render_text(grid: &PromptGrid) -> String {
     let mut lines = vec![std::iter::once("TEMPLATE".to_owned()).chain(grid.inputs.iter().cloned()).collect::<Vec<_>>()];
     for template in &grid.templates {
-        let cells = cells_of(grid, template).map(|cell| safe(&describe_cell(cell)));
-        lines.push(std::iter::once(safe(template)).chain(cells).collect());
+        let cells = cells_of(grid, template).map(|cell| sanitize(&describe_cell(cell)));
+        lines.push(std::iter::once(sanitize(template)).chain(cells).collect());
     }
     let mut text = format_table(&lines);
     for cell in &grid.cells {
         let reply = cell.fault.as_deref().or(cell.summary.as_deref()).unwrap_or_default();
         let reply = reply.lines().next().unwrap_or_default();
-        let _ = writeln!(text, "\n{} × {}: {}", safe(&cell.template), cell.input, safe(reply));
+        let _ = writeln!(text, "\n{} × {}: {}", sanitize(&cell.template), cell.input, sanitize(reply));
         for child in &cell.children {
-            let _ = writeln!(text, "  - {}", safe(child));
+            let _ = writeln!(text, "  - {}", sanitize(child));
         }
     }
     text
@@ -41,7 +41,11 @@ pub(super) fn render_html(grid: &PromptGrid) -> String {
             let children = children.collect::<Vec<_>>().concat();
             let reply = cell.fault.as_deref().or(cell.summary.as_deref()).unwrap_or_default();
             let reply = reply.lines().map(escape_html).collect::<Vec<_>>().join("\n");
-            let _ = write!(body, "<td><b>{}</b><pre>{reply}</pre><ul>{children}</ul></td>", escape_html(&describe_cell(cell)));
+            let _ = write!(
+                body,
+                "<td><b>{}</b><pre>{reply}</pre><ul>{children}</ul></td>",
+                escape_html(&describe_cell(cell))
+            );
         }
         body.push_str("</tr>\n");
     }

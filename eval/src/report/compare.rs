@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{Difference, Row, rate_difference, build_row};
+use super::{Difference, Row, build_row, rate_difference};
 use crate::results::ResultEntry;
 
 /// The answer of `compare`.
@@ -105,7 +105,8 @@ mod tests {
 
     #[test]
     fn one_case_of_many_is_held_to_more_than_one_alone() {
-        let many = |case: &'static str, outcome, count| (0..count).map(|_| sample_entry(case, outcome)).collect::<Vec<_>>();
+        let many =
+            |case: &'static str, outcome, count| (0..count).map(|_| sample_entry(case, outcome)).collect::<Vec<_>>();
         let sides = |cases: &[&'static str]| {
             let of = |won| {
                 cases

@@ -2,7 +2,7 @@
 
 /// Escapes text for an HTML page.
 pub(crate) fn escape_html(text: &str) -> String {
-    protocol::sanitize::safe(text)
+    protocol::sanitize::sanitize(text)
         .replace('&', "&amp;")
         .replace('<', "&lt;")
         .replace('>', "&gt;")

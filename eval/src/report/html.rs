@@ -5,7 +5,10 @@ use std::fmt::Write as _;
 use super::compare::Comparison;
 use super::escape::escape_html;
 use super::plot;
-use super::text::{format_cost, format_interval, format_outcomes, format_seconds, format_share, format_tokens, describe_difference, format_spread};
+use super::text::{
+    describe_difference, format_cost, format_interval, format_outcomes, format_seconds, format_share, format_spread,
+    format_tokens,
+};
 use super::{Report, Row};
 use crate::results::ResultEntry;
 
@@ -40,8 +43,16 @@ pub(crate) fn render_report(report: &Report, entries: &[ResultEntry]) -> String 
         cases.iter().map(line).collect::<Vec<(String, Vec<f64>)>>()
     };
     let run = |entry: &ResultEntry| entry.meta.run.clone();
-    body.push_str(&plot::plot_dots("Iterations of each run", "", &values_by_case(&|entry| Some(super::to_f64(run(entry)?.iterations)))));
-    body.push_str(&plot::plot_dots("Time of each run", "s", &values_by_case(&|entry| Some(super::to_f64(run(entry)?.wall_ms) / 1e3))));
+    body.push_str(&plot::plot_dots(
+        "Iterations of each run",
+        "",
+        &values_by_case(&|entry| Some(super::to_f64(run(entry)?.iterations))),
+    ));
+    body.push_str(&plot::plot_dots(
+        "Time of each run",
+        "s",
+        &values_by_case(&|entry| Some(super::to_f64(run(entry)?.wall_ms) / 1e3)),
+    ));
     body.push_str("<h2>Numbers</h2>\n");
     body.push_str(&render_table(&rows.iter().copied().chain(&report.total).collect::<Vec<_>>()));
     body.push_str(&render_checks(&rows));
@@ -78,10 +89,12 @@ fn render_table(rows: &[&Row]) -> String {
 fn render_checks(rows: &[&Row]) -> String {
     let mut lines = Vec::new();
     for row in rows {
-        lines
-            .extend(row.checks.iter().map(|check| (format!("{}: {}", plot::row_name(row), check.name), Some(check.rate))));
+        lines.extend(
+            row.checks.iter().map(|check| (format!("{}: {}", plot::row_name(row), check.name), Some(check.rate))),
+        );
     }
-    let mut text = if lines.is_empty() { String::new() } else { format!("<h2>Checks</h2>\n{}", plot::plot_rates(&lines)) };
+    let mut text =
+        if lines.is_empty() { String::new() } else { format!("<h2>Checks</h2>\n{}", plot::plot_rates(&lines)) };
     let has_reasons = |row: &&&Row| !row.reasons.is_empty();
     for row in rows.iter().filter(has_reasons) {
         let _ = write!(text, "<h3>{}</h3><ul>", escape_html(&plot::row_name(row)));
@@ -111,7 +124,12 @@ pub(crate) fn render_comparison(comparison: &Comparison) -> String {
     body.push_str(&render_legend());
     body.push_str("<h2>Differences</h2>\n<ul>");
     for pair in &comparison.cases {
-        let _ = write!(body, "<li>{}: {}</li>", escape_html(&pair.case), escape_html(&describe_difference(pair.difference)));
+        let _ = write!(
+            body,
+            "<li>{}: {}</li>",
+            escape_html(&pair.case),
+            escape_html(&describe_difference(pair.difference))
+        );
     }
     body.push_str("</ul>\n<h2>Numbers</h2>\n");
     body.push_str(&render_table(&rows));
@@ -120,8 +138,8 @@ pub(crate) fn render_comparison(comparison: &Comparison) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::compare::compare_sets;
     use super::super::build_report as make;
+    use super::super::compare::compare_sets;
     use super::super::samples::sample_entry;
     use super::*;
     use crate::outcome::Outcome;

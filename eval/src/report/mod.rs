@@ -122,8 +122,10 @@ pub(crate) fn build_report(entries: &[ResultEntry], by: Option<GroupBy>, k: Opti
     for entry in entries {
         groups.entry((&entry.meta.case, by.map(|by| by.value_of(&entry.meta)))).or_default().push(entry);
     }
-    let with_pass_at = |row: Row| Row { pass_at: row.rate.zip(k).and_then(|(rate, k)| PassAt::estimate(rate, k)), ..row };
-    let rows: Vec<Row> = groups.into_iter().map(|((case, group), of)| with_pass_at(build_row(case, group, &of))).collect();
+    let with_pass_at =
+        |row: Row| Row { pass_at: row.rate.zip(k).and_then(|(rate, k)| PassAt::estimate(rate, k)), ..row };
+    let rows: Vec<Row> =
+        groups.into_iter().map(|((case, group), of)| with_pass_at(build_row(case, group, &of))).collect();
     let total = (rows.len() > 1).then(|| {
         let mut total = build_row("all", None, &entries.iter().collect::<Vec<_>>());
         // Checks of different cases are unrelated.
@@ -148,7 +150,9 @@ pub(crate) fn build_row(case: &str, group: Option<String>, entries: &[&ResultEnt
         *outcomes.entry(entry.meta.outcome).or_default() += 1;
     }
     let spread = |value: &dyn Fn(&RunFacts) -> Option<u64>| {
-        Spread::from_values(entries.iter().filter_map(|entry| entry.meta.run.as_ref()).map(|run| value(run).map(to_f64)))
+        Spread::from_values(
+            entries.iter().filter_map(|entry| entry.meta.run.as_ref()).map(|run| value(run).map(to_f64)),
+        )
     };
     Row {
         case: case.to_owned(),
@@ -182,7 +186,14 @@ fn to_dollars(spread: Spread) -> Spread {
 
 fn scale_spread(spread: Spread, divisor: f64) -> Spread {
     let Spread { median, least, most, sum, known, unknown } = spread;
-    Spread { median: median / divisor, least: least / divisor, most: most / divisor, sum: sum / divisor, known, unknown }
+    Spread {
+        median: median / divisor,
+        least: least / divisor,
+        most: most / divisor,
+        sum: sum / divisor,
+        known,
+        unknown,
+    }
 }
 
 fn check_rates(entries: &[&ResultEntry]) -> Vec<CheckRate> {
@@ -222,7 +233,11 @@ mod tests {
 
     #[test]
     fn what_was_skipped_is_no_failure_and_an_error_is_no_success() {
-        let entries = [sample_entry("a", Outcome::Success), sample_entry("a", Outcome::Error), sample_entry("a", Outcome::Skipped)];
+        let entries = [
+            sample_entry("a", Outcome::Success),
+            sample_entry("a", Outcome::Error),
+            sample_entry("a", Outcome::Skipped),
+        ];
         let report = build_report(&entries, None, None);
         let rate = report.rows[0].rate.expect("a rate");
         assert_eq!((rate.count, rate.of, report.rows[0].runs), (1, 2, 3));
@@ -241,8 +256,9 @@ mod tests {
 
     #[test]
     fn cases_count_the_same_in_the_mean_and_one_of_too_few_runs_leaves_none() {
-        let runs =
-            |case: &'static str, outcomes: &[Outcome]| outcomes.iter().map(|it| sample_entry(case, *it)).collect::<Vec<_>>();
+        let runs = |case: &'static str, outcomes: &[Outcome]| {
+            outcomes.iter().map(|it| sample_entry(case, *it)).collect::<Vec<_>>()
+        };
         let (won, lost) = (Outcome::Success, Outcome::Fail);
         let all = [runs("a", &[won, won, won, won]), runs("b", &[lost, lost])].concat();
         let shares = |k| build_report(&all, None, Some(k)).total.expect("a total").pass_at.map(|found| found.share);
@@ -257,7 +273,8 @@ mod tests {
         (run.usage.cost_micro_usd, run.usage.cost_unknown) = (Some(1_000_000), 1);
         assert_eq!(build_row("a", None, &[&known]).cost_usd, None);
         known.meta.run.as_mut().expect("a run").usage.cost_unknown = 0;
-        let spread = build_row("a", None, &[&known, &sample_entry("a", Outcome::Success)]).cost_usd.expect("one is known");
+        let spread =
+            build_row("a", None, &[&known, &sample_entry("a", Outcome::Success)]).cost_usd.expect("one is known");
         assert_eq!((spread.known, spread.unknown), (1, 1));
     }
 }

@@ -27,8 +27,14 @@ pub(super) fn plot_rates(lines: &[(String, Option<Rate>)]) -> String {
             x(rate.high),
             x(rate.share)
         );
-        let _ =
-            write!(body, r#"<text x="{:.1}" y="{:.1}">{}/{}</text>"#, LEFT_MARGIN + PLOT_WIDTH + 12.0, y + 4.0, rate.count, rate.of);
+        let _ = write!(
+            body,
+            r#"<text x="{:.1}" y="{:.1}">{}/{}</text>"#,
+            LEFT_MARGIN + PLOT_WIDTH + 12.0,
+            y + 4.0,
+            rate.count,
+            rate.of
+        );
     }
     wrap_svg(lines.len(), "Runs that came out as expected, with intervals at 95 %", &body)
 }
@@ -51,8 +57,13 @@ pub(super) fn plot_outcomes(rows: &[&Row]) -> String {
             );
             x += width;
         }
-        let _ =
-            write!(body, r#"<text x="{:.1}" y="{:.1}">{}</text>"#, LEFT_MARGIN + PLOT_WIDTH + 12.0, y + ROW_HEIGHT / 2.0 + 4.0, row.runs);
+        let _ = write!(
+            body,
+            r#"<text x="{:.1}" y="{:.1}">{}</text>"#,
+            LEFT_MARGIN + PLOT_WIDTH + 12.0,
+            y + ROW_HEIGHT / 2.0 + 4.0,
+            row.runs
+        );
     }
     wrap_svg(rows.len(), "Outcomes", &body)
 }
@@ -65,13 +76,22 @@ pub(super) fn plot_dots(title: &str, unit: &str, lines: &[(String, Vec<f64>)]) -
     for (index, (name, values)) in lines.iter().enumerate() {
         let y = ROW_HEIGHT * to_f64(index as u64) + ROW_HEIGHT / 2.0;
         body.push_str(&draw_label(y, name));
-        let _ = write!(body, r#"<line class="grid" x1="{LEFT_MARGIN}" x2="{}" y1="{y}" y2="{y}"/>"#, LEFT_MARGIN + PLOT_WIDTH);
+        let _ = write!(
+            body,
+            r#"<line class="grid" x1="{LEFT_MARGIN}" x2="{}" y1="{y}" y2="{y}"/>"#,
+            LEFT_MARGIN + PLOT_WIDTH
+        );
         for value in values {
             let _ = write!(body, r#"<circle class="run" cx="{:.1}" cy="{y}" r="4"/>"#, LEFT_MARGIN + value * scale);
         }
     }
     let end = format!("{largest:.1} {unit}");
-    let _ = write!(body, r#"<text x="{:.1}" y="{:.1}">{end}</text>"#, LEFT_MARGIN + PLOT_WIDTH + 12.0, ROW_HEIGHT / 2.0 + 4.0);
+    let _ = write!(
+        body,
+        r#"<text x="{:.1}" y="{:.1}">{end}</text>"#,
+        LEFT_MARGIN + PLOT_WIDTH + 12.0,
+        ROW_HEIGHT / 2.0 + 4.0
+    );
     wrap_svg(lines.len(), title, &body)
 }
 

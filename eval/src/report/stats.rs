@@ -204,7 +204,8 @@ mod tests {
     /// Chen et al. (2021), "Evaluating large language models trained on code", the unbiased estimator.
     #[test]
     fn pass_at_k_is_the_share_of_choices_with_one_that_passes() {
-        let of = |count, of, k| PassAt::estimate(Rate::from_counts(count, of).expect("a rate"), k).map(|found| found.share);
+        let of =
+            |count, of, k| PassAt::estimate(Rate::from_counts(count, of).expect("a rate"), k).map(|found| found.share);
         assert!(is_near(of(1, 5, 1).expect("one"), 0.2));
         // Of the ten pairs of five runs, seven hold one of the two that pass.
         assert!(is_near(of(2, 5, 2).expect("one"), 0.7));
@@ -215,7 +216,11 @@ mod tests {
     #[test]
     fn differences_are_those_of_the_literature() {
         let of = |a: (u64, u64), b: (u64, u64)| {
-            rate_difference(&[(Rate::from_counts(b.0, b.1).expect("a rate"), Rate::from_counts(a.0, a.1).expect("a rate"))], 1).expect("one")
+            rate_difference(
+                &[(Rate::from_counts(b.0, b.1).expect("a rate"), Rate::from_counts(a.0, a.1).expect("a rate"))],
+                1,
+            )
+            .expect("one")
         };
         let found = of((56, 70), (48, 80));
         assert!(is_near(found.share, 0.2) && is_near(found.low, 0.0524) && is_near(found.high, 0.3339), "{found:?}");
@@ -234,13 +239,18 @@ mod tests {
     fn a_case_that_was_run_more_often_on_one_side_is_no_difference() {
         let rate = |count, of| Rate::from_counts(count, of).expect("a rate");
         // An easy case and a hard one; the first side ran the easy one more often, with the same rates.
-        let found = rate_difference(&[(rate(90, 100), rate(9, 10)), (rate(1, 10), rate(10, 100))], 1).expect("a difference");
+        let found =
+            rate_difference(&[(rate(90, 100), rate(9, 10)), (rate(1, 10), rate(10, 100))], 1).expect("a difference");
         assert!(is_near(found.share, 0.0) && found.within_chance, "{found:?}");
     }
 
     #[test]
     fn of_many_differences_each_has_to_be_larger() {
-        assert!(is_near(corrected_quantile(1), 1.95996) && is_near(corrected_quantile(2), 2.24140) && is_near(corrected_quantile(20), 3.02334));
+        assert!(
+            is_near(corrected_quantile(1), 1.95996)
+                && is_near(corrected_quantile(2), 2.24140)
+                && is_near(corrected_quantile(20), 3.02334)
+        );
         let pair = [(Rate::from_counts(48, 80).expect("a rate"), Rate::from_counts(56, 70).expect("a rate"))];
         let (one, many) = (rate_difference(&pair, 1).expect("one"), rate_difference(&pair, 20).expect("one"));
         assert!(!one.within_chance && many.within_chance && many.low < one.low && many.high > one.high);

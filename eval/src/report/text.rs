@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use protocol::sanitize::safe;
+use protocol::sanitize::sanitize;
 
 use super::compare::Comparison;
 use super::{Difference, Rate, Report, Row, Spread};
@@ -30,7 +30,9 @@ pub(crate) fn render_report(report: &Report) -> String {
     head.extend(pass_at.as_deref());
     head.extend(["OUTCOMES", "ITERATIONS", "ATTEMPTS", "BROKEN", "TOKENS", "COST", "TIME"]);
     let mut lines = vec![head.into_iter().map(str::to_owned).collect::<Vec<_>>()];
-    lines.extend(report.rows.iter().chain(&report.total).map(|row| report_line(row, has_groups, report.pass_at.is_some())));
+    lines.extend(
+        report.rows.iter().chain(&report.total).map(|row| report_line(row, has_groups, report.pass_at.is_some())),
+    );
     let mut text = format_table(&lines);
     for row in &report.rows {
         text.push_str(&render_details(row));
@@ -40,7 +42,7 @@ pub(crate) fn render_report(report: &Report) -> String {
 
 fn report_line(row: &Row, has_groups: bool, has_pass_at: bool) -> Vec<String> {
     let mut cells = vec![row.case.clone()];
-    cells.extend(has_groups.then(|| safe(row.group.as_deref().unwrap_or("-"))));
+    cells.extend(has_groups.then(|| sanitize(row.group.as_deref().unwrap_or("-"))));
     cells.extend([
         row.runs.to_string(),
         row.rate.map_or_else(|| "-".into(), format_share),
@@ -64,21 +66,21 @@ fn report_line(row: &Row, has_groups: bool, has_pass_at: bool) -> Vec<String> {
 fn render_details(row: &Row) -> String {
     let mut text = String::new();
     let name = match &row.group {
-        Some(group) => format!("{} {}", row.case, safe(group)),
+        Some(group) => format!("{} {}", row.case, sanitize(group)),
         None => row.case.clone(),
     };
     for check in row.checks.iter().filter(|check| check.rate.count < check.rate.of) {
-        let _ = writeln!(text, "{name}: holds {}/{}: {}", check.rate.count, check.rate.of, safe(&check.name));
+        let _ = writeln!(text, "{name}: holds {}/{}: {}", check.rate.count, check.rate.of, sanitize(&check.name));
     }
     for reason in &row.reasons {
-        let _ = writeln!(text, "{name}: {} ×: {}", reason.count, safe(&reason.text));
+        let _ = writeln!(text, "{name}: {} ×: {}", reason.count, sanitize(&reason.text));
     }
     if text.is_empty() { text } else { format!("\n{text}") }
 }
 
 /// Renders a comparison.
 pub(crate) fn render_comparison(comparison: &Comparison) -> String {
-    let (a, b) = (safe(&comparison.a), safe(&comparison.b));
+    let (a, b) = (sanitize(&comparison.a), sanitize(&comparison.b));
     let head = ["CASE", "SET", "RUNS", "AS EXPECTED", "95 %", "ITERATIONS", "ATTEMPTS", "TOKENS", "COST", "TIME"];
     let mut lines = vec![head.map(str::to_owned).to_vec()];
     for pair in &comparison.cases {

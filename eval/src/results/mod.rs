@@ -169,7 +169,12 @@ pub(crate) struct StartedFile {
 
 impl ResultMeta {
     /// Creates the metadata of a run that has just started.
-    pub(crate) fn from_started(started: &StartedFile, outcome: Outcome, reason: Option<String>, ended_at: Timestamp) -> Self {
+    pub(crate) fn from_started(
+        started: &StartedFile,
+        outcome: Outcome,
+        reason: Option<String>,
+        ended_at: Timestamp,
+    ) -> Self {
         let duration = ended_at.duration_since(started.started_at).unsigned_abs();
         Self {
             schema: "runner/eval-meta.v1".into(),

@@ -205,7 +205,8 @@ fn read_entry(folder: &Path) -> Result<Option<ResultEntry>, EvalError> {
 fn lost_meta(started: &StartedFile, folder: &Path) -> ResultMeta {
     let modified = fs::metadata(folder.join(STARTED)).and_then(|found| found.modified()).ok();
     let ended = modified.and_then(|time| Timestamp::try_from(time).ok()).unwrap_or(started.started_at);
-    let mut meta = ResultMeta::from_started(started, Outcome::Error, Some(LOST_REASON.into()), ended.max(started.started_at));
+    let mut meta =
+        ResultMeta::from_started(started, Outcome::Error, Some(LOST_REASON.into()), ended.max(started.started_at));
     meta.evidence.push(format!("process {} held the result and is gone", started.pid));
     meta
 }

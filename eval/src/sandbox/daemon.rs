@@ -140,10 +140,7 @@ pub(super) async fn run_client(options: &CallOptions<'_>, arguments: &[&str]) ->
         ProcessEnd::Stopped => Err(EvalError::interrupted()),
         _ => {
             let command = arguments.iter().find(|word| !word.starts_with('-')).copied().unwrap_or_default();
-            Err(EvalError::new(format!(
-                "runnerctl {command}: {}",
-                text(&output.stderr).trim_start_matches("error: ")
-            )))
+            Err(EvalError::new(format!("runnerctl {command}: {}", text(&output.stderr).trim_start_matches("error: "))))
         }
     }
 }

@@ -171,8 +171,10 @@ mod tests {
 
     #[test]
     fn what_lives_or_is_no_lab_is_not_swept_away() {
-        let (stranger, lab) =
-            (tempfile::Builder::new().prefix(FOLDER_PREFIX).tempdir().expect("a folder"), Sandbox::create().expect("makes"));
+        let (stranger, lab) = (
+            tempfile::Builder::new().prefix(FOLDER_PREFIX).tempdir().expect("a folder"),
+            Sandbox::create().expect("makes"),
+        );
         Sandbox::sweep_dead();
         assert!(stranger.path().exists() && lab.folder().exists());
         let left = lab.folder().to_owned();

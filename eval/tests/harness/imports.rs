@@ -124,7 +124,11 @@ fn a_line_that_makes_no_case_is_named_and_leaves_nothing() {
     let tasks = ImportFixture::new();
     let refused = |over: &[(&str, serde_json::Value)], words: &str| {
         let output = tasks.import_list(&tasks.write_list(over));
-        assert!(output.exits(2).stderr.contains("list.jsonl:2: ") && output.stderr.contains(words), "{}", output.stderr);
+        assert!(
+            output.exits(2).stderr.contains("list.jsonl:2: ") && output.stderr.contains(words),
+            "{}",
+            output.stderr
+        );
         let count = fs::read_dir(tasks.kit.home.path().join("cases")).expect("a folder").count();
         assert_eq!(count, 0, "{words}");
     };

@@ -53,7 +53,11 @@ fn assert_red_then_green(id: &str) {
     let before = run_case(&kit, id);
     assert_ne!(before["outcome"], "success", "{id} needs no work: {before:#}");
     assert_ne!(before["outcome"], "error", "{id}: {before:#}");
-    assert!(before["checks_failed"].as_u64() >= Some(1), "{id}: the checks see no problem: {:#}", read_checks(&kit, id));
+    assert!(
+        before["checks_failed"].as_u64() >= Some(1),
+        "{id}: the checks see no problem: {:#}",
+        read_checks(&kit, id)
+    );
     install_script(&kit, id, &format!("cp -R {}/. .\nanswer done \"Solved.\"", solution.display()));
     let after = run_case(&kit, id);
     assert_eq!(after["outcome"], "success", "{id}: {after:#}\n{:#}", read_checks(&kit, id));

@@ -11,36 +11,37 @@ use crate::path::WirePath;
 use crate::request::{CallerEnv, ConfigKey};
 
 /// Sent always. `TERM` is not among them: no session has a terminal.
-const ALWAYS: [&str; 10] = ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "TMPDIR", "LANG", "LANGUAGE", "LC_*", "TZ"];
+const ALWAYS_SENT: [&str; 10] =
+    ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "TMPDIR", "LANG", "LANGUAGE", "LC_*", "TZ"];
 
 /// Collects the variables for the repository at `path`. On another machine they are those of the login there: nothing of
 /// this one, whose folders and programs are others, goes along.
 pub async fn collect(connection: &Connection, path: &WirePath) -> CallerEnv {
     // A configuration that cannot be read is for the request itself to complain about.
     let config = connection.client().get(ConfigKey { path: path.clone(), key: None }).await;
-    let named = config.map(|reply| reply.variables).unwrap_or_default();
+    let patterns = config.map(|reply| reply.variables).unwrap_or_default();
     match connection.environment() {
-        Some(there) => select(there.iter().map(|(name, value)| (name.into(), value.into())), &named),
-        None => select(std::env::vars_os(), &named),
+        Some(remote) => select_variables(remote.iter().map(|(name, value)| (name.into(), value.into())), &patterns),
+        None => select_variables(std::env::vars_os(), &patterns),
     }
 }
 
 /// Returns whether a variable goes with each request, and so is none that an engine injects for a run alone.
 pub fn is_sent_always(name: &str) -> bool {
-    ALWAYS.iter().any(|pattern| matches(pattern, name))
+    ALWAYS_SENT.iter().any(|pattern| matches_pattern(pattern, name))
 }
 
 /// Keeps the variables that are sent always or match a name; a value that is not UTF-8 stays here.
-fn select(variables: impl Iterator<Item = (OsString, OsString)>, named: &[String]) -> CallerEnv {
-    let wanted = |name: &str| is_sent_always(name) || named.iter().any(|pattern| matches(pattern, name));
+fn select_variables(variables: impl Iterator<Item = (OsString, OsString)>, patterns: &[String]) -> CallerEnv {
+    let is_wanted = |name: &str| is_sent_always(name) || patterns.iter().any(|pattern| matches_pattern(pattern, name));
     let pairs = variables.filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
-    CallerEnv(pairs.filter(|(name, _)| wanted(name)).collect())
+    CallerEnv(pairs.filter(|(name, _)| is_wanted(name)).collect())
 }
 
 /// Returns whether a name matches a pattern in which `*` stands for any characters.
 ///
 /// A repository writes the patterns: each part is searched once, from the left.
-fn matches(pattern: &str, name: &str) -> bool {
+fn matches_pattern(pattern: &str, name: &str) -> bool {
     let Some((head, rest)) = pattern.split_once('*') else { return pattern == name };
     let Some(mut name) = name.strip_prefix(head) else { return false };
     let (middle, tail) = rest.rsplit_once('*').unwrap_or(("", rest));
@@ -62,19 +63,23 @@ mod tests {
         let named = ["ACME_*", "CI"].map(str::to_owned);
         let shell =
             [("PATH", "/bin"), ("LC_TIME", "C"), ("ACME_KEY", "k"), ("CI", "1"), ("TERM", "x"), ("SECRET", "s")];
-        let env = select(shell.iter().map(|(name, value)| (name.into(), value.into())), &named);
+        let env = select_variables(shell.iter().map(|(name, value)| (name.into(), value.into())), &named);
         assert_eq!(env.0.into_keys().collect::<Vec<_>>(), ["ACME_KEY", "CI", "LC_TIME", "PATH"]);
     }
 
     #[test]
     fn a_value_that_is_not_text_is_skipped() {
         let shell = [("PATH".into(), OsString::from_vec(vec![0xff])), ("HOME".into(), "/h".into())];
-        assert_eq!(select(shell.into_iter(), &[]).0.into_keys().collect::<Vec<_>>(), ["HOME"]);
+        assert_eq!(select_variables(shell.into_iter(), &[]).0.into_keys().collect::<Vec<_>>(), ["HOME"]);
     }
 
     #[test]
     fn a_star_stands_for_any_characters() {
-        assert!(matches("*_PROXY", "HTTPS_PROXY") && matches("A*C", "ABBC") && matches("*", ""));
-        assert!(!matches("LC_*", "LANG") && !matches("PATH", "PATHEXT") && !matches("A*C", "ABCD"));
+        assert!(
+            matches_pattern("*_PROXY", "HTTPS_PROXY") && matches_pattern("A*C", "ABBC") && matches_pattern("*", "")
+        );
+        assert!(
+            !matches_pattern("LC_*", "LANG") && !matches_pattern("PATH", "PATHEXT") && !matches_pattern("A*C", "ABCD")
+        );
     }
 }

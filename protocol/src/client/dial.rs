@@ -22,8 +22,8 @@ use crate::paths::{Paths, PathsError};
 
 pub(super) const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 /// How often a daemon on another machine is asked for a sign of life, and how long it may give none.
-const PING_EVERY: Duration = Duration::from_secs(15);
-const SILENT_FOR: Duration = Duration::from_secs(40);
+const PING_INTERVAL: Duration = Duration::from_secs(15);
+const SILENCE_LIMIT: Duration = Duration::from_secs(40);
 const MAX_REQUEST_BYTES: u32 = 1 << 20;
 const MAX_REPLY_BYTES: u32 = 32 << 20;
 /// Events that may wait for this client before its subscription is ended.
@@ -50,17 +50,19 @@ impl SocketCandidates {
         Ok(Self { announced: announced_socket(&paths), socket: paths.socket })
     }
 
-    fn all(&self) -> impl Iterator<Item = &PathBuf> {
+    fn iter(&self) -> impl Iterator<Item = &PathBuf> {
         iter::once(&self.socket).chain(&self.announced)
     }
 }
 
 /// Reaches the daemon, and returns by which socket. `None` means that nobody listens.
-pub(super) async fn reach(listeners: &SocketCandidates) -> Result<Option<(TransportHalves, Address)>, ConnectError> {
-    for socket in listeners.all() {
+pub(super) async fn connect_any(
+    candidates: &SocketCandidates,
+) -> Result<Option<(TransportHalves, Address)>, ConnectError> {
+    for socket in candidates.iter() {
         let at = Address::Socket(socket.clone());
         if let Some(stream) = dial(socket).await?
-            && let Some(halves) = speak(stream, &at).await?
+            && let Some(halves) = open_websocket(stream, &at).await?
         {
             return Ok(Some((halves, at)));
         }
@@ -69,8 +71,8 @@ pub(super) async fn reach(listeners: &SocketCandidates) -> Result<Option<(Transp
 }
 
 /// Connects to the first of the sockets on which somebody listens.
-pub(super) async fn dial_any(listeners: &SocketCandidates) -> Result<Option<UnixStream>, ConnectError> {
-    for socket in listeners.all() {
+pub(super) async fn dial_first(candidates: &SocketCandidates) -> Result<Option<UnixStream>, ConnectError> {
+    for socket in candidates.iter() {
         if let Some(stream) = dial(socket).await? {
             return Ok(Some(stream));
         }
@@ -83,7 +85,7 @@ pub(super) async fn dial(socket: &Path) -> Result<Option<UnixStream>, ConnectErr
     let unreachable = |source| ConnectError::Unreachable { socket: socket.to_owned(), source };
     let stream = match UnixStream::connect(socket).await {
         Ok(stream) => stream,
-        Err(error) if is_nobody(&error) => return Ok(None),
+        Err(error) if is_not_listening(&error) => return Ok(None),
         Err(error) => return Err(unreachable(error)),
     };
     let owner = stream.peer_cred().map_err(unreachable)?.uid();
@@ -96,7 +98,7 @@ pub(super) async fn dial(socket: &Path) -> Result<Option<UnixStream>, ConnectErr
 
 /// Makes a WebSocket of a connected stream; `None` if the listener went away, as a daemon that is
 /// ending does.
-pub(super) async fn speak(stream: UnixStream, at: &Address) -> Result<Option<TransportHalves>, ConnectError> {
+pub(super) async fn open_websocket(stream: UnixStream, at: &Address) -> Result<Option<TransportHalves>, ConnectError> {
     let failed = |reason: String| ConnectError::Handshake { at: at.clone(), reason };
     let url = Url::parse("ws://localhost/").map_err(|error| failed(error.to_string()))?;
     let transport = WsTransportClientBuilder::default()
@@ -106,13 +108,13 @@ pub(super) async fn speak(stream: UnixStream, at: &Address) -> Result<Option<Tra
         .build_with_stream(url, stream);
     match transport.await {
         Ok(halves) => Ok(Some(halves)),
-        Err(error) if is_gone(&error) => Ok(None),
+        Err(error) if is_disconnected(&error) => Ok(None),
         Err(error) => Err(failed(error.to_string())),
     }
 }
 
 /// Makes a client that takes subscriptions.
-pub(super) fn lasting((sender, receiver): TransportHalves, at: &Address) -> Result<Client, ConnectError> {
+pub(super) fn build_client((sender, receiver): TransportHalves, at: &Address) -> Result<Client, ConnectError> {
     // The library's timer is a thread of its own, and panics where it cannot be started.
     thread::Builder::new().spawn(|| ()).map_err(ConnectError::Thread)?;
     let mut client = ClientBuilder::default()
@@ -120,17 +122,17 @@ pub(super) fn lasting((sender, receiver): TransportHalves, at: &Address) -> Resu
         .max_buffer_capacity_per_subscription(SUBSCRIPTION_BUFFER);
     if at.host().is_some() {
         // A line through a network can be dead without a word; a socket cannot.
-        client = client.enable_ws_ping(PingConfig::new().ping_interval(PING_EVERY).inactive_limit(SILENT_FOR));
+        client = client.enable_ws_ping(PingConfig::new().ping_interval(PING_INTERVAL).inactive_limit(SILENCE_LIMIT));
     }
     Ok(client.build_with_tokio(sender, receiver))
 }
 
 /// A socket without a listener refuses; one whose listener just closed may reset.
-fn is_nobody(error: &io::Error) -> bool {
+fn is_not_listening(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused | ErrorKind::ConnectionReset)
 }
 
-fn is_gone(error: &WsHandshakeError) -> bool {
+fn is_disconnected(error: &WsHandshakeError) -> bool {
     let mut source: Option<&dyn Error> = Some(error);
     while let Some(cause) = source {
         if let Some(cause) = cause.downcast_ref::<io::Error>() {

@@ -93,7 +93,7 @@ pub enum ConnectError {
     Start(#[from] StartError),
     /// Another machine could not be asked.
     #[error(transparent)]
-    Line(#[from] SshError),
+    Ssh(#[from] SshError),
 }
 
 /// Why the daemon could not be started.
@@ -120,7 +120,7 @@ pub enum StartError {
     },
     /// The daemon ended before it was ready.
     #[error("{program} did not start ({status}){}", excerpt(.log, .tail))]
-    Died {
+    Exited {
         /// The program.
         program: PathBuf,
         /// How it ended.
@@ -140,7 +140,7 @@ pub enum StartError {
     },
     /// The daemon was not ready in time; it goes on starting.
     #[error("{program} was not ready within {seconds} seconds{}", excerpt(.log, .tail))]
-    Slow {
+    NotReady {
         /// The program.
         program: PathBuf,
         /// How long the client waited.
@@ -152,7 +152,7 @@ pub enum StartError {
     },
     /// Another client was starting the daemon all the time.
     #[error("another client holds {lock} and the daemon it starts does not come up")]
-    Crowded {
+    LockTimeout {
         /// The lock.
         lock: PathBuf,
     },
@@ -167,15 +167,15 @@ fn excerpt(log: &Path, tail: &str) -> String {
 
 impl ConnectError {
     /// The listener went away before it answered.
-    pub(super) fn closed(at: &Address) -> Self {
+    pub(super) fn connection_closed(at: &Address) -> Self {
         Self::Handshake { at: at.clone(), reason: "it closed the connection".into() }
     }
 
     /// Whether all there is to say is that no daemon runs: one may come.
-    pub fn is_absence(&self) -> bool {
-        let nobody = i32::from(ExitStatus::NoDaemon.code());
+    pub fn is_no_daemon(&self) -> bool {
+        let no_daemon = i32::from(ExitStatus::NoDaemon.code());
         matches!(self, Self::NoDaemon { .. })
-            || matches!(self, Self::Line(SshError::There { code, .. }) if *code == nobody)
+            || matches!(self, Self::Ssh(SshError::Remote { code, .. }) if *code == no_daemon)
     }
 
     /// Returns what the user can do, naming the command.
@@ -196,13 +196,13 @@ impl ConnectError {
             ),
             Self::DevelopmentBuild { at, pid } => {
                 let kill = format!("kill {}", (*pid)?);
-                let command = at.host().map_or_else(|| kill.clone(), |host| host.ssh_line(&kill));
+                let command = at.host().map_or_else(|| kill.clone(), |host| host.ssh_command_line(&kill));
                 Some(format!(
                     "`{command}` stops it as a daemon is stopped; the next command starts the one that is installed"
                 ))
             }
             Self::Refused(refusal) => refusal.hint.clone(),
-            Self::Line(error) => error.hint(),
+            Self::Ssh(error) => error.hint(),
             Self::Start(StartError::Spawn { .. }) => Some("install runnerd beside runnerctl or in PATH".into()),
             Self::Paths(_)
             | Self::Unreachable { .. }
@@ -224,7 +224,7 @@ impl ConnectError {
             Self::InsideIteration { .. } | Self::Foreign { .. } => ExitStatus::Refused,
             Self::ProtocolMismatch { .. } | Self::DevelopmentBuild { .. } => ExitStatus::ProtocolMismatch,
             Self::Refused(refusal) => refusal.kind.into(),
-            Self::Line(error) => error.exit_status(),
+            Self::Ssh(error) => error.exit_status(),
         }
     }
 }
@@ -260,7 +260,7 @@ impl CallError {
 impl From<ClientError> for CallError {
     fn from(error: ClientError) -> Self {
         match error {
-            ClientError::Call(object) => refused(&object),
+            ClientError::Call(object) => from_error_object(&object),
             ClientError::Transport(_) | ClientError::RestartNeeded(_) | ClientError::ServiceDisconnect => Self::Gone,
             ClientError::RequestTimeout => Self::Timeout,
             other => Self::Protocol(other.to_string()),
@@ -268,7 +268,7 @@ impl From<ClientError> for CallError {
     }
 }
 
-fn refused(object: &ErrorObjectOwned) -> CallError {
+fn from_error_object(object: &ErrorObjectOwned) -> CallError {
     let data = object.data().map(|data| serde_json::from_str::<ErrorData>(data.get()));
     match (object.code(), data) {
         (ERROR_CODE, Some(Ok(refusal))) => CallError::Refused(refusal),
@@ -325,16 +325,20 @@ mod tests {
 
     #[test]
     fn a_daemon_of_a_development_build_is_named_with_the_command_that_stops_it() {
-        let of = |at, pid| ConnectError::DevelopmentBuild { at, pid };
-        let here = of(Address::Socket("/run/r.sock".into()), Some(4711));
+        let development_build = |at, pid| ConnectError::DevelopmentBuild { at, pid };
+        let here = development_build(Address::Socket("/run/r.sock".into()), Some(4711));
         assert!(
             here.to_string().starts_with("the daemon on /run/r.sock (pid 4711) is of a development build"),
             "{here}"
         );
         assert!(here.hint().unwrap().starts_with("`kill 4711` "));
         assert_eq!(here.exit_status(), ExitStatus::ProtocolMismatch);
-        let there = of(Address::Host("ssh://me@there".parse().unwrap()), Some(4711));
+        let there = development_build(Address::Host("ssh://me@there".parse().unwrap()), Some(4711));
         assert_eq!(there.hint().unwrap().split('`').nth(1), Some("ssh -t -l me there 'kill 4711'"));
-        assert_eq!(of(Address::Socket("/run/r.sock".into()), None).hint(), None, "nobody is to be guessed");
+        assert_eq!(
+            development_build(Address::Socket("/run/r.sock".into()), None).hint(),
+            None,
+            "nobody is to be guessed"
+        );
     }
 }

@@ -14,10 +14,10 @@ use crate::api::EventApiClient as _;
 use crate::event::{Event, EventKind};
 use crate::request::Subscription;
 
-const FIRST_PAUSE: Duration = Duration::from_millis(50);
-const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+const FIRST_RETRY_DELAY: Duration = Duration::from_millis(50);
+const MAX_RETRY_DELAY: Duration = Duration::from_secs(1);
 /// The same for another machine, to which each try is a login.
-const LONGEST_PAUSE_FAR: Duration = Duration::from_secs(10);
+const MAX_REMOTE_RETRY_DELAY: Duration = Duration::from_secs(10);
 
 /// What a link tells.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ pub enum StreamUpdate {
     /// An event of a later version: the state tells what it did.
     Unreadable,
     /// The daemon went away. It is looked for as long as news is waited for.
-    Lost,
+    Disconnected,
     /// It cannot be reached, for another reason than the one before: not only that nobody listens.
     Unreachable(ConnectError),
 }
@@ -38,14 +38,14 @@ pub enum StreamUpdate {
 #[derive(Debug)]
 pub struct EventStream {
     options: ConnectOptions,
-    wanted: Subscription,
+    subscription: Subscription,
     /// The daemon that was followed last, and the event of it that comes next.
     daemon: Option<(u32, Timestamp)>,
     since: Option<u64>,
-    live: Option<LiveSubscription>,
-    pause: Duration,
+    current: Option<LiveSubscription>,
+    retry_delay: Duration,
     /// Why the daemon could not be reached when that was told last.
-    told: Option<String>,
+    last_reason: Option<String>,
 }
 
 #[derive(Debug)]
@@ -53,15 +53,23 @@ struct LiveSubscription {
     connection: Arc<Connection>,
     events: Stream<Event>,
     /// Whether the daemon has said that it goes down.
-    is_ending: bool,
+    is_stopping: bool,
 }
 
 impl EventStream {
     /// Wants these events of every daemon; `since` is the first of each, and those of one that was followed before go on
     /// where they were.
-    pub fn new(options: ConnectOptions, wanted: Subscription) -> Self {
+    pub fn new(options: ConnectOptions, subscription: Subscription) -> Self {
         let options = ConnectOptions { spawn: false, unattended: true, ..options };
-        Self { options, wanted, daemon: None, since: None, live: None, pause: FIRST_PAUSE, told: None }
+        Self {
+            options,
+            subscription,
+            daemon: None,
+            since: None,
+            current: None,
+            retry_delay: FIRST_RETRY_DELAY,
+            last_reason: None,
+        }
     }
 
     /// Follows the daemon of a connection that was made.
@@ -72,11 +80,11 @@ impl EventStream {
     pub async fn follow(&mut self, connection: Arc<Connection>) -> Result<(), CallError> {
         let daemon = Some((connection.daemon().pid, connection.daemon().started_at));
         if self.daemon != daemon {
-            (self.daemon, self.since) = (daemon, self.wanted.since);
+            (self.daemon, self.since) = (daemon, self.subscription.since);
         }
         let events = self.subscribe(&connection).await?;
-        self.live = Some(LiveSubscription { connection, events, is_ending: false });
-        (self.pause, self.told) = (FIRST_PAUSE, None);
+        self.current = Some(LiveSubscription { connection, events, is_stopping: false });
+        (self.retry_delay, self.last_reason) = (FIRST_RETRY_DELAY, None);
         Ok(())
     }
 
@@ -90,17 +98,17 @@ impl EventStream {
         match self.follow(Arc::clone(&connection)).await {
             Ok(()) => Ok(connection),
             Err(CallError::Refused(refusal)) => Err(refusal.into()),
-            Err(_) => Err(ConnectError::closed(connection.address())),
+            Err(_) => Err(ConnectError::connection_closed(connection.address())),
         }
     }
 
     /// Returns the connection, where there is one at this moment.
     pub fn connection(&self) -> Option<&Arc<Connection>> {
-        self.live.as_ref().map(|live| &live.connection)
+        self.current.as_ref().map(|live| &live.connection)
     }
 
     /// Waits for a connection where there is none, however long that takes.
-    pub async fn connected(&mut self) -> Arc<Connection> {
+    pub async fn wait_for_connection(&mut self) -> Arc<Connection> {
         loop {
             match self.connection() {
                 Some(connection) => return Arc::clone(connection),
@@ -112,18 +120,18 @@ impl EventStream {
     /// Waits for the next piece of news. Nothing is lost where the waiting is given up.
     pub async fn next(&mut self) -> StreamUpdate {
         loop {
-            let Some(live) = &mut self.live else { return self.reconnect().await };
-            match live.events.next().await {
+            let Some(current) = &mut self.current else { return self.reconnect().await };
+            match current.events.next().await {
                 Some(Ok(event)) => {
-                    live.is_ending |= event.kind == EventKind::Stopping;
+                    current.is_stopping |= event.kind == EventKind::Stopping;
                     self.since = self.since.max(Some(event.seq + 1));
                     return StreamUpdate::Event(Box::new(event));
                 }
                 Some(Err(_)) => return StreamUpdate::Unreadable,
                 None => {
-                    if !self.resume().await {
-                        self.live = None;
-                        return StreamUpdate::Lost;
+                    if !self.resubscribe().await {
+                        self.current = None;
+                        return StreamUpdate::Disconnected;
                     }
                 }
             }
@@ -131,15 +139,15 @@ impl EventStream {
     }
 
     /// Subscribes again where no more than the subscription has ended.
-    async fn resume(&mut self) -> bool {
-        let Some(LiveSubscription { connection, is_ending, .. }) = &self.live else { return false };
+    async fn resubscribe(&mut self) -> bool {
+        let Some(LiveSubscription { connection, is_stopping: is_ending, .. }) = &self.current else { return false };
         let connection = Arc::clone(connection);
         if *is_ending {
             // It tells no more, and may take its time.
             connection.client().on_disconnect().await;
         }
         let events = if connection.client().is_connected() { self.subscribe(&connection).await.ok() } else { None };
-        match (&mut self.live, events) {
+        match (&mut self.current, events) {
             (Some(live), Some(events)) => live.events = events,
             _ => return false,
         }
@@ -147,23 +155,23 @@ impl EventStream {
     }
 
     async fn subscribe(&self, connection: &Connection) -> Result<Stream<Event>, CallError> {
-        let wanted = Subscription { since: self.since, ..self.wanted.clone() };
-        Ok(connection.client().subscribe_events(wanted).await?)
+        let subscription = Subscription { since: self.since, ..self.subscription.clone() };
+        Ok(connection.client().subscribe_events(subscription).await?)
     }
 
     /// Looks for a daemon until there is one, or something to tell.
     async fn reconnect(&mut self) -> StreamUpdate {
         loop {
-            sleep(self.pause).await;
-            let longest = if self.options.host.is_some() { LONGEST_PAUSE_FAR } else { LONGEST_PAUSE };
-            self.pause = (self.pause * 2).min(longest);
+            sleep(self.retry_delay).await;
+            let longest = if self.options.host.is_some() { MAX_REMOTE_RETRY_DELAY } else { MAX_RETRY_DELAY };
+            self.retry_delay = (self.retry_delay * 2).min(longest);
             match self.connect().await {
                 Ok(connection) => return StreamUpdate::Connected(connection),
-                Err(error) if error.is_absence() => {}
+                Err(error) if error.is_no_daemon() => {}
                 Err(error) => {
                     let why = Some(error.to_string());
-                    if self.told != why {
-                        self.told = why;
+                    if self.last_reason != why {
+                        self.last_reason = why;
                         return StreamUpdate::Unreachable(error);
                     }
                 }

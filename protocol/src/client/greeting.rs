@@ -10,9 +10,9 @@ use std::io;
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
-const MARK: &str = "runnerctl-stdio ";
+const LINE_PREFIX: &str = "runnerctl-stdio ";
 /// Most of what is read, the line included.
-const LIMIT: usize = 1 << 20;
+const MAX_BYTES: usize = 1 << 20;
 
 /// What is said.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -26,7 +26,7 @@ pub struct StdioGreeting {
 
 impl StdioGreeting {
     /// Describes this process; a variable that is not UTF-8 is left out.
-    pub fn of_this_process(version: &str) -> Self {
+    pub fn for_this_process(version: &str) -> Self {
         let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
             Some((name.into_string().ok()?, value.into_string().ok()?))
         };
@@ -34,19 +34,19 @@ impl StdioGreeting {
     }
 
     /// Returns the line.
-    pub fn line(&self) -> String {
-        let said = serde_json::to_string(self).expect("BUG: a greeting is not JSON");
-        format!("{MARK}{said}\n")
+    pub fn to_line(&self) -> String {
+        let json = serde_json::to_string(self).expect("BUG: a greeting is not JSON");
+        format!("{LINE_PREFIX}{json}\n")
     }
 
     /// Reads lines until one is a greeting; none if the stream ends before.
     ///
     /// What stands behind it in the same piece is dropped: a daemon says nothing before it is asked.
     pub(super) async fn read(from: &mut (impl AsyncRead + Unpin)) -> io::Result<Option<Self>> {
-        let (mut said, mut begin) = (Vec::new(), 0);
-        while said.len() < LIMIT && from.read_buf(&mut said).await? > 0 {
-            while let Some(length) = said[begin..].iter().position(|byte| *byte == b'\n') {
-                if let Some(found) = greeting(&said[begin..begin + length]) {
+        let (mut buffer, mut begin) = (Vec::new(), 0);
+        while buffer.len() < MAX_BYTES && from.read_buf(&mut buffer).await? > 0 {
+            while let Some(length) = buffer[begin..].iter().position(|byte| *byte == b'\n') {
+                if let Some(found) = parse_greeting(&buffer[begin..begin + length]) {
                     return Ok(Some(found));
                 }
                 begin += length + 1;
@@ -56,8 +56,8 @@ impl StdioGreeting {
     }
 }
 
-fn greeting(line: &[u8]) -> Option<StdioGreeting> {
-    serde_json::from_slice(line.strip_prefix(MARK.as_bytes())?).ok()
+fn parse_greeting(line: &[u8]) -> Option<StdioGreeting> {
+    serde_json::from_slice(line.strip_prefix(LINE_PREFIX.as_bytes())?).ok()
 }
 
 #[cfg(test)]
@@ -71,14 +71,14 @@ mod tests {
     #[tokio::test]
     async fn a_greeting_is_found_behind_what_a_shell_has_printed() {
         let greeting = StdioGreeting { version: "1".into(), environment: [("HOME".into(), "/h\n".into())].into() };
-        let found = read(&format!("Welcome!\n\n{}", greeting.line())).await.unwrap();
+        let found = read(&format!("Welcome!\n\n{}", greeting.to_line())).await.unwrap();
         assert_eq!((found.version.as_str(), found.environment["HOME"].as_str()), ("1", "/h\n"));
     }
 
     #[tokio::test]
     async fn other_lines_alone_are_no_greeting() {
         assert!(read("runnerctl-stdio\nrunnerctl-stdio {\nrunnerctl-stdio {}").await.is_none());
-        assert!(read(&"x".repeat(LIMIT + 7)).await.is_none());
+        assert!(read(&"x".repeat(MAX_BYTES + 7)).await.is_none());
         assert!(read("runnerctl-stdio {}\n").await.is_some());
     }
 }

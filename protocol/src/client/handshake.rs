@@ -17,7 +17,7 @@ use crate::request::Handshake;
 use crate::view::DaemonView;
 
 /// Sends this client's version and checks the daemon's.
-pub(super) async fn exchange(
+pub(super) async fn perform_handshake(
     client: &impl ClientT,
     options: &ConnectOptions,
     at: &Address,
@@ -29,7 +29,7 @@ pub(super) async fn exchange(
     let reply = match timeout(HANDSHAKE_TIMEOUT, request).await.unwrap_or(Err(ClientError::RequestTimeout)) {
         Ok(reply) => reply,
         Err(ClientError::Call(error)) if error.code() == METHOD_NOT_FOUND_CODE => {
-            return Err(ConnectError::DevelopmentBuild { at: at.clone(), pid: pid(client).await });
+            return Err(ConnectError::DevelopmentBuild { at: at.clone(), pid: daemon_pid(client).await });
         }
         Err(error) => {
             return Err(match CallError::from(error) {
@@ -43,7 +43,7 @@ pub(super) async fn exchange(
 }
 
 /// Asks the daemon for its process. The socket's own word for it may be a service manager's, which made the socket.
-async fn pid(client: &impl ClientT) -> Option<u32> {
+async fn daemon_pid(client: &impl ClientT) -> Option<u32> {
     let request = client.request::<Value, _>("daemon.info", rpc_params![]);
     let info = timeout(HANDSHAKE_TIMEOUT, request).await.ok()?.ok()?;
     // The others mean no single process.

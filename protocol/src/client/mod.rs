@@ -58,17 +58,17 @@ pub struct ConnectOptions {
 pub struct Connection {
     client: Client,
     daemon: DaemonView,
-    reached: ConnectionRoute,
+    route: ConnectionRoute,
 }
 
 /// What a conversation goes over.
 #[derive(Debug)]
 struct ConnectionRoute {
-    at: Address,
+    address: Address,
     /// The variables of the login on another machine, and the program that leads there.
     login: Option<(BTreeMap<String, String>, ssh::SshProcess)>,
     /// Whether the daemon was started for it, on this machine.
-    is_new: bool,
+    has_started_daemon: bool,
 }
 
 impl Connection {
@@ -81,10 +81,10 @@ impl Connection {
     ///
     /// Fails if no daemon answers and none can be started, or if it speaks another version.
     pub async fn open(options: &ConnectOptions) -> Result<Self, ConnectError> {
-        let (halves, reached) = reach(options).await?;
-        let client = dial::lasting(halves, &reached.at)?;
-        let daemon = handshake::exchange(&client, options, &reached.at).await?;
-        Ok(Self { client, daemon, reached })
+        let (halves, route) = open_transport(options).await?;
+        let client = dial::build_client(halves, &route.address)?;
+        let daemon = handshake::perform_handshake(&client, options, &route.address).await?;
+        Ok(Self { client, daemon, route })
     }
 
     /// Returns what the generated client traits are called on.
@@ -99,17 +99,17 @@ impl Connection {
 
     /// Returns where the daemon was reached.
     pub fn address(&self) -> &Address {
-        &self.reached.at
+        &self.route.address
     }
 
     /// Tells whether the daemon was started for this connection, on this machine.
     pub fn has_started_daemon(&self) -> bool {
-        self.reached.is_new
+        self.route.has_started_daemon
     }
 
     /// Returns the variables of the login on the daemon's machine, where that is another one.
     pub fn environment(&self) -> Option<&BTreeMap<String, String>> {
-        self.reached.login.as_ref().map(|(environment, _)| environment)
+        self.route.login.as_ref().map(|(environment, _)| environment)
     }
 }
 
@@ -122,14 +122,14 @@ impl Connection {
 /// # Errors
 ///
 /// Fails if no daemon answers and none can be started, or if it speaks another version.
-pub async fn ask<T>(
+pub async fn query<T>(
     options: &ConnectOptions,
-    question: impl AsyncFnOnce(&OneShotClient) -> T,
+    request: impl AsyncFnOnce(&OneShotClient) -> T,
 ) -> Result<T, ConnectError> {
-    let (halves, reached) = reach(options).await?;
+    let (halves, route) = open_transport(options).await?;
     let client = OneShotClient::new(halves);
-    let answer = async { Ok(question(&client).await) };
-    let (_, answer) = tokio::try_join!(handshake::exchange(&client, options, &reached.at), answer)?;
+    let answer = async { Ok(request(&client).await) };
+    let (_, answer) = tokio::try_join!(handshake::perform_handshake(&client, options, &route.address), answer)?;
     Ok(answer)
 }
 
@@ -138,28 +138,31 @@ pub async fn ask<T>(
 /// # Errors
 ///
 /// Fails if nobody listens and no daemon can be started.
-pub async fn stream(options: &ConnectOptions) -> Result<UnixStream, ConnectError> {
+pub async fn connect_stream(options: &ConnectOptions) -> Result<UnixStream, ConnectError> {
     let listeners = SocketCandidates::find(options.socket.as_deref())?;
-    match dial::dial_any(&listeners).await? {
+    match dial::dial_first(&listeners).await? {
         Some(stream) => Ok(stream),
-        None => start(options, listeners).await.map(|(stream, _)| stream),
+        None => start_daemon(options, listeners).await.map(|(stream, _)| stream),
     }
 }
 
-async fn reach(options: &ConnectOptions) -> Result<(TransportHalves, ConnectionRoute), ConnectError> {
+async fn open_transport(options: &ConnectOptions) -> Result<(TransportHalves, ConnectionRoute), ConnectError> {
     if let Some(host) = &options.host {
-        return reach_far(host, options).await;
+        return open_remote_transport(host, options).await;
     }
     let listeners = SocketCandidates::find(options.socket.as_deref())?;
-    if let Some((halves, at)) = dial::reach(&listeners).await? {
-        return Ok((halves, ConnectionRoute { at, login: None, is_new: false }));
+    if let Some((halves, at)) = dial::connect_any(&listeners).await? {
+        return Ok((halves, ConnectionRoute { address: at, login: None, has_started_daemon: false }));
     }
-    let (stream, at) = start(options, listeners).await?;
-    let halves = dial::speak(stream, &at).await?.ok_or_else(|| ConnectError::closed(&at))?;
-    Ok((halves, ConnectionRoute { at, login: None, is_new: true }))
+    let (stream, at) = start_daemon(options, listeners).await?;
+    let halves = dial::open_websocket(stream, &at).await?.ok_or_else(|| ConnectError::connection_closed(&at))?;
+    Ok((halves, ConnectionRoute { address: at, login: None, has_started_daemon: true }))
 }
 
-async fn start(options: &ConnectOptions, listeners: SocketCandidates) -> Result<(UnixStream, Address), ConnectError> {
+async fn start_daemon(
+    options: &ConnectOptions,
+    listeners: SocketCandidates,
+) -> Result<(UnixStream, Address), ConnectError> {
     if !options.spawn {
         return Err(ConnectError::NoDaemon { socket: listeners.socket });
     }
@@ -169,13 +172,19 @@ async fn start(options: &ConnectOptions, listeners: SocketCandidates) -> Result<
 }
 
 /// Goes to another machine; once more where the daemon there was just ending.
-async fn reach_far(host: &Host, options: &ConnectOptions) -> Result<(TransportHalves, ConnectionRoute), ConnectError> {
-    let at = Address::Host(host.clone());
+async fn open_remote_transport(
+    host: &Host,
+    options: &ConnectOptions,
+) -> Result<(TransportHalves, ConnectionRoute), ConnectError> {
+    let address = Address::Host(host.clone());
     for _ in 0..2 {
-        let ssh::SshConnection { stream, environment, program } = ssh::open(host, options).await?;
-        if let Some(halves) = dial::speak(stream, &at).await? {
-            return Ok((halves, ConnectionRoute { at, login: Some((environment, program)), is_new: false }));
+        let ssh::SshConnection { stream, environment, program } = ssh::connect(host, options).await?;
+        if let Some(halves) = dial::open_websocket(stream, &address).await? {
+            return Ok((
+                halves,
+                ConnectionRoute { address, login: Some((environment, program)), has_started_daemon: false },
+            ));
         }
     }
-    Err(ConnectError::closed(&at))
+    Err(ConnectError::connection_closed(&address))
 }

@@ -34,50 +34,50 @@ pub struct OneShotClient {
     sender: Mutex<Sender<Compat<UnixStream>>>,
     /// Held by the request that receives, for itself and for the others.
     receiver: Mutex<Receiver<Compat<UnixStream>>>,
-    waiting: StdMutex<BTreeMap<u64, oneshot::Sender<Vec<u8>>>>,
+    pending: StdMutex<BTreeMap<u64, oneshot::Sender<Vec<u8>>>>,
     next: AtomicU64,
 }
 
 impl OneShotClient {
     pub(super) fn new((sender, receiver): TransportHalves) -> Self {
         let (sender, receiver) = (Mutex::new(sender), Mutex::new(receiver));
-        Self { sender, receiver, waiting: StdMutex::default(), next: AtomicU64::new(0) }
+        Self { sender, receiver, pending: StdMutex::default(), next: AtomicU64::new(0) }
     }
 
     async fn send(&self, message: String) -> Result<(), Error> {
         self.sender.lock().await.send(message).await.map_err(|error| Error::Transport(error.into()))
     }
 
-    async fn ask(&self, method: &str, params: Option<Box<RawValue>>) -> Result<Vec<u8>, Error> {
+    async fn call(&self, method: &str, params: Option<Box<RawValue>>) -> Result<Vec<u8>, Error> {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
-        let (waiting, mut mine) = oneshot::channel();
-        self.waiting().insert(id, waiting);
+        let (reply_sender, mut reply_receiver) = oneshot::channel();
+        self.lock_pending().insert(id, reply_sender);
         self.send(serde_json::to_string(&Request::borrowed(method, params.as_deref(), Id::Number(id)))?).await?;
         tokio::select! {
             biased;
-            reply = &mut mine => reply.map_err(|_| Error::ServiceDisconnect),
+            reply = &mut reply_receiver => reply.map_err(|_| Error::ServiceDisconnect),
             mut receiver = self.receiver.lock() => loop {
-                match mine.try_recv() {
+                match reply_receiver.try_recv() {
                     Ok(reply) => return Ok(reply),
-                    Err(_) => self.hand_on(receive(&mut receiver).await?)?,
+                    Err(_) => self.dispatch_reply(receive(&mut receiver).await?)?,
                 }
             },
         }
     }
 
     /// Gives a reply to the request that waits for it.
-    fn hand_on(&self, reply: Vec<u8>) -> Result<(), Error> {
+    fn dispatch_reply(&self, reply: Vec<u8>) -> Result<(), Error> {
         if let Id::Number(id) = serde_json::from_slice::<Response<&RawValue>>(&reply)?.id
-            && let Some(waiting) = self.waiting().remove(&id)
+            && let Some(reply_sender) = self.lock_pending().remove(&id)
         {
             // Whoever does not wait any more needs no reply.
-            let _ = waiting.send(reply);
+            let _ = reply_sender.send(reply);
         }
         Ok(())
     }
 
-    fn waiting(&self) -> MutexGuard<'_, BTreeMap<u64, oneshot::Sender<Vec<u8>>>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock_pending(&self) -> MutexGuard<'_, BTreeMap<u64, oneshot::Sender<Vec<u8>>>> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -102,8 +102,8 @@ impl ClientT for OneShotClient {
         R: DeserializeOwned,
         Params: ToRpcParams + Send,
     {
-        let asked = timeout(REQUEST_TIMEOUT, self.ask(method, params.to_rpc_params()?));
-        let reply = asked.await.unwrap_or(Err(Error::RequestTimeout))?;
+        let call = timeout(REQUEST_TIMEOUT, self.call(method, params.to_rpc_params()?));
+        let reply = call.await.unwrap_or(Err(Error::RequestTimeout))?;
         let response: Response<&RawValue> = serde_json::from_slice(&reply)?;
         Ok(serde_json::from_str(ResponseSuccess::try_from(response)?.result.get())?)
     }

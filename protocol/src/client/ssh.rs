@@ -28,13 +28,13 @@ use crate::host::Host;
 use crate::startup::MARK_VARIABLE;
 
 /// Time for ssh to get there, for a person to say what ssh asks, and for a daemon to be started.
-const PATIENCE: Duration = Duration::from_mins(1);
+const CONNECT_TIMEOUT: Duration = Duration::from_mins(1);
 /// Time for a program to end that has closed its output, or was told to.
-const LAST_STEPS: Duration = Duration::from_secs(2);
+const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
 /// Time for the last words of a program that has ended: one that it left running may hold its standard error.
-const LAST_WORDS: Duration = Duration::from_millis(200);
+const STDERR_TIMEOUT: Duration = Duration::from_millis(200);
 /// The end of what is said on standard error.
-const WORDS_BYTES: usize = 4096;
+const STDERR_BYTES: usize = 4096;
 
 /// ssh's own exit code for what went wrong with itself.
 const SSH_FAILED: i32 = 255;
@@ -76,7 +76,7 @@ pub enum SshError {
     },
     /// The client there said why it does not get to its daemon.
     #[error("on {host}: {message}")]
-    There {
+    Remote {
         /// The machine.
         host: Host,
         /// The exit code there.
@@ -88,7 +88,7 @@ pub enum SshError {
     },
     /// The program ended without a word that is understood.
     #[error("the line to {host} ended before a daemon answered ({status}){}", said(.words))]
-    Ended {
+    Exited {
         /// The machine.
         host: Host,
         /// How it ended.
@@ -98,7 +98,7 @@ pub enum SshError {
     },
     /// Nothing came within the time.
     #[error("{host} did not answer within {seconds} seconds{}", said(.words))]
-    Silent {
+    TimedOut {
         /// The machine.
         host: Host,
         /// How long it was waited for.
@@ -126,14 +126,17 @@ impl SshError {
         match self {
             Self::InsideIteration { .. } => Some("ask from outside of the run".into()),
             Self::Spawn { .. } => Some("install OpenSSH's client, so that PATH finds `ssh`".into()),
-            Self::Ssh { host, .. } | Self::Silent { host, .. } | Self::Ended { host, .. } | Self::Io { host, .. } => {
-                Some(format!("try it by hand: {}", host.ssh_line("runnerctl daemon status")))
+            Self::Ssh { host, .. }
+            | Self::TimedOut { host, .. }
+            | Self::Exited { host, .. }
+            | Self::Io { host, .. } => {
+                Some(format!("try it by hand: {}", host.ssh_command_line("runnerctl daemon status")))
             }
             Self::NotFound { host, .. } => Some(format!(
                 "install both programs there, in a folder that this prints: {}",
-                host.ssh_line("echo $PATH")
+                host.ssh_command_line("echo $PATH")
             )),
-            Self::There { host, hint, .. } => hint.as_ref().map(|hint| format!("on {host}: {hint}")),
+            Self::Remote { host, hint, .. } => hint.as_ref().map(|hint| format!("on {host}: {hint}")),
         }
     }
 
@@ -141,15 +144,15 @@ impl SshError {
     pub(super) fn exit_status(&self) -> ExitStatus {
         match self {
             Self::InsideIteration { .. } => ExitStatus::Refused,
-            Self::There { code, .. } => {
+            Self::Remote { code, .. } => {
                 let status = ExitStatus::TABLE.iter().find(|(status, _)| i32::from(status.code()) == *code);
                 status.map_or(ExitStatus::Error, |(status, _)| *status)
             }
             Self::Spawn { .. }
             | Self::Ssh { .. }
             | Self::NotFound { .. }
-            | Self::Ended { .. }
-            | Self::Silent { .. }
+            | Self::Exited { .. }
+            | Self::TimedOut { .. }
             | Self::Io { .. } => ExitStatus::NoDaemon,
         }
     }
@@ -177,42 +180,42 @@ impl Drop for SshProcess {
 }
 
 /// Makes a line to the daemon of a machine.
-pub(super) async fn open(host: &Host, options: &ConnectOptions) -> Result<SshConnection, SshError> {
+pub(super) async fn connect(host: &Host, options: &ConnectOptions) -> Result<SshConnection, SshError> {
     if env::var_os(MARK_VARIABLE).is_some() {
         return Err(SshError::InsideIteration { host: host.clone() });
     }
-    open_within(PATIENCE, host, options).await
+    connect_within(CONNECT_TIMEOUT, host, options).await
 }
 
-async fn open_within(patience: Duration, host: &Host, options: &ConnectOptions) -> Result<SshConnection, SshError> {
-    let broken = |source| SshError::Io { host: host.clone(), source };
-    let (mut stream, theirs) = pair().map_err(broken)?;
-    let (child, words) = spawn(host, options, theirs)?;
-    match timeout(patience, StdioGreeting::read(&mut stream)).await {
+async fn connect_within(limit: Duration, host: &Host, options: &ConnectOptions) -> Result<SshConnection, SshError> {
+    let to_io_error = |source| SshError::Io { host: host.clone(), source };
+    let (mut stream, child_end) = socket_pair().map_err(to_io_error)?;
+    let (child, stderr) = spawn_ssh(host, options, child_end)?;
+    match timeout(limit, StdioGreeting::read(&mut stream)).await {
         Ok(Ok(Some(greeting))) => {
-            let program = SshProcess(tokio::spawn(keep(child, words)));
+            let program = SshProcess(tokio::spawn(hold_child(child, stderr)));
             Ok(SshConnection { stream, environment: greeting.environment, program })
         }
         Ok(Ok(None)) => {
             drop(stream);
-            Err(ended(host, child, words).await)
+            Err(exit_error(host, child, stderr).await)
         }
-        Ok(Err(error)) => Err(broken(error)),
+        Ok(Err(error)) => Err(to_io_error(error)),
         Err(_) => {
-            end(child).await;
-            Err(SshError::Silent { host: host.clone(), seconds: patience.as_secs(), words: words.last().await })
+            terminate(child).await;
+            Err(SshError::TimedOut { host: host.clone(), seconds: limit.as_secs(), words: stderr.finish().await })
         }
     }
 }
 
-fn pair() -> io::Result<(UnixStream, OwnedFd)> {
-    let (ours, theirs) = StdStream::pair()?;
-    ours.set_nonblocking(true)?;
-    Ok((UnixStream::from_std(ours)?, theirs.into()))
+fn socket_pair() -> io::Result<(UnixStream, OwnedFd)> {
+    let (our_end, child_end) = StdStream::pair()?;
+    our_end.set_nonblocking(true)?;
+    Ok((UnixStream::from_std(our_end)?, child_end.into()))
 }
 
 /// Starts ssh with the fixed command at its other end. All words of it are constants or checked by [`Host`].
-fn spawn(host: &Host, options: &ConnectOptions, ends: OwnedFd) -> Result<(Child, StderrTail), SshError> {
+fn spawn_ssh(host: &Host, options: &ConnectOptions, child_end: OwnedFd) -> Result<(Child, StderrTail), SshError> {
     let failed = |source| SshError::Spawn { host: host.clone(), source };
     let mut command = Command::new("ssh");
     command.arg("-T");
@@ -223,45 +226,45 @@ fn spawn(host: &Host, options: &ConnectOptions, ends: OwnedFd) -> Result<(Child,
     if !options.spawn {
         command.arg("--no-spawn");
     }
-    command.stdin(ends.try_clone().map_err(failed)?).stdout(ends).stderr(Stdio::piped()).kill_on_drop(true);
+    command.stdin(child_end.try_clone().map_err(failed)?).stdout(child_end).stderr(Stdio::piped()).kill_on_drop(true);
     let mut child = command.spawn().map_err(failed)?;
-    let words = StderrTail::of(child.stderr.take());
-    Ok((child, words))
+    let stderr = StderrTail::capture(child.stderr.take());
+    Ok((child, stderr))
 }
 
 /// Keeps the program, whose end is seen at the other end of the pair.
-async fn keep(mut child: Child, _words: StderrTail) {
+async fn hold_child(mut child: Child, _words: StderrTail) {
     // Whoever speaks through it hears of its end.
     let _ = child.wait().await;
 }
 
 /// Has ssh end by itself: it may have turned off the terminal's echo.
-async fn end(mut child: Child) {
+async fn terminate(mut child: Child) {
     if let Some(pid) = child.id().and_then(|pid| i32::try_from(pid).ok()) {
         // One that has ended needs no word.
         let _ = kill(Pid::from_raw(pid), Signal::SIGTERM);
     }
     // Dropped, it is killed.
-    let _ = timeout(LAST_STEPS, child.wait()).await;
+    let _ = timeout(EXIT_TIMEOUT, child.wait()).await;
 }
 
 /// Tells why a program has ended, from its exit code and its words.
-async fn ended(host: &Host, mut child: Child, words: StderrTail) -> SshError {
+async fn exit_error(host: &Host, mut child: Child, stderr: StderrTail) -> SshError {
     let host = host.clone();
-    let status = match timeout(LAST_STEPS, child.wait()).await {
+    let status = match timeout(EXIT_TIMEOUT, child.wait()).await {
         Ok(Ok(status)) => status,
         Ok(Err(source)) => return SshError::Io { host, source },
-        Err(_) => return SshError::Silent { host, seconds: LAST_STEPS.as_secs(), words: words.last().await },
+        Err(_) => return SshError::TimedOut { host, seconds: EXIT_TIMEOUT.as_secs(), words: stderr.finish().await },
     };
-    let words = words.last().await;
-    match (status.code(), RemoteError::find(&words)) {
-        (Some(SSH_FAILED), _) => SshError::Ssh { host, words },
-        (Some(NOT_FOUND), _) => SshError::NotFound { host, words },
+    let stderr_text = stderr.finish().await;
+    match (status.code(), RemoteError::parse_last(&stderr_text)) {
+        (Some(SSH_FAILED), _) => SshError::Ssh { host, words: stderr_text },
+        (Some(NOT_FOUND), _) => SshError::NotFound { host, words: stderr_text },
         (Some(code), Some(RemoteError { message, causes, hint })) => {
             let message = [vec![message], causes].concat().join(": ");
-            SshError::There { host, code, message, hint }
+            SshError::Remote { host, code, message, hint }
         }
-        (_, _) => SshError::Ended { host, status, words },
+        (_, _) => SshError::Exited { host, status, words: stderr_text },
     }
 }
 
@@ -280,8 +283,8 @@ struct RemoteErrorObject {
 }
 
 impl RemoteError {
-    fn find(words: &str) -> Option<Self> {
-        words
+    fn parse_last(stderr: &str) -> Option<Self> {
+        stderr
             .lines()
             .rev()
             .find_map(|line| serde_json::from_str::<RemoteErrorObject>(line).ok())
@@ -297,14 +300,14 @@ struct StderrTail {
 }
 
 impl StderrTail {
-    fn of(stream: Option<ChildStderr>) -> Self {
+    fn capture(stream: Option<ChildStderr>) -> Self {
         let end = Arc::default();
-        Self { reader: tokio::spawn(listen(stream, Arc::clone(&end))), end }
+        Self { reader: tokio::spawn(read_tail(stream, Arc::clone(&end))), end }
     }
 
     /// Returns them when the program has ended.
-    async fn last(mut self) -> String {
-        let _ = timeout(LAST_WORDS, &mut self.reader).await;
+    async fn finish(mut self) -> String {
+        let _ = timeout(STDERR_TIMEOUT, &mut self.reader).await;
         let end = self.end.lock().unwrap_or_else(PoisonError::into_inner);
         String::from_utf8_lossy(&end).trim().to_owned()
     }
@@ -316,16 +319,16 @@ impl Drop for StderrTail {
     }
 }
 
-async fn listen(stream: Option<ChildStderr>, end: Arc<Mutex<Vec<u8>>>) {
+async fn read_tail(stream: Option<ChildStderr>, end: Arc<Mutex<Vec<u8>>>) {
     let Some(mut stream) = stream else { return };
-    let mut piece = [0; WORDS_BYTES];
-    while let Ok(read) = stream.read(&mut piece).await {
+    let mut chunk = [0; STDERR_BYTES];
+    while let Ok(read) = stream.read(&mut chunk).await {
         if read == 0 {
             return;
         }
         let mut end = end.lock().unwrap_or_else(PoisonError::into_inner);
-        end.extend_from_slice(&piece[..read]);
-        let excess = end.len().saturating_sub(WORDS_BYTES);
+        end.extend_from_slice(&chunk[..read]);
+        let excess = end.len().saturating_sub(STDERR_BYTES);
         end.drain(..excess);
     }
 }

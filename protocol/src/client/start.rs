@@ -24,9 +24,9 @@ use crate::service::{SERVICE_UNIT, SOCKET_UNIT, listen_line};
 use crate::{private_dir, startup};
 
 /// Time for one daemon to become ready, and for another client's to do so.
-const READY_WITHIN: Duration = Duration::from_secs(10);
+const READY_TIMEOUT: Duration = Duration::from_secs(10);
 /// How often another client's start is looked at; a lock gives no event.
-const LOOK_AGAIN: Duration = Duration::from_millis(25);
+const POLL_INTERVAL: Duration = Duration::from_millis(25);
 const TAIL_BYTES: u64 = 2048;
 
 /// Starts a daemon and connects to it, or to the one that somebody else started meanwhile.
@@ -34,49 +34,49 @@ pub(super) async fn start(paths: &Paths, program: Option<&Path>) -> Result<UnixS
     if env::var_os(startup::MARK_VARIABLE).is_some() {
         return Err(ConnectError::InsideIteration { socket: paths.socket.clone() });
     }
-    start_in_turn(paths, program).await
+    start_with_lock(paths, program).await
 }
 
 /// Starts a daemon when no other client does; connects as soon as anybody listens.
-async fn start_in_turn(paths: &Paths, program: Option<&Path>) -> Result<UnixStream, ConnectError> {
-    let deadline = Instant::now() + 2 * READY_WITHIN;
+async fn start_with_lock(paths: &Paths, program: Option<&Path>) -> Result<UnixStream, ConnectError> {
+    let deadline = Instant::now() + 2 * READY_TIMEOUT;
     let lock = open_lock(paths)?;
     while lock.try_lock().is_err() {
         if let Some(stream) = dial(&paths.socket).await? {
             return Ok(stream);
         }
         if Instant::now() >= deadline {
-            return Err(StartError::Crowded { lock: paths.start_lock() }.into());
+            return Err(StartError::LockTimeout { lock: paths.start_lock() }.into());
         }
-        sleep(LOOK_AGAIN).await;
+        sleep(POLL_INTERVAL).await;
     }
     if start_service(paths).await
         && let Some(stream) = dial(&paths.socket).await?
     {
         return Ok(stream);
     }
-    start_alone(paths, &program.map_or_else(daemon_program, Path::to_owned), Instant::now() + READY_WITHIN).await
+    start_locked(paths, &program.map_or_else(daemon_program, Path::to_owned), Instant::now() + READY_TIMEOUT).await
 }
 
 /// Has the service manager start the daemon, if the service is installed for this socket; false if it does not.
 async fn start_service(paths: &Paths) -> bool {
-    let Some(listens) = listen_line(&paths.socket) else { return false };
+    let Some(listen_directive) = listen_line(&paths.socket) else { return false };
     let is_installed = fs::read_to_string(paths.socket_unit())
-        .is_ok_and(|unit| paths.service_unit().exists() && unit.lines().any(|line| line == listens));
+        .is_ok_and(|unit| paths.service_unit().exists() && unit.lines().any(|line| line == listen_directive));
     if !is_installed {
         return false;
     }
     let mut start = Command::new("systemctl");
     start.args(["--user", "start", SOCKET_UNIT, SERVICE_UNIT]);
     start.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true);
-    matches!(timeout(READY_WITHIN, start.status()).await, Ok(Ok(status)) if status.success())
+    matches!(timeout(READY_TIMEOUT, start.status()).await, Ok(Ok(status)) if status.success())
 }
 
 /// Starts a daemon while no other client does.
 ///
 /// A daemon that is ending still holds its locks: the new one then ends at once, and is started again.
-async fn start_alone(paths: &Paths, program: &Path, deadline: Instant) -> Result<UnixStream, ConnectError> {
-    let mut pause = LOOK_AGAIN;
+async fn start_locked(paths: &Paths, program: &Path, deadline: Instant) -> Result<UnixStream, ConnectError> {
+    let mut pause = POLL_INTERVAL;
     loop {
         if let Some(stream) = dial(&paths.socket).await? {
             return Ok(stream);
@@ -105,16 +105,16 @@ enum LaunchOutcome {
 
 async fn launch(paths: &Paths, program: &Path, deadline: Instant) -> Result<LaunchOutcome, StartError> {
     let log = paths.startup_log();
-    let mut child = spawn(paths, program, open_log(&log)?)?;
+    let mut child = spawn_daemon(paths, program, open_log(&log)?)?;
     let program = program.to_owned();
-    let Ok(line) = timeout_at(deadline, first_line(&mut child)).await else {
-        return Err(StartError::Slow { program, seconds: READY_WITHIN.as_secs(), tail: tail(&log), log });
+    let Ok(line) = timeout_at(deadline, read_first_line(&mut child)).await else {
+        return Err(StartError::NotReady { program, seconds: READY_TIMEOUT.as_secs(), tail: read_log_tail(&log), log });
     };
     if line.as_deref() == Some(startup::READY) {
         return Ok(LaunchOutcome::Ready);
     }
     let reason = line.as_deref().and_then(|line| line.strip_prefix(startup::FAILED)).map(str::to_owned);
-    let Ok(Ok(status)) = timeout(READY_WITHIN, child.wait()).await else {
+    let Ok(Ok(status)) = timeout(READY_TIMEOUT, child.wait()).await else {
         let reason = reason.unwrap_or_else(|| "it closed its standard output and did not end".into());
         return Err(StartError::Reported { program, reason });
     };
@@ -123,17 +123,17 @@ async fn launch(paths: &Paths, program: &Path, deadline: Instant) -> Result<Laun
             Ok(LaunchOutcome::Occupied(reason.unwrap_or_else(|| "another daemon runs".into())))
         }
         Some(reason) => Err(StartError::Reported { program, reason }),
-        None => Err(StartError::Died { program, status, tail: tail(&log), log }),
+        None => Err(StartError::Exited { program, status, tail: read_log_tail(&log), log }),
     }
 }
 
 /// Reads the one line that the daemon says; `None` if it ended without.
-async fn first_line(child: &mut Child) -> Option<String> {
+async fn read_first_line(child: &mut Child) -> Option<String> {
     let output = child.stdout.take()?;
     BufReader::new(output).lines().next_line().await.ok().flatten()
 }
 
-fn spawn(paths: &Paths, program: &Path, log: File) -> Result<Child, StartError> {
+fn spawn_daemon(paths: &Paths, program: &Path, log: File) -> Result<Child, StartError> {
     Command::new(program)
         .arg(startup::FLAG)
         .env(SOCKET_VARIABLE, &paths.socket)
@@ -147,8 +147,8 @@ fn spawn(paths: &Paths, program: &Path, log: File) -> Result<Child, StartError> 
 
 /// Finds the daemon's program: beside this one (the same release), else by `PATH`.
 pub fn daemon_program() -> PathBuf {
-    let beside = || env::current_exe().ok().map(|own| own.with_file_name("runnerd")).filter(|path| path.is_file());
-    beside().unwrap_or_else(|| PathBuf::from("runnerd"))
+    let sibling = || env::current_exe().ok().map(|own| own.with_file_name("runnerd")).filter(|path| path.is_file());
+    sibling().unwrap_or_else(|| PathBuf::from("runnerd"))
 }
 
 fn open_lock(paths: &Paths) -> Result<File, StartError> {
@@ -163,13 +163,13 @@ fn open_log(path: &Path) -> Result<File, StartError> {
 }
 
 fn open_private(path: &Path) -> Result<File, StartError> {
-    private_dir::make_folder(path.parent().unwrap_or(path))?;
+    private_dir::create_private_dir(path.parent().unwrap_or(path))?;
     let opened = OpenOptions::new().create(true).append(true).mode(0o600).open(path);
     opened.map_err(|source| StartError::File { path: path.to_owned(), source })
 }
 
 /// Returns the end of what the daemon wrote, as far as it can be read.
-fn tail(log: &Path) -> String {
+fn read_log_tail(log: &Path) -> String {
     let read = || -> io::Result<Vec<u8>> {
         let mut file = File::open(log)?;
         let from = file.metadata()?.len().saturating_sub(TAIL_BYTES);

@@ -656,7 +656,7 @@ fn audited() -> AuditReport {
             iter: 7,
             node: "root.2".into(),
             verdict: ReviewVerdict::Accept,
-            text: ReviewStatement { on: &pending_review(), verdict: ReviewVerdict::Accept, reason: "" }.to_string(),
+            text: ReviewStatement { review: &pending_review(), verdict: ReviewVerdict::Accept, reason: "" }.to_string(),
             signature: None,
         }],
         reviewed: None,

@@ -62,7 +62,7 @@ fn parse(namespace: &str, attribute: &str, doc: String, signature: &str) -> Meth
 
 /// Returns the methods that a process inside an iteration may call.
 pub(crate) fn reading() -> Vec<&'static str> {
-    let list = between(ACCESS, "pub const READING: &[&str] = &[", "];");
+    let list = between(ACCESS, "pub const READ_METHODS: &[&str] = &[", "];");
     list.split('"').skip(1).step_by(2).collect()
 }
 

@@ -9,7 +9,7 @@ use crate::text::TextEnds;
 use crate::wire::Shortened;
 
 /// Maximum encoded size of one text in the file, in bytes.
-pub(super) const EACH: usize = 512 * 1024;
+pub(super) const MAX_TEXT_BYTES: usize = 512 * 1024;
 
 /// A piece that the file may contain.
 #[derive(Debug)]
@@ -23,7 +23,7 @@ pub(super) enum BundlePiece {
 /// Collects pieces as long as they fit.
 #[derive(Debug)]
 pub(super) struct ExportBundle {
-    room: usize,
+    remaining: usize,
     pub(super) replies: BTreeMap<String, Value>,
     pub(super) texts: BTreeMap<String, String>,
     pub(super) shortened: Vec<Shortened>,
@@ -32,14 +32,14 @@ pub(super) struct ExportBundle {
 impl ExportBundle {
     /// Creates a bundle with room for this many bytes.
     pub(super) fn new(room: usize) -> Self {
-        Self { room, replies: BTreeMap::new(), texts: BTreeMap::new(), shortened: Vec::new() }
+        Self { remaining: room, replies: BTreeMap::new(), texts: BTreeMap::new(), shortened: Vec::new() }
     }
 
     /// Adds all pieces, or none if they do not fit together; returns whether they were added.
-    pub(super) fn take(&mut self, pieces: Vec<BundlePiece>) -> bool {
-        let size: usize = pieces.iter().map(BundlePiece::size).sum();
-        let Some(room) = self.room.checked_sub(size) else { return false };
-        self.room = room;
+    pub(super) fn add_all(&mut self, pieces: Vec<BundlePiece>) -> bool {
+        let size: usize = pieces.iter().map(BundlePiece::encoded_size).sum();
+        let Some(room) = self.remaining.checked_sub(size) else { return false };
+        self.remaining = room;
         for piece in pieces {
             match piece {
                 BundlePiece::Reply(name, reply) => drop(self.replies.insert(name, reply)),
@@ -54,34 +54,34 @@ impl ExportBundle {
 }
 
 impl BundlePiece {
-    fn size(&self) -> usize {
+    fn encoded_size(&self) -> usize {
         // Plus a colon and a comma.
-        let size = |name: &str, value: usize| written(name).len() + value + 2;
+        let size = |name: &str, value: usize| to_embedded_json(name).len() + value + 2;
         match self {
-            Self::Reply(name, reply) => size(name, written(reply).len()),
-            Self::Text(name, text, _) => size(name, written(text).len()),
+            Self::Reply(name, reply) => size(name, to_embedded_json(reply).len()),
+            Self::Text(name, text, _) => size(name, to_embedded_json(text).len()),
         }
     }
 }
 
 /// Encodes a value for the file: JSON in which nothing can close the enclosing HTML element.
-pub(super) fn written(value: &(impl Serialize + ?Sized)) -> String {
+pub(super) fn to_embedded_json(value: &(impl Serialize + ?Sized)) -> String {
     let text = serde_json::to_string(value).expect("BUG: a reply has no form as JSON");
     text.replace('<', "\\u003c")
 }
 
-/// Returns the part of a text that goes into the file, and its length in bytes: all of it, else its ends up to [`EACH`]
+/// Returns the part of a text that goes into the file, and its length in bytes: all of it, else its ends up to [`MAX_TEXT_BYTES`]
 /// encoded bytes, in whole lines around a line that states how much is missing. If `head_only`, just the beginning is
 /// kept, because only that makes sense.
 pub(super) fn excerpt(ends: &TextEnds, head_only: bool) -> (String, u64) {
     if ends.tail.is_empty() {
         let whole = String::from_utf8_lossy(&ends.head);
-        if written(&*whole).len() <= EACH {
+        if to_embedded_json(&*whole).len() <= MAX_TEXT_BYTES {
             return (whole.into_owned(), ends.size);
         }
     }
     let tail = if ends.tail.is_empty() { &ends.head } else { &ends.tail };
-    let mut take = EACH / 2;
+    let mut take = MAX_TEXT_BYTES / 2;
     loop {
         let first = whole_lines_of_head(&ends.head[..take.min(ends.head.len())]);
         let last = if head_only { &[] } else { whole_lines_of_tail(&tail[tail.len().saturating_sub(take)..]) };
@@ -90,7 +90,7 @@ pub(super) fn excerpt(ends: &TextEnds, head_only: bool) -> (String, u64) {
         let line_end = if head.is_empty() || head.ends_with('\n') { "" } else { "\n" };
         let missing = ends.size.saturating_sub(kept);
         let text = format!("{head}{line_end}[{missing} bytes are left out of this file]\n{tail}");
-        if written(&text).len() <= EACH || take == 0 {
+        if to_embedded_json(&text).len() <= MAX_TEXT_BYTES || take == 0 {
             return (text, kept);
         }
         take /= 2;
@@ -111,14 +111,14 @@ fn whole_lines_of_tail(bytes: &[u8]) -> &[u8] {
 mod tests {
     use super::*;
 
-    fn of(text: &str) -> TextEnds {
+    fn whole_text(text: &str) -> TextEnds {
         TextEnds { head: text.into(), tail: Vec::new(), size: text.len() as u64 }
     }
 
     #[test]
     fn nothing_that_is_written_ends_the_element_around_it() {
         let hostile = "</script><!--<script>\u{2028}</SCRIPT";
-        let text = written(hostile);
+        let text = to_embedded_json(hostile);
         assert!(!text.contains('<'), "{text}");
         assert_eq!(serde_json::from_str::<String>(&text).expect("JSON"), hostile);
     }
@@ -127,32 +127,32 @@ mod tests {
     fn a_parcel_takes_what_fits_together_and_nothing_of_the_rest() {
         let text = |name: &str, bytes| BundlePiece::Text(name.into(), "x".repeat(bytes), None);
         let mut parcel = ExportBundle::new(100);
-        assert!(parcel.take(vec![text("a", 40)]));
-        assert!(!parcel.take(vec![text("b", 10), text("c", 60)]), "together they are too much");
-        assert!(parcel.take(vec![text("d", 40)]));
+        assert!(parcel.add_all(vec![text("a", 40)]));
+        assert!(!parcel.add_all(vec![text("b", 10), text("c", 60)]), "together they are too much");
+        assert!(parcel.add_all(vec![text("d", 40)]));
         assert_eq!(parcel.texts.keys().collect::<Vec<_>>(), ["a", "d"]);
-        let all = written(&parcel.texts);
-        assert!(all.len() <= 100 && parcel.room < 20, "{} bytes", all.len());
+        let all = to_embedded_json(&parcel.texts);
+        assert!(all.len() <= 100 && parcel.remaining < 20, "{} bytes", all.len());
     }
 
     #[test]
     fn a_text_that_fits_is_whole_and_of_a_long_one_both_ends_are_there() {
-        assert_eq!(excerpt(&of("one\ntwo"), false), ("one\ntwo".into(), 7));
+        assert_eq!(excerpt(&whole_text("one\ntwo"), false), ("one\ntwo".into(), 7));
         let long = (0..200_000).map(|line| format!("line {line}\n")).collect::<Vec<_>>().concat();
-        let (text, kept) = excerpt(&of(&long), false);
-        assert!(written(&text).len() <= EACH && kept > (EACH / 4) as u64, "{kept}");
+        let (text, kept) = excerpt(&whole_text(&long), false);
+        assert!(to_embedded_json(&text).len() <= MAX_TEXT_BYTES && kept > (MAX_TEXT_BYTES / 4) as u64, "{kept}");
         assert!(text.starts_with("line 0\n") && text.ends_with("\nline 199999\n"));
         let missing = format!("\n[{} bytes are left out of this file]\nline ", long.len() as u64 - kept);
         assert!(text.contains(&missing));
-        let (diff, _) = excerpt(&of(&long), true);
+        let (diff, _) = excerpt(&whole_text(&long), true);
         assert!(diff.starts_with("line 0\n") && diff.ends_with(" bytes are left out of this file]\n"));
     }
 
     #[test]
     fn a_text_that_grows_as_it_is_written_is_cut_by_what_it_takes_there() {
         for hostile in ["<", "\u{1b}", "\u{fffd}", "ü"] {
-            let (text, kept) = excerpt(&of(&hostile.repeat(EACH)), false);
-            assert!(written(&text).len() <= EACH && kept > 0, "{hostile:?}: {kept}");
+            let (text, kept) = excerpt(&whole_text(&hostile.repeat(MAX_TEXT_BYTES)), false);
+            assert!(to_embedded_json(&text).len() <= MAX_TEXT_BYTES && kept > 0, "{hostile:?}: {kept}");
         }
     }
 }

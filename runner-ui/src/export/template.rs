@@ -7,8 +7,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest as _, Sha256};
 
-use super::bundle::written;
-use crate::assets::embedded;
+use super::bundle::to_embedded_json;
+use crate::assets::embedded_files;
 use crate::problem::ApiProblem;
 use crate::wire::RunFile;
 
@@ -21,11 +21,11 @@ pub(super) struct PageTemplate {
 
 impl PageTemplate {
     /// Splits the page embedded in this program.
-    pub(super) fn embedded() -> Result<Self, ApiProblem> {
-        Self::of(embedded())
+    pub(super) fn from_embedded() -> Result<Self, ApiProblem> {
+        Self::from_files(embedded_files())
     }
 
-    fn of(files: impl Iterator<Item = (String, Vec<u8>)>) -> Result<Self, ApiProblem> {
+    fn from_files(files: impl Iterator<Item = (String, Vec<u8>)>) -> Result<Self, ApiProblem> {
         let (mut scripts, mut styles) = (Vec::new(), Vec::new());
         for (name, bytes) in files {
             match name.rsplit_once('.').map(|(_, kind)| kind) {
@@ -34,7 +34,7 @@ impl PageTemplate {
                 _ => {}
             }
         }
-        let (Some(script), Some(style)) = (only(scripts, "script"), only(styles, "style")) else {
+        let (Some(script), Some(style)) = (single_text(scripts, "script"), single_text(styles, "style")) else {
             let message = "this build of runner-ui has no page that a file could hold";
             return Err(ApiProblem::not_found(message).hint("runnerctl ui"));
         };
@@ -42,9 +42,9 @@ impl PageTemplate {
     }
 
     /// Renders the file that shows a run.
-    pub(super) fn html(&self, shown: &RunFile) -> String {
+    pub(super) fn render(&self, run_file: &RunFile) -> String {
         let Self { script, style } = self;
-        let (script_digest, style_digest) = (digest(script), digest(style));
+        let (script_digest, style_digest) = (csp_digest(script), csp_digest(style));
         format!(
             r#"<!doctype html>
 <html lang="en">
@@ -66,13 +66,13 @@ impl PageTemplate {
 </body>
 </html>
 "#,
-            written(shown)
+            to_embedded_json(run_file)
         )
     }
 }
 
 /// Returns the only text of its kind, if it can be inlined in an element of that name.
-fn only(mut texts: Vec<Vec<u8>>, element: &str) -> Option<String> {
+fn single_text(mut texts: Vec<Vec<u8>>, element: &str) -> Option<String> {
     let text = String::from_utf8(texts.pop()?).ok().filter(|_| texts.is_empty())?;
     let lower = text.to_ascii_lowercase();
     let ends_it = [format!("</{element}"), format!("<{element}"), "\r".into(), "\0".into()];
@@ -80,7 +80,7 @@ fn only(mut texts: Vec<Vec<u8>>, element: &str) -> Option<String> {
 }
 
 /// Returns the hash of a text for a content security policy.
-fn digest(text: &str) -> String {
+fn csp_digest(text: &str) -> String {
     format!("sha256-{}", STANDARD.encode(Sha256::digest(text)))
 }
 
@@ -88,14 +88,14 @@ fn digest(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn files(script: &str, style: &str) -> impl Iterator<Item = (String, Vec<u8>)> {
+    fn page_files(script: &str, style: &str) -> impl Iterator<Item = (String, Vec<u8>)> {
         [("assets/a.js".to_owned(), script.into()), ("assets/a.css".to_owned(), style.into())].into_iter()
     }
 
     #[test]
     fn the_policy_names_the_two_texts_and_lets_nothing_else_in() {
-        let sheet = PageTemplate::of(files("go()", "p{}")).expect("a page");
-        let shown = RunFile {
+        let sheet = PageTemplate::from_files(page_files("go()", "p{}")).expect("a page");
+        let run_file = RunFile {
             version: "1".into(),
             made_at: "2026-01-02T03:04:05Z".parse().expect("a time"),
             repo: "r".into(),
@@ -105,11 +105,11 @@ mod tests {
             replies: [].into(),
             texts: [].into(),
         };
-        let html = sheet.html(&shown);
+        let html = sheet.render(&run_file);
         assert!(html.contains(&format!(
             "script-src '{}'; style-src '{}'; img-src data:;",
-            digest("go()"),
-            digest("p{}")
+            csp_digest("go()"),
+            csp_digest("p{}")
         )));
         assert_eq!(html.matches("<script").count(), 2, "{html}");
         assert!(!html.contains("http:") && !html.contains("https:") && !html.contains("src=\""));
@@ -118,9 +118,9 @@ mod tests {
     #[test]
     fn a_page_that_cannot_stand_in_a_file_is_refused() {
         for (script, style) in [("'</SCRIPT>'", ""), ("'<script>'", ""), ("a\r\nb", ""), ("", "</style>")] {
-            PageTemplate::of(files(script, style)).expect_err(script);
+            PageTemplate::from_files(page_files(script, style)).expect_err(script);
         }
-        PageTemplate::of(std::iter::empty()).expect_err("a build without a page");
-        PageTemplate::of(files("", "").chain(files("", ""))).expect_err("two scripts");
+        PageTemplate::from_files(std::iter::empty()).expect_err("a build without a page");
+        PageTemplate::from_files(page_files("", "").chain(page_files("", ""))).expect_err("two scripts");
     }
 }

@@ -18,15 +18,15 @@ impl OpenDir {
     }
 
     /// Opens a subfolder.
-    pub(super) fn folder(&self, name: &str) -> io::Result<Self> {
+    pub(super) fn open_dir(&self, name: &str) -> io::Result<Self> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        Ok(Self(openat(&self.0, checked(name)?, flags, Mode::empty())?))
+        Ok(Self(openat(&self.0, checked_name(name)?, flags, Mode::empty())?))
     }
 
     /// Opens a regular file.
-    pub(super) fn file(&self, name: &str) -> io::Result<File> {
+    pub(super) fn open_file(&self, name: &str) -> io::Result<File> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let file = File::from(openat(&self.0, checked(name)?, flags, Mode::empty())?);
+        let file = File::from(openat(&self.0, checked_name(name)?, flags, Mode::empty())?);
         if file.metadata()?.is_file() { Ok(file) } else { Err(io::ErrorKind::InvalidInput.into()) }
     }
 
@@ -38,7 +38,7 @@ impl OpenDir {
 }
 
 /// Refuses anything that is not a single path component.
-fn checked(name: &str) -> io::Result<&str> {
+fn checked_name(name: &str) -> io::Result<&str> {
     let is_name = !name.is_empty() && name != "." && name != ".." && !name.contains(['/', '\0']);
     if is_name { Ok(name) } else { Err(io::ErrorKind::InvalidInput.into()) }
 }
@@ -52,27 +52,27 @@ mod tests {
 
     #[test]
     fn nothing_is_reached_by_a_link_or_by_a_path() {
-        let place = tempfile::tempdir().unwrap();
-        fs::create_dir_all(place.path().join("in/side")).unwrap();
-        fs::write(place.path().join("secret"), "s").unwrap();
-        fs::write(place.path().join("in/file"), "f").unwrap();
-        symlink(place.path().join("secret"), place.path().join("in/link")).unwrap();
-        symlink(place.path(), place.path().join("in/out")).unwrap();
-        let folder = OpenDir::open(&place.path().join("in")).unwrap();
-        assert!(folder.file("file").is_ok() && folder.folder("side").is_ok());
+        let temp_dir = tempfile::tempdir().unwrap();
+        fs::create_dir_all(temp_dir.path().join("in/side")).unwrap();
+        fs::write(temp_dir.path().join("secret"), "s").unwrap();
+        fs::write(temp_dir.path().join("in/file"), "f").unwrap();
+        symlink(temp_dir.path().join("secret"), temp_dir.path().join("in/link")).unwrap();
+        symlink(temp_dir.path(), temp_dir.path().join("in/out")).unwrap();
+        let folder = OpenDir::open(&temp_dir.path().join("in")).unwrap();
+        assert!(folder.open_file("file").is_ok() && folder.open_dir("side").is_ok());
         for name in ["link", "side", "../secret", "..", ".", "", "/etc/passwd", "out/secret"] {
-            assert!(folder.file(name).is_err(), "{name}");
+            assert!(folder.open_file(name).is_err(), "{name}");
         }
         for name in ["out", "..", ".", "", "/", "side/.."] {
-            assert!(folder.folder(name).is_err(), "{name}");
+            assert!(folder.open_dir(name).is_err(), "{name}");
         }
     }
 
     #[test]
     fn a_pipe_is_no_file_and_nobody_waits_for_it() {
-        let place = tempfile::tempdir().unwrap();
-        rustix::fs::mknodat(rustix::fs::CWD, place.path().join("pipe"), rustix::fs::FileType::Fifo, Mode::RWXU, 0)
+        let temp_dir = tempfile::tempdir().unwrap();
+        rustix::fs::mknodat(rustix::fs::CWD, temp_dir.path().join("pipe"), rustix::fs::FileType::Fifo, Mode::RWXU, 0)
             .unwrap();
-        assert!(OpenDir::open(place.path()).unwrap().file("pipe").is_err());
+        assert!(OpenDir::open(temp_dir.path()).unwrap().open_file("pipe").is_err());
     }
 }

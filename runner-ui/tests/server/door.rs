@@ -3,13 +3,13 @@
 use crate::kit::{HttpReply, UiProcess, UiStage};
 
 /// Asks without the token.
-fn stranger(ui: &UiProcess, path: &str, headers: &str) -> HttpReply {
+fn get_without_token(ui: &UiProcess, path: &str, headers: &str) -> HttpReply {
     ui.raw(&format!("GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{}\r\n{headers}Connection: close\r\n\r\n", ui.port))
 }
 
 #[test]
 fn nothing_is_told_without_the_token() {
-    let stage = UiStage::played();
+    let stage = UiStage::with_played_run();
     let ui = stage.ui();
     let paths = [
         "/api/session",
@@ -29,33 +29,33 @@ fn nothing_is_told_without_the_token() {
     ];
     for path in paths {
         for headers in wrong {
-            let reply = stranger(ui, path, headers);
+            let reply = get_without_token(ui, path, headers);
             assert_eq!((reply.status, reply.code().as_str()), (401, "unauthorized"), "{path} {headers}");
         }
-        let in_address = stranger(ui, &format!("{path}?token={}", ui.token), "");
+        let in_address = get_without_token(ui, &format!("{path}?token={}", ui.token), "");
         assert_eq!(in_address.status, 401, "{path}");
     }
 }
 
 #[test]
 fn the_token_is_changed_for_a_cookie_that_scripts_and_other_sites_do_not_get() {
-    let stage = UiStage::played();
+    let stage = UiStage::with_played_run();
     let ui = stage.ui();
     let session = ui.get("/api/session");
     let cookie = session.header("set-cookie").expect("a cookie").to_owned();
     let (pair, attributes) = cookie.split_once("; ").expect("attributes");
     assert_eq!(attributes, "Path=/; HttpOnly; SameSite=Strict");
     assert!(!cookie.contains(&ui.token), "other servers on this host see the cookie");
-    let reply = stranger(ui, "/api/repos", &format!("Cookie: theme=dark; {pair}\r\n"));
+    let reply = get_without_token(ui, "/api/repos", &format!("Cookie: theme=dark; {pair}\r\n"));
     assert_eq!((reply.status, reply.header("set-cookie")), (200, None));
-    assert_eq!(stranger(ui, "/api/session", &format!("Cookie: {pair}\r\n")).status, 200);
+    assert_eq!(get_without_token(ui, "/api/session", &format!("Cookie: {pair}\r\n")).status, 200);
     let value = pair.split_once('=').expect("a value").1;
-    assert_eq!(stranger(ui, "/api/repos", &format!("Authorization: Bearer {value}\r\n")).status, 401);
+    assert_eq!(get_without_token(ui, "/api/repos", &format!("Authorization: Bearer {value}\r\n")).status, 401);
 }
 
 #[test]
 fn another_name_for_this_machine_leads_nowhere() {
-    let stage = UiStage::played();
+    let stage = UiStage::with_played_run();
     let ui = stage.ui();
     let under = |host: &str| {
         let token = &ui.token;
@@ -84,7 +84,7 @@ fn another_name_for_this_machine_leads_nowhere() {
 
 #[test]
 fn another_page_reads_nothing_with_the_cookie() {
-    let stage = UiStage::played();
+    let stage = UiStage::with_played_run();
     let ui = stage.ui();
     let from = |headers: &[(&str, &str)]| ui.ask("GET", "/api/repos", headers);
     for origin in ["http://evil.example", "null", "http://localhost:3000"] {
@@ -103,7 +103,7 @@ fn another_page_reads_nothing_with_the_cookie() {
 
 #[test]
 fn only_looking_is_allowed() {
-    let stage = UiStage::played();
+    let stage = UiStage::with_played_run();
     for method in ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "PROPFIND"] {
         for path in ["/api/repos", "/api/session", "/", "/events", "/api/nothing"] {
             let reply = stage.ui().ask(method, path, &[]);
@@ -116,7 +116,7 @@ fn only_looking_is_allowed() {
 
 #[test]
 fn every_reply_forbids_what_the_page_does_not_need() {
-    let stage = UiStage::played();
+    let stage = UiStage::with_played_run();
     let ui = stage.ui();
     let log = "/api/iterations/seen/1/executor.log";
     for reply in [
@@ -125,7 +125,7 @@ fn every_reply_forbids_what_the_page_does_not_need() {
         ui.get(log),
         ui.get("/api/nothing"),
         ui.ask("POST", "/", &[]),
-        stranger(ui, "/api/tree", ""),
+        get_without_token(ui, "/api/tree", ""),
     ] {
         let policy = reply.header("content-security-policy").expect("a policy");
         assert!(policy.starts_with("default-src 'none'; script-src 'self';") && !policy.contains("unsafe"), "{policy}");
@@ -141,7 +141,7 @@ fn every_reply_forbids_what_the_page_does_not_need() {
 
 #[test]
 fn the_page_is_on_both_loopbacks_and_nowhere_else() {
-    let stage = UiStage::played();
+    let stage = UiStage::with_played_run();
     let ui = stage.ui();
     let listens = |file: &str| std::fs::read_to_string(file).unwrap_or_default();
     let port = format!(":{:04X} ", ui.port);

@@ -10,14 +10,14 @@ use serde_json::Value;
 use crate::kit::{RUN, UiStage};
 
 /// Writes the run of a stage to a file.
-fn exported(stage: &UiStage, run: &str, to: &Path, more: &[&str]) -> Output {
+fn export_run(stage: &UiStage, run: &str, to: &Path, more: &[&str]) -> Output {
     let mut command = stage.home.command("runner-ui");
     command.args(["--json", "--run", run]).arg("--export").arg(to).args(more).arg("--").arg(stage.repo.path());
     command.output().expect("it can be started")
 }
 
 /// Returns what a file holds.
-fn held(file: &Path) -> RunFile {
+fn read_run_file(file: &Path) -> RunFile {
     let html = fs::read_to_string(file).expect("a file");
     let (_, rest) = html.split_once("id=\"run-file\">").expect("what it shows");
     serde_json::from_str(rest.split_once("</script>").expect("its end").0).expect("JSON")
@@ -25,16 +25,16 @@ fn held(file: &Path) -> RunFile {
 
 /// Whether this build has a page; one without says so instead of writing a file.
 fn has_page() -> bool {
-    runner_ui::embedded().any(|(name, _)| Path::new(&name).extension().is_some_and(|ending| ending == "js"))
+    runner_ui::embedded_files().any(|(name, _)| Path::new(&name).extension().is_some_and(|ending| ending == "js"))
 }
 
 #[test]
 fn a_file_holds_its_run_and_nothing_of_another() {
-    let mut stage = UiStage::played();
+    let mut stage = UiStage::with_played_run();
     stage.ui = None;
     stage.home.run(&stage.repo, &["--id", "other", "-m", "Another goal"]);
     let file = stage.home.path().join("run.html");
-    let output = exported(&stage, RUN, &file, &[]);
+    let output = export_run(&stage, RUN, &file, &[]);
     if !has_page() {
         let refused: ErrorReply = serde_json::from_slice(&output.stdout).expect("why");
         assert!(refused.error.message.contains("no page"), "{refused:?}");
@@ -43,7 +43,7 @@ fn a_file_holds_its_run_and_nothing_of_another() {
     let made: FileMade = serde_json::from_slice(&output.stdout).expect("what was written");
     assert_eq!((made.run.as_str(), made.iterations, made.cuts.len()), (RUN, 1, 0));
     assert_eq!(made.bytes, fs::metadata(&file).expect("a file").len());
-    let held = held(&file);
+    let held = read_run_file(&file);
     assert_eq!(held.run, RUN);
     assert_eq!(held.texts["iterations/1/guard.log"], "all tests pass\n");
     assert!(held.texts.keys().all(|name| name.starts_with("iterations/1/")), "{:?}", held.texts.keys());
@@ -52,7 +52,7 @@ fn a_file_holds_its_run_and_nothing_of_another() {
     assert!(held.replies.contains_key("tree") && held.replies.contains_key("config"));
     let text = serde_json::to_string(&held).expect("it is JSON");
     assert!(!text.contains("Another goal"), "{text}");
-    let again = exported(&stage, RUN, &file, &[]);
+    let again = export_run(&stage, RUN, &file, &[]);
     assert!(!again.status.success() && String::from_utf8_lossy(&again.stdout).contains("--force"), "{again:?}");
-    assert!(exported(&stage, RUN, &file, &["--force"]).status.success());
+    assert!(export_run(&stage, RUN, &file, &["--force"]).status.success());
 }

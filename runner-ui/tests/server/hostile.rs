@@ -38,7 +38,7 @@ fn spellings(path: &str) -> Vec<String> {
 }
 
 #[track_caller]
-fn tells_nothing(reply: &HttpReply, path: &str) {
+fn assert_tells_nothing(reply: &HttpReply, path: &str) {
     assert!((400..500).contains(&reply.status) || is_page(reply), "{path}: {reply:?}");
     assert!(!reply.text().contains(SECRET) && !reply.text().contains("root:x:"), "{path}: {reply:?}");
 }
@@ -49,7 +49,7 @@ fn is_page(reply: &HttpReply) -> bool {
 
 #[test]
 fn no_spelling_of_a_path_leads_out_of_a_record() {
-    let stage = UiStage::played();
+    let stage = UiStage::with_played_run();
     let secret = with_secret(&stage);
     let up = "../../../../../../../../../..";
     let targets =
@@ -71,14 +71,14 @@ fn no_spelling_of_a_path_leads_out_of_a_record() {
             format!("/api/iterations/{RUN}/1/../../../{target}"),
         ];
         for path in paths {
-            tells_nothing(&stage.ui().get(&path), &path);
+            assert_tells_nothing(&stage.ui().get(&path), &path);
         }
     }
 }
 
 #[test]
 fn a_link_in_a_record_is_not_followed() {
-    let stage = UiStage::played();
+    let stage = UiStage::with_played_run();
     with_secret(&stage);
     for name in ["guard.log", "diff"] {
         let reply = stage.ui().get(&format!("/api/iterations/{RUN}/1/{name}"));
@@ -89,7 +89,7 @@ fn a_link_in_a_record_is_not_followed() {
 
 #[test]
 fn whatever_is_asked_for_is_answered_and_nothing_breaks() {
-    let stage = UiStage::played();
+    let stage = UiStage::with_played_run();
     let part = prop_oneof![
         Just("api".to_owned()),
         Just("repos".to_owned()),

@@ -45,13 +45,13 @@ impl UiProcess {
     }
 
     /// Sends a signal, and waits for its end; returns its exit code.
-    pub(crate) fn signalled(self, signal: Signal) -> Option<i32> {
+    pub(crate) fn exit_after_signal(self, signal: Signal) -> Option<i32> {
         kill(Pid::from_raw(self.pid()), signal).expect("it can be signalled");
-        self.ended()
+        self.wait_for_exit()
     }
 
     /// Waits for its end; returns its exit code.
-    pub(crate) fn ended(mut self) -> Option<i32> {
+    pub(crate) fn wait_for_exit(mut self) -> Option<i32> {
         self.child.wait().expect("it can be waited for").code()
     }
 
@@ -63,7 +63,7 @@ impl UiProcess {
     }
 
     /// Returns the head of a request with the token.
-    pub(crate) fn head(&self, method: &str, path: &str, headers: &[(&str, &str)]) -> String {
+    pub(crate) fn request_head(&self, method: &str, path: &str, headers: &[(&str, &str)]) -> String {
         let lines: Vec<String> = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
         let (port, token) = (self.port, &self.token);
         format!(
@@ -74,7 +74,7 @@ impl UiProcess {
 
     /// Asks with the token.
     pub(crate) fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)]) -> HttpReply {
-        self.raw(&format!("{}Connection: close\r\n\r\n", self.head(method, path, headers)))
+        self.raw(&format!("{}Connection: close\r\n\r\n", self.request_head(method, path, headers)))
     }
 
     /// Asks for a path with the token.
@@ -97,19 +97,19 @@ impl UiProcess {
 
     /// Sends bytes, and reads until the server closes the connection.
     pub(crate) fn raw(&self, request: &str) -> HttpReply {
-        Self::sent(self.connect(), request)
+        Self::send_request(self.connect(), request)
     }
 
     /// Sends bytes and nothing after them, and reads what comes.
-    pub(crate) fn raw_and_leave(&self, request: &str) -> HttpReply {
+    pub(crate) fn raw_and_close(&self, request: &str) -> HttpReply {
         let stream = self.connect();
         let twin = stream.try_clone().expect("a handle is free");
         (&twin).write_all(request.as_bytes()).expect("the system takes it");
         twin.shutdown(Shutdown::Write).expect("one side can be closed");
-        Self::sent(stream, "")
+        Self::send_request(stream, "")
     }
 
-    fn sent(mut stream: TcpStream, request: &str) -> HttpReply {
+    fn send_request(mut stream: TcpStream, request: &str) -> HttpReply {
         // A server that has heard enough does not read the rest.
         let _ = stream.write_all(request.as_bytes());
         let mut bytes = Vec::new();
@@ -121,7 +121,7 @@ impl UiProcess {
     pub(crate) fn events(&self, query: &str, last: Option<&str>) -> EventReader {
         let headers: Vec<(&str, &str)> = last.iter().map(|id| ("Last-Event-ID", *id)).collect();
         let mut stream = self.connect();
-        let head = self.head("GET", &format!("/events{query}"), &headers) + "\r\n";
+        let head = self.request_head("GET", &format!("/events{query}"), &headers) + "\r\n";
         stream.write_all(head.as_bytes()).expect("it reads");
         let mut events = EventReader { lines: BufReader::new(stream) };
         let status = events.line().expect("a status");
@@ -196,7 +196,7 @@ impl EventReader {
     }
 
     /// Waits for the next event; none where the stream has ended.
-    pub(crate) fn next(&mut self) -> Option<ReceivedEvent> {
+    pub(crate) fn next_event(&mut self) -> Option<ReceivedEvent> {
         let mut heard = ReceivedEvent::default();
         loop {
             let line = self.line()?;
@@ -213,9 +213,9 @@ impl EventReader {
 
     /// Waits for an event of a name.
     #[track_caller]
-    pub(crate) fn named(&mut self, name: &str) -> ReceivedEvent {
+    pub(crate) fn next_named(&mut self, name: &str) -> ReceivedEvent {
         loop {
-            let heard = self.next().unwrap_or_else(|| panic!("the stream ends before `{name}`"));
+            let heard = self.next_event().unwrap_or_else(|| panic!("the stream ends before `{name}`"));
             if heard.name == name {
                 return heard;
             }
@@ -244,7 +244,7 @@ impl UiStage {
     }
 
     /// One iteration that passes, seen by a server.
-    pub(crate) fn played() -> Self {
+    pub(crate) fn with_played_run() -> Self {
         let mut stage = Self::new();
         stage.repo.script().always("printf 'says \\033[31mred\\033[0m\\n'; echo x > x; answer done 'It is done.'");
         stage.repo.script().guard_always("echo 'all tests pass'; exit 0");

@@ -7,7 +7,7 @@ use crate::kit::UiStage;
 
 #[test]
 fn a_head_that_is_too_large_is_refused() {
-    let stage = UiStage::played();
+    let stage = UiStage::with_played_run();
     let ui = stage.ui();
     let large = "x".repeat(64 * 1024);
     for (path, headers) in [
@@ -20,20 +20,20 @@ fn a_head_that_is_too_large_is_refused() {
         assert!(reply.status == 0 || (400..500).contains(&reply.status), "{reply:?}");
     }
     let many = "X-Many: y\r\n".repeat(500);
-    let reply = ui.raw(&format!("{}{many}Connection: close\r\n\r\n", ui.head("GET", "/api/repos", &[])));
+    let reply = ui.raw(&format!("{}{many}Connection: close\r\n\r\n", ui.request_head("GET", "/api/repos", &[])));
     assert!((400..500).contains(&reply.status), "{reply:?}");
     assert_eq!(ui.get("/api/repos").status, 200);
 }
 
 #[test]
 fn a_head_of_32_kib_is_the_largest() {
-    let stage = UiStage::played();
+    let stage = UiStage::with_played_run();
     let ui = stage.ui();
     let end = "Connection: close\r\n\r\n";
-    let around = ui.head("GET", "/api/health", &[("X-Large", "")]).len() + end.len();
+    let around = ui.request_head("GET", "/api/health", &[("X-Large", "")]).len() + end.len();
     let status = |size: usize| {
         let large = "x".repeat(size - around);
-        ui.raw(&format!("{}{end}", ui.head("GET", "/api/health", &[("X-Large", &large)]))).status
+        ui.raw(&format!("{}{end}", ui.request_head("GET", "/api/health", &[("X-Large", &large)]))).status
     };
     assert_eq!(status(32 * 1024), 200);
     assert_eq!(status(32 * 1024 + 1), 431);
@@ -42,10 +42,10 @@ fn a_head_of_32_kib_is_the_largest() {
 
 #[test]
 fn whoever_only_holds_connections_open_locks_nobody_out() {
-    let stage = UiStage::played();
+    let stage = UiStage::with_played_run();
     let ui = stage.ui();
     let answered = |stream: &mut TcpStream| {
-        let asks = ui.head("GET", "/api/health", &[]) + "\r\n";
+        let asks = ui.request_head("GET", "/api/health", &[]) + "\r\n";
         stream.write_all(asks.as_bytes()).expect("it reads");
         let (mut head, mut byte) = (Vec::new(), [0]);
         while !head.ends_with(b"\r\n\r\n") {
@@ -76,11 +76,11 @@ fn whoever_only_holds_connections_open_locks_nobody_out() {
 
 #[test]
 fn a_body_is_not_read() {
-    let stage = UiStage::played();
+    let stage = UiStage::with_played_run();
     let ui = stage.ui();
     for method in ["GET", "POST"] {
         let mut stream = ui.connect();
-        let head = ui.head(method, "/api/repos", &[("Content-Length", "1000000000000")]) + "\r\n";
+        let head = ui.request_head(method, "/api/repos", &[("Content-Length", "1000000000000")]) + "\r\n";
         stream.write_all(head.as_bytes()).expect("it reads");
         let mut status = [0; 12];
         stream.read_exact(&mut status).expect("it answers before the body");
@@ -90,7 +90,7 @@ fn a_body_is_not_read() {
 
 #[test]
 fn what_is_no_request_is_refused() {
-    let stage = UiStage::played();
+    let stage = UiStage::with_played_run();
     let ui = stage.ui();
     let host = format!("Host: 127.0.0.1:{}\r\n", ui.port);
     let odd = [
@@ -104,7 +104,7 @@ fn what_is_no_request_is_refused() {
         format!("GET / HTTP/1.1\r\n{host}Bad Header\r\n\r\n"),
     ];
     for request in odd {
-        let reply = ui.raw_and_leave(&request);
+        let reply = ui.raw_and_close(&request);
         assert!(reply.status == 0 || (400..500).contains(&reply.status), "{request:?}: {reply:?}");
     }
     assert_eq!(ui.get("/api/repos").status, 200);
@@ -112,11 +112,11 @@ fn what_is_no_request_is_refused() {
 
 #[test]
 fn connections_that_are_closed_make_room_for_others() {
-    let stage = UiStage::played();
+    let stage = UiStage::with_played_run();
     let ui = stage.ui();
     let idle: Vec<_> = (0..128).map(|_| ui.connect()).collect();
     let mut waiting = ui.connect();
-    let request = ui.head("GET", "/api/health", &[]) + "Connection: close\r\n\r\n";
+    let request = ui.request_head("GET", "/api/health", &[]) + "Connection: close\r\n\r\n";
     waiting.write_all(request.as_bytes()).expect("the system takes it");
     drop(idle);
     let mut reply = String::new();

@@ -11,8 +11,8 @@ use runner_ui::wire::Health;
 use crate::kit::{RUN, UiProcess, UiStage};
 
 /// A run that is over, and nobody who knows of it.
-fn left() -> UiStage {
-    let mut stage = UiStage::played();
+fn stage_with_records() -> UiStage {
+    let mut stage = UiStage::with_played_run();
     stage.ui = None;
     stage.daemon.take().expect("a daemon runs").stop();
     stage.ui = Some(UiProcess::start(&stage.home, &[&stage.repo.path().join(".runner").display().to_string()]));
@@ -21,7 +21,7 @@ fn left() -> UiStage {
 
 #[test]
 fn the_records_tell_what_was_done() {
-    let stage = left();
+    let stage = stage_with_records();
     let ui = stage.ui();
     let health: Health = ui.json("/api/health");
     assert!(health.from_records && !health.connected && health.only.is_some());
@@ -39,22 +39,22 @@ fn the_records_tell_what_was_done() {
     assert_eq!((ui.get("/api/config").status, ui.get("/api/iterations/seen/1/activity").status), (404, 404));
     assert_eq!(ui.get("/api/iterations/seen/2").code(), "not_found");
     let mut events = ui.events("", None);
-    assert!(events.next().expect("a first event").data.contains("\"static\":true"));
+    assert!(events.next_event().expect("a first event").data.contains("\"static\":true"));
 }
 
 #[test]
 fn a_daemon_that_comes_up_later_is_asked_from_then_on() {
-    let mut stage = left();
+    let mut stage = stage_with_records();
     let mut events = stage.ui().events("", None);
     stage.daemon = Some(stage.home.daemon());
-    events.named("daemon_back");
+    events.next_named("daemon_back");
     assert!(stage.ui().json::<Health>("/api/health").connected);
     assert_eq!(stage.ui().get("/api/config").status, 200);
 }
 
 #[test]
 fn no_link_that_an_agent_has_left_leads_to_another_file() {
-    let stage = left();
+    let stage = stage_with_records();
     let secret = stage.home.path().join("secret.txt");
     fs::write(&secret, "nobody may read this").expect("a secret");
     let folder = stage.repo.path().join(".runner/iterations");
@@ -76,7 +76,7 @@ fn no_link_that_an_agent_has_left_leads_to_another_file() {
 
 #[test]
 fn a_file_that_is_broken_is_told_and_breaks_nothing_else() {
-    let stage = left();
+    let stage = stage_with_records();
     stage.repo.write(".runner/state/tree.json", "{\"version\": 1");
     let reply = stage.ui().get("/api/tree");
     assert_eq!((reply.status, reply.code().as_str()), (409, "invalid_file"));

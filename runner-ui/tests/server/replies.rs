@@ -25,7 +25,7 @@ fn validator(file: &str, name: &str, is_list: bool) -> Validator {
 
 #[test]
 fn every_reply_is_what_its_schema_says() {
-    let stage = UiStage::played();
+    let stage = UiStage::with_played_run();
     let ui = stage.ui();
     let iteration = format!("iterations/{RUN}/1");
     let (rpc, web) = ("rpc.v1.schema.json", "web.v1.schema.json");
@@ -61,7 +61,7 @@ fn every_reply_is_what_its_schema_says() {
 
 #[test]
 fn a_run_that_is_over_is_seen_with_all_that_it_left() {
-    let stage = UiStage::played();
+    let stage = UiStage::with_played_run();
     let ui = stage.ui();
     let [status] = &ui.json::<Vec<StatusView>>("/api/repos")[..] else { panic!("one repository") };
     assert_eq!(status.run.as_ref().map(|run| run.summary.state), Some(RunStatus::Completed));
@@ -80,7 +80,7 @@ fn a_run_that_is_over_is_seen_with_all_that_it_left() {
 
 #[test]
 fn what_is_not_there_is_said_with_a_word_and_a_hint() {
-    let stage = UiStage::played();
+    let stage = UiStage::with_played_run();
     let code = |path: &str| {
         let reply = stage.ui().get(path);
         (reply.status, reply.code())
@@ -110,7 +110,7 @@ fn what_is_not_there_is_said_with_a_word_and_a_hint() {
 
 #[test]
 fn a_short_path_means_nothing_where_there_are_two_repositories() {
-    let mut stage = UiStage::played();
+    let mut stage = UiStage::with_played_run();
     let other = stage.home.scripted_repo("two");
     other.write(".runner/GOAL.md", "# Another goal\n").commit("Set a goal");
     other.script().always("answer retry 'Not yet.'");
@@ -132,7 +132,7 @@ fn a_short_path_means_nothing_where_there_are_two_repositories() {
 
 #[test]
 fn a_reply_is_squeezed_for_those_who_take_it_so_and_a_text_is_not() {
-    let stage = UiStage::played();
+    let stage = UiStage::with_played_run();
     let ui = stage.ui();
     let plain = ui.get("/api/config");
     assert_eq!(plain.header("content-encoding"), None);

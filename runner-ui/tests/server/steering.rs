@@ -18,7 +18,7 @@ struct OpenedPage<'a> {
 }
 
 /// A run that waits in the queue, paused, and a server that steers.
-fn stage(script: &str) -> UiStage {
+fn new_stage(script: &str) -> UiStage {
     let mut stage = UiStage::new();
     stage.repo.commit_config(&stage.repo.config().top("max_iterations = 9"));
     stage.repo.script().always(script);
@@ -28,7 +28,7 @@ fn stage(script: &str) -> UiStage {
     stage
 }
 
-fn opened(stage: &UiStage) -> OpenedPage<'_> {
+fn open_page(stage: &UiStage) -> OpenedPage<'_> {
     let ui = stage.ui();
     let shown = ui.raw(&format!(
         "GET /api/session HTTP/1.1\r\nHost: 127.0.0.1:{}\r\nAuthorization: Bearer {}\r\nConnection: close\r\n\r\n",
@@ -87,7 +87,7 @@ impl OpenedPage<'_> {
 
     /// Does what a page asks for.
     #[track_caller]
-    fn done(&self, body: &Value) -> Steered {
+    fn post_ok(&self, body: &Value) -> Steered {
         let reply = self.post(&self.headers(), body);
         assert_eq!(reply.status, 200, "{body}: {}", reply.text());
         serde_json::from_slice(&reply.body).expect("what was done")
@@ -100,7 +100,7 @@ fn note() -> Value {
 
 #[test]
 fn a_server_that_was_not_started_to_steer_takes_no_such_request() {
-    let stage = UiStage::played();
+    let stage = UiStage::with_played_run();
     let health: Health = stage.ui().json("/api/health");
     assert!(!health.steers);
     let ui = stage.ui();
@@ -117,8 +117,8 @@ fn a_server_that_was_not_started_to_steer_takes_no_such_request() {
 
 #[test]
 fn the_token_for_steering_is_told_to_who_comes_by_an_address_and_to_nobody_else() {
-    let stage = stage("answer done x");
-    let page = opened(&stage);
+    let stage = new_stage("answer done x");
+    let page = open_page(&stage);
     let by_token = page.ui.get("/api/session");
     let by_cookie = page.ui.raw(&format!(
         "GET /api/session HTTP/1.1\r\nHost: 127.0.0.1:{}\r\nCookie: {}\r\nConnection: close\r\n\r\n",
@@ -134,8 +134,8 @@ fn the_token_for_steering_is_told_to_who_comes_by_an_address_and_to_nobody_else(
 
 #[test]
 fn nothing_is_done_unless_all_is_shown() {
-    let stage = stage("answer done x");
-    let page = opened(&stage);
+    let stage = new_stage("answer done x");
+    let page = open_page(&stage);
     let refused = |headers: &[(&str, String)], status: u16, code: &str| {
         let reply = page.post(headers, &note());
         assert_eq!((reply.status, reply.code().as_str()), (status, code), "{headers:?}");
@@ -162,8 +162,8 @@ fn nothing_is_done_unless_all_is_shown() {
 
 #[test]
 fn a_token_for_one_name_of_the_machine_is_worth_nothing_under_another() {
-    let stage = stage("answer done x");
-    let page = opened(&stage);
+    let stage = new_stage("answer done x");
+    let page = open_page(&stage);
     let body = note().to_string();
     let under = |host: &str| {
         let mut headers = page.with("Origin", Some(&format!("http://{host}")));
@@ -178,8 +178,8 @@ fn a_token_for_one_name_of_the_machine_is_worth_nothing_under_another() {
 
 #[test]
 fn another_method_and_another_body_steer_nothing() {
-    let stage = stage("answer done x");
-    let page = opened(&stage);
+    let stage = new_stage("answer done x");
+    let page = open_page(&stage);
     for method in ["GET", "HEAD", "PUT", "PATCH", "DELETE", "OPTIONS"] {
         let reply = page.ui.raw(&page.request(method, &page.headers(), &note().to_string()));
         assert_eq!(reply.status, 405, "{method}");
@@ -195,8 +195,8 @@ fn another_method_and_another_body_steer_nothing() {
 
 #[test]
 fn a_program_of_an_iteration_is_refused_with_everything_that_a_page_has() {
-    let stage = stage("answer done x");
-    let page = opened(&stage);
+    let stage = new_stage("answer done x");
+    let page = open_page(&stage);
     let request = page.request("POST", &page.headers(), &note().to_string());
     let script = "exec 3<>\"/dev/tcp/127.0.0.1/$1\"; printf %s \"$2\" >&3; cat <&3";
     let ask = |mark: Option<&str>| {
@@ -216,8 +216,8 @@ fn a_program_of_an_iteration_is_refused_with_everything_that_a_page_has() {
 
 #[test]
 fn a_session_that_has_the_token_is_refused() {
-    let stage = stage("bash \"$kit/files/ask.sh\" > said.txt 2>&1; answer done 'It is done.'");
-    let page = opened(&stage);
+    let stage = new_stage("bash \"$kit/files/ask.sh\" > said.txt 2>&1; answer done 'It is done.'");
+    let page = open_page(&stage);
     let request = page.request("POST", &page.headers(), &json!({"action": "pause", "now": false}).to_string());
     let files = stage.repo.script().folder().join("files");
     let asked = files.join("request.txt");
@@ -232,13 +232,13 @@ fn a_session_that_has_the_token_is_refused() {
 
 #[test]
 fn a_note_is_left_and_a_run_paused_and_resumed() {
-    let stage = stage("answer done x");
-    let page = opened(&stage);
-    let left = page.done(&note());
+    let stage = new_stage("answer done x");
+    let page = open_page(&stage);
+    let left = page.post_ok(&note());
     assert!(left.summary.contains("from the page") || left.pending, "{left:?}");
     let status: StatusView = page.ui.json(&format!("/api/repos/{}", page.repo));
     assert_eq!(status.run.map(|run| run.notes.len() + run.changes.len()), Some(1));
-    page.done(&json!({"action": "resume"}));
+    page.post_ok(&json!({"action": "resume"}));
     stage.home.client().wait_for(stage.repo.path(), RunStatus::Completed);
     let reply = page.post(&page.headers(), &json!({"action": "pause"}));
     assert_eq!((reply.status, reply.code().as_str()), (409, "wrong_state"), "it is over: {}", reply.text());
@@ -259,12 +259,12 @@ fn what_waits_for_a_person_is_decided_as_it_was_shown() {
         run.recent[0].iter
     };
     let first = waits_after(0);
-    let page = opened(&stage);
+    let page = open_page(&stage);
     let other = page.post(&page.headers(), &json!({"action": "approve", "iter": first + 1}));
     assert_eq!((other.status, other.code().as_str()), (409, "wrong_state"), "{}", other.text());
-    let rejected = page.done(&json!({"action": "reject", "iter": first, "reason": "Another time."}));
+    let rejected = page.post_ok(&json!({"action": "reject", "iter": first, "reason": "Another time."}));
     assert_eq!(rejected.summary, "rejected: a");
     let second = waits_after(first);
-    assert_eq!(page.done(&json!({"action": "approve", "iter": second})).summary, "approved: a");
+    assert_eq!(page.post_ok(&json!({"action": "approve", "iter": second})).summary, "approved: a");
     stage.home.client().wait_for(stage.repo.path(), RunStatus::Completed);
 }

@@ -2,14 +2,14 @@
 
 use crate::kit::{RUN, UiProcess, UiStage};
 
-fn path(name: &str) -> String {
+fn text_path(name: &str) -> String {
     format!("/api/iterations/{RUN}/1/{name}")
 }
 
 #[test]
 fn a_log_is_its_bytes_and_nothing_a_browser_interprets() {
-    let stage = UiStage::played();
-    let log = stage.ui().get(&path("executor.log"));
+    let stage = UiStage::with_played_run();
+    let log = stage.ui().get(&text_path("executor.log"));
     assert_eq!(log.header("content-type"), Some("text/plain; charset=utf-8"));
     assert_eq!(log.header("x-content-type-options"), Some("nosniff"));
     assert_eq!(log.text(), stage.repo.read_record(1, "executor.log"));
@@ -21,16 +21,16 @@ fn a_log_is_its_bytes_and_nothing_a_browser_interprets() {
         ("output", "It is done."),
         ("events", "\"at\""),
     ] {
-        assert!(stage.ui().get(&path(name)).text().contains(part), "{name}");
+        assert!(stage.ui().get(&text_path(name)).text().contains(part), "{name}");
     }
 }
 
 #[test]
 fn a_range_of_a_log_is_answered_as_the_rules_of_http_say() {
-    let stage = UiStage::played();
-    let whole = stage.ui().get(&path("prompt"));
+    let stage = UiStage::with_played_run();
+    let whole = stage.ui().get(&text_path("prompt"));
     let size = whole.body.len();
-    let of = |range: &str| stage.ui().ask("GET", &path("prompt"), &[("Range", range)]);
+    let of = |range: &str| stage.ui().ask("GET", &text_path("prompt"), &[("Range", range)]);
     let part = of("bytes=3-12");
     assert_eq!((part.status, &part.body[..]), (206, &whole.body[3..13]));
     assert_eq!(part.header("content-range"), Some(format!("bytes 3-12/{size}").as_str()));
@@ -44,15 +44,15 @@ fn a_range_of_a_log_is_answered_as_the_rules_of_http_say() {
 
 #[test]
 fn a_head_tells_the_size_and_a_tag_spares_the_text() {
-    let stage = UiStage::played();
-    let whole = stage.ui().get(&path("prompt"));
-    let head = stage.ui().ask("HEAD", &path("prompt"), &[]);
+    let stage = UiStage::with_played_run();
+    let whole = stage.ui().get(&text_path("prompt"));
+    let head = stage.ui().ask("HEAD", &text_path("prompt"), &[]);
     assert_eq!((head.status, head.body.len()), (200, 0));
     assert_eq!(head.header("content-length"), Some(whole.body.len().to_string().as_str()));
     let tag = whole.header("etag").expect("a tag");
-    let again = stage.ui().ask("GET", &path("prompt"), &[("If-None-Match", tag)]);
+    let again = stage.ui().ask("GET", &text_path("prompt"), &[("If-None-Match", tag)]);
     assert_eq!((again.status, again.body.len()), (304, 0));
-    let of_another = stage.ui().ask("GET", &path("prompt"), &[("Range", "bytes=0-1"), ("If-Range", "\"other\"")]);
+    let of_another = stage.ui().ask("GET", &text_path("prompt"), &[("Range", "bytes=0-1"), ("If-Range", "\"other\"")]);
     assert_eq!((of_another.status, of_another.body.len()), (200, whole.body.len()));
 }
 
@@ -66,10 +66,10 @@ fn a_log_of_many_pieces_comes_whole() {
     script.guard_always("exit 0");
     stage.home.run(&stage.repo, &["--id", RUN]).exits(0);
     stage.ui = Some(UiProcess::start(&stage.home, &[]));
-    let log = stage.ui().get(&path("executor.log"));
+    let log = stage.ui().get(&text_path("executor.log"));
     assert!(log.body.len() > 3 * 256 * 1024);
     assert_eq!(log.text(), stage.repo.read_record(1, "executor.log"));
-    let middle = stage.ui().ask("GET", &path("executor.log"), &[("Range", "bytes=262140-786500")]);
+    let middle = stage.ui().ask("GET", &text_path("executor.log"), &[("Range", "bytes=262140-786500")]);
     assert_eq!(middle.body[..], log.body[262_140..=786_500]);
 }
 
@@ -83,20 +83,20 @@ fn a_log_that_grows_is_followed_from_where_it_ended() {
     first.wait_reached();
     stage.ui = Some(UiProcess::start(&stage.home, &[]));
     let mut events = stage.ui().events("?output=1", None);
-    let mut seen = stage.ui().get(&path("executor.log"));
+    let mut seen = stage.ui().get(&text_path("executor.log"));
     while !seen.text().contains("one") {
-        events.named("output");
-        seen = stage.ui().get(&path("executor.log"));
+        events.next_named("output");
+        seen = stage.ui().get(&text_path("executor.log"));
     }
     assert_eq!((seen.header("x-runner-complete"), seen.header("etag")), (Some("false"), None));
     let from = format!("bytes={}-", seen.body.len());
-    let rest = || stage.ui().ask("GET", &path("executor.log"), &[("Range", &from)]);
+    let rest = || stage.ui().ask("GET", &text_path("executor.log"), &[("Range", &from)]);
     assert_eq!(rest().status, 416);
     first.open();
     second.wait_reached();
-    while !events.named("output").data.contains("two") {}
+    while !events.next_named("output").data.contains("two") {}
     assert_eq!((rest().status, rest().text()), (206, "two\n".to_owned()));
     second.open();
-    events.named("iteration_added");
+    events.next_named("iteration_added");
     assert_eq!(rest().header("x-runner-complete"), Some("true"));
 }

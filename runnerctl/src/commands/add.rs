@@ -8,7 +8,7 @@ use protocol::request::{AddParams, AtRun};
 use crate::args::RunTarget;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
-use crate::text::change::changed;
+use crate::text::change::render_change;
 
 const EXAMPLES: &str = "Examples:
   runnerctl add root --title Docs --goal \"Written docs\"        the last child
@@ -47,10 +47,10 @@ pub(crate) struct AddArgs {
 /// Runs the command.
 pub(crate) async fn run(invocation: &Invocation<'_>, args: AddArgs) -> Result<ExitStatus, Failure> {
     let AddArgs { parent, target, title, goal, acceptance, after, order } = args;
-    let at = AtRun { path: invocation.place(target.place.path())?, run: target.run };
-    let params = AddParams { at, parent, title, goal, acceptance, after, order };
+    let target_run = AtRun { path: invocation.daemon_path(target.repo.path())?, run: target.run };
+    let params = AddParams { at: target_run, parent, title, goal, acceptance, after, order };
     let reply = invocation.connect().await?.client().add_node(params).await;
     let reply = reply.map_err(|error| Failure::from(error).or_hint("runnerctl tree"))?;
-    invocation.ui.answer("add", &reply, |_| changed(&reply))?;
-    Ok(ExitStatus::Fine)
+    invocation.ui.print_answer("add", &reply, |_| render_change(&reply))?;
+    Ok(ExitStatus::Success)
 }

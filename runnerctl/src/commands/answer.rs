@@ -8,7 +8,7 @@ use protocol::request::AnswerParams;
 use crate::args::RepoTarget;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
-use crate::text::change::changed;
+use crate::text::change::render_change;
 
 const EXAMPLES: &str = "Examples:
   runnerctl answer 1a2b3c4d \"Postgres 16\"    the id shown by `questions`
@@ -30,14 +30,14 @@ pub(crate) struct AnswerArgs {
     text: String,
     /// Any path in the repository [default: the one that asked]
     #[command(flatten)]
-    place: RepoTarget,
+    repo: RepoTarget,
 }
 
 /// Runs the command.
 pub(crate) async fn run(invocation: &Invocation<'_>, args: AnswerArgs) -> Result<ExitStatus, Failure> {
-    let path = args.place.path().map(|path| invocation.place(Some(path))).transpose()?;
+    let path = args.repo.path().map(|path| invocation.daemon_path(Some(path))).transpose()?;
     let params = AnswerParams { path, id: args.id, text: args.text };
     let reply = invocation.connect().await?.client().answer(params).await?;
-    invocation.ui.answer("answer", &reply, |_| changed(&reply))?;
-    Ok(ExitStatus::Fine)
+    invocation.ui.print_answer("answer", &reply, |_| render_change(&reply))?;
+    Ok(ExitStatus::Success)
 }

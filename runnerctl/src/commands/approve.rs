@@ -11,7 +11,7 @@ use crate::args::RunTarget;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::sign_review::{self, ReviewDecision};
-use crate::text::review::reviewed;
+use crate::text::review::render_review;
 
 const EXAMPLES: &str = "Examples:
   runnerctl approve                  the task that `status` names
@@ -33,12 +33,12 @@ pub(crate) struct ApproveArgs {
 
 /// Runs the command.
 pub(crate) async fn run(invocation: &Invocation<'_>, args: ApproveArgs) -> Result<ExitStatus, Failure> {
-    let RunTarget { place, run } = args.target;
-    let at = AtRun { path: invocation.place(place.path())?, run };
+    let RunTarget { repo: place, run } = args.target;
+    let at = AtRun { path: invocation.daemon_path(place.path())?, run };
     let connection = invocation.connect().await?;
-    let saying = ReviewDecision { at: &at, verdict: ReviewVerdict::Accept, reason: "" };
+    let decision = ReviewDecision { at: &at, verdict: ReviewVerdict::Accept, reason: "" };
     let request = async |signature| connection.client().approve(ApproveParams { at: at.clone(), signature }).await;
-    let reply = sign_review::say((invocation.ui, &connection), saying, request).await?;
-    invocation.ui.answer("review", &reply, |_| reviewed(&reply))?;
-    Ok(ExitStatus::Fine)
+    let reply = sign_review::send_decision((invocation.ui, &connection), decision, request).await?;
+    invocation.ui.print_answer("review", &reply, |_| render_review(&reply))?;
+    Ok(ExitStatus::Success)
 }

@@ -16,8 +16,8 @@ use crate::bisect::{BisectSearch, BisectVerdict, SearchStep};
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::progress::ProgressLine;
-use crate::text::bisect::{found, named};
-use crate::text::sanitize::{safe, safe_lines};
+use crate::text::bisect::{describe_point, render_outcome};
+use crate::text::sanitize::{sanitize, sanitize_lines};
 use crate::wait::ProgressLines;
 
 const EXAMPLES: &str = "Examples:
@@ -77,12 +77,12 @@ pub(crate) struct TrialResult<'a> {
 
 /// Runs the command.
 pub(crate) async fn run(invocation: &Invocation<'_>, args: BisectArgs) -> Result<ExitStatus, Failure> {
-    let path = invocation.place(None)?;
+    let path = invocation.daemon_path(None)?;
     let connection = invocation.connect().await?;
     let params = PointsParams { path: path.clone(), run: args.run, command: args.command.clone() };
     let PointsReply { run, points } = connection.client().bisect_points(params).await?;
     let env = caller_env::collect(&connection, &path).await;
-    let trial = TrialRunner {
+    let runner = TrialRunner {
         invocation,
         connection: &connection,
         path,
@@ -91,12 +91,12 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: BisectArgs) -> Result
         confirmed: args.yes,
         env,
     };
-    let (broken_by, mut tried) = trial.run_search(&points).await?;
+    let (broken_by, mut tried) = runner.run_search(&points).await?;
     let last = broken_by.last().and_then(|point| tried.iter_mut().find(|tried| tried.commit == point.commit));
     let output = last.map(|last| mem::take(&mut last.output));
     let outcome = BisectOutcome { run: &run, broken_by, points: points.len(), tried, output };
-    invocation.ui.answer("bisect", &outcome, |screen| found(&outcome, screen))?;
-    Ok(ExitStatus::Fine)
+    invocation.ui.print_answer("bisect", &outcome, |screen| render_outcome(&outcome, screen))?;
+    Ok(ExitStatus::Success)
 }
 
 /// What is needed to run the command.
@@ -116,23 +116,28 @@ impl TrialRunner<'_> {
         points: &'p [BisectPoint],
     ) -> Result<(Vec<&'p BisectPoint>, Vec<TrialResult<'p>>), Failure> {
         let (mut search, mut tried) = (BisectSearch::new(points), Vec::new());
-        let (lines, begun) = (ProgressLines::new(self.invocation.ui), Instant::now());
+        let (lines, started) = (ProgressLines::new(self.invocation.ui), Instant::now());
         loop {
-            let at = match search.next_step() {
+            let index = match search.next_step() {
                 SearchStep::Try(at) => at,
                 SearchStep::Found(at) => break Ok((vec![&points[at]], tried)),
-                SearchStep::Among(all) => break Ok((all.into_iter().map(|at| &points[at]).collect(), tried)),
+                SearchStep::OneOf(all) => break Ok((all.into_iter().map(|at| &points[at]).collect(), tried)),
                 step => break Err(nothing_found_error(&step, points)),
             };
-            let point = &points[at];
-            let text = format!("{} of {} states left: trying {}", search.candidates_left(), points.len(), named(point));
-            let elapsed_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
-            lines.show(vec![ProgressLine::Passing { text, elapsed_ms }]);
-            let (answer, tried_now) = self.try_point(point).await?;
-            tried.push(tried_now);
-            search.record_verdict(at, answer);
+            let point = &points[index];
+            let text = format!(
+                "{} of {} states left: trying {}",
+                search.candidates_left(),
+                points.len(),
+                describe_point(point)
+            );
+            let elapsed_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+            lines.show(vec![ProgressLine::Transient { text, elapsed_ms }]);
+            let (verdict, trial) = self.try_point(point).await?;
+            tried.push(trial);
+            search.record_verdict(index, verdict);
         }
-        .inspect(|_| lines.end())
+        .inspect(|_| lines.finish())
     }
 
     /// Runs the command on the files of a state.
@@ -141,18 +146,18 @@ impl TrialRunner<'_> {
         let (command, env) = (self.command.clone(), self.env.clone());
         let params = TryParams { path, run, commit, command, confirmed: self.confirmed, env };
         let reply = self.connection.client().bisect_try(params).await?;
-        let Some((answer, exit)) = reply.exit.and_then(BisectVerdict::from_exit_code).zip(reply.exit) else {
+        let Some((verdict, exit)) = reply.exit.and_then(BisectVerdict::from_exit_code).zip(reply.exit) else {
             return Err(aborted_error(point, &reply));
         };
         let TryReply { elapsed_ms, output, .. } = reply;
-        Ok((answer, TrialResult { commit: &point.commit, exit, elapsed_ms, output }))
+        Ok((verdict, TrialResult { commit: &point.commit, exit, elapsed_ms, output }))
     }
 }
 
 fn aborted_error(point: &BisectPoint, reply: &TryReply) -> Failure {
-    let message = format!("the search ended at {}: {}", named(point), safe(&reply.ended));
+    let message = format!("the search ended at {}: {}", describe_point(point), sanitize(&reply.ended));
     let failure = Failure::new(ExitStatus::Error, "fault", message);
-    if reply.output.trim().is_empty() { failure } else { failure.caused_by(safe_lines(reply.output.trim_end())) }
+    if reply.output.trim().is_empty() { failure } else { failure.caused_by(sanitize_lines(reply.output.trim_end())) }
 }
 
 /// Explains why a search found nothing.
@@ -160,14 +165,14 @@ fn nothing_found_error(step: &SearchStep, points: &[BisectPoint]) -> Failure {
     let refused = |message: String| Failure::new(ExitStatus::Error, "not_found", message);
     match step {
         SearchStep::NeverWorked => {
-            let first = points.first().map(named).unwrap_or_default();
+            let first = points.first().map(describe_point).unwrap_or_default();
             refused(format!("the command did not work before the run either: it fails at {first}"))
         }
-        SearchStep::Unknown(at) => {
-            refused(format!("the command cannot tell (exit code 125) at {}", named(&points[*at])))
+        SearchStep::Untestable(at) => {
+            refused(format!("the command cannot tell (exit code 125) at {}", describe_point(&points[*at])))
         }
-        SearchStep::Works | SearchStep::Try(_) | SearchStep::Found(_) | SearchStep::Among(_) => {
-            let last = points.last().map(named).unwrap_or_default();
+        SearchStep::NotBroken | SearchStep::Try(_) | SearchStep::Found(_) | SearchStep::OneOf(_) => {
+            let last = points.last().map(describe_point).unwrap_or_default();
             refused(format!("nothing is broken: the command works at the end of the branch, {last}"))
         }
     }

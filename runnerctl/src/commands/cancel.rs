@@ -8,7 +8,7 @@ use protocol::request::AtRun;
 use crate::args::RunTarget;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
-use crate::text::run::controlled;
+use crate::text::run::render_control;
 
 const EXAMPLES: &str = "Examples:
   runnerctl cancel                 the first run in the queue
@@ -24,8 +24,10 @@ pub(crate) struct CancelArgs {
 
 /// Runs the command.
 pub(crate) async fn run(invocation: &Invocation<'_>, args: CancelArgs) -> Result<ExitStatus, Failure> {
-    let path = invocation.place(args.target.place.path())?;
+    let path = invocation.daemon_path(args.target.repo.path())?;
     let reply = invocation.connect().await?.client().cancel(AtRun { path, run: args.target.run }).await?;
-    invocation.ui.answer("cancel", &reply, |screen| controlled(&reply, "ends when its session has ended", screen))?;
-    Ok(ExitStatus::Fine)
+    invocation
+        .ui
+        .print_answer("cancel", &reply, |screen| render_control(&reply, "ends when its session has ended", screen))?;
+    Ok(ExitStatus::Success)
 }

@@ -67,6 +67,6 @@ pub(crate) fn run(args: &CompletionsArgs) -> Result<ExitStatus, Failure> {
         .completer()
         .write_registration(VARIABLE, name, name, &program.to_string_lossy(), &mut script)
         .map_err(|error| Failure::io("writing the script", &error))?;
-    Ui::verbatim(&String::from_utf8_lossy(&script))?;
-    Ok(ExitStatus::Fine)
+    Ui::print_verbatim(&String::from_utf8_lossy(&script))?;
+    Ok(ExitStatus::Success)
 }

@@ -15,9 +15,9 @@ use serde_json::Value;
 use crate::editor;
 use crate::failure::{Failure, is_refusal};
 use crate::invocation::Invocation;
-use crate::text::change::changed;
+use crate::text::change::render_change;
 use crate::text::paint::{DIM, paint};
-use crate::text::sanitize::{safe, safe_lines};
+use crate::text::sanitize::{sanitize, sanitize_lines};
 
 const EXAMPLES: &str = "Examples:
   runnerctl config get                               everything, as key = value
@@ -99,31 +99,31 @@ enum ConfigVerb {
 
 /// Runs the command.
 pub(crate) async fn run(invocation: &Invocation<'_>, args: ConfigArgs) -> Result<ExitStatus, Failure> {
-    let path = invocation.place(None)?;
+    let path = invocation.daemon_path(None)?;
     let connection = invocation.connect().await?;
     let client = connection.client();
     match args.verb {
         ConfigVerb::Get { key } => {
             let reply = client.get(ConfigKey { path, key }).await?;
-            invocation.ui.answer("config", &reply, |_| render_value(&reply.value))?;
+            invocation.ui.print_answer("config", &reply, |_| render_value(&reply.value))?;
         }
         ConfigVerb::Set { key, value, run, .. } => {
             let reply = client.set(ConfigSetParams { at: AtRun { path, run }, key, value }).await?;
-            invocation.ui.answer("config-set", &reply, |_| render_set(&reply))?;
+            invocation.ui.print_answer("config-set", &reply, |_| render_set(&reply))?;
         }
         ConfigVerb::Edit { run } => edit(invocation, &connection, AtRun { path, run }).await?,
         ConfigVerb::Show { origin, daemon } => {
             let reply = client.show(AtPath { path }).await?;
             let settings = if daemon { &reply.daemon_settings } else { &reply.settings };
-            invocation.ui.answer("config-show", &reply, |_| render_settings(settings, origin))?;
+            invocation.ui.print_answer("config-show", &reply, |_| render_settings(settings, origin))?;
         }
         ConfigVerb::Path { daemon } => {
             let reply = client.path(AtPath { path }).await?;
             let file = if daemon { &reply.daemon_file } else { &reply.file };
-            invocation.ui.answer("config-path", &reply, |_| format!("{}\n", safe(&file.to_string())))?;
+            invocation.ui.print_answer("config-path", &reply, |_| format!("{}\n", sanitize(&file.to_string())))?;
         }
     }
-    Ok(ExitStatus::Fine)
+    Ok(ExitStatus::Success)
 }
 
 /// Opens a copy of the file in an editor, repeatedly, until it is accepted or the user gives up.
@@ -135,19 +135,19 @@ async fn edit(invocation: &Invocation<'_>, connection: &Connection, at: AtRun) -
     let failed = |doing: &str, error: &io::Error| Failure::io(format!("{doing} {}", copy.display()), error);
     fs::write(&copy, &opened.text).map_err(|error| failed("writing", &error))?;
     loop {
-        editor::open(&copy)?;
+        editor::edit_file(&copy)?;
         let text = fs::read_to_string(&copy).map_err(|error| failed("reading", &error))?;
         if text == opened.text {
-            invocation.ui.note("Nothing was changed.\n");
+            invocation.ui.print_note("Nothing was changed.\n");
             return Ok(());
         }
         let params = ConfigEditParams { at: at.clone(), text, opened: Some(opened.digest.clone()) };
         let error = match connection.client().edit_config(params).await.map_err(CallError::from) {
-            Ok(reply) => return invocation.ui.answer("config-edit", &reply, |_| render_edit(&reply)),
+            Ok(reply) => return invocation.ui.print_answer("config-edit", &reply, |_| render_edit(&reply)),
             Err(error) => error,
         };
         let can_be_fixed = is_refusal(&error, ErrorKind::InvalidRequest) || is_refusal(&error, ErrorKind::InvalidFile);
-        if !(can_be_fixed && invocation.ui.can_ask() && editor::again(&error.to_string())?) {
+        if !(can_be_fixed && invocation.ui.can_ask() && editor::ask_to_retry(&error.to_string())?) {
             let kept = folder.keep().join("config.toml");
             return Err(Failure::from(error).hint(format!("your edit is kept in {}", kept.display())));
         }
@@ -156,18 +156,23 @@ async fn edit(invocation: &Invocation<'_>, connection: &Connection, at: AtRun) -
 
 fn render_edit(reply: &ConfigEditReply) -> String {
     if let Some(change) = &reply.change {
-        return changed(change);
+        return render_change(change);
     }
     let keys = if reply.keys.is_empty() { "comments".to_owned() } else { reply.keys.join(", ") };
-    format!("config edit: changed {} in {}\n  {NEXT}\n", safe(&keys), safe(&reply.file.to_string()))
+    format!("config edit: changed {} in {}\n  {NEXT}\n", sanitize(&keys), sanitize(&reply.file.to_string()))
 }
 
 fn render_set(reply: &ConfigSetReply) -> String {
     if let Some(change) = &reply.change {
-        return changed(change);
+        return render_change(change);
     }
     let value = reply.value.as_deref().unwrap_or("reset to default");
-    format!("config set: {} is {} in {}\n  {NEXT}\n", safe(&reply.key), safe(value), safe(&reply.file.to_string()))
+    format!(
+        "config set: {} is {} in {}\n  {NEXT}\n",
+        sanitize(&reply.key),
+        sanitize(value),
+        sanitize(&reply.file.to_string())
+    )
 }
 
 /// Renders one line of TOML per key; disabled keys and the origin of values are comments.
@@ -182,9 +187,9 @@ fn render_settings(settings: &[SettingView], origin: bool) -> String {
             (_, place) => place.as_deref().unwrap_or_default(),
         };
         if origin {
-            format!("{}  {}\n", safe(&value), paint(DIM, &safe(&format!("# {from}"))))
+            format!("{}  {}\n", sanitize(&value), paint(DIM, &sanitize(&format!("# {from}"))))
         } else {
-            safe(&value) + "\n"
+            sanitize(&value) + "\n"
         }
     };
     settings.iter().map(line).collect()
@@ -193,25 +198,25 @@ fn render_settings(settings: &[SettingView], origin: bool) -> String {
 /// Renders a value: a lone string as is, so that a script can use it; a section as `key = value` lines.
 fn render_value(value: &Value) -> String {
     match value {
-        Value::String(text) => safe_lines(text) + "\n",
+        Value::String(text) => sanitize_lines(text) + "\n",
         Value::Object(_) => {
             let mut lines = Vec::new();
             flatten_keys("", value, &mut lines);
             lines.concat()
         }
-        other => safe(&other.to_string()) + "\n",
+        other => sanitize(&other.to_string()) + "\n",
     }
 }
 
 fn flatten_keys(prefix: &str, value: &Value, lines: &mut Vec<String>) {
     match value {
-        Value::Object(section) if !section.is_empty() => {
-            for (key, value) in section {
+        Value::Object(table) if !table.is_empty() => {
+            for (key, value) in table {
                 let dotted = if prefix.is_empty() { key.clone() } else { format!("{prefix}.{key}") };
                 flatten_keys(&dotted, value, lines);
             }
         }
-        value => lines.push(format!("{} = {}\n", safe(prefix), safe(&value.to_string()))),
+        value => lines.push(format!("{} = {}\n", sanitize(prefix), sanitize(&value.to_string()))),
     }
 }
 

@@ -16,15 +16,15 @@ use tokio::time::{Instant, sleep};
 
 use crate::failure::Failure;
 use crate::invocation::Invocation;
-use crate::text::measure::ago;
+use crate::text::measure::format_ago;
 use crate::text::paint::DIM;
-use crate::text::sanitize::safe;
+use crate::text::sanitize::sanitize;
 use crate::text::screen::Screen;
 use crate::text::table::{Table, TableCell};
 
 /// How long a daemon that has closed its connections may take to remove its socket.
-const LAST_STEPS: Duration = Duration::from_secs(15);
-const LOOK_AGAIN: Duration = Duration::from_millis(10);
+const EXIT_TIMEOUT: Duration = Duration::from_secs(15);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 const EXAMPLES: &str = "Examples:
   runnerctl daemon status
@@ -90,15 +90,15 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: DaemonArgs) -> Result
     match args.verb {
         DaemonVerb::Run | DaemonVerb::SigningKey { .. } | DaemonVerb::Status => {
             let view = client.info().await?;
-            invocation.ui.answer("daemon", &view, |screen| render(&view, screen))?;
-            return Ok(ExitStatus::Fine);
+            invocation.ui.print_answer("daemon", &view, |screen| render(&view, screen))?;
+            return Ok(ExitStatus::Success);
         }
         DaemonVerb::LogFilter { filter } => {
             let view = match filter {
                 Some(filter) => client.log_filter(LogFilter { filter }).await?,
                 None => client.info().await?,
             };
-            invocation.ui.answer("daemon", &view, |_| safe(&view.log_filter) + "\n")?;
+            invocation.ui.print_answer("daemon", &view, |_| sanitize(&view.log_filter) + "\n")?;
         }
         DaemonVerb::Stop => {
             let view = client.shutdown().await?;
@@ -107,30 +107,30 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: DaemonArgs) -> Result
         }
         DaemonVerb::Drain => {
             let view = client.drain().await?;
-            invocation.ui.note(&format!("Waiting for the current iterations ({})\n", view.running));
+            invocation.ui.print_note(&format!("Waiting for the current iterations ({})\n", view.running));
             wait_for_exit(&connection, &view).await?;
             report_stopped(invocation, &view)?;
         }
     }
-    Ok(ExitStatus::Fine)
+    Ok(ExitStatus::Success)
 }
 
 /// Prints the key and, if it is new, the git settings that make git sign with it.
 async fn print_signing_key(invocation: &Invocation<'_>, make: bool) -> Result<ExitStatus, Failure> {
     let reply = invocation.connect().await?.client().signing_key(SigningKeyParams { make }).await?;
-    invocation.ui.answer("signing-key", &reply, |_| safe(&reply.signer) + "\n")?;
+    invocation.ui.print_answer("signing-key", &reply, |_| sanitize(&reply.signer) + "\n")?;
     if reply.made {
         let file = reply.file.to_string();
-        let git = shell::words(["git", "config", "--global", "runner.signingKey", &file]);
+        let git = shell::join_args(["git", "config", "--global", "runner.signingKey", &file]);
         let sign = "runnerctl config set git.sign true".to_owned();
         // The key and the git settings that name it belong to the other machine.
         let (git, sign) = match &invocation.host {
-            Some(host) => (host.ssh_line(&git), host.in_text(&sign)),
+            Some(host) => (host.ssh_command_line(&git), host.with_host_in_text(&sign)),
             None => (git, sign),
         };
-        invocation.ui.note(&format!("Made. To sign with it: {}, and in a repository: {sign}\n", safe(&git)));
+        invocation.ui.print_note(&format!("Made. To sign with it: {}, and in a repository: {sign}\n", sanitize(&git)));
     }
-    Ok(ExitStatus::Fine)
+    Ok(ExitStatus::Success)
 }
 
 /// Replaces this process with the daemon; returns only on failure.
@@ -147,40 +147,40 @@ fn become_daemon(invocation: &Invocation<'_>) -> Failure {
 
 /// Returns the path of `runnerd` next to this program, else its name for `PATH`.
 pub(crate) fn find_daemon_program() -> PathBuf {
-    let beside = std::env::current_exe().ok().map(|exe| exe.with_file_name("runnerd"));
-    beside.filter(|path| path.is_file()).unwrap_or_else(|| PathBuf::from("runnerd"))
+    let sibling = std::env::current_exe().ok().map(|exe| exe.with_file_name("runnerd"));
+    sibling.filter(|path| path.is_file()).unwrap_or_else(|| PathBuf::from("runnerd"))
 }
 
 /// Waits until a daemon that was told to stop is gone, including its socket.
 pub(crate) async fn wait_for_exit(connection: &Connection, view: &DaemonView) -> Result<(), Failure> {
     connection.client().on_disconnect().await;
     // The socket of another machine cannot be checked: its daemon has closed this connection.
-    let is_far = connection.address().host().is_some();
-    if is_far || view.socket_passed { Ok(()) } else { wait_until_removed(view.socket.as_path()).await }
+    let is_remote = connection.address().host().is_some();
+    if is_remote || view.socket_passed { Ok(()) } else { wait_until_removed(view.socket.as_path()).await }
 }
 
 fn report_stopped(invocation: &Invocation<'_>, view: &DaemonView) -> Result<(), Failure> {
-    invocation.ui.answer("daemon", view, |_| format!("daemon {} stopped\n", view.pid))
+    invocation.ui.print_answer("daemon", view, |_| format!("daemon {} stopped\n", view.pid))
 }
 
 /// Waits until no file exists at `socket`.
 async fn wait_until_removed(socket: &Path) -> Result<(), Failure> {
-    let deadline = Instant::now() + LAST_STEPS;
+    let deadline = Instant::now() + EXIT_TIMEOUT;
     while socket.exists() {
         if Instant::now() > deadline {
             let message = format!("the daemon stopped answering, but {} is still there", socket.display());
             return Err(Failure::new(ExitStatus::Error, "timeout", message).hint("runnerctl daemon status"));
         }
-        sleep(LOOK_AGAIN).await;
+        sleep(POLL_INTERVAL).await;
     }
     Ok(())
 }
 
 fn render(view: &DaemonView, screen: &Screen) -> String {
-    let mut facts = Table::bare();
-    let mut fact = |name, value: String| facts.row([TableCell::styled(DIM, name), value.into()]);
+    let mut facts = Table::without_names();
+    let mut fact = |name, value: String| facts.add_row([TableCell::styled(DIM, name), value.into()]);
     fact("version", format!("{} (protocol {})", view.version, view.api_version));
-    fact("process", format!("{}, started {}", view.pid, ago(view.started_at, screen.now)));
+    fact("process", format!("{}, started {}", view.pid, format_ago(view.started_at, screen.now)));
     fact("socket", view.socket.to_string());
     if view.socket_passed {
         fact("", "a service manager keeps it, and starts the daemon for the next command".to_owned());
@@ -201,8 +201,8 @@ fn render(view: &DaemonView, screen: &Screen) -> String {
     fact("sleep", render_sleep(&view.sleep));
     fact("log", view.log.as_ref().map_or_else(|| "standard error".to_owned(), ToString::to_string));
     fact("log filter", view.log_filter.clone());
-    let word = if view.draining { "draining" } else { "running" };
-    format!("daemon {}\n{}", safe(word), facts.render(screen, 2))
+    let state = if view.draining { "draining" } else { "running" };
+    format!("daemon {}\n{}", sanitize(state), facts.render(screen, 2))
 }
 
 fn render_sleep(sleep: &SleepView) -> String {

@@ -10,18 +10,18 @@ use protocol::request::ConfigKey;
 use protocol::shell;
 
 use super::land::{self, LandFormArg};
-use crate::confirm::confirmed;
+use crate::confirm::with_confirmation;
 use crate::deliver::delivery::{Delivery, DeliveryOptions};
-use crate::deliver::feedback::{FeedbackCommand, hear};
+use crate::deliver::feedback::{FeedbackCommand, send_feedback};
 use crate::failure::Failure;
 use crate::interrupts::unless_interrupted;
 use crate::invocation::Invocation;
-use crate::text::deliver::{delivered, feedback};
-use crate::text::sanitize::safe_lines;
+use crate::text::deliver::{render_delivery, render_feedback};
+use crate::text::sanitize::sanitize_lines;
 use crate::ui::Ui;
 
 /// What an interruption message says was interrupted.
-const DELIVERY: &str = "the delivery";
+const DELIVERY_NAME: &str = "the delivery";
 
 const EXAMPLES: &str = "Examples:
   runnerctl deliver port                  push deliver/port, open a draft
@@ -91,16 +91,16 @@ pub(crate) async fn deliver_on_complete(
         return Ok(());
     }
     let params = DescribeParams { path: path.clone(), run: Some(run), remote: None, confirmed: false };
-    let described = client.describe(params).await?;
-    if !described.on_complete {
+    let description = client.describe(params).await?;
+    if !description.on_complete {
         return Ok(());
     }
     if let Some(host) = &invocation.host {
-        let there = host.ssh_line(&format!("runnerctl -C {} deliver", shell::quoted(&path.to_string())));
-        invocation.ui.note(&format!("To deliver it, as the configuration asks for: {there}\n"));
+        let command = host.ssh_command_line(&format!("runnerctl -C {} deliver", shell::quote(&path.to_string())));
+        invocation.ui.print_note(&format!("To deliver it, as the configuration asks for: {command}\n"));
         return Ok(());
     }
-    let wanted = DeliveryOptions {
+    let options = DeliveryOptions {
         base: None,
         form: LandForm::Leaves,
         with_runner: false,
@@ -109,39 +109,40 @@ pub(crate) async fn deliver_on_complete(
         // The run's guard was confirmed together with the run.
         yes: true,
     };
-    let sending = Delivery { ui: invocation.ui, connection: &connection, path, described: &described, wanted };
-    let sent = unless_interrupted(DELIVERY, sending.send()).await?;
-    invocation.ui.answer("deliver", &sent, |_| delivered(&sent))
+    let delivery = Delivery { ui: invocation.ui, connection: &connection, path, description: &description, options };
+    let report = unless_interrupted(DELIVERY_NAME, delivery.deliver()).await?;
+    invocation.ui.print_answer("deliver", &report, |_| render_delivery(&report))
 }
 
 /// Runs the command.
 pub(crate) async fn run(invocation: &Invocation<'_>, args: DeliverArgs) -> Result<ExitStatus, Failure> {
-    let path = invocation.place(None)?;
+    let path = invocation.daemon_path(None)?;
     let connection = invocation.connect().await?;
     let (ui, client) = (invocation.ui, connection.client());
     let params =
         DescribeParams { path: path.clone(), run: args.run.clone(), remote: args.remote.clone(), confirmed: false };
     // A dry run, or reading feedback, starts no program of the configuration.
-    let is_harmless = args.dry_run || args.feedback;
+    let is_read_only = args.dry_run || args.feedback;
     let request =
-        async |yes: bool| client.describe(DescribeParams { confirmed: yes || is_harmless, ..params.clone() }).await;
-    let described = confirmed(ui, args.yes, request).await?;
+        async |yes: bool| client.describe(DescribeParams { confirmed: yes || is_read_only, ..params.clone() }).await;
+    let description = with_confirmation(ui, args.yes, request).await?;
     if args.feedback {
-        let hearing = FeedbackCommand { add: args.add, anyone: args.anyone, dry_run: args.dry_run };
-        let heard = hear(&connection, (path, &described), hearing);
-        let (reply, left_out) = unless_interrupted(DELIVERY, heard).await?;
+        let command = FeedbackCommand { add: args.add, anyone: args.anyone, dry_run: args.dry_run };
+        let feedback_result = send_feedback(&connection, (path, &description), command);
+        let (reply, skipped) = unless_interrupted(DELIVERY_NAME, feedback_result).await?;
         if args.dry_run && !ui.json {
-            ui.note(&feedback(&reply, left_out));
-            Ui::verbatim(&safe_lines(&reply.text))?;
-            return Ok(ExitStatus::Fine);
+            ui.print_note(&render_feedback(&reply, skipped));
+            Ui::print_verbatim(&sanitize_lines(&reply.text))?;
+            return Ok(ExitStatus::Success);
         }
-        ui.answer("feedback", &reply, |_| feedback(&reply, left_out))?;
-        return Ok(ExitStatus::Fine);
+        ui.print_answer("feedback", &reply, |_| render_feedback(&reply, skipped))?;
+        return Ok(ExitStatus::Success);
     }
     let DeliverArgs { base, form, ready, with_runner, unproven, yes, dry_run, .. } = args;
-    let wanted = DeliveryOptions { base, form: land::to_land_form(form), with_runner, unproven, ready, yes };
-    let sending = Delivery { ui, connection: &connection, path, described: &described, wanted };
-    let sent = if dry_run { sending.preview().await? } else { unless_interrupted(DELIVERY, sending.send()).await? };
-    ui.answer("deliver", &sent, |_| delivered(&sent))?;
-    Ok(ExitStatus::Fine)
+    let options = DeliveryOptions { base, form: land::to_land_form(form), with_runner, unproven, ready, yes };
+    let delivery = Delivery { ui, connection: &connection, path, description: &description, options };
+    let report =
+        if dry_run { delivery.preview().await? } else { unless_interrupted(DELIVERY_NAME, delivery.deliver()).await? };
+    ui.print_answer("deliver", &report, |_| render_delivery(&report))?;
+    Ok(ExitStatus::Success)
 }

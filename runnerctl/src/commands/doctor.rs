@@ -15,7 +15,7 @@ use crate::doctor::remote::{self, RepositoryReport};
 use crate::doctor::{DoctorCheck, machine, rules};
 use crate::failure::Failure;
 use crate::invocation::Invocation;
-use crate::text::doctor::render;
+use crate::text::doctor::render_checks;
 
 const EXAMPLES: &str = "Examples:
   runnerctl doctor           machine, daemon and this repository
@@ -31,7 +31,7 @@ Exit codes:
 #[command(after_help = EXAMPLES)]
 pub(crate) struct DoctorArgs {
     #[command(flatten)]
-    place: RepoTarget,
+    repo: RepoTarget,
 }
 
 #[derive(Debug, Serialize)]
@@ -44,48 +44,48 @@ struct DoctorReport {
 
 /// Runs the command. It does not start a daemon, because that would be a change.
 pub(crate) async fn run(invocation: &Invocation<'_>, args: DoctorArgs) -> Result<ExitStatus, Failure> {
-    let place = invocation.resolve(args.place.path())?;
+    let path = invocation.resolve_local(args.repo.path())?;
     let paths = Paths::find(invocation.socket.as_deref()).map_err(ConnectError::from)?;
     let connection = invocation.connect_running().await;
     let daemon = connection.as_ref().map(Connection::daemon);
-    let room = async {
-        let disk = remote::disk(connection.as_ref().ok()?.client()).await;
-        disk.map_or_else(|trouble| Some(trouble.check("workspaces")), |disk| rules::workspaces(&disk))
+    let disk_check = async {
+        let disk = remote::query_disk(connection.as_ref().ok()?.client()).await;
+        disk.map_or_else(|error| Some(error.to_check("workspaces")), |disk| rules::check_workspaces(&disk))
     };
-    let asked = RepositoryQuery { place: &place, is_named: args.place.path().is_some() };
-    let (mut machine, room, repository) =
-        tokio::join!(machine_checks(&paths, daemon), room, asked.run_checks(connection.as_ref()));
-    machine.extend(room);
+    let query = RepositoryQuery { path: &path, is_named: args.repo.path().is_some() };
+    let (mut machine, disk_check, repository) =
+        tokio::join!(machine_checks(&paths, daemon), disk_check, query.run_checks(connection.as_ref()));
+    machine.extend(disk_check);
     if !repository.has_agents {
-        machine.push(rules::agents(&machine::agents().await));
+        machine.push(rules::check_agents(&machine::agent_versions().await));
     }
     let repository = repository.checks;
     let ok = !rules::has_failed(&machine) && !rules::has_failed(&repository);
-    let report = DoctorReport { ok, path: WirePath(place), machine, repository };
-    invocation.ui.answer("doctor", &report, |screen| {
+    let report = DoctorReport { ok, path: WirePath(path), machine, repository };
+    invocation.ui.print_answer("doctor", &report, |screen| {
         let groups = [("Machine", report.machine.as_slice()), ("Repository", &report.repository)];
-        render(&groups, screen)
+        render_checks(&groups, screen)
     })?;
-    Ok(if ok { ExitStatus::Fine } else { ExitStatus::Error })
+    Ok(if ok { ExitStatus::Success } else { ExitStatus::Error })
 }
 
 async fn machine_checks(paths: &Paths, daemon: Result<&DaemonView, &ConnectError>) -> Vec<DoctorCheck> {
-    let (git, clock) = tokio::join!(machine::git(), machine::clock());
+    let (git, clock) = tokio::join!(machine::git_version(), machine::read_clock());
     // A running daemon knows best where it listens and keeps its state.
     let running = daemon.ok();
     let socket = running.map_or(paths.socket.as_path(), |view| view.socket.as_path());
     let state = running.map_or(paths.state.as_path(), |view| view.state_folder.as_path());
     let mut checks = vec![
-        rules::git(&git),
-        rules::clock(clock, running.map(|view| view.started_at)),
-        rules::daemon(daemon, machine::holder(paths)),
-        rules::socket(socket, machine::look(socket).as_ref()),
-        rules::state(state, machine::look(state).as_ref()),
-        rules::disk("disk", state, machine::free(state)),
-        rules::service(machine::service(paths).as_ref()),
+        rules::check_git(&git),
+        rules::check_clock(clock, running.map(|view| view.started_at)),
+        rules::check_daemon(daemon, machine::lock_holder(paths)),
+        rules::check_socket(socket, machine::inspect_file(socket).as_ref()),
+        rules::check_state_dir(state, machine::inspect_file(state).as_ref()),
+        rules::check_disk("disk", state, machine::free_bytes(state)),
+        rules::check_service(machine::find_service(paths).as_ref()),
     ];
     match running {
-        Some(view) => checks.extend([rules::containment(view), rules::sleep(view)]),
+        Some(view) => checks.extend([rules::check_containment(view), rules::check_sleep(view)]),
         None => checks.push(DoctorCheck::skipped("containment", "unknown while no daemon is running")),
     }
     checks
@@ -106,22 +106,22 @@ impl RepositoryChecks {
 
 /// The path to check, and whether the user named it.
 struct RepositoryQuery<'a> {
-    place: &'a Path,
+    path: &'a Path,
     is_named: bool,
 }
 
 impl RepositoryQuery<'_> {
     async fn run_checks(&self, connection: Result<&Connection, &ConnectError>) -> RepositoryChecks {
-        let place = self.place.display();
-        if !self.place.exists() {
+        let path = self.path.display();
+        if !self.path.exists() {
             return RepositoryChecks::single(DoctorCheck::fail(
                 "repository",
-                format!("there is no {place}"),
+                format!("there is no {path}"),
                 "runnerctl doctor PATH",
             ));
         }
         if !self.is_in_repository() {
-            let (found, fix) = (format!("{place} is not in a git work tree"), "git init, or name a path in one");
+            let (found, fix) = (format!("{path} is not in a git work tree"), "git init, or name a path in one");
             let check = if self.is_named {
                 DoctorCheck::fail("repository", found, fix)
             } else {
@@ -132,39 +132,39 @@ impl RepositoryQuery<'_> {
         let Ok(connection) = connection else {
             return RepositoryChecks::single(DoctorCheck::skipped(
                 "repository",
-                format!("{place}: not checked while no daemon is running"),
+                format!("{path}: not checked while no daemon is running"),
             ));
         };
-        match Box::pin(remote::repository(connection, &WirePath(self.place.to_owned()))).await {
+        match Box::pin(remote::query_repository(connection, &WirePath(self.path.to_owned()))).await {
             Ok(repository) => check_repository(&repository).await,
-            Err(trouble) => RepositoryChecks::single(trouble.check("repository")),
+            Err(error) => RepositoryChecks::single(error.to_check("repository")),
         }
     }
 
     /// Whether the path or a parent contains git's folder or a link to it.
     fn is_in_repository(&self) -> bool {
-        let real: PathBuf = self.place.canonicalize().unwrap_or_else(|_| self.place.to_owned());
+        let real: PathBuf = self.path.canonicalize().unwrap_or_else(|_| self.path.to_owned());
         real.ancestors().map(|folder| folder.join(".git")).any(|git| git.is_file() || git.join("HEAD").exists())
     }
 }
 
 async fn check_repository(repository: &RepositoryReport) -> RepositoryChecks {
-    let RepositoryReport { facts, held, settings, files, agents, guard } = repository;
+    let RepositoryReport { facts, hold_reason: held, settings, files, agents, guard } = repository;
     let root = facts.path.as_path();
     // A clone may bring a `just` of its own.
-    let recipe = if facts.confirmed == Some(true) { machine::recipe(guard, root).await } else { None };
+    let recipe = if facts.confirmed == Some(true) { machine::find_recipe(guard, root).await } else { None };
     let mut checks = vec![
-        rules::work_tree(root, machine::look(root).as_ref()),
-        rules::engine(facts),
-        rules::git_state(facts),
-        rules::disk("disk", root, machine::free(root)),
-        rules::configuration(settings, facts),
-        rules::guard(guard, machine::has_program(guard, root), recipe.as_ref()),
+        rules::check_work_tree(root, machine::inspect_file(root).as_ref()),
+        rules::check_git_engine(facts),
+        rules::check_git_state(facts),
+        rules::check_disk("disk", root, machine::free_bytes(root)),
+        rules::check_configuration(settings, facts),
+        rules::check_guard(guard, machine::has_program(guard, root), recipe.as_ref()),
     ];
-    checks.extend(facts.guard.as_ref().map(rules::guard_files));
-    checks.extend(facts.workspace.as_ref().map(rules::workspace));
-    checks.extend(held.as_ref().map(rules::held));
-    checks.extend(rules::configured(agents));
-    checks.extend(rules::files(files, facts));
-    RepositoryChecks { checks: rules::without_repeats(checks), has_agents: agents.is_ok() }
+    checks.extend(facts.guard.as_ref().map(rules::check_guard_files));
+    checks.extend(facts.workspace.as_ref().map(rules::check_workspace));
+    checks.extend(held.as_ref().map(rules::check_hold));
+    checks.extend(rules::check_configured_agents(agents));
+    checks.extend(rules::check_files(files, facts));
+    RepositoryChecks { checks: rules::drop_repeats(checks), has_agents: agents.is_ok() }
 }

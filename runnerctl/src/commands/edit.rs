@@ -19,7 +19,7 @@ use crate::args::RunTarget;
 use crate::editor;
 use crate::failure::{Failure, is_refusal};
 use crate::invocation::Invocation;
-use crate::text::change::changed;
+use crate::text::change::render_change;
 
 const EXAMPLES: &str = "Examples:
   runnerctl edit                     in $VISUAL, else $EDITOR, else vi
@@ -42,7 +42,7 @@ pub(crate) struct EditArgs {
 /// Runs the command.
 pub(crate) async fn run(invocation: &Invocation<'_>, args: EditArgs) -> Result<ExitStatus, Failure> {
     let connection = invocation.connect().await?;
-    let at = AtRun { path: invocation.place(args.target.place.path())?, run: args.target.run };
+    let at = AtRun { path: invocation.daemon_path(args.target.repo.path())?, run: args.target.run };
     let folder = tempfile::Builder::new().prefix("runnerctl-edit").tempdir();
     let folder = folder.map_err(|error| Failure::io("making a temporary folder", &error))?;
     match args.file {
@@ -78,17 +78,18 @@ async fn edit_interactively(
     fs::write(&file, &text).map_err(|error| Failure::io(format!("writing {}", file.display()), &error))?;
     let params = EditParams { at, file: WirePath(file.clone()), opened: Some(tree.digest) };
     loop {
-        editor::open(&file).map_err(|failure| failure.hint("set VISUAL or EDITOR, or: runnerctl edit --file FILE"))?;
+        editor::edit_file(&file)
+            .map_err(|failure| failure.hint("set VISUAL or EDITOR, or: runnerctl edit --file FILE"))?;
         if read_tree_file(&file)? == text {
-            invocation.ui.note("Nothing was changed.\n");
-            return Ok(ExitStatus::Fine);
+            invocation.ui.print_note("Nothing was changed.\n");
+            return Ok(ExitStatus::Success);
         }
         let error = match connection.client().edit(params.clone()).await.map_err(CallError::from) {
             Ok(reply) => return print_reply(invocation, &reply),
             Err(error) => error,
         };
-        let can_be_mended = is_refusal(&error, ErrorKind::InvalidRequest) || is_refusal(&error, ErrorKind::WrongState);
-        if !(can_be_mended && invocation.ui.can_ask() && editor::again(&error.to_string())?) {
+        let can_be_fixed = is_refusal(&error, ErrorKind::InvalidRequest) || is_refusal(&error, ErrorKind::WrongState);
+        if !(can_be_fixed && invocation.ui.can_ask() && editor::ask_to_retry(&error.to_string())?) {
             let kept = folder.keep().join("tree.json");
             return Err(Failure::from(error)
                 .hint(format!("your edit is kept; to try again: runnerctl edit --file {}", kept.display())));
@@ -101,6 +102,6 @@ async fn send_edit(connection: &Connection, params: EditParams) -> Result<Change
 }
 
 fn print_reply(invocation: &Invocation<'_>, reply: &ChangeReply) -> Result<ExitStatus, Failure> {
-    invocation.ui.answer("edit", reply, |_| changed(reply))?;
-    Ok(ExitStatus::Fine)
+    invocation.ui.print_answer("edit", reply, |_| render_change(reply))?;
+    Ok(ExitStatus::Success)
 }

@@ -8,7 +8,7 @@ use protocol::request::AtRun;
 use crate::args::RunTarget;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
-use crate::text::explain::explanation;
+use crate::text::explain::render_explanation;
 
 const EXAMPLES: &str = "Examples:
   runnerctl explain                 of the first run in the queue, else HEAD
@@ -25,8 +25,8 @@ pub(crate) struct ExplainArgs {
 
 /// Runs the command.
 pub(crate) async fn run(invocation: &Invocation<'_>, args: ExplainArgs) -> Result<ExitStatus, Failure> {
-    let path = invocation.place(args.target.place.path())?;
+    let path = invocation.daemon_path(args.target.repo.path())?;
     let reply = invocation.connect().await?.client().explain(AtRun { path, run: args.target.run }).await?;
-    invocation.ui.answer("explain", &reply, |screen| explanation(&reply, screen))?;
-    Ok(ExitStatus::Fine)
+    invocation.ui.print_answer("explain", &reply, |screen| render_explanation(&reply, screen))?;
+    Ok(ExitStatus::Success)
 }

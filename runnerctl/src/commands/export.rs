@@ -20,8 +20,8 @@ use serde::Serialize;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::record_selector::RecordSelector;
-use crate::text::measure::size;
-use crate::text::sanitize::safe;
+use crate::text::measure::format_bytes;
+use crate::text::sanitize::sanitize;
 
 const EXAMPLES: &str = "Examples:
   runnerctl export 7 ~/for-the-issue    the record of iteration 7
@@ -38,7 +38,7 @@ const EXAMPLES: &str = "Examples:
 #[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(crate) struct ExportArgs {
     #[command(subcommand)]
-    form: Option<ExportFormat>,
+    format: Option<ExportFormat>,
     #[command(flatten)]
     records: Option<RecordsArgs>,
 }
@@ -80,12 +80,12 @@ struct ExportSummary {
     files: u64,
     bytes: u64,
     #[serde(rename = "skipped")]
-    left_out: Vec<WirePath>,
+    skipped: Vec<WirePath>,
 }
 
 /// Runs the command.
 pub(crate) async fn run(invocation: &Invocation<'_>, args: ExportArgs) -> Result<ExitStatus, Failure> {
-    match (args.form, args.records) {
+    match (args.format, args.records) {
         (Some(ExportFormat::Html(args)), _) => html::run(invocation, args).await,
         (Some(ExportFormat::Otlp(args)), _) => otlp::run(invocation, args).await,
         (Some(ExportFormat::Prometheus(args)), _) => prometheus::run(invocation, args).await,
@@ -95,17 +95,17 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: ExportArgs) -> Result
 }
 
 async fn export_records(invocation: &Invocation<'_>, args: RecordsArgs) -> Result<ExitStatus, Failure> {
-    let (path, to) = (invocation.place(None)?, invocation.place(Some(&args.to))?.0);
+    let (path, to) = (invocation.daemon_path(None)?, invocation.daemon_path(Some(&args.to))?.0);
     let connection = invocation.connect().await?;
     let (run, record) = match RecordSelector::from_str(&args.what) {
         Ok(record) => (record.run.clone(), Some(record_dir_name(&record))),
         Err(_) => (Some(args.what), None),
     };
-    let is_one = record.is_some();
-    let copying = RecordExport { invocation, connection, at: AtRun { path, run }, total: ExportSummary::default() };
-    let exported = copying.copy_all(record, &to).await?;
-    invocation.ui.answer("export", &exported, |_| render(&exported, is_one))?;
-    Ok(ExitStatus::Fine)
+    let is_single_record = record.is_some();
+    let export = RecordExport { invocation, connection, at: AtRun { path, run }, total: ExportSummary::default() };
+    let summary = export.copy_all(record, &to).await?;
+    invocation.ui.print_answer("export", &summary, |_| render(&summary, is_single_record))?;
+    Ok(ExitStatus::Success)
 }
 
 struct RecordExport<'a> {
@@ -123,16 +123,16 @@ impl RecordExport<'_> {
         (self.total.run, self.total.to) = (first.run.clone(), first.to.to_string());
         self.at.run = Some(first.run);
         let (ui, all) = (self.invocation.ui, first.records.len());
-        for (at, record) in first.records.into_iter().enumerate() {
-            if ui.is_live() {
-                ui.note(&format!("\r\x1b[K{record}: {at} of {all} records are copied"));
+        for (index, record) in first.records.into_iter().enumerate() {
+            if ui.can_draw_progress() {
+                ui.print_note(&format!("\r\x1b[K{record}: {index} of {all} records are copied"));
             }
             let to = to.join(&record);
             self.copy_record(Some(record), to).await?;
             self.total.records += 1;
         }
-        if ui.is_live() {
-            ui.note("\r\x1b[K");
+        if ui.can_draw_progress() {
+            ui.print_note("\r\x1b[K");
         }
         Ok(self.total)
     }
@@ -142,7 +142,7 @@ impl RecordExport<'_> {
         let mut reply = self.connection.client().export(params).await?;
         self.total.files += reply.files;
         self.total.bytes += reply.bytes;
-        self.total.left_out.append(&mut reply.left_out);
+        self.total.skipped.append(&mut reply.left_out);
         Ok(reply)
     }
 }
@@ -153,16 +153,16 @@ fn record_dir_name(record: &RecordSelector) -> String {
     format!("{:04}{wait}", record.iter)
 }
 
-fn render(exported: &ExportSummary, is_one: bool) -> String {
-    let ExportSummary { run, to, records, files, bytes, left_out } = exported;
-    let what = match (is_one, records) {
-        (true, _) => format!("a record of run {}", safe(run)),
-        (false, 1) => format!("the record of run {}", safe(run)),
-        (false, _) => format!("{records} records of run {}", safe(run)),
+fn render(summary: &ExportSummary, is_single_record: bool) -> String {
+    let ExportSummary { run, to, records, files, bytes, skipped: left_out } = summary;
+    let what = match (is_single_record, records) {
+        (true, _) => format!("a record of run {}", sanitize(run)),
+        (false, 1) => format!("the record of run {}", sanitize(run)),
+        (false, _) => format!("{records} records of run {}", sanitize(run)),
     };
-    let mut text = format!("{what} in {}: {files} files, {}\n", safe(to), size(*bytes));
+    let mut text = format!("{what} in {}: {files} files, {}\n", sanitize(to), format_bytes(*bytes));
     for path in left_out {
-        let _ = writeln!(text, "skipped, not a regular file: {}", safe(&path.to_string()));
+        let _ = writeln!(text, "skipped, not a regular file: {}", sanitize(&path.to_string()));
     }
     text
 }
@@ -179,7 +179,7 @@ mod tests {
             records: 3,
             files: 27,
             bytes: 183_204,
-            left_out: vec![WirePath("/p/.runner/iterations/port/0002/executor.log".into())],
+            skipped: vec![WirePath("/p/.runner/iterations/port/0002/executor.log".into())],
         };
         insta::assert_snapshot!(render(&exported, false), @r"
         3 records of run port in /tmp/port: 27 files, 183 kB

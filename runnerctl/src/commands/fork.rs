@@ -10,12 +10,12 @@ use protocol::request::ForkParams;
 
 use super::start::render_start;
 use crate::args::RepoTarget;
-use crate::confirm::confirmed;
+use crate::confirm::with_confirmation;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::record_selector::RecordSelector;
 use crate::text::paint::{HINT, paint};
-use crate::wait::wait;
+use crate::wait::wait_for_run;
 
 const EXAMPLES: &str = "Examples:
   runnerctl fork --from 7                       from the current run
@@ -28,7 +28,7 @@ const EXAMPLES: &str = "Examples:
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ForkArgs {
     #[command(flatten)]
-    place: RepoTarget,
+    repo: RepoTarget,
     /// Number of the iteration; `RUN/ITER` for one of another run
     #[arg(long, value_name = "[RUN/]ITER", value_parser = parse_iteration)]
     from: RecordSelector,
@@ -56,7 +56,7 @@ fn parse_iteration(text: &str) -> Result<RecordSelector, String> {
 
 /// Runs the command.
 pub(crate) async fn run(invocation: &Invocation<'_>, args: ForkArgs) -> Result<ExitStatus, Failure> {
-    let path = invocation.place(args.place.path())?;
+    let path = invocation.daemon_path(args.repo.path())?;
     let connection = invocation.connect().await?;
     let params = ForkParams {
         env: caller_env::collect(&connection, &path).await,
@@ -68,11 +68,11 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: ForkArgs) -> Result<E
         confirmed: false,
     };
     let request = async |confirmed| connection.client().fork(ForkParams { confirmed, ..params.clone() }).await;
-    let reply = confirmed(invocation.ui, args.yes, request).await?;
-    invocation.ui.answer("fork", &reply, |_| render_start(&reply))?;
+    let reply = with_confirmation(invocation.ui, args.yes, request).await?;
+    invocation.ui.print_answer("fork", &reply, |_| render_start(&reply))?;
     if args.wait {
-        return wait(invocation, path, reply.run.id).await;
+        return wait_for_run(invocation, path, reply.run.id).await;
     }
-    invocation.ui.note(&format!("\nCheck progress: {}\n", paint(HINT, "runnerctl status")));
-    Ok(ExitStatus::Fine)
+    invocation.ui.print_note(&format!("\nCheck progress: {}\n", paint(HINT, "runnerctl status")));
+    Ok(ExitStatus::Success)
 }

@@ -9,9 +9,9 @@ use protocol::request::GcParams;
 use crate::args::RepoTarget;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
-use crate::text::measure::size;
-use crate::text::paint::{DIM, HINT, LOOK, paint};
-use crate::text::sanitize::safe;
+use crate::text::measure::format_bytes;
+use crate::text::paint::{DIM, HINT, WARN, paint};
+use crate::text::sanitize::sanitize;
 use crate::text::screen::Screen;
 use crate::text::table::{Table, TableCell};
 
@@ -28,7 +28,7 @@ const EXAMPLES: &str = "Examples:
 #[command(after_help = EXAMPLES)]
 pub(crate) struct GcArgs {
     #[command(flatten)]
-    place: RepoTarget,
+    repo: RepoTarget,
     /// Keep the records of the N latest runs, and of all unfinished ones
     #[arg(long, value_name = "N", default_value_t = 10)]
     keep: u32,
@@ -39,37 +39,47 @@ pub(crate) struct GcArgs {
 
 /// Runs the command.
 pub(crate) async fn run(invocation: &Invocation<'_>, args: GcArgs) -> Result<ExitStatus, Failure> {
-    let path = invocation.place(args.place.path())?;
+    let path = invocation.daemon_path(args.repo.path())?;
     let params = GcParams { path, keep: args.keep, dry_run: args.dry_run };
     let reply = invocation.connect().await?.client().gc(params).await?;
-    invocation.ui.answer("gc", &reply, |screen| render(&reply, screen))?;
-    Ok(ExitStatus::Fine)
+    invocation.ui.print_answer("gc", &reply, |screen| render(&reply, screen))?;
+    Ok(ExitStatus::Success)
 }
 
 fn render(reply: &GcReply, screen: &Screen) -> String {
-    let mut table = Table::bare();
+    let mut table = Table::without_names();
     let word = if reply.dry_run { "would go" } else { "removed" };
     for (runs, word) in [(&reply.removed, word), (&reply.kept, "kept")] {
         for run in runs {
             let records = if run.records == 1 { "1 record".into() } else { format!("{} records", run.records) };
-            table.row([TableCell::styled(DIM, word), run.run.as_str().into(), records.into(), size(run.bytes).into()]);
+            table.add_row([
+                TableCell::styled(DIM, word),
+                run.run.as_str().into(),
+                records.into(),
+                format_bytes(run.bytes).into(),
+            ]);
         }
     }
     for swept in &reply.workspaces {
         let word = if swept.kept.is_some() { "kept" } else { word };
         let what = swept.path.to_string();
-        table.row([TableCell::styled(DIM, word), swept.run.as_str().into(), what.into(), size(swept.bytes).into()]);
+        table.add_row([
+            TableCell::styled(DIM, word),
+            swept.run.as_str().into(),
+            what.into(),
+            format_bytes(swept.bytes).into(),
+        ]);
     }
     let kept = reply.workspaces.iter().filter_map(|swept| Some((swept, swept.kept.as_ref()?)));
     let kept: String = kept
         .map(|(swept, why)| {
-            let line = format!("workspace of {} kept: {}\n", safe(&swept.run), safe(&why.message));
-            let command = why.command.iter().map(|command| format!("  {}\n", paint(HINT, &safe(command))));
-            paint(LOOK, &line) + &command.collect::<String>()
+            let line = format!("workspace of {} kept: {}\n", sanitize(&swept.run), sanitize(&why.message));
+            let command = why.command.iter().map(|command| format!("  {}\n", paint(HINT, &sanitize(command))));
+            paint(WARN, &line) + &command.collect::<String>()
         })
         .collect();
     let verb = if reply.dry_run { "would be freed" } else { "freed" };
-    table.render(screen, 0) + &kept + &format!("{} {verb}\n", size(reply.freed_bytes))
+    table.render(screen, 0) + &kept + &format!("{} {verb}\n", format_bytes(reply.freed_bytes))
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use protocol::request::{AcceptParams, AtRun};
 
 use crate::failure::Failure;
 use crate::invocation::Invocation;
-use crate::text::change::changed;
+use crate::text::change::render_change;
 
 const EXAMPLES: &str = "Examples:
   runnerctl guard accept             every one that has changed
@@ -51,8 +51,8 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: GuardArgs) -> Result<
     let at = AtRun { path: repository, run };
     let reply = invocation.connect().await?.client().accept_definition(AcceptParams { at, file }).await;
     let reply = reply.map_err(|error| Failure::from(error).or_hint("runnerctl config get guard.definition"))?;
-    invocation.ui.answer("guard-accept", &reply, |_| changed(&reply))?;
-    Ok(ExitStatus::Fine)
+    invocation.ui.print_answer("guard-accept", &reply, |_| render_change(&reply))?;
+    Ok(ExitStatus::Success)
 }
 
 /// Returns a path in the repository, and the file in it that was named.
@@ -63,14 +63,14 @@ fn resolve_guard_file(
     let path = if invocation.host.is_some() {
         // Whether a path on another machine is a folder is unknown here: `-C` names the repository, the path a file in
         // it.
-        let repository = invocation.place(None)?;
-        let file = path.map(|path| invocation.place(Some(path))).transpose()?;
+        let repository = invocation.daemon_path(None)?;
+        let file = path.map(|path| invocation.daemon_path(Some(path))).transpose()?;
         return Ok((repository, file));
     } else {
-        invocation.resolve(path)?
+        invocation.resolve_local(path)?
     };
     // The folder of a deleted file may be gone, too.
     let folder = path.ancestors().find(|path| path.is_dir()).unwrap_or(Path::new("/"));
     let file = (folder != path).then(|| path.as_path().into());
-    Ok((invocation.place(Some(folder))?, file))
+    Ok((invocation.daemon_path(Some(folder))?, file))
 }

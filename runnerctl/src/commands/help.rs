@@ -48,12 +48,12 @@ struct ExitCodeHelp {
 /// Runs the command.
 pub(crate) fn run(ui: &Ui, args: &HelpArgs) -> Result<ExitStatus, Failure> {
     match args.topic.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        ["exit-codes"] => ui.answer("exit_codes", &list_exit_codes(), |_| render_exit_codes())?,
-        ["states"] => ui.answer("states", &topics::list_states(), |_| topics::render_states())?,
-        ["environment"] => ui.answer("environment", &topics::list_variables(), |_| topics::render_variables())?,
+        ["exit-codes"] => ui.print_answer("exit_codes", &list_exit_codes(), |_| render_exit_codes())?,
+        ["states"] => ui.print_answer("states", &topics::list_states(), |_| topics::render_states())?,
+        ["environment"] => ui.print_answer("environment", &topics::list_variables(), |_| topics::render_variables())?,
         _ => print_command_help(ui, &args.topic)?,
     }
-    Ok(ExitStatus::Fine)
+    Ok(ExitStatus::Success)
 }
 
 fn print_command_help(ui: &Ui, topic: &[String]) -> Result<(), Failure> {
@@ -63,7 +63,7 @@ fn print_command_help(ui: &Ui, topic: &[String]) -> Result<(), Failure> {
         command =
             found.ok_or_else(|| Failure::usage(format!("no command or topic `{name}`")).hint("runnerctl help"))?;
     }
-    ui.text(&render_command_help(command).ansi().to_string())
+    ui.print_text(&render_command_help(command).ansi().to_string())
 }
 
 fn list_exit_codes() -> ExitCodesReport {
@@ -90,7 +90,7 @@ fn render_exit_codes() -> String {
 /// Returns what to do about an exit code, in at most 32 columns.
 pub(crate) fn next_step_for(status: ExitStatus) -> &'static str {
     match status {
-        ExitStatus::Fine | ExitStatus::Complete => "nothing",
+        ExitStatus::Success | ExitStatus::Complete => "nothing",
         ExitStatus::Error => "runnerctl doctor",
         ExitStatus::Usage => "runnerctl help COMMAND",
         ExitStatus::Stuck => "retry, edit or add; then resume",
@@ -101,7 +101,7 @@ pub(crate) fn next_step_for(status: ExitStatus) -> &'static str {
         ExitStatus::RunEnded => "runnerctl log; then resume",
         ExitStatus::Violation => "look at the commit it names",
         ExitStatus::Superseded => "nothing: it has the work",
-        ExitStatus::Again => "run the same command again",
+        ExitStatus::RetryLater => "run the same command again",
         ExitStatus::Interrupted => "runnerctl status",
     }
 }

@@ -11,7 +11,7 @@ use protocol::request::InitParams;
 use crate::args::RepoTarget;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
-use crate::text::sanitize::safe;
+use crate::text::sanitize::sanitize;
 
 const EXAMPLES: &str = "Examples:
   runnerctl init                    in this repository
@@ -22,7 +22,7 @@ const EXAMPLES: &str = "Examples:
 #[command(after_help = EXAMPLES)]
 pub(crate) struct InitArgs {
     #[command(flatten)]
-    place: RepoTarget,
+    repo: RepoTarget,
     /// Overwrite existing files
     #[arg(long)]
     force: bool,
@@ -30,18 +30,18 @@ pub(crate) struct InitArgs {
 
 /// Runs the command.
 pub(crate) async fn run(invocation: &Invocation<'_>, args: InitArgs) -> Result<ExitStatus, Failure> {
-    let path = invocation.place(args.place.path())?;
+    let path = invocation.daemon_path(args.repo.path())?;
     let reply = invocation.connect().await?.client().init(InitParams { path, force: args.force }).await?;
-    invocation.ui.answer("init", &reply, |_| render(&reply))?;
-    invocation.ui.note("\nWrite the goal into .runner/GOAL.md, then: runnerctl start\n");
-    Ok(ExitStatus::Fine)
+    invocation.ui.print_answer("init", &reply, |_| render(&reply))?;
+    invocation.ui.print_note("\nWrite the goal into .runner/GOAL.md, then: runnerctl start\n");
+    Ok(ExitStatus::Success)
 }
 
 fn render(reply: &InitReply) -> String {
     let mut text = String::new();
-    for (word, files) in [("created", &reply.created), ("overwritten", &reply.overwritten), ("kept", &reply.kept)] {
+    for (label, files) in [("created", &reply.created), ("overwritten", &reply.overwritten), ("kept", &reply.kept)] {
         for file in files {
-            let _ = writeln!(text, "{word:<11}  {}", safe(file));
+            let _ = writeln!(text, "{label:<11}  {}", sanitize(file));
         }
     }
     text

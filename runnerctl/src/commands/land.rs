@@ -9,11 +9,11 @@ use protocol::error::ExitStatus;
 use protocol::landing::{LandForm, LandOutcome, LandParams, LandReply, ResolveParams};
 
 use super::start::render_start;
-use crate::confirm::confirmed;
+use crate::confirm::with_confirmation;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::text::landing;
-use crate::wait::wait;
+use crate::wait::wait_for_run;
 
 const EXAMPLES: &str = "Examples:
   runnerctl land port-to-postgres --preview    what would be made of it
@@ -79,7 +79,7 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: LandArgs) -> Result<E
     if args.resolve {
         return start_resolution(invocation, args).await;
     }
-    let path = invocation.place(args.repo.as_deref())?;
+    let path = invocation.daemon_path(args.repo.as_deref())?;
     let connection = invocation.connect().await?;
     let params = LandParams {
         env: caller_env::collect(&connection, &path).await,
@@ -94,8 +94,8 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: LandArgs) -> Result<E
         confirmed: false,
     };
     let request = async |confirmed| connection.client().land(LandParams { confirmed, ..params.clone() }).await;
-    let reply = confirmed(invocation.ui, args.yes, request).await?;
-    invocation.ui.answer("land", &reply, |_| landing::reply(&reply))?;
+    let reply = with_confirmation(invocation.ui, args.yes, request).await?;
+    invocation.ui.print_answer("land", &reply, |_| landing::render_landing(&reply))?;
     Ok(exit_status(&reply))
 }
 
@@ -103,7 +103,7 @@ async fn start_resolution(invocation: &Invocation<'_>, args: LandArgs) -> Result
     let [run] = &args.runs[..] else {
         return Err(Failure::usage("one run at a time can be resolved").hint("runnerctl land RUN --resolve"));
     };
-    let path = invocation.place(args.repo.as_deref())?;
+    let path = invocation.daemon_path(args.repo.as_deref())?;
     let connection = invocation.connect().await?;
     let params = ResolveParams {
         env: caller_env::collect(&connection, &path).await,
@@ -113,13 +113,13 @@ async fn start_resolution(invocation: &Invocation<'_>, args: LandArgs) -> Result
         confirmed: false,
     };
     let request = async |confirmed| connection.client().resolve(ResolveParams { confirmed, ..params.clone() }).await;
-    let reply = confirmed(invocation.ui, args.yes, request).await?;
-    invocation.ui.answer("start", &reply, |_| render_start(&reply))?;
+    let reply = with_confirmation(invocation.ui, args.yes, request).await?;
+    invocation.ui.print_answer("start", &reply, |_| render_start(&reply))?;
     if args.wait {
-        return wait(invocation, path, reply.run.id).await;
+        return wait_for_run(invocation, path, reply.run.id).await;
     }
-    invocation.ui.note(&landing::after_resolving(&reply.run.id));
-    Ok(ExitStatus::Fine)
+    invocation.ui.print_note(&landing::render_resolve_hint(&reply.run.id));
+    Ok(ExitStatus::Success)
 }
 
 /// Converts the option to the form the protocol uses.
@@ -133,5 +133,5 @@ pub(crate) fn to_land_form(form: LandFormArg) -> LandForm {
 
 fn exit_status(reply: &LandReply) -> ExitStatus {
     let is_left_out = reply.runs.iter().any(|run| run.outcome == LandOutcome::LeftOut);
-    if is_left_out { ExitStatus::Refused } else { ExitStatus::Fine }
+    if is_left_out { ExitStatus::Refused } else { ExitStatus::Success }
 }

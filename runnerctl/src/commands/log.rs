@@ -19,8 +19,8 @@ use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::pager::Pager;
 use crate::remote_status::{self, FetchDepth, RemoteArgs, RemoteQuery};
-use crate::text::iteration::{line, table};
-use crate::text::measure::span;
+use crate::text::iteration::{render_line, render_table};
+use crate::text::measure::format_duration;
 use crate::text::paint::DIM;
 use crate::text::screen::Screen;
 use crate::text::table::{Table, TableCell};
@@ -149,29 +149,30 @@ pub(crate) async fn run(invocation: &Invocation<'_>, mut args: LogArgs) -> Resul
         return Err(Failure::usage(message).hint("without such an option the commits are listed: git show COMMIT"));
     }
     let run = args.run.take();
-    let wanted = RemoteQuery { remote: &remote, place: None, run: run.as_deref(), depth: FetchDepth::Commits };
-    remote_status::within(invocation, wanted, async |inside| {
-        let run = Some(remote_status::only(inside, run.clone()).await?);
+    let query = RemoteQuery { remote: &remote, path: None, run: run.as_deref(), depth: FetchDepth::Commits };
+    remote_status::with_remote(invocation, query, async |inside| {
+        let run = Some(remote_status::find_single_run(inside, run.clone()).await?);
         print_log(inside, LogArgs { run, ..args }).await
     })
     .await
 }
 
 async fn print_log(invocation: &Invocation<'_>, args: LogArgs) -> Result<ExitStatus, Failure> {
-    let path = invocation.place(None)?;
+    let path = invocation.daemon_path(None)?;
     let connection = invocation.connect().await?;
     let stream = args.streams.selected().or((args.follow || args.raw).then_some(LogStream::Agent));
     let at = AtRun { path, run: args.run };
-    let on_node = match &args.node {
+    let node_iterations = match &args.node {
         Some(node) => Some(filter_by_node(connection.client().list(at.clone()).await?, node)?),
         None => None,
     };
-    let last = on_node.as_deref().and_then(<[_]>::last).map(|view| IterationId { number: view.iter, wait: view.wait });
+    let last =
+        node_iterations.as_deref().and_then(<[_]>::last).map(|view| IterationId { number: view.iter, wait: view.wait });
     match (stream, args.iter) {
         (Some(stream), iter) => {
             let at = to_iteration_target(at, iter.or(last));
             let params = LogParams { at, stream, offset: 0, raw: false };
-            let reader = LogReader { invocation, connection: connection.into(), at: params };
+            let reader = LogReader { invocation, connection: connection.into(), params };
             match (args.follow, args.raw) {
                 (true, _) => reader.follow().await?,
                 (false, true) => reader.write_raw().await?,
@@ -185,7 +186,7 @@ async fn print_log(invocation: &Invocation<'_>, args: LogArgs) -> Result<ExitSta
             print_paged(invocation.ui, "iteration", &reply, |screen| render_summary(&reply, has_record, screen))?;
         }
         (None, None) => {
-            let iterations = match on_node {
+            let iterations = match node_iterations {
                 Some(iterations) => iterations,
                 None => connection.client().list(at).await?,
             };
@@ -193,10 +194,10 @@ async fn print_log(invocation: &Invocation<'_>, args: LogArgs) -> Result<ExitSta
             print_paged(invocation.ui, "iterations", &answer, |screen| render_list(&iterations, screen))?;
         }
     }
-    Ok(ExitStatus::Fine)
+    Ok(ExitStatus::Success)
 }
 
-/// Prints the answer like [`Ui::answer`], through the pager if there is a terminal.
+/// Prints the answer like [`Ui::print_answer`], through the pager if there is a terminal.
 fn print_paged<T: Serialize>(
     ui: &Ui,
     name: &str,
@@ -204,27 +205,27 @@ fn print_paged<T: Serialize>(
     text: impl FnOnce(&Screen) -> String,
 ) -> Result<(), Failure> {
     if ui.json {
-        return Ui::object(name, body);
+        return Ui::print_object(name, body);
     }
     let mut pager = Pager::open(ui);
-    pager.text(&text(&ui.screen()))?;
+    pager.write(&text(&ui.screen()))?;
     pager.close()
 }
 
 /// Keeps the iterations on a node, which is named by its id or a unique prefix.
-fn filter_by_node(all: Vec<IterationView>, named: &str) -> Result<Vec<IterationView>, Failure> {
+fn filter_by_node(all: Vec<IterationView>, node: &str) -> Result<Vec<IterationView>, Failure> {
     let failed = |message: String| {
         let hint = "runnerctl tree";
         Failure::new(ExitStatus::from(ErrorKind::NotFound), ErrorKind::NotFound.as_str(), message).hint(hint)
     };
-    let mut ids: Vec<&str> = all.iter().map(|view| view.node.as_str()).filter(|id| id.starts_with(named)).collect();
+    let mut ids: Vec<&str> = all.iter().map(|view| view.node.as_str()).filter(|id| id.starts_with(node)).collect();
     ids.sort_unstable();
     ids.dedup();
     let id = match ids[..] {
-        [] => return Err(failed(format!("no iteration has worked on node {named} yet"))),
+        [] => return Err(failed(format!("no iteration has worked on node {node} yet"))),
         [one] => one.to_owned(),
-        _ if ids.contains(&named) => named.to_owned(),
-        _ => return Err(failed(format!("`{named}` matches more than one node: {}", ids.join(", ")))),
+        _ if ids.contains(&node) => node.to_owned(),
+        _ => return Err(failed(format!("`{node}` matches more than one node: {}", ids.join(", ")))),
     };
     Ok(all.into_iter().filter(|view| view.node == id).collect())
 }
@@ -234,12 +235,12 @@ fn to_iteration_target(AtRun { path, run }: AtRun, iter: Option<IterationId>) ->
 }
 
 fn render_list(iterations: &[IterationView], screen: &Screen) -> String {
-    if iterations.is_empty() { String::new() } else { table(iterations, screen) }
+    if iterations.is_empty() { String::new() } else { render_table(iterations, screen) }
 }
 
 fn render_summary(reply: &IterationReply, has_record: bool, screen: &Screen) -> String {
-    let mut facts = Table::bare();
-    let mut fact = |name, value: TableCell| facts.row([TableCell::styled(DIM, name), value]);
+    let mut facts = Table::without_names();
+    let mut fact = |name, value: TableCell| facts.add_row([TableCell::styled(DIM, name), value]);
     // The line above would truncate these.
     let headline = IterationView { title: None, summary: None, ..reply.iteration.clone() };
     if let Some(title) = &reply.iteration.title {
@@ -263,11 +264,11 @@ fn render_summary(reply: &IterationReply, has_record: bool, screen: &Screen) -> 
         if let Some(review) = &meta.review {
             add_review_facts(review, &mut fact);
         }
-        if let Some(told) = describe_guard_run(meta) {
-            fact("guard", told.into());
+        if let Some(guard_text) = describe_guard_run(meta) {
+            fact("guard", guard_text.into());
         }
         let phases: Vec<String> =
-            meta.phases.iter().map(|time| format!("{} {}", time.phase, span(time.duration_ms))).collect();
+            meta.phases.iter().map(|time| format!("{} {}", time.phase, format_duration(time.duration_ms))).collect();
         fact("phases", phases.join(", ").into());
         for seen in &meta.secrets {
             fact("secret", format!("the value of {} is in {}", seen.variable, seen.path).into());
@@ -288,7 +289,7 @@ fn render_summary(reply: &IterationReply, has_record: bool, screen: &Screen) -> 
             fact("incomplete", fault.into());
         }
         if is_session {
-            fact("usage", usage::session(&meta.usage).into());
+            fact("usage", usage::render_session(&meta.usage).into());
             fact("output", format!("{} bytes kept, {} dropped", meta.captured_bytes, meta.dropped_bytes).into());
         }
     }
@@ -298,7 +299,7 @@ fn render_summary(reply: &IterationReply, has_record: bool, screen: &Screen) -> 
     if has_record {
         fact("record", reply.record.to_string().into());
     }
-    line(&headline, screen) + &facts.render(screen, 2)
+    render_line(&headline, screen) + &facts.render(screen, 2)
 }
 
 /// Describes how the guard ran if its definition was not the approved one: once, or with both definitions.
@@ -322,8 +323,8 @@ fn add_failure_facts(failure: &SessionFailure, fact: &mut impl FnMut(&'static st
     let until = failure.until.map_or_else(String::new, |until| format!(" until {until}"));
     let by = failure.signature.as_ref().map_or_else(String::new, |line| format!(" ({line})"));
     fact("failure", format!("{class}{until}{by}").into());
-    for seen in &failure.evidence {
-        fact("evidence", seen.into());
+    for line in &failure.evidence {
+        fact("evidence", line.into());
     }
 }
 
@@ -336,8 +337,8 @@ fn add_review_facts(review: &ReviewFacts, fact: &mut impl FnMut(&'static str, Ta
     if let Some(failure) = &review.failure {
         add_failure_facts(failure, fact);
     }
-    for wrote in &review.wrote {
-        fact("undone", wrote.into());
+    for path in &review.wrote {
+        fact("undone", path.into());
     }
 }
 
@@ -371,28 +372,28 @@ mod tests {
             usage: protocol::state::UsageTotal::default(),
             wrote: vec!["junk.txt".into()],
         };
-        let shown = |review: &ReviewFacts| {
-            let mut facts = Table::bare();
-            add_review_facts(review, &mut |name, value| facts.row([TableCell::styled(DIM, name), value]));
+        let rendered = |review: &ReviewFacts| {
+            let mut facts = Table::without_names();
+            add_review_facts(review, &mut |name, value| facts.add_row([TableCell::styled(DIM, name), value]));
             strip_str(&facts.render(&Screen::fixed(), 2)).to_string()
         };
-        insta::assert_snapshot!(shown(&review), @r"
+        insta::assert_snapshot!(rendered(&review), @r"
         review  reject by codex 0.169.0, asked 2 times
         undone  junk.txt
         ");
         let person = ReviewFacts { by: "human".into(), tries: 0, wrote: Vec::new(), ..review };
-        insta::assert_snapshot!(shown(&person), @"review  reject by a person");
+        insta::assert_snapshot!(rendered(&person), @"review  reject by a person");
     }
 
     #[test]
     fn a_node_is_named_by_a_beginning_that_is_no_other_ones() {
-        let on = |named: &str| {
+        let count_on = |named: &str| {
             let nodes = ["parser.lex", "parser", "parser.ast", "parser"];
             let all = nodes.map(|node| IterationView { node: node.into(), ..samples::iteration() });
             filter_by_node(all.into(), named).map(|found| found.len()).map_err(|failure| failure.status())
         };
-        assert_eq!((on("parser"), on("parser.l")), (Ok(2), Ok(1)));
-        assert_eq!((on("pars"), on("x")), (Err(ExitStatus::Error), Err(ExitStatus::Error)));
+        assert_eq!((count_on("parser"), count_on("parser.l")), (Ok(2), Ok(1)));
+        assert_eq!((count_on("pars"), count_on("x")), (Err(ExitStatus::Error), Err(ExitStatus::Error)));
     }
 
     #[test]

@@ -15,7 +15,7 @@ use crate::args;
 use crate::commands::help;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
-use crate::text::sanitize::safe;
+use crate::text::sanitize::sanitize;
 use crate::ui::Ui;
 
 const EXAMPLES: &str = "Examples:
@@ -42,20 +42,20 @@ pub(crate) fn run(invocation: &Invocation<'_>, args: &ManArgs) -> Result<ExitSta
     let pages = render_pages().map_err(|error| Failure::io("writing the manual pages", &error))?;
     let Some(folder) = &args.folder else {
         let (_, first) = pages.first().expect("BUG: the program has no page");
-        Ui::verbatim(first)?;
-        return Ok(ExitStatus::Fine);
+        Ui::print_verbatim(first)?;
+        return Ok(ExitStatus::Success);
     };
-    let folder = invocation.resolve(Some(folder))?;
+    let folder = invocation.resolve_local(Some(folder))?;
     let failed = |path: &Path, error: &io::Error| Failure::io(format!("writing {}", path.display()), error);
     fs::create_dir_all(&folder).map_err(|error| failed(&folder, &error))?;
     for (name, text) in &pages {
         let path = folder.join(name);
         fs::write(&path, text).map_err(|error| failed(&path, &error))?;
     }
-    let shown = format!("{} pages in {}\n", pages.len(), safe(&folder.display().to_string()));
+    let message = format!("{} pages in {}\n", pages.len(), sanitize(&folder.display().to_string()));
     let names = pages.into_iter().map(|(name, _)| name).collect();
-    invocation.ui.answer("man", &ManPages { folder: WirePath(folder), pages: names }, |_| shown)?;
-    Ok(ExitStatus::Fine)
+    invocation.ui.print_answer("man", &ManPages { folder: WirePath(folder), pages: names }, |_| message)?;
+    Ok(ExitStatus::Success)
 }
 
 /// Returns each page with its file name, the program's first.
@@ -65,21 +65,21 @@ fn render_pages() -> io::Result<Vec<(String, String)>> {
     Ok(pages)
 }
 
-fn add_pages(command: &Command, above: &[&str], pages: &mut Vec<(String, String)>) -> io::Result<()> {
-    let words = [above, &[command.get_name()]].concat();
-    let name = words.join("-");
-    pages.push((format!("{name}.1"), render_page(command, &words)?));
-    for below in command.get_subcommands().filter(|below| !below.is_hide_set()) {
-        add_pages(below, &words, pages)?;
+fn add_pages(command: &Command, parents: &[&str], pages: &mut Vec<(String, String)>) -> io::Result<()> {
+    let command_path = [parents, &[command.get_name()]].concat();
+    let name = command_path.join("-");
+    pages.push((format!("{name}.1"), render_page(command, &command_path)?));
+    for subcommand in command.get_subcommands().filter(|below| !below.is_hide_set()) {
+        add_pages(subcommand, &command_path, pages)?;
     }
     Ok(())
 }
 
 /// Returns the manual page of a command. Options common to all commands are only in the program's page.
-fn render_page(command: &Command, words: &[&str]) -> io::Result<String> {
-    let is_first = words.len() == 1;
-    let shown = command.clone().mut_args(|arg| if arg.is_global_set() && !is_first { arg.hide(true) } else { arg });
-    let man = Man::new(shown).source(format!("runnerctl {}", env!("CARGO_PKG_VERSION"))).manual("runnerctl");
+fn render_page(command: &Command, command_path: &[&str]) -> io::Result<String> {
+    let is_first = command_path.len() == 1;
+    let visible = command.clone().mut_args(|arg| if arg.is_global_set() && !is_first { arg.hide(true) } else { arg });
+    let man = Man::new(visible).source(format!("runnerctl {}", env!("CARGO_PKG_VERSION"))).manual("runnerctl");
     let mut text = Vec::new();
     man.render_title(&mut text)?;
     man.render_name_section(&mut text)?;
@@ -87,7 +87,7 @@ fn render_page(command: &Command, words: &[&str]) -> io::Result<String> {
     man.render_description_section(&mut text)?;
     man.render_options_section(&mut text)?;
     if command.get_subcommands().any(|below| !below.is_hide_set()) {
-        commands_section(command, words).to_writer(&mut text)?;
+        commands_section(command, command_path).to_writer(&mut text)?;
     }
     let extra = command.get_after_help().map(ToString::to_string).unwrap_or_default();
     help_sections(&extra).to_writer(&mut text)?;
@@ -104,12 +104,12 @@ fn synopsis_section(command: &Command) -> Roff {
 }
 
 /// Lists the subcommands of a command, each with its page.
-fn commands_section(command: &Command, words: &[&str]) -> Roff {
+fn commands_section(command: &Command, command_path: &[&str]) -> Roff {
     let mut section = Roff::new();
     section.control("SH", ["COMMANDS"]);
-    for below in command.get_subcommands().filter(|below| !below.is_hide_set()) {
-        let page = format!("{}-{}", words.join("-"), below.get_name());
-        let about = below.get_about().map(ToString::to_string).unwrap_or_default();
+    for subcommand in command.get_subcommands().filter(|below| !below.is_hide_set()) {
+        let page = format!("{}-{}", command_path.join("-"), subcommand.get_name());
+        let about = subcommand.get_about().map(ToString::to_string).unwrap_or_default();
         section.control("TP", []).text([bold(page), roman("(1)")]).text([roman(about)]);
     }
     section

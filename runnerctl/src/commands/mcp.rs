@@ -26,10 +26,10 @@ pub(crate) struct McpArgs {
 
 /// Runs the command.
 pub(crate) async fn run(invocation: &Invocation<'_>, args: McpArgs) -> Result<ExitStatus, Failure> {
-    let place = invocation.place_if_any(None)?;
-    let tools = McpTools::new(invocation.any_options(), place, args.steer);
+    let place = invocation.daemon_path_if_any(None)?;
+    let tools = McpTools::new(invocation.default_options(), place, args.steer);
     let failed = |error: String| Failure::new(ExitStatus::Error, "mcp", "serving the client").caused_by(error);
-    let served = tools.serve(stdio()).await.map_err(|error| failed(error.to_string()))?;
-    served.waiting().await.map_err(|error| failed(error.to_string()))?;
-    Ok(ExitStatus::Fine)
+    let service = tools.serve(stdio()).await.map_err(|error| failed(error.to_string()))?;
+    service.waiting().await.map_err(|error| failed(error.to_string()))?;
+    Ok(ExitStatus::Success)
 }

@@ -61,10 +61,10 @@ use crate::ui::Ui;
 /// Runs the command and returns its exit code.
 pub(crate) async fn run(ui: &Ui, cli: Cli, hosts: Vec<Host>) -> Result<ExitStatus, Failure> {
     let invocation = Invocation::new(ui, cli.global, hosts)?;
-    let done = dispatch(&invocation, cli.command).await;
+    let result = dispatch(&invocation, cli.command).await;
     match &invocation.host {
-        Some(host) => done.map_err(|failure| failure.told_at(host)),
-        None => done,
+        Some(host) => result.map_err(|failure| failure.with_host(host)),
+        None => result,
     }
 }
 
@@ -126,7 +126,7 @@ pub(crate) fn run_exit_status(state: RunStatus) -> Option<ExitStatus> {
     match state {
         RunStatus::Queued | RunStatus::Running | RunStatus::Waiting => None,
         RunStatus::Paused | RunStatus::Held => Some(ExitStatus::Refused),
-        RunStatus::Completed => Some(ExitStatus::Fine),
+        RunStatus::Completed => Some(ExitStatus::Success),
         RunStatus::Stuck => Some(ExitStatus::Stuck),
         RunStatus::Limit | RunStatus::TimedOut => Some(ExitStatus::Limit),
         RunStatus::Failed | RunStatus::Cancelled => Some(ExitStatus::RunEnded),

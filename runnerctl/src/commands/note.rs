@@ -9,7 +9,7 @@ use protocol::request::{AtRun, NoteParams};
 
 use crate::failure::Failure;
 use crate::invocation::Invocation;
-use crate::text::change::changed;
+use crate::text::change::render_change;
 
 const EXAMPLES: &str = "Examples:
   runnerctl note \"Use sqlx\"                   for the next session
@@ -42,8 +42,8 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: NoteArgs) -> Result<E
         (Some(message), path) => (message, path.map(PathBuf::from)),
         (None, text) => (text.unwrap_or_default(), args.path),
     };
-    let at = AtRun { path: invocation.place(path.as_deref())?, run: args.run };
+    let at = AtRun { path: invocation.daemon_path(path.as_deref())?, run: args.run };
     let reply = invocation.connect().await?.client().add_note(NoteParams { at, text }).await?;
-    invocation.ui.answer("note", &reply, |_| changed(&reply))?;
-    Ok(ExitStatus::Fine)
+    invocation.ui.print_answer("note", &reply, |_| render_change(&reply))?;
+    Ok(ExitStatus::Success)
 }

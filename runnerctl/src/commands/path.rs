@@ -33,12 +33,12 @@ struct RunDirectory<'a> {
 
 /// Runs the command.
 pub(crate) async fn run(invocation: &Invocation<'_>, args: PathArgs) -> Result<ExitStatus, Failure> {
-    let at = AtRun { path: invocation.place(None)?, run: args.run };
+    let at = AtRun { path: invocation.daemon_path(None)?, run: args.run };
     let run = invocation.connect().await?.client().locate(at).await?;
     if invocation.ui.json {
-        Ui::object("path", &RunDirectory { run: &run.id, path: &run.path })?;
+        Ui::print_object("path", &RunDirectory { run: &run.id, path: &run.path })?;
     } else {
-        Ui::verbatim(&format!("{}\n", run.path))?;
+        Ui::print_verbatim(&format!("{}\n", run.path))?;
     }
-    Ok(ExitStatus::Fine)
+    Ok(ExitStatus::Success)
 }

@@ -8,7 +8,7 @@ use protocol::request::PauseParams;
 use crate::args::RunTarget;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
-use crate::text::run::controlled;
+use crate::text::run::render_control;
 
 const EXAMPLES: &str = "Examples:
   runnerctl pause          after the current iteration
@@ -27,10 +27,10 @@ pub(crate) struct PauseArgs {
 
 /// Runs the command.
 pub(crate) async fn run(invocation: &Invocation<'_>, args: PauseArgs) -> Result<ExitStatus, Failure> {
-    let path = invocation.place(args.target.place.path())?;
+    let path = invocation.daemon_path(args.target.repo.path())?;
     let params = PauseParams { path, run: args.target.run, now: args.now };
     let reply = invocation.connect().await?.client().pause(params).await?;
     let pending = if args.now { "pauses when its session has ended" } else { "pauses after this iteration" };
-    invocation.ui.answer("pause", &reply, |screen| controlled(&reply, pending, screen))?;
-    Ok(ExitStatus::Fine)
+    invocation.ui.print_answer("pause", &reply, |screen| render_control(&reply, pending, screen))?;
+    Ok(ExitStatus::Success)
 }

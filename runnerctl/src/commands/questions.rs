@@ -14,8 +14,8 @@ use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::multi_host;
 use crate::remote_status::{self, FetchDepth, RemoteArgs, RemoteQuery};
-use crate::text::paint::{DIM, HEAD, paint};
-use crate::text::sanitize::safe;
+use crate::text::paint::{DIM, HEADING, paint};
+use crate::text::sanitize::sanitize;
 
 const EXAMPLES: &str = "Examples:
   runnerctl questions          open ones, in all repositories
@@ -29,7 +29,7 @@ const EXAMPLES: &str = "Examples:
 pub(crate) struct QuestionsArgs {
     /// Any path in a repository [default: all repositories]
     #[command(flatten)]
-    place: RepoTarget,
+    repo: RepoTarget,
     /// Include answered questions, after the open ones
     #[arg(long)]
     all: bool,
@@ -45,33 +45,33 @@ struct QuestionList {
 /// Runs the command.
 pub(crate) async fn run(invocation: &Invocation<'_>, mut args: QuestionsArgs) -> Result<ExitStatus, Failure> {
     let Some(remote) = args.from.remote.take() else { return list_questions(invocation, args).await };
-    let place = args.place.path.take();
-    let wanted = RemoteQuery { remote: &remote, place: place.as_deref(), run: None, depth: FetchDepth::Tip };
-    remote_status::within(invocation, wanted, async |inside| {
-        let place = RepoTarget { path: Some(PathBuf::from(".")) };
-        list_questions(inside, QuestionsArgs { place, ..args }).await
+    let path = args.repo.path.take();
+    let query = RemoteQuery { remote: &remote, path: path.as_deref(), run: None, depth: FetchDepth::Tip };
+    remote_status::with_remote(invocation, query, async |inside| {
+        let repo = RepoTarget { path: Some(PathBuf::from(".")) };
+        list_questions(inside, QuestionsArgs { repo, ..args }).await
     })
     .await
 }
 
 async fn list_questions(invocation: &Invocation<'_>, args: QuestionsArgs) -> Result<ExitStatus, Failure> {
     if !invocation.hosts.is_empty() {
-        if args.place.path.is_some() {
+        if args.repo.path.is_some() {
             return Err(Failure::usage("a path is one machine's").hint("name one machine for it"));
         }
-        let question = async |inside: &Invocation<'_>| fetch_questions(inside, &args).await;
-        return multi_host::ask(invocation, "questions-of-hosts", question, |answer, _| answer.render()).await;
+        let ask_host = async |inside: &Invocation<'_>| fetch_questions(inside, &args).await;
+        return multi_host::ask_hosts(invocation, "questions-of-hosts", ask_host, |answer, _| answer.render()).await;
     }
     let answer = fetch_questions(invocation, &args).await?;
-    invocation.ui.answer("questions", &answer, |_| answer.render())?;
+    invocation.ui.print_answer("questions", &answer, |_| answer.render())?;
     if answer.questions.is_empty() {
-        invocation.ui.note("No questions.\n");
+        invocation.ui.print_note("No questions.\n");
     }
-    Ok(ExitStatus::Fine)
+    Ok(ExitStatus::Success)
 }
 
 async fn fetch_questions(invocation: &Invocation<'_>, args: &QuestionsArgs) -> Result<QuestionList, Failure> {
-    let path = args.place.path().map(|path| invocation.place(Some(path))).transpose()?;
+    let path = args.repo.path().map(|path| invocation.daemon_path(Some(path))).transpose()?;
     let params = QuestionsParams { path, all: args.all };
     Ok(QuestionList { questions: invocation.connect().await?.client().questions(params).await? })
 }
@@ -92,12 +92,13 @@ fn render(question: &QuestionView, with_run: bool) -> String {
     let QuestionView { id, text, answer, path, run } = question;
     let id = if with_run { format!("{run}/{id}") } else { id.clone() };
     let id = &id;
-    let mut lines = format!("{}  {}\n", paint(HEAD, &safe(id)), paint(DIM, &safe(&format!("{path}  run {run}"))));
-    lines.extend(text.lines().map(|line| format!("  {}\n", safe(line))));
+    let mut lines =
+        format!("{}  {}\n", paint(HEADING, &sanitize(id)), paint(DIM, &sanitize(&format!("{path}  run {run}"))));
+    lines.extend(text.lines().map(|line| format!("  {}\n", sanitize(line))));
     let answer = answer.iter().flat_map(|answer| answer.lines());
-    lines.extend(answer.enumerate().map(|(at, line)| {
-        let mark = if at == 0 { "answer: " } else { "        " };
-        format!("  {mark}{}\n", safe(line))
+    lines.extend(answer.enumerate().map(|(index, line)| {
+        let prefix = if index == 0 { "answer: " } else { "        " };
+        format!("  {prefix}{}\n", sanitize(line))
     }));
     lines
 }

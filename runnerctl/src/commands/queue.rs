@@ -11,8 +11,8 @@ use serde::Serialize;
 use crate::args::RepoTarget;
 use crate::failure::{Failure, is_refusal};
 use crate::invocation::Invocation;
-use crate::text::paint::{HEAD, of_state};
-use crate::text::run::why;
+use crate::text::paint::{HEADING, state_style};
+use crate::text::run::reason_text;
 use crate::text::screen::Screen;
 use crate::text::table::{Table, TableCell};
 
@@ -26,7 +26,7 @@ const EXAMPLES: &str = "Examples:
 #[command(after_help = EXAMPLES)]
 pub(crate) struct QueueArgs {
     #[command(flatten)]
-    place: RepoTarget,
+    repo: RepoTarget,
     /// List runs of all repositories
     #[arg(long, conflicts_with_all = ["path", "ended"])]
     all: bool,
@@ -48,11 +48,11 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: QueueArgs) -> Result<
     } else {
         list_repo_runs(invocation, &connection, &args).await?
     };
-    invocation.ui.answer("queue", &RunList { runs: runs.clone() }, |screen| render(&runs, screen))?;
+    invocation.ui.print_answer("queue", &RunList { runs: runs.clone() }, |screen| render(&runs, screen))?;
     if runs.is_empty() {
-        invocation.ui.note("No runs.\n");
+        invocation.ui.print_note("No runs.\n");
     }
-    Ok(ExitStatus::Fine)
+    Ok(ExitStatus::Success)
 }
 
 async fn list_repo_runs(
@@ -60,11 +60,11 @@ async fn list_repo_runs(
     connection: &Connection,
     args: &QueueArgs,
 ) -> Result<Vec<RunSummary>, Failure> {
-    let at = AtPath { path: invocation.place(args.place.path())? };
+    let at = AtPath { path: invocation.daemon_path(args.repo.path())? };
     let client = connection.client();
     let reply = if args.ended { RunApiClient::list(client, at).await } else { client.queue(at).await };
     match reply.map_err(CallError::from) {
-        Err(error) if args.place.path.is_none() && !args.ended && is_refusal(&error, ErrorKind::NotARepository) => {
+        Err(error) if args.repo.path.is_none() && !args.ended && is_refusal(&error, ErrorKind::NotARepository) => {
             list_all_runs(connection).await
         }
         reply => Ok(reply?),
@@ -77,11 +77,11 @@ async fn list_all_runs(connection: &Connection) -> Result<Vec<RunSummary>, Failu
 }
 
 fn render(runs: &[RunSummary], screen: &Screen) -> String {
-    let mut table = Table::headed(["RUN", "STATE", "GOAL", "PATH", "WHY"]).yielding(2);
+    let mut table = Table::with_heading(["RUN", "STATE", "GOAL", "PATH", "WHY"]).shrinking(2);
     for run in runs {
-        let state = TableCell::styled(of_state(run.state), run.state.as_str());
-        let goal = TableCell::styled(HEAD, run.goal.as_deref().unwrap_or_default());
-        table.row([TableCell::from(&run.id), state, goal, run.path.to_string().into(), why(run).into()]);
+        let state = TableCell::styled(state_style(run.state), run.state.as_str());
+        let goal = TableCell::styled(HEADING, run.goal.as_deref().unwrap_or_default());
+        table.add_row([TableCell::from(&run.id), state, goal, run.path.to_string().into(), reason_text(run).into()]);
     }
     if runs.is_empty() { String::new() } else { table.render(screen, 0) }
 }

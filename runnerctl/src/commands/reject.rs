@@ -12,7 +12,7 @@ use protocol::words::ReviewVerdict;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::sign_review::{self, ReviewDecision};
-use crate::text::review::reviewed;
+use crate::text::review::render_review;
 
 const EXAMPLES: &str = "Examples:
   runnerctl reject \"Untested input\"
@@ -38,12 +38,12 @@ pub(crate) struct RejectArgs {
 /// Runs the command.
 pub(crate) async fn run(invocation: &Invocation<'_>, args: RejectArgs) -> Result<ExitStatus, Failure> {
     let RejectArgs { reason, path, run } = args;
-    let at = AtRun { path: invocation.place(path.as_deref())?, run };
+    let at = AtRun { path: invocation.daemon_path(path.as_deref())?, run };
     let connection = invocation.connect().await?;
-    let saying = ReviewDecision { at: &at, verdict: ReviewVerdict::Reject, reason: &reason };
+    let decision = ReviewDecision { at: &at, verdict: ReviewVerdict::Reject, reason: &reason };
     let params = |signature| RejectParams { at: at.clone(), reason: reason.clone(), signature };
     let request = async |signature| connection.client().reject(params(signature)).await;
-    let reply = sign_review::say((invocation.ui, &connection), saying, request).await?;
-    invocation.ui.answer("review", &reply, |_| reviewed(&reply))?;
-    Ok(ExitStatus::Fine)
+    let reply = sign_review::send_decision((invocation.ui, &connection), decision, request).await?;
+    invocation.ui.print_answer("review", &reply, |_| render_review(&reply))?;
+    Ok(ExitStatus::Success)
 }

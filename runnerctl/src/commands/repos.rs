@@ -10,8 +10,8 @@ use std::path::PathBuf;
 
 use crate::failure::Failure;
 use crate::invocation::Invocation;
-use crate::text::paint::{LOOK, of_state};
-use crate::text::sanitize::safe;
+use crate::text::paint::{WARN, state_style};
+use crate::text::sanitize::sanitize;
 use crate::text::screen::Screen;
 use crate::text::table::{Table, TableCell};
 
@@ -37,31 +37,31 @@ struct RepoList<'a> {
 pub(crate) async fn run(invocation: &Invocation<'_>, args: ReposArgs) -> Result<ExitStatus, Failure> {
     let connection = invocation.connect().await?;
     if let Some(path) = &args.remove {
-        let path = invocation.place(Some(path))?;
+        let path = invocation.daemon_path(Some(path))?;
         let repo = connection.client().remove(AtPath { path }).await?;
-        let text = format!("forgot {}\n", safe(&repo.path.to_string()));
-        invocation.ui.answer("repo", &repo, |_| text)?;
-        return Ok(ExitStatus::Fine);
+        let text = format!("forgot {}\n", sanitize(&repo.path.to_string()));
+        invocation.ui.print_answer("repo", &repo, |_| text)?;
+        return Ok(ExitStatus::Success);
     }
     let repos = connection.client().list().await?;
-    invocation.ui.answer("repos", &RepoList { repos: &repos }, |screen| render(&repos, screen))?;
+    invocation.ui.print_answer("repos", &RepoList { repos: &repos }, |screen| render(&repos, screen))?;
     if repos.is_empty() {
-        invocation.ui.note("No repositories. Add one: runnerctl start PATH\n");
+        invocation.ui.print_note("No repositories. Add one: runnerctl start PATH\n");
     }
-    Ok(ExitStatus::Fine)
+    Ok(ExitStatus::Success)
 }
 
 fn render(repos: &[RepoView], screen: &Screen) -> String {
-    let mut table = Table::headed(["REPO", "STATE", "RUNS", "PATH"]).yielding(3);
+    let mut table = Table::with_heading(["REPO", "STATE", "RUNS", "PATH"]).shrinking(3);
     for repo in repos {
         let state = match (&repo.held, repo.queue.first()) {
-            (Some(_), _) => TableCell::styled(LOOK, "held"),
-            (None, Some(run)) => TableCell::styled(of_state(run.state), run.state.as_str()),
+            (Some(_), _) => TableCell::styled(WARN, "held"),
+            (None, Some(run)) => TableCell::styled(state_style(run.state), run.state.as_str()),
             (None, None) => "idle".into(),
         };
         // The workspace of an isolated run is indented below its repository.
         let path = format!("{}{}", if repo.source_id.is_some() { "  " } else { "" }, repo.path);
-        table.row([TableCell::from(&repo.id), state, repo.queue.len().to_string().into(), path.into()]);
+        table.add_row([TableCell::from(&repo.id), state, repo.queue.len().to_string().into(), path.into()]);
     }
     if repos.is_empty() { String::new() } else { table.render(screen, 0) }
 }

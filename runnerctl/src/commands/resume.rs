@@ -7,11 +7,11 @@ use protocol::error::ExitStatus;
 use protocol::request::ResumeParams;
 
 use crate::args::RunTarget;
-use crate::confirm::confirmed;
+use crate::confirm::with_confirmation;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
-use crate::text::run::controlled;
-use crate::wait::wait;
+use crate::text::run::render_control;
+use crate::wait::wait_for_run;
 
 const EXAMPLES: &str = "Examples:
   runnerctl resume              a paused, held or failed run
@@ -47,7 +47,7 @@ impl ResumeArgs {
 
 /// Runs the command.
 pub(crate) async fn run(invocation: &Invocation<'_>, args: ResumeArgs) -> Result<ExitStatus, Failure> {
-    let path = invocation.place(args.target.place.path())?;
+    let path = invocation.daemon_path(args.target.repo.path())?;
     let connection = invocation.connect().await?;
     let params = ResumeParams {
         env: caller_env::collect(&connection, &path).await,
@@ -58,9 +58,9 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: ResumeArgs) -> Result
         confirmed: false,
     };
     let request = async |confirmed| connection.client().resume(ResumeParams { confirmed, ..params.clone() }).await;
-    let reply = confirmed(invocation.ui, args.yes, request).await?;
-    invocation
-        .ui
-        .answer("resume", &reply, |screen| controlled(&reply, "continues when its session has ended", screen))?;
-    if args.wait { wait(invocation, path, reply.run.id).await } else { Ok(ExitStatus::Fine) }
+    let reply = with_confirmation(invocation.ui, args.yes, request).await?;
+    invocation.ui.print_answer("resume", &reply, |screen| {
+        render_control(&reply, "continues when its session has ended", screen)
+    })?;
+    if args.wait { wait_for_run(invocation, path, reply.run.id).await } else { Ok(ExitStatus::Success) }
 }

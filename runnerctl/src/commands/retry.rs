@@ -9,7 +9,7 @@ use super::resume::{self, ResumeArgs};
 use crate::args::RunTarget;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
-use crate::text::change::changed;
+use crate::text::change::render_change;
 
 const EXAMPLES: &str = "Examples:
   runnerctl retry root.2              as many as a new task has; then: resume
@@ -35,13 +35,13 @@ pub(crate) struct RetryArgs {
 
 /// Runs the command.
 pub(crate) async fn run(invocation: &Invocation<'_>, args: RetryArgs) -> Result<ExitStatus, Failure> {
-    let at = AtRun { path: invocation.place(args.target.place.path())?, run: args.target.run.clone() };
+    let at = AtRun { path: invocation.daemon_path(args.target.repo.path())?, run: args.target.run.clone() };
     let connection = invocation.connect().await?;
     let reply = connection.client().retry(RetryParams { at, node: args.node }).await;
     let reply = reply.map_err(|error| Failure::from(error).or_hint("runnerctl tree"))?;
-    invocation.ui.answer("retry", &reply, |_| changed(&reply))?;
+    invocation.ui.print_answer("retry", &reply, |_| render_change(&reply))?;
     if !args.resume {
-        return Ok(ExitStatus::Fine);
+        return Ok(ExitStatus::Success);
     }
     resume::run(invocation, ResumeArgs::for_target(args.target, args.yes)).await
 }

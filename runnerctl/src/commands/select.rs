@@ -9,7 +9,7 @@ use protocol::view::{NodeRef, SelectView};
 use crate::args::RunTarget;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
-use crate::text::sanitize::safe;
+use crate::text::sanitize::sanitize;
 
 const EXAMPLES: &str = "Examples:
   runnerctl select           its id, attempts and path
@@ -30,11 +30,11 @@ pub(crate) struct SelectArgs {
 
 /// Runs the command.
 pub(crate) async fn run(invocation: &Invocation<'_>, args: SelectArgs) -> Result<ExitStatus, Failure> {
-    let path = invocation.place(args.target.place.path())?;
+    let path = invocation.daemon_path(args.target.repo.path())?;
     let view = invocation.connect().await?.client().select(AtRun { path, run: args.target.run }).await?;
-    invocation.ui.answer("select", &view, |_| render(&view))?;
+    invocation.ui.print_answer("select", &view, |_| render(&view))?;
     Ok(match view {
-        SelectView::Open { .. } => ExitStatus::Fine,
+        SelectView::Open { .. } => ExitStatus::Success,
         SelectView::Stuck { .. } => ExitStatus::Stuck,
         SelectView::Complete => ExitStatus::Complete,
     })
@@ -48,9 +48,9 @@ fn render(view: &SelectView) -> String {
     }
 }
 
-fn render_leaf(word: &str, node: &NodeRef) -> String {
+fn render_leaf(state: &str, node: &NodeRef) -> String {
     let NodeRef { id, attempts, max_attempts, path, .. } = node;
-    format!("{word} {} attempts={attempts}/{max_attempts} path={}\n", safe(id), safe(&path.join("/")))
+    format!("{state} {} attempts={attempts}/{max_attempts} path={}\n", sanitize(id), sanitize(&path.join("/")))
 }
 
 #[cfg(test)]

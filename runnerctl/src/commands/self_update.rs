@@ -11,7 +11,7 @@ use super::version::own_version;
 use crate::failure::Failure;
 use crate::installation::Installation;
 use crate::invocation::Invocation;
-use crate::text::sanitize::safe_lines;
+use crate::text::sanitize::sanitize_lines;
 
 const EXAMPLES: &str = "Examples:
   runnerctl self-update              the newest, from where this one came
@@ -49,25 +49,27 @@ struct UpdateReport {
 pub(crate) async fn run(invocation: &Invocation<'_>, args: SelfUpdateArgs) -> Result<ExitStatus, Failure> {
     let SelfUpdateArgs { to, from, dry_run } = args;
     let (installed, before) = (Installation::find()?, own_version());
-    let from = installed.origin(from)?;
+    let from = installed.update_source(from)?;
     let to = match to {
         Some(to) => Some(to),
-        None => super::version::find_newer(&before, &installed.versions(&from).await?),
+        None => super::version::find_newer(&before, &installed.list_versions(&from).await?),
     };
     if let Some(to) = &to {
         let version = to.to_string();
         let mut args = vec!["--version", version.as_str(), from.as_str()];
         args.extend(dry_run.then_some("--dry-run"));
-        let said = installed.script(&args, "installing another version").await?;
-        invocation.ui.note(&safe_lines(&said));
+        let output = installed.run_script(&args, "installing another version").await?;
+        invocation.ui.print_note(&sanitize_lines(&output));
     }
     let is_running = !matches!(invocation.connect_running().await, Err(ConnectError::NoDaemon { .. }));
-    let updated = UpdateReport { before, to, dry_run };
-    invocation.ui.answer("self-update", &updated, |_| render(&updated))?;
-    if updated.to.is_some() && !dry_run && is_running {
-        invocation.ui.note("the daemon of before is still running; to have the new one: runnerctl daemon drain\n");
+    let report = UpdateReport { before, to, dry_run };
+    invocation.ui.print_answer("self-update", &report, |_| render(&report))?;
+    if report.to.is_some() && !dry_run && is_running {
+        invocation
+            .ui
+            .print_note("the daemon of before is still running; to have the new one: runnerctl daemon drain\n");
     }
-    Ok(ExitStatus::Fine)
+    Ok(ExitStatus::Success)
 }
 
 fn render(UpdateReport { before, to, dry_run }: &UpdateReport) -> String {

@@ -16,17 +16,17 @@ use protocol::words::RunStatus;
 use tokio::time::timeout;
 
 use crate::args::RepoTarget;
-use crate::confirm::confirmed;
+use crate::confirm::with_confirmation;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
-use crate::text::paint::{HINT, LOOK, of_state, paint};
-use crate::text::sanitize::safe;
+use crate::text::paint::{HINT, WARN, paint, state_style};
+use crate::text::sanitize::sanitize;
 use crate::text::status::UNWATCHED;
-use crate::wait::wait;
-use crate::workspace_progress::making;
+use crate::wait::wait_for_run;
+use crate::workspace_progress::show_workspace_progress;
 
 /// Number of uncommitted paths that are listed; the JSON answer has more.
-const NOT_TAKEN_SHOWN: usize = 5;
+const UNCOMMITTED_SHOWN: usize = 5;
 /// The daemon's size limit for a goal; a larger one is refused before it is sent.
 const GOAL_LIMIT: u64 = 64 * 1024;
 /// Time limit for the answer about the files that the guard uses.
@@ -53,7 +53,7 @@ Exit codes with --wait:
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 pub(crate) struct StartArgs {
     #[command(flatten)]
-    place: RepoTarget,
+    repo: RepoTarget,
     /// A new goal, from a Markdown file (`-`: stdin)
     #[arg(long, value_name = "FILE", conflicts_with = "message")]
     goal: Option<PathBuf>,
@@ -88,7 +88,7 @@ pub(crate) struct StartArgs {
 
 /// Runs the command.
 pub(crate) async fn run(invocation: &Invocation<'_>, args: StartArgs) -> Result<ExitStatus, Failure> {
-    let path = invocation.place(args.place.path())?;
+    let path = invocation.daemon_path(args.repo.path())?;
     let goal = load_goal(invocation, args.goal.as_deref(), args.message.as_deref())?;
     let connection = invocation.connect().await?;
     let params = StartParams {
@@ -108,23 +108,23 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: StartArgs) -> Result<
     };
     let request = async |confirmed| connection.client().start(StartParams { confirmed, ..params.clone() }).await;
     let reply = {
-        let _told = (!args.in_place).then(|| making(invocation, path.clone()));
-        confirmed(invocation.ui, args.yes, request).await?
+        let _progress = (!args.in_place).then(|| show_workspace_progress(invocation, path.clone()));
+        with_confirmation(invocation.ui, args.yes, request).await?
     };
-    invocation.ui.answer("start", &reply, |_| render_start(&reply))?;
-    if let Some(made) = &reply.workspace {
-        invocation.ui.note(&render_workspace_notes(made));
+    invocation.ui.print_answer("start", &reply, |_| render_start(&reply))?;
+    if let Some(workspace) = &reply.workspace {
+        invocation.ui.print_note(&render_workspace_notes(workspace));
     }
     // A repository whose worker is blocked in git does not answer; the run is started all the same.
     let facts = connection.client().repository_facts(AtPath { path: path.clone() });
     if let Ok(Ok(RepositoryFacts { guard: Some(guard), .. })) = timeout(FACTS_WITHIN, facts).await {
-        invocation.ui.note(&render_guard_files(&guard));
+        invocation.ui.print_note(&render_guard_files(&guard));
     }
     if args.wait {
-        return wait(invocation, path, reply.run.id).await;
+        return wait_for_run(invocation, path, reply.run.id).await;
     }
-    invocation.ui.note(&format!("\nCheck progress: {}\n", paint(HINT, "runnerctl status")));
-    Ok(ExitStatus::Fine)
+    invocation.ui.print_note(&format!("\nCheck progress: {}\n", paint(HINT, "runnerctl status")));
+    Ok(ExitStatus::Success)
 }
 
 /// Returns the text of a new goal, if one was given.
@@ -137,7 +137,7 @@ pub(super) fn load_goal(
         None => Ok(message.map(str::to_owned)),
         Some(file) if file == Path::new("-") => read_goal(io::stdin().lock(), "stdin").map(Some),
         Some(file) => {
-            let file = invocation.resolve(Some(file))?;
+            let file = invocation.resolve_local(Some(file))?;
             let name = file.display().to_string();
             let opened = File::open(&file).map_err(|error| {
                 let failure = Failure::io(format!("reading the goal {name}"), &error);
@@ -169,26 +169,30 @@ pub(super) fn render_start(reply: &StartReply) -> String {
         1 => ", behind 1 run".into(),
         n => format!(", behind {n} runs"),
     };
-    let again = match (reply.resumed, run.state) {
+    let suffix = match (reply.resumed, run.state) {
         (true, RunStatus::Running | RunStatus::Waiting) => " already",
         (true, _) => " again",
         (false, _) => "",
     };
-    let state = paint(of_state(run.state), run.state.as_str());
-    let workspace = reply.workspace.as_ref().map(|made| format!("  in {}\n", safe(&made.path.to_string())));
-    let line = format!("run {} {state}{again} on branch {}{ahead}\n", safe(&run.id), safe(&run.branch));
+    let state = paint(state_style(run.state), run.state.as_str());
+    let workspace =
+        reply.workspace.as_ref().map(|workspace| format!("  in {}\n", sanitize(&workspace.path.to_string())));
+    let line = format!("run {} {state}{suffix} on branch {}{ahead}\n", sanitize(&run.id), sanitize(&run.branch));
     line + &workspace.unwrap_or_default()
 }
 
 /// Describes what a workspace lacks, and other notes on it.
-fn render_workspace_notes(made: &WorkspaceMade) -> String {
-    let warnings =
-        made.warnings.iter().flat_map(|warning| [paint(LOOK, &safe(warning)), "\n".to_owned()]).collect::<String>();
-    if made.not_taken_count == 0 {
+fn render_workspace_notes(workspace: &WorkspaceMade) -> String {
+    let warnings = workspace
+        .warnings
+        .iter()
+        .flat_map(|warning| [paint(WARN, &sanitize(warning)), "\n".to_owned()])
+        .collect::<String>();
+    if workspace.not_taken_count == 0 {
         return warnings;
     }
-    let shown: Vec<_> = made.not_taken.iter().take(NOT_TAKEN_SHOWN).map(|path| safe(path)).collect();
-    let more = made.not_taken_count.saturating_sub(shown.len() as u64);
+    let shown: Vec<_> = workspace.not_taken.iter().take(UNCOMMITTED_SHOWN).map(|path| sanitize(path)).collect();
+    let more = workspace.not_taken_count.saturating_sub(shown.len() as u64);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     format!("{warnings}not committed, so the run does not see: {}{more}\n", shown.join(", "))
 }
@@ -196,16 +200,16 @@ fn render_workspace_notes(made: &WorkspaceMade) -> String {
 /// Describes which files are watched for the guard.
 fn render_guard_files(guard: &GuardFiles) -> String {
     if guard.is_blind {
-        return format!("{}\n", paint(LOOK, &format!("guard: {UNWATCHED}")));
+        return format!("{}\n", paint(WARN, &format!("guard: {UNWATCHED}")));
     }
-    let files = guard.watched.iter().map(|path| safe(path)).collect::<Vec<_>>().join(", ");
+    let files = guard.watched.iter().map(|path| sanitize(path)).collect::<Vec<_>>().join(", ");
     let watched = if files.is_empty() { String::new() } else { format!("guard: watching {files} for changes\n") };
     if guard.unknown.is_empty() {
         return watched;
     }
-    let unknown = guard.unknown.iter().map(|command| safe(command)).collect::<Vec<_>>().join(", ");
+    let unknown = guard.unknown.iter().map(|command| sanitize(command)).collect::<Vec<_>>().join(", ");
     let text = format!("this guard runs files that are not watched: {unknown}; name them in [guard] definition");
-    format!("{watched}{}\n", paint(LOOK, &text))
+    format!("{watched}{}\n", paint(WARN, &text))
 }
 
 #[cfg(test)]
@@ -235,18 +239,18 @@ mod tests {
 
     #[test]
     fn a_workspace_is_named_and_what_it_lacks_told() {
-        let made = WorkspaceMade {
+        let workspace = WorkspaceMade {
             path: Path::new("/state/workspaces/9f86d081884c/tidy").into(),
             base: "0123456789abcdef0123456789abcdef01234567".into(),
             not_taken: vec!["a.txt".into(), "b\u{1b}.txt".into()],
             not_taken_count: 7,
             warnings: vec!["node_modules/x leads out of the workspace".into()],
         };
-        insta::assert_snapshot!(strip_str(&render_workspace_notes(&made)), @r"
+        insta::assert_snapshot!(strip_str(&render_workspace_notes(&workspace)), @r"
         node_modules/x leads out of the workspace
         not committed, so the run does not see: a.txt, b␛.txt and 5 more
         ");
-        let reply = StartReply { run: samples::summary(), ahead: 0, resumed: false, workspace: Some(made) };
+        let reply = StartReply { run: samples::summary(), ahead: 0, resumed: false, workspace: Some(workspace) };
         assert!(render_start(&reply).ends_with("  in /state/workspaces/9f86d081884c/tidy\n"));
     }
 

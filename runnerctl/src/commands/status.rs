@@ -50,33 +50,33 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: StatusArgs) -> Result
     if !invocation.hosts.is_empty() {
         return print_hosts_status(invocation, &args).await;
     }
-    let anywhere = args.target.place.path.is_none() && args.target.run.is_none();
-    let path = args.target.place.path();
-    let place = match &args.target.run {
+    let anywhere = args.target.repo.path.is_none() && args.target.run.is_none();
+    let path = args.target.repo.path();
+    let repo_path = match &args.target.run {
         _ if args.all => None,
-        Some(_) => Some(invocation.place(path)?),
-        None => invocation.place_if_any(path)?,
+        Some(_) => Some(invocation.daemon_path(path)?),
+        None => invocation.daemon_path_if_any(path)?,
     };
-    let at = place.map(|path| AtRun { path, run: args.target.run });
-    let shown =
+    let at = repo_path.map(|path| AtRun { path, run: args.target.run });
+    let snapshot =
         invocation.ask(async |client: &OneShotClient| read_status(client, at.as_ref(), anywhere).await).await??;
     if args.watch {
-        let at = at.filter(|_| matches!(shown, StatusSnapshot::One(_)));
+        let at = at.filter(|_| matches!(snapshot, StatusSnapshot::One(_)));
         return live::follow_status(invocation, at).await;
     }
-    snapshot::print_once(invocation.ui, &shown)
+    snapshot::print_once(invocation.ui, &snapshot)
 }
 
 /// Shows all repositories of several machines: a path would only be valid on one.
 async fn print_hosts_status(invocation: &Invocation<'_>, args: &StatusArgs) -> Result<ExitStatus, Failure> {
-    if args.target.place.path.is_some() || args.target.run.is_some() || args.watch {
+    if args.target.repo.path.is_some() || args.target.run.is_some() || args.watch {
         let message = "of several machines all repositories are shown, once";
         return Err(Failure::usage(message).hint("name one machine for a path, --run or --watch"));
     }
-    let question = async |inside: &Invocation<'_>| {
+    let ask_host = async |inside: &Invocation<'_>| {
         Ok(inside.ask(async |client: &OneShotClient| read_status(client, None, true).await).await??)
     };
-    multi_host::ask(invocation, "statuses-of-hosts", question, StatusSnapshot::render).await
+    multi_host::ask_hosts(invocation, "statuses-of-hosts", ask_host, StatusSnapshot::render).await
 }
 
 /// Reads the state of a run; of all repositories if none is named, or if the current directory is in none and none is

@@ -19,7 +19,7 @@ use crate::failure::Failure;
 use crate::invocation::Invocation;
 
 /// Number of bytes copied at once.
-const PIECE: usize = 64 << 10;
+const BUFFER_SIZE: usize = 64 << 10;
 const EXAMPLES: &str = "Examples:
   ssh HOST runnerctl stdio    what --host runs on the other machine";
 
@@ -34,16 +34,16 @@ pub(crate) struct StdioArgs {}
 /// Runs the command.
 pub(crate) async fn run(invocation: &Invocation<'_>) -> Result<ExitStatus, Failure> {
     let failed = |error| Failure::io("passing on a conversation", &error);
-    let daemon = client::stream(&invocation.any_options()).await?;
+    let daemon = client::connect_stream(&invocation.default_options()).await?;
     let daemon = daemon.into_std().and_then(|stream| stream.set_nonblocking(false).map(|()| stream)).map_err(failed)?;
     let (from, mut to) = (
         to_unbuffered_file(io::stdin().as_fd()).map_err(failed)?,
         to_unbuffered_file(io::stdout().as_fd()).map_err(failed)?,
     );
-    let greeting = StdioGreeting::of_this_process(env!("CARGO_PKG_VERSION"));
-    to.write_all(greeting.line().as_bytes()).map_err(failed)?;
+    let greeting = StdioGreeting::for_this_process(env!("CARGO_PKG_VERSION"));
+    to.write_all(greeting.to_line().as_bytes()).map_err(failed)?;
     copy_both(&daemon, from, to).map_err(failed)?;
-    Ok(ExitStatus::Fine)
+    Ok(ExitStatus::Success)
 }
 
 /// Returns an unbuffered handle: each byte is passed on at once.
@@ -54,22 +54,25 @@ fn to_unbuffered_file(end: BorrowedFd<'_>) -> io::Result<File> {
 /// Copies both ways, and returns when the first direction has ended, without waiting for the other.
 fn copy_both(daemon: &UnixStream, from: File, to: File) -> io::Result<()> {
     let (out, back) = (daemon.try_clone()?, daemon.try_clone()?);
-    let (ended, first) = channel();
-    spawn_copy(ended.clone(), move || copy_until_eof(from, out))?;
-    spawn_copy(ended, move || copy_until_eof(back, to))?;
-    let copied = first.recv().unwrap_or(Ok(()));
+    let (done_sender, done) = channel();
+    spawn_copy(done_sender.clone(), move || copy_until_eof(from, out))?;
+    spawn_copy(done_sender, move || copy_until_eof(back, to))?;
+    let copied = done.recv().unwrap_or(Ok(()));
     // A daemon that has already closed the connection needs no shutdown.
     let _ = daemon.shutdown(Shutdown::Both);
     copied
 }
 
 /// Copies on a thread that the process does not wait for: a read from a terminal or pipe cannot be cancelled.
-fn spawn_copy(ended: Sender<io::Result<()>>, copy: impl FnOnce() -> io::Result<()> + Send + 'static) -> io::Result<()> {
-    let told = move || {
+fn spawn_copy(
+    done_sender: Sender<io::Result<()>>,
+    copy: impl FnOnce() -> io::Result<()> + Send + 'static,
+) -> io::Result<()> {
+    let copy_and_report = move || {
         // The second thread to end has no receiver.
-        let _ = ended.send(copy());
+        let _ = done_sender.send(copy());
     };
-    thread::Builder::new().spawn(told).map(drop)
+    thread::Builder::new().spawn(copy_and_report).map(drop)
 }
 
 /// Copies until end of file.
@@ -77,11 +80,11 @@ fn spawn_copy(ended: Sender<io::Result<()>>, copy: impl FnOnce() -> io::Result<(
 /// Not `io::copy`, because it splices: the kernel locks the pipe while it waits for the socket, so that nothing already
 /// in the pipe can be read.
 fn copy_until_eof(mut from: impl Read, mut to: impl Write) -> io::Result<()> {
-    let mut piece = vec![0; PIECE];
+    let mut buffer = vec![0; BUFFER_SIZE];
     loop {
-        match from.read(&mut piece) {
+        match from.read(&mut buffer) {
             Ok(0) => return Ok(()),
-            Ok(length) => to.write_all(&piece[..length])?,
+            Ok(length) => to.write_all(&buffer[..length])?,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }
@@ -104,12 +107,12 @@ mod tests {
         let (daemon, ours) = UnixStream::pair().expect("a pair");
         let ((mut client, from), (mut reader, to)) = (stream_pair(), stream_pair());
         let copying = thread::spawn(move || copy_both(&ours, from, to));
-        let (mut heard, mut told) = ([0; 4], [0; 4]);
+        let (mut received_by_daemon, mut received_by_client) = ([0; 4], [0; 4]);
         client.write_all(b"ping").expect("writes");
-        (&daemon).read_exact(&mut heard).expect("reads");
+        (&daemon).read_exact(&mut received_by_daemon).expect("reads");
         (&daemon).write_all(b"pong").expect("writes");
-        reader.read_exact(&mut told).expect("reads");
-        assert_eq!((&heard, &told), (b"ping", b"pong"));
+        reader.read_exact(&mut received_by_client).expect("reads");
+        assert_eq!((&received_by_daemon, &received_by_client), (b"ping", b"pong"));
         drop(client);
         copying.join().expect("ends").expect("copies");
     }
@@ -123,12 +126,12 @@ mod tests {
         let (ended, first) = channel();
         thread::spawn(move || copy_both(&ours, from, to));
         thread::spawn(move || {
-            let mut heard = [0; 5];
-            let read = (&reader).read_exact(&mut heard);
-            ended.send(read.map(|()| heard))
+            let mut received = [0; 5];
+            let read = (&reader).read_exact(&mut received);
+            ended.send(read.map(|()| received))
         });
-        let heard = first.recv_timeout(std::time::Duration::from_secs(10)).expect("somebody reads").expect("reads");
-        assert_eq!(&heard, b"hello");
+        let received = first.recv_timeout(std::time::Duration::from_secs(10)).expect("somebody reads").expect("reads");
+        assert_eq!(&received, b"hello");
     }
 
     #[test]

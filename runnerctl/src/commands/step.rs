@@ -10,11 +10,11 @@ use protocol::words::RunStatus;
 
 use super::run_exit_status;
 use crate::args::RunTarget;
-use crate::confirm::confirmed;
+use crate::confirm::with_confirmation;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
-use crate::text::iteration::line;
-use crate::text::run::{headline, stop_reason};
+use crate::text::iteration::render_line;
+use crate::text::run::{render_headline, render_stop_reason};
 use crate::text::screen::Screen;
 
 const EXAMPLES: &str = "Examples:
@@ -34,27 +34,27 @@ pub(crate) struct StepArgs {
 
 /// Runs the command.
 pub(crate) async fn run(invocation: &Invocation<'_>, args: StepArgs) -> Result<ExitStatus, Failure> {
-    let path = invocation.place(args.target.place.path())?;
+    let path = invocation.daemon_path(args.target.repo.path())?;
     let connection = invocation.connect().await?;
     let env = caller_env::collect(&connection, &path).await;
     let params = StepParams { path, run: args.target.run, confirmed: false, env };
     let request = async |confirmed| connection.client().step(StepParams { confirmed, ..params.clone() }).await;
-    let reply = confirmed(invocation.ui, args.yes, request).await?;
-    invocation.ui.answer("step", &reply, |screen| render(&reply, screen))?;
+    let reply = with_confirmation(invocation.ui, args.yes, request).await?;
+    invocation.ui.print_answer("step", &reply, |screen| render(&reply, screen))?;
     Ok(exit_status(&reply))
 }
 
 /// Returns the exit code: a run that is paused after its iteration did what was asked.
 fn exit_status(reply: &StepReply) -> ExitStatus {
     match reply.run.state {
-        RunStatus::Paused if reply.iteration.is_some() => ExitStatus::Fine,
-        state => run_exit_status(state).unwrap_or(ExitStatus::Fine),
+        RunStatus::Paused if reply.iteration.is_some() => ExitStatus::Success,
+        state => run_exit_status(state).unwrap_or(ExitStatus::Success),
     }
 }
 
 fn render(reply: &StepReply, screen: &Screen) -> String {
-    let iteration = reply.iteration.as_ref().map(|iteration| line(iteration, screen)).unwrap_or_default();
-    iteration + &headline(&reply.run) + &stop_reason(reply.run.reason.as_ref(), &reply.run.path, screen)
+    let iteration = reply.iteration.as_ref().map(|iteration| render_line(iteration, screen)).unwrap_or_default();
+    iteration + &render_headline(&reply.run) + &render_stop_reason(reply.run.reason.as_ref(), &reply.run.path, screen)
 }
 
 #[cfg(test)]
@@ -68,7 +68,7 @@ mod tests {
     fn a_run_that_is_paused_after_its_step_is_fine() {
         let mut reply = StepReply { run: samples::summary(), iteration: Some(samples::iteration()) };
         reply.run.state = RunStatus::Paused;
-        assert_eq!(exit_status(&reply), ExitStatus::Fine);
+        assert_eq!(exit_status(&reply), ExitStatus::Success);
         reply.iteration = None;
         assert_eq!(exit_status(&reply), ExitStatus::Refused);
     }

@@ -10,14 +10,14 @@ use protocol::startup::MARK_VARIABLE;
 use serde::Serialize;
 
 use super::start;
-use crate::confirm::agreed;
+use crate::confirm::require_confirmation;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::settings::Settings;
-use crate::submit::batch_system::{BatchSystem, JobSpec, name};
+use crate::submit::batch_system::{BatchSystem, JobSpec, job_name};
 use crate::submit::run_start::RunStart;
-use crate::text::paint::{HEAD, HINT, paint};
-use crate::text::sanitize::{safe, safe_lines};
+use crate::text::paint::{HEADING, HINT, paint};
+use crate::text::sanitize::{sanitize, sanitize_lines};
 
 const EXAMPLES: &str = "Examples:
   runnerctl submit --to slurm --run tidy-1 --goal tidy.md
@@ -83,10 +83,10 @@ struct SubmitReport<'a> {
 
 impl SubmitReport<'_> {
     fn render(&self, engine: BatchSystem) -> String {
-        let job = self.job.map(|job| format!(" {}", safe(job))).unwrap_or_default();
-        let head = format!("{} {} is job{job} of {}\n", paint(HEAD, "run"), safe(self.run), self.engine);
-        match engine.look(self.job, self.name) {
-            Some(look) => head + &format!("Look at it: {}\n", paint(HINT, &safe(&look))),
+        let job = self.job.map(|job| format!(" {}", sanitize(job))).unwrap_or_default();
+        let head = format!("{} {} is job{job} of {}\n", paint(HEADING, "run"), sanitize(self.run), self.engine);
+        match engine.status_command(self.job, self.name) {
+            Some(look) => head + &format!("Look at it: {}\n", paint(HINT, &sanitize(&look))),
             None => head,
         }
     }
@@ -96,34 +96,34 @@ impl SubmitReport<'_> {
 pub(crate) async fn run(invocation: &Invocation<'_>, args: SubmitArgs) -> Result<ExitStatus, Failure> {
     refuse_inside_iteration()?;
     let settings = Settings::load()?;
-    let settings = settings.engine(args.engine);
+    let settings = settings.batch_system(args.engine);
     let goal = start::load_goal(invocation, args.goal.as_deref(), args.message.as_deref())?;
-    let (folder, runnerd) = (invocation.resolve(None)?, daemon_program());
-    let here = invocation.resolve(Some(args.place.as_ref()))?;
-    let place = if here.is_dir() { here.display().to_string() } else { args.place.clone() };
+    let (folder, runnerd) = (invocation.resolve_local(None)?, daemon_program());
+    let local_path = invocation.resolve_local(Some(args.place.as_ref()))?;
+    let place = if local_path.is_dir() { local_path.display().to_string() } else { args.place.clone() };
     if !args.print {
-        agreed(invocation.ui, args.yes, QUESTION)?;
+        require_confirmation(invocation.ui, args.yes, QUESTION)?;
     }
     for run in &args.runs {
         let goal = goal.as_deref();
-        let beginning = RunStart { runnerd: &runnerd, place: &place, remote: &args.remote, run, goal };
-        let remote = beginning.address(&folder).await?;
-        let work = JobSpec { run, remote: &remote, runnerd: &runnerd.display().to_string() };
-        let (name, script) = (name(&work), args.engine.script(&settings, &work)?);
+        let run_start = RunStart { runnerd: &runnerd, repository: &place, remote: &args.remote, run, goal };
+        let remote = run_start.remote_address(&folder).await?;
+        let spec = JobSpec { run, remote: &remote, runnerd: &runnerd.display().to_string() };
+        let (name, script) = (job_name(&spec), args.engine.render_script(&settings, &spec)?);
         let (engine, script) = (args.engine.name(), script.as_str());
-        let submitted = SubmitReport { run, remote: &remote, engine, name: &name, job: None, script: None };
+        let report = SubmitReport { run, remote: &remote, engine, name: &name, job: None, script: None };
         if args.print {
-            let shown = SubmitReport { script: Some(script), ..submitted };
-            invocation.ui.answer("submit", &shown, |_| safe_lines(script))?;
+            let report = SubmitReport { script: Some(script), ..report };
+            invocation.ui.print_answer("submit", &report, |_| sanitize_lines(script))?;
             continue;
         }
-        invocation.ui.note(&format!("Publishing the beginning of run {run}\n"));
-        beginning.publish(&folder).await?;
-        let job = args.engine.submit((&settings, &args.options), (&name, script), &folder).await?;
-        let submitted = SubmitReport { job: Some(job.as_str()).filter(|job| !job.is_empty()), ..submitted };
-        invocation.ui.answer("submit", &submitted, |_| submitted.render(args.engine))?;
+        invocation.ui.print_note(&format!("Publishing the beginning of run {run}\n"));
+        run_start.publish(&folder).await?;
+        let job = args.engine.submit_job((&settings, &args.options), (&name, script), &folder).await?;
+        let report = SubmitReport { job: Some(job.as_str()).filter(|job| !job.is_empty()), ..report };
+        invocation.ui.print_answer("submit", &report, |_| report.render(args.engine))?;
     }
-    Ok(ExitStatus::Fine)
+    Ok(ExitStatus::Success)
 }
 
 /// Refuses inside an iteration: a run that an agent submits would be unattended, with the keys of the logged-in user.

@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::pager::Pager;
 use crate::remote_status::{self, FetchDepth, RemoteArgs, RemoteQuery};
-use crate::text::tree::{NodeCosts, TreeOptions, part_of};
+use crate::text::tree::{NodeCosts, TreeOptions, render_tree_with};
 use crate::ui::Ui;
 
 const EXAMPLES: &str = "Examples:
@@ -46,32 +46,35 @@ pub(crate) struct TreeArgs {
 /// Runs the command.
 pub(crate) async fn run(invocation: &Invocation<'_>, mut args: TreeArgs) -> Result<ExitStatus, Failure> {
     let Some(remote) = args.from.remote.take() else { return print_tree(invocation, args).await };
-    let RunTarget { place, run } = args.target.clone();
-    let wanted = RemoteQuery { remote: &remote, place: place.path(), run: run.as_deref(), depth: FetchDepth::Commits };
-    remote_status::within(invocation, wanted, async |inside| {
-        let target =
-            RunTarget { place: RepoTarget { path: None }, run: Some(remote_status::only(inside, run.clone()).await?) };
+    let RunTarget { repo: place, run } = args.target.clone();
+    let query = RemoteQuery { remote: &remote, path: place.path(), run: run.as_deref(), depth: FetchDepth::Commits };
+    remote_status::with_remote(invocation, query, async |inside| {
+        let target = RunTarget {
+            repo: RepoTarget { path: None },
+            run: Some(remote_status::find_single_run(inside, run.clone()).await?),
+        };
         print_tree(inside, TreeArgs { target, ..args }).await
     })
     .await
 }
 
 async fn print_tree(invocation: &Invocation<'_>, args: TreeArgs) -> Result<ExitStatus, Failure> {
-    let path = invocation.place(args.target.place.path())?;
+    let path = invocation.daemon_path(args.target.repo.path())?;
     let connection = invocation.connect().await?;
     let at = AtRun { path, run: args.target.run };
     let reply = fetch_tree(connection.client(), at.clone()).await?;
     if invocation.ui.json {
-        Ui::object("tree", &reply)?;
-        return Ok(ExitStatus::Fine);
+        Ui::print_object("tree", &reply)?;
+        return Ok(ExitStatus::Success);
     }
     // A repository without a run still has a tree.
-    let spent = NodeCosts::of(&IterationApiClient::list(connection.client(), at).await.unwrap_or_default());
-    let part = TreeOptions { depth: args.depth, open: args.open, folded: !args.all };
+    let costs =
+        NodeCosts::from_iterations(&IterationApiClient::list(connection.client(), at).await.unwrap_or_default());
+    let options = TreeOptions { depth: args.depth, open: args.open, folded: !args.all };
     let mut pager = Pager::open(invocation.ui);
-    pager.text(&part_of(&reply, part, &spent, &invocation.ui.screen()))?;
+    pager.write(&render_tree_with(&reply, options, &costs, &invocation.ui.screen()))?;
     pager.close()?;
-    Ok(ExitStatus::Fine)
+    Ok(ExitStatus::Success)
 }
 
 /// Reads the tree of a run.

@@ -21,9 +21,9 @@ use crate::failure::Failure;
 use crate::invocation::Invocation;
 
 /// What to do if it is not installed.
-pub(super) const INSTALL: &str = "install runner-ui beside runnerctl, or in a folder of PATH";
+pub(super) const INSTALL_HINT: &str = "install runner-ui beside runnerctl, or in a folder of PATH";
 /// Maximum length of the line in which the server prints its URL, in bytes.
-const MAX_WORDS: u64 = 16 * 1024;
+const MAX_LINE_BYTES: u64 = 16 * 1024;
 
 const EXAMPLES: &str = "Examples:
   runnerctl ui                     every repository, in the browser
@@ -79,19 +79,19 @@ struct UiErrorBody {
 /// Runs the command.
 pub(crate) async fn run(invocation: &Invocation<'_>, args: UiArgs) -> Result<ExitStatus, Failure> {
     check_args(invocation, &args)?;
-    let (socket, lost) = find_daemon(invocation).await?;
-    let path = single_repo_path(invocation, args.path.as_deref(), lost.is_some())?;
+    let (socket, no_daemon) = find_daemon(invocation).await?;
+    let path = single_repo_path(invocation, args.path.as_deref(), no_daemon.is_some())?;
     let mut server = spawn_server(runner_ui_command(invocation, socket.as_deref()), path.as_deref(), &args)?;
     let (started, lines) = match wait_until_listening(&mut server).await {
         Ok(found) => found,
-        Err(failure) => return Err(lost.unwrap_or(failure)),
+        Err(failure) => return Err(no_daemon.unwrap_or(failure)),
     };
     // Before it is announced: the user may press Ctrl-C as soon as it is.
     let interrupt = signal(SignalKind::interrupt()).map_err(|error| Failure::io("listening for Ctrl-C", &error))?;
-    invocation.ui.answer("ui", &started, |_| format!("{}\n", started.url))?;
-    invocation.ui.note("Ctrl-C ends it\n");
+    invocation.ui.print_answer("ui", &started, |_| format!("{}\n", started.url))?;
+    invocation.ui.print_note("Ctrl-C ends it\n");
     if !args.no_open && !invocation.ui.json && io::stdout().is_terminal() && !open_browser(&started.url_once) {
-        invocation.ui.note("No browser could be opened here: open the address yourself\n");
+        invocation.ui.print_note("No browser could be opened here: open the address yourself\n");
     }
     tokio::select! {
         ended = wait_for_end(server, interrupt) => ended,
@@ -135,10 +135,10 @@ fn single_repo_path(
     is_lost: bool,
 ) -> Result<Option<PathBuf>, Failure> {
     if invocation.host.is_some() {
-        return Ok(invocation.place_if_any(named)?.map(|place| place.0));
+        return Ok(invocation.daemon_path_if_any(named)?.map(|place| place.0));
     }
     let is_one = named.is_some() || is_lost;
-    is_one.then(|| invocation.resolve(named)).transpose()
+    is_one.then(|| invocation.resolve_local(named)).transpose()
 }
 
 /// Returns a `runner-ui` command with JSON output, for the daemon at a socket or the daemons of other machines.
@@ -152,7 +152,7 @@ pub(super) fn runner_ui_command(invocation: &Invocation<'_>, socket: Option<&Pat
 
 /// Starts a daemon on each of several machines, as far as allowed; the page shows which of them do not answer.
 async fn connect_all_hosts(invocation: &Invocation<'_>) -> Infallible {
-    join_all(invocation.hosts.iter().map(async |host| drop(invocation.at(host).connect().await))).await;
+    join_all(invocation.hosts.iter().map(async |host| drop(invocation.for_host(host).connect().await))).await;
     std::future::pending().await
 }
 
@@ -168,9 +168,9 @@ async fn report_opened(invocation: &Invocation<'_>, mut lines: ServerLines) -> I
         let Ok(started) = serde_json::from_str::<UiServerInfo>(&line) else { continue };
         if invocation.ui.json {
             // A closed standard output is not an error.
-            let _ = invocation.ui.answer("ui", &started, |_| String::new());
+            let _ = invocation.ui.print_answer("ui", &started, |_| String::new());
         } else {
-            invocation.ui.note(&format!("opened; in another browser: {}\n", started.url));
+            invocation.ui.print_note(&format!("opened; in another browser: {}\n", started.url));
         }
     }
 }
@@ -186,23 +186,23 @@ fn spawn_server(mut command: Command, path: Option<&Path>, args: &UiArgs) -> Res
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
     command
         .spawn()
-        .map_err(|error| Failure::io(format!("starting {}", find_runner_ui().display()), &error).hint(INSTALL))
+        .map_err(|error| Failure::io(format!("starting {}", find_runner_ui().display()), &error).hint(INSTALL_HINT))
 }
 
 /// Returns the path of `runner-ui` next to this program, else its name for `PATH`.
 fn find_runner_ui() -> PathBuf {
-    let beside = env::current_exe().ok().map(|exe| exe.with_file_name("runner-ui"));
-    beside.filter(|path| path.is_file()).unwrap_or_else(|| PathBuf::from("runner-ui"))
+    let sibling = env::current_exe().ok().map(|exe| exe.with_file_name("runner-ui"));
+    sibling.filter(|path| path.is_file()).unwrap_or_else(|| PathBuf::from("runner-ui"))
 }
 
 /// Waits until the server listens or reports why it cannot.
 async fn wait_until_listening(server: &mut Child) -> Result<(UiServerInfo, ServerLines), Failure> {
     let mut line = String::new();
     let mut lines = BufReader::new(server.stdout.take().expect("BUG: standard output is a pipe"));
-    let first = (&mut lines).take(MAX_WORDS).read_line(&mut line).await;
+    let first = (&mut lines).take(MAX_LINE_BYTES).read_line(&mut line).await;
     first.map_err(|error| Failure::io("waiting for runner-ui", &error))?;
-    if let Ok(started) = serde_json::from_str(&line) {
-        return Ok((started, lines));
+    if let Ok(info) = serde_json::from_str(&line) {
+        return Ok((info, lines));
     }
     drop(server.stdin.take());
     server.wait().await.map_err(|error| Failure::io("waiting for runner-ui", &error))?;
@@ -236,7 +236,7 @@ async fn wait_for_end(mut server: Child, mut interrupt: Signal) -> Result<ExitSt
         ended = server.wait() => {
             let ended = ended.map_err(failed)?;
             return if ended.success() {
-                Ok(ExitStatus::Fine)
+                Ok(ExitStatus::Success)
             } else {
                 Err(Failure::new(ExitStatus::Error, "ui", format!("runner-ui ended ({ended})")).hint("runnerctl ui"))
             };
@@ -244,5 +244,5 @@ async fn wait_for_end(mut server: Child, mut interrupt: Signal) -> Result<ExitSt
     }
     drop(line);
     server.wait().await.map_err(failed)?;
-    Ok(ExitStatus::Fine)
+    Ok(ExitStatus::Success)
 }

@@ -8,14 +8,14 @@ use clap::Args;
 use protocol::client::ConnectError;
 use protocol::error::ExitStatus;
 use protocol::path::WirePath;
-use protocol::paths::{Paths, client_settings};
+use protocol::paths::{Paths, client_settings_path};
 use protocol::shell;
 use serde::Serialize;
 
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::text::paint::{DIM, HINT, paint};
-use crate::text::sanitize::safe;
+use crate::text::sanitize::sanitize;
 
 const EXAMPLES: &str = "Examples:
   runnerctl uninstall --dry-run    what is where, and how to remove it";
@@ -51,46 +51,46 @@ struct InstalledPart {
 pub(crate) fn run(invocation: &Invocation<'_>, _args: &UninstallArgs) -> Result<ExitStatus, Failure> {
     let paths = Paths::find(invocation.socket.as_deref()).map_err(ConnectError::from)?;
     let parts = InstalledParts { parts: list_parts(&paths) };
-    invocation.ui.answer("uninstall", &parts, |_| render(&parts.parts))?;
-    invocation.ui.note(
+    invocation.ui.print_answer("uninstall", &parts, |_| render(&parts.parts))?;
+    invocation.ui.print_note(
         "\nIn each repository: the folder .runner/, the branches runner/*, and the references below refs/runner/.\n",
     );
-    Ok(ExitStatus::Fine)
+    Ok(ExitStatus::Success)
 }
 
 fn list_parts(paths: &Paths) -> Vec<InstalledPart> {
     let part = |what, path: PathBuf, remove: String| InstalledPart { what, path: WirePath(path), remove };
-    let removed = |what, path: &Path| part(what, path.to_owned(), format!("rm -r -- {}", quote_path(path)));
+    let removable = |what, path: &Path| part(what, path.to_owned(), format!("rm -r -- {}", quote_path(path)));
     let folder = |path: &Path| path.parent().map(Path::to_owned).unwrap_or_default();
     let mut all: Vec<InstalledPart> = [paths.service_unit(), paths.socket_unit()]
         .into_iter()
         .map(|unit| part("service", unit, "runnerctl service uninstall".to_owned()))
         .collect();
     all.push(part("socket", paths.socket.clone(), "runnerctl daemon stop".to_owned()));
-    all.push(removed("state and logs", &paths.state));
-    all.push(removed("settings", &folder(&paths.config)));
-    all.extend(client_settings().map(|file| removed("settings", &folder(&file))));
-    all.extend(PROGRAMS.iter().filter_map(|name| find_program(name)).map(|path| removed("program", &path)));
+    all.push(removable("state and logs", &paths.state));
+    all.push(removable("settings", &folder(&paths.config)));
+    all.extend(client_settings_path().map(|file| removable("settings", &folder(&file))));
+    all.extend(PROGRAMS.iter().filter_map(|name| find_program(name)).map(|path| removable("program", &path)));
     all.retain(|part| part.path.as_path().symlink_metadata().is_ok());
     all
 }
 
 /// Returns the path of a program next to this one, else from `PATH`.
 fn find_program(name: &str) -> Option<PathBuf> {
-    let beside = env::current_exe().ok().and_then(|exe| Some(exe.parent()?.join(name)));
+    let sibling = env::current_exe().ok().and_then(|exe| Some(exe.parent()?.join(name)));
     let folders = env::var_os("PATH").unwrap_or_default();
     let on_path = env::split_paths(&folders).map(|folder| folder.join(name));
-    beside.into_iter().chain(on_path).find(|path| path.is_file())
+    sibling.into_iter().chain(on_path).find(|path| path.is_file())
 }
 
 fn quote_path(path: &Path) -> String {
-    shell::quoted(&path.display().to_string())
+    shell::quote(&path.display().to_string())
 }
 
 fn render(parts: &[InstalledPart]) -> String {
     parts.iter().fold(String::new(), |mut text, InstalledPart { what, path, remove }| {
         let head = paint(DIM, &format!("{what:<14}"));
-        let _ = writeln!(text, "{head}  {}\n    {}", safe(&path.to_string()), paint(HINT, &safe(remove)));
+        let _ = writeln!(text, "{head}  {}\n    {}", sanitize(&path.to_string()), paint(HINT, &sanitize(remove)));
         text
     })
 }

@@ -13,7 +13,7 @@ use crate::args::RepoTarget;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::text::paint::{BAD, GOOD, paint};
-use crate::text::sanitize::safe;
+use crate::text::sanitize::sanitize;
 
 const EXAMPLES: &str = "Examples:
   runnerctl validate           one line per check
@@ -28,28 +28,28 @@ Exit codes:
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ValidateArgs {
     #[command(flatten)]
-    place: RepoTarget,
+    repo: RepoTarget,
 }
 
 /// Runs the command.
 pub(crate) async fn run(invocation: &Invocation<'_>, args: ValidateArgs) -> Result<ExitStatus, Failure> {
-    let path = invocation.place(args.place.path())?;
+    let path = invocation.daemon_path(args.repo.path())?;
     let connection = invocation.connect().await?;
     let env = caller_env::collect(&connection, &path).await;
     let reply = connection.client().validate(ValidateParams { path, env }).await?;
-    invocation.ui.answer("validate", &reply, |_| render(&reply))?;
-    Ok(if reply.ok { ExitStatus::Fine } else { ExitStatus::Error })
+    invocation.ui.print_answer("validate", &reply, |_| render(&reply))?;
+    Ok(if reply.ok { ExitStatus::Success } else { ExitStatus::Error })
 }
 
 fn render(reply: &ValidateReply) -> String {
     let mut text = String::new();
     for check in &reply.checks {
-        let name = safe(&check.name);
+        let name = sanitize(&check.name);
         if check.ok {
             let _ = writeln!(text, "{name:<10} {}", paint(GOOD, "ok"));
         }
         for fault in &check.faults {
-            let _ = writeln!(text, "{name:<10} {} {}", paint(BAD, "fault"), safe(fault));
+            let _ = writeln!(text, "{name:<10} {} {}", paint(BAD, "fault"), sanitize(fault));
         }
     }
     text

@@ -17,12 +17,12 @@ use protocol::verify::{AuditFinding, AuditReport, RerunReport, Severity};
 
 use self::tip_log::TipLog;
 use crate::args::RepoTarget;
-use crate::confirm::confirmed;
+use crate::confirm::with_confirmation;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::progress::ProgressLine;
 use crate::remote_status::{self, FetchDepth, RemoteArgs, RemoteQuery};
-use crate::text::sanitize::safe;
+use crate::text::sanitize::sanitize;
 use crate::text::{audit, landing};
 use crate::ui::Ui;
 use crate::wait::ProgressLines;
@@ -50,7 +50,7 @@ Exit codes:
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of its own on the command line")]
 pub(crate) struct VerifyArgs {
     #[command(flatten)]
-    place: RepoTarget,
+    repo: RepoTarget,
     /// Run id, or a unique prefix [default: the branch that is checked out, or the only one]
     #[arg(long, value_name = "ID")]
     run: Option<String>,
@@ -110,11 +110,10 @@ pub(crate) async fn run(invocation: &Invocation<'_>, mut args: VerifyArgs) -> Re
     if args.landed.is_some() {
         return Err(Failure::usage("--landed is about a repository with both branches, and not about a remote's runs"));
     }
-    let (place, run) = (args.place.path.take(), args.run.take());
-    let wanted =
-        RemoteQuery { remote: &remote, place: place.as_deref(), run: run.as_deref(), depth: FetchDepth::Whole };
-    remote_status::within(invocation, wanted, async |inside| {
-        let run = Some(remote_status::only(inside, run.clone()).await?);
+    let (path, run) = (args.repo.path.take(), args.run.take());
+    let query = RemoteQuery { remote: &remote, path: path.as_deref(), run: run.as_deref(), depth: FetchDepth::Whole };
+    remote_status::with_remote(invocation, query, async |inside| {
+        let run = Some(remote_status::find_single_run(inside, run.clone()).await?);
         verify_run(inside, VerifyArgs { run, ..args }).await
     })
     .await
@@ -124,21 +123,21 @@ async fn verify_run(invocation: &Invocation<'_>, args: VerifyArgs) -> Result<Exi
     if invocation.ui.json && !matches!(args.format, ReportFormat::Text | ReportFormat::Json) {
         return Err(Failure::usage("--json and --format name different forms").hint("runnerctl verify --format sarif"));
     }
-    let path = invocation.place(args.place.path())?;
+    let path = invocation.daemon_path(args.repo.path())?;
     let signers = args.signers.as_deref().map(|path| read_keys("signers", path)).transpose()?;
     let reviewers = args.reviewers.as_deref().map(|path| read_keys("reviewers", path)).transpose()?;
     let tips = args.tip_log.as_deref().map(TipLog::read).transpose()?;
     let connection = invocation.connect().await?;
     if let Some(branch) = args.landed {
         let report = connection.client().verify_landed(LandedParams { path, branch }).await?;
-        invocation.ui.answer("verify-landed", &report, |_| landing::report(&report))?;
-        let is_right = |state| match state {
+        invocation.ui.print_answer("verify-landed", &report, |_| landing::render_landed_report(&report))?;
+        let is_acceptable = |state| match state {
             LandedState::Same => true,
             LandedState::Unknown => args.allow_shallow,
             LandedState::Differs | LandedState::Unproven => false,
         };
-        let is_all_right = report.commits.iter().all(|check| is_right(check.state));
-        return Ok(if is_all_right { ExitStatus::Fine } else { ExitStatus::Violation });
+        let is_acceptable = report.commits.iter().all(|check| is_acceptable(check.state));
+        return Ok(if is_acceptable { ExitStatus::Success } else { ExitStatus::Violation });
     }
     let params = VerifyParams { path: path.clone(), run: args.run, since: args.since.clone(), signers, reviewers };
     let mut report = connection.client().verify(params).await?;
@@ -151,21 +150,21 @@ async fn verify_run(invocation: &Invocation<'_>, args: VerifyArgs) -> Result<Exi
         let params = RerunParams { path, passes, since, confirmed: false, env };
         let request =
             async |confirmed| rerun_guards(invocation, &connection, RerunParams { confirmed, ..params.clone() }).await;
-        let rerun = confirmed(invocation.ui, args.yes, request).await?;
-        invocation.ui.note(&format!("guards run again: {}\n", rerun.guards));
+        let rerun = with_confirmation(invocation.ui, args.yes, request).await?;
+        invocation.ui.print_note(&format!("guards run again: {}\n", rerun.guards));
         let severity = if args.strict { Severity::Violation } else { Severity::Warning };
         report.findings.extend(rerun.findings.into_iter().map(|finding| AuditFinding { severity, ..finding }));
     }
     // A branch without an iteration may be one from which a run was removed.
     let severity = if args.allow_shallow { Severity::Warning } else { Severity::Violation };
-    let unseen = audit::unseen(&report, severity);
-    let is_seen = unseen.is_empty() || (args.allow_shallow && !report.unseen.is_empty());
-    let status = if audit::is_sound(&report) && is_seen { ExitStatus::Fine } else { ExitStatus::Violation };
+    let unverified = audit::unseen_findings(&report, severity);
+    let is_verified = unverified.is_empty() || (args.allow_shallow && !report.unseen.is_empty());
+    let status = if audit::is_sound(&report) && is_verified { ExitStatus::Success } else { ExitStatus::Violation };
     if args.strict || args.format == ReportFormat::Sarif {
-        report.findings.extend(unseen);
+        report.findings.extend(unverified);
     }
     print_report(invocation.ui, args.format, &report)?;
-    if let Some(tips) = tips.filter(|_| status == ExitStatus::Fine) {
+    if let Some(tips) = tips.filter(|_| status == ExitStatus::Success) {
         tips.append_tip(invocation.ui, &report)?;
     }
     Ok(status)
@@ -184,10 +183,10 @@ fn read_keys(what: &str, path: &Path) -> Result<String, Failure> {
 
 fn print_report(ui: &Ui, format: ReportFormat, report: &AuditReport) -> Result<(), Failure> {
     match format {
-        ReportFormat::Text => ui.answer("verify", report, |screen| audit::report(report, screen)),
-        ReportFormat::Json => Ui::object("verify", report),
-        ReportFormat::Sarif => Ui::document(&audit::sarif::log(report)),
-        ReportFormat::Markdown => Ui::verbatim(&audit::markdown::report(report)),
+        ReportFormat::Text => ui.print_answer("verify", report, |screen| audit::render_report(report, screen)),
+        ReportFormat::Json => Ui::print_object("verify", report),
+        ReportFormat::Sarif => Ui::print_document(&audit::sarif::build_log(report)),
+        ReportFormat::Markdown => Ui::print_verbatim(&audit::markdown::render_report(report)),
     }
 }
 
@@ -200,18 +199,18 @@ async fn rerun_guards(
     if !params.confirmed {
         return Ok(connection.client().rerun_guards(params).await?);
     }
-    let (lines, begun) = (ProgressLines::new(invocation.ui), Instant::now());
+    let (lines, started) = (ProgressLines::new(invocation.ui), Instant::now());
     let mut total = RerunReport { guards: 0, findings: Vec::new() };
-    for (at, pass) in params.passes.iter().enumerate() {
-        let node = safe(&pass.node);
-        let text = format!("guard {} of {}: iteration {:04}, node {node}", at + 1, params.passes.len(), pass.iter);
-        let elapsed_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
-        lines.show(vec![ProgressLine::Passing { text, elapsed_ms }]);
+    for (index, pass) in params.passes.iter().enumerate() {
+        let node = sanitize(&pass.node);
+        let text = format!("guard {} of {}: iteration {:04}, node {node}", index + 1, params.passes.len(), pass.iter);
+        let elapsed_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        lines.show(vec![ProgressLine::Transient { text, elapsed_ms }]);
         let one = RerunParams { passes: vec![pass.clone()], ..params.clone() };
         let report = connection.client().rerun_guards(one).await?;
         total.guards += report.guards;
         total.findings.extend(report.findings);
     }
-    lines.end();
+    lines.finish();
     Ok(total)
 }

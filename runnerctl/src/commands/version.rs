@@ -13,7 +13,7 @@ use crate::failure::Failure;
 use crate::installation::Installation;
 use crate::invocation::Invocation;
 use crate::text::paint::{HINT, paint};
-use crate::text::sanitize::safe;
+use crate::text::sanitize::sanitize;
 
 const EXAMPLES: &str = "Examples:
   runnerctl version
@@ -63,9 +63,9 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: VersionArgs) -> Resul
     };
     let client = own_version();
     let available = if args.check { Some(fetch_available(&client, args.from).await?) } else { None };
-    let versions = VersionReport { client, daemon, available };
-    invocation.ui.answer("version", &versions, |_| render(&versions))?;
-    Ok(ExitStatus::Fine)
+    let report = VersionReport { client, daemon, available };
+    invocation.ui.print_answer("version", &report, |_| render(&report))?;
+    Ok(ExitStatus::Success)
 }
 
 /// Returns the version of this program.
@@ -75,27 +75,27 @@ pub(crate) fn own_version() -> Version {
 
 async fn fetch_available(client: &Version, from: Option<String>) -> Result<AvailableVersions, Failure> {
     let installed = Installation::find()?;
-    let from = installed.origin(from)?;
-    let versions = installed.versions(&from).await?;
+    let from = installed.update_source(from)?;
+    let versions = installed.list_versions(&from).await?;
     Ok(AvailableVersions { newer: find_newer(client, &versions), from, versions })
 }
 
 /// Returns the newest of these versions, if it is newer; pre-releases are offered only to users of pre-releases.
 pub(crate) fn find_newer(than: &Version, versions: &[Version]) -> Option<Version> {
-    let is_wanted = |version: &&Version| version.pre.is_empty() || !than.pre.is_empty();
-    versions.iter().filter(is_wanted).max().filter(|newest| *newest > than).cloned()
+    let is_eligible = |version: &&Version| version.pre.is_empty() || !than.pre.is_empty();
+    versions.iter().filter(is_eligible).max().filter(|newest| *newest > than).cloned()
 }
 
 fn render(VersionReport { client, daemon, available }: &VersionReport) -> String {
-    let daemon = daemon.as_deref().map_or_else(|| "not running".to_owned(), safe);
+    let daemon = daemon.as_deref().map_or_else(|| "not running".to_owned(), sanitize);
     let mut text = format!("runnerctl  {client}\nrunnerd    {daemon}\n");
     if let Some(AvailableVersions { from, newer, .. }) = available {
-        let from = safe(from);
-        let told = match newer {
+        let from = sanitize(from);
+        let line = match newer {
             Some(newer) => format!("{newer} at {from}\nto upgrade: {}", paint(HINT, "runnerctl self-update")),
             None => format!("nothing newer at {from}"),
         };
-        let _ = writeln!(text, "available  {told}");
+        let _ = writeln!(text, "available  {line}");
     }
     text
 }

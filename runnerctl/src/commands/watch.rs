@@ -30,7 +30,7 @@ const EXAMPLES: &str = "Examples:
 #[command(after_help = EXAMPLES)]
 pub(crate) struct WatchArgs {
     #[command(flatten)]
-    place: RepoTarget,
+    repo: RepoTarget,
 }
 
 /// Runs the command.
@@ -39,56 +39,59 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: WatchArgs) -> Result<
     if !invocation.hosts.is_empty() {
         return watch_hosts(invocation, &args).await;
     }
-    let path = invocation.place_if_any(args.place.path())?;
+    let path = invocation.daemon_path_if_any(args.repo.path())?;
     let connection = invocation.connect().await?;
     let selected = match path {
-        Some(path) => find_selected(&connection, path, args.place.path.is_none()).await?,
+        Some(path) => find_selected(&connection, path, args.repo.path.is_none()).await?,
         None => None,
     };
-    let (options, look) = (invocation.connect_options(false), watch::look(invocation.ui.screen()));
-    watch::show(vec![WatchedDaemon { name: String::new(), options, connection: Some(connection), selected, look }])
-        .await
+    let (options, caps) = (invocation.connect_options(false), watch::look(invocation.ui.screen()));
+    watch::run(vec![WatchedDaemon { name: String::new(), options, connection: Some(connection), selected, caps }]).await
 }
 
 /// Shows one of several machines, with a summary of the others above it. None is waited for.
 async fn watch_hosts(invocation: &Invocation<'_>, args: &WatchArgs) -> Result<ExitStatus, Failure> {
-    if args.place.path.is_some() {
+    if args.repo.path.is_some() {
         let message = "of several machines all repositories are shown";
         return Err(Failure::usage(message).hint("name one machine for a path"));
     }
-    let opening = |host: &Host| {
-        let look = watch::look(invocation.ui.screen().about(host));
-        let options = invocation.at(host).any_options();
-        WatchedDaemon { name: host.to_string(), options, connection: None, selected: None, look }
+    let to_daemon = |host: &Host| {
+        let caps = watch::look(invocation.ui.screen().for_host(host));
+        let options = invocation.for_host(host).default_options();
+        WatchedDaemon { name: host.to_string(), options, connection: None, selected: None, caps }
     };
-    watch::show(invocation.hosts.iter().map(opening).collect()).await
+    watch::run(invocation.hosts.iter().map(to_daemon).collect()).await
 }
 
 /// Returns the id of the repository to start with; `None` if the current directory merely happens to be in none.
-async fn find_selected(connection: &Connection, path: WirePath, is_here: bool) -> Result<Option<String>, CallError> {
+async fn find_selected(
+    connection: &Connection,
+    path: WirePath,
+    is_current_dir: bool,
+) -> Result<Option<String>, CallError> {
     match connection.client().status(AtRun { path, run: None }).await.map_err(CallError::from) {
         Ok(status) => find_first_repo(connection.client(), status).await.map(Some),
-        Err(error) if is_here && is_unknown_path(&error) => Ok(None),
+        Err(error) if is_current_dir && is_unknown_path(&error) => Ok(None),
         Err(error) => Err(error),
     }
 }
 
 /// Returns the id of the repository to start with: the workspace of the only active run, if that is isolated.
 async fn find_first_repo(client: &Client, status: StatusView) -> Result<String, CallError> {
-    let works_in = status.run.as_ref().map(|run| &run.summary.path);
-    if !status.isolated.iter().any(|isolated| works_in == Some(&isolated.path)) {
+    let run_path = status.run.as_ref().map(|run| &run.summary.path);
+    if !status.isolated.iter().any(|isolated| run_path == Some(&isolated.path)) {
         return Ok(status.repo.id);
     }
     let all = client.status_all().await?;
-    let workspace = all.into_iter().find(|other| works_in == Some(&other.repo.path));
+    let workspace = all.into_iter().find(|other| run_path == Some(&other.repo.path));
     Ok(workspace.map_or(status.repo.id, |workspace| workspace.repo.id))
 }
 
 /// Fails if there is no terminal to draw on, before anything is started.
 fn check_terminal(invocation: &Invocation<'_>) -> Result<(), Failure> {
     if invocation.ui.json {
-        let told = "watch draws on a terminal and has no JSON";
-        return Err(Failure::usage(told).hint("runnerctl status --watch --json"));
+        let message = "watch draws on a terminal and has no JSON";
+        return Err(Failure::usage(message).hint("runnerctl status --watch --json"));
     }
     let why = if invocation.ui.screen().is_plain {
         "a view of the whole screen cannot be read line by line (--plain, RUNNER_PLAIN or TERM=dumb)"

@@ -16,7 +16,7 @@ pub(crate) struct ForgeRepo {
 impl ForgeRepo {
     /// Parses `https://host/owner/name.git`, `ssh://git@host:22/owner/name` and `git@host:owner/name`; `None` for a
     /// folder.
-    pub(crate) fn of(url: &str) -> Option<Self> {
+    pub(crate) fn from_url(url: &str) -> Option<Self> {
         let (authority, path) = match url.split_once("://") {
             Some((scheme, rest)) if ["https", "http", "ssh", "git"].contains(&scheme) => rest.split_once('/')?,
             Some(_) => return None,
@@ -24,16 +24,16 @@ impl ForgeRepo {
             None => url.split_once(':').filter(|(host, _)| !host.contains('/'))?,
         };
         let host = authority.rsplit('@').next()?;
-        let host = host.split(':').next().filter(|host| is_name(host))?.to_ascii_lowercase();
+        let host = host.split(':').next().filter(|host| is_valid_segment(host))?.to_ascii_lowercase();
         let path = path.trim_matches('/');
         let path = path.strip_suffix(".git").unwrap_or(path).to_owned();
-        let is_whole = path.split('/').count() > 1 && path.split('/').all(is_name);
+        let is_valid = path.split('/').count() > 1 && path.split('/').all(is_valid_segment);
         let host = match host.as_str() {
             "ssh.github.com" | "www.github.com" => "github.com".to_owned(),
             "altssh.gitlab.com" => "gitlab.com".to_owned(),
             _ => host,
         };
-        is_whole.then_some(Self { host, path })
+        is_valid.then_some(Self { host, path })
     }
 
     /// Whether the host name suggests GitHub.
@@ -51,9 +51,9 @@ impl ForgeRepo {
     }
 
     /// Returns the page for opening a request by hand, if the forge is known to have one.
-    pub(crate) fn page(&self, head: &str, base: &str) -> Option<String> {
+    pub(crate) fn new_request_url(&self, head: &str, base: &str) -> Option<String> {
         let Self { host, path } = self;
-        let (head, base) = (escaped(head, "/"), escaped(base, "/"));
+        let (head, base) = (percent_encode(head, "/"), percent_encode(base, "/"));
         if self.is_github() {
             return Some(format!("https://{host}/{path}/compare/{base}...{head}?expand=1"));
         }
@@ -65,22 +65,22 @@ impl ForgeRepo {
 }
 
 /// Whether text is a valid host or path component: nothing that an option or a shell would interpret.
-fn is_name(name: &str) -> bool {
+fn is_valid_segment(name: &str) -> bool {
     let is_plain = |c: char| c.is_alphanumeric() || "-._~+".contains(c);
     !name.is_empty() && !name.starts_with('-') && name != "." && name != ".." && name.chars().all(is_plain)
 }
 
 /// Percent-encodes text for a URL; `plain` are characters kept in addition to letters and digits.
-pub(crate) fn escaped(text: &str, plain: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
+pub(crate) fn percent_encode(text: &str, plain: &str) -> String {
+    let mut encoded = String::with_capacity(text.len());
     for byte in text.bytes() {
         if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) || plain.as_bytes().contains(&byte) {
-            escaped.push(char::from(byte));
+            encoded.push(char::from(byte));
         } else {
-            let _ = write!(escaped, "%{byte:02X}");
+            let _ = write!(encoded, "%{byte:02X}");
         }
     }
-    escaped
+    encoded
 }
 
 #[cfg(test)]
@@ -97,10 +97,10 @@ mod tests {
             "ssh://git@ssh.github.com:443/o/r.git",
             "GitHub.com:o/r",
         ] {
-            let address = ForgeRepo::of(url).expect(url);
+            let address = ForgeRepo::from_url(url).expect(url);
             assert_eq!((address.host.as_str(), address.path.as_str()), ("github.com", "o/r"), "{url}");
         }
-        let grouped = ForgeRepo::of("https://gitlab.example.org/a/b/c.git").expect("a group");
+        let grouped = ForgeRepo::from_url("https://gitlab.example.org/a/b/c.git").expect("a group");
         assert_eq!((grouped.path.as_str(), grouped.is_gitlab(), grouped.is_github()), ("a/b/c", true, false));
     }
 
@@ -115,7 +115,7 @@ mod tests {
             "h:o/../r",
             "h:o/$(r)",
         ] {
-            assert_eq!(ForgeRepo::of(url), None, "{url}");
+            assert_eq!(ForgeRepo::from_url(url), None, "{url}");
         }
     }
 
@@ -128,7 +128,8 @@ mod tests {
 
     #[test]
     fn the_page_for_a_person_names_both_branches() {
-        let page = |url: &str| ForgeRepo::of(url).and_then(|address| address.page("deliver/a b", "main"));
+        let page =
+            |url: &str| ForgeRepo::from_url(url).and_then(|address| address.new_request_url("deliver/a b", "main"));
         insta::assert_snapshot!(page("https://github.com/o/r").unwrap_or_default(), @"https://github.com/o/r/compare/main...deliver/a%20b?expand=1");
         insta::assert_snapshot!(page("git@gitlab.com:o/p/r.git").unwrap_or_default(), @"https://gitlab.com/o/p/r/-/merge_requests/new?merge_request%5Bsource_branch%5D=deliver/a%20b&merge_request%5Btarget_branch%5D=main");
         assert_eq!(page("https://codeberg.org/o/r"), None);

@@ -12,26 +12,26 @@ use serde::de::DeserializeOwned;
 use crate::failure::Failure;
 
 /// Parses the JSON output of a program.
-pub(super) fn json<T: DeserializeOwned>(text: &str, program: &str) -> Result<T, Failure> {
-    serde_json::from_str(text).map_err(|error| unread(program, &error))
+pub(super) fn parse_json<T: DeserializeOwned>(text: &str, program: &str) -> Result<T, Failure> {
+    serde_json::from_str(text).map_err(|error| unreadable_failure(program, &error))
 }
 
 /// Parses a list from concatenated pages.
-pub(super) fn pages<T: DeserializeOwned>(text: &str, program: &str) -> Result<Vec<T>, Failure> {
+pub(super) fn parse_pages<T: DeserializeOwned>(text: &str, program: &str) -> Result<Vec<T>, Failure> {
     let mut items = Vec::new();
     for page in serde_json::Deserializer::from_str(text).into_iter::<Vec<T>>() {
-        items.extend(page.map_err(|error| unread(program, &error))?);
+        items.extend(page.map_err(|error| unreadable_failure(program, &error))?);
     }
     Ok(items)
 }
 
-fn unread(program: &str, error: &serde_json::Error) -> Failure {
+fn unreadable_failure(program: &str, error: &serde_json::Error) -> Failure {
     let message = format!("`{program}` has answered in a form that is not known here");
     Failure::new(ExitStatus::Error, "forge", message)
         .caused_by(error.to_string())
-        .hint(format!("{} --version", first(program)))
+        .hint(format!("{} --version", program_name(program)))
 }
 
-fn first(program: &str) -> &str {
+fn program_name(program: &str) -> &str {
     program.split(' ').next().unwrap_or(program)
 }

@@ -28,21 +28,22 @@ impl CustomForge {
     }
 
     /// Runs the program to open or update the request of a branch: the program itself finds out which of the two.
-    pub(super) async fn open(&self, desk: &ForgeCli, offer: NewPr<'_>) -> Result<Option<String>, Failure> {
-        let NewPr { head, base, title, body, ready } = offer;
-        let told =
+    pub(super) async fn open_pr(&self, desk: &ForgeCli, new_pr: NewPr<'_>) -> Result<Option<String>, Failure> {
+        let NewPr { head, base, title, body, ready } = new_pr;
+        let request =
             json!({ "schema": SCHEMA, "head": head, "base": base, "title": title, "body": body, "draft": !ready });
-        let input = format!("{told}\n").into_bytes();
+        let input = format!("{request}\n").into_bytes();
         let argv: Vec<OsString> = self.argv.iter().map(OsString::from).collect();
         let name = &self.argv[0];
-        let said = desk.run(argv, input).await.map_err(|error| match error {
+        let output = desk.try_run(argv, input).await.map_err(|error| match error {
             LaunchError::Failed(failure) => failure,
             LaunchError::Missing => {
                 let message = format!("`{name}` of [deliver] command is not on your PATH");
                 Failure::new(ExitStatus::Error, "missing_command", message).hint("runnerctl config get deliver.command")
             }
         })?;
-        let told = said.fine("forge", &format!("opening the request with `{name}`, after the branch was pushed"))?;
-        Ok(told.lines().rev().map(str::trim).find(|line| !line.is_empty()).map(str::to_owned))
+        let printed = output
+            .require_success("forge", &format!("opening the request with `{name}`, after the branch was pushed"))?;
+        Ok(printed.lines().rev().map(str::trim).find(|line| !line.is_empty()).map(str::to_owned))
     }
 }

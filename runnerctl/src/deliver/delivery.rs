@@ -9,7 +9,7 @@ use protocol::delivery::{DescribeParams, DescribeReply};
 use protocol::error::ExitStatus;
 use protocol::landing::{LandForm, LandOutcome, LandParams, LandReply, LandedCommit, RunLanding};
 use protocol::path::WirePath;
-use protocol::shell::words;
+use protocol::shell::join_args;
 use serde::Serialize;
 
 use super::address::ForgeRepo;
@@ -17,7 +17,7 @@ use super::body;
 use super::checkout::{GitCheckout, PushRemote, RemoteRefs};
 use super::forge::{Forge, NewPr, OpenPr, PrState, PrUpdate};
 use super::forge_cli::ForgeCli;
-use crate::confirm::confirmed;
+use crate::confirm::with_confirmation;
 use crate::failure::Failure;
 use crate::ui::Ui;
 
@@ -96,19 +96,19 @@ pub(crate) struct Delivery<'a> {
     /// A folder in the repository.
     pub(crate) path: WirePath,
     /// The run to deliver.
-    pub(crate) described: &'a DescribeReply,
+    pub(crate) description: &'a DescribeReply,
     /// Options of the delivery.
-    pub(crate) wanted: DeliveryOptions,
+    pub(crate) options: DeliveryOptions,
 }
 
 impl Delivery<'_> {
-    fn checkout(&self) -> GitCheckout {
+    fn git_checkout(&self) -> GitCheckout {
         GitCheckout { folder: self.path.as_path().to_owned(), can_ask: self.ui.can_ask() }
     }
 
     /// Refuses to use git's configuration while a running session could write to it.
-    pub(crate) fn refuse_at_work(described: &DescribeReply) -> Result<(), Failure> {
-        let Some(run) = &described.at_work else { return Ok(()) };
+    pub(crate) fn refuse_at_work(description: &DescribeReply) -> Result<(), Failure> {
+        let Some(run) = &description.at_work else { return Ok(()) };
         let message = format!(
             "run {run} is at work in this repository, and what its session writes could direct git elsewhere: nothing was \
              pushed"
@@ -118,155 +118,168 @@ impl Delivery<'_> {
 
     /// Returns what would be created and said, without contacting anyone.
     pub(crate) async fn preview(&self) -> Result<DeliveryReport, Failure> {
-        Self::refuse_at_work(self.described)?;
-        let (checkout, described) = (self.checkout(), self.described);
-        self.refuse_no_room(&checkout.recall(&described.remote, &described.branch).await?)?;
-        let named = self.wanted.base.clone().or_else(|| described.base.clone());
-        let tracked = |base: &str| format!("refs/remotes/{}/{base}", described.remote);
-        let from = match &named {
-            Some(base) if checkout.commit(&tracked(base)).await?.is_some() => tracked(base),
+        Self::refuse_at_work(self.description)?;
+        let (checkout, description) = (self.git_checkout(), self.description);
+        self.refuse_conflicting_branch(&checkout.read_tracked_refs(&description.remote, &description.branch).await?)?;
+        let base = self.options.base.clone().or_else(|| description.base.clone());
+        let tracked = |base: &str| format!("refs/remotes/{}/{base}", description.remote);
+        let start = match &base {
+            Some(base) if checkout.resolve_commit(&tracked(base)).await?.is_some() => tracked(base),
             Some(base) => base.clone(),
             None => tracked("HEAD"),
         };
-        let is_there = checkout.commit(&format!("refs/heads/{}", described.branch)).await?.is_some();
-        let begins = checkout.commit(&from).await?;
-        let (commits, notes) = if is_there || begins.is_some() {
-            let landing = self.land(begins, true).await?;
+        let exists = checkout.resolve_commit(&format!("refs/heads/{}", description.branch)).await?.is_some();
+        let start_commit = checkout.resolve_commit(&start).await?;
+        let (commits, notes) = if exists || start_commit.is_some() {
+            let landing = self.land_run(start_commit, true).await?;
             let is_new = landing.outcome == LandOutcome::Landed;
             (if is_new { landing.commits } else { Vec::new() }, landing.notes)
         } else {
-            (Vec::new(), vec![format!("{from} is not here, so the commits are not known yet")])
+            (Vec::new(), vec![format!("{start} is not here, so the commits are not known yet")])
         };
-        Ok(DeliveryReport { commits, notes, ..self.answer(named, DeliveryAction::Preview) })
+        Ok(DeliveryReport { commits, notes, ..self.new_report(base, DeliveryAction::Preview) })
     }
 
-    fn answer(&self, base: Option<String>, action: DeliveryAction) -> DeliveryReport {
-        let DescribeReply { run, branch, remote, title, body, .. } = self.described.clone();
+    fn new_report(&self, base: Option<String>, action: DeliveryAction) -> DeliveryReport {
+        let DescribeReply { run, branch, remote, title, body, .. } = self.description.clone();
         let (commits, notes) = (Vec::new(), Vec::new());
         let (commit, pushed, url, noun) = (None, false, None, "request");
         DeliveryReport { run, branch, remote, base, commits, commit, pushed, action, noun, url, title, body, notes }
     }
 
     /// Performs the delivery.
-    pub(crate) async fn send(&self) -> Result<DeliveryReport, Failure> {
-        Self::refuse_at_work(self.described)?;
-        let (checkout, described) = (self.checkout(), self.described);
-        let branch = &described.branch;
-        let remote = checkout.remote(&described.remote).await?;
-        let desk = ForgeCli::make()?;
-        let forge = Forge::find(&desk, &remote.address, &described.command).await?;
-        let seen = checkout.look(&remote, branch).await?;
-        self.refuse_no_room(&seen)?;
-        let (base, from) = self.base((&checkout, &remote), &seen).await?;
-        let standing = forge.standing(&desk, branch).await?;
-        self.refuse_closed(&forge, &standing)?;
-        self.take_in((&checkout, &remote), &seen).await?;
-        if checkout.commit(&from).await?.is_none() {
+    pub(crate) async fn deliver(&self) -> Result<DeliveryReport, Failure> {
+        Self::refuse_at_work(self.description)?;
+        let (checkout, description) = (self.git_checkout(), self.description);
+        let branch = &description.branch;
+        let remote = checkout.find_remote(&description.remote).await?;
+        let cli = ForgeCli::create()?;
+        let forge = Forge::find(&cli, &remote.address, &description.command).await?;
+        let remote_refs = checkout.read_refs(&remote, branch).await?;
+        self.refuse_conflicting_branch(&remote_refs)?;
+        let (base, start) = self.find_base((&checkout, &remote), &remote_refs).await?;
+        let pr_state = forge.find_pr(&cli, branch).await?;
+        self.refuse_closed(&forge, &pr_state)?;
+        self.integrate_pushed((&checkout, &remote), &remote_refs).await?;
+        if checkout.resolve_commit(&start).await?.is_none() {
             checkout.fetch(&remote, &base).await?;
         }
-        let landed = self.land(Some(from), false).await?;
-        let answer = DeliveryReport { noun: forge.noun(), ..self.answer(Some(base.clone()), DeliveryAction::Merged) };
-        if let (PrState::Merged { url }, LandOutcome::AlreadyLanded) = (&standing, landed.outcome) {
-            return Ok(DeliveryReport { url: Some(url.clone()), commit: seen.branch, notes: landed.notes, ..answer });
+        let landing = self.land_run(Some(start), false).await?;
+        let report = DeliveryReport {
+            noun: forge.request_noun(),
+            ..self.new_report(Some(base.clone()), DeliveryAction::Merged)
+        };
+        if let (PrState::Merged { url }, LandOutcome::AlreadyLanded) = (&pr_state, landing.outcome) {
+            return Ok(DeliveryReport {
+                url: Some(url.clone()),
+                commit: remote_refs.branch,
+                notes: landing.notes,
+                ..report
+            });
         }
-        let tip = checkout.commit(&format!("refs/heads/{branch}")).await?;
+        let tip = checkout.resolve_commit(&format!("refs/heads/{branch}")).await?;
         let tip = tip.ok_or_else(|| Failure::new(ExitStatus::Error, "git", format!("{branch} is gone")))?;
-        let is_there = seen.branch.as_ref() == Some(&tip);
-        if !is_there {
+        let is_pushed = remote_refs.branch.as_ref() == Some(&tip);
+        if !is_pushed {
             // The guard may have taken long: a session may have started meanwhile.
-            self.refuse_at_work_now().await?;
-            checkout.push(&remote, (branch, &tip), seen.branch.as_deref()).await?;
+            self.recheck_not_at_work().await?;
+            checkout.push(&remote, (branch, &tip), remote_refs.branch.as_deref()).await?;
         }
-        let commits = if landed.outcome == LandOutcome::Landed { landed.commits } else { Vec::new() };
-        let pushed = DeliveryReport { commits, commit: Some(tip), pushed: !is_there, notes: landed.notes, ..answer };
+        let commits = if landing.outcome == LandOutcome::Landed { landing.commits } else { Vec::new() };
+        let report = DeliveryReport { commits, commit: Some(tip), pushed: !is_pushed, notes: landing.notes, ..report };
         // A person may have edited the request meanwhile.
-        let standing = forge.standing(&desk, branch).await?;
-        self.request((&desk, &forge), standing, (pushed, &remote.address)).await
+        let pr_state = forge.find_pr(&cli, branch).await?;
+        self.publish_pr((&cli, &forge), pr_state, (report, &remote.address)).await
     }
 
     /// Repeats [`Self::refuse_at_work`] with the daemon's current state.
-    async fn refuse_at_work_now(&self) -> Result<(), Failure> {
-        let run = Some(self.described.run.clone());
+    async fn recheck_not_at_work(&self) -> Result<(), Failure> {
+        let run = Some(self.description.run.clone());
         let params = DescribeParams {
             path: self.path.clone(),
             run,
-            remote: Some(self.described.remote.clone()),
+            remote: Some(self.description.remote.clone()),
             confirmed: true,
         };
         Self::refuse_at_work(&self.connection.client().describe(params).await?)
     }
 
     /// Returns the target branch and its commit on the remote.
-    async fn base(
+    async fn find_base(
         &self,
         (checkout, remote): (&GitCheckout, &PushRemote),
-        seen: &RemoteRefs,
+        remote_refs: &RemoteRefs,
     ) -> Result<(String, String), Failure> {
-        let (run, name) = (&self.described.run, &remote.name);
-        let refused = |message: String| {
+        let (run, name) = (&self.description.run, &remote.name);
+        let not_found = |message: String| {
             Err(Failure::new(ExitStatus::Refused, "not_found", message)
                 .hint(format!("runnerctl deliver {run} --base BRANCH")))
         };
-        let named = self.wanted.base.as_ref().or(self.described.base.as_ref()).or(seen.head.as_ref());
-        let Some(base) = named else {
-            return refused(format!("{name} does not say which branch is to take the result"));
+        let base = self.options.base.as_ref().or(self.description.base.as_ref()).or(remote_refs.head.as_ref());
+        let Some(base) = base else {
+            return not_found(format!("{name} does not say which branch is to take the result"));
         };
-        match checkout.look(remote, base).await?.branch {
+        match checkout.read_refs(remote, base).await?.branch {
             Some(commit) => Ok((base.clone(), commit)),
-            None => refused(format!("{name} has no branch {base}")),
+            None => not_found(format!("{name} has no branch {base}")),
         }
     }
 
     /// Refuses if the remote has a branch whose name conflicts with the one to push.
-    fn refuse_no_room(&self, seen: &RemoteRefs) -> Result<(), Failure> {
-        let Some(standing) = &seen.in_the_way else { return Ok(()) };
-        let DescribeReply { branch, remote, .. } = self.described;
+    fn refuse_conflicting_branch(&self, remote_refs: &RemoteRefs) -> Result<(), Failure> {
+        let Some(conflicting) = &remote_refs.conflicting_branch else { return Ok(()) };
+        let DescribeReply { branch, remote, .. } = self.description;
         let message = format!(
-            "the branch `{standing}` at {remote} is in the way of `{branch}`: git cannot hold both; nothing was landed or pushed"
+            "the branch `{conflicting}` at {remote} is in the way of `{branch}`: git cannot hold both; nothing was landed or pushed"
         );
-        let hint = format!("have it renamed or removed there, then: git fetch --prune {}", words([remote.as_str()]));
+        let hint =
+            format!("have it renamed or removed there, then: git fetch --prune {}", join_args([remote.as_str()]));
         Err(Failure::new(ExitStatus::Refused, "wrong_state", message).hint(hint))
     }
 
-    fn refuse_closed(&self, forge: &Forge, standing: &PrState) -> Result<(), Failure> {
-        let PrState::Closed { number, url } = standing else { return Ok(()) };
-        let message = format!("somebody has closed {} {number}: {url}; nothing was pushed", forge.noun());
+    fn refuse_closed(&self, forge: &Forge, pr_state: &PrState) -> Result<(), Failure> {
+        let PrState::Closed { number, url } = pr_state else { return Ok(()) };
+        let message = format!("somebody has closed {} {number}: {url}; nothing was pushed", forge.request_noun());
         let failure = Failure::new(ExitStatus::Refused, "wrong_state", message);
-        let again = format!("runnerctl deliver {}", self.described.run);
-        Err(match forge.reopening(*number) {
-            Some(reopen) => failure.hint(format!("{reopen}\n{again}")),
+        let retry = format!("runnerctl deliver {}", self.description.run);
+        Err(match forge.reopen_command(*number) {
+            Some(reopen) => failure.hint(format!("{reopen}\n{retry}")),
             None => failure,
         })
     }
 
     /// Integrates what others have pushed to the branch. Refuses if something would have to be overwritten.
-    async fn take_in(&self, (checkout, remote): (&GitCheckout, &PushRemote), seen: &RemoteRefs) -> Result<(), Failure> {
-        let (branch, name) = (&self.described.branch, &remote.name);
-        let Some(theirs) = &seen.branch else { return Ok(()) };
-        let own = format!("refs/heads/{branch}");
-        if checkout.is_within(theirs, &own).await? {
+    async fn integrate_pushed(
+        &self,
+        (checkout, remote): (&GitCheckout, &PushRemote),
+        remote_refs: &RemoteRefs,
+    ) -> Result<(), Failure> {
+        let (branch, name) = (&self.description.branch, &remote.name);
+        let Some(remote_tip) = &remote_refs.branch else { return Ok(()) };
+        let local_ref = format!("refs/heads/{branch}");
+        if checkout.is_ancestor(remote_tip, &local_ref).await? {
             return Ok(());
         }
-        if checkout.catch_up(remote, branch).await? {
-            self.ui.note(&format!("took in what others have pushed to {branch}\n"));
+        if checkout.fast_forward(remote, branch).await? {
+            self.ui.print_note(&format!("took in what others have pushed to {branch}\n"));
             return Ok(());
         }
         let message = format!(
             "{branch} at {name} has commits that yours has not, and yours has others, or is checked out; theirs are not \
              overwritten, and nothing was pushed"
         );
-        let hint = format!("git fetch {} {branch}\ngit switch {branch}\ngit merge FETCH_HEAD", remote.in_shell());
+        let hint = format!("git fetch {} {branch}\ngit switch {branch}\ngit merge FETCH_HEAD", remote.shell_name());
         Err(Failure::new(ExitStatus::Refused, "wrong_state", message).hint(hint))
     }
 
     /// Has the daemon land the run on the branch, which is created at `from` if it does not exist.
-    async fn land(&self, from: Option<String>, preview: bool) -> Result<RunLanding, Failure> {
-        let DeliveryOptions { form, with_runner, unproven, yes, .. } = self.wanted.clone();
+    async fn land_run(&self, from: Option<String>, preview: bool) -> Result<RunLanding, Failure> {
+        let DeliveryOptions { form, with_runner, unproven, yes, .. } = self.options.clone();
         let client = self.connection.client();
         let params = LandParams {
             path: self.path.clone(),
-            runs: vec![self.described.run.clone()],
-            onto: Some(self.described.branch.clone()),
+            runs: vec![self.description.run.clone()],
+            onto: Some(self.description.branch.clone()),
             from,
             form,
             with_runner,
@@ -276,8 +289,8 @@ impl Delivery<'_> {
             env: caller_env::collect(self.connection, &self.path).await,
         };
         let request = async |yes: bool| client.land(LandParams { confirmed: yes || preview, ..params.clone() }).await;
-        let reply: LandReply = confirmed(self.ui, yes, request).await?;
-        let landing = reply.runs.into_iter().find(|landing| landing.run == self.described.run);
+        let reply: LandReply = with_confirmation(self.ui, yes, request).await?;
+        let landing = reply.runs.into_iter().find(|landing| landing.run == self.description.run);
         let missing = || Failure::new(ExitStatus::Error, "protocol", "the daemon does not say what became of the run");
         let landing = landing.ok_or_else(missing)?;
         match landing.refusal.clone().filter(|_| landing.outcome == LandOutcome::LeftOut) {
@@ -293,42 +306,42 @@ impl Delivery<'_> {
     }
 
     /// Opens or updates the request.
-    async fn request(
+    async fn publish_pr(
         &self,
         (desk, forge): (&ForgeCli, &Forge),
-        standing: PrState,
-        (pushed, address): (DeliveryReport, &str),
+        pr_state: PrState,
+        (report, address): (DeliveryReport, &str),
     ) -> Result<DeliveryReport, Failure> {
-        let base = pushed.base.clone().unwrap_or_default();
-        let DescribeReply { branch, title, body, .. } = self.described;
-        if let PrState::Open(open) = standing {
-            return self.renew((desk, forge), &open, pushed).await;
+        let base = report.base.clone().unwrap_or_default();
+        let DescribeReply { branch, title, body, .. } = self.description;
+        if let PrState::Open(pr) = pr_state {
+            return self.update_existing((desk, forge), &pr, report).await;
         }
-        if let Forge::ByHand { why } = forge {
-            let page = ForgeRepo::of(address).and_then(|address| address.page(branch, &base));
-            let mut notes = pushed.notes.clone();
+        if let Forge::Manual { why } = forge {
+            let page = ForgeRepo::from_url(address).and_then(|address| address.new_request_url(branch, &base));
+            let mut notes = report.notes.clone();
             notes.push(why.clone());
-            return Ok(DeliveryReport { action: DeliveryAction::ByHand, url: page, notes, ..pushed });
+            return Ok(DeliveryReport { action: DeliveryAction::ByHand, url: page, notes, ..report });
         }
-        let offer = NewPr { head: branch, base: &base, title, body, ready: self.wanted.ready };
-        let url = forge.open(desk, offer).await?;
-        Ok(DeliveryReport { action: DeliveryAction::Opened, url, ..pushed })
+        let new_pr = NewPr { head: branch, base: &base, title, body, ready: self.options.ready };
+        let url = forge.open_pr(desk, new_pr).await?;
+        Ok(DeliveryReport { action: DeliveryAction::Opened, url, ..report })
     }
 
-    async fn renew(
+    async fn update_existing(
         &self,
         (desk, forge): (&ForgeCli, &Forge),
-        open: &OpenPr,
-        pushed: DeliveryReport,
+        pr: &OpenPr,
+        report: DeliveryReport,
     ) -> Result<DeliveryReport, Failure> {
-        let mut notes = pushed.notes.clone();
-        let body = body::renewed(&open.body, &self.described.body).unwrap_or_else(|| {
+        let mut notes = report.notes.clone();
+        let body = body::replace_own_part(&pr.body, &self.description.body).unwrap_or_else(|| {
             notes.push("somebody has taken the runner's part out of its description, which stays as it is".to_owned());
-            open.body.clone()
+            pr.body.clone()
         });
-        let renewal = PrUpdate { base: self.wanted.base.as_deref(), body: &body, ready: self.wanted.ready };
-        forge.update(desk, open, renewal).await?;
-        let (url, title) = (Some(open.url.clone()), open.title.clone());
-        Ok(DeliveryReport { action: DeliveryAction::Updated, url, title, body, notes, ..pushed })
+        let update = PrUpdate { base: self.options.base.as_deref(), body: &body, ready: self.options.ready };
+        forge.update_pr(desk, pr, update).await?;
+        let (url, title) = (Some(pr.url.clone()), pr.title.clone());
+        Ok(DeliveryReport { action: DeliveryAction::Updated, url, title, body, notes, ..report })
     }
 }

@@ -25,43 +25,43 @@ pub(crate) struct FeedbackCommand {
 }
 
 /// Reads the feedback on a run's pull request and passes it to the run; also returns the number of omitted comments.
-pub(crate) async fn hear(
+pub(crate) async fn send_feedback(
     connection: &Connection,
-    (path, described): (WirePath, &DescribeReply),
-    hearing: FeedbackCommand,
+    (path, description): (WirePath, &DescribeReply),
+    command: FeedbackCommand,
 ) -> Result<(FeedbackReply, u32), Failure> {
-    Delivery::refuse_at_work(described)?;
+    Delivery::refuse_at_work(description)?;
     let checkout = GitCheckout { folder: path.as_path().to_owned(), can_ask: false };
-    let remote = checkout.remote(&described.remote).await?;
-    let desk = ForgeCli::make()?;
-    let forge = Forge::find(&desk, &remote.address, &described.command).await?;
-    if let Forge::Own(_) | Forge::ByHand { .. } = forge {
+    let remote = checkout.find_remote(&description.remote).await?;
+    let cli = ForgeCli::create()?;
+    let forge = Forge::find(&cli, &remote.address, &description.command).await?;
+    if let Forge::Custom(_) | Forge::Manual { .. } = forge {
         let message = "feedback can be read from GitHub and GitLab alone, by gh and glab";
-        let hint = format!("runnerctl note --run {} TEXT", described.run);
+        let hint = format!("runnerctl note --run {} TEXT", description.run);
         return Err(Failure::new(ExitStatus::Refused, "forge", message).hint(hint));
     }
-    let PrState::Open(open) = forge.standing(&desk, &described.branch).await? else {
-        let message = format!("there is no open {} of {}", forge.noun(), described.branch);
-        let hint = format!("runnerctl deliver {}", described.run);
+    let PrState::Open(pr) = forge.find_pr(&cli, &description.branch).await? else {
+        let message = format!("there is no open {} of {}", forge.request_noun(), description.branch);
+        let hint = format!("runnerctl deliver {}", description.run);
         return Err(Failure::new(ExitStatus::Refused, "not_found", message).hint(hint));
     };
-    let ForgeFeedback { mut items, left_out } = forge.hear(&desk, &open, hearing.anyone).await?;
+    let ForgeFeedback { mut items, skipped } = forge.read_feedback(&cli, &pr, command.anyone).await?;
     // Keep the newest: earlier feedback is known already.
     items.drain(..items.len().saturating_sub(MAX_FEEDBACK_ITEMS));
     let params = FeedbackParams {
-        at: AtRun { path, run: Some(described.run.clone()) },
-        request: format!("{} {}, {}", forge.noun(), open.number, open.url),
+        at: AtRun { path, run: Some(description.run.clone()) },
+        request: format!("{} {}, {}", forge.request_noun(), pr.number, pr.url),
         items,
-        add: hearing.add,
-        dry_run: hearing.dry_run,
+        add: command.add,
+        dry_run: command.dry_run,
     };
-    let told = connection.client().feedback(params).await;
-    told.map(|reply| (reply, left_out)).map_err(|error| Failure::from(error).hint_instead(&described.run))
+    let reply = connection.client().feedback(params).await;
+    reply.map(|reply| (reply, skipped)).map_err(|error| Failure::from(error).or_feedback_hint(&description.run))
 }
 
 impl Failure {
     /// Suggests how to use feedback for a run that is over: as the goal of the next one.
-    fn hint_instead(self, run: &str) -> Self {
+    fn or_feedback_hint(self, run: &str) -> Self {
         let is_over = matches!(&self, Self::Report(report) if report.status == ExitStatus::Refused);
         let hint =
             format!("runnerctl deliver {run} --feedback --dry-run > feedback.md\nrunnerctl start --goal feedback.md");

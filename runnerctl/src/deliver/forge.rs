@@ -12,7 +12,7 @@ use super::gitlab::GitLab;
 use crate::failure::Failure;
 
 /// Forge programs that are asked about a host whose name is not recognized.
-const PROGRAMS: [&str; 2] = ["gh", "glab"];
+const FORGE_PROGRAMS: [&str; 2] = ["gh", "glab"];
 
 /// A pull request to open.
 #[derive(Debug, Clone, Copy)]
@@ -82,7 +82,7 @@ pub(crate) struct ForgeFeedback {
     /// Failed checks, and comments of people who are heard.
     pub(crate) items: Vec<FeedbackItem>,
     /// Number of comments of other people, which were omitted.
-    pub(crate) left_out: u32,
+    pub(crate) skipped: u32,
 }
 
 /// A forge.
@@ -93,9 +93,9 @@ pub(crate) enum Forge {
     /// GitLab.
     GitLab(GitLab),
     /// A program of the user's.
-    Own(CustomForge),
+    Custom(CustomForge),
     /// No program: the user opens it by hand.
-    ByHand {
+    Manual {
         /// Why there is none.
         why: String,
     },
@@ -105,32 +105,32 @@ impl Forge {
     /// Finds the forge for a URL: the configured program, else the forge's own.
     pub(crate) async fn find(desk: &ForgeCli, url: &str, command: &[String]) -> Result<Self, Failure> {
         if !command.is_empty() {
-            return Ok(Self::Own(CustomForge::new(command)));
+            return Ok(Self::Custom(CustomForge::new(command)));
         }
-        let Some(address) = ForgeRepo::of(url) else {
-            return Ok(Self::ByHand { why: "the remote is no repository at a forge".to_owned() });
+        let Some(address) = ForgeRepo::from_url(url) else {
+            return Ok(Self::Manual { why: "the remote is no repository at a forge".to_owned() });
         };
         let program = match (address.is_github(), address.is_gitlab()) {
             (true, _) => Some("gh"),
             (_, true) => Some("glab"),
             _ => {
-                let mut knowing = None;
-                for program in PROGRAMS {
-                    if knowing.is_none() && desk.knows(program, &address.host).await {
-                        knowing = Some(program);
+                let mut with_login = None;
+                for program in FORGE_PROGRAMS {
+                    if with_login.is_none() && desk.has_login(program, &address.host).await {
+                        with_login = Some(program);
                     }
                 }
-                knowing
+                with_login
             }
         };
         let Some(program) = program else {
             let why = format!("neither gh nor glab knows {}; `[deliver] command` can name a program", address.host);
-            return Ok(Self::ByHand { why });
+            return Ok(Self::Manual { why });
         };
-        if !desk.has(program).await {
-            return Ok(Self::ByHand { why: format!("{program} is not on your PATH") });
+        if !desk.is_installed(program).await {
+            return Ok(Self::Manual { why: format!("{program} is not on your PATH") });
         }
-        if !desk.knows(program, &address.host).await {
+        if !desk.has_login(program, &address.host).await {
             let message = format!("{program} has no login for {}; nothing was pushed", address.host);
             return Err(Failure::new(ExitStatus::Refused, "forge", message)
                 .hint(format!("{program} auth login --hostname {}", address.host)));
@@ -139,53 +139,58 @@ impl Forge {
     }
 
     /// Returns the forge's term for a pull request.
-    pub(crate) fn noun(&self) -> &'static str {
+    pub(crate) fn request_noun(&self) -> &'static str {
         if matches!(self, Self::GitLab(_)) { "merge request" } else { "pull request" }
     }
 
     /// Finds the newest pull request of a branch.
-    pub(crate) async fn standing(&self, desk: &ForgeCli, head: &str) -> Result<PrState, Failure> {
+    pub(crate) async fn find_pr(&self, desk: &ForgeCli, head: &str) -> Result<PrState, Failure> {
         match self {
-            Self::GitHub(github) => github.standing(desk, head).await,
-            Self::GitLab(gitlab) => gitlab.standing(desk, head).await,
-            Self::Own(_) | Self::ByHand { .. } => Ok(PrState::None),
+            Self::GitHub(github) => github.find_pr(desk, head).await,
+            Self::GitLab(gitlab) => gitlab.find_pr(desk, head).await,
+            Self::Custom(_) | Self::Manual { .. } => Ok(PrState::None),
         }
     }
 
     /// Explains how to reopen a closed pull request.
-    pub(crate) fn reopening(&self, number: u64) -> Option<String> {
+    pub(crate) fn reopen_command(&self, number: u64) -> Option<String> {
         match self {
-            Self::GitHub(github) => Some(github.reopening(number)),
-            Self::GitLab(gitlab) => Some(gitlab.reopening(number)),
-            Self::Own(_) | Self::ByHand { .. } => None,
+            Self::GitHub(github) => Some(github.reopen_command(number)),
+            Self::GitLab(gitlab) => Some(gitlab.reopen_command(number)),
+            Self::Custom(_) | Self::Manual { .. } => None,
         }
     }
 
     /// Opens a pull request and returns its page; for a program of the user's, its last line of output, if any.
-    pub(crate) async fn open(&self, desk: &ForgeCli, offer: NewPr<'_>) -> Result<Option<String>, Failure> {
+    pub(crate) async fn open_pr(&self, desk: &ForgeCli, new_pr: NewPr<'_>) -> Result<Option<String>, Failure> {
         match self {
-            Self::GitHub(github) => github.open(desk, offer).await.map(Some),
-            Self::GitLab(gitlab) => gitlab.open(desk, offer).await.map(Some),
-            Self::Own(own) => own.open(desk, offer).await,
-            Self::ByHand { .. } => Ok(None),
+            Self::GitHub(github) => github.open_pr(desk, new_pr).await.map(Some),
+            Self::GitLab(gitlab) => gitlab.open_pr(desk, new_pr).await.map(Some),
+            Self::Custom(own) => own.open_pr(desk, new_pr).await,
+            Self::Manual { .. } => Ok(None),
         }
     }
 
     /// Updates an open pull request.
-    pub(crate) async fn update(&self, desk: &ForgeCli, open: &OpenPr, renewal: PrUpdate<'_>) -> Result<(), Failure> {
+    pub(crate) async fn update_pr(&self, desk: &ForgeCli, pr: &OpenPr, update: PrUpdate<'_>) -> Result<(), Failure> {
         match self {
-            Self::GitHub(github) => github.update(desk, open, renewal).await,
-            Self::GitLab(gitlab) => gitlab.update(desk, open, renewal).await,
-            Self::Own(_) | Self::ByHand { .. } => Ok(()),
+            Self::GitHub(github) => github.update_pr(desk, pr, update).await,
+            Self::GitLab(gitlab) => gitlab.update_pr(desk, pr, update).await,
+            Self::Custom(_) | Self::Manual { .. } => Ok(()),
         }
     }
 
     /// Reads the feedback on an open pull request; `anyone` includes people without write access to the repository.
-    pub(crate) async fn hear(&self, desk: &ForgeCli, open: &OpenPr, anyone: bool) -> Result<ForgeFeedback, Failure> {
+    pub(crate) async fn read_feedback(
+        &self,
+        desk: &ForgeCli,
+        pr: &OpenPr,
+        anyone: bool,
+    ) -> Result<ForgeFeedback, Failure> {
         match self {
-            Self::GitHub(github) => github.hear(desk, open, anyone).await,
-            Self::GitLab(gitlab) => gitlab.hear(desk, open, anyone).await,
-            Self::Own(_) | Self::ByHand { .. } => Ok(ForgeFeedback::default()),
+            Self::GitHub(github) => github.read_feedback(desk, pr, anyone).await,
+            Self::GitLab(gitlab) => gitlab.read_feedback(desk, pr, anyone).await,
+            Self::Custom(_) | Self::Manual { .. } => Ok(ForgeFeedback::default()),
         }
     }
 }

@@ -5,7 +5,7 @@
 use protocol::error::ExitStatus;
 use serde::Deserialize;
 
-use super::address::{ForgeRepo, escaped};
+use super::address::{ForgeRepo, percent_encode};
 use super::comments::{self, github as read};
 use super::forge::{ForgeFeedback, NewPr, OpenPr, PrState, PrUpdate};
 use super::forge_cli::ForgeCli;
@@ -13,7 +13,7 @@ use super::logs;
 use crate::failure::Failure;
 
 /// Fields requested when looking up a pull request.
-const FIELDS: &str = "number,url,state,isDraft,title,body,isCrossRepository";
+const LIST_FIELDS: &str = "number,url,state,isDraft,title,body,isCrossRepository";
 
 /// A repository on GitHub.
 #[derive(Debug)]
@@ -43,40 +43,40 @@ impl GitHub {
     }
 
     /// Finds the newest pull request of a branch of this repository: a fork may have a branch of the same name.
-    pub(super) async fn standing(&self, desk: &ForgeCli, head: &str) -> Result<PrState, Failure> {
+    pub(super) async fn find_pr(&self, desk: &ForgeCli, head: &str) -> Result<PrState, Failure> {
         let [repo, head_option] = [format!("--repo={}", self.name), format!("--head={head}")];
-        let fields = format!("--json={FIELDS}");
-        let said = desk.say(["gh", "pr", "list", &repo, &head_option, "--state=all", "--limit=50", &fields]).await?;
-        let told = said.fine("forge", &format!("looking for a pull request of {head}"))?;
-        let listed: Vec<ListedPr> = comments::json(&told, "gh pr list")?;
-        Ok(newest(listed))
+        let fields = format!("--json={LIST_FIELDS}");
+        let output = desk.run(["gh", "pr", "list", &repo, &head_option, "--state=all", "--limit=50", &fields]).await?;
+        let text = output.require_success("forge", &format!("looking for a pull request of {head}"))?;
+        let prs: Vec<ListedPr> = comments::parse_json(&text, "gh pr list")?;
+        Ok(newest_pr(prs))
     }
 
     /// Explains how to reopen a closed pull request.
-    pub(super) fn reopening(&self, number: u64) -> String {
+    pub(super) fn reopen_command(&self, number: u64) -> String {
         format!("gh pr reopen {number} --repo {}", self.name)
     }
 
     /// Opens a pull request and returns its page.
-    pub(super) async fn open(&self, desk: &ForgeCli, offer: NewPr<'_>) -> Result<String, Failure> {
-        let file = desk.file(offer.body)?;
+    pub(super) async fn open_pr(&self, desk: &ForgeCli, new_pr: NewPr<'_>) -> Result<String, Failure> {
+        let file = desk.write_description(new_pr.body)?;
         let options = [
             format!("--repo={}", self.name),
-            format!("--head={}", offer.head),
-            format!("--base={}", offer.base),
-            format!("--title={}", offer.title),
+            format!("--head={}", new_pr.head),
+            format!("--base={}", new_pr.base),
+            format!("--title={}", new_pr.title),
             format!("--body-file={}", file.display()),
         ];
-        let draft = (!offer.ready).then_some("--draft");
+        let draft = (!new_pr.ready).then_some("--draft");
         let argv = ["gh", "pr", "create"].into_iter().chain(options.iter().map(String::as_str)).chain(draft);
-        let said = desk.say(argv).await?;
-        if !said.ended.success() {
-            let failure = said.failure("forge", "opening a pull request, after the branch was pushed");
-            let is_about_drafts = !offer.ready && said.complaint.to_ascii_lowercase().contains("draft");
+        let output = desk.run(argv).await?;
+        if !output.status.success() {
+            let failure = output.to_failure("forge", "opening a pull request, after the branch was pushed");
+            let is_about_drafts = !new_pr.ready && output.stderr.to_ascii_lowercase().contains("draft");
             let ready = if is_about_drafts { " --ready" } else { "" };
-            return Err(failure.hint(format!("runnerctl deliver {}{ready}", run_of(offer.head))));
+            return Err(failure.hint(format!("runnerctl deliver {}{ready}", run_of_branch(new_pr.head))));
         }
-        let page = said.out.lines().rev().map(str::trim).find(|line| line.starts_with("http")).map(str::to_owned);
+        let page = output.stdout.lines().rev().map(str::trim).find(|line| line.starts_with("http")).map(str::to_owned);
         page.ok_or_else(|| {
             Failure::new(ExitStatus::Error, "forge", "gh has opened a pull request, and did not say where")
         })
@@ -86,63 +86,74 @@ impl GitHub {
     ///
     /// Through the API rather than `gh pr edit`, which in many versions fails because of projects that are not
     /// involved.
-    pub(super) async fn update(&self, desk: &ForgeCli, open: &OpenPr, renewal: PrUpdate<'_>) -> Result<(), Failure> {
-        let file = desk.file(renewal.body)?;
-        let path = format!("repos/{}/pulls/{}", self.path(), open.number);
+    pub(super) async fn update_pr(&self, desk: &ForgeCli, pr: &OpenPr, update: PrUpdate<'_>) -> Result<(), Failure> {
+        let file = desk.write_description(update.body)?;
+        let path = format!("repos/{}/pulls/{}", self.api_path(), pr.number);
         let [host, body] = [format!("--hostname={}", self.address.host), format!("--field=body=@{}", file.display())];
-        let base = renewal.base.map(|base| format!("--raw-field=base={base}"));
+        let base = update.base.map(|base| format!("--raw-field=base={base}"));
         let argv = ["gh", "api", &host, "--method=PATCH", &path, &body].into_iter().chain(base.as_deref());
-        let said = desk.say(argv).await?;
-        said.fine("forge", &format!("updating pull request {}, after the branch was pushed", open.number))?;
-        if renewal.ready && open.draft {
-            let (number, repo) = (open.number.to_string(), format!("--repo={}", self.name));
-            let said = desk.say(["gh", "pr", "ready", &number, &repo]).await?;
-            said.fine("forge", &format!("marking pull request {number} as ready"))?;
+        let output = desk.run(argv).await?;
+        output
+            .require_success("forge", &format!("updating pull request {}, after the branch was pushed", pr.number))?;
+        if update.ready && pr.draft {
+            let (number, repo) = (pr.number.to_string(), format!("--repo={}", self.name));
+            let output = desk.run(["gh", "pr", "ready", &number, &repo]).await?;
+            output.require_success("forge", &format!("marking pull request {number} as ready"))?;
         }
         Ok(())
     }
 
     /// Reads the feedback on a pull request.
-    pub(super) async fn hear(&self, desk: &ForgeCli, open: &OpenPr, anyone: bool) -> Result<ForgeFeedback, Failure> {
-        let (number, repo) = (open.number.to_string(), format!("--repo={}", self.name));
+    pub(super) async fn read_feedback(
+        &self,
+        desk: &ForgeCli,
+        pr: &OpenPr,
+        anyone: bool,
+    ) -> Result<ForgeFeedback, Failure> {
+        let (number, repo) = (pr.number.to_string(), format!("--repo={}", self.name));
         let doing = format!("reading what was told of pull request {number}");
         let fields = "--json=comments,reviews,statusCheckRollup";
-        let said = desk.say(["gh", "pr", "view", &number, &repo, fields]).await?.fine("forge", &doing)?;
-        let (host, path) = (format!("--hostname={}", self.address.host), self.path());
+        let view = desk.run(["gh", "pr", "view", &number, &repo, fields]).await?.require_success("forge", &doing)?;
+        let (host, path) = (format!("--hostname={}", self.address.host), self.api_path());
         let path = format!("repos/{path}/pulls/{number}/comments?per_page=100");
-        let lines = desk.say(["gh", "api", &host, "--paginate", &path]).await?.fine("forge", &doing)?;
-        let mut heard = read::heard(&comments::json(&said, "gh pr view")?, &comments::pages(&lines, "gh api")?, anyone);
-        for (item, job) in logs::jobs(&mut heard.items, |item| job_of(item.url.as_deref()?)) {
+        let line_comments =
+            desk.run(["gh", "api", &host, "--paginate", &path]).await?.require_success("forge", &doing)?;
+        let mut feedback = read::collect_feedback(
+            &comments::parse_json(&view, "gh pr view")?,
+            &comments::parse_pages(&line_comments, "gh api")?,
+            anyone,
+        );
+        for (item, job) in logs::failed_jobs(&mut feedback.items, |item| job_id(item.url.as_deref()?)) {
             // A log that is gone or not written yet does not prevent reporting the failure.
             let argv = ["gh", "run", "view", &repo, &format!("--job={job}"), "--log-failed"].map(str::to_owned);
-            let log = desk.log(argv.iter().map(String::as_str), logs::LOG_TAIL).await;
-            item.log = log.as_deref().and_then(logs::lines);
+            let log = desk.read_log(argv.iter().map(String::as_str), logs::LOG_TAIL).await;
+            item.log = log.as_deref().and_then(logs::job_lines);
         }
-        Ok(heard)
+        Ok(feedback)
     }
 
-    fn path(&self) -> String {
-        escaped(&self.address.path, "/")
+    fn api_path(&self) -> String {
+        percent_encode(&self.address.path, "/")
     }
 }
 
 /// Returns the job id of a GitHub Actions check: `…/actions/runs/1/job/2`.
-fn job_of(url: &str) -> Option<String> {
+fn job_id(url: &str) -> Option<String> {
     let (before, job) = url.rsplit_once("/job/")?;
     let job = job.split(['?', '#']).next()?;
     let is_number = !job.is_empty() && job.bytes().all(|byte| byte.is_ascii_digit());
     (is_number && before.contains("/actions/runs/")).then(|| job.to_owned())
 }
 
-fn run_of(head: &str) -> &str {
+fn run_of_branch(head: &str) -> &str {
     head.strip_prefix("deliver/").unwrap_or(head)
 }
 
 /// Prefers an open pull request of a branch, else the newest.
-fn newest(mut listed: Vec<ListedPr>) -> PrState {
-    listed.retain(|listed| !listed.is_cross_repository);
-    listed.sort_by_key(|listed| (listed.state == "OPEN", listed.number));
-    match listed.pop() {
+fn newest_pr(mut prs: Vec<ListedPr>) -> PrState {
+    prs.retain(|pr| !pr.is_cross_repository);
+    prs.sort_by_key(|pr| (pr.state == "OPEN", pr.number));
+    match prs.pop() {
         None => PrState::None,
         Some(ListedPr { number, url, is_draft, title, body, state, .. }) => match state.as_str() {
             "OPEN" => PrState::Open(OpenPr { number, url, draft: is_draft, title, body }),
@@ -156,29 +167,30 @@ fn newest(mut listed: Vec<ListedPr>) -> PrState {
 mod tests {
     use super::*;
 
-    fn listed(number: u64, state: &str, is_cross_repository: bool) -> ListedPr {
+    fn listed_pr(number: u64, state: &str, is_cross_repository: bool) -> ListedPr {
         let (url, title, body) = (format!("https://github.com/o/r/pull/{number}"), String::new(), String::new());
         ListedPr { number, url, state: state.into(), is_draft: true, title, body, is_cross_repository }
     }
 
     #[test]
     fn a_job_of_githubs_own_runner_is_known_by_its_page() {
-        assert_eq!(job_of("https://github.com/o/r/actions/runs/1/job/22?pr=5").as_deref(), Some("22"));
+        assert_eq!(job_id("https://github.com/o/r/actions/runs/1/job/22?pr=5").as_deref(), Some("22"));
         for other in ["https://ci.org/job/22", "https://github.com/o/r/actions/runs/1/job/-x", "https://github.com/o/r"]
         {
-            assert_eq!(job_of(other), None, "{other}");
+            assert_eq!(job_id(other), None, "{other}");
         }
     }
 
     #[test]
     fn an_open_request_counts_before_newer_ones_and_those_of_forks_never_do() {
-        let standing = newest(vec![listed(3, "OPEN", false), listed(5, "CLOSED", false), listed(7, "OPEN", true)]);
-        assert!(matches!(standing, PrState::Open(open) if open.number == 3));
+        let state =
+            newest_pr(vec![listed_pr(3, "OPEN", false), listed_pr(5, "CLOSED", false), listed_pr(7, "OPEN", true)]);
+        assert!(matches!(state, PrState::Open(open) if open.number == 3));
         assert!(matches!(
-            newest(vec![listed(3, "MERGED", false), listed(5, "CLOSED", false)]),
+            newest_pr(vec![listed_pr(3, "MERGED", false), listed_pr(5, "CLOSED", false)]),
             PrState::Closed { number: 5, .. }
         ));
-        assert!(matches!(newest(vec![listed(6, "MERGED", false)]), PrState::Merged { .. }));
-        assert_eq!(newest(vec![listed(7, "OPEN", true)]), PrState::None);
+        assert!(matches!(newest_pr(vec![listed_pr(6, "MERGED", false)]), PrState::Merged { .. }));
+        assert_eq!(newest_pr(vec![listed_pr(7, "OPEN", true)]), PrState::None);
     }
 }

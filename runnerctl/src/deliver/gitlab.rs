@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::address::{ForgeRepo, escaped};
+use super::address::{ForgeRepo, percent_encode};
 use super::comments::{self, gitlab as read};
 use super::forge::{ForgeFeedback, NewPr, OpenPr, PrState, PrUpdate};
 use super::forge_cli::ForgeCli;
@@ -10,7 +10,7 @@ use super::logs;
 use crate::failure::Failure;
 
 /// Title prefix of a draft.
-const DRAFT: &str = "Draft: ";
+const DRAFT_PREFIX: &str = "Draft: ";
 
 /// A project on GitLab.
 #[derive(Debug)]
@@ -41,107 +41,115 @@ struct PipelineId {
 impl GitLab {
     /// Creates it from a parsed URL.
     pub(super) fn new(address: ForgeRepo) -> Self {
-        let project = format!("projects/{}", escaped(&address.path, ""));
+        let project = format!("projects/{}", percent_encode(&address.path, ""));
         Self { address, project }
     }
 
-    async fn api(&self, desk: &ForgeCli, args: &[&str], doing: &str) -> Result<String, Failure> {
+    async fn call_api(&self, desk: &ForgeCli, args: &[&str], doing: &str) -> Result<String, Failure> {
         let host = format!("--hostname={}", self.address.host);
-        let words = ["glab", "api", &host].into_iter().chain(args.iter().copied());
-        desk.say(words).await?.fine("forge", doing)
+        let argv = ["glab", "api", &host].into_iter().chain(args.iter().copied());
+        desk.run(argv).await?.require_success("forge", doing)
     }
 
     /// Finds the newest merge request of a branch of this project.
-    pub(super) async fn standing(&self, desk: &ForgeCli, head: &str) -> Result<PrState, Failure> {
-        let query = format!("source_branch={}&state=all&per_page=50", escaped(head, ""));
+    pub(super) async fn find_pr(&self, desk: &ForgeCli, head: &str) -> Result<PrState, Failure> {
+        let query = format!("source_branch={}&state=all&per_page=50", percent_encode(head, ""));
         let path = format!("{}/merge_requests?{query}", self.project);
-        let told = self.api(desk, &[&path], &format!("looking for a merge request of {head}")).await?;
-        Ok(newest(comments::json(&told, "glab api")?))
+        let text = self.call_api(desk, &[&path], &format!("looking for a merge request of {head}")).await?;
+        Ok(newest_merge_request(comments::parse_json(&text, "glab api")?))
     }
 
     /// Explains how to reopen a closed merge request.
-    pub(super) fn reopening(&self, number: u64) -> String {
+    pub(super) fn reopen_command(&self, number: u64) -> String {
         format!("glab mr reopen {number} --repo https://{}/{}", self.address.host, self.address.path)
     }
 
     /// Opens a merge request and returns its page.
-    pub(super) async fn open(&self, desk: &ForgeCli, offer: NewPr<'_>) -> Result<String, Failure> {
-        let file = desk.file(offer.body)?;
+    pub(super) async fn open_pr(&self, desk: &ForgeCli, new_pr: NewPr<'_>) -> Result<String, Failure> {
+        let file = desk.write_description(new_pr.body)?;
         let path = format!("{}/merge_requests", self.project);
         let [source, target, title, body] = [
-            format!("--raw-field=source_branch={}", offer.head),
-            format!("--raw-field=target_branch={}", offer.base),
-            format!("--raw-field=title={}", titled(offer.title, !offer.ready)),
+            format!("--raw-field=source_branch={}", new_pr.head),
+            format!("--raw-field=target_branch={}", new_pr.base),
+            format!("--raw-field=title={}", draft_title(new_pr.title, !new_pr.ready)),
             format!("--field=description=@{}", file.display()),
         ];
         let args = ["--method=POST", &path, &source, &target, &title, &body];
-        let told = self.api(desk, &args, "opening a merge request, after the branch was pushed").await?;
-        Ok(comments::json::<ListedMergeRequest>(&told, "glab api")?.web_url)
+        let text = self.call_api(desk, &args, "opening a merge request, after the branch was pushed").await?;
+        Ok(comments::parse_json::<ListedMergeRequest>(&text, "glab api")?.web_url)
     }
 
     /// Updates an open merge request; the title stays as people have set it, except for the draft prefix.
-    pub(super) async fn update(&self, desk: &ForgeCli, open: &OpenPr, renewal: PrUpdate<'_>) -> Result<(), Failure> {
-        let file = desk.file(renewal.body)?;
-        let path = format!("{}/merge_requests/{}", self.project, open.number);
+    pub(super) async fn update_pr(&self, desk: &ForgeCli, pr: &OpenPr, update: PrUpdate<'_>) -> Result<(), Failure> {
+        let file = desk.write_description(update.body)?;
+        let path = format!("{}/merge_requests/{}", self.project, pr.number);
         let body = format!("--field=description=@{}", file.display());
-        let target = renewal.base.map(|base| format!("--raw-field=target_branch={base}"));
-        let title = (renewal.ready && open.draft).then(|| format!("--raw-field=title={}", open.title));
+        let target = update.base.map(|base| format!("--raw-field=target_branch={base}"));
+        let title = (update.ready && pr.draft).then(|| format!("--raw-field=title={}", pr.title));
         let mut args = vec!["--method=PUT", &path, &body];
         args.extend(target.as_deref().into_iter().chain(title.as_deref()));
-        self.api(desk, &args, &format!("updating merge request {}, after the branch was pushed", open.number)).await?;
+        self.call_api(desk, &args, &format!("updating merge request {}, after the branch was pushed", pr.number))
+            .await?;
         Ok(())
     }
 
     /// Reads the feedback on a merge request.
-    pub(super) async fn hear(&self, desk: &ForgeCli, open: &OpenPr, anyone: bool) -> Result<ForgeFeedback, Failure> {
-        let request = format!("{}/merge_requests/{}", self.project, open.number);
-        let doing = format!("reading what was told of merge request {}", open.number);
+    pub(super) async fn read_feedback(
+        &self,
+        desk: &ForgeCli,
+        pr: &OpenPr,
+        anyone: bool,
+    ) -> Result<ForgeFeedback, Failure> {
+        let request = format!("{}/merge_requests/{}", self.project, pr.number);
+        let doing = format!("reading what was told of merge request {}", pr.number);
         let [discussions, members, pipelines] = [
             format!("{request}/discussions?per_page=100"),
             format!("{}/members/all?per_page=100", self.project),
             format!("{request}/pipelines?per_page=1"),
         ];
-        let discussions = self.api(desk, &["--paginate", &discussions], &doing).await?;
-        let members = if anyone { "[]".to_owned() } else { self.api(desk, &["--paginate", &members], &doing).await? };
-        let pipelines: Vec<PipelineId> = comments::json(&self.api(desk, &[&pipelines], &doing).await?, "glab api")?;
+        let discussions = self.call_api(desk, &["--paginate", &discussions], &doing).await?;
+        let members =
+            if anyone { "[]".to_owned() } else { self.call_api(desk, &["--paginate", &members], &doing).await? };
+        let pipelines: Vec<PipelineId> =
+            comments::parse_json(&self.call_api(desk, &[&pipelines], &doing).await?, "glab api")?;
         let jobs = match pipelines.first() {
             None => "[]".to_owned(),
             Some(PipelineId { id }) => {
                 let path = format!("{}/pipelines/{id}/jobs?scope[]=failed&per_page=100", self.project);
-                self.api(desk, &["--paginate", &path], &doing).await?
+                self.call_api(desk, &["--paginate", &path], &doing).await?
             }
         };
-        let told = read::MergeRequestActivity {
-            discussions: comments::pages(&discussions, "glab api")?,
-            members: comments::pages(&members, "glab api")?,
-            jobs: comments::pages(&jobs, "glab api")?,
+        let activity = read::MergeRequestActivity {
+            discussions: comments::parse_pages(&discussions, "glab api")?,
+            members: comments::parse_pages(&members, "glab api")?,
+            jobs: comments::parse_pages(&jobs, "glab api")?,
         };
-        let mut heard = read::heard(&told, &open.url, anyone);
-        for (item, job) in logs::jobs(&mut heard.items, |item| Some(item.id.clone())) {
+        let mut feedback = read::collect_feedback(&activity, &pr.url, anyone);
+        for (item, job) in logs::failed_jobs(&mut feedback.items, |item| Some(item.id.clone())) {
             let host = format!("--hostname={}", self.address.host);
             let path = format!("{}/jobs/{job}/trace", self.project);
             // A log that is gone or not written yet does not prevent reporting the failure.
-            let log = desk.log(["glab", "api", &host, &path], logs::LOG_TAIL).await;
-            item.log = log.as_deref().and_then(logs::lines);
+            let log = desk.read_log(["glab", "api", &host, &path], logs::LOG_TAIL).await;
+            item.log = log.as_deref().and_then(logs::job_lines);
         }
-        Ok(heard)
+        Ok(feedback)
     }
 }
 
-fn titled(title: &str, draft: bool) -> String {
-    if draft { format!("{DRAFT}{title}") } else { title.to_owned() }
+fn draft_title(title: &str, draft: bool) -> String {
+    if draft { format!("{DRAFT_PREFIX}{title}") } else { title.to_owned() }
 }
 
 /// Prefers an open merge request of a branch, else the newest; those of other projects are ignored.
-fn newest(mut listed: Vec<ListedMergeRequest>) -> PrState {
-    listed.retain(|listed| listed.source_project_id == listed.target_project_id);
-    listed.sort_by_key(|listed| (listed.state == "opened", listed.iid));
-    match listed.pop() {
+fn newest_merge_request(mut merge_requests: Vec<ListedMergeRequest>) -> PrState {
+    merge_requests.retain(|request| request.source_project_id == request.target_project_id);
+    merge_requests.sort_by_key(|request| (request.state == "opened", request.iid));
+    match merge_requests.pop() {
         None => PrState::None,
         Some(ListedMergeRequest { iid: number, web_url: url, draft, title, description, state, .. }) => {
             match state.as_str() {
                 "opened" | "locked" => {
-                    let title = title.strip_prefix(DRAFT).unwrap_or(&title).to_owned();
+                    let title = title.strip_prefix(DRAFT_PREFIX).unwrap_or(&title).to_owned();
                     PrState::Open(OpenPr { number, url, draft, title, body: description.unwrap_or_default() })
                 }
                 "merged" => PrState::Merged { url },
@@ -155,7 +163,7 @@ fn newest(mut listed: Vec<ListedMergeRequest>) -> PrState {
 mod tests {
     use super::*;
 
-    fn listed(iid: u64, state: &str, from: u64) -> ListedMergeRequest {
+    fn listed_request(iid: u64, state: &str, from: u64) -> ListedMergeRequest {
         ListedMergeRequest {
             iid,
             web_url: format!("https://gitlab.com/o/r/-/merge_requests/{iid}"),
@@ -170,9 +178,16 @@ mod tests {
 
     #[test]
     fn an_open_request_of_this_project_counts_before_newer_ones() {
-        let standing = newest(vec![listed(3, "opened", 1), listed(5, "closed", 1), listed(7, "opened", 2)]);
-        assert!(matches!(standing, PrState::Open(open) if open.number == 3 && open.title == "A"));
-        assert!(matches!(newest(vec![listed(5, "closed", 1)]), PrState::Closed { number: 5, .. }));
-        assert_eq!(newest(vec![listed(7, "opened", 2)]), PrState::None);
+        let state = newest_merge_request(vec![
+            listed_request(3, "opened", 1),
+            listed_request(5, "closed", 1),
+            listed_request(7, "opened", 2),
+        ]);
+        assert!(matches!(state, PrState::Open(open) if open.number == 3 && open.title == "A"));
+        assert!(matches!(
+            newest_merge_request(vec![listed_request(5, "closed", 1)]),
+            PrState::Closed { number: 5, .. }
+        ));
+        assert_eq!(newest_merge_request(vec![listed_request(7, "opened", 2)]), PrState::None);
     }
 }

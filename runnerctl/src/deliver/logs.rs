@@ -5,34 +5,34 @@
 use protocol::delivery::{FeedbackItem, FeedbackKind};
 
 /// Maximum number of logs that are fetched.
-const LOGS: usize = 8;
+const MAX_LOGS: usize = 8;
 /// Maximum size of one log, in bytes from its end.
 pub(super) const LOG_TAIL: usize = 32 << 10;
 
 /// Returns the failed checks whose logs are fetched, each with its job id.
-pub(super) fn jobs(
+pub(super) fn failed_jobs(
     items: &mut [FeedbackItem],
-    job_of: impl Fn(&FeedbackItem) -> Option<String>,
+    job_id: impl Fn(&FeedbackItem) -> Option<String>,
 ) -> Vec<(&mut FeedbackItem, String)> {
     let checks = items.iter_mut().filter(|item| item.kind == FeedbackKind::Check);
-    checks.filter_map(|item| job_of(item).map(|job| (item, job))).take(LOGS).collect()
+    checks.filter_map(|item| job_id(item).map(|job| (item, job))).take(MAX_LOGS).collect()
 }
 
 /// Returns the lines of a log as the job printed them; `None` if it printed nothing.
-pub(super) fn lines(log: &str) -> Option<String> {
+pub(super) fn job_lines(log: &str) -> Option<String> {
     // A truncated log begins with a partial line.
     let whole = if log.len() < LOG_TAIL { log } else { log.split_once('\n').map_or("", |(_, rest)| rest) };
-    let lines: Vec<String> = whole.lines().filter_map(printed).collect();
+    let lines: Vec<String> = whole.lines().filter_map(clean_line).collect();
     let text = lines.join("\n");
     (!text.trim().is_empty()).then_some(text)
 }
 
 /// Returns a line without job and step names, timestamp and fold markers.
-fn printed(line: &str) -> Option<String> {
+fn clean_line(line: &str) -> Option<String> {
     let mut columns = line.splitn(3, '\t');
-    let of_github = |text: &&str| time_of(text.trim_start_matches('\u{feff}')).is_some();
-    let line = columns.nth(2).filter(of_github).unwrap_or(line).trim_start_matches('\u{feff}');
-    let line = time_of(line).map_or(line, |(_, text)| without_stream(text));
+    let has_timestamp = |text: &&str| split_timestamp(text.trim_start_matches('\u{feff}')).is_some();
+    let line = columns.nth(2).filter(has_timestamp).unwrap_or(line).trim_start_matches('\u{feff}');
+    let line = split_timestamp(line).map_or(line, |(_, text)| strip_stream_mark(text));
     if line.starts_with("section_start:") || line.starts_with("section_end:") || line.starts_with("##[endgroup]") {
         return None;
     }
@@ -43,7 +43,7 @@ fn printed(line: &str) -> Option<String> {
 }
 
 /// Strips a timestamp such as `2026-01-02T10:00:00.1234567Z` from a line.
-fn time_of(line: &str) -> Option<(&str, &str)> {
+fn split_timestamp(line: &str) -> Option<(&str, &str)> {
     let (time, text) = line.split_once(' ').unwrap_or((line, ""));
     let is_time = time.len() >= "2026-01-02T10:00:00Z".len()
         && time.ends_with('Z')
@@ -53,7 +53,7 @@ fn time_of(line: &str) -> Option<(&str, &str)> {
 }
 
 /// Strips GitLab's suffix of the timestamp: a stream number, `O` or `E`, and `+` on a continued line.
-fn without_stream(text: &str) -> &str {
+fn strip_stream_mark(text: &str) -> &str {
     match text.as_bytes() {
         [one, two, b'O' | b'E', rest @ ..] if one.is_ascii_hexdigit() && two.is_ascii_hexdigit() => match rest {
             [b' ' | b'+', ..] => &text[4..],
@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn lines_are_as_the_job_has_printed_them() {
-        insta::assert_snapshot!(lines(GITHUB).unwrap_or_default(), @r"
+        insta::assert_snapshot!(job_lines(GITHUB).unwrap_or_default(), @r"
         Run cargo test
         cargo test
         test store::keeps_the_last_line ... FAILED
@@ -89,7 +89,7 @@ mod tests {
         test result: FAILED. 0 passed; 1 failed
         error: Process completed with exit code 101.
         ");
-        insta::assert_snapshot!(lines(GITLAB).unwrap_or_default(), @r"
+        insta::assert_snapshot!(job_lines(GITLAB).unwrap_or_default(), @r"
         $ bundle exec rspec
         Failures:
 
@@ -101,9 +101,9 @@ mod tests {
 
     #[test]
     fn what_is_no_mark_stays_and_nothing_is_no_log() {
-        assert_eq!(lines("a\tb\tc\n20O x\n2026: Z").as_deref(), Some("a\tb\tc\n20O x\n2026: Z"));
-        assert_eq!(lines("\n \n"), None);
+        assert_eq!(job_lines("a\tb\tc\n20O x\n2026: Z").as_deref(), Some("a\tb\tc\n20O x\n2026: Z"));
+        assert_eq!(job_lines("\n \n"), None);
         let cut = format!("{}\nwhole\n", "x".repeat(LOG_TAIL));
-        assert_eq!(lines(&cut).as_deref(), Some("whole"));
+        assert_eq!(job_lines(&cut).as_deref(), Some("whole"));
     }
 }

@@ -13,7 +13,7 @@ use protocol::service::SERVICE_UNIT;
 use super::probe::{self, ProbeResult};
 
 /// Program names of known agents.
-pub(crate) const AGENTS: [&str; 4] = ["codex", "claude", "opencode", "gemini"];
+pub(crate) const KNOWN_AGENTS: [&str; 4] = ["codex", "claude", "opencode", "gemini"];
 
 /// Ownership and permissions of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,21 +31,21 @@ pub(crate) struct FileAccess {
 }
 
 /// Inspects a file or folder; `None` if it does not exist.
-pub(crate) fn look(path: &Path) -> Option<FileAccess> {
-    let found = fs::symlink_metadata(path).ok()?;
+pub(crate) fn inspect_file(path: &Path) -> Option<FileAccess> {
+    let metadata = fs::symlink_metadata(path).ok()?;
     Some(FileAccess {
         path: path.to_owned(),
-        is_own: found.uid() == getuid().as_raw(),
-        mode: found.mode() & 0o777,
-        is_socket: found.file_type().is_socket(),
+        is_own: metadata.uid() == getuid().as_raw(),
+        mode: metadata.mode() & 0o777,
+        is_socket: metadata.file_type().is_socket(),
         is_writable: access(path, AccessFlags::W_OK).is_ok(),
     })
 }
 
 /// Returns the process that holds the lock of the state folder, if the system provides that.
-pub(crate) fn holder(paths: &Paths) -> Option<i32> {
+pub(crate) fn lock_holder(paths: &Paths) -> Option<i32> {
     let lock = fs::metadata(paths.state_lock()).ok()?;
-    holder_in(&fs::read_to_string("/proc/locks").ok()?, &lock)
+    find_lock_holder(&fs::read_to_string("/proc/locks").ok()?, &lock)
 }
 
 /// Other systems have no such table.
@@ -55,19 +55,19 @@ fn holder_in(_: &str, _: &fs::Metadata) -> Option<i32> {
 }
 
 #[cfg(target_os = "linux")]
-fn holder_in(table: &str, lock: &fs::Metadata) -> Option<i32> {
+fn find_lock_holder(table: &str, lock: &fs::Metadata) -> Option<i32> {
     let (major, minor) = (nix::sys::stat::major(lock.dev()), nix::sys::stat::minor(lock.dev()));
-    let wanted = format!("{major:02x}:{minor:02x}:{}", lock.ino());
+    let device_and_inode = format!("{major:02x}:{minor:02x}:{}", lock.ino());
     let mut lines = table.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
-    let words = lines.find(|words| !words.contains(&"->") && words.contains(&wanted.as_str()))?;
+    let columns = lines.find(|words| !words.contains(&"->") && words.contains(&device_and_inode.as_str()))?;
     // A process of another PID namespace has no id here.
-    words.get(4)?.parse().ok().filter(|pid| *pid > 0)
+    columns.get(4)?.parse().ok().filter(|pid| *pid > 0)
 }
 
 /// Returns the bytes available to this user on the disk of a path, or of its nearest existing parent.
-pub(crate) fn free(path: &Path) -> Option<u64> {
-    let there = path.ancestors().find(|folder| folder.exists())?;
-    let disk = statvfs(there).ok()?;
+pub(crate) fn free_bytes(path: &Path) -> Option<u64> {
+    let existing = path.ancestors().find(|folder| folder.exists())?;
+    let disk = statvfs(existing).ok()?;
     #[expect(clippy::useless_conversion, reason = "they are narrower on other systems")]
     let (blocks, bytes) = (u64::from(disk.blocks_available()), u64::from(disk.fragment_size()));
     Some(blocks.saturating_mul(bytes))
@@ -83,7 +83,7 @@ pub(crate) struct ServiceStatus {
 }
 
 /// Looks for the service; `None` if the machine has no systemd.
-pub(crate) fn service(paths: &Paths) -> Option<ServiceStatus> {
+pub(crate) fn find_service(paths: &Paths) -> Option<ServiceStatus> {
     Path::new("/run/systemd/system").is_dir().then(|| {
         // The folder of the daemon's settings is next to that of the units.
         let home = paths.config.parent().and_then(Path::parent).unwrap_or(Path::new("/"));
@@ -105,27 +105,28 @@ pub(crate) struct ClockState {
 }
 
 /// Reads the clock.
-pub(crate) async fn clock() -> ClockState {
-    let told = probe::run("timedatectl", &["show", "--property=NTPSynchronized", "--value"], Path::new("/")).await;
-    let is_synchronised = match told {
-        ProbeResult::Fine(word) if word == "yes" => Some(true),
-        ProbeResult::Fine(word) if word == "no" => Some(false),
+pub(crate) async fn read_clock() -> ClockState {
+    let result =
+        probe::run_probe("timedatectl", &["show", "--property=NTPSynchronized", "--value"], Path::new("/")).await;
+    let is_synchronised = match result {
+        ProbeResult::Success(word) if word == "yes" => Some(true),
+        ProbeResult::Success(word) if word == "no" => Some(false),
         _ => None,
     };
     ClockState { now: Timestamp::now(), is_synchronised }
 }
 
 /// Runs `git --version`.
-pub(crate) async fn git() -> ProbeResult {
-    probe::run("git", &["--version"], Path::new("/")).await
+pub(crate) async fn git_version() -> ProbeResult {
+    probe::run_probe("git", &["--version"], Path::new("/")).await
 }
 
 /// Asks known agents for their versions, concurrently.
-pub(crate) async fn agents() -> Vec<(&'static str, ProbeResult)> {
-    let ask = |name| probe::run(name, &["--version"], Path::new("/"));
-    let [codex, claude, opencode, gemini] = AGENTS.map(ask);
+pub(crate) async fn agent_versions() -> Vec<(&'static str, ProbeResult)> {
+    let ask_version = |name| probe::run_probe(name, &["--version"], Path::new("/"));
+    let [codex, claude, opencode, gemini] = KNOWN_AGENTS.map(ask_version);
     let (codex, claude, opencode, gemini) = tokio::join!(codex, claude, opencode, gemini);
-    AGENTS.into_iter().zip([codex, claude, opencode, gemini]).collect()
+    KNOWN_AGENTS.into_iter().zip([codex, claude, opencode, gemini]).collect()
 }
 
 /// Whether the program of a command exists, as looked up by a shell in a folder.
@@ -140,7 +141,7 @@ pub(crate) fn has_program(command: &[String], folder: &Path) -> bool {
 }
 
 /// Asks `just` whether a recipe is defined; `None` if the guard is not a just recipe.
-pub(crate) async fn recipe(guard: &[String], folder: &Path) -> Option<(String, ProbeResult)> {
+pub(crate) async fn find_recipe(guard: &[String], folder: &Path) -> Option<(String, ProbeResult)> {
     let (program, rest) = guard.split_first()?;
     if Path::new(program).file_name()? != "just" {
         return None;
@@ -150,7 +151,7 @@ pub(crate) async fn recipe(guard: &[String], folder: &Path) -> Option<(String, P
     let recipe = rest[at].clone();
     let args = [&rest[..at], &["--show".to_owned(), recipe.clone()]].concat();
     let program = if program.contains('/') { folder.join(program).display().to_string() } else { program.clone() };
-    Some((recipe, probe::run(&program, &args, folder).await))
+    Some((recipe, probe::run_probe(&program, &args, folder).await))
 }
 
 #[cfg(test)]
@@ -160,18 +161,18 @@ mod tests {
     #[test]
     fn the_holder_of_a_lock_is_read_from_the_table_of_the_system() {
         let file = tempfile::NamedTempFile::new().expect("a file");
-        let found = file.as_file().metadata().expect("its metadata");
-        let (major, minor) = (nix::sys::stat::major(found.dev()), nix::sys::stat::minor(found.dev()));
-        let line = format!("{major:02x}:{minor:02x}:{} 0 EOF", found.ino());
+        let metadata = file.as_file().metadata().expect("its metadata");
+        let (major, minor) = (nix::sys::stat::major(metadata.dev()), nix::sys::stat::minor(metadata.dev()));
+        let line = format!("{major:02x}:{minor:02x}:{} 0 EOF", metadata.ino());
         let table = format!(
             "1: POSIX ADVISORY WRITE 12 00:01:1 0 EOF\n2: -> FLOCK ADVISORY WRITE 8 {line}\n2: FLOCK ADVISORY WRITE 4711 {line}\n"
         );
-        assert_eq!(holder_in(&table, &found), Some(4711));
-        assert_eq!(holder_in("", &found), None);
+        assert_eq!(find_lock_holder(&table, &metadata), Some(4711));
+        assert_eq!(find_lock_holder("", &metadata), None);
     }
 
     #[test]
     fn a_disk_is_known_by_a_folder_that_is_not_there_yet() {
-        assert!(free(Path::new("/tmp/not/there/yet")).is_some_and(|bytes| bytes > 0));
+        assert!(free_bytes(Path::new("/tmp/not/there/yet")).is_some_and(|bytes| bytes > 0));
     }
 }

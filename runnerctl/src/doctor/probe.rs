@@ -11,13 +11,13 @@ use tokio::process::Command;
 use tokio::time::timeout;
 
 /// Time limit of a program.
-pub(crate) const LIMIT: Duration = Duration::from_secs(5);
+pub(crate) const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Result of running a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ProbeResult {
     /// It succeeded with this output.
-    Fine(String),
+    Success(String),
     /// It failed with this message.
     Failed(String),
     /// There is no such program.
@@ -27,7 +27,7 @@ pub(crate) enum ProbeResult {
 }
 
 /// Runs a program in a folder. The program has ended when this returns.
-pub(crate) async fn run<A: AsRef<OsStr>>(program: &str, args: &[A], folder: &Path) -> ProbeResult {
+pub(crate) async fn run_probe<A: AsRef<OsStr>>(program: &str, args: &[A], folder: &Path) -> ProbeResult {
     let mut command = Command::new(program);
     command.args(args).current_dir(folder).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = match command.kill_on_drop(true).spawn() {
@@ -36,20 +36,20 @@ pub(crate) async fn run<A: AsRef<OsStr>>(program: &str, args: &[A], folder: &Pat
         Err(error) => return ProbeResult::Failed(error.to_string()),
     };
     let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
-    let output = async { tokio::try_join!(child.wait(), all_of(stdout), all_of(stderr)) };
-    match timeout(LIMIT, output).await {
+    let output = async { tokio::try_join!(child.wait(), read_all(stdout), read_all(stderr)) };
+    match timeout(PROBE_TIMEOUT, output).await {
         Err(_) => {
             // A process that cannot be killed is not waited for.
-            let _ = timeout(LIMIT, child.kill()).await;
+            let _ = timeout(PROBE_TIMEOUT, child.kill()).await;
             ProbeResult::TimedOut
         }
         Ok(Err(error)) => ProbeResult::Failed(error.to_string()),
-        Ok(Ok((status, stdout, _))) if status.success() => ProbeResult::Fine(first_line(&stdout)),
-        Ok(Ok((_, _, stderr))) => ProbeResult::Failed(first_line(&stderr)),
+        Ok(Ok((status, stdout, _))) if status.success() => ProbeResult::Success(first_text_line(&stdout)),
+        Ok(Ok((_, _, stderr))) => ProbeResult::Failed(first_text_line(&stderr)),
     }
 }
 
-async fn all_of(pipe: Option<impl AsyncRead + Unpin>) -> io::Result<Vec<u8>> {
+async fn read_all(pipe: Option<impl AsyncRead + Unpin>) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     if let Some(mut pipe) = pipe {
         pipe.read_to_end(&mut bytes).await?;
@@ -57,6 +57,6 @@ async fn all_of(pipe: Option<impl AsyncRead + Unpin>) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-fn first_line(bytes: &[u8]) -> String {
+fn first_text_line(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).lines().find(|line| !line.trim().is_empty()).unwrap_or_default().trim().to_owned()
 }

@@ -16,19 +16,19 @@ use tokio::time::timeout;
 use super::QueryError;
 
 /// Time limit for what the daemon knows or reads.
-const LIMIT: Duration = Duration::from_secs(5);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 /// Time limit for agents to report their versions.
-const AGENTS_LIMIT: Duration = Duration::from_secs(20);
+const AGENTS_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Time limit for measuring workspaces.
-const MEASURE_LIMIT: Duration = Duration::from_secs(20);
+const MEASURE_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A daemon's report on a repository.
 #[derive(Debug)]
 pub(crate) struct RepositoryReport {
     pub(crate) facts: RepositoryFacts,
     /// Why the daemon holds it, if its state cannot be trusted.
-    pub(crate) held: Option<StopReason>,
+    pub(crate) hold_reason: Option<StopReason>,
     pub(crate) settings: Result<ConfigShowReply, QueryError>,
     pub(crate) files: Result<ValidateReply, QueryError>,
     pub(crate) agents: Result<Vec<AgentFacts>, QueryError>,
@@ -37,41 +37,41 @@ pub(crate) struct RepositoryReport {
 }
 
 /// Requests all of it concurrently.
-pub(crate) async fn repository(connection: &Connection, path: &WirePath) -> Result<RepositoryReport, QueryError> {
+pub(crate) async fn query_repository(connection: &Connection, path: &WirePath) -> Result<RepositoryReport, QueryError> {
     let client = connection.client();
     let at = AtPath { path: path.clone() };
-    let facts = within(LIMIT, client.repository_facts(at.clone())).await?;
+    let facts = with_timeout(REQUEST_TIMEOUT, client.repository_facts(at.clone())).await?;
     let params = ValidateParams { path: path.clone(), env: caller_env::collect(connection, path).await };
     let guard = ConfigKey { path: path.clone(), key: Some("guard.command".into()) };
     let state = AtRun { path: path.clone(), run: None };
     let (held, settings, files, agents, guard) = tokio::join!(
-        within(LIMIT, RunApiClient::status(client, state)),
-        within(LIMIT, client.show(at)),
-        within(LIMIT, client.validate(params.clone())),
-        within(AGENTS_LIMIT, client.agent_facts(params)),
-        within(LIMIT, ConfigApiClient::get(client, guard)),
+        with_timeout(REQUEST_TIMEOUT, RunApiClient::status(client, state)),
+        with_timeout(REQUEST_TIMEOUT, client.show(at)),
+        with_timeout(REQUEST_TIMEOUT, client.validate(params.clone())),
+        with_timeout(AGENTS_TIMEOUT, client.agent_facts(params)),
+        with_timeout(REQUEST_TIMEOUT, ConfigApiClient::get(client, guard)),
     );
     let guard = guard.ok().and_then(|reply| serde_json::from_value(reply.value).ok()).unwrap_or_default();
     // An unregistered repository has no state.
     let held = held.ok().and_then(|view| view.repo.held);
-    Ok(RepositoryReport { facts, held, settings, files, agents, guard })
+    Ok(RepositoryReport { facts, hold_reason: held, settings, files, agents, guard })
 }
 
 /// Requests the size of workspaces, which the daemon measures file by file.
-pub(crate) async fn disk(client: &Client) -> Result<DiskView, QueryError> {
-    within(MEASURE_LIMIT, client.disk()).await
+pub(crate) async fn query_disk(client: &Client) -> Result<DiskView, QueryError> {
+    with_timeout(MEASURE_TIMEOUT, client.disk()).await
 }
 
-async fn within<T>(limit: Duration, call: impl Future<Output = Result<T, ClientError>>) -> Result<T, QueryError> {
+async fn with_timeout<T>(limit: Duration, call: impl Future<Output = Result<T, ClientError>>) -> Result<T, QueryError> {
     let reply = timeout(limit, call).await.map_err(|_| QueryError::TimedOut(limit))?;
-    reply.map_err(|error| trouble(CallError::from(error)))
+    reply.map_err(|error| to_query_error(CallError::from(error)))
 }
 
-fn trouble(error: CallError) -> QueryError {
+fn to_query_error(error: CallError) -> QueryError {
     match error {
         CallError::Refused(data) => {
-            let words: Vec<&str> = std::iter::once(&data.message).chain(&data.causes).map(String::as_str).collect();
-            QueryError::Refused(words.join(": "), data.hint)
+            let messages: Vec<&str> = std::iter::once(&data.message).chain(&data.causes).map(String::as_str).collect();
+            QueryError::Refused(messages.join(": "), data.hint)
         }
         error => QueryError::Refused(error.to_string(), Some("runnerctl daemon status".into())),
     }

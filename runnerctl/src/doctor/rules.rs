@@ -14,27 +14,27 @@ use protocol::shell;
 use protocol::view::{DaemonView, SettingOrigin, SettingView, StopReason};
 use protocol::words::Containment;
 
-pub(crate) use self::disk_space::workspaces;
+pub(crate) use self::disk_space::check_workspaces;
 use super::machine::{ClockState, FileAccess, ServiceStatus};
-use super::probe::{LIMIT, ProbeResult};
+use super::probe::{PROBE_TIMEOUT, ProbeResult};
 use super::{CheckLevel, DoctorCheck, QueryError};
-use crate::text::measure::size;
+use crate::text::measure::format_bytes;
 
 /// Free bytes below which nothing works reliably.
 const DISK_FULL: u64 = 100_000_000;
 /// Free bytes below which a night of runs may fill the disk.
 const DISK_LOW: u64 = 2_000_000_000;
 /// A clock before this time was never set.
-const YOUNGEST_CLOCK: &str = "2025-01-01T00:00:00Z";
+const EARLIEST_TIME: &str = "2025-01-01T00:00:00Z";
 
 /// Checks the git program.
-pub(crate) fn git(said: &ProbeResult) -> DoctorCheck {
+pub(crate) fn check_git(result: &ProbeResult) -> DoctorCheck {
     let install = "install git 2.32 or later, and put it on PATH";
-    match said {
+    match result {
         ProbeResult::Missing => DoctorCheck::fail("git", "there is no git on PATH", install),
-        ProbeResult::TimedOut => too_slow("git", "git --version"),
+        ProbeResult::TimedOut => slow_program("git", "git --version"),
         ProbeResult::Failed(why) => DoctorCheck::fail("git", format!("git --version fails: {why}"), install),
-        ProbeResult::Fine(line) => match version(line) {
+        ProbeResult::Success(line) => match parse_version(line) {
             Some(version) if version < OLDEST_GIT => {
                 DoctorCheck::fail("git", format!("{line} is too old: no run begins with it"), install)
             }
@@ -49,36 +49,36 @@ pub(crate) fn git(said: &ProbeResult) -> DoctorCheck {
 }
 
 /// Returns the first two numbers of the first word that contains them.
-fn version(line: &str) -> Option<[u32; 2]> {
+fn parse_version(line: &str) -> Option<[u32; 2]> {
     line.split_whitespace().find_map(|word| {
         let mut numbers = word.split('.').map(|part| part.parse().ok());
         Some([numbers.next()??, numbers.next()??])
     })
 }
 
-fn too_slow(name: &str, what: &str) -> DoctorCheck {
-    let found = format!("`{what}` did not end within {} s", LIMIT.as_secs());
+fn slow_program(name: &str, what: &str) -> DoctorCheck {
+    let found = format!("`{what}` did not end within {} s", PROBE_TIMEOUT.as_secs());
     DoctorCheck::warn(name, found, format!("{what}, to see why"))
 }
 
 /// Checks which agents are installed, if no configuration names one.
-pub(crate) fn agents(all: &[(&str, ProbeResult)]) -> DoctorCheck {
+pub(crate) fn check_agents(all: &[(&str, ProbeResult)]) -> DoctorCheck {
     let mut details = Vec::new();
     for (name, said) in all {
         match said {
             ProbeResult::Missing => {}
-            ProbeResult::Fine(line) => details.push(format!("{name}: {line}")),
+            ProbeResult::Success(line) => details.push(format!("{name}: {line}")),
             ProbeResult::Failed(why) => details.push(format!("{name}: {name} --version fails: {why}")),
-            ProbeResult::TimedOut => details.push(format!("{name}: no version within {} s", LIMIT.as_secs())),
+            ProbeResult::TimedOut => details.push(format!("{name}: no version within {} s", PROBE_TIMEOUT.as_secs())),
         }
     }
-    let broken = all
+    let failing = all
         .iter()
         .find(|(_, said)| matches!(said, ProbeResult::Failed(_) | ProbeResult::TimedOut))
         .map(|(name, _)| *name);
-    let fine: Vec<&str> =
-        all.iter().filter(|(_, said)| matches!(said, ProbeResult::Fine(_))).map(|(name, _)| *name).collect();
-    let check = match (fine.as_slice(), broken) {
+    let working: Vec<&str> =
+        all.iter().filter(|(_, said)| matches!(said, ProbeResult::Success(_))).map(|(name, _)| *name).collect();
+    let check = match (working.as_slice(), failing) {
         ([], None) => {
             let fix = "npm install -g @openai/codex, and codex login; or see docs/agents.md";
             DoctorCheck::warn("agents", "no known agent is on PATH", fix)
@@ -92,7 +92,7 @@ pub(crate) fn agents(all: &[(&str, ProbeResult)]) -> DoctorCheck {
 }
 
 /// Checks the connection; if nothing answers, also who holds the lock.
-pub(crate) fn daemon(reached: Result<&DaemonView, &ConnectError>, holder: Option<i32>) -> DoctorCheck {
+pub(crate) fn check_daemon(reached: Result<&DaemonView, &ConnectError>, holder: Option<i32>) -> DoctorCheck {
     match (reached, holder) {
         (Ok(view), _) if view.draining => {
             let found = format!("runnerd {} is shutting down, process {}", view.version, view.pid);
@@ -120,49 +120,51 @@ pub(crate) fn daemon(reached: Result<&DaemonView, &ConnectError>, holder: Option
 }
 
 /// Checks the socket, if it exists.
-pub(crate) fn socket(socket: &Path, found: Option<&FileAccess>) -> DoctorCheck {
-    let at = socket.display();
-    match found {
-        None => DoctorCheck::ok("socket", format!("{at}, created when the daemon starts")),
+pub(crate) fn check_socket(socket: &Path, access: Option<&FileAccess>) -> DoctorCheck {
+    let path = socket.display();
+    match access {
+        None => DoctorCheck::ok("socket", format!("{path}, created when the daemon starts")),
         Some(found) if !found.is_socket => {
-            DoctorCheck::fail("socket", format!("{at} is no socket"), format!("mv '{at}' '{at}.old'"))
+            DoctorCheck::fail("socket", format!("{path} is no socket"), format!("mv '{path}' '{path}.old'"))
         }
-        Some(found) if !found.is_own => {
-            DoctorCheck::fail("socket", format!("{at} belongs to another user"), "name another one with RUNNERD_SOCKET")
-        }
+        Some(found) if !found.is_own => DoctorCheck::fail(
+            "socket",
+            format!("{path} belongs to another user"),
+            "name another one with RUNNERD_SOCKET",
+        ),
         Some(found) if found.mode & 0o077 != 0 => DoctorCheck::fail(
             "socket",
-            format!("{at} is open to others: mode {:03o}", found.mode),
-            format!("chmod 600 '{at}'"),
+            format!("{path} is open to others: mode {:03o}", found.mode),
+            format!("chmod 600 '{path}'"),
         ),
-        Some(_) => DoctorCheck::ok("socket", at.to_string()),
+        Some(_) => DoctorCheck::ok("socket", path.to_string()),
     }
 }
 
 /// Checks the daemon's folder.
-pub(crate) fn state(folder: &Path, found: Option<&FileAccess>) -> DoctorCheck {
-    let at = folder.display();
-    match found {
-        None => DoctorCheck::ok("state", format!("{at}, created when the daemon starts")),
+pub(crate) fn check_state_dir(folder: &Path, access: Option<&FileAccess>) -> DoctorCheck {
+    let path = folder.display();
+    match access {
+        None => DoctorCheck::ok("state", format!("{path}, created when the daemon starts")),
         Some(found) if !found.is_own => DoctorCheck::fail(
             "state",
-            format!("{at} belongs to another user"),
-            format!("sudo chown -R \"$USER\" '{at}'"),
+            format!("{path} belongs to another user"),
+            format!("sudo chown -R \"$USER\" '{path}'"),
         ),
         Some(found) if !found.is_writable => {
-            DoctorCheck::fail("state", format!("{at} cannot be written to"), format!("chmod u+rwx '{at}'"))
+            DoctorCheck::fail("state", format!("{path} cannot be written to"), format!("chmod u+rwx '{path}'"))
         }
         Some(found) if found.mode & 0o077 != 0 => DoctorCheck::fail(
             "state",
-            format!("{at} is open to others: mode {:03o}", found.mode),
-            format!("chmod 700 '{at}'"),
+            format!("{path} is open to others: mode {:03o}", found.mode),
+            format!("chmod 700 '{path}'"),
         ),
-        Some(_) => DoctorCheck::ok("state", at.to_string()),
+        Some(_) => DoctorCheck::ok("state", path.to_string()),
     }
 }
 
 /// Checks the containment level.
-pub(crate) fn containment(view: &DaemonView) -> DoctorCheck {
+pub(crate) fn check_containment(view: &DaemonView) -> DoctorCheck {
     let missing = view.containment_missing.iter();
     let details = missing.clone().map(|level| format!("{} not: {}", level.level, level.why)).collect();
     let raise = missing.last().map(|level| level.raise.clone());
@@ -175,7 +177,7 @@ pub(crate) fn containment(view: &DaemonView) -> DoctorCheck {
 }
 
 /// Checks whether the machine is kept awake.
-pub(crate) fn sleep(view: &DaemonView) -> DoctorCheck {
+pub(crate) fn check_sleep(view: &DaemonView) -> DoctorCheck {
     let why = view.sleep.why.as_deref().unwrap_or("nothing keeps it awake");
     match view.running {
         _ if view.sleep.inhibited => DoctorCheck::ok("sleep", "the machine is kept awake while a run is active"),
@@ -188,8 +190,8 @@ pub(crate) fn sleep(view: &DaemonView) -> DoctorCheck {
 }
 
 /// Checks whether runs continue while the user is logged out.
-pub(crate) fn service(found: Option<&ServiceStatus>) -> DoctorCheck {
-    match found {
+pub(crate) fn check_service(status: Option<&ServiceStatus>) -> DoctorCheck {
+    match status {
         None => DoctorCheck::skipped("service", "this machine has no systemd"),
         Some(ServiceStatus { unit: None, .. }) => {
             let found = "not installed: the daemon starts when needed, and stops when you log out";
@@ -206,11 +208,11 @@ pub(crate) fn service(found: Option<&ServiceStatus>) -> DoctorCheck {
 }
 
 /// Checks the free space of a disk.
-pub(crate) fn disk(name: &str, folder: &Path, free: Option<u64>) -> DoctorCheck {
+pub(crate) fn check_disk(name: &str, folder: &Path, free: Option<u64>) -> DoctorCheck {
     let Some(free) = free else {
         return DoctorCheck::warn(name, format!("how much is free at {} cannot be told", folder.display()), "df -h");
     };
-    let found = format!("{} free at {}", size(free), folder.display());
+    let found = format!("{} free at {}", format_bytes(free), folder.display());
     let fix = "runnerctl gc, which removes the records of old runs; or make room";
     match free {
         0..DISK_FULL => DoctorCheck::fail(name, found, fix),
@@ -220,12 +222,12 @@ pub(crate) fn disk(name: &str, folder: &Path, free: Option<u64>) -> DoctorCheck 
 }
 
 /// Checks the clock, also against the start time of a running daemon.
-pub(crate) fn clock(clock: ClockState, started: Option<Timestamp>) -> DoctorCheck {
-    let youngest: Timestamp = YOUNGEST_CLOCK.parse().expect("BUG: not a time");
+pub(crate) fn check_clock(clock: ClockState, started: Option<Timestamp>) -> DoctorCheck {
+    let earliest: Timestamp = EARLIEST_TIME.parse().expect("BUG: not a time");
     let now = clock.now.strftime("%Y-%m-%d %H:%M UTC");
     let fix = "timedatectl set-ntp true";
     match clock.is_synchronised {
-        _ if clock.now < youngest => DoctorCheck::fail("clock", format!("it shows {now}, and was never set"), fix),
+        _ if clock.now < earliest => DoctorCheck::fail("clock", format!("it shows {now}, and was never set"), fix),
         _ if started.is_some_and(|started| started > clock.now) => {
             DoctorCheck::warn("clock", format!("it shows {now}, and was set back since the daemon started"), fix)
         }
@@ -236,16 +238,16 @@ pub(crate) fn clock(clock: ClockState, started: Option<Timestamp>) -> DoctorChec
 }
 
 /// Checks the work tree's folder.
-pub(crate) fn work_tree(root: &Path, found: Option<&FileAccess>) -> DoctorCheck {
-    let at = root.display();
-    match found {
-        Some(found) if found.is_writable => DoctorCheck::ok("repository", at.to_string()),
-        _ => DoctorCheck::fail("repository", format!("{at} cannot be written to"), format!("chmod u+w '{at}'")),
+pub(crate) fn check_work_tree(root: &Path, access: Option<&FileAccess>) -> DoctorCheck {
+    let path = root.display();
+    match access {
+        Some(found) if found.is_writable => DoctorCheck::ok("repository", path.to_string()),
+        _ => DoctorCheck::fail("repository", format!("{path} cannot be written to"), format!("chmod u+w '{path}'")),
     }
 }
 
 /// Checks which git engine a repository uses.
-pub(crate) fn engine(facts: &RepositoryFacts) -> DoctorCheck {
+pub(crate) fn check_git_engine(facts: &RepositoryFacts) -> DoctorCheck {
     if facts.by_program.is_empty() {
         return DoctorCheck::ok("engine", "built-in, at full speed");
     }
@@ -253,13 +255,13 @@ pub(crate) fn engine(facts: &RepositoryFacts) -> DoctorCheck {
 }
 
 /// Reports a repository that the daemon holds.
-pub(crate) fn held(why: &StopReason) -> DoctorCheck {
-    let fix = why.command.clone().unwrap_or_else(|| "runnerctl resume".to_owned());
-    DoctorCheck::fail("daemon's state", why.message.clone(), fix)
+pub(crate) fn check_hold(reason: &StopReason) -> DoctorCheck {
+    let fix = reason.command.clone().unwrap_or_else(|| "runnerctl resume".to_owned());
+    DoctorCheck::fail("daemon's state", reason.message.clone(), fix)
 }
 
 /// Checks for leftovers of git, or operations in progress.
-pub(crate) fn git_state(facts: &RepositoryFacts) -> DoctorCheck {
+pub(crate) fn check_git_state(facts: &RepositoryFacts) -> DoctorCheck {
     if let Some(operation) = &facts.operation {
         let found = format!("a {operation} is in progress");
         return DoctorCheck::warn(
@@ -278,10 +280,13 @@ pub(crate) fn git_state(facts: &RepositoryFacts) -> DoctorCheck {
 
 /// Checks the configuration, and lists where each configured value comes from. Values are omitted, since reports are
 /// shared.
-pub(crate) fn configuration(settings: &Result<ConfigShowReply, QueryError>, facts: &RepositoryFacts) -> DoctorCheck {
+pub(crate) fn check_configuration(
+    settings: &Result<ConfigShowReply, QueryError>,
+    facts: &RepositoryFacts,
+) -> DoctorCheck {
     let reply = match settings {
         Ok(reply) => reply,
-        Err(trouble) => return trouble.check("config"),
+        Err(error) => return error.to_check("config"),
     };
     let all = || reply.settings.iter().chain(&reply.daemon_settings);
     let is_set = |setting: &&SettingView| setting.origin != SettingOrigin::Default;
@@ -301,22 +306,22 @@ pub(crate) fn configuration(settings: &Result<ConfigShowReply, QueryError>, fact
 
 /// Checks the files under `.runner/`: one result per file with a problem, else one for all. The configuration has a
 /// check of its own.
-pub(crate) fn files(reply: &Result<ValidateReply, QueryError>, facts: &RepositoryFacts) -> Vec<DoctorCheck> {
+pub(crate) fn check_files(reply: &Result<ValidateReply, QueryError>, facts: &RepositoryFacts) -> Vec<DoctorCheck> {
     let reply = match reply {
         Ok(reply) => reply,
-        Err(trouble) => return vec![trouble.check("files")],
+        Err(error) => return vec![error.to_check("files")],
     };
-    let wrong = reply.checks.iter().filter(|check| !check.ok);
-    let of_files = |name: &str| !matches!(name, "programs" | "config");
+    let failed = reply.checks.iter().filter(|check| !check.ok);
+    let is_file_check = |name: &str| !matches!(name, "programs" | "config");
     let mut checks = Vec::new();
-    for check in wrong.filter(|check| facts.has_layout || !of_files(&check.name)) {
+    for check in failed.filter(|check| facts.has_layout || !is_file_check(&check.name)) {
         let found = check.faults.first().cloned().unwrap_or_default();
-        let rest = check.faults.iter().skip(1).cloned().collect();
+        let details = check.faults.iter().skip(1).cloned().collect();
         let (found, fix) = match found.split_once("; ") {
             Some((found, fix)) => (found.to_owned(), fix.to_owned()),
             None => (found, "fix it, then: runnerctl validate".to_owned()),
         };
-        checks.push(DoctorCheck::fail(&check.name, found, fix).with_details(rest));
+        checks.push(DoctorCheck::fail(&check.name, found, fix).with_details(details));
     }
     if !facts.has_layout {
         checks.push(DoctorCheck::skipped("files", "no .runner/ here yet; runnerctl start creates it"));
@@ -327,14 +332,18 @@ pub(crate) fn files(reply: &Result<ValidateReply, QueryError>, facts: &Repositor
 }
 
 /// Checks the guard: whether its program exists, and whether `just` knows its recipe.
-pub(crate) fn guard(command: &[String], is_there: bool, recipe: Option<&(String, ProbeResult)>) -> DoctorCheck {
+pub(crate) fn check_guard(
+    command: &[String],
+    is_installed: bool,
+    recipe: Option<&(String, ProbeResult)>,
+) -> DoctorCheck {
     let Some(program) = command.first() else {
         return DoctorCheck::skipped("guard", "the configuration cannot be read");
     };
-    let shown = shell::words(command.iter().map(String::as_str));
+    let shown = shell::join_args(command.iter().map(String::as_str));
     let other = "or: runnerctl config set guard.command '[\"make\", \"test\"]'";
     match recipe {
-        _ if !is_there => {
+        _ if !is_installed => {
             let found = format!("`{shown}` cannot run: there is no program `{program}`");
             DoctorCheck::fail("guard", found, format!("install {program}; {other}"))
         }
@@ -343,8 +352,8 @@ pub(crate) fn guard(command: &[String], is_there: bool, recipe: Option<&(String,
             format!("`{shown}` will fail: {why}"),
             format!("define the recipe `{recipe}`; {other}"),
         ),
-        Some((_, ProbeResult::TimedOut)) => too_slow("guard", "just --list"),
-        Some((recipe, ProbeResult::Fine(_))) => {
+        Some((_, ProbeResult::TimedOut)) => slow_program("guard", "just --list"),
+        Some((recipe, ProbeResult::Success(_))) => {
             DoctorCheck::ok("guard", format!("{shown}; the recipe `{recipe}` is defined"))
         }
         Some((_, ProbeResult::Missing)) | None => DoctorCheck::ok("guard", shown),
@@ -352,7 +361,7 @@ pub(crate) fn guard(command: &[String], is_there: bool, recipe: Option<&(String,
 }
 
 /// Checks whether changes to the guard's definition would be detected.
-pub(crate) fn guard_files(guard: &GuardFiles) -> DoctorCheck {
+pub(crate) fn check_guard_files(guard: &GuardFiles) -> DoctorCheck {
     let files = guard.watched.join(", ");
     match guard.watched.as_slice() {
         _ if guard.is_blind => DoctorCheck::warn(
@@ -374,28 +383,28 @@ pub(crate) fn guard_files(guard: &GuardFiles) -> DoctorCheck {
 }
 
 /// Reports what a workspace of an isolated run would lack, and how to provide it.
-pub(crate) fn workspace(proposal: &WorkspaceProposal) -> DoctorCheck {
+pub(crate) fn check_workspace(proposal: &WorkspaceProposal) -> DoctorCheck {
     let keys = [("copy", &proposal.copy), ("setup", &proposal.setup)];
-    let ways = keys.into_iter().filter(|(_, words)| !words.is_empty());
-    let ways = ways.map(|(key, words)| format!("runnerctl config set workspace.{key} '{words:?}'"));
+    let commands = keys.into_iter().filter(|(_, words)| !words.is_empty());
+    let commands = commands.map(|(key, words)| format!("runnerctl config set workspace.{key} '{words:?}'"));
     let by = proposal.by.join(", ");
     let found =
         format!("an isolated run would begin without what git ignores ({by}), unless it is set what to copy or run");
-    DoctorCheck::ok("workspace", found).with_details(ways.collect())
+    DoctorCheck::ok("workspace", found).with_details(commands.collect())
 }
 
 /// Checks the configured agents.
-pub(crate) fn configured(agents: &Result<Vec<AgentFacts>, QueryError>) -> Vec<DoctorCheck> {
+pub(crate) fn check_configured_agents(agents: &Result<Vec<AgentFacts>, QueryError>) -> Vec<DoctorCheck> {
     match agents {
-        Ok(agents) => agents.iter().map(agent).collect(),
+        Ok(agents) => agents.iter().map(check_agent).collect(),
         Err(QueryError::Refused(why, hint)) => {
             vec![DoctorCheck { fix: hint.clone(), ..DoctorCheck::skipped("agents", why.clone()) }]
         }
-        Err(trouble) => vec![trouble.check("agents")],
+        Err(error) => vec![error.to_check("agents")],
     }
 }
 
-fn agent(facts: &AgentFacts) -> DoctorCheck {
+fn check_agent(facts: &AgentFacts) -> DoctorCheck {
     let AgentFacts { section, kind, .. } = facts;
     match &facts.fitness {
         AgentFitness::Fit { version, login } => {
@@ -416,10 +425,10 @@ fn agent(facts: &AgentFacts) -> DoctorCheck {
 }
 
 /// Drops reports of a missing program if the check of agent or guard covers it.
-pub(crate) fn without_repeats(checks: Vec<DoctorCheck>) -> Vec<DoctorCheck> {
-    let is_said =
+pub(crate) fn drop_repeats(checks: Vec<DoctorCheck>) -> Vec<DoctorCheck> {
+    let is_reported =
         checks.iter().any(|check| check.level == CheckLevel::Fail && matches!(check.name.as_str(), "agent" | "guard"));
-    checks.into_iter().filter(|check| !(is_said && check.name == "programs")).collect()
+    checks.into_iter().filter(|check| !(is_reported && check.name == "programs")).collect()
 }
 
 /// Whether any result means that no run can succeed.

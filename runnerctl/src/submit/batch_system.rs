@@ -9,17 +9,17 @@ use protocol::error::ExitStatus;
 use protocol::shell;
 use sha2::{Digest as _, Sha256};
 
-use super::template::{UnknownPlaceholder, fill};
+use super::template::{UnknownPlaceholder, fill_template};
 use crate::failure::Failure;
-use crate::program::{LaunchError, ProgramCall, run};
+use crate::program::{LaunchError, ProgramCall, run_program};
 use crate::settings::BatchSystemSettings;
 
 /// Maximum length of a job name: Kubernetes derives a host name from it, with the pod's number.
-const LONGEST_NAME: usize = 52;
+const MAX_NAME_LEN: usize = 52;
 /// Kubernetes secret with the agents' keys, unless the settings name another.
-const SECRET: &str = "runnerd";
+const DEFAULT_SECRET: &str = "runnerd";
 /// Placeholder for further arguments of the driver.
-const OPTIONS: &str = "{{options}}";
+const OPTIONS_PLACEHOLDER: &str = "{{options}}";
 
 /// An engine that starts jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -54,21 +54,21 @@ impl BatchSystem {
     }
 
     /// Returns the script for the engine.
-    pub(crate) fn script(self, settings: &BatchSystemSettings, work: &JobSpec<'_>) -> Result<String, Failure> {
+    pub(crate) fn render_script(self, settings: &BatchSystemSettings, job: &JobSpec<'_>) -> Result<String, Failure> {
         let (text, name) = match &settings.template {
-            Some(path) => (read(path)?, path.display().to_string()),
-            None => (self.template().to_owned(), format!("the template of {}", self.name())),
+            Some(path) => (read_template(path)?, path.display().to_string()),
+            None => (self.default_template().to_owned(), format!("the template of {}", self.name())),
         };
-        if !settings.drive.is_empty() && !text.contains(OPTIONS) {
+        if !settings.drive.is_empty() && !text.contains(OPTIONS_PLACEHOLDER) {
             let message = format!("{name} has no place for `drive` of {}", settings.file.display());
             return Err(Failure::new(ExitStatus::Error, "invalid_file", message)
-                .hint(format!("write {OPTIONS} right behind the last argument of `runnerd drive`")));
+                .hint(format!("write {OPTIONS_PLACEHOLDER} right behind the last argument of `runnerd drive`")));
         }
         let value = |key: &str| match key {
-            "options" => Some(settings.drive.iter().map(|option| self.further(option)).collect()),
-            key => self.value(key, settings, work).map(|value| self.quoted(&value)),
+            "options" => Some(settings.drive.iter().map(|option| self.extra_argument(option)).collect()),
+            key => self.template_value(key, settings, job).map(|value| self.quote_value(&value)),
         };
-        fill(&text, value).map_err(|UnknownPlaceholder { line, word }| match word.as_str() {
+        fill_template(&text, value).map_err(|UnknownPlaceholder { line, word }| match word.as_str() {
             "image" if self == Self::Kubernetes => {
                 Failure::new(ExitStatus::Refused, "engine", "nothing says which image has runnerd and the agents in it")
                     .hint(format!("name it in {}: [engine.kubernetes] image = \"…\"", settings.file.display()))
@@ -79,7 +79,7 @@ impl BatchSystem {
     }
 
     /// Submits the script; returns the engine's job id.
-    pub(crate) async fn submit(
+    pub(crate) async fn submit_job(
         self,
         (settings, options): (&BatchSystemSettings, &[OsString]),
         (name, script): (&str, &str),
@@ -100,7 +100,7 @@ impl BatchSystem {
         argv.extend_from_slice(options);
         let program = argv[0].display().to_string();
         let call = ProgramCall { argv, folder, env: &[], input: script.as_bytes().to_vec(), tail: None };
-        let said = run(call).await.map_err(|error| match error {
+        let output = run_program(call).await.map_err(|error| match error {
             LaunchError::Failed(failure) => failure,
             LaunchError::Missing => {
                 let message = format!("`{program}` is not on your PATH");
@@ -108,28 +108,29 @@ impl BatchSystem {
                     .hint("submit from a machine that has it; --print shows what it would be given")
             }
         })?;
-        let printed = said.fine("engine", &format!("handing job {name} to `{program}`"))?;
-        self.job(&printed).ok_or_else(|| {
-            let look =
-                self.look(None, name).map_or_else(String::new, |look| format!("see whether it is there: {look}"));
+        let printed = output.require_success("engine", &format!("handing job {name} to `{program}`"))?;
+        self.parse_job_id(&printed).ok_or_else(|| {
+            let hint = self
+                .status_command(None, name)
+                .map_or_else(String::new, |look| format!("see whether it is there: {look}"));
             Failure::new(ExitStatus::Error, "engine", format!("`{program}` did not say what it calls job {name}"))
                 .caused_by(format!("it printed {:?}", printed.chars().take(200).collect::<String>()))
-                .hint(look)
+                .hint(hint)
         })
     }
 
     /// Returns the command that shows a job.
-    pub(crate) fn look(self, job: Option<&str>, name: &str) -> Option<String> {
+    pub(crate) fn status_command(self, job: Option<&str>, name: &str) -> Option<String> {
         match (self, job) {
-            (Self::Slurm, Some(job)) => Some(shell::words(["squeue", "--jobs", job])),
-            (Self::Slurm, None) => Some(shell::words(["squeue", "--name", name])),
-            (Self::Kubernetes, _) => Some(shell::words(["kubectl", "get", "job", name])),
+            (Self::Slurm, Some(job)) => Some(shell::join_args(["squeue", "--jobs", job])),
+            (Self::Slurm, None) => Some(shell::join_args(["squeue", "--name", name])),
+            (Self::Kubernetes, _) => Some(shell::join_args(["kubectl", "get", "job", name])),
             (Self::Command, _) => None,
         }
     }
 
     /// Parses the job id from the output of the engine's program.
-    fn job(self, printed: &str) -> Option<String> {
+    fn parse_job_id(self, printed: &str) -> Option<String> {
         let last = printed.lines().map(str::trim).rfind(|line| !line.is_empty());
         match self {
             // `4711`, or `4711;cluster`.
@@ -142,7 +143,7 @@ impl BatchSystem {
         }
     }
 
-    fn template(self) -> &'static str {
+    fn default_template(self) -> &'static str {
         match self {
             Self::Slurm => include_str!("slurm.sh"),
             Self::Kubernetes => include_str!("kubernetes.yaml"),
@@ -150,54 +151,54 @@ impl BatchSystem {
         }
     }
 
-    fn value(self, key: &str, settings: &BatchSystemSettings, work: &JobSpec<'_>) -> Option<String> {
+    fn template_value(self, key: &str, settings: &BatchSystemSettings, job: &JobSpec<'_>) -> Option<String> {
         match (key, self) {
-            ("run", _) => Some(work.run.to_owned()),
-            ("remote", _) => Some(work.remote.to_owned()),
-            ("name", _) => Some(name(work)),
+            ("run", _) => Some(job.run.to_owned()),
+            ("remote", _) => Some(job.remote.to_owned()),
+            ("name", _) => Some(job_name(job)),
             // An image has its own.
             ("runnerd", Self::Kubernetes) => Some("runnerd".to_owned()),
-            ("runnerd", _) => Some(work.runnerd.to_owned()),
+            ("runnerd", _) => Some(job.runnerd.to_owned()),
             ("image", Self::Kubernetes) => settings.image.clone(),
-            ("secret", Self::Kubernetes) => Some(settings.secret.clone().unwrap_or_else(|| SECRET.to_owned())),
+            ("secret", Self::Kubernetes) => Some(settings.secret.clone().unwrap_or_else(|| DEFAULT_SECRET.to_owned())),
             _ => None,
         }
     }
 
     /// Returns one more argument, to be appended to another.
-    fn further(self, value: &str) -> String {
-        let between = if self == Self::Kubernetes { ", " } else { " " };
-        format!("{between}{}", self.quoted(value))
+    fn extra_argument(self, value: &str) -> String {
+        let separator = if self == Self::Kubernetes { ", " } else { " " };
+        format!("{separator}{}", self.quote_value(value))
     }
 
     /// Quotes a value for the template: as a shell word, or as a YAML string, in which `$` has a meaning for
     /// Kubernetes.
-    fn quoted(self, value: &str) -> String {
+    fn quote_value(self, value: &str) -> String {
         match self {
-            Self::Slurm | Self::Command => shell::quoted(value),
+            Self::Slurm | Self::Command => shell::quote(value),
             Self::Kubernetes => serde_json::Value::from(value.replace('$', "$$")).to_string(),
         }
     }
 }
 
 /// Returns the job name of a run, valid for Kubernetes, too: submitting the same run again yields the same name.
-pub(crate) fn name(work: &JobSpec<'_>) -> String {
-    let path = work.remote.trim_end_matches('/').trim_end_matches(".git").trim_end_matches('/');
+pub(crate) fn job_name(job: &JobSpec<'_>) -> String {
+    let path = job.remote.trim_end_matches('/').trim_end_matches(".git").trim_end_matches('/');
     let repository = path.rsplit(['/', ':']).next().unwrap_or_default();
-    let whole = format!("{repository}-{}", work.run);
+    let whole = format!("{repository}-{}", job.run);
     let clean: String =
         whole.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' }).collect();
     let clean = clean.trim_matches('-');
-    if clean == whole && clean.len() <= LONGEST_NAME {
+    if clean == whole && clean.len() <= MAX_NAME_LEN {
         return whole;
     }
-    let digest = Sha256::digest(format!("{}\0{}", work.remote, work.run));
-    let mark = format!("{:08x}", u32::from_be_bytes([digest[0], digest[1], digest[2], digest[3]]));
-    let kept = clean[..clean.len().min(LONGEST_NAME - mark.len() - 1)].trim_end_matches('-');
-    format!("{kept}-{mark}").trim_start_matches('-').to_owned()
+    let digest = Sha256::digest(format!("{}\0{}", job.remote, job.run));
+    let suffix = format!("{:08x}", u32::from_be_bytes([digest[0], digest[1], digest[2], digest[3]]));
+    let prefix = clean[..clean.len().min(MAX_NAME_LEN - suffix.len() - 1)].trim_end_matches('-');
+    format!("{prefix}-{suffix}").trim_start_matches('-').to_owned()
 }
 
-fn read(path: &Path) -> Result<String, Failure> {
+fn read_template(path: &Path) -> Result<String, Failure> {
     fs::read_to_string(path).map_err(|error| Failure::io(format!("reading the template {}", path.display()), &error))
 }
 
@@ -207,7 +208,7 @@ mod tests {
 
     use super::*;
 
-    fn work<'a>(run: &'a str, remote: &'a str) -> JobSpec<'a> {
+    fn job<'a>(run: &'a str, remote: &'a str) -> JobSpec<'a> {
         JobSpec { run, remote, runnerd: "runnerd" }
     }
 
@@ -218,26 +219,27 @@ mod tests {
             ("tidy-1", "git@host:project.git/", "project-tidy-1"),
             ("x", "/", "x-493c07e4"),
         ] {
-            assert_eq!(name(&work(run, remote)), expected, "{remote}");
+            assert_eq!(job_name(&job(run, remote)), expected, "{remote}");
         }
-        let (upper, lower) = (name(&work("Tidy_1", "/srv/p.git")), name(&work("tidy-1", "/srv/p.git")));
+        let (upper, lower) = (job_name(&job("Tidy_1", "/srv/p.git")), job_name(&job("tidy-1", "/srv/p.git")));
         assert!(upper.starts_with("p-tidy-1-") && upper != lower, "{upper}");
-        let long = name(&work(&"a".repeat(128), "/srv/p.git"));
-        assert!(long.len() <= LONGEST_NAME && long.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-'));
+        let long = job_name(&job(&"a".repeat(128), "/srv/p.git"));
+        assert!(long.len() <= MAX_NAME_LEN && long.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-'));
     }
 
     #[test]
     fn nothing_of_a_value_is_read_as_part_of_a_script() {
         let remote = "/srv/a'b\"$(touch x)`id`\n#SBATCH --wrap=x\n";
-        let script =
-            BatchSystem::Command.script(&BatchSystemSettings::default(), &work("x", remote)).expect("it is filled");
-        let shown = script.replace("exec ", "printf '%s\\n' ");
-        let out = Command::new("sh").args(["-c", &shown]).output().expect("sh runs").stdout;
+        let script = BatchSystem::Command
+            .render_script(&BatchSystemSettings::default(), &job("x", remote))
+            .expect("it is filled");
+        let command = script.replace("exec ", "printf '%s\\n' ");
+        let out = Command::new("sh").args(["-c", &command]).output().expect("sh runs").stdout;
         assert_eq!(String::from_utf8_lossy(&out), format!("runnerd\ndrive\n{remote}\n--run\nx\n--yes\n"));
 
         let image = Some("i".to_owned());
         let settings = BatchSystemSettings { image, ..BatchSystemSettings::default() };
-        let yaml = BatchSystem::Kubernetes.script(&settings, &work("x", remote)).expect("it is filled");
+        let yaml = BatchSystem::Kubernetes.render_script(&settings, &job("x", remote)).expect("it is filled");
         let read: serde_json::Value = serde_saphyr::from_str(&yaml).expect("it is YAML");
         let args = &read["spec"]["template"]["spec"]["containers"][0]["args"];
         assert_eq!(args[2], remote.replace('$', "$$"), "Kubernetes takes `$$` for `$`");
@@ -247,12 +249,12 @@ mod tests {
     fn further_arguments_of_the_driver_come_last_and_never_get_lost() {
         let drive = ["--records", "/shared/it's $HOME"].map(str::to_owned).to_vec();
         let settings = BatchSystemSettings { drive, image: Some("i".to_owned()), ..BatchSystemSettings::default() };
-        let work = work("x", "/srv/p");
-        let script = BatchSystem::Command.script(&settings, &work).expect("it is filled");
-        let shown = script.replace("exec ", "printf '%s\\n' ");
-        let out = Command::new("sh").args(["-c", &shown]).output().expect("sh runs").stdout;
+        let job = job("x", "/srv/p");
+        let script = BatchSystem::Command.render_script(&settings, &job).expect("it is filled");
+        let command = script.replace("exec ", "printf '%s\\n' ");
+        let out = Command::new("sh").args(["-c", &command]).output().expect("sh runs").stdout;
         assert!(String::from_utf8_lossy(&out).ends_with("\n--yes\n--records\n/shared/it's $HOME\n"), "{script}");
-        let yaml = BatchSystem::Kubernetes.script(&settings, &work).expect("it is filled");
+        let yaml = BatchSystem::Kubernetes.render_script(&settings, &job).expect("it is filled");
         let read: serde_json::Value = serde_saphyr::from_str(&yaml).expect("it is YAML");
         let args = read["spec"]["template"]["spec"]["containers"][0]["args"].as_array().expect("arguments");
         assert_eq!(args[args.len() - 2..], ["--records", "/shared/it's $$HOME"]);
@@ -260,7 +262,9 @@ mod tests {
         let file = tempfile::NamedTempFile::new().expect("a file");
         fs::write(&file, "#!/bin/sh\nrunnerd drive {{remote}}\n").expect("it is written");
         let settings = BatchSystemSettings { template: Some(file.path().to_owned()), ..settings };
-        let Err(Failure::Report(report)) = BatchSystem::Slurm.script(&settings, &work) else { panic!("it is taken") };
+        let Err(Failure::Report(report)) = BatchSystem::Slurm.render_script(&settings, &job) else {
+            panic!("it is taken")
+        };
         assert!(report.message.contains("has no place for `drive`"), "{}", report.message);
     }
 
@@ -275,7 +279,7 @@ mod tests {
             (BatchSystem::Kubernetes, "created\n", None),
             (BatchSystem::Command, "", Some("")),
         ] {
-            assert_eq!(engine.job(printed).as_deref(), expected, "{printed:?}");
+            assert_eq!(engine.parse_job_id(printed).as_deref(), expected, "{printed:?}");
         }
     }
 
@@ -284,7 +288,7 @@ mod tests {
         let file = tempfile::NamedTempFile::new().expect("a file");
         fs::write(&file, "#!/bin/sh\nrunnerd drive {{place}}\n").expect("it is written");
         let settings = BatchSystemSettings { template: Some(file.path().to_owned()), ..BatchSystemSettings::default() };
-        let Err(Failure::Report(report)) = BatchSystem::Slurm.script(&settings, &work("x", "/srv/p")) else {
+        let Err(Failure::Report(report)) = BatchSystem::Slurm.render_script(&settings, &job("x", "/srv/p")) else {
             panic!("it is taken")
         };
         assert_eq!(report.message, format!("{}, line 2: `place` is no value", file.path().display()));

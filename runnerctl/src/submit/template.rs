@@ -10,7 +10,7 @@ pub(super) struct UnknownPlaceholder {
 }
 
 /// Returns the text with each `{{word}}` replaced by its value.
-pub(super) fn fill(text: &str, value: impl Fn(&str) -> Option<String>) -> Result<String, UnknownPlaceholder> {
+pub(super) fn fill_template(text: &str, value: impl Fn(&str) -> Option<String>) -> Result<String, UnknownPlaceholder> {
     let (mut filled, mut rest) = (String::with_capacity(text.len()), text);
     while let Some((before, (word, after))) =
         rest.split_once("{{").and_then(|(before, inner)| Some((before, inner.split_once("}}")?)))
@@ -31,7 +31,10 @@ mod tests {
     #[test]
     fn a_value_stands_where_its_word_stood_and_is_not_looked_into() {
         let value = |word: &str| (word == "a").then(|| "{{a}}".to_owned());
-        assert_eq!(fill("x {{a}} ${b} {{ a }}{{", value).as_deref(), Ok("x {{a}} ${b} {{a}}{{"));
-        assert_eq!(fill("one\n{{a}}\n {{c}}", value), Err(UnknownPlaceholder { line: 3, word: "c".to_owned() }));
+        assert_eq!(fill_template("x {{a}} ${b} {{ a }}{{", value).as_deref(), Ok("x {{a}} ${b} {{a}}{{"));
+        assert_eq!(
+            fill_template("one\n{{a}}\n {{c}}", value),
+            Err(UnknownPlaceholder { line: 3, word: "c".to_owned() })
+        );
     }
 }

@@ -8,70 +8,70 @@ use std::fmt::Write as _;
 
 use protocol::verify::{AuditFinding, AuditReport, AuditRule, PersonCommit, Severity};
 
-use super::measure::short;
-use super::paint::{BAD, DIM, GOOD, HEAD, LOOK, PLAIN, paint};
-use super::sanitize::safe;
+use super::measure::short_id;
+use super::paint::{BAD, DIM, GOOD, HEADING, PLAIN, WARN, paint};
+use super::sanitize::sanitize;
 use super::screen::Screen;
 use super::table::{Table, TableCell};
 
 /// Returns the whole report.
-pub(crate) fn report(report: &AuditReport, screen: &Screen) -> String {
+pub(crate) fn render_report(report: &AuditReport, screen: &Screen) -> String {
     let mut text = format!(
         "{} {}, {} from {} to {}\n",
-        paint(HEAD, "run"),
-        safe(&report.run),
-        count(report.counts.commits, "commit"),
-        report.base.as_deref().map_or("its beginning", short),
-        short(&report.tip),
+        paint(HEADING, "run"),
+        sanitize(&report.run),
+        count_noun(report.counts.commits, "commit"),
+        report.base.as_deref().map_or("its beginning", short_id),
+        short_id(&report.tip),
     );
-    section(&mut text, "found", &findings(&report.findings));
-    section(&mut text, "people", &people(&report.people, screen));
-    section(&mut text, "proven", &list(&proven(report)));
-    section(&mut text, "reported by the runner", &list(&testified(report)));
-    section(&mut text, "not proven", &list(&unproven(report)));
-    section(&mut text, "not checked", &list(&report.unseen));
+    push_section(&mut text, "found", &render_findings(&report.findings));
+    push_section(&mut text, "people", &render_people(&report.people, screen));
+    push_section(&mut text, "proven", &render_list(&list_proven(report)));
+    push_section(&mut text, "reported by the runner", &render_list(&list_reported(report)));
+    push_section(&mut text, "not proven", &render_list(&list_unproven(report)));
+    push_section(&mut text, "not checked", &render_list(&report.unseen));
     text.push('\n');
-    text.push_str(&verdict(report));
+    text.push_str(&render_verdict(report));
     text
 }
 
-fn section(text: &mut String, heading: &str, body: &str) {
+fn push_section(text: &mut String, heading: &str, body: &str) {
     if !body.is_empty() {
-        let _ = write!(text, "\n{}\n{body}", paint(HEAD, heading));
+        let _ = write!(text, "\n{}\n{body}", paint(HEADING, heading));
     }
 }
 
-fn list(lines: &[String]) -> String {
-    lines.iter().flat_map(|line| ["  ".to_owned(), safe(line), "\n".to_owned()]).collect()
+fn render_list(lines: &[String]) -> String {
+    lines.iter().flat_map(|line| ["  ".to_owned(), sanitize(line), "\n".to_owned()]).collect()
 }
 
-fn findings(findings: &[AuditFinding]) -> String {
-    findings.iter().map(finding).collect()
+fn render_findings(findings: &[AuditFinding]) -> String {
+    findings.iter().map(render_finding).collect()
 }
 
-fn finding(finding: &AuditFinding) -> String {
-    let style = if finding.severity == Severity::Violation { BAD } else { LOOK };
+fn render_finding(finding: &AuditFinding) -> String {
+    let style = if finding.severity == Severity::Violation { BAD } else { WARN };
     let iter = finding.iter.map(|iter| format!(" iteration {iter:04}")).unwrap_or_default();
     let AuditFinding { commit, rule, severity, at, expected, found, .. } = finding;
     format!(
         "  {} {}{iter}: {rule}, {}\n      expected {}\n      found    {}\n",
         paint(style, severity.as_str()),
-        short(commit),
-        safe(at),
-        safe(expected),
-        safe(found)
+        short_id(commit),
+        sanitize(at),
+        sanitize(expected),
+        sanitize(found)
     )
 }
 
-fn people(people: &[PersonCommit], screen: &Screen) -> String {
-    let mut table = Table::bare();
+fn render_people(people: &[PersonCommit], screen: &Screen) -> String {
+    let mut table = Table::without_names();
     for person in people {
         let by = person.command.as_ref().map_or_else(|| "by hand".to_owned(), |command| format!("runnerctl {command}"));
         let others = person.other_paths;
-        let others = (others > 0).then(|| count(others, "other file"));
+        let others = (others > 0).then(|| count_noun(others, "other file"));
         let changed: Vec<String> = person.runner_paths.iter().cloned().chain(others).collect();
-        table.row([
-            TableCell::styled(DIM, short(&person.commit)),
+        table.add_row([
+            TableCell::styled(DIM, short_id(&person.commit)),
             TableCell::from(&by),
             TableCell::from(&changed.join(", ")),
             TableCell::styled(PLAIN, &person.subject),
@@ -87,9 +87,9 @@ pub(crate) fn is_sound(report: &AuditReport) -> bool {
 
 /// Returns what was not seen as findings of one weight: what could not be looked at, and a run without an iteration. What a
 /// violation tells already does not count twice.
-pub(crate) fn unseen(report: &AuditReport, severity: Severity) -> Vec<AuditFinding> {
-    let nothing = report.counts.iterations == 0 && report.unseen.is_empty();
-    let nothing = nothing.then(|| format!("no iteration of run {}", report.run));
+pub(crate) fn unseen_findings(report: &AuditReport, severity: Severity) -> Vec<AuditFinding> {
+    let is_empty = report.counts.iterations == 0 && report.unseen.is_empty();
+    let no_iteration = is_empty.then(|| format!("no iteration of run {}", report.run));
     let finding = |found: &String| AuditFinding {
         commit: report.tip.clone(),
         iter: None,
@@ -99,11 +99,11 @@ pub(crate) fn unseen(report: &AuditReport, severity: Severity) -> Vec<AuditFindi
         expected: "all that is to be judged".to_owned(),
         found: found.clone(),
     };
-    report.unseen.iter().filter(|unseen| !is_told(report, unseen)).chain(&nothing).map(finding).collect()
+    report.unseen.iter().filter(|unseen| !is_explained(report, unseen)).chain(&no_iteration).map(finding).collect()
 }
 
 /// Whether a violation says why this was not seen: an object that decisions are made from is missing.
-fn is_told(report: &AuditReport, unseen: &str) -> bool {
+fn is_explained(report: &AuditReport, unseen: &str) -> bool {
     report.findings.iter().any(|AuditFinding { commit, rule, severity, found, .. }| {
         (*rule, *severity) == (AuditRule::Valid, Severity::Violation)
             && unseen.contains(&format!(" commit {commit},"))
@@ -111,7 +111,7 @@ fn is_told(report: &AuditReport, unseen: &str) -> bool {
     })
 }
 
-fn proven(report: &AuditReport) -> Vec<String> {
+fn list_proven(report: &AuditReport) -> Vec<String> {
     let counts = &report.counts;
     let mut lines = Vec::new();
     if counts.iterations == 0 {
@@ -122,46 +122,50 @@ fn proven(report: &AuditReport) -> Vec<String> {
     }
     // Where an earlier commit breaks a rule, what later ones build upon is not proven.
     if is_sound(report) && report.since.as_ref().is_none_or(|since| since.violations == 0) {
-        let iterations = count(counts.iterations, "iteration");
+        let iterations = count_noun(counts.iterations, "iteration");
         lines.push(format!(
             "{iterations}, each on the right leaf, changing what its verdict calls for and nothing else"
         ));
-        let passes = count(u32::try_from(report.passes.len()).unwrap_or(u32::MAX), "leaf");
+        let passes = count_noun(u32::try_from(report.passes.len()).unwrap_or(u32::MAX), "leaf");
         lines.push(format!("{passes} passed, each by an accepted iteration; none changed since"));
         if let Some(signed) = report.signed.as_ref().filter(|signed| signed.held == signed.commits) {
-            lines.push(format!("{} of the runner, signed by {}", count(signed.held, "commit"), signed.by.join(", ")));
+            lines.push(format!(
+                "{} of the runner, signed by {}",
+                count_noun(signed.held, "commit"),
+                signed.by.join(", ")
+            ));
         }
         if let Some(signed) = report.reviewed.as_ref().filter(|signed| signed.held > 0 && signed.held == signed.commits)
         {
-            lines.push(format!("{} by people, signed by {}", count(signed.held, "review"), signed.by.join(", ")));
+            lines.push(format!("{} by people, signed by {}", count_noun(signed.held, "review"), signed.by.join(", ")));
         }
     }
-    let sent = count(counts.iterations.saturating_sub(counts.said), "prompt");
+    let sent = count_noun(counts.iterations.saturating_sub(counts.said), "prompt");
     lines.push(format!("{} of {sent} exactly as the rules build them", counts.prompts));
     lines
 }
 
-fn testified(report: &AuditReport) -> Vec<String> {
+fn list_reported(report: &AuditReport) -> Vec<String> {
     let counts = &report.counts;
     let mut lines = Vec::new();
     if counts.guards_unproven > 0 {
-        lines.push(format!("how {} ended, and what they printed", count(counts.guards_unproven, "guard")));
+        lines.push(format!("how {} ended, and what they printed", count_noun(counts.guards_unproven, "guard")));
     }
     if counts.iterations > 0 {
         lines.push("what sessions said and consumed, and why those without an answer ended".to_owned());
     }
     if !report.reviews.is_empty() && report.reviewed.is_none() {
-        let reviews = count(u32::try_from(report.reviews.len()).unwrap_or(u32::MAX), "review");
+        let reviews = count_noun(u32::try_from(report.reviews.len()).unwrap_or(u32::MAX), "review");
         lines.push(format!("that {reviews} came from a person"));
     }
     if counts.prompts_unknown > 0 {
-        lines.push(format!("{} of another version", count(counts.prompts_unknown, "prompt")));
+        lines.push(format!("{} of another version", count_noun(counts.prompts_unknown, "prompt")));
     }
     lines
 }
 
 /// What is neither proven nor testified by a commit that was looked at.
-fn unproven(report: &AuditReport) -> Vec<String> {
+fn list_unproven(report: &AuditReport) -> Vec<String> {
     let mut lines = Vec::new();
     if report.counts.iterations == 0 {
         lines.push("anything: this branch has no iteration of the run".to_owned());
@@ -172,13 +176,13 @@ fn unproven(report: &AuditReport) -> Vec<String> {
     lines
 }
 
-fn verdict(report: &AuditReport) -> String {
+fn render_verdict(report: &AuditReport) -> String {
     let style = match (is_sound(report), is_proven(report)) {
         (true, true) => GOOD,
-        (true, false) => LOOK,
+        (true, false) => WARN,
         (false, _) => BAD,
     };
-    paint(style, &outcome(report)) + "\n"
+    paint(style, &summarize(report)) + "\n"
 }
 
 fn is_proven(report: &AuditReport) -> bool {
@@ -186,14 +190,15 @@ fn is_proven(report: &AuditReport) -> bool {
 }
 
 /// Returns how it came out, in one line.
-fn outcome(report: &AuditReport) -> String {
+fn summarize(report: &AuditReport) -> String {
     let findings = &report.findings;
     let violations = findings.iter().filter(|finding| finding.severity == Severity::Violation).count();
-    let of = |found: usize, what: &str| count(u32::try_from(found).unwrap_or(u32::MAX), what);
-    let mut text = format!("{}, {}", of(violations, "violation"), of(findings.len() - violations, "warning"));
+    let count_of = |found: usize, what: &str| count_noun(u32::try_from(found).unwrap_or(u32::MAX), what);
+    let mut text =
+        format!("{}, {}", count_of(violations, "violation"), count_of(findings.len() - violations, "warning"));
     if let Some(since) = &report.since {
-        let (violations, warnings) = (count(since.violations, "violation"), count(since.warnings, "warning"));
-        let _ = write!(text, " since {}, {violations} and {warnings} before", short(&since.commit));
+        let (violations, warnings) = (count_noun(since.violations, "violation"), count_noun(since.warnings, "warning"));
+        let _ = write!(text, " since {}, {violations} and {warnings} before", short_id(&since.commit));
     }
     if !is_proven(report) {
         text.push_str(if report.counts.iterations == 0 { ", nothing proven" } else { ", partly not checked" });
@@ -201,7 +206,7 @@ fn outcome(report: &AuditReport) -> String {
     text
 }
 
-fn count(n: u32, what: &str) -> String {
+fn count_noun(n: u32, what: &str) -> String {
     match (n, what) {
         (1, _) => format!("1 {what}"),
         (_, "leaf") => format!("{n} leaves"),

@@ -3,16 +3,16 @@
 use protocol::reply::ChangeReply;
 
 use super::paint::{DIM, paint};
-use super::sanitize::safe;
+use super::sanitize::sanitize;
 
 /// Returns the line `<command>: <what was done>  <commit>`, or what it waits for.
-pub(crate) fn changed(reply: &ChangeReply) -> String {
-    let what = format!("{}: {}", safe(&reply.command), safe(reply.summary.lines().next().unwrap_or_default()));
+pub(crate) fn render_change(reply: &ChangeReply) -> String {
+    let what = format!("{}: {}", sanitize(&reply.command), sanitize(reply.summary.lines().next().unwrap_or_default()));
     if let Some(commit) = &reply.commit {
         return format!("{what}  {}\n", paint(DIM, commit.get(..8).unwrap_or(commit)));
     }
     let why = reply.waits_for.as_deref().unwrap_or("a session is running");
-    format!("{what}\n  accepted; will be committed before the next session ({})\n", safe(why))
+    format!("{what}\n  accepted; will be committed before the next session ({})\n", sanitize(why))
 }
 
 #[cfg(test)]
@@ -33,11 +33,11 @@ mod tests {
             waits_for: Some("a session is running".into()),
             commit: None,
         };
-        insta::assert_snapshot!(strip_str(&changed(&reply)), @r"
+        insta::assert_snapshot!(strip_str(&render_change(&reply)), @r"
         note: n1: Use sqlx␛[2J
           accepted; will be committed before the next session (a session is running)
         ");
         reply.commit = Some("0123456789abcdef".into());
-        insta::assert_snapshot!(strip_str(&changed(&reply)), @"note: n1: Use sqlx␛[2J  01234567");
+        insta::assert_snapshot!(strip_str(&render_change(&reply)), @"note: n1: Use sqlx␛[2J  01234567");
     }
 }

@@ -4,63 +4,69 @@ use std::fmt::Write as _;
 
 use protocol::delivery::FeedbackReply;
 
-use super::change::changed;
-use super::measure::short;
-use super::paint::{DIM, GOOD, HEAD, HINT, LOOK, paint};
-use super::sanitize::{safe, safe_lines};
+use super::change::render_change;
+use super::measure::short_id;
+use super::paint::{DIM, GOOD, HEADING, HINT, WARN, paint};
+use super::sanitize::{sanitize, sanitize_lines};
 use crate::deliver::delivery::{DeliveryAction, DeliveryReport};
 
 /// Returns the report of a delivery.
-pub(crate) fn delivered(delivered: &DeliveryReport) -> String {
-    let DeliveryReport { run, branch, remote, base, commits, .. } = delivered;
-    let base = base.as_ref().map(|base| format!(" for {}", safe(base))).unwrap_or_default();
-    let verb = if delivered.action == DeliveryAction::Preview { "would be" } else { "is" };
-    let mut text = format!("{} {} {verb} {} at {}{base}\n", paint(HEAD, "run"), safe(run), safe(branch), safe(remote));
+pub(crate) fn render_delivery(report: &DeliveryReport) -> String {
+    let DeliveryReport { run, branch, remote, base, commits, .. } = report;
+    let base = base.as_ref().map(|base| format!(" for {}", sanitize(base))).unwrap_or_default();
+    let verb = if report.action == DeliveryAction::Preview { "would be" } else { "is" };
+    let mut text = format!(
+        "{} {} {verb} {} at {}{base}\n",
+        paint(HEADING, "run"),
+        sanitize(run),
+        sanitize(branch),
+        sanitize(remote)
+    );
     for commit in commits {
-        let _ = writeln!(text, "  {} {}", paint(DIM, short(&commit.commit)), safe(&commit.subject));
+        let _ = writeln!(text, "  {} {}", paint(DIM, short_id(&commit.commit)), sanitize(&commit.subject));
     }
-    if let Some(commit) = &delivered.commit {
-        let what = if delivered.pushed { "pushed" } else { "nothing new to push:" };
-        let _ = writeln!(text, "{what} {}", paint(DIM, short(commit)));
+    if let Some(commit) = &report.commit {
+        let what = if report.pushed { "pushed" } else { "nothing new to push:" };
+        let _ = writeln!(text, "{what} {}", paint(DIM, short_id(commit)));
     }
-    text.push_str(&request(delivered));
-    for note in &delivered.notes {
-        let _ = writeln!(text, "note: {}", safe(note));
+    text.push_str(&render_request(report));
+    for note in &report.notes {
+        let _ = writeln!(text, "note: {}", sanitize(note));
     }
-    if delivered.action == DeliveryAction::Preview {
-        let _ = write!(text, "\n{}\n\n{}", paint(HEAD, &safe(&delivered.title)), safe_lines(&delivered.body));
+    if report.action == DeliveryAction::Preview {
+        let _ = write!(text, "\n{}\n\n{}", paint(HEADING, &sanitize(&report.title)), sanitize_lines(&report.body));
     }
     text
 }
 
-fn request(delivered: &DeliveryReport) -> String {
-    let noun = delivered.noun;
-    let url = delivered.url.as_deref().map(safe);
-    match (delivered.action, url) {
+fn render_request(report: &DeliveryReport) -> String {
+    let noun = report.noun;
+    let url = report.url.as_deref().map(sanitize);
+    match (report.action, url) {
         (DeliveryAction::Opened, Some(url)) => format!("{} {noun}: {url}\n", paint(GOOD, "opened")),
         (DeliveryAction::Opened, None) => format!("{} {noun}\n", paint(GOOD, "opened")),
         (DeliveryAction::Updated, url) => format!("{} {noun}: {}\n", paint(GOOD, "updated"), url.unwrap_or_default()),
         (DeliveryAction::Merged, url) => format!("the {noun} was taken before: {}\n", url.unwrap_or_default()),
         (DeliveryAction::ByHand, url) => {
-            let text = format!("runnerctl deliver {} --dry-run", safe(&delivered.run));
-            let place = url.map_or_else(
+            let text = format!("runnerctl deliver {} --dry-run", sanitize(&report.run));
+            let instruction = url.map_or_else(
                 || {
                     format!(
                         "open it by hand: from {} to {}",
-                        safe(&delivered.branch),
-                        safe(delivered.base.as_deref().unwrap_or("its base"))
+                        sanitize(&report.branch),
+                        sanitize(report.base.as_deref().unwrap_or("its base"))
                     )
                 },
                 |url| format!("open it by hand: {url}"),
             );
-            format!("{} {place}\nwhat to write there: {}\n", paint(LOOK, "no request yet;"), paint(HINT, &text))
+            format!("{} {instruction}\nwhat to write there: {}\n", paint(WARN, "no request yet;"), paint(HINT, &text))
         }
         (DeliveryAction::Preview, _) => String::new(),
     }
 }
 
 /// Returns what a run was told.
-pub(crate) fn feedback(reply: &FeedbackReply, left_out: u32) -> String {
+pub(crate) fn render_feedback(reply: &FeedbackReply, skipped: u32) -> String {
     let mut text = match reply.told {
         0 => "nothing new\n".to_owned(),
         1 => "1 new piece of feedback\n".to_owned(),
@@ -68,23 +74,23 @@ pub(crate) fn feedback(reply: &FeedbackReply, left_out: u32) -> String {
     };
     for (n, what) in [(reply.known, "told before"), (reply.left, "left for the next time: the same command again")] {
         if n > 0 {
-            let _ = writeln!(text, "{} {what}", counted(n));
+            let _ = writeln!(text, "{} {what}", count_feedback(n));
         }
     }
-    if left_out > 0 {
+    if skipped > 0 {
         let _ = writeln!(
             text,
             "{} of people without a say in the repository left out; --anyone takes them",
-            counted(left_out)
+            count_feedback(skipped)
         );
     }
     if let Some(change) = &reply.change {
-        text.push_str(&changed(change));
+        text.push_str(&render_change(change));
     }
     text
 }
 
-fn counted(n: u32) -> String {
+fn count_feedback(n: u32) -> String {
     if n == 1 { "1 piece of feedback".to_owned() } else { format!("{n} pieces of feedback") }
 }
 
@@ -95,7 +101,7 @@ mod tests {
 
     use super::*;
 
-    fn sent(action: DeliveryAction) -> DeliveryReport {
+    fn sample_report(action: DeliveryAction) -> DeliveryReport {
         DeliveryReport {
             run: "port".into(),
             branch: "deliver/port".into(),
@@ -120,7 +126,7 @@ mod tests {
 
     #[test]
     fn what_was_made_pushed_and_opened_is_told() {
-        insta::assert_snapshot!(strip_str(&delivered(&sent(DeliveryAction::Opened))), @r"
+        insta::assert_snapshot!(strip_str(&render_delivery(&sample_report(DeliveryAction::Opened))), @r"
         run port is deliver/port at origin for main
           01234567 The schema␛[2J
         pushed 01234567
@@ -130,9 +136,12 @@ mod tests {
 
     #[test]
     fn where_nobody_opened_a_request_it_is_told_how() {
-        let by_hand =
-            DeliveryReport { url: None, notes: vec!["gh is not on your PATH".into()], ..sent(DeliveryAction::ByHand) };
-        insta::assert_snapshot!(strip_str(&delivered(&by_hand)), @r"
+        let manual = DeliveryReport {
+            url: None,
+            notes: vec!["gh is not on your PATH".into()],
+            ..sample_report(DeliveryAction::ByHand)
+        };
+        insta::assert_snapshot!(strip_str(&render_delivery(&manual)), @r"
         run port is deliver/port at origin for main
           01234567 The schema␛[2J
         pushed 01234567
@@ -145,7 +154,7 @@ mod tests {
     #[test]
     fn what_a_run_was_told_and_what_not_is_counted() {
         let reply = FeedbackReply { told: 2, known: 1, left: 3, text: String::new(), change: None };
-        insta::assert_snapshot!(feedback(&reply, 1), @r"
+        insta::assert_snapshot!(render_feedback(&reply, 1), @r"
         2 new pieces of feedback
         1 piece of feedback told before
         3 pieces of feedback left for the next time: the same command again

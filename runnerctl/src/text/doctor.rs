@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 
-use super::paint::{BAD, DIM, GOOD, HEAD, HINT, LOOK, paint};
-use super::sanitize::safe;
+use super::paint::{BAD, DIM, GOOD, HEADING, HINT, WARN, paint};
+use super::sanitize::sanitize;
 use super::screen::Screen;
-use super::wrap::flowed;
+use super::wrap::wrap_indented;
 use crate::doctor::{CheckLevel, DoctorCheck};
 
 /// Columns before what was found.
@@ -14,47 +14,47 @@ const INDENT: usize = 21;
 const WIDTH: usize = 100;
 
 /// Details of what is as it should be; more of them are left to `--json`.
-const MOST_DETAILS: usize = 8;
+const MAX_DETAILS: usize = 8;
 
 /// Returns the checks by their groups, and how many are not as they should be.
-pub(crate) fn render(groups: &[(&str, &[DoctorCheck])], screen: &Screen) -> String {
+pub(crate) fn render_checks(groups: &[(&str, &[DoctorCheck])], screen: &Screen) -> String {
     let width = screen.width.unwrap_or(WIDTH);
     let mut text = String::new();
     for (heading, checks) in groups {
-        let _ = writeln!(text, "{}", paint(HEAD, heading));
+        let _ = writeln!(text, "{}", paint(HEADING, heading));
         for check in *checks {
-            text += &row(check, width);
+            text += &render_check(check, width);
         }
         text.push('\n');
     }
     let count = |level| groups.iter().flat_map(|(_, checks)| *checks).filter(|check| check.level == level).count();
-    let sum = match (count(CheckLevel::Fail), count(CheckLevel::Warn)) {
+    let summary = match (count(CheckLevel::Fail), count(CheckLevel::Warn)) {
         (0, 0) => "nothing to do".to_owned(),
-        (failed, warned) => format!("{}, {}", counted(failed, "error"), counted(warned, "warning")),
+        (failed, warned) => format!("{}, {}", count_noun(failed, "error"), count_noun(warned, "warning")),
     };
-    text + &sum + "\n"
+    text + &summary + "\n"
 }
 
-fn counted(n: usize, what: &str) -> String {
+fn count_noun(n: usize, what: &str) -> String {
     if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
 }
 
-fn row(check: &DoctorCheck, width: usize) -> String {
-    let (style, word) = match check.level {
+fn render_check(check: &DoctorCheck, width: usize) -> String {
+    let (style, label) = match check.level {
         CheckLevel::Ok => (GOOD, "ok"),
         CheckLevel::Skipped => (DIM, "skip"),
-        CheckLevel::Warn => (LOOK, "warn"),
+        CheckLevel::Warn => (WARN, "warn"),
         CheckLevel::Fail => (BAD, "fail"),
     };
-    let gap = " ".repeat(4 - word.len());
-    let head = format!("  {}{gap}  {:<12} ", paint(style, word), safe(&check.name));
-    let mut text = head + flowed(INDENT, width, &safe(&check.found)).trim_start();
-    let is_told = check.level != CheckLevel::Ok || check.details.len() <= MOST_DETAILS;
-    for detail in check.details.iter().filter(|_| is_told) {
-        text += &flowed(INDENT + 2, width, &safe(detail));
+    let gap = " ".repeat(4 - label.len());
+    let head = format!("  {}{gap}  {:<12} ", paint(style, label), sanitize(&check.name));
+    let mut text = head + wrap_indented(INDENT, width, &sanitize(&check.found)).trim_start();
+    let shows_details = check.level != CheckLevel::Ok || check.details.len() <= MAX_DETAILS;
+    for detail in check.details.iter().filter(|_| shows_details) {
+        text += &wrap_indented(INDENT + 2, width, &sanitize(detail));
     }
     if let Some(fix) = &check.fix {
-        let fix = flowed(INDENT, width, &format!("fix: {}", safe(fix)));
+        let fix = wrap_indented(INDENT, width, &format!("fix: {}", sanitize(fix)));
         let _ = writeln!(text, "{}", paint(HINT, fix.trim_end()));
     }
     text
@@ -69,10 +69,13 @@ mod tests {
     #[test]
     fn what_is_fine_is_told_in_short() {
         let lines = |count: usize| (0..count).map(|line| format!("line {line}")).collect();
-        let told = |level, count| {
-            row(&DoctorCheck::new(level, "config", "valid").with_details(lines(count)), 80).lines().count()
+        let line_count = |level, count| {
+            render_check(&DoctorCheck::new(level, "config", "valid").with_details(lines(count)), 80).lines().count()
         };
-        assert_eq!([told(CheckLevel::Ok, 8), told(CheckLevel::Ok, 9), told(CheckLevel::Warn, 9)], [9, 1, 10]);
+        assert_eq!(
+            [line_count(CheckLevel::Ok, 8), line_count(CheckLevel::Ok, 9), line_count(CheckLevel::Warn, 9)],
+            [9, 1, 10]
+        );
     }
 
     #[test]
@@ -94,7 +97,7 @@ mod tests {
             "npm install -g @openai/codex@latest",
         )];
         let screen = Screen { width: Some(80), ..Screen::fixed() };
-        insta::assert_snapshot!(strip_str(&render(&[("Machine", &machine), ("Repository", &repository)], &screen)), @r"
+        insta::assert_snapshot!(strip_str(&render_checks(&[("Machine", &machine), ("Repository", &repository)], &screen)), @r"
         Machine
           ok    git          git version 2.43.0
           warn  containment  walk

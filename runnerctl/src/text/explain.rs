@@ -5,26 +5,26 @@ use std::fmt::Write as _;
 use protocol::explain::{Ending, EndingView, ExplainReply, LeafView, NextView, RoleReason, StepView};
 use protocol::view::StopReason;
 
-use super::measure::{short, until};
-use super::paint::{HEAD, of_verdict, paint};
-use super::sanitize::safe;
+use super::measure::{format_until, short_id};
+use super::paint::{HEADING, paint, verdict_style};
+use super::sanitize::sanitize;
 use super::screen::Screen;
-use super::wrap::flowed;
+use super::wrap::wrap_indented;
 
 /// Columns that text is wrapped to where the terminal is not narrower.
 const WIDTH: usize = 80;
 
 /// Renders the whole answer.
-pub(crate) fn explanation(reply: &ExplainReply, screen: &Screen) -> String {
+pub(crate) fn render_explanation(reply: &ExplainReply, screen: &Screen) -> String {
     let page = ExplainPage { screen, width: screen.width.unwrap_or(WIDTH).min(WIDTH) };
-    let mut text = page.headline(reply);
+    let mut text = page.render_headline(reply);
     if let Some(leaf) = &reply.leaf {
-        text += &page.leaf(leaf);
+        text += &page.render_leaf(leaf);
     }
     if !reply.endings.is_empty() {
-        let _ = writeln!(text, "\n{}", paint(HEAD, "If the session ends with"));
+        let _ = writeln!(text, "\n{}", paint(HEADING, "If the session ends with"));
     }
-    text + &reply.endings.iter().map(|ending| page.ending(ending)).collect::<String>()
+    text + &reply.endings.iter().map(|ending| page.render_ending(ending)).collect::<String>()
 }
 
 struct ExplainPage<'a> {
@@ -33,64 +33,65 @@ struct ExplainPage<'a> {
 }
 
 impl ExplainPage<'_> {
-    fn headline(&self, reply: &ExplainReply) -> String {
+    fn render_headline(&self, reply: &ExplainReply) -> String {
         let run = reply.run.as_deref().unwrap_or("a run that has not started");
-        let mut text = format!("iteration {:04} of {} from {}\n", reply.iter, safe(run), short(&reply.commit));
+        let mut text = format!("iteration {:04} of {} from {}\n", reply.iter, sanitize(run), short_id(&reply.commit));
         if let Some(summary) = &reply.summary {
-            let why = summary.reason.as_ref().map(|reason| format!(": {}", said(reason))).unwrap_or_default();
-            text += &self.wrapped(0, &format!("the run is {}{why}", summary.state));
+            let why = summary.reason.as_ref().map(|reason| format!(": {}", render_reason(reason))).unwrap_or_default();
+            text += &self.wrap(0, &format!("the run is {}{why}", summary.state));
         }
-        let then = self.next(&reply.next);
-        let told = if reply.after_resume { format!("once it is resumed it {then}") } else { format!("it {then}") };
-        text + &self.wrapped(0, &told)
+        let next = self.describe_next(&reply.next);
+        let sentence = if reply.after_resume { format!("once it is resumed it {next}") } else { format!("it {next}") };
+        text + &self.wrap(0, &sentence)
     }
 
-    fn leaf(&self, leaf: &LeafView) -> String {
+    fn render_leaf(&self, leaf: &LeafView) -> String {
         let node = &leaf.node;
-        let mut text = format!("\n{}  {}\n", paint(HEAD, &safe(&node.id)), safe(&node.title));
-        let way: String = leaf.steps.iter().map(|step| self.wrapped(2, &place(step))).collect();
-        text += if way.is_empty() { "  the root has no children: it is the only leaf\n" } else { &way };
-        text += &self.wrapped(2, &attempts(leaf));
-        text + &self.wrapped(2, &role(leaf))
+        let mut text = format!("\n{}  {}\n", paint(HEADING, &sanitize(&node.id)), sanitize(&node.title));
+        let steps: String = leaf.steps.iter().map(|step| self.wrap(2, &describe_step(step))).collect();
+        text += if steps.is_empty() { "  the root has no children: it is the only leaf\n" } else { &steps };
+        text += &self.wrap(2, &describe_attempts(leaf));
+        text + &self.wrap(2, &describe_role(leaf))
     }
 
-    fn ending(&self, view: &EndingView) -> String {
-        let verdict = paint(of_verdict(view.verdict), view.verdict.plain());
-        let detail = view.detail.as_ref().map(|detail| format!(": {}", safe(detail)));
+    fn render_ending(&self, view: &EndingView) -> String {
+        let verdict = paint(verdict_style(view.verdict), view.verdict.label());
+        let detail = view.detail.as_ref().map(|detail| format!(": {}", sanitize(detail)));
         let detail = detail.filter(|_| view.ending == Ending::Broken).unwrap_or_default();
-        let facts = [commit(view), tree(view), format!("attempts {}/{}", view.attempts, view.max_attempts)];
+        let facts =
+            [describe_commit(view), describe_tree(view), format!("attempts {}/{}", view.attempts, view.max_attempts)];
         let facts: Vec<String> = facts.into_iter().filter(|fact| !fact.is_empty()).collect();
-        let head = format!("\n  {} {verdict}\n", paint(HEAD, &format!("{}:", words(view.ending))));
-        let body = self.wrapped(4, &format!("{}{detail}", facts.join("; ")));
-        head + &body + &self.wrapped(4, &format!("then the run {}", self.next(&view.next)))
+        let head = format!("\n  {} {verdict}\n", paint(HEADING, &format!("{}:", describe_ending(view.ending))));
+        let body = self.wrap(4, &format!("{}{detail}", facts.join("; ")));
+        head + &body + &self.wrap(4, &format!("then the run {}", self.describe_next(&view.next)))
     }
 
-    fn next(&self, next: &NextView) -> String {
+    fn describe_next(&self, next: &NextView) -> String {
         match next {
-            NextView::GoesOn { node, role } => format!("goes on with {} as {role}", safe(node)),
+            NextView::GoesOn { node, role } => format!("goes on with {} as {role}", sanitize(node)),
             NextView::Waits { until: time, reason } => {
-                format!("waits until {}: {}", until(*time, self.screen), said(reason))
+                format!("waits until {}: {}", format_until(*time, self.screen), render_reason(reason))
             }
-            NextView::WaitsForPerson { reason } => format!("waits: {}", said(reason)),
-            NextView::Pauses { reason } => format!("is {}", said(reason)),
-            NextView::Ends { state, reason } => format!("is {state}: {}", said(reason)),
+            NextView::WaitsForPerson { reason } => format!("waits: {}", render_reason(reason)),
+            NextView::Pauses { reason } => format!("is {}", render_reason(reason)),
+            NextView::Ends { state, reason } => format!("is {state}: {}", render_reason(reason)),
         }
     }
 
     /// Breaks a text at its spaces; what has none is longer than the line.
-    fn wrapped(&self, indent: usize, text: &str) -> String {
-        flowed(indent, self.width, text)
+    fn wrap(&self, indent: usize, text: &str) -> String {
+        wrap_indented(indent, self.width, text)
     }
 }
 
-fn said(reason: &StopReason) -> String {
-    let command = reason.command.as_ref().map(|command| format!(" ({})", safe(command)));
-    format!("{}{}", safe(&reason.message), command.unwrap_or_default())
+fn render_reason(reason: &StopReason) -> String {
+    let command = reason.command.as_ref().map(|command| format!(" ({})", sanitize(command)));
+    format!("{}{}", sanitize(&reason.message), command.unwrap_or_default())
 }
 
 /// Why selection goes this way.
-fn place(step: &StepView) -> String {
-    let (node, parent) = (safe(&step.node), safe(&step.parent));
+fn describe_step(step: &StepView) -> String {
+    let (node, parent) = (sanitize(&step.node), sanitize(&step.parent));
     match (step.passed_before, step.siblings) {
         (_, 1) => format!("{node} is the only child of {parent}"),
         (0, siblings) => format!("{node} is the first of {siblings} below {parent}"),
@@ -101,7 +102,7 @@ fn place(step: &StepView) -> String {
     }
 }
 
-fn attempts(leaf: &LeafView) -> String {
+fn describe_attempts(leaf: &LeafView) -> String {
     let node = &leaf.node;
     if node.attempts >= node.max_attempts {
         return format!("its {} attempts are used up", node.max_attempts);
@@ -110,7 +111,7 @@ fn attempts(leaf: &LeafView) -> String {
     format!("attempt {} of {}{narrowing}", node.attempts + 1, node.max_attempts)
 }
 
-fn role(leaf: &LeafView) -> String {
+fn describe_role(leaf: &LeafView) -> String {
     let why = match leaf.role_reason {
         RoleReason::Repair => "a session on it has left an invalid task tree, and no valid answer has followed",
         RoleReason::Root => "it is the root",
@@ -121,15 +122,15 @@ fn role(leaf: &LeafView) -> String {
 }
 
 /// The part of the commit's first line that differs between endings.
-fn commit(view: &EndingView) -> String {
+fn describe_commit(view: &EndingView) -> String {
     match &view.subject {
         None => "no commit if nothing has changed".to_owned(),
-        Some(subject) => safe(subject.rfind("status=").map_or(subject, |at| &subject[at..])),
+        Some(subject) => sanitize(subject.rfind("status=").map_or(subject, |at| &subject[at..])),
     }
 }
 
-fn tree(view: &EndingView) -> String {
-    let list = |ids: &[String]| ids.iter().map(|id| safe(id)).collect::<Vec<_>>().join(", ");
+fn describe_tree(view: &EndingView) -> String {
+    let list = |ids: &[String]| ids.iter().map(|id| sanitize(id)).collect::<Vec<_>>().join(", ");
     if view.subject.is_none() {
         String::new()
     } else if !view.passes.is_empty() {
@@ -144,7 +145,7 @@ fn tree(view: &EndingView) -> String {
     }
 }
 
-fn words(ending: Ending) -> &'static str {
+fn describe_ending(ending: Ending) -> &'static str {
     match ending {
         Ending::Green => "done, and the guard passes",
         Ending::Red => "done, but the guard fails",
@@ -173,7 +174,7 @@ mod tests {
     use super::*;
     use crate::text::samples;
 
-    fn sample() -> ExplainReply {
+    fn sample_reply() -> ExplainReply {
         let step = |parent: &str, node: &str, passed_before| StepView {
             node: node.into(),
             parent: parent.into(),
@@ -220,7 +221,7 @@ mod tests {
 
     #[test]
     fn leaf_reasons_and_endings_are_told_in_eighty_columns() {
-        let text = strip_str(&explanation(&sample(), &Screen::fixed())).to_string();
+        let text = strip_str(&render_explanation(&sample_reply(), &Screen::fixed())).to_string();
         assert!(text.lines().all(|line| line.width() <= 80), "{text}");
         insta::assert_snapshot!(text);
     }
@@ -234,9 +235,9 @@ mod tests {
             leaf: None,
             endings: Vec::new(),
             next: NextView::Ends { state, reason },
-            ..sample()
+            ..sample_reply()
         };
-        insta::assert_snapshot!(strip_str(&explanation(&reply, &Screen::fixed())), @r"
+        insta::assert_snapshot!(strip_str(&render_explanation(&reply, &Screen::fixed())), @r"
         iteration 0004 of run-1a2b3c4d from 01234567
         it is completed: every leaf of the task tree passes
         ");

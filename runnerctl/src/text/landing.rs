@@ -4,73 +4,74 @@ use std::fmt::Write as _;
 
 use protocol::landing::{LandOutcome, LandReply, LandedCheck, LandedReport, LandedState, RunLanding};
 
-use super::measure::short;
-use super::paint::{BAD, DIM, GOOD, HEAD, HINT, LOOK, paint};
-use super::sanitize::{safe, safe_lines};
+use super::measure::short_id;
+use super::paint::{BAD, DIM, GOOD, HEADING, HINT, WARN, paint};
+use super::sanitize::{sanitize, sanitize_lines};
 
 /// Returns what became of the runs that were to land.
-pub(crate) fn reply(reply: &LandReply) -> String {
+pub(crate) fn render_landing(reply: &LandReply) -> String {
     let mut text = String::new();
     for run in &reply.runs {
-        text.push_str(&of_run(reply, run));
+        text.push_str(&render_run_landing(reply, run));
     }
-    let moves = reply.before.as_deref() != Some(&reply.after);
-    let onto = paint(HEAD, &safe(&reply.onto));
-    let _ = match (&reply.before, moves) {
+    let is_moved = reply.before.as_deref() != Some(&reply.after);
+    let onto = paint(HEADING, &sanitize(&reply.onto));
+    let _ = match (&reply.before, is_moved) {
         (Some(before), true) if reply.preview => {
-            writeln!(text, "{onto} would go from {} to {}; nothing was moved", short(before), short(&reply.after))
+            writeln!(text, "{onto} would go from {} to {}; nothing was moved", short_id(before), short_id(&reply.after))
         }
-        (Some(before), true) => writeln!(text, "{onto} went from {} to {}", short(before), short(&reply.after)),
+        (Some(before), true) => writeln!(text, "{onto} went from {} to {}", short_id(before), short_id(&reply.after)),
         (None, _) if reply.preview => {
-            writeln!(text, "{onto} would be made at {}; nothing was moved", short(&reply.after))
+            writeln!(text, "{onto} would be made at {}; nothing was moved", short_id(&reply.after))
         }
-        (None, _) => writeln!(text, "{onto} was made at {}", short(&reply.after)),
-        (Some(before), false) => writeln!(text, "{onto} stays at {}", short(before)),
+        (None, _) => writeln!(text, "{onto} was made at {}", short_id(&reply.after)),
+        (Some(before), false) => writeln!(text, "{onto} stays at {}", short_id(before)),
     };
     if let Some(tree) = reply.work_tree.as_ref().filter(|_| !reply.preview) {
-        let _ = writeln!(text, "work tree updated: {}", safe(&tree.as_path().display().to_string()));
+        let _ = writeln!(text, "work tree updated: {}", sanitize(&tree.as_path().display().to_string()));
     }
     text
 }
 
-fn of_run(reply: &LandReply, run: &RunLanding) -> String {
-    let name = paint(HEAD, &safe(&run.run));
+fn render_run_landing(reply: &LandReply, run: &RunLanding) -> String {
+    let name = paint(HEADING, &sanitize(&run.run));
     let mut text = match run.outcome {
         LandOutcome::Landed if reply.preview => format!("run {name}: {}\n", paint(GOOD, "would land")),
         LandOutcome::Landed => format!("run {name}: {}\n", paint(GOOD, "landed")),
         LandOutcome::AlreadyLanded => match run.commits.last() {
-            Some(newest) => format!("run {name}: already landed as {}\n", short(&newest.commit)),
+            Some(newest) => format!("run {name}: already landed as {}\n", short_id(&newest.commit)),
             None => format!("run {name}: all of it is there already\n"),
         },
         LandOutcome::LeftOut => format!("run {name}: {}\n", paint(BAD, "left out")),
     };
     if run.outcome == LandOutcome::Landed {
         for commit in &run.commits {
-            let _ = writeln!(text, "  {} {}", paint(DIM, short(&commit.commit)), safe(&commit.subject));
+            let _ = writeln!(text, "  {} {}", paint(DIM, short_id(&commit.commit)), sanitize(&commit.subject));
         }
     }
     for note in &run.notes {
-        let _ = writeln!(text, "  {} {}", paint(LOOK, "note:"), safe(note));
+        let _ = writeln!(text, "  {} {}", paint(WARN, "note:"), sanitize(note));
     }
     if let Some(refusal) = &run.refusal {
-        let _ = writeln!(text, "  {}", safe_lines(&refusal.message).replace('\n', "\n    "));
+        let _ = writeln!(text, "  {}", sanitize_lines(&refusal.message).replace('\n', "\n    "));
         for command in refusal.hint.iter().flat_map(|hint| hint.lines()) {
-            let _ = writeln!(text, "  {} {}", paint(HINT, "hint:"), safe(command));
+            let _ = writeln!(text, "  {} {}", paint(HINT, "hint:"), sanitize(command));
         }
     }
     text
 }
 
 /// Says what comes after a run that settles conflicts.
-pub(crate) fn after_resolving(run: &str) -> String {
-    format!("\nWhen it is completed, land it: {}\n", paint(HINT, &format!("runnerctl land {}", safe(run))))
+pub(crate) fn render_resolve_hint(run: &str) -> String {
+    format!("\nWhen it is completed, land it: {}\n", paint(HINT, &format!("runnerctl land {}", sanitize(run))))
 }
 
 /// Returns what a look at the landed commits of a branch has found.
-pub(crate) fn report(report: &LandedReport) -> String {
-    let mut text = format!("{} {}, at {}\n\n", paint(HEAD, "branch"), safe(&report.branch), short(&report.tip));
+pub(crate) fn render_landed_report(report: &LandedReport) -> String {
+    let mut text =
+        format!("{} {}, at {}\n\n", paint(HEADING, "branch"), sanitize(&report.branch), short_id(&report.tip));
     for check in &report.commits {
-        text.push_str(&of_check(check));
+        text.push_str(&render_check(check));
     }
     let count = |state: LandedState| report.commits.iter().filter(|check| check.state == state).count();
     let (same, differs) = (count(LandedState::Same), count(LandedState::Differs));
@@ -78,7 +79,7 @@ pub(crate) fn report(report: &LandedReport) -> String {
     let style = if differs + unproven > 0 {
         BAD
     } else if unknown > 0 || same == 0 {
-        LOOK
+        WARN
     } else {
         GOOD
     };
@@ -88,24 +89,24 @@ pub(crate) fn report(report: &LandedReport) -> String {
     text
 }
 
-fn of_check(check: &LandedCheck) -> String {
+fn render_check(check: &LandedCheck) -> String {
     let (style, state) = match check.state {
         LandedState::Same => (GOOD, "as merged"),
         LandedState::Differs => (BAD, "changed since"),
         LandedState::Unproven => (BAD, "not proven"),
-        LandedState::Unknown => (LOOK, "not checked"),
+        LandedState::Unknown => (WARN, "not checked"),
     };
     let landed = &check.landed;
     let mut text = format!(
         "  {} {}  {} ({} of run {})\n",
-        paint(DIM, short(&landed.commit)),
+        paint(DIM, short_id(&landed.commit)),
         paint(style, state),
-        safe(&landed.subject),
-        safe(&landed.node),
-        safe(&check.run)
+        sanitize(&landed.subject),
+        sanitize(&landed.node),
+        sanitize(&check.run)
     );
     for line in check.note.iter().chain(&check.differs) {
-        let _ = writeln!(text, "      {}", safe(line));
+        let _ = writeln!(text, "      {}", sanitize(line));
     }
     text
 }

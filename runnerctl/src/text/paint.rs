@@ -8,7 +8,7 @@ pub(crate) const GOOD: Style = AnsiColor::Green.on_default().bold();
 /// Failed, red.
 pub(crate) const BAD: Style = AnsiColor::Red.on_default().bold();
 /// Needs a look.
-pub(crate) const LOOK: Style = AnsiColor::Yellow.on_default().bold();
+pub(crate) const WARN: Style = AnsiColor::Yellow.on_default().bold();
 /// Under way.
 pub(crate) const LIVE: Style = AnsiColor::Cyan.on_default().bold();
 /// A command to type.
@@ -16,7 +16,7 @@ pub(crate) const HINT: Style = AnsiColor::Cyan.on_default();
 /// Of little weight.
 pub(crate) const DIM: Style = Style::new().dimmed();
 /// A heading.
-pub(crate) const HEAD: Style = Style::new().bold();
+pub(crate) const HEADING: Style = Style::new().bold();
 /// Nothing special.
 pub(crate) const PLAIN: Style = Style::new();
 
@@ -26,22 +26,22 @@ pub(crate) fn paint(style: Style, text: &str) -> String {
 }
 
 /// Returns the style of a run's state.
-pub(crate) fn of_state(state: RunStatus) -> Style {
+pub(crate) fn state_style(state: RunStatus) -> Style {
     match state {
         RunStatus::Completed => GOOD,
         RunStatus::Running => LIVE,
         RunStatus::Queued | RunStatus::Cancelled => DIM,
-        RunStatus::Paused | RunStatus::Waiting | RunStatus::Held => LOOK,
+        RunStatus::Paused | RunStatus::Waiting | RunStatus::Held => WARN,
         RunStatus::Stuck | RunStatus::Limit | RunStatus::TimedOut | RunStatus::Failed => BAD,
     }
 }
 
 /// Returns the style of an iteration's outcome.
-pub(crate) fn of_verdict(verdict: VerdictName) -> Style {
+pub(crate) fn verdict_style(verdict: VerdictName) -> Style {
     match verdict {
         VerdictName::Accepted => GOOD,
         VerdictName::Decomposed => LIVE,
-        VerdictName::Retry | VerdictName::Narrowed | VerdictName::Pending | VerdictName::Unavailable => LOOK,
+        VerdictName::Retry | VerdictName::Narrowed | VerdictName::Pending | VerdictName::Unavailable => WARN,
         VerdictName::Interrupted => DIM,
         VerdictName::RedGuard
         | VerdictName::Rejected
@@ -53,7 +53,7 @@ pub(crate) fn of_verdict(verdict: VerdictName) -> Style {
 }
 
 /// Returns the style of a guard's result.
-pub(crate) fn of_guard(guard: GuardOutcome) -> Style {
+pub(crate) fn guard_style(guard: GuardOutcome) -> Style {
     match guard {
         GuardOutcome::Pass => GOOD,
         GuardOutcome::Fail => BAD,

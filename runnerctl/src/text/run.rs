@@ -6,55 +6,57 @@ use protocol::path::WirePath;
 use protocol::reply::ControlReply;
 use protocol::view::{RunSummary, StopReason};
 
-use super::paint::{HINT, of_state, paint};
-use super::sanitize::safe;
+use super::paint::{HINT, paint, state_style};
+use super::sanitize::sanitize;
 use super::screen::Screen;
-use super::wrap::wrapped;
+use super::wrap::wrap_text;
 
 /// Columns before a sentence below the headline.
 const INDENT: usize = 2;
 
 /// Returns the line `run <id> <state> on branch <branch>`.
-pub(crate) fn headline(run: &RunSummary) -> String {
-    let state = paint(of_state(run.state), run.state.as_str());
-    format!("run {} {state} on branch {}\n", safe(&run.id), safe(&run.branch))
+pub(crate) fn render_headline(run: &RunSummary) -> String {
+    let state = paint(state_style(run.state), run.state.as_str());
+    format!("run {} {state} on branch {}\n", sanitize(&run.id), sanitize(&run.branch))
 }
 
 /// Returns the lines that say why a run in a work tree stopped and what goes on: a command that can be copied as it is, or
 /// a sentence and below it each of its commands alone.
-pub(crate) fn stop_reason(reason: Option<&StopReason>, work_tree: &WirePath, screen: &Screen) -> String {
+pub(crate) fn render_stop_reason(reason: Option<&StopReason>, work_tree: &WirePath, screen: &Screen) -> String {
     let Some(reason) = reason else { return String::new() };
     let width = screen.width.map_or(usize::MAX, |width| width.saturating_sub(INDENT));
-    let mut text = format!("  {}\n", wrapped(&safe(&reason.message), width, INDENT));
-    let Some(first) = typed(reason, work_tree, screen) else { return text };
-    let _ = writeln!(text, "  to continue: {}", paint(HINT, &safe(&first)));
-    let commands = reason.commands.iter().map(|command| screen.typed(command, work_tree.as_path()));
+    let mut text = format!("  {}\n", wrap_text(&sanitize(&reason.message), width, INDENT));
+    let Some(first) = continue_command(reason, work_tree, screen) else { return text };
+    let _ = writeln!(text, "  to continue: {}", paint(HINT, &sanitize(&first)));
+    let commands = reason.commands.iter().map(|command| screen.command_line(command, work_tree.as_path()));
     for command in commands.filter(|command| !first.ends_with(command)) {
-        let _ = writeln!(text, "    {}", paint(HINT, &safe(&command)));
+        let _ = writeln!(text, "    {}", paint(HINT, &sanitize(&command)));
     }
     text
 }
 
 /// Returns what goes on: the one command as it is typed from where the reader is, else the sentence.
-pub(crate) fn typed(reason: &StopReason, work_tree: &WirePath, screen: &Screen) -> Option<String> {
+pub(crate) fn continue_command(reason: &StopReason, work_tree: &WirePath, screen: &Screen) -> Option<String> {
     match reason.commands.as_slice() {
-        [only] if reason.command.as_deref() == Some(&only.line()) => Some(screen.typed(only, work_tree.as_path())),
-        _ => reason.command.as_deref().map(|sentence| screen.told(sentence).into_owned()),
+        [only] if reason.command.as_deref() == Some(&only.to_shell()) => {
+            Some(screen.command_line(only, work_tree.as_path()))
+        }
+        _ => reason.command.as_deref().map(|sentence| screen.with_host_in_text(sentence).into_owned()),
     }
 }
 
 /// Returns why a run is not running, in one line for a table.
-pub(crate) fn why(run: &RunSummary) -> String {
+pub(crate) fn reason_text(run: &RunSummary) -> String {
     run.reason.as_ref().map(|reason| reason.message.clone()).unwrap_or_default()
 }
 
 /// Returns what a request to pause, resume or cancel did; `pending` says what is yet to happen.
-pub(crate) fn controlled(reply: &ControlReply, pending: &str, screen: &Screen) -> String {
+pub(crate) fn render_control(reply: &ControlReply, pending: &str, screen: &Screen) -> String {
     if reply.pending {
-        let state = paint(of_state(reply.run.state), reply.run.state.as_str());
-        return format!("run {} {state}, {pending}\n", safe(&reply.run.id));
+        let state = paint(state_style(reply.run.state), reply.run.state.as_str());
+        return format!("run {} {state}, {pending}\n", sanitize(&reply.run.id));
     }
-    headline(&reply.run) + &stop_reason(reply.run.reason.as_ref(), &reply.run.path, screen)
+    render_headline(&reply.run) + &render_stop_reason(reply.run.reason.as_ref(), &reply.run.path, screen)
 }
 
 #[cfg(test)]
@@ -68,7 +70,7 @@ mod tests {
     fn a_run_that_stopped_names_the_command_that_goes_on() {
         let run = samples::stuck().summary;
         let reply = ControlReply { run, pending: false };
-        insta::assert_snapshot!(strip_str(&controlled(&reply, "", &Screen::fixed())), @r"
+        insta::assert_snapshot!(strip_str(&render_control(&reply, "", &Screen::fixed())), @r"
         run run-1a2b3c4d stuck on branch runner/run-1a2b3c4d
           parser.lex has used all of its 3 attempts
           to continue: runnerctl resume
@@ -78,6 +80,6 @@ mod tests {
     #[test]
     fn a_request_that_waits_for_the_iteration_says_so() {
         let reply = ControlReply { run: samples::summary(), pending: true };
-        insta::assert_snapshot!(strip_str(&controlled(&reply, "pauses after this iteration", &Screen::fixed())), @"run run-1a2b3c4d running, pauses after this iteration");
+        insta::assert_snapshot!(strip_str(&render_control(&reply, "pauses after this iteration", &Screen::fixed())), @"run run-1a2b3c4d running, pauses after this iteration");
     }
 }

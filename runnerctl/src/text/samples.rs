@@ -36,12 +36,12 @@ pub(crate) fn repo() -> RepoView {
 
 /// The workspace of an isolated run of that repository.
 pub(crate) fn workspace(run: &str) -> StatusView {
-    let place = Path::new("/state/workspaces/9f86d081").join(run);
+    let path = Path::new("/state/workspaces/9f86d081").join(run);
     let summary =
-        RunSummary { id: run.into(), branch: format!("runner/{run}"), path: place.as_path().into(), ..summary() };
+        RunSummary { id: run.into(), branch: format!("runner/{run}"), path: path.as_path().into(), ..summary() };
     let repo = RepoView {
         id: format!("w-{run}"),
-        path: place.as_path().into(),
+        path: path.as_path().into(),
         queue: vec![summary.clone()],
         source: Some(repo().path),
         source_id: Some(repo().id),

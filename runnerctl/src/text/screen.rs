@@ -23,73 +23,73 @@ pub(crate) struct Screen {
     /// Whether times of day are those of the reader's zone; else they are UTC.
     pub(crate) is_local: bool,
     /// Where the reader's shell is; none where everything counts as there.
-    pub(crate) here: Option<&'static Path>,
+    pub(crate) shell_dir: Option<&'static Path>,
     /// The machine that is told of, where it is not the reader's.
-    pub(crate) there: Option<&'static Host>,
+    pub(crate) host: Option<&'static Host>,
 }
 
 impl Screen {
     /// Returns the same screen of a reader who asks another machine: commands that are told name it.
-    pub(crate) fn about(self, host: &Host) -> Self {
+    pub(crate) fn for_host(self, host: &Host) -> Self {
         // A few machines are named, once in the life of the program.
-        Self { there: Some(Box::leak(Box::new(host.clone()))), ..self }
+        Self { host: Some(Box::leak(Box::new(host.clone()))), ..self }
     }
 
     /// Looks at the locale, and at the terminal unless the reading is plain: that has neither columns nor symbols.
-    pub(crate) fn of_stdout(is_plain: bool) -> Self {
+    pub(crate) fn from_stdout(is_plain: bool) -> Self {
         Self {
             width: None,
             unicode: !is_plain && is_utf8(|name| std::env::var(name).ok()),
             is_plain,
             now: Timestamp::now(),
             is_local: true,
-            here: shells_folder(),
-            there: None,
+            shell_dir: shell_dir(),
+            host: None,
         }
-        .anew()
+        .refreshed()
     }
 
     /// Looks at the clock and the size of the terminal again.
-    pub(crate) fn anew(self) -> Self {
+    pub(crate) fn refreshed(self) -> Self {
         let size = || terminal_size::terminal_size_of(std::io::stdout());
         let width = if self.is_plain { None } else { size().map(|(width, _)| usize::from(width.0)) };
         Self { width, now: Timestamp::now(), ..self }
     }
 
     /// Returns a time as the reader's clock shows it.
-    pub(crate) fn clock(self, time: Timestamp) -> Zoned {
+    pub(crate) fn to_zoned(self, time: Timestamp) -> Zoned {
         time.to_zoned(if self.is_local { TimeZone::system() } else { TimeZone::UTC })
     }
 
     /// Returns a command as the reader types it about a work tree: with its place, unless they are there. Git takes paths
     /// from where it is, `runnerctl` finds the work tree around it.
-    pub(crate) fn typed(self, command: &Command, work_tree: &Path) -> String {
-        if let (Some(host), Some(place)) = (self.there, work_tree.to_str()) {
-            return command.at(place).on(host).line();
+    pub(crate) fn command_line(self, command: &Command, work_tree: &Path) -> String {
+        if let (Some(host), Some(path)) = (self.host, work_tree.to_str()) {
+            return command.in_directory(path).on_host(host).to_shell();
         }
-        let is_there = self.here.is_none_or(|here| match command.argv.first().map(String::as_str) {
+        let is_shell_dir = self.shell_dir.is_none_or(|here| match command.argv.first().map(String::as_str) {
             Some("git") => here == work_tree,
             _ => here.starts_with(work_tree),
         });
         match work_tree.to_str() {
-            Some(place) if !is_there => command.at(place).line(),
-            _ => command.line(),
+            Some(path) if !is_shell_dir => command.in_directory(path).to_shell(),
+            _ => command.to_shell(),
         }
     }
 
     /// Returns a text with the reader's commands as they are typed: another machine is named in them.
-    pub(crate) fn told(self, text: &str) -> Cow<'_, str> {
-        self.there.map_or(Cow::Borrowed(text), |host| Cow::Owned(host.in_text(text)))
+    pub(crate) fn with_host_in_text(self, text: &str) -> Cow<'_, str> {
+        self.host.map_or(Cow::Borrowed(text), |host| Cow::Owned(host.with_host_in_text(text)))
     }
 
     /// Returns the character where it can be shown, else its replacement.
-    pub(crate) fn pick(self, unicode: &'static str, ascii: &'static str) -> &'static str {
+    pub(crate) fn pick_symbol(self, unicode: &'static str, ascii: &'static str) -> &'static str {
         if self.unicode { unicode } else { ascii }
     }
 }
 
 /// Returns the folder that this program was started in, which it never leaves.
-fn shells_folder() -> Option<&'static Path> {
+fn shell_dir() -> Option<&'static Path> {
     static HERE: OnceLock<Option<PathBuf>> = OnceLock::new();
     HERE.get_or_init(|| std::env::current_dir().ok()).as_deref()
 }
@@ -116,7 +116,7 @@ impl Screen {
     /// A wide terminal in a UTF-8 locale at a fixed time.
     pub(crate) fn fixed() -> Self {
         let now = "2026-01-01T12:00:00Z".parse().expect("a time");
-        Self { width: Some(100), unicode: true, is_plain: false, now, is_local: false, here: None, there: None }
+        Self { width: Some(100), unicode: true, is_plain: false, now, is_local: false, shell_dir: None, host: None }
     }
 }
 
@@ -126,33 +126,34 @@ mod tests {
 
     #[test]
     fn a_command_names_its_place_unless_the_reader_is_there() {
-        let typed = |here: &'static str, command: &Command| {
-            Screen { here: Some(Path::new(here)), ..Screen::fixed() }.typed(command, Path::new("/srv/a b"))
+        let command_line = |here: &'static str, command: &Command| {
+            Screen { shell_dir: Some(Path::new(here)), ..Screen::fixed() }.command_line(command, Path::new("/srv/a b"))
         };
         let (resume, stage) = (Command::retry("x"), Command::stage(["y"]));
-        assert_eq!(typed("/srv/a b", &resume), "runnerctl retry x");
-        assert_eq!(typed("/srv/a b/src", &resume), "runnerctl retry x");
-        assert_eq!(typed("/srv", &resume), "runnerctl -C '/srv/a b' retry x");
-        assert_eq!(typed("/srv/a b", &stage), "git add -- y");
-        assert_eq!(typed("/srv/a b/src", &stage), "git -C '/srv/a b' add -- y");
+        assert_eq!(command_line("/srv/a b", &resume), "runnerctl retry x");
+        assert_eq!(command_line("/srv/a b/src", &resume), "runnerctl retry x");
+        assert_eq!(command_line("/srv", &resume), "runnerctl -C '/srv/a b' retry x");
+        assert_eq!(command_line("/srv/a b", &stage), "git add -- y");
+        assert_eq!(command_line("/srv/a b/src", &stage), "git -C '/srv/a b' add -- y");
     }
 
     #[test]
     fn the_first_variable_that_is_set_decides() {
-        let locale = |name: &str| match name {
+        let variable = |name: &str| match name {
             "LC_ALL" => Some(String::new()),
             "LC_CTYPE" => Some("en_US.UTF-8".to_owned()),
             _ => Some("C".to_owned()),
         };
-        assert!(is_utf8(locale));
+        assert!(is_utf8(variable));
         assert!(!is_utf8(|name| (name == "LANG").then(|| "C".to_owned())));
         assert!(!is_utf8(|_| None));
     }
 
     #[test]
     fn a_plain_reading_is_wanted_by_variable_or_by_the_terminal() {
-        let with = |set: &'static str, to: &'static str| is_plain_wanted(|name| (name == set).then(|| to.to_owned()));
-        assert!(with("RUNNER_PLAIN", "1") && with("TERM", "dumb"));
-        assert!(!with("RUNNER_PLAIN", "0") && !with("RUNNER_PLAIN", "") && !with("TERM", "xterm"));
+        let is_wanted =
+            |set: &'static str, to: &'static str| is_plain_wanted(|name| (name == set).then(|| to.to_owned()));
+        assert!(is_wanted("RUNNER_PLAIN", "1") && is_wanted("TERM", "dumb"));
+        assert!(!is_wanted("RUNNER_PLAIN", "0") && !is_wanted("RUNNER_PLAIN", "") && !is_wanted("TERM", "xterm"));
     }
 }

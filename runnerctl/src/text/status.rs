@@ -5,12 +5,12 @@ use std::fmt::Write as _;
 use protocol::view::{DiskView, GitWaitView, NodeRef, PhaseView, PublishedView, RunSummary, RunView, StatusView};
 use protocol::words::{Containment, GuardOutcome, RunStatus};
 
-use super::iteration::lines;
-use super::measure::{between, size, span, until};
-use super::paint::{BAD, DIM, HEAD, LOOK, of_state, paint};
+use super::iteration::render_lines;
+use super::measure::{format_bytes, format_duration, format_until, millis_between};
+use super::paint::{BAD, DIM, HEADING, WARN, paint, state_style};
 use super::repo;
-use super::run::{headline, stop_reason, why};
-use super::sanitize::safe;
+use super::run::{reason_text, render_headline, render_stop_reason};
+use super::sanitize::sanitize;
 use super::screen::Screen;
 use super::table::{Table, TableCell};
 use super::{titles, usage};
@@ -21,55 +21,61 @@ const PATHS_SHOWN: usize = 10;
 const RUNS_SHOWN: usize = 20;
 
 /// Returns one line per repository under a heading, its isolated runs below it, and below them how many questions are open.
-pub(crate) fn overview(all: &[StatusView], screen: &Screen) -> String {
-    let mut table = Table::headed(["REPOSITORY", "STATE", "LEAVES", "COST", "NOW"]).yielding(0);
+pub(crate) fn render_overview(all: &[StatusView], screen: &Screen) -> String {
+    let mut table = Table::with_heading(["REPOSITORY", "STATE", "LEAVES", "COST", "NOW"]).shrinking(0);
     for status in all {
-        let name = match repo::isolated_run(status).filter(|_| repo::is_below(status, all)) {
+        let name = match repo::isolated_run_id(status).filter(|_| repo::is_nested(status, all)) {
             Some(run) => format!("  {run}"),
-            None => repo::place(status),
+            None => repo::display_name(status),
         };
-        table.row(overview_row(status, name, screen));
+        table.add_row(overview_row(status, name, screen));
     }
     let questions: u32 = all.iter().filter_map(|status| status.run.as_ref()).map(|run| run.questions).sum();
-    let asked = match questions {
+    let questions_line = match questions {
         0 => String::new(),
         1 => "\n1 question is open: runnerctl questions\n".to_owned(),
         more => format!("\n{more} questions are open: runnerctl questions\n"),
     };
-    if all.is_empty() { String::new() } else { table.render(screen, 0) + &asked }
+    if all.is_empty() { String::new() } else { table.render(screen, 0) + &questions_line }
 }
 
 /// Says how much room workspaces take, and how much there is.
-pub(crate) fn room(disk: &DiskView) -> String {
-    let taken: u64 = disk.workspaces.iter().map(|workspace| workspace.bytes).sum();
-    let over = disk.workspaces.iter().filter(|workspace| workspace.over).count();
-    let free = disk.free_bytes.map(|free| format!(", {} free", size(free))).unwrap_or_default();
-    let gc = if over > 0 { format!("; {over} of runs that are over: runnerctl gc") } else { String::new() };
-    let line = format!("workspaces: {} in {}{free}{gc}", size(taken), disk.workspaces.len());
-    let is_short = disk.free_bytes.is_some_and(|free| free < taken);
-    format!("\n{}\n", if is_short { paint(LOOK, &line) } else { line })
+pub(crate) fn render_disk_use(disk: &DiskView) -> String {
+    let used: u64 = disk.workspaces.iter().map(|workspace| workspace.bytes).sum();
+    let finished = disk.workspaces.iter().filter(|workspace| workspace.over).count();
+    let free = disk.free_bytes.map(|free| format!(", {} free", format_bytes(free))).unwrap_or_default();
+    let gc = if finished > 0 { format!("; {finished} of runs that are over: runnerctl gc") } else { String::new() };
+    let line = format!("workspaces: {} in {}{free}{gc}", format_bytes(used), disk.workspaces.len());
+    let is_short = disk.free_bytes.is_some_and(|free| free < used);
+    format!("\n{}\n", if is_short { paint(WARN, &line) } else { line })
 }
 
 fn overview_row(status: &StatusView, path: String, screen: &Screen) -> [TableCell; 5] {
     match (&status.repo.held, &status.run) {
         (Some(held), _) => {
-            [path.into(), TableCell::styled(LOOK, "held"), "".into(), "".into(), TableCell::from(&held.message)]
+            [path.into(), TableCell::styled(WARN, "held"), "".into(), "".into(), TableCell::from(&held.message)]
         }
         (None, None) => [path.into(), TableCell::styled(DIM, "idle"), "".into(), "".into(), "".into()],
         (None, Some(run)) => {
             let state = run.summary.state;
-            let leaves = leaves(run).unwrap_or_default();
-            let state = TableCell::styled(of_state(state), state.as_str());
-            [path.into(), state, leaves.into(), usage::short_cost(&run.usage).into(), now(run, screen).into()]
+            let leaves = render_leaves(run).unwrap_or_default();
+            let state = TableCell::styled(state_style(state), state.as_str());
+            [
+                path.into(),
+                state,
+                leaves.into(),
+                usage::render_short_cost(&run.usage).into(),
+                describe_activity(run, screen).into(),
+            ]
         }
     }
 }
 
 /// Returns what a run does, or why it does nothing, in one line.
-pub(crate) fn now(run: &RunView, screen: &Screen) -> String {
+pub(crate) fn describe_activity(run: &RunView, screen: &Screen) -> String {
     if let (RunStatus::Running, Some(phase)) = (run.summary.state, &run.phase) {
         let node = run.node.as_ref().map(|node| node.title.as_str()).unwrap_or_default();
-        let elapsed = span(between(phase.iteration_since, screen.now));
+        let elapsed = format_duration(millis_between(phase.iteration_since, screen.now));
         if phase.baseline {
             return format!("the guard on the base {elapsed}");
         }
@@ -87,67 +93,69 @@ pub(crate) fn now(run: &RunView, screen: &Screen) -> String {
             _ => String::new(),
         };
     }
-    let waits = run.wait_until.map(|time| format!("until {}: ", until(time, screen))).unwrap_or_default();
-    waits + &titles::reason(run).map(|reason| reason.message).unwrap_or_default()
+    let wait = run.wait_until.map(|time| format!("until {}: ", format_until(time, screen))).unwrap_or_default();
+    wait + &titles::titled_reason(run).map(|reason| reason.message).unwrap_or_default()
 }
 
 /// Returns how many leaves pass of how many; none where no tree is known yet.
-fn leaves(run: &RunView) -> Option<String> {
+fn render_leaves(run: &RunView) -> Option<String> {
     (run.leaves_total > 0).then(|| format!("{}/{}", run.leaves_passed, run.leaves_total))
 }
 
 /// Returns a repository in detail.
-pub(crate) fn detail(status: &StatusView, screen: &Screen) -> String {
-    let mut text = format!("{}\n", paint(HEAD, &safe(&status.repo.path.to_string())));
+pub(crate) fn render_detail(status: &StatusView, screen: &Screen) -> String {
+    let mut text = format!("{}\n", paint(HEADING, &sanitize(&status.repo.path.to_string())));
     if let Some(held) = &status.repo.held {
-        let _ = write!(text, "{}\n{}", paint(LOOK, "held"), stop_reason(Some(held), &status.repo.path, screen));
+        let _ = write!(text, "{}\n{}", paint(WARN, "held"), render_stop_reason(Some(held), &status.repo.path, screen));
     }
     if let Some(source) = &status.repo.source {
-        let _ = writeln!(text, "{}", paint(DIM, &format!("workspace of {}", safe(&source.to_string()))));
+        let _ = writeln!(text, "{}", paint(DIM, &format!("workspace of {}", sanitize(&source.to_string()))));
     }
     match &status.run {
-        Some(run) => text += &run_detail(run, screen),
+        Some(run) => text += &render_run(run, screen),
         None if status.isolated.is_empty() => text += "no run\n",
         None => text += "no run in place\n",
     }
-    text += &isolated_runs(status, screen);
-    let behind = status.repo.queue.len().saturating_sub(1);
-    if behind > 0 {
-        let _ = writeln!(text, "\n{behind} more in the queue: runnerctl queue");
+    text += &render_isolated_runs(status, screen);
+    let queued = status.repo.queue.len().saturating_sub(1);
+    if queued > 0 {
+        let _ = writeln!(text, "\n{queued} more in the queue: runnerctl queue");
     }
     text
 }
 
 /// Lists the isolated runs of a repository: those that go on, and as many of the others as fit.
-fn isolated_runs(status: &StatusView, screen: &Screen) -> String {
+fn render_isolated_runs(status: &StatusView, screen: &Screen) -> String {
     if status.isolated.is_empty() {
         return String::new();
     }
     let mut runs: Vec<&RunSummary> = status.isolated.iter().collect();
     runs.sort_by_key(|run| (run.state.is_terminal(), std::cmp::Reverse(run.queued_at)));
-    let mut table = Table::bare();
+    let mut table = Table::without_names();
     for run in runs.iter().take(RUNS_SHOWN) {
-        let state = TableCell::styled(of_state(run.state), run.state.as_str());
-        table.row([run.id.as_str().into(), state, run.path.to_string().into(), why(run).into()]);
+        let state = TableCell::styled(state_style(run.state), run.state.as_str());
+        table.add_row([run.id.as_str().into(), state, run.path.to_string().into(), reason_text(run).into()]);
     }
     let more = runs.len().saturating_sub(RUNS_SHOWN);
     let more = if more > 0 { format!("    and {more} more: runnerctl queue --ended\n") } else { String::new() };
-    heading(&format!("isolated runs ({})", runs.len()), screen) + &table.render(screen, 4) + &more
+    render_heading(&format!("isolated runs ({})", runs.len()), screen) + &table.render(screen, 4) + &more
 }
 
-fn run_detail(run: &RunView, screen: &Screen) -> String {
-    let goal = run.summary.goal.as_ref().map(|goal| format!("{}\n", paint(HEAD, &safe(goal)))).unwrap_or_default();
-    let mut text =
-        goal + &headline(&run.summary) + &stop_reason(titles::reason(run).as_ref(), &run.summary.path, screen);
+fn render_run(run: &RunView, screen: &Screen) -> String {
+    let goal =
+        run.summary.goal.as_ref().map(|goal| format!("{}\n", paint(HEADING, &sanitize(goal)))).unwrap_or_default();
+    let mut text = goal
+        + &render_headline(&run.summary)
+        + &render_stop_reason(titles::titled_reason(run).as_ref(), &run.summary.path, screen);
     text += "\n";
-    let mut facts = Table::bare();
-    for (name, value) in facts_of(run, screen) {
-        facts.row([TableCell::styled(DIM, name), value]);
+    let mut facts = Table::without_names();
+    for (name, value) in run_facts(run, screen) {
+        facts.add_row([TableCell::styled(DIM, name), value]);
     }
     text += &facts.render(screen, 2);
     if !run.recent.is_empty() {
-        text += &heading("last iterations", screen);
-        text += &lines(&run.recent, screen, 4);
+        text += &render_heading("last iterations", screen);
+        text += &render_lines(&run.recent, screen, 4);
     }
     let secrets: Vec<String> = run.secrets.iter().map(|seen| format!("{}: {}", seen.path, seen.variable)).collect();
     let lists = [
@@ -156,51 +164,51 @@ fn run_detail(run: &RunView, screen: &Screen) -> String {
         ("files with secrets in them", &secrets),
         ("notices", &run.notices),
     ];
-    lists.iter().fold(text, |text, (title, list)| text + &paths(title, list, screen))
+    lists.iter().fold(text, |text, (title, list)| text + &render_paths(title, list, screen))
 }
 
-fn facts_of(run: &RunView, screen: &Screen) -> Vec<(&'static str, TableCell)> {
+fn run_facts(run: &RunView, screen: &Screen) -> Vec<(&'static str, TableCell)> {
     let mut facts: Vec<(&'static str, TableCell)> = Vec::new();
     if let Some(phase) = &run.phase {
-        facts.push(("phase", phase_text(run.iteration, phase, screen).into()));
+        facts.push(("phase", render_phase(run.iteration, phase, screen).into()));
         if let Some(obstacle) = &phase.obstacle {
             facts.push(("obstacle", TableCell::styled(BAD, obstacle)));
         }
     }
     if let Some(wait) = &run.git_wait {
-        facts.push(("waits for", TableCell::styled(LOOK, &git_wait_text(wait, screen))));
+        facts.push(("waits for", TableCell::styled(WARN, &git_wait_text(wait, screen))));
     }
     if let Some(time) = run.wait_until {
-        facts.push(("waits", format!("until {}", until(time, screen)).into()));
+        facts.push(("waits", format!("until {}", format_until(time, screen)).into()));
     }
     // A run that waits for one service alone has said so in its reason.
-    let is_said = run.wait_until.is_some() && run.outages.len() == 1;
-    for outage in run.outages.iter().filter(|_| !is_said) {
-        let text = format!("{} until {}: {}", outage.agent, until(outage.until, screen), outage.why);
-        facts.push(("out", TableCell::styled(LOOK, &text)));
+    let is_reported = run.wait_until.is_some() && run.outages.len() == 1;
+    for outage in run.outages.iter().filter(|_| !is_reported) {
+        let text = format!("{} until {}: {}", outage.agent, format_until(outage.until, screen), outage.why);
+        facts.push(("out", TableCell::styled(WARN, &text)));
     }
     if let Some(pending) = run.pending {
-        facts.push(("asked for", TableCell::styled(LOOK, pending_text(pending))));
+        facts.push(("asked for", TableCell::styled(WARN, render_pending(pending))));
     }
     if let Some(node) = &run.node {
-        facts.push(("node", node_text(node).into()));
-        facts.push(("attempts", attempts_text(node).into()));
+        facts.push(("node", render_node(node).into()));
+        facts.push(("attempts", render_attempts(node).into()));
         if let Some(used) = node.usage.as_ref().filter(|used| used.sessions > 0) {
-            facts.push(("this node", usage::total_at(used, run.list_price.as_deref()).into()));
+            facts.push(("this node", usage::render_total_with_price(used, run.list_price.as_deref()).into()));
         }
     }
-    facts.extend(leaves(run).map(|leaves| ("leaves", format!("{leaves} passed").into())));
+    facts.extend(render_leaves(run).map(|leaves| ("leaves", format!("{leaves} passed").into())));
     if run.usage.sessions > 0 {
-        facts.push(("time", format!("{} in iterations", span(run.elapsed_ms)).into()));
-        facts.push(("usage", usage::total_at(&run.usage, run.list_price.as_deref()).into()));
+        facts.push(("time", format!("{} in iterations", format_duration(run.elapsed_ms)).into()));
+        facts.push(("usage", usage::render_total_with_price(&run.usage, run.list_price.as_deref()).into()));
     }
-    facts.extend(run.baseline.map(|guard| ("baseline", baseline_cell(guard))));
+    facts.extend(run.baseline.map(|guard| ("baseline", render_baseline(guard))));
     if !run.guard_changed.is_empty() {
-        let text = format!("definition changed: {}; runnerctl guard accept", first_paths(&run.guard_changed));
-        facts.push(("guard", TableCell::styled(LOOK, &text)));
+        let text = format!("definition changed: {}; runnerctl guard accept", render_first_paths(&run.guard_changed));
+        facts.push(("guard", TableCell::styled(WARN, &text)));
     }
     if run.guard.as_ref().is_some_and(|guard| guard.is_blind) {
-        facts.push(("guard", TableCell::styled(LOOK, UNWATCHED)));
+        facts.push(("guard", TableCell::styled(WARN, UNWATCHED)));
     }
     if !run.notes.is_empty() {
         let notes = format!("{} for the next session that answers", run.notes.join(", "));
@@ -211,8 +219,8 @@ fn facts_of(run: &RunView, screen: &Screen) -> Vec<(&'static str, TableCell)> {
         let text = format!("{}{id}: {}", change.command, change.text);
         facts.push(("to commit", text.into()));
     }
-    if let Some(text) = run.summary.published.as_ref().and_then(|published| behind_text(run, published)) {
-        facts.push(("published", TableCell::styled(LOOK, &text)));
+    if let Some(text) = run.summary.published.as_ref().and_then(|published| render_behind(run, published)) {
+        facts.push(("published", TableCell::styled(WARN, &text)));
     }
     if run.questions > 0 {
         facts.push(("questions", format!("{} open, in .runner/state/questions.md", run.questions).into()));
@@ -223,18 +231,18 @@ fn facts_of(run: &RunView, screen: &Screen) -> Vec<(&'static str, TableCell)> {
 }
 
 /// Says how far the branch is behind and what lets it move, unless the run is held for that and has said so.
-fn behind_text(run: &RunView, published: &PublishedView) -> Option<String> {
-    let place = match published.behind {
+fn render_behind(run: &RunView, published: &PublishedView) -> Option<String> {
+    let distance = match published.behind {
         None => "not known".to_owned(),
         Some(1) => "1 commit behind".to_owned(),
         Some(behind) => format!("{behind} commits behind"),
     };
-    let Some(why) = &published.why else { return (published.behind != Some(0)).then_some(place) };
+    let Some(why) = &published.why else { return (published.behind != Some(0)).then_some(distance) };
     if run.summary.reason.as_ref() == Some(why) {
         return None;
     }
     let command = why.command.as_ref().map(|command| format!("; {command}")).unwrap_or_default();
-    Some(format!("{place}: {}{command}", why.message))
+    Some(format!("{distance}: {}{command}", why.message))
 }
 
 /// What is said of a guard whose files are not known.
@@ -242,67 +250,74 @@ pub(crate) const UNWATCHED: &str =
     "none of its files are watched: an agent could change what it checks; see: runnerctl doctor";
 
 /// Says how the guard was on the base; where it was not green, every node has that to mend too.
-fn baseline_cell(guard: GuardOutcome) -> TableCell {
+fn render_baseline(guard: GuardOutcome) -> TableCell {
     match guard {
         GuardOutcome::Pass => "the guard passed before the first session".into(),
-        GuardOutcome::Fail => TableCell::styled(LOOK, "the guard failed before the first session"),
-        GuardOutcome::Skipped => TableCell::styled(LOOK, "the guard did not finish before the first session"),
+        GuardOutcome::Fail => TableCell::styled(WARN, "the guard failed before the first session"),
+        GuardOutcome::Skipped => TableCell::styled(WARN, "the guard did not finish before the first session"),
     }
 }
 
-fn first_paths(paths: &[String]) -> String {
+fn render_first_paths(paths: &[String]) -> String {
     const SHOWN: usize = 3;
     let more = paths.len().saturating_sub(SHOWN);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    paths.iter().take(SHOWN).map(|path| safe(path)).collect::<Vec<_>>().join(", ") + &more
+    paths.iter().take(SHOWN).map(|path| sanitize(path)).collect::<Vec<_>>().join(", ") + &more
 }
 
-fn phase_text(iteration: u32, phase: &PhaseView, screen: &Screen) -> String {
-    let here = span(between(phase.since, screen.now));
-    let spent = span(between(phase.iteration_since, screen.now));
+fn render_phase(iteration: u32, phase: &PhaseView, screen: &Screen) -> String {
+    let phase_time = format_duration(millis_between(phase.since, screen.now));
+    let iteration_time = format_duration(millis_between(phase.iteration_since, screen.now));
     if phase.baseline {
-        return format!("the guard on the base, before the first session: {here} of {}", span(phase.budget_ms));
+        return format!(
+            "the guard on the base, before the first session: {phase_time} of {}",
+            format_duration(phase.budget_ms)
+        );
     }
     let agent = phase.agent.as_ref().map(|agent| format!(", agent {agent}")).unwrap_or_default();
-    format!("{iteration:04} {} {here}, iteration {spent} of {}{agent}", phase.name, span(phase.budget_ms))
+    format!(
+        "{iteration:04} {} {phase_time}, iteration {iteration_time} of {}{agent}",
+        phase.name,
+        format_duration(phase.budget_ms)
+    )
 }
 
-fn node_text(node: &NodeRef) -> String {
+fn render_node(node: &NodeRef) -> String {
     let role = node.role.map(|role| format!(" ({role})")).unwrap_or_default();
     format!("{}  {}{role}", node.path.join("/"), node.title)
 }
 
-fn attempts_text(node: &NodeRef) -> String {
+fn render_attempts(node: &NodeRef) -> String {
     format!("{}/{} used", node.attempts, node.max_attempts)
 }
 
 /// Names what git waits for, else git itself.
 fn git_wait_text(wait: &GitWaitView, screen: &Screen) -> String {
-    let for_how_long = span(between(wait.since, screen.now));
+    let for_how_long = format_duration(millis_between(wait.since, screen.now));
     match &wait.program {
         Some(program) => format!("{program} (git {}), {for_how_long}", wait.command),
         None => format!("git {}, {for_how_long}", wait.command),
     }
 }
 
-fn pending_text(pending: protocol::view::PendingControl) -> &'static str {
+fn render_pending(pending: protocol::view::PendingControl) -> &'static str {
     match pending {
         protocol::view::PendingControl::Pause => "pause",
         protocol::view::PendingControl::Cancel => "cancel",
     }
 }
 
-fn heading(title: &str, screen: &Screen) -> String {
+fn render_heading(title: &str, screen: &Screen) -> String {
     if screen.is_plain { format!("\n{title}:\n") } else { format!("\n  {title}\n") }
 }
 
-fn paths(title: &str, paths: &[String], screen: &Screen) -> String {
+fn render_paths(title: &str, paths: &[String], screen: &Screen) -> String {
     if paths.is_empty() {
         return String::new();
     }
-    let mut text = heading(&format!("{title} ({})", paths.len()), screen);
+    let mut text = render_heading(&format!("{title} ({})", paths.len()), screen);
     for path in paths.iter().take(PATHS_SHOWN) {
-        let _ = writeln!(text, "    {}", safe(path));
+        let _ = writeln!(text, "    {}", sanitize(path));
     }
     if paths.len() > PATHS_SHOWN {
         let _ = writeln!(text, "    and {} more", paths.len() - PATHS_SHOWN);
@@ -317,13 +332,13 @@ mod tests {
     use super::*;
     use crate::text::samples;
 
-    fn plain(text: &str) -> String {
+    fn strip_styles(text: &str) -> String {
         strip_str(text).to_string()
     }
 
     #[test]
     fn a_running_run_is_told_with_phase_node_and_usage() {
-        insta::assert_snapshot!(plain(&detail(&samples::status(), &Screen::fixed())), @r"
+        insta::assert_snapshot!(strip_styles(&render_detail(&samples::status(), &Screen::fixed())), @r"
         /home/me/proj
         run run-1a2b3c4d running on branch runner/run-1a2b3c4d
 
@@ -352,7 +367,7 @@ mod tests {
         let mut run = samples::stuck();
         run.summary.goal = Some("A calculator\u{1b}[2J that explains itself".into());
         let status = StatusView { run: Some(run), ..samples::status() };
-        let text = strip_str(&detail(&status, &Screen::fixed())).to_string();
+        let text = strip_str(&render_detail(&status, &Screen::fixed())).to_string();
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[1], "A calculator␛[2J that explains itself", "{text}");
         assert!(lines[2].starts_with("run run-1a2b3c4d stuck"), "{text}");
@@ -361,7 +376,7 @@ mod tests {
     #[test]
     fn a_stuck_run_says_why_and_what_goes_on() {
         let status = StatusView { run: Some(samples::stuck()), ..samples::status() };
-        let text = plain(&detail(&status, &Screen::fixed()));
+        let text = strip_styles(&render_detail(&status, &Screen::fixed()));
         assert!(text.contains("run run-1a2b3c4d stuck on branch"), "{text}");
         assert!(text.contains("  to continue: runnerctl resume\n"), "{text}");
         assert!(!text.contains("phase"), "{text}");
@@ -379,7 +394,7 @@ mod tests {
         run.wait_until = Some(until);
         run.outages =
             vec![protocol::view::OutageView { agent: "codex".into(), why: "usage limit reached".into(), until }];
-        let text = plain(&run_detail(&run, &Screen::fixed()));
+        let text = strip_styles(&render_run(&run, &Screen::fixed()));
         let head: Vec<&str> = text.lines().take(6).collect();
         insta::assert_snapshot!(head.join("\n"), @r"
         run run-1a2b3c4d waiting on branch runner/run-1a2b3c4d
@@ -389,7 +404,7 @@ mod tests {
           waits        until 15:01 (in 3h 01m)
           node         root/parser/parser.lex  Cut the text into tokens (worker)
         ");
-        assert!(now(&run, &Screen::fixed()).starts_with("until 15:01 (in 3h 01m): the model's service"));
+        assert!(describe_activity(&run, &Screen::fixed()).starts_with("until 15:01 (in 3h 01m): the model's service"));
     }
 
     #[test]
@@ -399,7 +414,7 @@ mod tests {
         run.phase.as_mut().expect("it is live").agent = Some("claude".into());
         run.outages =
             vec![protocol::view::OutageView { agent: "codex".into(), why: "usage limit reached".into(), until }];
-        let text = plain(&run_detail(&run, &Screen::fixed()));
+        let text = strip_styles(&render_run(&run, &Screen::fixed()));
         assert!(text.contains("iteration 12s of 30m 00s, agent claude\n"), "{text}");
         assert!(text.contains("out          codex until 15:01 (in 3h 01m): usage limit reached\n"), "{text}");
     }
@@ -414,7 +429,7 @@ mod tests {
             text: text.into(),
         };
         run.changes = vec![change("note", Some("n3"), "Use sqlx"), change("add", None, "under root: Docs")];
-        let text = plain(&run_detail(&run, &Screen::fixed()));
+        let text = strip_styles(&render_run(&run, &Screen::fixed()));
         let shown: Vec<&str> =
             text.lines().filter(|line| line.contains("note") || line.contains("to commit")).collect();
         insta::assert_snapshot!(shown.join("\n"), @r"
@@ -433,8 +448,10 @@ mod tests {
             ..samples::status()
         };
         let stuck = StatusView { run: Some(samples::stuck()), ..samples::status() };
-        let text =
-            plain(&overview(&[samples::status(), stuck, broken], &Screen { width: Some(60), ..Screen::fixed() }));
+        let text = strip_styles(&render_overview(
+            &[samples::status(), stuck, broken],
+            &Screen { width: Some(60), ..Screen::fixed() },
+        ));
         insta::assert_snapshot!(text, @r#"
         REPOSITORY    STATE    LEAVES  COST  NOW
         …ome/me/proj  running  4/9     $?    0004 guard Cut the tex…
@@ -451,7 +468,7 @@ mod tests {
         let mut elsewhere = samples::workspace("port");
         elsewhere.repo.source_id = Some("gone".into());
         let all = [idle, samples::workspace("tidy"), samples::workspace("port"), elsewhere];
-        let text = plain(&overview(&all, &Screen::fixed()));
+        let text = strip_styles(&render_overview(&all, &Screen::fixed()));
         let begins = ["REPOSITORY ", "/home/me/proj ", "  tidy ", "  port ", "/home/me/proj port "];
         for (line, begin) in text.lines().zip(begins) {
             assert!(line.starts_with(begin), "`{begin}` is not the beginning of `{line}`");
@@ -461,7 +478,7 @@ mod tests {
     #[test]
     fn a_changed_definition_of_the_guard_is_named_with_the_command_that_accepts_it() {
         let run = RunView { guard_changed: ["a", "b", "c", "d"].map(str::to_owned).to_vec(), ..samples::run() };
-        let text = plain(&run_detail(&run, &Screen::fixed()));
+        let text = strip_styles(&render_run(&run, &Screen::fixed()));
         assert!(
             text.contains("guard        definition changed: a, b, c and 1 more; runnerctl guard accept\n"),
             "{text}"
@@ -480,27 +497,27 @@ mod tests {
         let mut run = samples::run();
         run.summary.published = Some(published.clone());
         let line = "published    2 commits behind: runner/x is in use in /home/me/proj; git switch --detach\n";
-        let text = plain(&run_detail(&run, &Screen::fixed()));
+        let text = strip_styles(&render_run(&run, &Screen::fixed()));
         assert!(text.contains(line), "{text}");
         run.summary.reason = Some(why);
-        assert!(!plain(&run_detail(&run, &Screen::fixed())).contains("commits behind"), "its reason says it");
-        let mut told = |behind, why| {
+        assert!(!strip_styles(&render_run(&run, &Screen::fixed())).contains("commits behind"), "its reason says it");
+        let mut render_published = |behind, why| {
             run.summary.published = Some(PublishedView { behind, why, ..published.clone() });
-            plain(&run_detail(&run, &Screen::fixed()))
+            strip_styles(&render_run(&run, &Screen::fixed()))
         };
-        assert!(!told(Some(0), None).contains("published"));
-        assert!(told(Some(1), None).contains("published    1 commit behind\n"), "it has been set back");
+        assert!(!render_published(Some(0), None).contains("published"));
+        assert!(render_published(Some(1), None).contains("published    1 commit behind\n"), "it has been set back");
         let failed = protocol::view::StopReason::new("reading /srv/x", "mount it");
-        assert!(told(None, Some(failed)).contains("published    not known: reading /srv/x; mount it\n"));
+        assert!(render_published(None, Some(failed)).contains("published    not known: reading /srv/x; mount it\n"));
     }
 
     #[test]
     fn the_guard_on_the_base_is_shown_while_it_runs() {
         let mut run = samples::run();
         run.phase.as_mut().expect("it is live").baseline = true;
-        let text = plain(&run_detail(&run, &Screen::fixed()));
+        let text = strip_styles(&render_run(&run, &Screen::fixed()));
         assert!(text.contains("the guard on the base, before the first session: 2.0s of 30m 00s"), "{text}");
-        assert_eq!(now(&run, &Screen::fixed()), "the guard on the base 12s");
+        assert_eq!(describe_activity(&run, &Screen::fixed()), "the guard on the base 12s");
     }
 
     #[test]
@@ -512,8 +529,8 @@ mod tests {
             .replace("knows", "\\u009b2J\\u202e");
         let status: StatusView = serde_json::from_str(&hostile).expect("parses");
         let screen = Screen::fixed();
-        for text in [detail(&status, &screen), overview(&[status], &screen)] {
-            let plain = plain(&text);
+        for text in [render_detail(&status, &screen), render_overview(&[status], &screen)] {
+            let plain = strip_styles(&text);
             assert!(plain.contains('␛') && plain.chars().all(|c| c == '\n' || !c.is_control()), "{plain}");
         }
     }
@@ -521,7 +538,7 @@ mod tests {
     #[test]
     fn a_long_list_of_paths_is_counted() {
         let many: Vec<String> = (0..12).map(|n| format!("f{n}")).collect();
-        let text = paths("held back", &many, &Screen::fixed());
+        let text = render_paths("held back", &many, &Screen::fixed());
         assert!(text.contains("held back (12)") && text.contains("and 2 more") && !text.contains("f10"), "{text}");
     }
 }

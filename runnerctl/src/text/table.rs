@@ -4,16 +4,16 @@ use anstyle::Style;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 use super::paint::{DIM, PLAIN, paint};
-use super::sanitize::safe;
+use super::sanitize::sanitize;
 use super::screen::Screen;
-use super::wrap::wrapped;
+use super::wrap::wrap_text;
 
 /// The last column is never cut below this, whatever the terminal's width.
-const LAST_AT_LEAST: usize = 12;
+const MIN_LAST_WIDTH: usize = 12;
 /// So much the last column is to have before the one that yields is left as it is.
-const LAST_WANTS: usize = 28;
+const PREFERRED_LAST_WIDTH: usize = 28;
 /// The column that yields is never cut below this.
-const YIELDS_TO: usize = 12;
+const MIN_SHRUNK_WIDTH: usize = 12;
 const GAP: usize = 2;
 
 /// One cell: text made safe, in a style.
@@ -26,7 +26,7 @@ pub(crate) struct TableCell {
 impl TableCell {
     /// Makes a cell in a style.
     pub(crate) fn styled(style: Style, text: &str) -> Self {
-        Self { text: safe(text), style }
+        Self { text: sanitize(text), style }
     }
 }
 
@@ -41,72 +41,73 @@ impl<T: AsRef<str>> From<T> for TableCell {
 pub(crate) struct Table<const N: usize> {
     names: Option<[&'static str; N]>,
     has_head: bool,
-    yielding: Option<usize>,
+    shrinking: Option<usize>,
     rows: Vec<[TableCell; N]>,
 }
 
 impl<const N: usize> Table<N> {
     /// Makes a table with a heading.
-    pub(crate) fn headed(names: [&'static str; N]) -> Self {
-        Self { names: Some(names), has_head: true, yielding: None, rows: Vec::new() }
+    pub(crate) fn with_heading(names: [&'static str; N]) -> Self {
+        Self { names: Some(names), has_head: true, shrinking: None, rows: Vec::new() }
     }
 
     /// Makes a table whose columns tell what they are; their names are not shown above them.
-    pub(crate) fn named(names: [&'static str; N]) -> Self {
-        Self { has_head: false, ..Self::headed(names) }
+    pub(crate) fn with_names(names: [&'static str; N]) -> Self {
+        Self { has_head: false, ..Self::with_heading(names) }
     }
 
     /// Makes a table whose first column says what stands in the others.
-    pub(crate) fn bare() -> Self {
-        Self { names: None, has_head: false, yielding: None, rows: Vec::new() }
+    pub(crate) fn without_names() -> Self {
+        Self { names: None, has_head: false, shrinking: None, rows: Vec::new() }
     }
 
     /// Lets a column of paths or ids give way, from its start, before the last one is cut too short to be read.
     #[must_use]
-    pub(crate) fn yielding(self, column: usize) -> Self {
-        Self { yielding: Some(column), ..self }
+    pub(crate) fn shrinking(self, column: usize) -> Self {
+        Self { shrinking: Some(column), ..self }
     }
 
     /// Adds a row.
-    pub(crate) fn row(&mut self, row: [TableCell; N]) {
+    pub(crate) fn add_row(&mut self, row: [TableCell; N]) {
         self.rows.push(row);
     }
 
     /// Returns the lines, each behind `indent` spaces.
     pub(crate) fn render(mut self, screen: &Screen, indent: usize) -> String {
         if screen.is_plain {
-            return self.facts();
+            return self.render_plain();
         }
         if let Some(names) = self.names.filter(|_| self.has_head) {
             self.rows.insert(0, names.map(|text| TableCell::styled(DIM, text)));
         }
-        let widths = self.widths(screen.width.map(|width| width.saturating_sub(indent)));
-        let lines = self.rows.iter().map(|row| self.line(row, &widths, (screen, indent)));
+        let widths = self.column_widths(screen.width.map(|width| width.saturating_sub(indent)));
+        let lines = self.rows.iter().map(|row| self.render_line(row, &widths, (screen, indent)));
         lines.flat_map(|line| [" ".repeat(indent), line, "\n".into()]).collect()
     }
 
     /// Returns the width of each column where there is room for so many.
-    fn widths(&self, room: Option<usize>) -> [usize; N] {
+    fn column_widths(&self, available: Option<usize>) -> [usize; N] {
         let mut widths: [usize; N] =
             std::array::from_fn(|at| self.rows.iter().map(|row| row[at].text.width()).max().unwrap_or(0));
-        let Some(room) = room else { return widths };
-        if let Some(at) = self.yielding.filter(|at| *at + 1 < N) {
-            let wanted = before(&widths, N - 1) + widths[N - 1].min(LAST_WANTS);
-            widths[at] = widths[at].saturating_sub(wanted.saturating_sub(room)).max(widths[at].min(YIELDS_TO));
+        let Some(available) = available else { return widths };
+        if let Some(at) = self.shrinking.filter(|at| *at + 1 < N) {
+            let preferred = width_before(&widths, N - 1) + widths[N - 1].min(PREFERRED_LAST_WIDTH);
+            widths[at] =
+                widths[at].saturating_sub(preferred.saturating_sub(available)).max(widths[at].min(MIN_SHRUNK_WIDTH));
         }
-        widths[N - 1] = widths[N - 1].min(room.saturating_sub(before(&widths, N - 1)).max(LAST_AT_LEAST));
+        widths[N - 1] = widths[N - 1].min(available.saturating_sub(width_before(&widths, N - 1)).max(MIN_LAST_WIDTH));
         widths
     }
 
-    fn line(&self, row: &[TableCell; N], widths: &[usize; N], (screen, indent): (&Screen, usize)) -> String {
+    fn render_line(&self, row: &[TableCell; N], widths: &[usize; N], (screen, indent): (&Screen, usize)) -> String {
         let mut line = String::new();
         let filled = row.iter().rposition(|cell| !cell.text.is_empty()).map_or(0, |at| at + 1);
         for (at, cell) in row[..filled].iter().enumerate() {
-            let text = match (self.names, self.yielding) {
+            let text = match (self.names, self.shrinking) {
                 // What is told of one thing alone is told in full.
-                (None, _) if at == N - 1 => wrapped(&cell.text, widths[at], indent + before(widths, at)),
-                (_, yields) if yields == Some(at) => cut_start(&cell.text, widths[at], screen),
-                _ => cut(&cell.text, widths[at], screen),
+                (None, _) if at == N - 1 => wrap_text(&cell.text, widths[at], indent + width_before(widths, at)),
+                (_, shrinking) if shrinking == Some(at) => truncate_start(&cell.text, widths[at], screen),
+                _ => truncate(&cell.text, widths[at], screen),
             };
             let pad = if at + 1 == filled { 0 } else { widths[at].saturating_sub(text.width()) + GAP };
             line += &paint(cell.style, &text);
@@ -116,9 +117,9 @@ impl<const N: usize> Table<N> {
     }
 
     /// Returns a fact on each line, in words, and an empty line between rows of several.
-    fn facts(&self) -> String {
+    fn render_plain(&self) -> String {
         let Some(names) = self.names else {
-            return self.rows.iter().map(|row| fact(row)).collect();
+            return self.rows.iter().map(|row| render_fact(row)).collect();
         };
         let row = |row: &[TableCell; N]| -> String {
             let facts = names.iter().zip(row).filter(|(_, cell)| !cell.text.is_empty());
@@ -129,12 +130,12 @@ impl<const N: usize> Table<N> {
 }
 
 /// Returns how many columns of the terminal are before a column of the table.
-fn before(widths: &[usize], at: usize) -> usize {
+fn width_before(widths: &[usize], at: usize) -> usize {
     widths[..at].iter().map(|width| width + GAP).sum()
 }
 
 /// Returns a row as `name: value`, further values behind commas.
-fn fact(row: &[TableCell]) -> String {
+fn render_fact(row: &[TableCell]) -> String {
     let (name, values) = row.split_first().expect("BUG: a table without columns");
     let values: Vec<&str> = values.iter().map(|cell| cell.text.as_str()).filter(|text| !text.is_empty()).collect();
     let name = if name.text.is_empty() || values.is_empty() { name.text.clone() } else { format!("{}: ", name.text) };
@@ -142,30 +143,30 @@ fn fact(row: &[TableCell]) -> String {
 }
 
 /// Returns `text` in at most `width` columns, with a mark where it was cut.
-pub(crate) fn cut(text: &str, width: usize, screen: &Screen) -> String {
+pub(crate) fn truncate(text: &str, width: usize, screen: &Screen) -> String {
     if text.width() <= width {
         return text.to_owned();
     }
-    let mark = screen.pick("…", "...");
-    kept(text.chars(), width.saturating_sub(mark.width())).collect::<String>() + mark
+    let ellipsis = screen.pick_symbol("…", "...");
+    take_width(text.chars(), width.saturating_sub(ellipsis.width())).collect::<String>() + ellipsis
 }
 
 /// Returns the end of `text` in at most `width` columns, with a mark where it was cut.
-fn cut_start(text: &str, width: usize, screen: &Screen) -> String {
+fn truncate_start(text: &str, width: usize, screen: &Screen) -> String {
     if text.width() <= width {
         return text.to_owned();
     }
-    let mark = screen.pick("…", "...");
-    let end: Vec<char> = kept(text.chars().rev(), width.saturating_sub(mark.width())).collect();
-    mark.chars().chain(end.into_iter().rev()).collect()
+    let ellipsis = screen.pick_symbol("…", "...");
+    let end: Vec<char> = take_width(text.chars().rev(), width.saturating_sub(ellipsis.width())).collect();
+    ellipsis.chars().chain(end.into_iter().rev()).collect()
 }
 
 /// Returns as many characters as there is room for.
-fn kept(chars: impl Iterator<Item = char>, room: usize) -> impl Iterator<Item = char> {
+fn take_width(chars: impl Iterator<Item = char>, available: usize) -> impl Iterator<Item = char> {
     chars
         .scan(0, move |used, c| {
             *used += c.width().unwrap_or(0);
-            Some((*used <= room).then_some(c))
+            Some((*used <= available).then_some(c))
         })
         .map_while(|c| c)
 }
@@ -176,16 +177,16 @@ mod tests {
 
     use super::*;
 
-    fn table(width: Option<usize>) -> String {
-        let mut table = Table::headed(["PATH", "STATE", "WHY"]);
-        table.row(["/a/größer".into(), TableCell::styled(PLAIN, "held"), "a sentence that is long".into()]);
-        table.row(["/b".into(), "running".into(), "".into()]);
+    fn sample_table(width: Option<usize>) -> String {
+        let mut table = Table::with_heading(["PATH", "STATE", "WHY"]);
+        table.add_row(["/a/größer".into(), TableCell::styled(PLAIN, "held"), "a sentence that is long".into()]);
+        table.add_row(["/b".into(), "running".into(), "".into()]);
         strip_str(&table.render(&Screen { width, ..Screen::fixed() }, 0)).to_string()
     }
 
     #[test]
     fn columns_are_aligned_by_what_is_seen() {
-        insta::assert_snapshot!(table(None), @r"
+        insta::assert_snapshot!(sample_table(None), @r"
         PATH       STATE    WHY
         /a/größer  held     a sentence that is long
         /b         running
@@ -194,7 +195,7 @@ mod tests {
 
     #[test]
     fn the_last_column_is_cut_to_the_terminal() {
-        insta::assert_snapshot!(table(Some(36)), @r"
+        insta::assert_snapshot!(sample_table(Some(36)), @r"
         PATH       STATE    WHY
         /a/größer  held     a sentence that…
         /b         running
@@ -203,15 +204,15 @@ mod tests {
 
     #[test]
     fn a_wide_character_is_not_cut_in_half() {
-        assert_eq!(cut("漢字漢字", 6, &Screen::fixed()), "漢字…");
-        assert_eq!(cut_start("漢字漢字", 6, &Screen::fixed()), "…漢字");
+        assert_eq!(truncate("漢字漢字", 6, &Screen::fixed()), "漢字…");
+        assert_eq!(truncate_start("漢字漢字", 6, &Screen::fixed()), "…漢字");
     }
 
     #[test]
     fn a_column_that_yields_keeps_its_end_and_leaves_room_for_the_last() {
-        let mut table = Table::headed(["PATH", "STATE", "WHY"]).yielding(0);
-        table.row(["/home/me/all/my/projects/漢字".into(), "held".into(), "a sentence that is long".into()]);
-        table.row(["/b".into(), "running".into(), "".into()]);
+        let mut table = Table::with_heading(["PATH", "STATE", "WHY"]).shrinking(0);
+        table.add_row(["/home/me/all/my/projects/漢字".into(), "held".into(), "a sentence that is long".into()]);
+        table.add_row(["/b".into(), "running".into(), "".into()]);
         insta::assert_snapshot!(strip_str(&table.render(&Screen { width: Some(50), ..Screen::fixed() }, 0)), @r"
         PATH              STATE    WHY
         …y/projects/漢字  held     a sentence that is long
@@ -222,9 +223,9 @@ mod tests {
     #[test]
     fn a_plain_reading_has_a_fact_on_each_line() {
         let plain = Screen { is_plain: true, ..Screen::fixed() };
-        let mut table = Table::headed(["PATH", "STATE", "WHY"]);
-        table.row(["/a".into(), TableCell::styled(DIM, "held"), "broken".into()]);
-        table.row(["/b".into(), "running".into(), "".into()]);
+        let mut table = Table::with_heading(["PATH", "STATE", "WHY"]);
+        table.add_row(["/a".into(), TableCell::styled(DIM, "held"), "broken".into()]);
+        table.add_row(["/b".into(), "running".into(), "".into()]);
         insta::assert_snapshot!(table.render(&plain, 2), @r"
         path: /a
         state: held
@@ -233,8 +234,8 @@ mod tests {
         path: /b
         state: running
         ");
-        let mut facts = Table::bare();
-        facts.row([TableCell::styled(DIM, "node"), "root/a".into()]);
+        let mut facts = Table::without_names();
+        facts.add_row([TableCell::styled(DIM, "node"), "root/a".into()]);
         assert_eq!(facts.render(&plain, 2), "node: root/a\n");
     }
 }

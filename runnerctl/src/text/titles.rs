@@ -7,34 +7,34 @@ use std::fmt::Write as _;
 use protocol::view::{RunView, StopReason};
 
 /// Returns the title of a task, as far as a run tells it without its tree.
-pub(crate) fn title<'r>(run: &'r RunView, id: &str) -> Option<&'r str> {
+pub(crate) fn task_title<'r>(run: &'r RunView, id: &str) -> Option<&'r str> {
     let current = run.node.as_ref().filter(|node| node.id == id).map(|node| node.title.as_str());
     let recent = || run.recent.iter().find(|view| view.node == id)?.title.as_deref();
     current.or_else(recent)
 }
 
 /// Returns why a run does not go on.
-pub(crate) fn reason(run: &RunView) -> Option<StopReason> {
+pub(crate) fn titled_reason(run: &RunView) -> Option<StopReason> {
     let reason = run.summary.reason.clone()?;
-    Some(StopReason { message: titled(&reason.message, |id| title(run, id)), ..reason })
+    Some(StopReason { message: replace_ids(&reason.message, |id| task_title(run, id)), ..reason })
 }
 
 /// Puts titles in the place of ids: of those that follow "node", and of those that no other word looks like.
-pub(crate) fn titled<'t>(sentence: &str, title: impl Fn(&str) -> Option<&'t str>) -> String {
+pub(crate) fn replace_ids<'t>(sentence: &str, title: impl Fn(&str) -> Option<&'t str>) -> String {
     let mut text = String::with_capacity(sentence.len());
     let mut rest = sentence;
     while !rest.is_empty() {
-        let start = rest.find(is_inner).unwrap_or(rest.len());
+        let start = rest.find(is_id_char).unwrap_or(rest.len());
         text.push_str(&rest[..start]);
         rest = &rest[start..];
-        let end = rest.find(|char| !is_inner(char)).unwrap_or(rest.len());
+        let end = rest.find(|char| !is_id_char(char)).unwrap_or(rest.len());
         let (word, after) = rest.split_at(end);
         rest = after;
         let id = word.trim_end_matches('.');
         // A path, or what is to be typed.
         let is_quoted = text.ends_with(['/', '`']) || after.starts_with(['/', '`']);
         let before = text.strip_suffix("node ").map(str::len);
-        match title(id).filter(|_| !is_quoted && (before.is_some() || is_id(id))) {
+        match title(id).filter(|_| !is_quoted && (before.is_some() || looks_like_id(id))) {
             Some(title) => {
                 text.truncate(before.unwrap_or(text.len()));
                 let _ = write!(text, "\"{}\"{}", title.trim(), &word[id.len()..]);
@@ -45,12 +45,12 @@ pub(crate) fn titled<'t>(sentence: &str, title: impl Fn(&str) -> Option<&'t str>
     text
 }
 
-fn is_inner(char: char) -> bool {
+fn is_id_char(char: char) -> bool {
     char.is_ascii_alphanumeric() || "._-".contains(char)
 }
 
 /// Whether a word is no word of a sentence.
-fn is_id(word: &str) -> bool {
+fn looks_like_id(word: &str) -> bool {
     let is_numbered = |pair: &[u8]| pair[0].is_ascii_alphabetic() && pair[1].is_ascii_digit();
     word.contains(['.', '_', '-']) || word.as_bytes().windows(2).any(is_numbered)
 }
@@ -60,16 +60,19 @@ mod tests {
     use super::*;
     use crate::text::samples;
 
-    fn of(sentence: &str) -> String {
+    fn with_sample_titles(sentence: &str) -> String {
         let titles = [("parser.lex", "Cut the text"), ("all", "Everything"), ("n2", " The second "), ("x", "<b>")];
-        titled(sentence, |id| titles.iter().find(|(known, _)| *known == id).map(|(_, title)| *title))
+        replace_ids(sentence, |id| titles.iter().find(|(known, _)| *known == id).map(|(_, title)| *title))
     }
 
     #[test]
     fn a_task_is_called_by_its_title() {
-        assert_eq!(of("parser.lex has used all of its 3 attempts"), "\"Cut the text\" has used all of its 3 attempts");
-        assert_eq!(of("node all waits, then n2."), "\"Everything\" waits, then \"The second\".");
-        assert_eq!(of("node x"), "\"<b>\"");
+        assert_eq!(
+            with_sample_titles("parser.lex has used all of its 3 attempts"),
+            "\"Cut the text\" has used all of its 3 attempts"
+        );
+        assert_eq!(with_sample_titles("node all waits, then n2."), "\"Everything\" waits, then \"The second\".");
+        assert_eq!(with_sample_titles("node x"), "\"<b>\"");
     }
 
     #[test]
@@ -83,14 +86,14 @@ mod tests {
             "",
             "… ü",
         ] {
-            assert_eq!(of(sentence), sentence);
+            assert_eq!(with_sample_titles(sentence), sentence);
         }
     }
 
     #[test]
     fn a_reason_is_told_with_what_the_run_knows() {
         let run = samples::stuck();
-        let told = reason(&run).expect("a reason").message;
-        assert_eq!(told, "\"Cut the text into tokens\" has used all of its 3 attempts");
+        let message = titled_reason(&run).expect("a reason").message;
+        assert_eq!(message, "\"Cut the text into tokens\" has used all of its 3 attempts");
     }
 }

@@ -9,11 +9,11 @@ use protocol::state::UsageTotal;
 use protocol::tree::Node;
 use protocol::view::IterationView;
 
-use super::measure::span;
+use super::measure::format_duration;
 use super::paint::{BAD, DIM, GOOD, LIVE, PLAIN, paint};
-use super::sanitize::safe;
+use super::sanitize::sanitize;
 use super::screen::Screen;
-use super::usage::short_cost;
+use super::usage::render_short_cost;
 
 /// Which part of a tree is drawn.
 #[derive(Debug, Clone, Copy, Default)]
@@ -32,7 +32,7 @@ pub(crate) struct NodeCosts(BTreeMap<String, (u64, UsageTotal)>);
 
 impl NodeCosts {
     /// Adds up iterations.
-    pub(crate) fn of(iterations: &[IterationView]) -> Self {
+    pub(crate) fn from_iterations(iterations: &[IterationView]) -> Self {
         let mut nodes: BTreeMap<String, (u64, UsageTotal)> = BTreeMap::new();
         for view in iterations {
             let (ms, total) = nodes.entry(view.node.clone()).or_default();
@@ -48,24 +48,24 @@ impl NodeCosts {
     }
 
     /// Returns time and cost of the sessions on a node, each behind a comma.
-    fn told(&self, node: &str) -> String {
+    fn render(&self, node: &str) -> String {
         let Some((ms, usage)) = self.0.get(node) else { return String::new() };
-        let behind_comma = |text: String| if text.is_empty() { text } else { format!(", {text}") };
-        let time = if *ms == 0 { String::new() } else { span(*ms) };
-        behind_comma(time) + &behind_comma(short_cost(usage))
+        let after_comma = |text: String| if text.is_empty() { text } else { format!(", {text}") };
+        let time = if *ms == 0 { String::new() } else { format_duration(*ms) };
+        after_comma(time) + &after_comma(render_short_cost(usage))
     }
 }
 
 /// Returns the picture of a whole tree, a line per node.
-pub(crate) fn picture(reply: &TreeReply, screen: &Screen) -> String {
-    part_of(reply, TreeOptions::default(), &NodeCosts::default(), screen)
+pub(crate) fn render_tree(reply: &TreeReply, screen: &Screen) -> String {
+    render_tree_with(reply, TreeOptions::default(), &NodeCosts::default(), screen)
 }
 
 /// Returns the picture of a part of a tree, with what its nodes took.
-pub(crate) fn part_of(reply: &TreeReply, part: TreeOptions, spent: &NodeCosts, screen: &Screen) -> String {
-    let mut drawing = TreeRenderer { current: reply.current.as_deref(), part, spent, screen, text: String::new() };
-    drawing.node(&reply.tree.root, &NodePrefix::default());
-    drawing.text
+pub(crate) fn render_tree_with(reply: &TreeReply, options: TreeOptions, costs: &NodeCosts, screen: &Screen) -> String {
+    let mut renderer = TreeRenderer { current: reply.current.as_deref(), options, costs, screen, text: String::new() };
+    renderer.draw_node(&reply.tree.root, &NodePrefix::default());
+    renderer.text
 }
 
 /// Where a node is drawn.
@@ -74,15 +74,15 @@ struct NodePrefix {
     /// What stands before it.
     lead: String,
     /// What stands before its children.
-    below: String,
+    child_lead: String,
     /// Levels below the root.
     depth: usize,
 }
 
 struct TreeRenderer<'a> {
     current: Option<&'a str>,
-    part: TreeOptions,
-    spent: &'a NodeCosts,
+    options: TreeOptions,
+    costs: &'a NodeCosts,
     screen: &'a Screen,
     text: String,
 }
@@ -102,15 +102,15 @@ pub(crate) enum NodeStatus {
 
 impl TreeRenderer<'_> {
     /// Draws a node, and its children unless they are folded.
-    fn node(&mut self, node: &Node, NodePrefix { lead, below, depth }: &NodePrefix) {
-        let (mark, style, word) = NodeStatus::of(node, self.current).look(*self.screen);
-        let id = safe(&node.id);
-        let title = safe(&node.title);
-        let children: Vec<&Node> = node.children.iter().filter(|child| !(self.part.open && child.passes)).collect();
+    fn draw_node(&mut self, node: &Node, NodePrefix { lead, child_lead, depth }: &NodePrefix) {
+        let (mark, style, label) = NodeStatus::from_node(node, self.current).appearance(*self.screen);
+        let id = sanitize(&node.id);
+        let title = sanitize(&node.title);
+        let children: Vec<&Node> = node.children.iter().filter(|child| !(self.options.open && child.passes)).collect();
         let is_folded =
-            (*depth > 0 && self.part.folded && node.passes) || self.part.depth.is_some_and(|most| *depth >= most);
+            (*depth > 0 && self.options.folded && node.passes) || self.options.depth.is_some_and(|most| *depth >= most);
         let folded = if is_folded && !children.is_empty() { ", folded" } else { "" };
-        let counts = paint(DIM, &format!("{word}{}{}{folded}", counts(node), self.spent.told(&node.id)));
+        let counts = paint(DIM, &format!("{label}{}{}{folded}", render_counts(node), self.costs.render(&node.id)));
         let _ = if self.screen.is_plain {
             writeln!(self.text, "level {depth}: {id}, {title}, {counts}")
         } else {
@@ -120,16 +120,16 @@ impl TreeRenderer<'_> {
         for (at, child) in children.into_iter().enumerate().filter(|_| !is_folded) {
             let (branch, trunk) = if at == last { ("└─ ", "   ") } else { ("├─ ", "│  ") };
             let (ascii_branch, ascii_trunk) = if at == last { ("`- ", "   ") } else { ("|- ", "|  ") };
-            let lead = format!("{below}{}", self.screen.pick(branch, ascii_branch));
-            let below = format!("{below}{}", self.screen.pick(trunk, ascii_trunk));
-            self.node(child, &NodePrefix { lead, below, depth: depth + 1 });
+            let lead = format!("{child_lead}{}", self.screen.pick_symbol(branch, ascii_branch));
+            let child_lead = format!("{child_lead}{}", self.screen.pick_symbol(trunk, ascii_trunk));
+            self.draw_node(child, &NodePrefix { lead, child_lead, depth: depth + 1 });
         }
     }
 }
 
 impl NodeStatus {
     /// Returns how a node stands where `current` is worked on or next.
-    pub(crate) fn of(node: &Node, current: Option<&str>) -> Self {
+    pub(crate) fn from_node(node: &Node, current: Option<&str>) -> Self {
         if node.passes {
             Self::Passed
         } else if node.is_leaf() && node.attempts >= node.max_attempts {
@@ -142,31 +142,31 @@ impl NodeStatus {
     }
 
     /// Returns its mark, its style and its word.
-    pub(crate) fn look(self, screen: Screen) -> (&'static str, Style, &'static str) {
+    pub(crate) fn appearance(self, screen: Screen) -> (&'static str, Style, &'static str) {
         match self {
-            Self::Passed => (screen.pick("✔", "[x]"), GOOD, "passed"),
-            Self::Current => (screen.pick("●", "[>]"), LIVE, "current"),
-            Self::Open => (screen.pick("○", "[ ]"), PLAIN, "open"),
-            Self::Exhausted => (screen.pick("✖", "[!]"), BAD, "no attempts left"),
+            Self::Passed => (screen.pick_symbol("✔", "[x]"), GOOD, "passed"),
+            Self::Current => (screen.pick_symbol("●", "[>]"), LIVE, "current"),
+            Self::Open => (screen.pick_symbol("○", "[ ]"), PLAIN, "open"),
+            Self::Exhausted => (screen.pick_symbol("✖", "[!]"), BAD, "no attempts left"),
         }
     }
 }
 
 /// Returns the attempts of a leaf that used some, or the passed leaves of an inner node.
-fn counts(node: &Node) -> String {
+fn render_counts(node: &Node) -> String {
     if !node.is_leaf() {
-        let (passed, total) = leaves(node);
+        let (passed, total) = count_leaves(node);
         return format!(", {passed}/{total} leaves");
     }
     if node.attempts == 0 { String::new() } else { format!(", attempts {}/{}", node.attempts, node.max_attempts) }
 }
 
 /// Returns how many leaves below a node pass, and how many there are.
-pub(crate) fn leaves(node: &Node) -> (usize, usize) {
+pub(crate) fn count_leaves(node: &Node) -> (usize, usize) {
     if node.is_leaf() {
         return (usize::from(node.passes), 1);
     }
-    node.children.iter().map(leaves).fold((0, 0), |sum, of| (sum.0 + of.0, sum.1 + of.1))
+    node.children.iter().map(count_leaves).fold((0, 0), |sum, of| (sum.0 + of.0, sum.1 + of.1))
 }
 
 #[cfg(test)]
@@ -176,7 +176,7 @@ pub(crate) mod tests {
 
     use super::*;
 
-    fn node(id: &str, attempts: u32, children: Vec<Node>) -> Node {
+    fn sample_node(id: &str, attempts: u32, children: Vec<Node>) -> Node {
         Node {
             id: id.into(),
             order: 1,
@@ -190,11 +190,12 @@ pub(crate) mod tests {
         }
     }
 
-    pub(crate) fn reply() -> TreeReply {
-        let mut lexer = node("lexer", 0, Vec::new());
+    pub(crate) fn sample_reply() -> TreeReply {
+        let mut lexer = sample_node("lexer", 0, Vec::new());
         lexer.passes = true;
-        let parser = node("parser", 0, vec![lexer, node("ast", 1, Vec::new())]);
-        let root = node("root", 0, vec![parser, node("cli", 3, Vec::new()), node("docs", 0, Vec::new())]);
+        let parser = sample_node("parser", 0, vec![lexer, sample_node("ast", 1, Vec::new())]);
+        let root =
+            sample_node("root", 0, vec![parser, sample_node("cli", 3, Vec::new()), sample_node("docs", 0, Vec::new())]);
         TreeReply {
             tree: TaskTree { version: TREE_VERSION, root },
             current: Some("ast".into()),
@@ -205,7 +206,7 @@ pub(crate) mod tests {
 
     #[test]
     fn a_tree_shows_what_passed_and_what_is_next() {
-        insta::assert_snapshot!(strip_str(&picture(&reply(), &Screen::fixed())), @r"
+        insta::assert_snapshot!(strip_str(&render_tree(&sample_reply(), &Screen::fixed())), @r"
         ○ root  The root  open, 1/4 leaves
         ├─ ○ parser  The parser  open, 1/2 leaves
         │  ├─ ✔ lexer  The lexer  passed
@@ -215,45 +216,45 @@ pub(crate) mod tests {
         ");
     }
 
-    fn part(depth: Option<usize>, open: bool, folded: bool) -> String {
-        let mut reply = reply();
+    fn render_part(depth: Option<usize>, open: bool, folded: bool) -> String {
+        let mut reply = sample_reply();
         let parser = &mut reply.tree.root.children[0];
         parser.passes = true;
         parser.children.iter_mut().for_each(|leaf| leaf.passes = true);
-        let spent = NodeCosts::of(&crate::text::samples::run().recent);
-        strip_str(&part_of(&reply, TreeOptions { depth, open, folded }, &spent, &Screen::fixed())).to_string()
+        let costs = NodeCosts::from_iterations(&crate::text::samples::run().recent);
+        strip_str(&render_tree_with(&reply, TreeOptions { depth, open, folded }, &costs, &Screen::fixed())).to_string()
     }
 
     #[test]
     fn branches_that_pass_are_folded_left_out_or_drawn() {
-        insta::assert_snapshot!(part(None, false, true), @r"
+        insta::assert_snapshot!(render_part(None, false, true), @r"
         ○ root  The root  open, 2/4 leaves
         ├─ ✔ parser  The parser  passed, 2/2 leaves, folded
         ├─ ✖ cli  The cli  no attempts left, attempts 3/3
         └─ ○ docs  The docs  open
         ");
-        insta::assert_snapshot!(part(None, true, false), @r"
+        insta::assert_snapshot!(render_part(None, true, false), @r"
         ○ root  The root  open, 2/4 leaves
         ├─ ✖ cli  The cli  no attempts left, attempts 3/3
         └─ ○ docs  The docs  open
         ");
-        assert_eq!(part(Some(0), false, false), "○ root  The root  open, 2/4 leaves, folded\n");
-        assert_eq!(part(Some(1), false, false), part(None, false, true));
-        assert_eq!(part(None, false, false).lines().count(), 6);
+        assert_eq!(render_part(Some(0), false, false), "○ root  The root  open, 2/4 leaves, folded\n");
+        assert_eq!(render_part(Some(1), false, false), render_part(None, false, true));
+        assert_eq!(render_part(None, false, false).lines().count(), 6);
     }
 
     #[test]
     fn a_node_tells_what_all_of_its_sessions_took() {
         let red = crate::text::samples::iteration();
         let unknown = UsageTotal { sessions: 1, cost_unknown: 1, ..UsageTotal::default() };
-        let spent = NodeCosts::of(&[red.clone(), IterationView { usage: Some(unknown), ..red }]);
-        assert_eq!((spent.told("parser.lex").as_str(), spent.told("other").as_str()), (", 28s, >$0.42", ""));
+        let costs = NodeCosts::from_iterations(&[red.clone(), IterationView { usage: Some(unknown), ..red }]);
+        assert_eq!((costs.render("parser.lex").as_str(), costs.render("other").as_str()), (", 28s, >$0.42", ""));
     }
 
     #[test]
     fn a_plain_reading_tells_the_level_in_words() {
         let plain = Screen { is_plain: true, unicode: false, ..Screen::fixed() };
-        insta::assert_snapshot!(strip_str(&picture(&reply(), &plain)), @r"
+        insta::assert_snapshot!(strip_str(&render_tree(&sample_reply(), &plain)), @r"
         level 0: root, The root, open, 1/4 leaves
         level 1: parser, The parser, open, 1/2 leaves
         level 2: lexer, The lexer, passed
@@ -265,7 +266,7 @@ pub(crate) mod tests {
 
     #[test]
     fn a_terminal_without_unicode_gets_ascii() {
-        let text = strip_str(&picture(&reply(), &Screen { unicode: false, ..Screen::fixed() })).to_string();
+        let text = strip_str(&render_tree(&sample_reply(), &Screen { unicode: false, ..Screen::fixed() })).to_string();
         assert!(text.is_ascii(), "{text}");
         insta::assert_snapshot!(text, @r"
         [ ] root  The root  open, 1/4 leaves

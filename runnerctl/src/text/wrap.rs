@@ -5,7 +5,7 @@ use unicode_width::UnicodeWidthStr as _;
 /// Breaks a text at its spaces into lines of at most `width` columns, each but the first behind a margin.
 ///
 /// What has no space stays whole, even where it is longer than a line: a path can still be copied.
-pub(crate) fn wrapped(text: &str, width: usize, margin: usize) -> String {
+pub(crate) fn wrap_text(text: &str, width: usize, margin: usize) -> String {
     let mut lines = vec![String::new()];
     for word in text.split(' ') {
         let line = lines.last_mut().expect("BUG: no line");
@@ -22,9 +22,9 @@ pub(crate) fn wrapped(text: &str, width: usize, margin: usize) -> String {
 }
 
 /// Breaks a text into lines of less than `width` columns behind `indent` spaces, those after the first behind two more.
-pub(crate) fn flowed(indent: usize, width: usize, text: &str) -> String {
+pub(crate) fn wrap_indented(indent: usize, width: usize, text: &str) -> String {
     let margin = indent + 2;
-    format!("{}{}\n", " ".repeat(indent), wrapped(text, width.saturating_sub(margin + 1), margin))
+    format!("{}{}\n", " ".repeat(indent), wrap_text(text, width.saturating_sub(margin + 1), margin))
 }
 
 #[cfg(test)]
@@ -33,8 +33,8 @@ mod tests {
 
     #[test]
     fn a_text_is_broken_at_its_spaces_and_nowhere_else() {
-        assert_eq!(wrapped("one two three", 7, 2), "one two\n  three");
-        assert_eq!(wrapped("a /long/path/that/is/copied b", 6, 1), "a\n /long/path/that/is/copied\n b");
-        assert_eq!(wrapped("two  spaces", 40, 0), "two  spaces", "what fits is as it was");
+        assert_eq!(wrap_text("one two three", 7, 2), "one two\n  three");
+        assert_eq!(wrap_text("a /long/path/that/is/copied b", 6, 1), "a\n /long/path/that/is/copied\n b");
+        assert_eq!(wrap_text("two  spaces", 40, 0), "two  spaces", "what fits is as it was");
     }
 }

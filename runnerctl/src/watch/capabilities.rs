@@ -1,14 +1,14 @@
 //! How things look on this terminal: characters that it can show, colours where they are wanted, and text made safe.
 //!
-//! Every text that was not written in this program goes through [`Look::text`] or [`Look::line`] before it is drawn.
+//! Every text that was not written in this program goes through [`TermCapabilities::safe_text`] or [`TermCapabilities::safe_line`] before it is drawn.
 
 use protocol::words::RunStatus;
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::symbols::{border, line};
 use ratatui::text::Span;
 
-use crate::text::paint::of_state;
-use crate::text::sanitize::{safe, safe_lines};
+use crate::text::paint::state_style;
+use crate::text::sanitize::{sanitize, sanitize_lines};
 use crate::text::screen::Screen;
 
 /// Columns that a tab stands for.
@@ -36,53 +36,53 @@ const ASCII_BORDER: border::Set<'_> = border::Set {
 
 impl TermCapabilities {
     /// Returns the character where it can be shown, else its replacement.
-    pub(crate) fn pick(self, unicode: &'static str, ascii: &'static str) -> &'static str {
-        self.screen.pick(unicode, ascii)
+    pub(crate) fn pick_symbol(self, unicode: &'static str, ascii: &'static str) -> &'static str {
+        self.screen.pick_symbol(unicode, ascii)
     }
 
     /// Returns text as one line that can be shown and that a terminal does not obey.
-    pub(crate) fn text(self, text: &str) -> String {
-        self.shown(&safe(text))
+    pub(crate) fn safe_text(self, text: &str) -> String {
+        self.to_displayable(&sanitize(text))
     }
 
     /// Returns a line of a log likewise; tabs become spaces.
-    pub(crate) fn line(self, line: &str) -> String {
-        self.shown(&safe_lines(line).replace('\n', " ").replace('\t', TAB))
+    pub(crate) fn safe_line(self, line: &str) -> String {
+        self.to_displayable(&sanitize_lines(line).replace('\n', " ").replace('\t', TAB))
     }
 
-    fn shown(self, safe: &str) -> String {
-        if self.screen.unicode { safe.to_owned() } else { safe.chars().map(ascii).collect() }
+    fn to_displayable(self, safe: &str) -> String {
+        if self.screen.unicode { safe.to_owned() } else { safe.chars().map(ascii_fallback).collect() }
     }
 
     /// Returns a text in one of the client's styles.
-    pub(crate) fn span(self, style: anstyle::Style, text: &str) -> Span<'static> {
-        Span::styled(self.text(text), self.style(style))
+    pub(crate) fn styled_span(self, style: anstyle::Style, text: &str) -> Span<'static> {
+        Span::styled(self.safe_text(text), self.to_style(style))
     }
 
     /// Returns one of the client's styles for the screen.
-    pub(crate) fn style(self, style: anstyle::Style) -> Style {
+    pub(crate) fn to_style(self, style: anstyle::Style) -> Style {
         let effects = style.get_effects();
-        let mut shown = Style::new();
+        let mut converted = Style::new();
         if effects.contains(anstyle::Effects::BOLD) {
-            shown = shown.add_modifier(Modifier::BOLD);
+            converted = converted.add_modifier(Modifier::BOLD);
         }
         if effects.contains(anstyle::Effects::DIMMED) {
-            shown = shown.add_modifier(Modifier::DIM);
+            converted = converted.add_modifier(Modifier::DIM);
         }
         match style.get_fg_color() {
-            Some(anstyle::Color::Ansi(color)) if self.color => shown.fg(ansi(color)),
-            _ => shown,
+            Some(anstyle::Color::Ansi(color)) if self.color => converted.fg(to_color(color)),
+            _ => converted,
         }
     }
 
     /// Returns a state of a run as icon and word.
-    pub(crate) fn state(self, state: RunStatus) -> Span<'static> {
-        let (icon, ascii) = icon(state);
-        Span::styled(format!("{} {state}", self.pick(icon, ascii)), self.style(of_state(state)))
+    pub(crate) fn state_span(self, state: RunStatus) -> Span<'static> {
+        let (icon, ascii) = state_icon(state);
+        Span::styled(format!("{} {state}", self.pick_symbol(icon, ascii)), self.to_style(state_style(state)))
     }
 
     /// Returns the lines around a pane; those of the one that has the keys are thicker.
-    pub(crate) fn border(self, has_keys: bool) -> border::Set<'static> {
+    pub(crate) fn border_set(self, has_keys: bool) -> border::Set<'static> {
         match (self.screen.unicode, has_keys) {
             (true, true) => border::THICK,
             (true, false) => border::PLAIN,
@@ -92,16 +92,16 @@ impl TermCapabilities {
     }
 
     /// Returns a bar of `width` columns of which a part is filled.
-    pub(crate) fn bar(self, width: usize, part: u64, whole: u64) -> (String, String) {
+    pub(crate) fn split_bar(self, width: usize, part: u64, whole: u64) -> (String, String) {
         let whole = whole.max(1);
         let filled = usize::try_from(part.min(whole) * width as u64 / whole).unwrap_or(width);
-        let (full, empty) = (self.pick("█", "#"), self.pick(line::HORIZONTAL, "-"));
+        let (full, empty) = (self.pick_symbol("█", "#"), self.pick_symbol(line::HORIZONTAL, "-"));
         (full.repeat(filled), empty.repeat(width - filled))
     }
 }
 
 /// Stands in for what a terminal without Unicode cannot show.
-fn ascii(c: char) -> char {
+fn ascii_fallback(c: char) -> char {
     match c {
         c if c.is_ascii() => c,
         '…' => '.',
@@ -113,7 +113,7 @@ fn ascii(c: char) -> char {
     }
 }
 
-fn icon(state: RunStatus) -> (&'static str, &'static str) {
+fn state_icon(state: RunStatus) -> (&'static str, &'static str) {
     match state {
         RunStatus::Running => ("●", ">"),
         RunStatus::Queued => ("○", "."),
@@ -127,7 +127,7 @@ fn icon(state: RunStatus) -> (&'static str, &'static str) {
     }
 }
 
-fn ansi(color: anstyle::AnsiColor) -> Color {
+fn to_color(color: anstyle::AnsiColor) -> Color {
     match color {
         anstyle::AnsiColor::Green => Color::Green,
         anstyle::AnsiColor::Red => Color::Red,
@@ -157,29 +157,29 @@ mod tests {
 
     #[test]
     fn nothing_beyond_ascii_is_drawn_where_it_cannot_be() {
-        assert_eq!(TermCapabilities::plain().line("größer\u{1b}[2J\t✔"), "gr??er?[2J    ?");
+        assert_eq!(TermCapabilities::plain().safe_line("größer\u{1b}[2J\t✔"), "gr??er?[2J    ?");
         for state in RunStatus::ALL {
-            assert!(TermCapabilities::plain().state(*state).content.is_ascii(), "{state}");
+            assert!(TermCapabilities::plain().state_span(*state).content.is_ascii(), "{state}");
         }
     }
 
     #[test]
     fn every_state_has_an_icon_and_its_word() {
         for state in RunStatus::ALL {
-            assert!(TermCapabilities::fixed().state(*state).content.ends_with(&format!(" {state}")));
+            assert!(TermCapabilities::fixed().state_span(*state).content.ends_with(&format!(" {state}")));
         }
     }
 
     #[test]
     fn without_colours_a_style_keeps_its_weight() {
-        assert_eq!(TermCapabilities::plain().style(BAD), Style::new().add_modifier(Modifier::BOLD));
-        assert_eq!(TermCapabilities::fixed().style(BAD).fg, Some(Color::Red));
+        assert_eq!(TermCapabilities::plain().to_style(BAD), Style::new().add_modifier(Modifier::BOLD));
+        assert_eq!(TermCapabilities::fixed().to_style(BAD).fg, Some(Color::Red));
     }
 
     #[test]
     fn a_bar_never_overflows() {
-        let (full, empty) = TermCapabilities::plain().bar(10, 700, 100);
+        let (full, empty) = TermCapabilities::plain().split_bar(10, 700, 100);
         assert_eq!((full.len(), empty.len()), (10, 0));
-        assert_eq!(TermCapabilities::plain().bar(10, 1, 0).0.len(), 10, "nothing of nothing is all");
+        assert_eq!(TermCapabilities::plain().split_bar(10, 1, 0).0.len(), 10, "nothing of nothing is all");
     }
 }

@@ -14,7 +14,7 @@ use tokio::sync::mpsc::error::SendError;
 use tokio::task::JoinHandle;
 
 use super::message::{Message, Request};
-use super::requests::answer;
+use super::requests::perform_request;
 
 /// What comes from outside.
 pub(crate) enum SessionInput {
@@ -50,54 +50,54 @@ impl InputSender {
 
 /// The connection, as long as there is one.
 pub(crate) struct DaemonLink {
-    to: InputSender,
+    sender: InputSender,
     connection: Option<Arc<Connection>>,
     followed: Option<(WirePath, JoinHandle<()>)>,
 }
 
 impl DaemonLink {
     /// Keeps up a connection to the daemon at a place from now on, beginning with one that was made, if it was.
-    pub(crate) fn keep(
+    pub(crate) fn spawn(
         (options, first): (ConnectOptions, Option<Connection>),
         at: usize,
         to: Sender<(InputSource, SessionInput)>,
     ) -> Self {
         let to = InputSender { from: InputSource::Daemon(at), to };
-        tokio::spawn(keep(options, first, to.clone()));
-        Self { to, connection: None, followed: None }
+        tokio::spawn(run_connection(options, first, to.clone()));
+        Self { sender: to, connection: None, followed: None }
     }
 
     /// Takes a connection that was made.
-    pub(crate) fn connected(&mut self, connection: Arc<Connection>) {
-        self.lost();
+    pub(crate) fn set_connection(&mut self, connection: Arc<Connection>) {
+        self.clear_connection();
         self.connection = Some(connection);
     }
 
     /// Forgets a connection that is gone.
-    pub(crate) fn lost(&mut self) {
+    pub(crate) fn clear_connection(&mut self) {
         self.connection = None;
-        self.unfollow();
+        self.stop_following();
     }
 
     /// Begins to do what the model asks of the daemon.
-    pub(crate) fn perform(&mut self, request: Request) {
+    pub(crate) fn send_request(&mut self, request: Request) {
         let Some(connection) = self.connection.clone() else { return };
-        let to = self.to.clone();
+        let to = self.sender.clone();
         if let Request::Follow(path) = request {
             if self.followed.as_ref().is_none_or(|(followed, task)| *followed != path || task.is_finished()) {
-                self.unfollow();
-                self.followed = Some((path.clone(), tokio::spawn(follow(connection, path, to))));
+                self.stop_following();
+                self.followed = Some((path.clone(), tokio::spawn(forward_output(connection, path, to))));
             }
             return;
         }
         tokio::spawn(async move {
-            if let Some(message) = answer(&connection, request).await {
+            if let Some(message) = perform_request(&connection, request).await {
                 let _ = to.send(SessionInput::Message(message)).await;
             }
         });
     }
 
-    fn unfollow(&mut self) {
+    fn stop_following(&mut self) {
         if let Some((_, task)) = self.followed.take() {
             task.abort();
         }
@@ -105,7 +105,7 @@ impl DaemonLink {
 }
 
 /// Sends the events of every daemon that answers, one after the other, until nobody listens to this.
-async fn keep(options: ConnectOptions, first: Option<Connection>, to: InputSender) {
+async fn run_connection(options: ConnectOptions, first: Option<Connection>, to: InputSender) {
     let all = Subscription { path: None, since: Some(1), output: false };
     let mut events = client::EventStream::new(options.clone(), all);
     let first = match first {
@@ -113,38 +113,38 @@ async fn keep(options: ConnectOptions, first: Option<Connection>, to: InputSende
         // Nobody is asked for anything: the terminal is taken.
         None => Connection::open(&ConnectOptions { unattended: true, ..options }).await,
     };
-    let mut told = match first.map(Arc::new) {
+    let mut news = match first.map(Arc::new) {
         Err(error) => client::StreamUpdate::Unreachable(error),
         Ok(first) => match events.follow(Arc::clone(&first)).await {
             Ok(()) => client::StreamUpdate::Connected(first),
-            Err(_) => client::StreamUpdate::Lost,
+            Err(_) => client::StreamUpdate::Disconnected,
         },
     };
     loop {
-        let news = match told {
+        let input = match news {
             client::StreamUpdate::Connected(connection) => SessionInput::Connected(connection),
             client::StreamUpdate::Event(event) => SessionInput::Message(Message::Event(event)),
-            client::StreamUpdate::Unreadable => SessionInput::Message(Message::Event(Box::new(unreadable()))),
-            client::StreamUpdate::Lost => SessionInput::Message(Message::Lost("the daemon went away".into())),
+            client::StreamUpdate::Unreadable => SessionInput::Message(Message::Event(Box::new(lagged_event()))),
+            client::StreamUpdate::Disconnected => SessionInput::Message(Message::Lost("the daemon went away".into())),
             client::StreamUpdate::Unreachable(why) => SessionInput::Message(Message::Lost(why.to_string())),
         };
-        if to.send(news).await.is_err() {
+        if to.send(input).await.is_err() {
             return;
         }
-        told = events.next().await;
+        news = events.next().await;
     }
 }
 
 /// Has the state read, which tells what the event did.
-fn unreadable() -> Event {
+fn lagged_event() -> Event {
     Event { seq: 0, time: Timestamp::now(), repo: None, run: None, iter: None, kind: EventKind::Lagged }
 }
 
 /// Sends what the agent and the guard of a repository do, and nothing else of it.
-async fn follow(connection: Arc<Connection>, path: WirePath, to: InputSender) {
-    let wanted = Subscription { path: Some(path), since: None, output: true };
+async fn forward_output(connection: Arc<Connection>, path: WirePath, to: InputSender) {
+    let subscription = Subscription { path: Some(path), since: None, output: true };
     let client: &Client = connection.client();
-    let Ok(mut stream) = client.subscribe_events(wanted).await else { return };
+    let Ok(mut stream) = client.subscribe_events(subscription).await else { return };
     while let Some(event) = stream.next().await {
         let Ok(event) = event else { continue };
         let is_output = matches!(event.kind, EventKind::Output { .. } | EventKind::Activity(_));

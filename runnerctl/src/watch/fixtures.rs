@@ -18,12 +18,12 @@ use crate::text::samples;
 /// Id of the first repository.
 pub(super) const REPO: &str = "9f86d081";
 
-pub(super) fn now() -> Timestamp {
+pub(super) fn fixed_now() -> Timestamp {
     "2026-01-01T12:00:00Z".parse().expect("a time")
 }
 
 /// The state of the repository that runs, of one that is stuck, and of one without a run.
-pub(super) fn statuses() -> Vec<StatusView> {
+pub(super) fn sample_statuses() -> Vec<StatusView> {
     let repo = |id: &str, name: &str| RepoView {
         id: id.into(),
         path: Path::new("/home/me").join(name).as_path().into(),
@@ -39,7 +39,7 @@ pub(super) fn statuses() -> Vec<StatusView> {
     ]
 }
 
-fn node(id: &str, title: &str, children: Vec<Node>) -> Node {
+fn sample_node(id: &str, title: &str, children: Vec<Node>) -> Node {
     Node {
         id: id.into(),
         order: 1,
@@ -54,16 +54,16 @@ fn node(id: &str, title: &str, children: Vec<Node>) -> Node {
 }
 
 /// A tree with a branch that passes, a live leaf and one without attempts left.
-pub(super) fn tree() -> TreeReply {
-    let passed = |id, title| Node { passes: true, ..node(id, title, Vec::new()) };
+pub(super) fn sample_tree() -> TreeReply {
+    let passed = |id, title| Node { passes: true, ..sample_node(id, title, Vec::new()) };
     let model = Node {
         passes: true,
-        ..node("model", "The data", vec![passed("model.a", "Types"), passed("model.b", "Storage")])
+        ..sample_node("model", "The data", vec![passed("model.a", "Types"), passed("model.b", "Storage")])
     };
-    let lex = Node { attempts: 1, ..node("parser.lex", "Cut the text into tokens", Vec::new()) };
-    let parser = vec![passed("parser.ast", "The syntax tree"), lex, node("parser.err", "Errors", Vec::new())];
-    let cli = Node { attempts: 3, ..node("cli", "The command line", Vec::new()) };
-    let root = node("root", "A calculator", vec![model, node("parser", "The parser", parser), cli]);
+    let lex = Node { attempts: 1, ..sample_node("parser.lex", "Cut the text into tokens", Vec::new()) };
+    let parser = vec![passed("parser.ast", "The syntax tree"), lex, sample_node("parser.err", "Errors", Vec::new())];
+    let cli = Node { attempts: 3, ..sample_node("cli", "The command line", Vec::new()) };
+    let root = sample_node("root", "A calculator", vec![model, sample_node("parser", "The parser", parser), cli]);
     TreeReply {
         tree: TaskTree { version: TREE_VERSION, root },
         current: Some("parser.lex".into()),
@@ -72,7 +72,7 @@ pub(super) fn tree() -> TreeReply {
     }
 }
 
-pub(super) fn event(second: u32, kind: EventKind) -> Message {
+pub(super) fn event_message(second: u32, kind: EventKind) -> Message {
     let time = format!("2026-01-01T11:59:{second:02}Z").parse().expect("a time");
     Message::Event(Box::new(Event {
         seq: 1,
@@ -84,42 +84,42 @@ pub(super) fn event(second: u32, kind: EventKind) -> Message {
     }))
 }
 
-pub(super) fn step(what: ActivityKind, text: &str) -> Message {
-    event(50, EventKind::Activity(Activity { what, text: text.into() }))
+pub(super) fn step_message(what: ActivityKind, text: &str) -> Message {
+    event_message(50, EventKind::Activity(Activity { what, text: text.into() }))
 }
 
-pub(super) fn phase(second: u32, phase: PhaseName) -> Message {
-    event(second, EventKind::Phase { phase, node: Some("parser.lex".into()) })
+pub(super) fn phase_message(second: u32, phase: PhaseName) -> Message {
+    event_message(second, EventKind::Phase { phase, node: Some("parser.lex".into()) })
 }
 
 /// Answers every request that reads, and returns those that steer.
-pub(super) fn serve(model: &mut Model, requests: Vec<Request>) -> Vec<Request> {
-    let mut rest = Vec::new();
+pub(super) fn answer_reads(model: &mut Model, requests: Vec<Request>) -> Vec<Request> {
+    let mut unanswered = Vec::new();
     for request in requests {
         let message = match request {
-            Request::Statuses => Message::Statuses(Ok(statuses())),
-            Request::Tree(target) => Message::Tree(target, Ok(Box::new(tree()))),
+            Request::Statuses => Message::Statuses(Ok(sample_statuses())),
+            Request::Tree(target) => Message::Tree(target, Ok(Box::new(sample_tree()))),
             Request::Iterations(target) => {
                 Message::Iterations(target, Ok(samples::run().recent.into_iter().rev().collect()))
             }
-            Request::Piece(place) => Message::Piece(place.clone(), Ok(text(&place))),
+            Request::LogChunk(place) => Message::LogChunk(place.clone(), Ok(sample_chunk(&place))),
             request => {
-                rest.push(request);
+                unanswered.push(request);
                 continue;
             }
         };
-        let more = model.update(now(), message);
-        rest.extend(serve(model, more));
+        let more = model.update(fixed_now(), message);
+        unanswered.extend(answer_reads(model, more));
     }
-    rest
+    unanswered
 }
 
-fn text(place: &LogPosition) -> TextView {
-    let text = match place.key.stream {
+fn sample_chunk(position: &LogPosition) -> TextView {
+    let text = match position.key.stream {
         LogStream::Guard => "running 3 tests\ntest numbers ... ok\ntest strings ... FAILED\n",
         _ => "{\"type\":\"item.started\"}\n",
     };
-    let is_new = place.offset == 0;
+    let is_new = position.offset == 0;
     TextView {
         text: if is_new { text.into() } else { String::new() },
         next_offset: text.len() as u64,
@@ -129,34 +129,34 @@ fn text(place: &LogPosition) -> TextView {
 }
 
 /// A model that was told everything.
-pub(super) fn told(look: TermCapabilities, size: (u16, u16)) -> Model {
+pub(super) fn populated_model(look: TermCapabilities, size: (u16, u16)) -> Model {
     let mut model = Model::new(look, size, Some(REPO.into()));
-    let requests = model.update(now(), Message::Linked);
-    serve(&mut model, requests);
+    let requests = model.update(fixed_now(), Message::Connected);
+    answer_reads(&mut model, requests);
     for message in [
-        phase(48, PhaseName::Open),
-        phase(48, PhaseName::Brief),
-        phase(49, PhaseName::Work),
-        step(ActivityKind::Reasoning, "Numbers may have a sign."),
-        step(ActivityKind::Message, "I add a state for signs."),
-        step(ActivityKind::FileChange, "src/lex.rs"),
-        step(ActivityKind::Tool, "cargo test"),
-        step(ActivityKind::ToolResult, "exit 0: 3 passed"),
-        phase(57, PhaseName::Inspect),
-        phase(58, PhaseName::Guard),
+        phase_message(48, PhaseName::Open),
+        phase_message(48, PhaseName::Brief),
+        phase_message(49, PhaseName::Work),
+        step_message(ActivityKind::Reasoning, "Numbers may have a sign."),
+        step_message(ActivityKind::Message, "I add a state for signs."),
+        step_message(ActivityKind::FileChange, "src/lex.rs"),
+        step_message(ActivityKind::Tool, "cargo test"),
+        step_message(ActivityKind::ToolResult, "exit 0: 3 passed"),
+        phase_message(57, PhaseName::Inspect),
+        phase_message(58, PhaseName::Guard),
     ] {
-        let requests = model.update(now(), message);
-        serve(&mut model, requests);
+        let requests = model.update(fixed_now(), message);
+        answer_reads(&mut model, requests);
     }
     model
 }
 
 /// Presses keys and returns what is to be done that does not just read.
-pub(super) fn press(model: &mut Model, keys: &[Key]) -> Vec<Request> {
-    let mut rest = Vec::new();
+pub(super) fn press_keys(model: &mut Model, keys: &[Key]) -> Vec<Request> {
+    let mut unanswered = Vec::new();
     for key in keys {
-        let requests = model.update(now(), Message::Key(*key));
-        rest.extend(serve(model, requests));
+        let requests = model.update(fixed_now(), Message::Key(*key));
+        unanswered.extend(answer_reads(model, requests));
     }
-    rest
+    unanswered
 }

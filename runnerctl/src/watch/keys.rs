@@ -35,7 +35,7 @@ pub(crate) const KEYS: &[(&str, &str)] = &[
 
 impl Model {
     /// Handles a key.
-    pub(super) fn key(&mut self, key: Key) -> Vec<Request> {
+    pub(super) fn handle_key(&mut self, key: Key) -> Vec<Request> {
         match key {
             Key::Ctrl('c') => return vec![Request::Quit],
             Key::Ctrl('z') => return vec![Request::Suspend],
@@ -43,17 +43,17 @@ impl Model {
             _ => self.notice = None,
         }
         match &mut self.mode {
-            Mode::Normal => self.normal(key),
+            Mode::Normal => self.handle_normal_key(key),
             Mode::Help => {
                 self.mode = Mode::Normal;
                 Vec::new()
             }
-            Mode::Ask(_) => self.answer(key),
-            Mode::Type(_) => self.type_text(key),
-            Mode::Questions { .. } => self.choose(key),
-            Mode::Read(reader) => match reader.key_pressed(key) {
+            Mode::Ask(_) => self.handle_answer_key(key),
+            Mode::Type(_) => self.handle_text_key(key),
+            Mode::Questions { .. } => self.handle_question_key(key),
+            Mode::Read(reader) => match reader.handle_key(key) {
                 ViewerAction::Stay(request) => request.into_iter().collect(),
-                ViewerAction::Iteration(by) => self.other_iteration(by),
+                ViewerAction::Iteration(by) => self.switch_iteration(by),
                 ViewerAction::Close => {
                     self.mode = Mode::Normal;
                     Vec::new()
@@ -62,82 +62,82 @@ impl Model {
         }
     }
 
-    fn normal(&mut self, key: Key) -> Vec<Request> {
+    fn handle_normal_key(&mut self, key: Key) -> Vec<Request> {
         match key {
             Key::Char('q') => return vec![Request::Quit],
             Key::Char('?') => self.mode = Mode::Help,
-            Key::Tab => self.turn_focus(1),
-            Key::BackTab => self.turn_focus(Focus::ALL.len() - 1),
-            Key::Char('<') => return vec![Request::Machine(-1)],
-            Key::Char('>') => return vec![Request::Machine(1)],
-            Key::Char('[') => return self.next_repo(-1),
-            Key::Char(']') => return self.next_repo(1),
-            Key::Up | Key::Char('k') => return self.go(-1),
-            Key::Down | Key::Char('j') => return self.go(1),
-            Key::PageUp => return self.go(-PAGE),
-            Key::PageDown | Key::Char(' ') => return self.go(PAGE),
-            Key::Home | Key::Char('g') => return self.go(isize::MIN / 2),
-            Key::End | Key::Char('G') => return self.go(isize::MAX / 2),
-            Key::Left if self.focus == Focus::Tree => drop(self.forest.fold(Some(true))),
-            Key::Right if self.focus == Focus::Tree => drop(self.forest.fold(Some(false))),
-            Key::Enter => return self.enter(),
-            Key::Char('f') => self.follow(),
-            Key::Char('v') => return self.turn_raw(),
+            Key::Tab => self.cycle_focus(1),
+            Key::BackTab => self.cycle_focus(Focus::ALL.len() - 1),
+            Key::Char('<') => return vec![Request::SwitchMachine(-1)],
+            Key::Char('>') => return vec![Request::SwitchMachine(1)],
+            Key::Char('[') => return self.select_repo_by(-1),
+            Key::Char(']') => return self.select_repo_by(1),
+            Key::Up | Key::Char('k') => return self.move_by(-1),
+            Key::Down | Key::Char('j') => return self.move_by(1),
+            Key::PageUp => return self.move_by(-PAGE),
+            Key::PageDown | Key::Char(' ') => return self.move_by(PAGE),
+            Key::Home | Key::Char('g') => return self.move_by(isize::MIN / 2),
+            Key::End | Key::Char('G') => return self.move_by(isize::MAX / 2),
+            Key::Left if self.focus == Focus::Tree => drop(self.tree_view.toggle_fold(Some(true))),
+            Key::Right if self.focus == Focus::Tree => drop(self.tree_view.toggle_fold(Some(false))),
+            Key::Enter => return self.activate(),
+            Key::Char('f') => self.follow_live(),
+            Key::Char('v') => return self.toggle_raw(),
             Key::Char('l') => return self.open_log(LogStream::Agent),
-            Key::Char(command) => return self.command(command),
+            Key::Char(command) => return self.handle_command_key(command),
             _ => {}
         }
         Vec::new()
     }
 
-    fn turn_focus(&mut self, by: usize) {
+    fn cycle_focus(&mut self, by: usize) {
         let at = Focus::ALL.iter().position(|focus| *focus == self.focus).unwrap_or(0);
         self.focus = Focus::ALL[(at + by) % Focus::ALL.len()];
     }
 
-    fn next_repo(&mut self, by: isize) -> Vec<Request> {
+    fn select_repo_by(&mut self, by: isize) -> Vec<Request> {
         let last = self.repos.len().saturating_sub(1);
-        let at = self.position().unwrap_or(0).saturating_add_signed(by).min(last);
+        let at = self.selected_index().unwrap_or(0).saturating_add_signed(by).min(last);
         let id = self.repos.get(at).map(|status| status.repo.id.clone());
         self.select(id)
     }
 
-    fn go(&mut self, by: isize) -> Vec<Request> {
+    fn move_by(&mut self, by: isize) -> Vec<Request> {
         match self.focus {
-            Focus::Repos => return self.next_repo(by),
-            Focus::Tree => self.forest.step(by),
+            Focus::Repos => return self.select_repo_by(by),
+            Focus::Tree => self.tree_view.move_cursor(by),
             Focus::Agent => {
-                let steps = self.live().map(|live| live.steps.range()).unwrap_or_default();
+                let steps = self.activity().map(|live| live.steps.range()).unwrap_or_default();
                 let range = if self.shows_steps() { steps } else { self.agent.range() };
-                self.scrolls.agent.step(by, range);
+                self.scrolls.agent.scroll_by(by, range);
             }
-            Focus::Guard => self.scrolls.guard.step(by, self.guard.range()),
+            Focus::Guard => self.scrolls.guard.scroll_by(by, self.guard.range()),
             Focus::Events => {
-                let range = self.live().map(|live| live.entries.range()).unwrap_or_default();
-                self.scrolls.events.step(by, range);
+                let range = self.activity().map(|live| live.entries.range()).unwrap_or_default();
+                self.scrolls.events.scroll_by(by, range);
             }
         }
         Vec::new()
     }
 
-    fn follow(&mut self) {
+    fn follow_live(&mut self) {
         self.scrolls = PaneScrolls::default();
-        self.forest.follow();
+        self.tree_view.follow_current();
     }
 
-    fn turn_raw(&mut self) -> Vec<Request> {
+    fn toggle_raw(&mut self) -> Vec<Request> {
         self.is_raw = !self.is_raw;
         self.scrolls.agent = ScrollPosition::default();
-        self.read_on()
+        self.refresh_panes()
     }
 
-    fn enter(&mut self) -> Vec<Request> {
+    fn activate(&mut self) -> Vec<Request> {
         match self.focus {
             Focus::Repos => {
                 self.focus = Focus::Tree;
                 Vec::new()
             }
-            Focus::Tree if self.forest.fold(None) => Vec::new(),
+            Focus::Tree if self.tree_view.toggle_fold(None) => Vec::new(),
             Focus::Tree => self.open_leaf(),
             Focus::Agent | Focus::Events => self.open_log(LogStream::Agent),
             Focus::Guard => self.open_log(LogStream::Guard),
@@ -146,41 +146,41 @@ impl Model {
 
     /// Opens the log of the last iteration on the chosen leaf.
     fn open_leaf(&mut self) -> Vec<Request> {
-        let Some(id) = self.forest.chosen().map(|row| row.id.clone()) else { return Vec::new() };
+        let Some(id) = self.tree_view.selected().map(|row| row.id.clone()) else { return Vec::new() };
         let live = self.run().filter(|run| run.phase.is_some() && run.node.as_ref().is_some_and(|node| node.id == id));
         let live = live.map(|run| (run.iteration, None));
         let last = || self.iterations.iter().rev().find(|view| view.node == id).map(|view| (view.iter, view.wait));
         if let (Some((iter, wait)), Some(target)) = (live.or_else(last), self.target()) {
-            return self.read(LogKey { target, iter, wait, stream: LogStream::Agent });
+            return self.open_reader(LogKey { target, iter, wait, stream: LogStream::Agent });
         }
-        self.say(format!("no iteration has worked on {id} yet"), true);
+        self.set_notice(format!("no iteration has worked on {id} yet"), true);
         Vec::new()
     }
 
     fn open_log(&mut self, stream: LogStream) -> Vec<Request> {
-        if let Some(key) = self.file(stream) {
-            return self.read(key);
+        if let Some(key) = self.pane_log(stream) {
+            return self.open_reader(key);
         }
-        self.say("there is no log yet", true);
+        self.set_notice("there is no log yet", true);
         Vec::new()
     }
 
-    fn read(&mut self, key: LogKey) -> Vec<Request> {
+    fn open_reader(&mut self, key: LogKey) -> Vec<Request> {
         let (reader, request) = LogViewer::open(key, self.size);
         self.mode = Mode::Read(Box::new(reader));
         request.into_iter().collect()
     }
 
     /// Turns the reader to an iteration before or after the one that is read.
-    fn other_iteration(&mut self, by: isize) -> Vec<Request> {
+    fn switch_iteration(&mut self, by: isize) -> Vec<Request> {
         let live = self.run().filter(|run| run.phase.is_some()).map(|run| (run.iteration, None));
         let mut known: Vec<(u32, Option<u32>)> = self.iterations.iter().map(|view| (view.iter, view.wait)).collect();
         known.extend(live.filter(|live| !known.contains(live)));
         let Mode::Read(reader) = &mut self.mode else { return Vec::new() };
-        let here = (reader.key().iter, reader.key().wait);
-        let at = known.iter().position(|known| *known == here).unwrap_or(known.len());
-        match at.checked_add_signed(by).and_then(|at| known.get(at)) {
-            Some((iter, wait)) => reader.go(*iter, *wait).into_iter().collect(),
+        let current = (reader.key().iter, reader.key().wait);
+        let index = known.iter().position(|known| *known == current).unwrap_or(known.len());
+        match index.checked_add_signed(by).and_then(|at| known.get(at)) {
+            Some((iter, wait)) => reader.open_iteration(*iter, *wait).into_iter().collect(),
             None => Vec::new(),
         }
     }

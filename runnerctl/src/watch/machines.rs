@@ -19,7 +19,7 @@ pub(crate) struct MachineSummary {
 }
 
 /// States in the order in which they are told: what needs somebody, what goes on, what is over.
-const ORDER: [RunStatus; 11] = [
+const STATE_ORDER: [RunStatus; 11] = [
     RunStatus::Held,
     RunStatus::Stuck,
     RunStatus::Failed,
@@ -35,16 +35,17 @@ const ORDER: [RunStatus; 11] = [
 
 impl MachineSummary {
     /// Tells what a model knows of its machine.
-    pub(super) fn of(name: &str, model: &Model, is_shown: bool) -> Self {
-        let states: Vec<RunStatus> = model.repos.iter().filter_map(state_of).collect();
+    pub(super) fn from_model(name: &str, model: &Model, is_shown: bool) -> Self {
+        let states: Vec<RunStatus> = model.repos.iter().filter_map(repo_state).collect();
         let count = |state: &RunStatus| states.iter().filter(|found| *found == state).count();
-        let counts = || ORDER.into_iter().map(|state| (state, count(&state))).filter(|(_, count)| *count > 0).collect();
+        let counts =
+            || STATE_ORDER.into_iter().map(|state| (state, count(&state))).filter(|(_, count)| *count > 0).collect();
         Self { name: name.to_owned(), runs: model.read_at.map(|_| counts()), is_lost: model.lost.is_some(), is_shown }
     }
 }
 
 /// Returns the state of a repository's run, or that it is held.
-pub(super) fn state_of(status: &StatusView) -> Option<RunStatus> {
+pub(super) fn repo_state(status: &StatusView) -> Option<RunStatus> {
     match &status.repo.held {
         Some(_) => Some(RunStatus::Held),
         None => status.run.as_ref().map(|run| run.summary.state),
@@ -52,7 +53,7 @@ pub(super) fn state_of(status: &StatusView) -> Option<RunStatus> {
 }
 
 /// Returns the place of the machine that is `by` further, round the end.
-pub(super) fn turned(shown: usize, by: isize, count: usize) -> usize {
+pub(super) fn rotate_index(shown: usize, by: isize, count: usize) -> usize {
     let count = isize::try_from(count.max(1)).unwrap_or(isize::MAX);
     let at = isize::try_from(shown).unwrap_or(0).saturating_add(by).rem_euclid(count);
     usize::try_from(at).unwrap_or(0)
@@ -62,28 +63,31 @@ pub(super) fn turned(shown: usize, by: isize, count: usize) -> usize {
 mod tests {
     use super::*;
     use crate::watch::capabilities::TermCapabilities;
-    use crate::watch::fixtures::{now, told};
+    use crate::watch::fixtures::{fixed_now, populated_model};
     use crate::watch::message::Message;
 
     #[test]
     fn a_machine_is_told_by_what_needs_somebody_first() {
-        let mut model = told(TermCapabilities::fixed(), (80, 24));
-        let told = MachineSummary::of("gpu", &model, true);
-        assert_eq!(told.runs, Some(vec![(RunStatus::Stuck, 1), (RunStatus::Running, 1)]));
-        assert!(!told.is_lost);
-        model.update(now(), Message::Lost("gone".into()));
-        assert!(MachineSummary::of("gpu", &model, true).is_lost);
+        let mut model = populated_model(TermCapabilities::fixed(), (80, 24));
+        let summary = MachineSummary::from_model("gpu", &model, true);
+        assert_eq!(summary.runs, Some(vec![(RunStatus::Stuck, 1), (RunStatus::Running, 1)]));
+        assert!(!summary.is_lost);
+        model.update(fixed_now(), Message::Lost("gone".into()));
+        assert!(MachineSummary::from_model("gpu", &model, true).is_lost);
         let unread = Model::new(TermCapabilities::fixed(), (80, 24), None);
-        assert_eq!(MachineSummary::of("slow", &unread, false).runs, None);
+        assert_eq!(MachineSummary::from_model("slow", &unread, false).runs, None);
     }
 
     #[test]
     fn every_state_is_told() {
-        assert!(RunStatus::ALL.iter().all(|state| ORDER.contains(state)));
+        assert!(RunStatus::ALL.iter().all(|state| STATE_ORDER.contains(state)));
     }
 
     #[test]
     fn the_last_machine_is_before_the_first() {
-        assert_eq!([turned(0, -1, 3), turned(2, 1, 3), turned(0, 1, 3), turned(0, 1, 1)], [2, 0, 1, 0]);
+        assert_eq!(
+            [rotate_index(0, -1, 3), rotate_index(2, 1, 3), rotate_index(0, 1, 3), rotate_index(0, 1, 1)],
+            [2, 0, 1, 0]
+        );
     }
 }

@@ -18,9 +18,9 @@ pub(crate) enum Message {
     /// The terminal has this many columns and rows.
     Size(u16, u16),
     /// A second has gone by.
-    Clock,
+    Tick,
     /// A daemon answers.
-    Linked,
+    Connected,
     /// No daemon answers any more, or still none does: why.
     Lost(String),
     /// An event of the daemon's.
@@ -32,7 +32,7 @@ pub(crate) enum Message {
     /// The iterations of a run.
     Iterations(RunKey, Result<Vec<IterationView>, RequestError>),
     /// A file of a record from a byte on.
-    Piece(LogPosition, Result<TextView, RequestError>),
+    LogChunk(LogPosition, Result<TextView, RequestError>),
     /// The questions of a repository that are open.
     Questions(RunKey, Result<Vec<QuestionView>, RequestError>),
     /// What came of a request to steer.
@@ -71,13 +71,13 @@ pub(crate) enum Request {
     /// Read the iterations of a run.
     Iterations(RunKey),
     /// Read a file of a record from a byte on.
-    Piece(LogPosition),
+    LogChunk(LogPosition),
     /// Read the questions of a repository that are open.
     Questions(RunKey),
     /// Steer a run.
     Steer(SteerRequest),
     /// Show the machine that is so much further, of several.
-    Machine(isize),
+    SwitchMachine(isize),
     /// Draw everything anew.
     Redraw,
     /// Give the terminal back and stop until the shell says to go on.
@@ -125,7 +125,7 @@ pub(crate) struct SteerRequest {
     /// Which run.
     pub(crate) target: RunKey,
     /// What is asked.
-    pub(crate) what: SteerAction,
+    pub(crate) action: SteerAction,
     /// The commands in the repository's configuration are confirmed.
     pub(crate) confirmed: bool,
 }

@@ -1,7 +1,7 @@
 //! `watch`: the live full-screen view.
 //!
 //! A pure model ([`model`]) takes messages ([`message`]) and says what is to be done ([`update`], [`keys`]); a pure
-//! [`view`] draws it; [`session`] is the loop that connects both with the daemon ([`link`], [`requests`]) and the
+//! [`view`] draws it; [`session`] is the loop that connects both with the daemon ([`daemon_link`], [`requests`]) and the
 //! terminal ([`terminal`]). It knows what the daemon tells and no rule of a run.
 
 mod capabilities;
@@ -45,14 +45,14 @@ pub(crate) struct WatchedDaemon {
     /// The repository to begin with.
     pub(crate) selected: Option<String>,
     /// What the terminal can show.
-    pub(crate) look: TermCapabilities,
+    pub(crate) caps: TermCapabilities,
 }
 
 /// Shows the view on the terminal, beginning with the first daemon, until somebody leaves it.
-pub(crate) async fn show(openings: Vec<WatchedDaemon>) -> Result<ExitStatus, Failure> {
+pub(crate) async fn run(daemons: Vec<WatchedDaemon>) -> Result<ExitStatus, Failure> {
     let failed = |error| Failure::io("drawing on the terminal", &error);
     let size = crossterm::terminal::size().map_err(failed)?;
-    session::run(openings, size).await.map_err(failed)
+    session::run(daemons, size).await.map_err(failed)
 }
 
 /// Returns what the terminal can show.

@@ -21,11 +21,11 @@ use super::timeline::PhaseTimeline;
 use super::tree_view::TreeView;
 
 /// Lines of events that are kept of each repository.
-const ENTRIES: usize = 500;
+const MAX_ENTRIES: usize = 500;
 /// Steps of agents that are kept of each repository.
-const STEPS: usize = 400;
+const MAX_STEPS: usize = 400;
 /// Most bytes of a log that a pane keeps.
-const TAIL: usize = 512 * 1024;
+const TAIL_BYTES: usize = 512 * 1024;
 
 /// A part of the screen that keys can be about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,7 +92,7 @@ pub(crate) struct Confirmation {
     /// What is asked.
     pub(crate) text: String,
     /// What is done then.
-    pub(crate) steer: SteerRequest,
+    pub(crate) request: SteerRequest,
 }
 
 /// What came of the last command, until the next key.
@@ -101,7 +101,7 @@ pub(crate) struct StatusNotice {
     /// What it says.
     pub(crate) text: String,
     /// Whether it went wrong.
-    pub(crate) is_bad: bool,
+    pub(crate) is_error: bool,
 }
 
 /// What is known of a repository beside its state.
@@ -117,7 +117,11 @@ pub(crate) struct RepoActivity {
 
 impl Default for RepoActivity {
     fn default() -> Self {
-        Self { timeline: PhaseTimeline::default(), steps: RingBuffer::of(STEPS), entries: RingBuffer::of(ENTRIES) }
+        Self {
+            timeline: PhaseTimeline::default(),
+            steps: RingBuffer::with_limit(MAX_STEPS),
+            entries: RingBuffer::with_limit(MAX_ENTRIES),
+        }
     }
 }
 
@@ -150,7 +154,7 @@ pub(crate) struct PaneScrolls {
 #[derive(Debug)]
 pub(crate) struct Model {
     /// What the terminal can show, and the time.
-    pub(crate) look: TermCapabilities,
+    pub(crate) caps: TermCapabilities,
     /// Columns and rows.
     pub(crate) size: (u16, u16),
     /// The machines, where there are several.
@@ -162,13 +166,13 @@ pub(crate) struct Model {
     /// Every repository, in the daemon's order.
     pub(crate) repos: Vec<StatusView>,
     /// What else is known of them, by their ids.
-    pub(crate) lives: BTreeMap<String, RepoActivity>,
+    pub(crate) activities: BTreeMap<String, RepoActivity>,
     /// Id of the repository that is shown.
     pub(crate) selected: Option<String>,
     /// The run whose tree is shown.
-    pub(crate) shown: Option<RunKey>,
+    pub(crate) shown_run: Option<RunKey>,
     /// Its task tree.
-    pub(crate) forest: TreeView,
+    pub(crate) tree_view: TreeView,
     /// Its iterations, oldest first.
     pub(crate) iterations: Vec<IterationView>,
     /// What the agent printed.
@@ -186,55 +190,55 @@ pub(crate) struct Model {
     /// What came of the last command.
     pub(crate) notice: Option<StatusNotice>,
     /// Answers that are awaited.
-    pub(crate) awaited: PendingRequests,
+    pub(crate) pending: PendingRequests,
 }
 
 impl Model {
     /// Begins with nothing known; `selected` is the repository to show first.
     pub(crate) fn new(look: TermCapabilities, size: (u16, u16), selected: Option<String>) -> Self {
         Self {
-            look,
+            caps: look,
             size,
             machines: Vec::new(),
             lost: None,
             read_at: None,
             repos: Vec::new(),
-            lives: BTreeMap::new(),
+            activities: BTreeMap::new(),
             selected,
-            shown: None,
-            forest: TreeView::default(),
+            shown_run: None,
+            tree_view: TreeView::default(),
             iterations: Vec::new(),
-            agent: LogTail::of(TAIL, KeepPolicy::Newest),
-            guard: LogTail::of(TAIL, KeepPolicy::Newest),
+            agent: LogTail::with_budget(TAIL_BYTES, KeepPolicy::Newest),
+            guard: LogTail::with_budget(TAIL_BYTES, KeepPolicy::Newest),
             is_raw: false,
             focus: Focus::Tree,
             scrolls: PaneScrolls::default(),
             mode: Mode::Normal,
             notice: None,
-            awaited: PendingRequests::default(),
+            pending: PendingRequests::default(),
         }
     }
 
     /// Returns the time that ages are counted to.
     pub(crate) fn now(&self) -> Timestamp {
-        self.look.screen.now
+        self.caps.screen.now
     }
 
     /// Whether something that is shown changes with the time alone.
     pub(crate) fn needs_clock(&self) -> bool {
-        let counts = |run: &RunView| run.phase.is_some() || run.wait_until.is_some();
-        self.lost.is_some() || self.repos.iter().filter_map(|status| status.run.as_ref()).any(counts)
+        let is_timed = |run: &RunView| run.phase.is_some() || run.wait_until.is_some();
+        self.lost.is_some() || self.repos.iter().filter_map(|status| status.run.as_ref()).any(is_timed)
     }
 
     /// Returns the place of the selected repository in the list.
-    pub(crate) fn position(&self) -> Option<usize> {
+    pub(crate) fn selected_index(&self) -> Option<usize> {
         let selected = self.selected.as_ref()?;
         self.repos.iter().position(|status| status.repo.id == *selected)
     }
 
     /// Returns the state of the selected repository.
     pub(crate) fn status(&self) -> Option<&StatusView> {
-        self.position().map(|at| &self.repos[at])
+        self.selected_index().map(|at| &self.repos[at])
     }
 
     /// Returns the run of the selected repository.
@@ -243,8 +247,8 @@ impl Model {
     }
 
     /// Returns what else is known of the selected repository.
-    pub(crate) fn live(&self) -> Option<&RepoActivity> {
-        self.lives.get(self.selected.as_ref()?)
+    pub(crate) fn activity(&self) -> Option<&RepoActivity> {
+        self.activities.get(self.selected.as_ref()?)
     }
 
     /// Returns the selected repository and its run, as requests name them.
@@ -259,36 +263,36 @@ impl Model {
     ///
     /// An agent whose program does not tell its steps is shown by what it prints.
     pub(crate) fn shows_steps(&self) -> bool {
-        let newest = self.live().and_then(|live| live.steps.kept().back().map(|step| step.iter));
-        let shown = self.file(LogStream::Agent).map(|key| key.iter);
-        !self.is_raw && newest.is_some() && newest >= shown
+        let newest_step = self.activity().and_then(|live| live.steps.items().back().map(|step| step.iter));
+        let shown_iteration = self.pane_log(LogStream::Agent).map(|key| key.iter);
+        !self.is_raw && newest_step.is_some() && newest_step >= shown_iteration
     }
 
     /// Returns the node that is finished and waits for a person's review.
-    pub(crate) fn under_review(&self) -> Option<&str> {
+    pub(crate) fn node_under_review(&self) -> Option<&str> {
         let last = self.run().filter(|run| !run.summary.state.is_terminal())?.recent.first()?;
         (last.verdict == VerdictName::Pending).then_some(last.node.as_str())
     }
 
     /// Whether the guard of the selected run is on the base, before its first iteration.
-    pub(crate) fn is_on_base(&self) -> bool {
+    pub(crate) fn is_baseline(&self) -> bool {
         self.run().and_then(|run| run.phase.as_ref()).is_some_and(|phase| phase.baseline)
     }
 
     /// Returns the file that a pane shows: the live iteration's, else the last one there is.
-    pub(crate) fn file(&self, stream: LogStream) -> Option<LogKey> {
+    pub(crate) fn pane_log(&self, stream: LogStream) -> Option<LogKey> {
         let (target, run) = (self.target()?, self.run()?);
-        if self.is_on_base() {
-            let on_base = LogKey { target, iter: run.iteration, wait: None, stream: LogStream::Baseline };
-            return (stream == LogStream::Guard).then_some(on_base);
+        if self.is_baseline() {
+            let baseline = LogKey { target, iter: run.iteration, wait: None, stream: LogStream::Baseline };
+            return (stream == LogStream::Guard).then_some(baseline);
         }
         let is_reviewed = run.phase.as_ref().is_some_and(|phase| phase.name == PhaseName::Review);
         // The reviewer is the agent that is at work then.
         let stream = if stream == LogStream::Agent && is_reviewed { LogStream::Review } else { stream };
-        let from = if stream == LogStream::Guard { PhaseName::Guard } else { PhaseName::Work };
-        let ran = |view: &&IterationView| stream != LogStream::Guard || view.guard != GuardOutcome::Skipped;
-        let live = run.phase.as_ref().filter(|phase| phase.name >= from).map(|_| (run.iteration, None));
-        let (iter, wait) = live.or_else(|| run.recent.iter().find(ran).map(|view| (view.iter, view.wait)))?;
+        let first_phase = if stream == LogStream::Guard { PhaseName::Guard } else { PhaseName::Work };
+        let has_output = |view: &&IterationView| stream != LogStream::Guard || view.guard != GuardOutcome::Skipped;
+        let live = run.phase.as_ref().filter(|phase| phase.name >= first_phase).map(|_| (run.iteration, None));
+        let (iter, wait) = live.or_else(|| run.recent.iter().find(has_output).map(|view| (view.iter, view.wait)))?;
         Some(LogKey { target, iter, wait, stream })
     }
 
@@ -298,8 +302,8 @@ impl Model {
     }
 
     /// Says what came of a command.
-    pub(crate) fn say(&mut self, text: impl Into<String>, is_bad: bool) {
-        self.notice = Some(StatusNotice { text: text.into(), is_bad });
+    pub(crate) fn set_notice(&mut self, text: impl Into<String>, is_error: bool) {
+        self.notice = Some(StatusNotice { text: text.into(), is_error });
     }
 
     /// Shows another repository; returns what must be read for it.
@@ -308,6 +312,6 @@ impl Model {
             return Vec::new();
         }
         self.selected = id;
-        self.show()
+        self.show_selected()
     }
 }

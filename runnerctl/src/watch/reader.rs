@@ -11,9 +11,9 @@ use super::tail::{KeepPolicy, LogTail};
 use super::wrap;
 
 /// Most bytes of a file that are kept.
-const BUDGET: usize = 16 << 20;
+const BYTE_BUDGET: usize = 16 << 20;
 /// Rows of the screen beside those of the file.
-pub(crate) const CHROME: u16 = 3;
+pub(crate) const RESERVED_ROWS: u16 = 3;
 
 /// The files, in the order of their tabs.
 pub(crate) const STREAMS: [(LogStream, &str); 8] = [
@@ -47,7 +47,7 @@ pub(crate) struct LogViewer {
     is_following: bool,
     needle: String,
     is_typing: bool,
-    missed: bool,
+    not_found: bool,
 }
 
 /// What a key led to.
@@ -66,32 +66,32 @@ impl LogViewer {
     pub(crate) fn open(key: LogKey, size: (u16, u16)) -> (Self, Option<Request>) {
         let is_following = !matches!(key.stream, LogStream::Prompt | LogStream::Diff | LogStream::Output);
         let mut reader = Self {
-            tail: LogTail::of(BUDGET, KeepPolicy::Oldest),
+            tail: LogTail::with_budget(BYTE_BUDGET, KeepPolicy::Oldest),
             rows: Vec::new(),
             size,
             top: 0,
             is_following,
             needle: String::new(),
             is_typing: false,
-            missed: false,
+            not_found: false,
             key,
         };
-        let request = reader.turn();
+        let request = reader.load();
         (reader, request)
     }
 
     /// Turns to the file that is wanted now.
-    fn turn(&mut self) -> Option<Request> {
+    fn load(&mut self) -> Option<Request> {
         self.rows.clear();
         self.top = 0;
-        self.tail.aim(Some(self.key.clone()));
-        self.tail.more()
+        self.tail.set_file(Some(self.key.clone()));
+        self.tail.request_more()
     }
 
     /// Turns to another iteration.
-    pub(crate) fn go(&mut self, iter: u32, wait: Option<u32>) -> Option<Request> {
+    pub(crate) fn open_iteration(&mut self, iter: u32, wait: Option<u32>) -> Option<Request> {
         (self.key.iter, self.key.wait) = (iter, wait);
-        self.turn()
+        self.load()
     }
 
     /// Returns the file.
@@ -109,14 +109,14 @@ impl LogViewer {
         &self.tail
     }
 
-    /// Returns the file's part of [`Tail::more`].
-    pub(crate) fn more(&mut self) -> Option<Request> {
-        self.tail.more()
+    /// Returns the file's part of [`LogTail::request_more`].
+    pub(crate) fn request_more(&mut self) -> Option<Request> {
+        self.tail.request_more()
     }
 
     /// Forgets that an answer is awaited.
-    pub(crate) fn lost(&mut self) {
-        self.tail.lost();
+    pub(crate) fn reset_pending(&mut self) {
+        self.tail.reset_pending();
     }
 
     /// Whether the end is kept in view.
@@ -130,8 +130,8 @@ impl LogViewer {
     }
 
     /// Whether what was searched for is not there.
-    pub(crate) fn has_missed(&self) -> bool {
-        self.missed
+    pub(crate) fn is_not_found(&self) -> bool {
+        self.not_found
     }
 
     /// Returns the rows in view, the number of the first, and how many there are.
@@ -142,14 +142,14 @@ impl LogViewer {
     }
 
     /// Takes a piece of the file.
-    pub(crate) fn take(
+    pub(crate) fn append_chunk(
         &mut self,
-        at: &LogPosition,
-        piece: Result<TextView, RequestError>,
+        position: &LogPosition,
+        chunk: Result<TextView, RequestError>,
         look: TermCapabilities,
     ) -> Option<Request> {
-        let request = self.tail.take(at, piece, look);
-        self.lay();
+        let request = self.tail.append_chunk(position, chunk, look);
+        self.layout();
         request
     }
 
@@ -158,30 +158,30 @@ impl LogViewer {
         let line = self.rows.get(self.top).map_or(0, |row| row.line);
         self.size = size;
         self.rows.clear();
-        self.lay();
-        self.show(line);
+        self.layout();
+        self.scroll_to(line);
     }
 
     /// Lays out the lines that came since, the last one anew: it may have grown.
-    fn lay(&mut self) {
+    fn layout(&mut self) {
         let last = self.rows.last().map_or(0, |row| row.line);
         self.rows.truncate(self.rows.partition_point(|row| row.line < last));
         let width = usize::from(self.size.0);
         for (line, text) in self.tail.lines().iter().enumerate().skip(last) {
-            self.rows.extend(wrap::rows(text, width).into_iter().map(|part| TextRow { line, part }));
+            self.rows.extend(wrap::wrap_ranges(text, width).into_iter().map(|part| TextRow { line, part }));
         }
-        self.scroll(0);
+        self.scroll_by(0);
     }
 
     fn height(&self) -> usize {
-        usize::from(self.size.1.saturating_sub(CHROME))
+        usize::from(self.size.1.saturating_sub(RESERVED_ROWS))
     }
 
     fn bottom(&self) -> usize {
         self.rows.len().saturating_sub(self.height())
     }
 
-    fn scroll(&mut self, by: isize) {
+    fn scroll_by(&mut self, by: isize) {
         self.top = self.top.saturating_add_signed(by).min(self.bottom());
         self.is_following &= by >= 0;
         if self.is_following {
@@ -190,13 +190,13 @@ impl LogViewer {
     }
 
     /// Brings a line to the top, or as far as the end allows.
-    fn show(&mut self, line: usize) {
+    fn scroll_to(&mut self, line: usize) {
         self.top = self.rows.partition_point(|row| row.line < line);
-        self.scroll(0);
+        self.scroll_by(0);
     }
 
     /// Handles a key.
-    pub(crate) fn key_pressed(&mut self, key: Key) -> ViewerAction {
+    pub(crate) fn handle_key(&mut self, key: Key) -> ViewerAction {
         if self.is_typing {
             self.type_needle(key);
             return ViewerAction::Stay(None);
@@ -206,36 +206,36 @@ impl LogViewer {
             Key::Char('q' | 'l') | Key::Escape => return ViewerAction::Close,
             Key::Char('[') | Key::Left => return ViewerAction::Iteration(-1),
             Key::Char(']') | Key::Right => return ViewerAction::Iteration(1),
-            Key::Up | Key::Char('k') => self.scroll(-1),
-            Key::Down | Key::Char('j') => self.scroll(1),
-            Key::PageUp | Key::Char('b') => self.scroll(-page),
-            Key::PageDown | Key::Char(' ') => self.scroll(page),
-            Key::Home | Key::Char('g') => self.scroll(isize::MIN),
-            Key::End | Key::Char('G') => self.scroll(isize::MAX),
+            Key::Up | Key::Char('k') => self.scroll_by(-1),
+            Key::Down | Key::Char('j') => self.scroll_by(1),
+            Key::PageUp | Key::Char('b') => self.scroll_by(-page),
+            Key::PageDown | Key::Char(' ') => self.scroll_by(page),
+            Key::Home | Key::Char('g') => self.scroll_by(isize::MIN),
+            Key::End | Key::Char('G') => self.scroll_by(isize::MAX),
             Key::Char('f') => {
                 self.is_following = !self.is_following;
-                self.scroll(0);
+                self.scroll_by(0);
             }
             Key::Char('/') => (self.is_typing, self.needle) = (true, String::new()),
-            Key::Char('n') => self.find(false),
-            Key::Char('N') => self.find(true),
-            Key::Tab => return ViewerAction::Stay(self.next_stream(1)),
-            Key::BackTab => return ViewerAction::Stay(self.next_stream(STREAMS.len() - 1)),
-            Key::Char(c @ '1'..='6') => return ViewerAction::Stay(self.stream(c as usize - '1' as usize)),
+            Key::Char('n') => self.find_next(false),
+            Key::Char('N') => self.find_next(true),
+            Key::Tab => return ViewerAction::Stay(self.cycle_stream(1)),
+            Key::BackTab => return ViewerAction::Stay(self.cycle_stream(STREAMS.len() - 1)),
+            Key::Char(c @ '1'..='6') => return ViewerAction::Stay(self.open_stream(c as usize - '1' as usize)),
             _ => {}
         }
         ViewerAction::Stay(None)
     }
 
-    fn next_stream(&mut self, by: usize) -> Option<Request> {
+    fn cycle_stream(&mut self, by: usize) -> Option<Request> {
         let at = STREAMS.iter().position(|(stream, _)| *stream == self.key.stream).unwrap_or(0);
-        self.stream((at + by) % STREAMS.len())
+        self.open_stream((at + by) % STREAMS.len())
     }
 
-    fn stream(&mut self, at: usize) -> Option<Request> {
+    fn open_stream(&mut self, at: usize) -> Option<Request> {
         self.key.stream = STREAMS[at].0;
         self.is_following = false;
-        self.turn()
+        self.load()
     }
 
     fn type_needle(&mut self, key: Key) {
@@ -246,7 +246,7 @@ impl LogViewer {
             Key::Escape => (self.is_typing, self.needle) = (false, String::new()),
             Key::Enter => {
                 self.is_typing = false;
-                self.find(false);
+                self.find_next(false);
             }
             _ => {}
         }
@@ -260,19 +260,19 @@ impl LogViewer {
     }
 
     /// Goes to the next line that holds what is searched for, or to the one before; round the end.
-    fn find(&mut self, backwards: bool) {
+    fn find_next(&mut self, backwards: bool) {
         if self.needle.is_empty() {
             return;
         }
-        let (here, count) = (self.rows.get(self.top).map_or(0, |row| row.line), self.tail.lines().len());
-        let hits = |at: &usize| !finds(&self.tail.lines()[*at], &self.needle).is_empty();
+        let (current, count) = (self.rows.get(self.top).map_or(0, |row| row.line), self.tail.lines().len());
+        let is_match = |at: &usize| !find_matches(&self.tail.lines()[*at], &self.needle).is_empty();
         // What is at the top is found last: it was shown by the search before.
         let found = if backwards {
-            (1..=count).map(|by| (here + count - by) % count).find(hits)
+            (1..=count).map(|by| (current + count - by) % count).find(is_match)
         } else {
-            (1..=count).map(|by| (here + by) % count).find(hits)
+            (1..=count).map(|by| (current + by) % count).find(is_match)
         };
-        self.missed = found.is_none();
+        self.not_found = found.is_none();
         if let Some(line) = found {
             self.is_following = false;
             self.top = self.rows.partition_point(|row| row.line < line);
@@ -281,7 +281,7 @@ impl LogViewer {
 }
 
 /// Returns where `needle` is; letters in any case where it has no capital.
-pub(crate) fn finds(text: &str, needle: &str) -> Vec<Range<usize>> {
+pub(crate) fn find_matches(text: &str, needle: &str) -> Vec<Range<usize>> {
     if needle.is_empty() {
         return Vec::new();
     }
@@ -295,25 +295,25 @@ mod tests {
 
     use super::*;
 
-    fn reader(text: &str) -> LogViewer {
+    fn open_sample(text: &str) -> LogViewer {
         let target = RunKey { repo: "r".into(), path: Path::new("/p").into(), run: None };
         let key = LogKey { target, iter: 3, wait: None, stream: LogStream::Agent };
-        let (mut reader, request) = LogViewer::open(key.clone(), (10, CHROME + 4));
+        let (mut reader, request) = LogViewer::open(key.clone(), (10, RESERVED_ROWS + 4));
         let at = LogPosition { key, offset: 0 };
-        assert_eq!(request, Some(Request::Piece(at.clone())));
+        assert_eq!(request, Some(Request::LogChunk(at.clone())));
         let piece = TextView { text: text.to_owned(), next_offset: text.len() as u64, complete: false, size: None };
-        reader.take(&at, Ok(piece), TermCapabilities::fixed());
+        reader.append_chunk(&at, Ok(piece), TermCapabilities::fixed());
         reader
     }
 
-    fn shown(reader: &LogViewer) -> Vec<&str> {
+    fn visible_lines(reader: &LogViewer) -> Vec<&str> {
         let (rows, ..) = reader.view();
         rows.iter().map(|row| &reader.tail().lines()[row.line][row.part.clone()]).collect()
     }
 
-    fn press(reader: &mut LogViewer, keys: &str) {
+    fn press_keys(reader: &mut LogViewer, keys: &str) {
         for c in keys.chars() {
-            reader.key_pressed(if c == '\n' { Key::Enter } else { Key::Char(c) });
+            reader.handle_key(if c == '\n' { Key::Enter } else { Key::Char(c) });
         }
     }
 
@@ -321,58 +321,58 @@ mod tests {
 
     #[test]
     fn the_end_is_followed_until_somebody_scrolls_back() {
-        let mut reader = reader(TEN);
-        assert_eq!(shown(&reader), ["l6", "l7", "l8", "l9"]);
-        press(&mut reader, "k");
+        let mut reader = open_sample(TEN);
+        assert_eq!(visible_lines(&reader), ["l6", "l7", "l8", "l9"]);
+        press_keys(&mut reader, "k");
         let at = LogPosition { key: reader.key().clone(), offset: TEN.len() as u64 };
         let more = TextView { text: "l10\n".into(), next_offset: 99, complete: false, size: None };
-        reader.take(&at, Ok(more), TermCapabilities::fixed());
-        assert_eq!(shown(&reader)[0], "l5 Error");
-        press(&mut reader, "f");
-        assert_eq!(shown(&reader)[3], "l10");
+        reader.append_chunk(&at, Ok(more), TermCapabilities::fixed());
+        assert_eq!(visible_lines(&reader)[0], "l5 Error");
+        press_keys(&mut reader, "f");
+        assert_eq!(visible_lines(&reader)[3], "l10");
     }
 
     #[test]
     fn a_search_goes_to_the_line_and_round_the_end() {
-        let mut reader = reader(TEN);
-        press(&mut reader, "g/error\n");
-        assert_eq!(shown(&reader)[0], "l5 Error");
-        press(&mut reader, "n");
-        assert_eq!(shown(&reader)[0], "l5 Error", "it is the only one");
-        press(&mut reader, "/nowhere\n");
-        assert!(reader.has_missed());
-        press(&mut reader, "/l9\n");
-        assert_eq!(shown(&reader)[0], "l9");
-        press(&mut reader, "/l\nN");
-        assert_eq!(shown(&reader)[0], "l9", "forth and back");
+        let mut reader = open_sample(TEN);
+        press_keys(&mut reader, "g/error\n");
+        assert_eq!(visible_lines(&reader)[0], "l5 Error");
+        press_keys(&mut reader, "n");
+        assert_eq!(visible_lines(&reader)[0], "l5 Error", "it is the only one");
+        press_keys(&mut reader, "/nowhere\n");
+        assert!(reader.is_not_found());
+        press_keys(&mut reader, "/l9\n");
+        assert_eq!(visible_lines(&reader)[0], "l9");
+        press_keys(&mut reader, "/l\nN");
+        assert_eq!(visible_lines(&reader)[0], "l9", "forth and back");
     }
 
     #[test]
     fn another_width_lays_the_lines_out_anew() {
-        let mut reader = reader("0123456789abcdef\nshort\n");
-        assert_eq!(shown(&reader), ["0123456789", "abcdef", "short"]);
-        reader.resize((20, CHROME + 4));
-        assert_eq!(shown(&reader), ["0123456789abcdef", "short"]);
+        let mut reader = open_sample("0123456789abcdef\nshort\n");
+        assert_eq!(visible_lines(&reader), ["0123456789", "abcdef", "short"]);
+        reader.resize((20, RESERVED_ROWS + 4));
+        assert_eq!(visible_lines(&reader), ["0123456789abcdef", "short"]);
     }
 
     #[test]
     fn a_line_that_grows_is_laid_out_anew() {
-        let mut reader = reader("one\ntwo");
+        let mut reader = open_sample("one\ntwo");
         let at = LogPosition { key: reader.key().clone(), offset: 7 };
         let more = TextView { text: " and more\n".into(), next_offset: 17, complete: false, size: None };
-        reader.take(&at, Ok(more), TermCapabilities::fixed());
-        assert_eq!(shown(&reader), ["one", "two and mo", "re"]);
+        reader.append_chunk(&at, Ok(more), TermCapabilities::fixed());
+        assert_eq!(visible_lines(&reader), ["one", "two and mo", "re"]);
     }
 
     #[test]
     fn another_file_is_read_from_its_beginning() {
-        let mut reader = reader(TEN);
-        let ViewerAction::Stay(Some(Request::Piece(LogPosition { key, offset: 0 }))) =
-            reader.key_pressed(Key::Char('4'))
+        let mut reader = open_sample(TEN);
+        let ViewerAction::Stay(Some(Request::LogChunk(LogPosition { key, offset: 0 }))) =
+            reader.handle_key(Key::Char('4'))
         else {
             panic!("a request")
         };
         assert_eq!((key.stream, reader.view().2), (LogStream::Diff, 0));
-        assert_eq!(reader.key_pressed(Key::Char('q')), ViewerAction::Close);
+        assert_eq!(reader.handle_key(Key::Char('q')), ViewerAction::Close);
     }
 }

@@ -21,61 +21,63 @@ use crate::commands::tree::fetch_tree;
 use crate::failure::{Failure, is_refusal};
 
 /// What happens within this time is one request.
-const TOGETHER: Duration = Duration::from_millis(50);
+const COALESCE_TIME: Duration = Duration::from_millis(50);
 
 /// Does what the model asks of the daemon; none for what is not the daemon's.
-pub(super) async fn answer(connection: &Connection, request: Request) -> Option<Message> {
+pub(super) async fn perform_request(connection: &Connection, request: Request) -> Option<Message> {
     let client = connection.client();
     Some(match request {
         Request::Statuses => {
-            sleep(TOGETHER).await;
+            sleep(COALESCE_TIME).await;
             Message::Statuses(client.status_all().await.map_err(RequestError::from))
         }
         Request::Tree(target) => {
-            let reply = fetch_tree(client, at(&target)).await;
+            let reply = fetch_tree(client, to_at_run(&target)).await;
             Message::Tree(target, reply.map(Box::new).map_err(RequestError::from))
         }
         Request::Iterations(target) => {
-            let reply = IterationApiClient::list(client, at(&target)).await;
+            let reply = IterationApiClient::list(client, to_at_run(&target)).await;
             Message::Iterations(target, reply.map_err(RequestError::from))
         }
-        Request::Piece(place) => {
-            if place.offset > 0 {
-                sleep(TOGETHER).await;
+        Request::LogChunk(position) => {
+            if position.offset > 0 {
+                sleep(COALESCE_TIME).await;
             }
-            let reply = client.log(params(&place)).await;
-            Message::Piece(place, reply.map_err(RequestError::from))
+            let reply = client.log(to_log_params(&position)).await;
+            Message::LogChunk(position, reply.map_err(RequestError::from))
         }
         Request::Questions(target) => {
             let reply = client.questions(QuestionsParams { path: Some(target.path.clone()), all: false }).await;
             Message::Questions(target, reply.map_err(RequestError::from))
         }
         Request::Steer(steer) => {
-            let result = steered(connection, &steer).await;
+            let result = send_steer(connection, &steer).await;
             Message::Steered(steer, result.map_err(RequestError::from))
         }
-        Request::Follow(_) | Request::Machine(_) | Request::Redraw | Request::Suspend | Request::Quit => return None,
+        Request::Follow(_) | Request::SwitchMachine(_) | Request::Redraw | Request::Suspend | Request::Quit => {
+            return None;
+        }
     })
 }
 
-fn at(target: &RunKey) -> AtRun {
+fn to_at_run(target: &RunKey) -> AtRun {
     AtRun { path: target.path.clone(), run: target.run.clone() }
 }
 
-fn params(LogPosition { key, offset }: &LogPosition) -> LogParams {
+fn to_log_params(LogPosition { key, offset }: &LogPosition) -> LogParams {
     let RunKey { path, run, .. } = key.target.clone();
     let at = AtIteration { path, run, iter: Some(key.iter), wait: key.wait };
     LogParams { at, stream: key.stream, offset: *offset, raw: false }
 }
 
 /// Steers a run and returns what came of it.
-async fn steered(connection: &Connection, steer: &SteerRequest) -> Result<String, Error> {
+async fn send_steer(connection: &Connection, request: &SteerRequest) -> Result<String, Error> {
     let client = connection.client();
-    let (AtRun { path, run }, confirmed) = (at(&steer.target), steer.confirmed);
-    match &steer.what {
+    let (AtRun { path, run }, confirmed) = (to_at_run(&request.target), request.confirmed);
+    match &request.action {
         SteerAction::Pause { now } => {
             let reply = client.pause(PauseParams { path, run, now: *now }).await?;
-            Ok(controlled(
+            Ok(describe_control(
                 &reply,
                 if *now { "pauses when its session has ended" } else { "pauses after this iteration" },
             ))
@@ -83,61 +85,61 @@ async fn steered(connection: &Connection, steer: &SteerRequest) -> Result<String
         SteerAction::Resume { now } => {
             let env = caller_env::collect(connection, &path).await;
             let reply = client.resume(ResumeParams { path, run, now: *now, more: None, confirmed, env }).await?;
-            Ok(controlled(&reply, "continues when its session has ended"))
+            Ok(describe_control(&reply, "continues when its session has ended"))
         }
         SteerAction::Step => {
             let env = caller_env::collect(connection, &path).await;
-            Ok(stepped(&client.step(StepParams { path, run, confirmed, env }).await?))
+            Ok(describe_step(&client.step(StepParams { path, run, confirmed, env }).await?))
         }
         SteerAction::Cancel => {
-            Ok(controlled(&client.cancel(at(&steer.target)).await?, "ends when its session has ended"))
+            Ok(describe_control(&client.cancel(to_at_run(&request.target)).await?, "ends when its session has ended"))
         }
         SteerAction::Note(text) => {
-            let reply = client.add_note(NoteParams { at: at(&steer.target), text: text.clone() }).await?;
-            Ok(noted(&reply))
+            let reply = client.add_note(NoteParams { at: to_at_run(&request.target), text: text.clone() }).await?;
+            Ok(describe_note(&reply))
         }
         SteerAction::Answer { id, text } => {
             let params = AnswerParams { path: Some(path), id: id.clone(), text: text.clone() };
-            Ok(answered(&client.answer(params).await?))
+            Ok(describe_answer(&client.answer(params).await?))
         }
-        SteerAction::Approve => {
-            Ok(reviewed(&client.approve(ApproveParams { at: at(&steer.target), signature: None }).await?))
-        }
+        SteerAction::Approve => Ok(describe_review(
+            &client.approve(ApproveParams { at: to_at_run(&request.target), signature: None }).await?,
+        )),
         SteerAction::Reject(reason) => {
-            let params = RejectParams { at: at(&steer.target), reason: reason.clone(), signature: None };
-            Ok(reviewed(&client.reject(params).await?))
+            let params = RejectParams { at: to_at_run(&request.target), reason: reason.clone(), signature: None };
+            Ok(describe_review(&client.reject(params).await?))
         }
     }
 }
 
-fn controlled(reply: &ControlReply, pending: &str) -> String {
-    let then = if reply.pending { format!(", {pending}") } else { String::new() };
-    format!("run {} {}{then}", reply.run.id, reply.run.state)
+fn describe_control(reply: &ControlReply, pending: &str) -> String {
+    let suffix = if reply.pending { format!(", {pending}") } else { String::new() };
+    format!("run {} {}{suffix}", reply.run.id, reply.run.state)
 }
 
-fn stepped(reply: &StepReply) -> String {
+fn describe_step(reply: &StepReply) -> String {
     let iteration = reply.iteration.as_ref();
-    let ran =
-        iteration.map(|view| format!("{:04} {} {}, ", view.iter, view.verdict.plain(), view.node)).unwrap_or_default();
-    format!("{ran}run {} {}", reply.run.id, reply.run.state)
+    let prefix =
+        iteration.map(|view| format!("{:04} {} {}, ", view.iter, view.verdict.label(), view.node)).unwrap_or_default();
+    format!("{prefix}run {} {}", reply.run.id, reply.run.state)
 }
 
-fn noted(reply: &ChangeReply) -> String {
+fn describe_note(reply: &ChangeReply) -> String {
     let id = reply.id.as_deref().unwrap_or_default();
-    format!("note {id}: the next session that answers reads it{}", waits(reply))
+    format!("note {id}: the next session that answers reads it{}", describe_wait(reply))
 }
 
-fn answered(reply: &ChangeReply) -> String {
-    format!("question {} is answered{}", reply.id.as_deref().unwrap_or_default(), waits(reply))
+fn describe_answer(reply: &ChangeReply) -> String {
+    format!("question {} is answered{}", reply.id.as_deref().unwrap_or_default(), describe_wait(reply))
 }
 
-fn waits(reply: &ChangeReply) -> String {
+fn describe_wait(reply: &ChangeReply) -> String {
     reply.waits_for.as_ref().map(|what| format!(" (waits: {what})")).unwrap_or_default()
 }
 
-fn reviewed(reply: &ReviewReply) -> String {
-    let word = if reply.verdict == ReviewVerdict::Accept { "approved" } else { "rejected" };
-    format!("node {} of iteration {:04} is {word}", reply.node, reply.iteration)
+fn describe_review(reply: &ReviewReply) -> String {
+    let decision = if reply.verdict == ReviewVerdict::Accept { "approved" } else { "rejected" };
+    format!("node {} of iteration {:04} is {decision}", reply.node, reply.iteration)
 }
 
 impl From<Error> for RequestError {

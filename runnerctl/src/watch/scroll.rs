@@ -13,7 +13,7 @@ impl ScrollPosition {
     }
 
     /// Moves the view; at the end it is followed again.
-    pub(crate) fn step(&mut self, by: isize, range: (usize, usize)) {
+    pub(crate) fn scroll_by(&mut self, by: isize, range: (usize, usize)) {
         let end = self.end(range).saturating_add_signed(by).max(range.0.saturating_add(1));
         self.0 = (end < range.1).then_some(end);
     }
@@ -31,16 +31,16 @@ mod tests {
     #[test]
     fn what_is_in_view_stays_while_more_is_added() {
         let mut scroll = ScrollPosition::default();
-        scroll.step(-3, (0, 10));
+        scroll.scroll_by(-3, (0, 10));
         assert_eq!((scroll.end((0, 10)), scroll.end((0, 50))), (7, 7));
-        scroll.step(99, (0, 50));
+        scroll.scroll_by(99, (0, 50));
         assert!(scroll.is_following());
     }
 
     #[test]
     fn what_was_forgotten_gives_way_to_the_oldest_that_is_kept() {
         let mut scroll = ScrollPosition::default();
-        scroll.step(-99, (0, 10));
+        scroll.scroll_by(-99, (0, 10));
         assert_eq!((scroll.end((0, 10)), scroll.end((40, 50))), (1, 41));
         assert_eq!(ScrollPosition::default().end((0, 0)), 0);
     }

@@ -12,22 +12,22 @@ use tokio::time::{Instant, sleep_until};
 
 use super::WatchedDaemon;
 use super::daemon_link::{DaemonLink, InputSource, SessionInput};
-use super::machines::{MachineSummary, turned};
+use super::machines::{MachineSummary, rotate_index};
 use super::message::{Message, Request};
 use super::model::Model;
-use super::terminal::{FullScreen, listen};
+use super::terminal::{FullScreen, spawn_input_thread};
 
 /// News that may wait to be taken.
-const INBOX: usize = 1024;
+const INBOX_CAPACITY: usize = 1024;
 /// Shortest time between two frames: what happens in between is drawn together.
-const FRAME: Duration = Duration::from_millis(40);
+const FRAME_TIME: Duration = Duration::from_millis(40);
 /// How often times that are shown go on.
 const SECOND: Duration = Duration::from_secs(1);
 
 /// A view under way: of each daemon what is known, whichever is shown.
 struct WatchSession {
-    views: Vec<DaemonState>,
-    shown: usize,
+    daemons: Vec<DaemonState>,
+    shown_index: usize,
     screen: FullScreen,
     is_dirty: bool,
 }
@@ -45,29 +45,29 @@ struct WatchSignals {
     interrupt: Signal,
     hangup: Signal,
     stop: Signal,
-    go_on: Signal,
+    resume: Signal,
 }
 
 /// What a signal asks for.
 enum SignalAction {
-    End,
-    Stop,
-    GoOn,
+    Quit,
+    Suspend,
+    Resume,
 }
 
 /// Shows the view until somebody leaves it.
-pub(super) async fn run(openings: Vec<WatchedDaemon>, size: (u16, u16)) -> io::Result<ExitStatus> {
-    let (to, inbox) = mpsc::channel(INBOX);
+pub(super) async fn run(daemons: Vec<WatchedDaemon>, size: (u16, u16)) -> io::Result<ExitStatus> {
+    let (sender, inbox) = mpsc::channel(INBOX_CAPACITY);
     let signals = WatchSignals::listen()?;
-    let screen = FullScreen::take()?;
-    listen(to.clone())?;
-    let view = |(at, opening): (usize, WatchedDaemon)| DaemonState {
-        model: Model::new(opening.look, size, opening.selected),
-        link: DaemonLink::keep((opening.options, opening.connection), at, to.clone()),
+    let screen = FullScreen::acquire()?;
+    spawn_input_thread(sender.clone())?;
+    let to_state = |(at, opening): (usize, WatchedDaemon)| DaemonState {
+        model: Model::new(opening.caps, size, opening.selected),
+        link: DaemonLink::spawn((opening.options, opening.connection), at, sender.clone()),
         name: opening.name,
     };
-    let views = openings.into_iter().enumerate().map(view).collect();
-    WatchSession { views, shown: 0, screen, is_dirty: true }.run(inbox, signals).await
+    let views = daemons.into_iter().enumerate().map(to_state).collect();
+    WatchSession { daemons: views, shown_index: 0, screen, is_dirty: true }.run(inbox, signals).await
 }
 
 impl WatchSession {
@@ -80,23 +80,23 @@ impl WatchSession {
         loop {
             tokio::select! {
                 biased;
-                told = signals.next() => match told {
-                    SignalAction::End => return Ok(ExitStatus::Interrupted),
-                    SignalAction::Stop => self.suspend(false)?,
-                    SignalAction::GoOn => self.resume()?,
+                action = signals.recv() => match action {
+                    SignalAction::Quit => return Ok(ExitStatus::Interrupted),
+                    SignalAction::Suspend => self.suspend(false)?,
+                    SignalAction::Resume => self.resume()?,
                 },
                 () = sleep_until(frame), if self.is_dirty => {
                     self.draw()?;
-                    frame = Instant::now() + FRAME;
+                    frame = Instant::now() + FRAME_TIME;
                 }
-                () = sleep_until(tick), if self.views[self.shown].model.needs_clock() => {
+                () = sleep_until(tick), if self.daemons[self.shown_index].model.needs_clock() => {
                     tick = Instant::now() + SECOND;
-                    self.take(self.shown, Message::Clock)?;
+                    self.update_model(self.shown_index, Message::Tick)?;
                 }
-                news = inbox.recv() => match news {
+                input = inbox.recv() => match input {
                     None | Some((_, SessionInput::Hangup)) => return Ok(ExitStatus::Interrupted),
-                    Some((from, news)) => if self.hear(from, news)? {
-                        return Ok(ExitStatus::Fine);
+                    Some((from, news)) => if self.handle_input(from, news)? {
+                        return Ok(ExitStatus::Success);
                     }
                 },
             }
@@ -104,58 +104,59 @@ impl WatchSession {
     }
 
     fn draw(&mut self) -> io::Result<()> {
-        if self.views.len() > 1 {
-            let told =
-                |(at, view): (usize, &DaemonState)| MachineSummary::of(&view.name, &view.model, at == self.shown);
-            let machines = self.views.iter().enumerate().map(told).collect();
-            self.views[self.shown].model.machines = machines;
+        if self.daemons.len() > 1 {
+            let summarize = |(at, view): (usize, &DaemonState)| {
+                MachineSummary::from_model(&view.name, &view.model, at == self.shown_index)
+            };
+            let machines = self.daemons.iter().enumerate().map(summarize).collect();
+            self.daemons[self.shown_index].model.machines = machines;
         }
         self.is_dirty = false;
-        self.screen.draw(&self.views[self.shown].model)
+        self.screen.draw(&self.daemons[self.shown_index].model)
     }
 
     /// Takes what has come; returns whether somebody leaves.
-    fn hear(&mut self, from: InputSource, news: SessionInput) -> io::Result<bool> {
-        match (from, news) {
+    fn handle_input(&mut self, from: InputSource, input: SessionInput) -> io::Result<bool> {
+        match (from, input) {
             (InputSource::Daemon(at), SessionInput::Connected(connection)) => {
-                self.views[at].link.connected(connection);
-                self.take(at, Message::Linked)
+                self.daemons[at].link.set_connection(connection);
+                self.update_model(at, Message::Connected)
             }
-            (InputSource::Daemon(at), SessionInput::Message(message)) => self.take(at, message),
+            (InputSource::Daemon(at), SessionInput::Message(message)) => self.update_model(at, message),
             (InputSource::Terminal, SessionInput::Message(Message::Size(columns, rows))) => {
-                for at in 0..self.views.len() {
-                    self.take(at, Message::Size(columns, rows))?;
+                for at in 0..self.daemons.len() {
+                    self.update_model(at, Message::Size(columns, rows))?;
                 }
                 Ok(false)
             }
-            (InputSource::Terminal, SessionInput::Message(message)) => self.take(self.shown, message),
+            (InputSource::Terminal, SessionInput::Message(message)) => self.update_model(self.shown_index, message),
             (InputSource::Terminal, SessionInput::Connected(_)) | (_, SessionInput::Hangup) => Ok(false),
         }
     }
 
     /// Has a daemon's view take a message and does what is asked for then; returns whether that was to leave.
-    fn take(&mut self, at: usize, message: Message) -> io::Result<bool> {
+    fn update_model(&mut self, at: usize, message: Message) -> io::Result<bool> {
         self.is_dirty = true;
-        let view = &mut self.views[at];
+        let view = &mut self.daemons[at];
         if matches!(message, Message::Lost(_)) {
-            view.link.lost();
+            view.link.clear_connection();
         }
         for request in view.model.update(Timestamp::now(), message) {
             match request {
                 Request::Quit => return Ok(true),
                 Request::Suspend => self.suspend(true)?,
-                Request::Redraw => self.screen.forget()?,
-                Request::Machine(by) => self.turn(by)?,
-                request => self.views[at].link.perform(request),
+                Request::Redraw => self.screen.force_redraw()?,
+                Request::SwitchMachine(by) => self.switch_machine(by)?,
+                request => self.daemons[at].link.send_request(request),
             }
         }
         Ok(false)
     }
 
     /// Shows another machine, as of now.
-    fn turn(&mut self, by: isize) -> io::Result<()> {
-        self.shown = turned(self.shown, by, self.views.len());
-        self.take(self.shown, Message::Clock).map(drop)
+    fn switch_machine(&mut self, by: isize) -> io::Result<()> {
+        self.shown_index = rotate_index(self.shown_index, by, self.daemons.len());
+        self.update_model(self.shown_index, Message::Tick).map(drop)
     }
 
     fn suspend(&mut self, group: bool) -> io::Result<()> {
@@ -176,17 +177,17 @@ impl WatchSignals {
             interrupt: signal(SignalKind::interrupt())?,
             hangup: signal(SignalKind::hangup())?,
             stop: signal(SignalKind::from_raw(SIGTSTP))?,
-            go_on: signal(SignalKind::from_raw(SIGCONT))?,
+            resume: signal(SignalKind::from_raw(SIGCONT))?,
         })
     }
 
-    async fn next(&mut self) -> SignalAction {
+    async fn recv(&mut self) -> SignalAction {
         tokio::select! {
-            _ = self.end.recv() => SignalAction::End,
-            _ = self.interrupt.recv() => SignalAction::End,
-            _ = self.hangup.recv() => SignalAction::End,
-            _ = self.stop.recv() => SignalAction::Stop,
-            _ = self.go_on.recv() => SignalAction::GoOn,
+            _ = self.end.recv() => SignalAction::Quit,
+            _ = self.interrupt.recv() => SignalAction::Quit,
+            _ = self.hangup.recv() => SignalAction::Quit,
+            _ = self.stop.recv() => SignalAction::Suspend,
+            _ = self.resume.recv() => SignalAction::Resume,
         }
     }
 }

@@ -3,21 +3,21 @@
 /// Whether an answer is awaited, and whether it will be out of date.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct SingleFlight {
-    is_out: bool,
+    is_in_flight: bool,
     is_stale: bool,
 }
 
 impl SingleFlight {
     /// Notes that the thing changed; returns whether to ask now.
-    pub(crate) fn want(&mut self) -> bool {
-        self.is_stale = self.is_out;
-        !std::mem::replace(&mut self.is_out, true)
+    pub(crate) fn request(&mut self) -> bool {
+        self.is_stale = self.is_in_flight;
+        !std::mem::replace(&mut self.is_in_flight, true)
     }
 
     /// Notes that the answer is there; returns whether to ask again.
-    pub(crate) fn arrived(&mut self) -> bool {
-        self.is_out = std::mem::take(&mut self.is_stale);
-        self.is_out
+    pub(crate) fn complete(&mut self) -> bool {
+        self.is_in_flight = std::mem::take(&mut self.is_stale);
+        self.is_in_flight
     }
 }
 
@@ -28,8 +28,8 @@ mod tests {
     #[test]
     fn many_changes_during_a_request_are_one_request_after_it() {
         let mut flight = SingleFlight::default();
-        assert_eq!([flight.want(), flight.want(), flight.want()], [true, false, false]);
-        assert_eq!([flight.arrived(), flight.arrived()], [true, false]);
-        assert!(flight.want());
+        assert_eq!([flight.request(), flight.request(), flight.request()], [true, false, false]);
+        assert_eq!([flight.complete(), flight.complete()], [true, false]);
+        assert!(flight.request());
     }
 }

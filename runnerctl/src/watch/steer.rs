@@ -11,136 +11,146 @@ const TEXT_BYTES: usize = 8 * 1024;
 
 impl Model {
     /// Handles a key that steers the run.
-    pub(super) fn command(&mut self, key: char) -> Vec<Request> {
+    pub(super) fn handle_command_key(&mut self, key: char) -> Vec<Request> {
         if !"pPrscnayx".contains(key) {
             return Vec::new();
         }
         let Some(target) = self.target().filter(|target| target.run.is_some()) else {
             let is_known = self.read_at.is_some();
-            self.say(if is_known { "no run here yet: runnerctl start PATH" } else { "not connected yet" }, true);
+            self.set_notice(if is_known { "no run here yet: runnerctl start PATH" } else { "not connected yet" }, true);
             return Vec::new();
         };
         if self.lost.is_some() {
-            self.say("no daemon answers: nothing was sent", true);
+            self.set_notice("no daemon answers: nothing was sent", true);
             return Vec::new();
         }
         let is_waiting = self.run().is_some_and(|run| run.summary.state == RunStatus::Waiting);
         match key {
-            'p' => self.steer(SteerRequest::of(target, SteerAction::Pause { now: false })),
-            'P' => self.ask(target, SteerAction::Pause { now: true }),
-            'r' => self.steer(SteerRequest::of(target, SteerAction::Resume { now: is_waiting })),
-            's' => self.steer(SteerRequest::of(target, SteerAction::Step)),
-            'c' => self.ask(target, SteerAction::Cancel),
-            'n' => self.begin(target, DraftPurpose::Note),
-            'a' => self.list_questions(target),
-            _ => self.review(target, key),
+            'p' => self.send_steer(SteerRequest::new(target, SteerAction::Pause { now: false })),
+            'P' => self.ask_confirmation(target, SteerAction::Pause { now: true }),
+            'r' => self.send_steer(SteerRequest::new(target, SteerAction::Resume { now: is_waiting })),
+            's' => self.send_steer(SteerRequest::new(target, SteerAction::Step)),
+            'c' => self.ask_confirmation(target, SteerAction::Cancel),
+            'n' => self.start_draft(target, DraftPurpose::Note),
+            'a' => self.request_questions(target),
+            _ => self.start_review(target, key),
         }
     }
 
     /// Approves or rejects the node that waits for a person.
-    fn review(&mut self, target: RunKey, key: char) -> Vec<Request> {
-        if self.under_review().is_none() {
-            self.say("nothing in this run awaits your review", true);
+    fn start_review(&mut self, target: RunKey, key: char) -> Vec<Request> {
+        if self.node_under_review().is_none() {
+            self.set_notice("nothing in this run awaits your review", true);
             return Vec::new();
         }
-        if key == 'y' { self.ask(target, SteerAction::Approve) } else { self.begin(target, DraftPurpose::Reject) }
+        if key == 'y' {
+            self.ask_confirmation(target, SteerAction::Approve)
+        } else {
+            self.start_draft(target, DraftPurpose::Reject)
+        }
     }
 
-    fn steer(&mut self, steer: SteerRequest) -> Vec<Request> {
-        self.say(format!("{}: sent", steer.what), false);
-        vec![Request::Steer(steer)]
+    fn send_steer(&mut self, request: SteerRequest) -> Vec<Request> {
+        self.set_notice(format!("{}: sent", request.action), false);
+        vec![Request::Steer(request)]
     }
 
-    fn ask(&mut self, target: RunKey, what: SteerAction) -> Vec<Request> {
+    fn ask_confirmation(&mut self, target: RunKey, action: SteerAction) -> Vec<Request> {
         let run = target.run.clone().unwrap_or_default();
-        let text = match what {
+        let text = match action {
             SteerAction::Cancel => format!("Cancel run {run}? Its branch and commits are kept."),
-            SteerAction::Approve => format!("Approve node {} of run {run}?", self.under_review().unwrap_or_default()),
+            SteerAction::Approve => {
+                format!("Approve node {} of run {run}?", self.node_under_review().unwrap_or_default())
+            }
             _ => format!("End the session of run {run} now? Its work will be committed."),
         };
-        self.mode = Mode::Ask(Confirmation { text, steer: SteerRequest::of(target, what) });
+        self.mode = Mode::Ask(Confirmation { text, request: SteerRequest::new(target, action) });
         Vec::new()
     }
 
     /// Takes yes or no.
-    pub(super) fn answer(&mut self, key: Key) -> Vec<Request> {
+    pub(super) fn handle_answer_key(&mut self, key: Key) -> Vec<Request> {
         let is_answer = matches!(key, Key::Char('y' | 'Y' | 'n' | 'N' | 'q') | Key::Escape);
         if !is_answer {
             return Vec::new();
         }
         match (std::mem::replace(&mut self.mode, Mode::Normal), key) {
-            (Mode::Ask(question), Key::Char('y' | 'Y')) => self.steer(question.steer),
+            (Mode::Ask(question), Key::Char('y' | 'Y')) => self.send_steer(question.request),
             _ => Vec::new(),
         }
     }
 
-    fn begin(&mut self, target: RunKey, purpose: DraftPurpose) -> Vec<Request> {
+    fn start_draft(&mut self, target: RunKey, purpose: DraftPurpose) -> Vec<Request> {
         self.mode = Mode::Type(Draft { target, purpose, text: String::new() });
         Vec::new()
     }
 
     /// Handles a key while a text is typed.
-    pub(super) fn type_text(&mut self, key: Key) -> Vec<Request> {
+    pub(super) fn handle_text_key(&mut self, key: Key) -> Vec<Request> {
         let Mode::Type(Draft { text, .. }) = &mut self.mode else { return Vec::new() };
         match key {
-            Key::Char(c) => append(text, c.encode_utf8(&mut [0; 4])),
+            Key::Char(c) => append_limited(text, c.encode_utf8(&mut [0; 4])),
             Key::Backspace => drop(text.pop()),
             Key::Ctrl('u') => text.clear(),
             Key::Ctrl('w') => text.truncate(text.trim_end().rfind(char::is_whitespace).map_or(0, |at| at + 1)),
             Key::Escape => self.mode = Mode::Normal,
-            Key::Enter => return self.send(),
+            Key::Enter => return self.send_draft(),
             _ => {}
         }
         Vec::new()
     }
 
     /// Sends what was typed, where anything was.
-    fn send(&mut self) -> Vec<Request> {
+    fn send_draft(&mut self) -> Vec<Request> {
         let Mode::Type(Draft { target, purpose, text }) = std::mem::replace(&mut self.mode, Mode::Normal) else {
             return Vec::new();
         };
         if text.trim().is_empty() {
             return Vec::new();
         }
-        let what = match purpose {
+        let action = match purpose {
             DraftPurpose::Note => SteerAction::Note(text),
             DraftPurpose::Reject => SteerAction::Reject(text),
             DraftPurpose::Answer(question) => SteerAction::Answer { id: question.id, text },
         };
-        self.steer(SteerRequest::of(target, what))
+        self.send_steer(SteerRequest::new(target, action))
     }
 
     /// Handles text that was pasted: it is typed where something is typed, and else ignored.
     pub(super) fn paste(&mut self, text: &str) -> Vec<Request> {
         match &mut self.mode {
-            Mode::Type(draft) => append(&mut draft.text, text),
+            Mode::Type(draft) => append_limited(&mut draft.text, text),
             Mode::Read(reader) => reader.paste(text),
             Mode::Normal | Mode::Help | Mode::Ask(_) | Mode::Questions { .. } => {}
         }
         Vec::new()
     }
 
-    fn list_questions(&mut self, target: RunKey) -> Vec<Request> {
+    fn request_questions(&mut self, target: RunKey) -> Vec<Request> {
         self.mode = Mode::Questions { list: None, cursor: 0 };
         vec![Request::Questions(target)]
     }
 
     /// Shows the questions of the repository that is shown.
-    pub(super) fn questions(&mut self, of: &RunKey, reply: Result<Vec<QuestionView>, RequestError>) -> Vec<Request> {
+    pub(super) fn on_questions(
+        &mut self,
+        target: &RunKey,
+        reply: Result<Vec<QuestionView>, RequestError>,
+    ) -> Vec<Request> {
         let Mode::Questions { list, .. } = &mut self.mode else { return Vec::new() };
         match reply {
-            Ok(found) if self.shown.as_ref() == Some(of) && !found.is_empty() => *list = Some(found),
+            Ok(found) if self.shown_run.as_ref() == Some(target) && !found.is_empty() => *list = Some(found),
             reply => {
                 self.mode = Mode::Normal;
-                let told = reply.map_or_else(|trouble| trouble.message, |_| "no question is open".to_owned());
-                self.say(told, true);
+                let message = reply.map_or_else(|trouble| trouble.message, |_| "no question is open".to_owned());
+                self.set_notice(message, true);
             }
         }
         Vec::new()
     }
 
     /// Handles a key while the questions are listed.
-    pub(super) fn choose(&mut self, key: Key) -> Vec<Request> {
+    pub(super) fn handle_question_key(&mut self, key: Key) -> Vec<Request> {
         let Mode::Questions { list, cursor } = &mut self.mode else { return Vec::new() };
         let last = list.as_ref().map_or(0, |list| list.len().saturating_sub(1));
         match key {
@@ -148,9 +158,9 @@ impl Model {
             Key::Down | Key::Char('j') => *cursor = (*cursor + 1).min(last),
             Key::Char('q') | Key::Escape => self.mode = Mode::Normal,
             Key::Enter => {
-                let chosen = list.as_mut().map(|list| list.swap_remove(*cursor));
-                if let (Some(question), Some(target)) = (chosen, self.shown.clone()) {
-                    return self.begin(target, DraftPurpose::Answer(Box::new(question)));
+                let selected = list.as_mut().map(|list| list.swap_remove(*cursor));
+                if let (Some(question), Some(target)) = (selected, self.shown_run.clone()) {
+                    return self.start_draft(target, DraftPurpose::Answer(Box::new(question)));
                 }
             }
             _ => {}
@@ -160,13 +170,13 @@ impl Model {
 }
 
 impl SteerRequest {
-    fn of(target: RunKey, what: SteerAction) -> Self {
-        Self { target, what, confirmed: false }
+    fn new(target: RunKey, action: SteerAction) -> Self {
+        Self { target, action, confirmed: false }
     }
 }
 
 /// Adds to a text as far as it may be.
-fn append(text: &mut String, more: &str) {
-    let room = TEXT_BYTES.saturating_sub(text.len());
-    text.push_str(&more[..more.floor_char_boundary(room)]);
+fn append_limited(text: &mut String, more: &str) {
+    let available = TEXT_BYTES.saturating_sub(text.len());
+    text.push_str(&more[..more.floor_char_boundary(available)]);
 }

@@ -22,10 +22,10 @@ use tokio::sync::mpsc::Sender;
 use super::daemon_link::{InputSource, SessionInput};
 use super::message::{Key, Message};
 use super::model::Model;
-use super::view::view;
+use super::view::draw_view;
 
 /// Whether the terminal is not as the shell wants it.
-static TAKEN: AtomicBool = AtomicBool::new(false);
+static IS_TAKEN: AtomicBool = AtomicBool::new(false);
 
 /// The terminal while it is ours; it is given back where this is dropped, and where anything panics.
 pub(crate) struct FullScreen {
@@ -34,34 +34,34 @@ pub(crate) struct FullScreen {
 
 impl FullScreen {
     /// Takes the terminal.
-    pub(crate) fn take() -> io::Result<Self> {
+    pub(crate) fn acquire() -> io::Result<Self> {
         let terminal = Terminal::new(CrosstermBackend::new(BufWriter::new(io::stdout())))?;
-        let before = panic::take_hook();
+        let previous_hook = panic::take_hook();
         panic::set_hook(Box::new(move |info| {
-            give_back();
-            before(info);
+            restore_terminal();
+            previous_hook(info);
         }));
         let mut screen = Self { terminal };
-        screen.enter()?;
+        screen.activate()?;
         Ok(screen)
     }
 
-    fn enter(&mut self) -> io::Result<()> {
-        TAKEN.store(true, Ordering::SeqCst);
+    fn activate(&mut self) -> io::Result<()> {
+        IS_TAKEN.store(true, Ordering::SeqCst);
         enable_raw_mode()?;
         execute!(self.terminal.backend_mut(), EnterAlternateScreen, EnableBracketedPaste)?;
-        self.forget()
+        self.force_redraw()
     }
 
     /// Draws what has changed, at once for the eye where the terminal can do that.
     pub(crate) fn draw(&mut self, model: &Model) -> io::Result<()> {
         queue!(self.terminal.backend_mut(), BeginSynchronizedUpdate)?;
-        self.terminal.draw(|frame| view(model, frame))?;
+        self.terminal.draw(|frame| draw_view(model, frame))?;
         execute!(self.terminal.backend_mut(), EndSynchronizedUpdate)
     }
 
     /// Draws everything anew the next time.
-    pub(crate) fn forget(&mut self) -> io::Result<()> {
+    pub(crate) fn force_redraw(&mut self) -> io::Result<()> {
         // `clear` would ask the terminal where its cursor is, and the answer would come among the keys.
         self.terminal.resize(Rect::from(self.terminal.size()?))
     }
@@ -70,7 +70,7 @@ impl FullScreen {
     ///
     /// With `group` whatever runs in the foreground with it stops too: the terminal would have told them all.
     pub(crate) fn suspend(&mut self, group: bool) -> io::Result<()> {
-        give_back();
+        restore_terminal();
         let whom = if group { Pid::from_raw(0) } else { Pid::this() };
         kill(whom, Signal::SIGSTOP)?;
         self.resume()
@@ -79,19 +79,19 @@ impl FullScreen {
     /// Takes the terminal again: whoever stopped this program may have set it back.
     pub(crate) fn resume(&mut self) -> io::Result<()> {
         disable_raw_mode()?;
-        self.enter()
+        self.activate()
     }
 }
 
 impl Drop for FullScreen {
     fn drop(&mut self) {
-        give_back();
+        restore_terminal();
     }
 }
 
 /// Leaves the terminal as it was; nobody can be told where that fails.
-fn give_back() {
-    if TAKEN.swap(false, Ordering::SeqCst) {
+fn restore_terminal() {
+    if IS_TAKEN.swap(false, Ordering::SeqCst) {
         let mut out = io::stdout();
         let _ = execute!(out, DisableBracketedPaste, LeaveAlternateScreen, Show);
         let _ = disable_raw_mode();
@@ -100,18 +100,18 @@ fn give_back() {
 }
 
 /// Sends what is typed, from a thread of its own: reading a terminal cannot be waited for otherwise.
-pub(crate) fn listen(to: Sender<(InputSource, SessionInput)>) -> io::Result<()> {
+pub(crate) fn spawn_input_thread(sender: Sender<(InputSource, SessionInput)>) -> io::Result<()> {
     let listen = move || {
         loop {
-            let news = match crossterm::event::read() {
-                Ok(event) => match message(event) {
+            let input = match crossterm::event::read() {
+                Ok(event) => match to_message(event) {
                     Some(message) => SessionInput::Message(message),
                     None => continue,
                 },
                 Err(_) => SessionInput::Hangup,
             };
-            let is_last = matches!(news, SessionInput::Hangup);
-            if to.blocking_send((InputSource::Terminal, news)).is_err() || is_last {
+            let is_last = matches!(input, SessionInput::Hangup);
+            if sender.blocking_send((InputSource::Terminal, input)).is_err() || is_last {
                 return;
             }
         }
@@ -119,16 +119,16 @@ pub(crate) fn listen(to: Sender<(InputSource, SessionInput)>) -> io::Result<()> 
     thread::Builder::new().name("keys".into()).spawn(listen).map(drop)
 }
 
-fn message(event: Event) -> Option<Message> {
+fn to_message(event: Event) -> Option<Message> {
     match event {
         Event::Resize(columns, rows) => Some(Message::Size(columns, rows)),
         Event::Paste(text) => Some(Message::Paste(text)),
-        Event::Key(key) if key.kind != KeyEventKind::Release => of_code(key.code, key.modifiers).map(Message::Key),
+        Event::Key(key) if key.kind != KeyEventKind::Release => to_key(key.code, key.modifiers).map(Message::Key),
         _ => None,
     }
 }
 
-fn of_code(code: KeyCode, modifiers: KeyModifiers) -> Option<Key> {
+fn to_key(code: KeyCode, modifiers: KeyModifiers) -> Option<Key> {
     Some(match code {
         KeyCode::Char(c) if modifiers.contains(KeyModifiers::CONTROL) => Key::Ctrl(c),
         KeyCode::Char(c) => Key::Char(c),

@@ -4,10 +4,10 @@ use jiff::Timestamp;
 use protocol::view::RunView;
 use protocol::words::PhaseName;
 
-use crate::text::measure::between;
+use crate::text::measure::millis_between;
 
 /// The phases that every iteration may have, in order; the review is shown where there was one.
-const USUAL: [PhaseName; 7] = [
+const SHOWN_PHASES: [PhaseName; 7] = [
     PhaseName::Open,
     PhaseName::Brief,
     PhaseName::Work,
@@ -21,41 +21,41 @@ const USUAL: [PhaseName; 7] = [
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct PhaseTimeline {
     iter: u32,
-    began: Option<Timestamp>,
+    started_at: Option<Timestamp>,
     entered: Vec<(PhaseName, Timestamp)>,
     /// When an iteration began to be opened whose number is not known yet.
-    opening: Option<Timestamp>,
-    ended: Option<Timestamp>,
+    opened_at: Option<Timestamp>,
+    ended_at: Option<Timestamp>,
 }
 
 /// How a phase stands; times in milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PhaseState {
     /// It is over; how long it took, where that was seen.
-    Past(Option<u64>),
+    Done(Option<u64>),
     /// It lasts.
-    Now(u64),
+    Active(u64),
     /// It is to come, or there is none.
-    Ahead,
+    Pending,
 }
 
 impl PhaseTimeline {
     /// Notes that an iteration entered a phase; its number may not be known while it is opened.
-    pub(crate) fn enter(&mut self, iter: Option<u32>, phase: PhaseName, time: Timestamp) {
+    pub(crate) fn enter_phase(&mut self, iter: Option<u32>, phase: PhaseName, time: Timestamp) {
         let Some(iter) = iter else {
-            self.opening = Some(time).filter(|_| phase == PhaseName::Open);
+            self.opened_at = Some(time).filter(|_| phase == PhaseName::Open);
             return;
         };
-        if phase == PhaseName::Over && (iter != self.iter || self.ended.is_some()) {
+        if phase == PhaseName::Over && (iter != self.iter || self.ended_at.is_some()) {
             return;
         }
-        if iter != self.iter || self.ended.is_some() || (phase == PhaseName::Open && self.entered.len() > 1) {
-            let opened = self.opening.map(|time| (PhaseName::Open, time));
-            let began = self.opening.or(Some(time));
-            *self = Self { iter, began, entered: opened.into_iter().collect(), ..Self::default() };
+        if iter != self.iter || self.ended_at.is_some() || (phase == PhaseName::Open && self.entered.len() > 1) {
+            let opened = self.opened_at.map(|time| (PhaseName::Open, time));
+            let began = self.opened_at.or(Some(time));
+            *self = Self { iter, started_at: began, entered: opened.into_iter().collect(), ..Self::default() };
         }
         if phase == PhaseName::Over {
-            self.ended = Some(time);
+            self.ended_at = Some(time);
         } else if self.entered.last().is_none_or(|(last, _)| *last != phase) {
             // What a new daemon does again takes the place of what the old one did.
             self.entered.retain(|(earlier, _)| *earlier < phase);
@@ -64,53 +64,55 @@ impl PhaseTimeline {
     }
 
     /// Takes over what a state says that no event told.
-    pub(crate) fn agree(&mut self, run: &RunView) {
+    pub(crate) fn reconcile(&mut self, run: &RunView) {
         // Before the first iteration there are no phases.
         let Some(phase) = run.phase.as_ref().filter(|phase| !phase.baseline) else {
             let last = run.recent.iter().find(|view| view.iter == self.iter);
-            self.ended = self.ended.or_else(|| last?.ended_at);
+            self.ended_at = self.ended_at.or_else(|| last?.ended_at);
             return;
         };
         let is_known = self.iter == run.iteration && self.entered.last().is_some_and(|(last, _)| *last >= phase.name);
         if !is_known {
-            self.enter(Some(run.iteration), phase.name, phase.since);
+            self.enter_phase(Some(run.iteration), phase.name, phase.since);
         }
-        self.began = Some(phase.iteration_since);
-        self.ended = None;
+        self.started_at = Some(phase.iteration_since);
+        self.ended_at = None;
     }
 
     /// Returns the number of the iteration.
-    pub(crate) fn number(&self) -> u32 {
+    pub(crate) fn iteration(&self) -> u32 {
         self.iter
     }
 
     /// Returns how long the iteration has taken.
-    pub(crate) fn elapsed(&self, now: Timestamp) -> Option<u64> {
-        Some(between(self.began?, self.ended.unwrap_or(now)))
+    pub(crate) fn elapsed_ms(&self, now: Timestamp) -> Option<u64> {
+        Some(millis_between(self.started_at?, self.ended_at.unwrap_or(now)))
     }
 
     /// Returns every phase and how it stands; none where no iteration was seen.
-    pub(crate) fn stages(&self, now: Timestamp) -> Vec<(PhaseName, PhaseState)> {
+    pub(crate) fn phase_states(&self, now: Timestamp) -> Vec<(PhaseName, PhaseState)> {
         if self.iter == 0 {
             return Vec::new();
         }
-        let shown = USUAL.into_iter().filter(|phase| *phase != PhaseName::Review || self.entered(*phase).is_some());
-        shown.map(|phase| (phase, self.stage(phase, now))).collect()
+        let shown = SHOWN_PHASES
+            .into_iter()
+            .filter(|phase| *phase != PhaseName::Review || self.entered_index(*phase).is_some());
+        shown.map(|phase| (phase, self.phase_state(phase, now))).collect()
     }
 
-    fn entered(&self, phase: PhaseName) -> Option<usize> {
+    fn entered_index(&self, phase: PhaseName) -> Option<usize> {
         self.entered.iter().position(|(entered, _)| *entered == phase)
     }
 
-    fn stage(&self, phase: PhaseName, now: Timestamp) -> PhaseState {
-        let Some(at) = self.entered(phase) else {
+    fn phase_state(&self, phase: PhaseName, now: Timestamp) -> PhaseState {
+        let Some(index) = self.entered_index(phase) else {
             let is_passed = self.entered.last().is_some_and(|(last, _)| *last > phase);
-            return if is_passed { PhaseState::Past(None) } else { PhaseState::Ahead };
+            return if is_passed { PhaseState::Done(None) } else { PhaseState::Pending };
         };
-        let since = self.entered[at].1;
-        match self.entered.get(at + 1).map(|(_, next)| *next).or(self.ended) {
-            Some(end) => PhaseState::Past(Some(between(since, end))),
-            None => PhaseState::Now(between(since, now)),
+        let since = self.entered[index].1;
+        match self.entered.get(index + 1).map(|(_, next)| *next).or(self.ended_at) {
+            Some(end) => PhaseState::Done(Some(millis_between(since, end))),
+            None => PhaseState::Active(millis_between(since, now)),
         }
     }
 }
@@ -120,7 +122,7 @@ mod tests {
     use super::*;
     use crate::text::samples;
 
-    fn at(second: u32) -> Timestamp {
+    fn time_at(second: u32) -> Timestamp {
         format!("2026-01-01T12:00:{second:02}Z").parse().expect("a time")
     }
 
@@ -131,32 +133,32 @@ mod tests {
             [(PhaseName::Open, 0), (PhaseName::Brief, 1), (PhaseName::Work, 2), (PhaseName::Settle, 12)]
         {
             // Opening an iteration comes before its number.
-            timeline.enter((phase != PhaseName::Open).then_some(1), phase, at(second));
+            timeline.enter_phase((phase != PhaseName::Open).then_some(1), phase, time_at(second));
         }
-        let stages = timeline.stages(at(15));
-        assert_eq!(stages[0], (PhaseName::Open, PhaseState::Past(Some(1_000))));
-        assert_eq!(stages[2], (PhaseName::Work, PhaseState::Past(Some(10_000))));
-        assert_eq!(stages[4], (PhaseName::Guard, PhaseState::Past(None)), "there was no guard");
-        assert_eq!(stages[5], (PhaseName::Settle, PhaseState::Now(3_000)));
-        timeline.enter(Some(1), PhaseName::Over, at(16));
-        assert_eq!(timeline.elapsed(at(50)), Some(16_000), "an iteration that is over takes no longer");
+        let stages = timeline.phase_states(time_at(15));
+        assert_eq!(stages[0], (PhaseName::Open, PhaseState::Done(Some(1_000))));
+        assert_eq!(stages[2], (PhaseName::Work, PhaseState::Done(Some(10_000))));
+        assert_eq!(stages[4], (PhaseName::Guard, PhaseState::Done(None)), "there was no guard");
+        assert_eq!(stages[5], (PhaseName::Settle, PhaseState::Active(3_000)));
+        timeline.enter_phase(Some(1), PhaseName::Over, time_at(16));
+        assert_eq!(timeline.elapsed_ms(time_at(50)), Some(16_000), "an iteration that is over takes no longer");
     }
 
     #[test]
     fn a_state_tells_the_phase_that_no_event_told() {
         let mut timeline = PhaseTimeline::default();
-        timeline.agree(&samples::run());
-        let stages = timeline.stages(at(0));
-        assert_eq!(stages[2], (PhaseName::Work, PhaseState::Past(None)));
-        assert_eq!(stages[4], (PhaseName::Guard, PhaseState::Now(2_000)));
-        assert_eq!((timeline.number(), timeline.elapsed(at(0))), (4, Some(12_000)));
+        timeline.reconcile(&samples::run());
+        let stages = timeline.phase_states(time_at(0));
+        assert_eq!(stages[2], (PhaseName::Work, PhaseState::Done(None)));
+        assert_eq!(stages[4], (PhaseName::Guard, PhaseState::Active(2_000)));
+        assert_eq!((timeline.iteration(), timeline.elapsed_ms(time_at(0))), (4, Some(12_000)));
     }
 
     #[test]
     fn an_effect_that_is_done_again_keeps_its_time() {
         let mut timeline = PhaseTimeline::default();
-        timeline.enter(Some(1), PhaseName::Guard, at(0));
-        timeline.enter(Some(1), PhaseName::Guard, at(5));
-        assert_eq!(timeline.stages(at(9))[4].1, PhaseState::Now(9_000));
+        timeline.enter_phase(Some(1), PhaseName::Guard, time_at(0));
+        timeline.enter_phase(Some(1), PhaseName::Guard, time_at(5));
+        assert_eq!(timeline.phase_states(time_at(9))[4].1, PhaseState::Active(9_000));
     }
 }

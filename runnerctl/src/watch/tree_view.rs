@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use protocol::tree::{Node, TaskTree};
 
-use crate::text::tree::{NodeStatus, leaves};
+use crate::text::tree::{NodeStatus, count_leaves};
 
 /// A node that is not folded away.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,7 +14,7 @@ pub(crate) struct TreeRow {
     /// What it is called.
     pub(crate) title: String,
     /// How it stands.
-    pub(crate) standing: NodeStatus,
+    pub(crate) status: NodeStatus,
     /// For each ancestor below the root, and for itself: whether a sibling comes after it.
     pub(crate) trunk: Vec<bool>,
     /// Whether its children are folded away; none for a leaf.
@@ -31,24 +31,24 @@ pub(crate) struct TreeView {
     tree: Option<TaskTree>,
     current: Option<String>,
     /// What a person has folded or unfolded.
-    chosen: BTreeMap<String, bool>,
+    fold_overrides: BTreeMap<String, bool>,
     rows: Vec<TreeRow>,
     cursor: usize,
-    is_elsewhere: bool,
+    is_detached: bool,
 }
 
 impl TreeView {
     /// Shows another state of the tree.
-    pub(crate) fn take(&mut self, tree: TaskTree) {
+    pub(crate) fn set_tree(&mut self, tree: TaskTree) {
         self.tree = Some(tree);
-        self.draw();
+        self.rebuild();
     }
 
     /// Marks the leaf that is worked on, or is next.
-    pub(crate) fn mark(&mut self, current: Option<&str>) {
+    pub(crate) fn set_current(&mut self, current: Option<&str>) {
         if self.current.as_deref() != current {
             self.current = current.map(str::to_owned);
-            self.draw();
+            self.rebuild();
         }
     }
 
@@ -71,58 +71,60 @@ impl TreeView {
     }
 
     /// Returns the node that the keys are about.
-    pub(crate) fn chosen(&self) -> Option<&TreeRow> {
+    pub(crate) fn selected(&self) -> Option<&TreeRow> {
         self.rows.get(self.cursor)
     }
 
     /// Moves the cursor.
-    pub(crate) fn step(&mut self, by: isize) {
+    pub(crate) fn move_cursor(&mut self, by: isize) {
         self.cursor = self.cursor.saturating_add_signed(by).min(self.rows.len().saturating_sub(1));
-        self.is_elsewhere = true;
+        self.is_detached = true;
     }
 
     /// Goes back to the live leaf, and stays with it.
-    pub(crate) fn follow(&mut self) {
-        self.is_elsewhere = false;
-        self.draw();
+    pub(crate) fn follow_current(&mut self) {
+        self.is_detached = false;
+        self.rebuild();
     }
 
     /// Folds the branch at the cursor, or unfolds it; returns whether there is one.
-    pub(crate) fn fold(&mut self, folded: Option<bool>) -> bool {
-        let Some((id, now)) = self.chosen().and_then(|row| Some((row.id.clone(), row.folded?))) else { return false };
-        self.chosen.insert(id, folded.unwrap_or(!now));
-        self.is_elsewhere = true;
-        self.draw();
+    pub(crate) fn toggle_fold(&mut self, folded: Option<bool>) -> bool {
+        let Some((id, is_folded)) = self.selected().and_then(|row| Some((row.id.clone(), row.folded?))) else {
+            return false;
+        };
+        self.fold_overrides.insert(id, folded.unwrap_or(!is_folded));
+        self.is_detached = true;
+        self.rebuild();
         true
     }
 
-    fn draw(&mut self) {
-        let stood = self.chosen().map(|row| row.id.clone());
+    fn rebuild(&mut self) {
+        let previous = self.selected().map(|row| row.id.clone());
         let mut rows = Vec::new();
         if let Some(tree) = &self.tree {
-            self.add(&tree.root, &mut Vec::new(), &mut rows);
+            self.push_rows(&tree.root, &mut Vec::new(), &mut rows);
         }
         self.rows = rows;
-        let wanted = if self.is_elsewhere { stood } else { self.current.clone() };
-        let found = wanted.and_then(|id| self.rows.iter().position(|row| row.id == id));
+        let target = if self.is_detached { previous } else { self.current.clone() };
+        let found = target.and_then(|id| self.rows.iter().position(|row| row.id == id));
         self.cursor = found.unwrap_or(self.cursor).min(self.rows.len().saturating_sub(1));
     }
 
-    fn add(&self, node: &Node, trunk: &mut Vec<bool>, rows: &mut Vec<TreeRow>) {
-        let folded = (!node.is_leaf()).then(|| self.chosen.get(&node.id).copied().unwrap_or(node.passes));
+    fn push_rows(&self, node: &Node, trunk: &mut Vec<bool>, rows: &mut Vec<TreeRow>) {
+        let folded = (!node.is_leaf()).then(|| self.fold_overrides.get(&node.id).copied().unwrap_or(node.passes));
         rows.push(TreeRow {
             id: node.id.clone(),
             title: node.title.clone(),
-            standing: NodeStatus::of(node, self.current.as_deref()),
+            status: NodeStatus::from_node(node, self.current.as_deref()),
             trunk: trunk.clone(),
             folded,
-            leaves: leaves(node),
+            leaves: count_leaves(node),
             attempts: (node.attempts, node.max_attempts),
         });
         let children = node.children.iter().enumerate().filter(|_| folded != Some(true));
         for (at, child) in children {
             trunk.push(at + 1 < node.children.len());
-            self.add(child, trunk, rows);
+            self.push_rows(child, trunk, rows);
             trunk.pop();
         }
     }
@@ -131,54 +133,54 @@ impl TreeView {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::text::tree::tests::reply;
+    use crate::text::tree::tests::sample_reply;
 
-    fn forest() -> TreeView {
+    fn sample_view() -> TreeView {
         let mut forest = TreeView::default();
-        let mut tree = reply().tree;
+        let mut tree = sample_reply().tree;
         // The branch `parser` passes as a whole.
         tree.root.children[0].passes = true;
         tree.root.children[0].children.iter_mut().for_each(|leaf| leaf.passes = true);
-        forest.mark(Some("docs"));
-        forest.take(tree);
+        forest.set_current(Some("docs"));
+        forest.set_tree(tree);
         forest
     }
 
-    fn ids(forest: &TreeView) -> Vec<&str> {
+    fn row_ids(forest: &TreeView) -> Vec<&str> {
         forest.rows().iter().map(|row| row.id.as_str()).collect()
     }
 
     #[test]
     fn a_branch_that_passes_is_folded_and_can_be_opened() {
-        let mut forest = forest();
-        assert_eq!(ids(&forest), ["root", "parser", "cli", "docs"]);
-        forest.step(-2);
-        assert!(forest.fold(None));
-        assert_eq!(ids(&forest), ["root", "parser", "lexer", "ast", "cli", "docs"]);
+        let mut forest = sample_view();
+        assert_eq!(row_ids(&forest), ["root", "parser", "cli", "docs"]);
+        forest.move_cursor(-2);
+        assert!(forest.toggle_fold(None));
+        assert_eq!(row_ids(&forest), ["root", "parser", "lexer", "ast", "cli", "docs"]);
         assert_eq!(forest.rows()[3].trunk, [true, false]);
     }
 
     #[test]
     fn the_cursor_is_on_the_live_leaf_until_it_is_moved() {
-        let mut forest = forest();
-        assert_eq!(forest.chosen().map(|row| row.id.as_str()), Some("docs"));
-        forest.mark(Some("cli"));
-        assert_eq!(forest.chosen().map(|row| row.id.as_str()), Some("cli"));
-        forest.step(-1);
-        forest.mark(Some("docs"));
-        assert_eq!(forest.chosen().map(|row| row.id.as_str()), Some("parser"));
-        forest.follow();
-        assert_eq!(forest.chosen().map(|row| row.id.as_str()), Some("docs"));
+        let mut forest = sample_view();
+        assert_eq!(forest.selected().map(|row| row.id.as_str()), Some("docs"));
+        forest.set_current(Some("cli"));
+        assert_eq!(forest.selected().map(|row| row.id.as_str()), Some("cli"));
+        forest.move_cursor(-1);
+        forest.set_current(Some("docs"));
+        assert_eq!(forest.selected().map(|row| row.id.as_str()), Some("parser"));
+        forest.follow_current();
+        assert_eq!(forest.selected().map(|row| row.id.as_str()), Some("docs"));
     }
 
     #[test]
     fn the_cursor_stays_in_a_tree_that_shrinks() {
-        let mut forest = forest();
-        forest.step(9);
-        let mut tree = reply().tree;
+        let mut forest = sample_view();
+        forest.move_cursor(9);
+        let mut tree = sample_reply().tree;
         tree.root.children.clear();
-        forest.take(tree);
+        forest.set_tree(tree);
         assert_eq!(forest.cursor(), 0);
-        assert!(!forest.fold(None), "a leaf has nothing to fold");
+        assert!(!forest.toggle_fold(None), "a leaf has nothing to fold");
     }
 }

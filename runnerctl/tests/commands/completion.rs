@@ -28,13 +28,13 @@ impl CompletionFixture {
         Self { home, repo, _daemon: daemon }
     }
 
-    fn offered(&self, words: &[&str]) -> Vec<String> {
-        offered(&self.home, &self.repo, words)
+    fn completions(&self, words: &[&str]) -> Vec<String> {
+        completions_in(&self.home, &self.repo, words)
     }
 }
 
 /// Asks as the script of bash does: the last word is the one that is being typed. Options, which come last, are left out.
-fn offered(home: &Home, repo: &Repo, words: &[&str]) -> Vec<String> {
+fn completions_in(home: &Home, repo: &Repo, words: &[&str]) -> Vec<String> {
     let mut command = home.command("runnerctl");
     command.env("COMPLETE", "bash").env("_CLAP_IFS", "\n").env("_CLAP_COMPLETE_COMP_TYPE", "9");
     command.env("_CLAP_COMPLETE_SPACE", "false").env("_CLAP_COMPLETE_INDEX", words.len().to_string());
@@ -50,24 +50,24 @@ fn offered(home: &Home, repo: &Repo, words: &[&str]) -> Vec<String> {
 fn ids_of_the_repository_are_offered_where_they_are_typed() {
     let begun = CompletionFixture::new();
     let path = begun.repo.path().display().to_string();
-    assert_eq!(begun.offered(&["status", "--run", "p"]), [RUN]);
-    assert_eq!(begun.offered(&["retry", ""]), ["root", "root.1", "root.2"]);
-    assert_eq!(begun.offered(&["retry", "root.2"]), ["root.2"]);
-    assert_eq!(begun.offered(&["log", ""]), ["1", "2"]);
-    assert_eq!(begun.offered(&["fork", "--from", ""]), ["1", "2"]);
-    assert_eq!(begun.offered(&["export", ""]), ["html", "otlp", "prometheus", "1", "2", RUN]);
-    assert_eq!(begun.offered(&["export", "html", ""]), [RUN]);
-    assert_eq!(begun.offered(&["--host", ""]), [""; 0]);
+    assert_eq!(begun.completions(&["status", "--run", "p"]), [RUN]);
+    assert_eq!(begun.completions(&["retry", ""]), ["root", "root.1", "root.2"]);
+    assert_eq!(begun.completions(&["retry", "root.2"]), ["root.2"]);
+    assert_eq!(begun.completions(&["log", ""]), ["1", "2"]);
+    assert_eq!(begun.completions(&["fork", "--from", ""]), ["1", "2"]);
+    assert_eq!(begun.completions(&["export", ""]), ["html", "otlp", "prometheus", "1", "2", RUN]);
+    assert_eq!(begun.completions(&["export", "html", ""]), [RUN]);
+    assert_eq!(begun.completions(&["--host", ""]), [""; 0]);
     let settings = begun.home.path().join("config/runnerctl");
     std::fs::create_dir_all(&settings).expect("a folder can be made");
     std::fs::write(settings.join("config.toml"), "[hosts]\ngpu = \"ssh://gpu\"\n").expect("it can be written");
-    assert_eq!(begun.offered(&["status", "--host", ""]), ["gpu"]);
-    assert_eq!(begun.offered(&["repos", "--remove", ""]), [path.as_str()]);
-    assert_eq!(begun.offered(&["config", "get", "guard.ba"]), ["guard.baseline"]);
-    assert_eq!(begun.offered(&["config", "set", "guard.baseline", ""]), ["true", "false"]);
-    assert_eq!(begun.offered(&["config", "set", "executor.kind", "c"]), ["codex", "claude", "command"]);
+    assert_eq!(begun.completions(&["status", "--host", ""]), ["gpu"]);
+    assert_eq!(begun.completions(&["repos", "--remove", ""]), [path.as_str()]);
+    assert_eq!(begun.completions(&["config", "get", "guard.ba"]), ["guard.baseline"]);
+    assert_eq!(begun.completions(&["config", "set", "guard.baseline", ""]), ["true", "false"]);
+    assert_eq!(begun.completions(&["config", "set", "executor.kind", "c"]), ["codex", "claude", "command"]);
     let questions = begun.home.ctl_in(&begun.repo, &["questions", "--json"]).exits(0).json();
-    assert_eq!(begun.offered(&["answer", ""]), [questions["questions"][0]["id"].as_str().expect("an id")]);
+    assert_eq!(begun.completions(&["answer", ""]), [questions["questions"][0]["id"].as_str().expect("an id")]);
 }
 
 #[test]
@@ -75,16 +75,16 @@ fn another_folder_of_the_command_line_is_the_one_that_counts() {
     let begun = CompletionFixture::new();
     let other = begun.home.scripted_repo("two");
     let path = begun.repo.path().display().to_string();
-    assert_eq!(offered(&begun.home, &other, &["status", "--run", ""]), [""; 0]);
-    assert_eq!(offered(&begun.home, &other, &["-C", &path, "status", "--run", ""]), [RUN]);
+    assert_eq!(completions_in(&begun.home, &other, &["status", "--run", ""]), [""; 0]);
+    assert_eq!(completions_in(&begun.home, &other, &["-C", &path, "status", "--run", ""]), [RUN]);
 }
 
 #[test]
 fn without_a_daemon_nothing_is_offered_and_none_is_started() {
     let home = Home::new();
     let repo = home.scripted_repo("one");
-    assert_eq!(offered(&home, &repo, &["retry", ""]), [""; 0]);
-    assert_eq!(offered(&home, &repo, &["vali"]), ["validate"]);
+    assert_eq!(completions_in(&home, &repo, &["retry", ""]), [""; 0]);
+    assert_eq!(completions_in(&home, &repo, &["vali"]), ["validate"]);
     assert!(!home.socket().exists(), "a daemon was started");
 }
 
@@ -94,7 +94,7 @@ fn a_listener_that_does_not_answer_is_given_up_within_a_second() {
     let repo = home.scripted_repo("one");
     let _silent = std::os::unix::net::UnixListener::bind(home.socket()).expect("a socket can be made");
     let before = Instant::now();
-    assert_eq!(offered(&home, &repo, &["retry", ""]), [""; 0]);
+    assert_eq!(completions_in(&home, &repo, &["retry", ""]), [""; 0]);
     // The client itself gives up after 10 seconds: less than half of that tells them apart on any machine.
     assert!(before.elapsed().as_secs() < 5, "{:?}", before.elapsed());
 }

@@ -9,22 +9,22 @@ use serde_json::Value;
 
 /// Returns the check of a name.
 #[track_caller]
-fn check<'a>(report: &'a Value, group: &str, name: &str) -> &'a Value {
+fn find_check<'a>(report: &'a Value, group: &str, name: &str) -> &'a Value {
     let checks = report[group].as_array().expect("checks");
     checks.iter().find(|check| check["name"] == name).unwrap_or_else(|| panic!("no {name} in {report:#}"))
 }
 
 #[track_caller]
-fn is(report: &Value, group: &str, name: &str, level: &str) {
-    assert_eq!(check(report, group, name)["level"], level, "{report:#}");
+fn assert_level(report: &Value, group: &str, name: &str, level: &str) {
+    assert_eq!(find_check(report, group, name)["level"], level, "{report:#}");
 }
 
-fn doctor(home: &Home, repo: &Repo) -> ProgramOutput {
+fn run_doctor(home: &Home, repo: &Repo) -> ProgramOutput {
     home.ctl_in(repo, &["doctor", "--json"])
 }
 
 /// What is on the disk of a home, but for what a daemon writes while it runs.
-fn files(home: &Home) -> Vec<String> {
+fn list_files(home: &Home) -> Vec<String> {
     let mut find = Command::new("find");
     find.arg(home.path()).args(["-path", "*/logs", "-prune", "-o", "-printf", "%p %s %T@\n"]);
     let output = find.output().expect("find can be started");
@@ -37,16 +37,16 @@ fn files(home: &Home) -> Vec<String> {
 fn without_a_daemon_the_machine_is_checked_and_nothing_is_changed() {
     let home = Home::new();
     let repo = home.scripted_repo("one");
-    let before = files(&home);
-    let output = doctor(&home, &repo);
+    let before = list_files(&home);
+    let output = run_doctor(&home, &repo);
     let report = output.exits(0).json();
     assert_eq!((report["schema"].as_str(), &report["ok"]), (Some("runner/doctor.v1"), &Value::Bool(true)));
-    is(&report, "machine", "git", "ok");
-    is(&report, "machine", "daemon", "warn");
-    assert_eq!(check(&report, "machine", "daemon")["fix"], "runnerctl status");
-    is(&report, "repository", "repository", "skipped");
+    assert_level(&report, "machine", "git", "ok");
+    assert_level(&report, "machine", "daemon", "warn");
+    assert_eq!(find_check(&report, "machine", "daemon")["fix"], "runnerctl status");
+    assert_level(&report, "repository", "repository", "skipped");
     assert!(!home.socket().exists(), "a daemon was started");
-    assert_eq!(files(&home), before);
+    assert_eq!(list_files(&home), before);
 }
 
 #[test]
@@ -55,12 +55,12 @@ fn a_repository_that_is_ready_has_nothing_to_do() {
     let repo = home.scripted_repo("one");
     let _daemon = home.daemon();
     home.ctl_in(&repo, &["init"]).exits(0);
-    let report = doctor(&home, &repo).exits(0).json();
+    let report = run_doctor(&home, &repo).exits(0).json();
     for name in ["repository", "engine", "git state", "config", "guard", "agent", "files"] {
-        is(&report, "repository", name, "ok");
+        assert_level(&report, "repository", name, "ok");
     }
     let outside = home.ctl(&["doctor", "--json"]).exits(0).json();
-    is(&outside, "repository", "repository", "skipped");
+    assert_level(&outside, "repository", "repository", "skipped");
     home.ctl(&["doctor", "/nonexistent"]).exits(1);
 }
 
@@ -74,17 +74,17 @@ fn what_would_keep_a_run_from_going_well_is_named_with_its_fix() {
     fs::write(home.path().join(".codex/auth.json"), "{}").expect("a file can be written");
     repo.write(".git/index.lock", "");
     let _daemon = home.daemon();
-    let report = doctor(&home, &repo).exits(1).json();
-    is(&report, "repository", "guard", "fail");
-    is(&report, "repository", "git state", "warn");
-    is(&report, "repository", "agent", "fail");
+    let report = run_doctor(&home, &repo).exits(1).json();
+    assert_level(&report, "repository", "guard", "fail");
+    assert_level(&report, "repository", "git state", "warn");
+    assert_level(&report, "repository", "agent", "fail");
     fs::remove_file(repo.path().join(".git/index.lock")).expect("the lock can be removed");
-    let agent = check(&report, "repository", "agent");
+    let agent = find_check(&report, "repository", "agent");
     assert!(agent["found"].as_str().is_some_and(|found| found.contains("0.1.0 is older")), "{agent}");
     assert!(agent["fix"].as_str().is_some_and(|fix| fix.starts_with("npm install")), "{agent}");
     repo.write(".runner/state/config.toml", "[guard]\ncomand = [\"make\"]\n");
-    let report = doctor(&home, &repo).exits(1).json();
-    let config = check(&report, "repository", "config");
+    let report = run_doctor(&home, &repo).exits(1).json();
+    let config = find_check(&report, "repository", "config");
     assert!(
         config["found"]
             .as_str()
@@ -113,10 +113,10 @@ fn a_program_that_does_not_end_is_named_and_the_rest_is_told() {
     let repo = home.repo("one");
     home.install("just", "#!/bin/sh\nexec sleep 60\n");
     let _daemon = home.daemon();
-    let report = doctor(&home, &repo).exits(1).json();
-    let guard = check(&report, "repository", "guard");
+    let report = run_doctor(&home, &repo).exits(1).json();
+    let guard = find_check(&report, "repository", "guard");
     assert!(guard["found"].as_str().is_some_and(|found| found.contains("did not end within 5 s")), "{guard}");
-    is(&report, "machine", "git", "ok");
+    assert_level(&report, "machine", "git", "ok");
 }
 
 #[test]
@@ -132,8 +132,8 @@ fn programs_of_a_configuration_that_nobody_confirmed_are_not_started() {
     origin.git(&["clone", "-q", &origin.path().display().to_string(), &clone.display().to_string()]);
     let _daemon = home.daemon();
     let report = home.ctl(&["doctor", &clone.display().to_string(), "--json"]).json();
-    is(&report, "repository", "config", "warn");
-    is(&report, "repository", "agents", "skipped");
-    is(&report, "repository", "guard", "ok");
+    assert_level(&report, "repository", "config", "warn");
+    assert_level(&report, "repository", "agents", "skipped");
+    assert_level(&report, "repository", "guard", "ok");
     assert!(!clone.join("started").exists(), "a program of a clone was started");
 }

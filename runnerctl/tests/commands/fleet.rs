@@ -39,7 +39,7 @@ impl HostFleet {
         Self { here, there, repo, daemon }
     }
 
-    fn settings(&self, text: &str) {
+    fn write_settings(&self, text: &str) {
         let folder = self.here.path().join("config/runnerctl");
         fs::create_dir_all(&folder).expect("a folder can be made");
         fs::write(folder.join("config.toml"), text).expect("it can be written");
@@ -49,7 +49,7 @@ impl HostFleet {
 #[test]
 fn each_machine_is_shown_below_its_name_and_one_that_hangs_is_not_waited_for() {
     let fleet = HostFleet::new();
-    fleet.settings("[hosts]\ngpu = \"ssh://gpu\"\nslow = \"ssh://slow\"\ngone = \"ssh://gone\"\n");
+    fleet.write_settings("[hosts]\ngpu = \"ssh://gpu\"\nslow = \"ssh://slow\"\ngone = \"ssh://gone\"\n");
     let begun = Instant::now();
     let shown = fleet.here.ctl(&["status", "--all-hosts"]);
     assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
@@ -68,7 +68,7 @@ fn each_machine_is_shown_below_its_name_and_one_that_hangs_is_not_waited_for() {
 #[test]
 fn machines_are_watched_one_at_a_time_and_none_is_waited_for() {
     let fleet = HostFleet::new();
-    fleet.settings("[hosts]\na = \"ssh://gone\"\ngpu = \"ssh://gpu\"\nz = \"ssh://slow\"\n");
+    fleet.write_settings("[hosts]\na = \"ssh://gone\"\ngpu = \"ssh://gpu\"\nz = \"ssh://slow\"\n");
     let mut command = fleet.here.command("runnerctl");
     let mut tty = Tty::start(command.args(["watch", "--all-hosts"]), (120, 40));
     tty.wait_until_screen("one that is not there is told, and the others are known", |screen| {
@@ -94,7 +94,7 @@ fn a_name_leads_where_the_settings_say_and_more_than_one_only_to_what_takes_them
     let unknown = fleet.here.ctl(&["status", "--host", "gpu"]);
     assert!(unknown.exits(2).stderr.contains("[hosts] NAME"), "{unknown:?}");
     assert!(fleet.here.ctl(&["status", "--all-hosts"]).exits(2).stderr.contains("names no machine"));
-    fleet.settings("[hosts]\ngpu = \"ssh://gpu\"\n");
+    fleet.write_settings("[hosts]\ngpu = \"ssh://gpu\"\n");
     let path = fleet.repo.path().display().to_string();
     assert!(fleet.here.ctl(&["--host", "gpu", "-C", &path, "status"]).exits(0).stdout.contains("run far"));
     let one = fleet.here.ctl(&["status", "--all-hosts", "--json"]).exits(0).json();
@@ -111,7 +111,7 @@ fn a_name_leads_where_the_settings_say_and_more_than_one_only_to_what_takes_them
     ] {
         fleet.here.ctl(args).exits(2);
     }
-    fleet.settings("[hosts]\ngpu = \"gpu\"\n");
+    fleet.write_settings("[hosts]\ngpu = \"gpu\"\n");
     let wrong = fleet.here.ctl(&["status", "--all-hosts"]);
     assert!(wrong.exits(1).stderr.contains("config.toml:2:7: "), "{wrong:?}");
     assert!(fleet.there.ctl_in(&fleet.repo, &["status"]).exits(0).stdout.contains("run far"), "and it is as it was");
@@ -149,7 +149,7 @@ impl FleetPage {
     }
 
     /// Asks until the answer has something in it.
-    fn tells(&self, path: &str, words: &str) -> String {
+    fn wait_for_text(&self, path: &str, words: &str) -> String {
         let begun = Instant::now();
         loop {
             let (_, body) = self.get(path);
@@ -173,11 +173,11 @@ impl Drop for FleetPage {
 #[test]
 fn each_machine_has_a_page_and_one_that_is_not_there_keeps_the_others_from_nothing() {
     let fleet = HostFleet::new();
-    fleet.settings("[hosts]\na = \"ssh://gone\"\ngpu = \"ssh://gpu\"\nz = \"ssh://slow\"\n");
+    fleet.write_settings("[hosts]\na = \"ssh://gone\"\ngpu = \"ssh://gpu\"\nz = \"ssh://slow\"\n");
     let page = FleetPage::open(&fleet, &["--all-hosts"]);
-    page.tells("/m/1/api/repos", "\"far\"");
-    page.tells("/api/repos", "no route to gone");
-    page.tells("/m/2/api/repos", "no daemon has answered yet");
+    page.wait_for_text("/m/1/api/repos", "\"far\"");
+    page.wait_for_text("/api/repos", "no route to gone");
+    page.wait_for_text("/m/2/api/repos", "no daemon has answered yet");
     let health: Value = serde_json::from_str(&page.get("/m/1/api/health").1).expect("it is JSON");
     assert_eq!((&health["host"], &health["connected"]), (&"ssh://gpu".into(), &true.into()));
     assert_eq!(health["hosts"], serde_json::json!(["ssh://gone", "ssh://gpu", "ssh://slow"]));
@@ -192,12 +192,12 @@ fn the_page_of_one_machine_outlives_its_daemon_and_only_looks() {
     let mut fleet = HostFleet::new();
     let path = fleet.repo.path().display().to_string();
     let page = FleetPage::open(&fleet, &["--host", "ssh://gpu", "-C", &path]);
-    page.tells("/api/repos", "\"far\"");
-    page.tells("/api/health", "\"host\":\"ssh://gpu\"");
+    page.wait_for_text("/api/repos", "\"far\"");
+    page.wait_for_text("/api/health", "\"host\":\"ssh://gpu\"");
     fleet.daemon.take().expect("it runs").stop();
-    page.tells("/api/repos", "daemon_away");
+    page.wait_for_text("/api/repos", "daemon_away");
     fleet.daemon = Some(fleet.there.daemon());
-    page.tells("/api/repos", "\"far\"");
+    page.wait_for_text("/api/repos", "\"far\"");
     drop(page);
     let refused = fleet.here.ctl(&["ui", "--steer", "--host", "ssh://gpu"]);
     assert!(refused.exits(2).stderr.contains("only looks"), "{}", refused.stderr);

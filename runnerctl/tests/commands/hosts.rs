@@ -30,7 +30,7 @@ impl TwoMachines {
         let ask = "echo '- Which port?' >> .runner/state/questions.md\nprintf %s \"$HOME\" > home.txt\n";
         repo.script().step(1, &format!("{ask}answer retry 'Not yet.'"));
         let machines = Self { _daemon: there.daemon(), here, repo, there };
-        machines.ssh(&format!(
+        machines.write_fake_ssh(&format!(
             "cd '{}' && exec env -i {} sh -c \"$*\"",
             machines.there.path().display(),
             machines.login()
@@ -45,7 +45,7 @@ impl TwoMachines {
     }
 
     /// Has `ssh` do this, with the words of the command that it is to run as its own.
-    fn ssh(&self, does: &str) {
+    fn write_fake_ssh(&self, does: &str) {
         let calls = self.here.path().join("calls");
         let text = format!(
             "#!/bin/sh\necho \"$*\" >> '{}'\nwhile [ \"$1\" != -- ]; do shift; done\nshift 2\n{does}\n",
@@ -55,7 +55,7 @@ impl TwoMachines {
     }
 
     /// How ssh was called since this was asked last.
-    fn calls(&self) -> Vec<String> {
+    fn ssh_calls(&self) -> Vec<String> {
         let calls = self.here.path().join("calls");
         let said = fs::read_to_string(&calls).unwrap_or_default();
         fs::write(&calls, "").expect("a file of the test can be written");
@@ -67,7 +67,7 @@ impl TwoMachines {
         [&["--host", HOST, "-C", repo], args].concat()
     }
 
-    fn asks(&self, args: &[&str]) -> ProgramOutput {
+    fn run_on_host(&self, args: &[&str]) -> ProgramOutput {
         self.here.ctl(&self.args(args))
     }
 
@@ -81,27 +81,27 @@ impl TwoMachines {
 #[test]
 fn a_run_on_another_machine_is_started_steered_and_followed_by_one_ssh_for_each_command() {
     let machines = TwoMachines::new();
-    let started = machines.asks(&["start", "--yes", "-m", "Do it.", "--id", RUN, "--queue-only"]);
+    let started = machines.run_on_host(&["start", "--yes", "-m", "Do it.", "--id", RUN, "--queue-only"]);
     started.exits(0);
-    assert_eq!(machines.calls(), ["-T -- gpu runnerctl stdio --json --no-spawn"]);
+    assert_eq!(machines.ssh_calls(), ["-T -- gpu runnerctl stdio --json --no-spawn"]);
     assert!(started.stderr.contains(&format!("runnerctl --host {HOST} status")), "{}", started.stderr);
 
     let mut follows = machines.tty(&["log", "-f"]);
     follows.wait_for_text("No iteration yet; waiting for the first.");
-    machines.asks(&["step"]).exits(0);
+    machines.run_on_host(&["step"]).exits(0);
     assert_eq!(follows.wait_exit(), 0);
 
-    let asked = machines.asks(&["questions", "--json"]);
+    let asked = machines.run_on_host(&["questions", "--json"]);
     asked.exits(0);
     let id = asked.json()["questions"][0]["id"].as_str().expect("a question").to_owned();
-    machines.asks(&["answer", &id, "8080"]).exits(0);
-    machines.asks(&["note", "Hurry."]).exits(0);
-    machines.calls();
+    machines.run_on_host(&["answer", &id, "8080"]).exits(0);
+    machines.run_on_host(&["note", "Hurry."]).exits(0);
+    machines.ssh_calls();
     for (args, said) in [(&["status"][..], "runnerctl --host ssh://gpu -C "), (&["log"], "0001"), (&["tree"], "root")] {
-        let output = machines.asks(args);
+        let output = machines.run_on_host(args);
         output.exits(0);
         assert!(output.stdout.contains(said), "{args:?}: {}", output.stdout);
-        assert_eq!(machines.calls().len(), 1, "{args:?}");
+        assert_eq!(machines.ssh_calls().len(), 1, "{args:?}");
     }
     let home = machines.there.path().display().to_string();
     assert_eq!(
@@ -114,7 +114,7 @@ fn a_run_on_another_machine_is_started_steered_and_followed_by_one_ssh_for_each_
 #[test]
 fn without_a_path_there_all_repositories_are_shown_or_one_has_to_be_named() {
     let machines = TwoMachines::new();
-    machines.asks(&["start", "--yes", "-m", "Do it.", "--id", RUN, "--queue-only"]).exits(0);
+    machines.run_on_host(&["start", "--yes", "-m", "Do it.", "--id", RUN, "--queue-only"]).exits(0);
     let all = machines.here.ctl(&["--host", HOST, "status"]);
     all.exits(0);
     assert!(all.stdout.contains(machines.repo.path().to_str().expect("a path")), "{}", all.stdout);
@@ -130,22 +130,22 @@ fn without_a_path_there_all_repositories_are_shown_or_one_has_to_be_named() {
 #[test]
 fn a_daemon_is_started_on_the_other_machine_and_stopped_there() {
     let machines = TwoMachines::new();
-    machines.asks(&["start", "--yes", "-m", "Do it.", "--id", RUN, "--queue-only"]).exits(0);
-    machines.asks(&["daemon", "stop"]).exits(0);
-    let gone = machines.asks(&["status"]);
+    machines.run_on_host(&["start", "--yes", "-m", "Do it.", "--id", RUN, "--queue-only"]).exits(0);
+    machines.run_on_host(&["daemon", "stop"]).exits(0);
+    let gone = machines.run_on_host(&["status"]);
     gone.exits(5);
     assert!(gone.stderr.contains("on ssh://gpu: no daemon listens on"), "{}", gone.stderr);
     let mut status = machines.here.command("runnerctl");
     let started = status.args(machines.args(&["status"])).output().expect("it can be started");
     assert!(started.status.success(), "{}", String::from_utf8_lossy(&started.stderr));
-    machines.asks(&["daemon", "stop"]).exits(0);
+    machines.run_on_host(&["daemon", "stop"]).exits(0);
 }
 
 #[test]
 fn what_is_in_the_way_of_another_machine_is_told_once_and_with_what_to_do() {
     let machines = TwoMachines::new();
     let told = |does: &str, code: i32| {
-        machines.ssh(does);
+        machines.write_fake_ssh(does);
         let said = machines.here.ctl(&["--host", HOST, "--json", "status"]);
         said.exits(code);
         let told: Value = serde_json::from_str(&said.stderr).expect("an error is one object");
@@ -184,7 +184,7 @@ fn a_command_about_its_own_machine_is_not_asked_of_another() {
     }
     machines.here.ctl(&["--host", HOST, "--socket", "/s", "status"]).exits(2);
     machines.here.ctl_with(&machines.repo, &["help"], &[("RUNNER_HOST", HOST)]).exits(0);
-    assert_eq!(machines.calls(), [""; 0], "nothing was started for any of them");
+    assert_eq!(machines.ssh_calls(), [""; 0], "nothing was started for any of them");
 }
 
 #[test]
@@ -195,8 +195,8 @@ fn a_session_of_a_run_steers_nothing_through_the_way_of_other_machines() {
     let script =
         format!("{try_it} > first.txt 2>&1\nenv -u RUNNERD_MARK {try_it} > second.txt 2>&1\nanswer retry 'Not yet.'");
     machines.repo.script().step(1, &script);
-    machines.asks(&["start", "--yes", "-m", "Do it.", "--id", RUN, "--queue-only"]).exits(0);
-    machines.asks(&["step"]).exits(0);
+    machines.run_on_host(&["start", "--yes", "-m", "Do it.", "--id", RUN, "--queue-only"]).exits(0);
+    machines.run_on_host(&["step"]).exits(0);
     let said = |file: &str| machines.repo.git(&["show", &format!("runner/{RUN}:{file}")]);
     assert!(said("first.txt").contains("ssh://gpu is not asked from inside an iteration"), "{}", said("first.txt"));
     assert!(said("second.txt").contains("inside an iteration"), "{}", said("second.txt"));
@@ -206,25 +206,25 @@ fn a_session_of_a_run_steers_nothing_through_the_way_of_other_machines() {
 #[test]
 fn a_run_there_is_written_to_a_page_here() {
     let machines = TwoMachines::new();
-    machines.asks(&["start", "--yes", "-m", "Do it.", "--id", RUN, "--queue-only"]).exits(0);
-    machines.asks(&["step"]).exits(0);
+    machines.run_on_host(&["start", "--yes", "-m", "Do it.", "--id", RUN, "--queue-only"]).exits(0);
+    machines.run_on_host(&["step"]).exits(0);
     let page = machines.here.path().join("far.html");
     let to = page.display().to_string();
-    let written = machines.asks(&["export", "html", RUN, &to]);
+    let written = machines.run_on_host(&["export", "html", RUN, &to]);
     if written.stderr.contains("this build of runner-ui has no page") {
         print_figure("left out: the page is not built (scripts/ui.sh builds it)");
         return;
     }
     assert!(written.exits(0).stdout.contains("1 iteration"));
     assert!(fs::read_to_string(&page).expect("it is here").contains("Which port?"));
-    let lost = machines.asks(&["export", "html", "no-such-run", &to, "--force"]);
+    let lost = machines.run_on_host(&["export", "html", "no-such-run", &to, "--force"]);
     lost.exits(1);
 }
 
 #[test]
 fn a_key_that_is_made_there_is_named_to_git_there() {
     let machines = TwoMachines::new();
-    let made = machines.asks(&["daemon", "signing-key", "--make"]).exits(0).stderr.clone();
+    let made = machines.run_on_host(&["daemon", "signing-key", "--make"]).exits(0).stderr.clone();
     for told in
         ["ssh -t gpu 'git config --global runner.signingKey /", "runnerctl --host ssh://gpu config set git.sign"]
     {

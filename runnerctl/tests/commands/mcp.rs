@@ -30,8 +30,8 @@ impl McpFixture {
     }
 
     /// Says these lines after the greeting; returns what was answered, by id.
-    fn says(&self, options: &[&str], lines: &[String]) -> impl Fn(u64) -> Value + use<> {
-        let answers = said(self.home.ctl_command(&self.repo, &[&["mcp"], options].concat()), lines);
+    fn converse(&self, options: &[&str], lines: &[String]) -> impl Fn(u64) -> Value + use<> {
+        let answers = read_replies(self.home.ctl_command(&self.repo, &[&["mcp"], options].concat()), lines);
         move |id| {
             let found = answers.iter().find(|answer| answer["id"] == id);
             found.unwrap_or_else(|| panic!("{id} was not answered: {answers:?}")).clone()
@@ -40,7 +40,7 @@ impl McpFixture {
 }
 
 /// Speaks to a server, which ends with the lines.
-fn said(mut command: Command, lines: &[String]) -> Vec<Value> {
+fn read_replies(mut command: Command, lines: &[String]) -> Vec<Value> {
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it starts");
     let text = HELLO.to_owned() + &lines.join("\n") + "\n";
     child.stdin.take().expect("it is a pipe").write_all(text.as_bytes()).expect("it reads");
@@ -49,7 +49,7 @@ fn said(mut command: Command, lines: &[String]) -> Vec<Value> {
     output.lines().map(|line| serde_json::from_str(line).expect("each line is an object")).collect()
 }
 
-fn call(id: u64, tool: &str, arguments: &Value) -> String {
+fn tool_call(id: u64, tool: &str, arguments: &Value) -> String {
     json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": tool, "arguments": arguments}})
         .to_string()
 }
@@ -60,15 +60,15 @@ fn a_client_sees_what_the_daemon_tells_and_steers_nothing() {
     let list = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}).to_string();
     let lines = [
         list,
-        call(2, "runs", &json!({})),
-        call(3, "log", &json!({"what": "diff", "iteration": 1, "bytes": 20})),
-        call(4, "questions", &json!({})),
-        call(5, "status", &json!({"path": "/nowhere"})),
-        call(6, "note", &json!({"text": "More."})),
-        call(7, "tree", &json!({"run": "x"})),
-        call(8, "iteration", &json!({"iteration": 99})),
+        tool_call(2, "runs", &json!({})),
+        tool_call(3, "log", &json!({"what": "diff", "iteration": 1, "bytes": 20})),
+        tool_call(4, "questions", &json!({})),
+        tool_call(5, "status", &json!({"path": "/nowhere"})),
+        tool_call(6, "note", &json!({"text": "More."})),
+        tool_call(7, "tree", &json!({"run": "x"})),
+        tool_call(8, "iteration", &json!({"iteration": 99})),
     ];
-    let answer = served.says(&[], &lines);
+    let answer = served.converse(&[], &lines);
     let tools = answer(1)["result"]["tools"].as_array().expect("it is a list").clone();
     assert!(tools.iter().all(|tool| tool["annotations"]["readOnlyHint"] == true), "{tools:?}");
     let runs = &answer(2)["result"]["structuredContent"]["repos"][0];
@@ -90,12 +90,12 @@ fn nonsense_is_answered_or_passed_over() {
         "garbage".to_owned(),
         r#"{"jsonrpc":"2.0","id":1,"method":"nope"}"#.to_owned(),
         r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"runs","arguments":[1]}}"#.to_owned(),
-        call(3, "log", &json!({"what": "nothing"})),
-        call(4, "status", &json!({"path": "here"})),
-        call(5, "log", &json!({"what": "prompt", "iteration": 1, "offset": u64::MAX})),
-        call(6, "runs", &json!({})),
+        tool_call(3, "log", &json!({"what": "nothing"})),
+        tool_call(4, "status", &json!({"path": "here"})),
+        tool_call(5, "log", &json!({"what": "prompt", "iteration": 1, "offset": u64::MAX})),
+        tool_call(6, "runs", &json!({})),
     ];
-    let answer = served.says(&[], &lines);
+    let answer = served.converse(&[], &lines);
     assert!([1, 2].iter().all(|id| answer(*id)["error"].is_object()));
     assert!([3, 4].iter().all(|id| answer(*id)["result"]["isError"] == true || answer(*id)["error"].is_object()));
     assert_eq!(answer(5)["result"]["structuredContent"]["text"], "");
@@ -106,11 +106,11 @@ fn nonsense_is_answered_or_passed_over() {
 fn asked_for_it_steers_and_never_from_inside_an_iteration() {
     let served = McpFixture::new();
     // What a person has confirmed once is confirmed.
-    let answer = served.says(&["--steer"], &[call(1, "start", &json!({"goal": "More.", "run": "y"}))]);
+    let answer = served.converse(&["--steer"], &[tool_call(1, "start", &json!({"goal": "More.", "run": "y"}))]);
     assert_eq!(answer(1)["result"]["structuredContent"]["run"]["id"], "y", "{}", answer(1));
     served.home.ctl_in(&served.repo, &["cancel"]);
 
-    let lines = HELLO.to_owned() + &call(1, "note", &json!({"text": "From inside."}));
+    let lines = HELLO.to_owned() + &tool_call(1, "note", &json!({"text": "From inside."}));
     let file = served.home.path().join("lines");
     fs::write(&file, lines + "\n").expect("it can be written");
     let out = served.home.path().join("said");

@@ -49,7 +49,7 @@ struct ExpectedError<'a> {
 }
 
 #[track_caller]
-fn answers(home: &Home, folder: &Path, answers: &[ExpectedError<'_>]) {
+fn assert_errors(home: &Home, folder: &Path, answers: &[ExpectedError<'_>]) {
     for ExpectedError { args, code, error, hint } in answers {
         let mut all = vec!["-C", folder.to_str().expect("a path"), "--json"];
         all.extend(*args);
@@ -62,7 +62,7 @@ fn answers(home: &Home, folder: &Path, answers: &[ExpectedError<'_>]) {
     }
 }
 
-fn answer<'a>(args: &'a [&'a str], code: i32, error: &'a str, hint: &'a str) -> ExpectedError<'a> {
+fn expected_error<'a>(args: &'a [&'a str], code: i32, error: &'a str, hint: &'a str) -> ExpectedError<'a> {
     ExpectedError { args, code, error, hint }
 }
 
@@ -78,12 +78,17 @@ fn outside_of_a_work_tree_every_command_names_the_place_and_what_to_do() {
     let is_bare = format!("no usable git work tree at {}", bare.display());
     let commands =
         [&["select"][..], &["start", "-m", "x"], &["init"], &["log"], &["config", "get"], &["explain"], &["gc"]];
-    answers(&home, &folder, &commands.map(|args| answer(args, 1, &none, "git init")));
-    answers(&home, &bare, &commands.map(|args| answer(args, 1, &is_bare, "git worktree add")));
-    answers(
+    assert_errors(&home, &folder, &commands.map(|args| expected_error(args, 1, &none, "git init")));
+    assert_errors(&home, &bare, &commands.map(|args| expected_error(args, 1, &is_bare, "git worktree add")));
+    assert_errors(
         &home,
         &folder,
-        &[answer(&["select", "/nonexistent"], 1, "no usable git work tree at /nonexistent", "name an existing path")],
+        &[expected_error(
+            &["select", "/nonexistent"],
+            1,
+            "no usable git work tree at /nonexistent",
+            "name an existing path",
+        )],
     );
 }
 
@@ -94,33 +99,43 @@ fn what_is_not_known_is_named_with_the_command_that_lists_it() {
     let _daemon = home.daemon();
     home.ctl_in(&repo, &["start", "--yes", "--queue-only", "--id", "a"]).exits(0);
     home.ctl_in(&repo, &["step"]).exits(0);
-    answers(
+    assert_errors(
         &home,
         repo.path(),
         &[
-            answer(&["log", "7"], 1, "run a has no iteration 0007", "runnerctl log"),
-            answer(&["log", "1.w3"], 1, "iteration 0001 of run a has no wait 3", "runnerctl log"),
-            answer(&["log", "1", "--run", "b"], 1, "there is no run b in ", "runnerctl queue --ended"),
-            answer(&["tree", "--run", "b"], 1, "there is no branch runner/b in ", "runnerctl queue --ended"),
-            answer(&["retry", "zz"], 1, "there is no node zz in the task tree", "runnerctl tree"),
-            answer(
+            expected_error(&["log", "7"], 1, "run a has no iteration 0007", "runnerctl log"),
+            expected_error(&["log", "1.w3"], 1, "iteration 0001 of run a has no wait 3", "runnerctl log"),
+            expected_error(&["log", "1", "--run", "b"], 1, "there is no run b in ", "runnerctl queue --ended"),
+            expected_error(&["tree", "--run", "b"], 1, "there is no branch runner/b in ", "runnerctl queue --ended"),
+            expected_error(&["retry", "zz"], 1, "there is no node zz in the task tree", "runnerctl tree"),
+            expected_error(
                 &["add", "zz", "--title", "a", "--goal", "b"],
                 1,
                 "there is no node zz in the task tree",
                 "runnerctl tree",
             ),
-            answer(&["answer", "ab", "x"], 1, "there is no question ab", "runnerctl questions"),
-            answer(
+            expected_error(&["answer", "ab", "x"], 1, "there is no question ab", "runnerctl questions"),
+            expected_error(
                 &["fork", "--from", "9"],
                 1,
                 "no commit of branch runner/a is that of iteration 0009",
                 "runnerctl log",
             ),
-            answer(&["guard", "accept", "nosuch"], 1, "nosuch is no committed file of the guard", "guard.definition"),
-            answer(&["start", "--base", "nosuch", "-m", "x"], 2, "`nosuch` names no commit", "git log"),
-            answer(&["edit", "--file", "/nonexistent"], 1, "reading /nonexistent", "runnerctl edit"),
-            answer(&["log", "abc"], 2, "invalid value 'abc' for '[ITER]': `abc` is not the number of an iteration", ""),
-            answer(&["help", "nosuch"], 2, "no command or topic `nosuch`", "runnerctl help"),
+            expected_error(
+                &["guard", "accept", "nosuch"],
+                1,
+                "nosuch is no committed file of the guard",
+                "guard.definition",
+            ),
+            expected_error(&["start", "--base", "nosuch", "-m", "x"], 2, "`nosuch` names no commit", "git log"),
+            expected_error(&["edit", "--file", "/nonexistent"], 1, "reading /nonexistent", "runnerctl edit"),
+            expected_error(
+                &["log", "abc"],
+                2,
+                "invalid value 'abc' for '[ITER]': `abc` is not the number of an iteration",
+                "",
+            ),
+            expected_error(&["help", "nosuch"], 2, "no command or topic `nosuch`", "runnerctl help"),
         ],
     );
 }
@@ -133,14 +148,19 @@ fn a_broken_configuration_is_named_by_line_and_can_be_found_and_mended() {
     let file = repo.path().join(".runner/state/config.toml").display().to_string();
     repo.write(".runner/state/config.toml", "[guard]\ncomand = [\"make\"]\n");
     let misspelt = format!("{file}:2:1: unknown key `comand` in [guard]; did you mean `command`?");
-    answers(
+    assert_errors(
         &home,
         repo.path(),
         &[
-            answer(&["config", "get"], 1, &misspelt, "correct .runner/state/config.toml"),
-            answer(&["config", "show"], 1, &misspelt, "runnerctl validate"),
-            answer(&["start", "-m", "x"], 1, &misspelt, "correct .runner/state/config.toml"),
-            answer(&["config", "set", "stall_after", "9"], 1, ".runner/state/config.toml:", "runnerctl validate"),
+            expected_error(&["config", "get"], 1, &misspelt, "correct .runner/state/config.toml"),
+            expected_error(&["config", "show"], 1, &misspelt, "runnerctl validate"),
+            expected_error(&["start", "-m", "x"], 1, &misspelt, "correct .runner/state/config.toml"),
+            expected_error(
+                &["config", "set", "stall_after", "9"],
+                1,
+                ".runner/state/config.toml:",
+                "runnerctl validate",
+            ),
         ],
     );
     assert_eq!(home.ctl_in(&repo, &["config", "path"]).exits(0).stdout, format!("{file}\n"));

@@ -48,7 +48,7 @@ impl FakeCollector {
         Self { url, taken }
     }
 
-    fn next(&self) -> (String, Vec<Span>) {
+    fn next_request(&self) -> (String, Vec<Span>) {
         self.taken.recv_timeout(PATIENCE).expect("traces come")
     }
 }
@@ -76,14 +76,14 @@ impl ExportWatch {
         line
     }
 
-    fn interrupted(&mut self) {
+    fn interrupt(&mut self) {
         let pid = i32::try_from(self.child.id()).expect("a process id");
         kill(Pid::from_raw(pid), Signal::SIGINT).expect("it runs");
         assert_eq!(self.child.wait().expect("it ends").code(), Some(130));
     }
 }
 
-fn begun(home: &Home) -> Repo {
+fn started_repo(home: &Home) -> Repo {
     let repo = home.scripted_repo("one");
     repo.commit_config(&repo.config().top("max_attempts_default = 9"));
     repo.script().always("answer retry \"Not yet, $n.\"");
@@ -96,37 +96,37 @@ fn begun(home: &Home) -> Repo {
 fn a_collector_gets_what_there_is_and_then_what_ends() {
     let home = Home::new();
     let _daemon = home.daemon();
-    let (repo, collector) = (begun(&home), FakeCollector::new("200 OK"));
+    let (repo, collector) = (started_repo(&home), FakeCollector::new("200 OK"));
     let env = [("OTEL_EXPORTER_OTLP_HEADERS", "x-login=a%20b")];
     let sent = home.ctl_with(&repo, &["export", "otlp", &collector.url, "told", "--json"], &env).exits(0).json();
-    let (head, spans) = collector.next();
+    let (head, spans) = collector.next_request();
     assert!(head.starts_with("POST /v1/traces ") && head.contains("x-login: a b\r\n"), "{head}");
     assert_eq!((&sent["iterations"], &sent["spans"]), (&1.into(), &spans.len().into()));
     assert!(spans.iter().any(|span| span.name == "work" && span.parent_span_id == spans[0].span_id), "{spans:?}");
 
     let mut watch = ExportWatch::start(&home, &repo, &collector);
     home.ctl_in(&repo, &["step"]).exits(0);
-    let (_, second) = collector.next();
+    let (_, second) = collector.next_request();
     assert!(second[0].name == "iteration" && second[0].trace_id != spans[0].trace_id, "{second:?}");
-    watch.interrupted();
+    watch.interrupt();
 }
 
 #[test]
 fn what_a_collector_refuses_is_left_out_and_what_it_has_no_time_for_is_sent_again() {
     let home = Home::new();
     let _daemon = home.daemon();
-    let repo = begun(&home);
+    let repo = started_repo(&home);
     for (answer, is_again) in [("400 Bad Request", false), ("503 Service Unavailable", true)] {
         let collector = FakeCollector::new(answer);
         let mut watch = ExportWatch::start(&home, &repo, &collector);
         let told = || {
             home.ctl_in(&repo, &["step"]).exits(0);
-            collector.next().1[0].trace_id.clone()
+            collector.next_request().1[0].trace_id.clone()
         };
         let (first, second) = (told(), told());
         assert_eq!(first == second, is_again, "{answer}");
         assert!(watch.line().contains(answer));
-        watch.interrupted();
+        watch.interrupt();
     }
 }
 
@@ -134,7 +134,7 @@ fn what_a_collector_refuses_is_left_out_and_what_it_has_no_time_for_is_sent_agai
 fn a_collector_that_is_away_or_refuses_is_told() {
     let home = Home::new();
     let _daemon = home.daemon();
-    let (repo, refuses) = (begun(&home), FakeCollector::new("401 Unauthorized"));
+    let (repo, refuses) = (started_repo(&home), FakeCollector::new("401 Unauthorized"));
     let said = home.ctl_in(&repo, &["export", "otlp", &refuses.url]);
     assert!(said.exits(1).stderr.contains("caused by: it answered 401 Unauthorized"), "{}", said.stderr);
     drop(refuses);

@@ -12,7 +12,7 @@ use runner_testkit::{Home, PATIENCE, Repo, Tty, binary};
 use serde_json::Value;
 
 /// A command that shows the address in its first line.
-fn begun(mut command: Command) -> (Child, String) {
+fn spawn_ui(mut command: Command) -> (Child, String) {
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("the command can be started");
     let out = child.stdout.take().expect("BUG: standard output is a pipe");
     let mut line = String::new();
@@ -22,11 +22,11 @@ fn begun(mut command: Command) -> (Child, String) {
 
 /// Opens the page as a browser does, with the token of an address; returns the reply's first line and its body.
 fn health(url: &str) -> (String, String) {
-    asked(url, "/api/session")
+    http_get(url, "/api/session")
 }
 
 /// Asks for a path with the token of an address.
-fn asked(url: &str, path: &str) -> (String, String) {
+fn http_get(url: &str, path: &str) -> (String, String) {
     let (host, token) = url
         .trim_start_matches("http://")
         .split_once("/#token=")
@@ -41,7 +41,7 @@ fn asked(url: &str, path: &str) -> (String, String) {
     (head.lines().next().unwrap_or_default().to_owned(), body.to_owned())
 }
 
-fn ui(home: &Home, repo: &Repo, args: &[&str]) -> Command {
+fn ui_command(home: &Home, repo: &Repo, args: &[&str]) -> Command {
     let mut command = home.ctl_command(repo, args);
     command.stderr(Stdio::piped());
     command
@@ -52,7 +52,7 @@ fn ctrl_c_ends_the_command_and_its_server() {
     let home = Home::new();
     let repo = home.scripted_repo("one");
     let _daemon = home.daemon();
-    let (mut child, line) = begun(ui(&home, &repo, &["--json", "ui"]));
+    let (mut child, line) = spawn_ui(ui_command(&home, &repo, &["--json", "ui"]));
     let answer: Value = serde_json::from_str(&line).expect("one object");
     assert_eq!(answer["schema"], "runner/ui.v1");
     let url = answer["url"].as_str().expect("an address");
@@ -70,7 +70,7 @@ fn the_server_does_not_outlive_a_command_that_is_killed() {
     let home = Home::new();
     let repo = home.scripted_repo("one");
     let daemon = home.daemon();
-    let (mut child, url) = begun(ui(&home, &repo, &["ui"]));
+    let (mut child, url) = spawn_ui(ui_command(&home, &repo, &["ui"]));
     assert_eq!(health(&url).0, "HTTP/1.1 200 OK");
     child.kill().expect("it can be killed");
     child.wait().expect("it ends");
@@ -83,7 +83,7 @@ fn the_command_ends_with_its_server_and_says_how() {
     let home = Home::new();
     let repo = home.scripted_repo("one");
     let _daemon = home.daemon();
-    let (child, line) = begun(ui(&home, &repo, &["--json", "ui"]));
+    let (child, line) = spawn_ui(ui_command(&home, &repo, &["--json", "ui"]));
     let answer: Value = serde_json::from_str(&line).expect("one object");
     let server = answer["pid"].as_i64().and_then(|pid| i32::try_from(pid).ok()).expect("a process id");
     kill(Pid::from_raw(server), Signal::SIGKILL).expect("it can be killed");
@@ -103,7 +103,7 @@ fn without_a_daemon_the_records_of_a_repository_are_shown() {
     daemon.stop();
     let path = repo.path().display().to_string();
     for args in [&["ui"][..], &["ui", &path]] {
-        let (mut child, url) = begun(ui(&home, &repo, args));
+        let (mut child, url) = spawn_ui(ui_command(&home, &repo, args));
         assert!(health(&url).1.contains("\"static\":true"));
         child.kill().expect("it can be killed");
         child.wait().expect("it ends");
@@ -158,7 +158,11 @@ fn a_browser_is_opened_for_a_terminal_with_a_screen_and_for_nobody_else() {
     assert!(!called.exists());
     let mut tty = seen(&["ui"], &[("DISPLAY", ":0")]);
     let once = fs::read_to_string(&address).expect("it is opened");
-    assert_eq!(asked(&once, "/api/health").0, "HTTP/1.1 401 Unauthorized", "others see what a browser is started with");
+    assert_eq!(
+        http_get(&once, "/api/health").0,
+        "HTTP/1.1 401 Unauthorized",
+        "others see what a browser is started with"
+    );
     let (_, ticket) = once.split_once("#token=").expect("a ticket");
     assert!(!tty.wait_for_text("#token=").contains(ticket));
     tty.signal(Signal::SIGINT);

@@ -27,9 +27,9 @@ impl CrashedRun {
 
     /// Starts the daemon with a changed file: the repository is held and the file stays as it is, another repository
     /// goes on, and with the file put right the run does.
-    fn is_held_until_put_right(&self, name: &str, change: impl FnOnce(&str) -> String) {
+    fn assert_held_until_repaired(&self, name: &str, change: impl FnOnce(&str) -> String) {
         let path = self.file(name);
-        let right = text(&path);
+        let right = read_text(&path);
         let wrong = change(&right);
         assert_ne!(wrong, right);
         write(&path, &wrong);
@@ -40,20 +40,20 @@ impl CrashedRun {
         let held = self.home.ctl_in(&self.repo, &["resume"]);
         held.exits(6);
         assert!(held.stderr.contains(name), "it names the file: {}", held.stderr);
-        assert_eq!(text(&path), wrong, "what cannot be understood is not overwritten");
+        assert_eq!(read_text(&path), wrong, "what cannot be understood is not overwritten");
         write(&path, &right);
         self.home.ctl_in(&self.repo, &["resume"]).exits(0);
-        self.completes();
+        self.assert_completes();
     }
 
-    fn completes(&self) {
+    fn assert_completes(&self) {
         self.home.client().wait_for(self.repo.path(), RunStatus::Completed);
         assert_eq!(list_verdicts(&self.repo), ["Interrupted", "Accepted"]);
         assert_consistent(&self.repo);
     }
 }
 
-fn text(path: &Path) -> String {
+fn read_text(path: &Path) -> String {
     fs::read_to_string(path).unwrap_or_else(|error| panic!("reading {}: {error}", path.display()))
 }
 
@@ -65,31 +65,32 @@ fn write(path: &Path, text: &str) {
 fn last_line_of_the_journal_that_was_cut_never_happened() {
     let died = CrashedRun::new();
     let path = died.file("journal.jsonl");
-    let right = text(&path);
+    let right = read_text(&path);
     write(&path, &format!("{right}{{\"at\":\"2026-0"));
     let _daemon = died.home.daemon();
-    died.completes();
+    died.assert_completes();
 }
 
 #[test]
 fn line_of_the_journal_that_is_garbage_holds_the_repository() {
-    CrashedRun::new().is_held_until_put_right("journal.jsonl", |text| format!("{text}garbage\n"));
+    CrashedRun::new().assert_held_until_repaired("journal.jsonl", |text| format!("{text}garbage\n"));
 }
 
 #[test]
 fn journal_of_another_version_holds_the_repository() {
     CrashedRun::new()
-        .is_held_until_put_right("journal.jsonl", |text| text.replacen("\"version\":1", "\"version\":2", 1));
+        .assert_held_until_repaired("journal.jsonl", |text| text.replacen("\"version\":1", "\"version\":2", 1));
 }
 
 #[test]
 fn repo_json_that_is_no_json_holds_the_repository() {
-    CrashedRun::new().is_held_until_put_right("repo.json", |text| text.replacen('{', "{{", 1));
+    CrashedRun::new().assert_held_until_repaired("repo.json", |text| text.replacen('{', "{{", 1));
 }
 
 #[test]
 fn repo_json_of_another_version_holds_the_repository() {
-    CrashedRun::new().is_held_until_put_right("repo.json", |text| text.replacen("\"version\": 1", "\"version\": 2", 1));
+    CrashedRun::new()
+        .assert_held_until_repaired("repo.json", |text| text.replacen("\"version\": 1", "\"version\": 2", 1));
 }
 
 #[test]

@@ -14,7 +14,7 @@ fn a_session_that_outlived_its_daemon_is_ended_and_its_work_is_committed_as_inte
     let home = Home::new();
     let repo = home.scripted_repo("one");
     repo.script().step(1, &format!("echo half > half.txt; {KILL_DAEMON}"));
-    killed_by_a_step(&home, &repo);
+    assert_killed_by_step(&home, &repo);
     assert_eq!(list_verdicts(&repo), ["Interrupted", "Accepted"]);
     assert_eq!(repo.show("HEAD~1", "half.txt"), "half");
     assert_eq!(repo.node("root").attempts, 0, "a death costs no attempt");
@@ -27,7 +27,7 @@ fn a_guard_that_outlived_its_daemon_is_run_again_and_the_session_is_not() {
     let repo = home.scripted_repo("one");
     repo.script().step(1, "echo done > result.txt; answer done 'It is done.'");
     repo.script().guard_step(1, &format!("echo half > guard.txt; {KILL_DAEMON}"));
-    killed_by_a_step(&home, &repo);
+    assert_killed_by_step(&home, &repo);
     assert_eq!(repo.script().session_count(), 1);
     assert_eq!(list_verdicts(&repo), ["Accepted"]);
     assert_eq!(repo.show("HEAD", "guard.txt"), "half");
@@ -43,7 +43,7 @@ fn a_baseline_that_outlived_its_daemon_is_run_again() {
     repo.commit_config(&Config::new(&[&repo.script().agent_program()], &[&repo.script().guard_program()]));
     repo.script().step(1, "echo done > result.txt; answer done 'It is done.'");
     repo.script().guard_step(1, &format!("echo half > guard.txt; {KILL_DAEMON}"));
-    killed_by_a_step(&home, &repo);
+    assert_killed_by_step(&home, &repo);
     assert_eq!(repo.show("HEAD", "guard.txt"), "half");
     assert_consistent(&repo);
 }
@@ -66,7 +66,7 @@ fn whenever_the_daemon_is_killed_the_task_tree_ends_the_same() {
 }
 
 /// Starts a run whose step kills the daemon, and lets the next daemon bring it to its end.
-fn killed_by_a_step(home: &Home, repo: &Repo) {
+fn assert_killed_by_step(home: &Home, repo: &Repo) {
     // From inside a namespace a step cannot see the daemon.
     home.limit_containment("walk");
     let daemon = home.daemon();

@@ -3,35 +3,35 @@
 use protocol::error::{ErrorData, ErrorKind};
 use serde_json::json;
 
-use crate::fake::text;
-use crate::stage::{DeliveryStage, open_request};
+use crate::fake::output_text;
+use crate::stage::{DeliveryStage, open_pr_json};
 
 #[test]
 fn failed_checks_and_comments_become_a_note() {
     let stage = DeliveryStage::new();
-    stage.says("list", &open_request(""));
-    stage.says("view", include_str!("../forges/gh-pr-view.json"));
-    stage.says("comments", include_str!("../forges/gh-api-comments.json"));
-    stage.says("log", include_str!("../forges/gh-run-log-failed.txt"));
+    stage.write_reply("list", &open_pr_json(""));
+    stage.write_reply("view", include_str!("../forges/gh-pr-view.json"));
+    stage.write_reply("comments", include_str!("../forges/gh-api-comments.json"));
+    stage.write_reply("log", include_str!("../forges/gh-run-log-failed.txt"));
     let reply = json!({"told": 6, "known": 0, "left": 0, "text": "Feedback on …\n", "change": null});
-    let stage = DeliveryStage { daemon: stage.daemon.answers("delivery.feedback", reply), ..stage };
-    insta::assert_snapshot!(text(&stage.deliver(&["--feedback"])), @r"
+    let stage = DeliveryStage { daemon: stage.daemon.with_reply("delivery.feedback", reply), ..stage };
+    insta::assert_snapshot!(output_text(&stage.deliver(&["--feedback"])), @r"
     6 new pieces of feedback
     2 pieces of feedback of people without a say in the repository left out; --anyone takes them
     --- stderr
     --- exit 0
     ");
-    let asked = &stage.daemon.asked("delivery.feedback")[0];
+    let asked = &stage.daemon.requests_of("delivery.feedback")[0];
     assert_eq!((&asked["run"], &asked["add"], &asked["dry_run"]), (&json!("port"), &json!(false), &json!(false)));
     assert_eq!(asked["request"], json!("pull request 5, https://github.com/o/r/pull/5"));
     assert_eq!(asked["items"].as_array().map(Vec::len), Some(6));
     let log = asked["items"][0]["log"].as_str().unwrap_or_default();
     assert!(log.starts_with("Run cargo test\ncargo test\ntest store::keeps_the_last_line ... FAILED\n"), "{asked}");
     assert_eq!(asked["items"][1].get("log"), None, "a check of others has no log here");
-    assert!(stage.told().contains("  --log-failed"), "{}", stage.told());
+    assert!(stage.requests_made().contains("  --log-failed"), "{}", stage.requests_made());
     let output = stage.deliver(&["--feedback", "--add", "--anyone", "--dry-run"]);
-    assert!(String::from_utf8_lossy(&output.stdout).starts_with("Feedback on …"), "{}", text(&output));
-    let asked = &stage.daemon.asked("delivery.feedback")[1];
+    assert!(String::from_utf8_lossy(&output.stdout).starts_with("Feedback on …"), "{}", output_text(&output));
+    let asked = &stage.daemon.requests_of("delivery.feedback")[1];
     assert_eq!(
         (asked["items"].as_array().map(Vec::len), &asked["add"], &asked["dry_run"]),
         (Some(8), &json!(true), &json!(true))
@@ -41,39 +41,39 @@ fn failed_checks_and_comments_become_a_note() {
 #[test]
 fn a_log_that_is_gone_keeps_nothing_from_being_told() {
     let stage = DeliveryStage::new();
-    stage.says("list", &open_request(""));
-    stage.says("view", include_str!("../forges/gh-pr-view.json"));
-    stage.says("comments", "[]");
+    stage.write_reply("list", &open_pr_json(""));
+    stage.write_reply("view", include_str!("../forges/gh-pr-view.json"));
+    stage.write_reply("comments", "[]");
     let reply = json!({"told": 4, "known": 0, "left": 0, "text": "Feedback on …\n", "change": null});
-    let stage = DeliveryStage { daemon: stage.daemon.answers("delivery.feedback", reply), ..stage };
+    let stage = DeliveryStage { daemon: stage.daemon.with_reply("delivery.feedback", reply), ..stage };
     assert_eq!(stage.deliver(&["--feedback"]).status.code(), Some(0));
-    let asked = &stage.daemon.asked("delivery.feedback")[0];
+    let asked = &stage.daemon.requests_of("delivery.feedback")[0];
     assert_eq!((&asked["items"][0]["kind"], asked["items"][0].get("log")), (&json!("check"), None));
 }
 
 #[test]
 fn the_logs_of_failed_jobs_are_read_from_gitlab_too() {
     let stage = DeliveryStage::new();
-    stage.git(&["remote", "set-url", "origin", "ssh://git@gitlab.com/o/r.git"]);
-    stage.program("glab", GLAB);
+    stage.run_git(&["remote", "set-url", "origin", "ssh://git@gitlab.com/o/r.git"]);
+    stage.write_program("glab", GLAB);
     for (name, answer) in [
         ("discussions", include_str!("../forges/glab-discussions.json")),
         ("members", include_str!("../forges/glab-members.json")),
         ("jobs", include_str!("../forges/glab-jobs.json")),
         ("trace", include_str!("../forges/glab-trace.txt")),
     ] {
-        stage.says(name, answer);
+        stage.write_reply(name, answer);
     }
     let reply = json!({"told": 3, "known": 0, "left": 0, "text": "Feedback on …\n", "change": null});
-    let stage = DeliveryStage { daemon: stage.daemon.answers("delivery.feedback", reply), ..stage };
+    let stage = DeliveryStage { daemon: stage.daemon.with_reply("delivery.feedback", reply), ..stage };
     let output = stage.deliver(&["--feedback"]);
-    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
-    let asked = &stage.daemon.asked("delivery.feedback")[0];
+    assert_eq!(output.status.code(), Some(0), "{}", output_text(&output));
+    let asked = &stage.daemon.requests_of("delivery.feedback")[0];
     assert!(
         asked["items"][0]["log"].as_str().unwrap_or_default().starts_with("$ bundle exec rspec\nFailures:\n"),
         "{asked}"
     );
-    assert!(stage.told().contains("/jobs/8/trace"), "{}", stage.told());
+    assert!(stage.requests_made().contains("/jobs/8/trace"), "{}", stage.requests_made());
 }
 
 /// Takes part as `glab`, as the stand-in for `gh` does.
@@ -93,12 +93,12 @@ esac
 #[test]
 fn where_no_session_would_read_a_note_feedback_becomes_the_next_goal() {
     let stage = DeliveryStage::new();
-    stage.says("list", &open_request(""));
-    stage.says("view", r#"{"comments": [], "reviews": [], "statusCheckRollup": null}"#);
-    stage.says("comments", "[]");
+    stage.write_reply("list", &open_pr_json(""));
+    stage.write_reply("view", r#"{"comments": [], "reviews": [], "statusCheckRollup": null}"#);
+    stage.write_reply("comments", "[]");
     let over = ErrorData::new(ErrorKind::WrongState, "the run is completed: no session would read the note");
-    let stage = DeliveryStage { daemon: stage.daemon.refuses("delivery.feedback", over), ..stage };
-    insta::assert_snapshot!(text(&stage.deliver(&["--feedback"])), @r"
+    let stage = DeliveryStage { daemon: stage.daemon.with_error("delivery.feedback", over), ..stage };
+    insta::assert_snapshot!(output_text(&stage.deliver(&["--feedback"])), @r"
     --- stderr
     error: the run is completed: no session would read the note
 

@@ -4,14 +4,14 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::fake::text;
-use crate::stage::{DeliveryStage, described, landed, own};
+use crate::fake::output_text;
+use crate::stage::{DeliveryStage, describe_reply, land_reply, own_part};
 
 #[test]
 fn without_a_program_it_is_told_what_to_open() {
     let stage = DeliveryStage::new();
     fs::remove_file(stage.path("bin/gh")).expect("gh is gone");
-    let output = text(&stage.deliver(&[])).replace(&stage.tip()[..8], "<tip>");
+    let output = output_text(&stage.deliver(&[])).replace(&stage.local_tip()[..8], "<tip>");
     insta::assert_snapshot!(output, @r"
     run port is deliver/port at origin for main
       22222222 The schema
@@ -22,32 +22,32 @@ fn without_a_program_it_is_told_what_to_open() {
     --- stderr
     --- exit 0
     ");
-    assert_eq!(stage.at_remote(), stage.tip());
+    assert_eq!(stage.remote_tip(), stage.local_tip());
 }
 
 #[test]
 fn a_program_of_the_persons_reads_what_is_offered_and_says_where() {
-    let mut described = described();
+    let mut described = describe_reply();
     described["command"] = json!(["own", "two words"]);
-    let stage = DeliveryStage::with(described, landed("landed"));
-    stage.program(
+    let stage = DeliveryStage::with_replies(described, land_reply("landed"));
+    stage.write_program(
         "own",
         "#!/bin/sh\necho \"$1\" > \"$FORGE/told\"; cat >> \"$FORGE/told\"; echo done; echo https://forge/5\n",
     );
-    let output = text(&stage.deliver(&[]));
+    let output = output_text(&stage.deliver(&[]));
     assert!(output.contains("opened pull request: https://forge/5\n"), "{output}");
     let told = fs::read_to_string(stage.path("forge/told")).expect("it was told");
     let (argument, offered) = told.split_once('\n').expect("two lines");
     assert_eq!(argument, "two words");
     let offered: Value = serde_json::from_str(offered).expect("json");
-    let expected = json!({"schema": "runner/delivery.v1", "head": "deliver/port", "base": "main", "title": "Port the store", "body": own("What was asked"), "draft": true});
+    let expected = json!({"schema": "runner/delivery.v1", "head": "deliver/port", "base": "main", "title": "Port the store", "body": own_part("What was asked"), "draft": true});
     assert_eq!(offered, expected);
 }
 
 #[test]
 fn a_look_contacts_nobody() {
     let stage = DeliveryStage::new();
-    insta::assert_snapshot!(text(&stage.deliver(&["--dry-run", "--base", "main"])), @r"
+    insta::assert_snapshot!(output_text(&stage.deliver(&["--dry-run", "--base", "main"])), @r"
     run port would be deliver/port at origin for main
       22222222 The schema
 
@@ -59,6 +59,6 @@ fn a_look_contacts_nobody() {
     --- stderr
     --- exit 0
     ");
-    assert_eq!((stage.at_remote(), stage.told()), (String::new(), String::new()));
-    assert_eq!(stage.daemon.asked("land.run")[0]["preview"], json!(true));
+    assert_eq!((stage.remote_tip(), stage.requests_made()), (String::new(), String::new()));
+    assert_eq!(stage.daemon.requests_of("land.run")[0]["preview"], json!(true));
 }

@@ -10,14 +10,14 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::json;
 
-use crate::fake::text;
-use crate::stage::{DeliveryStage, SSH, open_request, own};
+use crate::fake::output_text;
+use crate::stage::{DeliveryStage, SSH, open_pr_json, own_part};
 
 #[test]
 fn a_branch_is_pushed_and_offered_as_a_draft() {
     let stage = DeliveryStage::new();
     let output = stage.deliver(&[]);
-    insta::assert_snapshot!(text(&output).replace(&stage.tip()[..8], "<tip>"), @r"
+    insta::assert_snapshot!(output_text(&output).replace(&stage.local_tip()[..8], "<tip>"), @r"
     run port is deliver/port at origin for main
       22222222 The schema
     pushed <tip>
@@ -52,95 +52,99 @@ fn a_branch_is_pushed_and_offered_as_a_draft() {
       --body-file=…/description.md
       --draft
     ");
-    assert_eq!(stage.at_remote(), stage.tip());
-    assert_eq!(fs::read_to_string(stage.path("forge/body")).expect("a description"), own("What was asked"));
-    let land = &stage.daemon.asked("land.run")[0];
-    let main = stage.git(&["rev-parse", "main"]);
+    assert_eq!(stage.remote_tip(), stage.local_tip());
+    assert_eq!(fs::read_to_string(stage.path("forge/body")).expect("a description"), own_part("What was asked"));
+    let land = &stage.daemon.requests_of("land.run")[0];
+    let main = stage.run_git(&["rev-parse", "main"]);
     assert_eq!((&land["onto"], &land["from"], &land["form"]), (&json!("deliver/port"), &json!(main), &json!("leaves")));
-    assert_eq!(stage.git_in("remote.git", &["for-each-ref", "--format=%(refname)"]).lines().count(), 2);
+    assert_eq!(stage.run_git_in("remote.git", &["for-each-ref", "--format=%(refname)"]).lines().count(), 2);
 }
 
 #[test]
 fn the_same_command_again_pushes_what_is_new_and_keeps_what_people_wrote() {
     let stage = DeliveryStage::new();
     stage.deliver(&[]);
-    stage.says("list", &open_request(&format!("Closes #4\n\n{}\nSeen by Bob.", own("old"))));
+    stage.write_reply("list", &open_pr_json(&format!("Closes #4\n\n{}\nSeen by Bob.", own_part("old"))));
     let output = stage.deliver(&["--ready"]);
-    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
-    assert!(text(&output).contains("nothing new to push"), "{}", text(&output));
+    assert_eq!(output.status.code(), Some(0), "{}", output_text(&output));
+    assert!(output_text(&output).contains("nothing new to push"), "{}", output_text(&output));
     let body = fs::read_to_string(stage.path("forge/body")).expect("a description");
-    assert_eq!(body, format!("Closes #4\n\n{}\n\nSeen by Bob.", own("What was asked").trim_end()));
+    assert_eq!(body, format!("Closes #4\n\n{}\n\nSeen by Bob.", own_part("What was asked").trim_end()));
     let told = stage.options();
     assert!(
         told.contains("--method=PATCH") && told.ends_with("gh\n  pr\n  ready\n  5\n  --repo=github.com/o/r"),
         "{told}"
     );
     assert!(!told.contains("Port the store\n  --body-file=…/description.md\n  --draft\ngh\n  pr\n  create"), "{told}");
-    stage.git(&["switch", "-q", "deliver/port"]);
+    stage.run_git(&["switch", "-q", "deliver/port"]);
     stage.commit("c", "The queries");
     stage.deliver(&[]);
-    assert_eq!(stage.at_remote(), stage.tip());
+    assert_eq!(stage.remote_tip(), stage.local_tip());
 }
 
 /// Gives the remote another address to fetch from, where `deliver/port` is one that nobody delivered.
-fn fetched_elsewhere(stage: &DeliveryStage) {
-    stage.git(&["clone", "-q", "--bare", ".", "../upstream.git"]);
-    stage.git(&["remote", "set-url", "--push", "origin", "ssh://git@github.com/o/r.git"]);
-    stage.git(&["remote", "set-url", "origin", "../upstream.git"]);
-    stage.git_in("upstream.git", &["branch", "-f", "main", "deliver/port"]);
+fn set_other_fetch_url(stage: &DeliveryStage) {
+    stage.run_git(&["clone", "-q", "--bare", ".", "../upstream.git"]);
+    stage.run_git(&["remote", "set-url", "--push", "origin", "ssh://git@github.com/o/r.git"]);
+    stage.run_git(&["remote", "set-url", "origin", "../upstream.git"]);
+    stage.run_git_in("upstream.git", &["branch", "-f", "main", "deliver/port"]);
 }
 
 #[test]
 fn what_is_pushed_to_is_what_is_looked_at_where_a_remote_is_fetched_from_elsewhere() {
     let stage = DeliveryStage::new();
-    fetched_elsewhere(&stage);
+    set_other_fetch_url(&stage);
     let output = stage.deliver(&[]);
-    assert!(text(&output).contains("pushed ") && text(&output).contains("/o/r/pull/5"), "{}", text(&output));
-    assert_eq!(stage.at_remote(), stage.tip());
-    let main = stage.git_in("remote.git", &["rev-parse", "main"]);
-    assert_eq!(stage.daemon.asked("land.run")[0]["from"], json!(main), "the base is the one that takes it");
-    assert!(text(&stage.deliver(&[])).contains("nothing new to push"));
+    assert!(
+        output_text(&output).contains("pushed ") && output_text(&output).contains("/o/r/pull/5"),
+        "{}",
+        output_text(&output)
+    );
+    assert_eq!(stage.remote_tip(), stage.local_tip());
+    let main = stage.run_git_in("remote.git", &["rev-parse", "main"]);
+    assert_eq!(stage.daemon.requests_of("land.run")[0]["from"], json!(main), "the base is the one that takes it");
+    assert!(output_text(&stage.deliver(&[])).contains("nothing new to push"));
     // What others have pushed there is taken in from there.
-    stage.git(&["clone", "-q", "-b", "deliver/port", "../remote.git", "../colleague"]);
-    stage.git_in("colleague", &["commit", "-q", "--allow-empty", "-m", "Fix a typo"]);
-    stage.git_in("colleague", &["push", "-q", "origin", "deliver/port"]);
-    assert!(text(&stage.deliver(&[])).contains("took in what others have pushed"), "it is a fast-forward");
-    stage.git_in("colleague", &["commit", "-q", "--allow-empty", "-m", "Another"]);
-    stage.git_in("colleague", &["push", "-q", "origin", "deliver/port"]);
-    let theirs = stage.at_remote();
-    stage.git(&["switch", "-q", "deliver/port"]);
+    stage.run_git(&["clone", "-q", "-b", "deliver/port", "../remote.git", "../colleague"]);
+    stage.run_git_in("colleague", &["commit", "-q", "--allow-empty", "-m", "Fix a typo"]);
+    stage.run_git_in("colleague", &["push", "-q", "origin", "deliver/port"]);
+    assert!(output_text(&stage.deliver(&[])).contains("took in what others have pushed"), "it is a fast-forward");
+    stage.run_git_in("colleague", &["commit", "-q", "--allow-empty", "-m", "Another"]);
+    stage.run_git_in("colleague", &["push", "-q", "origin", "deliver/port"]);
+    let theirs = stage.remote_tip();
+    stage.run_git(&["switch", "-q", "deliver/port"]);
     stage.commit("c", "The queries");
-    let output = text(&stage.deliver(&[]));
+    let output = output_text(&stage.deliver(&[]));
     assert!(output.contains(r#"hint: git fetch "$(git remote get-url --push origin)" deliver/port"#), "{output}");
-    assert_eq!(stage.at_remote(), theirs);
+    assert_eq!(stage.remote_tip(), theirs);
 }
 
 #[test]
 fn an_address_that_is_rewritten_for_pushes_is_the_one_that_counts() {
     let stage = DeliveryStage::new();
-    stage.git(&["remote", "set-url", "origin", "https://forge.invalid/o/r.git"]);
-    stage.git(&["config", "url.ssh://git@github.com/.pushInsteadOf", "https://forge.invalid/"]);
+    stage.run_git(&["remote", "set-url", "origin", "https://forge.invalid/o/r.git"]);
+    stage.run_git(&["config", "url.ssh://git@github.com/.pushInsteadOf", "https://forge.invalid/"]);
     // What it is rewritten to is not rewritten once more.
-    stage.git(&["config", "url.https://elsewhere.invalid/.insteadOf", "ssh://git@github.com/"]);
-    let output = text(&stage.deliver(&[]));
+    stage.run_git(&["config", "url.https://elsewhere.invalid/.insteadOf", "ssh://git@github.com/"]);
+    let output = output_text(&stage.deliver(&[]));
     assert!(output.contains("opened pull request: https://github.com/o/r/pull/5"), "{output}");
-    assert_eq!(stage.at_remote(), stage.tip());
+    assert_eq!(stage.remote_tip(), stage.local_tip());
 }
 
 #[test]
 fn a_remote_with_several_addresses_to_push_to_is_refused() {
     let stage = DeliveryStage::new();
     for address in ["ssh://git@github.com/o/r.git", "../other.git"] {
-        stage.git(&["remote", "set-url", "--push", "--add", "origin", address]);
+        stage.run_git(&["remote", "set-url", "--push", "--add", "origin", address]);
     }
-    insta::assert_snapshot!(text(&stage.deliver(&[])), @r"
+    insta::assert_snapshot!(output_text(&stage.deliver(&[])), @r"
     --- stderr
     error: the remote origin is pushed to several addresses: one is needed for a delivery
 
     hint: git remote get-url --push --all origin
     --- exit 6
     ");
-    assert_eq!(stage.at_remote(), "");
+    assert_eq!(stage.remote_tip(), "");
 }
 
 #[test]
@@ -149,12 +153,12 @@ fn what_a_push_leaves_running_holds_nobody_up() {
     let gate = stage.path("forge/connection");
     assert!(Command::new("mkfifo").arg(&gate).status().expect("mkfifo runs").success());
     // As `ssh` with a connection that it keeps: it has the streams of whoever has started it.
-    stage.program("ssh", &SSH.replace("exec ", "(read -r line < \"$FORGE/connection\") & exec "));
+    stage.write_program("ssh", &SSH.replace("exec ", "(read -r line < \"$FORGE/connection\") & exec "));
     let output = stage.deliver(&["--base", "main"]);
     let is_held = fs::OpenOptions::new().write(true).custom_flags(nix::libc::O_NONBLOCK).open(&gate).is_ok();
     assert!(is_held, "it is running still, and ends now");
-    assert!(text(&output).contains("opened pull request"), "{}", text(&output));
-    assert_eq!(stage.at_remote(), stage.tip());
+    assert!(output_text(&output).contains("opened pull request"), "{}", output_text(&output));
+    assert_eq!(stage.remote_tip(), stage.local_tip());
 }
 
 #[test]
@@ -168,15 +172,19 @@ fn row_110_a_delivery_that_was_killed_before_its_request_is_brought_to_its_end()
     BufReader::new(fs::File::open(&gate).expect("somebody writes")).read_line(&mut line).expect("it is told");
     client.kill().expect("is killed");
     client.wait().expect("is gone");
-    assert_eq!(stage.at_remote(), stage.tip(), "the branch was pushed");
+    assert_eq!(stage.remote_tip(), stage.local_tip(), "the branch was pushed");
     fs::remove_file(&gate).expect("the gate goes");
     let output = stage.deliver(&[]);
-    assert!(text(&output).contains("opened pull request: https://github.com/o/r/pull/5"), "{}", text(&output));
-    assert_eq!(stage.at_remote(), stage.tip());
+    assert!(
+        output_text(&output).contains("opened pull request: https://github.com/o/r/pull/5"),
+        "{}",
+        output_text(&output)
+    );
+    assert_eq!(stage.remote_tip(), stage.local_tip());
 }
 
 /// The folders that deliveries have made and not taken away.
-fn desks(stage: &DeliveryStage) -> Vec<PathBuf> {
+fn list_temp_dirs(stage: &DeliveryStage) -> Vec<PathBuf> {
     let entries = fs::read_dir(stage.folder.path()).expect("a folder").map(|entry| entry.expect("an entry").path());
     entries.filter(|path| path.display().to_string().contains("/runnerctl-deliver-")).collect()
 }
@@ -189,7 +197,7 @@ fn a_push_ends_with_the_delivery_that_is_ended_and_its_folder_goes() {
         assert!(Command::new("mkfifo").arg(&gate).status().expect("mkfifo runs").success());
         // A remote that takes everything and says nothing, until its client is gone.
         let hangs = "case $last in git-receive-pack*) exec 3> \"$FORGE/connection\"; echo >&3; exec cat > /dev/null ;; esac\nexec ";
-        stage.program("ssh", &SSH.replace("exec ", hangs));
+        stage.write_program("ssh", &SSH.replace("exec ", hangs));
         let mut client = stage.client(&["--base", "main"]);
         let mut client = client.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("runs");
         let mut connection = BufReader::new(fs::File::open(&gate).expect("somebody writes"));
@@ -197,15 +205,15 @@ fn a_push_ends_with_the_delivery_that_is_ended_and_its_folder_goes() {
         kill(Pid::from_raw(i32::try_from(client.id()).expect("a number")), signal).expect("it is there");
         client.wait().expect("is gone");
         connection.read_to_end(&mut Vec::new()).expect("the push ends too");
-        assert_eq!(desks(&stage).len(), usize::from(signal == Signal::SIGKILL), "{signal}");
-        for desk in desks(&stage) {
+        assert_eq!(list_temp_dirs(&stage).len(), usize::from(signal == Signal::SIGKILL), "{signal}");
+        for desk in list_temp_dirs(&stage) {
             let aged = Command::new("touch").args(["-d", "2 minutes ago"]).arg(desk).status().expect("touch runs");
             assert!(aged.success());
         }
-        stage.program("ssh", SSH);
+        stage.write_program("ssh", SSH);
         let output = stage.deliver(&["--base", "main"]);
-        assert!(text(&output).contains("opened pull request"), "{}", text(&output));
-        assert_eq!((stage.at_remote(), desks(&stage)), (stage.tip(), Vec::new()), "{signal}");
+        assert!(output_text(&output).contains("opened pull request"), "{}", output_text(&output));
+        assert_eq!((stage.remote_tip(), list_temp_dirs(&stage)), (stage.local_tip(), Vec::new()), "{signal}");
     }
 }
 
@@ -213,21 +221,25 @@ fn a_push_ends_with_the_delivery_that_is_ended_and_its_folder_goes() {
 fn commits_of_others_are_taken_in_and_never_overwritten() {
     let stage = DeliveryStage::new();
     stage.deliver(&[]);
-    stage.git(&["clone", "-q", "-b", "deliver/port", "../remote.git", "../colleague"]);
-    stage.git_in("colleague", &["commit", "-q", "--allow-empty", "-m", "Fix a typo"]);
-    stage.git_in("colleague", &["push", "-q", "origin", "deliver/port"]);
-    let theirs = stage.at_remote();
+    stage.run_git(&["clone", "-q", "-b", "deliver/port", "../remote.git", "../colleague"]);
+    stage.run_git_in("colleague", &["commit", "-q", "--allow-empty", "-m", "Fix a typo"]);
+    stage.run_git_in("colleague", &["push", "-q", "origin", "deliver/port"]);
+    let theirs = stage.remote_tip();
     let output = stage.deliver(&[]);
-    assert!(text(&output).contains("took in what others have pushed to deliver/port"), "{}", text(&output));
-    assert_eq!((stage.at_remote(), stage.tip()), (theirs.clone(), theirs.clone()));
-    stage.git_in("colleague", &["commit", "-q", "--allow-empty", "-m", "Another"]);
-    stage.git_in("colleague", &["push", "-q", "origin", "deliver/port"]);
-    let theirs = stage.at_remote();
-    stage.git(&["switch", "-q", "deliver/port"]);
+    assert!(
+        output_text(&output).contains("took in what others have pushed to deliver/port"),
+        "{}",
+        output_text(&output)
+    );
+    assert_eq!((stage.remote_tip(), stage.local_tip()), (theirs.clone(), theirs.clone()));
+    stage.run_git_in("colleague", &["commit", "-q", "--allow-empty", "-m", "Another"]);
+    stage.run_git_in("colleague", &["push", "-q", "origin", "deliver/port"]);
+    let theirs = stage.remote_tip();
+    stage.run_git(&["switch", "-q", "deliver/port"]);
     stage.commit("c", "The queries");
-    stage.git(&["switch", "-q", "main"]);
+    stage.run_git(&["switch", "-q", "main"]);
     let output = stage.deliver(&[]);
-    insta::assert_snapshot!(text(&output), @r"
+    insta::assert_snapshot!(output_text(&output), @r"
     --- stderr
     error: deliver/port at origin has commits that yours has not, and yours has others, or is checked out; theirs are not overwritten, and nothing was pushed
 
@@ -236,5 +248,5 @@ fn commits_of_others_are_taken_in_and_never_overwritten() {
       git merge FETCH_HEAD
     --- exit 6
     ");
-    assert_eq!(stage.at_remote(), theirs);
+    assert_eq!(stage.remote_tip(), theirs);
 }

@@ -34,26 +34,26 @@ pub(crate) struct DeliveryStage {
 
 impl DeliveryStage {
     pub(crate) fn new() -> Self {
-        Self::with(described(), landed("landed"))
+        Self::with_replies(describe_reply(), land_reply("landed"))
     }
 
-    pub(crate) fn with(described: Value, landed: Value) -> Self {
+    pub(crate) fn with_replies(described: Value, landed: Value) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         for name in ["repo", "bin", "forge"] {
             fs::create_dir(folder.path().join(name)).expect("a folder");
         }
-        let daemon = FakeDaemon::start().answers("delivery.describe", described).answers("land.run", landed);
+        let daemon = FakeDaemon::start().with_reply("delivery.describe", described).with_reply("land.run", landed);
         let stage = Self { folder, daemon };
-        stage.program("gh", GH);
-        stage.program("ssh", SSH);
-        stage.says("list", "[]");
-        stage.git(&["init", "-q", "-b", "main", "."]);
+        stage.write_program("gh", GH);
+        stage.write_program("ssh", SSH);
+        stage.write_reply("list", "[]");
+        stage.run_git(&["init", "-q", "-b", "main", "."]);
         stage.commit("a", "Begin");
-        stage.git(&["clone", "-q", "--bare", ".", "../remote.git"]);
-        stage.git(&["remote", "add", "origin", "ssh://git@github.com/o/r.git"]);
-        stage.git(&["switch", "-q", "-c", "deliver/port"]);
+        stage.run_git(&["clone", "-q", "--bare", ".", "../remote.git"]);
+        stage.run_git(&["remote", "add", "origin", "ssh://git@github.com/o/r.git"]);
+        stage.run_git(&["switch", "-q", "-c", "deliver/port"]);
         stage.commit("b", "The schema");
-        stage.git(&["switch", "-q", "main"]);
+        stage.run_git(&["switch", "-q", "main"]);
         stage
     }
 
@@ -61,17 +61,17 @@ impl DeliveryStage {
         self.folder.path().join(name)
     }
 
-    pub(crate) fn program(&self, name: &str, text: &str) {
+    pub(crate) fn write_program(&self, name: &str, text: &str) {
         let path = self.path("bin").join(name);
         fs::write(&path, text).expect("a program");
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("it can be run");
     }
 
-    pub(crate) fn says(&self, file: &str, text: &str) {
+    pub(crate) fn write_reply(&self, file: &str, text: &str) {
         fs::write(self.path("forge").join(file), text).expect("an answer");
     }
 
-    pub(crate) fn told(&self) -> String {
+    pub(crate) fn requests_made(&self) -> String {
         fs::read_to_string(self.path("forge/told")).unwrap_or_default()
     }
 
@@ -81,29 +81,29 @@ impl DeliveryStage {
             Some(at) => format!("{}…/description.md", &line[..at]),
             None => line.to_owned(),
         };
-        self.told().lines().map(cut).collect::<Vec<_>>().join("\n")
+        self.requests_made().lines().map(cut).collect::<Vec<_>>().join("\n")
     }
 
-    pub(crate) fn git_in(&self, folder: &str, args: &[&str]) -> String {
+    pub(crate) fn run_git_in(&self, folder: &str, args: &[&str]) -> String {
         let mut command = Command::new("git");
         command.args(args).current_dir(self.path(folder));
-        let output = self.dressed(&mut command).output().expect("git runs");
+        let output = self.with_environment(&mut command).output().expect("git runs");
         assert!(output.status.success(), "git {args:?}: {}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8_lossy(&output.stdout).trim().to_owned()
     }
 
-    pub(crate) fn git(&self, args: &[&str]) -> String {
-        self.git_in("repo", args)
+    pub(crate) fn run_git(&self, args: &[&str]) -> String {
+        self.run_git_in("repo", args)
     }
 
     pub(crate) fn commit(&self, file: &str, message: &str) {
         fs::write(self.path("repo").join(file), message).expect("a file");
-        self.git(&["add", "."]);
-        self.git(&["commit", "-q", "-m", message]);
+        self.run_git(&["add", "."]);
+        self.run_git(&["commit", "-q", "-m", message]);
     }
 
     /// Gives a program the environment of this stage and nothing else.
-    pub(crate) fn dressed<'c>(&self, command: &'c mut Command) -> &'c mut Command {
+    pub(crate) fn with_environment<'c>(&self, command: &'c mut Command) -> &'c mut Command {
         let path = format!("{}:/usr/bin:/bin", self.path("bin").display());
         command
             .env_clear()
@@ -125,7 +125,7 @@ impl DeliveryStage {
     pub(crate) fn client(&self, args: &[&str]) -> Command {
         let repo = self.path("repo").display().to_string();
         let mut command = self.daemon.client(&[&["-C", &repo, "deliver", "port"], args].concat());
-        self.dressed(&mut command);
+        self.with_environment(&mut command);
         command
     }
 
@@ -133,28 +133,28 @@ impl DeliveryStage {
         self.client(args).output().expect("runs")
     }
 
-    pub(crate) fn at_remote(&self) -> String {
-        self.git_in("remote.git", &["for-each-ref", "--format=%(objectname)", "refs/heads/deliver"])
+    pub(crate) fn remote_tip(&self) -> String {
+        self.run_git_in("remote.git", &["for-each-ref", "--format=%(objectname)", "refs/heads/deliver"])
     }
 
-    pub(crate) fn tip(&self) -> String {
-        self.git(&["rev-parse", "deliver/port"])
+    pub(crate) fn local_tip(&self) -> String {
+        self.run_git(&["rev-parse", "deliver/port"])
     }
 }
 
-pub(crate) fn described() -> Value {
+pub(crate) fn describe_reply() -> Value {
     json!({
         "run": "port", "tip": "1".repeat(40), "branch": "deliver/port", "at_work": null, "leaves_passed": 1,
-        "leaves_total": 1, "title": "Port the store", "body": own("What was asked"), "remote": "origin", "base": null,
+        "leaves_total": 1, "title": "Port the store", "body": own_part("What was asked"), "remote": "origin", "base": null,
         "command": [], "on_complete": false,
     })
 }
 
-pub(crate) fn own(text: &str) -> String {
+pub(crate) fn own_part(text: &str) -> String {
     format!("<!-- runnerd: begin -->\n{text}\n<!-- runnerd: end -->\n")
 }
 
-pub(crate) fn landed(outcome: &str) -> Value {
+pub(crate) fn land_reply(outcome: &str) -> Value {
     let commit = json!({"commit": "2".repeat(40), "subject": "The schema", "node": "root", "of": "1".repeat(40)});
     let run = json!({"run": "port", "outcome": outcome, "commits": [commit], "refusal": null, "notes": []});
     json!({
@@ -163,7 +163,7 @@ pub(crate) fn landed(outcome: &str) -> Value {
     })
 }
 
-pub(crate) fn open_request(body: &str) -> String {
+pub(crate) fn open_pr_json(body: &str) -> String {
     let request = json!({
         "number": 5, "url": "https://github.com/o/r/pull/5", "state": "OPEN", "isDraft": true, "title": "Mine",
         "body": body, "isCrossRepository": false,

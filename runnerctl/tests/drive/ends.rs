@@ -14,17 +14,17 @@ use crate::kit::{DriverProcess, TestRemote, WRITES};
 fn a_run_is_driven_to_its_end_and_a_second_driver_of_it_has_nothing_to_do() {
     let remote = TestRemote::new();
     remote.repo.script().always(WRITES);
-    remote.start(("7", 0)).exits(0);
+    remote.start(("7", 0)).assert_exits(0);
     let subjects = remote.subjects();
     assert_eq!(subjects.first().map(String::as_str), Some("start run x"));
     assert_eq!(subjects.last().map(String::as_str), Some("release run x"));
     assert_eq!(remote.git(&["show", "runner/x:work.txt"]), "work");
     assert!(remote.git(&["log", "-1", "--format=%b", "runner/x"]).contains("Runner-Driver: slurm/7.0@"));
     let tip = remote.git(&["rev-parse", "runner/x"]);
-    remote.start(("8", 0)).exits(0);
+    remote.start(("8", 0)).assert_exits(0);
     assert_eq!(remote.git(&["rev-parse", "runner/x"]), tip, "it is not even claimed");
-    remote.is_swept();
-    remote.is_sound();
+    remote.assert_swept();
+    remote.assert_sound();
 }
 
 #[test]
@@ -32,10 +32,10 @@ fn what_is_cut_off_a_remote_is_missed_by_who_has_kept_its_tips() {
     let remote = TestRemote::new();
     remote.repo.script().always(WRITES);
     let log = remote.home.path().join("tips").display().to_string();
-    let refused = remote.start_with(("7", 0), &["-m", "Do it.", "--tip-log", &log]).exits(1);
+    let refused = remote.start_with(("7", 0), &["-m", "Do it.", "--tip-log", &log]).assert_exits(1);
     assert!(refused.contains(&format!("opening the tip log {log}")), "{refused}");
     fs::write(&log, "").expect("it can be written");
-    remote.start_with(("7", 0), &["-m", "Do it.", "--tip-log", &log]).exits(0);
+    remote.start_with(("7", 0), &["-m", "Do it.", "--tip-log", &log]).assert_exits(0);
     let tips = fs::read_to_string(&log).expect("it is there");
     let tip = remote.git(&["rev-parse", "runner/x"]);
     assert!(tips.starts_with("x ") && tips.ends_with(&format!("x {tip}\n")) && tips.lines().count() > 1, "{tips}");
@@ -44,7 +44,7 @@ fn what_is_cut_off_a_remote_is_missed_by_who_has_kept_its_tips() {
     verify().exits(0);
     assert_eq!(fs::read_to_string(&log).expect("it is there"), tips, "it has that one");
     remote.git(&["update-ref", "refs/heads/runner/x", "runner/x~1"]);
-    remote.is_sound();
+    remote.assert_sound();
     let cut = verify();
     assert!(
         cut.exits(10).stdout.contains(&format!("expected commit {tip}, which was its last once")),
@@ -59,16 +59,16 @@ fn records_outlive_the_job_where_they_are_wanted() {
     remote.repo.script().step(1, "echo one >&2; answer retry 'Not yet.'").always(WRITES);
     let folder = remote.home.path().join("records");
     let kept = folder.display().to_string();
-    remote.start_with(("7", 2), &["-m", "Do it.", "--records", &kept]).exits(0);
+    remote.start_with(("7", 2), &["-m", "Do it.", "--records", &kept]).assert_exits(0);
     let of_job = folder.join("x/7.2");
     for (file, words) in [("0001/executor.log", "one"), ("0002/meta.json", "Accepted"), ("0002/prompt.md", "Do it.")] {
         let text = fs::read_to_string(of_job.join(file)).unwrap_or_else(|error| panic!("{file}: {error}"));
         assert!(text.contains(words), "{file}: {text}");
     }
-    remote.is_swept();
+    remote.assert_swept();
     fs::write(remote.home.path().join("file"), "").expect("it can be written");
     let refused = format!("{}/file/below", remote.home.path().display());
-    let said = remote.start_with(("8", 0), &["--records", &refused]).exits(0);
+    let said = remote.start_with(("8", 0), &["--records", &refused]).assert_exits(0);
     assert!(said.contains("run x is completed"), "nothing is made for nothing: {said}");
 }
 
@@ -78,7 +78,7 @@ fn a_bare_repository_is_the_remote_itself_wherever_it_was_cloned_from() {
     remote.repo.script().always(WRITES);
     let mut command = remote.home.command("runnerd");
     command.arg("drive").arg(&remote.bare).args(["--run", "x", "-m", "Do it.", "--yes"]);
-    let said = DriverProcess::spawn(command).exits(0);
+    let said = DriverProcess::spawn(command).assert_exits(0);
     assert!(said.contains(&format!("driving run x at {} as host/", remote.bare.display())), "{said}");
     assert_eq!(remote.subjects().last().map(String::as_str), Some("release run x"));
     assert_eq!(remote.repo.git(&["branch", "--list", "runner/*"]), "");
@@ -89,18 +89,18 @@ fn a_run_is_begun_alone_and_goes_on_wherever_it_is_driven() {
     let remote = TestRemote::new();
     remote.repo.script().always(WRITES);
     let begin = ["-m", "Do it.", "--start-only"];
-    let said = remote.start_with(("7", 0), &begin).exits(0);
+    let said = remote.start_with(("7", 0), &begin).assert_exits(0);
     assert!(said.lines().any(|line| line == remote.url()), "the address is told: {said}");
     assert_eq!(remote.subjects(), ["start run x", "release run x"]);
-    let said = remote.start_with(("7", 0), &begin).exits(0);
+    let said = remote.start_with(("7", 0), &begin).assert_exits(0);
     assert!(said.contains("run x is there already") && said.lines().any(|line| line == remote.url()), "{said}");
     assert_eq!(remote.subjects().len(), 2, "nothing is begun twice");
-    remote.start_with(("8", 0), &[]).exits(0);
+    remote.start_with(("8", 0), &[]).assert_exits(0);
     assert_eq!(remote.git(&["show", "runner/x:work.txt"]), "work");
-    let said = remote.start_with(("9", 0), &begin).exits(6);
+    let said = remote.start_with(("9", 0), &begin).assert_exits(6);
     assert!(said.contains("run x is completed at") && said.contains("--run"), "{said}");
-    remote.is_swept();
-    remote.is_sound();
+    remote.assert_swept();
+    remote.assert_sound();
 }
 
 #[test]
@@ -108,9 +108,9 @@ fn a_run_is_begun_where_the_programs_of_its_project_are_not() {
     let remote = TestRemote::new();
     let missing = Config::new(&[&remote.repo.script().agent_program()], &["no-such-guard"]);
     remote.repo.commit_config(&missing).git(&["push", "--quiet", &remote.url(), "main"]);
-    remote.start_with(("7", 0), &["-m", "Do it.", "--start-only"]).exits(0);
+    remote.start_with(("7", 0), &["-m", "Do it.", "--start-only"]).assert_exits(0);
     assert_eq!(remote.subjects(), ["start run x", "release run x"]);
-    let said = remote.start_with(("8", 0), &[]).exits(6);
+    let said = remote.start_with(("8", 0), &[]).assert_exits(6);
     assert!(said.contains("no-such-guard"), "{said}");
 }
 
@@ -125,7 +125,7 @@ fn a_remote_by_a_relative_path_is_the_same_one_in_every_folder_of_the_work_tree(
     for place in [remote.repo.path(), folder.as_path()] {
         let mut command = remote.home.command("runnerd");
         command.current_dir(place).args(["drive", ".", "--run", "x", "--start-only", "--dry-run"]);
-        assert_eq!(DriverProcess::spawn(command).exits(0), format!("{}\n", bare.display()));
+        assert_eq!(DriverProcess::spawn(command).assert_exits(0), format!("{}\n", bare.display()));
     }
     assert_eq!(remote.git(&["branch", "--list", "runner/*"]), "");
 }
@@ -135,7 +135,7 @@ fn a_run_is_not_begun_for_a_job_that_would_have_to_be_told_a_password() {
     let remote = TestRemote::new();
     let mut command = remote.home.command("runnerd");
     command.args(["drive", "https://me:secret@localhost/x.git", "--run", "x", "-m", "Do it.", "--start-only"]);
-    let said = DriverProcess::spawn(command).exits(6);
+    let said = DriverProcess::spawn(command).assert_exits(6);
     assert!(said.contains("holds a password") && !said.contains("secret"), "{said}");
 }
 
@@ -147,15 +147,15 @@ fn a_driver_that_is_told_to_end_commits_and_releases_and_another_one_goes_on() {
     let driver = remote.start(("7", 0));
     gate.wait_reached();
     driver.signal(Signal::SIGTERM);
-    driver.exits(75);
+    driver.assert_exits(75);
     let subjects = remote.subjects();
     assert_eq!(subjects.last().map(String::as_str), Some("release run x"));
     assert!(subjects.iter().any(|subject| subject.contains("status=interrupted")), "{subjects:?}");
     assert_eq!(remote.git(&["show", "runner/x:half.txt"]), "half");
-    remote.start_with(("8", 0), &[]).exits(0);
+    remote.start_with(("8", 0), &[]).assert_exits(0);
     assert!(remote.subjects().contains(&"claim run x".to_owned()), "{:?}", remote.subjects());
-    remote.is_swept();
-    remote.is_sound();
+    remote.assert_swept();
+    remote.assert_sound();
 }
 
 #[test]
@@ -166,12 +166,12 @@ fn after_a_kill_the_next_attempt_goes_on_from_what_was_published() {
     let driver = remote.start(("7", 0));
     gate.wait_reached();
     driver.signal(Signal::SIGKILL);
-    driver.exits(-1);
+    driver.assert_exits(-1);
     assert_eq!(remote.subjects().first().map(String::as_str), Some("start run x"));
-    remote.start(("7", 1)).exits(0);
+    remote.start(("7", 1)).assert_exits(0);
     assert_eq!(remote.git(&["show", "runner/x:work.txt"]), "work");
-    remote.is_swept();
-    remote.is_sound();
+    remote.assert_swept();
+    remote.assert_sound();
 }
 
 #[test]
@@ -184,13 +184,13 @@ fn what_a_killed_driver_has_left_in_a_kept_work_tree_is_put_aside() {
     let driver = remote.start_with(("7", 0), &options);
     gate.wait_reached();
     driver.signal(Signal::SIGKILL);
-    driver.exits(-1);
-    remote.start_with(("7", 1), &options).exits(0);
+    driver.assert_exits(-1);
+    remote.start_with(("7", 1), &options).assert_exits(0);
     let folder = format!("--git-dir={}/.git", work.display());
     let left = remote.repo.git(&[&folder, "for-each-ref", "--format=%(refname)", "refs/runner/left/x"]);
     assert_eq!(remote.repo.git(&[&folder, "show", &format!("{left}:lost.txt")]), "lost");
     assert!(!remote.git(&["ls-tree", "--name-only", "runner/x"]).contains("lost.txt"));
-    remote.is_sound();
+    remote.assert_sound();
 }
 
 /// A remote that counts the bytes that it sends, with a file that does not get smaller; a run of it was interrupted in a work
@@ -221,7 +221,7 @@ impl CountingRemote {
         let driver = counted.start(0);
         gate.wait_reached();
         driver.signal(Signal::SIGTERM);
-        driver.exits(75);
+        driver.assert_exits(75);
         counted.remote.commit_as_person(|old| format!("{old}More.\n"), "README.md");
         fs::remove_file(&counted.sizes).expect("something was sent");
         counted
@@ -233,7 +233,7 @@ impl CountingRemote {
     }
 
     /// Returns how many bytes were sent.
-    fn sent(&self) -> u64 {
+    fn bytes_sent(&self) -> u64 {
         let sizes = fs::read_to_string(&self.sizes).expect("something was sent");
         sizes.lines().map(|line| line.trim().parse::<u64>().expect("a number")).sum()
     }
@@ -242,9 +242,9 @@ impl CountingRemote {
 #[test]
 fn what_a_kept_work_tree_has_is_not_sent_again() {
     let counted = CountingRemote::new();
-    counted.start(1).exits(0);
-    assert!(counted.sent() < 100_000, "{} bytes were sent", counted.sent());
-    counted.remote.is_sound();
+    counted.start(1).assert_exits(0);
+    assert!(counted.bytes_sent() < 100_000, "{} bytes were sent", counted.bytes_sent());
+    counted.remote.assert_sound();
 }
 
 #[test]
@@ -253,18 +253,18 @@ fn what_a_kept_work_tree_has_lost_is_sent_again() {
     let id = counted.remote.git(&["rev-parse", "main:large.txt"]);
     let object = counted.work.join(".git/objects").join(&id[..2]).join(&id[2..]);
     fs::remove_file(&object).expect("it is there by itself");
-    counted.start(1).exits(0);
-    assert!(object.is_file() && counted.sent() > 1_000_000, "{} bytes were sent", counted.sent());
-    counted.remote.is_sound();
+    counted.start(1).assert_exits(0);
+    assert!(object.is_file() && counted.bytes_sent() > 1_000_000, "{} bytes were sent", counted.bytes_sent());
+    counted.remote.assert_sound();
 }
 
 #[test]
 fn neither_a_branch_nor_a_goal_is_refused() {
     let remote = TestRemote::new();
-    let said = remote.start_with(("7", 0), &[]).exits(6);
+    let said = remote.start_with(("7", 0), &[]).assert_exits(6);
     assert!(said.contains("has no run x, and no goal for a new one was given"), "{said}");
     assert_eq!(remote.git(&["for-each-ref", "refs/heads/runner"]), "");
-    remote.is_swept();
+    remote.assert_swept();
 }
 
 #[test]
@@ -278,12 +278,12 @@ fn what_a_driver_has_committed_and_not_published_is_put_aside_in_a_kept_work_tre
     let driver = remote.start_with(("7", 0), &options);
     gate.wait_reached();
     driver.signal(Signal::SIGKILL);
-    driver.exits(-1);
+    driver.assert_exits(-1);
     fs::remove_file(hook).expect("it is there");
-    let said = remote.start_with(("7", 1), &options).exits(0);
+    let said = remote.start_with(("7", 1), &options).assert_exits(0);
     assert!(said.contains("has committed and not published"), "{said}");
     assert!(remote.git(&["log", "--format=%b", "runner/x"]).contains("Runner-Driver: slurm/7.1@"));
-    remote.is_sound();
+    remote.assert_sound();
 }
 
 #[test]
@@ -301,10 +301,10 @@ fn settings_that_a_session_has_left_in_a_kept_work_tree_run_nothing() {
     let driver = remote.start_with(("7", 0), &options);
     gate.wait_reached();
     driver.signal(Signal::SIGKILL);
-    driver.exits(-1);
-    remote.start_with(("7", 1), &options).exits(0);
+    driver.assert_exits(-1);
+    remote.start_with(("7", 1), &options).assert_exits(0);
     assert!(!remote.home.path().join("mark").exists(), "what the session has set was run");
-    remote.is_sound();
+    remote.assert_sound();
 }
 
 #[test]
@@ -321,8 +321,8 @@ fn where_commits_are_signed_claims_and_releases_are_too() {
     let driver = remote.start(("7", 0));
     gate.wait_reached();
     driver.signal(Signal::SIGTERM);
-    driver.exits(75);
-    remote.start_with(("8", 0), &[]).exits(0);
+    driver.assert_exits(75);
+    remote.start_with(("8", 0), &[]).assert_exits(0);
     let subjects = remote.subjects();
     assert!(subjects.contains(&"claim run x".to_owned()), "{subjects:?}");
     for commit in remote.git(&["rev-list", "--first-parent", "main..runner/x"]).lines() {
@@ -336,7 +336,7 @@ fn a_folder_that_no_driver_has_made_is_left_alone() {
     let remote = TestRemote::new();
     let theirs = remote.repo.path().to_str().expect("a path is text");
     remote.repo.write("unsaved.txt", "mine");
-    let said = remote.start_with(("7", 0), &["-m", "Do it.", "--work", theirs]).exits(6);
+    let said = remote.start_with(("7", 0), &["-m", "Do it.", "--work", theirs]).assert_exits(6);
     assert!(said.contains("no driver has made it"), "{said}");
     assert_eq!(remote.repo.git(&["status", "--porcelain"]), "?? unsaved.txt");
 }
@@ -357,8 +357,8 @@ fn keys_that_the_engine_injects_are_given_to_sessions_and_written_nowhere() {
     let found = found.expect("grep runs");
     assert_eq!(String::from_utf8_lossy(&found.stdout), "");
     gate.open();
-    driver.exits(0);
-    remote.is_sound();
+    driver.assert_exits(0);
+    remote.assert_sound();
 }
 
 #[test]
@@ -368,17 +368,17 @@ fn a_remote_that_is_away_or_takes_nothing_gives_the_job_back_until_it_does() {
     let gone = remote.home.path().join("away.git");
     fs::rename(&remote.bare, &gone).expect("it can be moved");
     let in_vain = ["-m", "Do it.", "--max-wait", "0s"];
-    let said = remote.start_with(("7", 0), &in_vain).exits(75);
+    let said = remote.start_with(("7", 0), &in_vain).assert_exits(75);
     assert!(said.contains("does not answer, or refuses"), "{said}");
     assert!(said.lines().any(|line| line.starts_with("not before ")), "{said}");
     fs::rename(&gone, &remote.bare).expect("it can be moved");
     let hook = remote.hook("pre-receive", "echo full >&2; exit 1");
-    let said = remote.start_with(("7", 1), &in_vain).exits(75);
+    let said = remote.start_with(("7", 1), &in_vain).assert_exits(75);
     assert!(said.contains("does not take what is committed"), "{said}");
     assert!(said.lines().any(|line| line.starts_with("not before ")), "{said}");
     fs::remove_file(hook).expect("it is there");
-    remote.start(("7", 2)).exits(0);
-    remote.is_sound();
+    remote.start(("7", 2)).assert_exits(0);
+    remote.assert_sound();
 }
 
 #[test]
@@ -393,8 +393,8 @@ fn a_push_that_the_remote_refuses_now_and_then_and_one_that_it_loses_are_made_ag
         "read old new name; [ -e lost ] || git log -1 --format=%s $new | grep -v guard=pass || \
          { touch lost; git update-ref $name $old; }",
     );
-    remote.start(("7", 0)).exits(0);
+    remote.start(("7", 0)).assert_exits(0);
     assert!(remote.bare.join("lost").exists());
     assert_eq!(remote.git(&["show", "runner/x:work.txt"]), "work");
-    remote.is_sound();
+    remote.assert_sound();
 }

@@ -9,16 +9,16 @@ use crate::kit::{GATED, TestRemote, WRITES};
 
 /// Asks about the runs of a remote; the daemon that answers is the command's own, and nothing is left of it.
 #[track_caller]
-fn ask(remote: &TestRemote, args: &[&str]) -> ProgramOutput {
+fn run_ctl(remote: &TestRemote, args: &[&str]) -> ProgramOutput {
     let url = remote.url();
     let said = remote.home.ctl(&[args, &["--remote", &url]].concat());
     let tmp = fs::read_dir(remote.home.path().join("tmp")).expect("the folder is there").flatten();
-    let left: Vec<_> = tmp.map(|entry| entry.path()).filter(|path| is_ours(&path.to_string_lossy())).collect();
+    let left: Vec<_> = tmp.map(|entry| entry.path()).filter(|path| is_runner_path(&path.to_string_lossy())).collect();
     assert!(left.is_empty(), "{args:?} has left {left:?}");
     said
 }
 
-fn is_ours(path: &str) -> bool {
+fn is_runner_path(path: &str) -> bool {
     path.contains("/runnerd-") && !path.contains("runnerd-jobs-")
 }
 
@@ -33,41 +33,44 @@ fn a_run_is_seen_while_a_driver_has_it_and_when_it_is_done() {
         let driver = remote.start(("4711", 0));
         gate.wait_reached();
 
-        let all = ask(&remote, &["status", "--json"]).exits(0).json();
+        let all = run_ctl(&remote, &["status", "--json"]).exits(0).json();
         let [run] = &all["runs"].as_array().expect("it is a list")[..] else { panic!("{all}") };
         assert_eq!(
             (&run["run"], &run["leaves_total"], &run["questions"]),
             (&"x".into(), &2.into(), &1.into()),
             "{all}"
         );
-        let one = ask(&remote, &["status", "--run", "x"]).exits(0).stdout.clone();
+        let one = run_ctl(&remote, &["status", "--run", "x"]).exits(0).stdout.clone();
         assert!(one.contains("run x claimed") && one.contains("slurm/4711.0@") && one.contains("0/2 passed"), "{one}");
-        assert!(ask(&remote, &["questions"]).exits(0).stdout.contains("Which colour?"));
-        assert!(ask(&remote, &["tree"]).exits(0).stdout.contains("Two"));
-        assert!(ask(&remote, &["log", "1"]).exits(0).stdout.contains("Two parts."));
-        ask(&remote, &["verify"]).exits(0);
+        assert!(run_ctl(&remote, &["questions"]).exits(0).stdout.contains("Which colour?"));
+        assert!(run_ctl(&remote, &["tree"]).exits(0).stdout.contains("Two"));
+        assert!(run_ctl(&remote, &["log", "1"]).exits(0).stdout.contains("Two parts."));
+        run_ctl(&remote, &["verify"]).exits(0);
 
         gate.open();
-        driver.exits(0);
-        assert!(ask(&remote, &["status"]).exits(0).stdout.contains("completed"));
-        assert_eq!(ask(&remote, &["log", "--json"]).exits(0).json()["iterations"].as_array().map(Vec::len), Some(3));
-        ask(&remote, &["verify", "--strict"]).exits(0);
+        driver.assert_exits(0);
+        assert!(run_ctl(&remote, &["status"]).exits(0).stdout.contains("completed"));
+        assert_eq!(
+            run_ctl(&remote, &["log", "--json"]).exits(0).json()["iterations"].as_array().map(Vec::len),
+            Some(3)
+        );
+        run_ctl(&remote, &["verify", "--strict"]).exits(0);
     }
 }
 
 #[test]
 fn what_is_not_there_or_not_told_is_said() {
     let remote = TestRemote::new();
-    assert!(ask(&remote, &["status"]).exits(1).stderr.contains("has no run"));
+    assert!(run_ctl(&remote, &["status"]).exits(1).stderr.contains("has no run"));
     remote.repo.script().always(WRITES);
-    remote.start(("1", 0)).exits(0);
+    remote.start(("1", 0)).assert_exits(0);
     remote.git(&["branch", "runner/xylophone", "runner/x"]);
     remote.git(&["branch", "runner/broken", "main"]);
-    assert!(ask(&remote, &["status", "--run", "nope"]).exits(1).stderr.contains("has no run nope"));
-    assert!(ask(&remote, &["tree"]).exits(2).stderr.contains("3 runs are there"));
-    assert!(ask(&remote, &["tree", "--run", "xyl"]).exits(0).stdout.contains("passed"));
-    assert!(ask(&remote, &["status"]).exits(0).stdout.contains("unreadable"));
-    assert!(ask(&remote, &["log", "--run", "x", "1", "--guard"]).exits(2).stderr.contains("not in its branch"));
+    assert!(run_ctl(&remote, &["status", "--run", "nope"]).exits(1).stderr.contains("has no run nope"));
+    assert!(run_ctl(&remote, &["tree"]).exits(2).stderr.contains("3 runs are there"));
+    assert!(run_ctl(&remote, &["tree", "--run", "xyl"]).exits(0).stdout.contains("passed"));
+    assert!(run_ctl(&remote, &["status"]).exits(0).stdout.contains("unreadable"));
+    assert!(run_ctl(&remote, &["log", "--run", "x", "1", "--guard"]).exits(2).stderr.contains("not in its branch"));
     let named = ["status", "--remote", "upstream"];
     assert!(remote.home.ctl_in(&remote.repo, &named).exits(1).stderr.contains("git remote -v"));
     remote.repo.git(&["remote", "add", "upstream", &remote.url()]);
@@ -88,11 +91,11 @@ fn an_interrupted_look_leaves_nothing() {
     let looking = crate::kit::DriverProcess::spawn(command);
     let tmp = remote.home.path().join("tmp");
     let is_there =
-        || fs::read_dir(&tmp).into_iter().flatten().flatten().any(|it| is_ours(&it.path().to_string_lossy()));
+        || fs::read_dir(&tmp).into_iter().flatten().flatten().any(|it| is_runner_path(&it.path().to_string_lossy()));
     while !is_there() {
         std::thread::yield_now();
     }
     looking.signal(nix::sys::signal::Signal::SIGINT);
-    assert!(looking.exits(130).contains("interrupted"));
+    assert!(looking.assert_exits(130).contains("interrupted"));
     assert!(!is_there());
 }

@@ -29,11 +29,11 @@ pub(crate) struct DriverProcess {
 impl TestRemote {
     /// Makes it, with a scripted project on `main`.
     pub(crate) fn new() -> Self {
-        Self::of(Home::new())
+        Self::in_home(Home::new())
     }
 
     /// Makes it in a home.
-    pub(crate) fn of(home: Home) -> Self {
+    pub(crate) fn in_home(home: Home) -> Self {
         let repo = home.scripted_repo("plain");
         let bare = home.path().join("remote.git");
         repo.git(&["clone", "--quiet", "--bare", ".", bare.to_str().expect("a path is text")]);
@@ -86,14 +86,14 @@ impl TestRemote {
 
     /// Asserts that the branch is one line that the rules have made.
     #[track_caller]
-    pub(crate) fn is_sound(&self) {
+    pub(crate) fn assert_sound(&self) {
         assert_eq!(self.git(&["rev-list", "--merges", "main..runner/x"]), "");
         self.home.ctl(&["verify", "--remote", &self.url(), "--run", "x"]).exits(0);
     }
 
     /// Asserts that drivers have left nothing in the temporary folder.
     #[track_caller]
-    pub(crate) fn is_swept(&self) {
+    pub(crate) fn assert_swept(&self) {
         let left = fs::read_dir(self.home.path().join("tmp")).expect("the folder is there").flatten();
         let jobs = left.map(|entry| entry.path()).filter(|path| path.to_string_lossy().contains("runnerd-jobs-"));
         let within = jobs.flat_map(|folder| fs::read_dir(folder).expect("it can be listed").flatten());
@@ -126,7 +126,7 @@ impl DriverProcess {
     }
 
     /// Waits for its end, and returns the exit code and what it printed.
-    pub(crate) fn ended(self) -> (i32, String) {
+    pub(crate) fn wait_for_exit(self) -> (i32, String) {
         let output = self.child.wait_with_output().expect("it can be waited for");
         let text = [output.stdout, output.stderr].concat();
         (output.status.code().unwrap_or(-1), String::from_utf8_lossy(&text).into_owned())
@@ -134,8 +134,8 @@ impl DriverProcess {
 
     /// Asserts the exit code.
     #[track_caller]
-    pub(crate) fn exits(self, code: i32) -> String {
-        let (found, text) = self.ended();
+    pub(crate) fn assert_exits(self, code: i32) -> String {
+        let (found, text) = self.wait_for_exit();
         assert_eq!(found, code, "{text}");
         text
     }

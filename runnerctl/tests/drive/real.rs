@@ -25,40 +25,40 @@ fn a_run_that_is_submitted_is_completed_and_a_second_job_of_it_finds_nothing_to_
     let again = cluster.submit(&[], &[]);
     assert_eq!(cluster.job(&again).get("Reason"), "Dependency");
     gate.open();
-    assert_eq!(cluster.reaches(&job, "COMPLETED", 0).get("ExitCode"), "0:0");
+    assert_eq!(cluster.wait_for_job(&job, "COMPLETED", 0).get("ExitCode"), "0:0");
     assert_eq!(cluster.remote.git(&["show", "runner/x:work.txt"]), "work");
     let tip = cluster.remote.git(&["rev-parse", "runner/x"]);
-    cluster.reaches(&again, "COMPLETED", 0);
+    cluster.wait_for_job(&again, "COMPLETED", 0);
     assert_eq!(cluster.remote.git(&["rev-parse", "runner/x"]), tip);
     let refused = cluster.try_submit(GOAL, &[]);
     assert!(refused.exits(6).stderr.contains("run x is completed"), "{refused:?}");
-    cluster.is_clean();
+    cluster.assert_clean();
 }
 
 #[test]
 fn a_job_that_is_told_to_end_commits_is_put_back_and_goes_on() {
-    put_back(USUAL);
+    assert_requeued(USUAL);
 }
 
 #[test]
 fn a_site_that_puts_jobs_back_by_their_exit_code_has_the_same() {
-    put_back(ClusterSite { is_requeued_by_code: true, ..USUAL });
+    assert_requeued(ClusterSite { is_requeued_by_code: true, ..USUAL });
 }
 
 /// Ends a driver as a preempted job is, and sees the next one go on.
-fn put_back(site: ClusterSite) {
+fn assert_requeued(site: ClusterSite) {
     let cluster = SlurmCluster::start(site);
     let gate = cluster.remote.repo.script().gate("work");
     cluster.remote.repo.script().step(1, "echo half > half.txt; gate work").always(WRITES);
     let job = cluster.submit(GOAL, &[]);
     gate.wait_reached();
-    cluster.says("scancel", &["--signal=TERM", "--batch", &job]);
-    cluster.reaches(&job, "COMPLETED", 1);
+    cluster.run_program("scancel", &["--signal=TERM", "--batch", &job]);
+    cluster.wait_for_job(&job, "COMPLETED", 1);
     assert_eq!(cluster.remote.git(&["show", "runner/x:half.txt"]), "half");
     assert_eq!(cluster.remote.git(&["show", "runner/x:work.txt"]), "work");
     let driver = format!("Runner-Driver: slurm/{job}.1@");
-    assert!(cluster.remote.git(&["log", "--format=%b", "runner/x"]).contains(&driver), "{}", cluster.printed(&job));
-    cluster.is_clean();
+    assert!(cluster.remote.git(&["log", "--format=%b", "runner/x"]).contains(&driver), "{}", cluster.job_output(&job));
+    cluster.assert_clean();
 }
 
 #[test]
@@ -69,8 +69,8 @@ fn a_driver_on_a_node_that_was_lost_is_overtaken_and_keeps_its_work_aside() {
     let job = cluster.submit(GOAL, &[]);
     gate.wait_reached();
     let node = cluster.job(&job).get("NodeList").to_owned();
-    cluster.lose(&node);
-    let ended = cluster.reaches(&job, "COMPLETED", 1);
+    cluster.kill_node(&node);
+    let ended = cluster.wait_for_job(&job, "COMPLETED", 1);
     assert_ne!(ended.get("NodeList"), node);
     gate.open();
     let aside = format!("refs/runner/rescue/x/{job}.0");
@@ -78,9 +78,9 @@ fn a_driver_on_a_node_that_was_lost_is_overtaken_and_keeps_its_work_aside() {
     assert_eq!(cluster.remote.git(&["show", &format!("{aside}:work.txt")]), "work");
     assert_eq!(cluster.remote.git(&["show", "runner/x:other.txt"]), "other");
     wait_until("the first driver says why it ends", || {
-        cluster.printed(&job).contains("another driver goes on with run x")
+        cluster.job_output(&job).contains("another driver goes on with run x")
     });
-    cluster.is_clean();
+    cluster.assert_clean();
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn of_two_jobs_of_one_run_one_drives_it() {
     assert!(ends.contains(&"0:0".to_owned()), "{ends:?}");
     assert!(ends.iter().all(|end| ["0:0", "11:0"].contains(&end.as_str())), "{ends:?}");
     assert_eq!(cluster.remote.git(&["for-each-ref", "refs/runner/rescue"]), "");
-    cluster.is_clean();
+    cluster.assert_clean();
 }
 
 #[test]
@@ -103,15 +103,16 @@ fn neither_a_branch_nor_a_goal_is_refused_before_slurm_and_by_the_job() {
     let cluster = SlurmCluster::start(USUAL);
     let refused = cluster.try_submit(&[], &[]);
     assert!(refused.exits(6).stderr.contains("has no run x, and no goal"), "{refused:?}");
-    assert_eq!(cluster.says("squeue", &["--noheader"]), "");
+    assert_eq!(cluster.run_program("squeue", &["--noheader"]), "");
     let shown = cluster.try_submit(&["--print"], &[]);
     let script = cluster.remote.home.path().join("job.sh");
     fs::write(&script, shown.json()["script"].as_str().expect("it is shown")).expect("it can be written");
     let output = cluster.remote.home.path().join("job.out").display().to_string();
-    let job = cluster.says("sbatch", &["--parsable", "--output", &output, script.to_str().expect("a path is text")]);
-    assert_eq!(cluster.reaches(job.trim(), "FAILED", 0).get("ExitCode"), "6:0");
+    let job =
+        cluster.run_program("sbatch", &["--parsable", "--output", &output, script.to_str().expect("a path is text")]);
+    assert_eq!(cluster.wait_for_job(job.trim(), "FAILED", 0).get("ExitCode"), "6:0");
     assert_eq!(cluster.remote.git(&["branch", "--list", "runner/*"]), "");
-    cluster.remote.is_swept();
+    cluster.remote.assert_swept();
 }
 
 #[test]
@@ -126,9 +127,9 @@ fn a_remote_that_is_away_for_a_while_gets_everything_afterwards() {
     gate.open();
     sleep(Duration::from_secs(20));
     fs::rename(&away, &cluster.remote.bare).expect("it can be moved back");
-    cluster.reaches(&job, "COMPLETED", 0);
+    cluster.wait_for_job(&job, "COMPLETED", 0);
     assert_eq!(cluster.remote.git(&["show", "runner/x:work.txt"]), "work");
-    cluster.is_clean();
+    cluster.assert_clean();
 }
 
 #[test]
@@ -140,11 +141,11 @@ fn after_everything_was_killed_the_job_goes_on_from_what_is_published() {
     gate.wait_reached();
     let published = cluster.remote.git(&["rev-parse", "runner/x"]);
     cluster.kill_all();
-    cluster.reaches(&job, "FAILED", 0);
-    cluster.says("scontrol", &["requeue", &job]);
-    cluster.reaches(&job, "COMPLETED", 1);
+    cluster.wait_for_job(&job, "FAILED", 0);
+    cluster.run_program("scontrol", &["requeue", &job]);
+    cluster.wait_for_job(&job, "COMPLETED", 1);
     cluster.remote.git(&["merge-base", "--is-ancestor", &published, "runner/x"]);
-    cluster.is_clean();
+    cluster.assert_clean();
 }
 
 #[test]
@@ -154,7 +155,7 @@ fn a_usage_limit_gives_the_node_back_until_it_is_over() {
     let limit = format!(r#"{{"error":{{"class":"unavailable","message":"usage limit","until":"{until}"}}}}"#);
     cluster.remote.repo.script().step(1, &format!("answer_json '{limit}'")).always(WRITES);
     let job = cluster.submit(GOAL, &[]);
-    cluster.reaches(&job, "PENDING", 1);
+    cluster.wait_for_job(&job, "PENDING", 1);
     wait_until("it waits for the time that the service has named", || cluster.job(&job).get("Reason") == "BeginTime");
     let begins: jiff::civil::DateTime = cluster.job(&job).get("StartTime").parse().expect("it is a time");
     let begins = begins.to_zoned(jiff::tz::TimeZone::system()).expect("it is a time").timestamp();
@@ -162,10 +163,10 @@ fn a_usage_limit_gives_the_node_back_until_it_is_over() {
     assert!((until..until + Duration::from_mins(2)).contains(&begins), "{begins} for {until}");
     assert_eq!(cluster.remote.subjects().last().map(String::as_str), Some("release run x"));
     // A node of Slurm's starts no job in the second in which it has ended it, and the job fails: it has to have ended it.
-    cluster.is_idle();
-    cluster.says("scontrol", &["update", &format!("JobId={job}"), "StartTime=now+2"]);
-    cluster.reaches(&job, "COMPLETED", 1);
-    cluster.is_clean();
+    cluster.assert_idle();
+    cluster.run_program("scontrol", &["update", &format!("JobId={job}"), "StartTime=now+2"]);
+    cluster.wait_for_job(&job, "COMPLETED", 1);
+    cluster.assert_clean();
 }
 
 #[test]
@@ -188,7 +189,7 @@ fn a_run_is_looked_at_and_steered_in_its_job() {
     let noted = within(&["-C", place, "note", "Mind the tests."]);
     assert!(noted.status.success(), "{noted:?}");
     gate.open();
-    cluster.reaches(&job, "COMPLETED", 0);
+    cluster.wait_for_job(&job, "COMPLETED", 0);
     assert!(cluster.remote.repo.script().prompt(2).contains("Mind the tests."));
-    cluster.is_clean();
+    cluster.assert_clean();
 }

@@ -9,14 +9,14 @@ fn of_several_drivers_in_one_second_one_begins_the_run_and_the_others_leave_noth
     let remote = TestRemote::new();
     remote.repo.script().always(WRITES);
     let drivers = ["7", "8", "9", "10", "11"].map(|job| remote.start((job, 0)));
-    let rivals = drivers.map(DriverProcess::ended);
+    let rivals = drivers.map(DriverProcess::wait_for_exit);
     // One that comes later may find the run at its end.
     assert!(rivals.iter().all(|(code, _)| [0, 11].contains(code)), "{rivals:?}");
     assert!(rivals.iter().any(|(code, _)| *code == 0), "{rivals:?}");
     let starts = remote.subjects().iter().filter(|subject| *subject == "start run x").count();
     assert_eq!(starts, 1);
     assert_eq!(remote.git(&["for-each-ref", "refs/runner/rescue"]), "", "who has done no work has none to keep");
-    remote.is_sound();
+    remote.assert_sound();
 }
 
 #[test]
@@ -26,13 +26,13 @@ fn a_driver_that_was_overtaken_keeps_its_work_at_the_remote_and_ends() {
     remote.repo.script().step(1, GATED).always("echo other > other.txt; answer done 'Wrote other.txt.'");
     let first = remote.start(("7", 0));
     gate.wait_reached();
-    remote.start_with(("7", 1), &[]).exits(0);
+    remote.start_with(("7", 1), &[]).assert_exits(0);
     gate.open();
-    let said = first.exits(11);
+    let said = first.assert_exits(11);
     assert!(said.contains("refs/runner/rescue/x/7.0"), "{said}");
     assert_eq!(remote.git(&["show", "refs/runner/rescue/x/7.0:work.txt"]), "work");
     assert_eq!(remote.git(&["show", "runner/x:other.txt"]), "other");
-    remote.is_sound();
+    remote.assert_sound();
 }
 
 #[test]
@@ -44,10 +44,10 @@ fn upon_a_persons_commit_the_job_is_given_back_and_begins_from_it() {
     gate.wait_reached();
     remote.commit_as_person(|_| "By hand.\n".to_owned(), "README.md");
     gate.open();
-    driver.exits(75);
-    remote.start_with(("8", 0), &[]).exits(0);
+    driver.assert_exits(75);
+    remote.start_with(("8", 0), &[]).assert_exits(0);
     assert_eq!(remote.git(&["show", "runner/x:README.md"]), "By hand.");
-    remote.is_sound();
+    remote.assert_sound();
 }
 
 #[test]
@@ -58,13 +58,13 @@ fn a_claim_upon_what_a_person_may_not_do_hides_nothing() {
     let driver = remote.start(("7", 0));
     gate.wait_reached();
     driver.signal(nix::sys::signal::Signal::SIGTERM);
-    driver.exits(75);
+    driver.assert_exits(75);
     let pass_last = |tree: &str| {
         let (before, after) = tree.rsplit_once("\"passes\": false").expect("a leaf is open");
         format!("{before}\"passes\": true{after}")
     };
     remote.commit_as_person(pass_last, ".runner/state/tree.json");
-    let said = remote.start_with(("8", 0), &[]).exits(6);
+    let said = remote.start_with(("8", 0), &[]).assert_exits(6);
     assert!(said.contains("breaks a rule"), "{said}");
     assert_eq!(remote.subjects().last().map(String::as_str), Some("release run x"), "claimed, looked at and released");
     let accepted = remote.subjects().iter().filter(|subject| subject.contains("guard=pass")).count();
@@ -75,8 +75,8 @@ fn a_claim_upon_what_a_person_may_not_do_hides_nothing() {
 fn a_release_that_changes_files_is_no_release() {
     let remote = TestRemote::new();
     remote.repo.script().always(WRITES);
-    remote.start(("7", 0)).exits(0);
-    remote.is_sound();
+    remote.start(("7", 0)).assert_exits(0);
+    remote.assert_sound();
     let said = remote.git(&["log", "-1", "--format=%B", "runner/x"]);
     let forged = remote.git(&["commit-tree", "main^{tree}", "-p", "runner/x", "-m", &said]);
     remote.git(&["update-ref", "refs/heads/runner/x", &forged]);
@@ -95,12 +95,12 @@ fn a_driver_that_was_stopped_for_long_finds_that_another_one_went_on() {
     let first = remote.start(("7", 0));
     gate.wait_reached();
     first.signal(Signal::SIGSTOP);
-    remote.start_with(("8", 0), &["--take-over"]).exits(0);
+    remote.start_with(("8", 0), &["--take-over"]).assert_exits(0);
     gate.open();
     first.signal(Signal::SIGCONT);
-    let said = first.exits(11);
+    let said = first.assert_exits(11);
     assert!(said.contains("refs/runner/rescue/x/7.0"), "{said}");
     assert_eq!(remote.git(&["show", "refs/runner/rescue/x/7.0:work.txt"]), "work");
     assert_eq!(remote.git(&["show", "runner/x:other.txt"]), "other");
-    remote.is_sound();
+    remote.assert_sound();
 }

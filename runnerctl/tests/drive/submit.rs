@@ -24,13 +24,13 @@ impl FakeEngine {
         Self { folder }
     }
 
-    fn kept(&self, name: &str) -> String {
+    fn read_file(&self, name: &str) -> String {
         fs::read_to_string(self.folder.join(name)).unwrap_or_default()
     }
 }
 
 /// Submits run `x` with an engine's program first in `PATH`.
-fn submit(remote: &TestRemote, engine: &FakeEngine, args: &[&str]) -> ProgramOutput {
+fn run_submit(remote: &TestRemote, engine: &FakeEngine, args: &[&str]) -> ProgramOutput {
     let path = remote.home.env().iter().find(|(name, _)| name == "PATH").map_or("/usr/bin:/bin", |(_, path)| path);
     let path = format!("{}:{path}", engine.folder.display());
     let url = remote.url();
@@ -43,10 +43,10 @@ fn a_run_is_begun_at_the_remote_and_its_script_drives_it_to_the_end() {
     let remote = TestRemote::new();
     remote.repo.script().always(WRITES);
     let engine = FakeEngine::new(&remote, "sbatch", "echo '4711;north'");
-    let said = submit(&remote, &engine, &["--to", "slurm", "-m", "Do it.", "--yes", "--", "--partition=long"]);
+    let said = run_submit(&remote, &engine, &["--to", "slurm", "-m", "Do it.", "--yes", "--", "--partition=long"]);
     said.exits(0);
     assert!(said.stdout.contains("run x is job 4711 of slurm"), "{said:?}");
-    assert_eq!(engine.kept("args"), "--parsable --partition=long\n");
+    assert_eq!(engine.read_file("args"), "--parsable --partition=long\n");
     assert_eq!(remote.subjects(), ["start run x", "release run x"]);
 
     // As on a node: there is no `scontrol`, and none is needed.
@@ -55,10 +55,10 @@ fn a_run_is_begun_at_the_remote_and_its_script_drives_it_to_the_end() {
     remote.home.run_program(&script, &[]).exits(0);
     assert_eq!(remote.git(&["show", "runner/x:work.txt"]), "work");
     assert_eq!(remote.subjects().last().map(String::as_str), Some("release run x"));
-    remote.is_swept();
-    remote.is_sound();
+    remote.assert_swept();
+    remote.assert_sound();
 
-    let said = submit(&remote, &engine, &["--to", "slurm", "-m", "Do it.", "--yes"]);
+    let said = run_submit(&remote, &engine, &["--to", "slurm", "-m", "Do it.", "--yes"]);
     said.exits(6);
     assert!(said.stderr.contains("run x is completed at"), "{said:?}");
 }
@@ -67,24 +67,30 @@ fn a_run_is_begun_at_the_remote_and_its_script_drives_it_to_the_end() {
 fn what_is_only_shown_is_neither_begun_nor_asked_for() {
     let remote = TestRemote::new();
     let engine = FakeEngine::new(&remote, "sbatch", "echo 4711");
-    let said = submit(&remote, &engine, &["--to", "slurm", "--print"]);
+    let said = run_submit(&remote, &engine, &["--to", "slurm", "--print"]);
     said.exits(0);
     assert!(said.stdout.starts_with("#!/bin/bash\n") && said.stdout.contains(&remote.url()), "{said:?}");
-    assert_eq!((engine.kept("args"), remote.git(&["branch", "--list", "runner/*"])), (String::new(), String::new()));
+    assert_eq!(
+        (engine.read_file("args"), remote.git(&["branch", "--list", "runner/*"])),
+        (String::new(), String::new())
+    );
 }
 
 #[test]
 fn nothing_is_submitted_that_was_not_confirmed_or_by_a_session() {
     let remote = TestRemote::new();
     let engine = FakeEngine::new(&remote, "sbatch", "echo 4711");
-    let said = submit(&remote, &engine, &["--to", "slurm", "-m", "Do it."]);
+    let said = run_submit(&remote, &engine, &["--to", "slurm", "-m", "Do it."]);
     said.exits(6);
     assert!(said.stderr.contains("it was not confirmed") && said.stderr.contains("--yes"), "{said:?}");
     let args = ["submit", &remote.url(), "--to", "slurm", "--run", "x", "-m", "Do it.", "--yes"];
     let said = remote.home.ctl_with(&remote.repo, &args, &[("RUNNERD_MARK", "x")]);
     said.exits(6);
     assert!(said.stderr.contains("no job is submitted from inside an iteration"), "{said:?}");
-    assert_eq!((engine.kept("args"), remote.git(&["branch", "--list", "runner/*"])), (String::new(), String::new()));
+    assert_eq!(
+        (engine.read_file("args"), remote.git(&["branch", "--list", "runner/*"])),
+        (String::new(), String::new())
+    );
 }
 
 #[test]
@@ -95,12 +101,12 @@ fn an_engine_that_refuses_is_missing_or_says_something_else_is_told_and_the_begi
         ("echo 'Invalid partition' >&2; exit 1", ["handing job", "Invalid partition"]),
         ("echo Submitted.", ["did not say what it calls job", "squeue --name remote-x"]),
     ] {
-        let said = submit(&remote, &FakeEngine::new(&remote, "sbatch", script), &args);
+        let said = run_submit(&remote, &FakeEngine::new(&remote, "sbatch", script), &args);
         said.exits(1);
         assert!(words.iter().all(|word| said.stderr.contains(word)), "{said:?}");
         assert_eq!(remote.subjects(), ["start run x", "release run x"]);
     }
-    let said = submit(&remote, &FakeEngine::new(&remote, "other", ""), &["--to", "command", "--yes"]);
+    let said = run_submit(&remote, &FakeEngine::new(&remote, "other", ""), &["--to", "command", "--yes"]);
     said.exits(6);
     assert!(said.stderr.contains("[engine.command] submit"), "{said:?}");
     // Of the programs of this machine, which may have an engine of its own, only git is found.

@@ -75,30 +75,30 @@ impl FakeDaemon {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime");
         let listener = runtime.block_on(async { UnixListener::bind(&socket) }).expect("binds");
-        runtime.spawn(lives(listener, Arc::clone(&state)));
+        runtime.spawn(serve_connections(listener, Arc::clone(&state)));
         Self { _runtime: runtime, folder, state }
     }
 
     /// Sets what a method answers.
-    pub(crate) fn answers(self, method: &'static str, reply: Value) -> Self {
+    pub(crate) fn with_reply(self, method: &'static str, reply: Value) -> Self {
         self.state.lock().expect("not poisoned").replies.insert(method, Ok(reply));
         self
     }
 
     /// Sets how a method is refused.
-    pub(crate) fn refuses(self, method: &'static str, error: ErrorData) -> Self {
+    pub(crate) fn with_error(self, method: &'static str, error: ErrorData) -> Self {
         self.state.lock().expect("not poisoned").replies.insert(method, Err(error));
         self
     }
 
     /// Sets what subscribers see, a chapter each.
-    pub(crate) fn tells(self, story: Vec<EventScript>) -> Self {
+    pub(crate) fn with_events(self, story: Vec<EventScript>) -> Self {
         self.state.lock().expect("not poisoned").story = story;
         self
     }
 
     /// Returns the parameters of each request of a method.
-    pub(crate) fn asked(&self, method: &str) -> Vec<Value> {
+    pub(crate) fn requests_of(&self, method: &str) -> Vec<Value> {
         let state = self.state.lock().expect("not poisoned");
         state.asked.iter().filter(|(name, _)| *name == method).map(|(_, params)| params[0].clone()).collect()
     }
@@ -118,11 +118,11 @@ impl FakeDaemon {
 }
 
 /// Serves one life after the other on the same socket.
-async fn lives(listener: UnixListener, state: Arc<Mutex<DaemonState>>) {
+async fn serve_connections(listener: UnixListener, state: Arc<Mutex<DaemonState>>) {
     loop {
         let (stop, handle) = stop_channel();
         let (death, mut dies) = watch::channel(false);
-        let methods = methods(&state, death);
+        let methods = rpc_module(&state, death);
         loop {
             tokio::select! {
                 accepted = listener.accept() => {
@@ -137,7 +137,7 @@ async fn lives(listener: UnixListener, state: Arc<Mutex<DaemonState>>) {
     }
 }
 
-fn methods(state: &Arc<Mutex<DaemonState>>, death: watch::Sender<bool>) -> RpcModule<Arc<Mutex<DaemonState>>> {
+fn rpc_module(state: &Arc<Mutex<DaemonState>>, death: watch::Sender<bool>) -> RpcModule<Arc<Mutex<DaemonState>>> {
     let mut module = RpcModule::new(Arc::clone(state));
     for method in METHODS {
         let answer = move |params: jsonrpsee::types::Params<'_>, state: &Arc<Mutex<DaemonState>>, _: &_| {
@@ -155,7 +155,7 @@ fn methods(state: &Arc<Mutex<DaemonState>>, death: watch::Sender<bool>) -> RpcMo
         let death = death.clone();
         async move {
             let sink = pending.accept().await.expect("accepts");
-            let Some(chapter) = next_chapter(&state) else { return sink.closed().await };
+            let Some(chapter) = next_event_script(&state) else { return sink.closed().await };
             for event in &chapter.events {
                 sink.send(to_json_raw_value(event).expect("json")).await.expect("sends");
             }
@@ -173,13 +173,13 @@ fn methods(state: &Arc<Mutex<DaemonState>>, death: watch::Sender<bool>) -> RpcMo
     module
 }
 
-fn next_chapter(state: &Arc<Mutex<DaemonState>>) -> Option<EventScript> {
+fn next_event_script(state: &Arc<Mutex<DaemonState>>) -> Option<EventScript> {
     let mut state = state.lock().expect("not poisoned");
     (!state.story.is_empty()).then(|| state.story.remove(0))
 }
 
 /// Returns the view of a run.
-pub(crate) fn run(id: &str, state: &str) -> Value {
+pub(crate) fn run_json(id: &str, state: &str) -> Value {
     json!({
         "id": id, "branch": format!("runner/{id}"), "path": "/p", "state": state, "reason": null,
         "queued_at": "2026-01-01T00:00:00Z", "ended_at": null,
@@ -187,11 +187,11 @@ pub(crate) fn run(id: &str, state: &str) -> Value {
 }
 
 /// Returns the status of a repository with a run in this state.
-pub(crate) fn status(id: &str, state: &str) -> Value {
+pub(crate) fn status_json(id: &str, state: &str) -> Value {
     json!({
         "repo": {"id": "r", "path": "/p", "held": null, "queue": []},
         "run": {
-            "summary": run(id, state), "wait_until": null, "phase": null, "node": null, "leaves_passed": 1,
+            "summary": run_json(id, state), "wait_until": null, "phase": null, "node": null, "leaves_passed": 1,
             "leaves_total": 3, "iteration": 3, "elapsed_ms": 61_000, "baseline": "pass", "recent": [], "questions": 0,
             "usage": {"sessions": 2, "input_tokens": null, "cached_tokens": null, "output_tokens": null, "cost_micro_usd": null},
             "held_back": [], "reverted": [], "containment": "walk", "pending": null, "outages": [], "guard_changed": [],
@@ -201,7 +201,7 @@ pub(crate) fn status(id: &str, state: &str) -> Value {
 }
 
 /// Returns what a client has printed, and how it ended.
-pub(crate) fn text(output: &Output) -> String {
+pub(crate) fn output_text(output: &Output) -> String {
     let [out, err] = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes).into_owned());
     format!("{out}--- stderr\n{err}--- exit {}\n", output.status.code().unwrap_or(-1))
 }

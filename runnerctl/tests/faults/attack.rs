@@ -22,11 +22,11 @@ fn run(home: &Home, repo: &Repo) -> runner_testkit::ProgramOutput {
     home.run(repo, &["-m", "Do it", "--id", "attacked"])
 }
 
-fn last(repo: &Repo) -> ReceiptCommit {
+fn last_receipt(repo: &Repo) -> ReceiptCommit {
     repo.receipts().pop().expect("an iteration was settled")
 }
 
-fn noted(repo: &Repo, name: &str) -> String {
+fn read_noted(repo: &Repo, name: &str) -> String {
     fs::read_to_string(repo.script().folder().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
@@ -46,7 +46,7 @@ fn row_86_agent_that_steers_through_the_socket_is_refused_however_it_hides() {
     let _daemon = home.daemon();
     run(&home, &repo).exits(4);
     for way in ["direct", "orphan"] {
-        let said = noted(&repo, way);
+        let said = read_noted(&repo, way);
         assert!(said.contains("only reading is allowed") && said.ends_with("6\n"), "{way}: {said}");
     }
     assert_eq!(home.client().run(repo.path()).summary.state, RunStatus::Limit, "it was not cancelled");
@@ -206,7 +206,7 @@ fn row_90_guard_is_the_one_of_the_commit_and_not_of_the_work_tree() {
     let _daemon = home.daemon();
     run(&home, &repo).exits(4);
     assert_eq!(list_verdicts(&repo), ["RedGuard"]);
-    assert!(last(&repo).trailer("Runner-Reverted").unwrap_or_default().contains("config.toml"));
+    assert!(last_receipt(&repo).trailer("Runner-Reverted").unwrap_or_default().contains("config.toml"));
     assert!(repo.show("HEAD", ".runner/state/config.toml").contains("guard-one"));
     assert_survived(&home, &repo, &["mine\n"]);
 }
@@ -224,7 +224,7 @@ fn row_91_guard_finds_no_secret_no_descriptor_and_no_signal_of_the_daemons() {
         .guard_step(1, &format!("{}\nexit 0", look.replace("WHO", "guard")));
     let _daemon = home.daemon();
     run(&home, &repo).exits(0);
-    let (agent, guard) = (noted(&repo, "agent.env"), noted(&repo, "guard.env"));
+    let (agent, guard) = (read_noted(&repo, "agent.env"), read_noted(&repo, "guard.env"));
     assert!(agent.contains("ACME_TOKEN=") && agent.contains("RUNNER_OUTPUT="), "{agent}");
     assert!(!guard.contains("ACME_TOKEN") && !guard.contains("RUNNER_OUTPUT="), "{guard}");
     for name in ["GIT_AUTHOR_DATE", "XDG_RUNTIME_DIR", "LD_DEBUG_OUTPUT", "RUNNERD_STATE", "RUNNERD_SOCKET"] {
@@ -232,16 +232,16 @@ fn row_91_guard_finds_no_secret_no_descriptor_and_no_signal_of_the_daemons() {
     }
     assert!(guard.contains("XDG_CONFIG_HOME="), "a pattern names the rest: {guard}");
     for who in ["agent", "guard"] {
-        let fds = noted(&repo, &format!("{who}.fds"));
+        let fds = read_noted(&repo, &format!("{who}.fds"));
         let numbers: Vec<&str> = fds.lines().filter_map(|line| line.split(" -> ").next()?.rsplit(' ').next()).collect();
         // The shell's own script is open while it runs.
         assert!(numbers.iter().filter_map(|fd| fd.parse::<u32>().ok()).all(|fd| fd <= 2 || fd >= 10), "{who}: {fds}");
-        assert_eq!(noted(&repo, &format!("{who}.umask")), "0022\n");
-        let ignored = noted(&repo, &format!("{who}.signals"));
+        assert_eq!(read_noted(&repo, &format!("{who}.umask")), "0022\n");
+        let ignored = read_noted(&repo, &format!("{who}.signals"));
         let ignored = u64::from_str_radix(ignored.split_whitespace().last().expect("a mask"), 16).expect("a mask");
         // Signals 32 and 33 are the C library's own: no program can set them back.
         assert_eq!(ignored & !(3 << 31), 0, "{who} ignores signals: {ignored:x}");
-        let parent = noted(&repo, &format!("{who}.parent"));
+        let parent = read_noted(&repo, &format!("{who}.parent"));
         // Root can read it; there is nothing to be found.
         assert!(parent.lines().all(|line| line.starts_with("RUNNERD_MARK=")), "of the supervisor: {parent}");
     }
@@ -269,7 +269,7 @@ fn row_92_claims_in_output_names_and_messages_change_nothing() {
     let verdicts: Vec<&str> = receipts.iter().map(ReceiptCommit::verdict).collect();
     assert_eq!(verdicts, ["Fault", "Retry"]);
     assert!(!repo.tree("HEAD").root.passes);
-    assert_eq!(last(&repo).trailers.iter().filter(|(name, _)| name == "Runner-Verdict").count(), 1);
+    assert_eq!(last_receipt(&repo).trailers.iter().filter(|(name, _)| name == "Runner-Verdict").count(), 1);
     home.assert_no_survivors();
     repo.assert_sound();
     runner_testkit::invariants::assert_kept(&repo, b"mine\n");
@@ -284,7 +284,7 @@ fn row_93_configuration_that_is_edited_while_it_runs_is_not_in_force() {
     let _daemon = home.daemon();
     run(&home, &repo).exits(4);
     assert_eq!(list_verdicts(&repo), ["Retry", "Retry"]);
-    assert!(last(&repo).trailer("Runner-Reverted").unwrap_or_default().contains("config.toml"));
+    assert!(last_receipt(&repo).trailer("Runner-Reverted").unwrap_or_default().contains("config.toml"));
     assert!(repo.show("HEAD", ".runner/state/config.toml").contains("max_iterations = 2"));
     assert_survived(&home, &repo, &["mine\n"]);
 }

@@ -66,7 +66,7 @@ fn assert_tested(code: &str, what: &str, tests: &str) {
 fn code() -> String {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let folders = ["protocol/tests", "runnerctl/tests", "runnerd/core", "runnerd/src", "runnerd/tests"];
-    let files = folders.iter().flat_map(|folder| below(&root.join(folder)));
+    let files = folders.iter().flat_map(|folder| files_below(&root.join(folder)));
     files.filter_map(|file| fs::read_to_string(file).ok()).collect()
 }
 
@@ -76,9 +76,9 @@ impl TableRow {
         let places = self.place.split([';', ':']).next().filter(|first| first.contains('/'));
         match places {
             Some(path) => {
-                self.stands_in(&[Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path.trim_matches('`'))])
+                self.is_found_in(&[Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path.trim_matches('`'))])
             }
-            None => self.modules().all(|module| self.stands_in(&files(&module))),
+            None => self.modules().all(|module| self.is_found_in(&module_files(&module))),
         }
     }
 
@@ -87,7 +87,7 @@ impl TableRow {
         named.split(", ").filter(|name| !name.starts_with("at `")).map(str::to_owned)
     }
 
-    fn stands_in(&self, files: &[PathBuf]) -> bool {
+    fn is_found_in(&self, files: &[PathBuf]) -> bool {
         let name = format!("fn row_{:02}_", self.row);
         files.iter().any(|file| fs::read_to_string(file).is_ok_and(|text| text.contains(&name)))
     }
@@ -106,14 +106,14 @@ fn cells() -> impl Iterator<Item = Vec<&'static str>> {
 }
 
 /// The files of a module: its own, and those below it.
-fn files(module: &str) -> Vec<PathBuf> {
+fn module_files(module: &str) -> Vec<PathBuf> {
     let base = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/faults").join(module.replace("::", "/"));
     let mut files = vec![base.with_extension("rs")];
-    files.extend(below(&base));
+    files.extend(files_below(&base));
     files
 }
 
-fn below(folder: &Path) -> Vec<PathBuf> {
+fn files_below(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
-    entries.flat_map(|path| if path.is_dir() { below(&path) } else { vec![path] }).collect()
+    entries.flat_map(|path| if path.is_dir() { files_below(&path) } else { vec![path] }).collect()
 }

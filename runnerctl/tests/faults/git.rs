@@ -17,13 +17,13 @@ mod kept;
 mod order;
 
 /// Runs one iteration whose session does `deed` after it left work.
-fn one(home: &Home, repo: &Repo, deed: &str) {
+fn run_one(home: &Home, repo: &Repo, deed: &str) {
     repo.script().step(1, &format!("echo mine > mine.txt\n{deed}\nanswer done 'Done.'"));
     home.run(repo, &["--id", "x", "-m", "Do it"]);
 }
 
 /// A home with a daemon, and a repository in which a run stops after its first iteration.
-fn stage() -> (Home, Repo) {
+fn prepare() -> (Home, Repo) {
     let home = Home::new();
     let repo = home.repo("one");
     repo.commit_config(&repo.config().top("max_iterations = 1"));
@@ -31,7 +31,7 @@ fn stage() -> (Home, Repo) {
 }
 
 /// Starts one iteration whose session leaves work, and returns the gate at which it then is.
-fn working(home: &Home, repo: &Repo) -> SessionGate {
+fn start_working(home: &Home, repo: &Repo) -> SessionGate {
     let gate = repo.script().gate("working");
     repo.script().step(1, "echo mine > mine.txt\ngate working\nanswer done 'Done.'");
     home.ctl_in(repo, &["start", "--yes", "--id", "x", "-m", "Do it"]).exits(0);
@@ -39,24 +39,28 @@ fn working(home: &Home, repo: &Repo) -> SessionGate {
     gate
 }
 
-fn reverted(repo: &Repo) -> Vec<String> {
+fn reverted_paths(repo: &Repo) -> Vec<String> {
     repo.run_state("HEAD").reverted
 }
 
 #[test]
 fn row_71_locks_that_nobody_holds_do_not_stop_the_run() {
-    let (home, repo) = stage();
+    let (home, repo) = prepare();
     let _daemon = home.daemon();
-    one(&home, &repo, "for lock in index HEAD packed-refs refs/heads/runner/x config; do : > .git/$lock.lock; done");
+    run_one(
+        &home,
+        &repo,
+        "for lock in index HEAD packed-refs refs/heads/runner/x config; do : > .git/$lock.lock; done",
+    );
     assert_eq!(list_verdicts(&repo), ["Accepted"]);
     assert_survived(&home, &repo, &["mine\n"]);
 }
 
 #[test]
 fn row_71_lock_that_a_living_process_has_is_named_and_waited_for() {
-    let (home, repo) = stage();
+    let (home, repo) = prepare();
     let _daemon = home.daemon();
-    let gate = working(&home, &repo);
+    let gate = start_working(&home, &repo);
     let lock = fs::File::create(repo.path().join(".git/index.lock")).expect("a lock can be made");
     gate.open();
     let is_named = |run: &RunView| {
@@ -72,12 +76,12 @@ fn row_71_lock_that_a_living_process_has_is_named_and_waited_for() {
 
 #[test]
 fn row_72_commits_of_the_agent_stay() {
-    let (home, repo) = stage();
+    let (home, repo) = prepare();
     let _daemon = home.daemon();
-    one(&home, &repo, "git config user.name Agent; git add -A; git commit -q -m 'By the agent'");
+    run_one(&home, &repo, "git config user.name Agent; git add -A; git commit -q -m 'By the agent'");
     assert_eq!(list_verdicts(&repo), ["Accepted"]);
     assert_eq!(repo.git(&["log", "-1", "--format=%s", "HEAD^"]), "By the agent");
-    assert_eq!(reverted(&repo), [".git/config"], "put back and said, and no breach");
+    assert_eq!(reverted_paths(&repo), [".git/config"], "put back and said, and no breach");
     assert_eq!(repo.git(&["config", "user.name"]), "Kit");
     assert_survived(&home, &repo, &["mine\n"]);
 }
@@ -85,19 +89,19 @@ fn row_72_commits_of_the_agent_stay() {
 #[test]
 fn row_73_history_that_was_rewritten_comes_back_and_the_agents_commits_are_kept() {
     for deed in ["git reset -q --hard HEAD~1", "git commit -q --amend -am Mine", "git checkout -q --detach"] {
-        let (home, repo) = stage();
+        let (home, repo) = prepare();
         let _daemon = home.daemon();
-        one(&home, &repo, &format!("git add -A; git commit -qm Mine; {deed}"));
+        run_one(&home, &repo, &format!("git add -A; git commit -qm Mine; {deed}"));
         assert_eq!(repo.git(&["branch", "--show-current"]), "runner/x");
         assert_survived(&home, &repo, &[]);
     }
 }
 
 /// Runs one iteration whose session commits and then garbles references; the run's branch is made again.
-fn comes_back(deed: &str) {
-    let (home, repo) = stage();
+fn assert_restored(deed: &str) {
+    let (home, repo) = prepare();
     let _daemon = home.daemon();
-    one(&home, &repo, &format!("git add -A; git commit -qm Mine; echo more > more.txt; {deed}"));
+    run_one(&home, &repo, &format!("git add -A; git commit -qm Mine; echo more > more.txt; {deed}"));
     assert_eq!(list_verdicts(&repo), ["Broken"], "{deed}");
     assert_eq!(repo.git(&["branch", "--show-current"]), "runner/x");
     assert_survived(&home, &repo, &["mine\n", "more\n"]);
@@ -105,26 +109,26 @@ fn comes_back(deed: &str) {
 
 #[test]
 fn row_75_refs_that_are_gone_are_made_again() {
-    comes_back("rm -rf .git/refs");
+    assert_restored("rm -rf .git/refs");
 }
 
 #[test]
 fn row_75_head_that_is_garbled_is_made_again() {
-    comes_back("echo garbage > .git/HEAD");
+    assert_restored("echo garbage > .git/HEAD");
 }
 
 #[test]
 fn row_75_refs_that_are_emptied_are_made_again() {
-    comes_back("find .git/refs -type f | while read f; do : > $f; done");
+    assert_restored("find .git/refs -type f | while read f; do : > $f; done");
 }
 
 #[test]
 fn row_76_garbage_collection_takes_nothing_that_the_runner_keeps() {
-    let (home, repo) = stage();
+    let (home, repo) = prepare();
     let _daemon = home.daemon();
     let prune = "git reflog expire --expire=now --all; git gc -q --prune=now";
     repo.script().guard_always(prune);
-    one(
+    run_one(
         &home,
         &repo,
         &format!("git add -A; git commit -qm Mine; git reset -q --hard HEAD~1; {prune}; echo more > more.txt"),
@@ -135,32 +139,32 @@ fn row_76_garbage_collection_takes_nothing_that_the_runner_keeps() {
 
 #[test]
 fn row_77_what_leads_git_elsewhere_is_put_back() {
-    let (home, repo) = stage();
+    let (home, repo) = prepare();
     let _daemon = home.daemon();
     let deed = "mkdir -p $kit/other; git init -q $kit/other; head=$(git rev-parse HEAD)
         echo $kit/other/.git/objects > .git/objects/info/alternates
         git replace $head $(git rev-parse HEAD~1)
         git config extensions.worktreeConfig true; git config --worktree core.bare true
         echo $kit/other/.git > .git/commondir";
-    one(&home, &repo, deed);
+    run_one(&home, &repo, deed);
     assert_eq!(list_verdicts(&repo), ["Accepted"]);
     let expected =
         [".git/commondir", ".git/config", ".git/config.worktree", ".git/objects/info/alternates"].map(str::to_owned);
-    assert!(expected.iter().all(|name| reverted(&repo).contains(name)), "{:?}", reverted(&repo));
-    assert!(reverted(&repo).iter().any(|name| name.starts_with("refs/replace/")), "{:?}", reverted(&repo));
+    assert!(expected.iter().all(|name| reverted_paths(&repo).contains(name)), "{:?}", reverted_paths(&repo));
+    assert!(reverted_paths(&repo).iter().any(|name| name.starts_with("refs/replace/")), "{:?}", reverted_paths(&repo));
     assert_eq!(repo.refs("refs/replace"), Vec::<String>::new());
     assert_survived(&home, &repo, &["mine\n"]);
 }
 
 #[test]
 fn row_79_nothing_is_hidden_from_the_runner() {
-    let (home, repo) = stage();
+    let (home, repo) = prepare();
     repo.write("tracked.txt", "old\n").write("assumed.txt", "old\n").commit("Files");
     let _daemon = home.daemon();
     let deed = "git update-index --skip-worktree tracked.txt; git update-index --assume-unchanged assumed.txt
         echo new1 > tracked.txt; echo new2 > assumed.txt; echo '*' > .git/info/exclude
         mkdir -p ~/config/git; echo '*' > ~/config/git/ignore; git config core.excludesFile ~/config/git/ignore";
-    one(&home, &repo, deed);
+    run_one(&home, &repo, deed);
     assert_eq!(list_verdicts(&repo), ["Accepted"]);
     assert_eq!(repo.show("HEAD", "mine.txt"), "mine");
     assert_eq!(repo.show("HEAD", "tracked.txt"), "new1");
@@ -170,9 +174,9 @@ fn row_79_nothing_is_hidden_from_the_runner() {
 
 #[test]
 fn row_80_nested_repository_is_no_silent_link() {
-    let (home, repo) = stage();
+    let (home, repo) = prepare();
     let _daemon = home.daemon();
-    one(
+    run_one(
         &home,
         &repo,
         "git init -q nested; echo inner > nested/inner.txt; git -C nested add -A; git -C nested commit -qm Inner",
@@ -185,9 +189,9 @@ fn row_80_nested_repository_is_no_silent_link() {
 
 #[test]
 fn row_81_what_a_person_commits_meanwhile_is_kept_beside_the_agents_work() {
-    let (home, repo) = stage();
+    let (home, repo) = prepare();
     let _daemon = home.daemon();
-    let gate = working(&home, &repo);
+    let gate = start_working(&home, &repo);
     repo.write("theirs.txt", "theirs\n");
     repo.git(&["add", "theirs.txt"]);
     repo.git(&["commit", "-q", "-m", "By a person"]);
@@ -200,12 +204,12 @@ fn row_81_what_a_person_commits_meanwhile_is_kept_beside_the_agents_work() {
 
 #[test]
 fn row_83_names_that_git_does_not_take_do_not_keep_the_rest_out() {
-    let (home, repo) = stage();
+    let (home, repo) = prepare();
     let _daemon = home.daemon();
     let deed = r#"mkdir -p .GIT 'sp ace'; echo evil > .GIT/config; echo line > "$(printf 'new\nline')"; echo q > 'quo"te'
         echo t > "$(printf 'tab\there')"; echo dash > ./-dash; echo colon > ':(exclude)x'; echo uni > 'sp ace/ünï'
         echo bytes > "$(printf 'by\377te')"; echo star > '*'"#;
-    one(&home, &repo, deed);
+    run_one(&home, &repo, deed);
     assert_eq!(list_verdicts(&repo), ["Accepted"]);
     home.ctl_in(&repo, &["status"]).exits(0);
     assert_survived(&home, &repo, &["mine\n", "line\n", "bytes\n", "star\n", "colon\n", "dash\n", "evil\n"]);
@@ -213,11 +217,11 @@ fn row_83_names_that_git_does_not_take_do_not_keep_the_rest_out() {
 
 #[test]
 fn row_84_special_files_and_loops_neither_hang_nor_keep_the_rest_out() {
-    let (home, repo) = stage();
+    let (home, repo) = prepare();
     let _daemon = home.daemon();
     let deed = "mkfifo pipe; ln -s loop loop; ln -s . here; mkdir -p deep; ln -s .. deep/up; ln -s /dev/zero zero
         mkfifo .git/info/pipe; rm -f .git/info/exclude; mkfifo .git/info/exclude; mkfifo .git/hooks/pre-commit";
-    one(&home, &repo, deed);
+    run_one(&home, &repo, deed);
     assert_eq!(list_verdicts(&repo), ["Accepted"]);
     fs::remove_file(repo.path().join("pipe")).expect("the pipe is still there");
     assert_survived(&home, &repo, &["mine\n"]);
@@ -225,7 +229,7 @@ fn row_84_special_files_and_loops_neither_hang_nor_keep_the_rest_out() {
 
 #[test]
 fn row_84_special_files_in_the_place_of_committed_ones_count_as_their_removal() {
-    let (home, repo) = stage();
+    let (home, repo) = prepare();
     for name in ["watched.sh", "pipe.txt", "socket.txt"] {
         repo.write(name, "text\n");
     }
@@ -233,7 +237,7 @@ fn row_84_special_files_in_the_place_of_committed_ones_count_as_their_removal() 
     let _daemon = home.daemon();
     repo.script().guard_always("rm -f pipe.txt; mkfifo pipe.txt");
     let socket = "import socket; socket.socket(socket.AF_UNIX).bind('socket.txt')";
-    one(&home, &repo, &format!("rm watched.sh socket.txt; mkfifo watched.sh; python3 -c \"{socket}\""));
+    run_one(&home, &repo, &format!("rm watched.sh socket.txt; mkfifo watched.sh; python3 -c \"{socket}\""));
     assert_eq!(list_verdicts(&repo), ["Accepted"]);
     let files = repo.git(&["ls-tree", "--name-only", "HEAD"]);
     for name in ["watched.sh", "pipe.txt", "socket.txt"] {
@@ -244,9 +248,9 @@ fn row_84_special_files_in_the_place_of_committed_ones_count_as_their_removal() 
 
 #[test]
 fn row_85_size_is_looked_at_before_content() {
-    let (home, repo) = stage();
+    let (home, repo) = prepare();
     let _daemon = home.daemon();
-    one(&home, &repo, "truncate -s 50G huge.bin; mkdir many; (cd many; seq 1 500 | xargs touch)");
+    run_one(&home, &repo, "truncate -s 50G huge.bin; mkdir many; (cd many; seq 1 500 | xargs touch)");
     assert_eq!(list_verdicts(&repo), ["Accepted"]);
     assert_eq!(repo.run_state("HEAD").held_back, ["huge.bin"]);
     assert_eq!(repo.git(&["ls-tree", "-r", "--name-only", "HEAD", "many"]).lines().count(), 500);
@@ -255,16 +259,16 @@ fn row_85_size_is_looked_at_before_content() {
 
 #[test]
 fn row_84_pipes_where_git_reads_a_file_are_waited_for_by_nobody() {
-    let (home, repo) = stage();
+    let (home, repo) = prepare();
     let _daemon = home.daemon();
     let deed =
         "mkdir sub; mkfifo .gitignore .gitattributes .gitmodules sub/.gitignore; ln -s /dev/zero sub/.gitattributes
         rm -f .git/packed-refs .git/index; mkfifo .git/packed-refs .git/index .git/refs/heads/pipe .git/commondir
         git init -q nested; rm nested/.git/HEAD nested/.git/config; mkfifo nested/.git/HEAD nested/.git/config";
-    one(&home, &repo, deed);
+    run_one(&home, &repo, deed);
     assert_eq!(list_verdicts(&repo).len(), 1);
     for name in [".gitignore", "sub/.gitattributes", ".git/index", ".git/commondir"] {
-        assert!(reverted(&repo).iter().any(|reverted| reverted == name), "{name}: {:?}", reverted(&repo));
+        assert!(reverted_paths(&repo).iter().any(|reverted| reverted == name), "{name}: {:?}", reverted_paths(&repo));
     }
     assert_kept(&repo, b"mine\n");
     home.assert_no_survivors();
@@ -272,7 +276,7 @@ fn row_84_pipes_where_git_reads_a_file_are_waited_for_by_nobody() {
 
 #[test]
 fn row_84_head_that_became_a_pipe_is_made_again() {
-    comes_back("rm .git/HEAD; mkfifo .git/HEAD");
+    assert_restored("rm .git/HEAD; mkfifo .git/HEAD");
 }
 
 /// Whether a file is there.
@@ -303,7 +307,7 @@ fn row_82_repositories_of_every_kind_work_or_are_refused_at_the_start() {
             _ => {}
         }
         let _daemon = home.daemon();
-        one(&home, &repo, "true");
+        run_one(&home, &repo, "true");
         assert_eq!(list_verdicts(&repo), ["Accepted"], "{kind}");
         home.assert_no_survivors();
         assert_kept(&repo, b"mine\n");
@@ -312,7 +316,7 @@ fn row_82_repositories_of_every_kind_work_or_are_refused_at_the_start() {
 
 #[test]
 fn row_82_linked_work_tree_is_protected_as_the_first_one_is() {
-    let (home, repo) = stage();
+    let (home, repo) = prepare();
     let linked = home.path().join("repos/linked");
     let place = linked.display().to_string();
     repo.git(&["worktree", "add", "-q", "--detach", &place]);
@@ -370,7 +374,7 @@ exec strace -f -qq -o /dev/null $fault git "$@"
             ("read,pread64", "error=EIO:when=10+1"),
         ];
         for (calls, what) in refusals {
-            let (home, repo) = stage();
+            let (home, repo) = prepare();
             // The library leaves such a repository to the program.
             repo.git(&["config", "core.ignoreCase", "true"]);
             let git = home.path().join("bin/git");
@@ -378,7 +382,7 @@ exec strace -f -qq -o /dev/null $fault git "$@"
             fs::set_permissions(&git, fs::Permissions::from_mode(0o755)).expect("it can be made executable");
             let fault = home.path().join("bin/git.fault");
             let _daemon = home.daemon();
-            let gate = working(&home, &repo);
+            let gate = start_working(&home, &repo);
             fs::write(&fault, format!("-e trace={calls} -e inject={calls}:{what}")).expect("a fault can be written");
             gate.open();
             let run = home.client().wait_until(repo.path(), |run| run.summary.state != RunStatus::Running);
@@ -392,9 +396,9 @@ exec strace -f -qq -o /dev/null $fault git "$@"
 
     #[test]
     fn row_85_twenty_thousand_files_are_committed() {
-        let (home, repo) = stage();
+        let (home, repo) = prepare();
         let _daemon = home.daemon();
-        one(&home, &repo, "mkdir many; (cd many; seq 1 20000 | xargs touch); truncate -s 50G many/huge.bin");
+        run_one(&home, &repo, "mkdir many; (cd many; seq 1 20000 | xargs touch); truncate -s 50G many/huge.bin");
         assert_eq!(list_verdicts(&repo), ["Accepted"]);
         assert_eq!(repo.git(&["ls-tree", "-r", "--name-only", "HEAD", "many"]).lines().count(), 20_000);
         assert_eq!(repo.run_state("HEAD").held_back, ["many/huge.bin"]);
@@ -413,7 +417,7 @@ exec strace -f -qq -o /dev/null $fault git "$@"
             "git pack-refs --all; echo garbage > .git/packed-refs",
         ];
         for deed in deeds {
-            comes_back(deed);
+            assert_restored(deed);
         }
     }
 }

@@ -16,7 +16,7 @@ fn workspaces(home: &Home) -> usize {
 }
 
 /// How many repositories the daemon has state of.
-fn known_to(home: &Home) -> usize {
+fn registered_count(home: &Home) -> usize {
     fs::read_dir(home.private().join("repos")).into_iter().flatten().flatten().count()
 }
 
@@ -37,7 +37,7 @@ fn begin_and_die(at: u32) -> bool {
     let reserved = repo.git(&["for-each-ref", "--format=%(refname)", "refs/runner"]);
     assert_eq!(reserved, if is_there { "refs/runner/reserved/tidy" } else { "" }, "died at {at}");
     assert_eq!(workspaces(&home), usize::from(is_there), "died at {at}");
-    assert!(known_to(&home) <= 1 + usize::from(is_there), "died at {at}");
+    assert!(registered_count(&home) <= 1 + usize::from(is_there), "died at {at}");
     if is_there {
         home.ctl_in(&repo, &["cancel"]).exits(0);
     }
@@ -67,7 +67,7 @@ fn remove_and_die(at: u32) -> bool {
     home.ctl_in(&repo, &["gc"]).exits(0);
     let left = repo.git(&["for-each-ref", "--format=%(refname)", "refs/runner/reserved", "refs/runner/at"]);
     assert_eq!(left, "", "died at {at}: the id is not given back");
-    assert_eq!((workspaces(&home), known_to(&home)), (0, 1), "died at {at}");
+    assert_eq!((workspaces(&home), registered_count(&home)), (0, 1), "died at {at}");
     repo.git(&["branch", "-D", "runner/tidy"]);
     home.ctl_in(&repo, &["start", "--isolated", "--yes", "--id", "tidy", "-m", "Do it.", "--wait"]).exits(0);
     repo.git(&["rev-parse", "--verify", "--quiet", "refs/heads/runner/tidy"]);

@@ -74,7 +74,7 @@ fn peak_kib(pid: i32) -> u64 {
 const FLOOD: u64 = (64 << 20) + 5;
 
 /// Runs a session that prints a flood, which must take neither disk nor memory.
-fn withstands(flood: &str) {
+fn assert_withstands(flood: &str) {
     let once = SingleRun::new(flood);
     let daemon = once.home.daemon();
     once.run().exits(0);
@@ -86,17 +86,17 @@ fn withstands(flood: &str) {
 
 #[test]
 fn row_36_flood_is_kept_to_its_beginning_and_its_end() {
-    withstands("yes | head -c 67108864; echo LAST");
+    assert_withstands("yes | head -c 67108864; echo LAST");
 }
 
 #[test]
 fn row_37_flood_on_both_streams_is_one_log() {
-    withstands("yes | head -c 33554432; yes | head -c 33554432 >&2; echo LAST >&2");
+    assert_withstands("yes | head -c 33554432; yes | head -c 33554432 >&2; echo LAST >&2");
 }
 
 #[test]
 fn row_38_endless_line_grows_nothing() {
-    withstands("head -c 67108864 /dev/zero | tr '\\0' x; echo LAST");
+    assert_withstands("head -c 67108864 /dev/zero | tr '\\0' x; echo LAST");
 }
 
 #[test]

@@ -66,7 +66,7 @@ struct PublishScene {
 impl PublishScene {
     /// A run that is published as far as it goes, and whose next sessions make many objects: the first one does not.
     fn new() -> Self {
-        let scene = Self::about_to_begin(MANY).begun();
+        let scene = Self::about_to_begin(MANY).start_run();
         scene.work.open();
         scene.work.wait_reached();
         scene.assert_published();
@@ -74,7 +74,7 @@ impl PublishScene {
     }
 
     /// A run of few objects, in a repository whose references are not in files.
-    fn of_tables() -> Self {
+    fn with_tables() -> Self {
         let scene = Self::about_to_begin("");
         // Git does not migrate what the references were before.
         fs::remove_dir_all(scene.repo.path().join(".git/logs")).expect("a folder can be removed");
@@ -83,8 +83,8 @@ impl PublishScene {
     }
 
     /// The same at its first session.
-    fn begun(self) -> Self {
-        self.begin();
+    fn start_run(self) -> Self {
+        self.start_paused();
         self.work.wait_reached();
         self.assert_published();
         self
@@ -104,7 +104,7 @@ impl PublishScene {
         scene
     }
 
-    fn begin(&self) {
+    fn start_paused(&self) {
         let args = ["start", "--isolated", "--yes", "--id", RUN, "-m", "Do it"];
         self.home.ctl_in(&self.repo, &args).exits(0);
     }
@@ -130,7 +130,7 @@ impl PublishScene {
         PathBuf::from(told.trim_end())
     }
 
-    fn comes_to(&self, state: RunStatus) -> RunView {
+    fn wait_for_state(&self, state: RunStatus) -> RunView {
         self.home.client().wait_for(&self.workspace(), state)
     }
 
@@ -142,7 +142,7 @@ impl PublishScene {
     }
 
     /// Kills the daemon and the git program that it has started, at once.
-    fn go_down(&mut self) {
+    fn stop_daemon(&mut self) {
         self.daemon.take().expect("a daemon runs").kill();
         for pid in self.home.processes() {
             // One that has ended meanwhile is gone all the same.
@@ -157,7 +157,7 @@ impl PublishScene {
 
     /// Types what a run that is held tells a person to, but for the last command, which is the client's.
     fn follow(&self) -> StopReason {
-        let why = self.comes_to(RunStatus::Held).summary.reason.expect("it says why it is held");
+        let why = self.wait_for_state(RunStatus::Held).summary.reason.expect("it says why it is held");
         let command = why.command.clone().expect("it says what to type");
         let (typed, resume) = command.rsplit_once(" && ").expect("commands");
         assert_eq!(resume, format!("runnerctl resume {} --run {RUN}", self.repo.path().display()));
@@ -189,7 +189,7 @@ impl PublishScene {
         for _ in ended..SESSIONS {
             self.work.open();
         }
-        self.comes_to(RunStatus::Completed);
+        self.wait_for_state(RunStatus::Completed);
         self.assert_published();
         let work = self.repo.git(&["show", &format!("{BRANCH}:work.txt")]);
         assert_eq!(work, "2\n3\n4\n5\n6\n7\n8", "each session has left its work, once");
@@ -208,7 +208,7 @@ enum PersonAction {
 }
 
 impl PersonAction {
-    fn acts(self, repo: &Repo) {
+    fn perform(self, repo: &Repo) {
         match self {
             Self::Commits => {
                 repo.git(&["switch", "-q", BRANCH]);
@@ -231,7 +231,7 @@ impl PersonAction {
     }
 
     /// Does what he is told, if he is, and waits for the next session. What he has made is there still.
-    fn goes_on(self, scene: &PublishScene) {
+    fn assert_continues(self, scene: &PublishScene) {
         match self {
             Self::Commits => {
                 let mine = scene.repo.git(&["rev-parse", BRANCH]);
@@ -271,21 +271,21 @@ fn at_each_stop(person: PersonAction, is_down: bool) {
     for stop in STOPS {
         scene.commit_until(stop);
         if is_down {
-            scene.go_down();
+            scene.stop_daemon();
         }
-        person.acts(&scene.repo);
+        person.perform(&scene.repo);
         if is_down {
             scene.restart();
         } else {
             scene.git.open();
         }
-        person.goes_on(&scene);
+        person.assert_continues(&scene);
     }
     scene.finish();
 }
 
 /// Has the daemon die between any two steps, or all of the machine go down.
-fn dies_at_each_stop(mut scene: PublishScene, stops: &[&str], dies: impl Fn(&mut PublishScene)) {
+fn assert_survives_each_stop(mut scene: PublishScene, stops: &[&str], dies: impl Fn(&mut PublishScene)) {
     for stop in stops {
         scene.commit_until(stop);
         dies(&mut scene);
@@ -298,20 +298,20 @@ fn dies_at_each_stop(mut scene: PublishScene, stops: &[&str], dies: impl Fn(&mut
 
 #[test]
 fn row_99_daemon_that_dies_between_two_steps_of_publishing_leaves_what_the_next_life_ends() {
-    dies_at_each_stop(PublishScene::new(), &STOPS, PublishScene::kill);
+    assert_survives_each_stop(PublishScene::new(), &STOPS, PublishScene::kill);
 }
 
 #[test]
 fn row_99_daemon_that_dies_between_two_steps_of_publishing_a_little_leaves_what_the_next_life_ends() {
-    dies_at_each_stop(PublishScene::of_tables().begun(), &STOPS_OF_FEW, PublishScene::kill);
+    assert_survives_each_stop(PublishScene::with_tables().start_run(), &STOPS_OF_FEW, PublishScene::kill);
 }
 
 #[test]
 fn row_99_daemon_that_dies_before_the_branch_is_there_publishes_it_in_the_next_life() {
     for stop in STOPS_OF_FIRST {
-        let mut scene = PublishScene::of_tables();
+        let mut scene = PublishScene::with_tables();
         scene.stop_at(stop);
-        scene.begin();
+        scene.start_paused();
         scene.git.wait_reached();
         scene.stop_at("");
         scene.kill();
@@ -349,12 +349,12 @@ fn row_104_person_who_deletes_the_branch_between_two_steps_is_asked_and_gets_all
 
 #[test]
 fn row_116_machine_that_goes_down_between_two_steps_of_publishing_leaves_what_the_next_life_ends() {
-    dies_at_each_stop(PublishScene::new(), &STOPS, PublishScene::go_down);
+    assert_survives_each_stop(PublishScene::new(), &STOPS, PublishScene::stop_daemon);
 }
 
 #[test]
 fn row_116_machine_that_goes_down_between_two_steps_of_publishing_a_little_leaves_what_the_next_life_ends() {
-    dies_at_each_stop(PublishScene::of_tables().begun(), &STOPS_OF_FEW, PublishScene::go_down);
+    assert_survives_each_stop(PublishScene::with_tables().start_run(), &STOPS_OF_FEW, PublishScene::stop_daemon);
 }
 
 #[test]
@@ -379,7 +379,7 @@ fn row_117_person_who_deletes_the_branch_while_nothing_runs_is_asked_and_gets_al
 
 /// Lets the daemon die at a call while an isolated run is driven; returns whether it did. The next one brings the run to
 /// the end of one that nothing happens to.
-fn drive_and_die(at: u32) -> bool {
+fn drive_and_kill(at: u32) -> bool {
     let home = Home::new();
     let repo = splitting_repo(&home, "one");
     let dying = FaultyDaemon::start(&home, &SystemFault::kill_at(CALLS, at));
@@ -415,7 +415,7 @@ fn drive_and_die(at: u32) -> bool {
 #[test]
 fn row_115_daemon_that_dies_at_a_call_while_an_isolated_run_is_driven_loses_nothing() {
     let every = sampled(11, 88);
-    let died = (every.from..every.from + every.limit).step_by(every.step).filter(|at| drive_and_die(*at)).count();
+    let died = (every.from..every.from + every.limit).step_by(every.step).filter(|at| drive_and_kill(*at)).count();
     assert!(died > 0, "no call was hit");
 }
 

@@ -21,11 +21,11 @@ pub(crate) struct SyscallRefusal {
 impl SyscallRefusal {
     /// Refuses every call of some kinds with an error, to the daemon and to all that it starts.
     pub(crate) fn start(stage: &FaultStage, calls: &str, error: &str) -> Self {
-        Self::to(stage.daemon().pid(), calls, &format!("error={error}"))
+        Self::attach(stage.daemon().pid(), calls, &format!("error={error}"))
     }
 
     /// Does to some calls of a process, and of all that it starts, what strace's words say.
-    pub(crate) fn to(pid: i32, calls: &str, what: &str) -> Self {
+    pub(crate) fn attach(pid: i32, calls: &str, what: &str) -> Self {
         let mut command = Command::new("strace");
         command.args(["-f", "-e", &format!("trace={calls}"), "-e", &format!("inject={calls}:{what}")]);
         command.args(["-o", "/dev/null"]).args(["-p", &pid.to_string()]);
@@ -44,7 +44,7 @@ impl Drop for SyscallRefusal {
             let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::Signal::SIGINT);
         }
         let began = Instant::now();
-        while matches!(self.strace.try_wait(), Ok(None)) && traces(self.strace.id()) && began.elapsed() < PATIENCE {
+        while matches!(self.strace.try_wait(), Ok(None)) && is_traced(self.strace.id()) && began.elapsed() < PATIENCE {
             thread::sleep(Duration::from_millis(20));
         }
         // Where the daemon has died of it, there may be nothing left from which it could detach.
@@ -54,7 +54,7 @@ impl Drop for SyscallRefusal {
 }
 
 /// Whether a process traces any thread.
-fn traces(pid: u32) -> bool {
+fn is_traced(pid: u32) -> bool {
     let tracer = format!("\nTracerPid:\t{pid}\n");
     let list = |folder: PathBuf| fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
     let threads = list("/proc".into()).flat_map(|process| list(process.join("task")));

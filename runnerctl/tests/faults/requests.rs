@@ -83,14 +83,14 @@ impl RequestScene {
         }
         match doing {
             RunActivity::Working => gate.wait_reached(),
-            RunActivity::Resting => scene.comes_to(RunStatus::Limit),
-            RunActivity::Reviewed => scene.comes_to(RunStatus::Waiting),
+            RunActivity::Resting => scene.wait_for_state(RunStatus::Limit),
+            RunActivity::Reviewed => scene.wait_for_state(RunStatus::Waiting),
             RunActivity::Fresh => {}
         }
         scene
     }
 
-    fn comes_to(&self, state: RunStatus) {
+    fn wait_for_state(&self, state: RunStatus) {
         self.home.client().wait_for(self.repo.path(), state);
     }
 
@@ -118,7 +118,7 @@ impl RequestScene {
             scene.ask(request);
         }
         if request[0] == "note" {
-            scene.home.client().wait_until(scene.repo.path(), |_| noted(&scene.repo));
+            scene.home.client().wait_until(scene.repo.path(), |_| is_noted(&scene.repo));
         }
         // The bookkeeping is that of a run that has begun.
         let is_listed = scene.home.client().list(scene.repo.path()).is_some_and(|runs| !runs.is_empty());
@@ -139,17 +139,17 @@ impl RequestScene {
 }
 
 /// Whether a note is in the branch.
-fn noted(repo: &Repo) -> bool {
+fn is_noted(repo: &Repo) -> bool {
     let log = ["log", "-1", "--format=%B", "-S", "Use sqlx", "runner/x", "--", ".runner/state/notes.md"];
     !repo.git(&log).is_empty()
 }
 
 /// Has the daemon die at one call after the other while something is asked, until it lives through it.
-fn at_each(doing: RunActivity, request: &[&str], every: Sampling) {
+fn assert_at_each(doing: RunActivity, request: &[&str], every: Sampling) {
     for at in (every.from..every.from + every.limit).step_by(every.step) {
         let scene = RequestScene::new(doing);
         let what = format!("{request:?} while {doing:?}, call {at}");
-        let refusal = SyscallRefusal::to(scene.daemon.pid(), CALLS, &format!("signal=KILL:when={at}"));
+        let refusal = SyscallRefusal::attach(scene.daemon.pid(), CALLS, &format!("signal=KILL:when={at}"));
         let is_answered = scene.ask(request);
         let is_driven = ["step", "resume", "start"].contains(&request[0]);
         if let Some(client) = Client::try_connect(&scene.home.socket()).filter(|_| is_driven) {
@@ -168,7 +168,7 @@ fn at_each(doing: RunActivity, request: &[&str], every: Sampling) {
 /// Has the daemon die at calls of every request that is made meanwhile.
 fn at_each_request(doing: RunActivity) {
     for (_, request) in REQUESTS.into_iter().filter(|(meanwhile, _)| *meanwhile == doing) {
-        at_each(doing, request, sampled(23, 60));
+        assert_at_each(doing, request, sampled(23, 60));
     }
 }
 

@@ -22,29 +22,29 @@ pub(crate) struct FaultStage {
 
 impl FaultStage {
     pub(crate) fn new() -> Self {
-        Self::with(|config| config)
+        Self::with_config(|config| config)
     }
 
     /// Every iteration has so many seconds; half of them are the grace.
-    pub(crate) fn hurried(seconds: u32) -> Self {
-        Self::with(|config| config.top(&format!("iteration_timeout_secs = {seconds}")))
+    pub(crate) fn with_time_limit(seconds: u32) -> Self {
+        Self::with_config(|config| config.top(&format!("iteration_timeout_secs = {seconds}")))
     }
 
     /// In reach of what it runs: nothing but the walk holds it, so that it sees those above it.
-    pub(crate) fn exposed(configure: impl FnOnce(Config) -> Config) -> Self {
+    pub(crate) fn without_sandbox(configure: impl FnOnce(Config) -> Config) -> Self {
         let home = Home::new();
         home.configure("containment = \"walk\"");
         Self::in_home(home, configure, Home::daemon)
     }
 
     /// Under clocks that the test sets: half an hour is over when it wants.
-    pub(crate) fn clocked(home: Home) -> (Self, FakeClock) {
+    pub(crate) fn with_clock(home: Home) -> (Self, FakeClock) {
         let clock = FakeClock::new(&home);
         (Self::in_home(home, |config| config, |home| clock.daemon(home)), clock)
     }
 
     /// At the strongest containment that the system offers.
-    pub(crate) fn with(configure: impl FnOnce(Config) -> Config) -> Self {
+    pub(crate) fn with_config(configure: impl FnOnce(Config) -> Config) -> Self {
         Self::in_home(Home::new(), configure, Home::daemon)
     }
 
@@ -82,7 +82,7 @@ impl FaultStage {
     }
 
     /// Starts the run and leaves it to itself.
-    pub(crate) fn begin(&self) {
+    pub(crate) fn start_run(&self) {
         self.home.ctl_in(&self.repo, &["start", "--yes", "-m", "Do it"]).exits(0);
     }
 
@@ -92,7 +92,7 @@ impl FaultStage {
     }
 
     /// Waits until the run is in a state.
-    pub(crate) fn comes_to(&self, state: RunStatus) {
+    pub(crate) fn wait_for_state(&self, state: RunStatus) {
         self.client().wait_for(self.repo.path(), state);
     }
 
@@ -109,13 +109,13 @@ impl FaultStage {
 
     /// Asserts the verdicts, and what holds after every row.
     #[track_caller]
-    pub(crate) fn ended_as(&self, expected: &[&str], work: &[&str]) {
+    pub(crate) fn assert_ended_as(&self, expected: &[&str], work: &[&str]) {
         assert_eq!(list_verdicts(&self.repo), expected);
         assert_survived(&self.home, &self.repo, work);
     }
 
     /// How long session and guard of the first iteration took.
-    pub(crate) fn spent(&self) -> Duration {
+    pub(crate) fn time_spent(&self) -> Duration {
         let phases = self.repo.meta(1).phases.into_iter();
         let spent = phases.filter(|time| matches!(time.phase, PhaseName::Work | PhaseName::Guard));
         Duration::from_millis(spent.map(|time| time.duration_ms).sum())
@@ -123,7 +123,7 @@ impl FaultStage {
 
     /// Runs until a fault fails the run, and asserts that it says which one and what to type.
     #[track_caller]
-    pub(crate) fn fails_with(&self, fault: &str) {
+    pub(crate) fn assert_fails_with(&self, fault: &str) {
         assert_explains(self.run().exits(9), &[fault, "`runnerctl log --agent`", "runnerctl resume"]);
     }
 }

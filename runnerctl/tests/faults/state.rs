@@ -38,22 +38,22 @@ impl CrashedRun {
 
     /// Asserts that damage to a file holds the repository, that it is said where it is, and that what was found stays as
     /// it is; puts the file right in the end.
-    fn is_held(&self, name: &str, damage: FileDamage) {
+    fn assert_held(&self, name: &str, damage: FileDamage) {
         let path = self.file(name);
         let right = fs::read(&path).expect("the file was written");
         damage.inflict(&path);
-        let wrong = FileFingerprint::of(&path);
+        let wrong = FileFingerprint::of_file(&path);
         let daemon = self.home.daemon();
         let held = self.home.ctl_in(&self.repo, &["resume"]);
         assert_explains(&held, &[name, "runnerctl resume"]);
-        assert_eq!(FileFingerprint::of(&path), wrong, "{damage:?}: what cannot be understood is not written to");
+        assert_eq!(FileFingerprint::of_file(&path), wrong, "{damage:?}: what cannot be understood is not written to");
         assert!(memory(&daemon) < MEMORY, "{damage:?}: the daemon takes {} bytes", memory(&daemon));
         drop(daemon);
         fs::write(&path, right).expect("the file can be put right");
     }
 
     /// Asserts that the run comes to its end with nothing lost.
-    fn goes_on(&self, daemon: Daemon) {
+    fn assert_continues(&self, daemon: Daemon) {
         let resumed = self.home.ctl_in(&self.repo, &["resume"]);
         assert!(resumed.code == 0 || resumed.stderr.contains("is running"), "{}", resumed.stderr);
         self.home.client().wait_for(self.repo.path(), RunStatus::Completed);
@@ -72,7 +72,7 @@ struct FileFingerprint {
 }
 
 impl FileFingerprint {
-    fn of(path: &Path) -> Self {
+    fn of_file(path: &Path) -> Self {
         use std::os::unix::fs::MetadataExt as _;
         let found = fs::metadata(path).expect("the file stays");
         Self { len: found.len(), written_at: found.modified().expect("a file has a time"), inode: found.ino() }
@@ -137,37 +137,37 @@ impl FileDamage {
 }
 
 /// One damage after the other to one file of one repository, which goes on in the end.
-fn held_for_each(name: &str, damages: &[FileDamage]) {
+fn assert_held_for_each(name: &str, damages: &[FileDamage]) {
     let died = CrashedRun::new();
     for damage in damages {
-        died.is_held(name, *damage);
+        died.assert_held(name, *damage);
     }
     let daemon = died.home.daemon();
-    died.goes_on(daemon);
+    died.assert_continues(daemon);
 }
 
 #[test]
 fn row_64_queue_that_is_damaged_holds_its_repository() {
     use FileDamage::{BitFlip, Empty, Garbage, Half, Zeros};
-    held_for_each("repo.json", &[Empty, Half, Zeros, Garbage, BitFlip]);
+    assert_held_for_each("repo.json", &[Empty, Half, Zeros, Garbage, BitFlip]);
 }
 
 #[test]
 fn row_64_journal_that_is_damaged_holds_its_repository() {
     use FileDamage::{BitFlip, Empty, Garbage, Zeros};
-    held_for_each("journal.jsonl", &[Empty, Zeros, Garbage, BitFlip]);
+    assert_held_for_each("journal.jsonl", &[Empty, Zeros, Garbage, BitFlip]);
 }
 
 #[test]
 fn row_65_queue_of_a_form_that_is_never_written_is_refused() {
     use FileDamage::{ByteOrderMark, Deep, Doubled, Huge, Trailing};
-    held_for_each("repo.json", &[Doubled, ByteOrderMark, Trailing, Deep, Huge]);
+    assert_held_for_each("repo.json", &[Doubled, ByteOrderMark, Trailing, Deep, Huge]);
 }
 
 #[test]
 fn row_65_journal_of_a_form_that_is_never_written_is_refused_with_its_place() {
     use FileDamage::{ByteOrderMark, Deep, Doubled, Huge, Trailing};
-    held_for_each("journal.jsonl", &[Doubled, ByteOrderMark, Trailing, Deep, Huge]);
+    assert_held_for_each("journal.jsonl", &[Doubled, ByteOrderMark, Trailing, Deep, Huge]);
 }
 
 #[test]
@@ -187,7 +187,7 @@ fn row_66_state_of_a_newer_version_is_refused_and_stays() {
         fs::write(&path, right).expect("the file can be put right");
     }
     let daemon = died.home.daemon();
-    died.goes_on(daemon);
+    died.assert_continues(daemon);
 }
 
 #[test]
@@ -234,7 +234,7 @@ fn row_67_stale_temporary_files_are_removed_and_never_committed() {
     fs::create_dir(&folder).expect("a folder can be made");
     died.repo.write(".runner/state/.tree.json.abc.runnerd-tmp", "half");
     let daemon = died.home.daemon();
-    died.goes_on(daemon);
+    died.assert_continues(daemon);
     assert!(!stale.iter().any(|path| path.exists()), "they stay");
     assert!(folder.is_dir(), "what the daemon has not made is not removed");
     let committed = died.repo.git(&["log", "--all", "--name-only", "--format="]);
@@ -281,7 +281,7 @@ fn row_69_state_that_may_not_be_read_is_named() {
     assert_explains(&held, &["repo.json", "runnerctl resume"]);
     assert!(path.is_dir(), "it stays as it is");
     fs::remove_dir(&path).and_then(|()| fs::write(&path, right)).expect("the file can be put right");
-    died.goes_on(daemon);
+    died.assert_continues(daemon);
 }
 
 #[test]

@@ -22,7 +22,7 @@ struct ClockedRun {
 }
 
 impl ClockedRun {
-    fn begin(session: &str) -> Self {
+    fn begin_run(session: &str) -> Self {
         let home = Home::new();
         let clock = FakeClock::new(&home);
         let repo = home.scripted_repo("one");
@@ -35,7 +35,7 @@ impl ClockedRun {
         self.home.ctl_in(&self.repo, &["start", "--yes", "-m", "Do it"]).exits(0);
     }
 
-    fn times_out_at_once(&self) {
+    fn assert_times_out(&self) {
         let began = Instant::now();
         let run = self.home.client().wait_for(self.repo.path(), RunStatus::TimedOut);
         assert!(began.elapsed() < AT_ONCE, "{:?}", began.elapsed());
@@ -47,17 +47,17 @@ impl ClockedRun {
 
 #[test]
 fn row_45_sleep_of_the_machine_counts_against_the_budget() {
-    let run = ClockedRun::begin(DEAF);
+    let run = ClockedRun::begin_run(DEAF);
     let gate = run.repo.script().gate("held");
     run.start();
     gate.wait_reached();
     run.clock.set(HOUR, 0);
-    run.times_out_at_once();
+    run.assert_times_out();
 }
 
 #[test]
 fn row_46_time_in_which_daemon_and_shim_were_stopped_counts_against_the_budget() {
-    let run = ClockedRun::begin(DEAF);
+    let run = ClockedRun::begin_run(DEAF);
     let gate = run.repo.script().gate("held");
     run.start();
     gate.wait_reached();
@@ -67,13 +67,13 @@ fn row_46_time_in_which_daemon_and_shim_were_stopped_counts_against_the_budget()
     run.clock.set(HOUR, 0);
     run.daemon.continue_running();
     drop(shims);
-    run.times_out_at_once();
+    run.assert_times_out();
 }
 
 #[test]
 fn row_47_clock_that_is_set_by_a_day_changes_nothing() {
     for day in [DAY, -DAY] {
-        let run = ClockedRun::begin(&format!("{SPLIT_AND_DO}\n[ \"$n\" != 2 ] || gate held"));
+        let run = ClockedRun::begin_run(&format!("{SPLIT_AND_DO}\n[ \"$n\" != 2 ] || gate held"));
         let gate = run.repo.script().gate("held");
         run.start();
         gate.wait_reached();
@@ -89,7 +89,7 @@ fn row_47_clock_that_is_set_by_a_day_changes_nothing() {
 
 #[test]
 fn wait_for_the_service_that_ended_while_the_machine_slept_is_over_when_it_wakes() {
-    let run = ClockedRun::begin("echo mine > mine.txt; answer done 'It is done.'");
+    let run = ClockedRun::begin_run("echo mine > mine.txt; answer done 'It is done.'");
     run.repo
         .script()
         .step(1, "answer_json '{\"error\":{\"class\":\"unavailable\",\"message\":\"usage limit reached\"}}'");
@@ -105,7 +105,8 @@ fn wait_for_the_service_that_ended_while_the_machine_slept_is_over_when_it_wakes
 
 #[test]
 fn wait_for_the_service_that_ended_while_no_daemon_ran_is_over_at_its_next_start() {
-    let ClockedRun { daemon, clock, repo, home } = ClockedRun::begin("echo mine > mine.txt; answer done 'It is done.'");
+    let ClockedRun { daemon, clock, repo, home } =
+        ClockedRun::begin_run("echo mine > mine.txt; answer done 'It is done.'");
     repo.script().step(1, "answer_json '{\"error\":{\"class\":\"unavailable\",\"message\":\"usage limit reached\"}}'");
     home.ctl_in(&repo, &["start", "--yes", "-m", "Do it"]).exits(0);
     home.client().wait_for(repo.path(), RunStatus::Waiting);

@@ -60,10 +60,11 @@ struct CommitContent {
 }
 
 impl RunOutcome {
-    fn of(repo: &Repo) -> Self {
+    fn of_repo(repo: &Repo) -> Self {
         let branch = format!("runner/{RUN}");
         let commits = repo.git(&["rev-list", "--reverse", "--first-parent", &format!("main..{branch}")]);
-        let commits: Vec<CommitContent> = commits.lines().map(|commit| CommitContent::of(repo, commit)).collect();
+        let commits: Vec<CommitContent> =
+            commits.lines().map(|commit| CommitContent::of_commit(repo, commit)).collect();
         let files = commits.last().map(|last| last.files.as_slice()).unwrap_or_default();
         let files = files.iter().filter(|file| !file.starts_with("160000")).filter_map(|file| file.split_once('\t'));
         let files: Vec<&str> = files.map(|(_, path)| path).collect();
@@ -76,28 +77,28 @@ impl RunOutcome {
 
     /// Asserts what is stored of a file.
     #[track_caller]
-    fn stores(&self, path: &str, text: &str) -> &Self {
+    fn assert_stores(&self, path: &str, text: &str) -> &Self {
         assert_eq!(self.stored.get(path).map(String::as_str), Some(text), "{path}: {self:#?}");
         self
     }
 
     /// Asserts what is laid out of a file.
     #[track_caller]
-    fn lays_out(&self, path: &str, text: &str) -> &Self {
+    fn assert_checks_out(&self, path: &str, text: &str) -> &Self {
         assert_eq!(self.laid_out.get(path).map(String::as_str), Some(text), "{path}: {self:#?}");
         self
     }
 
     /// Asserts that a file is not committed.
     #[track_caller]
-    fn lacks(&self, path: &str) -> &Self {
+    fn assert_lacks(&self, path: &str) -> &Self {
         assert!(!self.stored.contains_key(path), "{path}: {self:#?}");
         self
     }
 
     /// Asserts what a session has seen.
     #[track_caller]
-    fn has_seen(&self, line: &str) -> &Self {
+    fn assert_has_seen(&self, line: &str) -> &Self {
         assert!(self.stored["seen.txt"].lines().any(|seen| seen == line), "{line}: {self:#?}");
         self
     }
@@ -110,7 +111,7 @@ impl RunOutcome {
 }
 
 impl CommitContent {
-    fn of(repo: &Repo, commit: &str) -> Self {
+    fn of_commit(repo: &Repo, commit: &str) -> Self {
         let files = repo.git(&["-c", "core.quotePath=false", "ls-tree", "-r", commit]);
         let trailers = repo.git(&["log", "-1", "--format=%(trailers:only,unfold)", commit]);
         Self {
@@ -123,7 +124,7 @@ impl CommitContent {
 
 /// Runs the same script in place and in a workspace, and asserts that what came of it is the same; returns it.
 #[track_caller]
-fn alike(prepare: impl Fn(&Home, &Repo) + Sync) -> RunOutcome {
+fn assert_alike(prepare: impl Fn(&Home, &Repo) + Sync) -> RunOutcome {
     let run = |how: &str| {
         let home = Home::new();
         let repo = home.repo("one");
@@ -135,7 +136,7 @@ fn alike(prepare: impl Fn(&Home, &Repo) + Sync) -> RunOutcome {
         let _daemon = home.daemon();
         home.run(&repo, &[how, "--id", RUN]).exits(LIMITED);
         assert_eq!(repo.git(&["rev-parse", "main"]), base);
-        RunOutcome::of(&repo)
+        RunOutcome::of_repo(&repo)
     };
     let [isolated, in_place] = thread::scope(|scope| {
         let both = ["--isolated", "--in-place"].map(|how| scope.spawn(move || run(how)));
@@ -170,27 +171,27 @@ fn git(home: &Home, folder: &Path, args: &[&str]) {
 }
 
 /// Puts the repository somewhere else; returns where. Nothing is in its place then.
-fn put_aside(home: &Home, repo: &Repo) -> std::path::PathBuf {
+fn move_aside(home: &Home, repo: &Repo) -> std::path::PathBuf {
     let aside = home.path().join("aside");
     fs::rename(repo.path(), &aside).expect("a repository can be moved");
     aside
 }
 
 /// Makes the repository anew, as git is told to.
-fn made_anew(repo: &Repo, how: &str) {
+fn assert_recreated(repo: &Repo, how: &str) {
     fs::remove_dir_all(repo.path().join(".git")).expect("a repository can be removed");
     repo.git(&["init", "-q", "-b", "main", how]);
     repo.commit("First commit");
 }
 
-fn rules(repo: &Repo, file: &str, text: &str) {
+fn write_attributes(repo: &Repo, file: &str, text: &str) {
     fs::create_dir_all(repo.path().join(".git/info")).expect("a folder for rules can be made");
     fs::write(repo.path().join(".git/info").join(file), text).expect("rules can be written");
 }
 
 #[test]
 fn runs_are_alike_by_the_identity_of_that_place() {
-    let told = alike(|home, repo| {
+    let told = assert_alike(|home, repo| {
         let own = home.path().join("own.config");
         fs::write(&own, "[user]\n\tname = Some Body\n\temail = some@body\n").expect("a configuration can be written");
         let condition = format!("includeIf.gitdir:{}.path", repo.path().join(".git").display());
@@ -201,7 +202,7 @@ fn runs_are_alike_by_the_identity_of_that_place() {
 
 #[test]
 fn runs_are_alike_with_large_files_kept_beside_git() {
-    let told = alike(|home, repo| {
+    let told = assert_alike(|home, repo| {
         home.install("large", LARGE);
         repo.git(&["config", "filter.large.clean", "large clean"]);
         repo.git(&["config", "filter.large.smudge", "large smudge"]);
@@ -210,52 +211,54 @@ fn runs_are_alike_with_large_files_kept_beside_git() {
         repo.write("old.big", "an old one\n");
         repo.commit("Large files");
     });
-    told.has_seen("an old one").lays_out("new1.big", "large").lays_out("old.big", "an old one");
+    told.assert_has_seen("an old one")
+        .assert_checks_out("new1.big", "large")
+        .assert_checks_out("old.big", "an old one");
     assert!(told.stored["new1.big"].starts_with("oid "), "{told:#?}");
 }
 
 #[test]
 fn runs_are_alike_with_attributes_of_all_three_kinds() {
-    let told = alike(|home, repo| {
+    let told = assert_alike(|home, repo| {
         for name in ["one", "two", "three"] {
             repo.git(&["config", &format!("filter.{name}.clean"), &format!("sed s/^/{name}:/")]);
             repo.git(&["config", &format!("filter.{name}.smudge"), &format!("sed s/^{name}://")]);
         }
         repo.write(".gitattributes", "*.big filter=one\n").commit("Attributes");
-        rules(repo, "attributes", "*.log filter=two\n");
+        write_attributes(repo, "attributes", "*.log filter=two\n");
         let users = home.path().join("users-attributes");
         fs::write(&users, "*.tmp filter=three\n*.txt text eol=crlf\n").expect("attributes can be written");
         repo.git(&["config", "--global", "core.attributesFile", &users.display().to_string()]);
     });
-    told.stores("new1.big", "one:large").stores("x1.log", "two:x").stores("x1.tmp", "three:x");
-    told.lays_out("x1.tmp", "x").stores("new1.txt", "a\nb").lays_out("new1.txt", "a\r\nb");
+    told.assert_stores("new1.big", "one:large").assert_stores("x1.log", "two:x").assert_stores("x1.tmp", "three:x");
+    told.assert_checks_out("x1.tmp", "x").assert_stores("new1.txt", "a\nb").assert_checks_out("new1.txt", "a\r\nb");
 }
 
 #[test]
 fn runs_are_alike_with_ends_of_lines_converted() {
-    let told = alike(|_, repo| {
+    let told = assert_alike(|_, repo| {
         repo.git(&["config", "core.autocrlf", "true"]);
         repo.git(&["rm", "-q", "--cached", "README.md"]);
         repo.git(&["reset", "-q", "--hard"]);
     });
-    told.stores("new1.txt", "a\nb").lays_out("new1.txt", "a\r\nb");
+    told.assert_stores("new1.txt", "a\nb").assert_checks_out("new1.txt", "a\r\nb");
 }
 
 #[test]
 fn runs_are_alike_with_ignore_rules_of_all_three_kinds() {
-    let told = alike(|home, repo| {
+    let told = assert_alike(|home, repo| {
         repo.write(".gitignore", "*.log\n").commit("Rules");
-        rules(repo, "exclude", "*.tmp\n");
+        write_attributes(repo, "exclude", "*.tmp\n");
         let users = home.path().join("users-rules");
         fs::write(&users, "*.bak\n").expect("rules can be written");
         repo.git(&["config", "--global", "core.excludesFile", &users.display().to_string()]);
     });
-    told.lacks("x1.log").lacks("x1.tmp").lacks("x1.bak").stores("new1.big", "large");
+    told.assert_lacks("x1.log").assert_lacks("x1.tmp").assert_lacks("x1.bak").assert_stores("new1.big", "large");
 }
 
 #[test]
 fn runs_are_alike_where_modes_of_files_do_not_count() {
-    let told = alike(|_, repo| {
+    let told = assert_alike(|_, repo| {
         repo.git(&["config", "core.fileMode", "false"]);
     });
     assert_eq!((told.mode("run1.sh"), told.mode("README.md")), ("100644", "100644"));
@@ -263,35 +266,35 @@ fn runs_are_alike_where_modes_of_files_do_not_count() {
 
 #[test]
 fn runs_are_alike_where_modes_of_files_count() {
-    let told = alike(|_, _| {});
+    let told = assert_alike(|_, _| {});
     assert_eq!((told.mode("run1.sh"), told.mode("README.md"), told.mode("link1")), ("100755", "100755", "120000"));
 }
 
 #[test]
 fn runs_are_alike_where_a_part_is_checked_out() {
-    let told = alike(|_, repo| {
+    let told = assert_alike(|_, repo| {
         repo.write("wide/file.txt", "wide\n").write("narrow/file.txt", "narrow\n").commit("Folders");
         repo.git(&["sparse-checkout", "set", "--cone", "narrow", ".runner"]);
     });
-    told.stores("wide/file.txt", "wide").stores("new1.big", "large");
+    told.assert_stores("wide/file.txt", "wide").assert_stores("new1.big", "large");
 }
 
 #[test]
 fn runs_are_alike_by_settings_of_the_work_tree() {
-    let told = alike(|_, repo| {
+    let told = assert_alike(|_, repo| {
         repo.git(&["config", "extensions.worktreeConfig", "true"]);
         repo.git(&["config", "--worktree", "core.autocrlf", "input"]);
         repo.git(&["config", "--worktree", "user.name", "Some Body"]);
     });
-    told.stores("new1.txt", "a\nb");
+    told.assert_stores("new1.txt", "a\nb");
     assert!(told.commits.iter().any(|commit| commit.people.contains("Some Body")), "{told:#?}");
 }
 
 #[test]
 fn runs_are_alike_with_objects_that_are_borrowed() {
-    alike(|home, repo| {
+    assert_alike(|home, repo| {
         repo.write("inner/file", "borrowed\n").commit("A file");
-        let aside = put_aside(home, repo);
+        let aside = move_aside(home, repo);
         git(
             home,
             home.path(),
@@ -299,36 +302,36 @@ fn runs_are_alike_with_objects_that_are_borrowed() {
         );
         assert!(repo.path().join(".git/objects/info/alternates").exists());
     })
-    .has_seen("borrowed");
+    .assert_has_seen("borrowed");
 }
 
 #[test]
 fn runs_are_alike_in_a_shallow_clone() {
-    let told = alike(|home, repo| {
+    let told = assert_alike(|home, repo| {
         repo.write("inner/file", "old\n").commit("An old one");
         repo.write("inner/file", "last\n").commit("The last one");
-        let from = format!("file://{}", put_aside(home, repo).display());
+        let from = format!("file://{}", move_aside(home, repo).display());
         git(home, home.path(), &["clone", "-q", "--depth=1", &from, &repo.path().display().to_string()]);
         assert!(repo.path().join(".git/shallow").exists());
     });
-    told.has_seen("last");
+    told.assert_has_seen("last");
 }
 
 #[test]
 fn runs_are_alike_in_a_linked_work_tree() {
-    let told = alike(|home, repo| {
+    let told = assert_alike(|home, repo| {
         repo.write("inner/file", "linked\n").commit("A file");
-        let aside = put_aside(home, repo);
+        let aside = move_aside(home, repo);
         git(home, &aside, &["switch", "-q", "--detach"]);
         git(home, &aside, &["worktree", "add", "-q", &repo.path().display().to_string(), "main"]);
         assert!(repo.path().join(".git").is_file());
     });
-    told.has_seen("linked");
+    told.assert_has_seen("linked");
 }
 
 #[test]
 fn runs_are_alike_with_a_submodule() {
-    let told = alike(|home, repo| {
+    let told = assert_alike(|home, repo| {
         let other = home.path().join("other");
         git(home, home.path(), &["init", "-q", "-b", "main", "other"]);
         fs::write(other.join("file"), "of the submodule\n").expect("a file can be written");
@@ -339,13 +342,13 @@ fn runs_are_alike_with_a_submodule() {
         repo.write(".gitmodules", "[submodule \"inner\"]\n\tpath = inner\n\turl = https://example.com/inner\n");
         repo.commit("A submodule");
     });
-    told.has_seen("of the submodule");
+    told.assert_has_seen("of the submodule");
     assert_eq!(told.mode("inner"), "160000");
 }
 
 #[test]
 fn runs_are_alike_with_ids_of_another_length() {
-    let told = alike(|_, repo| made_anew(repo, "--object-format=sha256"));
+    let told = assert_alike(|_, repo| assert_recreated(repo, "--object-format=sha256"));
     assert!(told.commits[0].files[0].len() > 64, "{told:#?}");
 }
 
@@ -355,8 +358,8 @@ fn runs_are_alike_with_references_in_tables() {
     if !String::from_utf8_lossy(&[knows.stdout, knows.stderr].concat()).contains("ref-format") {
         return;
     }
-    alike(|_, repo| {
-        made_anew(repo, "--ref-format=reftable");
+    assert_alike(|_, repo| {
+        assert_recreated(repo, "--ref-format=reftable");
         assert!(repo.path().join(".git/reftable").exists());
     });
 }

@@ -6,7 +6,7 @@ use protocol::view::RunView;
 use protocol::words::RunStatus;
 use runner_testkit::Home;
 
-use crate::kit::{WRITES, reserved, run, seen, start, workspace};
+use crate::kit::{WRITES, reserved_refs, run, snapshot_files, start, workspace};
 
 #[test]
 fn a_dirty_checkout_stays_as_it_is_byte_for_byte_and_the_run_is_published() {
@@ -16,11 +16,11 @@ fn a_dirty_checkout_stays_as_it_is_byte_for_byte_and_the_run_is_published() {
     let _daemon = home.daemon();
     repo.write("README.md", "Changed.\n").write("new.txt", "new\n");
     repo.git(&["add", "new.txt"]);
-    let before = seen(repo.path());
+    let before = snapshot_files(repo.path());
     let said = run(&home, &repo, "tidy");
     said.exits(0);
     assert!(said.stderr.contains("the run does not see: README.md, new.txt"), "{}", said.stderr);
-    assert_eq!(seen(repo.path()), before);
+    assert_eq!(snapshot_files(repo.path()), before);
     assert_eq!(repo.git(&["show", "runner/tidy:work.txt"]), "work");
     assert_eq!(repo.git(&["show", "runner/tidy:README.md"]), "A project.");
     assert_eq!(repo.git(&["rev-parse", "--abbrev-ref", "HEAD"]), "main");
@@ -139,7 +139,7 @@ fn a_branch_that_grows_is_no_base_and_one_in_the_way_is_told() {
     let refused = home.ctl_in(&other, &["start", "--isolated", "--yes", "-m", "Do it."]);
     refused.exits(6);
     assert!(refused.stderr.contains("branch -m runner runner-old"), "{}", refused.stderr);
-    assert_eq!(reserved(&other), "");
+    assert_eq!(reserved_refs(&other), "");
 }
 
 #[test]

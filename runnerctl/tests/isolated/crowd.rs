@@ -7,7 +7,7 @@ use runner_testkit::{Client, Home, Repo, SessionGate};
 use crate::kit::{start, workspace};
 
 /// Returns in which states all runs are, as the daemon tells them.
-fn states(client: &Client) -> Vec<RunStatus> {
+fn run_states(client: &Client) -> Vec<RunStatus> {
     let all = client.wait(client.rpc().status_all()).expect("the daemon answers");
     all.iter().filter_map(|status| status.run.as_ref()).map(|run| run.summary.state).collect()
 }
@@ -73,12 +73,12 @@ mod slow {
         }
         let client = home.client();
         gates[..4].iter().for_each(SessionGate::wait_reached);
-        let first = states(&client);
+        let first = run_states(&client);
         assert_eq!((count(&first, RunStatus::Running), count(&first, RunStatus::Queued)), (4, 16), "{first:?}");
         for (gate, repo) in gates.iter().zip(&repos) {
             gate.open();
             client.wait_for(repo.path(), RunStatus::Completed);
-            let states = states(&client);
+            let states = run_states(&client);
             assert!(count(&states, RunStatus::Running) <= 4, "{states:?}");
         }
         for repo in &repos {

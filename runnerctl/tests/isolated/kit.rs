@@ -27,13 +27,13 @@ pub(crate) fn workspace(home: &Home, repo: &Repo, run: &str) -> PathBuf {
 }
 
 /// Returns the reservations in a repository.
-pub(crate) fn reserved(repo: &Repo) -> String {
+pub(crate) fn reserved_refs(repo: &Repo) -> String {
     repo.git(&["for-each-ref", "--format=%(refname)", "refs/runner/reserved"])
 }
 
 /// Everything of a checkout and its git folder that no isolated run may change: the bytes of each file but for objects,
 /// the references of runs and the runner's own.
-pub(crate) fn seen(root: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+pub(crate) fn snapshot_files(root: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut files = BTreeMap::new();
     let mut left = vec![root.to_owned()];
     while let Some(folder) = left.pop() {

@@ -7,10 +7,10 @@ use std::process::Child;
 use protocol::words::RunStatus;
 use runner_testkit::{Daemon, Home, PATIENCE, ProgramOutput, Repo, SessionGate};
 
-use crate::kit::{reserved, start, workspace};
+use crate::kit::{reserved_refs, start, workspace};
 
 /// Lets another daemon than the one of a repository's home do something there, with that home's programs.
-fn by(other: &Home, home: &Home, repo: &Repo, args: &[&str]) -> ProgramOutput {
+fn run_as(other: &Home, home: &Home, repo: &Repo, args: &[&str]) -> ProgramOutput {
     other.ctl_with(repo, args, &[("PATH", &path(other, home))])
 }
 
@@ -28,7 +28,7 @@ fn share(home: &Home, other: &Home) -> PathBuf {
     folder
 }
 
-fn begun_in(folder: &Path) -> usize {
+fn count_started(folder: &Path) -> usize {
     let sources = fs::read_dir(folder).into_iter().flatten().flatten();
     let workspaces = sources.flat_map(|source| fs::read_dir(source.path()).into_iter().flatten().flatten());
     workspaces.filter(|workspace| workspace.file_name().to_string_lossy().starts_with(".unfinished-")).count()
@@ -45,10 +45,10 @@ fn each_of_two_daemons_publishes_its_own_runs_of_one_source() {
     let first = start(&home, &repo, "tidy", &[]);
     gate.wait_reached();
     let args = ["start", "--isolated", "--yes", "--json", "-m", "Do it.", "--id", "tidy"];
-    let second = by(&other, &home, &repo, &args).exits(0).json();
+    let second = run_as(&other, &home, &repo, &args).exits(0).json();
     gate.wait_reached();
     assert_eq!((&first["run"]["id"], &second["run"]["id"]), (&"tidy".into(), &"tidy-2".into()));
-    assert_eq!(reserved(&repo).lines().count(), 2);
+    assert_eq!(reserved_refs(&repo).lines().count(), 2);
     gate.open();
     gate.open();
     home.client().wait_for(&workspace(&home, &repo, "tidy"), RunStatus::Completed);
@@ -58,9 +58,9 @@ fn each_of_two_daemons_publishes_its_own_runs_of_one_source() {
     assert_eq!(repo.show("runner/tidy", "work-1.txt").trim(), "1");
     assert_eq!(repo.show("runner/tidy-2", "work-2.txt").trim(), "2");
     home.ctl_in(&repo, &["gc"]).exits(0);
-    assert_eq!(reserved(&repo), "refs/runner/reserved/tidy-2", "the other daemon's stays");
+    assert_eq!(reserved_refs(&repo), "refs/runner/reserved/tidy-2", "the other daemon's stays");
     other.ctl_in(&repo, &["gc"]).exits(0);
-    assert_eq!(reserved(&repo), "");
+    assert_eq!(reserved_refs(&repo), "");
     assert_eq!(repo.git(&["branch", "--format=%(refname:short)", "--list", "runner/*"]), "runner/tidy\nrunner/tidy-2");
 }
 
@@ -83,7 +83,7 @@ impl SlowCopy {
     }
 
     /// Has a daemon make a workspace, as far as the gate.
-    fn reached(home: &Home) -> (Self, Daemon, Child) {
+    fn started(home: &Home) -> (Self, Daemon, Child) {
         let (slow, daemon) = (Self::new(home), home.daemon());
         let asked = slow.begin(home);
         slow.gate.wait_reached();
@@ -100,13 +100,13 @@ impl SlowCopy {
 fn a_daemon_that_starts_removes_nothing_that_another_is_making_in_the_same_folder() {
     let (home, other) = (Home::new(), Home::new());
     let folder = share(&home, &other);
-    let (slow, daemon, mut asked) = SlowCopy::reached(&home);
-    assert_eq!(begun_in(&folder), 1);
+    let (slow, daemon, mut asked) = SlowCopy::started(&home);
+    assert_eq!(count_started(&folder), 1);
     let _second = other.daemon();
-    assert_eq!(begun_in(&folder), 1, "it is in the making");
+    assert_eq!(count_started(&folder), 1, "it is in the making");
     slow.gate.open();
     assert!(asked.wait().expect("the client ends").success());
-    assert_eq!(begun_in(&folder), 0);
+    assert_eq!(count_started(&folder), 0);
     home.ctl_in(&slow.repo, &["cancel"]).exits(0);
     drop(daemon);
 }
@@ -115,14 +115,14 @@ fn a_daemon_that_starts_removes_nothing_that_another_is_making_in_the_same_folde
 fn row_111_what_a_killed_daemon_has_left_in_a_shared_folder_waits_for_that_daemon() {
     let (home, other) = (Home::new(), Home::new());
     let folder = share(&home, &other);
-    let (slow, daemon, mut asked) = SlowCopy::reached(&home);
+    let (slow, daemon, mut asked) = SlowCopy::started(&home);
     daemon.kill();
     assert!(!asked.wait().expect("the client ends").success());
     slow.gate.open();
     home.wait_all_gone(PATIENCE);
     let _second = other.daemon();
-    assert_eq!(begun_in(&folder), 1, "it is not this daemon's");
+    assert_eq!(count_started(&folder), 1, "it is not this daemon's");
     let _daemon = home.daemon();
-    assert_eq!(begun_in(&folder), 0);
-    assert_eq!(reserved(&slow.repo), "");
+    assert_eq!(count_started(&folder), 0);
+    assert_eq!(reserved_refs(&slow.repo), "");
 }

@@ -2,7 +2,7 @@
 
 use runner_testkit::Home;
 
-use crate::kit::{WRITES, reserved, run, start, workspace};
+use crate::kit::{WRITES, reserved_refs, run, start, workspace};
 
 #[test]
 fn a_workspace_whose_run_is_over_goes_and_its_branch_and_records_stay() {
@@ -22,7 +22,7 @@ fn a_workspace_whose_run_is_over_goes_and_its_branch_and_records_stay() {
     home.ctl_in(&repo, &["gc"]).exits(0);
     assert!(!place.exists());
     assert_eq!(repo.git(&["rev-parse", "runner/tidy"]), tip);
-    assert_eq!(reserved(&repo), "refs/runner/reserved/tidy-up");
+    assert_eq!(reserved_refs(&repo), "refs/runner/reserved/tidy-up");
     let log = home.ctl_in(&repo, &["log", "1", "--run", "tidy", "--json"]).exits(0).json();
     let record = log["record"].as_str().expect("a record");
     assert!(std::path::Path::new(record).is_dir(), "{record}");

@@ -1,18 +1,18 @@
 //! Landing again, and looking at what has landed.
 
-use crate::scene::{LandingScene, writes};
+use crate::scene::{LandingScene, write_step};
 
 #[test]
 fn what_passes_later_lands_behind_what_has_landed() {
     let scene = LandingScene::new(&["x", "y"]);
-    scene.repo.script().step(1, &writes("x", "1")).step(2, &writes("y", "2"));
+    scene.repo.script().step(1, &write_step("x", "1")).step(2, &write_step("y", "2"));
     scene.home.ctl_in(&scene.repo, &["start", "--yes", "--id", "a", "--queue-only"]).exits(0);
     scene.home.ctl_in(&scene.repo, &["step"]).exits(0);
     scene.land(&["a"]).exits(0);
-    assert_eq!(scene.landed(), ["Title of x"]);
+    assert_eq!(scene.landed_subjects(), ["Title of x"]);
     scene.home.ctl_in(&scene.repo, &["resume", "--wait"]).exits(0);
     scene.land(&["a"]).exits(0);
-    assert_eq!(scene.landed(), ["Title of x", "Title of y"]);
+    assert_eq!(scene.landed_subjects(), ["Title of x", "Title of y"]);
     let tip = scene.git(&["rev-parse", "--short=7", "main"]);
     let said = scene.land(&["a"]).exits(0).stdout.clone();
     assert!(said.contains(&format!("already landed as {tip}")), "{said}");
@@ -24,7 +24,7 @@ fn what_passes_later_lands_behind_what_has_landed() {
 #[test]
 fn a_landed_commit_that_was_amended_is_found() {
     let scene = LandingScene::new(&["x", "y"]);
-    scene.run("a", &[&writes("x", "1"), &writes("y", "2")]).on_main();
+    scene.run("a", &[&write_step("x", "1"), &write_step("y", "2")]).on_main();
     scene.land(&["a"]).exits(0);
     scene.home.ctl_in(&scene.repo, &["verify", "--landed", "main"]).exits(0);
     scene.repo.write("y", "tampered");
@@ -37,7 +37,7 @@ fn a_landed_commit_that_was_amended_is_found() {
 #[test]
 fn a_squash_and_a_merge_are_made_again_as_well() {
     let scene = LandingScene::new(&["x", "y"]);
-    scene.run("a", &[&writes("x", "1"), &writes("y", "2")]);
+    scene.run("a", &[&write_step("x", "1"), &write_step("y", "2")]);
     scene.git(&["branch", "other", "main"]);
     scene.land(&["a", "--as", "squash"]).exits(0);
     scene.land(&["a", "--as", "merge", "--onto", "other"]).exits(0);
@@ -50,7 +50,7 @@ fn a_squash_and_a_merge_are_made_again_as_well() {
 #[test]
 fn a_branch_without_the_runs_commits_is_not_called_right() {
     let scene = LandingScene::new(&["x"]);
-    scene.run("a", &[&writes("x", "1")]).on_main();
+    scene.run("a", &[&write_step("x", "1")]).on_main();
     scene.land(&["a"]).exits(0);
     let clone = scene.home.path().join("repos/clone");
     let clone = clone.to_str().expect("a path of text");
@@ -67,21 +67,21 @@ fn a_branch_without_the_runs_commits_is_not_called_right() {
 /// A scene in which a run of one leaf has landed on `main`, which is checked out.
 fn with_one_landed() -> LandingScene {
     let scene = LandingScene::new(&["x"]);
-    scene.run("a", &[&writes("x", "1")]).on_main();
+    scene.run("a", &[&write_step("x", "1")]).on_main();
     scene.land(&["a"]).exits(0);
     scene.home.ctl_in(&scene.repo, &["verify", "--landed", "main"]).exits(0);
     scene
 }
 
 /// Writes the last commit of `main` anew, so that it says that it brings another commit of the run.
-fn name(scene: &LandingScene, commit: &str) {
+fn name_commit(scene: &LandingScene, commit: &str) {
     let message = scene.git(&["log", "-1", "--format=%B", "main"]);
     let landed = scene.git(&["rev-parse", "runner/a"]);
     scene.git(&["commit", "-q", "--amend", "-m", &message.replace(&landed, commit)]);
 }
 
 /// Makes a commit like the last one of the run, with one more file that has this text.
-fn forged(scene: &LandingScene, file: &str, text: &str) -> String {
+fn forge_commit(scene: &LandingScene, file: &str, text: &str) -> String {
     scene.git(&["checkout", "-q", "--detach", "runner/a"]);
     scene.repo.write(file, text);
     scene.git(&["add", file]);
@@ -94,10 +94,10 @@ fn forged(scene: &LandingScene, file: &str, text: &str) -> String {
 #[test]
 fn a_landing_of_a_commit_that_is_not_on_the_runs_branch_is_found() {
     let scene = with_one_landed();
-    let forged = forged(&scene, "evil", "1");
+    let forged = forge_commit(&scene, "evil", "1");
     scene.repo.write("evil", "1");
     scene.git(&["add", "evil"]);
-    name(&scene, &forged);
+    name_commit(&scene, &forged);
     let said = scene.home.ctl_in(&scene.repo, &["verify", "--landed", "main"]).exits(10).stdout.clone();
     assert!(said.contains("0 as merged, 0 changed since, 1 of runs not proven, 0 not checked"), "{said}");
     assert!(said.contains(&format!("commit {forged} is not among the first parents of branch runner/a")), "{said}");
@@ -107,9 +107,9 @@ fn a_landing_of_a_commit_that_is_not_on_the_runs_branch_is_found() {
 fn a_landing_of_a_run_that_breaks_the_rules_is_found() {
     let scene = with_one_landed();
     let goal = scene.repo.read(".runner/GOAL.md");
-    let forged = forged(&scene, ".runner/GOAL.md", &format!("{goal}And more.\n"));
+    let forged = forge_commit(&scene, ".runner/GOAL.md", &format!("{goal}And more.\n"));
     let honest = scene.git(&["rev-parse", "runner/a"]);
-    name(&scene, &forged);
+    name_commit(&scene, &forged);
     scene.git(&["branch", "-f", "runner/a", &forged]);
     let said = scene.home.ctl_in(&scene.repo, &["verify", "--landed", "main"]).exits(10).stdout.clone();
     assert!(said.contains("0 as merged, 0 changed since, 1 of runs not proven, 0 not checked"), "{said}");

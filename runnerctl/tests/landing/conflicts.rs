@@ -1,17 +1,17 @@
 //! What does not fit: it moves nothing, is named, and can be settled.
 
-use crate::scene::{LandingScene, changes, writes};
+use crate::scene::{LandingScene, change_step, write_step};
 
-fn conflicting() -> LandingScene {
+fn conflicting_scene() -> LandingScene {
     let scene = LandingScene::new(&["x", "y"]);
-    scene.run("a", &[&changes("one", "eins"), &writes("y", "2")]).on_main();
+    scene.run("a", &[&change_step("one", "eins"), &write_step("y", "2")]).on_main();
     scene.repo.write("shared", "uno\ntwo\nthree\nfour\nfive\n").commit("Say it in Spanish");
     scene
 }
 
 #[test]
 fn a_conflict_names_leaf_and_files_and_moves_nothing() {
-    let scene = conflicting();
+    let scene = conflicting_scene();
     let (before, status) = (scene.git(&["rev-parse", "main"]), scene.git(&["status", "--porcelain"]));
     let said = scene.land(&["a"]).exits(6).stderr.clone();
     assert!(said.contains("leaf x of run a conflicts in shared"), "{said}");
@@ -22,7 +22,7 @@ fn a_conflict_names_leaf_and_files_and_moves_nothing() {
 #[test]
 fn squash_is_offered_where_only_the_leaves_conflict() {
     let scene = LandingScene::new(&["x", "y"]);
-    scene.run("a", &[&changes("one", "eins"), &changes("eins", "uno")]).on_main();
+    scene.run("a", &[&change_step("one", "eins"), &change_step("eins", "uno")]).on_main();
     scene.repo.write("shared", "uno\ntwo\nthree\nfour\nfive\n").write("beside", "1").commit("Say it in Spanish");
     let said = scene.land(&["a"]).exits(6).stderr.clone();
     assert!(said.contains("runnerctl land a --as squash --onto main"), "{said}");
@@ -33,7 +33,7 @@ fn squash_is_offered_where_only_the_leaves_conflict() {
 #[test]
 fn a_red_guard_on_the_result_moves_nothing_and_shows_its_lines() {
     let scene = LandingScene::new(&["x"]);
-    scene.run("a", &[&writes("x", "1")]).on_main();
+    scene.run("a", &[&write_step("x", "1")]).on_main();
     scene.repo.write("beside", "1").commit("Move on");
     scene.repo.script().guard_always("if [ -e beside ]; then echo 'FAIL: beside'; exit 1; fi");
     let before = scene.git(&["rev-parse", "main"]);
@@ -45,7 +45,7 @@ fn a_red_guard_on_the_result_moves_nothing_and_shows_its_lines() {
 
 #[test]
 fn a_run_settles_the_conflicts_and_lands_with_what_it_settled() {
-    let scene = conflicting();
+    let scene = conflicting_scene();
     let number = 3;
     scene.repo.script().step(
         number,

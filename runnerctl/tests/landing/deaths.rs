@@ -9,7 +9,7 @@ use runner_testkit::{PATIENCE, SessionGate};
 use crate::scene::LandingScene;
 
 /// A run that is ready to land on `main`, which is checked out, with a filter that stops while its file is laid out.
-fn stopping() -> (LandingScene, SessionGate) {
+fn stopping_scene() -> (LandingScene, SessionGate) {
     let scene = LandingScene::new(&["x"]);
     scene
         .run("a", &["mkdir a; echo 1 > a/made; echo 1 > a.txt; echo 2 > b.stops; echo 3 > shared; answer done 'Done.'"])
@@ -25,7 +25,7 @@ fn stopping() -> (LandingScene, SessionGate) {
 }
 
 /// Lands in a client of its own, which is gone with the daemon; returns once the branch is locked and files are laid out.
-fn cut_off(scene: &mut LandingScene, gate: &SessionGate) {
+fn kill_at_gate(scene: &mut LandingScene, gate: &SessionGate) {
     let mut client = scene.home.ctl_command(&scene.repo, &["land", "a"]);
     let mut client = client.stdin(std::process::Stdio::null()).spawn().expect("a client can be started");
     gate.wait_reached();
@@ -43,7 +43,7 @@ fn kill_git(scene: &LandingScene) {
     }
 }
 
-fn assert_as_before(scene: &LandingScene, before: &str) {
+fn assert_unchanged(scene: &LandingScene, before: &str) {
     assert_eq!(scene.git(&["rev-parse", "main"]), before);
     assert_eq!(scene.git(&["status", "--porcelain"]), "");
     assert!(scene.repo.read("shared").starts_with("one\n"));
@@ -55,13 +55,13 @@ fn assert_as_before(scene: &LandingScene, before: &str) {
 
 #[test]
 fn row_108_daemon_that_dies_between_lock_and_commit_leaves_everything_as_before() {
-    let (mut scene, gate) = stopping();
+    let (mut scene, gate) = stopping_scene();
     let before = scene.git(&["rev-parse", "main"]);
-    cut_off(&mut scene, &gate);
+    kill_at_gate(&mut scene, &gate);
     gate.open();
     scene.home.wait_all_gone(PATIENCE);
     scene.restart();
-    assert_as_before(&scene, &before);
+    assert_unchanged(&scene, &before);
     scene.git(&["config", "--unset", "filter.stops.smudge"]);
     scene.land(&["a"]).exits(0);
     assert_eq!(scene.repo.read("shared"), "3\n");
@@ -70,14 +70,14 @@ fn row_108_daemon_that_dies_between_lock_and_commit_leaves_everything_as_before(
 
 #[test]
 fn row_109_machine_that_goes_down_between_lock_and_commit_leaves_no_stale_lock() {
-    let (mut scene, gate) = stopping();
+    let (mut scene, gate) = stopping_scene();
     let before = scene.git(&["rev-parse", "main"]);
-    cut_off(&mut scene, &gate);
+    kill_at_gate(&mut scene, &gate);
     kill_git(&scene);
     gate.open();
     scene.home.wait_all_gone(PATIENCE);
     scene.restart();
-    assert_as_before(&scene, &before);
+    assert_unchanged(&scene, &before);
     scene.git(&["config", "--unset", "filter.stops.smudge"]);
     scene.land(&["a"]).exits(0);
     scene.repo.assert_sound();
@@ -85,9 +85,9 @@ fn row_109_machine_that_goes_down_between_lock_and_commit_leaves_no_stale_lock()
 
 #[test]
 fn row_114_link_that_stands_in_the_place_of_a_landed_folder_by_then_is_not_followed() {
-    let (mut scene, gate) = stopping();
+    let (mut scene, gate) = stopping_scene();
     let before = scene.git(&["rev-parse", "main"]);
-    cut_off(&mut scene, &gate);
+    kill_at_gate(&mut scene, &gate);
     gate.open();
     scene.home.wait_all_gone(PATIENCE);
     let (folder, theirs) = (scene.repo.path().join("a"), scene.home.path().join("theirs"));

@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use protocol::tree::{TREE_VERSION, TaskTree};
 use runner_testkit::{Home, Repo};
 
-use crate::scene::{LandingScene, leaf, writes};
+use crate::scene::{LandingScene, leaf, write_step};
 
 const GH: &str = r#"#!/bin/sh
 for word; do case $word in --body-file=*) cp "${word#--body-file=}" "$HOME/body" ;; esac; done
@@ -19,7 +19,7 @@ case "$1 $2" in
 esac
 "#;
 
-fn program(home: &Home, name: &str, text: &str) {
+fn write_program(home: &Home, name: &str, text: &str) {
     let path = home.path().join("bin").join(name);
     fs::write(&path, text).expect("a program can be written");
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("it can be run");
@@ -32,12 +32,12 @@ fn publish(home: &Home, repo: &Repo) {
     repo.git(&["remote", "add", "origin", "git@github.com:o/r.git"]);
     let ssh = home.path().join("bin/ssh").display().to_string();
     repo.git(&["config", "core.sshCommand", &ssh]);
-    program(home, "ssh", &format!("#!/bin/sh\nfor last; do :; done\nexec ${{last%% *}} {bare}\n"));
-    program(home, "gh", GH);
+    write_program(home, "ssh", &format!("#!/bin/sh\nfor last; do :; done\nexec ${{last%% *}} {bare}\n"));
+    write_program(home, "gh", GH);
     fs::write(home.path().join("list"), "[]").expect("an answer can be written");
 }
 
-fn at_remote(home: &Home, repo: &Repo) -> String {
+fn remote_tip(home: &Home, repo: &Repo) -> String {
     let bare = home.path().join("remote.git").display().to_string();
     repo.git(&["--git-dir", &bare, "for-each-ref", "--format=%(refname:short) %(objectname)"])
 }
@@ -48,12 +48,13 @@ fn a_run_is_pushed_as_a_branch_of_its_leaves_and_described_from_its_receipts() {
     let (home, repo) = (&scene.home, &scene.repo);
     publish(home, repo);
     let main = repo.head();
-    scene.run("a", &["echo half > x; answer retry 'Half of it.'", &writes("x", "whole"), &writes("y", "other")]);
+    scene
+        .run("a", &["echo half > x; answer retry 'Half of it.'", &write_step("x", "whole"), &write_step("y", "other")]);
     let said = home.ctl_in(repo, &["deliver", "a", "--yes"]).exits(0).stdout.clone();
     assert!(said.contains("run a is deliver/a at origin for main"), "{said}");
     assert!(said.contains("opened pull request: https://github.com/o/r/pull/5"), "{said}");
     let tip = repo.git(&["rev-parse", "deliver/a"]);
-    assert_eq!(at_remote(home, repo), format!("deliver/a {tip}\nmain {main}"));
+    assert_eq!(remote_tip(home, repo), format!("deliver/a {tip}\nmain {main}"));
     assert_eq!(repo.git(&["log", "--reverse", "--format=%s", "main..deliver/a"]), "Title of x\nTitle of y");
     let body = fs::read_to_string(home.path().join("body")).expect("a description was sent");
     for told in [
@@ -83,7 +84,7 @@ fn what_a_reviewer_says_is_read_by_the_next_session_and_told_once() {
     repo.commit_tree(&TaskTree { version: TREE_VERSION, root: leaf("root", 0, children) });
     publish(&home, &repo);
     let _daemon = home.daemon();
-    repo.script().step(1, &writes("x", "whole")).step(2, "answer retry 'Not yet.'");
+    repo.script().step(1, &write_step("x", "whole")).step(2, "answer retry 'Not yet.'");
     home.run(&repo, &["--id", "a"]).exits(4);
     home.ctl_in(&repo, &["deliver", "a", "--yes"]).exits(0);
     let body = fs::read_to_string(home.path().join("body")).expect("a description was sent");
@@ -96,7 +97,7 @@ fn what_a_reviewer_says_is_read_by_the_next_session_and_told_once() {
     assert!(notes.contains("Comment of alice (owner)") && notes.contains("This loses the last line."), "{notes}");
     let said = home.ctl_in(&repo, &["deliver", "a", "--feedback"]).exits(0).stdout.clone();
     assert!(said.contains("nothing new") && said.contains("1 piece of feedback told before"), "{said}");
-    repo.script().step(3, &writes("y", "other"));
+    repo.script().step(3, &write_step("y", "other"));
     home.ctl_in(&repo, &["resume", "--more", "1", "--wait"]).exits(0);
     assert!(repo.read_record(3, "prompt.md").contains("This loses the last line."));
     repo.assert_sound();
@@ -107,7 +108,7 @@ fn an_isolated_run_at_work_keeps_nobody_from_delivering_and_one_in_place_does() 
     let scene = LandingScene::new(&["x"]);
     let (home, repo) = (&scene.home, &scene.repo);
     publish(home, repo);
-    scene.run("a", &[&writes("x", "whole")]);
+    scene.run("a", &[&write_step("x", "whole")]);
     let gate = repo.script().gate("work");
     repo.script().always("gate work; echo more > more; answer done 'More.'");
     scene.on_main();

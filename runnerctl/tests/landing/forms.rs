@@ -1,10 +1,11 @@
 //! The three forms in which a run lands, and what the commits say.
 
-use crate::scene::{LandingScene, changes, writes};
+use crate::scene::{LandingScene, change_step, write_step};
 
 fn two_leaves() -> LandingScene {
     let scene = LandingScene::new(&["x", "y"]);
-    scene.run("a", &["echo half > x; answer retry 'Half of it.'", &writes("x", "whole"), &writes("y", "other")]);
+    scene
+        .run("a", &["echo half > x; answer retry 'Half of it.'", &write_step("x", "whole"), &write_step("y", "other")]);
     scene
 }
 
@@ -14,7 +15,7 @@ fn each_leaf_becomes_a_commit_with_its_title_goal_and_summary() {
     let runner = scene.git(&["rev-parse", "main:.runner"]);
     let said = scene.land(&["a"]).exits(0).stdout.clone();
     assert!(said.contains("run a: landed") && said.contains("main went from"), "{said}");
-    assert_eq!(scene.landed(), ["Title of x", "Title of y"]);
+    assert_eq!(scene.landed_subjects(), ["Title of x", "Title of y"]);
     assert_eq!(scene.git(&["rev-parse", "main:.runner"]), runner, "the runner's folder is as main has it");
     assert_eq!(scene.git(&["show", "main:x"]), "whole");
     let message = scene.git(&["log", "-1", "--format=%B", "main"]);
@@ -31,7 +32,7 @@ fn a_run_becomes_one_commit_or_a_merge_that_keeps_its_history() {
     let scene = two_leaves();
     let before = scene.git(&["rev-parse", "main"]);
     scene.land(&["a", "--as", "squash"]).exits(0);
-    assert_eq!(scene.landed(), ["Title of root"]);
+    assert_eq!(scene.landed_subjects(), ["Title of root"]);
     let message = scene.git(&["log", "-1", "--format=%B", "main"]);
     assert!(message.contains("- Title of x\n- Title of y") && message.contains(" root"), "{message}");
     let squashed = scene.git(&["rev-parse", "main^{tree}"]);
@@ -47,13 +48,13 @@ fn a_run_becomes_one_commit_or_a_merge_that_keeps_its_history() {
 #[test]
 fn a_moved_branch_keeps_what_it_has_and_gets_what_the_run_did() {
     let scene = LandingScene::new(&["x", "y"]);
-    scene.run("a", &[&changes("one", "eins"), &changes("five", "fuenf")]);
+    scene.run("a", &[&change_step("one", "eins"), &change_step("five", "fuenf")]);
     scene.on_main();
     scene.repo.write("shared", "one\ntwo\ndrei\nfour\nfive\n").write("beside", "main's\n").commit("Move on");
     let said = scene.land(&["a"]).exits(0).stdout.clone();
     assert!(said.contains("work tree updated"), "{said}");
     assert_eq!(scene.repo.read("shared"), "eins\ntwo\ndrei\nfour\nfuenf\n");
-    assert_eq!(scene.landed(), ["Move on", "Title of x", "Title of y"]);
+    assert_eq!(scene.landed_subjects(), ["Move on", "Title of x", "Title of y"]);
     scene.repo.assert_sound();
 }
 
@@ -81,16 +82,16 @@ fn a_preview_shows_the_commits_and_moves_nothing() {
 #[test]
 fn a_persons_commit_stays_its_own_and_is_folded_amid_work() {
     let scene = LandingScene::new(&["x", "y"]);
-    scene.repo.script().step(1, &writes("x", "1"));
+    scene.repo.script().step(1, &write_step("x", "1"));
     scene.git(&["checkout", "-q", "main"]);
     scene.home.ctl_in(&scene.repo, &["start", "--yes", "--id", "a", "--queue-only"]).exits(0);
     scene.home.ctl_in(&scene.repo, &["step"]).exits(0);
     scene.repo.write("own", "a person's\n");
     scene.git(&["-c", "user.name=Ann", "-c", "user.email=ann@x", "add", "own"]);
     scene.git(&["-c", "user.name=Ann", "-c", "user.email=ann@x", "commit", "-q", "-m", "Add a file of my own"]);
-    scene.repo.script().step(2, &writes("y", "2"));
+    scene.repo.script().step(2, &write_step("y", "2"));
     scene.home.ctl_in(&scene.repo, &["resume", "--wait"]).exits(0);
     scene.land(&["a"]).exits(0);
-    assert_eq!(scene.landed(), ["Title of x", "Add a file of my own", "Title of y"]);
+    assert_eq!(scene.landed_subjects(), ["Title of x", "Add a file of my own", "Title of y"]);
     assert_eq!(scene.git(&["log", "-1", "--format=%an", "main~1"]), "Ann");
 }

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::scene::{LandingScene, writes};
+use crate::scene::{LandingScene, write_step};
 
 /// A run of a repository whose guard needs more than git has.
 fn with_workspace() -> LandingScene {
@@ -10,7 +10,7 @@ fn with_workspace() -> LandingScene {
     scene.repo.write(".gitignore", "deps/\n");
     let section = "[workspace]\ncopy = [\"deps\"]\nsetup = [\"sh\", \"-c\", \"cp deps/lib made.ready\"]";
     scene.repo.commit_config(&scene.repo.config().section(section)).write("deps/lib", "copied");
-    scene.run("a", &[&writes("x", "1")]).on_main();
+    scene.run("a", &[&write_step("x", "1")]).on_main();
     scene
 }
 
@@ -19,7 +19,7 @@ fn the_guard_on_a_result_finds_what_the_workspace_names() {
     let scene = with_workspace();
     scene.repo.script().guard_step(2, "[ \"$(cat deps/lib)$(cat made.ready)\" = copiedcopied ] || exit 9");
     scene.land(&["a"]).exits(0);
-    assert_eq!(scene.landed().last().map(String::as_str), Some("Title of x"));
+    assert_eq!(scene.landed_subjects().last().map(String::as_str), Some("Title of x"));
     assert!(!scene.repo.path().join("made.ready").exists(), "it was made ready elsewhere");
     assert_eq!(scene.git(&["status", "--porcelain", "--untracked-files=no"]), "");
 }

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::scene::{LandingScene, changes, writes};
+use crate::scene::{LandingScene, change_step, write_step};
 
 #[test]
 fn a_sparse_work_tree_stays_as_sparse_as_it_is() {
@@ -114,7 +114,7 @@ fn where_commits_are_signed_the_landed_ones_are() {
         scene.git(&["config", name, value]);
     }
     scene.repo.commit_config(&scene.repo.config().section("[git]\nsign = true"));
-    scene.run("a", &[&writes("x", "1"), &writes("y", "2")]).on_main();
+    scene.run("a", &[&write_step("x", "1"), &write_step("y", "2")]).on_main();
     scene.repo.write("beside", "1").commit("Move on");
     scene.land(&["a"]).exits(0);
     let signed = || scene.git(&["log", "-2", "--format=%G? %s", "main"]);
@@ -132,7 +132,7 @@ fn where_commits_are_signed_the_landed_ones_are() {
 #[test]
 fn a_git_that_cannot_merge_trees_is_refused_with_its_version() {
     let scene = LandingScene::new(&["x"]);
-    scene.run("a", &[&changes("one", "eins")]).on_main();
+    scene.run("a", &[&change_step("one", "eins")]).on_main();
     scene.home.fake_git_version("2.34.1");
     let before = scene.git(&["rev-parse", "main"]);
     for words in [&["a"][..], &["a", "--preview"], &["a", "--resolve"]] {

@@ -79,7 +79,7 @@ impl LandingScene {
     }
 
     /// Returns the subjects of the commits of `main` since the work was planted, oldest first.
-    pub(crate) fn landed(&self) -> Vec<String> {
+    pub(crate) fn landed_subjects(&self) -> Vec<String> {
         let log = self.git(&["log", "--reverse", "--first-parent", "--format=%s", "main"]);
         let all: Vec<String> = log.lines().map(str::to_owned).collect();
         let planted = all.iter().position(|subject| subject == "Plan the work");
@@ -98,11 +98,11 @@ impl LandingScene {
 }
 
 /// A session that writes a file and is done.
-pub(crate) fn writes(file: &str, text: &str) -> String {
+pub(crate) fn write_step(file: &str, text: &str) -> String {
     format!("mkdir -p \"$(dirname {file})\"; printf '{text}' > {file}; answer done 'Wrote {file}.'")
 }
 
 /// A session that replaces a line of `shared` and is done.
-pub(crate) fn changes(line: &str, by: &str) -> String {
+pub(crate) fn change_step(line: &str, by: &str) -> String {
     format!("sed -i 's/^{line}$/{by}/' shared; answer done 'Changed {line}.'")
 }

@@ -1,15 +1,15 @@
 //! The branch that is landed on, and the work tree that has it: nothing in it is overwritten.
 
-use crate::scene::{LandingScene, changes, writes};
+use crate::scene::{LandingScene, change_step, write_step};
 
 fn run_of(file: &str) -> LandingScene {
     let scene = LandingScene::new(&["x"]);
-    scene.run("a", &[&writes(file, "landed")]).on_main();
+    scene.run("a", &[&write_step(file, "landed")]).on_main();
     scene
 }
 
 /// Asserts that landing is refused with these words, and changes nothing.
-fn refused(scene: &LandingScene, words: &str) {
+fn assert_refused(scene: &LandingScene, words: &str) {
     let look = || (scene.git(&["rev-parse", "main"]), scene.git(&["status", "--porcelain", "--ignored"]));
     let before = look();
     let said = scene.land(&["a", "--onto", "main"]).exits(6).stderr.clone();
@@ -29,7 +29,7 @@ fn nothing_untracked_or_ignored_is_overwritten() {
         scene.run("a", &[&format!("mkdir -p $(dirname {file}); echo landed > {file}; git add -f {file}; git commit -q -m x; answer done 'Done.'")]);
         scene.on_main();
         scene.repo.write(standing, "mine");
-        refused(&scene, words);
+        assert_refused(&scene, words);
         assert_eq!(scene.repo.read(standing), "mine");
         std::fs::remove_file(scene.repo.path().join(standing)).expect("it can be removed");
         let _ = std::fs::remove_dir(scene.repo.path().join("made"));
@@ -42,7 +42,7 @@ fn nothing_untracked_or_ignored_is_overwritten() {
 fn a_dirty_work_tree_is_left_alone() {
     let scene = run_of("made");
     scene.repo.write("shared", "mine\n");
-    refused(&scene, "has changes that are not committed: shared");
+    assert_refused(&scene, "has changes that are not committed: shared");
     scene.git(&["checkout", "-q", "--", "shared"]);
     scene.repo.write("untracked", "mine\n");
     scene.land(&["a"]).exits(0);
@@ -55,10 +55,10 @@ fn a_branch_that_is_being_rebased_or_bisected_is_left_alone() {
     scene.git(&["branch", "older", "main~1"]);
     scene.repo.write("other", "1").commit("To be rebased");
     scene.git(&["-c", "sequence.editor=sed -i s/^pick/edit/", "rebase", "-q", "-i", "HEAD~1"]);
-    refused(&scene, "a rebase of main is in progress");
+    assert_refused(&scene, "a rebase of main is in progress");
     scene.git(&["rebase", "--abort"]);
     scene.git(&["bisect", "start"]);
-    refused(&scene, "a bisect of main is in progress");
+    assert_refused(&scene, "a bisect of main is in progress");
     scene.git(&["bisect", "reset"]);
     scene.land(&["a", "--onto", "main"]).exits(0);
 }
@@ -66,12 +66,12 @@ fn a_branch_that_is_being_rebased_or_bisected_is_left_alone() {
 #[test]
 fn a_linked_work_tree_that_has_the_branch_is_brought_along() {
     let scene = LandingScene::new(&["x"]);
-    scene.run("a", &[&changes("one", "eins")]);
+    scene.run("a", &[&change_step("one", "eins")]);
     let linked = scene.home.path().join("repos/linked");
     let linked = linked.to_str().expect("a path of text").to_owned();
     scene.git(&["worktree", "add", "-q", &linked, "main"]);
     std::fs::write(format!("{linked}/shared"), "mine\n").expect("a file can be written");
-    refused(&scene, "has changes that are not committed: shared");
+    assert_refused(&scene, "has changes that are not committed: shared");
     scene.git(&["-C", &linked, "checkout", "-q", "--", "shared"]);
     let said = scene.land(&["a"]).exits(0).stdout.clone();
     assert!(said.contains(&format!("work tree updated: {linked}")), "{said}");
@@ -82,18 +82,18 @@ fn a_linked_work_tree_that_has_the_branch_is_brought_along() {
 
 #[test]
 fn a_repository_with_ids_of_another_length_is_landed_in_too() {
-    is_landed_in("--object-format=sha256");
+    assert_lands_in("--object-format=sha256");
 }
 
 #[test]
 fn a_repository_with_a_reftable_is_landed_in_too() {
-    is_landed_in("--ref-format=reftable");
+    assert_lands_in("--ref-format=reftable");
 }
 
 #[track_caller]
-fn is_landed_in(format: &str) {
+fn assert_lands_in(format: &str) {
     let scene = LandingScene::in_format(&["x"], &[format]);
-    scene.run("a", &[&changes("one", "eins")]).on_main();
+    scene.run("a", &[&change_step("one", "eins")]).on_main();
     scene.repo.write("beside", "1").commit("Move on");
     scene.land(&["a"]).exits(0);
     assert!(scene.repo.read("shared").starts_with("eins\n"));
@@ -134,7 +134,7 @@ fn a_branch_that_is_not_known_has_to_be_named() {
 fn a_changed_file_that_git_is_told_to_overlook_stays_as_it_is() {
     for flag in ["--skip-worktree", "--assume-unchanged"] {
         let scene = LandingScene::new(&["x"]);
-        scene.run("a", &[&changes("one", "eins")]).on_main();
+        scene.run("a", &[&change_step("one", "eins")]).on_main();
         scene.git(&["update-index", flag, "shared"]);
         scene.repo.write("shared", "mine\n");
         let look = || (scene.git(&["rev-parse", "main"]), scene.git(&["ls-files", "-v", "shared"]));
@@ -162,7 +162,7 @@ fn a_merge_that_would_take_commits_from_before_the_run_for_merged_is_refused() {
     let scene = LandingScene::new(&["x"]);
     scene.git(&["branch", "release"]);
     scene.repo.write("later", "1").commit("A person's, which release has not");
-    scene.run("a", &[&writes("made", "landed")]).on_main();
+    scene.run("a", &[&write_step("made", "landed")]).on_main();
     let said = scene.land(&["a", "--onto", "release", "--as", "merge"]).exits(6).stderr.clone();
     assert!(said.contains("which release has not: a merge would take it for merged without its changes"), "{said}");
     assert!(said.contains("runnerctl land a --as squash --onto release"), "{said}");

@@ -20,7 +20,7 @@ fn every_command_answers_with_one_object_that_names_its_form() {
     let repo = home.scripted_repo("plain");
     repo.script().step(1, "decompose 'Two parts.' One Two");
     repo.script().always("echo x >> work.txt; answer done 'Done.'");
-    let place = RepoPlace::of(&home, &repo);
+    let place = RepoPlace::of_repo(&home, &repo);
     let commands: &[(&[&str], i32)] = &[
         (&["init"], 0),
         (&["start", "-m", "Do it.", "--id", "mine", "--queue-only"], 0),
@@ -47,7 +47,7 @@ fn every_command_answers_with_one_object_that_names_its_form() {
     ];
     let mut story = String::new();
     for &(args, code) in commands {
-        let said = place.ctl(&[args, &["--json"]].concat()).exits(code);
+        let said = place.ctl(&[args, &["--json"]].concat()).assert_exits(code);
         let value = said.json();
         let schema = value["schema"].as_str().unwrap_or("none").to_owned();
         writeln!(story, "{:<12} {schema}: {}", args[0], keys(&value)).expect("a String takes everything");
@@ -61,7 +61,7 @@ fn errors_are_objects_with_kind_message_and_hint() {
     let home = Home::new();
     let _daemon = home.daemon();
     let repo = home.scripted_repo("plain");
-    let place = RepoPlace::of(&home, &repo);
+    let place = RepoPlace::of_repo(&home, &repo);
     let mut story = String::new();
     for args in [
         &["step"][..],
@@ -89,6 +89,6 @@ fn errors_are_objects_with_kind_message_and_hint() {
 fn without_a_daemon_every_command_says_how_to_start_one() {
     let home = Home::new();
     let repo = home.scripted_repo("plain");
-    let error = RepoPlace::of(&home, &repo).ctl(&["status", "--json"]).exits(5).error();
+    let error = RepoPlace::of_repo(&home, &repo).ctl(&["status", "--json"]).assert_exits(5).error();
     assert!(error["hint"].as_str().is_some_and(|hint| hint.contains("runnerctl")), "{error}");
 }

@@ -23,12 +23,12 @@ fn a_path_with_spaces_and_bytes_that_are_not_utf8_is_worked_on() {
     let (home, repo) = home();
     let _daemon = home.daemon();
     let place = RepoPlace::repository(&home, b"sp ace \xff\xfe 'q' \"d\"", &repo.config());
-    place.ctl(&["start", "--wait", "-m", "Do it."]).exits(0);
+    place.ctl(&["start", "--wait", "-m", "Do it."]).assert_exits(0);
     place.assert_sound();
     assert!(place.path.join("work.txt").is_file());
-    let status = place.ctl(&["status", "--json"]).exits(0).json();
+    let status = place.ctl(&["status", "--json"]).assert_exits(0).json();
     assert_eq!(status["run"]["summary"]["state"], "completed");
-    let repos = place.ctl(&["repos"]).exits(0).facts();
+    let repos = place.ctl(&["repos"]).assert_exits(0).facts();
     assert!(repos.contains("sp ace"), "{repos}");
 }
 
@@ -37,22 +37,23 @@ fn a_sub_directory_stands_for_its_repository() {
     let (home, repo) = home();
     let _daemon = home.daemon();
     repo.write("deep/er/file", "x\n").commit("Go deeper");
-    let below = RepoPlace::of(&home, &repo).at("deep/er");
-    below.ctl(&["start", "--wait", "-m", "Do it."]).exits(0);
+    let below = RepoPlace::of_repo(&home, &repo).at("deep/er");
+    below.ctl(&["start", "--wait", "-m", "Do it."]).assert_exits(0);
     assert!(repo.path().join("work.txt").is_file());
-    assert_eq!(below.ctl(&["status", "--json"]).exits(0).json()["repo"]["queue"], serde_json::json!([]));
-    below.ctl(&["validate"]).exits(0);
-    below.ctl(&["select"]).exits(7);
+    assert_eq!(below.ctl(&["status", "--json"]).assert_exits(0).json()["repo"]["queue"], serde_json::json!([]));
+    below.ctl(&["validate"]).assert_exits(0);
+    below.ctl(&["select"]).assert_exits(7);
 }
 
 #[test]
 fn a_linked_work_tree_is_worked_on_and_the_main_one_is_left_alone() {
     let (home, repo) = home();
     let _daemon = home.daemon();
-    let main = RepoPlace::of(&home, &repo);
+    let main = RepoPlace::of_repo(&home, &repo);
     main.git(&["worktree", "add", "-q", "-b", "side", "../linked"]);
-    let linked = RepoPlace { path: PathBuf::from(repo.path()).with_file_name("linked"), ..RepoPlace::of(&home, &repo) };
-    linked.ctl(&["start", "--wait", "--id", "side", "-m", "Do it."]).exits(0);
+    let linked =
+        RepoPlace { path: PathBuf::from(repo.path()).with_file_name("linked"), ..RepoPlace::of_repo(&home, &repo) };
+    linked.ctl(&["start", "--wait", "--id", "side", "-m", "Do it."]).assert_exits(0);
     assert_eq!(linked.branch(), "runner/side");
     assert_eq!(main.branch(), "main");
     assert!(!main.path.join("work.txt").exists() && linked.path.join("work.txt").is_file());
@@ -64,10 +65,10 @@ fn a_linked_work_tree_is_worked_on_and_the_main_one_is_left_alone() {
 fn a_detached_head_is_a_base() {
     let (home, repo) = home();
     let _daemon = home.daemon();
-    let place = RepoPlace::of(&home, &repo);
+    let place = RepoPlace::of_repo(&home, &repo);
     let base = place.git(&["rev-parse", "HEAD"]);
     place.git(&["checkout", "-q", "--detach"]);
-    place.ctl(&["start", "--wait", "-m", "Do it."]).exits(0);
+    place.ctl(&["start", "--wait", "-m", "Do it."]).assert_exits(0);
     assert_eq!(place.branch(), format!("runner/run-{}", &base[..8]));
     assert_eq!(repo.run_state("HEAD").base.as_deref(), Some(base.as_str()));
 }
@@ -139,14 +140,14 @@ fn init_is_safe_to_repeat_and_overwrites_only_when_forced() {
     let home = Home::new();
     let _daemon = home.daemon();
     let repo = home.repo("plain");
-    let place = RepoPlace::of(&home, &repo);
-    let first = place.ctl(&["init", "--json"]).exits(0).json();
+    let place = RepoPlace::of_repo(&home, &repo);
+    let first = place.ctl(&["init", "--json"]).assert_exits(0).json();
     assert_eq!(first["kept"], serde_json::json!([]));
     repo.write(".runner/state/guardrails.md", "# Mine\n");
-    let second = place.ctl(&["init", "--json"]).exits(0).json();
+    let second = place.ctl(&["init", "--json"]).assert_exits(0).json();
     assert_eq!((&second["created"], &second["overwritten"]), (&serde_json::json!([]), &serde_json::json!([])));
     assert_eq!(repo.read(".runner/state/guardrails.md"), "# Mine\n");
-    let forced = place.ctl(&["init", "--force", "--json"]).exits(0).json();
+    let forced = place.ctl(&["init", "--force", "--json"]).assert_exits(0).json();
     assert!(forced["overwritten"].as_array().is_some_and(|paths| !paths.is_empty()), "{forced}");
     assert_ne!(repo.read(".runner/state/guardrails.md"), "# Mine\n");
     let checked = place.ctl(&["validate"]).facts();
@@ -158,16 +159,16 @@ fn a_branch_of_a_fresh_clone_goes_on() {
     let (home, repo) = home();
     let _daemon = home.daemon();
     repo.script().step(1, "decompose 'Two parts.' One Two");
-    let place = RepoPlace::of(&home, &repo);
-    place.ctl(&["start", "-m", "Do it.", "--id", "moved", "--queue-only"]).exits(0);
-    place.ctl(&["step"]).exits(0);
+    let place = RepoPlace::of_repo(&home, &repo);
+    place.ctl(&["start", "-m", "Do it.", "--id", "moved", "--queue-only"]).assert_exits(0);
+    place.ctl(&["step"]).assert_exits(0);
     let clone = RepoPlace::folder(&home, b"clone");
     let from = repo.path().as_os_str().as_bytes();
     clone.git(&["clone", "-q", "-b", "runner/moved", std::str::from_utf8(from).expect("UTF-8"), "."]);
     clone.git(&["checkout", "-q", "--detach"]);
     clone.git(&["branch", "-q", "-D", "runner/moved"]);
-    clone.ctl(&["start", "--id", "moved"]).exits(6).saying("--yes");
-    clone.ctl(&["start", "--id", "moved", "--wait", "--yes"]).exits(0);
+    clone.ctl(&["start", "--id", "moved"]).assert_exits(6).assert_contains("--yes");
+    clone.ctl(&["start", "--id", "moved", "--wait", "--yes"]).assert_exits(0);
     assert_eq!(clone.branch(), "runner/moved");
     clone.assert_sound();
     let log = clone.git(&["log", "--reverse", "--format=%s", "origin/runner/moved.."]);
@@ -216,24 +217,26 @@ fn another_goal_after_a_completed_run_begins_a_new_one_and_the_same_goal_does_no
 }
 
 /// A bare repository as a clone makes it, with a work tree beside it that is on another branch than its HEAD.
-fn beside_a_bare_one<'a>(home: &'a Home, repo: &Repo) -> RepoPlace<'a> {
-    let place = RepoPlace::of(home, repo);
+fn worktree_of_bare<'a>(home: &'a Home, repo: &Repo) -> RepoPlace<'a> {
+    let place = RepoPlace::of_repo(home, repo);
     place.git(&["branch", "next"]);
     place.git(&["clone", "-q", "--bare", ".", "../x/.bare"]);
-    let bare = RepoPlace { path: repo.path().with_file_name("x").join(".bare"), ..RepoPlace::of(home, repo) };
+    let bare = RepoPlace { path: repo.path().with_file_name("x").join(".bare"), ..RepoPlace::of_repo(home, repo) };
     bare.git(&["worktree", "add", "-q", "../next", "next"]);
-    RepoPlace { path: repo.path().with_file_name("x").join("next"), ..RepoPlace::of(home, repo) }
+    RepoPlace { path: repo.path().with_file_name("x").join("next"), ..RepoPlace::of_repo(home, repo) }
 }
 
 #[test]
 fn a_branch_that_a_bare_repository_names_is_landed_on_and_checked_out() {
     let (home, repo) = home();
     let _daemon = home.daemon();
-    let place = beside_a_bare_one(&home, &repo);
-    place.ctl(&["start", "--wait", "--yes", "--id", "x", "-m", "Do it."]).exits(0);
-    place.ctl(&["land", "x", "--onto", "main"]).exits(0);
+    let place = worktree_of_bare(&home, &repo);
+    place.ctl(&["start", "--wait", "--yes", "--id", "x", "-m", "Do it."]).assert_exits(0);
+    place.ctl(&["land", "x", "--onto", "main"]).assert_exits(0);
     assert_eq!(place.git(&["ls-tree", "--name-only", "main", "work.txt"]), "work.txt");
-    place.ctl(&["start", "--wait", "--yes", "--isolated", "--base", "next", "--id", "y", "-m", "Do it."]).exits(0);
+    place
+        .ctl(&["start", "--wait", "--yes", "--isolated", "--base", "next", "--id", "y", "-m", "Do it."])
+        .assert_exits(0);
     place.git(&["rev-parse", "runner/y"]);
     place.assert_sound();
 }
@@ -242,15 +245,15 @@ fn a_branch_that_a_bare_repository_names_is_landed_on_and_checked_out() {
 fn a_work_tree_whose_folder_was_removed_keeps_no_branch_from_a_run() {
     let (home, repo) = home();
     let _daemon = home.daemon();
-    let main = RepoPlace::of(&home, &repo);
+    let main = RepoPlace::of_repo(&home, &repo);
     main.git(&["worktree", "add", "-q", "-b", "side", "../linked"]);
-    let linked = RepoPlace { path: repo.path().with_file_name("linked"), ..RepoPlace::of(&home, &repo) };
-    linked.ctl(&["start", "--wait", "--yes", "--id", "x", "-m", "Do it."]).exits(0);
+    let linked = RepoPlace { path: repo.path().with_file_name("linked"), ..RepoPlace::of_repo(&home, &repo) };
+    linked.ctl(&["start", "--wait", "--yes", "--id", "x", "-m", "Do it."]).assert_exits(0);
     std::fs::remove_dir_all(&linked.path).expect("it can be removed");
-    main.ctl(&["start", "--wait", "--yes", "--id", "y", "-m", "Do it."]).exits(0);
+    main.ctl(&["start", "--wait", "--yes", "--id", "y", "-m", "Do it."]).assert_exits(0);
     main.git(&["worktree", "add", "-q", "../onto", "main"]);
     std::fs::remove_dir_all(repo.path().with_file_name("onto")).expect("it can be removed");
-    main.ctl(&["land", "x", "--onto", "main"]).exits(0);
+    main.ctl(&["land", "x", "--onto", "main"]).assert_exits(0);
     assert_eq!(main.git(&["ls-tree", "--name-only", "main", "work.txt"]), "work.txt");
     main.assert_sound();
 }
@@ -262,21 +265,21 @@ fn a_work_tree_that_is_moved_under_a_run_is_moved_back_by_what_is_said() {
     // What it answers does not arrive.
     repo.script().step(1, &format!("gate work; {WRITES}")).step(2, WRITES);
     let _daemon = home.daemon();
-    let main = RepoPlace::of(&home, &repo);
+    let main = RepoPlace::of_repo(&home, &repo);
     main.git(&["worktree", "add", "-q", "-b", "side", "../linked"]);
-    let linked = RepoPlace { path: repo.path().with_file_name("linked"), ..RepoPlace::of(&home, &repo) };
-    linked.ctl(&["start", "--yes", "--id", "x", "-m", "Do it."]).exits(0);
+    let linked = RepoPlace { path: repo.path().with_file_name("linked"), ..RepoPlace::of_repo(&home, &repo) };
+    linked.ctl(&["start", "--yes", "--id", "x", "-m", "Do it."]).assert_exits(0);
     gate.wait_reached();
     main.git(&["worktree", "move", "../linked", "../moved"]);
     gate.open();
     home.client().wait_until(repo.path(), |run| run.summary.state == RunStatus::Held);
-    let moved = RepoPlace { path: repo.path().with_file_name("moved"), ..RepoPlace::of(&home, &repo) };
+    let moved = RepoPlace { path: repo.path().with_file_name("moved"), ..RepoPlace::of_repo(&home, &repo) };
     let said = moved.ctl(&["status"]);
     let told = said.facts();
     let command = told.lines().find_map(|line| line.split_once("move it back: ")).expect("a command").1;
     let command = command.split_once(", then: runnerctl resume").expect("the next one").0;
     assert!(main.command("sh").args(["-c", command]).status().expect("sh runs").success(), "{command}");
-    linked.ctl(&["resume", "--wait"]).exits(0);
+    linked.ctl(&["resume", "--wait"]).assert_exits(0);
     assert_eq!(linked.branch(), "runner/x");
     assert!(linked.path.join("work.txt").is_file());
     linked.assert_sound();

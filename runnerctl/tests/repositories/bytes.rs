@@ -21,7 +21,7 @@ fn run(home: &Home, repo: &Repo, way: &str) -> PathBuf {
 }
 
 /// Compares each file that the runner and its sessions have written with what the branch has of it, byte for byte.
-fn is_stored_as_it_stands(repo: &Repo, place: &Path) {
+fn assert_stored_verbatim(repo: &Repo, place: &Path) {
     for path in [
         ".runner/GOAL.md",
         ".runner/state/tree.json",
@@ -40,7 +40,7 @@ fn is_stored_as_it_stands(repo: &Repo, place: &Path) {
 }
 
 /// A session that writes what each rule would store otherwise, and these rules for it.
-fn odd(repo: &Repo, rules: &str) -> String {
+fn odd_repo(repo: &Repo, rules: &str) -> String {
     repo.script().file("odd", ODD);
     format!(
         "mkdir -p .runner/nodes/root/artifacts\n\
@@ -72,9 +72,9 @@ fn attributes_of_a_session_say_nothing_of_the_runners_files() {
         for way in WAYS {
             let repo = home.scripted_repo(&format!("odd{at}{way}"));
             repo.git(&["config", "filter.loud.clean", "tr a-z A-Z"]);
-            repo.script().step(1, &odd(&repo, &attributes(rules))).step(2, "echo y >> work; answer done 'Done.'");
+            repo.script().step(1, &odd_repo(&repo, &attributes(rules))).step(2, "echo y >> work; answer done 'Done.'");
             let place = run(&home, &repo, way);
-            is_stored_as_it_stands(&repo, &place);
+            assert_stored_verbatim(&repo, &place);
             assert_eq!(repo.git_bytes(&["show", "runner/x:.runner/nodes/root/context.md"]), ODD.as_bytes(), "{rules}");
             assert!(repo.script().prompt(2).contains("Not yet: +ACI-, $Id: x $."), "{rules}");
             home.ctl_in(&repo, &["verify", "--run", "x", "--strict"]).exits(0);
@@ -113,11 +113,11 @@ fn ignored_files_of_the_runner_are_stored_all_the_same() {
         fs::write(home.path().join("ignored"), "*.json\n*.md\n.runner\n").expect("a file of the home's");
         let repo = home.scripted_repo("ignored");
         repo.git(&["config", "core.excludesFile", &home.path().join("ignored").display().to_string()]);
-        repo.script().step(1, &odd(&repo, "printf '.runner\\n*\\n!work\\n' > .gitignore"));
+        repo.script().step(1, &odd_repo(&repo, "printf '.runner\\n*\\n!work\\n' > .gitignore"));
         repo.script().step(2, "echo y >> work; answer done 'Done.'");
         let _daemon = home.daemon();
         let place = run(&home, &repo, way);
-        is_stored_as_it_stands(&repo, &place);
+        assert_stored_verbatim(&repo, &place);
         assert!(
             repo.git_bytes(&["ls-tree", "-r", "--name-only", "runner/x", ".runner/context", ".runner/iterations"])
                 .is_empty()
@@ -197,9 +197,9 @@ fn the_runners_files_are_stored_where_a_sparse_checkout_leaves_them_out() {
     let repo = home.scripted_repo("sparse");
     repo.write("wide/file.txt", "wide\n").write("narrow/file.txt", "narrow\n").commit("Folders");
     repo.git(&["sparse-checkout", "set", "--no-cone", "/*", "!/wide/", "!/.runner/nodes/", "!/.runner/state/*.md"]);
-    repo.script().step(1, &odd(&repo, "true")).step(2, "echo y >> work; answer done 'Done.'");
+    repo.script().step(1, &odd_repo(&repo, "true")).step(2, "echo y >> work; answer done 'Done.'");
     let place = run(&home, &repo, "--in-place");
-    is_stored_as_it_stands(&repo, &place);
+    assert_stored_verbatim(&repo, &place);
     assert!(!repo.path().join("wide").exists() && repo.show("HEAD", "wide/file.txt") == "wide");
     home.ctl_in(&repo, &["verify", "--strict"]).exits(0);
 }

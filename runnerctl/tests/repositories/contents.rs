@@ -43,7 +43,7 @@ fn ten_thousand_files_odd_names_links_and_sub_modules_are_committed_as_git_would
          mv many/2 moved; rm link; mkdir link; echo x > link/file; ln -s /etc/hostname out; chmod +x raw.bin; \
          answer done 'Changed a lot.'",
     );
-    place.ctl(&["start", "--wait", "-m", "Change it."]).exits(0);
+    place.ctl(&["start", "--wait", "-m", "Change it."]).assert_exits(0);
     place.assert_sound();
     let committed = place.git(&["rev-parse", "HEAD^{tree}"]);
     place.git(&["read-tree", "--empty"]);
@@ -66,13 +66,13 @@ fn what_stays_out_of_commits_is_shown_everywhere() {
     );
     repo.script().step(2, "echo y >> work.txt; answer done 'The rest.'");
     home.run(&repo, &["-m", "Do it."]).exits(0);
-    let place = RepoPlace::of(&home, &repo);
+    let place = RepoPlace::of_repo(&home, &repo);
     assert_eq!(place.git(&["ls-files", ".env", ".env.example", "big.bin", "nested"]), ".env.example");
     assert!(place.path.join(".env").is_file() && place.path.join("nested/file").is_file(), "nothing is removed");
     let state: RunState = repo.run_state("HEAD");
     assert_eq!(state.held_back.len(), 3, "{:?}", state.held_back);
     let prompt = repo.script().prompt(2);
-    let status = place.ctl(&["status"]).exits(0).facts();
+    let status = place.ctl(&["status"]).assert_exits(0).facts();
     let message = place.git(&["log", "-1", "--skip=1", "--format=%B"]);
     for name in [".env", "big.bin", "nested"] {
         for (place, text) in [("prompt", &prompt), ("status", &status), ("receipt", &message)] {

@@ -37,14 +37,14 @@ fn a_justfile_is_the_guard_where_just_is_installed_and_asked_for_where_not() {
     let home = Home::new();
     let _daemon = home.daemon();
     let repo = home.repo("plain");
-    let place = RepoPlace::of(&home, &repo);
+    let place = RepoPlace::of_repo(&home, &repo);
     repo.write("justfile", "ci:\n    @grep -q good work.txt || { echo 'FAIL: not good'; exit 1; }\n").commit("Check");
     repo.commit_config(&repo.config().guard_command(&["just", "ci"]));
     repo.script().step(1, "echo bad > work.txt; answer done 'Tried.'");
     repo.script().step(2, "echo good > work.txt; answer done 'Done.'");
     let has_just = place.command("sh").args(["-c", "command -v just"]).output().expect("a shell").status.success();
     if !has_just {
-        place.ctl(&["start", "-m", "Do it."]).exits(6).saying("just");
+        place.ctl(&["start", "-m", "Do it."]).assert_exits(6).assert_contains("just");
         return;
     }
     home.run(&repo, &["-m", "Do it."]).exits(0);

@@ -23,7 +23,7 @@ impl<'a> RepoPlace<'a> {
         Self { home, path }
     }
 
-    pub(crate) fn of(home: &'a Home, repo: &Repo) -> Self {
+    pub(crate) fn of_repo(home: &'a Home, repo: &Repo) -> Self {
         Self { home, path: repo.path().to_owned() }
     }
 
@@ -90,14 +90,14 @@ pub(crate) struct CtlOutput(Output);
 
 impl CtlOutput {
     #[track_caller]
-    pub(crate) fn exits(self, code: i32) -> Self {
+    pub(crate) fn assert_exits(self, code: i32) -> Self {
         assert_eq!(self.0.status.code(), Some(code), "stdout:\n{}\nstderr:\n{}", self.facts(), self.words());
         self
     }
 
     /// Asserts that the error says this, among other things.
     #[track_caller]
-    pub(crate) fn saying(self, part: &str) -> Self {
+    pub(crate) fn assert_contains(self, part: &str) -> Self {
         assert!(self.words().contains(part), "`{part}` is not in:\n{}", self.words());
         self
     }

@@ -14,7 +14,7 @@ const AGENT: &str = "cat > /dev/null; printf 'A first try.\\nNothing else.\\n' >
                      printf '{\"status\": \"done\", \"summary\": \"Wrote NOTES.md.\"}' > \"$RUNNER_OUTPUT\"";
 
 /// Returns the block of a page that is marked with this word.
-fn block(page: &str, mark: &str) -> String {
+fn code_block(page: &str, mark: &str) -> String {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(page);
     let text = fs::read_to_string(page).expect("the page can be read");
     let (_, after) = text.split_once(&format!("```sh {mark}\n")).expect("the page has the block");
@@ -22,13 +22,13 @@ fn block(page: &str, mark: &str) -> String {
 }
 
 fn first_run() -> String {
-    block("README.md", "first-run")
+    code_block("README.md", "first-run")
 }
 
 /// The agent that is chosen there needs a login, and is another one here.
 fn quick_start(agent: &Path) -> String {
     let chosen = "runnerctl config set executor.kind codex\n";
-    let block = block("docs/quick-start.md", "quick-start");
+    let block = code_block("docs/quick-start.md", "quick-start");
     assert!(block.contains(chosen), "{block}");
     let command = format!("runnerctl config set executor.command '[\"sh\", \"{}\"]'\n", agent.display());
     block.replace(chosen, &(command + "runnerctl config set executor.kind command\n"))
@@ -45,7 +45,7 @@ fn is_installed(shell: &str) -> bool {
 }
 
 /// Types a block in a shell, in a folder of a home; returns what was printed.
-fn typed(home: &Home, (shell, name): (&str, &str), block: &str) -> String {
+fn type_block(home: &Home, (shell, name): (&str, &str), block: &str) -> String {
     let place = RepoPlace::folder(home, name.as_bytes());
     let programs = binary("runnerctl");
     let folder = programs.parent().expect("the program is in a folder").display();
@@ -60,7 +60,7 @@ fn typed(home: &Home, (shell, name): (&str, &str), block: &str) -> String {
 }
 
 /// Types both blocks, with the user's own identity and without any.
-fn both_are_typed_in(shell: &str) {
+fn assert_both_typed_in(shell: &str) {
     if !is_installed(shell) {
         return;
     }
@@ -72,7 +72,7 @@ fn both_are_typed_in(shell: &str) {
         let agent = home.path().join("agent.sh");
         fs::write(&agent, AGENT).expect("the agent can be written");
         let daemon = home.daemon();
-        let said = typed(&home, (shell, "typed"), &first_run());
+        let said = type_block(&home, (shell, "typed"), &first_run());
         assert!(said.contains("completed on branch runner/run-"), "{shell}: {said}");
         let greeter = RepoPlace::folder(&home, b"typed/greeter");
         let log = greeter.git(&["log", "--format=%s", "--reverse", "main.."]);
@@ -82,7 +82,7 @@ fn both_are_typed_in(shell: &str) {
         assert_eq!(authors(&greeter), author, "{shell}");
         greeter.assert_sound();
 
-        let said = typed(&home, (shell, "quick"), &quick_start(&agent));
+        let said = type_block(&home, (shell, "quick"), &quick_start(&agent));
         for fact in ["completed on branch runner/run-", "finished  ", "0 violations"] {
             assert!(said.contains(fact), "{shell}: {fact:?} is missing:\n{said}");
         }
@@ -102,22 +102,22 @@ fn authors(place: &RepoPlace<'_>) -> String {
 
 #[test]
 fn what_is_typed_in_bash_completes_after_one_failed_guard() {
-    both_are_typed_in("bash");
+    assert_both_typed_in("bash");
 }
 
 #[test]
 fn what_is_typed_in_zsh_completes_after_one_failed_guard() {
-    both_are_typed_in("zsh");
+    assert_both_typed_in("zsh");
 }
 
 #[test]
 fn what_is_typed_in_fish_completes_after_one_failed_guard() {
-    both_are_typed_in("fish");
+    assert_both_typed_in("fish");
 }
 
 #[test]
 fn a_block_has_no_comments_since_zsh_takes_them_for_arguments_where_they_are_pasted() {
-    for block in [first_run(), block("docs/quick-start.md", "quick-start")] {
+    for block in [first_run(), code_block("docs/quick-start.md", "quick-start")] {
         assert!(!block.contains('#'), "{block}");
     }
 }

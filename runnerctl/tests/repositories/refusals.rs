@@ -13,8 +13,8 @@ const START: [&str; 4] = ["start", "--yes", "-m", "Do it."];
 
 /// Asserts that a command is refused with this exit code and kind, that the message says this, and that a hint is there.
 #[track_caller]
-fn refused(place: &RepoPlace, args: &[&str], (code, kind, part): (i32, &str, &str)) {
-    let error = place.ctl(&[args, &["--json"]].concat()).exits(code).error();
+fn assert_refused(place: &RepoPlace, args: &[&str], (code, kind, part): (i32, &str, &str)) {
+    let error = place.ctl(&[args, &["--json"]].concat()).assert_exits(code).error();
     assert_eq!(error["kind"], kind, "{error}");
     assert!(error["message"].as_str().is_some_and(|message| message.contains(part)), "`{part}` is not in {error}");
     assert!(error["hint"].as_str().is_some_and(|hint| !hint.is_empty()), "no hint: {error}");
@@ -29,7 +29,7 @@ fn a_folder_without_repository_and_a_bare_one_are_refused() {
     bare.git(&["init", "-q", "--bare"]);
     for place in [&plain, &bare] {
         for command in [&["init"][..], &START, &["validate"], &["tree"]] {
-            refused(place, command, (1, "not_a_repository", "no usable git work tree"));
+            assert_refused(place, command, (1, "not_a_repository", "no usable git work tree"));
         }
     }
 }
@@ -40,19 +40,23 @@ fn a_repository_without_commit_is_refused_and_init_in_it_is_not() {
     let _daemon = home.daemon();
     let place = RepoPlace::folder(&home, b"unborn");
     place.git(&["init", "-q", "-b", "main"]);
-    refused(&place, &START, (6, "wrong_state", "no commit yet"));
-    place.ctl(&["init"]).exits(0);
+    assert_refused(&place, &START, (6, "wrong_state", "no commit yet"));
+    place.ctl(&["init"]).assert_exits(0);
 }
 
 #[test]
 fn a_git_that_is_too_old_is_refused_with_both_versions() {
     let home = Home::new();
     let _daemon = home.daemon();
-    let place = RepoPlace::of(&home, &home.scripted_repo("one"));
+    let place = RepoPlace::of_repo(&home, &home.scripted_repo("one"));
     home.fake_git_version("2.31.8");
     for start in [&START[..], &["start", "--yes", "--isolated", "-m", "Do it."]] {
-        refused(&place, start, (6, "missing_command", "git 2.31.8 cannot be kept from what a session has configured"));
-        refused(&place, start, (6, "missing_command", "install git 2.32 or later"));
+        assert_refused(
+            &place,
+            start,
+            (6, "missing_command", "git 2.31.8 cannot be kept from what a session has configured"),
+        );
+        assert_refused(&place, start, (6, "missing_command", "install git 2.32 or later"));
     }
 }
 
@@ -62,7 +66,7 @@ fn a_branch_that_leaves_no_room_for_that_of_a_run_is_refused_and_renamed_by_what
     let repo = home.scripted_repo("plain");
     repo.script().always("touch work.txt; answer done 'Done.'");
     let _daemon = home.daemon();
-    let place = RepoPlace::of(&home, &repo);
+    let place = RepoPlace::of_repo(&home, &repo);
     let start = ["start", "--wait", "--yes", "--id", "demo", "-m", "Do it."];
     for (standing, is_packed) in [("runner", true), ("runner", false), ("runner/demo/x", true)] {
         repo.git(&["branch", standing]);
@@ -71,18 +75,18 @@ fn a_branch_that_leaves_no_room_for_that_of_a_run_is_refused_and_renamed_by_what
         }
         let before = repo.git(&["for-each-ref"]);
         let said = format!("the branch `{standing}` is in the way of `runner/demo`");
-        refused(&place, &start, (6, "wrong_state", &said));
-        refused(&place, &[&start[..], &["--isolated"]].concat(), (6, "wrong_state", &said));
+        assert_refused(&place, &start, (6, "wrong_state", &said));
+        assert_refused(&place, &[&start[..], &["--isolated"]].concat(), (6, "wrong_state", &said));
         assert_eq!((repo.git(&["for-each-ref"]), place.branch()), (before, "main".to_owned()));
         let hint = place.ctl(&[&start[..], &["--json"]].concat()).error()["hint"].to_string();
         let command = hint.trim_matches('"').strip_prefix("rename it: ").expect("a command");
         assert!(place.command("sh").args(["-c", command]).status().expect("sh runs").success(), "{command}");
     }
-    place.ctl(&start).exits(0);
+    place.ctl(&start).assert_exits(0);
     assert_eq!(place.branch(), "runner/demo");
     place.assert_sound();
     repo.git(&["branch", "runner/there/x"]);
-    refused(
+    assert_refused(
         &place,
         &["fork", "--from", "demo/1", "--id", "there", "--yes"],
         (6, "wrong_state", "the branch `runner/there/x` is in the way of `runner/there`"),
@@ -98,14 +102,14 @@ fn a_goal_that_nobody_has_written_is_refused_before_anything_is_begun() {
     let repo = home.scripted_repo("one");
     repo.git(&["rm", "-q", ".runner/GOAL.md"]);
     repo.git(&["commit", "-q", "-m", "Take the goal away"]);
-    let place = RepoPlace::of(&home, &repo);
+    let place = RepoPlace::of_repo(&home, &repo);
     let start = ["start", "--yes"];
-    refused(&place, &start, (2, "invalid_request", "no goal is written in .runner/GOAL.md"));
-    place.ctl(&["init"]).exits(0);
-    refused(&place, &start, (2, "invalid_request", "no goal is written in .runner/GOAL.md"));
+    assert_refused(&place, &start, (2, "invalid_request", "no goal is written in .runner/GOAL.md"));
+    place.ctl(&["init"]).assert_exits(0);
+    assert_refused(&place, &start, (2, "invalid_request", "no goal is written in .runner/GOAL.md"));
     place.write(".runner/GOAL.md", b"---\nid: mine\n---\n\n# Goal\n\n");
-    place.ctl(&["start", "--yes", "--queue-only"]).exits(0);
-    refused(&place, &["start", "--yes", "-m", " \n"], (2, "invalid_request", "the goal is empty"));
+    place.ctl(&["start", "--yes", "--queue-only"]).assert_exits(0);
+    assert_refused(&place, &["start", "--yes", "-m", " \n"], (2, "invalid_request", "the goal is empty"));
     assert_eq!(place.git(&["branch", "--format=%(refname:short)"]).trim(), "main");
 }
 
@@ -114,17 +118,17 @@ fn a_goal_of_another_base_that_nobody_has_written_holds_the_run() {
     let home = Home::new();
     let _daemon = home.daemon();
     let repo = home.scripted_repo("one");
-    let place = RepoPlace::of(&home, &repo);
+    let place = RepoPlace::of_repo(&home, &repo);
     repo.git(&["rm", "-q", ".runner/GOAL.md"]);
     repo.git(&["commit", "-q", "-m", "Take the goal away"]);
     repo.git(&["branch", "bare"]);
     repo.write(".runner/GOAL.md", "# Do it\n").commit("Set a goal");
-    place.ctl(&["start", "--yes", "--wait", "--base", "bare"]).exits(6);
+    place.ctl(&["start", "--yes", "--wait", "--base", "bare"]).assert_exits(6);
     let reason = home.client().run(repo.path()).summary.reason.expect("it says why it is held");
     assert!(reason.message.contains("no goal is written"), "{reason:?}");
     repo.script().always("echo it > it.txt; answer done 'It is done.'");
     place.write(".runner/GOAL.md", b"# Do it\n");
-    place.ctl(&["resume"]).exits(0);
+    place.ctl(&["resume"]).assert_exits(0);
     home.client().wait_until(repo.path(), |run| run.summary.state == RunStatus::Completed);
 }
 
@@ -137,8 +141,8 @@ fn a_dirty_tree_is_refused_with_its_first_ten_paths() {
         repo.write(&format!("new-{number}"), "x\n");
     }
     repo.write("README.md", "Changed.\n");
-    let place = RepoPlace::of(&home, &repo);
-    let error = place.ctl(&[&START[..], &["--json"]].concat()).exits(6).error();
+    let place = RepoPlace::of_repo(&home, &repo);
+    let error = place.ctl(&[&START[..], &["--json"]].concat()).assert_exits(6).error();
     let message = error["message"].as_str().expect("a message");
     assert_eq!(message.lines().count(), 12, "{message}");
     assert!(
@@ -158,7 +162,7 @@ fn a_merge_under_way_is_refused() {
     repo.git(&["checkout", "-q", "main"]);
     repo.write("main.txt", "x\n").commit("Main");
     repo.git(&["merge", "-q", "--no-ff", "--no-commit", "other"]);
-    refused(&RepoPlace::of(&home, &repo), &START, (6, "dirty_tree", "merge"));
+    assert_refused(&RepoPlace::of_repo(&home, &repo), &START, (6, "dirty_tree", "merge"));
 }
 
 #[test]
@@ -166,14 +170,14 @@ fn a_pipe_that_git_would_wait_for_is_named() {
     let home = Home::new();
     let _daemon = home.daemon();
     let repo = home.scripted_repo("plain");
-    let place = RepoPlace::of(&home, &repo);
+    let place = RepoPlace::of_repo(&home, &repo);
     let rules = repo.path().join(".gitignore");
     mkfifo(&rules, Mode::S_IRWXU).expect("a pipe can be made");
-    refused(&place, &START, (6, "dirty_tree", ".gitignore is a pipe"));
+    assert_refused(&place, &START, (6, "dirty_tree", ".gitignore is a pipe"));
     fs::remove_file(&rules).expect("the pipe is as it was");
-    place.ctl(&[&START[..], &["--queue-only"]].concat()).exits(0);
+    place.ctl(&[&START[..], &["--queue-only"]].concat()).assert_exits(0);
     mkfifo(&rules, Mode::S_IRWXU).expect("a pipe can be made");
-    refused(&place, &["resume"], (6, "dirty_tree", ".gitignore is a pipe"));
+    assert_refused(&place, &["resume"], (6, "dirty_tree", ".gitignore is a pipe"));
 }
 
 #[test]
@@ -182,7 +186,7 @@ fn a_program_that_is_not_there_is_named() {
     let _daemon = home.daemon();
     let repo = home.repo("plain");
     repo.commit_config(&repo.config().guard_command(&["no-such-guard"]));
-    refused(&RepoPlace::of(&home, &repo), &START, (6, "missing_command", "no-such-guard"));
+    assert_refused(&RepoPlace::of_repo(&home, &repo), &START, (6, "missing_command", "no-such-guard"));
 }
 
 #[test]
@@ -191,7 +195,7 @@ fn a_wrong_key_is_refused_with_its_place_and_the_nearest_one() {
     let _daemon = home.daemon();
     let repo = home.repo("plain");
     repo.commit_config(&repo.config().top("max_iteratons = 3"));
-    refused(&RepoPlace::of(&home, &repo), &START, (1, "invalid_file", "max_iterations"));
+    assert_refused(&RepoPlace::of_repo(&home, &repo), &START, (1, "invalid_file", "max_iterations"));
 }
 
 #[test]
@@ -200,28 +204,28 @@ fn ids_revisions_and_branches_that_cannot_be_are_refused() {
     let _daemon = home.daemon();
     let repo = home.repo("plain");
     repo.commit_config(&repo.config().section("[git]\nprotected_branches = [\"main\", \"runner/kept\"]"));
-    let place = RepoPlace::of(&home, &repo);
+    let place = RepoPlace::of_repo(&home, &repo);
     for id in ["a..b", "x.lock", "-x", "a/b", "end."] {
         let id = format!("--id={id}");
-        refused(&place, &[&START[..], &[id.as_str()]].concat(), (2, "invalid_request", "id"));
+        assert_refused(&place, &[&START[..], &[id.as_str()]].concat(), (2, "invalid_request", "id"));
     }
-    refused(&place, &[&START[..], &["--base", "nowhere"]].concat(), (2, "invalid_request", "nowhere"));
-    refused(&place, &[&START[..], &["--id", "kept"]].concat(), (2, "invalid_request", "protected"));
-    assert_eq!(place.ctl(&["repos", "--json"]).exits(0).json()["repos"], serde_json::json!([]));
+    assert_refused(&place, &[&START[..], &["--base", "nowhere"]].concat(), (2, "invalid_request", "nowhere"));
+    assert_refused(&place, &[&START[..], &["--id", "kept"]].concat(), (2, "invalid_request", "protected"));
+    assert_eq!(place.ctl(&["repos", "--json"]).assert_exits(0).json()["repos"], serde_json::json!([]));
 }
 
 /// Lets a run begin, breaks its identity, and returns why it is held.
-fn held_after(break_it: impl Fn(&RepoPlace)) -> String {
-    held_in(&Home::new(), break_it)
+fn hold_reason_after(break_it: impl Fn(&RepoPlace)) -> String {
+    hold_reason_in(&Home::new(), break_it)
 }
 
-fn held_in(home: &Home, break_it: impl Fn(&RepoPlace)) -> String {
+fn hold_reason_in(home: &Home, break_it: impl Fn(&RepoPlace)) -> String {
     let daemon = home.daemon();
     let repo = home.scripted_repo("plain");
     repo.script().step(1, "decompose 'Two parts.' One Two");
-    let place = RepoPlace::of(home, &repo);
-    place.ctl(&["start", "-m", "Do it.", "--id", "mine", "--queue-only"]).exits(0);
-    place.ctl(&["step"]).exits(0);
+    let place = RepoPlace::of_repo(home, &repo);
+    place.ctl(&["start", "-m", "Do it.", "--id", "mine", "--queue-only"]).assert_exits(0);
+    place.ctl(&["step"]).assert_exits(0);
     break_it(&place);
     let before = repo.script().session_count();
     place.ctl(&["resume"]);
@@ -235,7 +239,7 @@ fn held_in(home: &Home, break_it: impl Fn(&RepoPlace)) -> String {
 
 #[test]
 fn another_id_in_the_goal_holds_the_run() {
-    let message = held_after(|place| {
+    let message = hold_reason_after(|place| {
         place.write(".runner/GOAL.md", b"---\nid: other\n---\n# Do it\n");
         place.commit();
     });
@@ -246,7 +250,7 @@ fn another_id_in_the_goal_holds_the_run() {
 fn another_id_in_the_run_state_holds_the_run() {
     let mut home = Home::new();
     home.expect_forgery();
-    let message = held_in(&home, |place| {
+    let message = hold_reason_in(&home, |place| {
         let path = ".runner/state/run_state.json";
         let text = std::fs::read_to_string(place.path.join(path)).expect("reads");
         place.write(path, text.replace("\"run_id\": \"mine\"", "\"run_id\": \"other\"").as_bytes());
@@ -261,16 +265,16 @@ fn a_start_whose_branch_is_another_runs_is_refused() {
     home.expect_forgery();
     let _daemon = home.daemon();
     let repo = home.scripted_repo("plain");
-    let place = RepoPlace::of(&home, &repo);
+    let place = RepoPlace::of_repo(&home, &repo);
     home.run(&repo, &["-m", "Do it.", "--id", "mine"]);
     repo.git(&["branch", "runner/stolen"]);
-    refused(&place, &["start", "--yes", "--id", "stolen"], (6, "identity_mismatch", "mine"));
+    assert_refused(&place, &["start", "--yes", "--id", "stolen"], (6, "identity_mismatch", "mine"));
 }
 
 /// Asserts that `validate` finds what `start` refuses, under the name of its check.
 #[track_caller]
-fn invalid(place: &RepoPlace, check: &str, part: &str) {
-    let reply = place.ctl(&["validate", "--json"]).exits(1).json();
+fn assert_invalid(place: &RepoPlace, check: &str, part: &str) {
+    let reply = place.ctl(&["validate", "--json"]).assert_exits(1).json();
     let checks = reply["checks"].as_array().expect("a list").iter().filter(|check| check["ok"] == false);
     let checks: Vec<_> =
         checks.map(|check| (check["name"].as_str().unwrap_or_default(), check["faults"].to_string())).collect();
@@ -285,26 +289,26 @@ fn what_a_start_refuses_of_the_work_tree_is_found_by_validate() {
     home.limit_containment("walk");
     let _daemon = home.daemon();
     let repo = home.scripted_repo("plain");
-    let place = RepoPlace::of(&home, &repo);
-    place.ctl(&["init"]).exits(0);
-    place.ctl(&["validate"]).exits(0);
+    let place = RepoPlace::of_repo(&home, &repo);
+    place.ctl(&["init"]).assert_exits(0);
+    place.ctl(&["validate"]).assert_exits(0);
     let config = repo.read(".runner/state/config.toml");
     let with = |line: &str| {
         let (top, rest) = config.split_at(config.find("\n[").expect("a section") + 1);
         repo.write(".runner/state/config.toml", &format!("{top}{line}\n{rest}"));
     };
     with("max_cost_usd = 5.0");
-    invalid(&place, "config", "max_cost_usd");
+    assert_invalid(&place, "config", "max_cost_usd");
     with("[containment]\nrequire = \"pidns\"");
-    invalid(&place, "config", "containment.require");
+    assert_invalid(&place, "config", "containment.require");
     repo.write(".runner/state/config.toml", &config.replace("kind = \"command\"", "kind = \"gemini\""));
-    invalid(&place, "programs", "cannot find the program `gemini`");
+    assert_invalid(&place, "programs", "cannot find the program `gemini`");
     repo.write(".runner/state/config.toml", &config);
     repo.write(".runner/prompts/worker.md", "# Work\n\nOn {{nodes}}.\n");
-    invalid(&place, "prompts", ".runner/prompts/worker.md: line 3: there is no `{{nodes}}`");
+    assert_invalid(&place, "prompts", ".runner/prompts/worker.md: line 3: there is no `{{nodes}}`");
     repo.write(".runner/prompts/worker.md", "# Work\n\nOn {{node}}.\n");
-    place.ctl(&["validate"]).exits(0);
+    place.ctl(&["validate"]).assert_exits(0);
     repo.write(".runner/prompts/workers.md", "# Work\n");
-    let told = place.ctl(&["validate"]).exits(1).facts();
+    let told = place.ctl(&["validate"]).assert_exits(1).facts();
     assert!(told.contains("workers.md: no role is called that"), "{told}");
 }

@@ -19,7 +19,7 @@ fn with_filter(home: &Home) -> Repo {
 }
 
 /// Has the filter work from now on.
-fn mend(home: &Home) {
+fn repair(home: &Home) {
     use std::os::unix::fs::PermissionsExt as _;
     let program = home.path().join("clean");
     fs::write(&program, "#!/bin/sh\nexec cat\n").expect("the folder is there");
@@ -47,7 +47,7 @@ fn a_new_file_that_a_filter_refuses_stays_out_and_is_named_everywhere() {
     assert!(repo.script().prompt(2).contains("new.f"), "the next session is told");
     let status = home.ctl_in(&repo, &["status"]);
     assert!(status.stdout.contains("new.f"), "{}", status.stdout);
-    mend(&home);
+    repair(&home);
     repo.assert_sound();
 }
 
@@ -57,7 +57,7 @@ fn a_tracked_file_that_a_filter_refuses_is_waited_for_and_goes_in_once_the_filte
     let _daemon = home.daemon();
     let repo = with_filter(&home);
     // The filter goes away while the session works.
-    mend(&home);
+    repair(&home);
     let program = home.path().join("clean").display().to_string();
     repo.script().step(1, &format!("rm '{program}'; echo changed > old.f; answer done 'Changed it.'"));
     let client = home.client();
@@ -71,7 +71,7 @@ fn a_tracked_file_that_a_filter_refuses_is_waited_for_and_goes_in_once_the_filte
     let command = reason.command.expect("it says what helps");
     assert!(command.starts_with("make the filter gone of git's configuration work"), "{command}");
     assert!(repo.receipts().is_empty(), "nobody is charged");
-    mend(&home);
+    repair(&home);
     client.wait_for(repo.path(), RunStatus::Completed);
     assert_eq!(list_verdicts(&repo), ["Accepted"]);
     assert_eq!(repo.show("HEAD", "old.f"), "changed");
@@ -84,7 +84,7 @@ fn a_run_that_waits_for_a_filter_can_be_cancelled() {
     let home = Home::new();
     let _daemon = home.daemon();
     let repo = with_filter(&home);
-    mend(&home);
+    repair(&home);
     let program = home.path().join("clean").display().to_string();
     repo.script()
         .step(1, &format!("rm '{program}'; echo changed > old.f; echo new > b.txt; answer done 'Changed it.'"));

@@ -13,7 +13,7 @@ use crate::play::{RUN, RunPlay, sample};
 
 /// Reads what `verify --json` has answered; its exit code must tell of violations, and of what was not seen.
 #[track_caller]
-pub(crate) fn report(output: &ProgramOutput) -> AuditReport {
+pub(crate) fn parse_report(output: &ProgramOutput) -> AuditReport {
     let mut answer = output.json();
     answer.as_object_mut().expect("an answer is an object").remove("schema");
     let report: AuditReport = serde_json::from_value(answer).expect("the report has its form");
@@ -24,8 +24,8 @@ pub(crate) fn report(output: &ProgramOutput) -> AuditReport {
 }
 
 /// A branch of two iterations.
-pub(crate) fn of_two() -> RunPlay {
-    let play = RunPlay::with(&sample(), |config| config.top("max_iterations = 2"));
+pub(crate) fn play_two() -> RunPlay {
+    let play = RunPlay::with_tree(&sample(), |config| config.top("max_iterations = 2"));
     play.script().always("echo $n > \"file$n\"\nanswer done 'Done.'");
     play.run().exits(4);
     play
@@ -33,7 +33,7 @@ pub(crate) fn of_two() -> RunPlay {
 
 #[test]
 fn bare_shallow_and_detached_clones_are_audited_without_any_record() {
-    let play = of_two();
+    let play = play_two();
     let at = |name: &str| play.home.path().join(name).display().to_string();
     let url = format!("file://{}", play.repo.path().display());
     let branch = format!("runner/{RUN}");
@@ -43,13 +43,13 @@ fn bare_shallow_and_detached_clones_are_audited_without_any_record() {
     play.repo.git(&["clone", "-q", &url, &detached]);
     play.repo.git(&["-C", &detached, "checkout", "-q", "--detach", &format!("origin/{branch}")]);
     for folder in [&bare, &detached] {
-        let report = report(play.home.ctl(&["verify", folder, "--json"]).exits(0));
+        let report = parse_report(play.home.ctl(&["verify", folder, "--json"]).exits(0));
         assert_eq!((report.counts.iterations, report.counts.prompts), (2, 2), "{folder}");
         assert_eq!(report.unseen, [""; 0], "{folder}");
     }
     let told = play.home.ctl(&["verify", &shallow, "--allow-shallow"]);
     assert!(told.exits(0).stdout.contains("partly not checked"), "{}", told.stdout);
-    let report = report(play.home.ctl(&["verify", &shallow, "--json"]).exits(10));
+    let report = parse_report(play.home.ctl(&["verify", &shallow, "--json"]).exits(10));
     assert_eq!((report.counts.iterations, report.counts.prompts), (1, 1));
     assert_eq!(report.unseen.len(), 1, "what is not here is said");
     assert_eq!(report.brought, ["a", "b"], "what had passed before cannot be told");
@@ -57,31 +57,31 @@ fn bare_shallow_and_detached_clones_are_audited_without_any_record() {
 
 #[test]
 fn a_file_that_a_commit_adds_and_that_is_not_here_is_unseen_wherever_it_stands() {
-    let mut play = of_two();
+    let mut play = play_two();
     play.home.expect_forgery();
     let blob = play.repo.git(&["rev-parse", "HEAD:file1"]);
     let object = play.repo.path().join(".git/objects").join(&blob[..2]).join(&blob[2..]);
     fs::remove_file(object).expect("the file is an object of its own");
     let verify = |more: &[&str]| play.home.ctl_in(&play.repo, &[&["verify"], more].concat());
-    let found = report(verify(&["--json"]).exits(10));
+    let found = parse_report(verify(&["--json"]).exits(10));
     assert_eq!(found.unseen.len(), 1, "{:?}", found.unseen);
     assert!(found.unseen[0].starts_with("file file1 of commit "), "{:?}", found.unseen);
     assert_eq!((&found.findings[..], found.counts.iterations), (&[][..], 2), "the rest is judged all the same");
-    let strict = report(verify(&["--strict", "--json"]).exits(10)).findings;
+    let strict = parse_report(verify(&["--strict", "--json"]).exits(10)).findings;
     assert_eq!(strict.iter().map(|finding| finding.rule).collect::<Vec<_>>(), [AuditRule::Unseen]);
     assert!(verify(&["--allow-shallow"]).exits(0).stdout.contains("partly not checked"));
 }
 
 #[test]
 fn what_decisions_are_made_from_and_is_not_here_counts_once() {
-    let mut play = of_two();
+    let mut play = play_two();
     play.home.expect_forgery();
     let blob = play.repo.git(&["rev-parse", "HEAD:.runner/state/tree.json"]);
     let object = play.repo.path().join(".git/objects").join(&blob[..2]).join(&blob[2..]);
     fs::remove_file(object).expect("the file is an object of its own");
     for more in [&[][..], &["--strict"]] {
         let output = play.home.ctl_in(&play.repo, &[&["verify", "--json"], more].concat());
-        let found = report(output.exits(10));
+        let found = parse_report(output.exits(10));
         let rules: Vec<AuditRule> = found.findings.iter().map(|finding| finding.rule).collect();
         assert_eq!((&rules[..], found.unseen.len()), (&[AuditRule::Valid][..], 1), "{more:?}: {found:#?}");
     }
@@ -89,13 +89,13 @@ fn what_decisions_are_made_from_and_is_not_here_counts_once() {
 
 #[test]
 fn guards_are_run_again_in_a_folder_that_is_gone_afterwards() {
-    let play = of_two();
+    let play = play_two();
     let seen = play.script().folder().join("seen");
     play.script().guard_always(&format!("ls >> '{}'; pwd >> '{}'; exit 1", seen.display(), seen.display()));
     let refused = play.home.ctl_in(&play.repo, &["verify", "--rerun-guards"]);
     assert!(refused.exits(6).stderr.contains("--yes"), "it names the commands first: {}", refused.stderr);
     let output = play.home.ctl_in(&play.repo, &["verify", "--rerun-guards", "--yes", "--json"]);
-    let found = report(output.exits(0)).findings;
+    let found = parse_report(output.exits(0)).findings;
     assert_eq!(found.len(), 2, "one for each pass: {found:#?}");
     assert!(found.iter().all(|it| (it.rule, it.severity) == (AuditRule::Rerun, Severity::Warning)), "{found:#?}");
     assert_eq!((found[0].iter, found[0].found.as_str()), (Some(1), "exit=1"));
@@ -106,7 +106,7 @@ fn guards_are_run_again_in_a_folder_that_is_gone_afterwards() {
     assert_eq!(play.repo.git(&["worktree", "list"]).lines().count(), 1);
     play.repo.assert_sound();
     let output = play.home.ctl_in(&play.repo, &["verify", "--rerun-guards", "--strict", "--yes", "--json"]);
-    let found = report(output.exits(10)).findings;
+    let found = parse_report(output.exits(10)).findings;
     assert!(found.iter().all(|it| (it.rule, it.severity) == (AuditRule::Rerun, Severity::Violation)), "{found:#?}");
     let since = ["verify", "--rerun-guards", "--since", "HEAD~1", "--yes"];
     let output = play.home.ctl_in(&play.repo, &since);
@@ -116,7 +116,7 @@ fn guards_are_run_again_in_a_folder_that_is_gone_afterwards() {
 
 #[test]
 fn a_guard_that_is_run_again_ends_with_who_waits_for_it() {
-    let mut play = of_two();
+    let mut play = play_two();
     let gate = play.script().gate("again");
     play.script().guard_always("gate again; exit 1");
     let mut client = play.home.ctl_command(&play.repo, &["verify", "--rerun-guards", "--yes"]);

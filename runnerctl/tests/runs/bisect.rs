@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 use crate::play::{RunPlay, sample};
 
 /// A branch of three iterations: the second writes the file `broken`, and the guard is red at the third.
-fn of_three() -> RunPlay {
-    let play = RunPlay::with(&sample(), |config| config.top("max_iterations = 3"));
+fn play_three() -> RunPlay {
+    let play = RunPlay::with_tree(&sample(), |config| config.top("max_iterations = 3"));
     play.script().always("echo $n > \"file$n\"; test $n != 2 || echo > broken\nanswer done 'Done.'");
     play.script().guard_step(3, "exit 3");
     play.run().exits(4);
@@ -25,7 +25,7 @@ fn bisect(play: &RunPlay, command: &[&str]) -> ProgramOutput {
 }
 
 /// Returns the iterations that may have broken it, and how often something was run.
-fn found(output: &ProgramOutput) -> (Vec<u64>, usize) {
+fn parse_found(output: &ProgramOutput) -> (Vec<u64>, usize) {
     let answer = output.json();
     let broken_by = answer["broken_by"].as_array().expect("states");
     let iterations = broken_by.iter().filter_map(|point| point["iter"].as_u64()).collect();
@@ -34,19 +34,19 @@ fn found(output: &ProgramOutput) -> (Vec<u64>, usize) {
 
 #[test]
 fn the_leaf_is_found_whose_commit_broke_a_command() {
-    let play = of_three();
+    let play = play_three();
     let before = (play.repo.git(&["status", "--porcelain"]), play.repo.git(&["for-each-ref"]));
     let log = play.script().folder().join("tried");
     let command = format!("pwd >> '{}'; test ! -e broken", log.display());
     let output = bisect(&play, &["sh", "-c", &format!("{command} || {{ echo it is broken; false; }}")]);
-    assert_eq!(found(output.exits(0)), (vec![2], 4), "{}", output.stdout);
+    assert_eq!(parse_found(output.exits(0)), (vec![2], 4), "{}", output.stdout);
     assert_eq!(output.json()["output"], json!("it is broken\n"));
     let tried = fs::read_to_string(&log).expect("it has run");
     assert!(!tried.contains(&play.repo.path().display().to_string()), "{tried}");
     assert_eq!(output.json()["broken_by"][0]["node"], json!("c1"));
     // A commit that cannot be told leaves two.
     let skips = "test ! -e file2 -o -e file3 || exit 125; test ! -e broken";
-    assert_eq!(found(&bisect(&play, &["sh", "-c", skips])).0, [2, 3]);
+    assert_eq!(parse_found(&bisect(&play, &["sh", "-c", skips])).0, [2, 3]);
     let tells =
         "test ! -e broken || { printf '%s\\n' one two three four five six seven eight nine ten eleven; exit 1; }";
     let told = play.home.ctl_in(&play.repo, &["bisect", "--", "sh", "-c", tells]);
@@ -57,7 +57,7 @@ fn the_leaf_is_found_whose_commit_broke_a_command() {
     let guard = play.home.ctl_in(&play.repo, &["config", "get", "guard.command", "--json"]).json();
     let words: Vec<&str> = guard["value"].as_array().expect("a command").iter().filter_map(Value::as_str).collect();
     play.script().guard_always("exit 9");
-    assert_eq!(found(&bisect(&play, &words)), (vec![3], 0));
+    assert_eq!(parse_found(&bisect(&play, &words)), (vec![3], 0));
     for (command, said) in
         [("true", "nothing is broken"), ("false", "did not work before the run"), ("kill -9 $$", "signal=9")]
     {
@@ -72,7 +72,7 @@ fn the_leaf_is_found_whose_commit_broke_a_command() {
 
 #[test]
 fn a_try_ends_with_who_waits_for_it() {
-    let play = of_three();
+    let play = play_three();
     let started = play.script().folder().join("started");
     let command = format!("echo > '{}'; sleep 1000 & wait", started.display());
     let mut client = play.home.ctl_command(&play.repo, &["bisect", "--", "sh", "-c", &command]);

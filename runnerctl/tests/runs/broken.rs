@@ -10,10 +10,10 @@ pub(crate) const BROKEN: ExpectedRow =
     ExpectedRow { verdict: "Broken", status: "retry", guard: "skipped", attempts: "1/3" };
 
 /// Runs one iteration whose session does `step`; From's tree must stand, an attempt charged to `b`.
-pub(crate) fn breaks(play: &RunPlay, step: &str, detail: &str) -> SeenIteration {
+pub(crate) fn assert_breaks(play: &RunPlay, step: &str, detail: &str) -> SeenIteration {
     play.script().step(1, step);
-    let seen = play.first(4);
-    seen.is(&BROKEN).tells(detail);
+    let seen = play.run_first(4);
+    seen.assert_row(&BROKEN).assert_detail(detail);
     let mut expected = sample();
     node(&mut expected, "b").attempts = 1;
     assert_eq!(play.repo.tree("HEAD"), expected);
@@ -23,17 +23,17 @@ pub(crate) fn breaks(play: &RunPlay, step: &str, detail: &str) -> SeenIteration 
 }
 
 /// A session that leaves a changed tree and answers `status`.
-fn leaves(status: &str, detail: &str, change: impl FnOnce(&mut TaskTree)) {
+fn assert_tree_left(status: &str, detail: &str, change: impl FnOnce(&mut TaskTree)) {
     let play = RunPlay::new();
-    play.leaves(change);
+    play.script_tree_change(change);
     let step = format!("{LEAVE}echo 1 > work\nanswer {status} 'So it is.'");
-    let seen = breaks(&play, &step, detail);
+    let seen = assert_breaks(&play, &step, detail);
     assert_eq!(play.repo.show("HEAD", "work"), "1", "work is never discarded");
-    keeps_raw(&play, &seen);
+    assert_raw_kept(&play, &seen);
 }
 
 /// The tree that was not taken is kept as a blob that the receipt names.
-fn keeps_raw(play: &RunPlay, seen: &SeenIteration) {
+fn assert_raw_kept(play: &RunPlay, seen: &SeenIteration) {
     let raw = seen.receipt.trailer("Runner-Raw").expect("the receipt names the tree that was not taken");
     assert_eq!(play.repo.refs("refs/runner/raw"), ["refs/runner/raw/play/0001"]);
     assert_eq!(play.repo.git(&["rev-parse", "refs/runner/raw/play/0001"]), raw);
@@ -46,12 +46,12 @@ fn deep(depth: usize) -> Node {
 
 #[test]
 fn ids_that_differ_in_case_alone_are_one_id() {
-    leaves("retry", "id", |tree| tree.root.children.push(leaf("B", 9)));
+    assert_tree_left("retry", "id", |tree| tree.root.children.push(leaf("B", 9)));
 }
 
 #[test]
 fn tree_of_65_levels_is_too_deep() {
-    leaves("retry", "(id d64): it is deeper than 64 levels", |tree| {
+    assert_tree_left("retry", "(id d64): it is deeper than 64 levels", |tree| {
         tree.root.children.push(Node { order: 9, ..deep(64) });
     });
 }
@@ -59,9 +59,9 @@ fn tree_of_65_levels_is_too_deep() {
 #[test]
 fn tree_of_64_levels_is_legal() {
     let play = RunPlay::new();
-    play.leaves(|tree| tree.root.children.push(Node { order: 9, ..deep(63) }));
+    play.script_tree_change(|tree| tree.root.children.push(Node { order: 9, ..deep(63) }));
     play.script().step(1, &format!("{LEAVE}answer retry 'Planned far ahead.'"));
-    play.first(4).is(&ExpectedRow { verdict: "Retry", ..BROKEN });
+    play.run_first(4).assert_row(&ExpectedRow { verdict: "Retry", ..BROKEN });
     assert!(play.repo.node("d63").children.is_empty());
     let shown = play.home.ctl_in(&play.repo, &["tree"]);
     assert!(shown.exits(0).stdout.contains("Title of d63"), "{}", shown.stdout);
@@ -71,23 +71,23 @@ fn tree_of_64_levels_is_legal() {
 fn unknown_field_is_named_by_its_path() {
     let play = RunPlay::new();
     let step = "sed -i 's/\"id\": \"c2\"/\"id\": \"c2\", \"owner\": \"me\"/' \"$tree\"\nanswer done 'Done.'";
-    let seen = breaks(&play, step, "the task tree must be valid (.runner/state/tree.json: ");
-    seen.tells("owner").tells("children");
-    keeps_raw(&play, &seen);
+    let seen = assert_breaks(&play, step, "the task tree must be valid (.runner/state/tree.json: ");
+    seen.assert_detail("owner").assert_detail("children");
+    assert_raw_kept(&play, &seen);
 }
 
 #[test]
 fn text_that_is_no_json_begins_a_repair() {
-    let play = RunPlay::with(&sample(), |config| config.top("max_iterations = 2"));
+    let play = RunPlay::with_tree(&sample(), |config| config.top("max_iterations = 2"));
     play.script().step(1, "echo '{\"version\": 1, \"root\": oops' > \"$tree\"\nanswer done 'Done.'");
     play.script().step(2, "answer retry 'The tree is as it was.'");
     play.run().exits(4);
-    keeps_raw(&play, &play.seen(1));
-    let from = play.repo.run_state(&play.seen(1).receipt.commit);
+    assert_raw_kept(&play, &play.iteration_at(1));
+    let from = play.repo.run_state(&play.iteration_at(1).receipt.commit);
     assert_eq!(from.repair.as_deref(), Some("b"));
-    let second = play.seen(2);
+    let second = play.iteration_at(2);
     assert_eq!(second.receipt.trailer("Runner-Role"), Some("repair"));
-    second.is(&ExpectedRow { verdict: "Retry", attempts: "2/3", ..BROKEN });
+    second.assert_row(&ExpectedRow { verdict: "Retry", attempts: "2/3", ..BROKEN });
     let prompt = play.script().prompt(2);
     assert!(prompt.contains("\"root\": oops") && prompt.contains("the task tree must be valid"), "{prompt}");
     assert_eq!(play.repo.run_state("HEAD").repair, None);
@@ -97,23 +97,23 @@ fn text_that_is_no_json_begins_a_repair() {
 fn tree_that_is_gone_or_no_file_is_invalid() {
     for step in ["rm \"$tree\"", "rm \"$tree\"; mkdir \"$tree\"", "rm \"$tree\"; ln -s /etc/passwd \"$tree\""] {
         let play = RunPlay::new();
-        breaks(&play, &format!("{step}\nanswer done 'Done.'"), "the file is gone");
+        assert_breaks(&play, &format!("{step}\nanswer done 'Done.'"), "the file is gone");
     }
 }
 
 #[test]
 fn passed_node_must_not_be_reworded() {
-    leaves("retry", "a passed node must not change (a: ", |tree| node(tree, "a").goal = "Another".to_owned());
+    assert_tree_left("retry", "a passed node must not change (a: ", |tree| node(tree, "a").goal = "Another".to_owned());
 }
 
 #[test]
 fn passed_node_must_not_be_reordered() {
-    leaves("done", "a passed node must not change (a: ", |tree| node(tree, "a").order = 7);
+    assert_tree_left("done", "a passed node must not change (a: ", |tree| node(tree, "a").order = 7);
 }
 
 #[test]
 fn passed_node_must_not_be_moved() {
-    leaves("retry", "a passed node must not change (a: ", |tree| {
+    assert_tree_left("retry", "a passed node must not change (a: ", |tree| {
         let passed = tree.root.children.remove(0);
         node(tree, "c").children.push(passed);
     });
@@ -121,27 +121,33 @@ fn passed_node_must_not_be_moved() {
 
 #[test]
 fn passed_node_must_not_be_removed() {
-    leaves("retry", "(a: ", |tree| drop(tree.root.children.remove(0)));
+    assert_tree_left("retry", "(a: ", |tree| drop(tree.root.children.remove(0)));
 }
 
 #[test]
 fn passed_node_must_not_gain_children() {
-    leaves("retry", "a passed node must not change (a: ", |tree| node(tree, "a").children.push(leaf("a1", 1)));
+    assert_tree_left("retry", "a passed node must not change (a: ", |tree| {
+        node(tree, "a").children.push(leaf("a1", 1))
+    });
 }
 
 #[test]
 fn open_sibling_must_not_be_removed() {
-    leaves("done", "a node must not be removed or renamed (c2: ", |tree| drop(node(tree, "c").children.pop()));
+    assert_tree_left("done", "a node must not be removed or renamed (c2: ", |tree| {
+        drop(node(tree, "c").children.pop())
+    });
 }
 
 #[test]
 fn open_node_must_not_be_renamed() {
-    leaves("done", "a node must not be removed or renamed (c1: ", |tree| node(tree, "c1").id = "c9".to_owned());
+    assert_tree_left("done", "a node must not be removed or renamed (c1: ", |tree| {
+        node(tree, "c1").id = "c9".to_owned()
+    });
 }
 
 #[test]
 fn open_node_must_not_be_moved() {
-    leaves("done", "a node must not be moved (c2: ", |tree| {
+    assert_tree_left("done", "a node must not be moved (c2: ", |tree| {
         let moved = node(tree, "c").children.remove(1);
         tree.root.children.push(moved);
     });
@@ -149,8 +155,8 @@ fn open_node_must_not_be_moved() {
 
 #[test]
 fn goal_and_acceptance_stay_with_done() {
-    leaves("done", "must not change with `done` (b: ", |tree| node(tree, "b").goal = "Less".to_owned());
-    leaves("done", "must not change with `done` (b: ", |tree| node(tree, "b").acceptance.clear());
+    assert_tree_left("done", "must not change with `done` (b: ", |tree| node(tree, "b").goal = "Less".to_owned());
+    assert_tree_left("done", "must not change with `done` (b: ", |tree| node(tree, "b").acceptance.clear());
 }
 
 #[test]
@@ -158,21 +164,25 @@ fn children_come_with_decomposed_only() {
     let children = r#"[{"title":"t","goal":"g","acceptance":[]}]"#;
     for status in ["done", "retry"] {
         let answer = format!(r#"{{"status":"{status}","summary":"s","children":{children}}}"#);
-        breaks(&RunPlay::new(), &format!("answer_json '{answer}'"), "only with `decomposed` (b: 1 in the answer");
-        leaves(status, "only with `decomposed` (b: ", |tree| node(tree, "b").children.push(leaf("b1", 1)));
+        assert_breaks(
+            &RunPlay::new(),
+            &format!("answer_json '{answer}'"),
+            "only with `decomposed` (b: 1 in the answer",
+        );
+        assert_tree_left(status, "only with `decomposed` (b: ", |tree| node(tree, "b").children.push(leaf("b1", 1)));
     }
 }
 
 #[test]
 fn decomposed_needs_children() {
-    breaks(&RunPlay::new(), "answer decomposed 'Into nothing.'", "`decomposed` needs children");
+    assert_breaks(&RunPlay::new(), "answer decomposed 'Into nothing.'", "`decomposed` needs children");
 }
 
 #[test]
 fn children_come_one_way() {
     let play = RunPlay::new();
-    play.leaves(|tree| node(tree, "b").children.push(leaf("b1", 1)));
-    breaks(
+    play.script_tree_change(|tree| node(tree, "b").children.push(leaf("b1", 1)));
+    assert_breaks(
         &play,
         &format!("{LEAVE}decompose 'Both ways.' other"),
         "not in both (b: 1 in the answer and 1 in the tree)",
@@ -182,9 +192,9 @@ fn children_come_one_way() {
 #[test]
 fn root_is_not_done_while_nothing_has_changed() {
     let tree = TaskTree { version: 1, root: leaf("root", 0) };
-    let play = RunPlay::with(&tree, |config| config.top("max_iterations = 1"));
-    let seen = play.first(4);
-    seen.is(&BROKEN).tells("the root cannot be done");
+    let play = RunPlay::with_tree(&tree, |config| config.top("max_iterations = 1"));
+    let seen = play.run_first(4);
+    seen.assert_row(&BROKEN).assert_detail("the root cannot be done");
     assert!(!play.repo.node("root").passes);
 }
 
@@ -192,15 +202,17 @@ fn root_is_not_done_while_nothing_has_changed() {
 fn planner_does_not_touch_code_in_strict_mode() {
     let mut tree = sample();
     node(&mut tree, "b").attempts = 2;
-    let play = RunPlay::with(&tree, strict);
+    let play = RunPlay::with_tree(&tree, strict);
     play.script().step(1, "echo 1 > work\nanswer retry 'Planned.'");
-    play.first(3).is(&ExpectedRow { attempts: "3/3", ..BROKEN }).tells("a planner must not touch code");
+    play.run_first(3)
+        .assert_row(&ExpectedRow { attempts: "3/3", ..BROKEN })
+        .assert_detail("a planner must not touch code");
 }
 
 #[test]
 fn worker_does_not_decompose_in_strict_mode() {
-    let play = RunPlay::with(&sample(), strict);
-    breaks(&play, "decompose 'Two.' one two", "a worker must not decompose");
+    let play = RunPlay::with_tree(&sample(), strict);
+    assert_breaks(&play, "decompose 'Two.' one two", "a worker must not decompose");
 }
 
 fn strict(config: Config) -> Config {
@@ -212,14 +224,14 @@ fn session_must_fit_into_its_context() {
     let error = r#"{"error":{"class":"context_exceeded","message":"200001 of 200000 tokens"}}"#;
     let step = format!("echo 1 > work\nanswer_json '{error}'");
     let play = RunPlay::new();
-    breaks(&play, &step, "200001 of 200000 tokens");
+    assert_breaks(&play, &step, "200001 of 200000 tokens");
     assert_eq!(play.repo.show("HEAD", "work"), "1");
 }
 
 #[test]
 fn fields_of_the_runner_are_reset_in_silence() {
     let play = RunPlay::new();
-    play.leaves(|tree| {
+    play.script_tree_change(|tree| {
         node(tree, "b").max_attempts = 99;
         node(tree, "c1").passes = true;
         node(tree, "c2").attempts = 2;
@@ -227,8 +239,8 @@ fn fields_of_the_runner_are_reset_in_silence() {
         tree.root.children.push(Node { passes: true, attempts: 2, max_attempts: 50, ..leaf("new", 9) });
     });
     play.script().step(1, &format!("{LEAVE}answer done 'Done.'"));
-    let seen = play.first(4);
-    seen.is(&ExpectedRow { verdict: "Accepted", status: "done", guard: "pass", attempts: "0/3" });
+    let seen = play.run_first(4);
+    seen.assert_row(&ExpectedRow { verdict: "Accepted", status: "done", guard: "pass", attempts: "0/3" });
     let mut expected = sample();
     node(&mut expected, "b").passes = true;
     expected.root.children.push(leaf("new", 9));
@@ -245,9 +257,9 @@ fn open_nodes_may_be_reworded_reordered_and_added() {
         node(tree, "c2").goal = "Another goal".to_owned();
         tree.root.children.push(leaf("later", 9));
     };
-    play.leaves(change);
+    play.script_tree_change(change);
     play.script().step(1, &format!("{LEAVE}answer done 'Done.'"));
-    play.first(4).is(&ExpectedRow { verdict: "Accepted", status: "done", guard: "pass", attempts: "0/3" });
+    play.run_first(4).assert_row(&ExpectedRow { verdict: "Accepted", status: "done", guard: "pass", attempts: "0/3" });
     let ids: Vec<String> = play.repo.node("c").children.into_iter().map(|node| node.id).collect();
     assert_eq!(ids, ["c2", "c1"]);
     assert_eq!(play.repo.node("c2").goal, "Another goal");

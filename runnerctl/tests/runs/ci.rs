@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use runner_testkit::{ProgramOutput, binary};
 use serde_json::Value;
 
-use crate::audits::of_two;
+use crate::audits::play_two;
 use crate::play::{RUN, RunPlay};
 
 const TREE: &str = ".runner/state/tree.json";
@@ -23,11 +23,11 @@ struct PushedRun {
 
 impl PushedRun {
     fn new() -> Self {
-        let play = of_two();
+        let play = play_two();
         play.repo.git(&["clone", "-q", "--bare", ".", "../../remote.git"]);
         let pushed = Self { play, branch: format!("runner/{RUN}") };
         pushed.checkout("checkout");
-        pushed.brings_traps();
+        pushed.add_traps();
         pushed
     }
 
@@ -41,7 +41,7 @@ impl PushedRun {
     }
 
     /// Puts into the checkout what a branch may bring: hooks, a report that looks well, and a link to a file of the job.
-    fn brings_traps(&self) {
+    fn add_traps(&self) {
         let hooks = self.at("checkout/.husky");
         fs::create_dir(&hooks).expect("it can be made");
         for hook in ["reference-transaction", "post-checkout", "pre-auto-gc"] {
@@ -87,7 +87,7 @@ impl PushedRun {
 
     /// Asserts that a checkout is as it was, but for the objects that it has got, and that nothing of the script is left.
     #[track_caller]
-    fn is_left_alone(&self) {
+    fn assert_untouched(&self) {
         let git = |args: &[&str]| self.play.repo.git(&[&["-C", "../../checkout"], args].concat());
         assert_eq!(git(&["for-each-ref", "--format=%(refname)"]), "refs/heads/main\nrefs/remotes/origin/main");
         assert_eq!(git(&["status", "--porcelain"]), "");
@@ -200,7 +200,7 @@ fn the_steps_of_action_and_template_judge_what_was_pushed() {
     assert!(findings(&pushed.at("action.sarif")) > 0);
     template(&pushed, &forged).exits(10);
     template(&pushed, &honest).exits(0);
-    pushed.is_left_alone();
+    pushed.assert_untouched();
 }
 
 #[test]
@@ -230,7 +230,7 @@ fn a_branch_that_is_cut_off_falls_where_its_tips_are_kept() {
     assert_eq!(fs::read_to_string(&log).expect("it is there"), format!("play {last}\n"), "nothing is learned of it");
     fs::write(&log, "play no-commit\n").expect("it can be written");
     assert!(judge("").exits(2).stderr.contains("line 1: expected"));
-    pushed.is_left_alone();
+    pushed.assert_untouched();
 }
 
 #[test]
@@ -258,5 +258,5 @@ fn the_branch_that_is_judged_does_not_choose_what_is_looked_at() {
     let gone = pushed.verify(&format!("--ref {branch} --commit {}", "0".repeat(40)));
     assert!(gone.exits(1).stderr.contains("was moved since"), "{}", gone.stderr);
     assert!(pushed.verify("--ref runner/other").exits(1).stderr.contains("cannot be fetched from origin"));
-    pushed.is_left_alone();
+    pushed.assert_untouched();
 }

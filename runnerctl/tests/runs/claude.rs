@@ -47,7 +47,7 @@ impl ClaudeStand {
         self.home.path().join("claude").join(file)
     }
 
-    fn says(&self, file: &str) -> String {
+    fn read_text(&self, file: &str) -> String {
         fs::read_to_string(self.kit(file)).expect("the stand can be set up")
     }
 
@@ -68,16 +68,16 @@ fn session_is_driven_to_a_receipt_with_its_version_its_usage_and_its_cost() {
     assert_eq!(receipt.trailer("Runner-Agent"), Some("claude 2.1.330"));
     assert_eq!(receipt.trailer("Runner-Usage"), Some("in=1600 cached=400 out=100 cost_usd=0.006420"));
     assert_eq!(receipt.body, "All done.");
-    assert!(stand.says("argv").contains("--model\nopus\n"), "{}", stand.says("argv"));
-    assert!(stand.says("prompt").contains("Reach the goal"));
+    assert!(stand.read_text("argv").contains("--model\nopus\n"), "{}", stand.read_text("argv"));
+    assert!(stand.read_text("prompt").contains("Reach the goal"));
 }
 
 #[test]
 fn login_of_the_agent_goes_to_the_agent_alone() {
     let stand = ClaudeStand::new(VERSION, "success", 0);
     stand.run().exits(0);
-    assert!(stand.says("env").contains(KEY), "nobody had to name it");
-    assert!(!stand.says("guard-env").contains(KEY));
+    assert!(stand.read_text("env").contains(KEY), "nobody had to name it");
+    assert!(!stand.read_text("guard-env").contains(KEY));
 }
 
 #[test]

@@ -58,7 +58,7 @@ impl CodexStand {
 
     /// Asserts that a start is refused before anything has begun.
     #[track_caller]
-    fn refuses(&self, what: &str, fix: &str) {
+    fn assert_refuses(&self, what: &str, fix: &str) {
         let output = self.run();
         output.exits(6);
         assert!(output.stderr.contains(what) && output.stderr.contains(fix), "{}", output.stderr);
@@ -113,12 +113,12 @@ fn session_that_is_cut_off_is_asked_to_end_and_leaves_its_usage() {
 #[test]
 fn agent_that_cannot_work_is_refused_before_anything_begins() {
     let update = "npm install -g @openai/codex@latest";
-    CodexStand::with_key("codex-cli 0.99.0", "success").refuses("codex 0.99.0 is older than", update);
-    CodexStand::with_key("hello", "success").refuses("says no version", update);
-    CodexStand::new(Home::new(), "codex-cli 0.169.0", "success").refuses("codex has no login", "codex login");
+    CodexStand::with_key("codex-cli 0.99.0", "success").assert_refuses("codex 0.99.0 is older than", update);
+    CodexStand::with_key("hello", "success").assert_refuses("says no version", update);
+    CodexStand::new(Home::new(), "codex-cli 0.169.0", "success").assert_refuses("codex has no login", "codex login");
     let stand = CodexStand::with_key("codex-cli 0.169.0", "success");
     fs::remove_file(stand.home.path().join("bin/codex")).unwrap();
-    stand.refuses("cannot find the program `codex`", update);
+    stand.assert_refuses("cannot find the program `codex`", update);
 }
 
 #[test]

@@ -29,7 +29,7 @@ fn play(world: PlayWorld) -> RunPlay {
     let home = Home::new().export("TZ", world.zone).export("LC_ALL", world.locale).export("LANG", world.locale);
     let user = format!("[user]\n\tname = {0}\n\temail = {0}@localhost\n[init]\n\tdefaultBranch = main\n", world.user);
     fs::write(home.path().join(".gitconfig"), user).expect("git's configuration can be written");
-    let play = RunPlay::at(home, &sample(), |config| config.top("max_iterations = 9"));
+    let play = RunPlay::in_home(home, &sample(), |config| config.top("max_iterations = 9"));
     let mut files: Vec<u32> = (0..40).collect();
     if world.is_reversed {
         files.reverse();
@@ -41,13 +41,13 @@ fn play(world: PlayWorld) -> RunPlay {
     for [key, value] in world.git {
         play.repo.git(&["config", key, value]);
     }
-    act(&play);
+    act_as_person(&play);
     play.run().exits(4);
     play
 }
 
-fn act(play: &RunPlay) {
-    play.leaves(|tree| tree.root.children.push(leaf("new", 9)));
+fn act_as_person(play: &RunPlay) {
+    play.script_tree_change(|tree| tree.root.children.push(leaf("new", 9)));
     let script = play.script();
     script.step(1, "echo half > work\nanswer done 'It should work.'").guard_step(1, "echo 'FAIL: half'\nexit 1");
     script.step(2, "exit 3");

@@ -5,13 +5,13 @@ use crate::play::{ExpectedRow, RunPlay, sample};
 const RED: ExpectedRow = ExpectedRow { verdict: "RedGuard", status: "done", guard: "fail", attempts: "1/3" };
 
 /// Runs one session that makes `deed`, with a guard that does `discard` before it is green.
-fn judged(discard: &str, deed: &str) -> RunPlay {
-    let play = RunPlay::with(&sample(), |config| config.top("max_iterations = 1"));
+fn play_discard(discard: &str, deed: &str) -> RunPlay {
+    let play = RunPlay::with_tree(&sample(), |config| config.top("max_iterations = 1"));
     play.repo.write("kept.txt", "old\n").write("gone.txt", "old\n").commit("Two files");
     play.script().guard_always(&format!("{discard}; echo green"));
     play.script().step(1, &format!("{deed}; answer done 'Done.'"));
-    let seen = play.first(4);
-    seen.is(&RED);
+    let seen = play.run_first(4);
+    seen.assert_row(&RED);
     play
 }
 
@@ -19,7 +19,7 @@ fn judged(discard: &str, deed: &str) -> RunPlay {
 fn a_guard_that_discards_the_whole_change_is_red_and_the_change_is_kept() {
     let deed =
         "echo new > kept.txt; rm gone.txt; mkdir -p a; echo new > a/new.txt; printf '#!/bin/sh\\n' > run; chmod +x run";
-    let play = judged("git checkout -q . && git clean -qfd", deed);
+    let play = play_discard("git checkout -q . && git clean -qfd", deed);
     assert_eq!((play.repo.show("HEAD", "kept.txt"), play.repo.show("HEAD", "a/new.txt")), ("new".into(), "new".into()));
     assert_eq!(play.repo.git(&["ls-tree", "HEAD", "run", "gone.txt"]).split(' ').next(), Some("100755"));
     let reason = "The guard discarded 4 files of this change: a/new.txt, gone.txt, kept.txt, run.";
@@ -31,23 +31,23 @@ fn a_guard_that_discards_the_whole_change_is_red_and_the_change_is_kept() {
 
 #[test]
 fn a_guard_that_removes_what_the_session_has_committed_is_red_and_it_is_kept() {
-    let play = judged("rm -f a.txt", "echo new > a.txt; git add a.txt; git commit -qm mine");
+    let play = play_discard("rm -f a.txt", "echo new > a.txt; git add a.txt; git commit -qm mine");
     assert_eq!(play.repo.show("HEAD", "a.txt"), "new");
 }
 
 #[test]
 fn a_guard_that_stashes_the_change_is_red_and_it_is_kept() {
-    let play = judged("git stash -q -u", "echo new > kept.txt; echo new > a.txt");
+    let play = play_discard("git stash -q -u", "echo new > kept.txt; echo new > a.txt");
     assert_eq!((play.repo.show("HEAD", "kept.txt"), play.repo.show("HEAD", "a.txt")), ("new".into(), "new".into()));
 }
 
 #[test]
 fn a_guard_that_writes_or_commits_the_change_discards_nothing() {
-    let play = RunPlay::with(&sample(), |config| config.top("max_iterations = 1"));
+    let play = RunPlay::with_tree(&sample(), |config| config.top("max_iterations = 1"));
     play.repo.write("kept.txt", "old\n").commit("A file");
     play.script()
         .guard_always("echo formatted > kept.txt; touch made.txt; git add -A; git commit -qm formatted; echo green");
     play.script().step(1, "echo new > kept.txt; answer done 'Done.'");
-    play.first(4).is(&ExpectedRow { verdict: "Accepted", status: "done", guard: "pass", attempts: "0/3" });
+    play.run_first(4).assert_row(&ExpectedRow { verdict: "Accepted", status: "done", guard: "pass", attempts: "0/3" });
     assert_eq!(play.repo.show("HEAD", "kept.txt"), "formatted");
 }

@@ -45,7 +45,7 @@ impl PromptTour {
     fn new(script: impl FnOnce(&Script)) -> Self {
         let mut tree = sample();
         node(&mut tree, "b").max_attempts = 9;
-        let play = RunPlay::with(&tree, |config| config.top("max_iterations = 20"));
+        let play = RunPlay::with_tree(&tree, |config| config.top("max_iterations = 20"));
         script(play.script());
         let elsewhere = OtherProject::new();
         let daemon = elsewhere.home.daemon();
@@ -56,7 +56,7 @@ impl PromptTour {
 
     /// Goes on with a session, elsewhere and here; its prompt must be the same, and show something.
     #[track_caller]
-    fn go_on(&self, session: u32, shown: &str) {
+    fn assert_next_prompt(&self, session: u32, shown: &str) {
         let there = self.elsewhere.next_prompt(&self.play, session - 1);
         self.play.home.ctl_in(&self.play.repo, &["step"]).exits(0);
         let here = self.play.script().prompt(session);
@@ -73,11 +73,11 @@ fn a_clone_goes_on_with_the_same_prompt_after_red_guards_crashes_notes_and_inval
         script.step(3, "echo 3 > work\nexit 3");
         script.step(4, "echo '{' > \"$tree\"\nanswer retry 'Oops.'").step(5, "answer retry 'Repaired.'");
     });
-    tour.go_on(2, "Half of it.");
-    tour.go_on(3, "FAIL: two");
+    tour.assert_next_prompt(2, "Half of it.");
+    tour.assert_next_prompt(3, "FAIL: two");
     tour.play.home.ctl_in(&tour.play.repo, &["note", "Use sqlx"]).exits(0);
-    tour.go_on(4, "Use sqlx");
-    tour.go_on(5, "the task tree must be valid");
+    tour.assert_next_prompt(4, "Use sqlx");
+    tour.assert_next_prompt(5, "the task tree must be valid");
 }
 
 #[test]
@@ -90,7 +90,7 @@ fn a_clone_goes_on_with_the_same_prompt_after_an_answer_a_held_back_file_and_a_s
     let questions = tour.play.home.ctl_in(&tour.play.repo, &["questions", "--json"]).exits(0).json();
     let id = questions["questions"][0]["id"].as_str().expect("a question is open").to_owned();
     tour.play.home.ctl_in(&tour.play.repo, &["answer", &id, "5432"]).exits(0);
-    tour.go_on(2, "5432");
-    tour.go_on(3, ".env");
-    tour.go_on(4, "Do one.");
+    tour.assert_next_prompt(2, "5432");
+    tour.assert_next_prompt(3, ".env");
+    tour.assert_next_prompt(4, "Do one.");
 }

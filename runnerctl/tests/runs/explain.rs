@@ -7,17 +7,17 @@ use serde_json::Value;
 
 use crate::play::{RUN, RunPlay, sample};
 
-fn ending<'a>(told: &'a Value, name: &str) -> &'a Value {
+fn find_ending<'a>(told: &'a Value, name: &str) -> &'a Value {
     let endings = told["endings"].as_array().expect("endings are told");
     endings.iter().find(|ending| ending["ending"] == name).unwrap_or_else(|| panic!("no {name} in {told:#}"))
 }
 
 /// Explains the next session, lets it run, and holds what has come of it against what was said of this ending.
-fn told_and_done(play: &RunPlay, name: &str) {
+fn assert_forecast_holds(play: &RunPlay, name: &str) {
     let explain = || play.home.ctl_in(&play.repo, &["explain", "--json"]).exits(0).json();
     let told = explain();
     assert_eq!(told["commit"], play.repo.head(), "the next session begins there");
-    let ending = ending(&told, name);
+    let ending = find_ending(&told, name);
     play.home.ctl_in(&play.repo, &["step"]).exits(0);
     let receipts = play.repo.receipts();
     let receipt = receipts.last().expect("the iteration has a receipt");
@@ -53,7 +53,7 @@ fn sorted(ids: &Value) -> Vec<&str> {
 
 #[test]
 fn what_is_told_of_an_ending_is_what_comes_of_it() {
-    let play = RunPlay::with(&sample(), |config| config);
+    let play = RunPlay::with_tree(&sample(), |config| config);
     let script = play.script();
     script.step(1, "answer retry 'Not yet.'");
     script.step(2, "echo 2 > work\nanswer done 'It should work.'").guard_step(1, "exit 1");
@@ -62,12 +62,12 @@ fn what_is_told_of_an_ending_is_what_comes_of_it() {
     script.step(6, "echo '{' > \"$tree\"\nanswer retry 'Oops.'");
     play.home.ctl_in(&play.repo, &["start", "--yes", "--queue-only", "--id", RUN]).exits(0);
     play.home.ctl_in(&play.repo, &["step"]).exits(0);
-    told_and_done(&play, "red");
+    assert_forecast_holds(&play, "red");
     let told = play.home.ctl_in(&play.repo, &["explain", "--json"]).exits(0).json();
     assert_eq!(told["leaf"]["role_reason"], "last_attempt");
-    assert_eq!(ending(&told, "invalid_tree")["next"]["state"], "stuck");
+    assert_eq!(find_ending(&told, "invalid_tree")["next"]["state"], "stuck");
     for ending in ["crash", "green", "decomposed", "invalid_tree"] {
-        told_and_done(&play, ending);
+        assert_forecast_holds(&play, ending);
     }
 }
 

@@ -21,7 +21,7 @@ exec "$(dirname "$0")/agent-one"
 fn play() -> RunPlay {
     let mut tree = sample();
     node(&mut tree, "b").max_attempts = 9;
-    let play = RunPlay::with(&tree, |config| config.executor("fallback = [\"codex\"]"));
+    let play = RunPlay::with_tree(&tree, |config| config.executor("fallback = [\"codex\"]"));
     play.home.install("codex", CODEX);
     let login = play.home.path().join(".codex/auth.json");
     fs::create_dir_all(login.parent().expect("it has a folder")).expect("a folder can be made");
@@ -38,7 +38,7 @@ fn run_goes_on_with_its_fallback_under_the_same_number_and_says_so() {
     let play = play();
     let gate = play.script().gate("second");
     play.script().step(1, OUT).step(2, "gate second; echo 1 > work; answer done 'Done by another.'");
-    play.begin();
+    play.start_run();
     gate.wait_reached();
     let run = play.client().run(play.repo.path());
     assert_eq!((run.summary.state, run.iteration), (RunStatus::Running, 1));
@@ -50,8 +50,8 @@ fn run_goes_on_with_its_fallback_under_the_same_number_and_says_so() {
     play.script().always("answer done 'Done.'");
     gate.open();
     play.client().wait_for(play.repo.path(), RunStatus::Completed);
-    let seen = play.seen(1);
-    seen.is(&ACCEPTED);
+    let seen = play.iteration_at(1);
+    seen.assert_row(&ACCEPTED);
     assert!(seen.receipt.trailer("Runner-Agent").is_some_and(|agent| agent.starts_with("codex")));
     assert!(play.has_record("0001.w1"), "what the first one said is kept");
     let list = play.home.ctl_in(&play.repo, &["log"]).stdout;
@@ -67,7 +67,7 @@ fn who_is_out_is_known_to_the_next_daemon_and_is_asked_again_when_somebody_wants
     let mut play = play();
     let gate = play.script().gate("second");
     play.script().step(1, OUT).step(2, "gate second");
-    play.begin();
+    play.start_run();
     gate.wait_reached();
     play.home.ctl_in(&play.repo, &["pause"]).exits(0);
     play.kill_and_restart();
@@ -93,9 +93,9 @@ fn who_is_out_is_known_to_the_next_daemon_and_is_asked_again_when_somebody_wants
 
 #[test]
 fn run_waits_where_its_fallback_is_not_available_either() {
-    let play = RunPlay::with(&sample(), |config| config.executor("fallback = [\"command\"]"));
+    let play = RunPlay::with_tree(&sample(), |config| config.executor("fallback = [\"command\"]"));
     play.script().always(OUT);
-    play.begin();
+    play.start_run();
     let run = play.client().wait_for(play.repo.path(), RunStatus::Waiting);
     assert_eq!(play.script().session_count(), 1, "a kind that names itself is asked once");
     assert!(run.wait_until.is_some());

@@ -20,7 +20,7 @@ const CONNECTIONS: usize = 32;
 
 /// Plays a session that floods the daemon with reads, and has a person look and pause meanwhile.
 fn flood(replies: u32) {
-    let play = RunPlay::with(&sample(), |config| config.top("max_iterations = 2"));
+    let play = RunPlay::with_tree(&sample(), |config| config.top("max_iterations = 2"));
     let gate = play.script().gate("session");
     let params = format!(r#""params":[{{"path":"{}"}}]"#, play.repo.path().display());
     let calls: Vec<String> = READS.iter().map(|method| format!(r#"'"method":"{method}",{params}'"#)).collect();
@@ -33,7 +33,7 @@ fn flood(replies: u32) {
             calls.join(" "),
         ),
     );
-    play.begin();
+    play.start_run();
     gate.wait_reached();
     play.home.ctl_in(&play.repo, &["status"]).exits(0);
     play.home.ctl_in(&play.repo, &["pause"]).exits(0);

@@ -11,7 +11,7 @@ const FORGE: &str = include_str!("forged_index.py");
 
 /// A run of two iterations whose guard is `ci.sh`, a file of the definition, with `check.sh`, which is none.
 fn guarded() -> RunPlay {
-    let play = RunPlay::with(&sample(), |config| {
+    let play = RunPlay::with_tree(&sample(), |config| {
         let config = config.top("max_iterations = 2").guard("definition = [\"/ci.sh\"]");
         config.guard("on_change = \"both\"")
     });
@@ -27,7 +27,7 @@ fn guarded() -> RunPlay {
 }
 
 /// A session that writes a file of the same length and hides it, and what git's own look then says.
-fn hides(path: &str, text: &str, mark: &str) -> String {
+fn assert_hides(path: &str, text: &str, mark: &str) -> String {
     format!(
         "touch -r {path} before; printf '{text}' > {path}; touch -r before {path}; rm before\n\
          python3 \"$kit/files/forge.py\" {path} {mark}\n\
@@ -36,48 +36,48 @@ fn hides(path: &str, text: &str, mark: &str) -> String {
 }
 
 /// Runs both iterations, each of which hides a change of `path`, and looks at what each has committed.
-fn is_seen(path: &str, mark: &str) {
+fn assert_seen(path: &str, mark: &str) {
     let play = guarded();
     let before = play.repo.read(path);
     let weak = |word: &str| format!("{word:<width$}\\n", width = before.len() - 1);
-    play.script().step(1, &format!("{}answer retry 'Not yet.'", hides(path, &weak("true"), mark)));
-    play.script().step(2, &format!("{}answer done 'Done.'", hides(path, &weak(":"), mark)));
+    play.script().step(1, &format!("{}answer retry 'Not yet.'", assert_hides(path, &weak("true"), mark)));
+    play.script().step(2, &format!("{}answer done 'Done.'", assert_hides(path, &weak(":"), mark)));
     play.run().exits(4);
     let seen_by_git = std::fs::read_to_string(play.script().folder().join("seen-by-git")).expect("git has looked");
     assert_eq!(seen_by_git, "", "the forgery is one that git believes");
     for (iter, word) in [(1, "true"), (2, ":")] {
-        let seen = play.seen(iter);
+        let seen = play.iteration_at(iter);
         let committed = play.repo.show(&seen.receipt.commit, path);
         assert_eq!(committed.trim(), word, "{path}, {mark:?}, iteration {iter}");
         let announced = seen.receipt.trailer("Runner-Guard-Changed").unwrap_or_default();
         assert_eq!(announced, if path == "ci.sh" { path } else { "" }, "{mark:?}, iteration {iter}");
     }
     let verdict = if path == "ci.sh" { "RedGuard" } else { "Accepted" };
-    assert_eq!(play.seen(2).receipt.verdict(), verdict);
+    assert_eq!(play.iteration_at(2).receipt.verdict(), verdict);
     assert_eq!(play.repo.git(&["status", "--porcelain"]), "");
 }
 
 #[test]
 fn a_weakened_guard_that_a_forged_index_hides_is_committed_and_named() {
-    is_seen("ci.sh", "");
+    assert_seen("ci.sh", "");
 }
 
 #[test]
 fn a_weakened_guard_that_is_assumed_to_be_unchanged_is_committed_and_named() {
-    is_seen("ci.sh", "assume");
+    assert_seen("ci.sh", "assume");
 }
 
 #[test]
 fn a_weakened_guard_that_git_is_told_to_skip_is_committed_and_named() {
-    is_seen("ci.sh", "skip");
+    assert_seen("ci.sh", "skip");
 }
 
 #[test]
 fn a_check_that_a_forged_index_hides_is_committed() {
-    is_seen("check.sh", "");
+    assert_seen("check.sh", "");
 }
 
 #[test]
 fn a_check_that_is_assumed_to_be_unchanged_is_committed() {
-    is_seen("check.sh", "assume");
+    assert_seen("check.sh", "assume");
 }

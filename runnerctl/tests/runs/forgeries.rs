@@ -17,7 +17,7 @@ use runner_testkit::{Home, ProgramOutput};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::audits::report;
+use crate::audits::parse_report;
 use crate::play::{RUN, RunPlay, node, sample};
 
 const TREE: &str = ".runner/state/tree.json";
@@ -51,7 +51,7 @@ impl BranchForge {
     /// invalid tree, a note, an edit by hand, and a resume.
     fn new() -> Self {
         let definition = r#"definition = ["/justfile", "/ci.sh"]"#;
-        let play = RunPlay::with(&sample(), |config| config.top("max_iterations = 3").guard(definition));
+        let play = RunPlay::with_tree(&sample(), |config| config.top("max_iterations = 3").guard(definition));
         play.repo.write("ci.sh", "true\n").commit("Check the work");
         let script = play.script();
         script.step(1, "echo 1 > one\nanswer done 'Not yet.'").guard_step(1, "echo 'error: not yet'; exit 1");
@@ -66,11 +66,11 @@ impl BranchForge {
         play.repo.write(GOAL, &play.repo.read(GOAL).replace("Reach the goal", "Reach the goal soon"));
         play.repo.commit("Say when");
         play.home.ctl_in(&play.repo, &["resume", "--more", "20", "--wait"]).exits(0);
-        Self::of(play)
+        Self::from_play(play)
     }
 
     /// Takes the branch of a run that was made before.
-    fn of(play: RunPlay) -> Self {
+    fn from_play(play: RunPlay) -> Self {
         let clone = play.home.path().join("forge.git").display().to_string();
         play.repo.git(&["clone", "-q", "--bare", ".", &clone]);
         let base = play.repo.run_state("HEAD").base.expect("a run has a base");
@@ -86,24 +86,24 @@ impl BranchForge {
     }
 
     /// Returns the place of the commit whose subject says this.
-    fn at(&self, says: &str) -> usize {
+    fn index_of(&self, says: &str) -> usize {
         let subject = |piece: &BranchCommit| piece.message.lines().next().unwrap_or_default().contains(says);
         self.pieces.iter().position(subject).unwrap_or_else(|| panic!("no commit says {says}: {:#?}", self.pieces))
     }
 
     /// Audits the branch that these pieces are.
     fn audit(&self, pieces: &[BranchCommit]) -> AuditReport {
-        report(&self.verified(pieces))
+        parse_report(&self.run_verify(pieces))
     }
 
     /// Asserts that the branch that these pieces are is not judged, and what is said of it.
     #[track_caller]
-    fn ends(&self, pieces: &[BranchCommit], told: &str) {
-        let output = self.verified(pieces);
+    fn assert_ends(&self, pieces: &[BranchCommit], told: &str) {
+        let output = self.run_verify(pieces);
         assert!(output.exits(6).stderr.contains(told), "{}", output.stderr);
     }
 
-    fn verified(&self, pieces: &[BranchCommit]) -> ProgramOutput {
+    fn run_verify(&self, pieces: &[BranchCommit]) -> ProgramOutput {
         let base = self.play.repo.run_state("HEAD").base.expect("a run has a base");
         let (mut parent, mut renamed) = (base, Vec::<(String, String)>::new());
         let honest = pieces.iter().zip(&self.pieces).take_while(|(piece, honest)| piece == honest).count();
@@ -129,11 +129,11 @@ impl BranchForge {
     /// Audits what a run's branch would be with this tip.
     fn audit_at(&self, run: &str, tip: &str) -> AuditReport {
         self.git(&["update-ref", &format!("refs/heads/runner/{run}"), tip], "");
-        report(&self.play.home.ctl(&["verify", &self.clone, "--run", run, "--json"]))
+        parse_report(&self.play.home.ctl(&["verify", &self.clone, "--run", run, "--json"]))
     }
 
     #[track_caller]
-    fn finds_at(&self, (run, tip): (&str, &str), (severity, rule, at): (Severity, Rule, &str)) {
+    fn assert_finds_at(&self, (run, tip): (&str, &str), (severity, rule, at): (Severity, Rule, &str)) {
         let report = self.audit_at(run, tip);
         let is_it = |it: &AuditFinding| it.severity == severity && it.rule == rule && it.at.contains(at);
         assert!(report.findings.iter().any(is_it), "no {severity} of {rule} at {at} in {report:#?}");
@@ -144,7 +144,7 @@ impl BranchForge {
     }
 
     #[track_caller]
-    fn is_honest(&self, name: &str, tip: &str) -> AuditReport {
+    fn assert_honest(&self, name: &str, tip: &str) -> AuditReport {
         let report = self.audit_at(RUN, tip);
         let found: Vec<_> = report.findings.iter().filter(|found| found.severity == Severity::Violation).collect();
         assert!(found.is_empty(), "{name}: {found:#?}");
@@ -152,14 +152,19 @@ impl BranchForge {
     }
 
     /// Returns the pieces with one changed.
-    fn with(&self, at: usize, change: impl FnOnce(&mut BranchCommit)) -> Vec<BranchCommit> {
+    fn with_change(&self, at: usize, change: impl FnOnce(&mut BranchCommit)) -> Vec<BranchCommit> {
         let mut pieces = self.pieces.clone();
         change(&mut pieces[at]);
         pieces
     }
 
     /// Returns the pieces with a file changed from one commit on, to the last or in that one alone.
-    fn file(&self, (at, to_the_end): (usize, bool), path: &str, change: impl Fn(&str) -> String) -> Vec<BranchCommit> {
+    fn with_file(
+        &self,
+        (at, to_the_end): (usize, bool),
+        path: &str,
+        change: impl Fn(&str) -> String,
+    ) -> Vec<BranchCommit> {
         let mut pieces = self.pieces.clone();
         let end = if to_the_end { pieces.len() } else { at + 1 };
         for piece in &mut pieces[at..end] {
@@ -169,13 +174,13 @@ impl BranchForge {
         pieces
     }
 
-    fn json<T: Serialize + DeserializeOwned>(
+    fn with_json<T: Serialize + DeserializeOwned>(
         &self,
         at: usize,
         path: &str,
         change: impl Fn(&mut T),
     ) -> Vec<BranchCommit> {
-        self.file((at, false), path, |text| {
+        self.with_file((at, false), path, |text| {
             let mut value: T = serde_json::from_str(text).expect("the file has its form");
             change(&mut value);
             serde_json::to_string_pretty(&value).expect("the file serializes") + "\n"
@@ -200,7 +205,7 @@ impl BranchForge {
 
     /// Asserts that an audit of these pieces has a finding of this rule about this.
     #[track_caller]
-    fn finds(&self, name: &str, pieces: &[BranchCommit], (severity, rule, at): (Severity, Rule, &str)) {
+    fn assert_finds(&self, name: &str, pieces: &[BranchCommit], (severity, rule, at): (Severity, Rule, &str)) {
         let report = self.audit(pieces);
         let is_it = report
             .findings
@@ -237,38 +242,38 @@ fn every_forgery_is_named_and_the_branch_it_was_made_of_is_not() {
     assert_eq!(commands, [Some("note"), None], "people are listed: {:#?}", report.people);
     assert_eq!(report.brought, ["a"], "what had passed before is not this run's");
 
-    of_trees(&forge);
-    of_bookkeeping(&forge);
-    of_messages(&forge);
-    of_the_chain(&forge);
-    of_files(&forge);
-    of_the_guards_definition(&forge);
-    of_people_and_milestones(&forge);
+    forge_trees(&forge);
+    forge_bookkeeping(&forge);
+    forge_messages(&forge);
+    forge_chain(&forge);
+    forge_files(&forge);
+    forge_guard_definition(&forge);
+    forge_people_and_milestones(&forge);
 }
 
-fn of_trees(forge: &BranchForge) {
-    let retry = forge.at("iter 0003");
-    let tree = |at, change: fn(&mut TaskTree)| forge.json::<TaskTree>(at, TREE, change);
+fn forge_trees(forge: &BranchForge) {
+    let retry = forge.index_of("iter 0003");
+    let tree = |at, change: fn(&mut TaskTree)| forge.with_json::<TaskTree>(at, TREE, change);
     let flipped = tree(retry, |tree| node(tree, "c2").passes = true);
-    forge.finds("flipped passes", &flipped, violation(Rule::Passes, "node c2: passes"));
-    let charged = tree(forge.at("iter 0001"), |tree| node(tree, "b").attempts = 0);
-    forge.finds("wrong attempts", &charged, violation(Rule::Tree, "node b: attempts"));
+    forge.assert_finds("flipped passes", &flipped, violation(Rule::Passes, "node c2: passes"));
+    let charged = tree(forge.index_of("iter 0001"), |tree| node(tree, "b").attempts = 0);
+    forge.assert_finds("wrong attempts", &charged, violation(Rule::Tree, "node b: attempts"));
     let granted = tree(retry, |tree| node(tree, "c1").max_attempts = 9);
-    forge.finds("granted attempts", &granted, violation(Rule::Tree, "node c1: max_attempts"));
+    forge.assert_finds("granted attempts", &granted, violation(Rule::Tree, "node c1: max_attempts"));
     let reordered = tree(retry, |tree| node(tree, "c").children.reverse());
-    forge.finds("reordered siblings", &reordered, violation(Rule::Tree, TREE));
+    forge.assert_finds("reordered siblings", &reordered, violation(Rule::Tree, TREE));
     let edited = tree(retry, |tree| node(tree, "b").title.push_str(", another"));
-    forge.finds("edited passed node", &edited, violation(Rule::Passed, "node b"));
+    forge.assert_finds("edited passed node", &edited, violation(Rule::Passed, "node b"));
     let lost = tree(retry, |tree| node(tree, "c").children.retain(|node| node.id != "c2"));
-    forge.finds("lost open node", &lost, violation(Rule::Tree, "node c2"));
-    let unmade = tree(forge.at("iter 0002"), |tree| node(tree, "b").passes = false);
-    forge.finds("a pass that was taken back", &unmade, violation(Rule::Passes, "node b: passes"));
-    let repaired = forge.file((forge.at("iter 0006"), false), TREE, |_| "{\n".to_owned());
-    forge.finds("an invalid tree", &repaired, violation(Rule::Valid, TREE));
+    forge.assert_finds("lost open node", &lost, violation(Rule::Tree, "node c2"));
+    let unmade = tree(forge.index_of("iter 0002"), |tree| node(tree, "b").passes = false);
+    forge.assert_finds("a pass that was taken back", &unmade, violation(Rule::Passes, "node b: passes"));
+    let repaired = forge.with_file((forge.index_of("iter 0006"), false), TREE, |_| "{\n".to_owned());
+    forge.assert_finds("an invalid tree", &repaired, violation(Rule::Valid, TREE));
 }
 
-fn of_bookkeeping(forge: &BranchForge) {
-    let state = |at, change: fn(&mut RunState)| forge.json::<RunState>(at, RUN_STATE, change);
+fn forge_bookkeeping(forge: &BranchForge) {
+    let state = |at, change: fn(&mut RunState)| forge.with_json::<RunState>(at, RUN_STATE, change);
     let changes: [(&str, StateChange); 10] = [
         ("allowance", |state| state.allowance = 99),
         ("narrowed", |state| state.narrowed = vec!["c2".to_owned()]),
@@ -283,23 +288,25 @@ fn of_bookkeeping(forge: &BranchForge) {
     ];
     for (field, change) in changes {
         let at = format!("{RUN_STATE}: {field}");
-        forge.finds(field, &state(forge.at("iter 0003"), change), violation(Rule::RunState, &at));
+        forge.assert_finds(field, &state(forge.index_of("iter 0003"), change), violation(Rule::RunState, &at));
     }
-    let first = (forge.at("iter 0001"), false);
-    let told = forge.file(first, FEEDBACK, |text| text.replace("Not yet.", "Fine."));
-    forge.finds("edited feedback", &told, violation(Rule::Feedback, "feedback.json: nodes"));
-    let blamed = forge.file(first, FEEDBACK, |text| text.replace("error: not yet", "error: something else"));
-    forge.finds("edited failure", &blamed, violation(Rule::Feedback, "feedback.json: nodes"));
-    let boasted =
-        forge.file((forge.at("iter 0003"), false), PROGRESS, |text| format!("{text}- c2 — Done (iteration 0003)\n"));
-    forge.finds("forged progress", &boasted, violation(Rule::Progress, PROGRESS));
+    let first = (forge.index_of("iter 0001"), false);
+    let told = forge.with_file(first, FEEDBACK, |text| text.replace("Not yet.", "Fine."));
+    forge.assert_finds("edited feedback", &told, violation(Rule::Feedback, "feedback.json: nodes"));
+    let blamed = forge.with_file(first, FEEDBACK, |text| text.replace("error: not yet", "error: something else"));
+    forge.assert_finds("edited failure", &blamed, violation(Rule::Feedback, "feedback.json: nodes"));
+    let boasted = forge.with_file((forge.index_of("iter 0003"), false), PROGRESS, |text| {
+        format!("{text}- c2 — Done (iteration 0003)\n")
+    });
+    forge.assert_finds("forged progress", &boasted, violation(Rule::Progress, PROGRESS));
 }
 
-fn of_messages(forge: &BranchForge) {
-    let (red, retry, accepted) = (forge.at("iter 0001"), forge.at("iter 0003"), forge.at("iter 0002"));
+fn forge_messages(forge: &BranchForge) {
+    let (red, retry, accepted) =
+        (forge.index_of("iter 0001"), forge.index_of("iter 0003"), forge.index_of("iter 0002"));
     let says = |at: usize, old: &str, new: &str| {
         assert!(forge.pieces[at].message.contains(old), "{}", forge.pieces[at].message);
-        forge.with(at, |piece| piece.message = piece.message.replace(old, new))
+        forge.with_change(at, |piece| piece.message = piece.message.replace(old, new))
     };
     let cases = [
         ("an attempt taken off", says(red, "Attempts: 1/3", "Attempts: 0/3"), Rule::Receipt, "Runner-Attempts"),
@@ -317,58 +324,62 @@ fn of_messages(forge: &BranchForge) {
         ("no receipt at all", says(accepted, "Runner-Commit: iteration\n", ""), Rule::Passes, TREE),
     ];
     for (name, pieces, rule, at) in cases {
-        forge.finds(name, &pieces, violation(rule, at));
+        forge.assert_finds(name, &pieces, violation(rule, at));
     }
-    let relabelled = forge.with(red, |piece| {
+    let relabelled = forge.with_change(red, |piece| {
         piece.message =
             piece.message.replace("RedGuard", "Retry").replace("status=done guard=fail", "status=retry guard=skipped");
     });
-    forge.finds("a red guard as a retry", &relabelled, violation(Rule::Receipt, "Runner-Guard"));
-    let passed = forge.with(red, |piece| {
+    forge.assert_finds("a red guard as a retry", &relabelled, violation(Rule::Receipt, "Runner-Guard"));
+    let passed = forge.with_change(red, |piece| {
         piece.message = piece.message.replace("RedGuard", "Accepted").replace("guard=fail", "guard=pass");
     });
-    forge.finds("a red guard as accepted", &passed, violation(Rule::Verdict, "Runner-Verdict"));
-    let prompt = forge.with(red, |piece| {
+    forge.assert_finds("a red guard as accepted", &passed, violation(Rule::Verdict, "Runner-Verdict"));
+    let prompt = forge.with_change(red, |piece| {
         let line = piece.message.lines().find(|line| line.starts_with("Runner-Prompt")).expect("it has a prompt");
         piece.message = piece.message.replace(line, &format!("Runner-Prompt: sha256:{}", "0".repeat(64)));
     });
-    forge.finds("another prompt", &prompt, violation(Rule::Prompt, "Runner-Prompt"));
-    let tree_from = forge.with(red, |piece| {
+    forge.assert_finds("another prompt", &prompt, violation(Rule::Prompt, "Runner-Prompt"));
+    let tree_from = forge.with_change(red, |piece| {
         let line = piece.message.lines().find(|line| line.starts_with("Runner-Tree-From")).expect("it has one");
         piece.message = piece.message.replace(line, &format!("Runner-Tree-From: sha256:{}", "0".repeat(64)));
     });
-    forge.finds("another tree before", &tree_from, violation(Rule::Chain, "Runner-Tree-From"));
+    forge.assert_finds("another tree before", &tree_from, violation(Rule::Chain, "Runner-Tree-From"));
 }
 
-fn of_the_chain(forge: &BranchForge) {
-    let second = forge.at("iter 0002");
+fn forge_chain(forge: &BranchForge) {
+    let second = forge.index_of("iter 0002");
     let [first, gone] = [&forge.pieces[second - 1], &forge.pieces[second]];
     let mut missing = forge.pieces.clone();
     missing.remove(second);
-    forge.finds("a commit that is missing", &missing, violation(Rule::Chain, "Runner-From"));
+    forge.assert_finds("a commit that is missing", &missing, violation(Rule::Chain, "Runner-From"));
     for piece in &mut missing {
         piece.message = piece.message.replace(&gone.id, &first.id);
     }
-    forge.finds("a commit that is missing, and not missed", &missing, violation(Rule::Number, "iter"));
+    forge.assert_finds("a commit that is missing, and not missed", &missing, violation(Rule::Number, "iter"));
     let mut swapped = forge.pieces.clone();
-    swapped.swap(forge.at("iter 0001"), forge.at("iter 0002"));
-    forge.finds("two that were swapped", &swapped, violation(Rule::Number, "iter"));
-    let swallowed = forge.with(forge.at("iter 0003"), |piece| {
+    swapped.swap(forge.index_of("iter 0001"), forge.index_of("iter 0002"));
+    forge.assert_finds("two that were swapped", &swapped, violation(Rule::Number, "iter"));
+    let swallowed = forge.with_change(forge.index_of("iter 0003"), |piece| {
         piece.message = piece.message.replace(&gone.id, &first.id);
     });
-    forge.finds("a receipt that swallows another", &swallowed, violation(Rule::Number, "iter"));
-    forge.finds("and the one that was", &swallowed, (Severity::Warning, Rule::Form, "message"));
+    forge.assert_finds("a receipt that swallows another", &swallowed, violation(Rule::Number, "iter"));
+    forge.assert_finds("and the one that was", &swallowed, (Severity::Warning, Rule::Form, "message"));
     let mut posed = forge.pieces.clone();
-    let mut fake = forge.pieces[forge.at("iter 0003")].clone();
+    let mut fake = forge.pieces[forge.index_of("iter 0003")].clone();
     "fake".clone_into(&mut fake.id);
-    posed.insert(forge.at("iter 0003"), fake);
-    forge.finds("an agent that poses as the runner", &posed, (Severity::Warning, Rule::Form, "message"));
+    posed.insert(forge.index_of("iter 0003"), fake);
+    forge.assert_finds("an agent that poses as the runner", &posed, (Severity::Warning, Rule::Form, "message"));
 }
 
-fn of_the_guards_definition(forge: &BranchForge) {
+fn forge_guard_definition(forge: &BranchForge) {
     let weak = "ci:\n\ttrue\n";
-    let unnamed = forge.file((forge.at("iter 0002"), true), "justfile", |_| weak.to_owned());
-    forge.finds("a definition that nobody is told of", &unnamed, violation(Rule::Receipt, "Runner-Guard-Changed"));
+    let unnamed = forge.with_file((forge.index_of("iter 0002"), true), "justfile", |_| weak.to_owned());
+    forge.assert_finds(
+        "a definition that nobody is told of",
+        &unnamed,
+        violation(Rule::Receipt, "Runner-Guard-Changed"),
+    );
     let blob = forge.git(&["hash-object", "--stdin"], weak);
     let mut accepted = unnamed;
     for piece in &mut accepted {
@@ -379,44 +390,44 @@ fn of_the_guards_definition(forge: &BranchForge) {
         piece.tree = forge.tree_with(&piece.tree, RUN_STATE, &text);
     }
     let at = format!("{RUN_STATE}: guard_definition: justfile");
-    forge.finds("a definition that the base has not had", &accepted, violation(Rule::Milestone, &at));
+    forge.assert_finds("a definition that the base has not had", &accepted, violation(Rule::Milestone, &at));
 }
 
-fn of_files(forge: &BranchForge) {
-    let retry = forge.at("iter 0003");
+fn forge_files(forge: &BranchForge) {
+    let retry = forge.index_of("iter 0003");
     for path in [CONFIG, GOAL, ".runner/prompts/worker.md", ".runner/state/notes.md", ".runner/state/extra"] {
-        let changed = forge.file((retry, true), path, |text| format!("{text}# more\n"));
-        forge.finds(path, &changed, violation(Rule::Owned, path));
+        let changed = forge.with_file((retry, true), path, |text| format!("{text}# more\n"));
+        forge.assert_finds(path, &changed, violation(Rule::Owned, path));
     }
     let memory = ".runner/state/assumptions.md";
-    let rewritten = forge.file((retry, true), memory, |text| text.replace("# ", "## "));
-    forge.finds(memory, &rewritten, violation(Rule::Owned, memory));
-    let template =
-        forge.file((forge.at("Say when"), true), ".runner/prompts/worker.md", |_| "Do as you like.\n".to_owned());
-    forge.finds("a template before a prompt", &template, violation(Rule::Prompt, "Runner-Prompt"));
+    let rewritten = forge.with_file((retry, true), memory, |text| text.replace("# ", "## "));
+    forge.assert_finds(memory, &rewritten, violation(Rule::Owned, memory));
+    let template = forge
+        .with_file((forge.index_of("Say when"), true), ".runner/prompts/worker.md", |_| "Do as you like.\n".to_owned());
+    forge.assert_finds("a template before a prompt", &template, violation(Rule::Prompt, "Runner-Prompt"));
 }
 
-fn of_people_and_milestones(forge: &BranchForge) {
-    let (hand, resume, start) = (forge.at("Say when"), forge.at("resume run"), forge.at("start run"));
-    let passes = forge.json::<TaskTree>(hand, TREE, |tree| node(tree, "c2").passes = true);
-    forge.finds("a person who sets passes", &passes, violation(Rule::Passes, "node c2"));
+fn forge_people_and_milestones(forge: &BranchForge) {
+    let (hand, resume, start) = (forge.index_of("Say when"), forge.index_of("resume run"), forge.index_of("start run"));
+    let passes = forge.with_json::<TaskTree>(hand, TREE, |tree| node(tree, "c2").passes = true);
+    forge.assert_finds("a person who sets passes", &passes, violation(Rule::Passes, "node c2"));
     let mut kept = passes.clone();
-    let upon = forge.json::<TaskTree>(resume, TREE, |tree| node(tree, "c2").passes = true);
+    let upon = forge.with_json::<TaskTree>(resume, TREE, |tree| node(tree, "c2").passes = true);
     kept[resume].tree.clone_from(&upon[resume].tree);
-    forge.finds("a person who sets passes for good", &kept, violation(Rule::Passes, TREE));
+    forge.assert_finds("a person who sets passes for good", &kept, violation(Rule::Passes, TREE));
     let edited =
-        forge.file((hand, true), RUN_STATE, |text| text.replace("\"run_id\": \"play\"", "\"run_id\": \"other\""));
-    forge.finds("a person who renames the run", &edited, violation(Rule::Number, "run_state.json"));
-    let faults = forge.json::<RunState>(hand, RUN_STATE, |state| state.stall.count = 0);
-    forge.finds("a person who counts", &faults, (Severity::Warning, Rule::Person, "run_state.json: stall"));
-    let granted = forge.json::<RunState>(resume, RUN_STATE, |state| state.next_iter = 1);
-    forge.finds("a resume that counts anew", &granted, violation(Rule::Milestone, "next_iter"));
-    let planted = forge.json::<TaskTree>(resume, TREE, |tree| node(tree, "c2").title.push_str(", another"));
-    forge.finds("a resume that plans", &planted, violation(Rule::Tree, "node c2"));
-    let code = forge.file((start, true), "one", |_| "1\n".to_owned());
-    forge.finds("a start with work in it", &code, violation(Rule::Milestone, "one"));
-    let base = forge.json::<RunState>(start, RUN_STATE, |state| state.elapsed_ms = 5);
-    forge.finds("a start that has spent", &base, violation(Rule::Milestone, "elapsed_ms"));
-    let born = forge.json::<TaskTree>(start, TREE, |tree| node(tree, "c2").passes = true);
-    forge.finds("a start with a pass", &born, violation(Rule::Passes, TREE));
+        forge.with_file((hand, true), RUN_STATE, |text| text.replace("\"run_id\": \"play\"", "\"run_id\": \"other\""));
+    forge.assert_finds("a person who renames the run", &edited, violation(Rule::Number, "run_state.json"));
+    let faults = forge.with_json::<RunState>(hand, RUN_STATE, |state| state.stall.count = 0);
+    forge.assert_finds("a person who counts", &faults, (Severity::Warning, Rule::Person, "run_state.json: stall"));
+    let granted = forge.with_json::<RunState>(resume, RUN_STATE, |state| state.next_iter = 1);
+    forge.assert_finds("a resume that counts anew", &granted, violation(Rule::Milestone, "next_iter"));
+    let planted = forge.with_json::<TaskTree>(resume, TREE, |tree| node(tree, "c2").title.push_str(", another"));
+    forge.assert_finds("a resume that plans", &planted, violation(Rule::Tree, "node c2"));
+    let code = forge.with_file((start, true), "one", |_| "1\n".to_owned());
+    forge.assert_finds("a start with work in it", &code, violation(Rule::Milestone, "one"));
+    let base = forge.with_json::<RunState>(start, RUN_STATE, |state| state.elapsed_ms = 5);
+    forge.assert_finds("a start that has spent", &base, violation(Rule::Milestone, "elapsed_ms"));
+    let born = forge.with_json::<TaskTree>(start, TREE, |tree| node(tree, "c2").passes = true);
+    forge.assert_finds("a start with a pass", &born, violation(Rule::Passes, TREE));
 }

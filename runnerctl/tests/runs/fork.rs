@@ -8,8 +8,8 @@ use crate::play::{RUN, RunPlay, sample};
 const STATE: &str = ".runner/state/run_state.json";
 
 /// Three sessions on `b`: a retry, a red guard, and a crash.
-fn played() -> RunPlay {
-    let play = RunPlay::with(&sample(), |config| config.top("max_iterations = 4\nmax_consecutive_faults = 1"));
+fn play_run() -> RunPlay {
+    let play = RunPlay::with_tree(&sample(), |config| config.top("max_iterations = 4\nmax_consecutive_faults = 1"));
     let script = play.script();
     script.step(1, "echo 1 > work\nanswer retry 'Half of it.'");
     script.step(2, "echo 2 > work\nanswer done 'It should work.'").guard_step(1, "echo 'FAIL: two'\nexit 1");
@@ -34,7 +34,7 @@ fn start_of(repo: &Repo, id: &str) -> (String, String) {
 
 #[test]
 fn a_fork_takes_over_tree_attempts_and_feedback_and_is_asked_the_same() {
-    let play = played();
+    let play = play_run();
     let from = commit_of(&play.repo, 2);
     play.home.ctl_in(&play.repo, &["fork", "--from", "2", "--id", "again", "--wait"]).exits(4);
     let (changed, start) = start_of(&play.repo, "again");
@@ -56,7 +56,7 @@ fn a_fork_takes_over_tree_attempts_and_feedback_and_is_asked_the_same() {
 
 #[test]
 fn a_fork_whose_beginning_was_cut_short_begins_as_if_it_had_not_been() {
-    let play = played();
+    let play = play_run();
     let from = commit_of(&play.repo, 2);
     let git = |args: &[&str]| play.repo.git(args);
     for (id, does_write, does_stage) in [("one", false, false), ("two", true, false), ("three", true, true)] {
@@ -82,7 +82,7 @@ fn a_fork_whose_beginning_was_cut_short_begins_as_if_it_had_not_been() {
 
 #[test]
 fn a_fork_goes_on_with_a_guard_that_nobody_has_accepted_and_says_so() {
-    let play = RunPlay::with(&sample(), |config| {
+    let play = RunPlay::with_tree(&sample(), |config| {
         config.top("max_iterations = 2").guard("definition = [\"/ci.sh\"]\non_change = \"both\"")
     });
     play.repo.write("ci.sh", "echo strict\n").commit("Check the work");
@@ -98,9 +98,10 @@ fn a_fork_goes_on_with_a_guard_that_nobody_has_accepted_and_says_so() {
 
 #[test]
 fn what_waits_for_a_person_is_approved_in_a_fork_without_another_guard() {
-    let play = RunPlay::with(&sample(), |config| config.top("max_iterations = 2").section("[review]\nby = \"human\""));
+    let play =
+        RunPlay::with_tree(&sample(), |config| config.top("max_iterations = 2").section("[review]\nby = \"human\""));
     play.script().step(1, "echo 1 > result.txt; answer done 'The result is written.'");
-    play.begin();
+    play.start_run();
     play.client().wait_for(play.repo.path(), RunStatus::Waiting);
     play.home.ctl_in(&play.repo, &["cancel"]).exits(0);
     play.home.ctl_in(&play.repo, &["fork", "--from", "1", "--id", "again"]).exits(0);
@@ -114,7 +115,7 @@ fn what_waits_for_a_person_is_approved_in_a_fork_without_another_guard() {
 
 #[test]
 fn counters_that_have_ended_the_run_do_not_end_its_fork() {
-    let play = played();
+    let play = play_run();
     play.home.ctl_in(&play.repo, &["fork", "--from", &format!("{RUN}/3"), "--id", "again", "--wait"]).exits(4);
     assert_eq!(play.repo.run_state("runner/again").consecutive_faults, 0);
     assert_eq!(play.script().session_count(), 4, "its fault was the last that was allowed");
@@ -122,7 +123,7 @@ fn counters_that_have_ended_the_run_do_not_end_its_fork() {
 
 #[test]
 fn forks_without_an_id_get_one_each_and_wait_in_the_queue() {
-    let play = played();
+    let play = play_run();
     let stem = format!("run-{}", &commit_of(&play.repo, 1)[..8]);
     for id in [stem.clone(), format!("{stem}-2")] {
         let forked = play
@@ -138,7 +139,7 @@ fn forks_without_an_id_get_one_each_and_wait_in_the_queue() {
 
 #[test]
 fn what_cannot_be_forked_is_refused() {
-    let play = played();
+    let play = play_run();
     let refused = |args: &[&str], code: i32, why: &str| {
         let output = play.home.ctl_in(&play.repo, &[&["fork"], args].concat());
         output.exits(code);
@@ -157,7 +158,7 @@ fn what_cannot_be_forked_is_refused() {
 
 #[test]
 fn a_fork_is_refused_where_git_would_wait_for_a_pipe() {
-    let play = played();
+    let play = play_run();
     let rules = play.repo.path().join(".gitignore");
     nix::unistd::mkfifo(&rules, nix::sys::stat::Mode::S_IRWXU).expect("a pipe can be made");
     let output = play.home.ctl_in(&play.repo, &["fork", "--from", "2", "--id", "again"]);

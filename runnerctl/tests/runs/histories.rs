@@ -4,7 +4,7 @@ use std::fs;
 
 use protocol::verify::{AuditReport, AuditRule, Severity};
 
-use crate::audits::{of_two, report};
+use crate::audits::{parse_report, play_two};
 use crate::play::{RUN, RunPlay};
 
 const BRANCH: &str = "refs/heads/runner/play";
@@ -13,10 +13,10 @@ const TREE: &str = ".runner/state/tree.json";
 /// Audits the branch of the run in a repository.
 #[track_caller]
 fn audit(play: &RunPlay, folder: &str) -> AuditReport {
-    report(&play.home.ctl(&["verify", folder, "--run", RUN, "--json"]))
+    parse_report(&play.home.ctl(&["verify", folder, "--run", RUN, "--json"]))
 }
 
-fn here(play: &RunPlay) -> String {
+fn repo_path(play: &RunPlay) -> String {
     play.repo.path().display().to_string()
 }
 
@@ -33,8 +33,8 @@ fn commit(play: &RunPlay, tree: &str, message: &[u8]) -> String {
 
 #[test]
 fn a_shallow_clone_of_any_depth_says_what_it_does_not_see() {
-    let play = of_two();
-    let url = format!("file://{}", here(&play));
+    let play = play_two();
+    let url = format!("file://{}", repo_path(&play));
     let seen = |depth: usize| {
         let folder = play.home.path().join(format!("depth-{depth}")).display().to_string();
         let branch = format!("runner/{RUN}");
@@ -49,9 +49,10 @@ fn a_shallow_clone_of_any_depth_says_what_it_does_not_see() {
 
 #[test]
 fn a_partial_clone_is_told_what_brings_the_rest() {
-    let play = of_two();
+    let play = play_two();
     play.repo.git(&["config", "uploadpack.allowFilter", "true"]);
-    let (url, folder) = (format!("file://{}", here(&play)), play.home.path().join("partial.git").display().to_string());
+    let (url, folder) =
+        (format!("file://{}", repo_path(&play)), play.home.path().join("partial.git").display().to_string());
     play.repo.git(&["clone", "-q", "--bare", "--filter=blob:none", &url, &folder]);
     let unseen = audit(&play, &folder);
     let hint = "git fetch --refetch --no-filter";
@@ -67,9 +68,9 @@ fn a_partial_clone_is_told_what_brings_the_rest() {
 
 #[test]
 fn a_clone_that_borrows_its_objects_is_whole() {
-    let play = of_two();
+    let play = play_two();
     let folder = play.home.path().join("shared").display().to_string();
-    play.repo.git(&["clone", "-q", "--shared", "--branch", &format!("runner/{RUN}"), &here(&play), &folder]);
+    play.repo.git(&["clone", "-q", "--shared", "--branch", &format!("runner/{RUN}"), &repo_path(&play), &folder]);
     let report = audit(&play, &folder);
     assert_eq!((&report.findings[..], &report.unseen[..], report.counts.iterations), (&[][..], &[][..], 2));
 }
@@ -83,14 +84,14 @@ fn with_tree(play: &RunPlay, (mode, id): (&str, &str)) -> AuditReport {
     let tree = git(&["write-tree"]);
     git(&["read-tree", "HEAD"]);
     git(&["update-ref", BRANCH, &commit(play, &tree, b"By hand")]);
-    let report = audit(play, &here(play));
+    let report = audit(play, &repo_path(play));
     git(&["update-ref", BRANCH, &honest]);
     report
 }
 
 #[test]
 fn what_stands_in_the_place_of_the_task_tree_must_be_the_file() {
-    let play = of_two();
+    let play = play_two();
     let text = play.repo.show("HEAD", TREE);
     let blob = |text: &str| {
         let file = play.home.path().join("blob");
@@ -122,7 +123,7 @@ fn what_stands_in_the_place_of_the_task_tree_must_be_the_file() {
 
 #[test]
 fn a_message_that_git_reads_as_the_runners_is_not_a_persons() {
-    let play = of_two();
+    let play = play_two();
     let tree = play.repo.git(&["rev-parse", "HEAD^{tree}"]);
     let (honest, last) = (play.repo.head(), play.repo.git(&["log", "-1", "--format=%B"]));
     let claiming = [
@@ -135,7 +136,7 @@ fn a_message_that_git_reads_as_the_runners_is_not_a_persons() {
     ];
     for message in &claiming {
         play.repo.git(&["update-ref", BRANCH, &commit(&play, &tree, message)]);
-        let (report, shown) = (audit(&play, &here(&play)), String::from_utf8_lossy(message));
+        let (report, shown) = (audit(&play, &repo_path(&play)), String::from_utf8_lossy(message));
         assert_eq!(rules(&report), [(Severity::Violation, AuditRule::Form)], "{shown}");
         play.repo.git(&["update-ref", BRANCH, &honest]);
     }
@@ -149,7 +150,7 @@ fn a_message_that_git_reads_as_the_runners_is_not_a_persons() {
     ];
     for message in persons {
         play.repo.git(&["update-ref", BRANCH, &commit(&play, &tree, message)]);
-        let (report, shown) = (audit(&play, &here(&play)), String::from_utf8_lossy(message));
+        let (report, shown) = (audit(&play, &repo_path(&play)), String::from_utf8_lossy(message));
         assert_eq!((rules(&report), report.people.len()), (Vec::new(), 1), "{shown}");
         play.repo.git(&["update-ref", BRANCH, &honest]);
     }
@@ -157,25 +158,25 @@ fn a_message_that_git_reads_as_the_runners_is_not_a_persons() {
 
 #[test]
 fn a_message_that_ends_for_git_before_its_end_is_no_receipt() {
-    let mut play = of_two();
+    let mut play = play_two();
     let (tree, last) = (play.repo.git(&["rev-parse", "HEAD^{tree}"]), play.repo.git(&["log", "-1", "--format=%B"]));
     let whole = play.repo.git(&["cat-file", "commit", &commit(&play, &tree, last.as_bytes())]);
     let file = play.home.path().join("commit");
     fs::write(&file, format!("{whole}\n\0and more\n")).expect("a file in the home can be written");
     let written = ["hash-object", "-w", "--literally", "-t", "commit", &file.display().to_string()];
     play.repo.git(&["update-ref", BRANCH, &play.repo.git(&written)]);
-    assert_eq!(rules(&audit(&play, &here(&play))), [(Severity::Violation, AuditRule::Form)]);
+    assert_eq!(rules(&audit(&play, &repo_path(&play))), [(Severity::Violation, AuditRule::Form)]);
     play.home.expect_forgery();
 }
 
 #[test]
 fn what_git_is_told_to_show_in_the_place_of_a_commit_hides_nothing() {
-    let play = of_two();
+    let play = play_two();
     let git = |args: &[&str]| play.repo.git(args);
     let honest = play.repo.head();
     let lie = commit(&play, &git(&["rev-parse", "HEAD~1^{tree}"]), b"A lie");
     git(&["replace", &honest, &lie]);
-    assert_eq!(audit(&play, &here(&play)).findings, [], "the branch is as it was");
+    assert_eq!(audit(&play, &repo_path(&play)).findings, [], "the branch is as it was");
     git(&["replace", "-d", &honest]);
 
     // A pass that nobody accepted, and the honest commit shown for it.
@@ -187,7 +188,7 @@ fn what_git_is_told_to_show_in_the_place_of_a_commit_hides_nothing() {
         if hides {
             git(&["replace", &forged, &honest]);
         }
-        let report = audit(&play, &here(&play));
+        let report = audit(&play, &repo_path(&play));
         assert!(rules(&report).contains(&(Severity::Violation, AuditRule::Passes)), "{:#?}", report.findings);
     }
     git(&["replace", "-d", &forged]);
@@ -196,13 +197,13 @@ fn what_git_is_told_to_show_in_the_place_of_a_commit_hides_nothing() {
     git(&["update-ref", BRANCH, &honest]);
     let grafts = format!("{honest} {}\n", git(&["rev-parse", &format!("{honest}~2")]));
     play.repo.write(".git/info/grafts", &grafts);
-    let report = audit(&play, &here(&play));
+    let report = audit(&play, &repo_path(&play));
     assert_eq!((report.findings, report.counts.iterations), (Vec::new(), 2));
 }
 
 #[test]
 fn merges_of_people_are_listed_and_the_run_goes_on_upon_them() {
-    let mut play = of_two();
+    let mut play = play_two();
     for (name, from) in [("one", "HEAD"), ("two", "HEAD~1"), ("three", "HEAD~2")] {
         play.repo.git(&["checkout", "-q", "-b", name, from]);
         play.repo.write(name, "by hand\n");
@@ -212,7 +213,7 @@ fn merges_of_people_are_listed_and_the_run_goes_on_upon_them() {
     play.repo.git(&["merge", "-q", "--no-ff", "-m", "Merge one", "one"]);
     play.repo.git(&["merge", "-q", "--no-ff", "-m", "Merge two and three", "two", "three"]);
     play.home.ctl_in(&play.repo, &["resume", "--more", "1", "--wait"]).exits(0);
-    let report = audit(&play, &here(&play));
+    let report = audit(&play, &repo_path(&play));
     assert_eq!((&report.findings[..], report.counts.iterations), (&[][..], 3));
     let subjects: Vec<&str> = report.people.iter().map(|person| person.subject.as_str()).collect();
     assert_eq!(subjects, ["Merge one", "Merge two and three"]);
@@ -221,6 +222,6 @@ fn merges_of_people_are_listed_and_the_run_goes_on_upon_them() {
     let message = play.repo.git(&["log", "-1", "--format=%B"]);
     let merge = play.repo.git(&["commit-tree", "HEAD^{tree}", "-p", "HEAD~1", "-p", "one", "-m", &message]);
     play.repo.git(&["update-ref", BRANCH, &merge]);
-    assert_eq!(rules(&audit(&play, &here(&play))), [(Severity::Violation, AuditRule::Chain)]);
+    assert_eq!(rules(&audit(&play, &repo_path(&play))), [(Severity::Violation, AuditRule::Chain)]);
     play.home.expect_forgery();
 }

@@ -12,11 +12,11 @@ const ACCEPTED: ExpectedRow = ExpectedRow { verdict: "Accepted", status: "done",
 const RESCUE: &str = "refs/runner/rescue/play/0001";
 
 /// Runs one iteration whose session leaves work, a secret ignored file, and then does `deed`.
-fn rewrites(deed: &str, detail: &str) -> (RunPlay, SeenIteration) {
+fn play_rewrite(deed: &str, detail: &str) -> (RunPlay, SeenIteration) {
     let play = RunPlay::new();
     play.script().step(1, &format!("echo kept > work\n{deed}\nanswer done 'Done.'"));
-    let seen = play.first(4);
-    seen.is(&BROKEN).tells("history must not be rewritten").tells(detail);
+    let seen = play.run_first(4);
+    seen.assert_row(&BROKEN).assert_detail("history must not be rewritten").assert_detail(detail);
     assert_eq!(play.repo.refs("refs/runner/rescue"), [RESCUE]);
     assert_eq!(play.repo.git(&["branch", "--show-current"]), format!("runner/{RUN}"));
     let from = seen.receipt.trailer("Runner-From").expect("a receipt names From");
@@ -30,29 +30,29 @@ fn rewrites(deed: &str, detail: &str) -> (RunPlay, SeenIteration) {
 
 #[test]
 fn reset_is_undone() {
-    rewrites("git add -A; git reset -q --soft HEAD~1", "does not contain");
+    play_rewrite("git add -A; git reset -q --soft HEAD~1", "does not contain");
 }
 
 #[test]
 fn amend_is_undone() {
-    rewrites("git add -A; git commit -q --amend -m 'Mine now'", "does not contain");
+    play_rewrite("git add -A; git commit -q --amend -m 'Mine now'", "does not contain");
 }
 
 /// Runs one iteration whose session leaves work and moves HEAD away from the run's branch, which it leaves alone.
-fn leaves_the_branch(deed: &str) -> RunPlay {
-    let play = RunPlay::with(&crate::play::sample(), |config| config.top("max_iterations = 2"));
+fn play_leaving_branch(deed: &str) -> RunPlay {
+    let play = RunPlay::with_tree(&crate::play::sample(), |config| config.top("max_iterations = 2"));
     play.script().step(1, &format!("echo kept > work\n{deed}\nanswer done 'Done.'"));
     play.run().exits(6);
-    is_held_elsewhere(&play);
+    assert_held_on_other_branch(&play);
     play
 }
 
 /// Asserts that the first iteration charged nobody, and that the run is held with what was there and what goes on.
 #[track_caller]
-fn is_held_elsewhere(play: &RunPlay) {
-    let seen = play.seen(1);
-    seen.is(&ExpectedRow { verdict: "Interrupted", status: "interrupted", guard: "skipped", attempts: "0/3" });
-    seen.tells("HEAD was not on the run's branch any more");
+fn assert_held_on_other_branch(play: &RunPlay) {
+    let seen = play.iteration_at(1);
+    seen.assert_row(&ExpectedRow { verdict: "Interrupted", status: "interrupted", guard: "skipped", attempts: "0/3" });
+    seen.assert_detail("HEAD was not on the run's branch any more");
     let summary = play.client().run(play.repo.path()).summary;
     let reason = summary.reason.expect("it says why");
     assert_eq!(summary.state, RunStatus::Held, "{reason:?}");
@@ -67,38 +67,38 @@ fn is_held_elsewhere(play: &RunPlay) {
 
 #[test]
 fn switch_to_another_branch_charges_nobody_and_holds_the_run() {
-    let play = leaves_the_branch("git switch -q -c elsewhere; git add -A; git commit -q -m Elsewhere");
+    let play = play_leaving_branch("git switch -q -c elsewhere; git add -A; git commit -q -m Elsewhere");
     assert_eq!(play.repo.git(&["log", "-1", "--format=%s", "elsewhere"]), "Elsewhere", "the other branch stays");
     play.home.ctl_in(&play.repo, &["verify"]).exits(0);
     play.home.ctl_in(&play.repo, &["resume", "--wait"]).exits(4);
-    play.seen(2).is(&ACCEPTED);
+    play.iteration_at(2).assert_row(&ACCEPTED);
 }
 
 #[test]
 fn detached_head_charges_nobody_and_holds_the_run() {
-    leaves_the_branch("git checkout -q --detach");
+    play_leaving_branch("git checkout -q --detach");
 }
 
 #[test]
 fn switch_by_a_person_under_a_session_charges_nobody_and_holds_the_run() {
-    let play = RunPlay::with(&crate::play::sample(), |config| config.top("max_iterations = 2"));
+    let play = RunPlay::with_tree(&crate::play::sample(), |config| config.top("max_iterations = 2"));
     let gate = play.script().gate("working");
     play.script().step(1, "echo kept > work\ngate working\nanswer done 'Done.'");
-    play.begin();
+    play.start_run();
     gate.wait_reached();
     play.repo.git(&["switch", "-q", "main"]);
     gate.open();
     play.client().wait_for(play.repo.path(), RunStatus::Held);
-    is_held_elsewhere(&play);
+    assert_held_on_other_branch(&play);
 }
 
 #[test]
 fn guard_that_leaves_the_branch_charges_nobody_and_holds_the_run() {
-    let play = RunPlay::with(&crate::play::sample(), |config| config.top("max_iterations = 2"));
+    let play = RunPlay::with_tree(&crate::play::sample(), |config| config.top("max_iterations = 2"));
     play.script().step(1, "echo kept > work\nanswer done 'Done.'");
     play.script().guard_step(1, "git checkout -q --detach");
     play.run().exits(6);
-    is_held_elsewhere(&play);
+    assert_held_on_other_branch(&play);
     play.home.ctl_in(&play.repo, &["verify"]).exits(0);
 }
 
@@ -106,40 +106,40 @@ fn guard_that_leaves_the_branch_charges_nobody_and_holds_the_run() {
 fn merge_that_was_left_under_way_is_ended() {
     let deed = "git switch -q -c other; echo theirs > README.md; git commit -qam Theirs; git switch -q -; \
                 echo ours > README.md; git commit -qam Ours; git merge other > /dev/null";
-    let (play, _) = rewrites(deed, "a merge was left under way");
+    let (play, _) = play_rewrite(deed, "a merge was left under way");
     assert!(!play.repo.path().join(".git/MERGE_HEAD").exists());
 }
 
 #[test]
 fn branch_that_was_deleted_is_made_again() {
-    rewrites("git checkout -q --detach; git branch -q -D runner/play", "HEAD was detached");
+    play_rewrite("git checkout -q --detach; git branch -q -D runner/play", "HEAD was detached");
 }
 
 #[test]
 fn branch_that_was_deleted_below_head_is_made_again() {
-    rewrites("git update-ref -d refs/heads/runner/play", "branch runner/play was removed");
+    play_rewrite("git update-ref -d refs/heads/runner/play", "branch runner/play was removed");
 }
 
 #[test]
 fn run_that_was_merged_into_another_branch_is_put_back_into_the_first_place() {
     let deed = "git switch -q -c mine main; git add -A; git commit -q -m Mine; \
                 git merge -q -m Merge runner/play 2> /dev/null; git branch -q -f runner/play; git switch -q runner/play";
-    rewrites(deed, "no first parent any more");
+    play_rewrite(deed, "no first parent any more");
 }
 
 #[test]
 fn garbage_collection_is_no_rewriting() {
     let play = RunPlay::new();
     play.script().step(1, "echo 1 > work\ngit gc -q --prune=now\ngit pack-refs --all\nanswer done 'Done.'");
-    play.first(4).is(&ACCEPTED);
+    play.run_first(4).assert_row(&ACCEPTED);
 }
 
 #[test]
 fn commits_of_the_agent_stay_below_the_receipt() {
     let play = RunPlay::new();
     play.script().step(1, "echo 1 > work; git add -A; git commit -q -m 'My step'\necho 2 > more\nanswer done 'Done.'");
-    let seen = play.first(4);
-    seen.is(&ACCEPTED);
+    let seen = play.run_first(4);
+    seen.assert_row(&ACCEPTED);
     assert_eq!(play.repo.git(&["log", "-1", "--format=%s", "HEAD^"]), "My step");
     assert_eq!(play.repo.git(&["rev-parse", "HEAD~2"]), seen.receipt.trailer("Runner-From").unwrap());
     assert_eq!(play.repo.show("HEAD", "more"), "2");
@@ -149,7 +149,7 @@ fn commits_of_the_agent_stay_below_the_receipt() {
 fn other_refs_are_left_as_the_agent_set_them() {
     let play = RunPlay::new();
     play.script().step(1, "git tag mine; git branch side\nanswer done 'Done.'");
-    play.first(4).is(&ACCEPTED);
+    play.run_first(4).assert_row(&ACCEPTED);
     assert_eq!(play.repo.refs("refs/tags"), ["refs/tags/mine"]);
     assert_eq!(play.repo.refs("refs/heads/side"), ["refs/heads/side"]);
     let log = play.home.ctl_in(&play.repo, &["log", "1"]).exits(0).stdout.clone();
@@ -162,8 +162,9 @@ fn other_refs_are_left_as_the_agent_set_them() {
 
 #[test]
 fn what_the_baseline_changed_without_right_is_named_by_its_commit() {
-    let play =
-        RunPlay::with(&crate::play::sample(), |_| Config::new(&["true"], &["git", "config", "core.pager", "evil"]));
+    let play = RunPlay::with_tree(&crate::play::sample(), |_| {
+        Config::new(&["true"], &["git", "config", "core.pager", "evil"])
+    });
     play.run();
     let commits = play.repo.git(&["log", "--format=%s%n%(trailers:key=Runner-Reverted)"]);
     let after_baseline = commits.lines().skip_while(|line| !line.contains("baseline run")).nth(1);
@@ -175,7 +176,7 @@ fn locks_of_dead_processes_are_removed_and_the_work_is_kept() {
     let play = RunPlay::new();
     let locks = "touch .git/index.lock .git/HEAD.lock .git/refs/heads/runner/play.lock .git/packed-refs.lock";
     play.script().step(1, &format!("echo 1 > work\n{locks}\nanswer done 'Done.'"));
-    play.first(4).is(&ACCEPTED);
+    play.run_first(4).assert_row(&ACCEPTED);
     assert_eq!(play.repo.show("HEAD", "work"), "1");
 }
 
@@ -184,8 +185,8 @@ fn guard_that_rewrites_history_passes_nothing() {
     let play = RunPlay::new();
     play.script().step(1, "echo kept > work\nanswer done 'Done.'");
     play.script().guard_step(1, "git add -A; git commit -q --amend -m Mine");
-    let seen = play.first(4);
-    seen.tells("history must not be rewritten");
+    let seen = play.run_first(4);
+    seen.assert_detail("history must not be rewritten");
     assert_eq!(seen.receipt.verdict(), "Broken");
     assert_eq!(play.repo.show(RESCUE, "work"), "kept");
     assert_eq!(play.client().run(play.repo.path()).summary.state, RunStatus::Limit);
@@ -195,8 +196,8 @@ fn guard_that_rewrites_history_passes_nothing() {
 fn folder_of_the_runner_that_was_removed_is_put_back() {
     let play = RunPlay::new();
     play.script().step(1, "echo 1 > work\nrm -rf .runner\nmkdir -p \"${RUNNER_OUTPUT%/*}\"\nanswer retry 'Swept.'");
-    let seen = play.first(4);
-    seen.is(&BROKEN).tells("the file is gone");
+    let seen = play.run_first(4);
+    seen.assert_row(&BROKEN).assert_detail("the file is gone");
     let reverted = seen.receipt.trailer("Runner-Reverted").expect("what was put back is named");
     assert!(reverted.contains(".runner/state/config.toml"), "{reverted}");
     assert_eq!(play.repo.show("HEAD", ".runner/GOAL.md"), play.repo.show("HEAD^", ".runner/GOAL.md"));
@@ -204,13 +205,13 @@ fn folder_of_the_runner_that_was_removed_is_put_back() {
 
 #[test]
 fn files_of_the_runner_are_put_back_and_the_next_prompt_names_them() {
-    let play = RunPlay::with(&crate::play::sample(), |config| config.top("max_iterations = 2"));
+    let play = RunPlay::with_tree(&crate::play::sample(), |config| config.top("max_iterations = 2"));
     let deeds = "echo 'max_iterations = 9999' > .runner/state/config.toml\necho x > .runner/state/mine.txt\n\
                  rm .runner/state/schema.json\necho 1 > work\n";
     play.script().step(1, &format!("{deeds}answer done 'Done.'"));
     play.run().exits(4);
-    let seen = play.seen(1);
-    seen.is(&ACCEPTED);
+    let seen = play.iteration_at(1);
+    seen.assert_row(&ACCEPTED);
     let paths = [".runner/state/config.toml", ".runner/state/mine.txt", ".runner/state/schema.json"];
     assert_eq!(play.repo.run_state(&seen.receipt.commit).reverted, paths);
     let changed = play.repo.git(&["diff", "--name-only", "HEAD~2", "HEAD", "--", paths[0], paths[1], paths[2]]);
@@ -228,8 +229,8 @@ fn file_under_the_runners_whose_name_is_no_text_is_removed() {
     let name = ".runner/state/$(printf 'mine\\377')";
     play.script().step(1, &format!("echo x > \"{name}\"; echo 1 > work; answer done 'Done.'"));
     play.run().exits(4);
-    let seen = play.seen(1);
-    seen.is(&ACCEPTED);
+    let seen = play.iteration_at(1);
+    seen.assert_row(&ACCEPTED);
     let reverted = seen.receipt.trailer("Runner-Reverted").expect("what was removed is named");
     assert!(reverted.contains(".runner/state/mine"), "{reverted}");
     assert_eq!(play.repo.git(&["ls-files", "--", ".runner/state/mine*"]), "");
@@ -237,12 +238,12 @@ fn file_under_the_runners_whose_name_is_no_text_is_removed() {
 
 #[test]
 fn memory_may_grow_and_not_change() {
-    let play = RunPlay::with(&crate::play::sample(), |config| config.top("max_iterations = 2"));
+    let play = RunPlay::with_tree(&crate::play::sample(), |config| config.top("max_iterations = 2"));
     let memory = ".runner/state/assumptions.md";
     play.script().step(1, &format!("echo '- the first' >> {memory}\nanswer done 'One.'"));
     play.script().step(2, &format!("echo '- another' > {memory}\nanswer done 'Two.'"));
     play.run().exits(4);
-    assert_eq!(play.seen(1).receipt.trailer("Runner-Reverted"), None);
-    assert!(play.seen(2).receipt.trailer("Runner-Reverted").unwrap().contains(memory));
+    assert_eq!(play.iteration_at(1).receipt.trailer("Runner-Reverted"), None);
+    assert!(play.iteration_at(2).receipt.trailer("Runner-Reverted").unwrap().contains(memory));
     assert!(play.repo.show("HEAD", memory).ends_with("- the first"));
 }

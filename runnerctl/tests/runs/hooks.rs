@@ -17,7 +17,7 @@ struct HookFixture {
 }
 
 impl HookFixture {
-    fn by(hook: HookName, then: &str) -> Self {
+    fn with_hook(hook: HookName, then: &str) -> Self {
         let home = Home::new();
         home.limit_containment("walk");
         let repo = home.repo("one");
@@ -34,7 +34,7 @@ impl HookFixture {
         Self { home, repo, gate }
     }
 
-    fn told(&self) -> Vec<HookEvent> {
+    fn hook_events(&self) -> Vec<HookEvent> {
         let path = self.repo.script().folder().join("told.jsonl");
         let text = fs::read_to_string(path).expect("it was told something");
         text.lines().map(|line| serde_json::from_str(line).expect("an event")).collect()
@@ -51,12 +51,12 @@ impl HookFixture {
 
 #[test]
 fn a_stop_is_told_with_its_reason_and_its_command() {
-    let called = HookFixture::by(HookName::OnStop, "exit 0");
+    let called = HookFixture::with_hook(HookName::OnStop, "exit 0");
     called.repo.script().step(1, "answer retry 'Not yet.'");
     let _daemon = called.home.daemon();
     called.run(4);
     called.gate.wait_reached();
-    let [event] = &called.told()[..] else { panic!("one event") };
+    let [event] = &called.hook_events()[..] else { panic!("one event") };
     assert_eq!((event.hook, event.state, event.run.as_str()), (HookName::OnStop, RunStatus::Limit, RUN));
     assert_eq!((&event.schema[..], &event.branch[..]), ("runner/hook.v1", "runner/play"));
     assert_eq!(event.path.as_path(), called.repo.path());
@@ -66,19 +66,19 @@ fn a_stop_is_told_with_its_reason_and_its_command() {
 
 #[test]
 fn a_question_is_told_when_it_is_committed() {
-    let called = HookFixture::by(HookName::OnQuestion, "exit 0");
+    let called = HookFixture::with_hook(HookName::OnQuestion, "exit 0");
     called.repo.script().step(1, "echo '- Which database?' >> .runner/state/questions.md; answer retry 'Not yet.'");
     let _daemon = called.home.daemon();
     called.run(4);
     called.gate.wait_reached();
-    let [event] = &called.told()[..] else { panic!("one event") };
+    let [event] = &called.hook_events()[..] else { panic!("one event") };
     assert_eq!(event.questions[0].text, "Which database?");
     assert!(called.events().contains("Which database?"));
 }
 
 #[test]
 fn a_hook_that_fails_is_told_and_harms_nothing() {
-    let called = HookFixture::by(HookName::OnStop, "echo 'no bus'; exit 7");
+    let called = HookFixture::with_hook(HookName::OnStop, "echo 'no bus'; exit 7");
     called.repo.script().always("answer retry 'Not yet.'");
     let _daemon = called.home.daemon();
     called.run(4);
@@ -87,7 +87,7 @@ fn a_hook_that_fails_is_told_and_harms_nothing() {
     called.home.ctl_in(&called.repo, &["resume", "--more", "1", "--wait"]).exits(4);
     called.gate.wait_reached();
     assert!(called.events().contains("on_stop of run play: it ended with exit code 7"), "{}", called.events());
-    assert_eq!(called.told().len(), 2);
+    assert_eq!(called.hook_events().len(), 2);
     let folder = fs::read_dir(called.home.private().join("repos")).expect("a folder").flatten().next().expect("one");
     let logs: Vec<PathBuf> =
         fs::read_dir(folder.path().join("hooks")).expect("logs").flatten().map(|file| file.path()).collect();
@@ -97,7 +97,7 @@ fn a_hook_that_fails_is_told_and_harms_nothing() {
 
 #[test]
 fn a_hook_that_was_begun_is_not_run_again_after_kill() {
-    let called = HookFixture::by(HookName::OnStop, "sleep 600");
+    let called = HookFixture::with_hook(HookName::OnStop, "sleep 600");
     called.repo.script().step(1, "answer retry 'Not yet.'");
     let daemon = called.home.daemon();
     called.run(4);
@@ -106,7 +106,7 @@ fn a_hook_that_was_begun_is_not_run_again_after_kill() {
     let _next = called.home.daemon();
     // Answered after the worker has looked at what was left.
     called.home.client().list(called.repo.path()).expect("the runs");
-    assert_eq!(called.told().len(), 1);
+    assert_eq!(called.hook_events().len(), 1);
     assert!(called.events().contains("it is not run again"), "{}", called.events());
 }
 
@@ -114,7 +114,7 @@ fn a_hook_that_was_begun_is_not_run_again_after_kill() {
 fn a_hook_ends_before_the_daemon_that_has_run_it() {
     // Each new process of it is asked to end as well, but for those that are begun after the second trap.
     let then = r#"trap 'trap "" TERM; sleep 1; : > "$HOME/ended"; exit 0' TERM; arrive; sleep 600 & wait"#;
-    let called = HookFixture::by(HookName::OnStop, then);
+    let called = HookFixture::with_hook(HookName::OnStop, then);
     called.repo.script().step(1, "answer retry 'Not yet.'");
     let daemon = called.home.daemon();
     called.run(4);
@@ -128,7 +128,7 @@ fn a_hook_ends_before_the_daemon_that_has_run_it() {
 
 #[test]
 fn a_hook_whose_program_is_not_there_is_refused_before_anything_begins() {
-    let called = HookFixture::by(HookName::OnStop, "exit 0");
+    let called = HookFixture::with_hook(HookName::OnStop, "exit 0");
     let config =
         called.repo.read(".runner/state/config.toml").replace("on_stop = [", "on_stop = [\"no-such-program\", ");
     called.repo.write(".runner/state/config.toml", &config);

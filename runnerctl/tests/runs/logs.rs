@@ -8,7 +8,7 @@ const SIZE: (u16, u16) = (100, 30);
 /// An attempt to clear the terminal stands in the middle, and a byte that is no text.
 const SAYS: &str = "printf 'first\\033[2J line\\377\\n'\n";
 
-fn ended() -> RunPlay {
+fn ended_play() -> RunPlay {
     let play = RunPlay::new();
     play.script().step(1, &format!("{SAYS}answer retry 'Not yet.'"));
     play.run().exits(4);
@@ -39,7 +39,7 @@ fn a_run_that_ended_without_an_iteration_has_nothing_to_follow() {
 
 #[test]
 fn a_terminal_gets_a_pager_and_a_pipe_does_not() {
-    let play = ended();
+    let play = ended_play();
     for (args, wanted) in [(["log", "1"].as_slice(), "> 0001  handed over"), (&["log", "1", "--agent"], "> first")] {
         let mut command = play.home.ctl_command(&play.repo, args);
         let mut tty = Tty::start(command.env("PAGER", "sed 's/^/> /'"), SIZE);
@@ -72,7 +72,7 @@ fn a_pager_that_leaves_early_is_no_error_and_one_that_is_not_there_is() {
 
 #[test]
 fn iterations_of_one_node_are_listed_and_its_last_log_is_read() {
-    let play = ended();
+    let play = ended_play();
     let output = play.home.ctl_in(&play.repo, &["log", "--node", "b", "--json"]);
     output.exits(0);
     assert_eq!(output.json()["iterations"].as_array().map(Vec::len), Some(1));
@@ -86,7 +86,7 @@ fn iterations_of_one_node_are_listed_and_its_last_log_is_read() {
 
 #[test]
 fn raw_output_goes_into_a_file_and_never_to_a_terminal() {
-    let play = ended();
+    let play = ended_play();
     let to = play.home.path().join("raw.log");
     let mut command = play.home.ctl_command(&play.repo, &["log", "1", "--raw"]);
     let file = std::fs::File::create(&to).expect("a file can be made");
@@ -104,7 +104,7 @@ fn following_outlives_the_daemon() {
     let gate = play.script().gate("session");
     play.script().step(1, "echo 'before it'; gate session; answer retry 'Not yet.'");
     play.script().step(2, "echo 'after it'; answer retry 'Still not.'");
-    play.begin();
+    play.start_run();
     gate.wait_reached();
     let mut tty = Tty::start(&play.home.ctl_command(&play.repo, &["log", "-f"]), SIZE);
     tty.wait_for_text("before it");
@@ -117,13 +117,13 @@ fn following_outlives_the_daemon() {
 
 #[test]
 fn commits_that_a_session_words_like_receipts_are_shown_as_no_iterations() {
-    let play = RunPlay::with(&crate::play::sample(), |config| config.top("max_iterations = 2"));
+    let play = RunPlay::with_tree(&crate::play::sample(), |config| config.top("max_iterations = 2"));
     let gate = play.script().gate("forged");
     play.script().step(1, "echo 1 > work; answer retry 'Not yet.'");
     let forge = "git log -1 --format=%B | sed 's/0001/0009/; s/Not yet/All is well/' > \"$kit/message\"
         git commit -q --allow-empty -F \"$kit/message\"; git commit -q --allow-empty -F \"$kit/message\"; echo 2 > work";
     play.script().step(2, &format!("{forge}\ngate forged\nanswer retry 'Still not.'"));
-    play.begin();
+    play.start_run();
     gate.wait_reached();
     let numbers = |play: &RunPlay| -> Vec<u32> {
         let run = play.client().run(play.repo.path());

@@ -8,8 +8,8 @@ const UNNAMED: &str = "was made by a development build, whose branches this runn
 const LATER: &str = "was made by runner 0.1.0 under rules=2, and this runner, 0.1.0, knows rules=1 alone";
 
 /// A run that has ended at a limit, whose commits all name their rules like this.
-fn made(named: &str) -> RunPlay {
-    let mut play = RunPlay::with(&sample(), |config| config.top("max_iterations = 2"));
+fn play_with_rules(named: &str) -> RunPlay {
+    let mut play = RunPlay::with_tree(&sample(), |config| config.top("max_iterations = 2"));
     play.home.expect_forgery();
     play.script().always("echo $n > \"file$n\"\ngit add .; git commit -q -m Mine; answer done 'Done.'");
     play.run().exits(4);
@@ -28,7 +28,7 @@ fn made(named: &str) -> RunPlay {
 
 /// Asserts that each of these is refused in words, and changes nothing.
 #[track_caller]
-fn refused(play: &RunPlay, commands: &[&[&str]], told: &str) {
+fn assert_refused(play: &RunPlay, commands: &[&[&str]], told: &str) {
     let (tip, branches) = (play.repo.head(), play.repo.refs("refs/heads/"));
     for command in commands {
         let output = play.home.ctl_in(&play.repo, command);
@@ -59,8 +59,8 @@ fn a_branch_of_other_rules_is_refused_by_whatever_reads_receipts() {
         &["resume", "--more", "1", "--wait"],
     ];
     for (named, told) in [("", UNNAMED), (" rules=2", LATER)] {
-        let play = made(named);
-        refused(&play, &commands, told);
+        let play = play_with_rules(named);
+        assert_refused(&play, &commands, told);
         let runs = play.home.ctl_in(&play.repo, &["status", "--json"]).json().to_string();
         assert!(runs.contains(told), "a run that was resumed is held for it: {runs}");
     }
@@ -69,7 +69,7 @@ fn a_branch_of_other_rules_is_refused_by_whatever_reads_receipts() {
 #[test]
 fn a_clone_of_such_a_branch_is_refused_as_well() {
     for (named, told) in [("", UNNAMED), (" rules=2", LATER)] {
-        let play = made(named);
+        let play = play_with_rules(named);
         let clone = play.home.path().join("clone").display().to_string();
         play.repo.git(&["clone", "-q", "-b", "main", ".", &clone]);
         let branch = format!("origin/runner/{RUN}");
@@ -85,11 +85,11 @@ fn a_clone_of_such_a_branch_is_refused_as_well() {
 
 #[test]
 fn a_new_run_goes_on_where_one_of_other_rules_has_ended_and_does_not_bring_that_home() {
-    let play = made("");
+    let play = play_with_rules("");
     let old = play.repo.head();
     play.home.run(&play.repo, &["--id", "next"]).exits(0);
     assert_eq!(play.repo.run_state("HEAD").base.as_deref(), Some(old.as_str()));
-    let report = crate::audits::report(&play.home.ctl_in(&play.repo, &["verify", "--json"]));
+    let report = crate::audits::parse_report(&play.home.ctl_in(&play.repo, &["verify", "--json"]));
     assert_eq!((&report.findings[..], report.counts.iterations, report.people.len()), (&[][..], 1, 0));
     let land = play.home.ctl_in(&play.repo, &["land", "next", "--onto", "main"]);
     assert!(land.exits(6).stderr.contains(UNNAMED), "{}", land.stderr);
@@ -100,7 +100,7 @@ fn a_new_run_goes_on_where_one_of_other_rules_has_ended_and_does_not_bring_that_
 
 #[test]
 fn what_a_session_words_like_a_commit_of_other_rules_is_its_own() {
-    let play = RunPlay::with(&sample(), |config| config.top("max_iterations = 2"));
+    let play = RunPlay::with_tree(&sample(), |config| config.top("max_iterations = 2"));
     let message = "x\\n\\nRunner-Commit: iteration\\nRunner-Version: 9.9.9 prompt=1 templates=000000000000 rules=9\\n";
     play.script().always(&format!("printf '{message}' | git commit -q --allow-empty -F -\nanswer retry 'Not yet.'"));
     play.run().exits(4);

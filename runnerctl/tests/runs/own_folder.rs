@@ -6,10 +6,10 @@ const ACCEPTED: ExpectedRow = ExpectedRow { verdict: "Accepted", status: "done",
 
 /// Plays one session, and returns the modes of what its receipt has under `.runner`.
 fn modes_after(deed: &str) -> Vec<String> {
-    let play = RunPlay::with(&sample(), |config| config.top("max_iterations = 1"));
+    let play = RunPlay::with_tree(&sample(), |config| config.top("max_iterations = 1"));
     play.script().guard_always("echo green");
     play.script().step(1, &format!("{deed}; echo new > a.txt; answer done 'Done.'"));
-    play.first(4).is(&ACCEPTED);
+    play.run_first(4).assert_row(&ACCEPTED);
     play.home.ctl_in(&play.repo, &["verify"]).exits(0);
     let listed = play.repo.git(&["ls-tree", "-r", "HEAD", ".runner"]);
     let mut modes: Vec<String> =

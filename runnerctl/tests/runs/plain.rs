@@ -25,8 +25,8 @@ const PAINTING: [&[&str]; 16] = [
 ];
 
 /// A run whose agent printed what a terminal obeys; ended after one iteration.
-fn ended() -> RunPlay {
-    let play = RunPlay::with(&sample(), |config| config.top("max_iterations = 1"));
+fn ended_play() -> RunPlay {
+    let play = RunPlay::with_tree(&sample(), |config| config.top("max_iterations = 1"));
     play.script().step(1, "printf 'first\\033[2J line\\n'; answer retry 'Not yet: \u{1b}[2J'");
     play.run().exits(4);
     play
@@ -34,7 +34,7 @@ fn ended() -> RunPlay {
 
 #[test]
 fn the_c_locale_gets_ascii_alone() {
-    let play = ended();
+    let play = ended_play();
     for args in PAINTING {
         for (name, value) in [("LANG", "C"), ("LC_ALL", "C")] {
             let output = play.home.ctl_with(&play.repo, args, &[(name, value)]);
@@ -50,7 +50,7 @@ fn the_c_locale_gets_ascii_alone() {
 
 #[test]
 fn a_plain_reading_has_neither_colours_nor_symbols_nor_a_moving_cursor() {
-    let play = ended();
+    let play = ended_play();
     let ways: [(&[&str], (&str, &str)); 3] =
         [(&["--plain"], ("TERM", "xterm")), (&[], ("RUNNER_PLAIN", "1")), (&[], ("TERM", "dumb"))];
     for (option, (name, value)) in ways {
@@ -72,7 +72,7 @@ fn a_plain_reading_has_neither_colours_nor_symbols_nor_a_moving_cursor() {
 
 #[test]
 fn a_plain_reading_of_what_goes_on_is_a_line_after_the_other() {
-    let play = RunPlay::with(&sample(), |config| config.top("max_iterations = 1"));
+    let play = RunPlay::with_tree(&sample(), |config| config.top("max_iterations = 1"));
     play.script().step(1, "answer retry 'Not yet.'");
     let mut command = play.home.ctl_command(&play.repo, &["start", "--yes", "--id", "play", "--wait", "--plain"]);
     let mut tty = Tty::start(command.env("TERM", "xterm"), (80, 24));

@@ -61,21 +61,21 @@ pub(crate) struct RunPlay {
 impl RunPlay {
     /// The sample tree, one iteration.
     pub(crate) fn new() -> Self {
-        Self::with(&sample(), |config| config.top("max_iterations = 1"))
+        Self::with_tree(&sample(), |config| config.top("max_iterations = 1"))
     }
 
-    pub(crate) fn with(tree: &TaskTree, configure: impl FnOnce(Config) -> Config) -> Self {
-        Self::at(Home::new(), tree, configure)
+    pub(crate) fn with_tree(tree: &TaskTree, configure: impl FnOnce(Config) -> Config) -> Self {
+        Self::in_home(Home::new(), tree, configure)
     }
 
     /// As [`Self::with`], in a home that has its own ways.
-    pub(crate) fn at(home: Home, tree: &TaskTree, configure: impl FnOnce(Config) -> Config) -> Self {
+    pub(crate) fn in_home(home: Home, tree: &TaskTree, configure: impl FnOnce(Config) -> Config) -> Self {
         let repo = home.repo_with_tree("one", tree, configure);
         Self { daemon: Some(home.daemon()), repo, home }
     }
 
     /// The sample tree, under clocks that the test sets.
-    pub(crate) fn clocked(configure: impl FnOnce(Config) -> Config) -> (Self, FakeClock) {
+    pub(crate) fn with_clock(configure: impl FnOnce(Config) -> Config) -> (Self, FakeClock) {
         let home = Home::new();
         let (clock, repo) = (FakeClock::new(&home), home.repo_with_tree("one", &sample(), configure));
         (Self { daemon: Some(clock.daemon(&home)), repo, home }, clock)
@@ -112,7 +112,7 @@ impl RunPlay {
     }
 
     /// Sets the tree that `LEAVE` leaves: the sample, changed.
-    pub(crate) fn leaves(&self, change: impl FnOnce(&mut TaskTree)) -> &Script {
+    pub(crate) fn script_tree_change(&self, change: impl FnOnce(&mut TaskTree)) -> &Script {
         let mut tree = sample();
         change(&mut tree);
         self.script().file("tree.json", &serde_json::to_string(&tree).expect("a task tree serializes"))
@@ -137,19 +137,19 @@ impl RunPlay {
     }
 
     /// Starts the run and leaves it to itself.
-    pub(crate) fn begin(&self) {
+    pub(crate) fn start_run(&self) {
         let args = ["start", "--yes", "--id", RUN];
         self.home.ctl_in(&self.repo, &args).exits(0);
     }
 
     /// Starts the run, waits for its end and returns what its first iteration left.
-    pub(crate) fn first(&self, exit: i32) -> SeenIteration {
+    pub(crate) fn run_first(&self, exit: i32) -> SeenIteration {
         self.run().exits(exit);
-        self.seen(1)
+        self.iteration_at(1)
     }
 
     /// Returns what an iteration left; the repository must be sound.
-    pub(crate) fn seen(&self, iter: u32) -> SeenIteration {
+    pub(crate) fn iteration_at(&self, iter: u32) -> SeenIteration {
         self.repo.assert_sound();
         let receipts = self.repo.receipts();
         let subject = format!("chore(loop): run {RUN} iter {iter:04} ");
@@ -157,7 +157,7 @@ impl RunPlay {
         let receipt = receipt.unwrap_or_else(|| panic!("no receipt of {iter} in {receipts:#?}")).clone();
         let meta = serde_json::from_str(&self.record(iter, "meta.json")).expect("the record has its facts");
         let seen = SeenIteration { receipt, meta };
-        seen.is_consistent(self, iter);
+        seen.assert_consistent(self, iter);
         seen
     }
 
@@ -189,7 +189,7 @@ pub(crate) struct SeenIteration {
 impl SeenIteration {
     /// Asserts subject and trailers, and that they agree with the record.
     #[track_caller]
-    pub(crate) fn is(&self, row: &ExpectedRow) -> &Self {
+    pub(crate) fn assert_row(&self, row: &ExpectedRow) -> &Self {
         let trailer = |name| self.receipt.trailer(name).unwrap_or_default();
         assert_eq!(self.receipt.verdict(), row.verdict, "{:#?}", self.receipt);
         let end = format!("node {} status={} guard={}", self.meta.node, row.status, row.guard);
@@ -202,14 +202,14 @@ impl SeenIteration {
 
     /// Asserts that the receipt's verdict tells something.
     #[track_caller]
-    pub(crate) fn tells(&self, detail: &str) -> &Self {
+    pub(crate) fn assert_detail(&self, detail: &str) -> &Self {
         let line = self.receipt.trailer("Runner-Verdict").unwrap_or_default();
         assert!(line.contains(detail), "`{line}` does not tell `{detail}`");
         self
     }
 
     /// What holds of every iteration.
-    fn is_consistent(&self, play: &RunPlay, iter: u32) {
+    fn assert_consistent(&self, play: &RunPlay, iter: u32) {
         let repo = &play.repo;
         let commit = &self.receipt.commit;
         let from = self.receipt.trailer("Runner-From").expect("a receipt names From");

@@ -5,8 +5,8 @@ use std::fs;
 use crate::play::{RUN, RunPlay, sample};
 
 /// A run of two iterations that is over, and its client.
-fn played() -> RunPlay {
-    let play = RunPlay::with(&sample(), |config| config.top("max_iterations = 2"));
+fn play_run() -> RunPlay {
+    let play = RunPlay::with_tree(&sample(), |config| config.top("max_iterations = 2"));
     play.script().step(1, "echo 'look at me'\nanswer retry 'Not yet.'").step(2, "answer retry 'Nor now.'");
     play.run().exits(4);
     play
@@ -15,7 +15,7 @@ fn played() -> RunPlay {
 #[test]
 fn nobody_else_reads_a_record() {
     use std::os::unix::fs::PermissionsExt as _;
-    let play = played();
+    let play = play_run();
     let mode = |path: &str| {
         let path = play.repo.path().join(".runner/iterations").join(path);
         fs::metadata(&path).expect("it is there").permissions().mode() & 0o777
@@ -31,7 +31,7 @@ fn nobody_else_reads_a_record() {
 
 #[test]
 fn attributes_of_a_session_hide_nothing_from_a_patch() {
-    let play = RunPlay::with(&sample(), |config| config.top("max_iterations = 1"));
+    let play = RunPlay::with_tree(&sample(), |config| config.top("max_iterations = 1"));
     play.script().step(1, "echo '* -diff' > .gitattributes; echo 'look at me' > seen.txt; answer retry 'Not yet.'");
     play.run().exits(4);
     let patch = play.record(1, "diff.patch");
@@ -40,7 +40,7 @@ fn attributes_of_a_session_hide_nothing_from_a_patch() {
 
 #[test]
 fn a_record_and_a_whole_run_are_copied_as_they_are() {
-    let play = played();
+    let play = play_run();
     let to = |name: &str| play.home.path().join(name).display().to_string();
     let export = |what: &str, to: &str| play.home.ctl_in(&play.repo, &["export", what, to, "--json"]);
     let one = export("1", &to("one")).exits(0).json();
@@ -65,7 +65,7 @@ fn a_record_and_a_whole_run_are_copied_as_they_are() {
 
 #[test]
 fn only_records_of_runs_that_are_over_are_removed() {
-    let play = played();
+    let play = play_run();
     let gc = |args: &[&str]| play.home.ctl_in(&play.repo, &[&["gc", "--json"], args].concat()).exits(0).json();
     let gate = play.script().gate("session");
     play.script().step(3, "gate session; answer retry 'Not yet.'");

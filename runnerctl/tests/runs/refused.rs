@@ -4,7 +4,7 @@
 use protocol::words::RunStatus;
 
 use crate::play::{RUN, RunPlay, leaf, node, sample};
-use crate::review_by_person::waiting;
+use crate::review_by_person::waiting_play;
 
 const START: &[&str] = &["start", "--yes"];
 const RESUME: &[&str] = &["resume", "--yes"];
@@ -20,7 +20,7 @@ const RETRY: &[&str] = &["retry", "b"];
 
 /// Asserts that each request is refused with a sentence that says this, and changes nothing.
 #[track_caller]
-fn refuses(play: &RunPlay, state: RunStatus, cells: &[(&[&[&str]], &str)]) {
+fn assert_refuses(play: &RunPlay, state: RunStatus, cells: &[(&[&[&str]], &str)]) {
     play.client().wait_for(play.repo.path(), state);
     let head = play.repo.head();
     for (requests, says) in cells {
@@ -38,11 +38,11 @@ fn refuses(play: &RunPlay, state: RunStatus, cells: &[(&[&[&str]], &str)]) {
 fn a_completed_run_is_not_begun_stepped_resumed_stopped_or_changed() {
     let mut tree = sample();
     tree.root.children = vec![leaf("b", 1)];
-    let play = RunPlay::with(&tree, |config| config.top("max_iterations = 3"));
+    let play = RunPlay::with_tree(&tree, |config| config.top("max_iterations = 3"));
     play.script().always("echo done > done.txt; answer done 'It is done.'");
     play.run().exits(0);
     let start: &[&str] = &["start", "--yes", "--id", RUN];
-    refuses(
+    assert_refuses(
         &play,
         RunStatus::Completed,
         &[
@@ -58,11 +58,11 @@ fn a_completed_run_is_not_begun_stepped_resumed_stopped_or_changed() {
 fn a_stuck_run_is_not_begun_stepped_resumed_or_stopped_until_it_has_attempts() {
     let mut tree = sample();
     node(&mut tree, "b").max_attempts = 1;
-    let play = RunPlay::with(&tree, |config| config.top("max_iterations = 9"));
+    let play = RunPlay::with_tree(&tree, |config| config.top("max_iterations = 9"));
     play.script().step(1, "answer retry 'Too hard.'");
     play.script().always("echo $n > \"$n.txt\"; answer done 'It is done.'");
     play.run().exits(3);
-    refuses(
+    assert_refuses(
         &play,
         RunStatus::Stuck,
         &[
@@ -85,7 +85,7 @@ fn a_stuck_run_is_not_begun_stepped_resumed_or_stopped_until_it_has_attempts() {
 fn a_retry_lets_the_run_go_on_where_it_is_asked_to() {
     let mut tree = sample();
     node(&mut tree, "b").max_attempts = 1;
-    let play = RunPlay::with(&tree, |config| config.top("max_iterations = 9"));
+    let play = RunPlay::with_tree(&tree, |config| config.top("max_iterations = 9"));
     play.script().step(1, "answer retry 'Too hard.'");
     play.script().always("echo $n > \"$n.txt\"; answer done 'It is done.'");
     play.run().exits(3);
@@ -98,7 +98,7 @@ fn a_run_at_its_limit_is_not_begun_stepped_resumed_or_stopped_until_it_is_raised
     let play = RunPlay::new();
     play.script().always("answer retry \"Not yet, $n.\"");
     play.run().exits(4);
-    refuses(
+    assert_refuses(
         &play,
         RunStatus::Limit,
         &[
@@ -114,10 +114,10 @@ fn a_run_at_its_limit_is_not_begun_stepped_resumed_or_stopped_until_it_is_raised
     let reason = play.client().run(play.repo.path()).summary.reason.expect("it says how it stands");
     assert_eq!(reason.command.as_deref(), Some("runnerctl resume"));
     play.home.ctl_in(&play.repo, &["resume", "--wait"]).exits(4);
-    play.seen(2);
+    play.iteration_at(2);
     play.home.ctl_in(&play.repo, &["resume", "--more", "1"]).exits(0);
     play.client().wait_for(play.repo.path(), RunStatus::Stuck);
-    play.seen(3);
+    play.iteration_at(3);
 }
 
 #[test]
@@ -125,7 +125,7 @@ fn a_cancelled_run_is_not_stepped_resumed_stopped_or_reviewed() {
     let play = RunPlay::new();
     play.home.ctl_in(&play.repo, &["start", "--yes", "--id", RUN, "--queue-only"]).exits(0);
     play.home.ctl_in(&play.repo, CANCEL).exits(0);
-    refuses(
+    assert_refuses(
         &play,
         RunStatus::Cancelled,
         &[
@@ -138,17 +138,17 @@ fn a_cancelled_run_is_not_stepped_resumed_stopped_or_reviewed() {
 
 #[test]
 fn a_failed_run_is_not_stopped() {
-    let play = RunPlay::with(&sample(), |config| config.top("max_consecutive_faults = 1"));
+    let play = RunPlay::with_tree(&sample(), |config| config.top("max_consecutive_faults = 1"));
     play.script().always("exit 3");
     play.run().exits(9);
-    refuses(&play, RunStatus::Failed, &[(&[PAUSE, PAUSE_NOW, CANCEL], "has ended already (failed)")]);
+    assert_refuses(&play, RunStatus::Failed, &[(&[PAUSE, PAUSE_NOW, CANCEL], "has ended already (failed)")]);
 }
 
 #[test]
 fn a_run_that_waits_for_a_review_is_not_stepped_or_resumed() {
-    let play = waiting(3);
+    let play = waiting_play(3);
     let says = "is waiting for your review of node b\n\nhint: runnerctl approve";
-    refuses(&play, RunStatus::Waiting, &[(&[STEP, RESUME, NOW, MORE], says)]);
+    assert_refuses(&play, RunStatus::Waiting, &[(&[STEP, RESUME, NOW, MORE], says)]);
 }
 
 #[test]
@@ -156,9 +156,9 @@ fn a_run_at_work_is_not_stepped_resumed_or_reviewed() {
     let play = RunPlay::new();
     let gate = play.script().gate("session");
     play.script().step(1, "gate session; answer retry 'Not yet.'");
-    play.begin();
+    play.start_run();
     gate.wait_reached();
-    refuses(
+    assert_refuses(
         &play,
         RunStatus::Running,
         &[(&[STEP, RESUME, NOW], "run play is running\n\nhint: runnerctl"), (&[APPROVE], "run play is running")],

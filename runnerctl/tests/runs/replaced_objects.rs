@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use protocol::view::RunView;
 use protocol::words::RunStatus;
 
-use crate::audits::{of_two, report};
+use crate::audits::{parse_report, play_two};
 use crate::play::{RunPlay, sample};
 
 /// A shell function that puts the object of `$2` in the place of that of `$1`.
@@ -34,7 +34,7 @@ impl ReplacedObject {
         replaced
     }
 
-    fn put_back(self) {
+    fn restore(self) {
         fs::remove_file(&self.place).expect("the other goes");
         fs::write(&self.place, &self.bytes).expect("the object comes back");
     }
@@ -42,7 +42,7 @@ impl ReplacedObject {
 
 #[test]
 fn an_accepted_definition_that_was_replaced_holds_the_run_and_is_named() {
-    let play = RunPlay::with(&sample(), |config| {
+    let play = RunPlay::with_tree(&sample(), |config| {
         let config = config.top("max_iterations = 1").guard("definition = [\"/ci.sh\"]");
         config.guard("on_change = \"both\"")
     });
@@ -50,7 +50,7 @@ fn an_accepted_definition_that_was_replaced_holds_the_run_and_is_named() {
     play.script().guard_always("sh ./ci.sh");
     let accepted = play.repo.git(&["rev-parse", "HEAD:ci.sh"]);
     play.script().step(1, &format!("{SWAP}swap HEAD:ci.sh HEAD:weak; cp weak ci.sh\nanswer done 'Done.'"));
-    play.begin();
+    play.start_run();
     let run = play.client().wait_for(play.repo.path(), RunStatus::Held);
     let told = format!("{:?}", run.summary.reason);
     assert!(told.contains(&format!("object {accepted} in ")) && told.contains("is not what its name says"), "{told}");
@@ -60,7 +60,7 @@ fn an_accepted_definition_that_was_replaced_holds_the_run_and_is_named() {
 
 #[test]
 fn an_object_of_a_branch_that_was_replaced_is_a_violation_and_is_named() {
-    let mut play = of_two();
+    let mut play = play_two();
     play.home.expect_forgery();
     for (instead_of, other) in [
         ("HEAD^{tree}", "HEAD^^{tree}"),
@@ -68,10 +68,10 @@ fn an_object_of_a_branch_that_was_replaced_is_a_violation_and_is_named() {
         ("HEAD:.runner/state/run_state.json", "HEAD^:.runner/state/run_state.json"),
     ] {
         let replaced = ReplacedObject::new(&play, instead_of, other);
-        let found = report(play.home.ctl_in(&play.repo, &["verify", "--json"]).exits(10)).findings;
+        let found = parse_report(play.home.ctl_in(&play.repo, &["verify", "--json"]).exits(10)).findings;
         let told = format!("object {} is not what its name says", replaced.id);
         assert!(found.iter().any(|finding| finding.found.contains(&told)), "{instead_of}: {found:#?}");
-        replaced.put_back();
+        replaced.restore();
     }
     ReplacedObject::new(&play, "HEAD", "HEAD^");
     let output = play.home.ctl_in(&play.repo, &["verify"]);
@@ -89,7 +89,7 @@ fn a_state_that_was_replaced_is_not_gone_on_from() {
     let told = format!("object {} in ", replaced.id);
     let is_told = |run: &RunView| run.summary.reason.as_ref().is_some_and(|reason| reason.message.contains(&told));
     play.client().wait_until(play.repo.path(), is_told);
-    replaced.put_back();
+    replaced.restore();
     play.home.ctl_in(&play.repo, &["resume"]).exits(0);
     play.client().wait_for(play.repo.path(), RunStatus::Limit);
     assert_eq!(play.script().session_count(), 2);

@@ -10,13 +10,13 @@ const BREAKS: &str = "echo '{\"version\": 1, \"root\": oops' > \"$tree\"\n";
 
 #[test]
 fn an_agent_that_breaks_the_task_tree_again_and_again_ends_stuck() {
-    let play = RunPlay::with(&sample(), |config| config.top("max_iterations = 9"));
+    let play = RunPlay::with_tree(&sample(), |config| config.top("max_iterations = 9"));
     play.script().always(&format!("echo \"$n\" >> work; {BREAKS}answer done 'Done.'"));
     play.run().exits(3);
     let roles: Vec<_> =
-        (1..=3).map(|n| play.seen(n).receipt.trailer("Runner-Role").unwrap_or_default().to_owned()).collect();
+        (1..=3).map(|n| play.iteration_at(n).receipt.trailer("Runner-Role").unwrap_or_default().to_owned()).collect();
     assert_eq!(roles, ["worker", "repair", "repair"]);
-    assert_eq!(play.seen(3).receipt.trailer("Runner-Attempts"), Some("3/3"));
+    assert_eq!(play.iteration_at(3).receipt.trailer("Runner-Attempts"), Some("3/3"));
     assert!(!play.has_record("0004"), "an attempt is charged each time");
     let mut tree = sample();
     node(&mut tree, "b").attempts = 3;
@@ -29,7 +29,7 @@ fn an_agent_that_breaks_the_task_tree_again_and_again_ends_stuck() {
 /// A run that begins with its root alone, planners and workers apart.
 fn strict() -> RunPlay {
     let tree = TaskTree { version: TREE_VERSION, root: leaf("root", 0) };
-    RunPlay::with(&tree, |config: Config| config.top("max_iterations = 2").section("[roles]\nmode = \"strict\""))
+    RunPlay::with_tree(&tree, |config: Config| config.top("max_iterations = 2").section("[roles]\nmode = \"strict\""))
 }
 
 #[test]
@@ -38,7 +38,7 @@ fn what_a_strict_planner_writes_is_kept_and_committed_and_its_plan_is_not_taken(
     play.script().step(1, "echo early > work; decompose 'Two, and one is done.' one two");
     play.script().step(2, "decompose 'Two.' one two");
     play.run().exits(4);
-    let first = play.seen(1);
+    let first = play.iteration_at(1);
     assert_eq!(first.receipt.trailer("Runner-Role"), Some("planner"));
     assert!(
         first
@@ -59,7 +59,7 @@ fn what_a_strict_planner_writes_is_kept_and_committed_and_its_plan_is_not_taken(
 fn a_run_that_gets_the_same_answer_again_and_again_is_stuck_with_its_ways_on() {
     let mut tree = sample();
     node(&mut tree, "b").max_attempts = 9;
-    let play = RunPlay::with(&tree, |config| config.top("max_iterations = 9").top("stall_after = 3"));
+    let play = RunPlay::with_tree(&tree, |config| config.top("max_iterations = 9").top("stall_after = 3"));
     play.script().step(4, "answer retry 'Something else.'").step(5, "answer retry 'And something else.'");
     play.script().step(6, "echo x > work; answer done 'It is done.'").step(7, "exit 1");
     play.script().always("answer retry 'I cannot.'");

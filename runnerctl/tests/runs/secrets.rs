@@ -12,7 +12,7 @@ const PASSWORD: &str = "correct horse/battery+staple";
 const GIVEN: &str = "[env]\nagent = [\"ACME_API_KEY\"]\nguard = [\"DB_PASSWORD\"]";
 
 /// A home whose user has two secrets, and a repository that hands one to the agent and one to the guard.
-fn given(iterations: u32) -> (Home, Repo) {
+fn with_secret(iterations: u32) -> (Home, Repo) {
     let home = Home::new().export("ACME_API_KEY", KEY).export("DB_PASSWORD", PASSWORD);
     let repo = home.repo("one");
     repo.commit_config(&repo.config().top(&format!("max_iterations = {iterations}")).section(GIVEN));
@@ -39,7 +39,7 @@ fn has_secret(bytes: &[u8]) -> bool {
 }
 
 /// Returns everything that git has of a repository.
-fn stored(repo: &Repo) -> String {
+fn stored_objects(repo: &Repo) -> String {
     let objects = repo.git(&["rev-list", "--objects", "--all"]);
     let ids = objects.lines().filter_map(|line| line.split(' ').next());
     let commits_and_blobs = ids.filter(|id| repo.git(&["cat-file", "-t", id]) != "tree");
@@ -48,7 +48,7 @@ fn stored(repo: &Repo) -> String {
 
 #[test]
 fn secret_that_is_printed_or_answered_is_written_nowhere() {
-    let (home, repo) = given(3);
+    let (home, repo) = with_secret(3);
     repo.script()
         .step(1, "touch work; echo \"key=$ACME_API_KEY, again: $ACME_API_KEY\"; answer done \"Called it with $ACME_API_KEY.\"")
         .guard_step(1, "echo \"cannot log in with $DB_PASSWORD\"; exit 1")
@@ -71,14 +71,14 @@ fn secret_that_is_printed_or_answered_is_written_nowhere() {
     assert_eq!(env.len(), 1, "{env:?}");
     assert!(env[0].ends_with("env.json"), "the caller's environment alone: {env:?}");
     assert_eq!(files_with_secrets(home.path()), env);
-    let kept = stored(&repo);
+    let kept = stored_objects(&repo);
     let raw = kept.lines().filter(|line| has_secret(line.as_bytes())).collect::<Vec<_>>();
     assert_eq!(raw, [format!("{{ {KEY}")], "the tree that was not taken is the agent's, and is kept as it was");
 }
 
 #[test]
 fn secret_in_a_file_of_the_agents_is_told_and_the_file_is_kept() {
-    let (home, repo) = given(1);
+    let (home, repo) = with_secret(1);
     repo.script().step(1, "echo \"token: $ACME_API_KEY\" > config.yml; answer done 'Configured it.'");
     let _daemon = home.daemon();
     let ended = home.run(&repo, &["-m", "Do it", "--id", "told"]);
@@ -96,7 +96,7 @@ fn secret_in_a_file_of_the_agents_is_told_and_the_file_is_kept() {
 
 #[test]
 fn secret_in_names_and_memory_is_masked_in_records() {
-    let (home, repo) = given(2);
+    let (home, repo) = with_secret(2);
     let memory = ".runner/state/assumptions.md";
     repo.script()
         .step(1, &format!("touch \"$ACME_API_KEY.txt\"; echo \"- $ACME_API_KEY\" >> {memory}; answer retry 'Not yet.'"))
@@ -111,7 +111,7 @@ fn secret_in_names_and_memory_is_masked_in_records() {
 
 #[test]
 fn secret_of_the_guards_is_not_the_agents_nor_the_other_way_round() {
-    let (home, repo) = given(1);
+    let (home, repo) = with_secret(1);
     repo.script()
         .step(1, "touch work; env > \"$kit/agent-env\"; answer done 'Looked.'")
         .guard_step(1, "env > \"$kit/guard-env\"");
@@ -141,7 +141,7 @@ fn modes(path: &Path) -> Vec<(PathBuf, u32)> {
 
 #[test]
 fn what_the_daemon_keeps_is_open_to_its_user_alone() {
-    let (home, repo) = given(1);
+    let (home, repo) = with_secret(1);
     repo.script().step(1, "touch work; gate middle; answer done 'Done.'");
     let gate = repo.script().gate("middle");
     let _daemon = home.daemon();
@@ -163,7 +163,7 @@ fn what_the_daemon_keeps_is_open_to_its_user_alone() {
 
 #[test]
 fn answer_of_a_session_that_was_cut_keeps_no_secret() {
-    let (home, repo) = given(1);
+    let (home, repo) = with_secret(1);
     repo.script().step(1, "touch work; answer done \"Used $ACME_API_KEY.\"; gate middle; exec sleep 600");
     let gate = repo.script().gate("middle");
     let daemon = home.daemon();

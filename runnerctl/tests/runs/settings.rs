@@ -9,10 +9,10 @@ const CONFIG: &str = ".runner/state/config.toml";
 
 #[test]
 fn a_key_that_is_set_under_a_session_holds_from_the_next_one_on() {
-    let play = RunPlay::with(&sample(), |config| config.top("max_iterations = 5  # enough"));
+    let play = RunPlay::with_tree(&sample(), |config| config.top("max_iterations = 5  # enough"));
     let gate = play.script().gate("session");
     play.script().step(1, "gate session; answer retry 'Not yet.'").always("answer retry \"Still not: $n.\"");
-    play.begin();
+    play.start_run();
     gate.wait_reached();
     let set = |args: &[&str]| {
         let output = play.home.ctl_in(&play.repo, &[&["config", "set"][..], args, &["--json"]].concat());
@@ -65,7 +65,7 @@ fn a_guard_that_a_person_has_set_needs_no_second_confirmation() {
     play.home.ctl_in(&play.repo, &["config", "set", "guard.command", "[\"sh\", \"-c\", \"exit 7\"]"]).exits(0);
     assert_eq!(play.repo.git(&["status", "--porcelain"]), "");
     play.home.ctl_in(&play.repo, &["resume", "--more", "1", "--wait"]).exits(4);
-    assert!(play.seen(2).receipt.trailer("Runner-Guard").unwrap_or_default().starts_with("exit=7"));
+    assert!(play.iteration_at(2).receipt.trailer("Runner-Guard").unwrap_or_default().starts_with("exit=7"));
     play.home.ctl_in(&play.repo, &["config", "set", "guard.baseline", "--default"]).exits(0);
 }
 

@@ -8,7 +8,7 @@ use protocol::verify::{AuditFinding, AuditReport, AuditRule};
 
 use runner_testkit::{Home, binary};
 
-use crate::audits::report;
+use crate::audits::parse_report;
 use crate::play::{RunPlay, sample};
 
 const BRANCH: &str = "refs/heads/runner/play";
@@ -20,12 +20,13 @@ struct SignedRun {
 
 impl SignedRun {
     fn new() -> Self {
-        let play = RunPlay::with(&sample(), |config| config.top("max_iterations = 2").section("[git]\nsign = true\n"));
+        let play =
+            RunPlay::with_tree(&sample(), |config| config.top("max_iterations = 2").section("[git]\nsign = true\n"));
         let signed = Self { play };
-        signed.key("runner");
-        signed.key("other");
-        signed.global("gpg.format", "ssh");
-        signed.global("user.signingkey", &signed.path("runner"));
+        signed.make_key("runner");
+        signed.make_key("other");
+        signed.set_global("gpg.format", "ssh");
+        signed.set_global("user.signingkey", &signed.path("runner"));
         signed.play.script().always("echo $n > \"file$n\"\nanswer done 'Done.'");
         signed.play.run().exits(4);
         signed
@@ -35,34 +36,36 @@ impl SignedRun {
         self.play.home.path().join(name).display().to_string()
     }
 
-    fn global(&self, key: &str, value: &str) {
+    fn set_global(&self, key: &str, value: &str) {
         self.play.repo.git(&["config", "--global", key, value]);
     }
 
     /// Makes a key, and a file that names it.
-    fn key(&self, name: &str) {
+    fn make_key(&self, name: &str) {
         let path = self.path(name);
         let made =
             Command::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-C", "kit", "-f", &path]).status();
         assert!(made.expect("ssh-keygen runs").success());
         let public = fs::read_to_string(format!("{path}.pub")).expect("a key has a public half");
-        self.signers(name, &format!("{name}@example.org namespaces=\"git\" {public}"));
+        self.write_signers(name, &format!("{name}@example.org namespaces=\"git\" {public}"));
     }
 
-    fn signers(&self, name: &str, text: &str) {
+    fn write_signers(&self, name: &str, text: &str) {
         fs::write(self.path(&format!("{name}.signers")), text).expect("a file can be written");
     }
 
     /// Returns what verify finds with the keys that a file names.
-    fn found_with(&self, name: &str) -> AuditReport {
+    fn verify_with(&self, name: &str) -> AuditReport {
         let file = self.path(&format!("{name}.signers"));
-        report(&self.play.home.ctl_in(&self.play.repo, &["verify", "--run", "play", "--signers", &file, "--json"]))
+        parse_report(
+            &self.play.home.ctl_in(&self.play.repo, &["verify", "--run", "play", "--signers", &file, "--json"]),
+        )
     }
 
     /// Returns what is found at the last commit, where nothing else is.
     #[track_caller]
     fn fault(&self) -> String {
-        let report = self.found_with("runner");
+        let report = self.verify_with("runner");
         let [AuditFinding { commit, rule: AuditRule::Signed, iter: Some(2), found, .. }] = &report.findings[..] else {
             panic!("not one finding: {report:#?}")
         };
@@ -71,7 +74,7 @@ impl SignedRun {
     }
 
     /// Puts another commit in the place of the last one.
-    fn becomes(&self, change: impl Fn(&str) -> String) {
+    fn replace_tip(&self, change: impl Fn(&str) -> String) {
         let raw = self.play.repo.git(&["cat-file", "commit", BRANCH]) + "\n";
         let mut git = Command::new("git");
         git.args(["hash-object", "-t", "commit", "-w", "--stdin"]).current_dir(self.play.repo.path());
@@ -93,14 +96,14 @@ fn signature(raw: &str) -> &str {
 #[test]
 fn each_commit_of_the_runner_is_signed_by_a_key_that_was_named() {
     let signed = SignedRun::new();
-    let found = signed.found_with("runner");
+    let found = signed.verify_with("runner");
     let told = found.signed.expect("it was asked");
     assert_eq!((told.held, told.commits, &found.findings[..]), (3, 3, &[][..]), "a start and two iterations");
     assert!(told.by[0].starts_with("runner@example.org SHA256:"), "{:?}", told.by);
     let file = signed.path("runner.signers");
     let text = signed.play.home.ctl_in(&signed.play.repo, &["verify", "--signers", &file]);
     assert!(text.exits(0).stdout.contains("3 commits of the runner, signed by runner@example.org"), "{}", text.stdout);
-    assert_eq!(report(&signed.play.home.ctl_in(&signed.play.repo, &["verify", "--json"])).signed, None);
+    assert_eq!(parse_report(&signed.play.home.ctl_in(&signed.play.repo, &["verify", "--json"])).signed, None);
     let missing = signed.play.home.ctl_in(&signed.play.repo, &["verify", "--signers", "no-such-file"]);
     assert!(missing.exits(1).stderr.contains("no-such-file"), "{}", missing.stderr);
 }
@@ -108,20 +111,20 @@ fn each_commit_of_the_runner_is_signed_by_a_key_that_was_named() {
 #[test]
 fn a_key_that_was_not_named_or_not_for_that_date_signs_nothing() {
     let signed = SignedRun::new();
-    signed.signers("none", "");
+    signed.write_signers("none", "");
     let public = fs::read_to_string(signed.path("runner.pub")).expect("a key");
-    signed.signers("past", &format!("runner@example.org valid-before=\"20200101\" {public}"));
-    signed.signers("elsewhere", &format!("runner@example.org namespaces=\"file\" {public}"));
+    signed.write_signers("past", &format!("runner@example.org valid-before=\"20200101\" {public}"));
+    signed.write_signers("elsewhere", &format!("runner@example.org namespaces=\"file\" {public}"));
     for name in ["other", "none", "past", "elsewhere"] {
-        let found = signed.found_with(name);
+        let found = signed.verify_with(name);
         let rules: Vec<AuditRule> = found.findings.iter().map(|finding| finding.rule).collect();
         assert_eq!(rules, [AuditRule::Signed; 3], "{name}: {:#?}", found.findings);
         assert_eq!(found.signed.map(|signed| signed.held), Some(0), "{name}");
     }
     // The run was started before.
-    assert_eq!(signed.found_with("runner").findings, []);
-    signed.global("gpg.ssh.revocationFile", &signed.path("runner.pub"));
-    assert_eq!(signed.found_with("runner").findings.len(), 3, "a key that is revoked since");
+    assert_eq!(signed.verify_with("runner").findings, []);
+    signed.set_global("gpg.ssh.revocationFile", &signed.path("runner.pub"));
+    assert_eq!(signed.verify_with("runner").findings.len(), 3, "a key that is revoked since");
 }
 
 #[test]
@@ -132,7 +135,7 @@ fn a_repository_does_not_choose_the_keys_or_the_programs() {
     let config = |key: &str, value: &str| signed.play.repo.git(&["config", key, value]);
     config("gpg.ssh.program", &signed.path("bin/liar"));
     config("gpg.ssh.allowedSignersFile", &signed.path("runner.signers"));
-    let rules: Vec<AuditRule> = signed.found_with("other").findings.iter().map(|finding| finding.rule).collect();
+    let rules: Vec<AuditRule> = signed.verify_with("other").findings.iter().map(|finding| finding.rule).collect();
     assert_eq!(rules, [AuditRule::Signed; 3]);
 }
 
@@ -148,14 +151,14 @@ fn a_red_guard_that_is_retold_falls_with_signers_alone() {
             raw.find("Runner-Guard: exit=0 sha256:").expect("a guard has run") + "Runner-Guard: exit=0 sha256:".len();
         format!("{}{}{}", &raw[..at], "0".repeat(64), &raw[at + 64..])
     };
-    signed.becomes(|raw| retold(&unsigned(raw)));
-    let without = report(&signed.play.home.ctl_in(&signed.play.repo, &["verify", "--run", "play", "--json"]));
+    signed.replace_tip(|raw| retold(&unsigned(raw)));
+    let without = parse_report(&signed.play.home.ctl_in(&signed.play.repo, &["verify", "--run", "play", "--json"]));
     assert_eq!(without.findings, [], "no unsigned branch shows it");
     assert_eq!(signed.fault(), "no signature");
 
-    signed.becomes(|_| retold(&raw));
+    signed.replace_tip(|_| retold(&raw));
     assert_eq!(signed.fault(), "a signature of something else, or of a revoked key");
-    signed.becomes(|_| raw.replace(" -----END SSH SIGNATURE-----\n", ""));
+    signed.replace_tip(|_| raw.replace(" -----END SSH SIGNATURE-----\n", ""));
     assert_ne!(signed.fault(), "", "it is cut off");
 
     // A keyring of the user's vouches for nobody here.
@@ -163,19 +166,19 @@ fn a_red_guard_that_is_retold_falls_with_signers_alone() {
         .play
         .home
         .install("gpg", "#!/bin/sh\ncat >/dev/null\necho '[GNUPG:] GOODSIG 1 x'\necho '[GNUPG:] TRUST_ULTIMATE'\n");
-    signed.global("gpg.program", &signed.path("bin/gpg"));
+    signed.set_global("gpg.program", &signed.path("bin/gpg"));
     let pgp = "gpgsig -----BEGIN PGP SIGNATURE-----\n \n x\n -----END PGP SIGNATURE-----\n";
-    signed.becomes(|_| raw.replace(signature(&raw), pgp));
+    signed.replace_tip(|_| raw.replace(signature(&raw), pgp));
     assert_ne!(signed.fault(), "", "it is of another kind");
     // Git says nothing of a commit with such a header, and ends: the others are judged all the same.
-    signed.becomes(|_| raw.replace(signature(&raw), "gpgsig \n"));
-    let found = signed.found_with("runner");
+    signed.replace_tip(|_| raw.replace(signature(&raw), "gpgsig \n"));
+    let found = signed.verify_with("runner");
     assert_eq!(found.signed.map(|signed| signed.held), Some(2));
     let is_it = |finding: &&AuditFinding| finding.rule == AuditRule::Signed;
     let told: Vec<&str> = found.findings.iter().filter(is_it).map(|finding| finding.found.as_str()).collect();
     assert_eq!(told, ["a signature that cannot be checked as one of SSH's"]);
-    signed.becomes(|_| raw.clone());
-    assert_eq!(signed.found_with("runner").findings, []);
+    signed.replace_tip(|_| raw.clone());
+    assert_eq!(signed.verify_with("runner").findings, []);
 }
 
 #[test]
@@ -219,24 +222,24 @@ fn what_the_runner_commits_for_people_is_signed_and_a_forged_word_of_theirs_is_n
     let mut signed = SignedRun::new();
     signed.play.home.expect_forgery();
     signed.play.home.ctl_in(&signed.play.repo, &["note", "Take care."]).exits(0);
-    let found = signed.found_with("runner");
+    let found = signed.verify_with("runner");
     assert_eq!((found.signed.map(|signed| signed.held), &found.findings[..]), (Some(4), &[][..]), "and a note");
     let raw = signed.play.repo.git(&["cat-file", "commit", BRANCH]) + "\n";
     assert!(raw.ends_with("\nRunner-Human: note\n"), "{raw}");
-    signed.becomes(|raw| raw.replace(signature(raw), ""));
-    let found = signed.found_with("runner");
+    signed.replace_tip(|raw| raw.replace(signature(raw), ""));
+    let found = signed.verify_with("runner");
     let told: Vec<_> =
         found.findings.iter().map(|finding| (finding.rule, finding.iter, finding.found.as_str())).collect();
     assert_eq!(told, [(AuditRule::Signed, None, "no signature")]);
     // What git reads as such a name is one, in whatever form.
     for name in ["runner-human: note", "Runner-Human\t: note", "Runner-Human:note"] {
-        signed.becomes(|_| raw.replace(signature(&raw), "").replace("Runner-Human: note", name));
-        let rules: Vec<AuditRule> = signed.found_with("runner").findings.iter().map(|finding| finding.rule).collect();
+        signed.replace_tip(|_| raw.replace(signature(&raw), "").replace("Runner-Human: note", name));
+        let rules: Vec<AuditRule> = signed.verify_with("runner").findings.iter().map(|finding| finding.rule).collect();
         assert_eq!(rules, [AuditRule::Form, AuditRule::Signed], "{name}");
     }
-    signed.becomes(|_| raw.replace(signature(&raw), ""));
+    signed.replace_tip(|_| raw.replace(signature(&raw), ""));
     // Without the name of a command it is a person's own, and told as one that was made by hand.
-    signed.becomes(|raw| raw.replace("\nRunner-Human: note\n", "\nBy hand.\n"));
-    let found = signed.found_with("runner");
+    signed.replace_tip(|raw| raw.replace("\nRunner-Human: note\n", "\nBy hand.\n"));
+    let found = signed.verify_with("runner");
     assert_eq!((found.findings, found.people.last().and_then(|by| by.command.clone())), (Vec::new(), None));
 }

@@ -10,9 +10,9 @@ use protocol::verify::{AuditReport, AuditRule};
 use protocol::words::RunStatus;
 use runner_testkit::ProgramOutput;
 
-use crate::audits::report;
+use crate::audits::parse_report;
 use crate::play::{RunPlay, sample};
-use crate::review_by_person::refused;
+use crate::review_by_person::assert_refused;
 
 const BRANCH: &str = "refs/heads/runner/play";
 const KEY: &str = "runner.reviewKey";
@@ -24,14 +24,14 @@ struct WaitingReview {
 
 impl WaitingReview {
     fn new() -> Self {
-        let play = RunPlay::with(&sample(), |config| {
+        let play = RunPlay::with_tree(&sample(), |config| {
             config.top("max_iterations = 3").section("[review]\nby = \"human\"\nsign = true\n")
         });
         play.script().always("echo $n > result.txt; answer done 'The result is written.'");
         let waiting = Self { play };
-        waiting.key("ann");
-        waiting.key("eve");
-        waiting.play.begin();
+        waiting.make_key("ann");
+        waiting.make_key("eve");
+        waiting.play.start_run();
         waiting.play.client().wait_for(waiting.play.repo.path(), RunStatus::Waiting);
         waiting
     }
@@ -41,24 +41,24 @@ impl WaitingReview {
     }
 
     /// Makes a key, and a file that names it for reviews.
-    fn key(&self, name: &str) {
+    fn make_key(&self, name: &str) {
         let path = self.path(name);
         let mut keygen = Command::new("ssh-keygen");
         keygen.args(["-q", "-t", "ed25519", "-N", "", "-C", "kit", "-f", &path]);
         assert!(keygen.status().expect("ssh-keygen runs").success());
-        let public = self.public(name);
-        self.reviewers(name, &format!("{name}@example.org namespaces=\"runner-review\" {public}"));
+        let public = self.public_key(name);
+        self.write_reviewers(name, &format!("{name}@example.org namespaces=\"runner-review\" {public}"));
     }
 
-    fn public(&self, name: &str) -> String {
+    fn public_key(&self, name: &str) -> String {
         fs::read_to_string(self.path(&format!("{name}.pub"))).expect("a key has a public half")
     }
 
-    fn reviewers(&self, name: &str, text: &str) {
+    fn write_reviewers(&self, name: &str, text: &str) {
         fs::write(self.path(&format!("{name}.reviewers")), text).expect("a file can be written");
     }
 
-    fn signs_with(&self, setting: &str, value: &str) {
+    fn set_signing(&self, setting: &str, value: &str) {
         self.play.repo.git(&["config", "--global", setting, value]);
     }
 
@@ -66,8 +66,8 @@ impl WaitingReview {
         self.play.home.ctl_in(&self.play.repo, args)
     }
 
-    fn found_with(&self, name: &str) -> AuditReport {
-        report(&self.ctl(&[
+    fn verify_with(&self, name: &str) -> AuditReport {
+        parse_report(&self.ctl(&[
             "verify",
             "--run",
             "play",
@@ -79,8 +79,8 @@ impl WaitingReview {
 
     /// Asserts that each word is found to lack a signature that counts, and what it has instead.
     #[track_caller]
-    fn fall_with(&self, name: &str, instead: &str) {
-        let found = self.found_with(name);
+    fn assert_violations_with(&self, name: &str, instead: &str) {
+        let found = self.verify_with(name);
         let told: Vec<_> = found.findings.iter().map(|finding| (finding.rule, finding.found.as_str())).collect();
         assert!(!told.is_empty(), "{name}");
         for (rule, seen) in told {
@@ -90,14 +90,14 @@ impl WaitingReview {
     }
 
     /// Puts another commit in the place of the last one.
-    fn becomes(&self, raw: &str) {
+    fn replace_tip(&self, raw: &str) {
         let file = self.path("forged");
         fs::write(&file, raw).expect("it can be written");
         let id = self.play.repo.git(&["hash-object", "-t", "commit", "-w", &file]);
         self.play.repo.git(&["update-ref", BRANCH, &id]);
     }
 
-    fn over(&self) {
+    fn finish(&self) {
         self.play.client().wait_for(self.play.repo.path(), RunStatus::Limit);
     }
 }
@@ -106,30 +106,30 @@ impl WaitingReview {
 fn a_word_that_is_signed_is_proven_and_no_other_one_is_taken() {
     let waiting = WaitingReview::new();
     let no_key = ["a review of this run has to be signed", "git config --global runner.reviewKey ~/.ssh/id_ed25519"];
-    refused(&waiting.ctl(&["approve"]), &no_key);
-    waiting.signs_with("gpg.format", "openpgp");
-    waiting.signs_with("user.signingKey", &waiting.path("ann"));
-    refused(&waiting.ctl(&["approve"]), &no_key);
+    assert_refused(&waiting.ctl(&["approve"]), &no_key);
+    waiting.set_signing("gpg.format", "openpgp");
+    waiting.set_signing("user.signingKey", &waiting.path("ann"));
+    assert_refused(&waiting.ctl(&["approve"]), &no_key);
     // A repository names nobody's key.
     waiting.play.repo.git(&["config", KEY, &waiting.path("eve")]);
-    refused(&waiting.ctl(&["approve"]), &no_key);
-    waiting.signs_with(KEY, &waiting.path("no-such-key"));
-    refused(&waiting.ctl(&["approve"]), &["the review could not be signed", "no-such-key"]);
-    waiting.signs_with(KEY, &waiting.path("ann"));
+    assert_refused(&waiting.ctl(&["approve"]), &no_key);
+    waiting.set_signing(KEY, &waiting.path("no-such-key"));
+    assert_refused(&waiting.ctl(&["approve"]), &["the review could not be signed", "no-such-key"]);
+    waiting.set_signing(KEY, &waiting.path("ann"));
 
     // Lines that are alike, and blank ones, stay as they were signed.
     let reason = "No test.\n\n\nNo test.\nNo test.\n";
     let rejected = waiting.ctl(&["reject", reason]);
     let told = "signing \"reject\" of node b, iteration 0001 of run play, commit ";
     assert!(rejected.exits(0).stderr.starts_with(told), "{}", rejected.stderr);
-    waiting.over();
+    waiting.finish();
     waiting.ctl(&["resume", "--more", "1"]).exits(0);
     waiting.play.client().wait_for(waiting.play.repo.path(), RunStatus::Waiting);
     waiting.ctl(&["approve"]).exits(0);
-    waiting.over();
+    waiting.finish();
     assert!(waiting.play.repo.node("b").passes);
 
-    let found = waiting.found_with("ann");
+    let found = waiting.verify_with("ann");
     assert_eq!(found.findings, []);
     let signed = found.reviewed.expect("it was asked");
     assert_eq!((signed.held, signed.commits), (2, 2));
@@ -139,28 +139,29 @@ fn a_word_that_is_signed_is_proven_and_no_other_one_is_taken() {
     assert!(text.exits(0).stdout.contains("2 reviews by people, signed by ann@example.org"), "{}", text.stdout);
     assert!(waiting.ctl(&["verify"]).exits(0).stdout.contains("that 2 reviews came from a person"));
 
-    waiting.fall_with("eve", "a signature of SHA256:");
-    waiting.reviewers("none", "");
-    waiting.reviewers("elsewhere", &format!("ann@example.org namespaces=\"git\" {}", waiting.public("ann")));
-    waiting.reviewers("past", &format!("ann@example.org valid-before=\"20200101\" {}", waiting.public("ann")));
+    waiting.assert_violations_with("eve", "a signature of SHA256:");
+    waiting.write_reviewers("none", "");
+    waiting.write_reviewers("elsewhere", &format!("ann@example.org namespaces=\"git\" {}", waiting.public_key("ann")));
+    waiting
+        .write_reviewers("past", &format!("ann@example.org valid-before=\"20200101\" {}", waiting.public_key("ann")));
     for name in ["none", "elsewhere", "past"] {
-        waiting.fall_with(name, "a signature of SHA256:");
+        waiting.assert_violations_with(name, "a signature of SHA256:");
     }
     fs::copy(waiting.path("ann.pub"), waiting.path("revoked")).expect("it can be copied");
-    waiting.signs_with("gpg.ssh.revocationFile", &waiting.path("revoked"));
-    waiting.fall_with("ann", "a signature of SHA256:");
+    waiting.set_signing("gpg.ssh.revocationFile", &waiting.path("revoked"));
+    waiting.assert_violations_with("ann", "a signature of SHA256:");
 }
 
 #[test]
 fn what_a_signature_is_of_is_told_so_that_others_can_check_it() {
     let waiting = WaitingReview::new();
-    waiting.signs_with("gpg.format", "ssh");
-    waiting.signs_with("user.signingKey", &waiting.path("ann"));
+    waiting.set_signing("gpg.format", "ssh");
+    waiting.set_signing("user.signingKey", &waiting.path("ann"));
     waiting.ctl(&["reject", "Not yet."]).exits(0);
-    waiting.over();
-    let found = waiting.found_with("ann");
+    waiting.finish();
+    let found = waiting.verify_with("ann");
     let [review] = &found.reviews[..] else { panic!("one word: {:?}", found.reviews) };
-    let pending = waiting.play.seen(1).receipt.commit;
+    let pending = waiting.play.iteration_at(1).receipt.commit;
     let facts = format!("run play\nnode b\niteration 1\ncommit {pending}\nverdict reject\n\nNot yet.");
     assert_eq!(review.text, facts);
     let base64 = review.signature.as_deref().expect("it is signed");
@@ -178,9 +179,9 @@ fn what_a_signature_is_of_is_told_so_that_others_can_check_it() {
 fn a_word_of_somebody_else_or_on_something_else_does_not_count() {
     let mut waiting = WaitingReview::new();
     waiting.play.home.expect_forgery();
-    waiting.signs_with(KEY, &waiting.path("ann"));
+    waiting.set_signing(KEY, &waiting.path("ann"));
     waiting.ctl(&["reject", "Not yet."]).exits(0);
-    waiting.over();
+    waiting.finish();
     let raw = waiting.play.repo.git(&["log", "-1", "--format=%B", &format!("{BRANCH}~1")]);
     let of_before = raw.lines().find_map(|line| line.strip_prefix("Runner-Signature: ")).expect("it is signed");
     assert!(raw.contains("\nRunner-Review: reject\nRunner-Signature: U1NIU0lH"), "{raw}");
@@ -199,17 +200,17 @@ fn a_word_of_somebody_else_or_on_something_else_does_not_count() {
     assert!(rejected(Some("nonsense")).contains("expected a signature of SSH's"));
 
     waiting.ctl(&["approve"]).exits(0);
-    waiting.over();
+    waiting.finish();
     let raw = waiting.play.repo.git(&["cat-file", "commit", BRANCH]) + "\n";
     let own = raw.lines().find(|line| line.starts_with("Runner-Signature: ")).expect("it is signed");
-    waiting.becomes(&raw.replace(own, &format!("Runner-Signature: {of_before}")));
-    let found = waiting.found_with("ann");
+    waiting.replace_tip(&raw.replace(own, &format!("Runner-Signature: {of_before}")));
+    let found = waiting.verify_with("ann");
     let told: Vec<_> = found.findings.iter().map(|finding| (finding.rule, finding.found.as_str())).collect();
     assert_eq!(told, [(AuditRule::Signed, "a signature of something else, or of a revoked key")]);
-    let without = report(&waiting.ctl(&["verify", "--run", "play", "--json"]));
+    let without = parse_report(&waiting.ctl(&["verify", "--run", "play", "--json"]));
     assert_eq!(without.findings, [], "whose it is, is not asked");
-    waiting.becomes(&raw.replace(&format!("{own}\n"), ""));
-    let without = report(&waiting.ctl(&["verify", "--run", "play", "--json"]));
+    waiting.replace_tip(&raw.replace(&format!("{own}\n"), ""));
+    let without = parse_report(&waiting.ctl(&["verify", "--run", "play", "--json"]));
     assert!(without.findings.iter().any(|finding| finding.rule == AuditRule::Selection), "{:?}", without.findings);
 }
 
@@ -217,14 +218,14 @@ fn a_word_of_somebody_else_or_on_something_else_does_not_count() {
 fn a_word_is_about_the_iteration_though_commits_are_between_and_a_fork_has_it_too() {
     let waiting = WaitingReview::new();
     let (repo, client) = (&waiting.play.repo, waiting.play.client());
-    waiting.signs_with(KEY, &waiting.path("ann"));
+    waiting.set_signing(KEY, &waiting.path("ann"));
     waiting.ctl(&["cancel"]).exits(0);
     waiting.ctl(&["fork", "--from", "1", "--id", "again"]).exits(0);
     client.wait_for(repo.path(), RunStatus::Waiting);
     repo.write("more.txt", "more\n").commit("More");
     waiting.ctl(&["note", "Take care."]).exits(0);
     waiting.ctl(&["approve"]).exits(0);
-    waiting.over();
+    waiting.finish();
     let file = waiting.path("ann.reviewers");
     let verified = waiting.ctl(&["verify", "--run", "again", "--reviewers", &file]);
     assert!(verified.exits(0).stdout.contains("1 review by people, signed by ann@example.org"), "{}", verified.stdout);
@@ -232,7 +233,7 @@ fn a_word_is_about_the_iteration_though_commits_are_between_and_a_fork_has_it_to
     // What passes without anybody's word is not taken for reviewed.
     waiting.ctl(&["config", "set", "review.by", "off"]).exits(0);
     waiting.ctl(&["resume", "--more", "1", "--wait"]).exits(4);
-    let found = report(&waiting.ctl(&["verify", "--run", "again", "--reviewers", &file, "--json"]));
+    let found = parse_report(&waiting.ctl(&["verify", "--run", "again", "--reviewers", &file, "--json"]));
     let told: Vec<_> = found.findings.iter().map(|finding| (finding.rule, finding.found.as_str())).collect();
     assert_eq!(told, [(AuditRule::Signed, "a pass without one")]);
     assert_eq!(found.reviewed.map(|signed| (signed.held, signed.commits)), Some((1, 1)));

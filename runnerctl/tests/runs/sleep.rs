@@ -16,7 +16,7 @@ while [ "${1#--}" != "$1" ]; do shift; done
 echo 1<> "$gates/freed.in"
 "#;
 
-fn sleep(play: &RunPlay) -> serde_json::Value {
+fn sleep_view(play: &RunPlay) -> serde_json::Value {
     play.home.ctl_in(&play.repo, &["daemon", "status", "--json"]).json()["sleep"].clone()
 }
 
@@ -26,11 +26,11 @@ fn machine_is_kept_awake_while_a_run_is_active_and_no_longer() {
     play.home.install("systemd-inhibit", INHIBIT);
     let [held, freed, gate] = ["held", "freed", "working"].map(|name| play.script().gate(name));
     play.script().step(1, "gate working; answer done 'Done.'");
-    assert_eq!(sleep(&play)["why"].as_str(), Some("no run is active"));
-    play.begin();
+    assert_eq!(sleep_view(&play)["why"].as_str(), Some("no run is active"));
+    play.start_run();
     gate.wait_reached();
     held.wait_reached();
-    let seen = sleep(&play);
+    let seen = sleep_view(&play);
     assert_eq!(seen["inhibited"].as_bool(), Some(true), "{seen}");
     let arguments =
         fs::read_to_string(play.script().folder().join("gates/arguments")).expect("it says how it was called");
@@ -46,7 +46,7 @@ fn machine_may_sleep_when_the_daemon_was_killed() {
     play.home.install("systemd-inhibit", INHIBIT);
     let [held, freed, gate] = ["held", "freed", "working"].map(|name| play.script().gate(name));
     play.script().step(1, "gate working");
-    play.begin();
+    play.start_run();
     gate.wait_reached();
     held.wait_reached();
     play.kill();
@@ -59,10 +59,10 @@ fn machine_is_kept_awake_through_a_wait() {
     play.home.install("systemd-inhibit", INHIBIT);
     let [held, freed] = ["held", "freed"].map(|name| play.script().gate(name));
     play.script().step(1, "answer_json '{\"error\":{\"class\":\"unavailable\",\"message\":\"overloaded\"}}'");
-    play.begin();
+    play.start_run();
     held.wait_reached();
     play.client().wait_for(play.repo.path(), RunStatus::Waiting);
-    let seen = sleep(&play);
+    let seen = sleep_view(&play);
     assert_eq!(seen["inhibited"].as_bool(), Some(true), "{seen}");
     play.home.ctl_in(&play.repo, &["pause"]).exits(0);
     freed.wait_reached();
@@ -77,11 +77,11 @@ fn refusal_of_the_system_is_shown_and_stops_nothing() {
     );
     let [held, gate] = ["held", "working"].map(|name| play.script().gate(name));
     play.script().step(1, "gate working; answer done 'Done.'");
-    play.begin();
+    play.start_run();
     gate.wait_reached();
     held.wait_reached();
     play.home.ctl_in(&play.repo, &["status"]).exits(0);
     gate.open();
     play.client().wait_for(play.repo.path(), RunStatus::Limit);
-    assert_eq!(sleep(&play)["inhibited"].as_bool(), Some(false));
+    assert_eq!(sleep_view(&play)["inhibited"].as_bool(), Some(false));
 }

@@ -12,12 +12,12 @@ use serde_json::Value;
 use crate::play::{RunPlay, sample};
 
 /// A run in its first session, which goes on once its gate is open; a second one follows.
-fn working() -> (RunPlay, SessionGate) {
-    let play = RunPlay::with(&sample(), |config| config.top("max_iterations = 2"));
+fn working_play() -> (RunPlay, SessionGate) {
+    let play = RunPlay::with_tree(&sample(), |config| config.top("max_iterations = 2"));
     let gate = play.script().gate("session");
     play.script().step(1, "gate session; answer retry 'Not yet.'");
     play.script().step(2, "answer retry 'Still not.'");
-    play.begin();
+    play.start_run();
     gate.wait_reached();
     (play, gate)
 }
@@ -37,7 +37,7 @@ impl PipedStatus {
     }
 
     /// Reads lines until one is as wanted.
-    fn until(&mut self, wanted: impl Fn(&str) -> bool) -> Vec<String> {
+    fn read_until(&mut self, wanted: impl Fn(&str) -> bool) -> Vec<String> {
         let mut seen = Vec::new();
         for line in self.lines.by_ref() {
             seen.push(line.expect("its output is text"));
@@ -48,7 +48,7 @@ impl PipedStatus {
         panic!("it ended before that: {seen:#?}");
     }
 
-    fn interrupted(mut self) -> i32 {
+    fn interrupt(mut self) -> i32 {
         let pid = i32::try_from(self.child.id()).expect("a process id is an i32");
         kill(Pid::from_raw(pid), Signal::SIGINT).expect("it lives");
         self.child.wait().expect("it can be waited for").code().unwrap_or(-1)
@@ -64,7 +64,7 @@ impl Drop for PipedStatus {
 
 #[test]
 fn on_a_terminal_each_change_is_a_block_and_the_live_view_is_named() {
-    let (play, gate) = working();
+    let (play, gate) = working_play();
     let mut tty = Tty::start(&play.home.ctl_command(&play.repo, &["status", "--watch"]), (120, 50));
     tty.wait_until_screen("the first state, and how to see more", |screen| {
         screen.contains("runnerctl watch") && screen.contains("0001 work") && screen.contains("leaves       1/4 passed")
@@ -80,7 +80,7 @@ fn on_a_terminal_each_change_is_a_block_and_the_live_view_is_named() {
 
 #[test]
 fn a_daemon_that_is_killed_is_waited_for() {
-    let (mut play, gate) = working();
+    let (mut play, gate) = working_play();
     let mut tty = Tty::start(&play.home.ctl_command(&play.repo, &["status", "--watch"]), (120, 50));
     tty.wait_for_text("0001 work");
     play.kill();
@@ -94,43 +94,43 @@ fn a_daemon_that_is_killed_is_waited_for() {
 
 #[test]
 fn in_a_pipe_each_change_is_a_block() {
-    let (play, gate) = working();
+    let (play, gate) = working_play();
     let mut piped = PipedStatus::start(&play, &["status", "--watch"]);
-    let first = piped.until(|line| line.contains("containment"));
+    let first = piped.read_until(|line| line.contains("containment"));
     assert_eq!(first[1], "Reach the goal");
     assert!(first[2].starts_with("run play running"), "{first:#?}");
     gate.open();
-    let rest = piped.until(|line| line.starts_with("run play limit"));
+    let rest = piped.read_until(|line| line.starts_with("run play limit"));
     assert!(rest.iter().any(String::is_empty), "an empty line is between two of them: {rest:#?}");
-    assert_eq!(piped.interrupted(), 130);
+    assert_eq!(piped.interrupt(), 130);
 }
 
 #[test]
 fn each_change_is_an_object_on_a_line_where_json_is_wanted() {
-    let (play, gate) = working();
+    let (play, gate) = working_play();
     let mut one = PipedStatus::start(&play, &["status", "--watch", "--json"]);
     let mut all = PipedStatus::start(&play, &["status", "--all", "--watch", "--json"]);
     gate.open();
-    let lines = one.until(|line| line.contains(r#""state":"limit""#));
+    let lines = one.read_until(|line| line.contains(r#""state":"limit""#));
     let states: Vec<Value> = lines.iter().map(|line| serde_json::from_str(line).expect("each is an object")).collect();
     assert!(states.len() > 1 && states.iter().all(|state| state["schema"] == "runner/status.v1"), "{lines:#?}");
     assert!(lines.windows(2).all(|two| two[0] != two[1]), "nothing is told twice");
-    let lines = all.until(|line| line.contains(r#""state":"limit""#));
+    let lines = all.read_until(|line| line.contains(r#""state":"limit""#));
     let last: Value = serde_json::from_str(lines.last().expect("there is one")).expect("it is an object");
     assert_eq!(
         (last["schema"].as_str(), last["repos"].as_array().map(Vec::len)),
         (Some("runner/statuses.v1"), Some(1))
     );
-    assert_eq!((one.interrupted(), all.interrupted()), (130, 130));
+    assert_eq!((one.interrupt(), all.interrupt()), (130, 130));
 }
 
 #[test]
 fn a_run_that_an_invalid_tree_holds_is_told_as_it_was_last_valid() {
-    let mut play = RunPlay::with(&sample(), |config| config.top("max_iterations = 1"));
+    let mut play = RunPlay::with_tree(&sample(), |config| config.top("max_iterations = 1"));
     play.home.expect_forgery();
     play.script()
         .step(1, "answer retry 'Not yet: this summary is as long as a line of a commit message and still goes on.'");
-    play.begin();
+    play.start_run();
     play.client().wait_for(play.repo.path(), RunStatus::Limit);
     let tree = play.repo.read(".runner/state/tree.json");
     play.repo.write(".runner/state/tree.json", &tree.replacen('{', "{\"bogus\": 1, ", 1)).commit("Break the tree");

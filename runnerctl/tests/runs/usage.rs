@@ -19,12 +19,12 @@ fn out(usage: &str) -> String {
 
 #[test]
 fn try_that_left_no_commit_is_counted_though_the_daemon_dies_and_goes_into_the_next_commit() {
-    let mut play = RunPlay::with(&sample(), |config| config.top("max_iterations = 2"));
+    let mut play = RunPlay::with_tree(&sample(), |config| config.top("max_iterations = 2"));
     play.script()
         .step(1, &out("\"in\":100,\"out\":7,\"cost_micro_usd\":1500"))
         .step(2, &retry("Nearly.", "\"in\":10,\"cached\":5,\"out\":3,\"cost_micro_usd\":500"))
         .step(3, "answer retry 'Without numbers.'");
-    play.begin();
+    play.start_run();
     play.client().wait_for(play.repo.path(), RunStatus::Waiting);
     play.kill_and_restart();
     let told = play.client().run(play.repo.path());
@@ -44,7 +44,8 @@ fn try_that_left_no_commit_is_counted_though_the_daemon_dies_and_goes_into_the_n
     assert_eq!(run.usage, total);
     assert_eq!(play.repo.run_state("HEAD").usage, total, "it is in the branch, and so in a clone");
     assert_eq!(run.node.expect("a node is next").usage, Some(total));
-    let lines = [1, 2].map(|iter| play.seen(iter).receipt.trailer("Runner-Usage").unwrap_or_default().to_owned());
+    let lines =
+        [1, 2].map(|iter| play.iteration_at(iter).receipt.trailer("Runner-Usage").unwrap_or_default().to_owned());
     assert_eq!(lines[0], "in=110 cached=5 out=10 cost_usd=0.002000 sessions=2");
     assert_eq!(lines[1], "in=unknown cached=unknown out=unknown cost_usd=unknown");
     let shown = play.home.ctl_in(&play.repo, &["status"]).stdout;
@@ -56,7 +57,7 @@ fn try_that_left_no_commit_is_counted_though_the_daemon_dies_and_goes_into_the_n
 #[test]
 fn ceiling_is_reached_by_a_try_that_left_no_commit() {
     let prices = "[prices.\"command\"]\ninput = 1.0\noutput = 1.0";
-    let play = RunPlay::with(&sample(), |config| config.top("max_cost_usd = 0.01").section(prices));
+    let play = RunPlay::with_tree(&sample(), |config| config.top("max_cost_usd = 0.01").section(prices));
     play.script().always(&out("\"in\":9999,\"out\":1"));
     play.run().exits(4);
     assert_eq!(play.script().session_count(), 1);
@@ -70,7 +71,7 @@ fn ceiling_is_reached_by_a_try_that_left_no_commit() {
 
 #[test]
 fn tokens_read_from_a_cache_count_towards_their_ceiling() {
-    let play = RunPlay::with(&sample(), |config| config.top("max_tokens = 100"));
+    let play = RunPlay::with_tree(&sample(), |config| config.top("max_tokens = 100"));
     play.script().always(&retry("Again $n.", "\"in\":10,\"cached\":80,\"out\":10"));
     play.run().exits(4);
     assert_eq!(play.script().session_count(), 1);
@@ -78,11 +79,11 @@ fn tokens_read_from_a_cache_count_towards_their_ceiling() {
 
 #[test]
 fn ceiling_that_a_commit_has_made_blind_is_refused() {
-    let play = RunPlay::with(&sample(), |config| config);
+    let play = RunPlay::with_tree(&sample(), |config| config);
     play.script().step(1, "answer retry 'Nearly.'");
     let gate = play.script().gate("second");
     play.script().step(2, "gate second; answer retry 'Still.'");
-    play.begin();
+    play.start_run();
     gate.wait_reached();
     play.home.ctl_in(&play.repo, &["pause"]).exits(0);
     gate.open();
@@ -94,7 +95,7 @@ fn ceiling_that_a_commit_has_made_blind_is_refused() {
 
 #[test]
 fn time_of_the_baseline_counts() {
-    let play = RunPlay::with(&sample(), |_| Config::new(&["agent-one"], &["guard-one"]).top("max_run_secs = 1"));
+    let play = RunPlay::with_tree(&sample(), |_| Config::new(&["agent-one"], &["guard-one"]).top("max_run_secs = 1"));
     play.script().guard_step(1, "exec sleep 1.1");
     play.run().exits(4);
     assert_eq!(play.script().session_count(), 0);

@@ -13,10 +13,10 @@ fn failure_of_b(play: &RunPlay) -> String {
 fn accepted_leaf_passes_and_is_listed_in_the_progress() {
     let play = RunPlay::new();
     play.script().step(1, "echo 1 > result.txt\necho working\nanswer done 'The result is written.'");
-    let seen = play.first(4);
+    let seen = play.run_first(4);
     assert_eq!(play.record(1, "executor.log"), "working\n");
     assert!(play.record(1, "output.json").contains("The result is written."));
-    seen.is(&ExpectedRow { verdict: "Accepted", status: "done", guard: "pass", attempts: "0/3" });
+    seen.assert_row(&ExpectedRow { verdict: "Accepted", status: "done", guard: "pass", attempts: "0/3" });
     assert_eq!(seen.receipt.body, "The result is written.");
     assert_eq!(seen.receipt.headline.as_deref(), Some("Title of b: finished"));
     assert_eq!(seen.receipt.trailer("Runner-Role"), Some("worker"));
@@ -36,8 +36,8 @@ fn red_guard_charges_the_attempt_and_tells_what_it_said() {
     let play = RunPlay::new();
     play.script().step(1, "echo half > result.txt\nanswer done 'It should work.'");
     play.script().guard_step(1, "echo 'FAIL: the result is half'\nexit 1");
-    let seen = play.first(4);
-    seen.is(&ExpectedRow { verdict: "RedGuard", status: "done", guard: "fail", attempts: "1/3" });
+    let seen = play.run_first(4);
+    seen.assert_row(&ExpectedRow { verdict: "RedGuard", status: "done", guard: "fail", attempts: "1/3" });
     assert!(seen.receipt.trailer("Runner-Guard").unwrap().starts_with("exit=1 "));
     assert!(failure_of_b(&play).contains("FAIL: the result is half"));
     assert!(play.record(1, "guard.log").contains("FAIL: the result is half"));
@@ -47,14 +47,19 @@ fn red_guard_charges_the_attempt_and_tells_what_it_said() {
 
 #[test]
 fn retry_charges_the_attempt_and_passes_the_summary_on() {
-    let play = RunPlay::with(&sample(), |config| config.top("max_iterations = 2"));
+    let play = RunPlay::with_tree(&sample(), |config| config.top("max_iterations = 2"));
     play.script().step(1, "answer retry 'The parser is left.'").step(2, "answer retry 'The lexer is left.'");
     play.run().exits(4);
-    let seen = play.seen(1);
-    seen.is(&ExpectedRow { verdict: "Retry", status: "retry", guard: "skipped", attempts: "1/3" });
+    let seen = play.iteration_at(1);
+    seen.assert_row(&ExpectedRow { verdict: "Retry", status: "retry", guard: "skipped", attempts: "1/3" });
     assert_eq!(seen.receipt.trailer("Runner-Guard"), None);
     assert_eq!(seen.receipt.trailer("Runner-Mode"), Some("decompose"));
-    play.seen(2).is(&ExpectedRow { verdict: "Retry", status: "retry", guard: "skipped", attempts: "2/3" });
+    play.iteration_at(2).assert_row(&ExpectedRow {
+        verdict: "Retry",
+        status: "retry",
+        guard: "skipped",
+        attempts: "2/3",
+    });
     assert!(play.script().prompt(2).contains("The parser is left."));
     let history = &play.repo.feedback("HEAD").nodes["b"].history;
     let summaries: Vec<_> = history.iter().map(|attempt| (attempt.iter, attempt.summary.as_deref())).collect();
@@ -65,17 +70,22 @@ fn retry_charges_the_attempt_and_passes_the_summary_on() {
 fn planner_that_makes_the_last_attempt_smaller_is_charged_nothing_once() {
     let mut tree = sample();
     node(&mut tree, "b").attempts = 2;
-    let play = RunPlay::with(&tree, |config| config.top("max_iterations = 2"));
-    play.leaves(|left| node(left, "b").goal = "A smaller goal".to_owned());
+    let play = RunPlay::with_tree(&tree, |config| config.top("max_iterations = 2"));
+    play.script_tree_change(|left| node(left, "b").goal = "A smaller goal".to_owned());
     play.script().step(1, &format!("{LEAVE}answer retry 'It is smaller now.'"));
     play.script().step(2, "sed -i 's/A smaller goal/The smallest goal/' \"$tree\"\nanswer retry 'Smaller still.'");
     play.run().exits(3);
-    let seen = play.seen(1);
-    seen.is(&ExpectedRow { verdict: "Narrowed", status: "retry", guard: "skipped", attempts: "2/3" });
+    let seen = play.iteration_at(1);
+    seen.assert_row(&ExpectedRow { verdict: "Narrowed", status: "retry", guard: "skipped", attempts: "2/3" });
     assert_eq!(seen.receipt.trailer("Runner-Role"), Some("planner"));
     assert_eq!(play.repo.tree(&seen.receipt.commit).root.children[1].goal, "A smaller goal");
     assert_eq!(play.repo.run_state("HEAD").narrowed, ["b"]);
-    play.seen(2).is(&ExpectedRow { verdict: "Retry", status: "retry", guard: "skipped", attempts: "3/3" });
+    play.iteration_at(2).assert_row(&ExpectedRow {
+        verdict: "Retry",
+        status: "retry",
+        guard: "skipped",
+        attempts: "3/3",
+    });
     assert_eq!(play.client().run(play.repo.path()).summary.state, RunStatus::Stuck);
 }
 
@@ -83,8 +93,8 @@ fn planner_that_makes_the_last_attempt_smaller_is_charged_nothing_once() {
 fn children_of_the_answer_are_inserted_in_their_order() {
     let play = RunPlay::new();
     play.script().step(1, "decompose 'Two parts.' first second");
-    let seen = play.first(4);
-    seen.is(&ExpectedRow { verdict: "Decomposed", status: "decomposed", guard: "skipped", attempts: "0/3" });
+    let seen = play.run_first(4);
+    seen.assert_row(&ExpectedRow { verdict: "Decomposed", status: "decomposed", guard: "skipped", attempts: "0/3" });
     let children = play.repo.node("b").children;
     let seen: Vec<_> = children.iter().map(|node| (node.id.as_str(), node.order, node.title.as_str())).collect();
     assert_eq!(seen, [("b.1", 1, "first"), ("b.2", 2, "second")]);
@@ -95,16 +105,21 @@ fn children_of_the_answer_are_inserted_in_their_order() {
 #[test]
 fn children_that_were_added_to_the_tree_are_taken() {
     let play = RunPlay::new();
-    play.leaves(|tree| node(tree, "b").children = vec![leaf("late", 9), leaf("early", -3)]);
+    play.script_tree_change(|tree| node(tree, "b").children = vec![leaf("late", 9), leaf("early", -3)]);
     play.script().step(1, &format!("{LEAVE}answer decomposed 'Two parts, in the tree.'"));
-    play.first(4).is(&ExpectedRow { verdict: "Decomposed", status: "decomposed", guard: "skipped", attempts: "0/3" });
+    play.run_first(4).assert_row(&ExpectedRow {
+        verdict: "Decomposed",
+        status: "decomposed",
+        guard: "skipped",
+        attempts: "0/3",
+    });
     let ids: Vec<String> = play.repo.node("b").children.into_iter().map(|node| node.id).collect();
     assert_eq!(ids, ["early", "late"]);
 }
 
 #[test]
 fn sessions_without_a_valid_answer_are_faults_that_keep_the_work() {
-    let (play, clock) = RunPlay::clocked(|config| config.top("max_consecutive_faults = 6"));
+    let (play, clock) = RunPlay::with_clock(|config| config.top("max_consecutive_faults = 6"));
     let gate = play.script().gate("silent");
     let steps = [
         ("echo 1 > work\nexit 3", "exit code: it exited with code 3"),
@@ -124,8 +139,9 @@ fn sessions_without_a_valid_answer_are_faults_that_keep_the_work() {
     };
     play.run_while(silent).exits(9);
     for (iter, (_, detail)) in (1..).zip(steps) {
-        let seen = play.seen(iter);
-        seen.is(&ExpectedRow { verdict: "Fault", status: "fault", guard: "skipped", attempts: "0/3" }).tells(detail);
+        let seen = play.iteration_at(iter);
+        seen.assert_row(&ExpectedRow { verdict: "Fault", status: "fault", guard: "skipped", attempts: "0/3" })
+            .assert_detail(detail);
         assert_eq!(play.repo.show(&seen.receipt.commit, "work"), iter.to_string());
         assert_eq!(play.repo.run_state(&seen.receipt.commit).consecutive_faults, iter);
     }
@@ -137,10 +153,10 @@ fn sessions_without_a_valid_answer_are_faults_that_keep_the_work() {
 
 #[test]
 fn answer_begins_the_count_of_faults_anew() {
-    let play = RunPlay::with(&sample(), |config| config.top("max_consecutive_faults = 2\nmax_iterations = 3"));
+    let play = RunPlay::with_tree(&sample(), |config| config.top("max_consecutive_faults = 2\nmax_iterations = 3"));
     play.script().step(1, "exit 1").step(2, "answer retry 'Nearly.'").step(3, "exit 1");
     play.run().exits(4);
-    let faults = [1, 2, 3].map(|iter| play.repo.run_state(&play.seen(iter).receipt.commit).consecutive_faults);
+    let faults = [1, 2, 3].map(|iter| play.repo.run_state(&play.iteration_at(iter).receipt.commit).consecutive_faults);
     assert_eq!(faults, [1, 0, 1]);
 }
 
@@ -148,7 +164,7 @@ fn answer_begins_the_count_of_faults_anew() {
 fn unavailable_service_leaves_no_commit_and_the_number_is_used_again() {
     let play = RunPlay::new();
     play.script().step(1, "answer_json '{\"error\":{\"class\":\"unavailable\",\"message\":\"usage limit reached\"}}'");
-    play.begin();
+    play.start_run();
     let client = play.client();
     let run = client.wait_for(play.repo.path(), RunStatus::Waiting);
     assert!(run.wait_until.is_some());
@@ -158,38 +174,43 @@ fn unavailable_service_leaves_no_commit_and_the_number_is_used_again() {
     play.repo.assert_sound();
     play.home.ctl_in(&play.repo, &["resume", "--now"]).exits(0);
     client.wait_for(play.repo.path(), RunStatus::Limit);
-    play.seen(1).is(&ExpectedRow { verdict: "Accepted", status: "done", guard: "pass", attempts: "0/3" });
+    play.iteration_at(1).assert_row(&ExpectedRow {
+        verdict: "Accepted",
+        status: "done",
+        guard: "pass",
+        attempts: "0/3",
+    });
     assert_eq!(play.script().prompt(1), play.script().prompt(2), "the prompt is a function of From");
 }
 
 #[test]
 fn session_over_its_budget_ends_the_run_as_timed_out() {
-    let (play, clock) = RunPlay::clocked(|config| config);
+    let (play, clock) = RunPlay::with_clock(|config| config);
     let gate = play.script().gate("working");
     play.script().step(1, "echo half > work\ngate working");
     play.run_over_budget(&gate, &clock).exits(4);
-    let seen = play.seen(1);
-    seen.is(&ExpectedRow { verdict: "Timeout", status: "timeout", guard: "skipped", attempts: "0/3" })
-        .tells("during work");
+    let seen = play.iteration_at(1);
+    seen.assert_row(&ExpectedRow { verdict: "Timeout", status: "timeout", guard: "skipped", attempts: "0/3" })
+        .assert_detail("during work");
     assert_eq!(play.repo.show("HEAD", "work"), "half");
     assert_eq!(play.client().run(play.repo.path()).summary.state, RunStatus::TimedOut);
 }
 
 #[test]
 fn guard_over_the_budget_ends_the_run_as_timed_out() {
-    let (play, clock) = RunPlay::clocked(|config| config);
+    let (play, clock) = RunPlay::with_clock(|config| config);
     let gate = play.script().gate("guarding");
     play.script().guard_step(1, "echo begun\ngate guarding");
     play.run_over_budget(&gate, &clock).exits(4);
-    let seen = play.seen(1);
-    seen.is(&ExpectedRow { verdict: "Timeout", status: "timeout", guard: "skipped", attempts: "0/3" })
-        .tells("during guard");
+    let seen = play.iteration_at(1);
+    seen.assert_row(&ExpectedRow { verdict: "Timeout", status: "timeout", guard: "skipped", attempts: "0/3" })
+        .assert_detail("during guard");
     assert!(!play.repo.node("b").passes);
 }
 
 #[test]
 fn timeouts_are_tried_again_where_that_is_configured() {
-    let (play, clock) = RunPlay::clocked(|config| config.top("on_timeout = \"retry\"\nmax_iterations = 2"));
+    let (play, clock) = RunPlay::with_clock(|config| config.top("on_timeout = \"retry\"\nmax_iterations = 2"));
     let [working, guarding] = ["working", "guarding"].map(|name| play.script().gate(name));
     play.script().step(1, "gate working").guard_step(1, "echo slow\ngate guarding");
     let late = || {
@@ -199,10 +220,15 @@ fn timeouts_are_tried_again_where_that_is_configured() {
         clock.set(2 * HOUR, 0);
     };
     play.run_while(late).exits(4);
-    play.seen(1)
-        .is(&ExpectedRow { verdict: "Fault", status: "fault", guard: "skipped", attempts: "0/3" })
-        .tells("timeout");
-    play.seen(2).is(&ExpectedRow { verdict: "RedGuard", status: "done", guard: "fail", attempts: "1/3" });
+    play.iteration_at(1)
+        .assert_row(&ExpectedRow { verdict: "Fault", status: "fault", guard: "skipped", attempts: "0/3" })
+        .assert_detail("timeout");
+    play.iteration_at(2).assert_row(&ExpectedRow {
+        verdict: "RedGuard",
+        status: "done",
+        guard: "fail",
+        attempts: "1/3",
+    });
 }
 
 #[test]
@@ -218,57 +244,67 @@ fn misconfigured_agent_that_changed_nothing_leaves_no_commit() {
     assert!(run.summary.reason.unwrap().message.contains("log in with `agent login`"));
     play.home.ctl_in(&play.repo, &["resume"]).exits(0);
     play.client().wait_for(play.repo.path(), RunStatus::Limit);
-    play.seen(1).is(&ExpectedRow { verdict: "Accepted", status: "done", guard: "pass", attempts: "0/3" });
+    play.iteration_at(1).assert_row(&ExpectedRow {
+        verdict: "Accepted",
+        status: "done",
+        guard: "pass",
+        attempts: "0/3",
+    });
 }
 
 #[test]
 fn guard_whose_program_is_gone_fails_the_run_and_keeps_the_work() {
     let play = RunPlay::new();
     play.script().step(1, "echo 1 > work\nrm \"$kit/../../bin/guard-one\"\nanswer done 'Done.'");
-    let seen = play.first(9);
-    seen.is(&ExpectedRow { verdict: "Misconfigured", status: "fault", guard: "skipped", attempts: "0/3" })
-        .tells("guard-one");
+    let seen = play.run_first(9);
+    seen.assert_row(&ExpectedRow { verdict: "Misconfigured", status: "fault", guard: "skipped", attempts: "0/3" })
+        .assert_detail("guard-one");
     assert_eq!(play.repo.show("HEAD", "work"), "1");
 }
 
 #[test]
 fn pause_now_commits_the_work_as_interrupted_and_resume_goes_on() {
-    let play = RunPlay::with(&sample(), |config| config.top("max_iterations = 2"));
+    let play = RunPlay::with_tree(&sample(), |config| config.top("max_iterations = 2"));
     let gate = play.script().gate("working");
     play.script().step(1, "echo half > work\nanswer done 'Said too early.'\ngate working");
-    play.begin();
+    play.start_run();
     gate.wait_reached();
     play.home.ctl_in(&play.repo, &["pause", "--now"]).exits(0);
     let client = play.client();
     client.wait_for(play.repo.path(), RunStatus::Paused);
-    let seen = play.seen(1);
-    seen.is(&ExpectedRow { verdict: "Interrupted", status: "interrupted", guard: "skipped", attempts: "0/3" });
-    seen.tells("pause --now");
+    let seen = play.iteration_at(1);
+    seen.assert_row(&ExpectedRow { verdict: "Interrupted", status: "interrupted", guard: "skipped", attempts: "0/3" });
+    seen.assert_detail("pause --now");
     assert_eq!(play.repo.show("HEAD", "work"), "half");
     play.home.ctl_in(&play.repo, &["resume"]).exits(0);
     client.wait_for(play.repo.path(), RunStatus::Limit);
-    play.seen(2).is(&ExpectedRow { verdict: "Accepted", status: "done", guard: "pass", attempts: "0/3" });
+    play.iteration_at(2).assert_row(&ExpectedRow {
+        verdict: "Accepted",
+        status: "done",
+        guard: "pass",
+        attempts: "0/3",
+    });
 }
 
 #[test]
 fn cancel_ends_the_guard_and_keeps_branch_and_work() {
-    let play = RunPlay::with(&sample(), |config| config);
+    let play = RunPlay::with_tree(&sample(), |config| config);
     let gate = play.script().gate("checking");
     play.script().step(1, "echo 1 > work\nanswer done 'Done.'").guard_step(1, "gate checking");
-    play.begin();
+    play.start_run();
     gate.wait_reached();
     play.home.ctl_in(&play.repo, &["cancel"]).exits(0);
     play.client().wait_for(play.repo.path(), RunStatus::Cancelled);
-    let seen = play.seen(1);
-    seen.is(&ExpectedRow { verdict: "Interrupted", status: "interrupted", guard: "skipped", attempts: "0/3" })
-        .tells("cancel");
+    let seen = play.iteration_at(1);
+    seen.assert_row(&ExpectedRow { verdict: "Interrupted", status: "interrupted", guard: "skipped", attempts: "0/3" })
+        .assert_detail("cancel");
     assert_eq!(play.repo.git(&["branch", "--show-current"]), format!("runner/{RUN}"));
     assert!(!play.repo.node("b").passes);
 }
 
 #[test]
 fn run_is_completed_when_every_leaf_passes() {
-    let play = RunPlay::with(&sample(), |config| config);
+    let play = RunPlay::with_tree(&sample(), |config| config);
     play.script().always("echo $n > work\nanswer done \"Step $n.\"");
     play.run().exits(0);
     let nodes: Vec<String> = play.repo.receipts().iter().map(|receipt| receipt.subject.clone()).collect();
@@ -277,18 +313,18 @@ fn run_is_completed_when_every_leaf_passes() {
     assert_eq!(nodes, expected);
     assert!(play.repo.tree("HEAD").root.passes, "inner nodes pass with their children");
     assert!(play.repo.node("c").passes);
-    play.seen(3);
+    play.iteration_at(3);
 }
 
 #[test]
 fn leaf_without_attempts_left_stops_the_run_as_stuck() {
-    let play = RunPlay::with(&sample(), |config| config);
+    let play = RunPlay::with_tree(&sample(), |config| config);
     play.script().always("answer retry \"Try $n.\"");
     let output = play.run();
     output.exits(3);
     assert_eq!(play.repo.receipts().len(), 3);
     assert_eq!(play.repo.node("b").attempts, 3);
-    let roles = [1, 2, 3].map(|iter| play.seen(iter).receipt.trailer("Runner-Role").map(str::to_owned));
+    let roles = [1, 2, 3].map(|iter| play.iteration_at(iter).receipt.trailer("Runner-Role").map(str::to_owned));
     assert_eq!(roles.map(Option::unwrap), ["worker", "worker", "planner"]);
     let reason = play.client().run(play.repo.path()).summary.reason.unwrap();
     assert!(reason.message.contains('b') && reason.command.is_some(), "{reason:?}");
@@ -298,7 +334,7 @@ fn leaf_without_attempts_left_stops_the_run_as_stuck() {
 fn same_answer_again_and_again_is_a_stall() {
     let mut tree = sample();
     node(&mut tree, "b").max_attempts = 50;
-    let play = RunPlay::with(&tree, |config| config.top("stall_after = 3"));
+    let play = RunPlay::with_tree(&tree, |config| config.top("stall_after = 3"));
     play.script().always("answer retry '  Still   TRYING. '");
     play.script().step(2, "answer retry 'still trying.'");
     play.run().exits(3);
@@ -308,17 +344,17 @@ fn same_answer_again_and_again_is_a_stall() {
 
 #[test]
 fn what_a_session_consumed_is_in_receipt_record_and_run_state() {
-    let play = RunPlay::with(&sample(), |config| config.top("max_iterations = 2"));
+    let play = RunPlay::with_tree(&sample(), |config| config.top("max_iterations = 2"));
     let usage = "\"usage\":{\"in\":100,\"cached\":20,\"out\":7,\"cost_micro_usd\":1500}";
     play.script()
         .step(1, &format!("answer_json '{{\"status\":\"retry\",\"summary\":\"a\",\"children\":null,{usage}}}'"));
     play.script().step(2, "answer retry 'Without numbers.'");
     play.run().exits(4);
-    let first = play.seen(1);
+    let first = play.iteration_at(1);
     let line = first.receipt.trailer("Runner-Usage").unwrap();
     assert!(line.contains("in=100 cached=20 out=7 cost_usd=0.0015"), "{line}");
     assert_eq!(first.meta.usage.input_tokens, Some(100));
-    let line = play.seen(2).receipt.trailer("Runner-Usage").unwrap_or("absent").to_owned();
+    let line = play.iteration_at(2).receipt.trailer("Runner-Usage").unwrap_or("absent").to_owned();
     assert!(line == "absent" || line.contains("cost_usd=unknown"), "{line}");
     let usage = play.repo.run_state("HEAD").usage;
     assert_eq!((usage.sessions, usage.output_tokens, usage.cost_micro_usd), (2, Some(7), Some(1500)));
@@ -328,7 +364,7 @@ fn what_a_session_consumed_is_in_receipt_record_and_run_state() {
 
 #[test]
 fn failure_in_the_middle_of_a_long_log_leads_the_next_prompt() {
-    let play = RunPlay::with(&sample(), |config| config.top("max_iterations = 2"));
+    let play = RunPlay::with_tree(&sample(), |config| config.top("max_iterations = 2"));
     play.script().always("answer done 'It should work.'");
     let report = "---- shop::adds stdout ----\n\nthread 'shop::adds' (7) panicked at src/shop.rs:12:9:\nleft is not right\n\n\n\
                   failures:\n    shop::adds\n\ntest result: FAILED. 0 passed; 1 failed; 0 ignored\n";
@@ -356,19 +392,19 @@ fn guardrails(play: &RunPlay, revision: &str) -> usize {
 fn same_failure_twice_at_one_node_becomes_one_guardrail() {
     let mut tree = sample();
     node(&mut tree, "b").max_attempts = 5;
-    let play = RunPlay::with(&tree, |config| config.top("max_iterations = 5"));
+    let play = RunPlay::with_tree(&tree, |config| config.top("max_iterations = 5"));
     play.script().always("answer done 'It should work.'");
     play.script().step(2, "echo '- never sell on sundays' >> .runner/state/guardrails.md\nanswer done 'Again.'");
     for (run, said) in [(1, "db:5432 after 3s"), (2, "db:9001 after 1.5s"), (3, "cache"), (4, "db:1 after 9s")] {
         play.script().guard_step(run, &format!("echo 'FAIL: no answer from {said}'\nexit 1"));
     }
     play.run().exits(4);
-    let counts: Vec<usize> = (1..=4).map(|iter| guardrails(&play, &play.seen(iter).receipt.commit)).collect();
+    let counts: Vec<usize> = (1..=4).map(|iter| guardrails(&play, &play.iteration_at(iter).receipt.commit)).collect();
     assert_eq!(counts, [0, 1, 1, 1]);
     let line = "\n- never sell on sundays\n- `b` has failed twice in the same way [";
     let text = play.repo.show("HEAD", ".runner/state/guardrails.md");
     assert!(text.contains(line) && text.contains("]: FAIL: no answer from db:9001 after 1.5s"), "{text}");
-    assert_eq!(play.seen(2).receipt.trailer("Runner-Reverted"), None);
+    assert_eq!(play.iteration_at(2).receipt.trailer("Runner-Reverted"), None);
     assert!(!play.script().prompt(2).contains("has failed twice"));
     assert!(play.script().prompt(3).contains("- `b` has failed twice in the same way ["));
 }

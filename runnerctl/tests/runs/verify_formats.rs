@@ -7,7 +7,7 @@ use protocol::verify::{AuditRule, AuditSince};
 use runner_testkit::ProgramOutput;
 use serde_json::{Value, json};
 
-use crate::audits::{of_two, report};
+use crate::audits::{parse_report, play_two};
 use crate::play::RunPlay;
 
 const TREE: &str = ".runner/state/tree.json";
@@ -22,7 +22,7 @@ static SCHEMA: LazyLock<Validator> = LazyLock::new(|| {
 
 /// Returns the one run of a log, which the schema must accept.
 #[track_caller]
-fn sarif(output: &ProgramOutput, code: i32) -> Value {
+fn parse_sarif(output: &ProgramOutput, code: i32) -> Value {
     let log: Value = serde_json::from_str(&output.exits(code).stdout).expect("SARIF is JSON");
     let faults: Vec<String> =
         SCHEMA.iter_errors(&log).map(|error| format!("{error} at {}", error.instance_path())).collect();
@@ -36,8 +36,8 @@ fn verify(play: &RunPlay, more: &[&str]) -> ProgramOutput {
 }
 
 /// A branch of two iterations on which somebody has set a leaf to pass.
-fn forged() -> RunPlay {
-    let play = of_two();
+fn forged_play() -> RunPlay {
+    let play = play_two();
     play.repo
         .write(TREE, &play.repo.read(TREE).replacen("\"passes\": false", "\"passes\": true", 1))
         .commit("It | `passes`");
@@ -46,9 +46,9 @@ fn forged() -> RunPlay {
 
 #[test]
 fn findings_are_results_with_rule_file_and_commit() {
-    let mut play = of_two();
+    let mut play = play_two();
     play.home.expect_forgery();
-    let run = sarif(&verify(&play, &["--format", "sarif"]), 0);
+    let run = parse_sarif(&verify(&play, &["--format", "sarif"]), 0);
     assert_eq!(run["results"], json!([]));
     let rules = run["tool"]["driver"]["rules"].as_array().expect("rules");
     assert_eq!(rules.len(), AuditRule::ALL.len());
@@ -56,7 +56,7 @@ fn findings_are_results_with_rule_file_and_commit() {
         .write(TREE, &play.repo.read(TREE).replacen("\"passes\": false", "\"passes\": true", 1))
         .commit("It | `passes`");
     let tip = play.repo.git(&["rev-parse", "HEAD"]);
-    let run = sarif(&verify(&play, &["--format", "sarif"]), 10);
+    let run = parse_sarif(&verify(&play, &["--format", "sarif"]), 10);
     let results = run["results"].as_array().expect("results");
     let result = results.iter().find(|it| it["ruleId"] == "valid").unwrap_or_else(|| panic!("none: {results:#?}"));
     assert_eq!(result["level"], "error");
@@ -69,7 +69,7 @@ fn findings_are_results_with_rule_file_and_commit() {
     let told = &markdown.exits(10).stdout;
     assert!(told.contains("| violation | `") && told.contains("| valid | "), "{told}");
     assert!(told.contains("<code>It &#124; &#96;passes&#96;</code>"), "a subject stays text: {told}");
-    assert_eq!(report(&verify(&play, &["--format", "json"])), report(&verify(&play, &["--json"])));
+    assert_eq!(parse_report(&verify(&play, &["--format", "json"])), parse_report(&verify(&play, &["--json"])));
     assert!(
         verify(&play, &["--json", "--format", "sarif"]).exits(2).stderr.contains("runnerctl verify --format sarif")
     );
@@ -77,7 +77,7 @@ fn findings_are_results_with_rule_file_and_commit() {
 
 #[test]
 fn what_a_revision_has_is_counted_and_no_more_called_proven() {
-    let play = forged();
+    let play = forged_play();
     let proven = "each by an accepted iteration";
     let since = |revision: &str| verify(&play, &["--since", revision]);
     let before = since("HEAD~1");
@@ -86,7 +86,7 @@ fn what_a_revision_has_is_counted_and_no_more_called_proven() {
     let told = &all.exits(0).stdout;
     assert!(told.contains("0 violations, 0 warnings since ") && told.contains(", 1 violation and "), "{told}");
     assert!(!told.contains(proven), "an earlier commit breaks a rule: {told}");
-    let of = report(&verify(&play, &["--since", "HEAD", "--json"])).since;
+    let of = parse_report(&verify(&play, &["--since", "HEAD", "--json"])).since;
     let tip = play.repo.git(&["rev-parse", "HEAD"]);
     assert_eq!(of, Some(AuditSince { commit: tip, violations: 1, warnings: 0 }));
     assert!(since("nowhere").exits(1).stderr.contains("`nowhere` names no commit"), "a typing mistake hides nothing");
@@ -97,7 +97,7 @@ fn what_a_revision_has_is_counted_and_no_more_called_proven() {
 
 #[test]
 fn what_was_not_seen_is_a_violation_where_it_is_strict_and_a_result_in_any_case() {
-    let play = of_two();
+    let play = play_two();
     let shallow = play.home.path().join("shallow").display().to_string();
     let url = format!("file://{}", play.repo.path().display());
     play.repo.git(&[
@@ -111,11 +111,11 @@ fn what_was_not_seen_is_a_violation_where_it_is_strict_and_a_result_in_any_case(
         &shallow,
     ]);
     let found = |more: &[&str]| play.home.ctl(&[&["verify", &shallow], more].concat());
-    let strict = report(&found(&["--strict", "--json"])).findings;
+    let strict = parse_report(&found(&["--strict", "--json"])).findings;
     assert_eq!(strict.iter().map(|finding| finding.rule).collect::<Vec<_>>(), [AuditRule::Unseen]);
-    assert_eq!(report(&found(&["--json"])).findings, []);
+    assert_eq!(parse_report(&found(&["--json"])).findings, []);
     let level = |more: &[&str], code| {
-        sarif(&found(&[&["--format", "sarif"], more].concat()), code)["results"][0]["level"].clone()
+        parse_sarif(&found(&[&["--format", "sarif"], more].concat()), code)["results"][0]["level"].clone()
     };
     assert_eq!(level(&[], 10), "error");
     assert_eq!(level(&["--strict"], 10), "error");

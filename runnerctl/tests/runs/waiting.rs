@@ -25,7 +25,7 @@ fn wait_lasts_until_a_minute_after_the_stated_time_and_survives_the_death_of_the
     let mut play = RunPlay::new();
     let stated = hours_ahead(3);
     play.script().step(1, &out_until(Some(stated)));
-    play.begin();
+    play.start_run();
     let waits = play.client().wait_for(play.repo.path(), RunStatus::Waiting);
     assert_eq!(waits.wait_until, Some(stated + SignedDuration::from_secs(60)));
     play.kill_and_restart();
@@ -39,7 +39,7 @@ fn wait_lasts_until_a_minute_after_the_stated_time_and_survives_the_death_of_the
     play.home.ctl_in(&play.repo, &["resume"]).exits(6);
     play.home.ctl_in(&play.repo, &["resume", "--now"]).exits(0);
     play.client().wait_for(play.repo.path(), RunStatus::Limit);
-    play.seen(1).is(&ACCEPTED);
+    play.iteration_at(1).assert_row(&ACCEPTED);
 }
 
 #[test]
@@ -47,7 +47,7 @@ fn time_that_is_too_far_away_is_named_and_not_waited_for() {
     let play = RunPlay::new();
     play.script().step(1, &out_until(Some(hours_ahead(24 * 300))));
     let before = Timestamp::now();
-    play.begin();
+    play.start_run();
     let run = play.client().wait_for(play.repo.path(), RunStatus::Waiting);
     let wait = before.duration_until(run.wait_until.expect("it says until when"));
     assert!(wait < SignedDuration::from_secs(120), "{wait}");
@@ -58,7 +58,7 @@ fn time_that_is_too_far_away_is_named_and_not_waited_for() {
 fn service_that_stays_out_is_asked_after_longer_and_longer_times() {
     let play = RunPlay::new();
     play.script().always(&out_until(None));
-    play.begin();
+    play.start_run();
     let client = play.client();
     for (session, minutes) in [(1, 1), (2, 5), (3, 15)] {
         let asked = |run: &protocol::view::RunView| {
@@ -78,25 +78,25 @@ fn service_that_stays_out_is_asked_after_longer_and_longer_times() {
 
 #[test]
 fn work_that_a_session_left_before_its_limit_is_committed() {
-    let play = RunPlay::with(&sample(), |config| config);
+    let play = RunPlay::with_tree(&sample(), |config| config);
     let stated = hours_ahead(2);
     play.script().step(1, &format!("echo half > work\n{}", out_until(Some(stated))));
-    play.begin();
+    play.start_run();
     let run = play.client().wait_for(play.repo.path(), RunStatus::Waiting);
     assert_eq!(run.wait_until, Some(stated + SignedDuration::from_secs(60)));
-    let seen = play.seen(1);
-    seen.is(&ExpectedRow { verdict: "Unavailable", status: "waiting", guard: "skipped", attempts: "0/3" });
-    seen.tells("usage limit reached");
+    let seen = play.iteration_at(1);
+    seen.assert_row(&ExpectedRow { verdict: "Unavailable", status: "waiting", guard: "skipped", attempts: "0/3" });
+    seen.assert_detail("usage limit reached");
     assert_eq!(play.repo.show("HEAD", "work"), "half");
     assert!(play.repo.feedback("HEAD").nodes.is_empty());
 }
 
 #[test]
 fn step_of_a_run_that_waits_asks_at_once() {
-    let play = RunPlay::with(&sample(), |config| config);
+    let play = RunPlay::with_tree(&sample(), |config| config);
     play.script().step(1, &out_until(Some(hours_ahead(2))));
-    play.begin();
+    play.start_run();
     play.client().wait_for(play.repo.path(), RunStatus::Waiting);
     play.home.ctl_in(&play.repo, &["step"]).exits(0);
-    play.seen(1).is(&ACCEPTED);
+    play.iteration_at(1).assert_row(&ACCEPTED);
 }

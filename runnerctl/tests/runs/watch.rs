@@ -23,7 +23,7 @@ enum WatchAction {
 }
 
 impl WatchAction {
-    fn on(&self, tty: &mut Tty) {
+    fn perform(&self, tty: &mut Tty) {
         match self {
             Self::Keys(keys) => drop(tty.keys(keys).screen()),
             Self::Signal(signal) => tty.signal(*signal),
@@ -32,20 +32,20 @@ impl WatchAction {
 }
 
 /// A run in the middle of its first session, which goes on once its gate is open; the second one answers at once.
-fn working() -> (RunPlay, SessionGate) {
-    let play = RunPlay::with(&sample(), |config| config.top("max_iterations = 2"));
+fn working_play() -> (RunPlay, SessionGate) {
+    let play = RunPlay::with_tree(&sample(), |config| config.top("max_iterations = 2"));
     let gate = play.script().gate("session");
     play.script().step(1, &format!("{SAYS}gate session; answer retry 'Not yet.'"));
     play.script().step(2, "answer retry 'Still not.'");
     play.script().guard_always("echo 'all 7 tests pass'; exit 0");
-    play.begin();
+    play.start_run();
     gate.wait_reached();
     (play, gate)
 }
 
 #[test]
 fn a_run_is_seen_live_at_three_sizes() {
-    let (play, gate) = working();
+    let (play, gate) = working_play();
     for size in SIZES {
         let mut tty = watch(&play, size, &[]);
         for text in ["reading src/main.rs", "work on b", "✔ a", "running", "1/4 leaves", "✔ open", "● work", "30m 00s"]
@@ -67,7 +67,7 @@ fn a_run_is_seen_live_at_three_sizes() {
 
 #[test]
 fn what_happens_is_seen_as_it_happens() {
-    let (play, gate) = working();
+    let (play, gate) = working_play();
     let mut tty = watch(&play, SIZES[1], &[]);
     tty.wait_for_text("reading src/main.rs");
     gate.open();
@@ -78,7 +78,7 @@ fn what_happens_is_seen_as_it_happens() {
 
 #[test]
 fn keys_pause_tell_and_resume() {
-    let (play, gate) = working();
+    let (play, gate) = working_play();
     let mut tty = watch(&play, SMALL, &[]);
     tty.wait_for_text("running: root/b");
     tty.keys("n").wait_for_text("Note to the next session");
@@ -94,7 +94,7 @@ fn keys_pause_tell_and_resume() {
 
 #[test]
 fn a_run_is_stepped_and_cancelled_after_a_yes() {
-    let (play, gate) = working();
+    let (play, gate) = working_play();
     let mut tty = watch(&play, SMALL, &[]);
     tty.wait_for_text("running: root/b");
     tty.keys("p").wait_for_text("pauses after this iteration");
@@ -109,7 +109,7 @@ fn a_run_is_stepped_and_cancelled_after_a_yes() {
 
 #[test]
 fn the_daemon_is_killed_and_comes_back_under_the_view() {
-    let (mut play, gate) = working();
+    let (mut play, gate) = working_play();
     let mut tty = watch(&play, SMALL, &[]);
     tty.wait_for_text("● b");
     play.kill();
@@ -127,7 +127,7 @@ fn the_daemon_is_killed_and_comes_back_under_the_view() {
 
 #[test]
 fn the_log_is_read_and_searched_on_the_whole_screen() {
-    let (play, gate) = working();
+    let (play, gate) = working_play();
     let mut tty = watch(&play, SMALL, &[]);
     tty.wait_for_text("reading src/main.rs");
     tty.keys("l").wait_for_text("1-1 of 1");
@@ -144,7 +144,7 @@ fn the_log_is_read_and_searched_on_the_whole_screen() {
 
 #[test]
 fn another_size_is_another_layout() {
-    let (play, _gate) = working();
+    let (play, _gate) = working_play();
     let mut tty = watch(&play, SMALL, &[]);
     assert!(!tty.wait_for_text("running: root/b").contains("Repositories"));
     tty.resize((120, 40));
@@ -157,7 +157,7 @@ fn another_size_is_another_layout() {
 
 #[test]
 fn nothing_that_an_agent_prints_is_obeyed() {
-    let (play, _gate) = working();
+    let (play, _gate) = working_play();
     let mut tty = watch(&play, SMALL, &[]);
     tty.wait_for_text("reading src/main.rs");
     tty.keys("l").wait_for_text("1-1 of 1");
@@ -166,7 +166,7 @@ fn nothing_that_an_agent_prints_is_obeyed() {
 
 #[test]
 fn neither_colours_nor_characters_are_drawn_that_are_not_wanted() {
-    let (play, _gate) = working();
+    let (play, _gate) = working_play();
     let mut tty = watch(&play, SMALL, &[("NO_COLOR", "1"), ("LANG", "C")]);
     tty.wait_for_text("> running");
     tty.wait_for_text("[>] b");
@@ -180,7 +180,7 @@ fn neither_colours_nor_characters_are_drawn_that_are_not_wanted() {
 
 #[test]
 fn the_terminal_is_given_back_whatever_ends_the_view() {
-    let (play, _gate) = working();
+    let (play, _gate) = working_play();
     let ways = [
         (WatchAction::Keys("q"), 0),
         (WatchAction::Keys("\u{3}"), 0),
@@ -191,7 +191,7 @@ fn the_terminal_is_given_back_whatever_ends_the_view() {
         let mut tty = watch(&play, SMALL, &[]);
         tty.wait_for_text("running: root/b");
         assert!(!tty.is_restored());
-        way.on(&mut tty);
+        way.perform(&mut tty);
         assert_eq!(tty.wait_exit(), code);
         assert!(tty.is_restored());
     }
@@ -199,11 +199,11 @@ fn the_terminal_is_given_back_whatever_ends_the_view() {
 
 #[test]
 fn the_view_stops_as_a_shell_wants_it_and_goes_on() {
-    let (play, gate) = working();
+    let (play, gate) = working_play();
     let mut tty = watch(&play, SMALL, &[]);
     for way in [WatchAction::Keys("\u{1a}"), WatchAction::Signal(Signal::SIGTSTP)] {
         tty.wait_for_text("running: root/b");
-        way.on(&mut tty);
+        way.perform(&mut tty);
         tty.wait_stopped();
         assert!(tty.is_restored());
         tty.signal(Signal::SIGCONT);
@@ -237,7 +237,7 @@ fn a_repository_that_is_registered_while_the_view_is_open_appears() {
     tty.wait_for_text("no repositories yet");
     let gate = play.script().gate("session");
     play.script().step(1, "gate session; answer retry 'Not yet.'");
-    play.begin();
+    play.start_run();
     gate.wait_reached();
     tty.wait_for_text("● running");
     tty.wait_for_text("running: root/b");
@@ -245,7 +245,7 @@ fn a_repository_that_is_registered_while_the_view_is_open_appears() {
 
 #[test]
 fn a_question_is_chosen_and_answered_with_keys_at_three_sizes() {
-    let play = RunPlay::with(&sample(), |config| config.top("max_iterations = 1"));
+    let play = RunPlay::with_tree(&sample(), |config| config.top("max_iterations = 1"));
     let asks = "printf '%s\\n' '- Which port?' '- Which host?' '- Which user?' >> .runner/state/questions.md\n";
     play.script().step(1, &format!("{asks}answer retry 'I must ask.'"));
     play.run().exits(4);
@@ -273,12 +273,13 @@ fn a_question_is_chosen_and_answered_with_keys_at_three_sizes() {
 
 #[test]
 fn what_waits_for_a_review_is_rejected_and_approved_with_keys() {
-    let play = RunPlay::with(&sample(), |config| config.top("max_iterations = 6").section("[review]\nby = \"human\""));
+    let play =
+        RunPlay::with_tree(&sample(), |config| config.top("max_iterations = 6").section("[review]\nby = \"human\""));
     play.script().step(1, "echo 1 > result.txt; answer done 'The result is written.'");
     play.script().step(2, "gate second; echo 2 > result.txt; answer done 'Now with a test.'");
     play.script().step(3, "gate third; answer retry 'Not yet.'");
     let [second, third] = ["second", "third"].map(|name| play.script().gate(name));
-    play.begin();
+    play.start_run();
     let mut tty = watch(&play, SMALL, &[]);
     tty.wait_for_text("y approves, x rejects");
     tty.keys("x").wait_for_text("Why it is rejected");
@@ -306,7 +307,7 @@ fn the_guard_on_the_base_is_seen_with_what_it_prints() {
     let gate = play.script().gate("guard");
     play.script().guard_step(1, "echo 'compiling the base'; gate guard; exit 0");
     play.script().step(1, "answer retry 'Not yet.'");
-    play.begin();
+    play.start_run();
     gate.wait_reached();
     for size in SIZES {
         let mut tty = watch(&play, size, &[]);

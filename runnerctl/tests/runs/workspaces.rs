@@ -37,14 +37,14 @@ impl WorkspaceScene {
         self.home.run(&self.repo, &["--isolated", "--id", RUN])
     }
 
-    fn place(&self) -> PathBuf {
+    fn workspace_path(&self) -> PathBuf {
         let told = self.home.ctl_in(&self.repo, &["path", RUN]);
         told.exits(0);
         PathBuf::from(told.stdout.trim())
     }
 
     fn log(&self) -> Vec<u8> {
-        fs::read(self.place().join(format!(".runner/iterations/{RUN}/setup.log"))).expect("a log of the setup")
+        fs::read(self.workspace_path().join(format!(".runner/iterations/{RUN}/setup.log"))).expect("a log of the setup")
     }
 }
 
@@ -55,7 +55,7 @@ fn setup_and_copies_are_there_before_the_guard_and_the_session() {
     scene.repo.script().guard_step(1, "test -f deps/tool && test -f .env");
     let _daemon = scene.home.daemon();
     scene.start().exits(LIMITED);
-    assert_eq!(fs::read_to_string(scene.place().join("seen.txt")).expect("a file"), "tool\nKEY=1\n");
+    assert_eq!(fs::read_to_string(scene.workspace_path().join("seen.txt")).expect("a file"), "tool\nKEY=1\n");
     assert_eq!(scene.log(), b"installing\n");
     assert!(!scene.repo.path().join("deps").exists(), "nothing was set up in place");
     assert_eq!(scene.repo.git(&["status", "--porcelain"]), "");

@@ -34,7 +34,7 @@ struct InstalledService {
 }
 
 impl InstalledService {
-    fn with(systemctl: &str) -> Self {
+    fn with_systemctl(systemctl: &str) -> Self {
         let home = Home::new();
         home.install("systemctl", systemctl);
         fs::create_dir(home.path().join("opt")).expect("a folder can be made");
@@ -65,7 +65,7 @@ impl InstalledService {
     }
 
     /// Returns what the service manager was asked to do since this was called last.
-    fn asked(&self) -> Vec<String> {
+    fn systemctl_calls(&self) -> Vec<String> {
         let file = self.home.path().join("asked");
         let text = fs::read_to_string(&file).unwrap_or_default();
         let _ = fs::remove_file(file);
@@ -79,7 +79,7 @@ impl InstalledService {
 
 #[test]
 fn install_writes_the_units_and_starts_the_daemon_that_they_name() {
-    let installed = InstalledService::with(SYSTEMCTL);
+    let installed = InstalledService::with_systemctl(SYSTEMCTL);
     let said = installed.ctl(&["service", "install", "--json"]).exits(0).json();
     assert_eq!(said["schema"], "runner/service.v1");
     assert_eq!(said["changed"].as_array().map(Vec::len), Some(2), "{said}");
@@ -87,7 +87,7 @@ fn install_writes_the_units_and_starts_the_daemon_that_they_name() {
     assert!(service.contains(&format!("ExecStart=\"{}\"\n", installed.program("runnerd").display())), "{service}");
     let socket = fs::read_to_string(installed.unit("runnerd.socket")).expect("a unit");
     assert!(socket.contains(&format!("ListenStream={}\n", installed.home.socket().display())), "{socket}");
-    let asked = installed.asked();
+    let asked = installed.systemctl_calls();
     let order =
         ["daemon-reload", "enable runnerd.service", "reset-failed runnerd", "start runnerd.socket runnerd.service"];
     assert!(asked.iter().zip(order).all(|(line, word)| line.contains(word)), "{asked:#?}");
@@ -97,7 +97,7 @@ fn install_writes_the_units_and_starts_the_daemon_that_they_name() {
 
 #[test]
 fn install_again_leaves_units_and_daemon_as_they_are() {
-    let installed = InstalledService::with(SYSTEMCTL);
+    let installed = InstalledService::with_systemctl(SYSTEMCTL);
     installed.ctl(&["service", "install"]).exits(0);
     let before = installed.pid();
     let said = installed.ctl(&["service", "install", "--json"]).exits(0).json();
@@ -108,7 +108,7 @@ fn install_again_leaves_units_and_daemon_as_they_are() {
 
 #[test]
 fn a_unit_that_a_person_has_changed_is_neither_overwritten_nor_removed() {
-    let installed = InstalledService::with(SYSTEMCTL);
+    let installed = InstalledService::with_systemctl(SYSTEMCTL);
     installed.ctl(&["service", "install", "--no-start"]).exits(0);
     let unit = installed.unit("runnerd.service");
     let mine = fs::read_to_string(&unit).expect("a unit").replace("WatchdogSec=60", "WatchdogSec=600");
@@ -122,14 +122,14 @@ fn a_unit_that_a_person_has_changed_is_neither_overwritten_nor_removed() {
 
 #[test]
 fn uninstall_ends_the_daemon_and_leaves_its_state() {
-    let installed = InstalledService::with(SYSTEMCTL);
+    let installed = InstalledService::with_systemctl(SYSTEMCTL);
     let drop_in = installed.unit("runnerd.service.d/mine.conf");
     fs::create_dir_all(drop_in.parent().unwrap_or(Path::new("/"))).expect("a folder can be made");
     fs::write(&drop_in, "[Service]\nWatchdogSec=600\n").expect("a drop-in can be written");
     installed.ctl(&["service", "install"]).exits(0);
-    installed.asked();
+    installed.systemctl_calls();
     installed.ctl(&["service", "uninstall"]).exits(0);
-    let asked = installed.asked();
+    let asked = installed.systemctl_calls();
     assert!(asked[0].contains("disable --now runnerd.socket runnerd.service"), "{asked:#?}");
     assert!(!installed.unit("runnerd.service").exists() && !installed.unit("runnerd.socket").exists());
     assert!(drop_in.exists() && installed.home.state().join("lock").exists());
@@ -139,7 +139,7 @@ fn uninstall_ends_the_daemon_and_leaves_its_state() {
 
 #[test]
 fn without_a_service_manager_nothing_is_written_and_the_way_without_is_named() {
-    let installed = InstalledService::with(NO_BUS);
+    let installed = InstalledService::with_systemctl(NO_BUS);
     let said = installed.ctl(&["service", "install"]).exits(1).stderr.clone();
     assert!(said.contains("Failed to connect to bus") && said.contains("hint: runnerctl daemon run"), "{said}");
     assert!(!installed.unit("runnerd.service").exists());
@@ -149,17 +149,17 @@ fn without_a_service_manager_nothing_is_written_and_the_way_without_is_named() {
 
 #[test]
 fn a_client_has_the_service_manager_start_the_daemon_where_the_service_is_installed() {
-    let installed = InstalledService::with(SYSTEMCTL);
+    let installed = InstalledService::with_systemctl(SYSTEMCTL);
     installed.ctl(&["service", "install"]).exits(0);
     installed.ctl(&["daemon", "stop"]).exits(0);
-    installed.asked();
+    installed.systemctl_calls();
     installed.home.run_program(&installed.program("runnerctl"), &["repos", "--json"]).exits(0);
-    assert_eq!(installed.asked(), ["--user start runnerd.socket runnerd.service"]);
+    assert_eq!(installed.systemctl_calls(), ["--user start runnerd.socket runnerd.service"]);
 }
 
 #[test]
 fn an_upgrade_in_the_middle_of_a_run_loses_no_iteration() {
-    let installed = InstalledService::with(SYSTEMCTL);
+    let installed = InstalledService::with_systemctl(SYSTEMCTL);
     let home = &installed.home;
     let repo = splitting_repo(home, "one");
     let gate = repo.script().gate("session");

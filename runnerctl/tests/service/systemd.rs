@@ -11,7 +11,7 @@ use nix::unistd::Pid;
 use runner_testkit::{Home, binary};
 
 /// Returns a program of systemd's; none where it may be missing.
-fn systemd(program: &str) -> Option<PathBuf> {
+fn find_program(program: &str) -> Option<PathBuf> {
     let paths = env::var_os("PATH").unwrap_or_default();
     let found = env::split_paths(&paths).map(|folder| folder.join(program)).find(|path| path.is_file());
     let is_needed = env::var_os("CI").is_some_and(|value| value == "true");
@@ -19,7 +19,7 @@ fn systemd(program: &str) -> Option<PathBuf> {
     found
 }
 
-fn prepared(program: &PathBuf, home: &Home) -> Command {
+fn daemon_command(program: &PathBuf, home: &Home) -> Command {
     let mut command = Command::new(program);
     command.env_clear().envs(home.env().iter().cloned()).current_dir(home.path());
     command
@@ -27,11 +27,11 @@ fn prepared(program: &PathBuf, home: &Home) -> Command {
 
 #[test]
 fn systemd_finds_nothing_wrong_with_the_units() {
-    let Some(analyze) = systemd("systemd-analyze") else { return };
+    let Some(analyze) = find_program("systemd-analyze") else { return };
     let home = Home::new();
     home.ctl(&["service", "install", "--no-start"]).exits(0);
     let verify = || {
-        let mut command = prepared(&analyze, &home);
+        let mut command = daemon_command(&analyze, &home);
         command.args(["--user", "verify", "--man=no"]);
         let units = home.path().join("config/systemd/user");
         let output = command.args([units.join("runnerd.service"), units.join("runnerd.socket")]).output();
@@ -59,9 +59,9 @@ impl Drop for ActivatedDaemon {
 
 #[test]
 fn a_daemon_that_systemd_starts_for_a_connection_answers_it() {
-    let Some(activate) = systemd("systemd-socket-activate") else { return };
+    let Some(activate) = find_program("systemd-socket-activate") else { return };
     let home = Home::new();
-    let mut command = prepared(&activate, &home);
+    let mut command = daemon_command(&activate, &home);
     // It passes on nothing but what it is told to.
     for name in ["HOME", "PATH", "RUNNERD_STATE", "XDG_CONFIG_HOME"] {
         command.args(["-E", name]);

@@ -23,7 +23,7 @@ use crate::tree;
 pub use context::{ContextFiles, context_files};
 use section::{PromptSection, fit_sections, join_rendered};
 
-/// Number of the prompt format that [`build`] writes.
+/// Number of the prompt format that [`build_prompt`] writes.
 pub const PROMPT_FORMAT: u32 = 1;
 
 /// Most bytes of everything that is never cut, together.

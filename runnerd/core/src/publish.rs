@@ -11,7 +11,7 @@ pub use self::recreate::{
     StartBase, WorkspaceLoss, WorkspaceRemains, WorkspaceSource, choose_source, missing_workspace,
 };
 
-use crate::shell::quoted;
+use crate::shell::quote;
 
 /// Digits of a commit id that are shown to people.
 const SHORT_ID_LEN: usize = 12;
@@ -171,10 +171,10 @@ impl PublishHold {
         let branch = format!("runner/{run}");
         let is_id = found.bytes().all(|byte| byte.is_ascii_hexdigit());
         let short = found.get(..SHORT_ID_LEN).filter(|_| is_id).unwrap_or(found);
-        let git = format!("git -C {}", quoted(source));
-        let resume = format!("runnerctl resume {} --run {run}", quoted(source));
+        let git = format!("git -C {}", quote(source));
+        let resume = format!("runnerctl resume {} --run {run}", quote(source));
         let aside = format!("{run}-by-hand");
-        let fetch = format!("{git} fetch {} {branch}:{branch}", quoted(workspace));
+        let fetch = format!("{git} fetch {} {branch}:{branch}", quote(workspace));
         match self {
             Self::ForeignBranch => {
                 let back = kept.map_or_else(String::new, |kept| format!(" && {git} branch {branch} {kept}"));
@@ -196,7 +196,7 @@ impl PublishHold {
             }
             Self::InTheWay => StopReason::new(
                 format!("branch {found} of {source} leaves no room for {branch}"),
-                format!("{git} branch -m {} {} && {resume}", quoted(found), quoted(&alternative_branch(found))),
+                format!("{git} branch -m {} {} && {resume}", quote(found), quote(&alternative_branch(found))),
             ),
             Self::ReservedForAnother => {
                 let reservation = reservation_ref(run);
@@ -207,7 +207,7 @@ impl PublishHold {
             }
             Self::Incomplete => StopReason::new(
                 format!("{branch} cannot be published: {short} is missing in {workspace}"),
-                format!("git -C {} fsck", quoted(workspace)),
+                format!("git -C {} fsck", quote(workspace)),
             ),
         }
     }
@@ -252,14 +252,14 @@ pub enum BranchUse {
 
 /// Returns why a branch is not moved for now, and how to allow it or find out more.
 pub fn skip_reason(run: &str, how: BranchUse, [source, work_tree]: [&str; 2]) -> StopReason {
-    let place = quoted(work_tree);
+    let place = quote(work_tree);
     match how {
         BranchUse::InWorkTree => {
             StopReason::new(format!("runner/{run} is in use in {work_tree}"), format!("git -C {place} switch --detach"))
         }
         BranchUse::InLostWorkTree => StopReason::new(
             format!("runner/{run} is in use in {work_tree}, which is not there"),
-            format!("git -C {0} worktree unlock {place} && git -C {0} worktree prune", quoted(source)),
+            format!("git -C {0} worktree unlock {place} && git -C {0} worktree prune", quote(source)),
         ),
         BranchUse::GitAtWork => {
             StopReason::new(format!("git is at work in {work_tree}"), format!("git -C {place} status"))

@@ -38,7 +38,11 @@ pub fn check_fork(
     if let IdChoice::Given(id) = &id {
         refuse_protected(&config, id)?;
     }
-    let commands = check_config(repository, &config, ProgramInputs { env: &params.env.0, capabilities: preconditions.capabilities })?;
+    let commands = check_config(
+        repository,
+        &config,
+        ProgramInputs { env: &params.env.0, capabilities: preconditions.capabilities },
+    )?;
     let start_spec = StartSpec { base: Some(from.to_string()), goal: None, keep_tree: true, fork: true };
     let path = WirePath::from(repository.work_dir());
     // The same goal as at the commit; if it cannot be read, the run reports that when it begins.

@@ -47,7 +47,8 @@ pub(super) fn choose_run(
     let tip = find_run_tip(repository, &id).map_err(|error| git_error(&error))?;
     let has_branch = tip.map_or(Ok(false), |tip| has_begun(repository, (&id, tip), new_goal.is_some()))?;
     let commit = if has_branch { tip } else { Some(find_head_commit(repository)?) };
-    let loaded = commit.and_then(|at| worker::load_state(repository, at).ok()).filter(|loaded| belongs_to_run(loaded, &id));
+    let loaded =
+        commit.and_then(|at| worker::load_state(repository, at).ok()).filter(|loaded| belongs_to_run(loaded, &id));
     let Some(loaded) = loaded.filter(|_| has_branch || params.id.is_none()) else {
         return Ok(StartTarget { id: IdChoice::Given(id), has_branch, refusal: None });
     };
@@ -83,7 +84,11 @@ fn belongs_to_run(loaded: &CommittedState, id: &str) -> bool {
 ///
 /// The goal that was reached is in the commit with which the tree became complete: the user may have committed another
 /// one since.
-fn is_other_goal(repository: &Repository, end: &CommittedState, current_goal: Option<&Goal>) -> Result<bool, ErrorData> {
+fn is_other_goal(
+    repository: &Repository,
+    end: &CommittedState,
+    current_goal: Option<&Goal>,
+) -> Result<bool, ErrorData> {
     let Some(here) = current_goal else { return Ok(false) };
     let mut reached = end.goal.body().trim().to_owned();
     let commits = repository.first_parents(&end.commit, MAX_COMMITS).map_err(|error| git_error(&error))?;

@@ -72,9 +72,11 @@ pub fn check_isolated(
     refuse_ref_conflict(repository, &stem)?;
     let inputs = ProgramInputs { env: &params.env.0, capabilities: preconditions.capabilities };
     let commands = check_config(repository, &config, inputs)?;
-    let written_here = commands.written_here && !preconditions.is_session_active && reader.matches_head(Layout::CONFIG)?;
+    let written_here =
+        commands.written_here && !preconditions.is_session_active && reader.matches_head(Layout::CONFIG)?;
     refuse_template_faults(&prompts::find_template_faults(|path| reader.read_file(path)))?;
-    let not_taken = if preconditions.is_session_active { Vec::new() } else { find_not_carried(repository, &carried_files)? };
+    let not_taken =
+        if preconditions.is_session_active { Vec::new() } else { find_not_carried(repository, &carried_files)? };
     Ok((IsolatedStart { base, stem, carried_files, not_taken }, StartCommands { written_here, ..commands }))
 }
 
@@ -85,7 +87,8 @@ pub fn read_carried_files(
     is_session_active: bool,
 ) -> Result<(Vec<CarriedFile>, RepoConfig), ErrorData> {
     let carried_files = if is_session_active { Vec::new() } else { find_carried_files(repository)? };
-    let config = BaseReader { repository, base, carried_files: &carried_files }.parse_config(&Layout::new(repository.work_dir()))?;
+    let config = BaseReader { repository, base, carried_files: &carried_files }
+        .parse_config(&Layout::new(repository.work_dir()))?;
     Ok((carried_files, config))
 }
 

@@ -93,7 +93,7 @@ pub(super) struct LaunchPlan {
 /// Parses the standard output of a session.
 pub(super) trait OutputReader: Send + Sync {
     /// Takes the next line, without its terminator; returns the step of the agent's work that it shows. Lines longer
-    /// than [`MAX_LINE`](super::stream::MAX_LINE) are not passed.
+    /// than 8 MiB are not passed.
     fn read_line(&mut self, line: &[u8]) -> Option<Activity>;
 
     /// Whether the session has given its answer, so that it may end.

@@ -286,7 +286,8 @@ impl<'s> ParsedFile<'s> {
         keys::find_section(REPOSITORY, &path)?;
         let table = path.iter().try_fold(&self.table, |table, part| table.get(*part)?.as_table())?;
         let first = self.spans.as_ref().and_then(|places| check::locate_value(places.get_ref(), &path));
-        let line = FaultPosition::locate(self.source.file, self.source.text, first).position.map_or(1, |(line, _)| line);
+        let line =
+            FaultPosition::locate(self.source.file, self.source.text, first).position.map_or(1, |(line, _)| line);
         let value = Some(Value::Table(table.clone()).to_string());
         Some(SettingEntry {
             key: keys::dotted_key(parents, name),

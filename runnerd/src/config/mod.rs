@@ -38,7 +38,7 @@ pub use repository::{
     RepoConfig, ReviewConfig, RolesConfig, WorkspaceConfig, parse,
 };
 pub use text::{daemon_default_text, default_text, default_text_with, reference_page};
-pub use value_enums::{PublishExtras, LogLevel, OnChange, OnTimeout, Reviewer, RoleMode, WorkspaceKind};
+pub use value_enums::{LogLevel, OnChange, OnTimeout, PublishExtras, Reviewer, RoleMode, WorkspaceKind};
 
 #[cfg(test)]
 mod tests;

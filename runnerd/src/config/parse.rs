@@ -49,9 +49,9 @@ pub(super) fn parse_typed<T: DeserializeOwned>(
 ) -> Result<T, ConfigError> {
     let mut table = default_table(sections);
     overlay(&mut table, parse_checked(sections, source)?);
-    table
-        .try_into()
-        .map_err(|error: toml::de::Error| source.error_at(None, ConfigProblem::TypeMismatch(error.message().to_owned())))
+    table.try_into().map_err(|error: toml::de::Error| {
+        source.error_at(None, ConfigProblem::TypeMismatch(error.message().to_owned()))
+    })
 }
 
 /// Parses a text into a plain table after checking every key and value individually.

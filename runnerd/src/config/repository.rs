@@ -15,7 +15,7 @@ use super::money::{MicroUsd, Price};
 use super::parse::{self, ConfigSource};
 use super::pattern::Patterns;
 use super::table;
-use super::value_enums::{PublishExtras, OnChange, OnTimeout, Reviewer, RoleMode, WorkspaceKind};
+use super::value_enums::{OnChange, OnTimeout, PublishExtras, Reviewer, RoleMode, WorkspaceKind};
 
 /// The configuration of one repository, complete and checked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

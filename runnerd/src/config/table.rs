@@ -4,13 +4,13 @@
 //! have exactly these keys, which tests check.
 
 use super::executor::{ExecutorKind, Sandbox};
-use super::keys::KeyDefault::{Toml, Example, Required};
+use super::keys::KeyDefault::{Example, Required, Toml};
 use super::keys::SectionDisplay::{Entry, Full, Override};
 use super::keys::ValueKind::{
     AbsolutePath, Arguments, Argv, Choice, Choices, Dollars, Flag, Name, Number, Patterns, Text,
 };
 use super::keys::{ConfigSection, GlobSubject, KeyDefinition, ValueKind};
-use super::value_enums::{PublishExtras, LogLevel, OnChange, OnTimeout, Reviewer, RoleMode, WorkspaceKind};
+use super::value_enums::{LogLevel, OnChange, OnTimeout, PublishExtras, Reviewer, RoleMode, WorkspaceKind};
 
 const COUNT: ValueKind = Number { min: 1, max: 1_000_000 };
 const SECONDS: ValueKind = Number { min: 1, max: 365 * 24 * 60 * 60 };

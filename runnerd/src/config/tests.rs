@@ -409,7 +409,9 @@ fn what_can_match_nothing_is_refused_with_its_place() {
     for empty in ["executor.model = \" \"", "guard.command = [\" \"]"] {
         assert!(parse_refusal(empty).starts_with(&format!("{FILE}:1:")), "{empty}");
     }
-    parse_config("git.hold_back = [\"a b.*\", \"!*.example\"]\nguard.definition = [\"/ci/**\", \"*.mk\", \"!docs/[a-z]*\"]");
+    parse_config(
+        "git.hold_back = [\"a b.*\", \"!*.example\"]\nguard.definition = [\"/ci/**\", \"*.mk\", \"!docs/[a-z]*\"]",
+    );
     parse_config("git.protected_branches = [\"release/*\", \"**\"]\nenv.agent = [\"*\", \"!MY_*\"]");
 }
 

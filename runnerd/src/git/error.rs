@@ -278,8 +278,8 @@ fn describe_ref(name: &str) -> String {
 fn ref_conflict_remedy(path: &Path, existing: &str, free: Option<&str>) -> String {
     let (place, standing) = (path.display().to_string(), short_ref_name(existing));
     match free {
-        Some(free) => format!("rename it: {}", shell::words(["git", "-C", &place, "branch", "-m", standing, free])),
-        None => format!("look at it: {}", shell::words(["git", "-C", &place, "for-each-ref", standing])),
+        Some(free) => format!("rename it: {}", shell::join_args(["git", "-C", &place, "branch", "-m", standing, free])),
+        None => format!("look at it: {}", shell::join_args(["git", "-C", &place, "for-each-ref", standing])),
     }
 }
 
@@ -355,7 +355,10 @@ impl Retryable for GitError {
             Self::BranchInUse { path, from, .. } => Some(leave_branch_command(from, path)),
             Self::WorkTreeMoved { from, to, common } => {
                 let [from, to, common] = [from, to, common].map(|path| path.display().to_string());
-                Some(format!("move it back: {}", shell::words(["git", "-C", &common, "worktree", "move", &to, &from])))
+                Some(format!(
+                    "move it back: {}",
+                    shell::join_args(["git", "-C", &common, "worktree", "move", &to, &from])
+                ))
             }
             Self::RefConflict { standing, free, path, .. } => {
                 Some(ref_conflict_remedy(path, standing, free.as_deref()))

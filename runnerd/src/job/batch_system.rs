@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use protocol::paths::job_of;
+use protocol::paths::detect_job;
 use runner_core::driver::Driver;
 
 /// The variable by which an engine other than Slurm reports how often it has started the job before.
@@ -19,7 +19,7 @@ pub(super) fn detect_driver(variable: impl Fn(&str) -> Option<String>) -> Result
 
 fn driver_from_env(variable: impl Fn(&str) -> Option<String>, host: &str, nonce: &str) -> Driver {
     let set = |name: &str| variable(name).filter(|value| !value.is_empty());
-    match job_of(set) {
+    match detect_job(set) {
         Some((engine, job)) => {
             let attempt_variable = if engine == "slurm" { "SLURM_RESTART_COUNT" } else { ATTEMPT_VARIABLE };
             let attempt = set(attempt_variable).and_then(|count| count.parse().ok()).unwrap_or(0);

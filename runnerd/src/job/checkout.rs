@@ -99,7 +99,10 @@ impl JobCheckout {
             run_user_git(&self.folder, &["checkout", "--quiet", "--force", "--detach", &snapshot.commit.to_string()])?;
         }
         self.preserve_unpublished(&repository, request)?;
-        run_user_git(&self.folder, &["checkout", "--quiet", "--force", "-B", request.branch, &request.commit.to_string()])?;
+        run_user_git(
+            &self.folder,
+            &["checkout", "--quiet", "--force", "-B", request.branch, &request.commit.to_string()],
+        )?;
         Ok(())
     }
 

@@ -263,7 +263,11 @@ fn marker_commit(job: &DriveJob) -> MarkerCommit {
 }
 
 /// Makes a commit that changes no file, signed if the run's commits are.
-fn write_marker(job: &DriveJob, repository: &Repository, (parent, commit): (&Id, RunnerCommit)) -> Result<Id, JobError> {
+fn write_marker(
+    job: &DriveJob,
+    repository: &Repository,
+    (parent, commit): (&Id, RunnerCommit),
+) -> Result<Id, JobError> {
     let sign = load_run_config(job, repository, *parent)?.git.sign;
     let who = repository.identity().unwrap_or_else(Identity::runner);
     tracing::info!(run = job.options.run, upon = %parent, "{}", commit.compose().lines().next().unwrap_or_default());

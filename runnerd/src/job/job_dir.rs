@@ -4,7 +4,7 @@
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-use protocol::paths::{Paths, job_folder, jobs_folder};
+use protocol::paths::{Paths, job_dir, jobs_dir};
 use protocol::private_dir;
 use runner_core::driver::Driver;
 
@@ -25,15 +25,16 @@ pub(super) struct JobDir {
 impl JobDir {
     /// Creates the folder, and removes what dead drivers of this user have left.
     pub(super) fn create(driver: &Driver) -> Result<Self, JobError> {
-        let jobs_dir = jobs_folder();
-        private_dir::make_folder(&jobs_dir)?;
+        let jobs_dir = jobs_dir();
+        private_dir::create_private_dir(&jobs_dir)?;
         // Prevents a sweep between the creation of a folder and its lock.
         let sweep_lock = open_lock(&jobs_dir.join(LOCK_NAME))?;
         sweep_lock.lock().map_err(JobError::io("locking", &jobs_dir.join(LOCK_NAME)))?;
         sweep_dead_jobs(&jobs_dir)?;
-        let preferred = job_folder(&driver.engine, &driver.job);
-        let folder = if preferred.exists() { jobs_dir.join(format!("{}-{}", driver.name(), driver.nonce)) } else { preferred };
-        private_dir::make_folder(&folder)?;
+        let preferred = job_dir(&driver.engine, &driver.job);
+        let folder =
+            if preferred.exists() { jobs_dir.join(format!("{}-{}", driver.name(), driver.nonce)) } else { preferred };
+        private_dir::create_private_dir(&folder)?;
         let lock = open_lock(&folder.join(LOCK_NAME))?;
         lock.try_lock().map_err(|error| JobError::io("locking", &folder.join(LOCK_NAME))(error.into()))?;
         Ok(Self { folder, _lock: lock })

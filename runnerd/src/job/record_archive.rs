@@ -49,7 +49,8 @@ impl RecordArchive {
             Ok(names) => names,
             Err(error) => return self.report_failure(&error),
         };
-        let is_finished = |name: &str| record_iteration(name).is_some_and(|iter| active_iteration.is_none_or(|live| iter < live));
+        let is_finished =
+            |name: &str| record_iteration(name).is_some_and(|iter| active_iteration.is_none_or(|live| iter < live));
         for name in names.into_iter().filter(|name| is_finished(name)) {
             if self.archived.contains(&name) {
                 continue;
@@ -96,7 +97,11 @@ mod tests {
             names.filter_map(|entry| entry.file_name().into_string().ok()).collect::<BTreeSet<_>>()
         };
         archive.archive_finished(Some(2));
-        assert_eq!(archived_names(), BTreeSet::from(["0001".to_owned()]), "a session has made the third before its time");
+        assert_eq!(
+            archived_names(),
+            BTreeSet::from(["0001".to_owned()]),
+            "a session has made the third before its time"
+        );
         fs::write(record_path("0003").join("agent.log"), "told by the runner").expect("a file");
         archive.archive_finished(None);
         archive.archive_finished(None);

@@ -122,7 +122,7 @@ pub(super) fn advance_error_data(error: &AdvanceError) -> ErrorData {
 fn suggest_fix(conflict: &WorktreeConflict) -> String {
     let git = |path: &Path, words: &[&str]| {
         let path = path.display().to_string();
-        shell::words(["git", "-C", &path].into_iter().chain(words.iter().copied()))
+        shell::join_args(["git", "-C", &path].into_iter().chain(words.iter().copied()))
     };
     match conflict {
         WorktreeConflict::BranchInUse { path, from, .. } if !path.exists() => leave_branch_command(from, path),
@@ -132,7 +132,7 @@ fn suggest_fix(conflict: &WorktreeConflict) -> String {
         WorktreeConflict::Dirty { path, .. } => git(path, &["status", "--short"]),
         WorktreeConflict::FileInTheWay { path, file, .. } => {
             let file = path.join(file).display().to_string();
-            shell::words(["mv", "-n", "--", &file, &format!("{file}.before-landing")])
+            shell::join_args(["mv", "-n", "--", &file, &format!("{file}.before-landing")])
         }
     }
 }

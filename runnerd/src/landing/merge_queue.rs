@@ -87,13 +87,13 @@ fn read_tip(site: &LandContext<'_>, queue: &MergeQueue<'_>) -> Result<Option<Id>
     let onto = queue.onto;
     if onto.starts_with("runner/") {
         let message = format!("{onto} is the branch of a run: nothing lands on it");
-        let hint = shell::words(["git", "branch", "--list"]);
+        let hint = shell::join_args(["git", "branch", "--list"]);
         return Err(ErrorData::new(ErrorKind::InvalidRequest, message).hint(hint).into());
     }
     let tip = site.repository.find_branch_tip(onto)?;
     if tip.is_none() && queue.params.from.is_none() {
         let message = format!("there is no branch {onto} in {}", site.repository.work_dir().display());
-        let hint = shell::words(["git", "branch", "--list"]);
+        let hint = shell::join_args(["git", "branch", "--list"]);
         return Err(ErrorData::new(ErrorKind::NotFound, message).hint(hint).into());
     }
     if tip.is_none() {
@@ -226,6 +226,6 @@ fn check_confirmed(queue: &MergeQueue<'_>, config: &RepoConfig) -> Result<(), La
     }
     let setup = Some(&config.workspace.setup).filter(|argv| !argv.is_empty());
     let commands = setup.into_iter().chain([&config.guard.command]);
-    let message = format!("the guard would be run on the result, as this user:{}", shell::lines(commands));
+    let message = format!("the guard would be run on the result, as this user:{}", shell::list_commands(commands));
     Err(ErrorData::new(ErrorKind::Unconfirmed, message).hint("look at the command, then add --yes").into())
 }

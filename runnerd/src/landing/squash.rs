@@ -112,7 +112,7 @@ struct IncomingRun<'a> {
 }
 
 fn format_goal(IncomingRun { run, onto, name, files, settles }: &IncomingRun<'_>) -> String {
-    let command = shell::words(["git", "merge", "--squash", name]);
+    let command = shell::join_args(["git", "merge", "--squash", name]);
     let conflicts = match files {
         [] => format!("It merges with {onto} without a conflict; what comes of it does not pass the checks yet."),
         files => {

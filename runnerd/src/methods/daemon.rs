@@ -51,7 +51,8 @@ impl DaemonApiServer for Api {
 
     async fn vouch(&self, params: VouchParams) -> RpcResult<VouchReply> {
         let (callers, VouchParams { pids, method }) = (self.callers.clone(), params);
-        let vouched = run_blocking(move || callers.check_callers(&pids, &method).map_or(Ok(VouchReply { method }), Err));
+        let vouched =
+            run_blocking(move || callers.check_callers(&pids, &method).map_or(Ok(VouchReply { method }), Err));
         Ok(vouched.await?)
     }
 

@@ -75,7 +75,8 @@ impl DeliveryApiServer for Api {
             let queued = load_queued_changes(&store)?;
             let known = known_texts(&loaded, &queued);
             let known: Vec<&str> = known.iter().map(String::as_str).collect();
-            let rendered = render_feedback(&PullRequestFeedback { request: &request, items: &items, known_texts: &known });
+            let rendered =
+                render_feedback(&PullRequestFeedback { request: &request, items: &items, known_texts: &known });
             Ok((rendered, loaded.tree.root.id.clone(), request))
         })
         .await?;
@@ -146,7 +147,7 @@ fn describe_branch(
 }
 
 fn unconfirmed_error(command: &[String]) -> ErrorData {
-    let command_text = shell::words(command.iter().map(String::as_str));
+    let command_text = shell::join_args(command.iter().map(String::as_str));
     let message = format!("`[deliver] command` of this repository was not confirmed; it would run:\n  {command_text}");
     ErrorData::new(ErrorKind::Unconfirmed, message).hint("look at the command, then add --yes")
 }

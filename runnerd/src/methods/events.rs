@@ -85,7 +85,9 @@ impl EventScope {
 impl Api {
     /// Whether a subscriber receives an event. An unknown repository may be a workspace created since.
     async fn is_in_scope(&self, scope: &mut EventScope, event: &Event) -> bool {
-        let (EventScope::Repository { common_dir, included, excluded }, Some(repo)) = (scope, &event.repo) else { return true };
+        let (EventScope::Repository { common_dir, included, excluded }, Some(repo)) = (scope, &event.repo) else {
+            return true;
+        };
         if !included.contains(repo) && !excluded.contains(repo) {
             for worker in self.registry.list().await {
                 let source = worker.source.as_ref().map(|source| source.common_dir.as_path());

@@ -64,7 +64,7 @@ impl Api {
         runs.map(|(_, isolated)| isolated.iter().filter_map(run_summary).collect()).unwrap_or_default()
     }
 
-    /// Resolves a request like [`Self::meant`] if it names a run; otherwise it is about the work tree itself.
+    /// Resolves a request like [`Self::resolve_run`] if it names a run; otherwise it is about the work tree itself.
     pub(super) async fn resolve_named_run(&self, at: AtRun) -> Result<AtRun, ErrorData> {
         if at.run.is_some() { self.resolve_run(at, "config edit").await } else { Ok(at) }
     }
@@ -112,7 +112,11 @@ impl Api {
             let (offer, repo, params) = (Arc::clone(&self.capabilities), repository.clone(), params.clone());
             let live = self.active_run_ids(known.as_ref(), &path).await;
             move || {
-                admit::check_isolated(&repo, &params, (StartPreconditions { is_session_active: is_source_active, capabilities: Some(&offer) }, &live))
+                admit::check_isolated(
+                    &repo,
+                    &params,
+                    (StartPreconditions { is_session_active: is_source_active, capabilities: Some(&offer) }, &live),
+                )
             }
         })
         .await?;
@@ -164,7 +168,16 @@ impl Api {
             let reservation = isolation::reserve_id(&source, store.key(), (&stem, &known))?;
             let workspace_path = workspace::workspace_path(&folder, &repo, &reservation.run);
             let owner = WorkspaceOwner::from_key(store.key());
-            Ok(WorkspaceCreation { source, repo, reservation, workspace_path, is_created: Arc::default(), base, copy, owner })
+            Ok(WorkspaceCreation {
+                source,
+                repo,
+                reservation,
+                workspace_path,
+                is_created: Arc::default(),
+                base,
+                copy,
+                owner,
+            })
         })
         .await
     }
@@ -230,7 +243,11 @@ impl Api {
         let result = run_blocking(move || {
             // What existed before does not belong to this run.
             let result = if creation.is_created.load(Ordering::Acquire) {
-                isolation::remove_workspace(&creation.source, &creation.reservation, (&creation.workspace_path, &creation.owner))
+                isolation::remove_workspace(
+                    &creation.source,
+                    &creation.reservation,
+                    (&creation.workspace_path, &creation.owner),
+                )
             } else {
                 isolation::release_id(&creation.source, &creation.reservation)
             };
@@ -249,9 +266,11 @@ impl WorkspaceCreation {
         carried_files: &[CarriedFile],
         (events, stop): (EventStream, CancellationToken),
     ) -> Result<(Repository, Vec<String>), ErrorData> {
-        let (source, workspace_path, copy, base) = (self.source.clone(), self.workspace_path.clone(), self.copy.clone(), self.base);
+        let (source, workspace_path, copy, base) =
+            (self.source.clone(), self.workspace_path.clone(), self.copy.clone(), self.base);
         let about = EventSubject { repo: Some(self.repo.clone()), run: Some(self.reservation.run.clone()), iter: None };
-        let (carried_files, is_created, owner) = (carried_files.to_vec(), Arc::clone(&self.is_created), self.owner.clone());
+        let (carried_files, is_created, owner) =
+            (carried_files.to_vec(), Arc::clone(&self.is_created), self.owner.clone());
         run_blocking(move || {
             let progress = |progress| events.publish_output(about.clone(), progress_event(progress));
             let order = WorkspaceOptions { source: &source, target_dir: &workspace_path, base, copy: &copy };
@@ -351,6 +370,6 @@ pub(super) fn workspace_error(error: &WorkspaceError) -> ErrorData {
 /// Refuses a second run in a workspace: only its own run is published.
 pub(super) fn single_run_error(source: &SourceRepo) -> ErrorData {
     let message = format!("this is the workspace of run {}, and has no other one", source.run);
-    let path = shell::quoted(&source.path.to_string());
+    let path = shell::quote(&source.path.to_string());
     ErrorData::new(ErrorKind::WrongState, message).hint(format!("runnerctl -C {path} start --isolated -m TEXT"))
 }

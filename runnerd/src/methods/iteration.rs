@@ -38,7 +38,8 @@ impl IterationApiServer for Api {
     async fn list(&self, extensions: &Extensions, params: AtRun) -> RpcResult<Vec<IterationView>> {
         let target =
             self.locate_iteration(AtIteration { path: params.path, run: params.run, iter: None, wait: None }).await?;
-        let (repository, query) = (target.repository.clone(), format!("list {} {}", target.run, self.events.last_seq()));
+        let (repository, query) =
+            (target.repository.clone(), format!("list {} {}", target.run, self.events.last_seq()));
         Ok(self.read_shared(extensions, (&repository, &query), move |_| list_views(&target)).await?)
     }
 
@@ -194,7 +195,8 @@ fn find_iteration(
     let current = current.filter(|current| current.summary.id == run);
     let live = current.filter(|current| current.summary.state == RunStatus::Running || current.phase.is_some());
     let is_baseline = live.and_then(|current| current.phase.as_ref()).is_some_and(|phase| phase.baseline);
-    let live = live.filter(|_| !is_baseline).and_then(|current| Some((current.iteration, current.phase.as_ref()?.name)));
+    let live =
+        live.filter(|_| !is_baseline).and_then(|current| Some((current.iteration, current.phase.as_ref()?.name)));
     let agent = current.and_then(|current| current.phase.as_ref()?.agent.clone());
     let has_record = |iter: u32| Layout::new(repository.work_dir()).iteration(&run, iter).is_dir();
     let iter = match params.iter.or(live.map(|(iter, _)| iter).filter(|iter| has_record(*iter))) {
@@ -246,7 +248,8 @@ fn describe_iteration(target: &IterationTarget) -> Result<IterationReply, ErrorD
     let record = target.record_dir(iter);
     let meta = read_meta_in(&record);
     let committed = if target.wait.is_none() { find_committed(target, iter)? } else { None };
-    let iteration = committed.or_else(|| find_uncommitted(target, iter)).or_else(|| meta.as_ref().map(IterationView::from));
+    let iteration =
+        committed.or_else(|| find_uncommitted(target, iter)).or_else(|| meta.as_ref().map(IterationView::from));
     let iteration = iteration.ok_or_else(|| unknown_iteration_error(target, iter))?;
     let failures = if iteration.guard == GuardOutcome::Fail { read_failures(&record) } else { Vec::new() };
     Ok(IterationReply { iteration, record: WirePath(record), meta, failures })
@@ -255,7 +258,8 @@ fn describe_iteration(target: &IterationTarget) -> Result<IterationReply, ErrorD
 /// Finds an iteration among the commits of its run, and reads only that one's record.
 fn find_committed(target: &IterationTarget, iter: u32) -> Result<Option<IterationView>, ErrorData> {
     let Some(tip) = target.last_commit()? else { return Ok(None) };
-    let views = list_iterations(&target.repository, &target.run, tip, MAX_COMMITS).map_err(|error| load_error_data(&error))?;
+    let views =
+        list_iterations(&target.repository, &target.run, tip, MAX_COMMITS).map_err(|error| load_error_data(&error))?;
     let mut found: Vec<IterationView> = views.into_iter().filter(|view| view.iter == iter).take(1).collect();
     add_durations(&target.layout(), &mut found);
     Ok(found.pop())
@@ -329,7 +333,11 @@ pub(super) fn find_record_file(target: &IterationTarget, stream: LogStream) -> R
     let folder = target.record_dir(iter);
     let is_written = target.live.is_some_and(|(live, now)| live == iter && phase.is_some_and(|phase| now <= phase));
     let name = stream.file_name();
-    Ok(RecordFile { path: folder.join(name), may_grow: is_written, missing_error: missing_file_error(target, iter, &folder, name) })
+    Ok(RecordFile {
+        path: folder.join(name),
+        may_grow: is_written,
+        missing_error: missing_file_error(target, iter, &folder, name),
+    })
 }
 
 /// Returns the guard's log on the base, which belongs to no iteration.
@@ -350,7 +358,8 @@ fn read_steps(target: &IterationTarget, offset: u64) -> Result<ActivityReply, Er
 fn read_log_piece(target: &IterationTarget, stream: LogStream, offset: u64, raw: bool) -> Result<TextView, ErrorData> {
     let file = find_record_file(target, stream)?;
     let (bytes, size) = file.read(offset, MAX_PIECE_BYTES)?;
-    let complete_len = if bytes.len() as u64 == MAX_PIECE_BYTES { complete_characters_len(&bytes) } else { bytes.len() };
+    let complete_len =
+        if bytes.len() as u64 == MAX_PIECE_BYTES { complete_characters_len(&bytes) } else { bytes.len() };
     let complete = !file.may_grow && (bytes.len() as u64) < MAX_PIECE_BYTES;
     let text = if raw { encode_base64(&bytes[..complete_len]) } else { sanitize_text(&bytes[..complete_len]) };
     Ok(TextView { text, next_offset: offset + complete_len as u64, complete, size: Some(size) })

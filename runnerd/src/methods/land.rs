@@ -203,7 +203,8 @@ impl Api {
             env: &params.env,
             stop,
         };
-        let queue = MergeQueue { params, onto: &ground.onto, active_run: live.as_deref(), confirmed_commands: &digests };
+        let queue =
+            MergeQueue { params, onto: &ground.onto, active_run: live.as_deref(), confirmed_commands: &digests };
         landing::prepare_landing(&site, &queue).await.map_err(|error| error.to_error_data(&ground.onto))
     }
 
@@ -254,7 +255,8 @@ impl Api {
 
     /// Repairs what an earlier, interrupted landing has left.
     async fn recover_landing(&self, repository: &Repository) -> Result<(), ErrorData> {
-        let (store, vault) = (RepoStore::new(&self.state_dir, &repo_id(repository.common_dir())), self.state_dir.clone());
+        let (store, vault) =
+            (RepoStore::new(&self.state_dir, &repo_id(repository.common_dir())), self.state_dir.clone());
         let worker = self.registry.find(repository.common_dir()).await;
         let live = worker.filter(|worker| self.is_unsettled(worker));
         run_blocking(move || {
@@ -269,7 +271,8 @@ impl Api {
     }
 
     fn read_targets(&self, repository: &Repository) -> Result<LandTargets, ErrorData> {
-        let sealed_targets = RepoStore::new(&self.state_dir, &repo_id(repository.common_dir())).landing_targets_file::<LandTargets>();
+        let sealed_targets =
+            RepoStore::new(&self.state_dir, &repo_id(repository.common_dir())).landing_targets_file::<LandTargets>();
         sealed_targets.read().map(Option::unwrap_or_default).map_err(|error| sealed_file_error(&error))
     }
 
@@ -295,7 +298,7 @@ fn stale_submodules_note(holder: &Repository, (before, after): (&Id, &Id)) -> Op
     let submodules = holder.find_moved_submodules(before, after).ok().filter(|moved| !moved.is_empty())?;
     let place = holder.work_dir().display().to_string();
     let command = ["git", "-C", &place, "submodule", "update", "--init", "--"].into_iter();
-    let command = shell::words(command.chain(submodules.iter().map(String::as_str)));
+    let command = shell::join_args(command.chain(submodules.iter().map(String::as_str)));
     Some(format!("the folders of submodules are as they were: {command}"))
 }
 
@@ -318,7 +321,7 @@ fn choose_branch(targets: &LandTargets, (requested, runs): (Option<&str>, &[Stri
     let found: BTreeSet<Option<&String>> = runs.iter().map(|run| targets.0.get(run)).collect();
     let command = |onto: &str| {
         let words = ["runnerctl", "land"].into_iter().chain(runs.iter().map(String::as_str));
-        shell::words(words.chain(["--onto", onto]))
+        shell::join_args(words.chain(["--onto", onto]))
     };
     if let [Some(onto)] = found.iter().collect::<Vec<_>>()[..] {
         return Ok((*onto).clone());
@@ -339,7 +342,7 @@ fn missing_branch_error(repository: &Repository, name: &str) -> ErrorData {
 fn branch_busy_error(tree: &Repository, (operation, branch): (&str, &str)) -> ErrorData {
     let place = tree.work_dir().display().to_string();
     let message = format!("a {operation} of {branch} is in progress in {place}");
-    ErrorData::new(ErrorKind::DirtyTree, message).hint(shell::words(["git", "-C", &place, "status"]))
+    ErrorData::new(ErrorKind::DirtyTree, message).hint(shell::join_args(["git", "-C", &place, "status"]))
 }
 
 /// Returns a free id (`resolve-<run>`, numbered if necessary) for the run that brings in the result of another one.

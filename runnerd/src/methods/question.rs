@@ -108,13 +108,15 @@ fn find_question(asked: Vec<QuestionEntry>, requested: &str) -> Result<QuestionE
     let entry_key = |asked: &QuestionEntry| (asked.view.id.clone(), asked.view.path.clone());
     let first = matching.first().map(entry_key);
     if matching.iter().any(|asked| asked.view.answer.is_none() && Some(entry_key(asked)) != first) {
-        let describe_entry = |asked: &QuestionEntry| format!("{}/{} in {}", asked.view.run, asked.view.id, asked.view.path);
+        let describe_entry =
+            |asked: &QuestionEntry| format!("{}/{} in {}", asked.view.run, asked.view.id, asked.view.path);
         let all: Vec<String> = matching.iter().map(describe_entry).collect();
         let message = format!("`{requested}` matches more than one question: {}", all.join(", "));
         let hint = "name the run too, as in: runnerctl answer RUN/ID TEXT";
         return Err(ErrorData::new(ErrorKind::InvalidRequest, message).hint(hint));
     }
     matching.into_iter().next().ok_or_else(|| {
-        ErrorData::new(ErrorKind::NotFound, format!("there is no question {requested}")).hint("runnerctl questions --all")
+        ErrorData::new(ErrorKind::NotFound, format!("there is no question {requested}"))
+            .hint("runnerctl questions --all")
     })
 }

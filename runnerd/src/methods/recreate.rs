@@ -44,13 +44,15 @@ impl Api {
         }
         let common_dir = source.common_dir.as_path();
         let source_worker = self.registry.find(common_dir).await;
-        let is_source_active = source_worker.as_ref().is_some_and(|own| is_session_active(&own.status(), source.path.as_path()))
-            || is_driven_elsewhere(source_worker.as_ref(), common_dir);
+        let is_source_active =
+            source_worker.as_ref().is_some_and(|own| is_session_active(&own.status(), source.path.as_path()))
+                || is_driven_elsewhere(source_worker.as_ref(), common_dir);
         let source_store = RepoStore::new(&self.state_dir, &repo_id(common_dir));
         let workspace_store = RepoStore::new(&self.state_dir, &worker.id);
         let (stop, run) = (self.shutdown.child_token(), source.run.clone());
         let warning = run_blocking(move || {
-            let (source_store, workspace_store, source, workspace_path) = (&source_store, &workspace_store, &*source, workspace_path.as_path());
+            let (source_store, workspace_store, source, workspace_path) =
+                (&source_store, &workspace_store, &*source, workspace_path.as_path());
             MissingWorkspace { source_store, workspace_store, source, workspace_path, is_source_active }.recreate(&stop)
         })
         .await?;
@@ -66,7 +68,8 @@ impl MissingWorkspace<'_> {
     /// Recreates it if it is missing; then returns a message for people.
     fn recreate(&self, stop: &CancellationToken) -> Result<Option<String>, ErrorData> {
         let path = self.source.path.as_path();
-        let pinned = PinnedRepo::for_work_tree(self.source_store, path).try_open().map_err(|error| git_error(&error))?;
+        let pinned =
+            PinnedRepo::for_work_tree(self.source_store, path).try_open().map_err(|error| git_error(&error))?;
         let repository = pinned.map_or_else(|| admit::open_current(path), Ok)?;
         // Published commits may be ahead of the branch if that is in use.
         let last_commit = find_last_kept(&repository, &self.source.run).map_err(|error| git_error(&error))?;
@@ -107,8 +110,12 @@ impl MissingWorkspace<'_> {
     ) -> Result<String, ErrorData> {
         let config = worker::load_config(repository, tip)
             .map_err(|error| ErrorData::new(ErrorKind::InvalidFile, error.to_string()).caused_by(&error))?;
-        let order =
-            WorkspaceOptions { source: repository, target_dir: self.workspace_path, base: tip, copy: &config.workspace.copy };
+        let order = WorkspaceOptions {
+            source: repository,
+            target_dir: self.workspace_path,
+            base: tip,
+            copy: &config.workspace.copy,
+        };
         self.create_workspace(&order, stop)?;
         self.ensure_branch(Some(tip))?;
         let run = &self.source.run;
@@ -124,7 +131,12 @@ impl MissingWorkspace<'_> {
         stop: &CancellationToken,
     ) -> Result<String, ErrorData> {
         let (carried_files, config) = admit::read_carried_files(repository, base, self.is_source_active)?;
-        let order = WorkspaceOptions { source: repository, target_dir: self.workspace_path, base, copy: &config.workspace.copy };
+        let order = WorkspaceOptions {
+            source: repository,
+            target_dir: self.workspace_path,
+            base,
+            copy: &config.workspace.copy,
+        };
         self.create_workspace(&order, stop)?;
         write_carried_files(self.workspace_path, &carried_files)?;
         let from = base.short(12);
@@ -159,7 +171,7 @@ impl MissingWorkspace<'_> {
         let paths = [self.source.path.to_string(), self.workspace_path.display().to_string()];
         let reason = lost.stop_reason(&self.source.run, paths.each_ref().map(String::as_str), tip.as_deref());
         let error = ErrorData::new(ErrorKind::Held, reason.message.clone());
-        Ok(reason.ways().into_iter().fold(error, ErrorData::hint))
+        Ok(reason.next_steps().into_iter().fold(error, ErrorData::hint))
     }
 }
 

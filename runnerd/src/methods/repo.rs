@@ -33,7 +33,7 @@ impl RepoApiServer for Api {
         let is_it = |worker: &WorkerHandle| worker.id == id;
         if let Some(source) = self.registry.list().await.into_iter().find(is_it).and_then(|worker| worker.source) {
             let message = format!("{} is the workspace of run {}, and forgotten with it", params.path, source.run);
-            let place = shell::quoted(&source.path.to_string());
+            let place = shell::quote(&source.path.to_string());
             let refused = ErrorData::new(ErrorKind::WrongState, message);
             return Err(refused.hint(format!("once the run is over: runnerctl gc {place}")).into());
         }

@@ -30,7 +30,12 @@ impl ReviewApiServer for Api {
 }
 
 impl Api {
-    async fn submit_decision(&self, at: AtRun, decision: Decision, signature: Option<String>) -> Result<ReviewReply, ErrorData> {
+    async fn submit_decision(
+        &self,
+        at: AtRun,
+        decision: Decision,
+        signature: Option<String>,
+    ) -> Result<ReviewReply, ErrorData> {
         let command = if decision == Decision::Approve { "approve" } else { "reject" };
         let signature = signature.map(|text| text.parse::<ReviewSignature>()).transpose().map_err(|malformed| {
             ErrorData::new(ErrorKind::InvalidRequest, format!("malformed value of `signature`: {malformed}"))

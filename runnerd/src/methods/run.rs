@@ -275,7 +275,12 @@ impl Api {
             || is_driven_elsewhere(Some(worker), repository.common_dir());
         let (caller, admitted, offer) = (env.0.clone(), repository.clone(), Arc::clone(&self.capabilities));
         let commands = run_blocking(move || {
-            admit::check_resume(&repository, &run, &caller, StartPreconditions { is_session_active, capabilities: Some(&offer) })
+            admit::check_resume(
+                &repository,
+                &run,
+                &caller,
+                StartPreconditions { is_session_active, capabilities: Some(&offer) },
+            )
         })
         .await?;
         let is_known = commands.written_here || worker.list_runs().await.1.contains(&commands.digest);

@@ -168,7 +168,7 @@ fn ambiguous_run_error(live: &[&RunCandidate], (path, command): (&WirePath, &str
         .iter()
         .map(|run| {
             let named = if command == "path" { &run.summary.id } else { &format!("--run {}", run.summary.id) };
-            format!("runnerctl -C {} {command} {named}", shell::quoted(&path.to_string()))
+            format!("runnerctl -C {} {command} {named}", shell::quote(&path.to_string()))
         })
         .collect();
     ErrorData::new(ErrorKind::InvalidRequest, message).hint(ways.join("; or: "))

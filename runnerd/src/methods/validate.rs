@@ -44,7 +44,8 @@ fn check_view(name: &str, faults: Vec<String>) -> CheckView {
 }
 
 fn error_faults(error: Option<ErrorData>) -> Vec<String> {
-    let describe_error = |error: ErrorData| error.hint.iter().fold(error.message, |told, hint| format!("{told}; {hint}"));
+    let describe_error =
+        |error: ErrorData| error.hint.iter().fold(error.message, |told, hint| format!("{told}; {hint}"));
     error.into_iter().map(describe_error).collect()
 }
 

@@ -132,7 +132,7 @@ fn filter_since(
 }
 
 fn unconfirmed_guards_error(commands: &[Vec<String>]) -> ErrorData {
-    let message = format!("the guards of these commits would be run, as this user:{}", shell::lines(commands));
+    let message = format!("the guards of these commits would be run, as this user:{}", shell::list_commands(commands));
     ErrorData::new(ErrorKind::Unconfirmed, message).hint("look at the commands, then add --yes")
 }
 

@@ -186,7 +186,7 @@ impl EndedWorkspace {
         let shown = files.iter().take(MAX_SHOWN_PATHS).cloned().collect::<Vec<_>>().join(", ");
         let more = files.len().saturating_sub(MAX_SHOWN_PATHS);
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        let place = shell::quoted(&self.workspace_path().display().to_string());
+        let place = shell::quote(&self.workspace_path().display().to_string());
         Err(KeepReason::UniqueContent(StopReason::new(
             format!("it holds files that no commit has: {shown}{more}"),
             format!("git -C {place} status --ignored; take what you need, remove the rest, then: runnerctl gc"),
@@ -204,7 +204,7 @@ impl EndedWorkspace {
         if !has_some {
             return Ok(());
         }
-        let place = shell::quoted(&self.workspace_path().display().to_string());
+        let place = shell::quote(&self.workspace_path().display().to_string());
         Err(KeepReason::UniqueContent(StopReason::new(
             "it has submodules, whose commits are not published",
             format!(
@@ -225,8 +225,11 @@ impl EndedWorkspace {
             }
             if !source.has_object(&id)? {
                 let why = format!("{name} in it has commits that {} does not have", self.source.path);
-                let place = shell::quoted(&self.workspace_path().display().to_string());
-                return Err(KeepReason::UniqueContent(StopReason::new(why, format!("git -C {place} log --oneline {name}"))));
+                let place = shell::quote(&self.workspace_path().display().to_string());
+                return Err(KeepReason::UniqueContent(StopReason::new(
+                    why,
+                    format!("git -C {place} log --oneline {name}"),
+                )));
             }
             let branch_tip = source_refs.get(&branch).or_else(|| source_refs.get(&format!("refs/runner/at/{run}")));
             let branch_tip = branch_tip.and_then(|at| at.parse().ok());

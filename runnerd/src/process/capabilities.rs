@@ -47,7 +47,7 @@ impl HostCapabilities {
         self.isolation.level()
     }
 
-    /// Returns the level for a program; see [`ProgramSpec::no_new_privs`](super::Spec::no_new_privs).
+    /// Returns the level for a program; see [`ProgramSpec::no_new_privs`](super::spec::ProgramSpec::no_new_privs).
     pub fn level_for(&self, no_new_privs: bool) -> Containment {
         self.isolation_for(no_new_privs).level()
     }

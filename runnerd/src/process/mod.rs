@@ -60,7 +60,7 @@ use self::{
 /// Runs one program, and everything that it starts, to the end.
 ///
 /// Cancelling `stop` ends it in order: SIGTERM, the grace, SIGKILL. Dropping the future kills at once. An error means
-/// that nothing ran; whatever happens to a program that ran is in the [`Report`].
+/// that nothing ran; whatever happens to a program that ran is in the [`ProgramReport`].
 pub async fn run_program(
     launcher: &Launcher,
     mut spec: ProgramSpec<'_>,

@@ -56,7 +56,7 @@ impl PipeReader {
         self.source.poll_read_ready(context).map(|_| ())
     }
 
-    /// Draws what the program has printed; the result must then be [read](Self::read).
+    /// Draws what the program has printed; the result must then be [read](Self::read_chunk).
     pub(super) fn fill(&self) -> FillResult {
         match self.fill_up_to(PIPE_BYTES) {
             FillResult::Empty => self.fill_byte(),

@@ -36,7 +36,7 @@ pub(super) struct ShimLink {
 
 /// The reading ends of a program's output.
 pub(super) struct OutputPipes {
-    /// Its standard error; also its standard output, in order, if [`apart`](Self::apart) is `None`.
+    /// Its standard error; also its standard output, in order, if [`separate`](Self::separate) is `None`.
     pub(super) combined: PipeReader,
     /// Its standard output, if it is split off.
     pub(super) separate: Option<PipeReader>,

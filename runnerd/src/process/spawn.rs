@@ -138,7 +138,7 @@ impl SpawnError {
         matches!(self, Self::NotFound { .. } | Self::NotExecutable { .. })
     }
 
-    /// Maps errors that are known to be transient to [`Self::Obstacle`], all others by `otherwise`.
+    /// Maps errors that are known to be transient to [`Self::Shortage`], all others by `otherwise`.
     pub(super) fn classify(error: io::Error, otherwise: impl FnOnce(io::Error) -> Self) -> Self {
         match blocker::classify_io_error(&error) {
             Transience::Passing => Self::Shortage(error),

@@ -54,7 +54,7 @@ pub struct ProgramSpec<'a> {
     pub limits: TimeLimits,
     /// Where its output goes.
     pub log: LogFile,
-    /// Follows its output; ends a program that keeps running after its answer ([`Ended::Lingered`]).
+    /// Follows its output; ends a program that keeps running after its answer ([`ProgramEnd::Lingered`]).
     pub follower: Option<Box<dyn OutputFollower + 'a>>,
     /// Reads standard output through a separate pipe, so that standard error cannot get between its bytes. The log has
     /// both in the order in which they were read, which may differ from the order of writing.

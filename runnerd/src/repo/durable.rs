@@ -1,7 +1,7 @@
 //! Files that survive a power cut: replaced whole or not at all, or appended and flushed.
 //!
 //! A symbolic link in the last component of a path is never followed. Calls block on the disk; asynchronous callers run
-//! them where blocking is allowed. The free functions use the disk of this machine, [`on`] any disk.
+//! them where blocking is allowed. The free functions use the disk of this machine, [`with_disk`] any disk.
 
 use std::io::{self, Read as _, Write as _};
 use std::path::{Component, Path, PathBuf};
@@ -98,17 +98,17 @@ pub fn with_disk<D: Disk>(disk: &D) -> DurableFiles<'_, D> {
     DurableFiles(disk)
 }
 
-/// Replaces a file on this machine; see [`Durable::replace`].
+/// Replaces a file on this machine; see [`DurableFiles::replace`].
 pub fn replace(path: &Path, bytes: &[u8], access: FileAccess) -> Result<(), DurableError> {
     with_disk(&RealDisk).replace(path, bytes, access)
 }
 
-/// Replaces a file on this machine; see [`Durable::put`].
+/// Replaces a file on this machine; see [`DurableFiles::replace_unsynced`].
 pub fn replace_unsynced(path: &Path, bytes: &[u8], access: FileAccess) -> Result<(), DurableError> {
     with_disk(&RealDisk).replace_unsynced(path, bytes, access)
 }
 
-/// Reads a file on this machine; see [`Durable::read`].
+/// Reads a file on this machine; see [`DurableFiles::read`].
 pub fn read(path: &Path) -> Result<Option<Vec<u8>>, DurableError> {
     with_disk(&RealDisk).read(path)
 }
@@ -123,7 +123,7 @@ pub fn sync_file_system(folder: &Path) -> Result<(), DurableError> {
     disk::sync_file_system(folder).map_err(io_error("flushing the file system of", folder))
 }
 
-/// Removes what interrupted replacements left in a folder on this machine; see [`Durable::remove_leftovers`].
+/// Removes what interrupted replacements left in a folder on this machine; see [`DurableFiles::remove_leftovers`].
 pub fn remove_leftovers(folder: &Path) -> Result<usize, DurableError> {
     with_disk(&RealDisk).remove_leftovers(folder)
 }

@@ -24,7 +24,7 @@ const HEADED_FILES: [(&str, &str); 6] = [
     (Layout::IMPROVEMENTS, "# Improvements\n"),
 ];
 
-/// Options of [`init`].
+/// Options of [`init_layout`].
 #[derive(Debug, Clone, Copy, Default)]
 pub struct InitOptions<'o> {
     /// Whether existing files are replaced. The goal is replaced only if one is given.
@@ -35,7 +35,7 @@ pub struct InitOptions<'o> {
     pub files: &'o [(&'o str, &'o [u8])],
 }
 
-/// What [`init`] did, as paths relative to the root of the work tree.
+/// What [`init_layout`] did, as paths relative to the root of the work tree.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct InitReport {
     /// Files that did not exist.

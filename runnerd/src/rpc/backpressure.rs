@@ -76,7 +76,7 @@ struct ConnectionHandle {
 }
 
 impl ConnectionTable {
-    /// Adds a connection that may have `most_calls` calls in progress.
+    /// Adds a connection that may have `max_calls` calls in progress.
     pub(super) fn add_connection(&self, max_calls: u32) -> PeerConnection {
         let closing = CancellationToken::new();
         let mut table = self.lock_table();
@@ -239,7 +239,8 @@ mod tests {
     #[test]
     fn the_one_that_never_called_gives_way_first_then_the_one_silent_longest() {
         let all = ConnectionTable::default();
-        let (first, second, third) = (all.add_connection(MAX_CALLS), all.add_connection(MAX_CALLS), all.add_connection(MAX_CALLS));
+        let (first, second, third) =
+            (all.add_connection(MAX_CALLS), all.add_connection(MAX_CALLS), all.add_connection(MAX_CALLS));
         drop(first.begin_call());
         drop(second.begin_call());
         drop(first.begin_call());

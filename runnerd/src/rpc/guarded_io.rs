@@ -73,14 +73,27 @@ impl SilenceLimit {
 
 impl<Resource> GuardedIo<Resource> {
     pub(super) fn new(stream: UnixStream, limit: Duration, resource: Resource) -> Self {
-        Self { stream, limit, stall_timer: None, peer_has_read: false, failed: false, reader: None, silence_limit: None, _resource: resource }
+        Self {
+            stream,
+            limit,
+            stall_timer: None,
+            peer_has_read: false,
+            failed: false,
+            reader: None,
+            silence_limit: None,
+            _resource: resource,
+        }
     }
 
     /// Cuts the peer off when its line is closed, or if it makes no call within `greeting`.
     pub(super) fn with_silence_limit(mut self, line: PeerConnection, first_call: Duration) -> Self {
         let closing = Box::pin(line.closing().clone().cancelled_owned());
-        self.silence_limit =
-            Some(SilenceLimit { connection: line, first_call: Some(Box::pin(sleep(first_call))), closing, has_read: false });
+        self.silence_limit = Some(SilenceLimit {
+            connection: line,
+            first_call: Some(Box::pin(sleep(first_call))),
+            closing,
+            has_read: false,
+        });
         self
     }
 

@@ -44,9 +44,11 @@ const MAX_AGENT_CALLS: u32 = 4;
 /// A task tree may have 8 MiB, and more when it is escaped.
 const MAX_RESPONSE_BYTES: u32 = 16 << 20;
 /// Limits of a person's connection.
-const PERSON_ALLOWANCE: ConnectionAllowance = ConnectionAllowance { subscriptions: 16, request_bytes: 1 << 20, messages: 256 };
+const PERSON_ALLOWANCE: ConnectionAllowance =
+    ConnectionAllowance { subscriptions: 16, request_bytes: 1 << 20, messages: 256 };
 /// Limits of a connection from inside an iteration: it only reads.
-const AGENT_ALLOWANCE: ConnectionAllowance = ConnectionAllowance { subscriptions: 2, request_bytes: 256 << 10, messages: 16 };
+const AGENT_ALLOWANCE: ConnectionAllowance =
+    ConnectionAllowance { subscriptions: 2, request_bytes: 256 << 10, messages: 16 };
 const WRITE_STALL_LIMIT: Duration = Duration::from_secs(10);
 /// Time limit for the first call of a connection.
 const FIRST_CALL_LIMIT: Duration = Duration::from_secs(10);
@@ -90,11 +92,19 @@ pub fn serve(bound: BoundSocket, options: ServerOptions, stop: CancellationToken
     let ServerOptions { methods, events, connections } = options;
     let (stop_handle, server_handle) = stop_channel();
     let calls = TaskTracker::new();
-    let layers =
-        CallLayers { calls: calls.clone(), refusals: RefusalReporter::new(events), inside_limit: InsideLimit::default() };
+    let layers = CallLayers {
+        calls: calls.clone(),
+        refusals: RefusalReporter::new(events),
+        inside_limit: InsideLimit::default(),
+    };
     let service = |allowance| build_service(connections, allowance, layers.clone());
     let acceptor = ConnectionAcceptor {
-        protocol: ConnectionServer { methods, person_services: service(PERSON_ALLOWANCE), agent_services: service(AGENT_ALLOWANCE), stop_handle },
+        protocol: ConnectionServer {
+            methods,
+            person_services: service(PERSON_ALLOWANCE),
+            agent_services: service(AGENT_ALLOWANCE),
+            stop_handle,
+        },
         calls,
         connections: ConnectionTable::default(),
         slots: Arc::new(Semaphore::new(connections)),
@@ -236,8 +246,10 @@ impl ConnectionAcceptor {
             },
         };
         tracing::debug!(?peer, "connected");
-        let connection = self.connections.add_connection(if peer.role == PeerRole::Person { MAX_CALLS } else { MAX_AGENT_CALLS });
-        let io = GuardedIo::new(stream, WRITE_STALL_LIMIT, (place, agent_slot)).with_silence_limit(connection.clone(), FIRST_CALL_LIMIT);
+        let connection =
+            self.connections.add_connection(if peer.role == PeerRole::Person { MAX_CALLS } else { MAX_AGENT_CALLS });
+        let io = GuardedIo::new(stream, WRITE_STALL_LIMIT, (place, agent_slot))
+            .with_silence_limit(connection.clone(), FIRST_CALL_LIMIT);
         tokio::spawn(self.protocol.clone().serve_connection(io, peer, connection));
     }
 }

@@ -76,7 +76,7 @@ impl DaemonLocks {
 
 fn acquire_lock(path: &Path, socket: &Path) -> Result<File, LockError> {
     if let Some(folder) = path.parent() {
-        private_dir::make_folder(folder)?;
+        private_dir::create_private_dir(folder)?;
     }
     let file_error = |source| LockError::File { path: path.to_owned(), source };
     let options = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).clone();

@@ -1,6 +1,6 @@
 //! Middleware that wraps single calls: batches and notifications bypass it.
 //!
-//! What it does is in the modules that implement [`Around`].
+//! What it does is in the modules that implement [`CallMiddleware`].
 
 use jsonrpsee::core::middleware::{Batch, Notification, RpcServiceT};
 use jsonrpsee::server::MethodResponse;

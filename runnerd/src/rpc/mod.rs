@@ -1,6 +1,6 @@
 //! The control socket: who may connect, who may make changes, and how calls are run.
 //!
-//! Locks and the socket come first ([`DaemonLocks`], [`Bound`]), then [`serve`] answers with the methods it is given. What
+//! Locks and the socket come first ([`DaemonLocks`], [`BoundSocket`]), then [`serve`] answers with the methods it is given. What
 //! the methods do is not known here, except which of them only read.
 
 mod access;

@@ -65,7 +65,8 @@ fn find_sign(stream: &UnixStream, pid: Pid) -> Option<AgentSign> {
 
 /// Returns the evidence that a process other than this one is not a person's.
 pub(super) fn find_process_sign(pid: Pid) -> Option<AgentSign> {
-    let descent = (0..MAX_WALKS).map(|_| ancestry::trace_descent(pid)).find(|descent| *descent != ProcessDescent::Vanished);
+    let descent =
+        (0..MAX_WALKS).map(|_| ancestry::trace_descent(pid)).find(|descent| *descent != ProcessDescent::Vanished);
     match descent {
         Some(ProcessDescent::Outside) => None,
         Some(ProcessDescent::Inside(sign)) => Some(sign),

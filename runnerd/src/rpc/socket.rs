@@ -77,7 +77,7 @@ impl BoundSocket {
     pub fn new(paths: &Paths, _locks: &DaemonLocks) -> Result<Self, SocketError> {
         let path = &paths.socket;
         if let Some(folder) = path.parent() {
-            private_dir::make_folder(folder)?;
+            private_dir::create_private_dir(folder)?;
         }
         remove_stale(path)?;
         let system_error = |action| move |source| SocketError::System { action, path: path.clone(), source };

@@ -79,7 +79,11 @@ impl ActivatedSocket {
         let mut listeners = ListenFd::from_env();
         match listeners.len() {
             0 => Ok(None),
-            1 => listeners.take_unix_listener(0).map_err(ActivationError::WrongType)?.map(Self::from_listener).transpose(),
+            1 => listeners
+                .take_unix_listener(0)
+                .map_err(ActivationError::WrongType)?
+                .map(Self::from_listener)
+                .transpose(),
             count => Err(ActivationError::TooManySockets { count }),
         }
     }

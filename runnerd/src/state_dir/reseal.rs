@@ -42,7 +42,7 @@ pub fn reseal(state: &Path) -> Result<ResealReport, StateDirError> {
         open_state_dir(state)?;
         return Ok(ResealReport { new_key: true, ..report });
     }
-    private_dir::check_folder(&folder)?;
+    private_dir::check_private_dir(&folder)?;
     let key = match read_key(&folder) {
         Ok(key) => key,
         Err(StateDirError::MissingKey { path, .. }) => {

@@ -132,7 +132,7 @@ impl RemoteClient {
         let result = self.push_all(push)?;
         if let (Some(log), PushResult::Done(_)) = (&self.tip_log, &result) {
             let run = push.branch.trim_start_matches("runner/");
-            if let Err(error) = tip_log::add(log, run, &push.tip.to_string()) {
+            if let Err(error) = tip_log::append_tip(log, run, &push.tip.to_string()) {
                 tracing::error!(%error, log = %log.display(), tip = %push.tip, "the tip log lacks a commit that is published");
             }
         }

@@ -115,7 +115,7 @@ impl GuardRerunner<'_> {
         self.run_in_copy(commit, config, guard::GUARD_NAME).await
     }
 
-    /// Runs a person's command in place of the guard, in the same way as [`Self::check`].
+    /// Runs a person's command in place of the guard, in the same way as [`Self::run_guard_with`].
     pub async fn run_command(&self, commit: &Id, config: &RepoConfig) -> Result<GuardEnd, VerifyError> {
         self.run_in_copy(commit, config, "the command").await
     }

@@ -33,7 +33,7 @@ impl PrepareError {
         match self {
             Self::Hold(reason) => {
                 let error = ErrorData::new(ErrorKind::Held, reason.message.clone());
-                reason.ways().into_iter().fold(error, ErrorData::hint)
+                reason.next_steps().into_iter().fold(error, ErrorData::hint)
             }
             Self::Effect(obstacle) => ErrorData::new(ErrorKind::Fault, obstacle.to_string()).caused_by(obstacle),
         }

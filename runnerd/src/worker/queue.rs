@@ -481,5 +481,5 @@ pub(crate) fn run_not_found(id: &str) -> ErrorData {
 
 pub(crate) fn held_error_data(held: &StopReason) -> ErrorData {
     let error = ErrorData::new(ErrorKind::Held, held.message.clone());
-    held.ways().into_iter().fold(error, ErrorData::hint)
+    held.next_steps().into_iter().fold(error, ErrorData::hint)
 }

@@ -89,5 +89,8 @@ impl Drop for TmpfsDisk {
 fn mount(args: &[&str], folder: &Path) {
     let output = Command::new("mount").args(args).arg(folder).output().expect("mount is needed here, install it");
     let stderr = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "this test must be allowed to mount: run it as root, or with unshare -rm: {stderr}");
+    assert!(
+        output.status.success(),
+        "this test must be allowed to mount: run it as root, or with unshare -rm: {stderr}"
+    );
 }

@@ -18,7 +18,7 @@ const MAX_INTERRUPTIONS: u32 = 12;
 #[derive(Debug)]
 pub struct InterruptedRun {
     daemon: Option<Daemon>,
-    /// The repository; its sessions are [`SPLIT_AND_DO`](crate::witness::SPLIT_AND_DO).
+    /// The repository; its sessions are [`SPLIT_AND_DO`](crate::invariants::SPLIT_AND_DO).
     pub repo: Repo,
     /// Home of daemon and repository.
     pub home: Home,
@@ -41,7 +41,12 @@ impl InterruptedRun {
     }
 
     /// Interrupts the run until it is over or the maximum is reached, and returns the number of interruptions.
-    fn run_interrupted(&mut self, random: &mut RandomSource, max_pause: Duration, interrupt: &impl Fn(&mut Self)) -> u32 {
+    fn run_interrupted(
+        &mut self,
+        random: &mut RandomSource,
+        max_pause: Duration,
+        interrupt: &impl Fn(&mut Self),
+    ) -> u32 {
         let max_pause_ms = u64::try_from(max_pause.as_millis()).expect("a short run");
         self.home.ctl_in(&self.repo, &["start", "--yes", "-m", "Do it"]).exits(0);
         for count in 0..MAX_INTERRUPTIONS {

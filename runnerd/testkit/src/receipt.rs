@@ -40,7 +40,9 @@ impl ReceiptCommit {
     /// Panics if git cannot read them.
     pub fn read_all(repo: &Repo, args: &[&str]) -> Vec<Self> {
         let log = repo.git(&[&["log", FORMAT], args].concat());
-        log.split_terminator(RECORD_SEPARATOR).map(|record| Self::parse_record(record.trim_start_matches('\n'))).collect()
+        log.split_terminator(RECORD_SEPARATOR)
+            .map(|record| Self::parse_record(record.trim_start_matches('\n')))
+            .collect()
     }
 
     fn parse_record(record: &str) -> Self {

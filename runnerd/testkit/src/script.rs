@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use crate::gate::SessionGate;
 
-/// Misbehaving programs; all their processes share a lock on the file [`ALIVE`] next to them.
+/// Misbehaving programs; all their processes share a lock on the file [`ALIVE_LOCK`] next to them.
 const MISBEHAVE: &str = include_str!("../../tests/agents/agent.py");
 const ALIVE_LOCK: &str = "alive";
 

@@ -75,7 +75,10 @@ impl FaultyDaemon {
         }
         command.arg(binary("runnerd")).arg(startup::FLAG);
         let stderr_log = fs::File::options().create(true).append(true).open(home.path().join("runnerd.stderr"));
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(stderr_log.expect("a file for its words can be made"));
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(stderr_log.expect("a file for its words can be made"));
         let mut child = command.spawn().unwrap_or_else(|error| panic!("strace is needed here, install it: {error}"));
         let is_up = read_first_line(&mut child).trim_end() == startup::READY;
         Self { child, log, is_up }

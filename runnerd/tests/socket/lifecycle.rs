@@ -50,7 +50,7 @@ async fn a_second_daemon_is_refused_and_told_of_the_first() {
 async fn a_socket_left_by_a_dead_daemon_is_replaced() {
     let dir = tempfile::tempdir().unwrap();
     let paths = fixture::paths_in(dir.path());
-    protocol::private_dir::make_folder(paths.socket.parent().unwrap()).unwrap();
+    protocol::private_dir::create_private_dir(paths.socket.parent().unwrap()).unwrap();
     drop(UnixListener::bind(&paths.socket).unwrap());
     assert!(paths.socket.exists());
     Server::start_at(dir, paths).connect().await;

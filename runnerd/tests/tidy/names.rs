@@ -27,12 +27,12 @@ struct Left {
 
 const LEFT: &[(&str, Left)] = &[
     ("bench/src/", Left { shared: 0, one_word: 12, empty: 0 }),
-    ("eval/src/", Left { shared: 0, one_word: 19, empty: 4 }),
+    ("eval/src/", Left { shared: 0, one_word: 19, empty: 0 }),
     ("protocol/src/", Left { shared: 0, one_word: 8, empty: 9 }),
-    ("runner-ui/src/", Left { shared: 0, one_word: 19, empty: 7 }),
-    ("runnerctl/src/", Left { shared: 0, one_word: 8, empty: 28 }),
+    ("runner-ui/src/", Left { shared: 0, one_word: 19, empty: 2 }),
+    ("runnerctl/src/", Left { shared: 0, one_word: 8, empty: 2 }),
     ("runnerd/core/", Left { shared: 0, one_word: 5, empty: 13 }),
-    ("runnerd/src/", Left { shared: 0, one_word: 5, empty: 18 }),
+    ("runnerd/src/", Left { shared: 0, one_word: 5, empty: 15 }),
     ("supervisor/src/", Left { shared: 0, one_word: 4, empty: 0 }),
 ];
 

@@ -37,11 +37,11 @@ impl FakeDaemon {
     }
 
     async fn start(&self) -> Result<UnixStream, ConnectError> {
-        start_in_turn(&self.paths, Some(&self.dir.path().join("runnerd"))).await
+        start_with_lock(&self.paths, Some(&self.dir.path().join("runnerd"))).await
     }
 
     /// Waits until the script runs.
-    async fn begun(&self) {
+    async fn wait_until_started(&self) {
         let mut begun = pipe::OpenOptions::new().read_write(true).open_receiver(self.dir.path().join("begun")).unwrap();
         begun.read_u8().await.unwrap();
     }
@@ -54,7 +54,7 @@ impl FakeDaemon {
         (listener, bound)
     }
 
-    fn starts(&self) -> usize {
+    fn start_count(&self) -> usize {
         fs::read_to_string(self.dir.path().join("starts")).unwrap().lines().count()
     }
 }
@@ -70,7 +70,7 @@ fn start_error(outcome: Result<UnixStream, ConnectError>) -> StartError {
 async fn a_daemon_is_started_and_connected_to() {
     let place = FakeDaemon::new(DAEMON);
     let (outcome, _listening) = tokio::join!(place.start(), async {
-        place.begun().await;
+        place.wait_until_started().await;
         place.listen().await
     });
     outcome.unwrap();
@@ -87,12 +87,12 @@ async fn twenty_clients_start_one_daemon() {
             tokio::spawn(async move { place.start().await.map(drop) })
         })
         .collect();
-    place.begun().await;
+    place.wait_until_started().await;
     let _listening = place.listen().await;
     for client in clients {
         client.await.unwrap().unwrap();
     }
-    assert_eq!(place.starts(), 1);
+    assert_eq!(place.start_count(), 1);
 }
 
 #[tokio::test]
@@ -126,11 +126,11 @@ async fn a_daemon_that_finds_another_one_ending_is_started_again() {
     let occupied = "[ -e starts ] || { echo start > starts; echo 'FAILED occupied'; exit 75; }";
     let place = FakeDaemon::new(&format!("{occupied}\n{DAEMON}"));
     let (outcome, _listening) = tokio::join!(place.start(), async {
-        place.begun().await;
+        place.wait_until_started().await;
         place.listen().await
     });
     outcome.unwrap();
-    assert_eq!(place.starts(), 2);
+    assert_eq!(place.start_count(), 2);
 }
 
 #[tokio::test]

@@ -14,15 +14,15 @@ use serde::Serialize;
 
 use super::script::{COMMAND, COMMAND_HALF, DECODE, DECODE_WRONG, DemoTask, ENCODE, REFUSE, ScriptFile};
 use crate::failure::Failure;
-use crate::text::sanitize::safe;
-use crate::ui::print;
+use crate::text::sanitize::sanitize;
+use crate::ui::print_stdout;
 
 /// The answer that a session writes to the file named by `RUNNER_OUTPUT`.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 enum SessionOutput {
-    Given(AgentAnswer),
-    None { error: AgentError },
+    Answer(AgentAnswer),
+    Error { error: AgentError },
 }
 
 /// Runs one session in the current directory.
@@ -35,7 +35,7 @@ pub(crate) fn run() -> Result<ExitStatus, Failure> {
     let session = DemoSession { work_tree: Path::new("."), prompt: &String::from_utf8_lossy(&prompt) };
     let answer = serde_json::to_vec(&session.run_session()?).expect("BUG: an answer is not JSON");
     fs::write(&output, answer).map_err(|error| Failure::io(format!("writing {}", output.display()), &error))?;
-    Ok(ExitStatus::Fine)
+    Ok(ExitStatus::Success)
 }
 
 /// Information available to a session.
@@ -122,7 +122,7 @@ impl DemoSession<'_> {
             print_line(&format!("wrote {path}"))?;
         }
         print_line(summary)?;
-        Ok(SessionOutput::Given(AgentAnswer { status, summary: summary.into(), children: None }))
+        Ok(SessionOutput::Answer(AgentAnswer { status, summary: summary.into(), children: None }))
     }
 }
 
@@ -130,8 +130,9 @@ impl DemoSession<'_> {
 pub(super) fn write_files(work_tree: &Path, files: &[ScriptFile]) -> Result<(), Failure> {
     for (path, text) in files {
         let path = work_tree.join(path);
-        let made = path.parent().map_or(Ok(()), fs::create_dir_all);
-        made.and_then(|()| fs::write(&path, text))
+        let created = path.parent().map_or(Ok(()), fs::create_dir_all);
+        created
+            .and_then(|()| fs::write(&path, text))
             .map_err(|error| Failure::io(format!("writing {}", path.display()), &error))?;
     }
     Ok(())
@@ -139,7 +140,7 @@ pub(super) fn write_files(work_tree: &Path, files: &[ScriptFile]) -> Result<(), 
 
 fn decompose_into(summary: &str, parts: &[DemoTask]) -> SessionOutput {
     let children = parts.iter().map(|part| part.to_child_spec()).collect();
-    SessionOutput::Given(AgentAnswer {
+    SessionOutput::Answer(AgentAnswer {
         status: AnswerStatus::Decomposed,
         summary: summary.into(),
         children: Some(children),
@@ -148,7 +149,7 @@ fn decompose_into(summary: &str, parts: &[DemoTask]) -> SessionOutput {
 
 fn unknown_task(what: &str) -> SessionOutput {
     let message = format!("the demo's agent knows the demo's tasks alone, and not: {what}");
-    SessionOutput::None { error: AgentError { class: AgentErrorClass::Misconfigured, until: None, message } }
+    SessionOutput::Error { error: AgentError { class: AgentErrorClass::Misconfigured, until: None, message } }
 }
 
 /// Returns the leftmost leaf that does not pass: children in a committed tree are in order.
@@ -160,7 +161,7 @@ fn next_leaf(node: &Node) -> Option<&Node> {
 }
 
 fn print_line(text: &str) -> Result<(), Failure> {
-    print(&format!("{}\n", safe(text)))
+    print_stdout(&format!("{}\n", sanitize(text)))
 }
 
 #[cfg(test)]
@@ -192,7 +193,7 @@ mod tests {
             let json = serde_json::to_string(&self.tree).expect("serializes");
             write_file(self.folder.path(), ".runner/state/tree.json", &json);
             let session = DemoSession { work_tree: self.folder.path(), prompt };
-            let SessionOutput::Given(answer) = session.run_session().expect("answers") else { panic!("no answer") };
+            let SessionOutput::Answer(answer) = session.run_session().expect("answers") else { panic!("no answer") };
             let leaf = next_leaf_mut(&mut self.tree.root).expect("an open leaf");
             for (at, child) in answer.children.iter().flatten().enumerate() {
                 leaf.children.push(node(&format!("{}.{}", leaf.id, at + 1), &child.title));
@@ -234,10 +235,10 @@ mod tests {
 
     #[test]
     fn the_sessions_bring_the_goal_about_with_one_red_guard_and_one_retry() {
-        let mut driven = DemoHarness::new();
+        let mut harness = DemoHarness::new();
         let (mut story, mut prompt) = (String::new(), String::new());
-        while next_leaf(&driven.tree.root).is_some() {
-            let (answer, guard) = driven.run_session(&prompt);
+        while next_leaf(&harness.tree.root).is_some() {
+            let (answer, guard) = harness.run_session(&prompt);
             let last = guard.as_deref().and_then(|text| text.lines().last()).unwrap_or("-").to_owned();
             let _ = writeln!(story, "{:?}  {}  {last}", answer.status, answer.summary);
             prompt = guard.unwrap_or_default();
@@ -253,21 +254,21 @@ mod tests {
         Done  The command converts either way.  10 checks, 0 failed
         Done  What is neither is refused with exit code 2.  16 checks, 0 failed
         ");
-        let roman = |arg| Command::new("sh").args(["bin/roman", arg]).current_dir(driven.folder.path()).output();
+        let roman = |arg| Command::new("sh").args(["bin/roman", arg]).current_dir(harness.folder.path()).output();
         assert_eq!(roman("MCMXCIV").expect("runs").stdout, b"1994\n");
         assert_eq!(roman("IIII").expect("runs").status.code(), Some(2));
     }
 
     #[test]
     fn a_task_of_another_goal_is_not_guessed_at() {
-        let mut driven = DemoHarness::new();
-        driven.tree.root.children.push(node("root.1", "Port the service"));
+        let mut harness = DemoHarness::new();
+        harness.tree.root.children.push(node("root.1", "Port the service"));
         write_file(
-            driven.folder.path(),
+            harness.folder.path(),
             ".runner/state/tree.json",
-            &serde_json::to_string(&driven.tree).expect("json"),
+            &serde_json::to_string(&harness.tree).expect("json"),
         );
-        let answer = DemoSession { work_tree: driven.folder.path(), prompt: "" }.run_session().expect("answers");
+        let answer = DemoSession { work_tree: harness.folder.path(), prompt: "" }.run_session().expect("answers");
         let json = serde_json::to_value(&answer).expect("serializes");
         assert_eq!(json["error"]["class"], "misconfigured");
     }

@@ -28,14 +28,14 @@ use crate::interrupts::InterruptSignals;
 use crate::invocation::Invocation;
 use crate::temp_daemon::TempDaemon;
 use crate::text::audit;
-use crate::text::paint::{HEAD, HINT, paint};
-use crate::text::run::{headline, stop_reason};
-use crate::text::sanitize::safe;
+use crate::text::paint::{HEADING, HINT, paint};
+use crate::text::run::{render_headline, render_stop_reason};
+use crate::text::sanitize::sanitize;
 use crate::text::titles;
 use crate::ui::Ui;
 
 /// A run that takes longer does not follow the script.
-const LONGEST: Duration = Duration::from_mins(3);
+const TIME_LIMIT: Duration = Duration::from_mins(3);
 
 const EXAMPLES: &str = "Examples:
   runnerctl demo                     in a temporary folder, which is kept
@@ -72,25 +72,26 @@ struct DemoResult {
 
 /// Runs the command.
 pub(crate) async fn run(invocation: &Invocation<'_>, args: DemoArgs) -> Result<ExitStatus, Failure> {
-    let mut stop = InterruptSignals::listen()?;
-    let folder = args.dir.as_deref().map(|folder| invocation.resolve(Some(folder))).transpose()?;
+    let mut interrupts = InterruptSignals::listen()?;
+    let folder = args.dir.as_deref().map(|folder| invocation.resolve_local(Some(folder))).transpose()?;
     let scratch = ScratchRepo::create(folder)?;
-    let own = match start_temp_daemon(&args).await {
+    let daemon = match start_temp_daemon(&args).await {
         Ok(own) => own,
         Err(failure) => {
             scratch.remove()?;
             return Err(failure);
         }
     };
-    let inside = own.as_ref().map_or_else(|| invocation.clone(), |own| invocation.with_daemon(own.socket().to_owned()));
+    let demo_invocation =
+        daemon.as_ref().map_or_else(|| invocation.clone(), |own| invocation.with_daemon(own.socket().to_owned()));
     let played = tokio::select! {
-        played = play_and_verify(&inside, &scratch) => played,
-        () = stop.next() => Err(Failure::new(ExitStatus::Interrupted, "interrupted", "the demo was interrupted")),
-        () = tokio::time::sleep(LONGEST) => Err(Failure::new(ExitStatus::Error, "timeout", "the demo took too long")),
+        played = play_and_verify(&demo_invocation, &scratch) => played,
+        () = interrupts.recv() => Err(Failure::new(ExitStatus::Interrupted, "interrupted", "the demo was interrupted")),
+        () = tokio::time::sleep(TIME_LIMIT) => Err(Failure::new(ExitStatus::Error, "timeout", "the demo took too long")),
     };
-    let stopped = match own {
-        Some(own) => own.stop(&inside).await,
-        None if played.is_err() => cancel_run(&inside, &scratch).await,
+    let stopped = match daemon {
+        Some(own) => own.stop(&demo_invocation).await,
+        None if played.is_err() => cancel_run(&demo_invocation, &scratch).await,
         None => Ok(()),
     };
     let code = print_result(invocation.ui, &scratch, played)?;
@@ -99,13 +100,13 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: DemoArgs) -> Result<E
         scratch.remove()?;
         return Ok(code);
     }
-    invocation.ui.note(&render_tour(scratch.folder()));
+    invocation.ui.print_note(&render_tour(scratch.folder()));
     Ok(code)
 }
 
 /// Says what can be inspected in the folder, and that it is kept.
 fn render_tour(folder: &Path) -> String {
-    let folder = safe(&folder.display().to_string());
+    let folder = sanitize(&folder.display().to_string());
     let stops = [
         ("runnerctl log 3 --guard", "the agent said that it was done; the guard disagreed"),
         ("runnerctl log 4 --prompt", "what the next session was told"),
@@ -132,7 +133,7 @@ async fn start_temp_daemon(args: &DemoArgs) -> Result<Option<TempDaemon>, Failur
 /// Performs the whole run and audits the resulting branch.
 async fn play_and_verify(invocation: &Invocation<'_>, scratch: &ScratchRepo) -> Result<DemoResult, Failure> {
     let run = play_run(invocation, scratch).await?;
-    let path = invocation.place(Some(scratch.folder()))?;
+    let path = invocation.daemon_path(Some(scratch.folder()))?;
     let params = VerifyParams { path, run: Some(run.summary.id.clone()), since: None, signers: None, reviewers: None };
     let audit = invocation.connect().await?.client().verify(params).await?;
     Ok(DemoResult { run, audit })
@@ -144,10 +145,10 @@ async fn play_run(invocation: &Invocation<'_>, scratch: &ScratchRepo) -> Result<
     let guard = choose_guard(ui);
     print_unless_terse(ui, &render_introduction(scratch, guard))?;
     let connection = invocation.connect().await?;
-    let path = invocation.place(Some(scratch.folder()))?;
+    let path = invocation.daemon_path(Some(scratch.folder()))?;
     connection.client().init(InitParams { path: path.clone(), force: false }).await?;
-    let own = std::env::current_exe().map_err(|error| Failure::io("finding this program", &error))?;
-    scratch.write_config(&own, guard)?;
+    let program = std::env::current_exe().map_err(|error| Failure::io("finding this program", &error))?;
+    scratch.write_config(&program, guard)?;
     let params = StartParams {
         env: caller_env::collect(&connection, &path).await,
         path: path.clone(),
@@ -168,17 +169,17 @@ fn choose_guard(ui: &Ui) -> &'static [&'static str] {
     if is_installed("just", std::env::var_os("PATH").as_deref()) {
         return &["just", "ci"];
     }
-    ui.note("just is not installed: the guard runs the same checks with sh ci.sh\n");
+    ui.print_note("just is not installed: the guard runs the same checks with sh ci.sh\n");
     &["sh", "ci.sh"]
 }
 
 fn render_introduction(scratch: &ScratchRepo, guard: &[&str]) -> String {
-    let folder = safe(&scratch.folder().display().to_string());
+    let folder = sanitize(&scratch.folder().display().to_string());
     let guard = guard.join(" ");
     format!(
         "{}\nA scripted agent writes a converter for Roman numerals in {folder}\nThe guard is `{guard}`. \
          Every iteration is a fresh session, and ends in one commit.\n",
-        paint(HEAD, "A complete run, from goal to finished branch"),
+        paint(HEADING, "A complete run, from goal to finished branch"),
     )
 }
 
@@ -186,37 +187,37 @@ fn render_introduction(scratch: &ScratchRepo, guard: &[&str]) -> String {
 fn print_result(ui: &Ui, scratch: &ScratchRepo, played: Result<DemoResult, Failure>) -> Result<ExitStatus, Failure> {
     let folder = scratch.folder().display().to_string();
     let DemoResult { run, audit } =
-        played.inspect_err(|_| ui.note(&format!("The scratch repository is {}\n", safe(&folder))))?;
+        played.inspect_err(|_| ui.print_note(&format!("The scratch repository is {}\n", sanitize(&folder))))?;
     let code = if audit::is_sound(&audit) {
         run_exit_status(run.summary.state).unwrap_or(ExitStatus::Error)
     } else {
         ExitStatus::Violation
     };
     if ui.json {
-        Ui::object("demo", &DemoReport { path: folder, run: &run, audit: &audit })?;
+        Ui::print_object("demo", &DemoReport { path: folder, run: &run, audit: &audit })?;
         return Ok(code);
     }
     let mut text = format!(
         "\n{}{}",
-        headline(&run.summary),
-        stop_reason(titles::reason(&run).as_ref(), &run.summary.path, &ui.screen())
+        render_headline(&run.summary),
+        render_stop_reason(titles::titled_reason(&run).as_ref(), &run.summary.path, &ui.screen())
     );
     if run.summary.state == RunStatus::Completed {
         let log = scratch.run_git(&["log", "--oneline", "--no-decorate"])?;
         let _ = write!(text, "\n$ git log --oneline\n{log}\n$ sh bin/roman 1994\n{}\n", scratch.run_roman("1994")?);
-        let _ = write!(text, "\n$ runnerctl verify\n{}", audit::report(&audit, &ui.screen()));
+        let _ = write!(text, "\n$ runnerctl verify\n{}", audit::render_report(&audit, &ui.screen()));
     }
-    ui.text(&text)?;
+    ui.print_text(&text)?;
     Ok(code)
 }
 
 fn print_unless_terse(ui: &Ui, text: &str) -> Result<(), Failure> {
-    if ui.is_terse() { Ok(()) } else { ui.text(text) }
+    if ui.is_terse() { Ok(()) } else { ui.print_text(text) }
 }
 
 /// Cancels the run in a shared daemon, which outlives the demo.
 async fn cancel_run(invocation: &Invocation<'_>, scratch: &ScratchRepo) -> Result<(), Failure> {
-    let path = invocation.place(Some(scratch.folder()))?;
+    let path = invocation.daemon_path(Some(scratch.folder()))?;
     // A run that was never started or has ended needs no cancelling.
     let _ = invocation.connect().await?.client().cancel(AtRun { path, run: None }).await;
     Ok(())

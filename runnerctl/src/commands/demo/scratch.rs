@@ -10,13 +10,13 @@ use std::process::Command;
 use super::agent::write_files;
 use super::script::SCRATCH;
 use crate::failure::Failure;
-use crate::text::sanitize::safe_lines;
+use crate::text::sanitize::sanitize_lines;
 
 /// Isolates the scratch repository from the caller's git settings except the identity: no signing, hooks, templates.
-const SETTINGS: [&str; 6] =
+const GIT_OPTIONS: [&str; 6] =
     ["-c", "commit.gpgsign=false", "-c", "core.hooksPath=/dev/null", "-c", "init.defaultBranch=main"];
 /// The identity to use if the caller has none.
-const IDENTITY: [&str; 4] = ["-c", "user.name=runner demo", "-c", "user.email=demo@localhost"];
+const FALLBACK_IDENTITY: [&str; 4] = ["-c", "user.name=runner demo", "-c", "user.email=demo@localhost"];
 
 /// The scratch repository.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ impl ScratchRepo {
             Some(folder) => create_empty_dir(folder)?,
             None => create_temp_dir().map_err(|error| Failure::io("making a temporary folder", &error))?,
         };
-        let identity = if has_identity(&folder) { &[][..] } else { &IDENTITY };
+        let identity = if has_identity(&folder) { &[][..] } else { &FALLBACK_IDENTITY };
         let scratch = Self { folder, identity };
         write_files(&scratch.folder, SCRATCH)?;
         scratch.run_git(&["init", "--quiet", "--template="])?;
@@ -62,7 +62,7 @@ impl ScratchRepo {
     /// Runs git in the repository and returns its output.
     pub(super) fn run_git(&self, args: &[&str]) -> Result<String, Failure> {
         let mut command = Command::new("git");
-        command.args(SETTINGS).args(self.identity).args(args).current_dir(&self.folder);
+        command.args(GIT_OPTIONS).args(self.identity).args(args).current_dir(&self.folder);
         for variable in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_NAMESPACE"] {
             command.env_remove(variable);
         }
@@ -72,14 +72,14 @@ impl ScratchRepo {
             let error = io::Error::other(String::from_utf8_lossy(&output.stderr).trim().to_owned());
             return Err(Failure::io(doing(), &error));
         }
-        Ok(safe_lines(&String::from_utf8_lossy(&output.stdout)))
+        Ok(sanitize_lines(&String::from_utf8_lossy(&output.stdout)))
     }
 
     /// Runs the finished program and returns its output.
     pub(super) fn run_roman(&self, argument: &str) -> Result<String, Failure> {
         let output = Command::new("sh").args(["bin/roman", argument]).current_dir(&self.folder).output();
         let output = output.map_err(|error| Failure::io("running bin/roman", &error))?;
-        Ok(safe_lines(String::from_utf8_lossy(&output.stdout).trim()))
+        Ok(sanitize_lines(String::from_utf8_lossy(&output.stdout).trim()))
     }
 
     /// Removes the folder.
@@ -96,9 +96,9 @@ impl ScratchRepo {
 
 /// Whether git has a configured identity; one guessed from user and host name does not count.
 fn has_identity(folder: &Path) -> bool {
-    ["GIT_AUTHOR_IDENT", "GIT_COMMITTER_IDENT"].iter().all(|who| {
+    ["GIT_AUTHOR_IDENT", "GIT_COMMITTER_IDENT"].iter().all(|variable| {
         let mut git = Command::new("git");
-        git.args(["-c", "user.useConfigOnly=true", "var", who]).current_dir(folder);
+        git.args(["-c", "user.useConfigOnly=true", "var", variable]).current_dir(folder);
         git.output().is_ok_and(|output| output.status.success())
     })
 }
@@ -108,8 +108,8 @@ fn create_temp_dir() -> io::Result<PathBuf> {
 }
 
 fn create_empty_dir(folder: PathBuf) -> Result<PathBuf, Failure> {
-    let made = fs::create_dir_all(&folder).and_then(|()| fs::read_dir(&folder));
-    let mut entries = made.map_err(|error| Failure::io(format!("making {}", folder.display()), &error))?;
+    let created = fs::create_dir_all(&folder).and_then(|()| fs::read_dir(&folder));
+    let mut entries = created.map_err(|error| Failure::io(format!("making {}", folder.display()), &error))?;
     match entries.next() {
         None => Ok(folder),
         Some(_) => Err(Failure::usage(format!("{} is not empty", folder.display())).hint("runnerctl demo")),
@@ -118,10 +118,10 @@ fn create_empty_dir(folder: PathBuf) -> Result<PathBuf, Failure> {
 
 /// Returns whether a program exists in one of the folders of `path`.
 pub(super) fn is_installed(program: &str, path: Option<&OsStr>) -> bool {
-    let executable = |file: PathBuf| {
+    let is_executable = |file: PathBuf| {
         fs::metadata(file).is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
     };
-    path.is_some_and(|path| std::env::split_paths(path).any(|folder| executable(folder.join(program))))
+    path.is_some_and(|path| std::env::split_paths(path).any(|folder| is_executable(folder.join(program))))
 }
 
 #[cfg(test)]

@@ -8,11 +8,11 @@ use clap::Args;
 use protocol::error::{ErrorData, ErrorKind, ExitStatus};
 use serde::{Deserialize, Serialize};
 
-use crate::commands::ui::{INSTALL, find_daemon, runner_ui_command};
+use crate::commands::ui::{INSTALL_HINT, find_daemon, runner_ui_command};
 use crate::failure::Failure;
 use crate::invocation::Invocation;
-use crate::text::measure::size;
-use crate::text::sanitize::safe;
+use crate::text::measure::format_bytes;
+use crate::text::sanitize::sanitize;
 
 /// Which run, and where to.
 #[derive(Debug, Args)]
@@ -65,27 +65,28 @@ struct HtmlErrorBody {
 
 /// Runs the command.
 pub(super) async fn run(invocation: &Invocation<'_>, args: HtmlArgs) -> Result<ExitStatus, Failure> {
-    let to = invocation.resolve(Some(&args.to))?;
-    let place = invocation.place(None)?;
-    let (socket, lost) = find_daemon(invocation).await?;
+    let to = invocation.resolve_local(Some(&args.to))?;
+    let path = invocation.daemon_path(None)?;
+    let (socket, no_daemon) = find_daemon(invocation).await?;
     let mut command = runner_ui_command(invocation, socket.as_deref());
     command.arg("--export").arg(&to).arg("--run").arg(&args.run);
-    command.args(args.force.then_some("--force")).arg("--").arg(place.0);
+    command.args(args.force.then_some("--force")).arg("--").arg(path.0);
     command.stdin(Stdio::null()).stderr(Stdio::inherit()).kill_on_drop(true);
-    let output = command.output().await.map_err(|error| Failure::io("starting runner-ui", &error).hint(INSTALL))?;
+    let output =
+        command.output().await.map_err(|error| Failure::io("starting runner-ui", &error).hint(INSTALL_HINT))?;
     if !output.status.success() {
-        return Err(lost.unwrap_or_else(|| parse_error_reply(&output.stdout)));
+        return Err(no_daemon.unwrap_or_else(|| parse_error_reply(&output.stdout)));
     }
-    let made = serde_json::from_slice(&output.stdout);
-    let made = made.map_err(|error| Failure::io("reading what runner-ui has said", &error.into()))?;
-    let made = HtmlExport { to: to.display().to_string(), ..made };
-    invocation.ui.answer("export-html", &made, |_| render(&made))?;
-    Ok(ExitStatus::Fine)
+    let export = serde_json::from_slice(&output.stdout);
+    let export = export.map_err(|error| Failure::io("reading what runner-ui has said", &error.into()))?;
+    let export = HtmlExport { to: to.display().to_string(), ..export };
+    invocation.ui.print_answer("export-html", &export, |_| render(&export))?;
+    Ok(ExitStatus::Success)
 }
 
 /// Parses the reason why nothing was written.
-fn parse_error_reply(said: &[u8]) -> Failure {
-    let Ok(HtmlErrorReply { error: HtmlErrorBody { code, message, hint } }) = serde_json::from_slice(said) else {
+fn parse_error_reply(output: &[u8]) -> Failure {
+    let Ok(HtmlErrorReply { error: HtmlErrorBody { code, message, hint } }) = serde_json::from_slice(output) else {
         return Failure::new(ExitStatus::Error, "export", "runner-ui wrote nothing").hint("runnerctl doctor");
     };
     let kind = serde_json::from_value(code).unwrap_or(ErrorKind::Fault);
@@ -96,12 +97,12 @@ fn parse_error_reply(said: &[u8]) -> Failure {
     }
 }
 
-fn render(made: &HtmlExport) -> String {
-    let HtmlExport { run, to, bytes, iterations, cuts, .. } = made;
+fn render(export: &HtmlExport) -> String {
+    let HtmlExport { run, to, bytes, iterations, cuts, .. } = export;
     let count = if *iterations == 1 { "1 iteration".to_owned() } else { format!("{iterations} iterations") };
-    let mut text = format!("run {} in {}: {count}, {}\n", safe(run), safe(to), size(*bytes));
+    let mut text = format!("run {} in {}: {count}, {}\n", sanitize(run), sanitize(to), format_bytes(*bytes));
     for cut in cuts {
-        let _ = writeln!(text, "cut: {}", safe(cut));
+        let _ = writeln!(text, "cut: {}", sanitize(cut));
     }
     text
 }

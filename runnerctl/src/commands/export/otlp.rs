@@ -30,20 +30,20 @@ use super::prometheus::AllRepositories;
 use crate::events::{EventFeed, FeedUpdate};
 use crate::failure::Failure;
 use crate::invocation::Invocation;
-use crate::text::sanitize::safe;
+use crate::text::sanitize::sanitize;
 
 /// Number of iterations per request: a collector accepts at least 4 MiB.
-const AT_ONCE: usize = 500;
+const BATCH_SIZE: usize = 500;
 /// Time limit for the collector to accept a request.
-const WITHIN: Duration = Duration::from_secs(10);
+const SEND_TIMEOUT: Duration = Duration::from_secs(10);
 /// Number of iterations queued for a collector that is down; older ones are dropped.
-const WAITING: usize = 10_000;
+const PENDING_LIMIT: usize = 10_000;
 /// Maximum number of bytes read from the collector's response.
-const ANSWER_BYTES: u64 = 64 * 1024;
+const RESPONSE_LIMIT: u64 = 64 * 1024;
 /// Status codes after which OpenTelemetry requires a retry.
-const LATER: [u16; 4] = [429, 502, 503, 504];
+const RETRY_STATUS_CODES: [u16; 4] = [429, 502, 503, 504];
 /// OpenTelemetry's variable for additional headers, such as credentials.
-const HEADERS: &str = "OTEL_EXPORTER_OTLP_HEADERS";
+const HEADERS_VARIABLE: &str = "OTEL_EXPORTER_OTLP_HEADERS";
 
 /// Which iterations, and where to.
 #[derive(Debug, Args)]
@@ -83,20 +83,20 @@ pub(super) async fn run(invocation: &Invocation<'_>, args: OtlpArgs) -> Result<E
     let connection = invocation.connect().await?;
     let client = connection.client();
     let all = match args.run {
-        Some(run) => vec![client.status(AtRun { path: invocation.place(None)?, run: Some(run) }).await?],
+        Some(run) => vec![client.status(AtRun { path: invocation.daemon_path(None)?, run: Some(run) }).await?],
         None => client.status_all().await?,
     };
-    let mut sent = OtlpSummary { to: collector.traces.clone(), ..OtlpSummary::default() };
+    let mut summary = OtlpSummary { to: collector.traces.clone(), ..OtlpSummary::default() };
     for status in &all {
         let Some(run) = &status.run else { continue };
         let iterations = list_iterations(client, run).await?;
         collector
-            .send_iterations(&status.repo, &iterations, &mut sent)
+            .send_iterations(&status.repo, &iterations, &mut summary)
             .await
             .map_err(|why| collector.to_failure(why))?;
     }
-    invocation.ui.answer("export-otlp", &sent, |_| render(&sent))?;
-    Ok(ExitStatus::Fine)
+    invocation.ui.print_answer("export-otlp", &summary, |_| render(&summary))?;
+    Ok(ExitStatus::Success)
 }
 
 async fn list_iterations(client: &Client, run: &RunView) -> Result<Vec<IterationView>, Failure> {
@@ -108,25 +108,25 @@ async fn list_iterations(client: &Client, run: &RunView) -> Result<Vec<Iteration
 /// them, they are reported and dropped.
 async fn send_ended_iterations(invocation: &Invocation<'_>, collector: &OtlpCollector) -> Result<Infallible, Failure> {
     let mut feed = EventFeed::open(invocation, AllRepositories).await?;
-    let (mut seen, mut waiting, mut is_away) = (None::<LastIterations>, VecDeque::new(), false);
+    let (mut last_seen, mut pending, mut is_away) = (None::<LastIterations>, VecDeque::new(), false);
     loop {
         let FeedUpdate::Status(all) = feed.next().await? else { continue };
-        let Some(before) = &seen else {
-            seen = Some(last_iterations(&all));
-            let to = safe(&collector.traces);
-            invocation.ui.note(&format!("Sending what ends from now on to {to}; Ctrl-C ends it\n"));
+        let Some(before) = &last_seen else {
+            last_seen = Some(last_iterations(&all));
+            let to = sanitize(&collector.traces);
+            invocation.ui.print_note(&format!("Sending what ends from now on to {to}; Ctrl-C ends it\n"));
             continue;
         };
         match iterations_ended_since(&feed, &all, before).await {
-            Ok(ended) => waiting.extend(ended),
+            Ok(ended) => pending.extend(ended),
             // Read the state again once the daemon is back.
             Err(failure) if failure.status() == ExitStatus::NoDaemon => continue,
             Err(failure) => return Err(failure),
         }
-        seen = Some(last_iterations(&all));
-        let surplus = waiting.len().saturating_sub(WAITING);
-        waiting.drain(..surplus);
-        is_away = flush_pending(invocation, collector, &mut waiting, is_away).await;
+        last_seen = Some(last_iterations(&all));
+        let surplus = pending.len().saturating_sub(PENDING_LIMIT);
+        pending.drain(..surplus);
+        is_away = flush_pending(invocation, collector, &mut pending, is_away).await;
     }
 }
 
@@ -136,29 +136,29 @@ type PendingIterations = VecDeque<(RepoView, IterationView)>;
 async fn flush_pending(
     invocation: &Invocation<'_>,
     collector: &OtlpCollector,
-    waiting: &mut PendingIterations,
+    pending: &mut PendingIterations,
     was_away: bool,
 ) -> bool {
-    let tell = |why: &str, then: &str| {
-        let (to, why) = (safe(&collector.traces), safe(why));
-        invocation.ui.note(&format!("{to} has not taken all of an iteration: {why}; {then}\n"));
+    let report = |why: &str, then: &str| {
+        let (to, why) = (sanitize(&collector.traces), sanitize(why));
+        invocation.ui.print_note(&format!("{to} has not taken all of an iteration: {why}; {then}\n"));
     };
-    while let Some((repo, iteration)) = waiting.front() {
-        let mut sent = OtlpSummary::default();
-        match collector.send_iterations(repo, from_ref(iteration), &mut sent).await {
-            Ok(()) if sent.rejected > 0 => {
-                tell(&format!("{} of its spans are refused", sent.rejected), "they are left out");
+    while let Some((repo, iteration)) = pending.front() {
+        let mut summary = OtlpSummary::default();
+        match collector.send_iterations(repo, from_ref(iteration), &mut summary).await {
+            Ok(()) if summary.rejected > 0 => {
+                report(&format!("{} of its spans are refused", summary.rejected), "they are left out");
             }
             Ok(()) => {}
-            Err(CollectorError::Refused(why)) => tell(&why, "it is left out"),
-            Err(CollectorError::Away(why)) => {
+            Err(CollectorError::Rejected(why)) => report(&why, "it is left out"),
+            Err(CollectorError::Unavailable(why)) => {
                 if !was_away {
-                    tell(&why, "it is tried again when the next one ends");
+                    report(&why, "it is tried again when the next one ends");
                 }
                 return true;
             }
         }
-        waiting.pop_front();
+        pending.pop_front();
     }
     false
 }
@@ -188,7 +188,7 @@ async fn iterations_ended_since(
     all: &[StatusView],
     before: &LastIterations,
 ) -> Result<PendingIterations, Failure> {
-    let mut waiting = VecDeque::new();
+    let mut pending = VecDeque::new();
     for status in all {
         let Some(run) = &status.run else { continue };
         let last = before.get(&run_key(status, run)).copied().unwrap_or_default();
@@ -202,18 +202,18 @@ async fn iterations_ended_since(
         }
         ended.retain(is_new);
         ended.sort_by_key(iteration_key);
-        waiting.extend(ended.into_iter().map(|iteration| (status.repo.clone(), iteration)));
+        pending.extend(ended.into_iter().map(|iteration| (status.repo.clone(), iteration)));
     }
-    Ok(waiting)
+    Ok(pending)
 }
 
 /// Why a collector did not accept a request.
 #[derive(Debug)]
 enum CollectorError {
     /// It may accept it later.
-    Away(String),
+    Unavailable(String),
     /// It never will.
-    Refused(String),
+    Rejected(String),
 }
 
 /// Destination of traces.
@@ -234,12 +234,12 @@ impl OtlpCollector {
         };
         if rest.split('/').next().is_some_and(|host| host.contains('@')) {
             return Err(Failure::usage("an address with a login in it is shown by others")
-                .hint(format!("put what the collector wants into {HEADERS}, as Authorization=Basic%20…")));
+                .hint(format!("put what the collector wants into {HEADERS_VARIABLE}, as Authorization=Basic%20…")));
         }
         let has_path = rest.trim_end_matches('/').contains('/');
         let traces = if has_path { url.to_owned() } else { format!("{}/v1/traces", url.trim_end_matches('/')) };
-        let config = ureq::Agent::config_builder().timeout_global(Some(WITHIN)).http_status_as_error(false);
-        let headers = parse_headers(&env::var(HEADERS).unwrap_or_default())?;
+        let config = ureq::Agent::config_builder().timeout_global(Some(SEND_TIMEOUT)).http_status_as_error(false);
+        let headers = parse_headers(&env::var(HEADERS_VARIABLE).unwrap_or_default())?;
         Ok(Self { agent: config.proxy(None).build().into(), traces, headers })
     }
 
@@ -248,17 +248,18 @@ impl OtlpCollector {
         &self,
         repo: &RepoView,
         iterations: &[IterationView],
-        sent: &mut OtlpSummary,
+        summary: &mut OtlpSummary,
     ) -> Result<(), CollectorError> {
-        for some in iterations.chunks(AT_ONCE) {
+        for some in iterations.chunks(BATCH_SIZE) {
             let request = build_request(repo, some);
             let spans = request.resource_spans.iter().flat_map(|of| &of.scope_spans).map(|of| of.spans.len());
-            sent.spans += spans.sum::<usize>();
-            sent.iterations += some.len();
+            summary.spans += spans.sum::<usize>();
+            summary.iterations += some.len();
             // On a thread, which is not waited for at Ctrl-C.
-            let (one, (tell, told)) = (self.clone(), oneshot::channel());
-            thread::spawn(move || tell.send(one.post(&request)));
-            sent.rejected += told.await.map_err(|error| CollectorError::Away(error.to_string()))??;
+            let (collector, (result_sender, result_receiver)) = (self.clone(), oneshot::channel());
+            thread::spawn(move || result_sender.send(collector.post(&request)));
+            summary.rejected +=
+                result_receiver.await.map_err(|error| CollectorError::Unavailable(error.to_string()))??;
         }
         Ok(())
     }
@@ -269,28 +270,29 @@ impl OtlpCollector {
         for (name, value) in &self.headers {
             post = post.header(name, value);
         }
-        let mut answer = post.send(request.encode_to_vec()).map_err(|error| CollectorError::Away(error.to_string()))?;
-        let status = answer.status();
-        let body = answer.body_mut().with_config().limit(ANSWER_BYTES).read_to_vec();
+        let mut response =
+            post.send(request.encode_to_vec()).map_err(|error| CollectorError::Unavailable(error.to_string()))?;
+        let status = response.status();
+        let body = response.body_mut().with_config().limit(RESPONSE_LIMIT).read_to_vec();
         if !status.is_success() {
-            let said = body.unwrap_or_default();
-            let said = String::from_utf8_lossy(&said);
-            let why = format!("it answered {status} {}", said.lines().next().unwrap_or_default()).trim_end().to_owned();
-            return Err(if LATER.contains(&status.as_u16()) {
-                CollectorError::Away(why)
+            let text = body.unwrap_or_default();
+            let text = String::from_utf8_lossy(&text);
+            let why = format!("it answered {status} {}", text.lines().next().unwrap_or_default()).trim_end().to_owned();
+            return Err(if RETRY_STATUS_CODES.contains(&status.as_u16()) {
+                CollectorError::Unavailable(why)
             } else {
-                CollectorError::Refused(why)
+                CollectorError::Rejected(why)
             });
         }
-        let body = body.map_err(|error| CollectorError::Away(error.to_string()))?;
-        let told = ExportTraceServiceResponse::decode(body.as_slice());
-        let told = told.map_err(|error| CollectorError::Refused(error.to_string()))?;
-        Ok(told.partial_success.map_or(0, |part| u64::try_from(part.rejected_spans).unwrap_or(0)))
+        let body = body.map_err(|error| CollectorError::Unavailable(error.to_string()))?;
+        let decoded = ExportTraceServiceResponse::decode(body.as_slice());
+        let response = decoded.map_err(|error| CollectorError::Rejected(error.to_string()))?;
+        Ok(response.partial_success.map_or(0, |part| u64::try_from(part.rejected_spans).unwrap_or(0)))
     }
 
     fn to_failure(&self, why: CollectorError) -> Failure {
-        let (CollectorError::Away(why) | CollectorError::Refused(why)) = why;
-        let message = format!("{} takes no traces", safe(&self.traces));
+        let (CollectorError::Unavailable(why) | CollectorError::Rejected(why)) = why;
+        let message = format!("{} takes no traces", sanitize(&self.traces));
         Failure::new(ExitStatus::Error, "collector", message)
             .caused_by(why)
             .hint("start the collector, and see that it takes OTLP over HTTP (port 4318), not gRPC (4317)")
@@ -300,25 +302,27 @@ impl OtlpCollector {
 /// Parses `name=value,…`, with percent-encoded values as in a `baggage` header.
 fn parse_headers(text: &str) -> Result<Vec<(String, String)>, Failure> {
     // The invalid part is not repeated: it may be a secret.
-    let amiss = || {
-        Failure::usage(format!("{HEADERS} is not of the form NAME=VALUE,NAME=VALUE with percent-encoded values"))
-            .hint("write it as Authorization=Basic%20…")
+    let malformed = || {
+        Failure::usage(format!(
+            "{HEADERS_VARIABLE} is not of the form NAME=VALUE,NAME=VALUE with percent-encoded values"
+        ))
+        .hint("write it as Authorization=Basic%20…")
     };
     let mut headers = Vec::new();
     for pair in text.split(',').filter(|pair| !pair.trim().is_empty()) {
-        let (name, value) = pair.split_once('=').ok_or_else(amiss)?;
-        let value = percent_decode_str(value.trim()).decode_utf8().map_err(|_| amiss())?.into_owned();
-        let is_one = HeaderName::try_from(name.trim()).is_ok() && HeaderValue::try_from(value.as_str()).is_ok();
-        headers.push(if is_one { (name.trim().to_owned(), value) } else { return Err(amiss()) });
+        let (name, value) = pair.split_once('=').ok_or_else(malformed)?;
+        let value = percent_decode_str(value.trim()).decode_utf8().map_err(|_| malformed())?.into_owned();
+        let is_valid = HeaderName::try_from(name.trim()).is_ok() && HeaderValue::try_from(value.as_str()).is_ok();
+        headers.push(if is_valid { (name.trim().to_owned(), value) } else { return Err(malformed()) });
     }
     Ok(headers)
 }
 
-fn render(sent: &OtlpSummary) -> String {
-    let OtlpSummary { to, iterations, spans, rejected } = sent;
-    let of = if *iterations == 1 { "1 iteration".to_owned() } else { format!("{iterations} iterations") };
+fn render(summary: &OtlpSummary) -> String {
+    let OtlpSummary { to, iterations, spans, rejected } = summary;
+    let count = if *iterations == 1 { "1 iteration".to_owned() } else { format!("{iterations} iterations") };
     let lost = if *rejected == 0 { String::new() } else { format!("not taken by the collector: {rejected} spans\n") };
-    format!("{of}, {spans} spans, sent to {}\n{lost}", safe(to))
+    format!("{count}, {spans} spans, sent to {}\n{lost}", sanitize(to))
 }
 
 #[cfg(test)]

@@ -51,11 +51,11 @@ impl FeedSource for AllRepositories {
 
 /// Runs the command.
 pub(super) async fn run(invocation: &Invocation<'_>, args: PrometheusArgs) -> Result<ExitStatus, Failure> {
-    let to = if args.to == Path::new("-") { None } else { Some(invocation.resolve(Some(&args.to))?) };
+    let to = if args.to == Path::new("-") { None } else { Some(invocation.resolve_local(Some(&args.to))?) };
     if !args.watch {
         let all = invocation.ask(async |client: &OneShotClient| client.status_all().await).await??;
         replace_file(to.as_deref(), &render_metrics(&all))?;
-        return Ok(ExitStatus::Fine);
+        return Ok(ExitStatus::Success);
     }
     let mut interrupt = signal(SignalKind::interrupt()).map_err(|error| Failure::io("listening for Ctrl-C", &error))?;
     let mut feed = EventFeed::open(invocation, AllRepositories).await?;
@@ -73,16 +73,16 @@ pub(super) async fn run(invocation: &Invocation<'_>, args: PrometheusArgs) -> Re
 
 /// Replaces the file atomically, so that the collector never reads a partial one.
 fn replace_file(to: Option<&Path>, text: &str) -> Result<(), Failure> {
-    let Some(to) = to else { return Ui::verbatim(text) };
+    let Some(to) = to else { return Ui::print_verbatim(text) };
     let folder = to.parent().unwrap_or(Path::new("/"));
-    let replaced = || {
+    let replace = || {
         let mut file = tempfile::Builder::new().prefix(".runner-").tempfile_in(folder)?;
         file.write_all(text.as_bytes())?;
         // The collector runs as another user.
         file.as_file().set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644))?;
         file.persist(to).map_err(|error| error.error)
     };
-    replaced().map(drop).map_err(|error| Failure::io(format!("writing {}", to.display()), &error))
+    replace().map(drop).map_err(|error| Failure::io(format!("writing {}", to.display()), &error))
 }
 
 /// The labels of a run.
@@ -104,24 +104,24 @@ struct RunMetrics {
 }
 
 fn render_metrics(all: &[StatusView]) -> String {
-    let figures = RunMetrics::default();
+    let metrics = RunMetrics::default();
     for status in all {
         let repository = ("repository", status.repo.path.to_string());
         let queued = i64::try_from(status.repo.queue.len()).unwrap_or(i64::MAX);
-        figures.queued.get_or_create(&vec![repository.clone()]).set(queued);
+        metrics.queued.get_or_create(&vec![repository.clone()]).set(queued);
         if let Some(run) = &status.run {
-            figures.record_run(&vec![repository, ("run", run.summary.id.clone())], run);
+            metrics.record_run(&vec![repository, ("run", run.summary.id.clone())], run);
         }
     }
     let mut text = String::new();
-    encode(&mut text, &figures.into_registry()).expect("BUG: text can be written to a string");
+    encode(&mut text, &metrics.into_registry()).expect("BUG: text can be written to a string");
     text
 }
 
 impl RunMetrics {
     fn record_run(&self, labels: &MetricLabels, run: &RunView) {
-        let with = |name, value: &str| [&labels[..], &[(name, value.to_owned())]].concat();
-        self.state.get_or_create(&with("state", run.summary.state.as_str())).set(1);
+        let with_label = |name, value: &str| [&labels[..], &[(name, value.to_owned())]].concat();
+        self.state.get_or_create(&with_label("state", run.summary.state.as_str())).set(1);
         for (figure, value) in [
             (&self.leaves, run.leaves_total),
             (&self.passed, run.leaves_passed),
@@ -136,7 +136,7 @@ impl RunMetrics {
         {
             // Unknown is not 0.
             let Some(tokens) = tokens else { continue };
-            self.tokens.get_or_create(&with("kind", kind)).set(i64::try_from(tokens).unwrap_or(i64::MAX));
+            self.tokens.get_or_create(&with_label("kind", kind)).set(i64::try_from(tokens).unwrap_or(i64::MAX));
         }
         if let Some(cost) = usage.cost_micro_usd {
             self.cost.get_or_create(labels).set(from_thousandths(cost / 1000));
@@ -172,8 +172,8 @@ mod tests {
     #[test]
     fn the_dashboard_asks_for_figures_that_there_are_and_for_all_of_them() {
         let board = include_str!("../../../../docs/grafana.json");
-        let board: serde_json::Value = serde_json::from_str(board).expect("it is JSON");
-        let asked: std::collections::BTreeSet<String> = board["panels"]
+        let dashboard: serde_json::Value = serde_json::from_str(board).expect("it is JSON");
+        let queried: std::collections::BTreeSet<String> = dashboard["panels"]
             .as_array()
             .expect("there are panels")
             .iter()
@@ -186,13 +186,13 @@ mod tests {
             .collect();
         let mut status = samples::status();
         status.run.as_mut().expect("a run").usage.cost_micro_usd = Some(1);
-        let told = render_metrics(&[status]);
-        let told = told
+        let exported = render_metrics(&[status]);
+        let exported = exported
             .lines()
             .filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next())
             .map(str::to_owned)
             .collect();
-        assert_eq!(asked, told);
+        assert_eq!(queried, exported);
     }
 
     #[test]

@@ -11,11 +11,11 @@ use protocol::request::{AtRun, LogParams, Subscription};
 use protocol::view::TextView;
 use tokio::time::timeout;
 
-use crate::events::{AWAY, connected};
+use crate::events::{DAEMON_AWAY, wait_for_connection};
 use crate::failure::{Failure, is_refusal};
 use crate::invocation::Invocation;
 use crate::pager::Pager;
-use crate::text::sanitize::safe_lines;
+use crate::text::sanitize::sanitize_lines;
 use crate::ui::Ui;
 
 /// Polling interval for new text, in case no event announces it.
@@ -28,7 +28,7 @@ pub(super) struct LogReader<'a> {
     /// The daemon to read from.
     pub(super) connection: Arc<Connection>,
     /// The next part to read.
-    pub(super) at: LogParams,
+    pub(super) params: LogParams,
 }
 
 impl LogReader<'_> {
@@ -41,7 +41,7 @@ impl LogReader<'_> {
         let mut all = String::new();
         loop {
             match &mut pager {
-                Some(pager) => pager.text(&safe_lines(&part.text))?,
+                Some(pager) => pager.write(&sanitize_lines(&part.text))?,
                 None => all += &part.text,
             }
             if part.complete || part.text.is_empty() {
@@ -51,13 +51,13 @@ impl LogReader<'_> {
         }
         match pager {
             Some(pager) => pager.close(),
-            None => Ui::object("log", &TextView { text: all, ..part }),
+            None => Ui::print_object("log", &TextView { text: all, ..part }),
         }
     }
 
     /// Writes the bytes unchanged.
     pub(super) async fn write_raw(mut self) -> Result<(), Failure> {
-        self.at.raw = true;
+        self.params.raw = true;
         if io::stdout().is_terminal() {
             return Err(Failure::usage("an agent's output can control a terminal: send --raw to a file or a pipe")
                 .hint("runnerctl log --raw > FILE"));
@@ -76,25 +76,25 @@ impl LogReader<'_> {
 
     /// Prints existing and new text until the file is complete, even across restarts of the daemon.
     pub(super) async fn follow(mut self) -> Result<(), Failure> {
-        let wanted = Subscription { path: Some(self.at.at.path.clone()), since: None, output: true };
-        let mut link = EventStream::new(self.invocation.connect_options(false), wanted);
+        let subscription = Subscription { path: Some(self.params.at.path.clone()), since: None, output: true };
+        let mut link = EventStream::new(self.invocation.connect_options(false), subscription);
         link.follow(Arc::clone(&self.connection)).await?;
-        let mut is_told = false;
+        let mut is_announced = false;
         loop {
             let part = match self.fetch_part().await {
                 Ok(part) => part,
                 Err(CallError::Gone) => {
-                    self.invocation.ui.note(&format!("{AWAY}\n"));
+                    self.invocation.ui.print_note(&format!("{DAEMON_AWAY}\n"));
                     // The event stream notices the lost connection with a delay.
                     while link.connection().is_some_and(|known| Arc::ptr_eq(known, &self.connection)) {
                         link.next().await;
                     }
-                    self.connection = connected(&mut link).await?;
+                    self.connection = wait_for_connection(&mut link).await?;
                     continue;
                 }
                 Err(error) if self.is_not_started(&error).await => {
-                    if !std::mem::replace(&mut is_told, true) {
-                        self.invocation.ui.note("No iteration yet; waiting for the first.\n");
+                    if !std::mem::replace(&mut is_announced, true) {
+                        self.invocation.ui.print_note("No iteration yet; waiting for the first.\n");
                     }
                     wait_for_more(&mut link).await;
                     continue;
@@ -103,9 +103,9 @@ impl LogReader<'_> {
             };
             let ui = self.invocation.ui;
             if ui.json && !part.text.is_empty() {
-                Ui::object("log", &part)?;
+                Ui::print_object("log", &part)?;
             } else if !ui.json {
-                ui.text(&safe_lines(&part.text))?;
+                ui.print_text(&sanitize_lines(&part.text))?;
             }
             if part.complete {
                 return Ok(());
@@ -118,7 +118,7 @@ impl LogReader<'_> {
 
     /// Whether the error means that the run has not started its first iteration yet.
     async fn is_not_started(&self, error: &CallError) -> bool {
-        let at = &self.at.at;
+        let at = &self.params.at;
         if at.iter.is_some() || !is_refusal(error, ErrorKind::NotFound) {
             return false;
         }
@@ -131,8 +131,8 @@ impl LogReader<'_> {
     }
 
     async fn fetch_part(&mut self) -> Result<TextView, CallError> {
-        let part = self.connection.client().log(self.at.clone()).await?;
-        self.at.offset = part.next_offset;
+        let part = self.connection.client().log(self.params.clone()).await?;
+        self.params.offset = part.next_offset;
         Ok(part)
     }
 }

@@ -12,7 +12,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::failure::Failure;
 
-const MARK: &str = "sum: ";
+const DIGEST_PREFIX: &str = "sum: ";
 
 /// A file of the service.
 #[derive(Debug)]
@@ -40,12 +40,12 @@ pub(super) enum FileState {
 impl ServiceFile {
     /// Creates a systemd unit file.
     pub(super) fn new_unit(path: PathBuf, text: &str) -> Self {
-        Self { path, text: format!("{text}# {MARK}{}\n", hex_digest(text)) }
+        Self { path, text: format!("{text}# {DIGEST_PREFIX}{}\n", hex_digest(text)) }
     }
 
     /// Creates a property list file.
     pub(super) fn new_plist(path: PathBuf, text: &str) -> Self {
-        Self { path, text: format!("{text}<!-- {MARK}{} -->\n", hex_digest(text)) }
+        Self { path, text: format!("{text}<!-- {DIGEST_PREFIX}{} -->\n", hex_digest(text)) }
     }
 
     /// Compares the file on disk.
@@ -83,7 +83,7 @@ fn has_valid_digest(bytes: &[u8]) -> bool {
     let Ok(text) = std::str::from_utf8(bytes) else { return false };
     let body_ends = text.trim_end_matches('\n').rfind('\n').map_or(0, |at| at + 1);
     let (body, last) = text.split_at(body_ends);
-    last.contains(&format!("{MARK}{}", hex_digest(body)))
+    last.contains(&format!("{DIGEST_PREFIX}{}", hex_digest(body)))
 }
 
 fn hex_digest(text: &str) -> String {
@@ -98,8 +98,8 @@ fn hex_digest(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn read_state(path: &Path, wanted: &str) -> FileState {
-        ServiceFile::new_unit(path.to_owned(), wanted).read_state().expect("it can be read")
+    fn read_state(path: &Path, text: &str) -> FileState {
+        ServiceFile::new_unit(path.to_owned(), text).read_state().expect("it can be read")
     }
 
     #[test]

@@ -12,7 +12,7 @@ use tokio::process::Command;
 
 use crate::failure::Failure;
 use crate::invocation::Invocation;
-use crate::text::sanitize::safe;
+use crate::text::sanitize::sanitize;
 use crate::ui::Ui;
 
 #[derive(Serialize)]
@@ -34,7 +34,7 @@ pub(super) async fn print_log(
         journal.args(follow.then_some("--follow"));
         journal
     } else {
-        let file = Paths::find(invocation.socket.as_deref()).map_err(ConnectError::from)?.log();
+        let file = Paths::find(invocation.socket.as_deref()).map_err(ConnectError::from)?.log_file();
         if !file.exists() {
             let message = format!("there is no log at {}", file.display());
             return Err(Failure::new(ExitStatus::Error, "io", message).hint("runnerctl daemon status"));
@@ -50,15 +50,15 @@ pub(super) async fn print_log(
         .spawn()
         .map_err(|error| Failure::io("running the program that reads the log", &error))?;
     let output = child.stdout.take().expect("BUG: standard output is a pipe");
-    let mut read = BufReader::new(output).split(b'\n');
-    while let Some(line) = read.next_segment().await.map_err(|error| Failure::io("reading the log", &error))? {
+    let mut lines_read = BufReader::new(output).split(b'\n');
+    while let Some(line) = lines_read.next_segment().await.map_err(|error| Failure::io("reading the log", &error))? {
         let line = String::from_utf8_lossy(&line);
         if invocation.ui.json {
-            Ui::object("log-line", &LogLine { line: &line })?;
+            Ui::print_object("log-line", &LogLine { line: &line })?;
         } else {
-            invocation.ui.text(&(safe(&line) + "\n"))?;
+            invocation.ui.print_text(&(sanitize(&line) + "\n"))?;
         }
     }
     let status = child.wait().await.map_err(|error| Failure::io("reading the log", &error))?;
-    Ok(if status.success() { ExitStatus::Fine } else { ExitStatus::Error })
+    Ok(if status.success() { ExitStatus::Success } else { ExitStatus::Error })
 }

@@ -11,7 +11,7 @@ use tokio::process::Command;
 use crate::failure::Failure;
 
 /// Label of the launchd agent.
-pub(super) const LABEL: &str = "dev.runnerd";
+pub(super) const LAUNCHD_LABEL: &str = "dev.runnerd";
 
 /// A service manager.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -77,10 +77,10 @@ impl ServiceManager {
     }
 
     /// Starts the service; with `anew`, also recreates its socket.
-    pub(super) async fn start(self, file: &Path, anew: bool) -> Result<(), Failure> {
+    pub(super) async fn start(self, file: &Path, restart_socket: bool) -> Result<(), Failure> {
         match self {
             Self::Systemd => {
-                if anew {
+                if restart_socket {
                     systemctl(&["stop", SOCKET_UNIT]).await?;
                 }
                 // A service that has exceeded its start limit could not be started.
@@ -88,7 +88,7 @@ impl ServiceManager {
                 systemctl(&["start", SOCKET_UNIT, SERVICE_UNIT]).await
             }
             Self::Launchd => {
-                let _ = run_command("launchctl", &["bootout", &format!("{}/{LABEL}", launchd_domain())]).await;
+                let _ = run_command("launchctl", &["bootout", &format!("{}/{LAUNCHD_LABEL}", launchd_domain())]).await;
                 run_command("launchctl", &["bootstrap", &launchd_domain(), &file.to_string_lossy()]).await
             }
         }
@@ -98,7 +98,9 @@ impl ServiceManager {
     pub(super) async fn disable(self) -> Result<(), Failure> {
         match self {
             Self::Systemd => systemctl(&["disable", "--now", SOCKET_UNIT, SERVICE_UNIT]).await,
-            Self::Launchd => run_command("launchctl", &["bootout", &format!("{}/{LABEL}", launchd_domain())]).await,
+            Self::Launchd => {
+                run_command("launchctl", &["bootout", &format!("{}/{LAUNCHD_LABEL}", launchd_domain())]).await
+            }
         }
     }
 
@@ -120,7 +122,8 @@ impl ServiceManager {
         match self {
             Self::Systemd => query_systemd().await,
             Self::Launchd => {
-                let output = command_output("launchctl", &["print", &format!("{}/{LABEL}", launchd_domain())]).await;
+                let output =
+                    command_output("launchctl", &["print", &format!("{}/{LAUNCHD_LABEL}", launchd_domain())]).await;
                 let text =
                     output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
                 let value = |key: &str| text.lines().find_map(|line| line.trim().strip_prefix(key)).map(str::to_owned);
@@ -141,8 +144,9 @@ async fn query_systemd() -> ServiceState {
         query_properties("systemctl", &["--user", "show", "--property=ActiveState,SubState", SOCKET_UNIT]).await;
     let user = nix::unistd::getuid().to_string();
     let linger = query_properties("loginctl", &["show-user", &user, "--property=Linger"]).await;
-    let state =
-        |of: &[(String, String)]| Some(format!("{} ({})", property(of, "ActiveState")?, property(of, "SubState")?));
+    let state = |properties: &[(String, String)]| {
+        Some(format!("{} ({})", property(properties, "ActiveState")?, property(properties, "SubState")?))
+    };
     ServiceState {
         state: state(&service),
         pid: property(&service, "MainPID").and_then(|pid| pid.parse().ok()).filter(|pid| *pid != 0),
@@ -163,8 +167,8 @@ async fn query_properties(program: &str, arguments: &[&str]) -> Vec<(String, Str
     text.lines().filter_map(|line| line.split_once('=')).map(|(key, value)| (key.into(), value.into())).collect()
 }
 
-fn property(of: &[(String, String)], key: &str) -> Option<String> {
-    of.iter().find(|(name, value)| name == key && !value.is_empty()).map(|(_, value)| value.clone())
+fn property(properties: &[(String, String)], key: &str) -> Option<String> {
+    properties.iter().find(|(name, value)| name == key && !value.is_empty()).map(|(_, value)| value.clone())
 }
 
 async fn systemctl(arguments: &[&str]) -> Result<(), Failure> {

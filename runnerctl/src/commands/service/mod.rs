@@ -26,7 +26,7 @@ const EXAMPLES: &str = "Examples:
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ServiceArgs {
     #[command(subcommand)]
-    verb: ServiceAction,
+    action: ServiceAction,
 }
 
 #[derive(Debug, Clone, Copy, Subcommand)]
@@ -54,19 +54,19 @@ enum ServiceAction {
 
 /// Runs the command.
 pub(crate) async fn run(invocation: &Invocation<'_>, args: ServiceArgs) -> Result<ExitStatus, Failure> {
-    let service = ServiceInstallation::from_invocation(invocation)?;
-    match args.verb {
+    let installation = ServiceInstallation::from_invocation(invocation)?;
+    match args.action {
         ServiceAction::Install { no_start } => {
             refuse_inside_iteration()?;
-            service.install(invocation, no_start).await
+            installation.install(invocation, no_start).await
         }
         ServiceAction::Uninstall => {
             refuse_inside_iteration()?;
-            service.uninstall(invocation).await
+            installation.uninstall(invocation).await
         }
-        ServiceAction::Status => service.status(invocation).await,
+        ServiceAction::Status => installation.status(invocation).await,
         ServiceAction::Logs { follow, lines } => {
-            logs::print_log(invocation, service.has_journal(), lines, follow).await
+            logs::print_log(invocation, installation.has_journal(), lines, follow).await
         }
     }
 }

@@ -5,12 +5,12 @@ use std::path::Path;
 
 use protocol::service::listen_line;
 
-const SERVICE: &str = include_str!("../../../../systemd/runnerd.service");
-const SOCKET: &str = include_str!("../../../../systemd/runnerd.socket");
-const AGENT: &str = include_str!("../../../../systemd/dev.runnerd.plist");
+const SERVICE_TEMPLATE: &str = include_str!("../../../../systemd/runnerd.service");
+const SOCKET_TEMPLATE: &str = include_str!("../../../../systemd/runnerd.socket");
+const PLIST_TEMPLATE: &str = include_str!("../../../../systemd/dev.runnerd.plist");
 
 /// Variables that would be missing or different under a service manager.
-pub(super) const PASSED_ON: [&str; 4] = ["PATH", "RUNNERD_STATE", "XDG_CONFIG_HOME", "XDG_STATE_HOME"];
+pub(super) const PASSED_VARIABLES: [&str; 4] = ["PATH", "RUNNERD_STATE", "XDG_CONFIG_HOME", "XDG_STATE_HOME"];
 
 /// Values that differ between machines.
 #[derive(Debug)]
@@ -34,13 +34,13 @@ pub(super) fn render_service_unit(values: &UnitValues<'_>) -> Result<String, Uni
         environment.push(format!("Environment={}", quote(&format!("{name}={}", to_line(value.as_ref())?))));
     }
     let program = quote(to_line(values.program.as_os_str())?);
-    Ok(SERVICE.replace("@PROGRAM@", &program).replace("@ENVIRONMENT@", &environment.join("\n")))
+    Ok(SERVICE_TEMPLATE.replace("@PROGRAM@", &program).replace("@ENVIRONMENT@", &environment.join("\n")))
 }
 
 /// Returns the daemon's socket unit.
 pub(super) fn render_socket_unit(values: &UnitValues<'_>) -> Result<String, UnitValueError> {
     let listen = listen_line(values.socket).ok_or_else(|| UnitValueError(values.socket.display().to_string()))?;
-    Ok(SOCKET.replace("@LISTEN@", &listen))
+    Ok(SOCKET_TEMPLATE.replace("@LISTEN@", &listen))
 }
 
 /// Returns the launchd agent.
@@ -50,7 +50,7 @@ pub(super) fn render_plist(values: &UnitValues<'_>) -> Result<String, UnitValueE
         let value = escape_xml(to_line(value.as_ref())?);
         environment.push(format!("\t\t<key>{name}</key>\n\t\t<string>{value}</string>"));
     }
-    let text = AGENT.replace("@PROGRAM@", &escape_xml(to_line(values.program.as_os_str())?));
+    let text = PLIST_TEMPLATE.replace("@PROGRAM@", &escape_xml(to_line(values.program.as_os_str())?));
     let text = text.replace("@SOCKET@", &escape_xml(to_line(values.socket.as_os_str())?));
     Ok(text.replace("@ENVIRONMENT@", &environment.join("\n")))
 }

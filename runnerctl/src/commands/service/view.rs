@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::files::FileState;
 use super::manager::{ServiceManager, ServiceState};
 use crate::text::paint::DIM;
-use crate::text::sanitize::safe;
+use crate::text::sanitize::sanitize;
 use crate::text::screen::Screen;
 use crate::text::table::{Table, TableCell};
 
@@ -22,7 +22,7 @@ pub(super) struct ServiceView {
     pub(super) changed: Vec<PathBuf>,
     /// State reported by the service manager.
     #[serde(flatten)]
-    pub(super) seen: ServiceState,
+    pub(super) state: ServiceState,
 }
 
 /// A file of the service.
@@ -31,32 +31,33 @@ pub(super) struct FileView {
     /// Where it is.
     pub(super) path: PathBuf,
     /// State of the file.
-    pub(super) found: FileState,
+    pub(super) state: FileState,
 }
 
 impl ServiceView {
     /// Returns the lines for a person.
     pub(super) fn render(&self, screen: &Screen) -> String {
-        let mut facts = Table::bare();
-        let mut fact = |name, value: &str| facts.row([TableCell::styled(DIM, name), safe(value).into()]);
+        let mut facts = Table::without_names();
+        let mut fact = |name, value: &str| facts.add_row([TableCell::styled(DIM, name), sanitize(value).into()]);
         for file in &self.files {
             fact(self.file_label(file), &file.path.display().to_string());
         }
-        for (name, value) in [("daemon", &self.seen.state), ("says", &self.seen.said), ("socket", &self.seen.socket)] {
+        for (name, value) in [("daemon", &self.state.state), ("says", &self.state.said), ("socket", &self.state.socket)]
+        {
             if let Some(value) = value {
                 fact(name, value);
             }
         }
-        if let Some(pid) = self.seen.pid {
+        if let Some(pid) = self.state.pid {
             fact("process", &pid.to_string());
         }
-        if let Some(restarts) = self.seen.restarts.filter(|restarts| *restarts > 0) {
+        if let Some(restarts) = self.state.restarts.filter(|restarts| *restarts > 0) {
             fact("restarts", &format!("{restarts} after a failure: runnerctl service logs"));
         }
-        if let Some(enabled) = &self.seen.enabled {
+        if let Some(enabled) = &self.state.enabled {
             fact("at login", enabled);
         }
-        match self.seen.linger {
+        match self.state.linger {
             Some(true) => fact("linger", "on: it runs from boot on, and after you have logged out"),
             Some(false) => fact("linger", "off: it ends when you log out. To keep it: loginctl enable-linger"),
             None => {}
@@ -68,12 +69,12 @@ impl ServiceView {
     }
 
     fn is_outdated(&self) -> bool {
-        self.files.iter().any(|file| file.found == FileState::Outdated)
+        self.files.iter().any(|file| file.state == FileState::Outdated)
     }
 
     fn file_label(&self, file: &FileView) -> &'static str {
         let is_changed = self.changed.contains(&file.path);
-        match file.found {
+        match file.state {
             FileState::Missing if is_changed => "removed",
             FileState::Missing => "not installed",
             FileState::Current if is_changed => "written",
@@ -90,16 +91,16 @@ mod tests {
 
     use super::*;
 
-    fn render_view(found: FileState, seen: ServiceState) -> String {
+    fn render_view(state: FileState, service: ServiceState) -> String {
         let path = PathBuf::from("/home/me/.config/systemd/user/runnerd.service");
-        let files = vec![FileView { path, found }];
-        let view = ServiceView { manager: ServiceManager::Systemd, files, changed: Vec::new(), seen };
+        let files = vec![FileView { path, state }];
+        let view = ServiceView { manager: ServiceManager::Systemd, files, changed: Vec::new(), state: service };
         strip_str(&view.render(&Screen::fixed())).to_string()
     }
 
     #[test]
     fn a_service_that_runs_says_how_it_is_and_whether_it_outlives_the_login() {
-        let seen = ServiceState {
+        let state = ServiceState {
             state: Some("active (running)".into()),
             pid: Some(4711),
             said: Some("repositories: 3, running: 1".into()),
@@ -108,7 +109,7 @@ mod tests {
             socket: Some("active (running)".into()),
             linger: Some(false),
         };
-        insta::assert_snapshot!(render_view(FileState::Outdated, seen));
+        insta::assert_snapshot!(render_view(FileState::Outdated, state));
     }
 
     #[test]

@@ -29,16 +29,16 @@ pub(super) async fn print_branches(
     let run = target.run.as_deref();
     // The commits of a single run show who has claimed it; for many runs only the last commit of each is consulted.
     let depth = if run.is_some() { FetchDepth::Commits } else { FetchDepth::Tip };
-    let wanted = RemoteQuery { remote, place: target.place.path(), run, depth };
-    let runs = remote_status::within(invocation, wanted, async |inside| {
-        let at = AtRun { path: inside.place(None)?, run: target.run.clone() };
+    let query = RemoteQuery { remote, path: target.repo.path(), run, depth };
+    let runs = remote_status::with_remote(invocation, query, async |inside| {
+        let at = AtRun { path: inside.daemon_path(None)?, run: target.run.clone() };
         Ok(inside.connect().await?.client().branches(at).await?)
     })
     .await?;
     let answer = BranchList { runs };
-    invocation.ui.answer("branches", &answer, |screen| match (&answer.runs[..], run) {
-        ([one], Some(_)) => branch::detail(one, screen),
-        (all, _) => branch::list(all, screen),
+    invocation.ui.print_answer("branches", &answer, |screen| match (&answer.runs[..], run) {
+        ([one], Some(_)) => branch::render_detail(one, screen),
+        (all, _) => branch::render_list(all, screen),
     })?;
-    Ok(ExitStatus::Fine)
+    Ok(ExitStatus::Success)
 }

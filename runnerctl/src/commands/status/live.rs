@@ -10,13 +10,13 @@ use protocol::request::AtRun;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::snapshot::StatusSnapshot;
-use crate::events::{AWAY, EventFeed, FeedSource, FeedUpdate};
+use crate::events::{DAEMON_AWAY, EventFeed, FeedSource, FeedUpdate};
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::ui::Ui;
 
 /// Hint for a user at a terminal that can show more.
-const LIVE: &str = "Each change is told below the one before; on the whole screen: runnerctl watch\n";
+const LIVE_HINT: &str = "Each change is told below the one before; on the whole screen: runnerctl watch\n";
 
 /// One run, or all repositories.
 struct StatusSubject(Option<AtRun>);
@@ -41,23 +41,23 @@ pub(super) async fn follow_status(invocation: &Invocation<'_>, at: Option<AtRun>
     let mut interrupt = signal(SignalKind::interrupt()).map_err(|error| Failure::io("listening for Ctrl-C", &error))?;
     let ui = invocation.ui;
     if io::stdout().is_terminal() && !ui.screen().is_plain {
-        ui.note(LIVE);
+        ui.print_note(LIVE_HINT);
     }
     let mut feed = EventFeed::open(invocation, StatusSubject(at)).await?;
-    let mut shown = None;
+    let mut last = None;
     loop {
-        let news = tokio::select! {
+        let update = tokio::select! {
             biased;
             _ = interrupt.recv() => return Ok(ExitStatus::Interrupted),
             news = feed.next() => news?,
         };
-        match news {
+        match update {
             FeedUpdate::Event(_) => {}
-            FeedUpdate::Lost => ui.note(&format!("{AWAY}\n")),
-            FeedUpdate::Status(now) if shown.as_ref() == Some(&*now) => {}
-            FeedUpdate::Status(now) => {
-                print_change(ui, &now, shown.is_none())?;
-                shown = Some(*now);
+            FeedUpdate::Lost => ui.print_note(&format!("{DAEMON_AWAY}\n")),
+            FeedUpdate::Status(status) if last.as_ref() == Some(&*status) => {}
+            FeedUpdate::Status(status) => {
+                print_change(ui, &status, last.is_none())?;
+                last = Some(*status);
             }
         }
     }
@@ -68,5 +68,5 @@ fn print_change(ui: &Ui, shown: &StatusSnapshot, is_first: bool) -> Result<(), F
         return shown.print_json();
     }
     let gap = if is_first { "" } else { "\n" };
-    ui.text(&format!("{gap}{}", shown.render(&ui.screen())))
+    ui.print_text(&format!("{gap}{}", shown.render(&ui.screen())))
 }

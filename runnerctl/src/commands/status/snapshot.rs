@@ -6,7 +6,7 @@ use serde::{Serialize, Serializer};
 
 use crate::failure::Failure;
 use crate::text::screen::Screen;
-use crate::text::status::{detail, overview, room};
+use crate::text::status::{render_detail, render_disk_use, render_overview};
 use crate::ui::Ui;
 
 /// A state as read from the daemon.
@@ -26,16 +26,16 @@ struct StatusList<'a> {
 }
 
 /// Prints it once.
-pub(super) fn print_once(ui: &Ui, shown: &StatusSnapshot) -> Result<ExitStatus, Failure> {
+pub(super) fn print_once(ui: &Ui, snapshot: &StatusSnapshot) -> Result<ExitStatus, Failure> {
     if ui.json {
-        shown.print_json()?;
+        snapshot.print_json()?;
     } else {
-        ui.text(&shown.render(&ui.screen()))?;
+        ui.print_text(&snapshot.render(&ui.screen()))?;
     }
-    if matches!(shown, StatusSnapshot::All(all, _) if all.is_empty()) {
-        ui.note("No repositories. Add one: runnerctl start PATH\n");
+    if matches!(snapshot, StatusSnapshot::All(all, _) if all.is_empty()) {
+        ui.print_note("No repositories. Add one: runnerctl start PATH\n");
     }
-    Ok(ExitStatus::Fine)
+    Ok(ExitStatus::Success)
 }
 
 impl Serialize for StatusSnapshot {
@@ -51,16 +51,18 @@ impl StatusSnapshot {
     /// Prints it as JSON.
     pub(super) fn print_json(&self) -> Result<(), Failure> {
         match self {
-            Self::One(_) => Ui::object("status", self),
-            Self::All(..) => Ui::object("statuses", self),
+            Self::One(_) => Ui::print_object("status", self),
+            Self::All(..) => Ui::print_object("statuses", self),
         }
     }
 
     /// Renders it for a person.
     pub(super) fn render(&self, screen: &Screen) -> String {
         match self {
-            Self::One(status) => detail(status, screen),
-            Self::All(all, disk) => overview(all, screen) + &disk.as_ref().map(room).unwrap_or_default(),
+            Self::One(status) => render_detail(status, screen),
+            Self::All(all, disk) => {
+                render_overview(all, screen) + &disk.as_ref().map(render_disk_use).unwrap_or_default()
+            }
         }
     }
 }

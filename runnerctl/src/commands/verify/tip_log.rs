@@ -10,7 +10,7 @@ use protocol::tip_log;
 use protocol::verify::{AuditReport, TipsParams};
 
 use crate::failure::Failure;
-use crate::text::measure::short;
+use crate::text::measure::short_id;
 use crate::ui::Ui;
 
 /// An append-only file of tips.
@@ -26,7 +26,7 @@ impl<'a> TipLog<'a> {
         match fs::read_to_string(path) {
             Ok(text) => Ok(Self { path, text }),
             Err(error) => {
-                let hint = format!("if this is the first time: touch {}", protocol::shell::quoted(&shown.to_string()));
+                let hint = format!("if this is the first time: touch {}", protocol::shell::quote(&shown.to_string()));
                 Err(Failure::io(format!("reading the tip log {shown}"), &error).hint(hint))
             }
         }
@@ -52,20 +52,20 @@ impl<'a> TipLog<'a> {
         let is_new = known.last() != Some(&report.tip.as_str());
         if is_new {
             let failed = |error| Failure::io(format!("adding to the tip log {shown}"), &error);
-            tip_log::add(self.path, &report.run, &report.tip).map_err(failed)?;
+            tip_log::append_tip(self.path, &report.run, &report.tip).map_err(failed)?;
         }
-        let tip = short(&report.tip);
-        let told = match (known.len(), is_new) {
+        let tip = short_id(&report.tip);
+        let summary = match (known.len(), is_new) {
             (0, _) => format!("run {} is in it from now on, at {tip}", report.run),
             (count, false) => format!("what run {} was at is on the branch: {count} in all", report.run),
             (count, true) => format!("what run {} was at is on the branch: {count} in all, and now {tip}", report.run),
         };
-        ui.note(&format!("tip log {shown}: {told}\n"));
+        ui.print_note(&format!("tip log {shown}: {summary}\n"));
         Ok(())
     }
 
     fn tips_of_run(&self, run: &str) -> Result<Vec<&str>, Failure> {
-        let wrong = |error| Failure::usage(format!("{}: {error}", self.path.display()));
-        tip_log::of_run(&self.text, run).map_err(wrong)
+        let to_failure = |error| Failure::usage(format!("{}: {error}", self.path.display()));
+        tip_log::tips_of_run(&self.text, run).map_err(to_failure)
     }
 }

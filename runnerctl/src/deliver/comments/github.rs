@@ -6,9 +6,9 @@ use serde::Deserialize;
 use crate::deliver::forge::ForgeFeedback;
 
 /// Author associations that are heard.
-const WITH_A_SAY: [&str; 3] = ["OWNER", "MEMBER", "COLLABORATOR"];
+const TRUSTED_ASSOCIATIONS: [&str; 3] = ["OWNER", "MEMBER", "COLLABORATOR"];
 /// Conclusions of a check that count as failure.
-const FAILED: [&str; 6] = ["FAILURE", "ERROR", "TIMED_OUT", "STARTUP_FAILURE", "ACTION_REQUIRED", "STALE"];
+const FAILED_CONCLUSIONS: [&str; 6] = ["FAILURE", "ERROR", "TIMED_OUT", "STARTUP_FAILURE", "ACTION_REQUIRED", "STALE"];
 
 /// Output of `gh pr view --json comments,reviews,statusCheckRollup`.
 #[derive(Debug, Deserialize)]
@@ -76,22 +76,26 @@ pub(crate) struct LineComment {
 }
 
 /// Returns the feedback in it.
-pub(crate) fn heard(told: &PullRequestView, lines: &[LineComment], anyone: bool) -> ForgeFeedback {
-    let mut heard = ForgeFeedback::default();
-    heard.items.extend(told.status_check_rollup.iter().flatten().filter_map(check));
-    let spoken = told.reviews.iter().filter_map(review);
-    let spoken = spoken.chain(told.comments.iter().filter(|comment| !comment.is_minimized).map(comment));
-    for (association, item) in spoken.chain(lines.iter().map(line)) {
-        if anyone || WITH_A_SAY.contains(&association) { heard.items.push(item) } else { heard.left_out += 1 }
+pub(crate) fn collect_feedback(view: &PullRequestView, line_comments: &[LineComment], anyone: bool) -> ForgeFeedback {
+    let mut feedback = ForgeFeedback::default();
+    feedback.items.extend(view.status_check_rollup.iter().flatten().filter_map(check_item));
+    let comments = view.reviews.iter().filter_map(review_item);
+    let comments = comments.chain(view.comments.iter().filter(|comment| !comment.is_minimized).map(comment_item));
+    for (association, item) in comments.chain(line_comments.iter().map(line_item)) {
+        if anyone || TRUSTED_ASSOCIATIONS.contains(&association) {
+            feedback.items.push(item)
+        } else {
+            feedback.skipped += 1
+        }
     }
-    heard
+    feedback
 }
 
-fn check(check: &StatusCheck) -> Option<FeedbackItem> {
-    let end = check.conclusion.as_deref().or(check.state.as_deref())?;
+fn check_item(check: &StatusCheck) -> Option<FeedbackItem> {
+    let conclusion = check.conclusion.as_deref().or(check.state.as_deref())?;
     let name = check.name.as_deref().or(check.context.as_deref())?;
     let url = check.details_url.clone().or(check.target_url.clone());
-    FAILED.contains(&end).then(|| FeedbackItem {
+    FAILED_CONCLUSIONS.contains(&conclusion).then(|| FeedbackItem {
         kind: FeedbackKind::Check,
         id: url.clone().unwrap_or_default(),
         by: match check.workflow_name.as_deref() {
@@ -99,14 +103,18 @@ fn check(check: &StatusCheck) -> Option<FeedbackItem> {
             _ => name.to_owned(),
         },
         at: None,
-        text: if end == "FAILURE" { String::new() } else { format!("It ended as {}.", end.to_ascii_lowercase()) },
+        text: if conclusion == "FAILURE" {
+            String::new()
+        } else {
+            format!("It ended as {}.", conclusion.to_ascii_lowercase())
+        },
         url,
         log: None,
     })
 }
 
 /// Converts a review that has text or requests changes; an approval without text is not feedback.
-fn review(review: &PullRequestReview) -> Option<(&str, FeedbackItem)> {
+fn review_item(review: &PullRequestReview) -> Option<(&str, FeedbackItem)> {
     let text = match (review.body.trim(), review.state.as_str()) {
         (_, "PENDING" | "DISMISSED") => return None,
         ("", "CHANGES_REQUESTED") => "Asks for changes.",
@@ -116,7 +124,7 @@ fn review(review: &PullRequestReview) -> Option<(&str, FeedbackItem)> {
     let item = FeedbackItem {
         kind: FeedbackKind::Review,
         id: review.submitted_at.clone().unwrap_or_default(),
-        by: named(review.author.as_ref(), &review.author_association),
+        by: author_name(review.author.as_ref(), &review.author_association),
         at: None,
         text: text.to_owned(),
         url: None,
@@ -125,11 +133,11 @@ fn review(review: &PullRequestReview) -> Option<(&str, FeedbackItem)> {
     Some((&review.author_association, item))
 }
 
-fn comment(comment: &IssueComment) -> (&str, FeedbackItem) {
+fn comment_item(comment: &IssueComment) -> (&str, FeedbackItem) {
     let item = FeedbackItem {
         kind: FeedbackKind::Comment,
         id: comment.id.clone(),
-        by: named(comment.author.as_ref(), &comment.author_association),
+        by: author_name(comment.author.as_ref(), &comment.author_association),
         at: None,
         text: comment.body.clone(),
         url: comment.url.clone(),
@@ -138,12 +146,12 @@ fn comment(comment: &IssueComment) -> (&str, FeedbackItem) {
     (&comment.author_association, item)
 }
 
-fn line(comment: &LineComment) -> (&str, FeedbackItem) {
+fn line_item(comment: &LineComment) -> (&str, FeedbackItem) {
     let line = comment.line.or(comment.original_line).map(|line| format!(":{line}")).unwrap_or_default();
     let item = FeedbackItem {
         kind: FeedbackKind::Comment,
         id: comment.id.to_string(),
-        by: named(comment.user.as_ref(), &comment.author_association),
+        by: author_name(comment.user.as_ref(), &comment.author_association),
         at: Some(format!("{}{line}", comment.path)),
         text: comment.body.clone(),
         url: comment.html_url.clone(),
@@ -152,33 +160,34 @@ fn line(comment: &LineComment) -> (&str, FeedbackItem) {
     (&comment.author_association, item)
 }
 
-fn named(person: Option<&GitHubUser>, association: &str) -> String {
-    let login = person.map_or("somebody who is gone", |person| person.login.as_str());
+fn author_name(user: Option<&GitHubUser>, association: &str) -> String {
+    let login = user.map_or("somebody who is gone", |person| person.login.as_str());
     format!("{login} ({})", association.to_ascii_lowercase())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::deliver::comments::{json, pages};
+    use crate::deliver::comments::{parse_json, parse_pages};
 
-    const VIEW: &str = include_str!("../../../tests/forges/gh-pr-view.json");
+    const PR_VIEW: &str = include_str!("../../../tests/forges/gh-pr-view.json");
     const LINES: &str = include_str!("../../../tests/forges/gh-api-comments.json");
 
-    fn read(anyone: bool) -> ForgeFeedback {
-        let (told, lines) = (json(VIEW, "gh pr view").expect("a view"), pages(LINES, "gh api").expect("pages"));
-        heard(&told, &lines, anyone)
+    fn collect_sample(anyone: bool) -> ForgeFeedback {
+        let (view, lines) =
+            (parse_json(PR_VIEW, "gh pr view").expect("a view"), parse_pages(LINES, "gh api").expect("pages"));
+        collect_feedback(&view, &lines, anyone)
     }
 
     #[test]
     fn failed_checks_and_the_words_of_people_with_a_say_are_heard() {
-        let heard = read(false);
-        let told: Vec<String> = heard
+        let feedback = collect_sample(false);
+        let rendered: Vec<String> = feedback
             .items
             .iter()
             .map(|item| format!("{} {} {} {:?}", item.kind, item.by, item.at.as_deref().unwrap_or("-"), item.text))
             .collect();
-        insta::assert_snapshot!(told.join("\n"), @r#"
+        insta::assert_snapshot!(rendered.join("\n"), @r#"
         check CI / test (linux) - ""
         check deploy/preview - "It ended as error."
         review alice (member) - "The error is swallowed in two places."
@@ -186,13 +195,13 @@ mod tests {
         comment alice (member) src/lib.rs:42 "This loses the last line."
         comment somebody who is gone (collaborator) src/main.rs:7 "Outdated?"
         "#);
-        assert_eq!(heard.left_out, 2);
+        assert_eq!(feedback.skipped, 2);
     }
 
     #[test]
     fn where_anyone_is_heard_nobody_is_left_out_but_what_was_hidden() {
-        let heard = read(true);
-        assert_eq!((heard.left_out, heard.items.len()), (0, 8));
-        assert!(!heard.items.iter().any(|item| item.text.contains("spam")));
+        let feedback = collect_sample(true);
+        assert_eq!((feedback.skipped, feedback.items.len()), (0, 8));
+        assert!(!feedback.items.iter().any(|item| item.text.contains("spam")));
     }
 }

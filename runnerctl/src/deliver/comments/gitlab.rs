@@ -72,18 +72,19 @@ pub(crate) struct PipelineJob {
 }
 
 /// Returns the feedback in it, without resolved discussions.
-pub(crate) fn heard(told: &MergeRequestActivity, page: &str, anyone: bool) -> ForgeFeedback {
-    let mut heard = ForgeFeedback::default();
-    heard.items.extend(told.jobs.iter().filter(|job| !job.allow_failure).map(job));
-    let notes = told.discussions.iter().flat_map(|discussion| &discussion.notes);
+pub(crate) fn collect_feedback(activity: &MergeRequestActivity, page: &str, anyone: bool) -> ForgeFeedback {
+    let mut feedback = ForgeFeedback::default();
+    feedback.items.extend(activity.jobs.iter().filter(|job| !job.allow_failure).map(job_item));
+    let notes = activity.discussions.iter().flat_map(|discussion| &discussion.notes);
     for note in notes.filter(|note| !note.system && !note.resolved) {
-        let has_say = told.members.iter().any(|member| member.id == note.author.id && member.access_level >= DEVELOPER);
-        if anyone || has_say { heard.items.push(comment(note, page)) } else { heard.left_out += 1 }
+        let is_trusted =
+            activity.members.iter().any(|member| member.id == note.author.id && member.access_level >= DEVELOPER);
+        if anyone || is_trusted { feedback.items.push(note_item(note, page)) } else { feedback.skipped += 1 }
     }
-    heard
+    feedback
 }
 
-fn job(job: &PipelineJob) -> FeedbackItem {
+fn job_item(job: &PipelineJob) -> FeedbackItem {
     FeedbackItem {
         kind: FeedbackKind::Check,
         id: job.id.to_string(),
@@ -95,12 +96,12 @@ fn job(job: &PipelineJob) -> FeedbackItem {
     }
 }
 
-fn comment(note: &DiscussionNote, page: &str) -> FeedbackItem {
+fn note_item(note: &DiscussionNote, page: &str) -> FeedbackItem {
     FeedbackItem {
         kind: FeedbackKind::Comment,
         id: note.id.to_string(),
         by: note.author.username.clone(),
-        at: note.position.as_ref().and_then(place),
+        at: note.position.as_ref().and_then(note_location),
         text: note.body.clone(),
         url: Some(format!("{page}#note_{}", note.id)),
         log: None,
@@ -108,7 +109,7 @@ fn comment(note: &DiscussionNote, page: &str) -> FeedbackItem {
 }
 
 /// Returns the position of a note; on a removed line, its old position.
-fn place(position: &NotePosition) -> Option<String> {
+fn note_location(position: &NotePosition) -> Option<String> {
     let (path, line) = match position.new_line {
         Some(line) => (&position.new_path, Some(line)),
         None => (if position.old_line.is_some() { &position.old_path } else { &position.new_path }, position.old_line),
@@ -120,29 +121,30 @@ fn place(position: &NotePosition) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::deliver::comments::pages;
+    use crate::deliver::comments::parse_pages;
 
-    fn told() -> MergeRequestActivity {
+    fn sample_activity() -> MergeRequestActivity {
         MergeRequestActivity {
-            discussions: pages(include_str!("../../../tests/forges/glab-discussions.json"), "glab api").expect("pages"),
-            members: pages(include_str!("../../../tests/forges/glab-members.json"), "glab api").expect("pages"),
-            jobs: pages(include_str!("../../../tests/forges/glab-jobs.json"), "glab api").expect("pages"),
+            discussions: parse_pages(include_str!("../../../tests/forges/glab-discussions.json"), "glab api")
+                .expect("pages"),
+            members: parse_pages(include_str!("../../../tests/forges/glab-members.json"), "glab api").expect("pages"),
+            jobs: parse_pages(include_str!("../../../tests/forges/glab-jobs.json"), "glab api").expect("pages"),
         }
     }
 
     #[test]
     fn failed_jobs_and_open_notes_of_developers_are_heard() {
-        let heard = heard(&told(), "https://gitlab.com/o/r/-/merge_requests/3", false);
-        let told: Vec<String> = heard
+        let feedback = collect_feedback(&sample_activity(), "https://gitlab.com/o/r/-/merge_requests/3", false);
+        let rendered: Vec<String> = feedback
             .items
             .iter()
             .map(|item| format!("{} {} {} {:?}", item.kind, item.by, item.at.as_deref().unwrap_or("-"), item.text))
             .collect();
-        insta::assert_snapshot!(told.join("\n"), @r#"
+        insta::assert_snapshot!(rendered.join("\n"), @r#"
         check test / rspec - "It ended with: script_failure."
         comment carol - "Name the limit."
         comment carol src/a.rb:12 "Off by one."
         "#);
-        assert_eq!(heard.left_out, 1);
+        assert_eq!(feedback.skipped, 1);
     }
 }

@@ -8,40 +8,43 @@ use protocol::view::{DiskView, WorkspaceDisk};
 
 use super::{DISK_FULL, DISK_LOW};
 use crate::doctor::{CheckLevel, DoctorCheck};
-use crate::text::measure::size;
+use crate::text::measure::format_bytes;
 
 /// Checks the room for workspaces; `None` if there are no workspaces.
-pub(crate) fn workspaces(disk: &DiskView) -> Option<DoctorCheck> {
+pub(crate) fn check_workspaces(disk: &DiskView) -> Option<DoctorCheck> {
     let largest = disk.workspaces.iter().map(|workspace| workspace.bytes).max()?;
-    let taken: u64 = disk.workspaces.iter().map(|workspace| workspace.bytes).sum();
+    let total: u64 = disk.workspaces.iter().map(|workspace| workspace.bytes).sum();
     let (count, folder) = (disk.workspaces.len(), &disk.folder);
-    let taken = format!("{} in {count} of isolated runs", size(taken));
+    let used = format!("{} in {count} of isolated runs", format_bytes(total));
     let Some(free) = disk.free_bytes else {
         return Some(DoctorCheck::warn(
             "workspaces",
-            format!("{taken}; how much is free at {folder} cannot be told"),
+            format!("{used}; how much is free at {folder} cannot be told"),
             "df -h",
         ));
     };
-    let found = format!("{taken}, {} free at {folder}", size(free));
+    let found = format!("{used}, {} free at {folder}", format_bytes(free));
     let level = match free {
         0..DISK_FULL => CheckLevel::Fail,
         _ if free < DISK_LOW.max(largest.saturating_mul(SPARE_WORKSPACES)) => CheckLevel::Warn,
         _ => return Some(DoctorCheck::ok("workspaces", found)),
     };
-    let details = disk.workspaces.iter().map(told).collect();
-    Some(DoctorCheck { fix: Some(fix(disk)), ..DoctorCheck::new(level, "workspaces", found).with_details(details) })
+    let details = disk.workspaces.iter().map(render_workspace).collect();
+    Some(DoctorCheck {
+        fix: Some(suggest_fix(disk)),
+        ..DoctorCheck::new(level, "workspaces", found).with_details(details)
+    })
 }
 
-fn told(workspace: &WorkspaceDisk) -> String {
-    let over = if workspace.over { ", over" } else { "" };
-    format!("{} {}: {}{over}", workspace.source, workspace.run, size(workspace.bytes))
+fn render_workspace(workspace: &WorkspaceDisk) -> String {
+    let suffix = if workspace.over { ", over" } else { "" };
+    format!("{} {}: {}{suffix}", workspace.source, workspace.run, format_bytes(workspace.bytes))
 }
 
 /// Returns the command that removes removable workspaces, or how else to make room.
-fn fix(disk: &DiskView) -> String {
-    let over = disk.workspaces.iter().filter(|workspace| workspace.over);
-    let sources: BTreeSet<String> = over.map(|workspace| shell::quoted(&workspace.source.to_string())).collect();
+fn suggest_fix(disk: &DiskView) -> String {
+    let finished = disk.workspaces.iter().filter(|workspace| workspace.over);
+    let sources: BTreeSet<String> = finished.map(|workspace| shell::quote(&workspace.source.to_string())).collect();
     let commands: Vec<String> = sources.into_iter().map(|source| format!("runnerctl gc {source}")).collect();
     if commands.is_empty() {
         return format!(
@@ -60,7 +63,7 @@ mod tests {
 
     const GB: u64 = 1_000_000_000;
 
-    fn disk(workspaces: &[(&str, u64, bool)], free_bytes: Option<u64>) -> DiskView {
+    fn disk_view(workspaces: &[(&str, u64, bool)], free_bytes: Option<u64>) -> DiskView {
         let workspace = |(source, bytes, over): &(&str, u64, bool)| WorkspaceDisk {
             path: Path::new("/w/1/tidy").into(),
             source: Path::new(source).into(),
@@ -71,30 +74,30 @@ mod tests {
         DiskView { folder: Path::new("/w").into(), workspaces: workspaces.iter().map(workspace).collect(), free_bytes }
     }
 
-    fn judged(workspaces: &[(&str, u64, bool)], free: Option<u64>) -> (CheckLevel, Option<String>) {
-        let check = super::workspaces(&disk(workspaces, free)).expect("there are workspaces");
+    fn check_level(workspaces: &[(&str, u64, bool)], free: Option<u64>) -> (CheckLevel, Option<String>) {
+        let check = super::check_workspaces(&disk_view(workspaces, free)).expect("there are workspaces");
         (check.level, check.fix)
     }
 
     #[test]
     fn room_is_measured_by_the_largest_workspace_and_warned_of_before_there_is_none() {
-        assert_eq!(super::workspaces(&disk(&[], Some(0))), None);
+        assert_eq!(super::check_workspaces(&disk_view(&[], Some(0))), None);
         let own = [("/home/me/my code", 4 * GB, true), ("/home/me/site", GB, false)];
-        assert_eq!(judged(&own, Some(13 * GB)).0, CheckLevel::Ok);
+        assert_eq!(check_level(&own, Some(13 * GB)).0, CheckLevel::Ok);
         let gc = Some("runnerctl gc '/home/me/my code'".to_owned());
-        assert_eq!(judged(&own, Some(11 * GB)), (CheckLevel::Warn, gc.clone()));
-        assert_eq!(judged(&own, Some(1)), (CheckLevel::Fail, gc));
-        assert_eq!(judged(&own[1..], Some(3 * GB)).0, CheckLevel::Ok);
-        assert_eq!(judged(&[("/a", 1, false)], Some(GB)).0, CheckLevel::Warn, "a disk is low whatever is on it");
+        assert_eq!(check_level(&own, Some(11 * GB)), (CheckLevel::Warn, gc.clone()));
+        assert_eq!(check_level(&own, Some(1)), (CheckLevel::Fail, gc));
+        assert_eq!(check_level(&own[1..], Some(3 * GB)).0, CheckLevel::Ok);
+        assert_eq!(check_level(&[("/a", 1, false)], Some(GB)).0, CheckLevel::Warn, "a disk is low whatever is on it");
     }
 
     #[test]
     fn where_no_run_is_over_there_is_nothing_to_remove() {
-        let (level, fix) = judged(&[("/home/me/site", GB, false)], Some(2 * GB));
+        let (level, fix) = check_level(&[("/home/me/site", GB, false)], Some(2 * GB));
         assert_eq!(level, CheckLevel::Warn);
         let fix = fix.expect("something can be done");
         assert!(fix.starts_with("make room on the disk of /w"), "{fix}");
         let both = [("/a", GB, true), ("/b", GB, true), ("/a", GB, true)];
-        assert_eq!(judged(&both, Some(GB)).1.as_deref(), Some("runnerctl gc /a && runnerctl gc /b"));
+        assert_eq!(check_level(&both, Some(GB)).1.as_deref(), Some("runnerctl gc /a && runnerctl gc /b"));
     }
 }

@@ -9,7 +9,7 @@ use protocol::view::{CheckView, MissingLevel, SleepView};
 
 use super::*;
 
-fn table(rows: Vec<(&str, DoctorCheck)>) -> String {
+fn render_table(rows: Vec<(&str, DoctorCheck)>) -> String {
     rows.into_iter().fold(String::new(), |mut text, (case, check)| {
         let DoctorCheck { name, level, found, details, fix } = check;
         let level = format!("{level:?}").to_lowercase();
@@ -24,23 +24,23 @@ fn table(rows: Vec<(&str, DoctorCheck)>) -> String {
     })
 }
 
-fn fine(line: &str) -> ProbeResult {
-    ProbeResult::Fine(line.to_owned())
+fn success(line: &str) -> ProbeResult {
+    ProbeResult::Success(line.to_owned())
 }
 
-fn failed(line: &str) -> ProbeResult {
+fn failure(line: &str) -> ProbeResult {
     ProbeResult::Failed(line.to_owned())
 }
 
-fn words(words: &[&str]) -> Vec<String> {
+fn to_strings(words: &[&str]) -> Vec<String> {
     words.iter().map(ToString::to_string).collect()
 }
 
-fn owned(is_socket: bool) -> FileAccess {
+fn file_access(is_socket: bool) -> FileAccess {
     FileAccess { path: "/s".into(), is_own: true, mode: 0o600, is_socket, is_writable: true }
 }
 
-fn view() -> DaemonView {
+fn daemon_view() -> DaemonView {
     DaemonView {
         version: "0.1.0".into(),
         api_version: 1,
@@ -66,7 +66,7 @@ fn view() -> DaemonView {
     }
 }
 
-fn facts() -> RepositoryFacts {
+fn repository_facts() -> RepositoryFacts {
     RepositoryFacts {
         path: WirePath("/p".into()),
         has_layout: true,
@@ -74,7 +74,7 @@ fn facts() -> RepositoryFacts {
         locks: Vec::new(),
         operation: None,
         confirmed: Some(true),
-        guard: Some(GuardFiles { watched: words(&["justfile"]), is_blind: false, unknown: Vec::new() }),
+        guard: Some(GuardFiles { watched: to_strings(&["justfile"]), is_blind: false, unknown: Vec::new() }),
         workspace: None,
     }
 }
@@ -82,7 +82,7 @@ fn facts() -> RepositoryFacts {
 #[test]
 fn files_of_the_guard_that_are_not_watched_are_named_with_what_to_do() {
     let unknown = vec!["justfile: sh \"$(pick)\"".to_owned()];
-    let check = guard_files(&GuardFiles { watched: words(&["justfile"]), is_blind: false, unknown });
+    let check = check_guard_files(&GuardFiles { watched: to_strings(&["justfile"]), is_blind: false, unknown });
     assert_eq!(check.level, CheckLevel::Warn);
     assert_eq!(check.found, "this guard runs files that are not watched: justfile: sh \"$(pick)\"");
     assert_eq!(check.details, ["watched for changes: justfile"]);
@@ -91,11 +91,11 @@ fn files_of_the_guard_that_are_not_watched_are_named_with_what_to_do() {
 #[test]
 fn what_a_workspace_would_lack_is_told_with_what_to_type() {
     let proposal = WorkspaceProposal {
-        by: words(&[".env", "package-lock.json"]),
-        copy: words(&[".env"]),
-        setup: words(&["npm", "ci"]),
+        by: to_strings(&[".env", "package-lock.json"]),
+        copy: to_strings(&[".env"]),
+        setup: to_strings(&["npm", "ci"]),
     };
-    let check = workspace(&proposal);
+    let check = check_workspace(&proposal);
     assert_eq!(check.level, CheckLevel::Ok);
     assert_eq!(
         check.details,
@@ -109,33 +109,34 @@ fn what_a_workspace_would_lack_is_told_with_what_to_type() {
 #[test]
 fn programs_are_judged_by_what_they_say() {
     let just = |said: ProbeResult| Some(("ci".to_owned(), said));
-    let guard =
-        |there: bool, recipe: Option<(String, ProbeResult)>| guard(&words(&["just", "ci"]), there, recipe.as_ref());
-    insta::assert_snapshot!(table(vec![
-        ("git", git(&fine("git version 2.47.3"))),
-        ("git with a vendor", git(&fine("git version 2.39.5 (Apple Git-154)"))),
-        ("git too old", git(&fine("git version 2.30.9"))),
-        ("git too old to land", git(&fine("git version 2.34.1"))),
-        ("no git", git(&ProbeResult::Missing)),
-        ("slow git", git(&ProbeResult::TimedOut)),
-        ("broken git", git(&failed("cannot open shared object"))),
-        ("odd git", git(&fine("hello"))),
-        ("no agent", agents(&[("codex", ProbeResult::Missing), ("claude", ProbeResult::Missing)])),
+    let guard = |there: bool, recipe: Option<(String, ProbeResult)>| {
+        check_guard(&to_strings(&["just", "ci"]), there, recipe.as_ref())
+    };
+    insta::assert_snapshot!(render_table(vec![
+        ("git", check_git(&success("git version 2.47.3"))),
+        ("git with a vendor", check_git(&success("git version 2.39.5 (Apple Git-154)"))),
+        ("git too old", check_git(&success("git version 2.30.9"))),
+        ("git too old to land", check_git(&success("git version 2.34.1"))),
+        ("no git", check_git(&ProbeResult::Missing)),
+        ("slow git", check_git(&ProbeResult::TimedOut)),
+        ("broken git", check_git(&failure("cannot open shared object"))),
+        ("odd git", check_git(&success("hello"))),
+        ("no agent", check_agents(&[("codex", ProbeResult::Missing), ("claude", ProbeResult::Missing)])),
         (
             "agents",
-            agents(&[
-                ("codex", fine("codex-cli 0.151.0")),
-                ("claude", failed("no node")),
+            check_agents(&[
+                ("codex", success("codex-cli 0.151.0")),
+                ("claude", failure("no node")),
                 ("gemini", ProbeResult::Missing)
             ])
         ),
-        ("broken agents", agents(&[("codex", ProbeResult::TimedOut), ("claude", failed("no node"))])),
-        ("recipe", guard(true, just(fine("ci:")))),
-        ("no recipe", guard(true, just(failed("error: Justfile does not contain recipe `ci`")))),
+        ("broken agents", check_agents(&[("codex", ProbeResult::TimedOut), ("claude", failure("no node"))])),
+        ("recipe", guard(true, just(success("ci:")))),
+        ("no recipe", guard(true, just(failure("error: Justfile does not contain recipe `ci`")))),
         ("slow just", guard(true, just(ProbeResult::TimedOut))),
         ("no just", guard(false, just(ProbeResult::Missing))),
         ("no recipe to ask for", guard(true, None)),
-        ("no configuration", super::guard(&[], false, None)),
+        ("no configuration", super::check_guard(&[], false, None)),
     ]));
 }
 
@@ -147,57 +148,58 @@ fn the_daemon_and_its_files_are_judged() {
         daemon_version: "9.0.0".into(),
         api_version: 99,
     };
-    let going = DaemonView { draining: true, ..view() };
-    let replaced = DaemonView { outdated: true, ..view() };
-    let open = FileAccess { mode: 0o666, ..owned(true) };
-    let foreign = FileAccess { is_own: false, ..owned(false) };
-    let closed = FileAccess { is_writable: false, ..owned(false) };
+    let draining = DaemonView { draining: true, ..daemon_view() };
+    let replaced = DaemonView { outdated: true, ..daemon_view() };
+    let open = FileAccess { mode: 0o666, ..file_access(true) };
+    let foreign = FileAccess { is_own: false, ..file_access(false) };
+    let closed = FileAccess { is_writable: false, ..file_access(false) };
     let at = Path::new("/s");
-    insta::assert_snapshot!(table(vec![
-        ("runs", daemon(Ok(&view()), Some(4711))),
-        ("goes down", daemon(Ok(&going), None)),
-        ("its program was replaced", daemon(Ok(&replaced), None)),
-        ("none", daemon(Err(&none), None)),
-        ("silent", daemon(Err(&none), Some(4711))),
-        ("another version", daemon(Err(&other), None)),
-        ("no socket yet", socket(at, None)),
-        ("socket", socket(at, Some(&owned(true)))),
-        ("no socket", socket(at, Some(&owned(false)))),
-        ("open socket", socket(at, Some(&open))),
-        ("no folder yet", state(at, None)),
-        ("open folder", state(at, Some(&open))),
-        ("another's folder", state(at, Some(&foreign))),
-        ("closed folder", state(at, Some(&closed))),
-        ("another's socket", socket(at, Some(&FileAccess { is_own: false, ..owned(true) }))),
-        ("closed work tree", work_tree(at, Some(&closed))),
+    insta::assert_snapshot!(render_table(vec![
+        ("runs", check_daemon(Ok(&daemon_view()), Some(4711))),
+        ("goes down", check_daemon(Ok(&draining), None)),
+        ("its program was replaced", check_daemon(Ok(&replaced), None)),
+        ("none", check_daemon(Err(&none), None)),
+        ("silent", check_daemon(Err(&none), Some(4711))),
+        ("another version", check_daemon(Err(&other), None)),
+        ("no socket yet", check_socket(at, None)),
+        ("socket", check_socket(at, Some(&file_access(true)))),
+        ("no socket", check_socket(at, Some(&file_access(false)))),
+        ("open socket", check_socket(at, Some(&open))),
+        ("no folder yet", check_state_dir(at, None)),
+        ("open folder", check_state_dir(at, Some(&open))),
+        ("another's folder", check_state_dir(at, Some(&foreign))),
+        ("closed folder", check_state_dir(at, Some(&closed))),
+        ("another's socket", check_socket(at, Some(&FileAccess { is_own: false, ..file_access(true) }))),
+        ("closed work tree", check_work_tree(at, Some(&closed))),
     ]));
 }
 
 #[test]
 fn the_machine_is_judged() {
     let time = |text: &str| text.parse::<Timestamp>().expect("a time");
-    let shows = |now: &str, is_synchronised| ClockState { now: time(now), is_synchronised };
+    let clock_at = |now: &str, is_synchronised| ClockState { now: time(now), is_synchronised };
     let unit = |lingers| ServiceStatus { unit: Some(PathBuf::from("/u/runnerd.service")), lingers };
     let awake = SleepView { inhibited: false, why: Some("no bus answers".into()) };
-    let held = DaemonView { containment: Containment::Pidns, containment_missing: Vec::new(), sleep: awake, ..view() };
-    insta::assert_snapshot!(table(vec![
-        ("walk", containment(&view())),
-        ("pidns", containment(&held)),
-        ("may sleep while idle", sleep(&DaemonView { running: 0, ..view() })),
-        ("may sleep", sleep(&held)),
-        ("no systemd", service(None)),
-        ("no service", service(Some(&ServiceStatus { unit: None, lingers: true }))),
-        ("ends with the login", service(Some(&unit(false)))),
-        ("lingers", service(Some(&unit(true)))),
-        ("room", disk("disk", Path::new("/d"), Some(35_000_000_000))),
-        ("little room", disk("disk", Path::new("/d"), Some(1_900_000_000))),
-        ("full", disk("disk", Path::new("/d"), Some(99_999_999))),
-        ("unknown", disk("disk", Path::new("/d"), None)),
-        ("synchronised", clock(shows("2026-01-01T12:00:00Z", Some(true)), None)),
-        ("free-running", clock(shows("2026-01-01T12:00:00Z", Some(false)), None)),
-        ("not told", clock(shows("2026-01-01T12:00:00Z", None), Some(time("2026-01-01T11:00:00Z")))),
-        ("set back", clock(shows("2026-01-01T12:00:00Z", None), Some(time("2026-01-01T13:00:00Z")))),
-        ("never set", clock(shows("1970-01-01T00:01:00Z", Some(true)), None)),
+    let held =
+        DaemonView { containment: Containment::Pidns, containment_missing: Vec::new(), sleep: awake, ..daemon_view() };
+    insta::assert_snapshot!(render_table(vec![
+        ("walk", check_containment(&daemon_view())),
+        ("pidns", check_containment(&held)),
+        ("may sleep while idle", check_sleep(&DaemonView { running: 0, ..daemon_view() })),
+        ("may sleep", check_sleep(&held)),
+        ("no systemd", check_service(None)),
+        ("no service", check_service(Some(&ServiceStatus { unit: None, lingers: true }))),
+        ("ends with the login", check_service(Some(&unit(false)))),
+        ("lingers", check_service(Some(&unit(true)))),
+        ("room", check_disk("disk", Path::new("/d"), Some(35_000_000_000))),
+        ("little room", check_disk("disk", Path::new("/d"), Some(1_900_000_000))),
+        ("full", check_disk("disk", Path::new("/d"), Some(99_999_999))),
+        ("unknown", check_disk("disk", Path::new("/d"), None)),
+        ("synchronised", check_clock(clock_at("2026-01-01T12:00:00Z", Some(true)), None)),
+        ("free-running", check_clock(clock_at("2026-01-01T12:00:00Z", Some(false)), None)),
+        ("not told", check_clock(clock_at("2026-01-01T12:00:00Z", None), Some(time("2026-01-01T11:00:00Z")))),
+        ("set back", check_clock(clock_at("2026-01-01T12:00:00Z", None), Some(time("2026-01-01T13:00:00Z")))),
+        ("never set", check_clock(clock_at("1970-01-01T00:01:00Z", Some(true)), None)),
     ]));
 }
 
@@ -210,64 +212,76 @@ fn a_repository_is_judged() {
         origin: if place.is_some() { SettingOrigin::File } else { SettingOrigin::Default },
         place: place.map(str::to_owned),
     };
-    let shown = Ok(ConfigShowReply {
+    let settings = Ok(ConfigShowReply {
         file: WirePath("/p/c.toml".into()),
         settings: vec![setting("executor.extra_args", Some("/p/c.toml:3")), setting("stall_after", None)],
         daemon_file: WirePath("/d.toml".into()),
         daemon_settings: vec![setting("max_repositories", Some("/d.toml:1"))],
     });
     let hint = Some("fix the file, then: runnerctl validate".to_owned());
-    let wrong = Err(QueryError::Refused(
+    let invalid = Err(QueryError::Refused(
         "/p/c.toml:2:1: unknown key `modle` in [executor]; did you mean `model`?".into(),
         hint,
     ));
-    let locked = RepositoryFacts { locks: vec![WirePath("/p/.git/index.lock".into())], ..facts() };
-    let by_git = RepositoryFacts { by_program: words(&["core.sparseCheckout or index.sparse is set"]), ..facts() };
-    let merging = RepositoryFacts { operation: Some("merge".into()), ..facts() };
-    let cloned = RepositoryFacts { confirmed: Some(false), ..facts() };
-    let of = |fitness| AgentFacts { section: "executor".into(), kind: "codex".into(), fitness };
-    let fit = |login| of(AgentFitness::Fit { version: Some("0.151.0".into()), login });
-    insta::assert_snapshot!(table(vec![
-        ("library", engine(&facts())),
-        ("git program", engine(&by_git)),
-        ("clean", git_state(&facts())),
-        ("locked", git_state(&locked)),
-        ("merging", git_state(&merging)),
-        ("configured", configuration(&shown, &facts())),
-        ("not confirmed", configuration(&shown, &cloned)),
-        ("misspelt", configuration(&wrong, &facts())),
-        ("too slow", configuration(&Err(QueryError::TimedOut(Duration::from_secs(5))), &facts())),
-        ("logged in", agent(&fit(Some(true)))),
-        ("login not seen", agent(&fit(None))),
-        ("own command", agent(&of(AgentFitness::Fit { version: None, login: None }))),
-        ("unfit", agent(&of(AgentFitness::Unfit { what: "codex has no login".into(), fix: "codex login".into() }))),
-        ("unknown", agent(&of(AgentFitness::Unknown { why: "the disk is full".into() }))),
+    let locked = RepositoryFacts { locks: vec![WirePath("/p/.git/index.lock".into())], ..repository_facts() };
+    let by_git = RepositoryFacts {
+        by_program: to_strings(&["core.sparseCheckout or index.sparse is set"]),
+        ..repository_facts()
+    };
+    let merging = RepositoryFacts { operation: Some("merge".into()), ..repository_facts() };
+    let cloned = RepositoryFacts { confirmed: Some(false), ..repository_facts() };
+    let agent_facts = |fitness| AgentFacts { section: "executor".into(), kind: "codex".into(), fitness };
+    let fit = |login| agent_facts(AgentFitness::Fit { version: Some("0.151.0".into()), login });
+    insta::assert_snapshot!(render_table(vec![
+        ("library", check_git_engine(&repository_facts())),
+        ("git program", check_git_engine(&by_git)),
+        ("clean", check_git_state(&repository_facts())),
+        ("locked", check_git_state(&locked)),
+        ("merging", check_git_state(&merging)),
+        ("configured", check_configuration(&settings, &repository_facts())),
+        ("not confirmed", check_configuration(&settings, &cloned)),
+        ("misspelt", check_configuration(&invalid, &repository_facts())),
+        ("too slow", check_configuration(&Err(QueryError::TimedOut(Duration::from_secs(5))), &repository_facts())),
+        ("logged in", check_agent(&fit(Some(true)))),
+        ("login not seen", check_agent(&fit(None))),
+        ("own command", check_agent(&agent_facts(AgentFitness::Fit { version: None, login: None }))),
+        (
+            "unfit",
+            check_agent(&agent_facts(AgentFitness::Unfit {
+                what: "codex has no login".into(),
+                fix: "codex login".into()
+            }))
+        ),
+        ("unknown", check_agent(&agent_facts(AgentFitness::Unknown { why: "the disk is full".into() }))),
     ]));
 }
 
 #[test]
 fn files_that_are_wrong_have_a_check_each() {
-    let check =
-        |name: &str, faults: &[&str]| CheckView { name: name.into(), ok: faults.is_empty(), faults: words(faults) };
+    let check = |name: &str, faults: &[&str]| CheckView {
+        name: name.into(),
+        ok: faults.is_empty(),
+        faults: to_strings(faults),
+    };
     let reply = |checks| Ok(ValidateReply { path: WirePath("/p".into()), ok: false, checks });
-    let wrong = vec![
+    let checks = vec![
         check("layout", &[]),
         check("programs", &["executor.kind: cannot find the program `codex`; npm install -g @openai/codex"]),
         check("tree", &["/root/x: unknown field", "/root/id: empty"]),
     ];
-    let fresh = RepositoryFacts { has_layout: false, ..facts() };
-    let rows = |checks: Vec<DoctorCheck>| table(checks.into_iter().map(|check| ("-", check)).collect());
+    let fresh = RepositoryFacts { has_layout: false, ..repository_facts() };
+    let render_rows = |checks: Vec<DoctorCheck>| render_table(checks.into_iter().map(|check| ("-", check)).collect());
     insta::assert_snapshot!(
         [
-            rows(files(&reply(wrong.clone()), &facts())),
-            rows(files(&reply(wrong.clone()), &fresh)),
-            rows(files(&reply(Vec::new()), &facts())),
+            render_rows(check_files(&reply(checks.clone()), &repository_facts())),
+            render_rows(check_files(&reply(checks.clone()), &fresh)),
+            render_rows(check_files(&reply(Vec::new()), &repository_facts())),
         ]
         .join("\n")
     );
     let agent = DoctorCheck::fail("agent", "cannot find codex", "install it");
-    let told = without_repeats([vec![agent], files(&reply(wrong), &facts())].concat());
-    assert!(!told.iter().any(|check| check.name == "programs"), "{told:?}");
+    let checks = drop_repeats([vec![agent], check_files(&reply(checks), &repository_facts())].concat());
+    assert!(!checks.iter().any(|check| check.name == "programs"), "{checks:?}");
 }
 
 #[test]

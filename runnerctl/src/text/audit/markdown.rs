@@ -6,36 +6,36 @@ use std::fmt::Write as _;
 
 use protocol::verify::{AuditFinding, AuditReport, PersonCommit};
 
-use super::super::measure::short;
-use super::super::sanitize::safe;
-use super::{count, outcome, proven, testified, unproven};
+use super::super::measure::short_id;
+use super::super::sanitize::sanitize;
+use super::{count_noun, list_proven, list_reported, list_unproven, summarize};
 
 /// Signs behind which a forge looks for a name, a number or an address.
-const REFERRING: &str = "@#!%~^$&-:";
+const LINKING_CHARS: &str = "@#!%~^$&-:";
 
 /// Returns the whole report.
-pub(crate) fn report(report: &AuditReport) -> String {
+pub(crate) fn render_report(report: &AuditReport) -> String {
     let mut text = format!(
         "## Run {}\n\n**{}**: {} from {} to {}\n",
-        code(&report.run),
-        outcome(report),
-        count(report.counts.commits, "commit"),
-        report.base.as_deref().map_or("its beginning".to_owned(), |base| code(short(base))),
-        code(short(&report.tip)),
+        to_code(&report.run),
+        summarize(report),
+        count_noun(report.counts.commits, "commit"),
+        report.base.as_deref().map_or("its beginning".to_owned(), |base| to_code(short_id(base))),
+        to_code(short_id(&report.tip)),
     );
-    table(&mut text, ("Found", FINDINGS), &report.findings.iter().map(finding).collect::<Vec<_>>());
-    table(&mut text, ("People", PEOPLE), &report.people.iter().map(person).collect::<Vec<_>>());
-    list(&mut text, "Proven", &proven(report));
-    list(&mut text, "Reported by the runner", &testified(report));
-    list(&mut text, "Not proven", &unproven(report));
-    list(&mut text, "Not checked", &report.unseen);
+    push_table(&mut text, ("Found", FINDINGS), &report.findings.iter().map(finding_row).collect::<Vec<_>>());
+    push_table(&mut text, ("People", PEOPLE), &report.people.iter().map(person_row).collect::<Vec<_>>());
+    push_list(&mut text, "Proven", &list_proven(report));
+    push_list(&mut text, "Reported by the runner", &list_reported(report));
+    push_list(&mut text, "Not proven", &list_unproven(report));
+    push_list(&mut text, "Not checked", &report.unseen);
     text
 }
 
 const FINDINGS: &[&str] = &["", "commit", "iteration", "rule", "where", "expected", "found"];
 const PEOPLE: &[&str] = &["commit", "by", "files of `.runner/`", "other files", "subject"];
 
-fn table(text: &mut String, (heading, columns): (&str, &[&str]), rows: &[Vec<String>]) {
+fn push_table(text: &mut String, (heading, columns): (&str, &[&str]), rows: &[Vec<String>]) {
     if rows.is_empty() {
         return;
     }
@@ -45,60 +45,74 @@ fn table(text: &mut String, (heading, columns): (&str, &[&str]), rows: &[Vec<Str
     text.extend(rows.iter().map(|row| line(row)));
 }
 
-fn list(text: &mut String, heading: &str, lines: &[String]) {
+fn push_list(text: &mut String, heading: &str, lines: &[String]) {
     if lines.is_empty() {
         return;
     }
     let _ = write!(text, "\n### {heading}\n\n");
-    text.extend(lines.iter().map(|line| format!("- {}\n", plain(line))));
+    text.extend(lines.iter().map(|line| format!("- {}\n", to_plain(line))));
 }
 
-fn finding(finding: &AuditFinding) -> Vec<String> {
+fn finding_row(finding: &AuditFinding) -> Vec<String> {
     let AuditFinding { commit, iter, rule, severity, at, expected, found } = finding;
     let iter = iter.map(|iter| format!("{iter:04}")).unwrap_or_default();
-    vec![severity.to_string(), code(short(commit)), iter, rule.to_string(), code(at), code(expected), code(found)]
+    vec![
+        severity.to_string(),
+        to_code(short_id(commit)),
+        iter,
+        rule.to_string(),
+        to_code(at),
+        to_code(expected),
+        to_code(found),
+    ]
 }
 
-fn person(person: &PersonCommit) -> Vec<String> {
-    let by = person.command.as_ref().map_or("by hand".to_owned(), |command| code(&format!("runnerctl {command}")));
-    let paths: Vec<String> = person.runner_paths.iter().map(|path| code(path)).collect();
-    vec![code(short(&person.commit)), by, paths.join(" "), person.other_paths.to_string(), code(&person.subject)]
+fn person_row(person: &PersonCommit) -> Vec<String> {
+    let by = person.command.as_ref().map_or("by hand".to_owned(), |command| to_code(&format!("runnerctl {command}")));
+    let paths: Vec<String> = person.runner_paths.iter().map(|path| to_code(path)).collect();
+    vec![
+        to_code(short_id(&person.commit)),
+        by,
+        paths.join(" "),
+        person.other_paths.to_string(),
+        to_code(&person.subject),
+    ]
 }
 
 /// Returns text on one line as code. What ends code, or a cell of a table, is spelled in references.
-fn code(text: &str) -> String {
-    let text = on_one_line(text);
+fn to_code(text: &str) -> String {
+    let text = to_single_line(text);
     if text.is_empty() {
         return "–".to_owned();
     }
     if !text.contains(['|', '`', '\\']) && text.trim() == text {
         return format!("`{text}`");
     }
-    format!("<code>{}</code>", referenced(&text))
+    format!("<code>{}</code>", escape_markdown(&text))
 }
 
 /// Returns a sentence of ours in which words of others may stand.
-fn plain(text: &str) -> String {
-    referenced(&on_one_line(text))
+fn to_plain(text: &str) -> String {
+    escape_markdown(&to_single_line(text))
 }
 
-fn on_one_line(text: &str) -> String {
-    safe(text).replace(['\n', '\r', '\t'], " ")
+fn to_single_line(text: &str) -> String {
+    sanitize(text).replace(['\n', '\r', '\t'], " ")
 }
 
 /// Spells every sign that Markdown could know as a reference. A forge looks for names and numbers in what is shown, where a
 /// character of no width keeps a sign apart from what follows it.
-fn referenced(text: &str) -> String {
-    text.chars().fold(String::new(), |mut spelled, c| {
+fn escape_markdown(text: &str) -> String {
+    text.chars().fold(String::new(), |mut escaped, c| {
         match c {
-            ',' | ';' | '(' | ')' => spelled.push(c),
+            ',' | ';' | '(' | ')' => escaped.push(c),
             c if c.is_ascii_punctuation() => {
-                let apart = if REFERRING.contains(c) { "&#8203;" } else { "" };
-                let _ = write!(spelled, "&#{};{apart}", u32::from(c));
+                let separator = if LINKING_CHARS.contains(c) { "&#8203;" } else { "" };
+                let _ = write!(escaped, "&#{};{separator}", u32::from(c));
             }
-            c => spelled.push(c),
+            c => escaped.push(c),
         }
-        spelled
+        escaped
     })
 }
 
@@ -108,13 +122,13 @@ mod tests {
 
     #[test]
     fn what_others_wrote_stays_text() {
-        assert_eq!(code("node root.3: passes"), "`node root.3: passes`");
-        assert_eq!(code("a\\|b`c\n| d"), "<code>a&#92;&#124;b&#96;c &#124; d</code>");
-        assert_eq!(code(" @me "), "<code> &#64;&#8203;me </code>");
+        assert_eq!(to_code("node root.3: passes"), "`node root.3: passes`");
+        assert_eq!(to_code("a\\|b`c\n| d"), "<code>a&#92;&#124;b&#96;c &#124; d</code>");
+        assert_eq!(to_code(" @me "), "<code> &#64;&#8203;me </code>");
         assert_eq!(
-            plain("<b>[x](http://e.org) #1"),
+            to_plain("<b>[x](http://e.org) #1"),
             "&#60;b&#62;&#91;x&#93;(http&#58;&#8203;&#47;&#47;e&#46;org) &#35;&#8203;1"
         );
-        assert_eq!(code(""), "–");
+        assert_eq!(to_code(""), "–");
     }
 }

@@ -7,15 +7,15 @@ use protocol::verify::AuditRule;
 const PAGE: &str = include_str!("../../../../docs/verify-rules.md");
 
 /// Returns what is said of a rule, in Markdown, without its heading.
-pub(super) fn explained(rule: AuditRule) -> &'static str {
+pub(super) fn rule_section(rule: AuditRule) -> &'static str {
     let heading = format!("\n## {rule}\n");
     let section = PAGE.split_once(&heading).map_or("", |(_, rest)| rest);
     section.split("\n## ").next().unwrap_or_default().trim()
 }
 
 /// Returns the first paragraph of what is said of a rule, on one line.
-pub(super) fn in_short(rule: AuditRule) -> String {
-    explained(rule).split("\n\n").next().unwrap_or_default().replace('\n', " ")
+pub(super) fn rule_summary(rule: AuditRule) -> String {
+    rule_section(rule).split("\n\n").next().unwrap_or_default().replace('\n', " ")
 }
 
 #[cfg(test)]
@@ -28,9 +28,13 @@ mod tests {
         let rules: Vec<&str> = AuditRule::ALL.iter().map(|rule| rule.as_str()).collect();
         assert_eq!(headings, rules);
         for rule in AuditRule::ALL {
-            let parts = explained(*rule).split("\n\n").count();
+            let parts = rule_section(*rule).split("\n\n").count();
             assert!(parts >= 3, "{rule}: what holds, what a finding means, what to do");
-            assert!(in_short(*rule).ends_with('.') && in_short(*rule).len() < 250, "{rule}: {}", in_short(*rule));
+            assert!(
+                rule_summary(*rule).ends_with('.') && rule_summary(*rule).len() < 250,
+                "{rule}: {}",
+                rule_summary(*rule)
+            );
         }
     }
 }

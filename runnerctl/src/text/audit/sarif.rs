@@ -10,13 +10,13 @@ use protocol::verify::{AuditFinding, AuditReport, AuditRule, Severity};
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 
-use super::super::measure::short;
-use super::super::sanitize::safe;
+use super::super::measure::short_id;
+use super::super::sanitize::sanitize;
 use super::rules;
 
 const SCHEMA: &str = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
 /// Where what is in no file of its own is shown: each commit of the runner changes it.
-const BOOKKEEPING: &str = ".runner/state/run_state.json";
+const RUN_STATE_PATH: &str = ".runner/state/run_state.json";
 
 /// A log, with one run of the tool.
 #[derive(Debug, Serialize)]
@@ -138,11 +138,11 @@ struct SarifFingerprints {
 }
 
 /// Returns the log of a report.
-pub(crate) fn log(report: &AuditReport) -> SarifLog<'_> {
+pub(crate) fn build_log(report: &AuditReport) -> SarifLog<'_> {
     let driver = SarifDriver {
         name: "runnerctl verify",
         version: env!("CARGO_PKG_VERSION"),
-        rules: AuditRule::ALL.iter().map(|rule| described(*rule)).collect(),
+        rules: AuditRule::ALL.iter().map(|rule| build_rule(*rule)).collect(),
     };
     let properties = SarifProperties {
         run: &report.run,
@@ -154,35 +154,35 @@ pub(crate) fn log(report: &AuditReport) -> SarifLog<'_> {
         tool: SarifTool { driver },
         automation_details: SarifId { id: format!("runnerctl-verify/{}", report.run) },
         column_kind: "unicodeCodePoints",
-        results: report.findings.iter().map(result).collect(),
+        results: report.findings.iter().map(build_result).collect(),
         properties,
     };
     SarifLog { schema: SCHEMA, version: "2.1.0", runs: [run] }
 }
 
-fn described(rule: AuditRule) -> SarifRule {
-    let text = || SarifText { text: rules::in_short(rule) };
-    let whole = rules::explained(rule);
-    let help = SarifHelp { text: whole, markdown: whole };
+fn build_rule(rule: AuditRule) -> SarifRule {
+    let text = || SarifText { text: rules::rule_summary(rule) };
+    let section = rules::rule_section(rule);
+    let help = SarifHelp { text: section, markdown: section };
     SarifRule { id: rule.as_str(), short_description: text(), full_description: text(), help }
 }
 
-fn result(finding: &AuditFinding) -> SarifResult<'_> {
+fn build_result(finding: &AuditFinding) -> SarifResult<'_> {
     let AuditFinding { commit, iter, rule, severity, at, expected, found } = finding;
     let iteration = iter.map(|iter| format!(" (iteration {iter:04})")).unwrap_or_default();
     let text = format!(
         "Commit {}{iteration}, {}: expected {}, found {}.",
-        short(commit),
-        safe(at),
-        safe(expected),
-        safe(found)
+        short_id(commit),
+        sanitize(at),
+        sanitize(expected),
+        sanitize(found)
     );
     let physical_location = PhysicalLocation {
-        artifact_location: ArtifactLocation { uri: uri(&file(*rule, at)) },
+        artifact_location: ArtifactLocation { uri: to_uri(&finding_file(*rule, at)) },
         region: SarifRegion { start_line: 1 },
     };
     let logical =
-        LogicalLocation { name: short(commit), fully_qualified_name: format!("commit/{commit}"), kind: "resource" };
+        LogicalLocation { name: short_id(commit), fully_qualified_name: format!("commit/{commit}"), kind: "resource" };
     SarifResult {
         rule_id: rule.as_str(),
         rule_index: AuditRule::ALL.iter().position(|known| known == rule).unwrap_or_default(),
@@ -192,29 +192,29 @@ fn result(finding: &AuditFinding) -> SarifResult<'_> {
         },
         message: SarifText { text },
         locations: [SarifLocation { physical_location, logical_locations: [logical] }],
-        partial_fingerprints: SarifFingerprints { verify: fingerprint(finding) },
+        partial_fingerprints: SarifFingerprints { verify: finding_fingerprint(finding) },
         properties: finding,
     }
 }
 
 /// Returns the file of the repository at which a finding is shown.
-fn file(rule: AuditRule, at: &str) -> String {
-    let named = at.strip_prefix('/').or_else(|| at.starts_with(".runner/").then_some(at));
-    let named = named.map(|path| path.split_once(": ").map_or(path, |(path, _)| path));
+fn finding_file(rule: AuditRule, at: &str) -> String {
+    let path = at.strip_prefix('/').or_else(|| at.starts_with(".runner/").then_some(at));
+    let path = path.map(|path| path.split_once(": ").map_or(path, |(path, _)| path));
     let is_inside = |path: &&str| path.split('/').all(|name| !matches!(name, "" | "." | ".."));
-    if let Some(path) = named.filter(is_inside) {
+    if let Some(path) = path.filter(is_inside) {
         return path.to_owned();
     }
     match rule {
         AuditRule::Tree | AuditRule::Passes | AuditRule::Passed | AuditRule::Selection => ".runner/state/tree.json",
         _ if at.starts_with("GOAL.md") => ".runner/GOAL.md",
-        _ => BOOKKEEPING,
+        _ => RUN_STATE_PATH,
     }
     .to_owned()
 }
 
 /// Returns a path as a relative reference of RFC 3986.
-fn uri(path: &str) -> String {
+fn to_uri(path: &str) -> String {
     let mut uri = String::new();
     for byte in path.bytes() {
         if byte.is_ascii_alphanumeric() || b"/-._~".contains(&byte) {
@@ -226,9 +226,9 @@ fn uri(path: &str) -> String {
     uri
 }
 
-fn fingerprint(AuditFinding { commit, rule, at, expected, found, .. }: &AuditFinding) -> String {
+fn finding_fingerprint(AuditFinding { commit, rule, at, expected, found, .. }: &AuditFinding) -> String {
     let (commit, found) = match rule {
-        AuditRule::Unseen => ("", without_count(found)),
+        AuditRule::Unseen => ("", strip_count(found)),
         _ => (commit.as_str(), Cow::Borrowed(found.as_str())),
     };
     let digest = Sha256::digest(format!("{commit}\0{rule}\0{at}\0{expected}\0{found}"));
@@ -239,7 +239,7 @@ fn fingerprint(AuditFinding { commit, rule, at, expected, found, .. }: &AuditFin
 }
 
 /// Returns what was not seen without the number of other files that were not.
-fn without_count(found: &str) -> Cow<'_, str> {
+fn strip_count(found: &str) -> Cow<'_, str> {
     let Some((head, why)) = found.split_once(" more that commits add: ") else { return Cow::Borrowed(found) };
     Cow::Owned(format!("{}: {why}", head.rsplit_once(" and ").map_or(head, |(head, _)| head)))
 }
@@ -250,8 +250,8 @@ mod tests {
 
     #[test]
     fn what_was_not_seen_is_the_same_at_each_tip_and_however_much_is_missing() {
-        let of = |commit: &str, rule, found: &str| {
-            fingerprint(&AuditFinding {
+        let fingerprint = |commit: &str, rule, found: &str| {
+            finding_fingerprint(&AuditFinding {
                 commit: commit.to_owned(),
                 iter: None,
                 rule,
@@ -264,21 +264,21 @@ mod tests {
         let one = "file a and b of commit c0: not here; `git fsck` tells which";
         let three = "file a and b of commit c0 and 2 more that commits add: not here; `git fsck` tells which";
         let unseen = AuditRule::Unseen;
-        assert_eq!(of("c1", unseen, one), of("c2", unseen, three));
-        assert_ne!(of("c1", unseen, one), of("c1", unseen, &one.replace("c0", "c1")));
-        assert_ne!(of("c1", AuditRule::Valid, one), of("c2", AuditRule::Valid, one));
+        assert_eq!(fingerprint("c1", unseen, one), fingerprint("c2", unseen, three));
+        assert_ne!(fingerprint("c1", unseen, one), fingerprint("c1", unseen, &one.replace("c0", "c1")));
+        assert_ne!(fingerprint("c1", AuditRule::Valid, one), fingerprint("c2", AuditRule::Valid, one));
     }
 
     #[test]
     fn a_place_is_a_path_within_the_repository_whatever_a_finding_names() {
-        let place = |rule, at| uri(&file(rule, at));
-        assert_eq!(place(AuditRule::Progress, ".runner/state/progress.md"), ".runner/state/progress.md");
-        assert_eq!(place(AuditRule::Valid, "/src/a b.rs"), "src/a%20b.rs");
-        assert_eq!(place(AuditRule::Milestone, ".runner/state/run_state.json: base"), BOOKKEEPING);
-        assert_eq!(place(AuditRule::Tree, "node root.3: title"), ".runner/state/tree.json");
-        assert_eq!(place(AuditRule::Person, "GOAL.md: id"), ".runner/GOAL.md");
+        let location = |rule, at| to_uri(&finding_file(rule, at));
+        assert_eq!(location(AuditRule::Progress, ".runner/state/progress.md"), ".runner/state/progress.md");
+        assert_eq!(location(AuditRule::Valid, "/src/a b.rs"), "src/a%20b.rs");
+        assert_eq!(location(AuditRule::Milestone, ".runner/state/run_state.json: base"), RUN_STATE_PATH);
+        assert_eq!(location(AuditRule::Tree, "node root.3: title"), ".runner/state/tree.json");
+        assert_eq!(location(AuditRule::Person, "GOAL.md: id"), ".runner/GOAL.md");
         for at in ["Runner-From", "/", "//etc/passwd", "/../../etc/passwd", ".runner/../x", "", "https://e.org/x"] {
-            assert_eq!(place(AuditRule::Form, at), BOOKKEEPING, "{at}");
+            assert_eq!(location(AuditRule::Form, at), RUN_STATE_PATH, "{at}");
         }
     }
 }

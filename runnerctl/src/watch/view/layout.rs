@@ -6,11 +6,11 @@ use ratatui::layout::{Constraint, Layout, Rect};
 use crate::watch::model::{Focus, Model};
 
 /// The smallest terminal: columns and rows.
-pub(super) const LEAST: (u16, u16) = (60, 16);
+pub(super) const MIN_SIZE: (u16, u16) = (60, 16);
 /// From here on the repositories have a pane, and agent and guard one each.
-const MIDDLE: (u16, u16) = (110, 32);
+const MIDDLE_SIZE: (u16, u16) = (110, 32);
 /// From here on there are three columns.
-const WIDE: u16 = 170;
+const WIDE_COLUMNS: u16 = 170;
 
 /// Where everything is.
 pub(super) struct ScreenAreas {
@@ -36,26 +36,26 @@ struct PaneAreas {
 }
 
 /// Divides the terminal.
-pub(super) fn areas(area: Rect, model: &Model) -> ScreenAreas {
-    let several = u16::from(!model.machines.is_empty());
-    let above = [several, 1, 2].map(Constraint::Length);
+pub(super) fn split_screen(area: Rect, model: &Model) -> ScreenAreas {
+    let machine_rows = u16::from(!model.machines.is_empty());
+    let above = [machine_rows, 1, 2].map(Constraint::Length);
     let below = [2, 1].map(Constraint::Length);
     let rows = above.into_iter().chain([Constraint::Fill(1)]).chain(below);
     let [machines, header, phases, body, why, footer] = Layout::vertical(rows).areas(area);
-    let is_small = area.width < MIDDLE.0 || area.height < MIDDLE.1;
+    let is_small = area.width < MIDDLE_SIZE.0 || area.height < MIDDLE_SIZE.1;
     let PaneAreas { repos, tree, agent, guard, events } =
-        if is_small { small(body, model) } else { large(body, model) };
+        if is_small { small_layout(body, model) } else { large_layout(body, model) };
     ScreenAreas { machines, header, phases, repos, tree, agent, guard, events, why, footer }
 }
 
 /// The tree beside one of agent and guard, and the events. The list of repositories is above the tree only while it has
 /// the keys.
-fn small(body: Rect, model: &Model) -> PaneAreas {
+fn small_layout(body: Rect, model: &Model) -> PaneAreas {
     let [left, right] = Layout::horizontal([Constraint::Percentage(42), Constraint::Fill(1)]).areas(body);
     let [top, events] = Layout::vertical([Constraint::Fill(1), Constraint::Length(body.height / 3)]).areas(right);
     let (agent, guard) = if shows_guard(model) { (None, Some(top)) } else { (Some(top), None) };
     let (repos, tree) = if model.focus == Focus::Repos {
-        let [list, below] = list_above(left, model, body.height.saturating_sub(6));
+        let [list, below] = split_repo_list(left, model, body.height.saturating_sub(6));
         (Some(list), below)
     } else {
         (None, left)
@@ -69,11 +69,11 @@ fn shows_guard(model: &Model) -> bool {
     model.focus == Focus::Guard || is_live && model.focus != Focus::Agent
 }
 
-fn large(body: Rect, model: &Model) -> PaneAreas {
-    let is_wide = body.width >= WIDE;
+fn large_layout(body: Rect, model: &Model) -> PaneAreas {
+    let is_wide = body.width >= WIDE_COLUMNS;
     let left = Constraint::Length(if is_wide { 58 } else { 48 });
     let [left, right] = Layout::horizontal([left, Constraint::Fill(1)]).areas(body);
-    let [repos, tree] = list_above(left, model, body.height / 3);
+    let [repos, tree] = split_repo_list(left, model, body.height / 3);
     let [agent, guard, events] = if is_wide {
         let [agent, column] = Layout::horizontal([Constraint::Fill(3), Constraint::Fill(2)]).areas(right);
         let [guard, events] = Layout::vertical([Constraint::Fill(1), Constraint::Fill(1)]).areas(column);
@@ -85,7 +85,7 @@ fn large(body: Rect, model: &Model) -> PaneAreas {
 }
 
 /// Divides a column into a list of the repositories of at most so many rows, and what is below it.
-fn list_above(column: Rect, model: &Model, most: u16) -> [Rect; 2] {
+fn split_repo_list(column: Rect, model: &Model, most: u16) -> [Rect; 2] {
     let rows = u16::try_from(model.repos.len()).unwrap_or(u16::MAX).clamp(1, most.max(1)) + 2;
     Layout::vertical([Constraint::Length(rows), Constraint::Fill(1)]).areas(column)
 }

@@ -18,10 +18,10 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Paragraph};
 use unicode_width::UnicodeWidthStr as _;
 
-use self::layout::{LEAST, ScreenAreas};
+use self::layout::{MIN_SIZE, ScreenAreas};
 use super::model::{Focus, Model};
 use crate::text::paint::{DIM, LIVE};
-use crate::text::table::cut;
+use crate::text::table::truncate;
 
 /// What is drawn, and on what.
 struct PaneCanvas<'a, 'b> {
@@ -30,95 +30,96 @@ struct PaneCanvas<'a, 'b> {
 }
 
 /// Draws everything.
-pub(crate) fn view(model: &Model, frame: &mut Frame<'_>) {
+pub(crate) fn draw_view(model: &Model, frame: &mut Frame<'_>) {
     let area = frame.area();
-    if area.width < LEAST.0 || area.height < LEAST.1 {
-        return too_small(area, frame);
+    if area.width < MIN_SIZE.0 || area.height < MIN_SIZE.1 {
+        return draw_too_small(area, frame);
     }
     let mut canvas = PaneCanvas { model, frame };
     match model.reader() {
-        Some(reader) => reader::draw(&mut canvas, reader, area),
-        None => panes(&mut canvas, &layout::areas(area, model)),
+        Some(reader) => reader::draw_reader(&mut canvas, reader, area),
+        None => draw_panes(&mut canvas, &layout::split_screen(area, model)),
     }
-    dialogs::draw(&mut canvas, area);
+    dialogs::draw_dialog(&mut canvas, area);
 }
 
-fn panes(canvas: &mut PaneCanvas<'_, '_>, areas: &ScreenAreas) {
-    status_lines::machines(canvas, areas.machines);
-    status_lines::header(canvas, areas.header);
-    phases::draw(canvas, areas.phases);
+fn draw_panes(canvas: &mut PaneCanvas<'_, '_>, areas: &ScreenAreas) {
+    status_lines::draw_machines(canvas, areas.machines);
+    status_lines::draw_header(canvas, areas.header);
+    phases::draw_phases(canvas, areas.phases);
     if let Some(area) = areas.repos {
-        repos::draw(canvas, area);
+        repos::draw_repos(canvas, area);
     }
-    tree::draw(canvas, areas.tree);
+    tree::draw_tree(canvas, areas.tree);
     if let Some(area) = areas.agent {
-        streams::agent(canvas, area);
+        streams::draw_agent(canvas, area);
     }
     if let Some(area) = areas.guard {
-        streams::guard(canvas, area);
+        streams::draw_guard(canvas, area);
     }
-    streams::events(canvas, areas.events);
-    status_lines::why(canvas, areas.why);
-    status_lines::footer(canvas, areas.footer);
+    streams::draw_events(canvas, areas.events);
+    status_lines::draw_reason(canvas, areas.why);
+    status_lines::draw_footer(canvas, areas.footer);
 }
 
-fn too_small(area: Rect, frame: &mut Frame<'_>) {
-    let text = format!("too small: {}x{}\nwatch needs {}x{}\nq leaves", area.width, area.height, LEAST.0, LEAST.1);
+fn draw_too_small(area: Rect, frame: &mut Frame<'_>) {
+    let text =
+        format!("too small: {}x{}\nwatch needs {}x{}\nq leaves", area.width, area.height, MIN_SIZE.0, MIN_SIZE.1);
     frame.render_widget(Paragraph::new(text), area);
 }
 
 impl PaneCanvas<'_, '_> {
     /// Draws the lines around a pane and returns what is inside.
-    fn pane(&mut self, focus: Focus, title: &str, area: Rect) -> Rect {
-        let (model, look) = (self.model, self.model.look);
+    fn draw_pane(&mut self, focus: Focus, title: &str, area: Rect) -> Rect {
+        let (model, caps) = (self.model, self.model.caps);
         let has_keys = model.focus == focus;
-        let style = look.style(if has_keys { LIVE } else { DIM });
-        let room = usize::from(area.width.saturating_sub(4));
-        let title = Span::styled(format!(" {} ", fit(model, &look.text(title), room)), style);
-        let block = Block::bordered().border_set(look.border(has_keys)).border_style(style).title(title);
+        let style = caps.to_style(if has_keys { LIVE } else { DIM });
+        let available = usize::from(area.width.saturating_sub(4));
+        let title = Span::styled(format!(" {} ", truncate_text(model, &caps.safe_text(title), available)), style);
+        let block = Block::bordered().border_set(caps.border_set(has_keys)).border_style(style).title(title);
         let inner = block.inner(area);
         self.frame.render_widget(block, area);
         inner
     }
 
     /// Draws lines from the top.
-    fn lines(&mut self, lines: Vec<Line<'static>>, area: Rect) {
+    fn draw_lines(&mut self, lines: Vec<Line<'static>>, area: Rect) {
         self.frame.render_widget(Paragraph::new(lines), area);
     }
 
     /// Draws one text at the left and one at the right; the left one gives way.
-    fn ends(&mut self, left: Vec<Span<'static>>, right: Span<'static>, area: Rect) {
+    fn draw_both_ends(&mut self, left: Vec<Span<'static>>, right: Span<'static>, area: Rect) {
         let taken = u16::try_from(right.content.width()).unwrap_or(u16::MAX).min(area.width);
-        let room = area.width.saturating_sub(taken + u16::from(taken > 0));
-        let left = squeeze(self.model, left, room.into());
-        self.frame.render_widget(Line::from(left), Rect { width: room, ..area });
+        let available = area.width.saturating_sub(taken + u16::from(taken > 0));
+        let left = truncate_spans(self.model, left, available.into());
+        self.frame.render_widget(Line::from(left), Rect { width: available, ..area });
         self.frame.render_widget(Line::from(right), Rect { x: area.right() - taken, width: taken, ..area });
     }
 }
 
 /// Cuts a text to a width, with a mark.
-fn fit(model: &Model, text: &str, width: usize) -> String {
-    cut(text, width, &model.look.screen)
+fn truncate_text(model: &Model, text: &str, width: usize) -> String {
+    truncate(text, width, &model.caps.screen)
 }
 
 /// Cuts a row of texts to a width, the last one with a mark.
-fn squeeze(model: &Model, spans: Vec<Span<'static>>, width: usize) -> Vec<Span<'static>> {
-    let mut left = width;
-    let mut kept = Vec::new();
+fn truncate_spans(model: &Model, spans: Vec<Span<'static>>, width: usize) -> Vec<Span<'static>> {
+    let mut available = width;
+    let mut truncated = Vec::new();
     for span in spans {
-        let text = fit(model, &span.content, left);
+        let text = truncate_text(model, &span.content, available);
         let is_cut = text.width() < span.content.width();
-        left -= text.width().min(left);
-        kept.push(Span::styled(text, span.style));
+        available -= text.width().min(available);
+        truncated.push(Span::styled(text, span.style));
         if is_cut {
             break;
         }
     }
-    kept
+    truncated
 }
 
 /// Returns the style of what the keys are about.
-fn marked(has_keys: bool) -> Style {
+fn selection_style(has_keys: bool) -> Style {
     if has_keys { Style::new().add_modifier(Modifier::REVERSED) } else { Style::new() }
 }
 

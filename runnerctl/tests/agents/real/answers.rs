@@ -22,7 +22,7 @@ fn assert_faulty(agent: RealAgent, reply: ModelReply) {
     let said = format!("{}{}", output.exits(9).stdout, output.stderr);
     assert!(said.contains("answer"), "{said}");
     assert_eq!(stage.repo.node("root").attempts, 0);
-    let receipts = stage.ended_as(&["Fault"]);
+    let receipts = stage.assert_ended_as(&["Fault"]);
     assert_eq!(stage.repo.show("HEAD", "work"), "1");
     let spent = receipts[0].trailer("Runner-Usage").unwrap_or_default();
     assert!(spent.contains("in=") && !spent.contains("in=unknown"), "{spent}");
@@ -42,8 +42,8 @@ fn answer_of_another_form_is_a_fault(agent: RealAgent) {
 
 fn stream_that_is_no_json_is_no_answer(agent: RealAgent) {
     let stage = AgentStage::new(agent, ReplyScript::new().always(ModelReply::raw("data: this is no JSON\n\n")));
-    stage.begin();
-    let run = stage.stops();
+    stage.start_run();
+    let run = stage.wait_until_stopped();
     assert!(matches!(run.summary.state, RunStatus::Failed | RunStatus::Waiting), "{run:#?}");
     assert_eq!(stage.repo.node("root").attempts, 0, "{run:#?}");
 }

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use runner_testkit::model::{ModelProtocol, ModelReply, ModelRequest, ReplyScript};
 
 use super::agent::RealAgent;
-use super::stage::{AgentStage, StageSetup, split, works};
+use super::stage::{AgentStage, StageSetup, split_reply, with_work};
 
 with_each_agent!(
     planner_may_have_another_model,
@@ -17,11 +17,12 @@ with_each_agent!(
 #[test]
 fn fallback_goes_on_while_the_service_is_used_up() {
     let is_codex = |request: &ModelRequest| request.protocol == ModelProtocol::Responses;
-    let script = works(ReplyScript::new().when(is_codex, ModelReply::usage_limit(4_000_000_000)));
-    let stage =
-        StageSetup::of(RealAgent::Codex).configured(|config| config.executor("fallback = [\"claude\"]")).plays(script);
+    let script = with_work(ReplyScript::new().when(is_codex, ModelReply::usage_limit(4_000_000_000)));
+    let stage = StageSetup::for_agent(RealAgent::Codex)
+        .with_config(|config| config.executor("fallback = [\"claude\"]"))
+        .start(script);
     stage.run().exits(0);
-    let receipts = stage.ended_as(&["Accepted"]);
+    let receipts = stage.assert_ended_as(&["Accepted"]);
     let ran = receipts[0].trailer("Runner-Agent").unwrap_or_default();
     assert!(ran.starts_with("claude "), "{ran}");
     assert_eq!(receipts[0].trailer("Runner-Attempts"), Some("0/3"));
@@ -45,11 +46,11 @@ fn planner_may_have_another_model(agent: RealAgent) {
         RealAgent::Codex => "gpt-6-sol",
         RealAgent::Claude => "claude-opus-4-5",
     };
-    let setup = StageSetup::of(agent)
-        .configured(move |config| config.section(&format!("[executor.plan]\nmodel = {planner:?}")));
-    let stage = setup.plays(works(ReplyScript::new().then(split(&["only"]))));
+    let setup = StageSetup::for_agent(agent)
+        .with_config(move |config| config.section(&format!("[executor.plan]\nmodel = {planner:?}")));
+    let stage = setup.start(with_work(ReplyScript::new().then(split_reply(&["only"]))));
     stage.run().exits(0);
-    stage.ended_as(&["Decomposed", "Accepted"]);
+    stage.assert_ended_as(&["Decomposed", "Accepted"]);
     let asked = stage.model.requests();
     let models: Vec<&str> = asked.iter().map(ModelRequest::model).collect();
     assert_eq!(models, [planner, agent.model(), agent.model()]);

@@ -4,7 +4,7 @@ use protocol::words::RunStatus;
 use runner_testkit::model::{ModelReply, ReplyScript};
 
 use super::agent::RealAgent;
-use super::stage::{AgentStage, works};
+use super::stage::{AgentStage, with_work};
 
 with_each_agent!(
     tool_call_that_is_stopped_leaves_nothing_alive_and_its_work_is_kept,
@@ -12,7 +12,7 @@ with_each_agent!(
 );
 
 /// A session whose first command has left processes of all kinds behind, and does not end. The gate is passed before.
-fn stuck(stage: &AgentStage) {
+fn assert_stuck_in_tool(stage: &AgentStage) {
     let gate = stage.repo.script().gate("called");
     let arrival = stage.repo.script().folder().join("gates/called.in");
     let command = format!(
@@ -21,33 +21,33 @@ fn stuck(stage: &AgentStage) {
         arrival.display()
     );
     stage.model.set_script(ReplyScript::new().then(ModelReply::run(&command)));
-    stage.begin();
+    stage.start_run();
     gate.wait_reached();
 }
 
 fn tool_call_that_is_stopped_leaves_nothing_alive_and_its_work_is_kept(agent: RealAgent) {
     let stage = AgentStage::new(agent, ReplyScript::new());
-    stuck(&stage);
+    assert_stuck_in_tool(&stage);
     stage.ctl(&["pause", "--now"]).exits(0);
-    stage.comes_to(RunStatus::Paused);
-    let receipts = stage.ended_as(&["Interrupted"]);
+    stage.wait_for_state(RunStatus::Paused);
+    let receipts = stage.assert_ended_as(&["Interrupted"]);
     assert_eq!(
         (receipts[0].trailer("Runner-Attempts"), stage.repo.show("HEAD", "early")),
         (Some("0/3"), "early".into())
     );
     let usage = stage.repo.meta(1).usage;
     assert!(usage.input_tokens.is_some(), "what was spent before the stop is not known: {usage:?}");
-    stage.model.set_script(works(ReplyScript::new()));
+    stage.model.set_script(with_work(ReplyScript::new()));
     stage.ctl(&["resume"]).exits(0);
-    stage.comes_to(RunStatus::Completed);
-    stage.ended_as(&["Interrupted", "Accepted"]);
+    stage.wait_for_state(RunStatus::Completed);
+    stage.assert_ended_as(&["Interrupted", "Accepted"]);
 }
 
 fn daemon_that_is_killed_in_a_tool_call_goes_on_with_nothing_left_alive(agent: RealAgent) {
     let mut stage = AgentStage::new(agent, ReplyScript::new());
-    stuck(&stage);
-    stage.model.set_script(works(ReplyScript::new()));
+    assert_stuck_in_tool(&stage);
+    stage.model.set_script(with_work(ReplyScript::new()));
     stage.restart(runner_testkit::Daemon::kill);
-    stage.comes_to(RunStatus::Completed);
-    stage.ended_as(&["Interrupted", "Accepted"]);
+    stage.wait_for_state(RunStatus::Completed);
+    stage.assert_ended_as(&["Interrupted", "Accepted"]);
 }

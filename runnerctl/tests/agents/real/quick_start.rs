@@ -8,17 +8,17 @@ use runner_testkit::binary;
 use runner_testkit::model::{ModelReply, ReplyScript};
 
 use super::agent::RealAgent;
-use super::stage::{AgentStage, done};
+use super::stage::{AgentStage, done_reply};
 
 with_each_agent!(what_is_typed_leads_to_a_finished_branch);
 
 fn what_is_typed_leads_to_a_finished_branch(agent: RealAgent) {
     let works = ModelReply::run("printf 'A first try.\\nNothing else.\\n' > NOTES.md");
-    let stage = AgentStage::new(agent, ReplyScript::new().then(works).then(done("Wrote NOTES.md.")));
+    let stage = AgentStage::new(agent, ReplyScript::new().then(works).then(done_reply("Wrote NOTES.md.")));
     let programs = binary("runnerctl");
     let folder = programs.parent().expect("the program is in a folder").display().to_string();
     let mut shell = Command::new("sh");
-    shell.args(["-euc", &typed(agent, &stage.model.url())]).current_dir(stage.home.path()).env_clear();
+    shell.args(["-euc", &type_commands(agent, &stage.model.url())]).current_dir(stage.home.path()).env_clear();
     for (name, value) in stage.home.env() {
         shell.env(name, if name == "PATH" { format!("{folder}:{value}") } else { value.clone() });
     }
@@ -31,7 +31,7 @@ fn what_is_typed_leads_to_a_finished_branch(agent: RealAgent) {
 }
 
 /// Returns the block of the page that is marked `quick-start`, for this agent and this service.
-fn typed(agent: RealAgent, service: &str) -> String {
+fn type_commands(agent: RealAgent, service: &str) -> String {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/quick-start.md");
     let text = fs::read_to_string(page).expect("the page can be read");
     let (_, after) = text.split_once("```sh quick-start\n").expect("the page has a block to type");

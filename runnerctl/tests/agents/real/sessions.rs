@@ -7,7 +7,7 @@ use runner_testkit::model::{ModelReply, ModelRequest, ReplyScript};
 use serde_json::json;
 
 use super::agent::RealAgent;
-use super::stage::{AgentStage, StageSetup, done, split, works};
+use super::stage::{AgentStage, StageSetup, done_reply, split_reply, with_work};
 
 with_each_agent!(
     goal_is_split_worked_on_and_finished,
@@ -23,12 +23,14 @@ const COST_OF_A_REPLY: u64 = 3_210;
 
 fn goal_is_split_worked_on_and_finished(agent: RealAgent) {
     let leaf = |script: ReplyScript, name: &str| {
-        script.then(ModelReply::run(&format!("echo {name} | tee {name} work"))).then(done(&format!("Wrote {name}.")))
+        script
+            .then(ModelReply::run(&format!("echo {name} | tee {name} work")))
+            .then(done_reply(&format!("Wrote {name}.")))
     };
-    let script = leaf(leaf(ReplyScript::new().then(split(&["first", "second"])), "first"), "second");
+    let script = leaf(leaf(ReplyScript::new().then(split_reply(&["first", "second"])), "first"), "second");
     let stage = AgentStage::new(agent, script);
     stage.run().exits(0);
-    let receipts = stage.ended_as(&["Decomposed", "Accepted", "Accepted"]);
+    let receipts = stage.assert_ended_as(&["Decomposed", "Accepted", "Accepted"]);
     let tree = stage.repo.tree("HEAD");
     assert!(tree.root.passes && tree.root.children.len() == 2, "{tree:#?}");
     assert_eq!(
@@ -55,12 +57,15 @@ fn goal_is_split_worked_on_and_finished(agent: RealAgent) {
 
 fn what_is_done_is_reviewed_by_a_session_of_its_own(agent: RealAgent) {
     let verdict = |verdict: &str, reason: &str| ModelReply::answer(json!({"verdict": verdict, "reasons": [reason]}));
-    let script = works(ReplyScript::new()).then(verdict("reject", "The file says 1, not 2."));
-    let script =
-        script.then(ModelReply::run("echo 2 > work")).then(done("It says 2.")).then(verdict("accept", "It says 2."));
-    let stage = StageSetup::of(agent).configured(|config| config.section("[review]\nby = \"agent\"")).plays(script);
+    let script = with_work(ReplyScript::new()).then(verdict("reject", "The file says 1, not 2."));
+    let script = script
+        .then(ModelReply::run("echo 2 > work"))
+        .then(done_reply("It says 2."))
+        .then(verdict("accept", "It says 2."));
+    let stage =
+        StageSetup::for_agent(agent).with_config(|config| config.section("[review]\nby = \"agent\"")).start(script);
     stage.run().exits(0);
-    let receipts = stage.ended_as(&["Rejected", "Accepted"]);
+    let receipts = stage.assert_ended_as(&["Rejected", "Accepted"]);
     let reviews: Vec<_> = receipts.iter().filter_map(|receipt| receipt.trailer("Runner-Review")).collect();
     assert!(reviews[0].starts_with("reject prompt=") && reviews[1].starts_with("accept prompt="), "{reviews:?}");
     let facts = stage.repo.meta(2).review.expect("the record has its facts");
@@ -78,10 +83,10 @@ fn what_is_done_is_reviewed_by_a_session_of_its_own(agent: RealAgent) {
 fn red_guard_is_told_to_the_next_session_which_repairs(agent: RealAgent) {
     let stage = AgentStage::new(
         agent,
-        works(ReplyScript::new().then(ModelReply::run("echo 1 > other")).then(done("I think so."))),
+        with_work(ReplyScript::new().then(ModelReply::run("echo 1 > other")).then(done_reply("I think so."))),
     );
     stage.run().exits(0);
-    let receipts = stage.ended_as(&["RedGuard", "Accepted"]);
+    let receipts = stage.assert_ended_as(&["RedGuard", "Accepted"]);
     assert_eq!(receipts[0].trailer("Runner-Attempts"), Some("1/3"));
     let third = stage.model.requests().swap_remove(2);
     assert!(third.user_text().contains("there is no work"), "the guard's word is missing: {}", third.user_text());
@@ -90,7 +95,7 @@ fn red_guard_is_told_to_the_next_session_which_repairs(agent: RealAgent) {
 fn every_session_is_a_fresh_one_with_its_whole_prompt(agent: RealAgent) {
     let stage = AgentStage::new(
         agent,
-        works(ReplyScript::new().then(ModelReply::run("echo 1 > other")).then(done("I think so."))),
+        with_work(ReplyScript::new().then(ModelReply::run("echo 1 > other")).then(done_reply("I think so."))),
     );
     stage.run().exits(0);
     let asked = stage.model.requests();
@@ -106,20 +111,20 @@ fn every_session_is_a_fresh_one_with_its_whole_prompt(agent: RealAgent) {
 }
 
 fn ceiling_on_cost_ends_the_run_before_the_next_session(agent: RealAgent) {
-    let setup = StageSetup::of(agent).configured(|config| config.top("max_cost_usd = 0.005"));
-    let stage = setup.plays(ReplyScript::new().then(ModelReply::run("echo 1 > other")).then(done("I think so.")));
+    let setup = StageSetup::for_agent(agent).with_config(|config| config.top("max_cost_usd = 0.005"));
+    let stage = setup.start(ReplyScript::new().then(ModelReply::run("echo 1 > other")).then(done_reply("I think so.")));
     let output = stage.run();
     assert!(output.exits(4).stdout.contains("max_cost_usd is used up"), "{}{}", output.stdout, output.stderr);
-    stage.ended_as(&["RedGuard"]);
+    stage.assert_ended_as(&["RedGuard"]);
     assert_eq!(stage.model.requests().len(), 2);
 }
 
 fn key_of_the_service_reaches_no_guard(agent: RealAgent) {
-    let script = ReplyScript::new().then(ModelReply::run("env > work")).then(done("Looked around."));
+    let script = ReplyScript::new().then(ModelReply::run("env > work")).then(done_reply("Looked around."));
     let stage = AgentStage::new(agent, script);
     stage.repo.script().guard_always("env > \"$kit/env\"");
     stage.run().exits(0);
-    stage.ended_as(&["Accepted"]);
+    stage.assert_ended_as(&["Accepted"]);
     let guard = fs::read_to_string(stage.repo.script().folder().join("env")).expect("the guard ran");
     assert!(!guard.contains("dummy"), "{guard}");
     // Claude shows its key to the commands that it runs: what hides it takes away the permission to run them.

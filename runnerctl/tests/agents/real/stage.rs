@@ -29,12 +29,12 @@ pub(crate) struct StageSetup {
 
 impl StageSetup {
     /// The user pays by use and lives in universal time.
-    pub(crate) fn of(agent: RealAgent) -> Self {
+    pub(crate) fn for_agent(agent: RealAgent) -> Self {
         Self { agent, account: AgentAccount::Key, zone: "UTC", configure: Box::new(|config| config) }
     }
 
     /// The user has a plan.
-    pub(crate) fn with_a_plan(self) -> Self {
+    pub(crate) fn with_plan(self) -> Self {
         Self { account: AgentAccount::Plan, ..self }
     }
 
@@ -43,12 +43,12 @@ impl StageSetup {
         Self { zone, ..self }
     }
 
-    pub(crate) fn configured(self, configure: impl FnOnce(Config) -> Config + 'static) -> Self {
+    pub(crate) fn with_config(self, configure: impl FnOnce(Config) -> Config + 'static) -> Self {
         Self { configure: Box::new(configure), ..self }
     }
 
     /// Starts model and daemon. The first fault fails a run, and the guard wants the file `work`.
-    pub(crate) fn plays(self, script: ReplyScript) -> AgentStage {
+    pub(crate) fn start(self, script: ReplyScript) -> AgentStage {
         // Codex makes no helper programs below the folder of temporary files.
         let folder = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder for the agents can be made");
         let model = ModelServer::start(script);
@@ -66,7 +66,7 @@ impl StageSetup {
 
 impl AgentStage {
     pub(crate) fn new(agent: RealAgent, script: ReplyScript) -> Self {
-        StageSetup::of(agent).plays(script)
+        StageSetup::for_agent(agent).start(script)
     }
 
     /// Starts the run and waits for its end.
@@ -75,7 +75,7 @@ impl AgentStage {
     }
 
     /// Starts the run and leaves it to itself.
-    pub(crate) fn begin(&self) {
+    pub(crate) fn start_run(&self) {
         self.ctl(&["start", "--yes", "-m", "Write the file work."]).exits(0);
     }
 
@@ -86,7 +86,7 @@ impl AgentStage {
 
     /// Waits until the run is in a state, or over in another one, which fails.
     #[track_caller]
-    pub(crate) fn comes_to(&self, state: RunStatus) -> RunView {
+    pub(crate) fn wait_for_state(&self, state: RunStatus) -> RunView {
         let is_over =
             |found: RunStatus| matches!(found, RunStatus::Completed | RunStatus::Failed | RunStatus::TimedOut);
         let has_come = |run: &RunView| run.summary.state == state || is_over(run.summary.state);
@@ -96,7 +96,7 @@ impl AgentStage {
     }
 
     /// Waits until the run neither runs nor is in the queue.
-    pub(crate) fn stops(&self) -> RunView {
+    pub(crate) fn wait_until_stopped(&self) -> RunView {
         let has_stopped = |run: &RunView| !matches!(run.summary.state, RunStatus::Queued | RunStatus::Running);
         self.home.client().wait_until(self.repo.path(), has_stopped)
     }
@@ -109,7 +109,7 @@ impl AgentStage {
 
     /// Asserts the verdicts, and what holds after every run: nothing is alive, history and bookkeeping agree.
     #[track_caller]
-    pub(crate) fn ended_as(&self, expected: &[&str]) -> Vec<ReceiptCommit> {
+    pub(crate) fn assert_ended_as(&self, expected: &[&str]) -> Vec<ReceiptCommit> {
         assert_eq!(list_verdicts(&self.repo), expected, "{}", self.log());
         self.home.assert_no_survivors();
         assert_consistent(&self.repo);
@@ -125,18 +125,18 @@ impl AgentStage {
 }
 
 /// The result of a session that has done its work.
-pub(crate) fn done(summary: &str) -> ModelReply {
+pub(crate) fn done_reply(summary: &str) -> ModelReply {
     ModelReply::answer(json!({"status": "done", "summary": summary, "children": null}))
 }
 
 /// The result of a session that has split its node.
-pub(crate) fn split(titles: &[&str]) -> ModelReply {
+pub(crate) fn split_reply(titles: &[&str]) -> ModelReply {
     let child = |title: &&str| json!({"title": title, "goal": format!("Do {title}."), "acceptance": ["It is done."]});
     let children: Vec<Value> = titles.iter().map(child).collect();
     ModelReply::answer(json!({"status": "decomposed", "summary": "Split.", "children": children}))
 }
 
 /// A session that does all the work.
-pub(crate) fn works(script: ReplyScript) -> ReplyScript {
-    script.then(ModelReply::run("echo 1 > work")).then(done("Wrote the file."))
+pub(crate) fn with_work(script: ReplyScript) -> ReplyScript {
+    script.then(ModelReply::run("echo 1 > work")).then(done_reply("Wrote the file."))
 }

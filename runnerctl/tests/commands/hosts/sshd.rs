@@ -14,21 +14,21 @@ use runner_testkit::invariants::print_figure;
 use super::{RUN, TwoMachines};
 
 /// Returns a program of OpenSSH's, which may be where only root's `PATH` leads to.
-fn program(name: &str) -> Option<PathBuf> {
+fn find_program(name: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     let folders = env::split_paths(&path).chain(["/usr/sbin".into(), "/usr/bin".into()]);
     folders.map(|folder| folder.join(name)).find(|program| program.is_file())
 }
 
 /// Returns `ssh` and `sshd`, where both can be run: as root, the latter wants a folder of its own.
-fn programs() -> Option<(PathBuf, PathBuf)> {
+fn find_ssh_programs() -> Option<(PathBuf, PathBuf)> {
     let is_root = nix::unistd::geteuid().is_root();
     let is_ready = !is_root || Path::new("/run/sshd").is_dir();
-    program("ssh").zip(program("sshd")).filter(|_| is_ready)
+    find_program("ssh").zip(find_program("sshd")).filter(|_| is_ready)
 }
 
 /// Makes a pair of keys and returns the private one.
-fn key(home: &Home, name: &str) -> PathBuf {
+fn make_key(home: &Home, name: &str) -> PathBuf {
     let file = home.path().join(name);
     let mut keygen = Command::new("ssh-keygen");
     let made = keygen.args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(&file).status();
@@ -37,9 +37,9 @@ fn key(home: &Home, name: &str) -> PathBuf {
 }
 
 /// Has the client's `ssh` get to a real `sshd`, whose logins are in the environment of the machine there.
-fn connect(machines: &TwoMachines, (ssh, sshd): &(PathBuf, PathBuf)) {
+fn assert_connects(machines: &TwoMachines, (ssh, sshd): &(PathBuf, PathBuf)) {
     let (here, there) = (machines.here.path(), machines.there.path());
-    let (host_key, own_key) = (key(&machines.there, "host_key"), key(&machines.here, "id"));
+    let (host_key, own_key) = (make_key(&machines.there, "host_key"), make_key(&machines.here, "id"));
     fs::copy(own_key.with_extension("pub"), there.join("authorized")).expect("a key can be authorized");
     let login: Vec<String> = machines.there.env().iter().map(|(name, value)| format!("{name}={value}")).collect();
     let server = format!(
@@ -66,16 +66,16 @@ fn connect(machines: &TwoMachines, (ssh, sshd): &(PathBuf, PathBuf)) {
 
 #[test]
 fn a_real_sshd_leads_to_the_daemon_and_the_person_behind_it_may_steer() {
-    let Some(programs) = programs() else {
+    let Some(programs) = find_ssh_programs() else {
         print_figure("left out: there is no sshd that can be run here (.ci/run installs one)");
         return;
     };
     let machines = TwoMachines::new();
-    connect(&machines, &programs);
-    let started = machines.asks(&["start", "--yes", "-m", "Do it.", "--id", RUN, "--queue-only"]);
+    assert_connects(&machines, &programs);
+    let started = machines.run_on_host(&["start", "--yes", "-m", "Do it.", "--id", RUN, "--queue-only"]);
     let log = fs::read_to_string(machines.there.path().join("sshd.log")).unwrap_or_default();
     assert_eq!(started.code, 0, "{}{log}", started.stderr);
-    machines.asks(&["step"]).exits(0);
+    machines.run_on_host(&["step"]).exits(0);
     let mut follows = machines.tty(&["log", "-f", "--prompt"]);
     follows.wait_for_text("A session");
     assert_eq!(follows.wait_exit(), 0);

@@ -70,7 +70,7 @@ impl SlurmCluster {
         let folder = tempfile::Builder::new().prefix("slurm").tempdir().expect("a folder can be made");
         let conf = folder.path().join("slurm.conf");
         let home = Home::new().export("SLURM_CONF", conf.to_str().expect("a path is text"));
-        let mut cluster = Self { programs: Vec::new(), remote: TestRemote::of(home), folder };
+        let mut cluster = Self { programs: Vec::new(), remote: TestRemote::in_home(home), folder };
         let nodes = cluster.configure(&conf, site);
         let at = |name: &str| cluster.folder.path().join(name).display().to_string();
         let munge = ["key-file=key", "socket=munge", "pid-file=munge.pid", "log-file=munge.log", "seed-file=seed"];
@@ -83,15 +83,15 @@ impl SlurmCluster {
         for node in nodes {
             cluster.spawn("slurmd", &["-D".to_owned(), "-N".to_owned(), node]);
         }
-        cluster.is_idle();
+        cluster.assert_idle();
         cluster
     }
 
     /// Waits until nothing of a job is left on the nodes, each of which is in two partitions.
     #[track_caller]
-    pub(super) fn is_idle(&self) {
+    pub(super) fn assert_idle(&self) {
         wait_until("both nodes are idle", || {
-            self.says("sinfo", &["-h", "-N", "-o", "%t"]).matches("idle").count() >= 4
+            self.run_program("sinfo", &["-h", "-N", "-o", "%t"]).matches("idle").count() >= 4
         });
     }
 
@@ -164,12 +164,12 @@ impl SlurmCluster {
     }
 
     /// Returns what a job has printed, all of its drivers together.
-    pub(super) fn printed(&self, job: &str) -> String {
+    pub(super) fn job_output(&self, job: &str) -> String {
         fs::read_to_string(self.output(job)).unwrap_or_default()
     }
 
     /// Runs a program of Slurm's.
-    pub(super) fn says(&self, program: &str, args: &[&str]) -> String {
+    pub(super) fn run_program(&self, program: &str, args: &[&str]) -> String {
         let output = self.command(program).args(args).output().expect("the program can be started");
         String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned()
     }
@@ -183,12 +183,12 @@ impl SlurmCluster {
 
     /// Returns what is known of a job.
     pub(super) fn job(&self, job: &str) -> JobInfo {
-        JobInfo(self.says("scontrol", &["--oneliner", "show", "job", job]))
+        JobInfo(self.run_program("scontrol", &["--oneliner", "show", "job", job]))
     }
 
     /// Waits for a state of a job, after so many restarts.
     #[track_caller]
-    pub(super) fn reaches(&self, job: &str, state: &str, restarts: u32) -> JobInfo {
+    pub(super) fn wait_for_job(&self, job: &str, state: &str, restarts: u32) -> JobInfo {
         let end = Instant::now() + PATIENCE;
         loop {
             let found = self.job(job);
@@ -199,7 +199,7 @@ impl SlurmCluster {
                 Instant::now() < end,
                 "job {job} is not {state}: {}\n{}\n{}",
                 found.0,
-                self.printed(job),
+                self.job_output(job),
                 self.logs()
             );
             sleep(Duration::from_millis(100));
@@ -219,7 +219,7 @@ impl SlurmCluster {
     }
 
     /// Loses a node: its daemon is gone at once, and what it has started lives on.
-    pub(super) fn lose(&mut self, node: &str) {
+    pub(super) fn kill_node(&mut self, node: &str) {
         let (_, lost) = self.programs.iter_mut().find(|(name, _)| name == node).expect("there is such a node");
         lost.kill().expect("it can be ended");
         lost.wait().expect("it has ended");
@@ -245,16 +245,16 @@ impl SlurmCluster {
 
     /// Asserts that nothing is left of any driver, and that the branch is one line that the rules have made.
     #[track_caller]
-    pub(super) fn is_clean(&self) {
+    pub(super) fn assert_clean(&self) {
         self.remote.home.wait_all_gone(PATIENCE);
-        self.remote.is_swept();
-        self.remote.is_sound();
+        self.remote.assert_swept();
+        self.remote.assert_sound();
     }
 }
 
 impl Drop for SlurmCluster {
     fn drop(&mut self) {
-        self.says("scancel", &["--signal=KILL", "--full", "--user=root"]);
+        self.run_program("scancel", &["--signal=KILL", "--full", "--user=root"]);
         for (_, program) in self.programs.iter_mut().rev() {
             let _gone = kill(Pid::from_raw(program.id().cast_signed()), Signal::SIGTERM);
             let _ended = program.wait();

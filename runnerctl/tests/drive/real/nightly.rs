@@ -5,28 +5,28 @@ use super::cluster::{ClusterSite, SlurmCluster, USUAL};
 use crate::kit::WRITES;
 
 /// Ends the first driver by what `engine` and `interrupt` set off, and sees the next one go on.
-fn interrupted(site: ClusterSite, engine: &[&str], interrupt: impl FnOnce(&SlurmCluster)) {
+fn assert_continues_after(site: ClusterSite, engine: &[&str], interrupt: impl FnOnce(&SlurmCluster)) {
     let cluster = SlurmCluster::start(site);
     let gate = cluster.remote.repo.script().gate("work");
     cluster.remote.repo.script().step(1, "echo half > half.txt; gate work").always(WRITES);
     let job = cluster.submit(GOAL, engine);
     gate.wait_reached();
     interrupt(&cluster);
-    cluster.reaches(&job, "COMPLETED", 1);
+    cluster.wait_for_job(&job, "COMPLETED", 1);
     assert_eq!(cluster.remote.git(&["show", "runner/x:half.txt"]), "half");
     assert_eq!(cluster.remote.git(&["show", "runner/x:work.txt"]), "work");
-    cluster.is_clean();
+    cluster.assert_clean();
 }
 
 #[test]
 fn a_time_limit_warns_first() {
-    interrupted(USUAL, &["--time=1", "--signal=B:TERM@45"], |_| ());
+    assert_continues_after(USUAL, &["--time=1", "--signal=B:TERM@45"], |_| ());
 }
 
 #[test]
 fn a_job_that_is_preempted_goes_on_when_there_is_room() {
-    interrupted(USUAL, &["--partition=low", "--nodes=2", "--exclusive"], |cluster| {
-        let said = cluster.says("sbatch", &["--partition=high", "--nodes=2", "--exclusive", "--wrap=sleep 5"]);
+    assert_continues_after(USUAL, &["--partition=low", "--nodes=2", "--exclusive"], |cluster| {
+        let said = cluster.run_program("sbatch", &["--partition=high", "--nodes=2", "--exclusive", "--wrap=sleep 5"]);
         assert!(said.contains("Submitted"), "{said}");
     });
 }
@@ -34,7 +34,7 @@ fn a_job_that_is_preempted_goes_on_when_there_is_room() {
 #[test]
 fn without_control_groups_it_is_the_same() {
     let site = ClusterSite { track: "proctrack/linuxproc", ..USUAL };
-    interrupted(site, &[], |cluster| {
-        cluster.says("scancel", &["--signal=TERM", "--batch", "--name=remote-x"]);
+    assert_continues_after(site, &[], |cluster| {
+        cluster.run_program("scancel", &["--signal=TERM", "--batch", "--name=remote-x"]);
     });
 }

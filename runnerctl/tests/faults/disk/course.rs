@@ -42,7 +42,7 @@ impl FaultCourse {
     }
 
     /// Asks for the run, and waits for its end or the daemon's.
-    pub(super) fn go(&self) -> ProgramOutput {
+    pub(super) fn run(&self) -> ProgramOutput {
         self.home.run(&self.repo, &["--id", "same", "-m", "Do it"])
     }
 
@@ -57,7 +57,7 @@ impl FaultCourse {
     }
 
     /// Lets the run be driven under a fault until its end or the daemon's; returns how often the fault happened.
-    pub(super) fn disturb(&self, fault: &SystemFault) -> usize {
+    pub(super) fn run_with_fault(&self, fault: &SystemFault) -> usize {
         let daemon = FaultyDaemon::start(&self.home, fault);
         if daemon.is_up() {
             let asked = self.home.ctl_in(&self.repo, &["start", "--yes", "--id", "same", "-m", "Do it"]);
@@ -106,7 +106,7 @@ fn undisturbed() -> &'static str {
     TREE_OF_ITS_END.get_or_init(|| {
         let course = FaultCourse::new();
         let _daemon = course.home.daemon();
-        course.go().exits(0);
+        course.run().exits(0);
         course.repo.show("HEAD", TREE)
     })
 }
@@ -118,7 +118,7 @@ pub(super) fn at_each(calls: &str, what: &str, every: Sampling) {
     for at in (every.from..every.from + every.limit).step_by(every.step) {
         let course = FaultCourse::new();
         let fault = SystemFault::new(calls, &what.replace("{at}", &at.to_string()));
-        let times = course.disturb(&fault);
+        let times = course.run_with_fault(&fault);
         print_figure(&format!("{calls} {what} at {at}: {times}"));
         course.finish(&format!("{fault:?}"));
         if times == 0 {

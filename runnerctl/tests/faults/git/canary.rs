@@ -50,25 +50,25 @@ const RULES: [&str; 3] = [
     "mkdir -p \"$HOME/config/git\"; echo '* filter=evil diff=evil merge=evil' > \"$HOME/config/git/attributes\"",
 ];
 
-fn canary(home: &Home, repo: &Repo) {
+fn install_canary(home: &Home, repo: &Repo) {
     let text = format!("#!/bin/sh\necho \"$0 $*\" >> '{}'\ncat\n", home.path().join("CANARY").display());
     repo.script().file("canary", &text);
     fs::set_permissions(repo.script().folder().join("files/canary"), fs::Permissions::from_mode(0o755))
         .expect("a file");
 }
 
-fn sung(home: &Home) -> String {
+fn canary_output(home: &Home) -> String {
     fs::read_to_string(home.path().join("CANARY")).unwrap_or_default()
 }
 
 /// Runs two iterations, the first of which plants everything and does `deed`, and looks at the run from outside while
 /// the planted session is at work.
-fn goes_unheard(engine: &dyn Fn(&Repo), place: &str, rules: &str, deed: &str) {
+fn assert_canary_silent(engine: &dyn Fn(&Repo), place: &str, rules: &str, deed: &str) {
     let home = Home::new();
     let repo = home.repo("one");
     repo.commit_config(&repo.config().top("max_iterations = 2"));
     engine(&repo);
-    canary(&home, &repo);
+    install_canary(&home, &repo);
     let users = fs::read(home.path().join(".gitconfig")).expect("the home has a configuration");
     let gate = repo.script().gate("planted");
     let plant =
@@ -82,24 +82,24 @@ fn goes_unheard(engine: &dyn Fn(&Repo), place: &str, rules: &str, deed: &str) {
     {
         home.ctl_in(&repo, look);
     }
-    assert_eq!(sung(&home), "", "looked at while the session is at work: {place}");
+    assert_eq!(canary_output(&home), "", "looked at while the session is at work: {place}");
     gate.open();
     home.run(&repo, &["--id", "x"]);
-    assert_eq!(sung(&home), "", "{place} {rules} {deed}");
+    assert_eq!(canary_output(&home), "", "{place} {rules} {deed}");
     assert_eq!(list_verdicts(&repo).len(), 2, "{place} {rules} {deed}");
     // What is outside of the repository is not the runner's to put back.
     fs::write(home.path().join(".gitconfig"), users).expect("the home's configuration can be written");
     let _ = fs::remove_dir_all(home.path().join("config/git"));
     repo.git(&["checkout", "-q", "--", "."]);
     assert_survived(&home, &repo, &["mine\n", "more\n"]);
-    assert_eq!(sung(&home), "", "nothing is left that git itself would run: {place} {rules} {deed}");
+    assert_eq!(canary_output(&home), "", "nothing is left that git itself would run: {place} {rules} {deed}");
     assert_eq!(repo.git(&["log", "--format=%an", "-1"]), "Kit", "and nobody else commits");
 }
 
-fn library(_: &Repo) {}
+fn use_library(_: &Repo) {}
 
 /// A sparse checkout is the git program's.
-fn program(repo: &Repo) {
+fn use_git_program(repo: &Repo) {
     repo.git(&["sparse-checkout", "init", "--no-cone"]);
     repo.git(&["sparse-checkout", "set", "--no-cone", "/*"]);
 }
@@ -108,7 +108,7 @@ fn program(repo: &Repo) {
 fn row_78_control_git_itself_runs_what_was_planted() {
     let home = Home::new();
     let repo = home.scripted_repo("one");
-    canary(&home, &repo);
+    install_canary(&home, &repo);
     let kit = repo.script().folder().display().to_string();
     let script = format!("kit='{kit}'\n{PLANT}\n{}\n{}\ngit add -A", PLACES[0], RULES[1]);
     repo.write("mine.txt", "mine\n");
@@ -120,12 +120,12 @@ fn row_78_control_git_itself_runs_what_was_planted() {
         .status();
     // What git has started itself ends a moment after it.
     home.wait_all_gone(PATIENCE);
-    assert!(sung(&home).contains("canary"), "the canary does not sing for git");
+    assert!(canary_output(&home).contains("canary"), "the canary does not sing for git");
 }
 
 #[test]
 fn row_78_settings_of_a_session_are_not_obeyed() {
-    goes_unheard(&library, PLACES[0], RULES[0], "");
+    assert_canary_silent(&use_library, PLACES[0], RULES[0], "");
 }
 
 #[test]
@@ -133,17 +133,17 @@ fn row_78_users_configuration_of_a_session_is_obeyed_only_when_confirmed() {
     let home = Home::new();
     let repo = home.repo("one");
     repo.commit_config(&repo.config().top("max_iterations = 1"));
-    canary(&home, &repo);
+    install_canary(&home, &repo);
     repo.script().step(1, &format!("{PLANT}\n{}\n{}\nanswer retry 'Once more.'", PLACES[3], RULES[0]));
     let _daemon = home.daemon();
     home.run(&repo, &["--id", "x", "-m", "Do it"]);
     let refused = home.ctl_in(&repo, &["resume", "--more", "1"]);
     assert_explains(&refused, &["your own git configuration was changed", "--yes"]);
-    assert_eq!(sung(&home), "");
+    assert_eq!(canary_output(&home), "");
     fs::write(home.path().join(".gitconfig"), "[user]\n\tname = Kit\n\temail = kit@localhost\n").expect("a file");
     home.ctl_in(&repo, &["resume", "--more", "1", "--wait"]);
     assert_eq!(list_verdicts(&repo).len(), 2, "what a person has put right needs no word");
-    assert_eq!(sung(&home), "");
+    assert_eq!(canary_output(&home), "");
 }
 
 #[test]
@@ -151,7 +151,7 @@ fn row_78_no_command_obeys_a_users_configuration_of_a_session() {
     let home = Home::new();
     let repo = home.repo("one");
     repo.commit_config(&repo.config().top("max_iterations = 1"));
-    canary(&home, &repo);
+    install_canary(&home, &repo);
     repo.script()
         .step(1, &format!("{PLANT}\n{}\n{}\necho mine > mine.txt\nanswer retry 'Once more.'", PLACES[3], RULES[0]));
     let _daemon = home.daemon();
@@ -167,7 +167,7 @@ fn row_78_no_command_obeys_a_users_configuration_of_a_session() {
     ] {
         let refused = home.ctl_in(&repo, lays_out);
         assert_explains(&refused, &told);
-        assert_eq!(sung(&home), "", "{lays_out:?}");
+        assert_eq!(canary_output(&home), "", "{lays_out:?}");
     }
     for looks in [
         &["status"][..],
@@ -196,13 +196,13 @@ fn row_78_no_command_obeys_a_users_configuration_of_a_session() {
         &["path"],
     ] {
         home.ctl_in(&repo, looks);
-        assert_eq!(sung(&home), "", "{looks:?}");
+        assert_eq!(canary_output(&home), "", "{looks:?}");
     }
 }
 
 #[test]
 fn row_78_filters_that_a_person_configured_go_on_working() {
-    for engine in [&library as &dyn Fn(&Repo), &program] {
+    for engine in [&use_library as &dyn Fn(&Repo), &use_git_program] {
         let home = Home::new();
         let repo = home.repo("one");
         repo.git(&["config", "filter.loud.clean", "tr a-z A-Z"]);
@@ -224,22 +224,22 @@ mod slow {
     #[test]
     fn row_78_settings_of_a_session_are_not_obeyed_by_the_library() {
         for place in &PLACES[1..] {
-            goes_unheard(&library, place, RULES[0], "");
+            assert_canary_silent(&use_library, place, RULES[0], "");
         }
     }
 
     #[test]
     fn row_78_settings_of_a_session_are_not_obeyed_by_the_program() {
         for place in PLACES {
-            goes_unheard(&program, place, RULES[0], "");
+            assert_canary_silent(&use_git_program, place, RULES[0], "");
         }
     }
 
     #[test]
     fn row_78_attributes_of_a_session_lead_to_no_program() {
         for rules in &RULES[1..] {
-            goes_unheard(&library, PLACES[0], rules, "");
-            goes_unheard(&program, PLACES[0], rules, "");
+            assert_canary_silent(&use_library, PLACES[0], rules, "");
+            assert_canary_silent(&use_git_program, PLACES[0], rules, "");
         }
     }
 
@@ -247,7 +247,7 @@ mod slow {
     fn row_78_rescue_and_restoration_run_nothing() {
         let deed = "git() { command git -c core.hooksPath=/dev/null -c core.fsmonitor=false \"$@\"; }
             tree=$(command git rev-parse HEAD~1); echo $tree > .git/refs/heads/runner/x";
-        goes_unheard(&library, PLACES[0], RULES[0], deed);
-        goes_unheard(&program, PLACES[0], RULES[1], deed);
+        assert_canary_silent(&use_library, PLACES[0], RULES[0], deed);
+        assert_canary_silent(&use_git_program, PLACES[0], RULES[1], deed);
     }
 }

@@ -6,10 +6,10 @@ use protocol::words::RunStatus;
 use runner_testkit::invariants::{assert_kept, list_verdicts};
 use runner_testkit::{Home, Repo};
 
-use super::stage;
+use super::prepare;
 
 /// Starts a run whose session does `deed` to git's folder, and waits until the run is held.
-fn held(home: &Home, repo: &Repo, deed: &str) -> String {
+fn hold_reason(home: &Home, repo: &Repo, deed: &str) -> String {
     repo.script().step(1, &format!("echo mine > mine.txt\n{deed}\nanswer done 'Done.'"));
     let output = home.run(repo, &["--id", "x", "-m", "Do it"]);
     output.exits(6);
@@ -23,11 +23,11 @@ fn held(home: &Home, repo: &Repo, deed: &str) -> String {
 
 #[test]
 fn row_74_git_folder_from_a_copy_is_accepted_when_a_person_goes_on() {
-    let (home, repo) = stage();
+    let (home, repo) = prepare();
     let other = home.scripted_repo("other");
     other.script().always("echo theirs > theirs.txt\nanswer done 'Done.'");
     let _daemon = home.daemon();
-    held(&home, &repo, "cp -a .git \"$kit/copy\"; rm -rf .git");
+    hold_reason(&home, &repo, "cp -a .git \"$kit/copy\"; rm -rf .git");
     home.run(&other, &["-m", "Do it"]).exits(0);
     fs::rename(repo.script().folder().join("copy"), repo.path().join(".git")).expect("the copy can be put there");
     home.ctl_in(&repo, &["resume", "--wait"]);
@@ -37,9 +37,9 @@ fn row_74_git_folder_from_a_copy_is_accepted_when_a_person_goes_on() {
 
 #[test]
 fn row_74_run_without_its_git_folder_can_be_cancelled() {
-    let (home, repo) = stage();
+    let (home, repo) = prepare();
     let _daemon = home.daemon();
-    held(&home, &repo, "rm -rf .git");
+    hold_reason(&home, &repo, "rm -rf .git");
     let refused = home.ctl_in(&repo, &["resume"]);
     assert_eq!(refused.code, 6, "{}{}", refused.stdout, refused.stderr);
     home.ctl_in(&repo, &["cancel"]).exits(0);
@@ -58,9 +58,9 @@ mod slow {
             "mv .git \"$kit/away\"; git init -q",
         ];
         for deed in deeds {
-            let (home, repo) = stage();
+            let (home, repo) = prepare();
             let _daemon = home.daemon();
-            let status = held(&home, &repo, deed);
+            let status = hold_reason(&home, &repo, deed);
             assert!(status.contains(".git"), "{status}");
             let git = repo.path().join(".git");
             let is_dir = git.symlink_metadata().is_ok_and(|found| found.is_dir());

@@ -10,7 +10,7 @@ use protocol::words::RunStatus;
 use runner_testkit::invariants::{list_verdicts, print_figure};
 use runner_testkit::{PATIENCE, Repo, run_unprivileged};
 
-use super::{one, reverted, stage, working};
+use super::{prepare, reverted_paths, run_one, start_working};
 use crate::checks::{assert_explains, assert_survived};
 
 const PRUNE: &str = "git reflog expire --expire=now --all; git gc -q --prune=now";
@@ -22,9 +22,9 @@ fn row_76_commit_at_which_a_session_began_outlives_what_prunes_it() {
         "git commit -q --amend -m Mine",
         "git reset -q --soft main; git commit -qm Mine",
     ] {
-        let (home, repo) = stage();
+        let (home, repo) = prepare();
         let _daemon = home.daemon();
-        one(&home, &repo, &format!("git add -A; {deed}; {PRUNE}"));
+        run_one(&home, &repo, &format!("git add -A; {deed}; {PRUNE}"));
         assert_eq!(list_verdicts(&repo), ["Broken"], "{deed}");
         assert_survived(&home, &repo, &["mine\n"]);
     }
@@ -32,7 +32,7 @@ fn row_76_commit_at_which_a_session_began_outlives_what_prunes_it() {
 
 #[test]
 fn row_76_commit_whose_reference_is_removed_and_pruned_is_named_and_nothing_is_settled() {
-    let (mut home, repo) = stage();
+    let (mut home, repo) = prepare();
     // The session's commit stands in the place of the start.
     home.expect_forgery();
     let _daemon = home.daemon();
@@ -55,7 +55,7 @@ fn row_95_records_that_a_session_tracks_are_taken_out_again_and_named() {
     let deeds =
         ["git add -A -f", "git add -A -f; git commit -qm Mine", "git add -f .runner/iterations; git commit -qm Mine"];
     for deed in deeds {
-        let (home, repo) = stage();
+        let (home, repo) = prepare();
         repo.commit_config(&repo.config().top("max_iterations = 2"));
         repo.script().step(2, "echo more > more.txt; answer done 'Done.'");
         let _daemon = home.daemon();
@@ -71,11 +71,11 @@ fn row_95_records_that_a_session_tracks_are_taken_out_again_and_named() {
 
 #[test]
 fn row_95_records_that_a_person_tracks_hold_nothing() {
-    let (home, repo) = stage();
+    let (home, repo) = prepare();
     repo.commit_config(&repo.config().top("max_iterations = 2"));
     repo.script().step(1, "echo mine > mine.txt; answer retry 'Not yet.'").step(2, "answer done 'Done.'");
     let _daemon = home.daemon();
-    let gate = working(&home, &repo);
+    let gate = start_working(&home, &repo);
     repo.git(&["add", "-f", ".runner/iterations"]);
     repo.git(&["commit", "-q", "-m", "Track the records"]);
     gate.open();
@@ -102,13 +102,13 @@ fn row_96_modes_that_a_session_takes_away_are_given_back_and_named() {
         ("chmod 500 .git/objects .git/logs", ".git/objects"),
     ];
     for (deed, name) in deeds {
-        let (home, repo) = stage();
+        let (home, repo) = prepare();
         let _daemon = home.daemon();
         let step = format!("echo mine > mine.txt\nanswer done 'Done.'\n{deed}");
         repo.script().step(1, &step);
         home.run(&repo, &["--id", "x", "-m", "Do it"]).exits(0);
         assert_eq!(list_verdicts(&repo), ["Accepted"], "{deed}");
-        assert!(reverted(&repo).iter().any(|reverted| reverted == name), "{deed}: {:?}", reverted(&repo));
+        assert!(reverted_paths(&repo).iter().any(|reverted| reverted == name), "{deed}: {:?}", reverted_paths(&repo));
         let mode = fs::symlink_metadata(repo.path().join(name)).expect("it is there").permissions();
         assert_eq!(mode.mode() & 0o700, 0o700, "{deed}");
         assert_survived(&home, &repo, &["mine\n"]);
@@ -119,11 +119,15 @@ fn row_96_modes_that_a_session_takes_away_are_given_back_and_named() {
 fn row_96_work_tree_is_put_back_though_a_session_has_closed_folders_of_it() {
     run_unprivileged(|| {
         for mode in ["555", "000"] {
-            let (home, repo) = stage();
+            let (home, repo) = prepare();
             repo.write("kept/file.txt", "old\n").commit("A folder");
             let _daemon = home.daemon();
             let deed = "mkdir made; echo made > made/made.txt; echo changed > kept/file.txt";
-            one(&home, &repo, &format!("{deed}; git add -A; git commit -q --amend -m Mine; chmod {mode} kept made"));
+            run_one(
+                &home,
+                &repo,
+                &format!("{deed}; git add -A; git commit -q --amend -m Mine; chmod {mode} kept made"),
+            );
             assert_eq!(list_verdicts(&repo), ["Broken"], "{mode}");
             fs::set_permissions(repo.path().join("kept"), Permissions::from_mode(0o755)).expect("it is there");
             assert_eq!(repo.read("kept/file.txt"), "old\n", "{mode}");
@@ -140,7 +144,7 @@ fn row_96_work_tree_is_put_back_though_a_session_has_closed_folders_of_it() {
 
 #[test]
 fn row_96_what_cannot_be_put_back_is_waited_for_and_nothing_of_it_is_committed() {
-    let (home, repo) = stage();
+    let (home, repo) = prepare();
     repo.write("probe/file", "");
     if !change_attributes(&repo, "+i", "probe") {
         return print_figure("folders cannot be made immutable here");
@@ -169,9 +173,9 @@ fn change_attributes(repo: &Repo, how: &str, folder: &str) -> bool {
 
 #[test]
 fn row_96_folder_that_was_closed_is_opened_by_the_next_daemon() {
-    let (home, repo) = stage();
+    let (home, repo) = prepare();
     let daemon = home.daemon();
-    let gate = working(&home, &repo);
+    let gate = start_working(&home, &repo);
     daemon.kill();
     home.wait_all_gone(PATIENCE);
     drop(gate);
@@ -183,14 +187,14 @@ fn row_96_folder_that_was_closed_is_opened_by_the_next_daemon() {
 
 #[test]
 fn row_97_references_that_a_person_packs_meanwhile_are_nobodys_deed() {
-    let (home, repo) = stage();
+    let (home, repo) = prepare();
     let head = repo.head();
     // As many files as a listing takes a moment for.
     for number in 0..300 {
         repo.write(&format!(".git/refs/tags/t{number}"), &format!("{head}\n"));
     }
     let _daemon = home.daemon();
-    let gate = working(&home, &repo);
+    let gate = start_working(&home, &repo);
     repo.git(&["pack-refs", "--all"]);
     gate.open();
     home.client().wait_for(repo.path(), RunStatus::Completed);

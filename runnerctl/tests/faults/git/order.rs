@@ -8,7 +8,7 @@ mod slow {
 
     use runner_testkit::invariants::list_verdicts;
 
-    use super::super::{one, stage};
+    use super::super::{prepare, run_one};
 
     /// Watches what a process flushes and renames, from when this returns and as long as its words can be said.
     fn watch(pid: i32, into: &str) -> (Child, impl BufRead) {
@@ -27,11 +27,11 @@ mod slow {
 
     #[test]
     fn objects_come_before_their_reference_and_both_before_the_journal() {
-        let (home, repo) = stage();
+        let (home, repo) = prepare();
         let log = home.path().join("calls").display().to_string();
         let daemon = home.daemon();
         let (mut strace, _said) = watch(daemon.pid(), &log);
-        one(&home, &repo, "");
+        run_one(&home, &repo, "");
         assert_eq!(list_verdicts(&repo), ["Accepted"]);
         drop(daemon);
         strace.wait().expect("strace ends with the daemon");

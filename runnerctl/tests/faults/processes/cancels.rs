@@ -36,7 +36,7 @@ impl WorkingRun {
 
     /// Cancels the run, which must end soon, and returns its view.
     #[track_caller]
-    fn is_cancelled(&self) -> RunView {
+    fn assert_cancelled(&self) -> RunView {
         let begun = Instant::now();
         self.home.ctl_in(&self.repo, &["cancel"]).exits(0);
         self.home.client().wait_for(self.repo.path(), RunStatus::Cancelled);
@@ -48,8 +48,8 @@ impl WorkingRun {
 
     /// Asserts that the end names what was in the way, the work tree, and what goes on.
     #[track_caller]
-    fn ends_and_names(&self, words: &[&str]) {
-        let reason = self.is_cancelled().summary.reason.expect("it says why");
+    fn assert_ends_naming(&self, words: &[&str]) {
+        let reason = self.assert_cancelled().summary.reason.expect("it says why");
         let said = format!("{}\n{}", reason.message, reason.command.unwrap_or_default());
         let path = self.repo.path().display().to_string();
         for word in words.iter().copied().chain(["cancelled by the user", &path, "runnerctl start --id x"]) {
@@ -66,7 +66,7 @@ fn row_33_cancel_ends_a_run_though_another_program_holds_the_index() {
     let _daemon = working.home.daemon();
     working.begin();
     let lock = fs::File::create(working.repo.path().join(".git/index.lock")).expect("a lock can be made");
-    working.ends_and_names(&["index.lock"]);
+    working.assert_ends_naming(&["index.lock"]);
     drop(lock);
 }
 
@@ -76,7 +76,7 @@ fn row_33_cancel_ends_a_run_whose_state_cannot_be_read_any_more() {
     working.home.expect_forgery();
     let _daemon = working.home.daemon();
     working.begin();
-    working.ends_and_names(&["its objects were removed"]);
+    working.assert_ends_naming(&["its objects were removed"]);
 }
 
 #[test]
@@ -88,7 +88,7 @@ fn row_33_cancel_ends_a_run_that_is_held_with_an_iteration_that_was_not_settled(
     daemon.kill();
     working.gate = working.repo.script().gate("never");
     let _daemon = working.home.daemon();
-    working.ends_and_names(&["fsck"]);
+    working.assert_ends_naming(&["fsck"]);
 }
 
 #[test]

@@ -13,75 +13,75 @@ use crate::stage::{AT_ONCE, FaultStage};
 const ANSWER: &str = "echo mine > mine.txt; answer done 'It is done.'";
 
 /// Lets a session end by itself after its answer, with one process left, and returns what became of it.
-fn left_by_an_end(how: &str) -> FaultStage {
+fn stage_with_leftover(how: &str) -> FaultStage {
     assert!(UnsupervisedProgram::start(how, 1).leaks_after_end(), "`{how}` leaves nothing to end");
     let stage = FaultStage::new();
     stage.script().step(1, &format!("{ANSWER}; misbehave {how}"));
     stage.run().exits(0);
     assert_eq!(stage.repo.meta(1).survivors_ended, 1);
-    stage.ended_as(&["Accepted"], &["mine\n"]);
+    stage.assert_ended_as(&["Accepted"], &["mine\n"]);
     stage
 }
 
 /// Lets the budget of a session run out while `count` of its processes are there.
 fn assert_all_end_with_the_budget(how: &str, count: usize) {
     assert!(UnsupervisedProgram::start(how, count).leaks_after_kill(), "`{how}` leaves nothing to end");
-    let (stage, clock) = FaultStage::clocked(Home::new());
+    let (stage, clock) = FaultStage::with_clock(Home::new());
     stage.script().step(1, &format!("echo mine > mine.txt; become {how}"));
     stage.run_over_budget(&clock, count).exits(4);
     assert_eq!(stage.repo.read_record(1, "executor.log").matches("PID ").count(), count, "not all was there");
-    stage.ended_as(&["Timeout"], &["mine\n"]);
+    stage.assert_ended_as(&["Timeout"], &["mine\n"]);
 }
 
 /// Lets a session end whose child goes on holding the output, and returns how long it took.
-fn time_of_a_holder(how: &str) -> (FaultStage, Duration) {
+fn time_with_pipe_holder(how: &str) -> (FaultStage, Duration) {
     let stage = FaultStage::new();
     stage.script().step(1, &format!("{ANSWER}; misbehave {how}"));
     stage.run().exits(0);
     assert_eq!(stage.repo.meta(1).survivors_ended, 1);
-    stage.ended_as(&["Accepted"], &["mine\n"]);
-    let spent = stage.spent();
+    stage.assert_ended_as(&["Accepted"], &["mine\n"]);
+    let spent = stage.time_spent();
     print_figure(&format!("{how}: {spent:?}"));
     (stage, spent)
 }
 
 #[test]
 fn row_06_daemon_of_a_double_fork_is_ended_and_counted() {
-    left_by_an_end("daemonizes");
+    stage_with_leftover("daemonizes");
 }
 
 #[test]
 fn row_07_daemon_without_an_environment_is_ended_and_counted() {
-    left_by_an_end("daemonizes scrub");
+    stage_with_leftover("daemonizes scrub");
 }
 
 #[test]
 fn row_08_daemon_that_hides_itself_is_ended_and_counted() {
-    left_by_an_end("daemonizes nondump");
+    stage_with_leftover("daemonizes nondump");
 }
 
 #[test]
 fn row_09_daemon_that_keeps_the_output_holds_nothing_up() {
-    let stage = left_by_an_end("daemonizes keepfds");
-    assert!(stage.spent() < AT_ONCE, "{:?}", stage.spent());
+    let stage = stage_with_leftover("daemonizes keepfds");
+    assert!(stage.time_spent() < AT_ONCE, "{:?}", stage.time_spent());
     assert!(stage.repo.read_record(1, "executor.log").contains("PID "), "the output is complete");
 }
 
 #[test]
 fn row_10_silent_holder_of_the_output_is_not_waited_for() {
-    let (_stage, spent) = time_of_a_holder("holds-pipe");
+    let (_stage, spent) = time_with_pipe_holder("holds-pipe");
     assert!(spent < AT_ONCE, "{spent:?}");
 }
 
 #[test]
 fn row_11_chatty_holder_of_the_output_is_not_waited_for_until_it_is_silent() {
-    let (_stage, spent) = time_of_a_holder("chatters");
+    let (_stage, spent) = time_with_pipe_holder("chatters");
     assert!(spent < AT_ONCE, "{spent:?}");
 }
 
 #[test]
 fn row_12_last_line_of_a_late_writer_is_kept() {
-    let (stage, _) = time_of_a_holder("writes-late");
+    let (stage, _) = time_with_pipe_holder("writes-late");
     assert!(stage.repo.read_record(1, "executor.log").ends_with("LAST LINE\n"));
 }
 
@@ -107,22 +107,22 @@ fn row_17_many_processes_with_all_descriptors_they_can_get_hold_up_nothing_of_th
     stage
         .script()
         .step(1, "echo mine > mine.txt; ulimit -n 1024; misbehave exhausts 150; gate exhausted; answer done 'Done.'");
-    stage.begin();
+    stage.start_run();
     gate.wait_reached();
     stage.ctl(&["status"]).exits(0);
     gate.open();
     stage.client().wait_for(stage.repo.path(), RunStatus::Completed);
     assert_eq!(stage.repo.meta(1).survivors_ended, 150);
-    stage.ended_as(&["Accepted"], &["mine\n"]);
+    stage.assert_ended_as(&["Accepted"], &["mine\n"]);
 }
 
 #[test]
 fn row_30_server_that_a_guard_leaves_is_ended_and_the_verdict_stays() {
     for (end, verdict) in [("exit 0", "Accepted"), ("exit 1", "RedGuard")] {
-        let stage = FaultStage::with(|config| config.top("max_iterations = 1"));
+        let stage = FaultStage::with_config(|config| config.top("max_iterations = 1"));
         stage.script().step(1, ANSWER).guard_always(&format!("misbehave daemonizes scrub; {end}"));
         stage.run();
         assert_eq!(stage.repo.meta(1).survivors_ended, 1);
-        stage.ended_as(&[verdict], &["mine\n"]);
+        stage.assert_ended_as(&[verdict], &["mine\n"]);
     }
 }

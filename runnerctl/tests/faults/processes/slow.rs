@@ -13,7 +13,7 @@ use crate::stage::FaultStage;
 
 #[test]
 fn row_16_processes_that_replace_themselves_all_the_time_are_ended() {
-    let (stage, clock) = FaultStage::clocked(Home::new());
+    let (stage, clock) = FaultStage::with_clock(Home::new());
     let end = stage.home.path().join("tmp/comet");
     File::create(&end).unwrap();
     let mut bare = UnsupervisedProgram::start(&format!("comet 60 {}", end.display()), 1);
@@ -24,7 +24,7 @@ fn row_16_processes_that_replace_themselves_all_the_time_are_ended() {
     stage.script().step(1, &format!("echo mine > mine.txt; become comet 60 {}", end.display()));
     stage.run_over_budget(&clock, 1).exits(4);
     print_figure(&format!("ended {}", stage.repo.meta(1).survivors_ended));
-    stage.ended_as(&["Timeout"], &["mine\n"]);
+    stage.assert_ended_as(&["Timeout"], &["mine\n"]);
     fs::remove_file(&end).unwrap();
 }
 
@@ -32,11 +32,11 @@ fn row_16_processes_that_replace_themselves_all_the_time_are_ended() {
 fn row_21_shim_that_a_program_stopped_is_given_up_after_the_budget() {
     let home = Home::new();
     home.limit_containment("walk");
-    let (stage, clock) = FaultStage::clocked(home);
+    let (stage, clock) = FaultStage::with_clock(home);
     stage.script().step(1, "echo mine > mine.txt; become stops-shim");
     // What it leaves behind, and itself when the shim is stopped.
     stage.run_over_budget(&clock, 2).exits(4);
-    stage.ended_as(&["Timeout"], &["mine\n"]);
+    stage.assert_ended_as(&["Timeout"], &["mine\n"]);
 }
 
 #[test]
@@ -45,13 +45,13 @@ fn row_21_run_whose_shim_is_stopped_can_be_cancelled() {
         let stage = FaultStage::new();
         let gate = stage.script().gate("held");
         stage.script().step(1, &format!("echo mine > mine.txt; {session}")).guard_always(guard);
-        stage.begin();
+        stage.start_run();
         gate.wait_reached();
         let shims = stage.home.suspend_shims();
         assert!(!shims.is_empty(), "there is nothing to stop");
         stage.ctl(&["cancel"]).exits(0);
-        stage.comes_to(RunStatus::Cancelled);
-        stage.ended_as(&["Interrupted"], &["mine\n"]);
+        stage.wait_for_state(RunStatus::Cancelled);
+        stage.assert_ended_as(&["Interrupted"], &["mine\n"]);
     }
 }
 
@@ -66,28 +66,28 @@ fn row_21_shim_whose_calls_are_refused_leaves_nothing_alive() {
         ("openat,getdents64", "error=EMFILE"),
     ];
     for (calls, what) in refusals {
-        let stage = FaultStage::exposed(|config| config);
+        let stage = FaultStage::without_sandbox(|config| config);
         let gate = stage.script().gate("held");
         stage
             .script()
             .step(1, "echo mine > mine.txt; echo $PPID > \"$kit/shim\"; misbehave daemonizes scrub; gate held");
-        stage.begin();
+        stage.start_run();
         gate.wait_reached();
         let shim = fs::read_to_string(stage.script().folder().join("shim")).expect("the session noted its shim");
-        let refusal = SyscallRefusal::to(shim.trim().parse().expect("a number"), calls, what);
+        let refusal = SyscallRefusal::attach(shim.trim().parse().expect("a number"), calls, what);
         let began = Instant::now();
         stage.ctl(&["pause", "--now"]).exits(0);
-        stage.comes_to(RunStatus::Paused);
+        stage.wait_for_state(RunStatus::Paused);
         print_figure(&format!("{calls}, {what}: paused after {:?}", began.elapsed()));
         assert!(!stage.script().is_any_alive(), "{calls}, {what}: something is alive");
         drop(refusal);
-        stage.ended_as(&["Interrupted"], &["mine\n"]);
+        stage.assert_ended_as(&["Interrupted"], &["mine\n"]);
     }
 }
 
 #[test]
 fn row_33_whenever_a_person_stops_the_run_the_task_tree_ends_the_same() {
-    assert_same_end(haunted, |ordeal| {
+    assert_same_end(new_ordeal, |ordeal| {
         ordeal.home.ctl_in(&ordeal.repo, &["pause", "--now"]);
         let over = |state: RunStatus| state.is_terminal() || state == RunStatus::Paused;
         ordeal.home.client().wait_until(ordeal.repo.path(), |run| over(run.summary.state));
@@ -98,7 +98,7 @@ fn row_33_whenever_a_person_stops_the_run_the_task_tree_ends_the_same() {
 
 #[test]
 fn row_34_whenever_the_daemon_is_ended_in_order_the_task_tree_ends_the_same() {
-    assert_same_end(haunted, |ordeal| {
+    assert_same_end(new_ordeal, |ordeal| {
         ordeal.restart(|daemon, ordeal| {
             assert!(daemon.stop().success());
             assert!(!ordeal.repo.script().is_any_alive(), "something outlives the daemon");
@@ -108,7 +108,7 @@ fn row_34_whenever_the_daemon_is_ended_in_order_the_task_tree_ends_the_same() {
 
 #[test]
 fn row_35_whenever_the_daemon_is_killed_the_task_tree_ends_the_same() {
-    assert_same_end(haunted, |ordeal| {
+    assert_same_end(new_ordeal, |ordeal| {
         ordeal.restart(|daemon, ordeal| {
             daemon.kill();
             let killed = Instant::now();
@@ -129,13 +129,13 @@ fn row_26_fork_that_the_system_refuses_is_waited_for() {
     let waiting = stage.client().wait_for(stage.repo.path(), RunStatus::Waiting);
     assert!(waiting.summary.reason.is_some_and(|reason| reason.message.contains("temporarily unavailable")));
     drop(refusal);
-    stage.comes_to(RunStatus::Completed);
+    stage.wait_for_state(RunStatus::Completed);
     assert_eq!(stage.script().session_count(), 1);
-    stage.ended_as(&["Accepted"], &["mine\n"]);
+    stage.assert_ended_as(&["Accepted"], &["mine\n"]);
 }
 
 /// A run of four sessions, in each of which something hides.
-fn haunted() -> InterruptedRun {
+fn new_ordeal() -> InterruptedRun {
     let home = Home::new();
     let repo = home.repo("one");
     repo.commit_config(&repo.config().top("max_iterations = 1000\nmax_consecutive_faults = 1"));

@@ -49,7 +49,7 @@ fn row_24_locks_of_the_runner_cannot_be_taken_by_an_agent_nor_are_they_handed_to
     assert!(locks.lines().count() >= 2, "socket and state: {locks}");
     assert!(!stage.repo.path().join("taken.txt").exists(), "taken: {}", stage.repo.read("taken.txt"));
     assert!(!stage.repo.read("descriptors.txt").contains("/state/"), "a descriptor was handed on");
-    stage.ended_as(&["Accepted"], &[]);
+    stage.assert_ended_as(&["Accepted"], &[]);
 }
 
 #[test]
@@ -67,8 +67,8 @@ fn row_24_lock_that_another_process_holds_is_named_and_waited_for() {
     let reason = waiting.summary.reason.expect("it says why").message;
     assert!(reason.contains("shim.lock"), "{reason}");
     lock.unlock().unwrap();
-    stage.comes_to(RunStatus::Completed);
-    stage.ended_as(&["Accepted"], &["mine\n"]);
+    stage.wait_for_state(RunStatus::Completed);
+    stage.assert_ended_as(&["Accepted"], &["mine\n"]);
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn row_29_lock_and_socket_of_a_dead_daemon_are_in_nobodys_way() {
         assert!(socket.exists(), "there is nothing in the way");
     });
     stage.run().exits(0);
-    stage.ended_as(&["Accepted"], &["mine\n"]);
+    stage.assert_ended_as(&["Accepted"], &["mine\n"]);
 }
 
 #[test]
@@ -145,7 +145,7 @@ fn row_28_repository_that_another_daemon_drives_is_waited_for() {
     let stage = FaultStage::new();
     let gate = stage.script().gate("held");
     stage.script().step(1, "gate held; echo mine > mine.txt; answer done 'It is done.'");
-    stage.begin();
+    stage.start_run();
     gate.wait_reached();
     let socket = stage.home.path().join("run/other");
     let mut second = stage.home.command("runnerd");
@@ -162,6 +162,6 @@ fn row_28_repository_that_another_daemon_drives_is_waited_for() {
     assert_eq!(stage.script().session_count(), 1);
     ctl(&["cancel"]).exits(0);
     gate.open();
-    stage.comes_to(RunStatus::Completed);
-    stage.ended_as(&["Accepted"], &["mine\n"]);
+    stage.wait_for_state(RunStatus::Completed);
+    stage.assert_ended_as(&["Accepted"], &["mine\n"]);
 }

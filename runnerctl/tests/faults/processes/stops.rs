@@ -48,25 +48,25 @@ impl HeldPhase {
         let gate = stage.script().gate("held");
         stage.script().step(1, self.session).guard_step(1, self.guard);
         stage.script().always("echo more > more.txt; answer done 'It is done.'");
-        stage.begin();
+        stage.start_run();
         gate.wait_reached();
         (stage, gate)
     }
 
     /// Stops the run by a command, which must end everything, and lets it come to its end afterwards.
-    fn is_stopped_by(&self, command: &[&str], then: RunStatus, again: &[&str]) {
+    fn assert_stopped_by(&self, command: &[&str], then: RunStatus, again: &[&str]) {
         let (stage, _gate) = self.begin();
         stage.ctl(command).exits(0);
-        stage.comes_to(then);
-        stage.ended_as(&[self.stopped], &["mine\n"]);
+        stage.wait_for_state(then);
+        stage.assert_ended_as(&[self.stopped], &["mine\n"]);
         assert_eq!(stage.repo.node("root").attempts, 0, "no attempt is charged");
         stage.ctl(again).exits(0);
-        stage.comes_to(RunStatus::Completed);
-        stage.ended_as(&[self.stopped, "Accepted"], &["mine\n", "more\n"]);
+        stage.wait_for_state(RunStatus::Completed);
+        stage.assert_ended_as(&[self.stopped, "Accepted"], &["mine\n", "more\n"]);
     }
 
     /// Takes the daemon to its end, after which nothing may be alive; the next daemon brings the run to its end.
-    fn survives(&self, end: impl FnOnce(Daemon)) {
+    fn assert_survives(&self, end: impl FnOnce(Daemon)) {
         let (mut stage, _gate) = self.begin();
         let script = stage.script().clone();
         stage.restart(|daemon| {
@@ -74,8 +74,8 @@ impl HeldPhase {
             end(daemon);
             assert!(script.wait_all_gone(PATIENCE), "something outlives the daemon");
         });
-        stage.comes_to(RunStatus::Completed);
-        stage.ended_as(self.resumed, &["mine\n"]);
+        stage.wait_for_state(RunStatus::Completed);
+        stage.assert_ended_as(self.resumed, &["mine\n"]);
     }
 }
 
@@ -85,37 +85,37 @@ const RESUME: &[&str] = &["resume", "--wait"];
 
 #[test]
 fn row_33_pause_ends_a_session_with_all_that_it_started() {
-    SESSION.is_stopped_by(PAUSE, RunStatus::Paused, RESUME);
+    SESSION.assert_stopped_by(PAUSE, RunStatus::Paused, RESUME);
 }
 
 #[test]
 fn row_33_pause_ends_the_drain_after_a_session() {
-    DRAIN.is_stopped_by(PAUSE, RunStatus::Paused, RESUME);
+    DRAIN.assert_stopped_by(PAUSE, RunStatus::Paused, RESUME);
 }
 
 #[test]
 fn row_33_pause_ends_a_guard_with_all_that_it_started() {
-    GUARD.is_stopped_by(PAUSE, RunStatus::Paused, RESUME);
+    GUARD.assert_stopped_by(PAUSE, RunStatus::Paused, RESUME);
 }
 
 #[test]
 fn row_33_cancel_ends_a_session_with_all_that_it_started() {
-    SESSION.is_stopped_by(CANCEL, RunStatus::Cancelled, &["start", "--wait", "--yes"]);
+    SESSION.assert_stopped_by(CANCEL, RunStatus::Cancelled, &["start", "--wait", "--yes"]);
 }
 
 #[test]
 fn row_33_cancel_ends_a_guard_with_all_that_it_started() {
-    GUARD.is_stopped_by(CANCEL, RunStatus::Cancelled, &["start", "--wait", "--yes"]);
+    GUARD.assert_stopped_by(CANCEL, RunStatus::Cancelled, &["start", "--wait", "--yes"]);
 }
 
 #[test]
 fn row_34_sigterm_ends_a_session_in_order() {
-    SESSION.survives(|daemon| assert!(daemon.stop().success()));
+    SESSION.assert_survives(|daemon| assert!(daemon.stop().success()));
 }
 
 #[test]
 fn row_34_sigterm_ends_a_guard_in_order() {
-    GUARD.survives(|daemon| assert!(daemon.stop().success()));
+    GUARD.assert_survives(|daemon| assert!(daemon.stop().success()));
 }
 
 #[test]
@@ -124,20 +124,20 @@ fn row_34_second_sigterm_does_not_wait_for_a_session() {
         session: "echo mine > mine.txt; trap '' TERM; misbehave daemonizes; gate held; sleep 60",
         ..SESSION
     };
-    deaf.survives(Daemon::signal_twice);
+    deaf.assert_survives(Daemon::signal_twice);
 }
 
 #[test]
 fn row_35_kill_leaves_nothing_of_a_session() {
-    SESSION.survives(Daemon::kill);
+    SESSION.assert_survives(Daemon::kill);
 }
 
 #[test]
 fn row_35_kill_leaves_nothing_of_a_session_that_is_drained() {
-    DRAIN.survives(Daemon::kill);
+    DRAIN.assert_survives(Daemon::kill);
 }
 
 #[test]
 fn row_35_kill_leaves_nothing_of_a_guard() {
-    GUARD.survives(Daemon::kill);
+    GUARD.assert_survives(Daemon::kill);
 }

@@ -14,7 +14,7 @@ use super::CrashedRun;
 use crate::checks::{assert_explains, assert_survived};
 
 /// Returns the only file of a folder whose name ends so.
-fn only(folder: &Path, end: &str) -> PathBuf {
+fn only_file(folder: &Path, end: &str) -> PathBuf {
     let files = fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
     let mut files = files.flatten().map(|entry| entry.path()).filter(|path| path.to_string_lossy().ends_with(end));
     let file = files.next().unwrap_or_else(|| panic!("no *{end} in {}", folder.display()));
@@ -22,7 +22,7 @@ fn only(folder: &Path, end: &str) -> PathBuf {
     file
 }
 
-fn text(path: &Path) -> String {
+fn read_text(path: &Path) -> String {
     fs::read_to_string(path).unwrap_or_else(|error| panic!("reading {}: {error}", path.display()))
 }
 
@@ -31,8 +31,8 @@ fn write(path: &Path, text: &str) {
 }
 
 /// Returns what a note holds.
-fn value(path: &Path) -> Value {
-    let mut note: Value = serde_json::from_str(&text(path)).expect("a note is JSON");
+fn read_json(path: &Path) -> Value {
+    let mut note: Value = serde_json::from_str(&read_text(path)).expect("a note is JSON");
     note["value"].take()
 }
 
@@ -47,7 +47,7 @@ fn poison(home: &Home, folder: &Path) -> PathBuf {
     let program = format!("sh -c 'echo ran >> {}; cat'", ran.display());
     let filter = format!("[filter \"x\"]\n\tclean = {program}\n\tsmudge = {program}\n\trequired = true\n");
     let hooks = format!("[core]\n\thooksPath = {}\n\tfsmonitor = {program}\n", folder.join("hooks").display());
-    write(&folder.join("config"), &format!("{}{filter}{hooks}", text(&folder.join("config"))));
+    write(&folder.join("config"), &format!("{}{filter}{hooks}", read_text(&folder.join("config"))));
     write(&folder.join("config.worktree"), &filter);
     write(&folder.join("attributes"), "* filter=x\n");
     write(&folder.join("info/attributes"), "* filter=x\n");
@@ -62,13 +62,13 @@ fn poison(home: &Home, folder: &Path) -> PathBuf {
 fn row_64_note_that_was_forged_or_left_unsealed_holds_its_repository() {
     let died = CrashedRun::new();
     let folder = died.home.registered_dir();
-    let live = only(&folder.join("live"), "-git.json");
-    let captured = only(&folder.join("git"), ".json");
+    let live = only_file(&folder.join("live"), "-git.json");
+    let captured = only_file(&folder.join("git"), ".json");
     for path in [folder.join("repo.json"), captured, live] {
-        let right = text(&path);
+        let right = read_text(&path);
         let (_, unsealed) = right.split_once(',').expect("a note has a seal");
         let forged = right.replacen("\"version\": 1", "\"version\":  1", 1);
-        for wrong in [format!("{{{unsealed}"), forged, value(&path).to_string()] {
+        for wrong in [format!("{{{unsealed}"), forged, read_json(&path).to_string()] {
             assert_ne!(wrong, right);
             write(&path, &wrong);
             let daemon = died.home.daemon();
@@ -84,13 +84,13 @@ fn row_64_note_that_was_forged_or_left_unsealed_holds_its_repository() {
                 run()
             };
             assert!(said.contains(&name) && said.contains("seal"), "{name}: {said}");
-            assert_eq!(text(&path), wrong, "{name}: what is not sealed is not written to");
+            assert_eq!(read_text(&path), wrong, "{name}: what is not sealed is not written to");
             drop(daemon);
         }
         write(&path, &right);
     }
     let daemon = died.home.daemon();
-    died.goes_on(daemon);
+    died.assert_continues(daemon);
 }
 
 #[test]
@@ -107,14 +107,14 @@ fn row_64_requests_that_nobody_made_hold_the_repository() {
     drop(daemon);
     fs::remove_file(&path).expect("it can be removed");
     let daemon = died.home.daemon();
-    died.goes_on(daemon);
+    died.assert_continues(daemon);
 }
 
 #[test]
 fn row_64_lines_of_a_journal_keep_their_places() {
     let died = CrashedRun::new();
     let path = died.file("journal.jsonl");
-    let right = text(&path);
+    let right = read_text(&path);
     let lines: Vec<&str> = right.split_inclusive('\n').collect();
     assert!(lines.len() >= 3, "{right}");
     let swapped = [lines[0], lines[2], lines[1]].concat();
@@ -125,12 +125,12 @@ fn row_64_lines_of_a_journal_keep_their_places() {
         write(&path, &wrong);
         let daemon = died.home.daemon();
         assert_explains(&died.home.ctl_in(&died.repo, &["resume"]), &["journal.jsonl", "line", "seal"]);
-        assert_eq!(text(&path), wrong);
+        assert_eq!(read_text(&path), wrong);
         drop(daemon);
     }
     write(&path, &right);
     let daemon = died.home.daemon();
-    died.goes_on(daemon);
+    died.assert_continues(daemon);
 }
 
 #[test]
@@ -151,9 +151,9 @@ fn row_64_state_of_another_repository_is_not_taken() {
     let folders: Vec<PathBuf> =
         fs::read_dir(home.private().join("repos")).expect("a folder").flatten().map(|entry| entry.path()).collect();
     // The other repository goes on as soon as a daemon runs.
-    let files = ["repo.json", "journal.jsonl"].map(|name| (name, text(&folders[1].join(name))));
+    let files = ["repo.json", "journal.jsonl"].map(|name| (name, read_text(&folders[1].join(name))));
     for (name, others) in files {
-        let right = text(&folders[0].join(name));
+        let right = read_text(&folders[0].join(name));
         write(&folders[0].join(name), &others);
         let daemon = home.daemon();
         let said = repos.iter().map(|repo| home.ctl_in(repo, &["status"]).stdout).collect::<String>();
@@ -166,11 +166,11 @@ fn row_64_state_of_another_repository_is_not_taken() {
 #[test]
 fn row_64_configuration_of_git_that_is_rewritten_while_the_daemon_is_down_runs_nothing() {
     let died = CrashedRun::new();
-    let laid = only(&died.file("git"), ".json").with_extension("");
+    let laid = only_file(&died.file("git"), ".json").with_extension("");
     let ran = poison(&died.home, &laid);
     let daemon = died.home.daemon();
-    died.goes_on(daemon);
-    assert!(!ran.exists(), "{}", text(&ran));
+    died.assert_continues(daemon);
+    assert!(!ran.exists(), "{}", read_text(&ran));
     assert!(!laid.join("hooks").exists() && !laid.join("config.worktree").exists(), "they are removed");
 }
 
@@ -183,12 +183,12 @@ fn row_64_configuration_of_git_that_is_rewritten_under_a_session_runs_nothing() 
     let _daemon = home.daemon();
     home.ctl_in(&repo, &["start", "--yes", "-m", "Do it"]).exits(0);
     gate.wait_reached();
-    let laid = only(&home.registered_dir().join("git"), ".json").with_extension("");
+    let laid = only_file(&home.registered_dir().join("git"), ".json").with_extension("");
     let ran = poison(&home, &laid);
     home.ctl_in(&repo, &["status"]).exits(0);
     gate.open();
     home.client().wait_for(repo.path(), RunStatus::Completed);
-    assert!(!ran.exists(), "{}", text(&ran));
+    assert!(!ran.exists(), "{}", read_text(&ran));
     assert_eq!(list_verdicts(&repo), ["Accepted"]);
     assert_survived(&home, &repo, &["mine\n"]);
 }
@@ -196,11 +196,11 @@ fn row_64_configuration_of_git_that_is_rewritten_under_a_session_runs_nothing() 
 #[test]
 fn row_64_configuration_of_git_that_is_gone_is_not_captured_from_what_a_session_has_left() {
     let died = CrashedRun::new();
-    let note = only(&died.file("git"), ".json");
-    let right = text(&note);
+    let note = only_file(&died.file("git"), ".json");
+    let right = read_text(&note);
     let ran = died.home.path().join("ran");
     let config = died.repo.path().join(".git/config");
-    let as_it_was = text(&config);
+    let as_it_was = read_text(&config);
     let filter = format!("[filter \"x\"]\n\tclean = echo ran >> {}; cat\n", ran.display());
     write(&config, &format!("{as_it_was}{filter}"));
     write(&died.repo.path().join(".git/info/attributes"), "* filter=x\n");
@@ -214,8 +214,8 @@ fn row_64_configuration_of_git_that_is_gone_is_not_captured_from_what_a_session_
     drop(daemon);
     write(&note, &right);
     let daemon = died.home.daemon();
-    died.goes_on(daemon);
-    assert!(!ran.exists(), "{}", text(&ran));
+    died.assert_continues(daemon);
+    assert!(!ran.exists(), "{}", read_text(&ran));
 }
 
 #[test]
@@ -231,18 +231,18 @@ fn row_68_journal_of_an_iteration_that_the_branch_has_left_behind_holds_the_run(
     home.ctl_in(&repo, &["start", "--yes", "-m", "Do it"]).exits(0);
     gates[0].wait_reached();
     let journal = home.registered_dir().join("journal.jsonl");
-    let old = text(&journal);
+    let old = read_text(&journal);
     gates[0].open();
     gates[1].wait_reached();
     daemon.kill();
     home.wait_all_gone(PATIENCE);
-    let (head, right) = (repo.head(), text(&journal));
+    let (head, right) = (repo.head(), read_text(&journal));
     write(&journal, &old);
     let daemon = home.daemon();
     let run = home.client().wait_for(repo.path(), RunStatus::Held);
     let why = run.summary.reason.expect("it says why");
     assert!(why.message.contains("iteration 1") && why.message.contains("gone on"), "{}", why.message);
-    assert_eq!((repo.head(), text(&journal)), (head, old), "nothing is written");
+    assert_eq!((repo.head(), read_text(&journal)), (head, old), "nothing is written");
     drop(daemon);
     write(&journal, &right);
     let _daemon = home.daemon();
@@ -256,21 +256,21 @@ fn row_68_journal_of_an_iteration_that_the_branch_has_left_behind_holds_the_run(
 fn row_69_without_its_key_the_daemon_does_not_start_until_a_person_has_the_state_taken_as_it_is() {
     let died = CrashedRun::new();
     let (key, queue) = (died.home.private().join("key"), died.file("repo.json"));
-    let sealed = text(&queue);
+    let sealed = read_text(&queue);
     fs::remove_file(&key).expect("it can be removed");
     let refused = daemon_ends(&died.home, &[]);
     assert_explains(&refused, &[&key.to_string_lossy(), "gone", "runnerd --reseal"]);
     assert!(!key.exists(), "no key is made by itself");
-    assert_eq!(text(&queue), sealed);
+    assert_eq!(read_text(&queue), sealed);
     let taken = daemon_ends(&died.home, &["--reseal"]);
     assert!(taken.exits(0).stdout.contains(&*queue.to_string_lossy()), "{}", taken.stdout);
     assert!(taken.stdout.contains("a new key was made"), "{}", taken.stdout);
-    assert_ne!(text(&queue), sealed);
+    assert_ne!(read_text(&queue), sealed);
     let again = daemon_ends(&died.home, &["--reseal"]);
     assert!(again.exits(0).stdout.starts_with("0 sealed anew"), "{}", again.stdout);
     let daemon = died.home.daemon();
     assert_explains(&daemon_ends(&died.home, &["--reseal"]), &["another daemon"]);
-    died.goes_on(daemon);
+    died.assert_continues(daemon);
 }
 
 #[test]
@@ -285,19 +285,19 @@ fn row_69_key_that_is_open_to_others_or_another_is_refused_and_stays() {
     set(&private, 0o755);
     assert_explains(&daemon_ends(&died.home, &[]), &[&private.to_string_lossy(), "0755", "chmod 700"]);
     set(&private, 0o700);
-    let right = text(&key);
+    let right = read_text(&key);
     for (wrong, why) in [("00".repeat(32) + "\n", "not sealed with the key"), ("x".to_owned(), "not one")] {
         write(&key, &wrong);
         assert_explains(&daemon_ends(&died.home, &[]), &[why, "runnerd --reseal"]);
-        assert_eq!(text(&key), wrong);
+        assert_eq!(read_text(&key), wrong);
     }
     write(&key, &right);
-    let sealed = text(&word);
+    let sealed = read_text(&word);
     fs::remove_file(&word).expect("it can be removed");
     assert_explains(&daemon_ends(&died.home, &[]), &["sealed.json", "runnerd --reseal"]);
     write(&word, &sealed);
     let daemon = died.home.daemon();
-    died.goes_on(daemon);
+    died.assert_continues(daemon);
 }
 
 /// Returns all files below a folder, each with its bytes.
@@ -323,7 +323,7 @@ fn content(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
 fn row_66_state_of_a_development_build_stops_the_daemon_and_stays_as_it_is() {
     let died = CrashedRun::new();
     let state = died.home.state();
-    let relabel = |path: &Path| write(path, &text(path).replacen("{\"seal1\":", "{\"seal\":", 1));
+    let relabel = |path: &Path| write(path, &read_text(path).replacen("{\"seal1\":", "{\"seal\":", 1));
     let (word, journal, old) =
         (died.home.private().join("sealed.json"), died.file("journal.jsonl"), state.join("repos"));
     let forms: [(&Path, &dyn Fn()); 3] = [
@@ -350,7 +350,7 @@ fn row_66_state_of_a_development_build_stops_the_daemon_and_stays_as_it_is() {
     fs::create_dir(&old).expect("a folder can be made");
     assert_explains(&daemon_ends(&died.home, &[]), &["another daemon"]);
     fs::remove_dir(&old).expect("a folder can be removed");
-    died.goes_on(daemon);
+    died.assert_continues(daemon);
 }
 
 #[test]

@@ -1,16 +1,16 @@
 //! Lists of changed files, which name every one, in order.
 
 use super::{BranchForge, Rule, violation};
-use crate::guard_definition::guarded;
+use crate::guard_definition::guarded_play;
 
 const WEAK: &str = "Runner-Guard-Changed: checks/weak.sh";
 
 #[test]
 fn a_list_of_changed_files_counts_none_and_passes_over_none() {
-    let play = guarded("report");
+    let play = guarded_play("report");
     play.script().step(1, "mkdir checks; echo true > checks/weak.sh; answer retry 'Not yet.'");
-    play.first(4);
-    let forge = BranchForge::of(play);
+    play.run_first(4);
+    let forge = BranchForge::from_play(play);
     assert!(forge.tip().message.contains(WEAK), "{}", forge.tip().message);
     assert_eq!(forge.audit(&forge.pieces).findings, []);
     let names: Vec<String> = (0..20).map(|number| format!("checks/{number:02}")).collect();
@@ -22,6 +22,10 @@ fn a_list_of_changed_files_counts_none_and_passes_over_none() {
         let says = |piece: &mut super::BranchCommit| {
             piece.message = piece.message.replace(WEAK, &format!("Runner-Guard-Changed: {list}"));
         };
-        forge.finds(name, &forge.with(forge.pieces.len() - 1, says), violation(Rule::Receipt, "Runner-Guard-Changed"));
+        forge.assert_finds(
+            name,
+            &forge.with_change(forge.pieces.len() - 1, says),
+            violation(Rule::Receipt, "Runner-Guard-Changed"),
+        );
     }
 }

@@ -25,18 +25,18 @@ impl BranchForge {
     fn tip_with(&self, change: impl FnOnce(&str) -> String) -> String {
         let commit = self.git(&["cat-file", "commit", &self.tip().id], "") + "\n";
         let (headers, message) = commit.split_once("\n\n").expect("a commit has a message");
-        self.stored(&change(&format!("{headers}\n")), message)
+        self.store_commit(&change(&format!("{headers}\n")), message)
     }
 
     /// Writes a person's commit upon the tip, which changes nothing, with more headers.
-    fn persons(&self, headers: &str, message: &str) -> String {
+    fn person_commit(&self, headers: &str, message: &str) -> String {
         let tip = self.tip();
         let who = "A U Thor <author@example.com> 1700000000 -0100";
         let known = format!("tree {}\nparent {}\nauthor {who}\ncommitter {who}\n", tip.tree, tip.id);
-        self.stored(&(known + headers), message)
+        self.store_commit(&(known + headers), message)
     }
 
-    fn stored(&self, headers: &str, message: &str) -> String {
+    fn store_commit(&self, headers: &str, message: &str) -> String {
         let commit = format!("{headers}\n{message}");
         self.git(&["hash-object", "-t", "commit", "-w", "--literally", "--stdin"], commit)
     }
@@ -71,9 +71,9 @@ fn a_tree_that_gits_check_refuses_is_named_with_its_path() {
     for (added, at) in anyones {
         let tree = forge.tree_and(&tip.tree, added);
         let of_runner = forge.commit(Some(&parent), &tree, &tip.message);
-        forge.finds_at((RUN, &of_runner), violation(Rule::Valid, at));
+        forge.assert_finds_at((RUN, &of_runner), violation(Rule::Valid, at));
         let of_person = forge.commit(Some(&tip.id), &tree, "Mine");
-        forge.finds_at((RUN, &of_person), violation(Rule::Valid, at));
+        forge.assert_finds_at((RUN, &of_person), violation(Rule::Valid, at));
     }
     let null = "0".repeat(40);
     for (name, added) in [
@@ -84,20 +84,20 @@ fn a_tree_that_gits_check_refuses_is_named_with_its_path() {
     ] {
         let tree = forge.tree_and(&tip.tree, added);
         let of_runner = forge.commit(Some(&parent), &tree, &tip.message);
-        forge.finds_at((RUN, &of_runner), violation(Rule::Valid, &format!("/{}", added.1)));
+        forge.assert_finds_at((RUN, &of_runner), violation(Rule::Valid, &format!("/{}", added.1)));
         // Of these git only warns, and programs of old have written them.
-        forge.is_honest(name, &forge.commit(Some(&tip.id), &tree, "Mine"));
+        forge.assert_honest(name, &forge.commit(Some(&tip.id), &tree, "Mine"));
     }
     let nested = forge.tree_and(&folder, ("100644", "x", &blob));
     let tree = forge.tree_and(&tip.tree, ("40000", "zz", &nested));
-    forge.finds_at((RUN, &forge.commit(Some(&parent), &tree, &tip.message)), violation(Rule::Valid, "/zz/x"));
+    forge.assert_finds_at((RUN, &forge.commit(Some(&parent), &tree, &tip.message)), violation(Rule::Valid, "/zz/x"));
 }
 
 #[test]
 fn headers_that_the_runner_does_not_write_are_named_and_a_signature_is_not() {
     let forge = BranchForge::new();
     let signed = |headers: &str| format!("{headers}gpgsig -----BEGIN SSH SIGNATURE-----\n x\n -----END\n");
-    forge.is_honest("a signature", &forge.tip_with(signed));
+    forge.assert_honest("a signature", &forge.tip_with(signed));
     let changes: [TextChange; 7] = [
         |text| text.replace("author ", "author A <a@b> 1 +0000\nauthor "),
         |text| text.lines().filter(|it| !it.starts_with("author")).flat_map(|it| [it, "\n"]).collect(),
@@ -108,17 +108,17 @@ fn headers_that_the_runner_does_not_write_are_named_and_a_signature_is_not() {
         |text| format!("{text}gpgsig \0\n"),
     ];
     for change in changes {
-        forge.finds_at((RUN, &forge.tip_with(change)), violation(Rule::Form, "header"));
+        forge.assert_finds_at((RUN, &forge.tip_with(change)), violation(Rule::Form, "header"));
     }
-    let claims = forge.persons("encoding UTF-7\n", UTF_7);
-    forge.finds_at((RUN, &claims), violation(Rule::Form, "message"));
+    let claims = forge.person_commit("encoding UTF-7\n", UTF_7);
+    forge.assert_finds_at((RUN, &claims), violation(Rule::Form, "message"));
     let odd = [
         ("another encoding", "encoding ISO-8859-1\n", "Mine\n"),
         ("an encoding that is none", "encoding none\n", UTF_7),
         ("a header of another program", "change-id zzz\nauthor A <a@b>\n", "Mine\n"),
     ];
     for (name, headers, message) in odd {
-        let report = forge.is_honest(name, &forge.persons(headers, message));
+        let report = forge.assert_honest(name, &forge.person_commit(headers, message));
         assert_eq!(report.people.len(), 3, "it is a person's: {:#?}", report.people);
     }
 }
@@ -129,9 +129,9 @@ fn an_object_that_another_was_put_in_the_place_of_is_not_read() {
     let (tip, parent) = (forge.tip().clone(), forge.pieces[forge.pieces.len() - 2].id.clone());
     let [real, other] = ["2\n", "3\n"].map(|text| forge.tree_with(&tip.tree, "one", text));
     let commit = forge.commit(Some(&parent), &real, &tip.message);
-    forge.is_honest("the object itself", &commit);
+    forge.assert_honest("the object itself", &commit);
     let [real, other] = [&real, &other].map(|id| format!("{}/objects/{}/{}", forge.clone, &id[..2], &id[2..]));
     std::fs::remove_file(&real).expect("it is a loose object");
     std::fs::copy(&other, &real).expect("it is a loose object, too");
-    forge.finds_at((RUN, &commit), violation(Rule::Valid, "tree"));
+    forge.assert_finds_at((RUN, &commit), violation(Rule::Valid, "tree"));
 }

@@ -7,7 +7,7 @@ use protocol::tree::TaskTree;
 use protocol::verify::{AuditRule as Rule, Severity};
 
 use super::{BranchCommit, BranchForge, GOAL, RUN_STATE, TREE, violation};
-use crate::audits::{of_two, report};
+use crate::audits::{parse_report, play_two};
 use crate::play::{RUN, RunPlay, node, sample};
 
 impl BranchForge {
@@ -21,7 +21,7 @@ impl BranchForge {
         self.tree_with(tree, TREE, &text)
     }
 
-    fn state(&self, tree: &str, change: impl FnOnce(&mut RunState)) -> String {
+    fn with_state(&self, tree: &str, change: impl FnOnce(&mut RunState)) -> String {
         let mut state: RunState = serde_json::from_str(&self.try_show(tree, RUN_STATE)).expect("it has its form");
         change(&mut state);
         let text = serde_json::to_string_pretty(&state).expect("the state serializes") + "\n";
@@ -30,12 +30,12 @@ impl BranchForge {
 
     /// A start commit of this run upon a commit, with the tree of that under another identity.
     fn fork(&self, run: &str, (parent, tree): (&str, &str)) -> String {
-        let tree = self.state(tree, |state| {
+        let tree = self.with_state(tree, |state| {
             (state.run_id, state.base) = (Some(run.to_owned()), Some(parent.to_owned()));
         });
         let goal = self.try_show(&tree, GOAL).replacen(RUN, run, 1);
         let tree = self.tree_with(&tree, GOAL, &goal);
-        let start = &self.pieces[self.at("start run")];
+        let start = &self.pieces[self.index_of("start run")];
         let message = start.message.replace(&format!("start run {RUN}"), &format!("start run {run}"));
         let from = message.lines().find(|line| line.starts_with("Runner-From")).expect("a start names what it is upon");
         self.commit(Some(parent), &tree, &message.replace(from, &format!("Runner-From: {parent}")))
@@ -45,17 +45,17 @@ impl BranchForge {
 #[test]
 fn nothing_that_the_tip_says_moves_the_beginning() {
     let forge = BranchForge::new();
-    let retry = &forge.pieces[forge.at("iter 0003")];
+    let retry = &forge.pieces[forge.index_of("iter 0003")];
     let passed = forge.all_passed(&retry.tree);
     let first = forge.commit(Some(&retry.id), &passed, "All passed\n");
-    let moved = forge.state(&passed, |state| state.base = Some(first.clone()));
+    let moved = forge.with_state(&passed, |state| state.base = Some(first.clone()));
     let second = forge.commit(Some(&first), &moved, "Begin here\n");
-    forge.finds_at((RUN, &second), violation(Rule::Passes, TREE));
-    forge.finds_at((RUN, &second), violation(Rule::Person, "run_state.json: base"));
+    forge.assert_finds_at((RUN, &second), violation(Rule::Passes, TREE));
+    forge.assert_finds_at((RUN, &second), violation(Rule::Person, "run_state.json: base"));
 
-    let renamed = forge.state(&retry.tree, |state| state.run_id = Some("other".to_owned()));
+    let renamed = forge.with_state(&retry.tree, |state| state.run_id = Some("other".to_owned()));
     let other = forge.commit(Some(&retry.id), &renamed, "Another\n");
-    forge.finds_at((RUN, &other), violation(Rule::Person, "run_state.json: run_id"));
+    forge.assert_finds_at((RUN, &other), violation(Rule::Person, "run_state.json: run_id"));
 }
 
 #[test]
@@ -63,42 +63,42 @@ fn a_run_without_a_start_is_none() {
     let forge = BranchForge::new();
     let passed = forge.all_passed(&forge.tip().tree);
     let orphan = forge.commit(None, &passed, "All passed\n");
-    forge.finds_at((RUN, &orphan), violation(Rule::Chain, "Runner-Commit: start"));
+    forge.assert_finds_at((RUN, &orphan), violation(Rule::Chain, "Runner-Commit: start"));
 
     let last = forge.commit(None, &forge.tip().tree, &forge.tip().message);
-    forge.finds_at((RUN, &last), violation(Rule::Chain, "Runner-Commit: start"));
+    forge.assert_finds_at((RUN, &last), violation(Rule::Chain, "Runner-Commit: start"));
 
-    let start = &forge.pieces[forge.at("start run")];
+    let start = &forge.pieces[forge.index_of("start run")];
     let root = forge.commit(None, &start.tree, &start.message);
-    forge.finds_at((RUN, &root), violation(Rule::Chain, "parents"));
+    forge.assert_finds_at((RUN, &root), violation(Rule::Chain, "parents"));
 
-    let claimed = forge.state(&passed, |state| state.base = Some("1".repeat(40)));
+    let claimed = forge.with_state(&passed, |state| state.base = Some("1".repeat(40)));
     let claimed = forge.commit(Some(&orphan), &claimed, "More\n");
-    forge.finds_at((RUN, &claimed), violation(Rule::Chain, "Runner-Commit: start"));
+    forge.assert_finds_at((RUN, &claimed), violation(Rule::Chain, "Runner-Commit: start"));
 }
 
 #[test]
 fn a_second_start_of_a_run_hides_nothing() {
     let forge = BranchForge::new();
-    let retry = &forge.pieces[forge.at("iter 0003")];
+    let retry = &forge.pieces[forge.index_of("iter 0003")];
     let passed = forge.all_passed(&retry.tree);
     let persons = forge.commit(Some(&retry.id), &passed, "All passed\n");
     let second = forge.fork(RUN, (&persons, &passed));
-    forge.finds_at((RUN, &second), violation(Rule::Milestone, "Runner-Commit"));
-    forge.finds_at((RUN, &second), violation(Rule::Passes, TREE));
+    forge.assert_finds_at((RUN, &second), violation(Rule::Milestone, "Runner-Commit"));
+    forge.assert_finds_at((RUN, &second), violation(Rule::Passes, TREE));
 
     // In a session it is the session's, and the run begins where it began.
     let mut posed = forge.pieces.clone();
-    let mut fake = forge.pieces[forge.at("start run")].clone();
+    let mut fake = forge.pieces[forge.index_of("start run")].clone();
     "fake".clone_into(&mut fake.id);
-    posed.insert(forge.at("iter 0005"), fake);
+    posed.insert(forge.index_of("iter 0005"), fake);
     assert_eq!(forge.audit(&posed).base, forge.audit(&forge.pieces).base);
 }
 
 #[test]
 fn a_fork_is_upon_a_receipt_of_a_run_that_is_proven_too() {
     let forge = BranchForge::new();
-    let retry = &forge.pieces[forge.at("iter 0003")];
+    let retry = &forge.pieces[forge.index_of("iter 0003")];
     let honest = forge.audit_at("again", &forge.fork("again", (&retry.id, &retry.tree)));
     assert_eq!((&honest.findings[..], &honest.unseen[..]), (&[][..], &[][..]), "an honest fork");
     assert_eq!(
@@ -110,21 +110,24 @@ fn a_fork_is_upon_a_receipt_of_a_run_that_is_proven_too() {
     let passed = forge.all_passed(&retry.tree);
     let persons = forge.commit(Some(&retry.id), &passed, "All passed\n");
     let invented = forge.fork("again", (&persons, &passed));
-    forge.finds_at(("again", &invented), violation(Rule::Milestone, "run_state.json"));
+    forge.assert_finds_at(("again", &invented), violation(Rule::Milestone, "run_state.json"));
 
     let orphan = forge.commit(None, &passed, "By hand\n");
     let invented = forge.fork("again", (&orphan, &passed));
-    forge.finds_at(("again", &invented), violation(Rule::Milestone, "run_state.json"));
+    forge.assert_finds_at(("again", &invented), violation(Rule::Milestone, "run_state.json"));
 
     let posed = forge.commit(None, &passed, &retry.message);
-    forge.finds_at(("again", &forge.fork("again", (&posed, &passed))), violation(Rule::Chain, "Runner-Commit: start"));
+    forge.assert_finds_at(
+        ("again", &forge.fork("again", (&posed, &passed))),
+        violation(Rule::Chain, "Runner-Commit: start"),
+    );
 
-    let before = &forge.pieces[forge.at("iter 0002")];
+    let before = &forge.pieces[forge.index_of("iter 0002")];
     let forged = forge.commit(Some(&before.id), &passed, &retry.message);
-    forge.finds_at(("again", &forge.fork("again", (&forged, &passed))), violation(Rule::Passes, "passes"));
+    forge.assert_finds_at(("again", &forge.fork("again", (&forged, &passed))), violation(Rule::Passes, "passes"));
 
     let changed = forge.fork("again", (&retry.id, &passed));
-    forge.finds_at(("again", &changed), violation(Rule::Passes, TREE));
+    forge.assert_finds_at(("again", &changed), violation(Rule::Passes, TREE));
 }
 
 #[test]
@@ -135,17 +138,17 @@ fn what_stands_in_the_place_of_the_runners_folder_is_named() {
     for (mode, kind, id) in [("160000", "commit", &tip.id), ("100644", "blob", &blob), ("120000", "blob", &blob)] {
         let tree = forge.git(&["mktree"], format!("{mode} {kind} {id}\t.runner\n"));
         let put = forge.commit(Some(&tip.id), &tree, "By hand\n");
-        forge.finds_at((RUN, &put), violation(Rule::Valid, ".runner"));
+        forge.assert_finds_at((RUN, &put), violation(Rule::Valid, ".runner"));
     }
 }
 
 #[test]
 fn nothing_that_a_receipt_names_ends_the_audit() {
     let forge = BranchForge::new();
-    let retry = forge.at("iter 0003");
+    let retry = forge.index_of("iter 0003");
     let tree = forge.pieces[retry].tree.clone();
     for named in [tree, forge.pieces[0].id.clone(), "1".repeat(40)] {
-        let raw = forge.with(retry, |piece| piece.message.push_str(&["\nRunner-Raw: ", &named].concat()));
+        let raw = forge.with_change(retry, |piece| piece.message.push_str(&["\nRunner-Raw: ", &named].concat()));
         // It has an answer, and that is asked for by its form.
         forge.audit(&raw);
     }
@@ -155,22 +158,22 @@ fn nothing_that_a_receipt_names_ends_the_audit() {
 fn one_commit_of_other_rules_ends_the_audit() {
     let forge = BranchForge::new();
     let last = forge.pieces.len() - 1;
-    for at in [0, forge.at("iter 0004"), last] {
+    for at in [0, forge.index_of("iter 0004"), last] {
         for rules in ["", " rules=2", " rules=99", " rules=0", " rules=01"] {
             let named = |piece: &mut BranchCommit| piece.message = piece.message.replace(" rules=1", rules);
-            forge.ends(&forge.with(at, named), "of the runner cannot be read: it ");
+            forge.assert_ends(&forge.with_change(at, named), "of the runner cannot be read: it ");
         }
     }
 }
 
 #[test]
 fn what_is_missing_or_cut_off_is_never_proven() {
-    let mut play = of_two();
+    let mut play = play_two();
     let folder = play.home.path().join("cut.git");
     let at = folder.display().to_string();
     // Objects stay loose in a clone by path.
     play.repo.git(&["clone", "-q", "--bare", "--no-hardlinks", ".", &at]);
-    let audit = || report(&play.home.ctl(&["verify", &at, "--run", RUN, "--json"]));
+    let audit = || parse_report(&play.home.ctl(&["verify", &at, "--run", RUN, "--json"]));
     // A list of where the clone ends, though all of it is here: what is here is looked at.
     fs::write(folder.join("shallow"), format!("{}\n", play.repo.head())).expect("the clone can be written to");
     assert_eq!((audit().counts.iterations, audit().unseen.len()), (2, 0));
@@ -189,7 +192,7 @@ fn what_is_missing_or_cut_off_is_never_proven() {
 
 #[test]
 fn forks_of_forks_and_runs_upon_runs_are_proven_down_to_the_first_start() {
-    let play = RunPlay::with(&sample(), |config| config.top("max_iterations = 2"));
+    let play = RunPlay::with_tree(&sample(), |config| config.top("max_iterations = 2"));
     play.script().step(1, "answer retry 'Not yet.'").always("echo $n > \"file$n\"\nanswer done \"Done $n.\"");
     play.run().exits(4);
     play.home.ctl_in(&play.repo, &["fork", "--from", "1", "--id", "again", "--wait"]).exits(4);
@@ -197,12 +200,12 @@ fn forks_of_forks_and_runs_upon_runs_are_proven_down_to_the_first_start() {
     let clone = play.home.path().join("runs.git").display().to_string();
     play.repo.git(&["clone", "-q", "--bare", ".", &clone]);
     for (run, iterations) in [(RUN, 2), ("again", 2), ("third", 2)] {
-        let report = report(&play.home.ctl(&["verify", &clone, "--run", run, "--json"]));
+        let report = parse_report(&play.home.ctl(&["verify", &clone, "--run", run, "--json"]));
         assert_eq!((&report.findings[..], &report.unseen[..]), (&[][..], &[][..]), "{run}");
         assert_eq!((report.counts.iterations, &report.brought[..]), (iterations, &["a".to_owned()][..]), "{run}");
     }
     let linked = play.home.path().join("linked").display().to_string();
     play.repo.git(&["worktree", "add", "-q", "--detach", &linked, "runner/again"]);
-    let report = report(&play.home.ctl(&["verify", &linked, "--run", "again", "--json"]));
+    let report = parse_report(&play.home.ctl(&["verify", &linked, "--run", "again", "--json"]));
     assert_eq!(report.findings, []);
 }

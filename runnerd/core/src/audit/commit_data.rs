@@ -64,7 +64,7 @@ pub struct PathEntry {
     pub mode: u32,
     /// Id of the blob, or of a submodule's commit, in hexadecimal.
     pub id: String,
-    /// The bytes, if the entry is a file and [`is_read`] says that they are read.
+    /// The bytes, if the entry is a file and [`is_content_read`] says that they are read.
     pub content: Option<Arc<[u8]>>,
 }
 

@@ -30,7 +30,7 @@ pub(super) fn read_review(
         iter: receipt.iter,
         node: receipt.node.clone(),
         verdict,
-        text: ReviewStatement { on, verdict, reason }.to_string(),
+        text: ReviewStatement { review: on, verdict, reason }.to_string(),
         signature: receipt.signature.as_ref().map(ToString::to_string),
     })
 }

@@ -104,7 +104,7 @@ impl DeliveredRun<'_> {
         let sessions = pluralize(self.run_state.usage.sessions, "session");
         let (passed, total) = self.tree.root.leaves();
         let agents = self.render_agents();
-        let guard = escape_code(&shell::words(self.guard.iter().map(String::as_str)), LINE_LIMIT);
+        let guard = escape_code(&shell::join_args(self.guard.iter().map(String::as_str)), LINE_LIMIT);
         let mut text = format!(
             "A coding agent{agents} made these changes by itself, in {sessions} driven by `runnerd` (run {}). A task \
              counts as done when {guard} exits 0, whatever the agent says: {passed} of {} done.\n",
@@ -270,10 +270,10 @@ impl DeliveredRun<'_> {
 
     /// Commands to paste: ids and branch names are quoted if a shell would interpret them.
     fn render_verify_commands(&self) -> String {
-        let [run, branch, remote] = [self.run, self.branch, self.remote].map(shell::quoted);
-        let history = shell::quoted(&format!("runner/{0}:runner/{0}", self.run));
-        let push = shell::quoted(&format!("runner/{}", self.run));
-        let delivered = shell::quoted(&format!("{0}:{0}", self.branch));
+        let [run, branch, remote] = [self.run, self.branch, self.remote].map(shell::quote);
+        let history = shell::quote(&format!("runner/{0}:runner/{0}", self.run));
+        let push = shell::quote(&format!("runner/{}", self.run));
+        let delivered = shell::quote(&format!("{0}:{0}", self.branch));
         format!(
             "## How to verify\n\nThe receipts are on the run's own branch. Whoever delivered this can push it (`git push \
              {remote} {push}`); then, in a clone:\n\n```sh\ngit fetch {remote} {history} {delivered}\nrunnerctl verify --run \

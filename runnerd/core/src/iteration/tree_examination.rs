@@ -50,7 +50,7 @@ pub fn examine_tree(session: &SessionTree<'_>) -> TreeExamination {
     }
 }
 
-/// Same as [`examine`], for a session whose text has been parsed into this tree, which on its own satisfies every rule.
+/// Same as [`examine_tree`], for a session whose text has been parsed into this tree, which on its own satisfies every rule.
 pub fn examine_parsed_tree(session: &SessionTree<'_>, mut left: TaskTree) -> TreeExamination {
     reset_owned_fields(&mut left, session.from, session.max_attempts);
     if left == *session.from {
@@ -62,7 +62,7 @@ pub fn examine_parsed_tree(session: &SessionTree<'_>, mut left: TaskTree) -> Tre
     }
 }
 
-/// Same as [`examine`], for a session that left From's text, which is already known to satisfy every rule.
+/// Same as [`examine_tree`], for a session that left From's text, which is already known to satisfy every rule.
 pub fn examine_unchanged_tree(session: &SessionTree<'_>) -> TreeExamination {
     let mut left = session.from.clone();
     if answered_children(session).is_some() {

@@ -130,26 +130,26 @@ impl LandingRefusal {
     pub fn hint(&self, onto: &str) -> Option<String> {
         let land = |words: &[&str]| {
             let command = ["runnerctl", "land"].into_iter().chain(words.iter().copied());
-            shell::words(command.chain(["--onto", onto]))
+            shell::join_args(command.chain(["--onto", onto]))
         };
         Some(match self {
-            Self::NothingPassed { run } => shell::words(["runnerctl", "tree", "--run", run.as_str()]),
-            Self::AlreadyLanded { .. } => shell::words(["runnerctl", "verify", "--landed", onto]),
+            Self::NothingPassed { run } => shell::join_args(["runnerctl", "tree", "--run", run.as_str()]),
+            Self::AlreadyLanded { .. } => shell::join_args(["runnerctl", "verify", "--landed", onto]),
             Self::Unrelated { run } => {
-                shell::words(["git", "log", "--oneline", "--graph", &format!("runner/{run}"), onto])
+                shell::join_args(["git", "log", "--oneline", "--graph", &format!("runner/{run}"), onto])
             }
             Self::BaseNotLanded { run, on } => land(&[on, run]),
-            Self::Rules { .. } => shell::words(["runnerctl", "start", "--id", "NEW", "--base", onto]),
+            Self::Rules { .. } => shell::join_args(["runnerctl", "start", "--id", "NEW", "--base", onto]),
             Self::NotProven { run, is_unseen: true, .. } => land(&[run, "--unproven"]),
-            Self::NotProven { run, .. } => shell::words(["runnerctl", "verify", "--run", run.as_str()]),
+            Self::NotProven { run, .. } => shell::join_args(["runnerctl", "verify", "--run", run.as_str()]),
             Self::MergedBySession { run, .. } | Self::MissingAncestors { run, .. } => land(&[run, "--as", "squash"]),
             Self::Conflict { run, fits_as_squash: true, .. } => {
                 format!("{}\n{}", land(&[run, "--as", "squash"]), land(&[run, "--resolve"]))
             }
             Self::Conflict { run, .. } => land(&[run, "--resolve"]),
             Self::Diverges { run } => land(&[run, "--as", "squash"]),
-            Self::Submodule { run, .. } => shell::words(["git", "merge", "--no-ff", &format!("runner/{run}")]),
-            Self::OldGit { .. } => shell::words(["runnerctl", "doctor"]),
+            Self::Submodule { run, .. } => shell::join_args(["git", "merge", "--no-ff", &format!("runner/{run}")]),
+            Self::OldGit { .. } => shell::join_args(["runnerctl", "doctor"]),
             Self::RedGuard { run, .. } => land(&[run, "--resolve"]),
         })
     }

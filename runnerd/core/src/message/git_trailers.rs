@@ -26,7 +26,7 @@ pub fn has_runner_subject(message: &[u8]) -> bool {
     text.starts_with(b"run ") || text.windows(5).any(|word| word == b" run ")
 }
 
-/// The same as [`claims`], for any trailer.
+/// The same as [`claims_receipt`], for any trailer.
 pub(super) fn has_trailer(message: &[u8], trailer: &str) -> bool {
     let text = message.split(|byte| *byte == 0).next().unwrap_or_default();
     let blank: usize = lines(text).take_while(|line| is_blank(line)).map(<[u8]>::len).sum();

@@ -23,7 +23,7 @@ pub struct Receipt {
     pub status: IterationStatus,
     /// `guard=` of the subject.
     pub guard: GuardOutcome,
-    /// The title of the task and how it ended, as written by [`headline()`](super::headline()).
+    /// The title of the task and how it ended, as written by [`compose_headline()`](super::headline::compose_headline).
     pub headline: String,
     /// What the agent reported, or what happened; may be empty, is cleaned, wrapped and bounded to 20,000 bytes.
     pub summary: String,

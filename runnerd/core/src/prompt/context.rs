@@ -17,7 +17,7 @@ pub struct ContextFiles {
     pub failure: String,
 }
 
-/// Returns the files for the session whose prompt [`super::build`] builds.
+/// Returns the files for the session whose prompt [`super::build_prompt`] builds.
 pub fn context_files(input: &PromptInput<'_>) -> ContextFiles {
     let node = fixed_sections::node_section(input);
     let [evidence, invalid_tree] = quoted_sections::failure_sections(input);

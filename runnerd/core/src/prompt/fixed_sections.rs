@@ -47,7 +47,7 @@ pub(super) fn answer_section(input: &PromptInput<'_>) -> PromptSection<'static> 
 
 fn fill_template(input: &PromptInput<'_>, template: &str) -> String {
     let is_root = selected_node(input).id == input.tree.root.id;
-    let command = one_line(&shell::words(input.guard_command.iter().map(String::as_str)), COMMAND_LIMIT);
+    let command = one_line(&shell::join_args(input.guard_command.iter().map(String::as_str)), COMMAND_LIMIT);
     let node = one_line(&selected_node(input).id, ITEM_LIMIT);
     let from = one_line(input.review.map_or("", |review| review.from), 64);
     let filling = TemplateValues {

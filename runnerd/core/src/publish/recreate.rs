@@ -3,7 +3,7 @@
 use protocol::view::StopReason;
 
 use crate::blocker::{Blocker, Transience};
-use crate::shell::quoted;
+use crate::shell::quote;
 
 /// What is left of a run whose workspace is gone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,7 +76,7 @@ pub fn missing_workspace(run: &str, [source, workspace]: [&str; 2]) -> Blocker {
 impl WorkspaceLoss {
     /// Returns why the run cannot continue, and what to type; `last` is the last published commit, if it still exists.
     pub fn stop_reason(self, run: &str, [source, workspace]: [&str; 2], last: Option<&str>) -> StopReason {
-        let (place, branch) = (quoted(source), format!("runner/{run}"));
+        let (place, branch) = (quote(source), format!("runner/{run}"));
         let cancel = format!("runnerctl cancel {place} --run {run}");
         let gone = format!("the workspace {workspace} is gone");
         match (self, last) {

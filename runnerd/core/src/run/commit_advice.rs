@@ -16,13 +16,13 @@ const SAMPLE_ENDINGS: [&str; 3] = [".example", ".sample", ".template"];
 /// Returns the ways to a clean work tree.
 pub fn commit_ways(paths: &[String]) -> NextSteps {
     let (secret, others): (Vec<&str>, Vec<&str>) = paths.iter().map(String::as_str).partition(|path| is_secret(path));
-    let ignore = || format!("name {} in .gitignore", shell::words(secret.iter().copied().take(MAX_NAMED)));
+    let ignore = || format!("name {} in .gitignore", shell::join_args(secret.iter().copied().take(MAX_NAMED)));
     // Git lists paths itself if they are not text, or too many.
     let is_nameable =
         others.len() <= MAX_NAMED && !others.iter().any(|path| path.contains(char::REPLACEMENT_CHARACTER));
     if !is_nameable {
         return NextSteps::from("look at each with git status, and commit, stash or ignore it by its name")
-            .with(Command::show_changes());
+            .with_command(Command::show_changes());
     }
     let commit = || {
         let named = || others.iter().copied();

@@ -226,7 +226,7 @@ fn check_limits(inputs: &RunInputs<'_>) -> Option<NextStep> {
         let ceiling = ceiling.filter(|ceiling| used >= *ceiling)?;
         // The original ceiling again, on top of what is spent.
         let raised = used.saturating_add(ceiling).div_ceil(unit);
-        let ways = NextSteps::from(Command::set(key, &raised.to_string())).join(" && ", "runnerctl resume");
+        let ways = NextSteps::from(Command::set_config(key, &raised.to_string())).join(" && ", "runnerctl resume");
         Some(end_step(RunEnd::Limit, format!("{key} is used up"), ways))
     })
 }
@@ -286,7 +286,8 @@ fn pause_step(why: &str, ended: Option<&Verdict>) -> NextStep {
 fn wait_for_review(pending: &PendingNode) -> NextStep {
     let PendingNode { node, iter } = pending;
     let message = format!("node {node} is done and awaits your review: `runnerctl log {iter} --diff` shows it");
-    let ways = NextSteps::from("runnerctl approve, or: runnerctl reject REASON").with(Command::show_diff(*iter));
+    let ways =
+        NextSteps::from("runnerctl approve, or: runnerctl reject REASON").with_command(Command::show_diff(*iter));
     NextStep::WaitForPerson(StopReason::new(message, ways))
 }
 

@@ -111,7 +111,7 @@ impl RequestRefusal {
     /// Returns what to do next, if there is anything.
     pub fn ways(&self, id: &str) -> Option<NextSteps> {
         let ways = match self {
-            Self::RepositoryHeld(why) | Self::StillStuck(why) | Self::StillAtLimit(why) => return why.ways(),
+            Self::RepositoryHeld(why) | Self::StillStuck(why) | Self::StillAtLimit(why) => return why.next_steps(),
             Self::IsCancelled => return Some(Command::start_again(id).into()),
             Self::IsCompleted => {
                 "runnerctl start -m 'What is to be true next', or write the next goal into .runner/GOAL.md and: runnerctl start"

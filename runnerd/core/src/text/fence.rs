@@ -57,7 +57,7 @@ fn is_plain_line(text: &str) -> bool {
 ///
 /// Joiners and the variation selectors of emoji are left alone: scripts need them.
 pub(crate) fn is_hidden(c: char) -> bool {
-    c.is_control() || sanitize::is_hidden(c) || matches!(c, '\u{fe00}'..='\u{fe0d}')
+    c.is_control() || sanitize::is_invisible(c) || matches!(c, '\u{fe00}'..='\u{fe0d}')
 }
 
 fn spell_out(out: &mut String, c: char) {
@@ -73,7 +73,7 @@ pub fn wrap_fenced(name: &str, data: &str) -> String {
     format!("<{name}-{tag}>\n{data}{end}</{name}-{tag}>\n")
 }
 
-/// Returns the most bytes that [`wrap`] adds.
+/// Returns the most bytes that [`wrap_fenced`] adds.
 pub(crate) fn fence_overhead(name: &str) -> usize {
     2 * (name.len() + 1 + TAG_LEN) + "<>\n\n</>\n".len()
 }

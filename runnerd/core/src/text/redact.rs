@@ -1,7 +1,7 @@
 //! Keeps values that are known to be secret out of what the runner writes.
 //!
 //! Pure: bytes in, bytes out, in linear time and with memory bounded by the longest value. A variable's name decides
-//! whether it is secret; a value is found verbatim and in the spellings of [`spelling`], not after any other
+//! whether it is secret; a value is found verbatim and in the spellings of [`secret_spellings`], not after any other
 //! transformation.
 
 mod secret_names;

@@ -1,7 +1,8 @@
 //! Writes the tree of an index. Folders with unchanged entries keep the tree the index has cached for them, so the cost
 //! of a commit follows what changed, not what exists.
 //!
-//! The library carries the cache along without updating it: code that changes an entry has to [`forget`] its path.
+//! The library carries the cache along without updating it: code that changes an entry has to call
+//! [`invalidate_path`] for its path.
 
 use std::collections::HashMap;
 
@@ -45,7 +46,7 @@ pub(in crate::git) fn invalidate_path(state: &mut State, path: &BStr) {
 
 /// Writes the missing trees and returns the id of the root; `state` caches them all.
 ///
-/// Adds the ids of the trees it wrote to `written`. `state` has to come from [`empty`] and have no unmerged entries.
+/// Adds the ids of the trees it wrote to `written`. `state` has to come from [`empty_index`] and have no unmerged entries.
 pub(in crate::git) fn write_trees(
     repo: &gix::Repository,
     repository: &Repository,

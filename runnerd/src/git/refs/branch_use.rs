@@ -169,10 +169,10 @@ fn is_missing(path: &Path) -> bool {
 pub fn leave_branch_command(from: &Path, work_tree: &Path) -> String {
     let [from, place] = [from, work_tree].map(|path| path.display().to_string());
     if is_missing(work_tree) {
-        let git = |words: &[&str]| shell::words(["git", "-C", &from, "worktree"].iter().chain(words).copied());
+        let git = |words: &[&str]| shell::join_args(["git", "-C", &from, "worktree"].iter().chain(words).copied());
         return format!("{} && {}", git(&["unlock", &place]), git(&["prune"]));
     }
-    shell::words(["git", "-C", &place, "switch", "--detach"])
+    shell::join_args(["git", "-C", &place, "switch", "--detach"])
 }
 
 /// Whether an operation in progress in a work tree will return to the branch.

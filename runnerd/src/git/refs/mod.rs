@@ -189,7 +189,7 @@ impl Repository {
         })
     }
 
-    /// Points `ref_name` to `id` as [`Self::keep`] does, whatever its current value, and returns whether it differed.
+    /// Points `ref_name` to `id` as [`Self::set_runner_ref`] does, whatever its current value, and returns whether it differed.
     pub fn force_runner_ref(&self, ref_name: &str, id: &Id) -> Result<bool, GitError> {
         if matches!(self.find_ref(ref_name), Ok(Some(found)) if found == *id) {
             return Ok(false);

@@ -1,6 +1,6 @@
 //! Lock files and temporary files that a killed process left behind. Removes only what no live process can be using;
 //! any other lock is reported by name. Code that writes references or the index does so through
-//! [`Repository::unlocked`].
+//! [`Repository::with_stale_lock_retry`].
 
 use std::fs;
 use std::io;

@@ -63,9 +63,9 @@ pub struct RestoreOptions<'a> {
     pub branch: &'a str,
     /// Commit for index and work tree.
     pub target: Id,
-    /// Commit for the branch; differs from `to` if `to` has uncommitted changes in it.
+    /// Commit for the branch; differs from `target` if `target` has uncommitted changes in it.
     pub tip: Id,
-    /// The snapshot of everything there now, taken with `to` as [`SnapshotRequest::restoring`].
+    /// The snapshot of everything there now, taken with `target` as its [`SnapshotRequest::restore_target`].
     pub rescue: Id,
     /// The rule that the snapshot was taken with.
     pub hold_back: &'a HoldBackRule,

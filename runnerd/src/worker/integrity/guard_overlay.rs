@@ -47,7 +47,7 @@ impl Sealable for GuardOverlay {
     const VERSION: u32 = 1;
 }
 
-/// Puts the accepted files in the place of those that deviate, until [`back`].
+/// Puts the accepted files in the place of those that deviate, until [`revert`].
 pub(crate) fn apply(
     context: &RunContext,
     iter: u32,
@@ -86,7 +86,7 @@ pub(crate) fn restore_accepted(
     write_files(context, &accepted_files(context, accepted, diff)?)
 }
 
-/// Moves back what [`lay`] has moved away, if anything. Idempotent.
+/// Moves back what [`apply`] has moved away, if anything. Idempotent.
 ///
 /// A list that cannot be trusted holds the run, and everything is left where it is: nothing else records what belongs
 /// where.

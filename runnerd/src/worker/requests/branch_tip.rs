@@ -99,7 +99,7 @@ impl BranchTip {
             let committed = self.repository.read_file(&self.loaded.commit, path)?.unwrap_or_default();
             if present != committed && present != text.as_bytes() {
                 let message = format!("{path} has changes that are not committed");
-                let ways = NextSteps::from(format!("commit {path}")).join(", or ", Command::restore(path));
+                let ways = NextSteps::from(format!("commit {path}")).join(", or ", Command::restore_file(path));
                 return Err(PrepareError::Hold(StopReason::new(message, ways.join("; then: ", "runnerctl resume"))));
             }
         }

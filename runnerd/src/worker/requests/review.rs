@@ -76,7 +76,7 @@ fn refuse_wrong_signature(
 ) -> Result<(), ErrorData> {
     let pending = find_pending_review(queue, Some(run))?;
     let reason = if let Decision::Reject { reasons } = decision { reasons } else { "" };
-    let text = ReviewStatement { on: &pending, verdict: review_verdict(decision), reason }.to_string();
+    let text = ReviewStatement { review: &pending, verdict: review_verdict(decision), reason }.to_string();
     let signed = SignedText { signature, text: &text };
     match block_in_place(|| signed.signing_key(&queue.store.folder())) {
         Ok(Some(_)) => Ok(()),

@@ -84,7 +84,9 @@ impl ReplyEntry {
             self.fault.as_deref().map(|word| self.fault_reply(at, word)).transpose()?,
         ];
         let mut candidates = candidates.into_iter().flatten();
-        let (Some(reply), None) = (candidates.next(), candidates.next()) else { return Err(ScriptFileError::NotOneReply(at)) };
+        let (Some(reply), None) = (candidates.next(), candidates.next()) else {
+            return Err(ScriptFileError::NotOneReply(at));
+        };
         let reply = self.headers.iter().fold(reply, |reply, (name, value)| reply.header(name, value));
         let reply = match self.usage {
             Some([input, cached, output]) => reply.usage(TokenUsage { input, cached, output }),

@@ -102,7 +102,9 @@ fn build_response(sent: HttpReply, reply: &ModelReply) -> Response<ResponseBody>
         response = response.header(name, value);
     }
     let body = match sent.body {
-        ReplyBody::Complete(body) if reply.delivery == Delivery::Complete => Full::from(body).map_err(from_infallible).boxed(),
+        ReplyBody::Complete(body) if reply.delivery == Delivery::Complete => {
+            Full::from(body).map_err(from_infallible).boxed()
+        }
         ReplyBody::Complete(body) => stream_part(first_half(&body).to_owned(), reply.delivery),
         ReplyBody::Events(events) => stream_part(events.into_text(reply.delivery), reply.delivery),
     };

@@ -21,14 +21,14 @@ pub(super) fn build_request(repo: &RepoView, iterations: &[IterationView]) -> Ex
     let spans = iterations.iter().flat_map(|iteration| iteration_spans(repo, iteration)).collect();
     let version = env!("CARGO_PKG_VERSION").to_owned();
     let scope = InstrumentationScope { name: "runnerctl".into(), version: version.clone(), ..Default::default() };
-    let of = vec![
+    let resource_attributes = vec![
         text_attribute("service.name", "runnerd"),
         text_attribute("service.version", &version),
         text_attribute("runner.repository", &repo.path.to_string()),
     ];
     ExportTraceServiceRequest {
         resource_spans: vec![ResourceSpans {
-            resource: Some(Resource { attributes: of, ..Default::default() }),
+            resource: Some(Resource { attributes: resource_attributes, ..Default::default() }),
             scope_spans: vec![ScopeSpans { scope: Some(scope), spans, ..Default::default() }],
             ..Default::default()
         }],
@@ -40,11 +40,11 @@ fn iteration_spans(repo: &RepoView, iteration: &IterationView) -> Vec<Span> {
     let Some(ended_at) = iteration.ended_at else { return Vec::new() };
     let end = u64::try_from(ended_at.as_nanosecond()).unwrap_or(0);
     let start = end.saturating_sub(to_nanoseconds(iteration.duration_ms.unwrap_or(0)));
-    let named = format!("{}\0{}\0{}\0{:?}", repo.id, iteration.run, iteration.iter, iteration.wait);
-    let trace_id = truncated_digest(&named, 16);
-    let whole = Span {
+    let identity = format!("{}\0{}\0{}\0{:?}", repo.id, iteration.run, iteration.iter, iteration.wait);
+    let trace_id = truncated_digest(&identity, 16);
+    let root_span = Span {
         trace_id: trace_id.clone(),
-        span_id: truncated_digest(&named, 8),
+        span_id: truncated_digest(&identity, 8),
         name: "iteration".into(),
         kind: SpanKind::Internal.into(),
         start_time_unix_nano: start,
@@ -59,8 +59,8 @@ fn iteration_spans(repo: &RepoView, iteration: &IterationView) -> Vec<Span> {
         begin = to;
         Span {
             trace_id: trace_id.clone(),
-            span_id: truncated_digest(&format!("{named}\0{at}"), 8),
-            parent_span_id: whole.span_id.clone(),
+            span_id: truncated_digest(&format!("{identity}\0{at}"), 8),
+            parent_span_id: root_span.span_id.clone(),
             kind: SpanKind::Internal.into(),
             name: phase.as_str().into(),
             start_time_unix_nano: from,
@@ -70,7 +70,7 @@ fn iteration_spans(repo: &RepoView, iteration: &IterationView) -> Vec<Span> {
         }
     });
     let phases: Vec<Span> = phases.collect();
-    [vec![whole], phases].concat()
+    [vec![root_span], phases].concat()
 }
 
 fn iteration_attributes(iteration: &IterationView) -> Vec<KeyValue> {
@@ -124,7 +124,7 @@ fn span_status(verdict: VerdictName) -> Status {
         | VerdictName::Unavailable
         | VerdictName::Interrupted => StatusCode::Unset,
     };
-    let message = if code == StatusCode::Error { verdict.plain().to_owned() } else { String::new() };
+    let message = if code == StatusCode::Error { verdict.label().to_owned() } else { String::new() };
     Status { message, code: code.into() }
 }
 

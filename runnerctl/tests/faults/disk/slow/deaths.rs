@@ -38,10 +38,10 @@ fn row_54_daemon_that_dies_again_and_again_while_it_recovers_loses_nothing() {
     for at in (every.from..every.from + every.limit).step_by(every.step) {
         let course = FaultCourse::new();
         assert!(
-            course.disturb(&SystemFault::kill_at("fsync,fdatasync", 12)) > 0,
+            course.run_with_fault(&SystemFault::kill_at("fsync,fdatasync", 12)) > 0,
             "the run is not begun when the daemon dies"
         );
-        let deaths = [1, 2].map(|_| course.disturb(&SystemFault::kill_at("openat", at * 20)));
+        let deaths = [1, 2].map(|_| course.run_with_fault(&SystemFault::kill_at("openat", at * 20)));
         print_figure(&format!("recovery at openat {}: {deaths:?}", at * 20));
         course.finish(&format!("recovery at {at}"));
     }

@@ -16,7 +16,7 @@ fn row_42_log_of_the_daemon_without_room_stops_nothing() {
     let disk = TmpfsDisk::mount_over(&logs, "size=64k");
     disk.fill_except(0);
     let daemon = course.home.daemon();
-    course.go().exits(0);
+    course.run().exits(0);
     assert!(daemon.stop().success());
     course.assert_undisturbed("no room for the daemon's log");
 }
@@ -30,7 +30,7 @@ fn row_42_agent_whose_log_has_no_room_is_read_to_its_end() {
     let flood = "echo kept > kept.txt; answer done 'It is done.'; head -c 4000000 /dev/zero | tr '\\0' x; echo read >> kept.txt";
     course.repo.script().always(flood);
     let _daemon = course.home.daemon();
-    course.go().exits(0);
+    course.run().exits(0);
     assert_eq!(course.repo.script().log(), ["begin 1", "end 1"]);
     assert_eq!(course.repo.show("HEAD", "kept.txt"), "kept\nread");
     assert_eq!(course.repo.receipts().len(), 1, "nothing is counted twice");
