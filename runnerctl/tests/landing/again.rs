@@ -104,6 +104,24 @@ fn a_landing_of_a_commit_that_is_not_on_the_runs_branch_is_found() {
 }
 
 #[test]
+fn a_landing_is_looked_at_in_whatever_spelling_git_reads_it() {
+    for (spelled, counts) in [
+        ("runner-landed: ", "0 as merged, 1 changed since, 0 of runs not proven"),
+        ("Runner-Landed : ", "0 as merged, 1 changed since, 0 of runs not proven"),
+        ("Runner-Landed:\n ", "0 as merged, 1 changed since, 0 of runs not proven"),
+        ("Runner-Landed: not ", "0 as merged, 0 changed since, 1 of runs not proven"),
+    ] {
+        let scene = with_one_landed();
+        let message = scene.git(&["log", "-1", "--format=%B", "main"]).replace("Runner-Landed: ", spelled);
+        scene.repo.write("evil", "1");
+        scene.git(&["add", "evil"]);
+        scene.git(&["commit", "-q", "--amend", "-m", &message]);
+        let said = scene.home.ctl_in(&scene.repo, &["verify", "--landed", "main"]).exits(10).stdout.clone();
+        assert!(said.contains(counts), "{spelled:?}: {said}");
+    }
+}
+
+#[test]
 fn a_landing_of_a_run_that_breaks_the_rules_is_found() {
     let scene = with_one_landed();
     let goal = scene.repo.read(".runner/GOAL.md");

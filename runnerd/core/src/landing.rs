@@ -15,7 +15,8 @@ use protocol::doctor::LANDING_GIT;
 
 use self::commit_groups::{CommitGroup, group_commits};
 pub use self::message::{
-    LANDED, LandedCommitFields, LandedMessage, LandedTrailer, MessageText, NO_NODE, parse_git_version, parse_landed,
+    InvalidLandedTrailer, LANDED, LandedCommitFields, LandedMessage, LandedTrailer, MessageText, NO_NODE,
+    landing_values, parse_git_version, parse_landed,
 };
 pub use self::refusal::LandingRefusal;
 use crate::audit::{AuditPlan, CommitOwner};

@@ -15,6 +15,7 @@ mod trailers;
 
 use protocol::words::{GuardOutcome, VerdictName};
 
+pub(crate) use git_trailers::{SCISSORS, ends_with_trailers, read_trailers};
 pub use git_trailers::{claims_receipt, has_runner_subject};
 pub use headline::compose_headline;
 pub use name_list::{InvalidNameList, NameList};

@@ -7,7 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use protocol::landing::{LandForm, LandedCheck, LandedCommit, LandedReport, LandedState};
 use protocol::verify::AuditReport;
-use runner_core::landing::{self, LANDED, LandPlan, LandedCommitFields, LandedTrailer, MissingCommits};
+use runner_core::landing::{
+    self, InvalidLandedTrailer, LANDED, LandPlan, LandedCommitFields, LandedTrailer, MissingCommits, NO_NODE,
+};
 
 use super::branch::RunBranch;
 use super::run_merge::{MergeOptions, RunMerge};
@@ -50,30 +52,37 @@ struct ClaimCheck {
 pub fn audit_landed(site: &LandContext<'_>, branch: &str, tip: Id) -> Result<LandedReport, LandError> {
     let mut runs: BTreeMap<String, Option<AuditedBranch>> = BTreeMap::new();
     let mut commits = Vec::new();
-    for claim in list_claims(site, &tip)? {
+    for (commit, value) in list_claims(site, &tip)? {
         if site.stop.is_cancelled() {
             return Err(verify::VerifyError::Interrupted.into());
         }
-        let run = &claim.landed.run;
-        if !runs.contains_key(run) {
-            runs.insert(run.clone(), load_audited_branch(site, run)?);
+        let landed: LandedTrailer = match value.parse() {
+            Ok(landed) => landed,
+            Err(error) => {
+                commits.push(to_malformed_check(commit, value, &error));
+                continue;
+            }
+        };
+        let (run, claim) = (landed.run.clone(), LandedClaim { commit, landed });
+        if !runs.contains_key(&run) {
+            runs.insert(run.clone(), load_audited_branch(site, &run)?);
         }
-        let result = check_claim(site, (runs.get_mut(run).and_then(Option::as_mut), &claim))?;
+        let result = check_claim(site, (runs.get_mut(&run).and_then(Option::as_mut), &claim))?;
         commits.push(to_landed_check(claim, result));
     }
     Ok(LandedReport { branch: branch.to_owned(), tip: tip.to_string(), commits })
 }
 
-/// Returns the commits that claim to have landed something, oldest first.
-fn list_claims(site: &LandContext<'_>, tip: &Id) -> Result<Vec<LandedClaim>, LandError> {
+/// Returns the commits that claim to have landed something, oldest first, and what each claims of itself.
+fn list_claims(site: &LandContext<'_>, tip: &Id) -> Result<Vec<(CommitInfo, String)>, LandError> {
     let mut claims = Vec::new();
     for (commit, message) in site.repository.find_commits_mentioning(tip, None, LANDED)? {
-        let (Some(landed), Some(commit)) =
-            (landing::parse_landed(&message).pop(), site.repository.first_parents(&commit, 1)?.pop())
+        let (Some(value), Some(commit)) =
+            (landing::landing_values(&message).pop(), site.repository.first_parents(&commit, 1)?.pop())
         else {
             continue;
         };
-        claims.push(LandedClaim { commit, landed });
+        claims.push((commit, value));
     }
     claims.reverse();
     Ok(claims)
@@ -250,6 +259,14 @@ impl ClaimCheck {
     fn unresolved(state: LandedState, note: String) -> Self {
         Self { state, differs: Vec::new(), note: Some(note) }
     }
+}
+
+/// Describes a commit whose claim names no commit of a run.
+fn to_malformed_check(commit: CommitInfo, value: String, error: &InvalidLandedTrailer) -> LandedCheck {
+    let landed = LandedTrailer { run: value, commit: String::new(), node: NO_NODE.to_owned() };
+    let note = format!("{LANDED}: {error}");
+    let claim = LandedClaim { commit, landed };
+    to_landed_check(claim, ClaimCheck::unresolved(LandedState::Unproven, note))
 }
 
 fn to_landed_check(

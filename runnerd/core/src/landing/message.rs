@@ -6,7 +6,7 @@ use std::str::FromStr;
 use super::sanitize_message;
 use crate::digest::is_lower_hex;
 use crate::fence::one_line;
-use crate::message::safe_summary;
+use crate::message::{SCISSORS, ends_with_trailers, read_trailers, safe_summary};
 use crate::validate::MAX_TITLE_BYTES;
 
 /// The trailer that says what a commit lands.
@@ -108,9 +108,7 @@ impl LandedMessage<'_> {
     pub fn append_to(&self, message: &str) -> String {
         let kept: Vec<String> = message.trim_end().lines().map(quote_line).collect();
         let text = kept.join("\n");
-        let is_of_trailers = |paragraph: &str| !paragraph.is_empty() && paragraph.lines().all(is_trailer);
-        let between =
-            if text.rsplit_once("\n\n").is_some_and(|(_, last)| is_of_trailers(last)) { "\n" } else { "\n\n" };
+        let between = if ends_with_trailers(format!("{text}\n").as_bytes()) { "\n" } else { "\n\n" };
         format!("{text}{between}{}", self.trailers())
     }
 
@@ -137,12 +135,11 @@ impl LandedCommitFields<'_> {
     /// Describes how it differs from the one rebuilt from the run's commits.
     pub fn describe_difference(&self, made: &Self) -> Option<String> {
         let fields = |head: &Self| {
-            let landed: Vec<String> = parse_landed(head.message).iter().map(LandedTrailer::to_string).collect();
             let subject = head.message.lines().next().unwrap_or_default().to_owned();
             [
                 ("parents", head.parents.join(" ")),
                 ("author", head.author.to_owned()),
-                (LANDED, landed.join(", ")),
+                (LANDED, landing_values(head.message).join(", ")),
                 ("subject", subject),
             ]
         };
@@ -151,28 +148,24 @@ impl LandedCommitFields<'_> {
     }
 }
 
+/// Returns the values of the trailer of a landed commit that any program finds in a message, its own last.
+pub fn landing_values(message: &str) -> Vec<String> {
+    read_trailers(message.as_bytes(), LANDED)
+}
+
 /// Returns what a commit has landed according to its message, its own entry last.
 pub fn parse_landed(message: &str) -> Vec<LandedTrailer> {
-    trailer_values(message, LANDED).filter_map(|value| value.parse().ok()).collect()
+    landing_values(message).iter().filter_map(|value| value.parse().ok()).collect()
 }
 
 /// Returns the version of git named in a message.
-pub fn parse_git_version(message: &str) -> Option<&str> {
-    trailer_values(message, MERGED).find_map(|value| value.strip_prefix("git/"))
+pub fn parse_git_version(message: &str) -> Option<String> {
+    let named = read_trailers(message.as_bytes(), MERGED);
+    named.iter().find_map(|value| value.strip_prefix("git/")).map(str::to_owned)
 }
 
-fn trailer_values<'a>(message: &'a str, name: &'a str) -> impl Iterator<Item = &'a str> {
-    let last = message.trim_end().rsplit_once("\n\n").map_or("", |(_, last)| last);
-    last.lines().filter_map(move |line| line.strip_prefix(name)?.strip_prefix(": "))
-}
-
-/// Quotes a person's line that could be taken for one of the runner's trailers.
+/// Quotes a person's line that could be taken for one of the runner's trailers, or for the end of the message.
 fn quote_line(line: &str) -> String {
     let is_runners = line.get(..7).is_some_and(|start| start.eq_ignore_ascii_case("runner-"));
-    if is_runners { format!("> {line}") } else { line.to_owned() }
-}
-
-fn is_trailer(line: &str) -> bool {
-    let token = |name: &str| !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
-    line.split_once(": ").is_some_and(|(name, _)| token(name))
+    if is_runners || line == SCISSORS { format!("> {line}") } else { line.to_owned() }
 }

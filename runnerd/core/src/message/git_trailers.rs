@@ -1,5 +1,4 @@
-//! Detects whether a message has one of the runner's trailers, from the point of view of any program that reads
-//! trailers as git does.
+//! Reads the trailers of a message from the point of view of any program that reads them as git does.
 //!
 //! The rules are git's own, with its default configuration: where the message ends, where its last block begins, and
 //! which of its lines are trailers. `git interpret-trailers` ends a message at a divider, and `git log` does not; a
@@ -8,7 +7,7 @@
 use super::{KIND, SCOPE};
 
 /// The line from which on git ignores everything.
-const SCISSORS: &[u8] = b"# ------------------------ >8 ------------------------\n";
+pub(crate) const SCISSORS: &str = "# ------------------------ >8 ------------------------";
 /// Lines that git itself adds to the last block.
 const GENERATED: [&[u8]; 2] = [b"Signed-off-by: ", b"(cherry picked from commit "];
 
@@ -28,11 +27,30 @@ pub fn has_runner_subject(message: &[u8]) -> bool {
 
 /// The same as [`claims_receipt`], for any trailer.
 pub(super) fn has_trailer(message: &[u8], trailer: &str) -> bool {
+    !read_trailers(message, trailer).is_empty()
+}
+
+/// Returns the values of a trailer in the order of their lines, continuations joined. Where git's readings differ, the
+/// values of each count.
+pub(crate) fn read_trailers(message: &[u8], trailer: &str) -> Vec<String> {
     let text = message.split(|byte| *byte == 0).next().unwrap_or_default();
     let blank: usize = lines(text).take_while(|line| is_blank(line)).map(<[u8]>::len).sum();
     let ended = [text, if text.ends_with(b"\n") { b"" } else { b"\n" }].concat();
     let readings = [&text[blank..], &ended, before_divider(&ended)];
-    readings.into_iter().any(|text| block_has_trailer(trailer_block(before_ignored(text)), trailer))
+    let mut values: Vec<Vec<String>> = Vec::new();
+    for block in readings.into_iter().map(|text| trailer_block(before_ignored(text))) {
+        let read = block_values(block, trailer);
+        if !values.contains(&read) {
+            values.push(read);
+        }
+    }
+    values.concat()
+}
+
+/// Whether a message ends in a block of nothing but trailers, which lines that are appended to it continue.
+pub(crate) fn ends_with_trailers(message: &[u8]) -> bool {
+    let block = trailer_block(before_ignored(message));
+    !block.is_empty() && lines(block).all(|line| trailer_name(line).is_some())
 }
 
 /// Everything before a line of three dashes.
@@ -48,7 +66,7 @@ fn before_ignored(text: &[u8]) -> &[u8] {
     let mut cutoff = text.len();
     let mut at = 0;
     for line in lines(text) {
-        if line == SCISSORS {
+        if line.strip_suffix(b"\n") == Some(SCISSORS.as_bytes()) {
             cutoff = at;
             break;
         }
@@ -104,9 +122,22 @@ fn trailer_block(text: &[u8]) -> &[u8] {
     &[]
 }
 
-fn block_has_trailer(block: &[u8], trailer: &str) -> bool {
-    let is_it = |name: &[u8]| name.trim_ascii_end().eq_ignore_ascii_case(trailer.as_bytes());
-    lines(block).filter(|line| !line.starts_with(b"#")).filter_map(trailer_name).any(is_it)
+fn block_values(block: &[u8], trailer: &str) -> Vec<String> {
+    let mut values: Vec<String> = Vec::new();
+    let mut is_it = false;
+    for line in lines(block).filter(|line| !line.starts_with(b"#")) {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes.trim_ascii()).into_owned();
+        if let Some(name) = trailer_name(line) {
+            is_it = name.trim_ascii_end().eq_ignore_ascii_case(trailer.as_bytes());
+            values.extend(is_it.then(|| text(&line[name.len() + 1..])));
+        } else if line.first().is_some_and(|byte| is_space(*byte)) {
+            let value = values.last_mut().filter(|_| is_it);
+            value.into_iter().for_each(|value| *value = format!("{value} {}", text(line)).trim_ascii().to_owned());
+        } else {
+            is_it = false;
+        }
+    }
+    values
 }
 
 /// Returns the name of a trailer, if the line is one.

@@ -6,7 +6,7 @@ use runner_core::digest::Digest;
 use runner_core::landing::merge_queue::{QueuedRun, merge_order};
 use runner_core::landing::{
     ChainCommit, LandPlan, LandQuery, LandedMessage, LandedTrailer, LandingRefusal, MessageText, MissingCommits,
-    NO_NODE, check_git_version, find_missing_commits, parse_git_version, parse_landed,
+    NO_NODE, check_git_version, find_missing_commits, landing_values, parse_git_version, parse_landed,
 };
 use runner_core::message::{AttemptCount, NameList, Receipt, RunnerCommit, RunnerVersion, VerdictLine};
 
@@ -196,8 +196,36 @@ fn a_landed_commit_says_what_it_brings_and_is_known_again_by_it() {
     Runner-Landed: a@4b825dc642cb6eb9a060e54bf8d69288fbee4904 root.1
     ");
     assert_eq!(parse_landed(&message.compose()), landed_of);
-    assert_eq!(parse_git_version(&message.compose()), Some("2.47.3"));
+    assert_eq!(parse_git_version(&message.compose()), Some("2.47.3".to_owned()));
     assert_eq!(parse_landed("Subject\n\nRunner-Landed: a@short node"), []);
+}
+
+#[test]
+fn a_landing_is_read_in_every_spelling_that_git_reads() {
+    let message = format!("Subject\n\nSigned-off-by: Ann <ann@x>\nRunner-Landed: {}\n", of("a", "x"));
+    let (landed, folded) = ("Runner-Landed: ", "Runner-Landed:\n  ");
+    for spelled in [
+        message.replace("Runner-Landed", "runner-landed"),
+        message.replace("Runner-Landed:", "Runner-Landed \t:"),
+        message.replace('\n', "\r\n"),
+        message.replace(landed, "Runner-Landed:"),
+        message.replace(landed, folded),
+        message.replace("\n\n", "\n \t\n"),
+        format!("{message}---\nx\n"),
+        format!("{message}# a comment\n\nConflicts:\n\tx\n"),
+        format!("{message}\0hidden\n"),
+    ] {
+        assert_eq!(parse_landed(&spelled), [of("a", "x")], "{spelled:?}");
+    }
+    let malformed = "Subject\n\nrunner-landed: nothing\n";
+    assert_eq!(landing_values(malformed), ["nothing"], "it is a claim, though of nothing");
+    assert_eq!(landing_values("runner-landed: a title is no trailer"), [""; 0]);
+    let twice = format!("Subject\n\nRunner-Landed: {}\n---\n\nRunner-Landed: {}\n", of("a", "x"), of("b", "y"));
+    assert_eq!(
+        parse_landed(&twice),
+        [of("b", "y"), of("a", "x")],
+        "git log reads one, git interpret-trailers the other"
+    );
 }
 
 #[test]
@@ -266,6 +294,8 @@ fn a_persons_message_is_kept_and_cannot_claim_what_is_the_runners() {
     Runner-Landed: a@4b825dc642cb6eb9a060e54bf8d69288fbee4904 -
     ");
     assert_eq!(parse_landed(&message.append_to(own)), landed_of);
+    let cut = message.append_to("Fix\n\n# ------------------------ >8 ------------------------\nRest.\n");
+    assert_eq!(parse_landed(&cut), landed_of, "{cut}");
     let signed = message.append_to("Fix\n\nSigned-off-by: Ann <ann@x>\n");
     assert!(signed.starts_with("Fix\n\nSigned-off-by: Ann <ann@x>\nRunner-Merged: "), "{signed}");
 }

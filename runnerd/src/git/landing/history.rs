@@ -12,8 +12,8 @@ impl Repository {
         Ok(String::from_utf8_lossy(&listed).lines().filter_map(|line| line.parse().ok()).collect())
     }
 
-    /// Returns the commits of `tip` that `other` lacks and whose message has a line beginning with `word`, with their
-    /// messages, newest first.
+    /// Returns the commits of `tip` that `other` lacks and whose message has a line beginning with `word`, in letters of
+    /// either case, with their messages, newest first.
     pub fn find_commits_mentioning(
         &self,
         tip: &Id,
@@ -22,7 +22,8 @@ impl Repository {
     ) -> Result<Vec<(Id, String)>, GitError> {
         let grep = format!("^{word}");
         let format = ["--format=tformat:%H%n%B", "--encoding=UTF-8", "--no-show-signature", "--no-color", "-z"];
-        let git = GitCommand::new(self, "log").args(format).args(["--no-patch", "--grep", &grep, &tip.to_string()]);
+        let git =
+            GitCommand::new(self, "log").args(format).args(["--no-patch", "-i", "--grep", &grep, &tip.to_string()]);
         let git = git.args(other.map(|other| format!("^{other}"))).arg("--");
         let listed = git.run()?;
         let record = |record: &[u8]| {
