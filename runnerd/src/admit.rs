@@ -16,6 +16,7 @@ use protocol::error::{ErrorData, ErrorKind};
 use protocol::path::WirePath;
 use protocol::request::StartParams;
 use runner_core::blocker::Transience;
+use runner_core::fsck::is_like_runner_path;
 use runner_core::run::{StartRequest, StartSpec};
 use runner_core::{commit_advice, git_version, shell};
 
@@ -150,7 +151,8 @@ pub fn check_start(
     preconditions: StartPreconditions<'_>,
 ) -> Result<(StartOrder, StartCommands), ErrorData> {
     refuse_old_git(repository)?;
-    find_head_commit(repository)?;
+    let head = find_head_commit(repository)?;
+    refuse_like_runner(repository, &head)?;
     if !preconditions.is_session_active {
         refuse_pipes(repository)?;
         refuse_operation(repository)?;
@@ -242,6 +244,18 @@ fn refuse_pipes(repository: &Repository) -> Result<(), ErrorData> {
     let Some(pipe) = repository.find_pipes().into_iter().next() else { return Ok(()) };
     let message = format!("{} is a pipe, which git would wait for ever to read", pipe.display());
     Err(ErrorData::new(ErrorKind::DirtyTree, message).hint(format!("rm {}", quoted_path(&pipe))))
+}
+
+/// Refuses a commit with what some file system takes for the runner's folder: no commit of the runner has it.
+fn refuse_like_runner(repository: &Repository, commit: &Id) -> Result<(), ErrorData> {
+    let files = repository.list_entries(commit, "").map_err(|error| git_error(&error))?;
+    let Some(file) = files.iter().find(|file| is_like_runner_path(&file.path)) else { return Ok(()) };
+    let path = String::from_utf8_lossy(&file.path);
+    let name = path.split('/').next().unwrap_or_default();
+    let place = repository.work_dir().display();
+    let message = format!("{place} tracks {}, which some file systems take for .runner", name.escape_debug());
+    let hint = format!("git rm -r --cached {}; then commit", shell::quote(name));
+    Err(ErrorData::new(ErrorKind::WrongState, message).hint(hint))
 }
 
 fn refuse_dirty(repository: &Repository) -> Result<(), ErrorData> {

@@ -399,6 +399,10 @@ fn forge_files(forge: &BranchForge) {
         let changed = forge.with_file((retry, true), path, |text| format!("{text}# more\n"));
         forge.assert_finds(path, &changed, violation(Rule::Owned, path));
     }
+    for path in [".RUNNER/state/config.toml", ".runner\u{200c}/x", "runner~1"] {
+        let like_runner = forge.with_file((retry, true), path, |_| "max_iterations = 1\n".to_owned());
+        forge.assert_finds(path, &like_runner, violation(Rule::Owned, path));
+    }
     let memory = ".runner/state/assumptions.md";
     let rewritten = forge.with_file((retry, true), memory, |text| text.replace("# ", "## "));
     forge.assert_finds(memory, &rewritten, violation(Rule::Owned, memory));

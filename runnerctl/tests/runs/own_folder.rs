@@ -1,4 +1,5 @@
-//! What a session does to the runner's own folder as a whole: the receipt puts it right, and `verify` takes the run for what it is.
+//! What a session does to the runner's own folder as a whole, or to what another file system takes for it: the receipt
+//! puts it right, and `verify` takes the run for what it is.
 
 use crate::play::{ExpectedRow, RunPlay, sample};
 
@@ -36,4 +37,30 @@ fn a_submodule_that_a_session_commits_in_its_place_is_no_violation() {
     let submodule = "h=$(git rev-parse HEAD); git rm -rq --cached .runner; \
                      git update-index --add --cacheinfo 160000,$h,.runner; git commit -qm mine";
     assert_eq!(modes_after(submodule), ["100644"]);
+}
+
+#[test]
+fn a_folder_that_another_file_system_takes_for_it_is_in_no_receipt_though_a_session_commits_it() {
+    let play = RunPlay::with_tree(&sample(), |config| config.top("max_iterations = 1"));
+    play.script().guard_always("echo green");
+    let deed = "mkdir -p .RUNNER/state; echo evil > .RUNNER/state/config.toml; printf x > \"$(printf '.runner\\342\\200\\214')\"\n\
+                git add -f .RUNNER .runner*; git commit -qm mine; echo new > a.txt; answer done 'Done.'";
+    play.script().step(1, deed);
+    play.run_first(4).assert_row(&ACCEPTED);
+    play.home.ctl_in(&play.repo, &["verify"]).exits(0);
+    let listed = play.repo.git(&["-c", "core.quotePath=false", "ls-tree", "--name-only", "HEAD"]);
+    let like_runner: Vec<&str> = listed.lines().filter(|name| name.to_lowercase().contains("runner")).collect();
+    assert_eq!(like_runner, [".runner"], "{listed}");
+    let message = play.repo.git(&["log", "-1", "--format=%B"]);
+    assert!(message.contains("Runner-Held-Back: .RUNNER/state/config.toml"), "{message}");
+    assert_eq!(play.repo.read(".RUNNER/state/config.toml"), "evil\n", "the file stays");
+}
+
+#[test]
+fn a_run_does_not_begin_where_such_a_folder_is_tracked() {
+    let play = RunPlay::with_tree(&sample(), |config| config);
+    play.repo.write(".Runner/notes.md", "mine\n").commit("Take notes");
+    let said = play.run().exits(6).stderr.clone();
+    assert!(said.contains(".Runner, which some file systems take for .runner"), "{said}");
+    assert!(said.contains("git rm -r --cached .Runner"), "{said}");
 }

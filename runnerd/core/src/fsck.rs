@@ -10,7 +10,7 @@ mod tree;
 use std::collections::BTreeSet;
 
 pub use commit::{HeaderFault, RawCommit, find_header_fault, is_utf8_encoding, message_encoding};
-pub use name::{is_dot_git, is_dot_gitmodules, is_like_dot_runner};
+pub use name::{is_dot_git, is_dot_gitmodules, is_like_runner_path};
 pub use tree::{FaultTarget, GitTreeFault, RawEntry, TreeId};
 
 /// Git itself descends no deeper (`core.maxTreeDepth`).

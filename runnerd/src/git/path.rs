@@ -2,7 +2,7 @@
 
 use gix::bstr::{BStr, ByteSlice as _};
 use gix::index::entry::Mode;
-use runner_core::fsck::{is_dot_git, is_dot_gitmodules, is_like_dot_runner};
+use runner_core::fsck::{is_dot_git, is_dot_gitmodules, is_like_runner_path};
 
 /// Formats a path for people.
 pub(super) fn display_path(path: &[u8]) -> String {
@@ -27,8 +27,5 @@ pub(super) fn has_valid_name(path: &BStr, mode: Mode) -> bool {
 /// Whether a new file may have this path. The runner never commits a name that a file system of another machine would
 /// take for `.git` or for the runner's folder, even if git here accepts it.
 pub(super) fn has_safe_name(path: &BStr, mode: Mode) -> bool {
-    let mut parts = path.split(|byte| *byte == b'/');
-    has_valid_name(path, mode)
-        && !parts.next().is_some_and(is_like_dot_runner)
-        && !path.split(|byte| *byte == b'/').any(is_dot_git)
+    has_valid_name(path, mode) && !is_like_runner_path(path) && !path.split(|byte| *byte == b'/').any(is_dot_git)
 }

@@ -178,7 +178,8 @@ impl IterationAudit<'_> {
         // A path that is reported as restored but is not in its accepted state was changed by the session.
         let is_back = |path: &String| self.accepted.is_none_or(|accepted| accepted.is_restored(path, self.net));
         let is_put_back = |path: &[u8]| named.clone().any(|back| back.as_bytes() == path && is_back(back));
-        let others: Vec<&[u8]> = self.net.code_paths().filter(|path| !is_put_back(path)).collect();
+        let others: Vec<&[u8]> =
+            self.net.code_paths().map(|(path, _)| path).filter(|path| !is_put_back(path)).collect();
         !guards.missing_names(&others).is_empty()
             || guards.is_empty() && named.next().is_none() && self.receipt.mode == Mode::Execute
     }

@@ -43,13 +43,13 @@ impl NetDiff {
 
     /// Returns the other paths that differ and are valid UTF-8, with both sides.
     pub(super) fn code_paths_with_sides(&self) -> impl Iterator<Item = (&str, PathSides<'_>)> {
-        let code = self.paths.iter().filter(|(path, _)| !path.starts_with(b".runner/"));
-        code.filter_map(|(path, (old, new))| Some((str::from_utf8(path).ok()?, (old, new))))
+        self.code_paths().filter_map(|(path, sides)| Some((str::from_utf8(path).ok()?, sides)))
     }
 
-    /// Returns the other paths that differ.
-    pub(super) fn code_paths(&self) -> impl Iterator<Item = &[u8]> {
-        self.paths.keys().map(Vec::as_slice).filter(|path| !path.starts_with(b".runner/"))
+    /// Returns the other paths that differ, with both sides.
+    pub(super) fn code_paths(&self) -> impl Iterator<Item = (&[u8], PathSides<'_>)> {
+        let code = self.paths.iter().filter(|(path, _)| !path.starts_with(b".runner/"));
+        code.map(|(path, (old, new))| (path.as_slice(), (old, new)))
     }
 }
 

@@ -10,6 +10,7 @@ use super::commit_data::PathEntry;
 use super::findings::AuditFindings;
 use super::net_diff::NetDiff;
 use super::state::RunnerFiles;
+use crate::fsck::is_like_runner_path;
 use crate::layout::{self, PathOwnership, path_ownership};
 
 /// Files that the runner writes when it settles, which are compared with what the rules lead to.
@@ -75,7 +76,8 @@ impl CommitKind {
         OwnershipRow { rule, may_change_code: code, folder }
     }
 
-    /// Whether it may remove paths that are never tracked, which somebody may have committed.
+    /// Whether it may remove paths that are never tracked, which somebody may have committed: records, and what some
+    /// file system takes for `.runner`.
     fn may_untrack(self) -> bool {
         !matches!(self, Self::Driver | Self::Human(_))
     }
@@ -88,9 +90,14 @@ pub(super) fn check(
     findings: &mut AuditFindings,
 ) {
     let OwnershipRow { rule, may_change_code: code, folder } = kind.row();
-    for path in net.code_paths().filter(|_| !code) {
-        let at = String::from_utf8_lossy(path);
-        findings.add_violation(rule, &at, ("no change outside .runner/", "a change"));
+    for (path, (old, new)) in net.code_paths() {
+        let is_like = is_like_runner_path(path);
+        let is_right = if is_like { new.is_none() && kind.may_untrack() } else { code };
+        if !is_right {
+            let expected = if is_like { "no name like .runner" } else { "no change outside .runner/" };
+            let found = describe_change(old.as_ref(), new.as_ref());
+            findings.add_violation(rule, &String::from_utf8_lossy(path), (expected, &found));
+        }
     }
     let (listed, is_open) = match folder {
         FolderRule::AnyPrepared => (&[][..], true),
@@ -147,7 +154,7 @@ mod tests {
     const RECORD: &str = ".runner/iterations/run-1/0001/meta.json";
     const TEMPLATE: &str = ".runner/prompts/worker.md";
     /// One path of each sort.
-    const ALL: [&str; 11] = [
+    const ALL: [&str; 12] = [
         CODE,
         layout::TREE,
         layout::RUN_STATE,
@@ -155,6 +162,7 @@ mod tests {
         layout::PROGRESS,
         layout::ASSUMPTIONS,
         layout::CONFIG,
+    const LIKE_RUNNER: &str = ".RUNNER/state/config.toml";
         layout::GOAL,
         CONTEXT,
         TEMPLATE,
@@ -169,6 +177,7 @@ mod tests {
             check((kind, &[]), (&RunnerFiles::empty(&READERS), &net), &mut findings);
             findings.into_findings().is_empty()
         };
+        LIKE_RUNNER,
         ALL.into_iter().filter(is_right).collect()
     }
 
@@ -187,7 +196,7 @@ mod tests {
 
     #[test]
     fn a_start_brings_what_was_prepared_under_runner() {
-        let all: Vec<&str> = ALL.into_iter().filter(|path| ![CODE, RECORD].contains(path)).collect();
+        let all: Vec<&str> = ALL.into_iter().filter(|path| ![CODE, RECORD, LIKE_RUNNER].contains(path)).collect();
         assert_eq!(allowed_paths(CommitKind::Start), all);
     }
 
@@ -217,14 +226,14 @@ mod tests {
     fn an_iteration_has_what_session_and_guard_left_and_what_is_settled() {
         let settled = [CODE, layout::TREE, layout::RUN_STATE, layout::FEEDBACK, layout::PROGRESS];
         assert_eq!(allowed_paths(CommitKind::Iteration), [&settled[..], &[layout::ASSUMPTIONS, CONTEXT]].concat());
-        assert_eq!(removable_paths(CommitKind::Iteration), [CODE, CONTEXT, RECORD]);
+        assert_eq!(removable_paths(CommitKind::Iteration), [CODE, CONTEXT, RECORD, LIKE_RUNNER]);
     }
 
     #[test]
     fn after_rewritten_history_and_with_a_word_alone_nothing_but_what_is_settled_differs() {
         for kind in [CommitKind::Rewritten, CommitKind::PersonReview] {
             assert_eq!(allowed_paths(kind), SETTLED);
-            assert_eq!(removable_paths(kind), [RECORD]);
+            assert_eq!(removable_paths(kind), [RECORD, LIKE_RUNNER]);
         }
     }
 

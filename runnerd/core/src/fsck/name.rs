@@ -10,10 +10,15 @@ pub fn is_dot_git(name: &[u8]) -> bool {
 }
 
 /// Whether a name, or the part after a backslash in it, is `.runner` on some file system, but not on every one.
-pub fn is_like_dot_runner(name: &[u8]) -> bool {
+fn is_like_dot_runner(name: &[u8]) -> bool {
     let is_like =
         matches_hfs(name, "runner") || name_parts(name).any(|part| matches_ntfs(part, [b".runner", b"runner~1"]));
     is_like && name != b".runner"
+}
+
+/// Whether a path begins with a name that is `.runner` on some file system, but not on every one.
+pub fn is_like_runner_path(path: &[u8]) -> bool {
+    path.split(|byte| *byte == b'/').next().is_some_and(is_like_dot_runner)
 }
 
 /// Whether a name, or the part after a backslash in it, is `.gitmodules` on some file system.

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use gix::ObjectId;
 use gix::bstr::{BStr, BString, ByteSlice as _};
+use runner_core::fsck::is_like_runner_path;
 
 use crate::git::index::cachetree;
 use crate::git::index::{IndexLock, PendingIndex};
@@ -91,7 +92,8 @@ impl Repository {
         for WorktreeChange { path, kind } in changes.iter() {
             let path = BString::from(path.as_slice());
             let is_submodule = submodules.contains(path.strip_suffix(b"/").unwrap_or(&path).as_bstr());
-            if is_submodule || !matches!(kind, ChangeKind::Untracked | ChangeKind::Added) {
+            let is_new = matches!(kind, ChangeKind::Untracked | ChangeKind::Added) || is_like_runner_path(&path);
+            if is_submodule || !is_new {
                 continue;
             }
             if matches!(rule.judge_path(self, path.as_ref()), HoldBackVerdict::HeldBack | HoldBackVerdict::Unstorable) {

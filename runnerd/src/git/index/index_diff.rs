@@ -3,9 +3,11 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use gix::bstr::{BString, ByteSlice as _};
+use gix::bstr::{BStr, BString, ByteSlice as _};
 use gix::index::State;
 use gix::index::entry::{Flags, Mode, Stat};
+
+use runner_core::fsck::is_like_runner_path;
 
 use super::index_flags::HIDING_FLAGS;
 use crate::git::index;
@@ -38,8 +40,12 @@ impl IndexDiff {
 }
 
 impl IndexDiff {
-    /// Drops entries in folders where nothing is tracked; what HEAD has there counts as removed.
+    /// Drops entries in folders where nothing is tracked, and in what some file system takes for the runner's folder;
+    /// what HEAD has there counts as removed.
     pub(in crate::git) fn exclude_dirs(&mut self, head: &State, excluded: &BTreeSet<BString>) {
+        if excluded.is_empty() {
+            return;
+        }
         let is_excluded = |path: &BString| excluded.iter().any(|folder| path.starts_with(folder));
         for names in [&mut self.added, &mut self.unmerged] {
             names.retain(|path| !is_excluded(path));
@@ -47,11 +53,21 @@ impl IndexDiff {
         for names in [&mut self.missing, &mut self.staged] {
             names.retain(|path| !is_excluded(path));
         }
+        self.missing.retain(|path| !is_like_runner_path(path));
+        for below in head.entries().chunk_by(|a, b| first_component(a.path(head)) == first_component(b.path(head))) {
+            if is_like_runner_path(below[0].path(head)) {
+                self.missing.extend(below.iter().map(|entry| entry.path(head).to_owned()));
+            }
+        }
         for folder in excluded {
             let entries = head.prefixed_entries(folder.as_ref()).unwrap_or_default();
             self.missing.extend(entries.iter().map(|entry| entry.path(head).to_owned()));
         }
     }
+}
+
+fn first_component(path: &BStr) -> &[u8] {
+    path.split(|byte| *byte == b'/').next().unwrap_or_default()
 }
 
 /// What was learned about known entries, by position.

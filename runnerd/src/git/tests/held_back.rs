@@ -169,7 +169,7 @@ fn names_that_some_file_system_takes_for_the_runners_folder_are_in_no_commit() {
         }
         let committed = commit(&fixture.with_engine(engine)).unwrap();
         assert_eq!(fixture.git(&["show", "--name-only", "--format=", "HEAD"]), "sub/.Runner/fine", "{engine:?}");
-        assert_eq!(committed.unstorable.len(), 3, "{engine:?}: {:?}", committed.unstorable);
+        assert_eq!(committed.held_back.len(), 3, "{engine:?}: {:?}", committed.held_back);
         assert_eq!(fixture.list_changes(engine), vec![]);
     }
 }

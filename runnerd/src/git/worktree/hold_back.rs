@@ -1,4 +1,5 @@
-//! Which new files are not committed automatically: secrets by name, large files, and nested repositories. Only decides
+//! Which new files are not committed automatically: secrets by name, large files, nested repositories, and what some
+//! file system takes for the runner's folder. Only decides
 //! which; `stage` leaves them out and `exclude` hides them from git.
 
 use std::fs::{self, File};
@@ -6,6 +7,7 @@ use std::fs::{self, File};
 use gix::bstr::{BStr, ByteSlice as _};
 use gix::glob::wildmatch;
 use gix::index::entry::Mode;
+use runner_core::fsck::is_like_runner_path;
 
 use crate::git::Repository;
 use crate::git::path::has_safe_name;
@@ -53,10 +55,11 @@ impl HoldBackRule {
             return HoldBackVerdict::Missing;
         }
         let mode = if is_link { Mode::SYMLINK } else { Mode::FILE };
-        if !is_file && !is_link || !has_safe_name(path, mode) || is_file && File::open(&file).is_err() {
+        let is_safe = is_like_runner_path(path) || has_safe_name(path, mode);
+        if !is_file && !is_link || !is_safe || is_file && File::open(&file).is_err() {
             return HoldBackVerdict::Unstorable;
         }
-        if self.matches_file(path, if is_file { found.len() } else { 0 }) {
+        if is_like_runner_path(path) || self.matches_file(path, if is_file { found.len() } else { 0 }) {
             HoldBackVerdict::HeldBack
         } else {
             HoldBackVerdict::Included
