@@ -293,6 +293,17 @@ fn a_change_is_put_back_in_folders_that_the_session_has_closed() {
 }
 
 #[test]
+fn a_new_file_of_the_definition_is_found_in_a_folder_that_the_session_has_closed() {
+    run_unprivileged(|| {
+        let play = guarded_play("revert");
+        play.script()
+            .step(1, "mkdir -p checks/more; echo > checks/more/new; chmod 300 checks/more; answer done 'Done.'");
+        assert_eq!(announced_changes(&play.run_first(4)), "checks/more/new");
+        assert!(!play.repo.path().join("checks/more/new").exists());
+    });
+}
+
+#[test]
 fn what_an_earlier_session_has_changed_is_put_back_in_a_commit_that_says_so() {
     let play = guarded_play("revert");
     play.script().step(1, "touch done.txt; echo true > ci.sh; answer retry 'Not yet.'").step(2, "answer done 'Done.'");

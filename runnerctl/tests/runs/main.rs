@@ -8,6 +8,7 @@ mod bisect;
 mod broken;
 mod ci;
 mod claude;
+mod closed;
 mod codex;
 mod containment;
 mod determinism;

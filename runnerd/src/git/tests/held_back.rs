@@ -175,6 +175,27 @@ fn names_that_some_file_system_takes_for_the_runners_folder_are_in_no_commit() {
 }
 
 #[test]
+fn a_folder_that_cannot_be_listed_is_named_where_git_is_concerned_with_it() {
+    let fixture = Fixture::new();
+    for name in [".gitignore", "kept/file", "ignored/forced"] {
+        fixture.write(name, "ignored*/\n");
+    }
+    fixture.git(&["add", "-f", "."]);
+    fixture.git(&["commit", "-q", "-m", "Keep files"]);
+    let repository = fixture.with_engine(ENGINES[0]);
+    let check = |name: &str| {
+        let denied = std::io::Error::from(std::io::ErrorKind::PermissionDenied);
+        repository.check_unlisted(&repository.work_dir().join(name), &denied)
+    };
+    check("ignored-data").unwrap();
+    for name in ["kept", "new", "ignored"] {
+        let refused = check(name).unwrap_err();
+        assert_eq!(refused.to_string(), format!("the change of {name} cannot be stored: permission denied"));
+        assert!(refused.remedy().is_some_and(|remedy| remedy.contains(&format!("/{name}"))), "{refused:?}");
+    }
+}
+
+#[test]
 fn unstorable_files_are_named_again_by_the_next_commit() {
     for engine in ENGINES {
         let fixture = Fixture::new();

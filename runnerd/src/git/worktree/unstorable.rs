@@ -6,11 +6,14 @@ use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
 
 use gix::attrs::StateRef;
 use gix::bstr::{BStr, BString, ByteSlice as _};
 use gix::index::State;
+use gix::index::entry::Mode;
 use gix::worktree::stack::state::attributes::Source;
+use gix::worktree::stack::state::ignore::Source as IgnoreSource;
 
 use super::change::{ChangeKind, WorktreeChange};
 use super::content::open_regular_file;
@@ -68,6 +71,27 @@ impl Repository {
             }
         }
         Ok(())
+    }
+
+    /// Fails if a folder that cannot be listed may hold something that a commit would have: HEAD has files in it, or it is
+    /// not ignored.
+    pub fn check_unlisted(&self, folder: &Path, error: &io::Error) -> Result<(), GitError> {
+        let repo = self.open()?;
+        let name = folder.strip_prefix(self.work_dir()).unwrap_or(folder);
+        let path = BString::from(name.as_os_str().as_bytes());
+        let head = self.head()?.commit();
+        let tracked = head.map(|head| self.list_entries(&head, &path.to_str_lossy())).transpose()?.unwrap_or_default();
+        let index = cachetree::empty_index(repo.object_hash());
+        let is_ignored = || -> gix::Result<bool> {
+            let mut rules = repo.excludes(&index, None, IgnoreSource::WorktreeThenIdMappingIfNotSkipped)?;
+            let at_path = rules.at_entry(path.as_bstr(), Some(Mode::DIR)).map_err(gix::Error::from_error)?;
+            Ok(at_path.is_excluded())
+        };
+        if tracked.is_empty() && is_ignored().map_err(GitError::gix("reading ignore rules", self.work_dir()))? {
+            return Ok(());
+        }
+        let (why, remedy) = (error.to_string(), path_remedy(folder, error));
+        Err(UnstorableFile { path, why, remedy }.into_error())
     }
 
     /// Returns the changes that git cannot store, tracked or not.

@@ -2,7 +2,8 @@
 //! anything is read, and reported with everything else that was restored.
 //!
 //! Only permissions that the runner needs are checked: folders that their owner can list, enter and write to, files
-//! that their owner can read. Permissions of others are not its concern.
+//! that their owner can read. Permissions of others are not its concern. Elsewhere in the work tree, whatever its owner
+//! cannot read is opened: git would take it for unchanged, or would not see it.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -25,6 +26,8 @@ const WORK_TREE_MODE: u32 = 0o755;
 const DIRECTORY_MODE: u32 = 0o700;
 /// Permissions the owner of a file needs, and the mask applied to its folder's mode when they are restored.
 const FILE_MODE: (u32, u32) = (0o400, 0o666);
+/// Permissions the owner of a folder and of a file elsewhere in the work tree needs, and those they get.
+const READABLE: [(u32, u32); 2] = [(0o500, 0o700), (0o400, 0o600)];
 /// The same for a file that is appended to.
 const LOG_MODE: (u32, u32) = (0o600, 0o666);
 /// The same for a file that is never written to again.
@@ -59,7 +62,46 @@ pub(crate) fn restore_permissions(context: &RunContext, (iter, phase): (u32, Pha
             result.map_err(EffectError::io_error("giving back the mode of", &path))?;
         }
     }
+    open_work_tree(&repository)
+}
+
+/// Makes everything outside of the runner's folder and git's readable to its owner. Fails with the name of a folder that
+/// is another user's and cannot be listed, unless nothing in it concerns git.
+fn open_work_tree(repository: &Repository) -> Result<(), EffectError> {
+    let root = repository.work_dir();
+    let own = [root.join(".git"), root.join(Layout::FOLDER)];
+    let mut folders = vec![root.to_owned()];
+    while let Some(folder) = folders.pop() {
+        match open_entries(&folder) {
+            Ok(below) => folders.extend(below.into_iter().filter(|below| !own.contains(below))),
+            Err(error) if error.kind() == ErrorKind::PermissionDenied => repository.check_unlisted(&folder, &error)?,
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
+            Err(error) => return Err(EffectError::io_error("looking below", &folder)(error)),
+        }
+    }
     Ok(())
+}
+
+/// Makes the entries of a folder readable, and returns the folders among them.
+fn open_entries(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut folders = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let kind = entry.file_type()?;
+        if !kind.is_dir() && !kind.is_file() {
+            continue;
+        }
+        let metadata = match entry.metadata() {
+            Err(error) if error.kind() == ErrorKind::NotFound => continue,
+            metadata => metadata?,
+        };
+        let (needed, given) = READABLE[usize::from(kind.is_file())];
+        if !owner_has(&metadata, needed) {
+            fs::set_permissions(entry.path(), Permissions::from_mode(metadata.mode() & 0o7777 | given))?;
+        }
+        folders.extend(kind.is_dir().then(|| entry.path()));
+    }
+    Ok(folders)
 }
 
 fn display_name(repository: &Repository, path: &Path) -> String {
@@ -138,10 +180,35 @@ fn owner_has(metadata: &Metadata, need: u32) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use runner_testkit::run_unprivileged;
+
     use super::*;
 
     fn mode_of(path: &Path) -> u32 {
         path.symlink_metadata().unwrap().mode() & 0o777
+    }
+
+    #[test]
+    fn what_its_owner_cannot_read_is_opened_and_nothing_else_is() {
+        run_unprivileged(|| {
+            let folder = tempfile::tempdir().unwrap();
+            let at = |name: &str| folder.path().join(name);
+            let (folders, files) = (["shut", "unlisted", "read-only"], ["shut/file", "unlisted/file", "file"]);
+            folders.iter().for_each(|name| fs::create_dir(at(name)).unwrap());
+            files.iter().for_each(|name| fs::write(at(name), "").unwrap());
+            std::os::unix::fs::symlink("nowhere", at("link")).unwrap();
+            let before =
+                [("shut/file", 0o000), ("file", 0o200), ("shut", 0o000), ("unlisted", 0o311), ("read-only", 0o555)];
+            for (name, mode) in before {
+                fs::set_permissions(at(name), Permissions::from_mode(mode)).unwrap();
+            }
+            let mut pending = vec![folder.path().to_owned()];
+            while let Some(folder) = pending.pop() {
+                pending.extend(open_entries(&folder).unwrap());
+            }
+            let after = before.map(|(name, _)| mode_of(&at(name)));
+            assert_eq!(after, [0o600, 0o600, 0o700, 0o711, 0o555]);
+        });
     }
 
     #[test]

@@ -1,0 +1,37 @@
+//! What a session takes its own right to read away from: it is committed as if the session had not.
+
+use runner_testkit::run_unprivileged;
+
+use crate::play::{RunPlay, sample};
+
+/// Plays one session in a repository with a folder `kept` that has one file, and returns what the receipt has of what the
+/// session wrote.
+fn committed(deed: &str) -> Vec<String> {
+    let play = RunPlay::with_tree(&sample(), |config| config.top("max_iterations = 1"));
+    play.repo.write("kept/file", "old\n").commit("Keep a file");
+    play.script().step(1, &format!("{deed}; answer done 'Done.'"));
+    play.run_first(4);
+    play.home.ctl_in(&play.repo, &["verify"]).exits(0);
+    assert_eq!(play.repo.git(&["status", "--porcelain"]), "");
+    play.repo.git(&["grep", "-lw", "new", "HEAD", "--", ".", ":!.runner"]).lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn a_changed_file_that_cannot_be_read_is_committed() {
+    run_unprivileged(|| assert_eq!(committed("echo new > kept/file; chmod 000 kept/file"), ["HEAD:kept/file"]));
+}
+
+#[test]
+fn what_was_changed_in_a_folder_that_cannot_be_read_is_committed() {
+    let both = ["HEAD:kept/file", "HEAD:kept/more"];
+    for mode in ["000", "100", "300", "600"] {
+        let deed = format!("echo new > kept/file; echo new > kept/more; chmod {mode} kept");
+        run_unprivileged(|| assert_eq!(committed(&deed), both, "{mode}"));
+    }
+}
+
+#[test]
+fn new_folders_that_cannot_be_read_are_committed() {
+    let deed = "mkdir -p a/b c; echo new > a/b/file; echo new > c/file; chmod 000 a/b/file a/b a; chmod 300 c";
+    run_unprivileged(|| assert_eq!(committed(deed), ["HEAD:a/b/file", "HEAD:c/file"]));
+}
