@@ -45,6 +45,9 @@ pub(super) trait AcceptedFiles {
     /// Returns the file at a path, or `None` if there is none.
     fn read_file(&mut self, path: &str) -> Result<Option<AcceptedFile>, Self::Error>;
 
+    /// Returns the submodule that a path is in, if it is in one.
+    fn submodule_above(&mut self, path: &str) -> Result<Option<String>, Self::Error>;
+
     /// Returns the paths of all files with this name, in any folder.
     fn find_named(&mut self, name: &str) -> Result<Vec<String>, Self::Error>;
 
@@ -425,7 +428,12 @@ impl<A: AcceptedFiles> FileWalk<'_, A> {
             self.report_unknown(COMMAND, "it leads to too many paths");
             return Ok(false);
         }
-        let Some(file) = self.files.read_file(&path)? else { return Ok(false) };
+        let Some(file) = self.files.read_file(&path)? else {
+            if let Some(submodule) = self.files.submodule_above(&path)? {
+                self.report_unknown(COMMAND, &format!("submodule {submodule}"));
+            }
+            return Ok(false);
+        };
         if self.reached.files.len() >= MAX_FILES {
             self.report_unknown(COMMAND, "it leads to too many files");
             return Ok(true);

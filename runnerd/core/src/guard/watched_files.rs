@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::definition::GuardDefinition;
 use super::git_rules;
 use super::manifest;
-use super::paths::escape_glob;
+use super::paths::{escape_glob, is_pattern};
 use super::reached_files::{self, AcceptedFile, AcceptedFiles, ReachedFiles};
 use super::tools;
 
@@ -54,6 +54,9 @@ pub trait CommitFiles {
 
     /// Returns the content of a file with this form.
     fn read_content(&mut self, form: &str) -> Result<Vec<u8>, Self::Error>;
+
+    /// Whether a submodule is at a path: no commit here has its files.
+    fn is_submodule(&mut self, path: &str) -> Result<bool, Self::Error>;
 }
 
 /// What is watched.
@@ -69,8 +72,8 @@ pub struct WatchedFiles {
     /// an absolute path, which is out of a session's reach, nor for an empty list, which says that there is nothing to
     /// watch.
     pub is_blind: bool,
-    /// Commands that run files which cannot be determined, as `FILE: COMMAND`; empty if the configuration has a list,
-    /// which names them or says that there are none.
+    /// Commands that run files which cannot be determined, as `FILE: COMMAND`; if the configuration has a list, which
+    /// names them or says that there are none, only the submodules in it.
     pub unknown: Vec<String>,
     /// What the watched manifests say about checks, and git's own rules for watched files.
     pub checks: CheckDigests,
@@ -142,6 +145,7 @@ pub fn find_watched<F: CommitFiles>(query: &WatchQuery<'_>, files: &mut F) -> Re
                 all: None,
                 accepts_unknown: false,
                 previous_globs: &[],
+                folders: BTreeMap::new(),
             }
             .find_watched()?
             .globs;
@@ -149,7 +153,8 @@ pub fn find_watched<F: CommitFiles>(query: &WatchQuery<'_>, files: &mut F) -> Re
             (before != query.now || is_touched, was)
         }
     };
-    AcceptedView { query, files, all: None, accepts_unknown, previous_globs: &known }.find_watched()
+    let folders = BTreeMap::new();
+    AcceptedView { query, files, all: None, accepts_unknown, previous_globs: &known, folders }.find_watched()
 }
 
 /// The files as a person has accepted them.
@@ -161,6 +166,8 @@ struct AcceptedView<'a, F> {
     accepts_unknown: bool,
     /// What was watched before: a file in it that was not accepted then is not accepted now.
     previous_globs: &'a [String],
+    /// The folders that were asked about, and whether each is a submodule.
+    folders: BTreeMap<String, bool>,
 }
 
 impl<F: CommitFiles> AcceptedView<'_, F> {
@@ -193,8 +200,22 @@ impl<F: CommitFiles> AcceptedView<'_, F> {
         let is_elsewhere = command.first().is_some_and(|program| program.starts_with('/'));
         let is_out_of_reach = is_elsewhere && tools::mentioned_tools(&command.join(" ")).next().is_none();
         let is_blind = is_empty && !is_out_of_reach && configured.is_none_or(|globs| !globs.is_empty());
-        let unknown = unknown.into_iter().filter(|_| configured.is_none()).collect();
+        let unknown = match configured {
+            Some(globs) => self.submodules_in_list(globs)?,
+            None => unknown.into_iter().collect(),
+        };
         Ok(WatchedFiles { globs, accepted, is_absence_accepted, is_blind, unknown, checks })
+    }
+
+    /// Names the submodules whose files a configured list has: these are not watched.
+    fn submodules_in_list(&mut self, globs: &[String]) -> Result<Vec<String>, F::Error> {
+        let mut named = BTreeSet::new();
+        for glob in globs.iter().filter(|glob| !glob.starts_with('!')) {
+            let parts = glob.trim_start_matches('/').split('/').take_while(|part| !is_pattern(part));
+            let path = parts.map(|part| format!("{part}/")).collect::<String>();
+            named.extend(self.submodule_above(&path)?.map(|path| format!("guard.definition: submodule {path}")));
+        }
+        Ok(named.into_iter().collect())
     }
 
     /// Adds git's own rules on the path to each watched file, because they affect how files are checked out for the
@@ -269,6 +290,21 @@ impl<F: CommitFiles> AcceptedFiles for AcceptedView<'_, F> {
         } else {
             AcceptedFile::Content(bytes)
         }))
+    }
+
+    fn submodule_above(&mut self, path: &str) -> Result<Option<String>, F::Error> {
+        for (at, _) in path.match_indices('/') {
+            let folder = &path[..at];
+            let is_submodule = match self.folders.get(folder) {
+                Some(known) => *known,
+                None => self.files.is_submodule(folder)?,
+            };
+            self.folders.insert(folder.to_owned(), is_submodule);
+            if is_submodule {
+                return Ok(Some(folder.to_owned()));
+            }
+        }
+        Ok(None)
     }
 
     fn find_named(&mut self, name: &str) -> Result<Vec<String>, F::Error> {

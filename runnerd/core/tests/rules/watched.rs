@@ -33,6 +33,10 @@ impl CommitFiles for Tree {
         Ok(self.0.clone())
     }
 
+    fn is_submodule(&mut self, path: &str) -> Result<bool, Infallible> {
+        Ok(path == "lib")
+    }
+
     fn read_content(&mut self, form: &str) -> Result<Vec<u8>, Infallible> {
         Ok(form.rsplit("120000:").next().unwrap_or(form).into())
     }
@@ -176,6 +180,19 @@ fn what_is_checked_is_not_watched() {
     ] {
         assert_eq!(paths(&begun(&words(command), &[], &Tree::of(&files))), expected, "{command:?}");
     }
+}
+
+#[test]
+fn a_submodule_that_the_guard_reads_is_named_as_not_watched() {
+    let tree = Tree::of(&[("check.sh", "sh lib/check.sh; make -C lib; sh other/check.sh")]);
+    assert_eq!(begun(&words("sh check.sh"), &[], &tree).unknown, ["guard.command: submodule lib"]);
+    let configured = |globs: &[&str]| {
+        begun(&words("sh check.sh"), &globs.iter().map(|glob| (*glob).to_owned()).collect::<Vec<_>>(), &tree).unknown
+    };
+    for globs in [&["/check.sh", "/lib/**"], &["/check.sh", "/lib/check.sh"]] {
+        assert_eq!(configured(globs), ["guard.definition: submodule lib"], "{globs:?}");
+    }
+    assert_eq!(configured(&["/check.sh", "/library/**"]), [""; 0]);
 }
 
 #[test]

@@ -80,6 +80,10 @@ impl watched_files::CommitFiles for At<'_> {
         Ok(self.files.iter().map(|(path, blob)| (path.clone(), blob.id.to_string())).collect())
     }
 
+    fn is_submodule(&mut self, _: &str) -> Result<bool, Infallible> {
+        Ok(false)
+    }
+
     fn read_content(&mut self, form: &str) -> Result<Vec<u8>, Infallible> {
         let files = std::iter::once(self.files).chain(self.ancestors.iter().map(|commit| &*commit.files));
         let found = files.flat_map(Files::values).find(|blob| &*blob.id == form);

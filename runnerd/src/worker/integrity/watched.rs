@@ -11,7 +11,7 @@ use runner_core::watched_files::{CommitFiles, WatchConfig, WatchQuery, WatchedFi
 
 use super::definition::{entry_form, is_in_definition};
 use crate::config::RepoConfig;
-use crate::git::{GitError, Id, Repository};
+use crate::git::{EntryKind, GitError, Id, Repository};
 use crate::repo::layout::Layout;
 use crate::worker::load::{LoadError, last_runner_commit, load_config};
 
@@ -106,6 +106,10 @@ impl CommitFiles for CommitReader<'_> {
         let file =
             |entry: &crate::git::CommitEntry| Some((String::from_utf8(entry.path.clone()).ok()?, entry_form(entry)?));
         Ok(entries.iter().filter_map(file).collect())
+    }
+
+    fn is_submodule(&mut self, path: &str) -> Result<bool, GitError> {
+        Ok(self.repository.find_entry(&self.commit, path)?.is_some_and(|entry| entry.kind == EntryKind::Submodule))
     }
 
     fn read_content(&mut self, form: &str) -> Result<Vec<u8>, GitError> {
