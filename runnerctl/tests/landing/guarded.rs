@@ -24,6 +24,37 @@ fn the_guard_on_a_result_finds_what_the_workspace_names() {
     assert_eq!(scene.git(&["status", "--porcelain", "--untracked-files=no"]), "");
 }
 
+/// A run of a repository whose guard runs a program of a submodule that is checked out.
+fn with_submodule() -> LandingScene {
+    let scene = LandingScene::new(&["x"]);
+    let library = scene.home.path().join("library").display().to_string();
+    scene.git(&["init", "-q", &library]);
+    fs::write(format!("{library}/check.sh"), "test -e x\n").expect("it can be written");
+    scene.git(&["-C", &library, "add", "check.sh"]);
+    scene.git(&["-C", &library, "commit", "-q", "-m", "Check"]);
+    scene.git(&["-c", "protocol.file.allow=always", "submodule", "--quiet", "add", &library, "lib"]);
+    scene.git(&["commit", "-q", "-m", "Use a library"]);
+    scene.repo.script().guard_always("sh lib/check.sh");
+    scene.run("a", &[&write_step("x", "1")]).on_main();
+    fs::remove_dir_all(library).expect("nothing is fetched from it");
+    scene
+}
+
+#[test]
+fn the_guard_on_a_result_finds_the_submodules_that_are_checked_out() {
+    let scene = with_submodule();
+    scene.land(&["a"]).exits(0);
+    assert_eq!(scene.landed_subjects(), ["Use a library", "Title of x"]);
+}
+
+#[test]
+fn a_red_guard_on_a_result_names_the_submodules_that_it_was_without() {
+    let scene = with_submodule();
+    scene.git(&["submodule", "--quiet", "deinit", "--force", "lib"]);
+    let said = scene.land(&["a"]).exits(6).stderr.clone();
+    assert!(said.contains(", without submodule lib: git submodule update --init)"), "{said}");
+}
+
 #[test]
 fn who_has_confirmed_nothing_is_shown_setup_and_guard_first() {
     let mut scene = with_workspace();

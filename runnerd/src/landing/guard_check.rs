@@ -43,6 +43,10 @@ pub(super) async fn check_guard(
     if !accepted.is_empty() {
         outcome = format!("{outcome}, with {} as accepted", accepted.join(", "));
     }
+    let missing = block_in_place(|| site.repository.list_missing_submodules(&checked))?;
+    if !missing.is_empty() {
+        outcome = format!("{outcome}, without submodule {}: git submodule update --init", missing.join(", "));
+    }
     Err(LandingRefusal::RedGuard { run: branch.run().to_owned(), how: outcome, tail: last_lines(&end.output) }.into())
 }
 

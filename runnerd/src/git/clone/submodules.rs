@@ -139,7 +139,7 @@ impl Repository {
         Ok(Self::from_pinned(&rules_dir.join("git"), captured))
     }
 
-    fn has_commit(&self, id: &Id) -> bool {
+    pub(in crate::git) fn has_commit(&self, id: &Id) -> bool {
         self.first_parents(id, 1).is_ok_and(|found| !found.is_empty())
     }
 }

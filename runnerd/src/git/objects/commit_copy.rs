@@ -4,8 +4,12 @@
 use std::fs;
 use std::path::Path;
 
+use gix::bstr::BString;
+
+use crate::git::path::display_path;
+use crate::git::repository::cache::SubmoduleRepository;
 use crate::git::repository::program::GitCommand;
-use crate::git::{GitError, Id, Repository};
+use crate::git::{EntryKind, GitError, Id, Repository};
 
 /// Hexadecimal digits of a SHA-256 id.
 const SHA256_DIGITS: usize = 64;
@@ -17,7 +21,8 @@ impl Repository {
     /// commit. Filters come from the captured configuration that this repository is bound to, or else from the user's
     /// current one.
     ///
-    /// Submodules are left empty.
+    /// Submodules that are checked out here are laid out in it, each at the commit that is named, with what this
+    /// repository's own folders have of it: nothing is fetched. The others are left empty.
     pub fn create_commit_copy(&self, commit: &Id, folder: &Path) -> Result<Self, GitError> {
         gix::init(folder).map_err(GitError::gix("making a repository in", folder))?;
         if commit.to_string().len() == SHA256_DIGITS {
@@ -37,7 +42,29 @@ impl Repository {
         self.verify_files(commit)?;
         let copy = self.open_copy(folder)?;
         GitCommand::new(&copy, "reset").args(["--quiet", "--hard", &commit.to_string()]).run()?;
+        for (path, id) in self.list_submodule_commits(commit)? {
+            if let Some(SubmoduleRepository { repository, .. }) = self.find_submodule_commit(&path, &id) {
+                repository.create_commit_copy(&id, &copy.absolute_path(&path))?;
+            }
+        }
         Ok(copy)
+    }
+
+    /// Returns the submodules of a commit that its copy has not: they are not checked out here, or lack their commit.
+    pub fn list_missing_submodules(&self, commit: &Id) -> Result<Vec<String>, GitError> {
+        let named = self.list_submodule_commits(commit)?;
+        let missing = named.iter().filter(|(path, id)| self.find_submodule_commit(path, id).is_none());
+        Ok(missing.map(|(path, _)| display_path(path)).collect())
+    }
+
+    fn list_submodule_commits(&self, commit: &Id) -> Result<Vec<(BString, Id)>, GitError> {
+        let entries = self.list_entries(commit, "")?.into_iter();
+        let submodules = entries.filter(|entry| entry.kind == EntryKind::Submodule);
+        Ok(submodules.map(|entry| (entry.path.into(), entry.id)).collect())
+    }
+
+    fn find_submodule_commit(&self, path: &BString, id: &Id) -> Option<SubmoduleRepository> {
+        self.open_submodule(path).filter(|submodule| submodule.repository.has_commit(id))
     }
 
     /// Opens the repository in a folder with this repository's configuration.

@@ -68,7 +68,7 @@ impl Repository {
 
     /// Returns the repository at a path, cached from an earlier check; `None` if there is none, or if it is located
     /// elsewhere.
-    fn open_submodule(&self, path: &BString) -> Option<SubmoduleRepository> {
+    pub(in crate::git) fn open_submodule(&self, path: &BString) -> Option<SubmoduleRepository> {
         let folder = self.absolute_path(path);
         let git_dir = self.find_own_git_dir(&folder)?;
         let known = self.cache.lock().submodules.get(path).cloned();
@@ -76,11 +76,16 @@ impl Repository {
             return Some(known);
         }
         let rules_dir = tempfile::tempdir().ok()?;
+        // Where nothing was captured, what is in force now stands for it.
+        let captured = match self.pinned_config() {
+            Some(captured) => captured.clone(),
+            None => self.pin_config(rules_dir.path()).ok()?.pinned_config()?.clone(),
+        };
         let config = PinnedConfig {
             work_dir: WirePath(folder),
             git_dir: WirePath(git_dir.clone()),
             common_dir: WirePath(git_dir),
-            ..self.pinned_config()?.clone()
+            ..captured
         };
         let places = [&config.work_dir, &config.git_dir, &config.common_dir].map(|path| path.0.clone());
         let pinned = PinnedConfigDir::new(&rules_dir.path().join("git"), config);
