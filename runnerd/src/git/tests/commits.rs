@@ -447,6 +447,19 @@ fn index_that_a_death_left_behind_head_is_brought_up_and_one_with_work_in_the_tr
 }
 
 #[test]
+fn index_is_brought_up_where_a_file_has_an_encoding_that_git_alone_knows() {
+    for place in [".gitattributes", "dir/.gitattributes"] {
+        let fixture = Fixture::new();
+        fixture.write(place, "*.u text working-tree-encoding=UTF-16LE-BOM\n");
+        fixture.write("dir/a.u", b"\xff\xfea\0\n\0");
+        fixture.commit_by_git("Text");
+        assert!(fixture.repository().sync_index_with_head().unwrap(), "{place}");
+        fixture.write("dir/a.u", b"\xff\xfeb\0\n\0");
+        assert!(!fixture.repository().sync_index_with_head().unwrap(), "{place}");
+    }
+}
+
+#[test]
 fn the_runners_own_key_signs_whatever_git_signs_with() {
     for engine in ENGINES {
         let fixture = Fixture::new();

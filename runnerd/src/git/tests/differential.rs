@@ -680,6 +680,10 @@ const CASES: &[DifferentialCase] = &[
         f.write("dir/n.u", b"\xff\xfea\0\n\0");
         f.write("a.txt", "x");
     }),
+    ("text in an encoding that git alone knows", plain, |f| {
+        f.write(".gitattributes", "*.u text working-tree-encoding=UTF-16LE-BOM\n");
+        f.write("n.u", b"\xff\xfea\0\n\0");
+    }),
     ("renamed and changed", plain, |f| {
         f.git(&["mv", "dir", "moved"]);
         f.write("moved/c.txt", "x");

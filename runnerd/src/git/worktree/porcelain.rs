@@ -58,6 +58,12 @@ pub(in crate::git) fn list_changes(
     Ok(kinds.into_iter().map(|(path, kind)| WorktreeChange { path: path.into(), kind }).collect())
 }
 
+/// Whether all files are as HEAD has them, and there are no others.
+pub(in crate::git) fn is_unchanged(private: &PrivateIndex<'_>) -> Result<bool, GitError> {
+    let is_converted = private.unconvertible.is_empty() && private.porcelain().read_status()?.is_empty();
+    Ok(is_converted && private.diff_runner_dir()?.is_empty())
+}
+
 /// Stages everything into an index, and writes the tree.
 pub(in crate::git) fn stage_all(private: &PrivateIndex<'_>, rule: &HoldBackRule) -> Result<CollectedTree, GitError> {
     let (porcelain, paths) = (private.porcelain(), private.tracked.repository);

@@ -1,6 +1,8 @@
 //! Rewrites the index from what is known about the files: after a crash left it behind HEAD, and before a program
 //! checks out a commit using it.
 
+use super::porcelain;
+use super::private_index::PrivateIndex;
 use super::scan::WorktreeScan;
 use super::stat_cache::TrackedFiles;
 use crate::git::index::IndexLock;
@@ -13,8 +15,9 @@ impl Repository {
     pub fn sync_index_with_head(&self) -> Result<bool, GitError> {
         let repo = self.open()?;
         let lock = IndexLock::acquire(&repo, self)?;
-        let mut tracked = TrackedFiles::load(&repo, self, self.head()?.commit())?.restore_removed();
-        let is_as_head = WorktreeScan::run(&repo, self, &mut tracked)?.findings.is_empty();
+        let head = self.head()?.commit();
+        let (tracked, is_as_head) =
+            self.compare_files(&repo, || Ok(TrackedFiles::load(&repo, self, head)?.restore_removed()))?;
         if is_as_head {
             lock.write(&tracked.state)?.publish()?;
         }
@@ -26,10 +29,29 @@ impl Repository {
     /// examines each of these files.
     pub(in crate::git) fn publish_clean_index(&self, repo: &gix::Repository) -> Result<(), GitError> {
         let lock = IndexLock::acquire(repo, self)?;
-        let mut tracked = TrackedFiles::load(repo, self, self.head()?.commit())?;
-        WorktreeScan::run(repo, self, &mut tracked)?;
+        let head = self.head()?.commit();
+        let (tracked, _) = self.compare_files(repo, || TrackedFiles::load(repo, self, head))?;
         lock.write(&tracked.state_for_git())?.publish()?;
         tracked.store_in_cache();
         Ok(())
+    }
+
+    /// Compares the files with HEAD, and returns what was learned about them and whether all are as HEAD has them.
+    fn compare_files<'a>(
+        &'a self,
+        repo: &'a gix::Repository,
+        load: impl Fn() -> Result<TrackedFiles<'a>, GitError>,
+    ) -> Result<(TrackedFiles<'a>, bool), GitError> {
+        let with_gix = || {
+            let mut tracked = load()?;
+            let is_as_head = WorktreeScan::run(repo, self, &mut tracked)?.findings.is_empty();
+            Ok((tracked, is_as_head))
+        };
+        let with_git = || {
+            let private = PrivateIndex::create(repo, load()?)?;
+            let is_as_head = porcelain::is_unchanged(&private)?;
+            Ok((private.tracked, is_as_head))
+        };
+        self.choose_engine(repo).run_with(with_gix, with_git)
     }
 }
