@@ -214,7 +214,7 @@ pub fn trailers(input: &[u8]) {
         Err(MessageError::Form { line }) => assert!(line > 0),
         Err(error) => assert!(!error.to_string().is_empty()),
     }
-    if let Some(Ok(HumanCommit { run, command })) = HumanCommit::parse_bytes(message.as_bytes()) {
+    if let Some(Ok(HumanCommit { run, command, .. })) = HumanCommit::parse_bytes(message.as_bytes()) {
         assert!(!command.contains('\n'), "a trailer has one line");
         let composed = compose_human(&run, &command, "");
         assert_eq!(message.lines().next(), composed.lines().next(), "the subject is the command's");

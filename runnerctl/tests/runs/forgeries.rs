@@ -112,7 +112,7 @@ impl BranchForge {
         }
         for piece in &pieces[honest..] {
             let message = renamed.iter().fold(piece.message.clone(), |text, (old, new)| text.replace(old, new));
-            parent = self.git(&["commit-tree", &piece.tree, "-p", &parent], &message);
+            parent = self.git(&["commit-tree", &piece.tree, "-p", &parent], message + "\n");
             renamed.push((piece.id.clone(), parent.clone()));
         }
         self.git(&["update-ref", &format!("refs/heads/runner/{RUN}"), &parent], "");
@@ -123,7 +123,7 @@ impl BranchForge {
     fn commit(&self, parent: Option<&str>, tree: &str, message: &str) -> String {
         let parent = parent.map(|parent| ["-p", parent]);
         let args: Vec<&str> = ["commit-tree", tree].into_iter().chain(parent.into_iter().flatten()).collect();
-        self.git(&args, message)
+        self.git(&args, format!("{message}\n"))
     }
 
     /// Audits what a run's branch would be with this tip.
@@ -196,6 +196,13 @@ impl BranchForge {
         let blob = self.git(&["hash-object", "-w", "--stdin"], text);
         self.git(&["read-tree", tree], "");
         self.git(&["update-index", "--add", "--cacheinfo", &format!("100644,{blob},{path}")], "");
+        self.git(&["write-tree"], "")
+    }
+
+    fn tree_with_executable(&self, tree: &str, path: &str) -> String {
+        let blob = self.git(&["rev-parse", &format!("{tree}:{path}")], "");
+        self.git(&["read-tree", tree], "");
+        self.git(&["update-index", "--cacheinfo", &format!("100755,{blob},{path}")], "");
         self.git(&["write-tree"], "")
     }
 
@@ -331,6 +338,10 @@ fn forge_messages(forge: &BranchForge) {
             piece.message.replace("RedGuard", "Retry").replace("status=done guard=fail", "status=retry guard=skipped");
     });
     forge.assert_finds("a red guard as a retry", &relabelled, violation(Rule::Receipt, "Runner-Guard"));
+    let longer = forge.with_change(red, |piece| piece.message.push('\n'));
+    forge.assert_finds("a line behind the receipt", &longer, violation(Rule::Form, "message"));
+    let other = says(forge.index_of("note run"), "Mind the gap", "Mind the cat");
+    forge.assert_finds("another note than the file has", &other, violation(Rule::Person, ".runner/state/notes.md"));
     let passed = forge.with_change(red, |piece| {
         piece.message = piece.message.replace("RedGuard", "Accepted").replace("guard=fail", "guard=pass");
     });
@@ -402,6 +413,15 @@ fn forge_files(forge: &BranchForge) {
     for path in [".RUNNER/state/config.toml", ".runner\u{200c}/x", "runner~1"] {
         let like_runner = forge.with_file((retry, true), path, |_| "max_iterations = 1\n".to_owned());
         forge.assert_finds(path, &like_runner, violation(Rule::Owned, path));
+    }
+    for (at, path, rule) in
+        [(retry, TREE, Rule::Owned), (forge.index_of("note run"), ".runner/state/notes.md", Rule::Person)]
+    {
+        let mut executable = forge.pieces.clone();
+        for piece in &mut executable[at..] {
+            piece.tree = forge.tree_with_executable(&piece.tree, path);
+        }
+        forge.assert_finds("a file that can be executed", &executable, violation(rule, path));
     }
     let memory = ".runner/state/assumptions.md";
     let rewritten = forge.with_file((retry, true), memory, |text| text.replace("# ", "## "));

@@ -106,7 +106,8 @@ pub enum ClaimState {
 impl ClaimState {
     /// Determines the claim from the messages of a branch, newest first. Later commits by people do not affect it.
     pub fn from_messages<'m>(messages: impl IntoIterator<Item = &'m [u8]>) -> Self {
-        let mut commits = messages.into_iter().filter_map(|message| RunnerCommit::parse_bytes(message).ok());
+        let text = |message| str::from_utf8(message).ok();
+        let mut commits = messages.into_iter().filter_map(|message| RunnerCommit::parse(text(message)?).ok());
         commits.find_map(Self::from_commit).unwrap_or(Self::Unclaimed)
     }
 

@@ -153,9 +153,12 @@ impl RunnerCommit {
         }
     }
 
-    /// Parses a message as stored in the commit.
+    /// Parses a message as stored in the commit, to its last byte.
     pub fn parse_bytes(message: &[u8]) -> Result<Self, MessageError> {
-        str::from_utf8(message).map_err(|_| MessageError::Encoding).and_then(Self::parse)
+        let message = str::from_utf8(message).map_err(|_| MessageError::Encoding)?;
+        let commit = Self::parse(message)?;
+        check_end(message)?;
+        Ok(commit)
     }
 
     /// Returns the receipt of an iteration whose leaf passed.
@@ -272,16 +275,18 @@ pub struct HumanCommit {
     pub run: String,
     /// The command that made it.
     pub command: String,
+    /// What the command did.
+    pub summary: String,
 }
 
 impl HumanCommit {
-    /// Parses a message as stored in the commit; `None` if git finds no `Runner-Human` in it.
+    /// Parses a message as stored in the commit, to its last byte; `None` if git finds no `Runner-Human` in it.
     pub fn parse_bytes(message: &[u8]) -> Option<Result<Self, MessageError>> {
         let read = || Self::parse(str::from_utf8(message).map_err(|_| MessageError::Encoding)?);
         git_trailers::has_trailer(message, HUMAN).then(read)
     }
 
-    /// Parses a message that [`compose_human`] has written; the newline at its end may be missing.
+    /// Parses a message that [`compose_human`] has written.
     fn parse(message: &str) -> Result<Self, MessageError> {
         let parts = MessageParts::split_message(message);
         let mut trailers = TrailerReader::parse(parts.trailers)?;
@@ -289,7 +294,8 @@ impl HumanCommit {
         trailers.finish()?;
         let run = parts.run_in_subject(&format!("{command} run "), "").ok_or_else(|| parts.subject_error())?.to_owned();
         check_form(message, &compose_human(&run, &command, parts.summary))?;
-        Ok(Self { run, command })
+        check_end(message)?;
+        Ok(Self { run, command, summary: parts.summary.to_owned() })
     }
 }
 
@@ -349,6 +355,12 @@ fn check_form(message: &str, composed: &str) -> Result<(), MessageError> {
     }
     let same = message.lines().zip(composed.lines()).take_while(|(given, own)| given == own).count();
     Err(MessageError::Form { line: same + 1 })
+}
+
+/// Checks that a stored message ends in exactly one newline: git prints the same for any number.
+fn check_end(message: &str) -> Result<(), MessageError> {
+    let is_right = message.strip_suffix('\n').is_some_and(|rest| !rest.ends_with('\n'));
+    if is_right { Ok(()) } else { Err(MessageError::Form { line: message.trim_end_matches('\n').lines().count() + 1 }) }
 }
 
 #[cfg(test)]

@@ -17,7 +17,8 @@ use super::person_commits;
 use super::state::{CommittedState, RunnerFiles};
 use crate::change::{ChangeRequest, NodeAddition, RunDocuments};
 use crate::definition::DefinitionState;
-use crate::message::HumanCommit;
+use crate::message::{HumanCommit, safe_summary};
+use crate::notes::PersonNote;
 use crate::{layout, notes, questions, tree};
 
 /// The commands, each with the files it may change.
@@ -41,9 +42,9 @@ pub(super) fn check(
     findings: &mut AuditFindings,
 ) -> Option<String> {
     match person_commits::parse_human_commit(head)? {
-        Ok(HumanCommit { run, command }) => {
-            check_command_changes(&command, sides, &NetDiff::from_changes(changes), findings);
-            Some(run)
+        Ok(commit) => {
+            check_command_changes(&commit, sides, &NetDiff::from_changes(changes), findings);
+            Some(commit.run)
         }
         Err(error) => {
             let expected = "a message that the runner writes for a person";
@@ -55,12 +56,12 @@ pub(super) fn check(
 
 /// Checks that a commit has what its command produces, and nothing else.
 fn check_command_changes(
-    command: &str,
+    HumanCommit { command, summary, .. }: &HumanCommit,
     (before, after): (&RunnerFiles, &RunnerFiles),
     net: &NetDiff,
     findings: &mut AuditFindings,
 ) {
-    let Some((command, files)) = COMMANDS.into_iter().find(|(known, _)| *known == command) else {
+    let Some((command, files)) = COMMANDS.into_iter().find(|(known, _)| known == command) else {
         return findings.add_violation(AuditRule::Person, "Runner-Human", ("a command that makes a commit", command));
     };
     ownership::check((CommitKind::Human(files), &[]), (before, net), findings);
@@ -72,9 +73,9 @@ fn check_command_changes(
         }
     };
     let is_right = match command {
-        "note" => appends_note(&old.text(layout::NOTES), &new.text(layout::NOTES)),
+        "note" => appends_note(&old, &new, summary),
         "answer" => adds_answer(&old.text(layout::QUESTIONS), &new.text(layout::QUESTIONS)),
-        "retry" | "add" | "edit" => explains_tree_change(command, &old, &new),
+        "retry" | "add" | "edit" => explains_tree_change(command, (&old, &new), summary),
         "guard accept" => return check_acceptance(old.run_state, &new, findings),
         // The content of the configuration is up to the person.
         _ => old.text(layout::CONFIG) != new.text(layout::CONFIG),
@@ -85,10 +86,25 @@ fn check_command_changes(
     }
 }
 
-/// Whether one note was appended to a file of notes.
-fn appends_note(old: &str, new: &str) -> bool {
-    let (before, mut after) = (notes::parse_notes(old), notes::parse_notes(new));
-    new.starts_with(old.trim_end()) && after.pop().is_some() && before == after
+/// Whether one note was appended to a file of notes, the one that the commit's message tells.
+fn appends_note(old: &CommittedState<'_>, new: &CommittedState<'_>, summary: &str) -> bool {
+    let notes = new.text(layout::NOTES);
+    let Some(PersonNote { id, text }) = notes::parse_notes(&notes).pop() else { return false };
+    let made = ChangeRequest::Note { id, text }.apply(&documents_of(old));
+    made.is_ok_and(|made| made.documents.notes == notes && safe_summary(&made.summary) == summary)
+}
+
+/// Returns the documents that a request is applied to, as far as requests are applied here.
+fn documents_of(old: &CommittedState<'_>) -> RunDocuments {
+    RunDocuments {
+        tree: old.tree.clone(),
+        notes: old.text(layout::NOTES).into_owned(),
+        questions: String::new(),
+        config: String::new(),
+        run_state: RunState::default(),
+        definition_state: DefinitionState::default(),
+        max_attempts: old.settings.policy.max_attempts_default,
+    }
 }
 
 /// Whether one question of a file gained an answer, and nothing was removed.
@@ -107,19 +123,13 @@ fn adds_answer(old: &str, new: &str) -> bool {
         && old.lines().all(|line| lines.any(|there| there == line))
 }
 
-/// Whether a command of this name turns the old tree into the new one.
-fn explains_tree_change(command: &str, old: &CommittedState<'_>, new: &CommittedState<'_>) -> bool {
-    let documents = RunDocuments {
-        tree: old.tree.clone(),
-        notes: String::new(),
-        questions: String::new(),
-        config: String::new(),
-        run_state: RunState::default(),
-        definition_state: DefinitionState::default(),
-        max_attempts: old.settings.policy.max_attempts_default,
+/// Whether a command of this name turns the old tree into the new one, and says what the commit's message tells.
+fn explains_tree_change(command: &str, (old, new): (&CommittedState<'_>, &CommittedState<'_>), summary: &str) -> bool {
+    let documents = documents_of(old);
+    let makes = |change: &ChangeRequest| {
+        let made = change.apply(&documents);
+        made.is_ok_and(|made| made.documents.tree == *new.tree && safe_summary(&made.summary) == summary)
     };
-    let makes =
-        |change: &ChangeRequest| change.apply(&documents).is_ok_and(|changed| changed.documents.tree == *new.tree);
     let bytes = new.bytes(layout::TREE).unwrap_or_default();
     tree::is_canonical(new.tree, bytes) && candidate_changes(command, old.tree, new.tree).iter().any(makes)
 }
@@ -172,7 +182,6 @@ mod tests {
     use crate::audit::commit_data::{AuditSettings, FileFault, FileReaders, GoalFile, PathEntry};
     use crate::audit::state::ParsedFiles;
     use crate::message::compose_human;
-    use crate::notes::PersonNote;
     use crate::policy::Policy;
     use crate::tree::find_mut;
 
@@ -246,9 +255,32 @@ mod tests {
         findings.into_findings().into_iter().map(|found| format!("{:?} {}", found.rule, found.at)).collect()
     }
 
+    /// Returns the message of a command that writes this text, if it can.
+    fn message_of(command: &str, text: &str) -> String {
+        let summary = match (command, crate::validate::load(text.as_bytes())) {
+            ("note", _) => "n2: Mind this.".to_owned(),
+            ("retry" | "add" | "edit", Ok(tree)) => {
+                let documents = RunDocuments {
+                    tree: plan(),
+                    notes: String::new(),
+                    questions: String::new(),
+                    config: String::new(),
+                    run_state: RunState::default(),
+                    definition_state: DefinitionState::default(),
+                    max_attempts: Policy::default().max_attempts_default,
+                };
+                let made = candidate_changes(command, &plan(), &tree);
+                let made = made.iter().filter_map(|change| change.apply(&documents).ok());
+                made.filter(|made| made.documents.tree == tree).map(|made| made.summary).next().unwrap_or_default()
+            }
+            _ => "As it was asked for.".to_owned(),
+        };
+        compose_human("r-1", command, &summary)
+    }
+
     #[track_caller]
     fn assert_obeys(command: &str, path: &str, text: &str) {
-        let message = compose_human("r-1", command, "As it was asked for.");
+        let message = message_of(command, text);
         assert_eq!(collect_findings(&message, &[(path, text)]), Vec::<String>::new(), "{command}");
         let code = collect_findings(&message, &[(path, text), ("src/lib.rs", "code")]);
         assert_eq!(code, ["Person src/lib.rs"], "{command} with code");
@@ -262,7 +294,7 @@ mod tests {
 
     #[track_caller]
     fn assert_refuses(command: &str, path: &str, text: &str) {
-        let message = compose_human("r-1", command, "");
+        let message = message_of(command, text);
         assert!(!collect_findings(&message, &[(path, text)]).is_empty(), "{command}: {text}");
     }
 
@@ -278,6 +310,9 @@ mod tests {
             &notes::append_note(&second, &PersonNote { id: "n3".to_owned(), text: "b".to_owned() }),
         );
         assert_refuses("note", layout::NOTES, &format!("{notes}  and more\n"));
+        assert_refuses("note", layout::NOTES, &second.replace("Mind", "Forget"));
+        assert_refuses("note", layout::NOTES, &format!("{second}\nProse, and no note.\n"));
+        assert_refuses("note", layout::NOTES, &second.replace('\n', "\r\n"));
     }
 
     #[test]
@@ -334,6 +369,8 @@ mod tests {
             tree::sort(tree);
         });
         assert_obeys("add", layout::TREE, &behind);
+        let as_edit = message_of("add", &behind).replace("add", "edit");
+        assert_eq!(collect_findings(&as_edit, &[(layout::TREE, &behind)]), [format!("Person {}", layout::TREE)]);
         assert_refuses("add", layout::TREE, &added(|node| node.passes = true));
         assert_refuses("add", layout::TREE, &added(|node| node.attempts = 1));
         assert_refuses("add", layout::TREE, &added(|node| node.id = "root.9".to_owned()));

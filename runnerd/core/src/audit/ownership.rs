@@ -106,11 +106,15 @@ pub(super) fn check(
     for (path, (old, new)) in net.runner_paths() {
         let is_listed = listed.iter().chain(besides).any(|listed| *listed == path);
         let (expected, is_right) = match (path_ownership(path.strip_prefix(".runner/").unwrap_or_default()), new) {
-            (_, new) if is_listed => ("a file", new.as_ref().is_some_and(is_file)),
+            (_, new) if is_listed => {
+                ("a file that cannot be executed", new.as_ref().is_some_and(|new| has_own_mode(old.as_ref(), new)))
+            }
             (PathOwnership::Ignored, None) if kind.may_untrack() => continue,
             (PathOwnership::Agent | PathOwnership::AppendOnly | PathOwnership::Runner, _) if is_open => continue,
             (PathOwnership::Agent, _) if matches!(folder, FolderRule::AgentPaths(_)) => continue,
-            (PathOwnership::AppendOnly, Some(new)) if matches!(folder, FolderRule::AgentPaths(_)) && is_file(new) => {
+            (PathOwnership::AppendOnly, Some(new))
+                if matches!(folder, FolderRule::AgentPaths(_)) && has_own_mode(old.as_ref(), new) =>
+            {
                 let (before, now) = (from.bytes(&path).unwrap_or_default(), new.content.as_deref().unwrap_or_default());
                 ("what was there stays its beginning", now.starts_with(before))
             }
@@ -130,8 +134,14 @@ pub(super) fn describe_change(old: Option<&PathEntry>, new: Option<&PathEntry>) 
         (None, Some(_)) => "it was added".to_owned(),
         (Some(_), None) => "it was removed".to_owned(),
         (_, Some(new)) if !is_file(new) => "it is no file any more".to_owned(),
+        (Some(old), Some(new)) if is_file(old) && old.mode != new.mode => "its mode was changed".to_owned(),
         _ => "it was changed".to_owned(),
     }
+}
+
+/// Whether this is a file that cannot be executed, unless it could before: the runner gives none that right.
+fn has_own_mode(old: Option<&PathEntry>, new: &PathEntry) -> bool {
+    new.mode == 0o100_644 || is_file(new) && old.is_some_and(|old| old.mode == new.mode)
 }
 
 fn is_file(stored: &PathEntry) -> bool {
@@ -152,6 +162,7 @@ mod tests {
     const CODE: &str = "src/lib.rs";
     const CONTEXT: &str = ".runner/nodes/root/context.md";
     const RECORD: &str = ".runner/iterations/run-1/0001/meta.json";
+    const LIKE_RUNNER: &str = ".RUNNER/state/config.toml";
     const TEMPLATE: &str = ".runner/prompts/worker.md";
     /// One path of each sort.
     const ALL: [&str; 12] = [
@@ -162,11 +173,11 @@ mod tests {
         layout::PROGRESS,
         layout::ASSUMPTIONS,
         layout::CONFIG,
-    const LIKE_RUNNER: &str = ".RUNNER/state/config.toml";
         layout::GOAL,
         CONTEXT,
         TEMPLATE,
         RECORD,
+        LIKE_RUNNER,
     ];
 
     fn paths(kind: CommitKind, new: Option<&PathEntry>, old: Option<&PathEntry>) -> Vec<&'static str> {
@@ -177,7 +188,6 @@ mod tests {
             check((kind, &[]), (&RunnerFiles::empty(&READERS), &net), &mut findings);
             findings.into_findings().is_empty()
         };
-        LIKE_RUNNER,
         ALL.into_iter().filter(is_right).collect()
     }
 
@@ -242,6 +252,16 @@ mod tests {
         let note = CommitKind::Human(&[layout::GOAL]);
         assert_eq!(allowed_paths(note), [layout::GOAL]);
         assert_eq!(removable_paths(note), Vec::<&str>::new());
+    }
+
+    #[test]
+    fn no_file_of_the_runners_becomes_executable() {
+        let (plain, executable) = (file(0o100_644), file(0o100_755));
+        let own = |kind| paths(kind, Some(&executable), Some(&plain));
+        assert_eq!(own(CommitKind::Human(&[layout::NOTES, layout::CONFIG])), [""; 0]);
+        assert_eq!(own(CommitKind::Iteration), [CODE, CONTEXT]);
+        let before = PathEntry { id: "2".repeat(40), ..executable.clone() };
+        assert!(paths(CommitKind::Iteration, Some(&executable), Some(&before)).contains(&layout::TREE));
     }
 
     #[test]

@@ -320,13 +320,25 @@ fn a_receipt_behind_what_git_leaves_out_at_the_end_is_a_claim() {
 }
 
 #[test]
+fn a_stored_message_ends_in_one_newline() {
+    let message = receipt().compose();
+    assert!(RunnerCommit::parse_bytes(message.as_bytes()).is_ok());
+    let line = message.lines().count() + 1;
+    for end in ["", "\n\n", "\n\n\n\n"] {
+        let forged = format!("{}{end}", message.trim_end());
+        assert_eq!(RunnerCommit::parse_bytes(forged.as_bytes()), Err(MessageError::Form { line }), "{end:?}");
+    }
+}
+
+#[test]
 fn a_commit_made_for_a_person_names_the_command_and_is_no_receipt() {
     let message = compose_human("r-1", "guard accept", "Runner-Commit: iteration");
     assert_eq!(
         message,
         "chore(loop): guard accept run r-1\n\n> Runner-Commit: iteration\n\nRunner-Human: guard accept\n"
     );
-    let human = HumanCommit { run: "r-1".to_owned(), command: "guard accept".to_owned() };
+    let (command, summary) = ("guard accept".to_owned(), "> Runner-Commit: iteration".to_owned());
+    let human = HumanCommit { run: "r-1".to_owned(), command, summary };
     assert_eq!(HumanCommit::parse_bytes(message.as_bytes()), Some(Ok(human)));
     assert_eq!(RunnerCommit::parse(&message), Err(MessageError::NotRunner));
     assert_eq!(HumanCommit::parse_bytes(receipt().compose().as_bytes()), None);
@@ -347,6 +359,8 @@ fn what_git_takes_for_a_persons_command_is_one_or_is_malformed() {
         ("Runner-Human: note", "Runner-Human: note\n  and more"),
         ("Runner-Human: note\n", "Runner-Human: note\n---\nprose\n"),
         ("chore(loop): ", "Note it: "),
+        ("Runner-Human: note\n", "Runner-Human: note\n\n"),
+        ("Runner-Human: note\n", "Runner-Human: note"),
     ] {
         let forged = message.replacen(from, to, 1);
         let read = HumanCommit::parse_bytes(forged.as_bytes());
