@@ -28,6 +28,19 @@ fn a_run_is_driven_to_its_end_and_a_second_driver_of_it_has_nothing_to_do() {
 }
 
 #[test]
+fn a_session_that_writes_the_users_gitconfig_redirects_no_push() {
+    let remote = TestRemote::new();
+    let other = remote.home.path().join("other.git").display().to_string();
+    remote.repo.git(&["clone", "--quiet", "--bare", ".", &other]);
+    let set = |key: &str| format!("git config --global url.{other}.{key} {}", remote.url());
+    let deed = format!("{}; {}; answer retry 'Not yet.'", set("insteadOf"), set("pushInsteadOf"));
+    remote.repo.script().step(1, &deed).always(WRITES);
+    remote.start(("7", 0)).assert_exits(0);
+    assert_eq!(remote.git(&["show", "runner/x:work.txt"]), "work");
+    assert_eq!(remote.repo.git(&["--git-dir", &other, "for-each-ref", "refs/heads/runner/"]), "");
+}
+
+#[test]
 fn what_is_cut_off_a_remote_is_missed_by_who_has_kept_its_tips() {
     let remote = TestRemote::new();
     remote.repo.script().always(WRITES);

@@ -13,7 +13,7 @@ use protocol::tip_log;
 
 use super::UpstreamError;
 use super::deadline::Deadline;
-use super::user_git::{CommandOutput, UserGit};
+use super::user_git::{CommandOutput, UserGit, UserSettings};
 use crate::git::Id;
 
 /// Time limit for transferring a whole repository.
@@ -32,6 +32,8 @@ pub struct RemoteClient {
     objects: PathBuf,
     url: String,
     deadline: Deadline,
+    /// The user's settings as they were when this was created.
+    settings: UserSettings,
     tip_log: Option<PathBuf>,
     /// A commit in the store that the remote need not send again, if it has it.
     known_commit: Option<Id>,
@@ -76,10 +78,13 @@ impl RemoteClient {
     /// Creates the bare repository in `folder`, which must not exist, for the objects of a repository.
     pub fn create(folder: &Path, (objects, url): (&Path, &str), deadline: Deadline) -> Result<Self, UpstreamError> {
         let (folder, objects) = (folder.to_owned(), objects.to_owned());
-        let client = Self { folder, objects, url: url.to_owned(), deadline, tip_log: None, known_commit: None };
+        let (url, settings) = (url.to_owned(), UserSettings::default());
+        let client = Self { folder, objects, url, deadline, settings, tip_log: None, known_commit: None };
         fs::create_dir_all(&client.folder).map_err(client.io_error())?;
-        client.run_checked(client.git_command(LOOK_TIMEOUT).args(["init", "--quiet", "--bare", "--template=", "."]))?;
-        Ok(client)
+        let git = || client.git_with_current_settings(LOOK_TIMEOUT);
+        client.run_checked(git().args(["init", "--quiet", "--bare", "--template=", "."]))?;
+        let listed = client.run_checked(git().args(["config", "--list", "--show-scope", "--includes", "-z"]))?;
+        Ok(Self { settings: UserSettings::parse(&listed), ..client })
     }
 
     /// Adds every commit that the remote accepts as a run's last to a tip log.
@@ -101,7 +106,7 @@ impl RemoteClient {
 
     /// Queries the state of the remote.
     pub fn read_refs(&self, branch: &str) -> Result<RemoteRefs, UpstreamError> {
-        list_remote_refs(self.git_command(LOOK_TIMEOUT), &self.url, branch)
+        list_remote_refs(self.git_command(LOOK_TIMEOUT)?, &self.url, branch)
     }
 
     /// Fetches a branch of the remote into the store: what is new since the known commit, or everything if the store
@@ -115,7 +120,7 @@ impl RemoteClient {
 
     fn fetch_since(&self, branch: &str, known: Option<&Id>) -> Result<(), UpstreamError> {
         let refspec = format!("+refs/heads/{branch}:refs/heads/{branch}");
-        let git = self.git_command(FETCH_TIMEOUT).env("GIT_OBJECT_DIRECTORY", &self.objects);
+        let git = self.git_command(FETCH_TIMEOUT)?.env("GIT_OBJECT_DIRECTORY", &self.objects);
         let git = git.args(["fetch", "--quiet", "--no-tags", "--no-write-fetch-head"]);
         // What was fetched earlier has a name here, and is known as well.
         let tips =
@@ -178,13 +183,19 @@ impl RemoteClient {
     }
 
     fn run_push(&self, specs: &[String], limit: Duration) -> Result<CommandOutput, UpstreamError> {
-        let git = self.git_command(limit).env("GIT_OBJECT_DIRECTORY", &self.objects);
+        let git = self.git_command(limit)?.env("GIT_OBJECT_DIRECTORY", &self.objects);
         let (options, specs): (Vec<&String>, Vec<&String>) = specs.iter().partition(|word| word.starts_with("--"));
         let git = git.args(["push", "--porcelain", "--no-verify", "--no-signed"]).args(options);
         git.args(["--end-of-options", &self.url]).args(specs).run().map_err(self.io_error())
     }
 
-    fn git_command(&self, limit: Duration) -> UserGit {
+    /// Prepares a command with the settings that the user had before any session.
+    fn git_command(&self, limit: Duration) -> Result<UserGit, UpstreamError> {
+        let git = self.git_with_current_settings(limit);
+        git.with_settings(&self.settings, &self.folder.join("user.gitconfig")).map_err(self.io_error())
+    }
+
+    fn git_with_current_settings(&self, limit: Duration) -> UserGit {
         UserGit::new(&self.folder, limit).with_deadline(&self.deadline).env("GIT_DIR", &self.folder)
     }
 

@@ -4,6 +4,8 @@
 //! Runs in its own process group, so that a signal to the job does not kill a push half-way, and within a time limit.
 //! What it is used for is up to `gate`.
 
+use std::fmt::Write as _;
+use std::fs;
 use std::io::{self, Read as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
@@ -40,6 +42,10 @@ const GIT_SETTINGS: [&str; 6] = [
 /// Limit in bytes for its captured output.
 const MAX_OUTPUT_BYTES: u64 = 16 * 1024 * 1024;
 
+/// The settings of the user at one moment.
+#[derive(Debug, Clone, Default)]
+pub(super) struct UserSettings(Vec<(String, String)>);
+
 /// A git command.
 #[derive(Debug)]
 pub(super) struct UserGit {
@@ -75,6 +81,12 @@ impl UserGit {
             command.arg("-c").arg(setting);
         }
         Self { command, limit, deadline: Deadline::default() }
+    }
+
+    /// Gives it the user's settings of an earlier moment, and none that were written since; `file` is written anew.
+    pub(super) fn with_settings(self, settings: &UserSettings, file: &Path) -> io::Result<Self> {
+        fs::write(file, settings.compose())?;
+        Ok(self.env("GIT_CONFIG_GLOBAL", file))
     }
 
     /// Subjects it to the shutdown deadline.
@@ -119,6 +131,40 @@ impl UserGit {
     }
 }
 
+impl UserSettings {
+    /// Reads what `git config --list --show-scope --includes -z` says of the user's files; those that others include are
+    /// read already.
+    pub(super) fn parse(listed: &str) -> Self {
+        let mut settings = Vec::new();
+        let mut words = listed.split('\0');
+        while let (Some(scope), Some(setting)) = (words.next(), words.next()) {
+            // A setting without a value is true.
+            let (name, value) = setting.split_once('\n').unwrap_or((setting, "true"));
+            let is_include = name == "include.path" || name.starts_with("includeif.");
+            if scope == "global" && !is_include {
+                settings.push((name.to_owned(), value.to_owned()));
+            }
+        }
+        Self(settings)
+    }
+
+    /// Returns the text of a file with these settings.
+    fn compose(&self) -> String {
+        let escape = |text: &str| text.replace('\\', "\\\\").replace('"', "\\\"");
+        let quote = |value: &str| escape(value).replace('\n', "\\n").replace('\t', "\\t");
+        let mut text = String::new();
+        for (name, value) in &self.0 {
+            let (section, key) = name.rsplit_once('.').unwrap_or((name, ""));
+            let heading = match section.split_once('.') {
+                Some((section, sub)) => format!("{section} \"{}\"", escape(sub)),
+                None => section.to_owned(),
+            };
+            let _ = writeln!(text, "[{heading}]\n\t{key} = \"{}\"", quote(value));
+        }
+        text
+    }
+}
+
 impl CommandOutput {
     /// Returns the last line of its error output, which is the most informative.
     pub(super) fn failure_reason(&self) -> String {
@@ -146,4 +192,36 @@ fn read_pipe(pipe: Option<impl io::Read>) -> String {
         let _ = pipe.take(MAX_OUTPUT_BYTES).read_to_end(&mut bytes);
     }
     String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_users_settings_are_kept_and_nothing_else_is() {
+        let listed = "system\0core.pager\nless\0global\0include.path\n~/more\0global\0user.name\nPat\0\
+                      global\0includeif.gitdir:/x.path\ny\0global\0push.followtags\0local\0core.bare\ntrue\0\
+                      command\0core.hookspath\n/dev/null\0global\0http.extraheader\na\nb\0";
+        let kept = [("user.name", "Pat"), ("push.followtags", "true"), ("http.extraheader", "a\nb")];
+        let kept: Vec<_> = kept.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        assert_eq!(UserSettings::parse(listed).0, kept);
+    }
+
+    #[test]
+    fn git_reads_the_settings_that_were_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("settings");
+        let settings = [
+            ("user.name", "Pat \"P\" O\\Neil # ; "),
+            ("url.ssh://a.b/c \"d\\e.insteadof", "https://a.b/"),
+            ("http.https://a.b/.extraheader", "x: y\n\tz"),
+            ("push.followtags", "true"),
+        ];
+        let kept = UserSettings(settings.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec());
+        let git = UserGit::new(folder.path(), Duration::from_secs(60)).with_settings(&kept, &file).unwrap();
+        let listed = git.args(["config", "--list", "--show-scope", "--includes", "-z"]).run().unwrap();
+        let read = UserSettings::parse(&listed.stdout).0;
+        assert_eq!(read, kept.0);
+    }
 }
