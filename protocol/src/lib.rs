@@ -27,6 +27,7 @@ pub mod request;
 pub mod review;
 pub mod sanitize;
 pub mod service;
+pub mod settings_file;
 pub mod shell;
 pub mod startup;
 pub mod state;

@@ -3,13 +3,13 @@
 //! A missing file means the defaults; an unknown key, or a value of the wrong type, is an error with line and column.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::PathBuf;
 
 use protocol::error::ExitStatus;
 use protocol::host::{Host, HostError};
 use protocol::paths::client_settings_path;
+use protocol::settings_file::{SettingsFileError, open_settings};
 use serde::Deserialize;
 
 use crate::failure::Failure;
@@ -78,9 +78,17 @@ impl Settings {
     pub(crate) fn load() -> Result<Self, Failure> {
         let Some(file) = client_settings_path() else { return Ok(Self::default()) };
         let mut text = String::new();
-        match File::open(&file).and_then(|opened| opened.take(MAX_BYTES + 1).read_to_string(&mut text)) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Self { file, ..Self::default() }),
-            Err(error) => Err(Failure::io(format!("reading the settings {}", file.display()), &error)),
+        match open_settings(&file).and_then(|opened| Ok(opened.take(MAX_BYTES + 1).read_to_string(&mut text)?)) {
+            Err(SettingsFileError::Open(error)) if error.kind() == io::ErrorKind::NotFound => {
+                Ok(Self { file, ..Self::default() })
+            }
+            Err(SettingsFileError::Open(error)) => {
+                Err(Failure::io(format!("reading the settings {}", file.display()), &error))
+            }
+            Err(error) => {
+                let message = format!("the settings are not obeyed: {error}");
+                Err(Failure::new(ExitStatus::Error, INVALID_KIND, message))
+            }
             Ok(read) if read as u64 > MAX_BYTES => {
                 let message = format!("the settings {} are longer than {MAX_BYTES} bytes", file.display());
                 Err(Failure::new(ExitStatus::Error, INVALID_KIND, message))

@@ -1,9 +1,9 @@
 //! The daemon's own settings, one file per user.
 
-use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
+use protocol::settings_file::{SettingsFileError, open_settings};
 use protocol::words::Containment;
 use serde::{Deserialize, Serialize};
 
@@ -38,10 +38,12 @@ impl DaemonConfig {
         let mut bytes = Vec::new();
         // One byte beyond the limit shows that the file is too large.
         let limit = parse::MAX_BYTES as u64 + 1;
-        match File::open(file).and_then(|file| file.take(limit).read_to_end(&mut bytes)) {
+        let read = open_settings(file).and_then(|file| Ok(file.take(limit).read_to_end(&mut bytes)?));
+        match read {
             Ok(_) => Self::parse(parse::decode_text(&bytes, file)?, file),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Self::default()),
-            Err(source) => Err(ConfigError::Read { path: file.to_owned(), source }),
+            Err(SettingsFileError::Open(error)) if error.kind() == io::ErrorKind::NotFound => Ok(Self::default()),
+            Err(SettingsFileError::Open(source)) => Err(ConfigError::Read { path: file.to_owned(), source }),
+            Err(error) => Err(ConfigError::Untrusted(error)),
         }
     }
 

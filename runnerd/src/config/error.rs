@@ -7,6 +7,8 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use protocol::settings_file::SettingsFileError;
+
 /// A configuration that cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
@@ -18,6 +20,9 @@ pub enum ConfigError {
         /// The error of the system.
         source: io::Error,
     },
+    /// Others could have written it.
+    #[error("the configuration is not obeyed: {0}")]
+    Untrusted(SettingsFileError),
     /// The text was read but is invalid.
     #[error("{place}{problem}")]
     Invalid {
