@@ -166,3 +166,27 @@ fn a_run_at_work_is_not_stepped_resumed_or_reviewed() {
     gate.open();
     play.client().wait_for(play.repo.path(), RunStatus::Limit);
 }
+
+#[test]
+fn a_receipt_that_was_tampered_with_holds_the_run_and_is_nobodys_own_commit() {
+    type TextChange = fn(&str) -> String;
+    let changes: [TextChange; 3] = [
+        |message| message.replace("Runner-Mode", "Runner-Mood"),
+        |message| message.replace("Runner-Commit:", "runner-commit :"),
+        |message| message.replace('\n', "\r\n"),
+    ];
+    for change in changes {
+        let mut play = RunPlay::new();
+        play.home.expect_forgery();
+        play.script().always("echo $n > \"file$n\"; answer done 'Done.'");
+        play.run().exits(4);
+        let tampered = change(&play.repo.git(&["log", "-1", "--format=%B"]));
+        play.repo.git(&["commit", "-q", "--amend", "--cleanup=verbatim", "-m", &tampered]);
+        let tip = play.repo.head();
+        let said = play.home.ctl_in(&play.repo, &["resume", "--more", "1", "--wait"]);
+        let said = format!("{}{}", said.stdout, said.stderr);
+        assert!(said.contains(&format!("commit {tip} was tampered with")), "{said}");
+        assert!(said.contains("runnerctl start --id NEW"), "{said}");
+        assert_eq!((play.repo.head(), play.script().session_count()), (tip, 1), "nothing goes on from it");
+    }
+}

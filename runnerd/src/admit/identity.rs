@@ -121,7 +121,9 @@ fn has_begun(repository: &Repository, (id, tip): (&str, Id), has_goal: bool) -> 
     let branch = format!("runner/{id}");
     let loaded = match worker::load_state(repository, tip) {
         Ok(loaded) => loaded,
-        Err(error @ LoadError::Rules { .. }) => return Err(error.to_error_data("runnerctl validate")),
+        Err(error @ (LoadError::Rules { .. } | LoadError::Tampered { .. })) => {
+            return Err(error.to_error_data("runnerctl validate"));
+        }
         // A faulty state is reported when the run has its turn.
         Err(_) => return Ok(true),
     };

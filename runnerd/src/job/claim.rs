@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use jiff::SignedDuration;
 use runner_core::driver::{ClaimState, TakeoverDecision, TakeoverRequest, decide_takeover};
-use runner_core::message::{MarkerCommit, MessageError, NameList, RunnerCommit};
+use runner_core::message::{MarkerCommit, NameList, RunnerCommit, claims_receipt};
 use tokio::task::block_in_place;
 use tokio::time::sleep;
 
@@ -286,9 +286,8 @@ fn find_claim(job: &DriveJob, repository: &Repository, tip: &Id) -> Result<Claim
     let mut found = None;
     repository.visit_first_parents(tip, MAX_COMMITS, |commit| {
         found = match RunnerCommit::parse(&commit.message) {
-            Err(MessageError::NotRunner | MessageError::Encoding) => None,
             Ok(read) => read.names_driver().then_some(Ok(commit.message)),
-            Err(why) => Some(Err((commit.id, why))),
+            Err(why) => claims_receipt(commit.message.as_bytes()).then_some(Err((commit.id, why))),
         };
         found.is_some()
     })?;
@@ -312,6 +311,9 @@ fn is_completed(job: &DriveJob, repository: &Repository, tip: Id) -> Result<bool
     let settled = worker::last_runner_commit(repository, tip).map_err(|error| match error {
         LoadError::Rules { commit, source } => {
             JobError::UnreadableCommit { branch: job.branch.clone(), commit, why: source.into() }
+        }
+        LoadError::Tampered { commit, source: why } => {
+            JobError::UnreadableCommit { branch: job.branch.clone(), commit, why }
         }
         LoadError::Git(error) => error.into(),
         error => config_error(job, tip, error),

@@ -10,7 +10,7 @@ use protocol::state::{Feedback, RunState};
 use protocol::tree::TaskTree;
 use protocol::view::StopReason;
 use runner_core::blocker::Transience;
-use runner_core::message::{MessageError, RulesError, RunnerCommit};
+use runner_core::message::{MessageError, RulesError, RunnerCommit, claims_receipt};
 use runner_core::policy::{self, AgentKinds, Policy};
 use runner_core::run::RunInputs;
 use runner_core::run::RunScratch;
@@ -72,6 +72,14 @@ pub enum LoadError {
         /// Why it cannot be read.
         source: RulesError,
     },
+    /// A commit says that it is the runner's, and is not as the runner writes its own.
+    #[error("commit {commit} was tampered with: it claims to be the runner's, and is not as the runner has written it")]
+    Tampered {
+        /// Id of the commit.
+        commit: Id,
+        /// How it differs.
+        source: MessageError,
+    },
     /// A file is missing.
     #[error("{path} is not in commit {commit}")]
     Missing {
@@ -110,6 +118,7 @@ impl Retryable for LoadError {
             Self::Git(error) => error.transience(),
             // A fault in a commit remains until the next commit.
             Self::Rules { .. }
+            | Self::Tampered { .. }
             | Self::Missing { .. }
             | Self::Config(_)
             | Self::Goal(_)
@@ -122,6 +131,11 @@ impl Retryable for LoadError {
         match self {
             Self::Git(error) => error.remedy(),
             Self::Rules { source, .. } => Some(source.hint().to_owned()),
+            Self::Tampered { commit, .. } => Some(format!(
+                "look at it: git show {}; go back to the runner's own (git reflog), then: runnerctl resume; or begin a new \
+                 run: runnerctl start --id NEW",
+                commit.short(12)
+            )),
             Self::Missing { .. } | Self::Config(_) | Self::Goal(_) | Self::Tree { .. } | Self::Json { .. } => None,
         }
     }
@@ -131,7 +145,7 @@ impl LoadError {
     /// Returns the reason to stop a run that cannot continue from this commit.
     pub(crate) fn to_stop_reason(&self) -> StopReason {
         let message = match self {
-            Self::Rules { .. } => display_chain(self),
+            Self::Rules { .. } | Self::Tampered { .. } => display_chain(self),
             _ => format!("the committed state is not valid: {}", display_chain(self)),
         };
         let ways = self.remedy().unwrap_or_else(|| "fix the file, commit it, then: runnerctl resume".to_owned());
@@ -142,7 +156,9 @@ impl LoadError {
     pub fn to_error_data(&self, ways: impl Into<NextSteps>) -> ErrorData {
         let error_data = |kind| ErrorData::new(kind, display_chain(self));
         match self {
-            Self::Rules { source, .. } => error_data(ErrorKind::WrongState).hint(source.hint()),
+            Self::Rules { .. } | Self::Tampered { .. } => {
+                error_data(ErrorKind::WrongState).hint(self.remedy().unwrap_or_default())
+            }
             Self::Git(_) => error_data(ErrorKind::Fault).hint(ways),
             _ => error_data(ErrorKind::InvalidFile).hint(ways),
         }
@@ -154,13 +170,16 @@ fn join_faults(faults: &[TreeFault]) -> String {
 }
 
 /// Returns the runner's last commit, searching back from this one; a commit that only records who drives the run
-/// settles nothing and does not count.
+/// settles nothing and does not count. Fails at a commit that only claims to be the runner's.
 pub fn last_runner_commit(repository: &Repository, from: Id) -> Result<Option<Id>, LoadError> {
     let mut last = None;
     repository.visit_first_parents(&from, MAX_PERSON_COMMITS, |commit| {
         last = match RunnerCommit::parse(&commit.message) {
             Ok(read) => (!read.is_transparent()).then_some(Ok(commit.id)),
             Err(MessageError::Rules(source)) => Some(Err(LoadError::Rules { commit: commit.id, source })),
+            Err(source) if claims_receipt(commit.message.as_bytes()) => {
+                Some(Err(LoadError::Tampered { commit: commit.id, source }))
+            }
             Err(_) => None,
         };
         last.is_some()
