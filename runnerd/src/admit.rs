@@ -174,6 +174,11 @@ pub fn check_start(
         ProgramInputs { env: &params.env.0, capabilities: preconditions.capabilities },
     )?;
     if !has_branch {
+        // What an earlier run held back may be nobody's to leave out of the next one's first commit.
+        let rule = worker::hold_back_from(&config, head);
+        if !preconditions.is_session_active && repository.reveal_held_back(&rule).map_err(|error| git_error(&error))? {
+            refuse_dirty(repository)?;
+        }
         refuse_ref_conflict_for(repository, &id)?;
         refuse_templates(&layout)?;
         // The goal at another base is read when the run begins there.

@@ -24,6 +24,7 @@ mod guard_definition;
 mod histories;
 mod history;
 mod hooks;
+mod ignore_rules;
 mod logs;
 mod other_rules;
 mod own_folder;

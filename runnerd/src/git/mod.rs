@@ -74,4 +74,5 @@ pub use rescue::{RescueSnapshot, RestoreOptions, RestoreOutcome, SnapshotRequest
 pub use worktree::change::{ChangeKind, WorktreeChange};
 pub use worktree::checkout::CheckoutDir;
 pub use worktree::hold_back::HoldBackRule;
+pub use worktree::ignore_files::IgnoreFiles;
 pub use worktree::unstorable::UnstorableFile;

@@ -7,7 +7,7 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::git::{Id, Repository, WorktreeChange};
+use crate::git::{Id, IgnoreFiles, Repository, WorktreeChange};
 use crate::worker::integrity::listing::WorkTreeListing;
 use crate::worker::load::{CommittedState, LoadError, load_state};
 
@@ -45,6 +45,7 @@ struct CachedLoad {
     repository: Option<Repository>,
     state: Option<Arc<CommittedState>>,
     listing: WorkTreeListing,
+    ignore_files: Option<(Id, IgnoreFiles)>,
 }
 
 impl LastLoad {
@@ -74,6 +75,16 @@ impl LastLoad {
         let listed = list(&mut listing);
         self.lock_load().listing = listing;
         listed
+    }
+
+    /// Returns the ignore files that were accepted last, with the commit at which they hold.
+    pub(crate) fn ignore_files(&self) -> Option<(Id, IgnoreFiles)> {
+        self.lock_load().ignore_files.clone()
+    }
+
+    /// Stores the ignore files that hold at a commit.
+    pub(crate) fn store_ignore_files(&self, commit: Id, files: &IgnoreFiles) {
+        self.lock_load().ignore_files = Some((commit, files.clone()));
     }
 
     /// Drops cached objects, so that they are read from the repository again.

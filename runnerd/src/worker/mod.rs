@@ -52,6 +52,7 @@ mod record;
 mod requests;
 mod run;
 mod run_error;
+mod runner_chain;
 #[cfg(test)]
 #[path = "tests/simulation.rs"]
 mod simulation;
@@ -61,6 +62,7 @@ mod view;
 pub use self::claim::is_claimed_by_another;
 pub use self::integrity::definition::is_in_definition;
 pub(crate) use self::integrity::definition::{changed_files, checkout_files_at};
+pub use self::integrity::hold_back::hold_back_from;
 pub(crate) use self::integrity::watched::{guard_files_at_head, watched_at_commit, watched_from_start};
 pub use self::iteration::brief::MAX_REVIEWED_BYTES;
 pub use self::iteration::node_limits::find_faults as tool_faults;
@@ -70,8 +72,8 @@ pub(crate) use self::receipt::runner_version;
 pub use self::requests::config_change::{set_config_key as set_key, text_change as edited_config};
 pub use self::run::start_run::{create_layout, propose_workspace};
 pub use self::run::{WorkerDeps, spawn, spawn_after_bug, spawn_held};
+pub(crate) use self::runner_chain::RunnerChain;
 pub use self::slots::RunSlots;
-pub(crate) use self::view::iterations::RunnerChain;
 pub use self::view::iterations::{add_durations, list_iterations, list_receipts, read_meta_in, session_base};
 pub use self::view::snapshot::{node_ref, run_summary};
 

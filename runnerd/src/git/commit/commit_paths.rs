@@ -47,7 +47,7 @@ impl Repository {
             builder.written.push(blob);
             tree = builder.insert_blob(Some(tree), &path.split('/').collect::<Vec<_>>(), blob)?;
         }
-        let nothing = HoldBackRule { names: Vec::new(), max_file_bytes: 0 };
+        let nothing = HoldBackRule::nested_only();
         let request = CommitRequest {
             message: graft.message,
             author: graft.author.clone(),

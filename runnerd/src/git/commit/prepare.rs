@@ -89,6 +89,7 @@ impl Repository {
         let mut hidden = reconsidered.held_back;
         hidden.extend(reconsidered.unstorable);
         let submodules = declared_submodules(&repo);
+        let (mut judge, mut left_out) = (rule.judge(&repo, self)?, BTreeSet::new());
         for WorktreeChange { path, kind } in changes.iter() {
             let path = BString::from(path.as_slice());
             let is_submodule = submodules.contains(path.strip_suffix(b"/").unwrap_or(&path).as_bstr());
@@ -96,12 +97,17 @@ impl Repository {
             if is_submodule || !is_new {
                 continue;
             }
-            if matches!(rule.judge_path(self, path.as_ref()), HoldBackVerdict::HeldBack | HoldBackVerdict::Unstorable) {
-                hidden.insert(path);
-            }
+            let name = match judge.judge_path(path.as_ref())? {
+                HoldBackVerdict::HeldBack(name) => name,
+                HoldBackVerdict::Unstorable => path.clone(),
+                HoldBackVerdict::Included | HoldBackVerdict::Missing => continue,
+            };
+            hidden.insert(name);
+            left_out.insert(path);
         }
+        let is_left_out = |path: &BStr| left_out.contains(path) || hidden.contains(path);
         let candidates: Vec<WorktreeChange> =
-            changes.iter().filter(|change| !hidden.contains(change.path.as_bstr())).cloned().collect();
+            changes.iter().filter(|change| !is_left_out(change.path.as_bstr())).cloned().collect();
         let mut unstorable = Vec::new();
         for found in self.find_unstorable(&repo, &candidates)? {
             if has_path(&repo, &head, found.path.as_ref())? {
@@ -112,6 +118,13 @@ impl Repository {
         }
         exclude::write_excluded_paths(self, &hidden)?;
         Ok(HeldBackFiles { paths: hidden.iter().map(|path| display_path(path)).collect(), unstorable })
+    }
+
+    /// Shows to git again what earlier commits left out and this rule does not; returns whether there was any.
+    pub fn reveal_held_back(&self, rule: &HoldBackRule) -> Result<bool, GitError> {
+        let repo = self.open()?;
+        let head = self.commit_tree(&repo, self.head()?.commit())?;
+        Ok(self.review_hidden(&repo, &head, rule)?.has_unhidden)
     }
 
     /// Stages everything, writes the tree, and hides what stays out from git.
@@ -156,13 +169,16 @@ impl Repository {
         }
         let before = hidden.len();
         let submodules = declared_submodules(repo);
+        let mut judge = rule.judge(repo, self)?;
         for path in hidden {
             let name = path.strip_suffix(b"/").unwrap_or(&path).as_bstr();
             if submodules.contains(name) || has_path(repo, head, name)? {
                 continue;
             }
-            match rule.judge_path(self, path.as_ref()) {
-                HoldBackVerdict::HeldBack => drop(held_back.insert(path)),
+            match judge.judge_path(path.as_ref())? {
+                // git leaves it out by itself, by the rules of HEAD.
+                HoldBackVerdict::HeldBack(_) if judge.is_ignored_at_head(path.as_ref())? => {}
+                HoldBackVerdict::HeldBack(name) => drop(held_back.insert(name)),
                 HoldBackVerdict::Unstorable => drop(unstorable.insert(path)),
                 HoldBackVerdict::Included | HoldBackVerdict::Missing => {}
             }

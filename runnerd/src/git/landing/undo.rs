@@ -54,7 +54,7 @@ impl Repository {
 
     /// Saves the contents of this work tree before an advance is reverted.
     fn rescue_before_undo(&self, new: &Id) -> Result<(), GitError> {
-        let hold_back = HoldBackRule { names: Vec::new(), max_file_bytes: u64::MAX };
+        let hold_back = HoldBackRule::nested_only();
         let request = SnapshotRequest {
             name: &format!("refs/runner/rescue/land/{}", new.short(12)),
             message: "What was in the work tree when a landing that was cut off was put back",

@@ -74,7 +74,7 @@ impl Repository {
     }
 }
 
-fn compare_commits(repo: &gix::Repository, from: &Id, to: &Id) -> gix::Result<Vec<PathDiff>> {
+pub(in crate::git) fn compare_commits(repo: &gix::Repository, from: &Id, to: &Id) -> gix::Result<Vec<PathDiff>> {
     let tree = |commit: &Id| object_reader::read_commit_tree(repo, commit.object_id());
     compare_trees(repo, &tree(from)?, &tree(to)?)
 }

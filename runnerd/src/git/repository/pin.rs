@@ -168,7 +168,7 @@ impl Repository {
     }
 
     /// Returns the content of a file of rules named by a setting, or else the user's own in its usual place.
-    fn read_users_file(
+    pub(in crate::git) fn read_users_file(
         &self,
         config: &gix::config::Snapshot<'_>,
         key: &str,

@@ -8,7 +8,11 @@ use crate::git::{ChangeKind, CommitOutcome, CommitRequest, GitError, HeldBackFil
 use crate::retryable::Retryable as _;
 
 fn hold_back_rule() -> HoldBackRule {
-    HoldBackRule { names: [".env", ".env.*", "!*.example"].map(str::to_owned).to_vec(), max_file_bytes: 100 }
+    HoldBackRule {
+        names: [".env", ".env.*", "!*.example"].map(str::to_owned).to_vec(),
+        max_file_bytes: 100,
+        ignore_files: None,
+    }
 }
 
 fn held_back_paths(committed: &CommitOutcome) -> Vec<&str> {

@@ -9,6 +9,7 @@ mod fixture;
 mod forged;
 mod grafts;
 mod held_back;
+mod ignore_rules;
 mod index;
 mod landings;
 mod links;

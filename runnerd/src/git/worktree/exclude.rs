@@ -20,6 +20,11 @@ pub(in crate::git) fn read_excluded_paths(repository: &Repository) -> Result<BTr
     Ok(block.lines().filter_map(parse_pattern).collect())
 }
 
+/// Whether a path is among these, or in a folder that is.
+pub(in crate::git) fn covers(excluded: &BTreeSet<BString>, path: &[u8]) -> bool {
+    excluded.contains(path.as_bstr()) || path.find_iter(b"/").any(|slash| excluded.contains(path[..=slash].as_bstr()))
+}
+
 /// Rewrites this work tree's block; without `hidden` paths it is removed.
 pub(in crate::git) fn write_excluded_paths(
     repository: &Repository,

@@ -5,6 +5,7 @@ pub(in crate::git) mod checkout;
 pub(in crate::git) mod content;
 pub(in crate::git) mod exclude;
 pub(in crate::git) mod hold_back;
+pub(in crate::git) mod ignore_files;
 pub(in crate::git) mod porcelain;
 pub(in crate::git) mod preload;
 pub(in crate::git) mod private_index;

@@ -26,6 +26,17 @@ struct GitPorcelain<'a> {
     index: &'a Path,
 }
 
+/// New files that are not staged.
+#[derive(Default)]
+struct LeftOut {
+    /// What the rule holds back; a folder stands for all that is in it.
+    held_back: BTreeSet<BString>,
+    /// What git cannot store.
+    unstorable: BTreeSet<BString>,
+    /// Each path of both.
+    paths: BTreeSet<BString>,
+}
+
 /// How one path differs from HEAD.
 struct StatusEntry {
     kind: ChangeKind,
@@ -68,9 +79,9 @@ pub(in crate::git) fn is_unchanged(private: &PrivateIndex<'_>) -> Result<bool, G
 pub(in crate::git) fn stage_all(private: &PrivateIndex<'_>, rule: &HoldBackRule) -> Result<CollectedTree, GitError> {
     let (porcelain, paths) = (private.porcelain(), private.tracked.repository);
     porcelain.renormalize_changed(private, &porcelain.read_status()?)?;
-    let (mut held_back, mut unstorable) = porcelain.judge_untracked(rule)?;
-    let left_out: BTreeSet<BString> = held_back.union(&unstorable).cloned().collect();
-    unstorable.extend(porcelain.fill_index(&left_out)?);
+    let LeftOut { mut held_back, mut unstorable, paths: left_out } = porcelain.judge_untracked(rule)?;
+    let names: BTreeSet<BString> = held_back.union(&unstorable).cloned().collect();
+    unstorable.extend(porcelain.fill_index(&names, &left_out)?);
     unstorable.extend(private.unconvertible.iter().cloned());
     unstorable.extend(find_unstorable_files(private.repo, &private.tracked.state));
     let own = private.stage_runner_dir(rule)?;
@@ -78,7 +89,7 @@ pub(in crate::git) fn stage_all(private: &PrivateIndex<'_>, rule: &HoldBackRule)
     unstorable.extend(own.unstorable);
     let tree = match porcelain.git("write-tree").run_line() {
         Err(_) if porcelain.drop_missing_blobs()? => {
-            unstorable.extend(porcelain.fill_index(&left_out)?);
+            unstorable.extend(porcelain.fill_index(&names, &left_out)?);
             porcelain.git("write-tree").run_line()?
         }
         written => written?,
@@ -176,9 +187,11 @@ impl<'a> GitPorcelain<'a> {
     }
 
     /// Returns the new files that the rule holds back, and those that git cannot store.
-    fn judge_untracked(&self, rule: &HoldBackRule) -> Result<(BTreeSet<BString>, BTreeSet<BString>), GitError> {
-        let submodules = declared_submodules(&self.repository.open()?);
-        let (mut held_back, mut unstorable) = (BTreeSet::new(), BTreeSet::new());
+    fn judge_untracked(&self, rule: &HoldBackRule) -> Result<LeftOut, GitError> {
+        let repo = self.repository.open()?;
+        let submodules = declared_submodules(&repo);
+        let mut judge = rule.judge(&repo, self.repository)?;
+        let mut left_out = LeftOut::default();
         for (mut path, StatusEntry { kind, .. }) in self.read_status()? {
             if !matches!(kind, ChangeKind::Untracked | ChangeKind::Added) {
                 continue;
@@ -191,22 +204,23 @@ impl<'a> GitPorcelain<'a> {
                     path.push(b'/');
                 }
             }
-            match rule.judge_path(self.repository, path.as_ref()) {
-                HoldBackVerdict::HeldBack => drop(held_back.insert(path)),
-                HoldBackVerdict::Unstorable => drop(unstorable.insert(path)),
-                HoldBackVerdict::Included | HoldBackVerdict::Missing => {}
+            match judge.judge_path(path.as_ref())? {
+                HoldBackVerdict::HeldBack(name) => drop(left_out.held_back.insert(name)),
+                HoldBackVerdict::Unstorable => drop(left_out.unstorable.insert(path.clone())),
+                HoldBackVerdict::Included | HoldBackVerdict::Missing => continue,
             }
+            left_out.paths.insert(path);
         }
-        Ok((held_back, unstorable))
+        Ok(left_out)
     }
 
     /// Stages everything but `left_out`. Returns the paths that git could not store while it stored the rest.
-    fn add_all(&self, left_out: &BTreeSet<BString>) -> Result<Vec<BString>, GitError> {
-        let Some(error) = self.run_add(&[], left_out)? else { return Ok(Vec::new()) };
+    fn add_all(&self, names: &BTreeSet<BString>, left_out: &BTreeSet<BString>) -> Result<Vec<BString>, GitError> {
+        let Some(error) = self.run_add(&[], names)? else { return Ok(Vec::new()) };
         tracing::warn!(%error, "git cannot store everything");
         let differences = self.read_status()?.into_iter();
         let missing = differences.filter(|(path, found)| found.is_unstaged && !left_out.contains(path));
-        self.add_bisecting(&missing.map(|(path, _)| path).collect::<Vec<_>>(), left_out)
+        self.add_bisecting(&missing.map(|(path, _)| path).collect::<Vec<_>>(), names)
     }
 
     /// One file can make git give up on all others, so it is found by bisection.
@@ -251,9 +265,10 @@ impl<'a> GitPorcelain<'a> {
         self.repository.check_git_usable().map(|()| Some(error))
     }
 
-    /// Brings the index up to date with the work tree, except `left_out`, and returns what git could not store.
-    fn fill_index(&self, left_out: &BTreeSet<BString>) -> Result<Vec<BString>, GitError> {
-        let unstorable = self.add_all(left_out)?;
+    /// Brings the index up to date with the work tree, except `left_out` under these names, and returns what git could
+    /// not store.
+    fn fill_index(&self, names: &BTreeSet<BString>, left_out: &BTreeSet<BString>) -> Result<Vec<BString>, GitError> {
+        let unstorable = self.add_all(names, left_out)?;
         self.drop_from_index(left_out.iter())?;
         Ok(unstorable)
     }

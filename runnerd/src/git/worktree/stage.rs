@@ -48,7 +48,7 @@ impl WorktreeStager<'_> {
         let (held_back, unstorable, written) = (BTreeSet::new(), BTreeSet::new(), Vec::new());
         let mut staged = StagedIndex { state, held_back, unstorable, written };
         let mut found = scan.findings;
-        self.remove_held_back(&mut found, &mut staged);
+        self.remove_held_back(&mut found, &mut staged)?;
         remove_missing_entries(&mut staged.state, &found);
         let edits = self.store_files((&found, &scan.renormalized), &mut staged)?;
         apply_edits(&mut staged.state, edits);
@@ -56,8 +56,13 @@ impl WorktreeStager<'_> {
     }
 
     /// Removes what the rule holds back from `found`, and from the index if it was added there since HEAD.
-    fn remove_held_back(&self, found: &mut BTreeMap<BString, ScanFinding>, staged: &mut StagedIndex) {
+    fn remove_held_back(
+        &self,
+        found: &mut BTreeMap<BString, ScanFinding>,
+        staged: &mut StagedIndex,
+    ) -> Result<(), GitError> {
         let submodules = declared_submodules(self.repo);
+        let mut judge = self.rule.judge(self.repo, self.repository)?;
         for (path, is_repository) in list_new_paths(found) {
             if is_repository && submodules.contains(&path) {
                 continue;
@@ -66,13 +71,12 @@ impl WorktreeStager<'_> {
             if is_repository {
                 name.push(b'/');
             }
-            if self.rule.judge_path(self.repository, name.as_ref()) != HoldBackVerdict::HeldBack {
-                continue;
-            }
+            let HoldBackVerdict::HeldBack(name) = judge.judge_path(name.as_ref())? else { continue };
             found.remove(&path);
             remove_entry(&mut staged.state, path.as_ref());
             staged.held_back.insert(name);
         }
+        Ok(())
     }
 
     fn store_files(

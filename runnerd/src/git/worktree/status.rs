@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use gix::bstr::BString;
 
 use super::change::{ChangeKind, WorktreeChange, index_changes};
+use super::exclude;
 use super::porcelain;
 use super::scan::{ScanFinding, WorktreeScan};
 use super::stat_cache::TrackedFiles;
@@ -13,13 +14,16 @@ use crate::git::{GitError, Repository};
 impl Repository {
     /// Returns every path that HEAD lacks or has with other content: staged, changed and untracked, sorted.
     ///
-    /// Leaves out ignored files, changes that are only inside submodules, and what is never tracked.
+    /// Leaves out ignored files, changes that are only inside submodules, what is never tracked, and new files that
+    /// commits leave out, although a `.gitignore` can show them to git again.
     pub fn list_changes(&self) -> Result<Vec<WorktreeChange>, GitError> {
         let repo = self.open()?;
         let with_gix = || self.list_changes_with_gix(&repo);
         let mut changes = self.choose_engine(&repo).run_with(with_gix, || porcelain::list_changes(&repo, self))?;
         let never = self.cache.lock().never_tracked.clone();
         changes.retain(|change| !never.iter().any(|folder| change.path.starts_with(folder)));
+        let excluded = exclude::read_excluded_paths(self)?;
+        changes.retain(|change| change.kind != ChangeKind::Untracked || !exclude::covers(&excluded, &change.path));
         Ok(changes)
     }
 

@@ -4,6 +4,7 @@
 pub(crate) mod definition;
 pub(crate) mod git_dir;
 pub(crate) mod guard_overlay;
+pub(crate) mod hold_back;
 pub(crate) mod ignored;
 pub(crate) mod listing;
 pub(crate) mod move_path;

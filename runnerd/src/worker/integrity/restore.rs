@@ -21,10 +21,11 @@ use crate::repo::sealed::{Sealable, SealedFile};
 use crate::worker::cleanup::{clear_leftovers, clear_path_for_dir, remove_path};
 use crate::worker::context::{EffectError, RunContext};
 use crate::worker::integrity::git_dir;
+use crate::worker::integrity::hold_back::hold_back_rule;
 use crate::worker::integrity::path_content::{PathContent, is_absent, is_executable, put_file, read_content};
 use crate::worker::integrity::permissions;
 use crate::worker::integrity::quarantine::Quarantine;
-use crate::worker::load::CommittedState;
+use crate::worker::load::{CommittedState, LoadError};
 
 /// Snapshot taken before a process whose changes are all discarded (the reviewer).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -101,11 +102,6 @@ pub(crate) fn restore_after_process(
 ) -> Result<RestoreReport, EffectError> {
     Restorer { context, repository, loaded, request, before: git_dir::read_snapshot(context, request.iter)? }
         .restore_all()
-}
-
-/// Returns the rule that keeps untracked files out of commits.
-pub(crate) fn hold_back_rule(CommittedState { config, .. }: &CommittedState) -> HoldBackRule {
-    HoldBackRule { names: config.git.hold_back.as_slice().to_vec(), max_file_bytes: config.git.max_file_bytes }
 }
 
 /// Notes changes by a process of an iteration that are about to be restored before everything else.
@@ -233,6 +229,10 @@ impl Restorer<'_> {
         self.context.iteration_note(self.request.iter, self.request.phase)
     }
 
+    fn hold_back_rule(&self) -> Result<HoldBackRule, LoadError> {
+        hold_back_rule(self.context, self.repository, self.loaded)
+    }
+
     /// Adds what is not as it was before the process; returns whether HEAD is elsewhere.
     fn compare_with_baseline(
         &self,
@@ -247,7 +247,7 @@ impl Restorer<'_> {
         let is_elsewhere = deviation.is_some();
         let written = match deviation {
             Some(moved) => vec![moved],
-            None => self.repository.list_changed_since(&baseline.files, &hold_back_rule(self.loaded))?,
+            None => self.repository.list_changed_since(&baseline.files, &self.hold_back_rule()?)?,
         };
         report.wrote.extend(written);
         report.wrote.sort();
@@ -301,7 +301,7 @@ impl Restorer<'_> {
     fn rescue_and_reset(&self) -> Result<(), EffectError> {
         let (context, RestoreRequest { from, iter, phase, baseline, .. }) = (self.context, self.request);
         let WorktreeBaseline { tip, files: to } = baseline.unwrap_or(WorktreeBaseline { tip: from, files: from });
-        let (branch, hold_back) = (context.branch(), hold_back_rule(self.loaded));
+        let (branch, hold_back) = (context.branch(), self.hold_back_rule()?);
         let rescue_note = context.iteration_note::<RescueCommit>(iter, format_args!("{phase}-rescue"));
         let rescue = match rescue_note.read()? {
             // That attempt moved the references first: correct references say nothing about the files.

@@ -20,6 +20,7 @@ use crate::repo::sealed::Sealable;
 use crate::worker::context::{EffectError, RunContext};
 use crate::worker::integrity::definition;
 use crate::worker::integrity::guard_overlay;
+use crate::worker::integrity::hold_back::hold_back_rule;
 use crate::worker::integrity::ignored;
 use crate::worker::integrity::permissions;
 use crate::worker::integrity::restore::{self, RestoreReport, RestoreRequest};
@@ -207,7 +208,7 @@ fn load_pre_guard_state(
             name: &publish::guard_ref(&context.run),
             message: &format!("guard: run {} iteration {iter:04}", context.run),
             author: RunContext::identity(&repository),
-            hold_back: &restore::hold_back_rule(loaded),
+            hold_back: &hold_back_rule(context, &repository, loaded)?,
             restore_target: None,
         };
         repository.create_snapshot(&request)?.commit

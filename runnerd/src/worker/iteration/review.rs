@@ -18,6 +18,7 @@ use crate::process::Mark;
 use crate::repo::sealed::SealedFile;
 use crate::worker::cleanup;
 use crate::worker::context::{EffectError, RunContext};
+use crate::worker::integrity::hold_back::hold_back_rule;
 use crate::worker::integrity::ignored;
 use crate::worker::integrity::restore::{self, RestoreReport, RestoreRequest, WorktreeBaseline};
 use crate::worker::iteration::brief;
@@ -131,7 +132,7 @@ fn save_baseline(context: &RunContext, loaded: &CommittedState, iter: u32) -> Re
         name: &format!("refs/runner/review/{}/{iter:04}", context.run),
         message: &format!("review: run {} iteration {iter:04}", context.run),
         author: RunContext::identity(&repository),
-        hold_back: &restore::hold_back_rule(loaded),
+        hold_back: &hold_back_rule(context, &repository, loaded)?,
         restore_target: None,
     })?;
     ignored::save_before_session(context, loaded)?;

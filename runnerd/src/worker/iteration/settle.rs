@@ -21,14 +21,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::clock;
 use crate::error_chain::display_chain;
-use crate::git::{CommitRequest, HeldBackFiles, Id, Repository, UnstorableFile, WorktreeChange};
+use crate::git::{CommitRequest, HeldBackFiles, HoldBackRule, Id, Repository, UnstorableFile, WorktreeChange};
 use crate::repo::durable::{self, FileAccess};
 use crate::repo::layout::Layout;
 use crate::repo::sealed::Sealable;
 use crate::worker::cleanup::{self, clear_leftovers};
 use crate::worker::context::{EffectError, RunContext};
 use crate::worker::integrity::definition;
-use crate::worker::integrity::restore::hold_back_rule;
+use crate::worker::integrity::hold_back::hold_back_rule;
 use crate::worker::iteration::brief;
 use crate::worker::iteration::inspect;
 use crate::worker::journal::JournalEntry;
@@ -58,10 +58,11 @@ pub(crate) fn settle_iteration(
     let head = repository.head()?.commit();
     let parent = settlement.parent_commit(head)?;
     let mut changes = context.cached_changes()?;
-    let held_back = repository.apply_hold_back(&hold_back_rule(loaded), &mut changes)?;
+    let rule = hold_back_rule(context, &repository, loaded)?;
+    let held_back = repository.apply_hold_back(&rule, &mut changes)?;
     let after = settlement.state_after(settlement.excluded_paths(held_back)?)?;
     let (tree, guard_changed) = (tree::canonical(&after.tree), settlement.changed_definition_paths()?);
-    let commit_content = CommitContent { after: &after, tree: &tree, guard_changed: &guard_changed };
+    let commit_content = CommitContent { after: &after, tree: &tree, guard_changed: &guard_changed, hold_back: &rule };
     let commit = match settlement.find_commit(&parent)? {
         Some(receipt) => {
             repository.sync_head()?;
@@ -99,6 +100,8 @@ struct CommitContent<'a> {
     tree: &'a str,
     /// The files of the guard's definition that differ from the version a person accepted.
     guard_changed: &'a [String],
+    /// What stays out of the commit.
+    hold_back: &'a HoldBackRule,
 }
 
 struct SettleStep<'a> {
@@ -218,7 +221,7 @@ impl<'a> SettleStep<'a> {
             message: &self.compose_message(content, raw),
             author: RunContext::identity(self.repository),
             parent: head,
-            hold_back: &hold_back_rule(self.loaded),
+            hold_back: content.hold_back,
             sign: self.loaded.config.git.sign,
             allow_empty: true,
             paths: Some(&commit_paths),

@@ -20,6 +20,7 @@ use crate::repo::init::{InitError, InitOptions, init_layout};
 use crate::repo::layout::Layout;
 use crate::worker::cleanup::clear_leftovers;
 use crate::worker::context::{EffectError, RunContext};
+use crate::worker::integrity::hold_back::marker_hold_back;
 use crate::worker::integrity::{definition, watched};
 use crate::worker::load::{LoadError, MAX_PERSON_COMMITS, last_runner_commit, load_state};
 use crate::worker::person_commits::check_person_commits;
@@ -462,13 +463,14 @@ pub(crate) fn commit_files(
     for (path, text) in files {
         durable::replace(&context.layout.path(path), text.as_bytes(), FileAccess::Repository)?;
     }
-    let hold_back =
-        HoldBackRule { names: config.git.hold_back.as_slice().to_vec(), max_file_bytes: config.git.max_file_bytes };
+    let head = repository.head()?.commit();
+    let hold_back = head.map(|head| marker_hold_back(context, &repository, (commit, head, &config))).transpose();
+    let hold_back = hold_back.map_err(EffectError::from)?.unwrap_or_else(HoldBackRule::nested_only);
     let written: Vec<(&str, &[u8])> = files.iter().map(|(path, text)| (*path, text.as_bytes())).collect();
     let committed = repository.commit_all(&CommitRequest {
         message: &commit.compose(),
         author: RunContext::identity(&repository),
-        parent: repository.head()?.commit(),
+        parent: head,
         hold_back: &hold_back,
         sign: config.git.sign,
         allow_empty: true,

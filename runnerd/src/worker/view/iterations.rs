@@ -17,6 +17,7 @@ use crate::repo::layout::Layout;
 use crate::store::RepoStore;
 use crate::worker::journal::JournalFile;
 use crate::worker::load::{LoadError, last_runner_commit};
+use crate::worker::runner_chain::RunnerChain;
 
 /// Adds the durations of iterations and their phases, and the exact time of their end, if their records are available.
 pub fn add_durations(layout: &Layout, views: &mut [IterationView]) {
@@ -80,28 +81,6 @@ pub fn session_base(store: &RepoStore, run: &str) -> Option<Id> {
         IterationEvent::Opened(task) => task.from.parse().ok(),
         _ => None,
     })
-}
-
-/// Distinguishes the runner's commits from those of sessions, along first parents from the newest.
-#[derive(Debug, Default)]
-pub(crate) struct RunnerChain {
-    /// The From of the last receipt, until that commit is reached.
-    from: Option<Id>,
-}
-
-impl RunnerChain {
-    /// Returns the content of the next commit, unless a session made it.
-    pub(crate) fn next_runner_commit(&mut self, commit: &CommitInfo) -> Option<RunnerCommit> {
-        if self.from.is_some_and(|from| from != commit.id) {
-            return None;
-        }
-        self.from = None;
-        let runner_commit = RunnerCommit::parse(&commit.message).ok()?;
-        if let RunnerCommit::Iteration(receipt) = &runner_commit {
-            self.from = receipt.from.parse().ok();
-        }
-        Some(runner_commit)
-    }
 }
 
 /// Returns the view of an iteration of this run, if the runner's commit is one.

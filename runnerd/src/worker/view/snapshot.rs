@@ -19,7 +19,8 @@ use crate::worker::caches::LastLoad;
 use crate::worker::integrity::{definition, watched};
 use crate::worker::load::{CommittedState, LoadError, load_state};
 use crate::worker::pinned_repo::PinnedRepo;
-use crate::worker::view::iterations::{RunnerChain, add_durations, iteration_view, read_meta, session_base};
+use crate::worker::runner_chain::RunnerChain;
+use crate::worker::view::iterations::{add_durations, iteration_view, read_meta, session_base};
 use crate::worker::view::totals::UsageTotals;
 
 /// Number of iterations shown in a status.

@@ -10,7 +10,8 @@ use runner_core::message::RunnerCommit;
 use runner_core::usage;
 
 use crate::git::{GitError, Id, Repository};
-use crate::worker::view::iterations::{RunnerChain, iteration_view};
+use crate::worker::runner_chain::RunnerChain;
+use crate::worker::view::iterations::iteration_view;
 
 /// Number of commits read at a time.
 const BATCH_SIZE: usize = 64;

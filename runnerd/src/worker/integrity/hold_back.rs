@@ -1,0 +1,78 @@
+//! Which new files stay out of the commits of a run: what the configuration says, and what a person's ignore rules
+//! ignore.
+//!
+//! The rules that count are those that a person committed last: those of the commit that the run began from, with what
+//! people have committed of them since. A session's own can ignore more, and never less.
+
+use protocol::state::RunState;
+use runner_core::message::RunnerCommit;
+
+use crate::config::RepoConfig;
+use crate::git::{HoldBackRule, Id, IgnoreFiles, Repository};
+use crate::worker::context::RunContext;
+use crate::worker::integrity::watched::read_run_state;
+use crate::worker::load::{CommittedState, LoadError};
+use crate::worker::runner_chain::person_ranges;
+
+/// Returns the rule that keeps untracked files out of commits.
+pub(crate) fn hold_back_rule(
+    context: &RunContext,
+    repository: &Repository,
+    loaded: &CommittedState,
+) -> Result<HoldBackRule, LoadError> {
+    let ignore_files = accepted_ignore_files(context, repository, (loaded.commit, &loaded.run_state))?;
+    Ok(HoldBackRule { ignore_files: Some(ignore_files), ..configured_hold_back(&loaded.config) })
+}
+
+/// Returns the rule for a commit of the runner between iterations, on top of `head`.
+pub(crate) fn marker_hold_back(
+    context: &RunContext,
+    repository: &Repository,
+    (commit, head, config): (&RunnerCommit, Id, &RepoConfig),
+) -> Result<HoldBackRule, LoadError> {
+    if matches!(commit, RunnerCommit::Start(_)) {
+        return Ok(hold_back_from(config, head));
+    }
+    let ignore_files = accepted_ignore_files(context, repository, (head, &read_run_state(repository, &head)?))?;
+    Ok(HoldBackRule { ignore_files: Some(ignore_files), ..configured_hold_back(config) })
+}
+
+/// Returns the rule for a new run on top of `base`.
+pub fn hold_back_from(config: &RepoConfig, base: Id) -> HoldBackRule {
+    let ignore_files = Some(IgnoreFiles { base, changed: [].into() });
+    HoldBackRule { ignore_files, ..configured_hold_back(config) }
+}
+
+/// Returns the part of the rule that the configuration sets.
+fn configured_hold_back(config: &RepoConfig) -> HoldBackRule {
+    HoldBackRule {
+        names: config.git.hold_back.as_slice().to_vec(),
+        max_file_bytes: config.git.max_file_bytes,
+        ignore_files: None,
+    }
+}
+
+/// Returns the ignore files that hold for what is committed upon this commit.
+fn accepted_ignore_files(
+    context: &RunContext,
+    repository: &Repository,
+    (commit, run_state): (Id, &RunState),
+) -> Result<IgnoreFiles, LoadError> {
+    let base = run_state.base.as_ref().and_then(|base| base.parse().ok()).unwrap_or(commit);
+    let known = context.last_load.ignore_files().filter(|(_, files)| files.base == base);
+    let is_end = |at: Id| at == base || known.as_ref().is_some_and(|(known, _)| *known == at);
+    let mut files = IgnoreFiles { base, changed: [].into() };
+    let (ranges, end) = person_ranges(repository, commit, is_end)?;
+    for (before, after) in ranges {
+        for (path, blob) in repository.changed_ignore_files(&before, &after)? {
+            files.changed.entry(path).or_insert(blob);
+        }
+    }
+    if let Some((_, known)) = known.filter(|(at, _)| end == Some(*at)) {
+        for (path, blob) in known.changed {
+            files.changed.entry(path).or_insert(blob);
+        }
+    }
+    context.last_load.store_ignore_files(commit, &files);
+    Ok(files)
+}
