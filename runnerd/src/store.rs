@@ -42,6 +42,8 @@ const REPO_FILE: &str = "repo.json";
 const ENVIRONMENT: &str = "env.json";
 const JOURNAL: &str = "journal.jsonl";
 const LIVE: &str = "live";
+/// Folder beside the private one in which the sessions of all repositories have their homes.
+const SESSIONS: &str = "sessions";
 const GIT: &str = "git";
 /// What was published of an isolated run.
 const PUBLISHED: &str = "published.json";
@@ -290,6 +292,11 @@ impl<D: Disk> RepoStore<D> {
     /// Returns the folder for what the effects of the live iteration store.
     pub fn live_dir(&self) -> PathBuf {
         self.folder().join(LIVE)
+    }
+
+    /// Returns the folder for the homes of sessions, which their programs see.
+    pub fn sessions_dir(&self) -> PathBuf {
+        self.vault.folder().with_file_name(SESSIONS)
     }
 
     /// Returns a note stored by an effect of the live iteration, by its file name.

@@ -20,6 +20,7 @@ mod flood;
 mod forged_index;
 mod forgeries;
 mod fork;
+mod gemini;
 mod guard_definition;
 mod histories;
 mod history;

@@ -54,6 +54,10 @@ pub(super) struct AgentInfo {
     pub(super) min_version: [u32; 3],
     /// Names and globs of the variables that it reads: its login, its folder, its service.
     pub(super) variables: &'static [&'static str],
+    /// Paths in the work tree that it obeys whatever it is told: they are not there while it runs.
+    pub(super) config_paths: &'static [&'static str],
+    /// The same where it is behind a wrapper and has no home of the session's own.
+    pub(super) wrapped_config_paths: &'static [&'static str],
 }
 
 /// What a session is started with.
@@ -71,6 +75,8 @@ pub(super) struct LaunchRequest<'a> {
     pub(super) env: &'a [(OsString, OsString)],
     /// The record of the iteration: a folder for files that the session needs in addition to its prompt.
     pub(super) record: &'a Path,
+    /// A home of the session's own, empty; `None` behind a wrapper, which has a world of its own.
+    pub(super) home: Option<&'a Path>,
     /// The file that `$RUNNER_OUTPUT` names.
     pub(super) output: &'a Path,
 }
@@ -84,6 +90,8 @@ pub(super) struct LaunchPlan {
     pub(super) env: Vec<(OsString, OsString)>,
     /// Files to write before it starts.
     pub(super) files: Vec<(PathBuf, Vec<u8>)>,
+    /// Links to create before it starts, each with its target.
+    pub(super) links: Vec<(PathBuf, PathBuf)>,
     /// Whether its standard output is for the [`OutputReader`].
     pub(super) is_structured: bool,
     /// How it is asked to exit.

@@ -86,6 +86,8 @@ const INFO: AgentInfo = AgentInfo {
         "CLAUDE_CONFIG_DIR",
         "MAX_THINKING_TOKENS",
     ],
+    config_paths: &[],
+    wrapped_config_paths: &[],
 };
 
 /// Backend for agents of kind `claude`.
@@ -114,6 +116,7 @@ impl AgentBackend for ClaudeBackend {
             argv: claude_argv(order),
             env: env.collect(),
             files: Vec::new(),
+            links: Vec::new(),
             is_structured: true,
             stop_policy: StopPolicy::Interrupt,
         }

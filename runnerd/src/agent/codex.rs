@@ -60,6 +60,8 @@ const INFO: AgentInfo = AgentInfo {
     install: "npm install -g @openai/codex@latest",
     min_version: [0, 150, 0],
     variables: &["CODEX_ACCESS_TOKEN", "CODEX_API_KEY", "CODEX_CA_CERTIFICATE", "CODEX_HOME", "OPENAI_BASE_URL"],
+    config_paths: &[],
+    wrapped_config_paths: &[],
 };
 
 /// Backend for agents of kind `codex`.
@@ -84,6 +86,7 @@ impl AgentBackend for CodexBackend {
             argv: codex_argv(order, &files),
             env: vec![(MARKER_VARIABLE.into(), files.full_marker.into())],
             files: vec![(files.schema, answer_schema(order.form).into())],
+            links: Vec::new(),
             is_structured: true,
             stop_policy: StopPolicy::Interrupt,
         }

@@ -20,6 +20,7 @@ impl AgentBackend for CommandBackend {
                 ("RUNNER_NETWORK".into(), order.executor.network.to_string().into()),
             ],
             files: Vec::new(),
+            links: Vec::new(),
             is_structured: false,
             stop_policy: StopPolicy::Terminate,
         }

@@ -1,32 +1,49 @@
 //! Kind `gemini`: `gemini -p`, with events on standard output. No schema is enforced: its answer is a file, or its last
 //! message.
 //!
-//! Its own settings stay as they are: no argument disables them, and they contain its login method.
+//! Its home is one of the session's own, with settings of the runner's and a link to the person's login. In the work tree
+//! it reads settings and instructions whatever it is told, so these are not there during a session.
 
 mod reader;
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use runner_core::answer::AnswerForm;
+use serde_json::{Value, json};
 
 use self::reader::GeminiReader;
 use super::agent_unavailable::AgentUnavailable;
 use super::backend::{AgentBackend, AgentInfo, LaunchPlan, LaunchRequest, OutputReader};
+use super::regular_file;
+use super::session_home;
 use crate::config::{Executor, Sandbox};
 use crate::process::StopPolicy;
 
 /// Arguments common to all sessions. An empty prompt is appended to standard input.
 const FIXED_ARGS: [&str; 6] = ["gemini", "-p", "", "-o", "stream-json", "--skip-trust"];
 
+/// Its folder, in a home and in a work tree.
+const FOLDER: &str = ".gemini";
+
+/// Files of that folder that hold a login.
+const LOGIN_FILES: [&str; 4] = [".env", "gemini-credentials.json", "google_accounts.json", "oauth_creds.json"];
+/// Size limit in bytes of the person's settings.
+const MAX_SETTINGS: u64 = 1 << 20;
+
+/// Name of its settings in that folder.
+const SETTINGS: &str = "settings.json";
+/// Variable that names the folder in which its own folder is.
+const HOME_VARIABLE: &str = "GEMINI_CLI_HOME";
+
 /// What is known of the program.
 const INFO: AgentInfo = AgentInfo {
     program: "gemini",
     install: "npm install -g @google/gemini-cli@latest",
-    min_version: [0, 40, 0],
+    min_version: [0, 61, 0],
     variables: &[
         "GEMINI_API_KEY",
-        "GEMINI_CLI_HOME",
+        HOME_VARIABLE,
         "GEMINI_MODEL",
         "GOOGLE_API_KEY",
         "GOOGLE_APPLICATION_CREDENTIALS",
@@ -38,6 +55,9 @@ const INFO: AgentInfo = AgentInfo {
         "GOOGLE_GENAI_USE_VERTEXAI",
         "GOOGLE_VERTEX_BASE_URL",
     ],
+    config_paths: &[FOLDER, "GEMINI.md"],
+    // Settings of its home keep it from reading that, and behind a wrapper its home is not the session's.
+    wrapped_config_paths: &[FOLDER, "GEMINI.md", ".env"],
 };
 
 /// Backend for agents of kind `gemini`.
@@ -58,10 +78,21 @@ impl AgentBackend for GeminiBackend {
     }
 
     fn plan_launch(&self, order: &LaunchRequest<'_>) -> LaunchPlan {
+        let mut env = vec![("GEMINI_TELEMETRY_ENABLED".into(), "false".into())];
+        let (mut files, mut links) = (Vec::new(), Vec::new());
+        if let Some(home) = order.home {
+            env.push((HOME_VARIABLE.into(), home.into()));
+            let own = home.join(FOLDER);
+            let person = session_home::person_dir(order.env, HOME_VARIABLE, "").map(|home| home.join(FOLDER));
+            let auth = person.as_deref().and_then(login_method);
+            files.push((own.join(SETTINGS), session_settings(auth).to_string().into()));
+            links = person.map_or_else(Vec::new, |person| session_home::link_files(&person, &own, &LOGIN_FILES));
+        }
         LaunchPlan {
             argv: gemini_argv(order.executor),
-            env: vec![("GEMINI_TELEMETRY_ENABLED".into(), "false".into())],
-            files: Vec::new(),
+            env,
+            files,
+            links,
             is_structured: true,
             // It reports nothing more when it is interrupted, and leaves its child processes running.
             stop_policy: StopPolicy::Terminate,
@@ -83,6 +114,29 @@ fn gemini_argv(executor: &Executor) -> Vec<OsString> {
     let words = FIXED_ARGS.into_iter().chain(["--approval-mode", mode]);
     let model = executor.model.iter().flat_map(|model| ["-m", model]);
     words.chain(model).chain(executor.extra_args.iter().map(String::as_str)).map(OsString::from).collect()
+}
+
+/// Returns how the person logs in, as their settings say. Nothing else of them counts.
+fn login_method(folder: &Path) -> Option<String> {
+    // It may be a link of the person's own, and have comments.
+    let file = folder.join(SETTINGS).canonicalize().ok()?;
+    let bytes = regular_file::read_regular(&file, MAX_SETTINGS).ok().flatten()?;
+    let settings = String::from_utf8_lossy(&bytes);
+    let value = settings.split_once("\"selectedType\"")?.1.trim_start().strip_prefix(':')?;
+    value.trim_start().strip_prefix('"')?.split_once('"').map(|(method, _)| method.to_owned())
+}
+
+/// Returns the settings: no hooks, servers, extensions and skills, no update, no statistics.
+fn session_settings(auth: Option<String>) -> Value {
+    json!({
+        "admin": {"extensions": {"enabled": false}, "mcp": {"enabled": false}, "skills": {"enabled": false}},
+        "advanced": {"ignoreLocalEnv": true},
+        "general": {"enableAutoUpdate": false, "enableAutoUpdateNotification": false},
+        "hooksConfig": {"enabled": false},
+        "privacy": {"usageStatisticsEnabled": false},
+        "security": {"auth": auth.map_or(json!({}), |method| json!({"selectedType": method}))},
+        "skills": {"enabled": false},
+    })
 }
 
 #[cfg(test)]

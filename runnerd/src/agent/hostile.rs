@@ -49,6 +49,7 @@ fn read_stream(name: &str, kind: ExecutorKind, stream: &[u8], piece: usize) -> (
         git_folder: nowhere,
         env: &[],
         record: nowhere,
+        home: None,
         output: nowhere,
         form: AnswerForm::Answer,
     };

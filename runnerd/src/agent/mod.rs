@@ -22,6 +22,7 @@ mod opencode;
 mod output_router;
 mod regular_file;
 mod session;
+mod session_home;
 mod signatures;
 mod steps;
 mod version;
@@ -37,6 +38,7 @@ pub use self::agent_check::{AgentCandidates, AgentReadiness, check_agents, exami
 pub use self::agent_unavailable::AgentUnavailable;
 pub use self::environment::{caller_variables, session_environment};
 pub use self::session::{AgentSession, run_session};
+pub use self::session_home::remove_session_home;
 pub use self::steps::{bound_step, parse_steps};
 use crate::config::Executor;
 use crate::process::Launcher;
@@ -64,6 +66,15 @@ pub fn session_program(executor: &Executor) -> SessionProgram<'_> {
         (None, None) => {
             SessionProgram { name: executor.command.first().map_or("", String::as_str), install: None, key: "command" }
         }
+    }
+}
+
+/// Returns the paths in the work tree that configure the program of an executor and that nothing keeps it from reading.
+pub fn config_paths(executor: &Executor) -> &'static [&'static str] {
+    match backends::backend_for(executor.kind).info() {
+        Some(about) if executor.wrapper.is_empty() => about.config_paths,
+        Some(about) => about.wrapped_config_paths,
+        None => &[],
     }
 }
 

@@ -18,6 +18,7 @@ use super::backend::{AgentBackend, LaunchPlan, LaunchRequest};
 use super::backends;
 use super::end::{self, SessionLeftovers};
 use super::output_router::OutputRouter;
+use super::session_home::{self, SessionHome};
 use super::version_probe::{self, VersionProbe, VersionResult};
 use super::{OUTPUT_VARIABLE, blank_end, denies_privileges, zone};
 use crate::config::Executor;
@@ -41,6 +42,8 @@ pub struct AgentSession<'a> {
     pub env: Vec<(OsString, OsString)>,
     /// The record of the iteration, where the session's own files go.
     pub record: PathBuf,
+    /// Where its home is created, if it gets one of its own.
+    pub home: PathBuf,
     /// The file for the answer; it does not exist when the session begins.
     pub output: PathBuf,
     /// The file for its output.
@@ -98,9 +101,11 @@ async fn run_backend<A: SessionAnswer + Clone>(
     };
     session.budget = session.budget.saturating_sub(probe_time);
     let blank = SessionEnd { agent: format!("{}{version}", blank.agent), ..blank.clone() };
-    let order = session.launch_request(A::FORM);
+    let home = session.executor.wrapper.is_empty().then(|| block_in_place(|| SessionHome::create(&session.home)));
+    let home = home.transpose()?;
+    let order = session.launch_request(A::FORM, home.as_ref());
     let (launch, reader) = (backend.plan_launch(&order), backend.output_reader(&order));
-    block_in_place(|| write_files(&launch))?;
+    block_in_place(|| session_home::write_files(&launch))?;
     let file = (!launch.is_structured).then(|| (session.output.clone(), A::FORM));
     let mut router = OutputRouter::new(reader, file, session.activity_sender.clone());
     let leftovers = SessionLeftovers {
@@ -114,7 +119,11 @@ async fn run_backend<A: SessionAnswer + Clone>(
         process::run_program(controls.launcher, program_spec(session, launch, &mut router), controls.stop).await?;
     process::wait_until_gone(&mark, &lock, report.still_alive.take()).await;
     report.elapsed += probe_time;
-    Ok(block_in_place(|| end::session_end(&report, router.finish(), &leftovers, blank)))
+    Ok(block_in_place(|| {
+        let end = end::session_end(&report, router.finish(), &leftovers, blank);
+        drop(home);
+        end
+    }))
 }
 
 /// Returns the version of the agent's program, preceded by a space, or how the session ends without it; and the time
@@ -149,7 +158,7 @@ async fn check_fitness<A>(
 }
 
 impl AgentSession<'_> {
-    fn launch_request(&self, form: AnswerForm) -> LaunchRequest<'_> {
+    fn launch_request<'a>(&'a self, form: AnswerForm, home: Option<&'a SessionHome>) -> LaunchRequest<'a> {
         LaunchRequest {
             executor: self.executor,
             form,
@@ -157,16 +166,10 @@ impl AgentSession<'_> {
             git_folder: &self.git_folder,
             env: &self.env,
             record: &self.record,
+            home: home.map(SessionHome::path),
             output: &self.output,
         }
     }
-}
-
-fn write_files(launch: &LaunchPlan) -> Result<(), SpawnError> {
-    for (path, bytes) in &launch.files {
-        std::fs::write(path, bytes).map_err(|source| SpawnError::Log { path: path.clone(), source })?;
-    }
-    Ok(())
 }
 
 fn program_spec<'a>(session: AgentSession<'_>, launch: LaunchPlan, router: &'a mut OutputRouter) -> ProgramSpec<'a> {

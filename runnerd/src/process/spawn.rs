@@ -60,6 +60,14 @@ pub enum SpawnError {
         /// The error of the system.
         source: io::Error,
     },
+    /// The home of a session cannot be made.
+    #[error("making the home of the session {}", path.display())]
+    SessionHome {
+        /// Path of the folder, or of what is in it.
+        path: PathBuf,
+        /// The error of the system.
+        source: io::Error,
+    },
     /// The lock file cannot be opened.
     #[error("opening the lock file {}", path.display())]
     LockFile {
@@ -112,9 +120,10 @@ impl Retryable for SpawnError {
             // Checking again does not help.
             Self::HiddenFolderMoved { .. } => Transience::Lost,
             Self::NotFound { .. } | Self::NotExecutable { .. } => Transience::Lasting,
-            Self::Folder { source, .. } | Self::Log { source, .. } | Self::LockFile { source, .. } => {
-                source.transience()
-            }
+            Self::Folder { source, .. }
+            | Self::Log { source, .. }
+            | Self::SessionHome { source, .. }
+            | Self::LockFile { source, .. } => source.transience(),
             Self::Shortage(source) | Self::Isolation { source, .. } | Self::Shim { source, .. } => source.transience(),
         }
     }
@@ -124,9 +133,10 @@ impl Retryable for SpawnError {
             Self::Locked { path } => Some(format!("end the program that holds {}", path.display())),
             Self::HiddenFolderMoved { path } => Some(format!("put the folder back at {}", path.display())),
             Self::NotFound { .. } | Self::NotExecutable { .. } => None,
-            Self::Folder { path, source } | Self::Log { path, source } | Self::LockFile { path, source } => {
-                Some(path_remedy(path, source))
-            }
+            Self::Folder { path, source }
+            | Self::Log { path, source }
+            | Self::SessionHome { path, source }
+            | Self::LockFile { path, source } => Some(path_remedy(path, source)),
             Self::Shortage(source) | Self::Isolation { source, .. } | Self::Shim { source, .. } => source.remedy(),
         }
     }

@@ -18,7 +18,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         "admit",
         &["agent", "error_chain", "config", "containment_check", "git", "retryable", "process", "repo", "worker"],
     ),
-    ("agent", &["clock", "config", "process"]),
+    ("agent", &["clock", "config", "dir_permissions", "process"]),
     ("error_chain", &[]),
     ("call_context", &[]),
     ("clock", &[]),

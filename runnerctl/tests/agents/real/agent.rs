@@ -13,6 +13,8 @@ const AGENTS_VARIABLE: &str = "RUNNER_AGENTS";
 pub(crate) enum RealAgent {
     Codex,
     Claude,
+    Opencode,
+    Gemini,
 }
 
 /// Where a service listens, and a folder for what agents keep.
@@ -32,13 +34,15 @@ pub(crate) enum AgentAccount {
 }
 
 impl RealAgent {
-    pub(crate) const ALL: [Self; 2] = [Self::Codex, Self::Claude];
+    pub(crate) const ALL: [Self; 4] = [Self::Codex, Self::Claude, Self::Opencode, Self::Gemini];
 
     /// Its kind in a configuration, and its name as a program.
     pub(crate) const fn kind(self) -> &'static str {
         match self {
             Self::Codex => "codex",
             Self::Claude => "claude",
+            Self::Opencode => "opencode",
+            Self::Gemini => "gemini",
         }
     }
 
@@ -47,6 +51,8 @@ impl RealAgent {
         match self {
             Self::Codex => "gpt-5.5",
             Self::Claude => "claude-sonnet-4-5",
+            Self::Opencode => "anthropic/claude-sonnet-4-5",
+            Self::Gemini => "gemini-2.5-pro",
         }
     }
 
@@ -76,19 +82,25 @@ impl RealAgent {
                     if account == AgentAccount::Plan { "CLAUDE_CODE_OAUTH_TOKEN" } else { "ANTHROPIC_API_KEY" },
                     "dummy",
                 ),
+            // It asks the service of the one before.
+            Self::Opencode => home,
+            Self::Gemini => home.export("GOOGLE_GEMINI_BASE_URL", at.service).export("GEMINI_API_KEY", "dummy"),
         }
     }
 
     /// Configures its sessions: the service, the model, and the prices of a model that its program does not know.
     pub(crate) fn configure(self, config: Config, service: &str) -> Config {
         let config = config.kind(self.kind()).executor(&format!("model = {:?}", self.model()));
-        if self == Self::Claude {
-            return config;
+        let priced = format!("[prices.{:?}]\ninput = 3.0\ncached = 0.3\noutput = 15.0", self.model());
+        match self {
+            Self::Codex => config
+                .executor(&format!("extra_args = {}", provider(service)))
+                .section("[env]\nagent = [\"KIT_KEY\"]")
+                .section(&priced),
+            Self::Claude => config,
+            Self::Opencode => config.section("[env]\nagent = [\"ANTHROPIC_BASE_URL\"]"),
+            Self::Gemini => config.section(&priced),
         }
-        config
-            .executor(&format!("extra_args = {}", provider(service)))
-            .section("[env]\nagent = [\"KIT_KEY\"]")
-            .section(&format!("[prices.{:?}]\ninput = 3.0\ncached = 0.3\noutput = 15.0", self.model()))
     }
 
     /// Returns the keys, with values as TOML, without which its sessions would ask another service.
@@ -99,7 +111,7 @@ impl RealAgent {
                 ("executor.extra_args", provider(service)),
                 ("env.agent", "[\"KIT_KEY\"]".to_owned()),
             ],
-            Self::Claude => Vec::new(),
+            Self::Claude | Self::Opencode | Self::Gemini => Vec::new(),
         }
     }
 }

@@ -44,7 +44,7 @@ fn program_of_an_old_version_is_refused_with_the_fix(agent: RealAgent) {
 fn planner_may_have_another_model(agent: RealAgent) {
     let planner = match agent {
         RealAgent::Codex => "gpt-6-sol",
-        RealAgent::Claude => "claude-opus-4-5",
+        RealAgent::Claude | RealAgent::Opencode | RealAgent::Gemini => "claude-opus-4-5",
     };
     let setup = StageSetup::for_agent(agent)
         .with_config(move |config| config.section(&format!("[executor.plan]\nmodel = {planner:?}")));

@@ -1,6 +1,6 @@
 //! Each case is a function that takes an agent, and a test for each of them.
 
-/// Makes tests of cases: one for each agent.
+/// Makes tests of cases: one for each agent whose service enforces an answer.
 macro_rules! with_each_agent {
     ($($case:ident),+ $(,)?) => {
         mod codex {
@@ -15,6 +15,7 @@ macro_rules! with_each_agent {
 mod agent;
 mod answers;
 mod choice;
+mod hermetic;
 mod kills;
 mod quick_start;
 mod services;

@@ -315,6 +315,7 @@ fn launch_claude(section: &str, env: &[(&str, &str)]) -> (Vec<String>, Vec<(Stri
         git_folder: here,
         env: &env,
         record: here,
+        home: None,
         output: here,
     };
     let launch = ClaudeBackend.plan_launch(&order);

@@ -314,6 +314,7 @@ fn codex_arguments(settings: &str) -> Vec<String> {
         git_folder: Path::new("/repo/.git"),
         env: &[],
         record: Path::new("/record"),
+        home: None,
         output: Path::new("/record/output.json"),
     };
     CodexBackend.plan_launch(&order).argv.into_iter().map(|word| word.into_string().unwrap()).collect()

@@ -187,3 +187,41 @@ fn command_line_is_pinned_and_what_the_configuration_adds_comes_last() {
     insta::assert_snapshot!(command_line(""), @"gemini -p  -o stream-json --skip-trust --approval-mode yolo");
     insta::assert_snapshot!(command_line("model = \"m\"\nsandbox = \"read-only\"\nextra_args = [\"-e\", \"none\"]\n"), @"gemini -p  -o stream-json --skip-trust --approval-mode plan -m m -e none");
 }
+
+#[test]
+fn of_the_persons_settings_the_login_method_alone_counts() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("settings.json");
+    assert_eq!(login_method(folder.path()), None);
+    fs::write(&file, "// mine\n{\"security\": {\"auth\": {\"selectedType\" : \"oauth-personal\"}}, \"hooks\": {}}")
+        .unwrap();
+    assert_eq!(login_method(folder.path()).as_deref(), Some("oauth-personal"));
+    let settings = session_settings(login_method(folder.path()));
+    assert_eq!(settings["security"]["auth"]["selectedType"], "oauth-personal");
+    assert_eq!((&settings["hooksConfig"]["enabled"], settings.get("hooks")), (&json!(false), None));
+    fs::remove_file(&file).unwrap();
+    nix::unistd::mkfifo(&file, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    assert_eq!(login_method(folder.path()), None, "nobody waits for a pipe");
+}
+
+#[test]
+fn login_is_a_link_to_the_persons_file() {
+    let person = tempfile::tempdir().unwrap();
+    fs::create_dir(person.path().join(".gemini")).unwrap();
+    let login = person.path().join(".gemini/oauth_creds.json");
+    fs::write(&login, "{}").unwrap();
+    let config = config::parse("[executor]\nkind = \"gemini\"\n", Path::new("config.toml")).unwrap();
+    let env = [("HOME".into(), person.path().into())];
+    let here = Path::new("/repo");
+    let launch = GeminiBackend.plan_launch(&LaunchRequest {
+        form: AnswerForm::Answer,
+        executor: &config.executor.work,
+        folder: here,
+        git_folder: here,
+        env: &env,
+        record: here,
+        home: Some(Path::new("/own")),
+        output: here,
+    });
+    assert_eq!(launch.links, [("/own/.gemini/oauth_creds.json".into(), login)]);
+}

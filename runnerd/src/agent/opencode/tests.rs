@@ -82,3 +82,33 @@ fn network_that_it_cannot_keep_out_is_refused() {
     assert!(check("network = false\n").is_err_and(|unfit| unfit.fix.contains("network = true")));
     assert_eq!(check("network = false\nsandbox = \"read-only\"\n"), Ok(()), "without a shell it has no commands");
 }
+
+#[test]
+fn its_settings_are_the_sessions_and_those_of_other_programs_are_found() {
+    let person = tempfile::tempdir().unwrap();
+    for name in ["git", "opencode"] {
+        std::fs::create_dir(person.path().join(name)).unwrap();
+    }
+    let config = config::parse("[executor]\nkind = \"opencode\"\n", Path::new("config.toml")).unwrap();
+    let env = [("XDG_CONFIG_HOME".into(), person.path().into())];
+    let here = Path::new("/repo");
+    let order = LaunchRequest {
+        form: AnswerForm::Answer,
+        executor: &config.executor.work,
+        folder: here,
+        git_folder: here,
+        env: &env,
+        record: here,
+        home: Some(Path::new("/home-of-the-session")),
+        output: here,
+    };
+    let launch = OpencodeBackend.plan_launch(&order);
+    let value = |name: &str| launch.env.iter().find(|(given, _)| given == name).map(|(_, value)| value.as_os_str());
+    assert_eq!(value("XDG_CONFIG_HOME"), Some("/home-of-the-session/config".as_ref()));
+    assert_eq!(value("OPENCODE_DISABLE_PROJECT_CONFIG"), Some("1".as_ref()));
+    assert_eq!(launch.links, [("/home-of-the-session/config/git".into(), person.path().join("git"))]);
+    let wrapped = OpencodeBackend.plan_launch(&LaunchRequest { home: None, ..order });
+    assert!(wrapped.links.is_empty() && wrapped.files.is_empty(), "a wrapper has a world of its own");
+    let words: Vec<_> = wrapped.argv.iter().map(|word| word.to_string_lossy()).collect();
+    insta::assert_snapshot!(words.join(" "), @"opencode run --format json --title runnerd --dir /repo");
+}

@@ -1,5 +1,5 @@
 //! Puts the accepted definition of the guard in the place of what a session left: for one run of the guard, or for
-//! good.
+//! good. Hides what an agent's program would obey, for one session.
 //!
 //! Files in the way are moved to `live/`, which no guard touches, so that they return exactly as they were. A list is
 //! written before anything is moved: if the list exists, everything in it is moved back first.
@@ -28,7 +28,7 @@ use crate::worker::integrity::move_path::{move_path, sync_parent};
 use crate::worker::integrity::path_content::put_file;
 use crate::worker::integrity::quarantine::Quarantine;
 
-/// Files that are moved away for one run of the guard.
+/// Files that are moved away for one run of the guard, or for one session.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct GuardOverlay {
@@ -62,14 +62,33 @@ pub(crate) fn apply(
     let made = created.into_iter().map(str::to_owned).collect();
     let form = |(path, file): (&String, &DefinitionFile)| Ok::<_, GitError>((path.clone(), file.form(&repository)?));
     let placed = files.iter().map(form).collect::<Result<_, _>>()?;
-    let overlay = GuardOverlay { iter, moved: find_blocking_paths(context, diff), laid: placed, made };
+    move_away(context, &GuardOverlay { iter, moved: find_blocking_paths(context, diff), laid: placed, made })?;
+    write_files(context, &files)
+}
+
+/// Moves these paths away until [`revert`], whatever is there.
+pub(crate) fn hide(context: &RunContext, iter: u32, paths: &[&str]) -> Result<(), EffectError> {
+    revert(context)?;
+    let mut moved = Vec::new();
+    for path in paths {
+        if path_exists(&context.layout.path(path))? {
+            moved.push((*path).to_owned());
+        }
+    }
+    if moved.is_empty() {
+        return Ok(());
+    }
+    move_away(context, &GuardOverlay { iter, moved, laid: GuardDefinition::new(), made: Vec::new() })
+}
+
+fn move_away(context: &RunContext, overlay: &GuardOverlay) -> Result<(), EffectError> {
     let folder = overlay_dir(context);
     durable::create_dir(&folder, FileAccess::Private)?;
-    overlay_note(context).write(&overlay)?;
+    overlay_note(context).write(overlay)?;
     for (number, path) in overlay.moved.iter().enumerate() {
         move_path(&context.layout.path(path), &folder.join(number.to_string()))?;
     }
-    write_files(context, &files)
+    Ok(())
 }
 
 /// Puts the accepted files there for good; what was in the way is saved in the record.

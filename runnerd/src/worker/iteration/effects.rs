@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 use crate::agent;
 use crate::retryable::describe_blocker;
 use crate::worker::context::{EffectError, RunContext};
+use crate::worker::integrity::guard_overlay;
 use crate::worker::integrity::permissions;
 use crate::worker::iteration::brief;
 use crate::worker::iteration::guard::{self, GuardCheck};
@@ -84,6 +85,7 @@ impl LiveEffects {
                 let loaded = self.state_at_start(task)?;
                 block_in_place(|| {
                     permissions::restore_permissions(&self.context, (task.iter, PhaseName::Work))?;
+                    guard_overlay::revert(&self.context)?;
                     // From here on, a power cut does not lose the session's work either.
                     self.context.repository()?.flush_work_tree()?;
                     inspect::inspect_session(&self.context, &loaded, task, (session, *stop_cause))

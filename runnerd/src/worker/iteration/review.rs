@@ -18,6 +18,7 @@ use crate::process::Mark;
 use crate::repo::sealed::SealedFile;
 use crate::worker::cleanup;
 use crate::worker::context::{EffectError, RunContext};
+use crate::worker::integrity::guard_overlay;
 use crate::worker::integrity::hold_back::hold_back_rule;
 use crate::worker::integrity::ignored;
 use crate::worker::integrity::restore::{self, RestoreReport, RestoreRequest, WorktreeBaseline};
@@ -46,6 +47,7 @@ pub(crate) async fn run_review(
     let task = SessionTask { role: Role::Reviewer, kind: work.task.reviewer.clone(), ..work.task.clone() };
     let executor = session::executor_for_task(loaded, &task);
     let (folder, prompt) = block_in_place(|| prepare_review(context, loaded, work, failed))?;
+    let phase_mark = Mark::new(format!("{mark}-review"));
     let session = agent::AgentSession {
         executor: &executor,
         prompt: context.secrets.redact(&prompt).into_owned(),
@@ -53,15 +55,17 @@ pub(crate) async fn run_review(
         git_folder: block_in_place(|| context.repository())?.common_dir().to_owned(),
         env: agent::session_environment(&executor, &loaded.config.env.agent, &context.env),
         record: folder.clone(),
+        home: session::session_home(context, &phase_mark),
         output: folder.join("review.json"),
         log: folder.join("reviewer.log"),
         budget: Duration::from_millis(remaining_ms),
         output_sender: Some(relay::relay_output(context, task.iter, PhaseName::Review)),
         activity_sender: Some(relay::relay_activity(context, task.iter)),
         secrets: context.secrets.clone(),
-        mark: Mark::new(format!("{mark}-review")),
+        mark: phase_mark,
         lock: context.store.live_dir().join("shim.lock"),
     };
+    block_in_place(|| guard_overlay::hide(context, task.iter, agent::config_paths(&executor)))?;
     context.last_scan.invalidate();
     let mut end = agent::run_session::<ReviewAnswer>(session, &context.launcher, stop).await?;
     session::fill_in_cost(loaded, &executor, &mut end);
@@ -159,6 +163,7 @@ fn restore_baseline(
     work: &WorkResult,
 ) -> Result<RestoreReport, EffectError> {
     let Some(baseline) = read_baseline(context, work.task.iter)? else { return Ok(RestoreReport::default()) };
+    guard_overlay::revert(context)?;
     let text = inspect::final_tree_text(context, loaded, work)?;
     let request = RestoreRequest {
         from: loaded.commit,

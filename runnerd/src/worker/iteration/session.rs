@@ -1,9 +1,11 @@
 //! Work: runs the session of an agent, with the checks before and after. The guard is in `guard`, the reviewer's
 //! session in `review`.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use protocol::words::{PhaseName, Role};
+use runner_core::digest::Digest;
 use runner_core::verdict::{SessionEnd, SessionTask};
 use tokio::task::block_in_place;
 use tokio_util::sync::CancellationToken;
@@ -14,6 +16,7 @@ use crate::process::Mark;
 use crate::process::orphans;
 use crate::worker::context::{EffectError, RunContext};
 use crate::worker::integrity::git_dir;
+use crate::worker::integrity::guard_overlay;
 use crate::worker::integrity::ignored;
 use crate::worker::iteration::brief;
 use crate::worker::iteration::node_limits;
@@ -41,6 +44,7 @@ pub(crate) async fn run_session(process: ProcessContext<'_>, task: &SessionTask)
     let ProcessContext { context, loaded, mark, stop } = process;
     let folder = context.layout.iteration(&context.run, task.iter);
     let executor = block_in_place(|| narrow_executor(context, loaded, task))?;
+    let phase_mark = Mark::new(format!("{mark}-work"));
     let session = agent::AgentSession {
         executor: &executor,
         prompt: context
@@ -51,25 +55,32 @@ pub(crate) async fn run_session(process: ProcessContext<'_>, task: &SessionTask)
         git_folder: block_in_place(|| context.repository())?.common_dir().to_owned(),
         env: agent::session_environment(&executor, &loaded.config.env.agent, &context.env),
         record: folder.clone(),
+        home: session_home(context, &phase_mark),
         output: folder.join("output.json"),
         log: folder.join("executor.log"),
         budget: Duration::from_millis(loaded.policy.budget_ms),
         output_sender: Some(relay::relay_output(context, task.iter, PhaseName::Work)),
         activity_sender: Some(relay::relay_activity(context, task.iter)),
         secrets: context.secrets.clone(),
-        mark: Mark::new(format!("{mark}-work")),
+        mark: phase_mark,
         lock: context.store.live_dir().join("shim.lock"),
     };
     block_in_place(|| {
         if git_dir::read_snapshot(context, task.iter)?.is_none() {
             ignored::save_before_session(context, loaded)?;
         }
-        git_dir::save_snapshot(context, (loaded.commit, task.iter))
+        git_dir::save_snapshot(context, (loaded.commit, task.iter))?;
+        guard_overlay::hide(context, task.iter, agent::config_paths(&executor))
     })?;
     context.last_scan.invalidate();
     let mut end: SessionEnd = agent::run_session(session, &context.launcher, stop).await?;
     fill_in_cost(loaded, &executor, &mut end);
     Ok(end)
+}
+
+/// Returns where the home of a session is: outside of all that the sandbox of an agent may write to.
+pub(crate) fn session_home(context: &RunContext, mark: &Mark) -> PathBuf {
+    context.store.sessions_dir().join(&Digest::compute(mark.as_str().as_bytes()).hex()[..16])
 }
 
 /// Computes the cost of a session if its agent does not report one and its model has a price.
@@ -105,5 +116,6 @@ pub(crate) fn executor_for_task(loaded: &CommittedState, task: &SessionTask) -> 
 pub(crate) fn end_leftovers(context: &RunContext, mark: &str, phase: PhaseName) -> Result<u32, EffectError> {
     let mark = Mark::new(format!("{mark}-{phase}"));
     let report = orphans::end_survivors(&mark, &context.store.live_dir().join("shim.lock"), SWEEP_LIMIT)?;
+    agent::remove_session_home(&session_home(context, &mark));
     Ok(u32::try_from(report.ended.len()).unwrap_or(u32::MAX))
 }

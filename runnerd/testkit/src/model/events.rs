@@ -15,6 +15,11 @@ impl SseEvents {
         self.0.push(format!("event: {name}\ndata: {event}\n\n"));
     }
 
+    /// Adds an event without a name.
+    pub(super) fn push_unnamed(&mut self, event: &Value) {
+        self.0.push(format!("data: {event}\n\n"));
+    }
+
     /// Returns the part of them that is sent.
     pub(super) fn into_text(mut self, delivery: Delivery) -> String {
         let count = self.0.len();

@@ -21,7 +21,7 @@ use super::reply::{Delivery, ModelReply};
 use super::request::{ModelProtocol, ModelRequest};
 use super::server::SharedState;
 use super::wire::{HttpReply, ReplyBody};
-use super::{messages, responses};
+use super::{generate, messages, responses};
 
 /// Aborts the connection at this point.
 #[derive(Debug)]
@@ -60,6 +60,7 @@ async fn handle_request(
         path if head.method != Method::POST => return Ok(answer_other(&state, &head.method, path)),
         path if path.ends_with("/responses") => ModelProtocol::Responses,
         path if path.ends_with("/messages") => ModelProtocol::Messages,
+        path if path.ends_with("enerateContent") => ModelProtocol::Generate,
         path => return Ok(answer_other(&state, &head.method, path)),
     };
     let request = ModelRequest {
@@ -77,6 +78,7 @@ async fn handle_request(
     let rendered = match protocol {
         ModelProtocol::Responses => responses::render(&request, &reply, number),
         ModelProtocol::Messages => messages::render(&request, &reply, number),
+        ModelProtocol::Generate => generate::render(&request, &reply),
     };
     Ok(build_response(rendered, &reply))
 }

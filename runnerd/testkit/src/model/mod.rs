@@ -1,11 +1,13 @@
 //! A model's service on loopback that says what a test's script says, in the protocols that real agents speak.
 //!
 //! It knows no model, no daemon and no agent: it answers requests, records them, and fails as real services fail. The
-//! protocols are `OpenAI`'s Responses (`POST …/responses`) and Anthropic's Messages (`POST …/messages`), streamed or whole.
+//! protocols are `OpenAI`'s Responses (`POST …/responses`), Anthropic's Messages (`POST …/messages`) and Google's
+//! `generateContent`, streamed or whole.
 
 mod events;
 mod fault;
 mod file;
+mod generate;
 mod http;
 mod messages;
 mod reply;

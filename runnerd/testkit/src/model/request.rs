@@ -9,6 +9,8 @@ pub enum ModelProtocol {
     Responses,
     /// Anthropic's Messages.
     Messages,
+    /// Google's `generateContent`.
+    Generate,
 }
 
 /// A request.
@@ -32,12 +34,13 @@ impl ModelRequest {
 
     /// Returns the name of the requested model.
     pub fn model(&self) -> &str {
-        self.body["model"].as_str().unwrap_or_default()
+        let in_path = || self.path.rsplit_once("/models/").and_then(|(_, rest)| rest.split(':').next());
+        self.body["model"].as_str().or_else(in_path).unwrap_or_default()
     }
 
     /// Returns whether the client requests a streamed reply.
     pub fn wants_stream(&self) -> bool {
-        self.body["stream"].as_bool().unwrap_or(false)
+        self.body["stream"].as_bool().unwrap_or_else(|| self.path.contains(":stream"))
     }
 
     /// Returns whether the client offers a tool of that name.
@@ -65,6 +68,9 @@ impl ModelRequest {
                     let parts = turn["content"].as_array().into_iter().flatten();
                     let returned = parts.filter(|part| part["type"] == "tool_result");
                     results.extend(returned.map(|part| result_text(&part["content"])));
+                    let parts = turn["parts"].as_array().into_iter().flatten();
+                    let returned = parts.map(|part| &part["functionResponse"]).filter(|found| found.is_object());
+                    results.extend(returned.map(|found| found["response"].to_string()));
                 }
             }
         }
@@ -80,6 +86,7 @@ impl ModelRequest {
         let name = match self.protocol {
             ModelProtocol::Responses => "input",
             ModelProtocol::Messages => "messages",
+            ModelProtocol::Generate => "contents",
         };
         self.body[name].as_array().map(Vec::as_slice).unwrap_or_default()
     }

@@ -1,0 +1,81 @@
+//! Runs with kind `gemini`, in whose place a script tells what it sees: the program obeys files of the work tree whatever
+//! it is told.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use protocol::words::RunStatus;
+use runner_testkit::{Daemon, Home, Repo};
+
+const PROGRAM: &str = include_str!("gemini/gemini.sh");
+
+/// A home in which `gemini` is installed, and a repository that uses it and has settings of the program.
+struct GeminiStand {
+    daemon: Daemon,
+    repo: Repo,
+    home: Home,
+}
+
+impl GeminiStand {
+    fn new() -> Self {
+        let home = Home::new().export("GEMINI_API_KEY", "dummy");
+        home.install("gemini", PROGRAM);
+        fs::create_dir(home.path().join("gemini")).expect("the stand can be set up");
+        let repo = home.repo("one");
+        let config = "[executor]\nkind = \"gemini\"\n[guard]\ncommand = [\"true\"]\nbaseline = false\n";
+        repo.write(".runner/GOAL.md", "# Reach the goal\n").write(".runner/state/config.toml", config);
+        repo.write(".gemini/settings.json", "{}\n").write(".gitignore", ".gemini/.env\n");
+        symlink("nowhere", repo.path().join("GEMINI.md")).expect("a link can be made");
+        repo.commit("Configure the runner and the agent");
+        repo.write(".gemini/.env", "GOOGLE_GEMINI_BASE_URL=http://127.0.0.1:9\n");
+        Self { daemon: home.daemon(), repo, home }
+    }
+
+    fn kit(&self, file: &str) -> PathBuf {
+        self.home.path().join("gemini").join(file)
+    }
+
+    fn is_restored(&self) -> bool {
+        let at = |path: &str| self.repo.path().join(path);
+        fs::read_link(at("GEMINI.md")).is_ok_and(|target| target == Path::new("nowhere"))
+            && self.repo.read(".gemini/settings.json") == "{}\n"
+            && at(".gemini/.env").exists()
+    }
+}
+
+#[test]
+fn files_that_the_program_obeys_are_away_for_the_session_and_come_back() {
+    let stand = GeminiStand::new();
+    fs::write(stand.kit("then"), "mkdir .gemini; echo mine > .gemini/settings.json").expect("the stand can be set up");
+    stand.home.run(&stand.repo, &["--id", "stand"]).exits(0);
+    let seen = fs::read_to_string(stand.kit("seen")).expect("the program ran");
+    assert!(seen.contains(".gitignore") && !seen.contains("GEMINI.md") && !seen.contains(".gemini\n"), "{seen}");
+    assert!(stand.is_restored());
+    assert_eq!(stand.repo.show("HEAD", ".gemini/settings.json"), "{}");
+    let kept = stand.repo.path().join(".runner/iterations/stand/0001/reverted/swapped__.gemini/settings.json");
+    assert_eq!(fs::read_to_string(kept).expect("what the session wrote is kept"), "mine\n");
+    let home = fs::read_to_string(stand.kit("home")).expect("the program ran");
+    assert!(home.trim().starts_with(&stand.home.state().display().to_string()), "{home}");
+    assert!(!Path::new(home.trim()).exists(), "the home goes with the session: {home}");
+}
+
+#[test]
+fn files_that_the_program_obeys_come_back_though_the_daemon_is_killed() {
+    let stand = GeminiStand::new();
+    let gate = stand.repo.script().gate("work");
+    let arrived = stand.repo.script().folder().join("gates/work.in");
+    fs::write(stand.kit("then"), format!("echo > {}; sleep 600", arrived.display())).expect("the stand can be set up");
+    stand.home.ctl_in(&stand.repo, &["start", "--yes", "--id", "stand"]).exits(0);
+    gate.wait_reached();
+    assert!(!stand.repo.path().join(".gemini").exists());
+    fs::write(stand.kit("then"), "true").expect("the stand can be set up");
+    stand.daemon.kill();
+    let _daemon = stand.home.daemon();
+    stand.home.client().wait_for(stand.repo.path(), RunStatus::Completed);
+    let at = |path: &str| stand.repo.path().join(path);
+    assert_eq!(stand.repo.read(".gemini/settings.json"), "{}\n");
+    assert!(at(".gemini/.env").exists() && at("GEMINI.md").symlink_metadata().is_ok());
+    let homes = fs::read_dir(stand.home.state().join("sessions")).expect("sessions have had homes");
+    assert_eq!(homes.count(), 0);
+}
