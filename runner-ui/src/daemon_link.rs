@@ -112,7 +112,7 @@ impl EventRelay {
                 self.hub.publish_event(*event);
             }
             client::StreamUpdate::Unreadable => {
-                self.hub.broadcast(HubMessage::Resync(new_notice("an event is not known here")))
+                self.hub.broadcast(HubMessage::Resync(new_notice("an event is not known here")));
             }
             client::StreamUpdate::Disconnected => self.on_lost(),
             client::StreamUpdate::Unreachable(error) => self.on_unreachable(error),

@@ -171,8 +171,8 @@ impl MirrorRepo {
     }
 
     /// Runs git in it, without lazy fetching and without anything that is configured for repositories.
-    async fn run_git(&self, args: &[&str], input: &str) -> Result<CommandOutput, Failure> {
-        let argv: Vec<OsString> = GIT_COMMAND.iter().chain(args).map(OsString::from).collect();
+    async fn run_git(&self, arguments: &[&str], input: &str) -> Result<CommandOutput, Failure> {
+        let argv: Vec<OsString> = GIT_COMMAND.iter().chain(arguments).map(OsString::from).collect();
         let env = &[("GIT_NO_LAZY_FETCH", "1"), ("LC_ALL", "C")];
         let output =
             run_program(ProgramCall { argv, folder: self.directory.path(), env, input: input.into(), tail: None })

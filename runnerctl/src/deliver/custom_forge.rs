@@ -28,14 +28,14 @@ impl CustomForge {
     }
 
     /// Runs the program to open or update the request of a branch: the program itself finds out which of the two.
-    pub(super) async fn open_pr(&self, desk: &ForgeCli, new_pr: NewPr<'_>) -> Result<Option<String>, Failure> {
+    pub(super) async fn open_pr(&self, cli: &ForgeCli, new_pr: NewPr<'_>) -> Result<Option<String>, Failure> {
         let NewPr { head, base, title, body, ready } = new_pr;
         let request =
             json!({ "schema": SCHEMA, "head": head, "base": base, "title": title, "body": body, "draft": !ready });
         let input = format!("{request}\n").into_bytes();
         let argv: Vec<OsString> = self.argv.iter().map(OsString::from).collect();
         let name = &self.argv[0];
-        let output = desk.try_run(argv, input).await.map_err(|error| match error {
+        let output = cli.try_run(argv, input).await.map_err(|error| match error {
             LaunchError::Failed(failure) => failure,
             LaunchError::Missing => {
                 let message = format!("`{name}` of [deliver] command is not on your PATH");

@@ -308,14 +308,14 @@ impl Delivery<'_> {
     /// Opens or updates the request.
     async fn publish_pr(
         &self,
-        (desk, forge): (&ForgeCli, &Forge),
+        (cli, forge): (&ForgeCli, &Forge),
         pr_state: PrState,
         (report, address): (DeliveryReport, &str),
     ) -> Result<DeliveryReport, Failure> {
         let base = report.base.clone().unwrap_or_default();
         let DescribeReply { branch, title, body, .. } = self.description;
         if let PrState::Open(pr) = pr_state {
-            return self.update_existing((desk, forge), &pr, report).await;
+            return self.update_existing((cli, forge), &pr, report).await;
         }
         if let Forge::Manual { why } = forge {
             let page = ForgeRepo::from_url(address).and_then(|address| address.new_request_url(branch, &base));
@@ -324,13 +324,13 @@ impl Delivery<'_> {
             return Ok(DeliveryReport { action: DeliveryAction::ByHand, url: page, notes, ..report });
         }
         let new_pr = NewPr { head: branch, base: &base, title, body, ready: self.options.ready };
-        let url = forge.open_pr(desk, new_pr).await?;
+        let url = forge.open_pr(cli, new_pr).await?;
         Ok(DeliveryReport { action: DeliveryAction::Opened, url, ..report })
     }
 
     async fn update_existing(
         &self,
-        (desk, forge): (&ForgeCli, &Forge),
+        (cli, forge): (&ForgeCli, &Forge),
         pr: &OpenPr,
         report: DeliveryReport,
     ) -> Result<DeliveryReport, Failure> {
@@ -340,7 +340,7 @@ impl Delivery<'_> {
             pr.body.clone()
         });
         let update = PrUpdate { base: self.options.base.as_deref(), body: &body, ready: self.options.ready };
-        forge.update_pr(desk, pr, update).await?;
+        forge.update_pr(cli, pr, update).await?;
         let (url, title) = (Some(pr.url.clone()), pr.title.clone());
         Ok(DeliveryReport { action: DeliveryAction::Updated, url, title, body, notes, ..report })
     }

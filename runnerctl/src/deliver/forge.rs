@@ -103,7 +103,7 @@ pub(crate) enum Forge {
 
 impl Forge {
     /// Finds the forge for a URL: the configured program, else the forge's own.
-    pub(crate) async fn find(desk: &ForgeCli, url: &str, command: &[String]) -> Result<Self, Failure> {
+    pub(crate) async fn find(cli: &ForgeCli, url: &str, command: &[String]) -> Result<Self, Failure> {
         if !command.is_empty() {
             return Ok(Self::Custom(CustomForge::new(command)));
         }
@@ -116,7 +116,7 @@ impl Forge {
             _ => {
                 let mut with_login = None;
                 for program in FORGE_PROGRAMS {
-                    if with_login.is_none() && desk.has_login(program, &address.host).await {
+                    if with_login.is_none() && cli.has_login(program, &address.host).await {
                         with_login = Some(program);
                     }
                 }
@@ -127,10 +127,10 @@ impl Forge {
             let why = format!("neither gh nor glab knows {}; `[deliver] command` can name a program", address.host);
             return Ok(Self::Manual { why });
         };
-        if !desk.is_installed(program).await {
+        if !cli.is_installed(program).await {
             return Ok(Self::Manual { why: format!("{program} is not on your PATH") });
         }
-        if !desk.has_login(program, &address.host).await {
+        if !cli.has_login(program, &address.host).await {
             let message = format!("{program} has no login for {}; nothing was pushed", address.host);
             return Err(Failure::new(ExitStatus::Refused, "forge", message)
                 .hint(format!("{program} auth login --hostname {}", address.host)));
@@ -144,10 +144,10 @@ impl Forge {
     }
 
     /// Finds the newest pull request of a branch.
-    pub(crate) async fn find_pr(&self, desk: &ForgeCli, head: &str) -> Result<PrState, Failure> {
+    pub(crate) async fn find_pr(&self, cli: &ForgeCli, head: &str) -> Result<PrState, Failure> {
         match self {
-            Self::GitHub(github) => github.find_pr(desk, head).await,
-            Self::GitLab(gitlab) => gitlab.find_pr(desk, head).await,
+            Self::GitHub(github) => github.find_pr(cli, head).await,
+            Self::GitLab(gitlab) => gitlab.find_pr(cli, head).await,
             Self::Custom(_) | Self::Manual { .. } => Ok(PrState::None),
         }
     }
@@ -162,20 +162,20 @@ impl Forge {
     }
 
     /// Opens a pull request and returns its page; for a program of the user's, its last line of output, if any.
-    pub(crate) async fn open_pr(&self, desk: &ForgeCli, new_pr: NewPr<'_>) -> Result<Option<String>, Failure> {
+    pub(crate) async fn open_pr(&self, cli: &ForgeCli, new_pr: NewPr<'_>) -> Result<Option<String>, Failure> {
         match self {
-            Self::GitHub(github) => github.open_pr(desk, new_pr).await.map(Some),
-            Self::GitLab(gitlab) => gitlab.open_pr(desk, new_pr).await.map(Some),
-            Self::Custom(own) => own.open_pr(desk, new_pr).await,
+            Self::GitHub(github) => github.open_pr(cli, new_pr).await.map(Some),
+            Self::GitLab(gitlab) => gitlab.open_pr(cli, new_pr).await.map(Some),
+            Self::Custom(own) => own.open_pr(cli, new_pr).await,
             Self::Manual { .. } => Ok(None),
         }
     }
 
     /// Updates an open pull request.
-    pub(crate) async fn update_pr(&self, desk: &ForgeCli, pr: &OpenPr, update: PrUpdate<'_>) -> Result<(), Failure> {
+    pub(crate) async fn update_pr(&self, cli: &ForgeCli, pr: &OpenPr, update: PrUpdate<'_>) -> Result<(), Failure> {
         match self {
-            Self::GitHub(github) => github.update_pr(desk, pr, update).await,
-            Self::GitLab(gitlab) => gitlab.update_pr(desk, pr, update).await,
+            Self::GitHub(github) => github.update_pr(cli, pr, update).await,
+            Self::GitLab(gitlab) => gitlab.update_pr(cli, pr, update).await,
             Self::Custom(_) | Self::Manual { .. } => Ok(()),
         }
     }
@@ -183,13 +183,13 @@ impl Forge {
     /// Reads the feedback on an open pull request; `anyone` includes people without write access to the repository.
     pub(crate) async fn read_feedback(
         &self,
-        desk: &ForgeCli,
+        cli: &ForgeCli,
         pr: &OpenPr,
         anyone: bool,
     ) -> Result<ForgeFeedback, Failure> {
         match self {
-            Self::GitHub(github) => github.read_feedback(desk, pr, anyone).await,
-            Self::GitLab(gitlab) => gitlab.read_feedback(desk, pr, anyone).await,
+            Self::GitHub(github) => github.read_feedback(cli, pr, anyone).await,
+            Self::GitLab(gitlab) => gitlab.read_feedback(cli, pr, anyone).await,
             Self::Custom(_) | Self::Manual { .. } => Ok(ForgeFeedback::default()),
         }
     }

@@ -43,10 +43,10 @@ impl GitHub {
     }
 
     /// Finds the newest pull request of a branch of this repository: a fork may have a branch of the same name.
-    pub(super) async fn find_pr(&self, desk: &ForgeCli, head: &str) -> Result<PrState, Failure> {
+    pub(super) async fn find_pr(&self, cli: &ForgeCli, head: &str) -> Result<PrState, Failure> {
         let [repo, head_option] = [format!("--repo={}", self.name), format!("--head={head}")];
         let fields = format!("--json={LIST_FIELDS}");
-        let output = desk.run(["gh", "pr", "list", &repo, &head_option, "--state=all", "--limit=50", &fields]).await?;
+        let output = cli.run(["gh", "pr", "list", &repo, &head_option, "--state=all", "--limit=50", &fields]).await?;
         let text = output.require_success("forge", &format!("looking for a pull request of {head}"))?;
         let prs: Vec<ListedPr> = comments::parse_json(&text, "gh pr list")?;
         Ok(newest_pr(prs))
@@ -58,8 +58,8 @@ impl GitHub {
     }
 
     /// Opens a pull request and returns its page.
-    pub(super) async fn open_pr(&self, desk: &ForgeCli, new_pr: NewPr<'_>) -> Result<String, Failure> {
-        let file = desk.write_description(new_pr.body)?;
+    pub(super) async fn open_pr(&self, cli: &ForgeCli, new_pr: NewPr<'_>) -> Result<String, Failure> {
+        let file = cli.write_description(new_pr.body)?;
         let options = [
             format!("--repo={}", self.name),
             format!("--head={}", new_pr.head),
@@ -69,7 +69,7 @@ impl GitHub {
         ];
         let draft = (!new_pr.ready).then_some("--draft");
         let argv = ["gh", "pr", "create"].into_iter().chain(options.iter().map(String::as_str)).chain(draft);
-        let output = desk.run(argv).await?;
+        let output = cli.run(argv).await?;
         if !output.status.success() {
             let failure = output.to_failure("forge", "opening a pull request, after the branch was pushed");
             let is_about_drafts = !new_pr.ready && output.stderr.to_ascii_lowercase().contains("draft");
@@ -86,18 +86,18 @@ impl GitHub {
     ///
     /// Through the API rather than `gh pr edit`, which in many versions fails because of projects that are not
     /// involved.
-    pub(super) async fn update_pr(&self, desk: &ForgeCli, pr: &OpenPr, update: PrUpdate<'_>) -> Result<(), Failure> {
-        let file = desk.write_description(update.body)?;
+    pub(super) async fn update_pr(&self, cli: &ForgeCli, pr: &OpenPr, update: PrUpdate<'_>) -> Result<(), Failure> {
+        let file = cli.write_description(update.body)?;
         let path = format!("repos/{}/pulls/{}", self.api_path(), pr.number);
         let [host, body] = [format!("--hostname={}", self.address.host), format!("--field=body=@{}", file.display())];
         let base = update.base.map(|base| format!("--raw-field=base={base}"));
         let argv = ["gh", "api", &host, "--method=PATCH", &path, &body].into_iter().chain(base.as_deref());
-        let output = desk.run(argv).await?;
+        let output = cli.run(argv).await?;
         output
             .require_success("forge", &format!("updating pull request {}, after the branch was pushed", pr.number))?;
         if update.ready && pr.draft {
             let (number, repo) = (pr.number.to_string(), format!("--repo={}", self.name));
-            let output = desk.run(["gh", "pr", "ready", &number, &repo]).await?;
+            let output = cli.run(["gh", "pr", "ready", &number, &repo]).await?;
             output.require_success("forge", &format!("marking pull request {number} as ready"))?;
         }
         Ok(())
@@ -106,18 +106,18 @@ impl GitHub {
     /// Reads the feedback on a pull request.
     pub(super) async fn read_feedback(
         &self,
-        desk: &ForgeCli,
+        cli: &ForgeCli,
         pr: &OpenPr,
         anyone: bool,
     ) -> Result<ForgeFeedback, Failure> {
         let (number, repo) = (pr.number.to_string(), format!("--repo={}", self.name));
         let doing = format!("reading what was told of pull request {number}");
         let fields = "--json=comments,reviews,statusCheckRollup";
-        let view = desk.run(["gh", "pr", "view", &number, &repo, fields]).await?.require_success("forge", &doing)?;
+        let view = cli.run(["gh", "pr", "view", &number, &repo, fields]).await?.require_success("forge", &doing)?;
         let (host, path) = (format!("--hostname={}", self.address.host), self.api_path());
         let path = format!("repos/{path}/pulls/{number}/comments?per_page=100");
         let line_comments =
-            desk.run(["gh", "api", &host, "--paginate", &path]).await?.require_success("forge", &doing)?;
+            cli.run(["gh", "api", &host, "--paginate", &path]).await?.require_success("forge", &doing)?;
         let mut feedback = read::collect_feedback(
             &comments::parse_json(&view, "gh pr view")?,
             &comments::parse_pages(&line_comments, "gh api")?,
@@ -126,7 +126,7 @@ impl GitHub {
         for (item, job) in logs::failed_jobs(&mut feedback.items, |item| job_id(item.url.as_deref()?)) {
             // A log that is gone or not written yet does not prevent reporting the failure.
             let argv = ["gh", "run", "view", &repo, &format!("--job={job}"), "--log-failed"].map(str::to_owned);
-            let log = desk.read_log(argv.iter().map(String::as_str), logs::LOG_TAIL).await;
+            let log = cli.read_log(argv.iter().map(String::as_str), logs::LOG_TAIL).await;
             item.log = log.as_deref().and_then(logs::job_lines);
         }
         Ok(feedback)

@@ -45,17 +45,17 @@ impl GitLab {
         Self { address, project }
     }
 
-    async fn call_api(&self, desk: &ForgeCli, args: &[&str], doing: &str) -> Result<String, Failure> {
+    async fn call_api(&self, cli: &ForgeCli, args: &[&str], doing: &str) -> Result<String, Failure> {
         let host = format!("--hostname={}", self.address.host);
-        let argv = ["glab", "api", &host].into_iter().chain(args.iter().copied());
-        desk.run(argv).await?.require_success("forge", doing)
+        let command = ["glab", "api", &host].into_iter().chain(args.iter().copied());
+        cli.run(command).await?.require_success("forge", doing)
     }
 
     /// Finds the newest merge request of a branch of this project.
-    pub(super) async fn find_pr(&self, desk: &ForgeCli, head: &str) -> Result<PrState, Failure> {
+    pub(super) async fn find_pr(&self, cli: &ForgeCli, head: &str) -> Result<PrState, Failure> {
         let query = format!("source_branch={}&state=all&per_page=50", percent_encode(head, ""));
         let path = format!("{}/merge_requests?{query}", self.project);
-        let text = self.call_api(desk, &[&path], &format!("looking for a merge request of {head}")).await?;
+        let text = self.call_api(cli, &[&path], &format!("looking for a merge request of {head}")).await?;
         Ok(newest_merge_request(comments::parse_json(&text, "glab api")?))
     }
 
@@ -65,8 +65,8 @@ impl GitLab {
     }
 
     /// Opens a merge request and returns its page.
-    pub(super) async fn open_pr(&self, desk: &ForgeCli, new_pr: NewPr<'_>) -> Result<String, Failure> {
-        let file = desk.write_description(new_pr.body)?;
+    pub(super) async fn open_pr(&self, cli: &ForgeCli, new_pr: NewPr<'_>) -> Result<String, Failure> {
+        let file = cli.write_description(new_pr.body)?;
         let path = format!("{}/merge_requests", self.project);
         let [source, target, title, body] = [
             format!("--raw-field=source_branch={}", new_pr.head),
@@ -75,20 +75,20 @@ impl GitLab {
             format!("--field=description=@{}", file.display()),
         ];
         let args = ["--method=POST", &path, &source, &target, &title, &body];
-        let text = self.call_api(desk, &args, "opening a merge request, after the branch was pushed").await?;
+        let text = self.call_api(cli, &args, "opening a merge request, after the branch was pushed").await?;
         Ok(comments::parse_json::<ListedMergeRequest>(&text, "glab api")?.web_url)
     }
 
     /// Updates an open merge request; the title stays as people have set it, except for the draft prefix.
-    pub(super) async fn update_pr(&self, desk: &ForgeCli, pr: &OpenPr, update: PrUpdate<'_>) -> Result<(), Failure> {
-        let file = desk.write_description(update.body)?;
+    pub(super) async fn update_pr(&self, cli: &ForgeCli, pr: &OpenPr, update: PrUpdate<'_>) -> Result<(), Failure> {
+        let file = cli.write_description(update.body)?;
         let path = format!("{}/merge_requests/{}", self.project, pr.number);
         let body = format!("--field=description=@{}", file.display());
         let target = update.base.map(|base| format!("--raw-field=target_branch={base}"));
         let title = (update.ready && pr.draft).then(|| format!("--raw-field=title={}", pr.title));
         let mut args = vec!["--method=PUT", &path, &body];
         args.extend(target.as_deref().into_iter().chain(title.as_deref()));
-        self.call_api(desk, &args, &format!("updating merge request {}, after the branch was pushed", pr.number))
+        self.call_api(cli, &args, &format!("updating merge request {}, after the branch was pushed", pr.number))
             .await?;
         Ok(())
     }
@@ -96,7 +96,7 @@ impl GitLab {
     /// Reads the feedback on a merge request.
     pub(super) async fn read_feedback(
         &self,
-        desk: &ForgeCli,
+        cli: &ForgeCli,
         pr: &OpenPr,
         anyone: bool,
     ) -> Result<ForgeFeedback, Failure> {
@@ -107,16 +107,16 @@ impl GitLab {
             format!("{}/members/all?per_page=100", self.project),
             format!("{request}/pipelines?per_page=1"),
         ];
-        let discussions = self.call_api(desk, &["--paginate", &discussions], &doing).await?;
+        let discussions = self.call_api(cli, &["--paginate", &discussions], &doing).await?;
         let members =
-            if anyone { "[]".to_owned() } else { self.call_api(desk, &["--paginate", &members], &doing).await? };
+            if anyone { "[]".to_owned() } else { self.call_api(cli, &["--paginate", &members], &doing).await? };
         let pipelines: Vec<PipelineId> =
-            comments::parse_json(&self.call_api(desk, &[&pipelines], &doing).await?, "glab api")?;
+            comments::parse_json(&self.call_api(cli, &[&pipelines], &doing).await?, "glab api")?;
         let jobs = match pipelines.first() {
             None => "[]".to_owned(),
             Some(PipelineId { id }) => {
                 let path = format!("{}/pipelines/{id}/jobs?scope[]=failed&per_page=100", self.project);
-                self.call_api(desk, &["--paginate", &path], &doing).await?
+                self.call_api(cli, &["--paginate", &path], &doing).await?
             }
         };
         let activity = read::MergeRequestActivity {
@@ -129,7 +129,7 @@ impl GitLab {
             let host = format!("--hostname={}", self.address.host);
             let path = format!("{}/jobs/{job}/trace", self.project);
             // A log that is gone or not written yet does not prevent reporting the failure.
-            let log = desk.read_log(["glab", "api", &host, &path], logs::LOG_TAIL).await;
+            let log = cli.read_log(["glab", "api", &host, &path], logs::LOG_TAIL).await;
             item.log = log.as_deref().and_then(logs::job_lines);
         }
         Ok(feedback)

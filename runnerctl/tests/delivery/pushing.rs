@@ -206,8 +206,8 @@ fn a_push_ends_with_the_delivery_that_is_ended_and_its_folder_goes() {
         client.wait().expect("is gone");
         connection.read_to_end(&mut Vec::new()).expect("the push ends too");
         assert_eq!(list_temp_dirs(&stage).len(), usize::from(signal == Signal::SIGKILL), "{signal}");
-        for desk in list_temp_dirs(&stage) {
-            let aged = Command::new("touch").args(["-d", "2 minutes ago"]).arg(desk).status().expect("touch runs");
+        for dir in list_temp_dirs(&stage) {
+            let aged = Command::new("touch").args(["-d", "2 minutes ago"]).arg(dir).status().expect("touch runs");
             assert!(aged.success());
         }
         stage.write_program("ssh", SSH);

@@ -127,21 +127,21 @@ fn passed_node_must_not_be_removed() {
 #[test]
 fn passed_node_must_not_gain_children() {
     assert_tree_left("retry", "a passed node must not change (a: ", |tree| {
-        node(tree, "a").children.push(leaf("a1", 1))
+        node(tree, "a").children.push(leaf("a1", 1));
     });
 }
 
 #[test]
 fn open_sibling_must_not_be_removed() {
     assert_tree_left("done", "a node must not be removed or renamed (c2: ", |tree| {
-        drop(node(tree, "c").children.pop())
+        drop(node(tree, "c").children.pop());
     });
 }
 
 #[test]
 fn open_node_must_not_be_renamed() {
     assert_tree_left("done", "a node must not be removed or renamed (c1: ", |tree| {
-        node(tree, "c1").id = "c9".to_owned()
+        node(tree, "c1").id = "c9".to_owned();
     });
 }
 

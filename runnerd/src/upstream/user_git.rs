@@ -219,7 +219,7 @@ mod tests {
             ("push.followtags", "true"),
         ];
         let kept = UserSettings(settings.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec());
-        let git = UserGit::new(folder.path(), Duration::from_secs(60)).with_settings(&kept, &file).unwrap();
+        let git = UserGit::new(folder.path(), Duration::from_mins(1)).with_settings(&kept, &file).unwrap();
         let listed = git.args(["config", "--list", "--show-scope", "--includes", "-z"]).run().unwrap();
         let read = UserSettings::parse(&listed.stdout).0;
         assert_eq!(read, kept.0);

@@ -34,13 +34,20 @@ impl RunnerChain {
     }
 }
 
-/// Returns the ranges of commits that people have made on a run's branch, newest first, each from the commit before it
-/// to its last, and the commit at which the search has ended.
-pub(crate) fn person_ranges(
+/// What people have committed on a run's branch.
+pub(crate) struct PersonCommits {
+    /// Newest first, each from the commit before it to its last.
+    pub ranges: Vec<(Id, Id)>,
+    /// The commit at which the search ended.
+    pub end: Option<Id>,
+}
+
+/// Finds the commits that people have made on a run's branch.
+pub(crate) fn find_person_commits(
     repository: &Repository,
     tip: Id,
     is_end: impl Fn(Id) -> bool,
-) -> Result<(Vec<(Id, Id)>, Option<Id>), GitError> {
+) -> Result<PersonCommits, GitError> {
     let (mut chain, mut ranges) = (RunnerChain::default(), Vec::new());
     let (mut last, mut end) = (None, None);
     repository.visit_first_parents(&tip, usize::MAX, |commit| {
@@ -57,5 +64,5 @@ pub(crate) fn person_ranges(
         end = is_last.then_some(commit.id);
         is_last
     })?;
-    Ok((ranges, end))
+    Ok(PersonCommits { ranges, end })
 }

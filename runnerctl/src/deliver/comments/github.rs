@@ -83,9 +83,9 @@ pub(crate) fn collect_feedback(view: &PullRequestView, line_comments: &[LineComm
     let comments = comments.chain(view.comments.iter().filter(|comment| !comment.is_minimized).map(comment_item));
     for (association, item) in comments.chain(line_comments.iter().map(line_item)) {
         if anyone || TRUSTED_ASSOCIATIONS.contains(&association) {
-            feedback.items.push(item)
+            feedback.items.push(item);
         } else {
-            feedback.skipped += 1
+            feedback.skipped += 1;
         }
     }
     feedback

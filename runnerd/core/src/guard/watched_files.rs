@@ -212,7 +212,7 @@ impl<F: CommitFiles> AcceptedView<'_, F> {
         let mut named = BTreeSet::new();
         for glob in globs.iter().filter(|glob| !glob.starts_with('!')) {
             let parts = glob.trim_start_matches('/').split('/').take_while(|part| !is_pattern(part));
-            let path = parts.map(|part| format!("{part}/")).collect::<String>();
+            let path: String = parts.flat_map(|part| [part, "/"]).collect();
             named.extend(self.submodule_above(&path)?.map(|path| format!("guard.definition: submodule {path}")));
         }
         Ok(named.into_iter().collect())

@@ -131,8 +131,9 @@ fn block_values(block: &[u8], trailer: &str) -> Vec<String> {
             is_it = name.trim_ascii_end().eq_ignore_ascii_case(trailer.as_bytes());
             values.extend(is_it.then(|| text(&line[name.len() + 1..])));
         } else if line.first().is_some_and(|byte| is_space(*byte)) {
-            let value = values.last_mut().filter(|_| is_it);
-            value.into_iter().for_each(|value| *value = format!("{value} {}", text(line)).trim_ascii().to_owned());
+            if let Some(value) = values.last_mut().filter(|_| is_it) {
+                *value = format!("{value} {}", text(line)).trim_ascii().into();
+            }
         } else {
             is_it = false;
         }

@@ -42,7 +42,7 @@ impl Repository {
         repo: &'a gix::Repository,
         load: impl Fn() -> Result<TrackedFiles<'a>, GitError>,
     ) -> Result<(TrackedFiles<'a>, bool), GitError> {
-        let with_gix = || {
+        let built_in = || {
             let mut tracked = load()?;
             let is_as_head = WorktreeScan::run(repo, self, &mut tracked)?.findings.is_empty();
             Ok((tracked, is_as_head))
@@ -52,6 +52,6 @@ impl Repository {
             let is_as_head = porcelain::is_unchanged(&private)?;
             Ok((private.tracked, is_as_head))
         };
-        self.choose_engine(repo).run_with(with_gix, with_git)
+        self.choose_engine(repo).run_with(built_in, with_git)
     }
 }

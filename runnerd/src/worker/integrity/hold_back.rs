@@ -12,7 +12,7 @@ use crate::git::{HoldBackRule, Id, IgnoreFiles, Repository};
 use crate::worker::context::RunContext;
 use crate::worker::integrity::watched::read_run_state;
 use crate::worker::load::{CommittedState, LoadError};
-use crate::worker::runner_chain::person_ranges;
+use crate::worker::runner_chain::{PersonCommits, find_person_commits};
 
 /// Returns the rule that keeps untracked files out of commits.
 pub(crate) fn hold_back_rule(
@@ -62,7 +62,7 @@ fn accepted_ignore_files(
     let known = context.last_load.ignore_files().filter(|(_, files)| files.base == base);
     let is_end = |at: Id| at == base || known.as_ref().is_some_and(|(known, _)| *known == at);
     let mut files = IgnoreFiles { base, changed: [].into() };
-    let (ranges, end) = person_ranges(repository, commit, is_end)?;
+    let PersonCommits { ranges, end } = find_person_commits(repository, commit, is_end)?;
     for (before, after) in ranges {
         for (path, blob) in repository.changed_ignore_files(&before, &after)? {
             files.changed.entry(path).or_insert(blob);

@@ -194,8 +194,12 @@ mod tests {
             let folder = tempfile::tempdir().unwrap();
             let at = |name: &str| folder.path().join(name);
             let (folders, files) = (["shut", "unlisted", "read-only"], ["shut/file", "unlisted/file", "file"]);
-            folders.iter().for_each(|name| fs::create_dir(at(name)).unwrap());
-            files.iter().for_each(|name| fs::write(at(name), "").unwrap());
+            for name in folders {
+                fs::create_dir(at(name)).unwrap();
+            }
+            for name in files {
+                fs::write(at(name), "").unwrap();
+            }
             std::os::unix::fs::symlink("nowhere", at("link")).unwrap();
             let before =
                 [("shut/file", 0o000), ("file", 0o200), ("shut", 0o000), ("unlisted", 0o311), ("read-only", 0o555)];
