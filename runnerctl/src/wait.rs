@@ -60,13 +60,15 @@ async fn follow_run(invocation: &Invocation<'_>, path: WirePath, run: String) ->
 
 struct RunWatcher<'a> {
     ui: &'a Ui,
+    /// What was said last of the run that this one waits for.
+    blocker: String,
     progress: RunProgress,
     lines: ProgressLines<'a>,
 }
 
 impl<'a> RunWatcher<'a> {
     fn new(ui: &'a Ui, run: &str) -> Self {
-        Self { ui, progress: RunProgress::for_run(run), lines: ProgressLines::new(ui) }
+        Self { ui, blocker: String::new(), progress: RunProgress::for_run(run), lines: ProgressLines::new(ui) }
     }
 
     /// Shows an update; returns the exit code if it was the last one.
@@ -88,9 +90,19 @@ impl<'a> RunWatcher<'a> {
         }
     }
 
+    /// Shows what holds up the run, once.
+    fn show_blocker(&mut self, run: &RunView, status: &StatusView) {
+        let blocker = describe_blocker(run, status, &self.ui.screen()).unwrap_or_default();
+        if !blocker.is_empty() && blocker != self.blocker {
+            self.lines.show(vec![ProgressLine::Permanent(blocker.clone())]);
+        }
+        self.blocker = blocker;
+    }
+
     fn handle_status(&mut self, status: &StatusView) -> Result<Option<ExitStatus>, Failure> {
         let Some(run) = &status.run else { return Ok(None) };
         let run = &with_repo_hold(run, status);
+        self.show_blocker(run, status);
         let lines = self.progress.status_lines(run, &self.ui.screen());
         self.lines.show(lines);
         let Some(code) = run_exit_status(run.summary.state) else { return Ok(None) };
@@ -98,6 +110,14 @@ impl<'a> RunWatcher<'a> {
         self.ui.print_answer("status", status, |screen| render_ending(run, screen))?;
         Ok(Some(code))
     }
+}
+
+/// Returns why a queued run does not get its turn: what the run before it waits for, if it has a reason.
+fn describe_blocker(run: &RunView, status: &StatusView, screen: &Screen) -> Option<String> {
+    let first = status.repo.queue.first().filter(|_| run.summary.state == RunStatus::Queued)?;
+    let reason = first.reason.as_ref().filter(|_| first.id != run.summary.id)?;
+    let why = render_stop_reason(Some(reason), &first.path, screen);
+    Some(format!("run {} is before it, and is {}\n{}", first.id, first.state, why.trim_end()))
 }
 
 /// Returns the run as held if its repository is: for example by a bug of the daemon, which the run's own state does not
@@ -209,6 +229,21 @@ mod tests {
         assert_eq!(with_repo_hold(&run, &status).summary.state, RunStatus::Held);
         assert_eq!(with_repo_hold(&run, &status).summary.reason, Some(why));
         assert_eq!(with_repo_hold(&samples::stuck(), &status).summary.state, RunStatus::Stuck);
+    }
+
+    #[test]
+    fn a_queued_run_says_why_the_one_before_it_is_held() {
+        let mut status = samples::status();
+        let (mut run, mut first) = (samples::run(), samples::stuck().summary);
+        (first.id, first.state) = ("before".to_owned(), RunStatus::Held);
+        status.repo.queue = vec![first];
+        assert_eq!(describe_blocker(&run, &status, &Screen::fixed()), None, "it has its turn");
+        run.summary.state = RunStatus::Queued;
+        let said = describe_blocker(&run, &status, &Screen::fixed()).expect("something is before it");
+        assert!(said.starts_with("run before is before it, and is held\n  "), "{said}");
+        assert!(said.contains("to continue: "), "{said}");
+        status.repo.queue[0].id = run.summary.id.clone();
+        assert_eq!(describe_blocker(&run, &status, &Screen::fixed()), None, "it is the first");
     }
 
     #[test]

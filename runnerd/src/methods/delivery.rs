@@ -19,6 +19,7 @@ use super::tree::load_tip;
 use super::verify::verify_error_data;
 use super::{Api, run_blocking};
 use crate::admit::{self, git_error};
+use crate::config::{DeliverConfig, RepoConfig};
 use crate::git::Repository;
 use crate::repo::layout::Layout;
 use crate::store::{QueuedChange, RepoStore, repo_id};
@@ -47,8 +48,20 @@ impl DeliveryApiServer for Api {
             }
         })
         .await?;
-        let query = format!("describe {} {} {remote:?}", target.run, target.tip);
-        let read = move |stop: &CancellationToken| describe_branch(&repo, &target, (remote, stop));
+        let active_run = worker.as_ref().and_then(|worker| self.find_active_run(worker));
+        // While a session may have written it, the configuration of the work tree does not count.
+        let own = match active_run {
+            Some(_) => None,
+            None => {
+                run_blocking({
+                    let repository = repository.clone();
+                    move || read_own_config(&repository)
+                })
+                .await?
+            }
+        };
+        let query = format!("describe {} {} {remote:?} {own:?}", target.run, target.tip);
+        let read = move |stop: &CancellationToken| describe_branch(&repo, &target, (remote, own.as_ref(), stop));
         let (reply, digest) = self.read_shared(extensions, (&repository, &query), read).await?;
         let digests = match &worker {
             Some(worker) => worker.list_runs().await.1,
@@ -57,8 +70,7 @@ impl DeliveryApiServer for Api {
         if !reply.command.is_empty() && !confirmed && !digests.contains(&digest) {
             return Err(unconfirmed_error(&reply.command).into());
         }
-        let at_work = worker.and_then(|worker| self.find_active_run(&worker));
-        Ok(DescribeReply { at_work, ..reply })
+        Ok(DescribeReply { at_work: active_run, ..reply })
     }
 
     async fn feedback(&self, params: FeedbackParams) -> RpcResult<FeedbackReply> {
@@ -105,7 +117,7 @@ impl Api {
 fn describe_branch(
     repository: &Repository,
     target: &VerifyTarget,
-    (remote, stop): (Option<String>, &CancellationToken),
+    (remote, own, stop): (Option<String>, Option<&RepoConfig>, &CancellationToken),
 ) -> Result<(DescribeReply, String), ErrorData> {
     let loaded = load_state(repository, target.tip).map_err(|error| error.to_error_data("runnerctl verify"))?;
     let audit =
@@ -114,7 +126,7 @@ fn describe_branch(
         list_receipts(repository, &target.run, target.tip, MAX_COMMITS).map_err(|error| git_error(&error))?;
     let iterations: Vec<IterationCommit> =
         receipts.into_iter().rev().map(|(id, receipt)| IterationCommit { commit: id.to_string(), receipt }).collect();
-    let (branch, settings) = (format!("deliver/{}", target.run), &loaded.config.deliver);
+    let (branch, settings) = (format!("deliver/{}", target.run), deliver_settings(&loaded.config, own));
     let remote = remote.unwrap_or_else(|| settings.remote.clone());
     let description = describe_run(&DeliveredRun {
         run: &target.run,
@@ -143,7 +155,32 @@ fn describe_branch(
         command: settings.command.clone(),
         on_complete: settings.on_complete,
     };
-    Ok((reply, loaded.config.commands_digest()))
+    let is_own_command = own.is_some_and(|own| own.deliver.command == settings.command);
+    let digest = own.filter(|_| is_own_command).unwrap_or(&loaded.config).commands_digest();
+    Ok((reply, digest))
+}
+
+/// Returns the configuration in the work tree, if there is one.
+fn read_own_config(repository: &Repository) -> Result<Option<RepoConfig>, ErrorData> {
+    let layout = Layout::new(repository.work_dir());
+    layout.path(Layout::CONFIG).is_file().then(|| admit::read_config(&layout)).transpose()
+}
+
+/// Returns how a branch is delivered: what the work tree's configuration sets, and the rest as the branch has it.
+fn deliver_settings(committed: &RepoConfig, own: Option<&RepoConfig>) -> DeliverConfig {
+    let (default, mut settings) = (RepoConfig::default().deliver, committed.deliver.clone());
+    let Some(own) = own.map(|own| own.deliver.clone()) else { return settings };
+    if own.remote != default.remote {
+        settings.remote = own.remote;
+    }
+    if own.base != default.base {
+        settings.base = own.base;
+    }
+    if own.command != default.command {
+        settings.command = own.command;
+    }
+    settings.on_complete |= own.on_complete;
+    settings
 }
 
 fn unconfirmed_error(command: &[String]) -> ErrorData {
