@@ -183,7 +183,9 @@ fn session_failure<A>(
 
 /// Returns what the program says about its end, to be appended to what was observed.
 fn message_suffix(evidence: &EndEvidence) -> String {
-    evidence.first_message().map_or_else(String::new, |message| format!(": {}", clip_output(message, MAX_STATED_BYTES)))
+    evidence
+        .first_message()
+        .map_or_else(String::new, |message| format!(": {}", clip_output(&message, MAX_STATED_BYTES)))
 }
 
 fn stated_error_end<A>(stated: &AgentError) -> SessionEndKind<A> {

@@ -9,6 +9,19 @@ const MAX_SHOWN: usize = 16;
 /// Size limit in bytes of one of them.
 const MAX_SHOWN_BYTES: usize = 2_000;
 
+/// Beginnings of lines that programs print whatever comes of a session.
+const NOTICES: [&str; 9] = [
+    "(Use `node ",
+    "(node:",
+    "Loaded cached credentials",
+    "Ripgrep is not available",
+    "Warning:",
+    "YOLO mode is enabled",
+    "[claude-code:",
+    "[ede_diagnostic]",
+    "warning:",
+];
+
 /// Everything that a session reported about its end, machine-readable signals first.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct EndEvidence {
@@ -55,9 +68,42 @@ impl EndEvidence {
         self.signals.iter().filter(move |signal| signal.field == field).map(|signal| signal.value.as_str())
     }
 
-    /// Returns the first text for people.
-    pub(super) fn first_message(&self) -> Option<&str> {
-        let find_signal = |field: &str| self.signals.iter().find(|signal| signal.field == field);
-        find_signal("message").or_else(|| find_signal("stderr")).map(|signal| signal.value.trim())
+    /// Returns the first text for people, without lines that say nothing of the end.
+    pub(super) fn first_message(&self) -> Option<String> {
+        let texts = self.field_values("message").chain(self.field_values("stderr"));
+        texts.map(remove_notices).find(|text| !text.is_empty())
+    }
+}
+
+fn remove_notices(text: &str) -> String {
+    let is_notice = |line: &&str| NOTICES.iter().any(|notice| line.trim_start().starts_with(notice));
+    let lines: Vec<&str> = text.lines().filter(|line| !is_notice(line)).collect();
+    lines.join("\n").trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message_of(signals: &[(&'static str, &str)]) -> Option<String> {
+        let mut evidence = EndEvidence::default();
+        signals.iter().for_each(|(field, value)| evidence.add(field, *value));
+        evidence.first_message()
+    }
+
+    #[test]
+    fn what_a_program_prints_whatever_happens_is_no_cause() {
+        let notices = "Warning: 256-color support not detected. Using a terminal with at least 256-color support.\n\
+                       YOLO mode is enabled. All tool calls will be automatically approved.\n";
+        assert_eq!(message_of(&[("stderr", notices)]), None);
+        let failed = format!("{notices}Error: the disk is full\n    at write\n");
+        assert_eq!(message_of(&[("stderr", &failed)]).as_deref(), Some("Error: the disk is full\n    at write"));
+        let diagnostic = "[ede_diagnostic] result_type=user last_content_type=n/a stop_reason=tool_use";
+        assert_eq!(
+            message_of(&[("message", diagnostic), ("stderr", "no more memory")]).as_deref(),
+            Some("no more memory")
+        );
+        let model = "[claude-code:unrecognized_model] {\"model\":\"m\"}";
+        assert_eq!(message_of(&[("message", "It is over."), ("stderr", model)]).as_deref(), Some("It is over."));
     }
 }

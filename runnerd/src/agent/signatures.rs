@@ -43,9 +43,7 @@ pub(super) struct KnownFailure {
 pub(super) fn classify(kind: ExecutorKind, evidence: &EndEvidence, clock: &Clock<'_>) -> Option<KnownFailure> {
     let (signature, signal) = TABLE.first_match(kind, evidence)?;
     let class = signature.class;
-    let message = evidence
-        .first_message()
-        .map(|message| embedded_error::find_error_text(message).unwrap_or_else(|| message.to_owned()));
+    let message = evidence.first_message().map(|message| embedded_error::find_error_text(&message).unwrap_or(message));
     let why = message.unwrap_or_else(|| format!("{}: {}", signal.field, signal.value));
     let failure = ClassifiedFailure {
         class,

@@ -155,7 +155,10 @@ fn session_that_waited_for_its_service_ended_for_what_it_waited_for() {
                    last status: 429 Too Many Requests)\"}\n";
     let session = |stdout| CodexSample { stdout, stderr: "", rollout: "", last: "", is_marked: false };
     let heard = play_sample(&session(waiting), &[]).output;
-    assert_eq!(heard.evidence.first_message(), Some("exceeded retry limit, last status: 429 Too Many Requests"));
+    assert_eq!(
+        heard.evidence.first_message().as_deref(),
+        Some("exceeded retry limit, last status: 429 Too Many Requests")
+    );
     let step = "{\"type\":\"item.completed\",\"item\":{\"type\":\"reasoning\",\"text\":\"On.\"}}\n";
     let went_on: &'static str = format!("{waiting}{step}").leak();
     assert_eq!(play_sample(&session(went_on), &[]).output.evidence.first_message(), None);
