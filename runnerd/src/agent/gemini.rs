@@ -84,7 +84,7 @@ impl AgentBackend for GeminiBackend {
             env.push((HOME_VARIABLE.into(), home.into()));
             let own = home.join(FOLDER);
             let person = session_home::person_dir(order.env, HOME_VARIABLE, "").map(|home| home.join(FOLDER));
-            let auth = person.as_deref().and_then(login_method);
+            let auth = person.as_deref().and_then(login_method).or_else(|| key_method(order.env));
             files.push((own.join(SETTINGS), session_settings(auth).to_string().into()));
             links = person.map_or_else(Vec::new, |person| session_home::link_files(&person, &own, &LOGIN_FILES));
         }
@@ -124,6 +124,13 @@ fn login_method(folder: &Path) -> Option<String> {
     let settings = String::from_utf8_lossy(&bytes);
     let value = settings.split_once("\"selectedType\"")?.1.trim_start().strip_prefix(':')?;
     value.trim_start().strip_prefix('"')?.split_once('"').map(|(method, _)| method.to_owned())
+}
+
+/// Returns the method where a key is all that is given. The program would take the address of a service for another one.
+fn key_method(env: &[(OsString, OsString)]) -> Option<String> {
+    let is_given = |name: &str| env.iter().any(|(given, value)| given == name && !value.is_empty());
+    let is_other = is_given("GOOGLE_GENAI_USE_GCA") || is_given("GOOGLE_GENAI_USE_VERTEXAI");
+    (is_given("GEMINI_API_KEY") && !is_other).then(|| "gemini-api-key".to_owned())
 }
 
 /// Returns the settings: no hooks, servers, extensions and skills, no update, no statistics.
