@@ -52,8 +52,8 @@ impl CodexStand {
     }
 
     fn rollouts(&self) -> usize {
-        let day = self.home.path().join(".codex/sessions/2026/11/22");
-        fs::read_dir(day).map_or(0, Iterator::count)
+        let homes = fs::read_dir(self.home.state().join("sessions")).expect("sessions have had homes");
+        homes.count() + usize::from(self.home.path().join(".codex/sessions").exists())
     }
 
     /// Asserts that a start is refused before anything has begun.

@@ -1,7 +1,7 @@
 //! Kind `codex`: `codex exec`, with events on standard output, and a schema for its answer that its service enforces.
 //!
-//! The arguments are known to work without other network access, without a terminal and without the user's own
-//! configuration, which may contain anything. The login is the user's: `CODEX_HOME` stays as it is.
+//! The arguments are known to work without other network access, without a terminal and without configuration, hooks,
+//! instructions and skills of the user or of the work tree. Its home is the session's own, with a link to the user's login.
 
 mod events;
 mod preflight;
@@ -9,13 +9,14 @@ mod reader;
 mod rollout;
 
 use std::ffi::{OsStr, OsString};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use runner_core::answer::AnswerForm;
 
 use self::reader::{CodexPaths, CodexReader};
 use super::agent_unavailable::AgentUnavailable;
 use super::backend::{AgentBackend, AgentInfo, LaunchPlan, LaunchRequest, OutputReader};
+use super::session_home;
 use crate::config::{Executor, Sandbox};
 use crate::process::StopPolicy;
 
@@ -23,11 +24,13 @@ use crate::process::StopPolicy;
 const ANSWER_SCHEMA: &str = include_str!("codex/answer.schema.json");
 const REVIEW_SCHEMA: &str = include_str!("codex/review.schema.json");
 
-/// Names the file whose existence says that the context was full.
-const MARKER_VARIABLE: &str = "RUNNER_CONTEXT_FULL";
+/// Variable that names the program's own folder.
+const HOME_VARIABLE: &str = "CODEX_HOME";
+/// The file of the login in that folder. The program replaces it where a link leads.
+const LOGIN_FILE: &str = "auth.json";
 
 /// Arguments common to all sessions.
-const FIXED_ARGS: [&str; 9] = [
+const FIXED_ARGS: [&str; 8] = [
     "exec",
     "--json",
     "--color",
@@ -36,30 +39,29 @@ const FIXED_ARGS: [&str; 9] = [
     "--skip-git-repo-check",
     "--ignore-user-config",
     "--ignore-rules",
-    // The single hook below has not been reviewed by a person in the program's own dialogue.
-    "--dangerously-bypass-hook-trust",
 ];
 
-/// No telemetry, no network but the model's, no keys for the commands that are run, and no compaction.
-const FIXED_SETTINGS: [&str; 7] = [
+/// No telemetry, no network but the model's, no keys for the commands that are run, no instructions and no skills.
+const FIXED_SETTINGS: [&str; 8] = [
     "analytics.enabled=false",
     "feedback.enabled=false",
     "check_for_update_on_startup=false",
     "web_search=\"disabled\"",
+    "project_doc_max_bytes=0",
     "skills.bundled.enabled=false",
+    "skills.include_instructions=false",
     "shell_environment_policy.ignore_default_excludes=false",
-    r#"hooks.PreCompact=[{hooks=[{type="command",command="echo > \"$RUNNER_CONTEXT_FULL\"; printf %s '{\"continue\":false}'"}]}]"#,
 ];
 
-/// Features that would work alongside the session, ask others, or retry forever.
-const DISABLED_FEATURES: [&str; 6] =
-    ["plugins", "apps", "multi_agent", "goals", "shell_snapshot", "unbounded_connection_retries"];
+/// Features that would run programs of others, work alongside the session, ask others, or retry forever.
+const DISABLED_FEATURES: [&str; 7] =
+    ["hooks", "plugins", "apps", "multi_agent", "goals", "shell_snapshot", "unbounded_connection_retries"];
 
 const INFO: AgentInfo = AgentInfo {
     program: "codex",
     install: "npm install -g @openai/codex@latest",
-    min_version: [0, 150, 0],
-    variables: &["CODEX_ACCESS_TOKEN", "CODEX_API_KEY", "CODEX_CA_CERTIFICATE", "CODEX_HOME", "OPENAI_BASE_URL"],
+    min_version: [0, 169, 0],
+    variables: &["CODEX_ACCESS_TOKEN", "CODEX_API_KEY", "CODEX_CA_CERTIFICATE", HOME_VARIABLE, "OPENAI_BASE_URL"],
     config_paths: &[],
     wrapped_config_paths: &[],
 };
@@ -84,17 +86,21 @@ impl AgentBackend for CodexBackend {
         let files = CodexFiles::in_record(order);
         LaunchPlan {
             argv: codex_argv(order, &files),
-            env: vec![(MARKER_VARIABLE.into(), files.full_marker.into())],
+            env: order.home.map(|home| (HOME_VARIABLE.into(), home.into())).into_iter().collect(),
             files: vec![(files.schema, answer_schema(order.form).into())],
-            links: Vec::new(),
+            links: order
+                .home
+                .zip(codex_home(order.env))
+                .map_or_else(Vec::new, |(own, person)| session_home::link_files(&person, own, &[LOGIN_FILE])),
             is_structured: true,
             stop_policy: StopPolicy::Interrupt,
         }
     }
 
     fn output_reader(&self, order: &LaunchRequest<'_>) -> Box<dyn OutputReader> {
-        let CodexFiles { schema, last_message, full_marker } = CodexFiles::in_record(order);
-        Box::new(CodexReader::new(CodexPaths { home: codex_home(order.env), schema, last_message, full_marker }))
+        let CodexFiles { schema, last_message } = CodexFiles::in_record(order);
+        let home = order.home.map(Path::to_owned).or_else(|| codex_home(order.env));
+        Box::new(CodexReader::new(CodexPaths { home, schema, last_message }))
     }
 
     fn replay_reader(&self) -> Option<Box<dyn OutputReader>> {
@@ -113,21 +119,18 @@ fn answer_schema(form: AnswerForm) -> &'static str {
 struct CodexFiles {
     schema: PathBuf,
     last_message: PathBuf,
-    full_marker: PathBuf,
 }
 
 impl CodexFiles {
     fn in_record(order: &LaunchRequest<'_>) -> Self {
         let at = |name: &str| order.record.join(name);
-        Self { schema: at("codex_schema.json"), last_message: at("codex_last.json"), full_marker: at("codex_full") }
+        Self { schema: at("codex_schema.json"), last_message: at("codex_last.json") }
     }
 }
 
-/// Returns the program's own folder.
+/// Returns the person's folder of the program.
 fn codex_home(env: &[(OsString, OsString)]) -> Option<PathBuf> {
-    let value = |name: &str| env.iter().rev().find(|(given, _)| given == name).map(|(_, value)| value);
-    let configured = value("CODEX_HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
-    configured.or_else(|| value("HOME").map(|home| PathBuf::from(home).join(".codex")))
+    session_home::person_dir(env, HOME_VARIABLE, ".codex")
 }
 
 fn codex_argv(order: &LaunchRequest<'_>, files: &CodexFiles) -> Vec<OsString> {

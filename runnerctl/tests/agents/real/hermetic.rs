@@ -6,38 +6,23 @@ use std::path::Path;
 use runner_testkit::model::{ModelReply, ModelServer, ReplyScript};
 
 use super::agent::RealAgent;
-use super::stage::{AgentStage, done_reply, with_work};
+use super::stage::{AgentStage, StageSetup, done_reply, with_work};
 
-mod claude {
-    #[test]
-    fn planted_settings_configure_no_session() {
-        super::planted_settings_configure_no_session(super::RealAgent::Claude);
-    }
-}
-
-mod opencode {
-    #[test]
-    fn planted_settings_configure_no_session() {
-        super::planted_settings_configure_no_session(super::RealAgent::Opencode);
-    }
-}
-
-mod gemini {
-    #[test]
-    fn planted_settings_configure_no_session() {
-        super::planted_settings_configure_no_session(super::RealAgent::Gemini);
-    }
-}
+with_all_agents!(planted_settings_configure_no_session);
 
 const PLANT: &str = include_str!("hermetic/plant.sh");
 
 fn planted_settings_configure_no_session(agent: RealAgent) {
     let other = ModelServer::start(ReplyScript::new().always(done_reply("I am another service.")));
-    let stage = AgentStage::new(agent, ReplyScript::new());
+    // The sandbox of codex lets nobody write some of what is planted.
+    let setup = StageSetup::for_agent(agent).with_config(|config| config.executor("sandbox = \"danger-full-access\""));
+    let stage = setup.start(ReplyScript::new());
     let marks = stage.home.path().join("marks");
     fs::create_dir(&marks).expect("a folder can be made");
     stage.home.install("plant", PLANT);
-    let plant = |folder: &str, word: &str| format!("plant {folder} {} {} {word}", other.url(), marks.display());
+    // A login shell has a path of its own.
+    let program = stage.home.path().join("bin/plant").display().to_string();
+    let plant = |folder: &str, word: &str| format!("{program} {folder} {} {} {word}", other.url(), marks.display());
     // The person's own set-up, at each place where a program looks.
     let home = stage.home.path().display();
     let person = plant(&format!("{home} {home}/config"), "person");

@@ -12,6 +12,19 @@ macro_rules! with_each_agent {
     };
 }
 
+/// Makes tests of cases: one for each agent.
+macro_rules! with_all_agents {
+    ($($case:ident),+ $(,)?) => {
+        with_each_agent!($($case),+);
+        mod opencode {
+            $(#[test] fn $case() { super::$case($crate::real::agent::RealAgent::Opencode); })+
+        }
+        mod gemini {
+            $(#[test] fn $case() { super::$case($crate::real::agent::RealAgent::Gemini); })+
+        }
+    };
+}
+
 mod agent;
 mod answers;
 mod choice;

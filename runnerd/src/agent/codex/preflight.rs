@@ -17,7 +17,8 @@ const MANAGED_CONFIG: &str = "/etc/codex";
 /// Checks the folder of the program, and its login.
 pub(super) fn check_setup(executor: &Executor, env: &[(OsString, OsString)]) -> Result<(), AgentUnavailable> {
     let Some(home) = super::codex_home(env) else { return Ok(()) };
-    if executor.sandbox != Sandbox::DangerFullAccess {
+    // Without a wrapper its home is the session's own.
+    if executor.sandbox != Sandbox::DangerFullAccess && !executor.wrapper.is_empty() {
         check_home(&home, &temp_dir(env))?;
     }
     check_provider_key(executor, env)?;
@@ -136,14 +137,16 @@ mod tests {
     }
 
     #[test]
-    fn folder_below_the_temporary_one_is_refused_with_a_sandbox() {
+    fn folder_below_the_temporary_one_is_refused_with_a_sandbox_behind_a_wrapper() {
         let place = CodexTestHome::new();
         place.log_in();
         let below = place.temporary.join("codex");
         let env = [("CODEX_HOME", below.to_str().unwrap()), ("CODEX_API_KEY", "dummy")];
-        let unfit = place.check("", &env).unwrap_err();
+        let wrapped = "wrapper = [\"env\"]";
+        let unfit = place.check(wrapped, &env).unwrap_err();
         assert!(unfit.what.contains("temporary folder") && unfit.fix.contains("CODEX_HOME"), "{unfit}");
-        assert_eq!(place.check("sandbox = \"danger-full-access\"", &env), Ok(()));
+        assert_eq!(place.check(&format!("{wrapped}\nsandbox = \"danger-full-access\""), &env), Ok(()));
+        assert_eq!(place.check("", &env), Ok(()), "its home is the session's own");
     }
 
     #[test]

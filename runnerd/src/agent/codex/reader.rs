@@ -15,8 +15,6 @@ use super::rollout::{self, CodexRollout};
 
 /// Size limit in bytes of a step's text; viewers truncate it further.
 const MAX_TEXT: usize = 64 << 10;
-/// A warning that `codex` prints every time, because this program asks for it.
-const EXPECTED_WARNING: &str = "--dangerously-bypass-hook-trust";
 /// What `codex` calls the end of a session whose context is full.
 const CONTEXT_FULL: &str = "context_window_exceeded";
 
@@ -29,8 +27,6 @@ pub(super) struct CodexPaths {
     pub(super) schema: PathBuf,
     /// The file of the last message.
     pub(super) last_message: PathBuf,
-    /// The file that exists if the session was about to be compacted.
-    pub(super) full_marker: PathBuf,
 }
 
 /// The state of parsing a session.
@@ -106,7 +102,7 @@ impl CodexReader {
                 let paths: Vec<String> = item.changes?.into_iter().map(|change| change.path).collect();
                 Some(bounded_step(ActivityKind::FileChange, paths.join(", ")))
             }
-            "error" => item.message.filter(|message| !message.contains(EXPECTED_WARNING)).map(notice_step),
+            "error" => item.message.map(notice_step),
             _ => None,
         }
     }
@@ -131,13 +127,15 @@ impl CodexReader {
         };
         if let Some(message) = failed {
             evidence.resets_at = rollout.resets_at;
-            if self.paths.full_marker.exists() {
-                evidence.add("error_info", CONTEXT_FULL);
-                evidence.add("message", "the context of the model is full, and a session is not compacted");
-            }
             if let Some(cause) = &rollout.cause {
                 evidence.add("error_info", cause.info_word());
                 evidence.add("http_status", cause.http_status().map_or_else(String::new, |code| code.to_string()));
+            } else if rollout.is_compacted {
+                evidence.add("error_info", CONTEXT_FULL);
+                evidence.add(
+                    "message",
+                    "the context of the model was full, and the session gave no answer after it was compacted",
+                );
             }
             let written = rollout.cause.as_ref().map(|cause| cause.message.clone()).unwrap_or_default();
             evidence.add("message", if message.trim().is_empty() { written } else { message });
@@ -148,7 +146,7 @@ impl CodexReader {
 
     /// Removes the session's own files: what matters is elsewhere in the record, without secrets.
     fn remove_files(&self) {
-        for path in [&self.paths.schema, &self.paths.last_message, &self.paths.full_marker] {
+        for path in [&self.paths.schema, &self.paths.last_message] {
             let _ = fs::remove_file(path);
         }
     }

@@ -21,6 +21,10 @@ const MAX_TAIL: u64 = 8 << 20;
 const MAX_DAYS: usize = 4;
 /// Maximum number of entries read from a folder.
 const MAX_ENTRIES: usize = 50_000;
+/// What a line has, and no text within one, where the session was compacted.
+const COMPACTED: &[u8] = br#""type":"compacted""#;
+/// Bytes that are searched at once.
+const BLOCK: u64 = 1 << 20;
 /// Type of the lines with the settings of a turn.
 const TURN_KIND: &str = "turn_context";
 /// Length limit of a session id in bytes.
@@ -35,6 +39,8 @@ pub(super) struct CodexRollout {
     pub(super) model: Option<String>,
     /// Why it failed.
     pub(super) cause: Option<RolloutCause>,
+    /// Whether the program has replaced the beginning of the session by a summary, which it does not print.
+    pub(super) is_compacted: bool,
     /// When the limit that is reached, or closest to it, ends.
     pub(super) resets_at: Option<Timestamp>,
 }
@@ -66,13 +72,13 @@ impl RolloutCause {
 /// Reads the rollout of a session and removes it.
 pub(super) fn take_rollout(home: &Path, session: &str) -> Option<CodexRollout> {
     let path = find_rollout(&home.join("sessions"), session)?;
-    let tail = regular_file::open_regular(&path).and_then(|file| file.map(read_tail).transpose());
-    match tail {
-        Ok(Some(tail)) => {
+    let read = |mut file: File| Ok((is_compacted(&mut file)?, read_tail(file)?));
+    match regular_file::open_regular(&path).and_then(|file| file.map(read).transpose()) {
+        Ok(Some((is_compacted, tail))) => {
             if let Err(error) = fs::remove_file(&path) {
                 tracing::debug!(path = %path.display(), %error, "the agent's own record stays");
             }
-            Some(parse_rollout(&tail))
+            Some(CodexRollout { is_compacted, ..parse_rollout(&tail) })
         }
         Ok(None) => None,
         Err(error) => {
@@ -108,6 +114,21 @@ fn numbered_dirs(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
 fn entry_names(folder: &Path) -> impl Iterator<Item = String> + use<> {
     let entries = fs::read_dir(folder).into_iter().flatten().take(MAX_ENTRIES);
     entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+}
+
+/// Searches the whole file: a compaction may be long ago.
+fn is_compacted(file: &mut File) -> io::Result<bool> {
+    let mut bytes = Vec::new();
+    loop {
+        // What was sought may be in two blocks.
+        bytes.drain(..bytes.len().saturating_sub(COMPACTED.len()));
+        if file.take(BLOCK).read_to_end(&mut bytes)? == 0 {
+            return Ok(false);
+        }
+        if bytes.windows(COMPACTED.len()).any(|window| window == COMPACTED) {
+            return Ok(true);
+        }
+    }
 }
 
 /// Reads the end of a file, starting at a complete line.

@@ -22,7 +22,6 @@ struct CodexSample {
     stderr: &'static str,
     rollout: &'static str,
     last: &'static str,
-    is_marked: bool,
 }
 
 macro_rules! sample {
@@ -32,7 +31,6 @@ macro_rules! sample {
             rollout: include_str!(concat!("../samples/codex/", $name, ".rollout")),
             stderr: "",
             last: "",
-            is_marked: false,
         }
     };
 }
@@ -54,16 +52,8 @@ struct CodexPlayback {
 fn play_sample(sample: &CodexSample, cuts: &[usize]) -> CodexPlayback {
     let folder = tempfile::tempdir().unwrap();
     let (home, at) = (folder.path().join("home"), |name: &str| folder.path().join(name));
-    let places = CodexPaths {
-        home: Some(home.clone()),
-        schema: at("schema"),
-        last_message: at("last"),
-        full_marker: at("mark"),
-    };
+    let places = CodexPaths { home: Some(home.clone()), schema: at("schema"), last_message: at("last") };
     fs::write(&places.last_message, sample.last).unwrap();
-    if sample.is_marked {
-        fs::write(&places.full_marker, "").unwrap();
-    }
     let session = sample.stdout.split('"').nth(7).unwrap();
     let day = home.join("sessions/2026/11/22");
     fs::create_dir_all(&day).unwrap();
@@ -153,7 +143,7 @@ fn error_that_the_session_got_over_is_no_cause_of_its_end() {
 fn session_that_waited_for_its_service_ended_for_what_it_waited_for() {
     let waiting = "{\"type\":\"turn.started\"}\n{\"type\":\"error\",\"message\":\"Reconnecting... 1/2 (exceeded retry limit, \
                    last status: 429 Too Many Requests)\"}\n";
-    let session = |stdout| CodexSample { stdout, stderr: "", rollout: "", last: "", is_marked: false };
+    let session = |stdout| CodexSample { stdout, stderr: "", rollout: "", last: "" };
     let heard = play_sample(&session(waiting), &[]).output;
     assert_eq!(
         heard.evidence.first_message().as_deref(),
@@ -183,12 +173,21 @@ fn refused_key_is_told_by_the_status_of_the_reply() {
 }
 
 #[test]
-fn full_context_is_told_by_the_mark_of_the_hook() {
-    let played = play_sample(&CodexSample { is_marked: true, ..sample!("compaction-forbidden-by-hook") }, &[]);
+fn full_context_is_told_by_the_compaction_of_a_session_that_gave_no_answer() {
+    let filler = "x".repeat((1 << 20) - 10);
+    let compacted = format!("{filler}\n{{\"type\":\"compacted\",\"payload\":{{}}}}\n");
+    let told = |text: &str, sample: CodexSample| {
+        let rollout: &'static str = Box::leak((text.to_owned() + sample.rollout).into_boxed_str());
+        play_sample(&CodexSample { rollout, ..sample }, &[])
+    };
+    let played = told(&compacted, sample!("killed-sigkill"));
     assert_eq!(signal_pairs(&played.output)[0], ("error_info", "context_window_exceeded"));
-    assert_eq!(played.output.answer, None);
-    assert_eq!(played.output.usage, token_usage(900_000, 0, 50));
-    assert_eq!(played.left, ["home"]);
+    assert_eq!((played.output.answer, played.output.usage), (None, token_usage(800, 200, 50)));
+    let quoted = compacted.replace('"', "\\\"");
+    assert_eq!(signal_pairs(&told(&quoted, sample!("killed-sigkill")).output), [], "a session may write such a text");
+    let answered = told(&compacted, success_sample());
+    assert_eq!(signal_pairs(&answered.output), []);
+    assert!(answered.output.answer.is_some(), "an answer counts");
 }
 
 #[test]
@@ -205,9 +204,7 @@ fn usage_is_known_after_a_kill() {
 fn session_in_which_no_command_worked_is_worth_a_notice() {
     let failed = r#"{"type":"item.completed","item":{"type":"command_execution","command":"ls","aggregated_output":"bwrap: execvp","exit_code":1,"status":"failed"}}"#;
     let completed = r#"{"type":"turn.completed","usage":null}"#;
-    let reader = || {
-        CodexReader::new(CodexPaths { home: None, schema: "".into(), last_message: "".into(), full_marker: "".into() })
-    };
+    let reader = || CodexReader::new(CodexPaths::default());
     let notice = |failures: usize| {
         let mut reader = reader();
         for _ in 0..failures {
@@ -221,8 +218,7 @@ fn session_in_which_no_command_worked_is_worth_a_notice() {
 
 #[test]
 fn long_output_of_a_command_is_not_kept() {
-    let mut reader =
-        CodexReader::new(CodexPaths { home: None, schema: "".into(), last_message: "".into(), full_marker: "".into() });
+    let mut reader = CodexReader::new(CodexPaths::default());
     let output = "x".repeat(2 << 20);
     let line = format!(
         r#"{{"type":"item.completed","item":{{"type":"command_execution","command":"cat","aggregated_output":"{output}","exit_code":0,"status":"completed"}}}}"#
@@ -234,8 +230,7 @@ fn long_output_of_a_command_is_not_kept() {
 
 #[test]
 fn lines_that_nobody_knows_are_passed_over() {
-    let mut reader =
-        CodexReader::new(CodexPaths { home: None, schema: "".into(), last_message: "".into(), full_marker: "".into() });
+    let mut reader = CodexReader::new(CodexPaths::default());
     for line in ["", "{", "[]", "null", r#"{"type":"item.completed"}"#, r#"{"type":"turn.failed","error":7}"#] {
         assert_eq!(reader.read_line(line.as_bytes()), None, "{line}");
     }
@@ -296,12 +291,7 @@ fn session_cut_off_anywhere_has_no_answer() {
     let end = whole.rfind("{\"type\":\"turn.completed\"").unwrap();
     for length in 60..end {
         let sample = CodexSample { stdout: &whole[..length], last: "", ..success_sample() };
-        let mut reader = CodexReader::new(CodexPaths {
-            home: None,
-            schema: "".into(),
-            last_message: "".into(),
-            full_marker: "".into(),
-        });
+        let mut reader = CodexReader::new(CodexPaths::default());
         sample.stdout.lines().for_each(|line| drop(reader.read_line(line.as_bytes())));
         assert!(!reader.has_answered(), "{length}");
     }
@@ -406,4 +396,31 @@ fn schema_of_the_answer_is_strict_and_asks_for_what_is_read() {
     let kinds = contract["$defs"]["AnswerStatus"]["oneOf"].as_array().unwrap();
     let kinds: Vec<&Value> = kinds.iter().map(|kind| &kind["const"]).collect();
     assert_eq!(strict["properties"]["status"]["enum"].as_array().unwrap().iter().collect::<Vec<_>>(), kinds);
+}
+
+#[test]
+fn home_is_the_sessions_own_with_a_link_to_the_login() {
+    let person = tempfile::tempdir().unwrap();
+    for name in ["auth.json", "hooks.json", "AGENTS.md"] {
+        fs::write(person.path().join(name), "{}").unwrap();
+    }
+    let config = config::parse("[executor]\nkind = \"codex\"\n", Path::new("config.toml")).unwrap();
+    let env = [("CODEX_HOME".into(), person.path().into())];
+    let here = Path::new("/repo");
+    let order = LaunchRequest {
+        form: AnswerForm::Answer,
+        executor: &config.executor.work,
+        folder: here,
+        git_folder: here,
+        env: &env,
+        record: here,
+        home: Some(Path::new("/own")),
+        output: here,
+    };
+    let launch = CodexBackend.plan_launch(&order);
+    assert_eq!(launch.env, [("CODEX_HOME".into(), "/own".into())]);
+    assert_eq!(launch.links, [("/own/auth.json".into(), person.path().join("auth.json"))]);
+    assert!(option_values(&codex_arguments(""), "--disable").contains(&"hooks"));
+    let wrapped = CodexBackend.plan_launch(&LaunchRequest { home: None, ..order });
+    assert!(wrapped.env.is_empty() && wrapped.links.is_empty(), "a wrapper has a world of its own");
 }
