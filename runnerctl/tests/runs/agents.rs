@@ -1,5 +1,8 @@
 //! Agents that misbehave as processes: they print without end, do not listen, leave children, do not leave.
 
+use std::fs;
+use std::path::Path;
+
 use crate::play::{ExpectedRow, RunPlay, sample};
 
 const ACCEPTED: ExpectedRow = ExpectedRow { verdict: "Accepted", status: "done", guard: "pass", attempts: "0/3" };
@@ -27,6 +30,21 @@ fn child_that_holds_standard_output_is_ended_with_the_session() {
     seen.assert_row(&ACCEPTED);
     assert!(seen.meta.survivors_ended >= 1, "{}", seen.meta.survivors_ended);
     assert!(seen.meta.phases.iter().all(|phase| phase.duration_ms < 60_000));
+}
+
+#[test]
+fn temporary_folder_of_a_session_is_its_own_and_goes_with_it() {
+    let play = RunPlay::new();
+    let step = "ls -ld \"$TMPDIR\" > \"$kit/mode\"\necho \"$TMPDIR\" > \"$kit/folder\"\nmktemp -d\nmkdir -m 0 \"$TMPDIR/closed\"\n\
+                answer done 'Left files.'";
+    play.script().step(1, step).guard_step(1, "echo \"$TMPDIR\" > \"$kit/of-the-guard\"");
+    play.run_first(4).assert_row(&ACCEPTED);
+    let told = |name: &str| fs::read_to_string(play.script().folder().join(name)).expect("the session said so");
+    let temp = play.home.path().join("tmp");
+    assert!(told("folder").starts_with(&format!("{}/runner-", temp.display())), "{}", told("folder"));
+    assert!(told("mode").starts_with("drwx------"), "{}", told("mode"));
+    assert!(!Path::new(told("folder").trim()).exists(), "it goes with the session");
+    assert_eq!(told("of-the-guard").trim(), temp.display().to_string());
 }
 
 #[test]

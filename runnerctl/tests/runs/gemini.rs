@@ -78,4 +78,7 @@ fn files_that_the_program_obeys_come_back_though_the_daemon_is_killed() {
     assert!(at(".gemini/.env").exists() && at("GEMINI.md").symlink_metadata().is_ok());
     let homes = fs::read_dir(stand.home.state().join("sessions")).expect("sessions have had homes");
     assert_eq!(homes.count(), 0);
+    let temporary = fs::read_dir(stand.home.path().join("tmp")).expect("it can be listed");
+    let is_left = |name: &str| name.starts_with("runner-");
+    assert!(!temporary.flatten().any(|entry| is_left(&entry.file_name().to_string_lossy())), "a folder stays");
 }

@@ -2,7 +2,8 @@
 //! enforces.
 //!
 //! The arguments are known to work without a terminal, and without settings, hooks, memory and servers other than those
-//! of the prompt's commit. The login is the user's: `CLAUDE_CONFIG_DIR` stays as it is.
+//! of the prompt's commit. Its folder is the session's own where a variable is the login; else the user's stays, with
+//! the login in it.
 
 mod activity;
 mod reader;
@@ -52,6 +53,12 @@ const FIXED_SWITCHES: [&str; 7] = [
 /// session, and a service that is down or silent is noticed long before `idle_timeout_secs`.
 const RETRY_LIMITS: [(&str, &str); 2] = [("API_TIMEOUT_MS", "300000"), ("CLAUDE_CODE_MAX_RETRIES", "5")];
 
+/// Variable that names the program's own folder.
+const HOME_VARIABLE: &str = "CLAUDE_CONFIG_DIR";
+
+/// Variables each of which is a login.
+const TOKEN_VARIABLES: [&str; 3] = ["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"];
+
 /// Allows the program to skip its questions as root.
 const ROOT_VARIABLE: &str = "IS_SANDBOX";
 
@@ -83,7 +90,7 @@ const INFO: AgentInfo = AgentInfo {
         "CLAUDE_CODE_OAUTH_TOKEN",
         "CLAUDE_CODE_SKIP_*_AUTH",
         "CLAUDE_CODE_USE_*",
-        "CLAUDE_CONFIG_DIR",
+        HOME_VARIABLE,
         "MAX_THINKING_TOKENS",
     ],
     config_paths: &[],
@@ -112,9 +119,12 @@ impl AgentBackend for ClaudeBackend {
 
     fn plan_launch(&self, order: &LaunchRequest<'_>) -> LaunchPlan {
         let env = session_switches(order).into_iter().map(|(name, value)| (name.into(), value.into()));
+        // A login that is a file, or in a keychain, belongs to the person's folder.
+        let has_token = order.env.iter().any(|(name, _)| TOKEN_VARIABLES.iter().any(|token| name == token));
+        let home = order.home.filter(|_| has_token).map(|home| (HOME_VARIABLE.into(), home.into()));
         LaunchPlan {
             argv: claude_argv(order),
-            env: env.collect(),
+            env: env.chain(home).collect(),
             files: Vec::new(),
             links: Vec::new(),
             is_structured: true,

@@ -38,7 +38,7 @@ pub use self::agent_check::{AgentCandidates, AgentReadiness, check_agents, exami
 pub use self::agent_unavailable::AgentUnavailable;
 pub use self::environment::{caller_variables, session_environment};
 pub use self::session::{AgentSession, run_session};
-pub use self::session_home::remove_session_home;
+pub use self::session_home::SessionDirs;
 pub use self::steps::{bound_step, parse_steps};
 use crate::config::Executor;
 use crate::process::Launcher;

@@ -18,7 +18,7 @@ use super::backend::{AgentBackend, LaunchPlan, LaunchRequest};
 use super::backends;
 use super::end::{self, SessionLeftovers};
 use super::output_router::OutputRouter;
-use super::session_home::{self, SessionHome};
+use super::session_home::{self, SessionDirs, TEMP_VARIABLE};
 use super::version_probe::{self, VersionProbe, VersionResult};
 use super::{OUTPUT_VARIABLE, blank_end, denies_privileges, zone};
 use crate::config::Executor;
@@ -42,8 +42,8 @@ pub struct AgentSession<'a> {
     pub env: Vec<(OsString, OsString)>,
     /// The record of the iteration, where the session's own files go.
     pub record: PathBuf,
-    /// Where its home is created, if it gets one of its own.
-    pub home: PathBuf,
+    /// Where its folders are created, unless a wrapper has a world of its own.
+    pub dirs: SessionDirs,
     /// The file for the answer; it does not exist when the session begins.
     pub output: PathBuf,
     /// The file for its output.
@@ -95,15 +95,20 @@ async fn run_backend<A: SessionAnswer + Clone>(
     blank: &SessionEnd<A>,
     controls: SessionControls<'_>,
 ) -> Result<SessionEnd<A>, SpawnError> {
+    let dirs = session.dirs.clone();
+    let has_own = session.executor.wrapper.is_empty();
+    let created = has_own.then(|| block_in_place(|| dirs.create())).transpose()?;
+    if has_own {
+        session.env.retain(|(name, _)| name != TEMP_VARIABLE);
+        session.env.push((TEMP_VARIABLE.into(), dirs.temp().into()));
+    }
     let (version, probe_time) = match check_fitness(backend, &session, controls).await? {
         (Ok(version), asked) => (version, asked),
         (Err(how), _) => return Ok(SessionEnd { how, ..blank.clone() }),
     };
     session.budget = session.budget.saturating_sub(probe_time);
     let blank = SessionEnd { agent: format!("{}{version}", blank.agent), ..blank.clone() };
-    let home = session.executor.wrapper.is_empty().then(|| block_in_place(|| SessionHome::create(&session.home)));
-    let home = home.transpose()?;
-    let order = session.launch_request(A::FORM, home.as_ref());
+    let order = session.launch_request(A::FORM, created.as_ref().map(|_| dirs.home()));
     let (launch, reader) = (backend.plan_launch(&order), backend.output_reader(&order));
     block_in_place(|| session_home::write_files(&launch))?;
     let file = (!launch.is_structured).then(|| (session.output.clone(), A::FORM));
@@ -121,7 +126,7 @@ async fn run_backend<A: SessionAnswer + Clone>(
     report.elapsed += probe_time;
     Ok(block_in_place(|| {
         let end = end::session_end(&report, router.finish(), &leftovers, blank);
-        drop(home);
+        drop(created);
         end
     }))
 }
@@ -158,7 +163,7 @@ async fn check_fitness<A>(
 }
 
 impl AgentSession<'_> {
-    fn launch_request<'a>(&'a self, form: AnswerForm, home: Option<&'a SessionHome>) -> LaunchRequest<'a> {
+    fn launch_request<'a>(&'a self, form: AnswerForm, home: Option<&'a Path>) -> LaunchRequest<'a> {
         LaunchRequest {
             executor: self.executor,
             form,
@@ -166,7 +171,7 @@ impl AgentSession<'_> {
             git_folder: &self.git_folder,
             env: &self.env,
             record: &self.record,
-            home: home.map(SessionHome::path),
+            home,
             output: &self.output,
         }
     }

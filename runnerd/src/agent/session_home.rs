@@ -1,8 +1,9 @@
-//! The home of a session: a folder of its own for what its program reads and writes beside the work tree. It is removed
-//! with the session.
+//! The folders of a session: a home for what its program reads and writes beside the work tree, and one for temporary
+//! files. Both are removed with the session.
 //!
 //! A login is reached through a link, so that its program refreshes the person's own file; it is never copied.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder};
 use std::os::unix::fs::{DirBuilderExt as _, symlink};
@@ -12,34 +13,64 @@ use super::backend::LaunchPlan;
 use crate::dir_permissions;
 use crate::process::SpawnError;
 
-/// The folder, which is removed when this is dropped.
+/// Where programs find their folder for temporary files.
+pub(super) const TEMP_VARIABLE: &str = "TMPDIR";
+/// That folder where the variable is not set.
+const DEFAULT_TEMP_DIR: &str = "/tmp";
+
+/// The paths of both folders.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionDirs {
+    /// The home, outside of all that the sandbox of an agent may write to.
+    home: PathBuf,
+    /// The folder for temporary files, below the caller's.
+    temp: PathBuf,
+}
+
+impl SessionDirs {
+    /// Returns the paths for a session: its home in `homes`, and the other one where the caller has temporary files.
+    pub fn new(homes: &Path, caller_env: &BTreeMap<String, String>, id: &str) -> Self {
+        let temp = caller_env.get(TEMP_VARIABLE).map(Path::new).filter(|path| path.is_absolute());
+        let temp = temp.unwrap_or(Path::new(DEFAULT_TEMP_DIR)).join(format!("runner-{id}"));
+        Self { home: homes.join(id), temp }
+    }
+
+    pub(super) fn home(&self) -> &Path {
+        &self.home
+    }
+
+    pub(super) fn temp(&self) -> &Path {
+        &self.temp
+    }
+
+    /// Creates both folders empty; what a killed daemon process has left there is removed.
+    pub(super) fn create(&self) -> Result<CreatedDirs<'_>, SpawnError> {
+        let created = CreatedDirs(self);
+        for path in [&self.home, &self.temp] {
+            let failed = |source| SpawnError::SessionHome { path: path.clone(), source };
+            dir_permissions::remove_all(path).map_err(failed)?;
+            DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(failed)?;
+        }
+        Ok(created)
+    }
+
+    /// Removes the folders of a session that is over, if they are there. Links in them are not followed.
+    pub fn remove(&self) {
+        for path in [&self.home, &self.temp] {
+            if let Err(error) = dir_permissions::remove_all(path) {
+                tracing::warn!(path = %path.display(), %error, "a folder of a session stays");
+            }
+        }
+    }
+}
+
+/// The folders, which are removed when this is dropped.
 #[derive(Debug)]
-pub(super) struct SessionHome(PathBuf);
+pub(super) struct CreatedDirs<'a>(&'a SessionDirs);
 
-impl SessionHome {
-    /// Creates the folder empty; what a killed daemon process has left there is removed.
-    pub(super) fn create(path: &Path) -> Result<Self, SpawnError> {
-        let failed = |source| SpawnError::SessionHome { path: path.to_owned(), source };
-        dir_permissions::remove_all(path).map_err(failed)?;
-        DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(failed)?;
-        Ok(Self(path.to_owned()))
-    }
-
-    pub(super) fn path(&self) -> &Path {
-        &self.0
-    }
-}
-
-impl Drop for SessionHome {
+impl Drop for CreatedDirs<'_> {
     fn drop(&mut self) {
-        remove_session_home(&self.0);
-    }
-}
-
-/// Removes the home of a session that is over, if it is there. Links in it are not followed.
-pub fn remove_session_home(path: &Path) {
-    if let Err(error) = dir_permissions::remove_all(path) {
-        tracing::warn!(path = %path.display(), %error, "the home of a session stays");
+        self.0.remove();
     }
 }
 

@@ -55,7 +55,7 @@ pub(crate) async fn run_review(
         git_folder: block_in_place(|| context.repository())?.common_dir().to_owned(),
         env: agent::session_environment(&executor, &loaded.config.env.agent, &context.env),
         record: folder.clone(),
-        home: session::session_home(context, &phase_mark),
+        dirs: session::session_dirs(context, &phase_mark),
         output: folder.join("review.json"),
         log: folder.join("reviewer.log"),
         budget: Duration::from_millis(remaining_ms),

@@ -1,7 +1,6 @@
 //! Work: runs the session of an agent, with the checks before and after. The guard is in `guard`, the reviewer's
 //! session in `review`.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use protocol::words::{PhaseName, Role};
@@ -55,7 +54,7 @@ pub(crate) async fn run_session(process: ProcessContext<'_>, task: &SessionTask)
         git_folder: block_in_place(|| context.repository())?.common_dir().to_owned(),
         env: agent::session_environment(&executor, &loaded.config.env.agent, &context.env),
         record: folder.clone(),
-        home: session_home(context, &phase_mark),
+        dirs: session_dirs(context, &phase_mark),
         output: folder.join("output.json"),
         log: folder.join("executor.log"),
         budget: Duration::from_millis(loaded.policy.budget_ms),
@@ -78,9 +77,10 @@ pub(crate) async fn run_session(process: ProcessContext<'_>, task: &SessionTask)
     Ok(end)
 }
 
-/// Returns where the home of a session is: outside of all that the sandbox of an agent may write to.
-pub(crate) fn session_home(context: &RunContext, mark: &Mark) -> PathBuf {
-    context.store.sessions_dir().join(&Digest::compute(mark.as_str().as_bytes()).hex()[..16])
+/// Returns where the folders of a session are, which can be found again by its mark.
+pub(crate) fn session_dirs(context: &RunContext, mark: &Mark) -> agent::SessionDirs {
+    let digest = Digest::compute(mark.as_str().as_bytes());
+    agent::SessionDirs::new(&context.store.sessions_dir(), &context.env, &digest.hex()[..12])
 }
 
 /// Computes the cost of a session if its agent does not report one and its model has a price.
@@ -116,6 +116,6 @@ pub(crate) fn executor_for_task(loaded: &CommittedState, task: &SessionTask) -> 
 pub(crate) fn end_leftovers(context: &RunContext, mark: &str, phase: PhaseName) -> Result<u32, EffectError> {
     let mark = Mark::new(format!("{mark}-{phase}"));
     let report = orphans::end_survivors(&mark, &context.store.live_dir().join("shim.lock"), SWEEP_LIMIT)?;
-    agent::remove_session_home(&session_home(context, &mark));
+    session_dirs(context, &mark).remove();
     Ok(u32::try_from(report.ended.len()).unwrap_or(u32::MAX))
 }
