@@ -110,3 +110,34 @@ fn setup_that_cannot_be_started_is_named() {
     let said = format!("{}{}", ended.stdout, ended.stderr);
     assert!(said.contains("the setup of the workspace cannot be started"), "{said}");
 }
+
+#[test]
+fn key_of_the_agents_service_is_given_to_the_session_alone() {
+    let key = "dummy-key-of-a-service";
+    let home = Home::new().export("GEMINI_API_KEY", key);
+    home.install("gemini", include_str!("gemini/gemini.sh"));
+    let kit = home.path().join("gemini");
+    fs::create_dir(&kit).expect("a folder can be made");
+    fs::write(kit.join("then"), "env > \"$kit/session\"").expect("a file can be written");
+    let repo = home.repo("one");
+    let gate = repo.script().gate("hook");
+    let arrive = format!("printf x > {}/gates/hook.in", repo.script().folder().display());
+    let tell = |name: &str, then: &str| format!("[\"sh\", \"-c\", \"env > {}/{name}; {then}\"]", kit.display());
+    let config = format!(
+        "[executor]\nkind = \"gemini\"\n[guard]\ncommand = {}\n[workspace]\nsetup = {}\n[hooks]\non_complete = {}\n",
+        tell("guard", "true"),
+        tell("setup", "true"),
+        tell("hook", &arrive)
+    );
+    repo.write(".runner/GOAL.md", "# Reach the goal\n").write(".runner/state/config.toml", &config);
+    repo.commit("Configure the runner");
+    let _daemon = home.daemon();
+    home.run(&repo, &["--isolated", "--id", RUN]).exits(0);
+    gate.wait_reached();
+    let told = |name: &str| fs::read_to_string(kit.join(name));
+    assert!(told("session").expect("the session ran").contains(key));
+    for name in ["guard", "setup", "hook"] {
+        let env = told(name).unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert!(env.contains("PATH=") && !env.contains(key), "{name}: {env}");
+    }
+}
