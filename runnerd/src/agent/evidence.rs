@@ -87,7 +87,9 @@ mod tests {
 
     fn message_of(signals: &[(&'static str, &str)]) -> Option<String> {
         let mut evidence = EndEvidence::default();
-        signals.iter().for_each(|(field, value)| evidence.add(field, *value));
+        for (field, value) in signals {
+            evidence.add(field, *value);
+        }
         evidence.first_message()
     }
 
