@@ -57,6 +57,18 @@ fn a_folder_that_another_file_system_takes_for_it_is_in_no_receipt_though_a_sess
 }
 
 #[test]
+fn a_person_who_commits_one_holds_no_run_and_the_next_receipt_takes_it_out() {
+    let play = RunPlay::with_tree(&sample(), |config| config.top("max_iterations = 1"));
+    play.script().always("echo $n > \"file$n\"; answer done 'Done.'");
+    play.run_first(4);
+    play.repo.write(".Runner/notes.md", "mine\n").commit("Take notes");
+    play.home.ctl_in(&play.repo, &["resume", "--more", "1", "--wait"]).exits(4);
+    assert_eq!(play.repo.git(&["ls-tree", "HEAD", ".Runner"]), "");
+    assert_eq!(play.repo.read(".Runner/notes.md"), "mine\n", "the file stays");
+    play.home.ctl_in(&play.repo, &["verify"]).exits(0);
+}
+
+#[test]
 fn a_run_does_not_begin_where_such_a_folder_is_tracked() {
     let play = RunPlay::with_tree(&sample(), |config| config);
     play.repo.write(".Runner/notes.md", "mine\n").commit("Take notes");

@@ -11,8 +11,8 @@ use runner_core::ids::check_id;
 
 use super::{
     ProgramInputs, StartCommands, StartPreconditions, check_config, find_head_commit, git_error, invalid_config_error,
-    missing_goal_error, parse_goal, refuse_old_git, refuse_pipes, refuse_protected, refuse_ref_conflict,
-    refuse_template_faults, resolve_base,
+    missing_goal_error, parse_goal, refuse_like_runner, refuse_old_git, refuse_pipes, refuse_protected,
+    refuse_ref_conflict, refuse_template_faults, resolve_base,
 };
 use crate::config::{self, RepoConfig};
 use crate::git::{Id, Repository, WorktreeChange};
@@ -55,6 +55,7 @@ pub fn check_isolated(
         refuse_pipes(repository)?;
     }
     let base = choose_isolated_base(repository, params, active_runs)?;
+    refuse_like_runner(repository, &base)?;
     let carried_files = if preconditions.is_session_active { Vec::new() } else { find_carried_files(repository)? };
     let reader = BaseReader { repository, base, carried_files: &carried_files };
     let layout = Layout::new(repository.work_dir());

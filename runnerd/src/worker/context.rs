@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use runner_core::blocker::Transience;
 use runner_core::driver::Driver;
+use runner_core::fsck::is_like_runner_path;
 use runner_core::message::RunnerCommit;
 use runner_core::redact::Secrets;
 use runner_core::run::RunScratch;
@@ -167,14 +168,19 @@ impl RunContext {
         Ok(repository)
     }
 
-    /// Returns what differs from HEAD, ignoring an index that a killed process left behind HEAD.
+    /// Returns what differs from HEAD, ignoring an index that a killed process left behind HEAD, and what some file
+    /// system takes for the runner's folder: the next commit takes that out.
     pub(crate) fn changes_after_cleanup(repository: &Repository) -> Result<Vec<WorktreeChange>, GitError> {
-        let changes = repository.list_changes()?;
+        let mut changes = repository.list_changes()?;
         if changes.is_empty() {
             return Ok(changes);
         }
         let is_cleared = clear_leftovers(repository)?;
-        if repository.sync_index_with_head()? || is_cleared { repository.list_changes() } else { Ok(changes) }
+        if repository.sync_index_with_head()? || is_cleared {
+            changes = repository.list_changes()?;
+        }
+        changes.retain(|change| !is_like_runner_path(&change.path));
+        Ok(changes)
     }
 
     /// Returns whether one of the commits on top of `from` matches `is_it`: a repeated effect recognizes its own commit
