@@ -260,7 +260,8 @@ impl BranchAudit {
     fn audit_person_commit(&mut self, header: &CommitHeader, CommitInput { diff, parsed }: CommitInput<'_>) {
         let (changes, before) = (&diff.changes, self.state.clone());
         self.apply_changes(changes, parsed);
-        if let Some(run) = commands::check(header, (&before, &self.state), changes, &mut self.findings) {
+        if let Some(run) = commands::check((header, changes), (&before, &self.state), &self.readers, &mut self.findings)
+        {
             self.check_commit_form(header, &run);
         }
         self.people_changes.add(changes);

@@ -367,8 +367,13 @@ fn to_path_entry(file: ChainFile) -> PathEntry {
 }
 
 /// Parsers that the rules do not have themselves.
-const READERS: FileReaders =
-    FileReaders { config: read_config, goal: read_goal, rename_goal, is_definition_path: worker::is_in_definition };
+const READERS: FileReaders = FileReaders {
+    config: read_config,
+    goal: read_goal,
+    rename_goal,
+    is_definition_path: worker::is_in_definition,
+    config_change: worker::explain_config_change,
+};
 
 fn read_config(text: &[u8]) -> Result<AuditSettings, FileFault> {
     let path = Path::new(Layout::CONFIG);

@@ -8,7 +8,7 @@ use protocol::state::RunState;
 use protocol::tree::TaskTree;
 use protocol::verify::AuditRule;
 
-use super::commit_data::{CommitHeader, PathChange};
+use super::commit_data::{CommitHeader, FileReaders, PathChange};
 use super::compare::{self, CommittedFile};
 use super::findings::AuditFindings;
 use super::net_diff::NetDiff;
@@ -36,14 +36,14 @@ const COMMANDS: [(&str, &[&str]); 8] = [
 /// Checks a commit in which git finds a command, given the state before and after it and its changes; returns the run
 /// it names.
 pub(super) fn check(
-    head: &CommitHeader,
+    (head, changes): (&CommitHeader, &[PathChange]),
     sides: (&RunnerFiles, &RunnerFiles),
-    changes: &[PathChange],
+    readers: &FileReaders,
     findings: &mut AuditFindings,
 ) -> Option<String> {
     match person_commits::parse_human_commit(head)? {
         Ok(commit) => {
-            check_command_changes(&commit, sides, &NetDiff::from_changes(changes), findings);
+            check_command_changes((&commit, readers), sides, &NetDiff::from_changes(changes), findings);
             Some(commit.run)
         }
         Err(error) => {
@@ -56,7 +56,7 @@ pub(super) fn check(
 
 /// Checks that a commit has what its command produces, and nothing else.
 fn check_command_changes(
-    HumanCommit { command, summary, .. }: &HumanCommit,
+    (HumanCommit { command, summary, .. }, readers): (&HumanCommit, &FileReaders),
     (before, after): (&RunnerFiles, &RunnerFiles),
     net: &NetDiff,
     findings: &mut AuditFindings,
@@ -78,7 +78,12 @@ fn check_command_changes(
         "retry" | "add" | "edit" => explains_tree_change(command, (&old, &new), summary),
         "guard accept" => return check_acceptance(old.run_state, &new, findings),
         // The content of the configuration is up to the person.
-        _ => old.text(layout::CONFIG) != new.text(layout::CONFIG),
+        _ => {
+            let (base, text) = (old.text(layout::CONFIG), new.text(layout::CONFIG));
+            let change = (readers.config_change)(command, (&*base, &*text), summary);
+            let made = change.and_then(|change| change.apply(&documents_of(&old)).ok());
+            made.is_some_and(|made| made.documents.config == text && safe_summary(&made.summary) == *summary)
+        }
     };
     if !is_right {
         let expected = format!("what `runnerctl {command}` makes of it");
@@ -100,7 +105,7 @@ fn documents_of(old: &CommittedState<'_>) -> RunDocuments {
         tree: old.tree.clone(),
         notes: old.text(layout::NOTES).into_owned(),
         questions: String::new(),
-        config: String::new(),
+        config: old.text(layout::CONFIG).into_owned(),
         run_state: RunState::default(),
         definition_state: DefinitionState::default(),
         max_attempts: old.settings.policy.max_attempts_default,
@@ -179,7 +184,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::audit::commit_data::{AuditSettings, FileFault, FileReaders, GoalFile, PathEntry};
+    use crate::audit::commit_data::{AuditSettings, FileFault, GoalFile, PathEntry};
     use crate::audit::state::ParsedFiles;
     use crate::message::compose_human;
     use crate::policy::Policy;
@@ -201,6 +206,13 @@ mod tests {
         goal: |_| Ok(GoalFile { id: None, body: String::new() }),
         rename_goal: |_, _| None,
         is_definition_path: |_, _| false,
+        config_change: |command, (base, text), _| {
+            let (key, value, base, text) = ("a".to_owned(), Some("2".to_owned()), base.to_owned(), text.to_owned());
+            Some(match command {
+                "config set" => ChangeRequest::Config { key, value, base, text },
+                _ => ChangeRequest::Settings { keys: vec![key], base, text },
+            })
+        },
     };
 
     fn plan() -> TaskTree {
@@ -251,7 +263,7 @@ mod tests {
         let (header, message) = (Vec::new(), message.as_bytes().to_vec());
         let head = CommitHeader { id: "1".repeat(40), parents: Vec::new(), headers: header, message, recoded: None };
         let mut findings = AuditFindings::default();
-        check(&head, (&old, &state), &changes, &mut findings);
+        check((&head, &changes), (&old, &state), &READERS, &mut findings);
         findings.into_findings().into_iter().map(|found| format!("{:?} {}", found.rule, found.at)).collect()
     }
 
@@ -259,6 +271,8 @@ mod tests {
     fn message_of(command: &str, text: &str) -> String {
         let summary = match (command, crate::validate::load(text.as_bytes())) {
             ("note", _) => "n2: Mind this.".to_owned(),
+            ("config set", _) => "a is 2".to_owned(),
+            ("config edit", _) => "a".to_owned(),
             ("retry" | "add" | "edit", Ok(tree)) => {
                 let documents = RunDocuments {
                     tree: plan(),
@@ -408,6 +422,8 @@ mod tests {
             assert_obeys(command, layout::CONFIG, "a = 2\n");
             assert_refuses(command, layout::CONFIG, "!\n");
         }
+        let other = compose_human("r-1", "config set", "a is 3");
+        assert_eq!(collect_findings(&other, &[(layout::CONFIG, "a = 2\n")]), [format!("Person {}", layout::CONFIG)]);
     }
 
     #[test]

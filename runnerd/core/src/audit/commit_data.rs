@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use crate::change::ChangeRequest;
 use crate::fsck::PathFault;
 use crate::policy::Policy;
 use crate::validate::TreeFault;
@@ -110,6 +111,9 @@ pub struct FileReaders {
     pub rename_goal: fn(&[u8], &str) -> Option<String>,
     /// Whether a path belongs to the guard's definition, which these globs match.
     pub is_definition_path: fn(&[String], &str) -> bool,
+    /// Returns the request by which a command turns one text of `config.toml` into another, given what its commit says
+    /// that it did; `None` if there is no such request.
+    pub config_change: fn(&str, (&str, &str), &str) -> Option<ChangeRequest>,
 }
 
 /// The configuration as far as an audit needs it.

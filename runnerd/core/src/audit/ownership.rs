@@ -158,6 +158,7 @@ mod tests {
         goal: |_| Err(crate::audit::FileFault::Missing),
         rename_goal: |_, _| None,
         is_definition_path: |_, _| false,
+        config_change: |_, _, _| None,
     };
     const CODE: &str = "src/lib.rs";
     const CONTEXT: &str = ".runner/nodes/root/context.md";

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use protocol::state::{Feedback, RunState};
 use protocol::tree::TaskTree;
 use runner_core::audit::{AuditSettings, FileFault, FileReaders, GoalFile};
+use runner_core::change::ChangeRequest;
 use runner_core::policy::Policy;
 use runner_core::run::{RunInputs, RunScratch};
 use runner_core::{json, layout, validate};
@@ -41,6 +42,11 @@ pub(crate) const READERS: FileReaders = FileReaders {
     goal: |text| goal(text).map_err(FileFault::Form),
     rename_goal: |text, id| Some(goal_text(id, &goal(text).ok()?.body)),
     is_definition_path: is_definition,
+    config_change: |_, (base, text), summary| {
+        let key = summary.split(' ').next()?.to_owned();
+        let value = summary.strip_prefix(&format!("{key} is "))?.to_owned();
+        Some(ChangeRequest::Config { key, value: Some(value), base: base.to_owned(), text: text.to_owned() })
+    },
 };
 
 /// Reads a configuration as an audit does.

@@ -54,6 +54,26 @@ pub fn text_change(base: &str, (text, opened): (String, Option<&str>)) -> Result
     Ok(ChangeRequest::Settings { keys: find_changed_keys(base, &text), base: base.to_owned(), text })
 }
 
+/// Returns the request by which `config set` or `config edit` turns one text into another, given the summary of its
+/// commit; `None` if more than the key that it names was changed.
+pub(crate) fn explain_config_change(command: &str, (base, text): (&str, &str), summary: &str) -> Option<ChangeRequest> {
+    let keys = find_changed_keys(base, text);
+    let (base, text) = (base.to_owned(), text.to_owned());
+    if command == "config edit" {
+        return Some(ChangeRequest::Settings { keys, base, text });
+    }
+    let mut words = summary.split_whitespace();
+    let key = words.next()?.to_owned();
+    let is_it =
+        |other: &String| other.strip_prefix(&key).is_some_and(|below| below.is_empty() || below.starts_with('.'));
+    if !keys.iter().all(is_it) {
+        return None;
+    }
+    let is_reset = words.eq(["is", "reset", "to", "default"]);
+    let value = if is_reset { None } else { config::get(&text, &key).ok()?.value };
+    Some(ChangeRequest::Config { key, value, base, text })
+}
+
 /// Returns the keys whose values differ between two texts; all keys of the other if one cannot be read.
 fn find_changed_keys(base: &str, text: &str) -> Vec<String> {
     let read = |text: &str| config::list_settings(text, Path::new(Layout::CONFIG)).unwrap_or_default();
