@@ -1,6 +1,7 @@
-//! What an agent gets to see of the real output of real tools: recorded once, reduced here.
+//! Reduces recorded output of real tools, and checks what an agent gets to see of it.
 //!
-//! The tools are not run. A sample is what one printed on a small project that fails, paths of the machine taken out.
+//! The tools are not run. Each sample is what one of them printed for a small failing project, without paths of the
+//! machine.
 
 use std::sync::LazyLock;
 
@@ -9,7 +10,7 @@ use runner_core::feedback::reduce;
 use runner_core::fence::clean;
 use runner_core::transition::MAX_FAILURE;
 
-/// What stands between the failures and the rest.
+/// The line between the failures and the rest.
 const REST: &str = "[the output without them]\n";
 
 #[expect(clippy::disallowed_methods, reason = "a test may read what was recorded")]
@@ -18,12 +19,12 @@ fn sample(name: &str) -> Vec<u8> {
     std::fs::read(&path).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// A sample, and what must be said of it before anything else: names of what failed, messages, places.
+/// A sample, and the texts that must come first in its feedback: names of failures, messages, places.
 struct Told {
     sample: &'static str,
     heading: &'static str,
     first: &'static [&'static str],
-    /// What must stand in the rest.
+    /// Texts that the rest must contain.
     rest: &'static [&'static str],
 }
 
@@ -287,7 +288,7 @@ fn small_limits_still_name_the_first_failure() {
     }
 }
 
-/// Every line of every sample.
+/// All lines of all samples.
 static LINES: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
     let samples = TOLD.iter().map(|told| sample(told.sample));
     samples.flat_map(|text| text.split(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect::<Vec<_>>()).collect()

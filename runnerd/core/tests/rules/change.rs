@@ -1,4 +1,4 @@
-//! What a person may ask of a run's files, and what it makes of them.
+//! The changes to a run's files that a person may request, and their effects.
 
 use protocol::state::RunState;
 use protocol::tree::{Node, TaskTree};
@@ -100,7 +100,7 @@ fn a_retry_is_for_an_exhausted_leaf() {
     assert!(refused(&ChangeRequest::Retry { node: "a".into() }).contains("has passed"));
     assert!(refused(&ChangeRequest::Retry { node: "root".into() }).contains("has children"));
     assert!(refused(&ChangeRequest::Retry { node: "x".into() }).contains("no node x"));
-    // A unique beginning is enough, and the root begins like no other node.
+    // A unique prefix is enough, and no other id begins like the root's.
     assert!(refused(&ChangeRequest::Retry { node: "ro".into() }).contains("node root"));
 }
 
@@ -204,7 +204,7 @@ fn what_is_accepted_is_what_was_committed_when_it_was_asked() {
     let mut documents = documents();
     let none: [String; 0] = [];
     let files = select_files_to_accept(&documents.definition_state, none.iter()).expect("it has changed");
-    // A session has changed it once more since.
+    // Meanwhile a session has changed it again.
     documents.definition_state.committed.insert("justfile".to_owned(), "3".to_owned());
     let changed = ChangeRequest::Accept { files }.apply(&documents).expect("it can be accepted");
     assert_eq!(changed.documents.run_state.guard_definition["justfile"], "2");

@@ -1,4 +1,4 @@
-//! The guard's definition: what counts as accepted, which runs a guard needs, and what they come to together.
+//! The guard's definition: what counts as accepted, how often the guard runs, and the combined result.
 
 use protocol::answer::AnswerStatus;
 use protocol::words::{GuardOutcome, PhaseName};
@@ -68,7 +68,7 @@ fn a_session_is_told_which_files_depart_and_what_follows() {
     );
 }
 
-/// An iteration whose session has claimed `done`.
+/// An iteration whose session claimed `done`.
 fn claimed() -> Phase {
     let events = [
         IterationEvent::Opened(task()),
@@ -79,7 +79,7 @@ fn claimed() -> Phase {
     drive(&Policy::default(), events)
 }
 
-/// What the guard's ends lead to, with a policy.
+/// The outcome of these guard results under a policy.
 fn after(policy: &Policy, ends: impl IntoIterator<Item = GuardEnd>) -> Phase {
     ends.into_iter()
         .fold(claimed(), |phase, end| decide(policy, phase, IterationEvent::GuardEnded(end)).expect("is legal"))

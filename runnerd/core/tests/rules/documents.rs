@@ -1,5 +1,5 @@
-//! Generated parts of documents: made by the code and compared with the page. Here are the tables of `docs/iteration.md`
-//! and `docs/run.md`.
+//! Compares the generated parts of pages with the output of the code. The tables of `docs/iteration.md` and
+//! `docs/run.md` are here.
 //!
 //! `UPDATE_GENERATED=1` rewrites the page; the prose around the parts is written by hand.
 
@@ -12,7 +12,7 @@ use runner_core::verdict::{FeedbackEffect, RunEffect, TreeSource, VerdictRow, ve
 
 use crate::{iteration, precedence, run};
 
-/// The row of a verdict in the words of the page.
+/// The row of a verdict in the page's wording.
 fn cells(row: VerdictRow) -> [String; 6] {
     let tree = match row.tree {
         TreeSource::Agent => "the agent's",
@@ -48,7 +48,7 @@ fn verdicts() -> String {
     text
 }
 
-/// What is in flight in each phase, and what is in flight after a stop there.
+/// The effect in flight in each phase, and after a stop in that phase.
 fn effects() -> String {
     let mut text = String::from("| phase | effect | after a stop |\n|---|---|---|\n");
     for (phase, runs, ends) in iteration::effects() {
@@ -58,7 +58,7 @@ fn effects() -> String {
     text
 }
 
-/// Puts a generated part between its marks.
+/// Inserts a generated part between its markers.
 fn put(page: &str, name: &str, part: &str) -> String {
     let (begin, end) = (format!("<!-- generated: {name} -->\n"), format!("<!-- end: {name} -->"));
     let (before, rest) = page.split_once(&begin).unwrap_or_else(|| panic!("the mark of {name} is missing"));
@@ -66,7 +66,7 @@ fn put(page: &str, name: &str, part: &str) -> String {
     format!("{before}{begin}\n{part}\n{end}{after}")
 }
 
-/// Compares the generated parts of a page with what the code makes, or rewrites them.
+/// Compares the generated parts of a page with the code's output, or rewrites them.
 #[expect(clippy::disallowed_methods, reason = "the test compares and rewrites a file")]
 pub(crate) fn compare(page: &str, parts: &[(&str, String)]) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(page);

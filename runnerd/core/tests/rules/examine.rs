@@ -1,4 +1,4 @@
-//! Who may change what in the task tree, seen through what a session left.
+//! Who may change which part of the task tree, checked on the tree that a session left.
 
 use protocol::answer::{AgentAnswer, AnswerStatus};
 use protocol::tree::{Node, TaskTree};
@@ -11,7 +11,7 @@ use runner_core::verdict::{RuleBreach, SessionEndKind, SessionRule, TreeFinding}
 
 use crate::fixture::{answer, decomposed, inner, leaf, node, passed, sample, tree};
 
-/// The tree that sessions begin with: a passed leaf and a passed branch, the open leaf `b`, an open branch.
+/// The tree that sessions start with: a passed leaf and a passed branch, the open leaf `b`, an open branch.
 fn from() -> TaskTree {
     let done = inner("p", 0, vec![passed("p1", 1), passed("p2", 2)]);
     let mut tree = sample();
@@ -24,7 +24,7 @@ fn look(left: &[u8], answer: Option<&AgentAnswer>) -> TreeExamination {
     examine_tree(&SessionTree { from: &from(), node: "b", text: Some(left), answer, max_attempts: 4 })
 }
 
-/// What is found when a session changed the tree as `change` does and answered `retry`.
+/// The findings if a session applies `change` to the tree and answers `retry`.
 fn changed(change: impl FnOnce(&mut TaskTree)) -> TreeExamination {
     let mut left = from();
     change(&mut left);

@@ -1,4 +1,4 @@
-//! What is told of the endings of a session, before it has begun.
+//! What is predicted for each ending of a session before it begins.
 
 use protocol::explain::Ending;
 use protocol::state::{Feedback, RunState};
@@ -37,7 +37,7 @@ fn of(courses: &[Forecast], ending: Ending) -> &Forecast {
     courses.iter().find(|course| course.ending == ending).expect("the ending is told")
 }
 
-/// Which leaf the run goes on with, and as what.
+/// The leaf that the run continues with, and its role.
 fn goes_on(course: &Forecast) -> (&str, Role) {
     match &course.next {
         NextStep::Continue(task) => (&task.node, task.role),

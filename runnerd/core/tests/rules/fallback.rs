@@ -1,4 +1,4 @@
-//! Services that are not available: how long each is waited for, and which kind goes on.
+//! Unavailable services: how long each is waited for, and which kind the run continues with.
 
 use jiff::{SignedDuration, Timestamp};
 use proptest::prelude::*;
@@ -18,7 +18,7 @@ fn unavailable(until: Option<Timestamp>) -> Verdict {
     Verdict::Unavailable { why: "usage limit".to_owned(), until }
 }
 
-/// Returns what is known after sessions that found the service out at these times.
+/// Returns what is known after sessions that found the service unavailable at these times.
 fn outages(sessions: &[(&str, Option<Timestamp>, Timestamp)]) -> Vec<ServiceOutage> {
     sessions.iter().fold(Vec::new(), |known, (kind, until, at)| outages_after(&known, kind, &unavailable(*until), *at))
 }

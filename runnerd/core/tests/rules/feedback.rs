@@ -1,4 +1,4 @@
-//! What the next sessions are told: feedback for a node, and the list of what has passed.
+//! What later sessions read: the feedback of a node, and the list of passed nodes.
 
 use protocol::state::Failure;
 use protocol::words::{PhaseName, VerdictName};
@@ -48,7 +48,7 @@ fn a_failure_says_what_the_row_promises() {
     );
 }
 
-/// What is told of node `b` after one verdict that follows another.
+/// The feedback of node `b` after two verdicts in a row.
 fn told_after(first: Verdict, then: Verdict) -> Failure {
     let (tree, state, feedback) = before();
     let facts = facts();
@@ -152,7 +152,7 @@ fn progress_keeps_the_newest_lines_within_its_bound() {
     }
 }
 
-/// What is committed after attempts whose guard said this, one after the other.
+/// The committed feedback after attempts whose guards printed these texts, in order.
 fn after_guards(said: &[&str]) -> StateAfter {
     let (tree, run_state, mut feedback) = before();
     let mut last = None;

@@ -1,6 +1,6 @@
-//! Plain values that the tests share: trees, tasks, ends of sessions and guards.
+//! Plain values shared by the tests: trees, tasks, ends of sessions and guards.
 //!
-//! Each is the dullest one possible; a test changes what it is about.
+//! Each is as plain as possible; a test changes only the part that it is about.
 
 use protocol::answer::{AgentAnswer, AnswerStatus};
 use protocol::state::UsageTotal;
@@ -154,12 +154,12 @@ pub(crate) fn departure() -> DefinitionDiff {
     DefinitionDiff { paths: vec!["justfile".to_owned()], has_accepted: true }
 }
 
-/// A guard that ran with it.
+/// A guard that ran with this definition.
 pub(crate) fn departed(how: GuardEndKind) -> GuardEnd {
     GuardEnd { departure: departure(), ..guard(how) }
 }
 
-/// The outcome of a legal session whose verdict is given, with what it takes to reach it.
+/// The outcome of a legal session with this verdict, including everything that leads to it.
 pub(crate) fn outcome(verdict: Verdict) -> IterationOutcome {
     let (how, tree, guard_end) = match &verdict {
         Verdict::Accepted | Verdict::Rejected { .. } | Verdict::Pending => {
@@ -224,7 +224,7 @@ pub(crate) fn verdicts() -> Vec<Verdict> {
     ]
 }
 
-/// Leads an iteration through `events`, each of which must be legal.
+/// Drives an iteration through `events`, each of which must be legal.
 pub(crate) fn drive(policy: &Policy, events: impl IntoIterator<Item = IterationEvent>) -> Phase {
     events.into_iter().fold(Phase::Open, |phase, event| decide(policy, phase, event).expect("a legal event"))
 }

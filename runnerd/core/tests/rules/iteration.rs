@@ -1,4 +1,4 @@
-//! The table of phases: every pair typed by hand, and a walk over all reachable phases.
+//! The table of phases: every pair listed by hand, and a walk over all reachable phases.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -17,7 +17,7 @@ use crate::fixture::{
     invalid, legal, misconfigured, outcome, review, session, session_of, task, unavailable,
 };
 
-/// An edge of the graph: where, what happened, where to.
+/// An edge of the graph: a phase, an event, and the next phase.
 pub(crate) struct Edge {
     pub(crate) from: Phase,
     pub(crate) label: String,
@@ -25,7 +25,7 @@ pub(crate) struct Edge {
     pub(crate) to: Phase,
 }
 
-/// What the specification allows: phase, event, phases that may follow.
+/// The allowed edges: a phase, an event, and the phases that may follow.
 const LEGAL: &[(PhaseName, &str, &[PhaseName])] = {
     use PhaseName::{Brief, Guard, Inspect, Open, Over, Review, Settle, Work};
     &[
@@ -63,7 +63,7 @@ const LEGAL: &[(PhaseName, &str, &[PhaseName])] = {
     ]
 };
 
-/// The events in the order of an iteration.
+/// The events in the order in which they occur in an iteration.
 const EVENTS: [&str; 11] = [
     "Opened",
     "Declined",
@@ -140,7 +140,7 @@ fn rejection() -> Decision {
     Decision::Reject { reasons: "no test".to_owned() }
 }
 
-/// What a person's word is about.
+/// The subject of a person's decision.
 fn said(decision: Decision, recheck: bool) -> SessionTask {
     SessionTask { role: Role::Human, decision: Some(decision), recheck, ..task() }
 }
@@ -189,7 +189,7 @@ fn policies() -> Vec<Policy> {
     ]
 }
 
-/// Every edge that leads from `Open` to anywhere; the illegal pairs met on the way.
+/// Every edge reachable from `Open`; the illegal pairs found on the way.
 fn walk(policy: &Policy) -> (Vec<Edge>, BTreeSet<(PhaseName, &'static str)>) {
     let events = events();
     let (mut edges, mut illegal) = (Vec::new(), BTreeSet::new());
@@ -224,8 +224,8 @@ fn stop_of(phase: &Phase) -> Option<StopCause> {
     }
 }
 
-/// Whether a guard is asked once more, because its supervisor was lost, or with the accepted definition after one that
-/// was green with another: the one phase that repeats itself.
+/// Whether the guard runs again, because its supervisor was lost, or with the accepted definition after it was green
+/// with another one. Only this phase can follow itself.
 fn is_second_guard(edge: &Edge) -> bool {
     let (Phase::Guard { green, lost, stop: None, .. }, Phase::Guard { green: then, lost: since, stop: None, .. }) =
         (&edge.from, &edge.to)
@@ -242,7 +242,7 @@ fn is_second_guard(edge: &Edge) -> bool {
     }
 }
 
-/// Whether a reviewer that gave no valid answer is asked again.
+/// Whether a reviewer is asked again after an invalid answer.
 fn is_next_reviewer(edge: &Edge) -> bool {
     let failed_before = |phase: &Phase| match phase {
         Phase::Review { failed, stop: None, .. } => Some(failed.as_ref().map_or(0, |failed| failed.tries)),
@@ -254,7 +254,7 @@ fn is_next_reviewer(edge: &Edge) -> bool {
         && failed_before(&edge.from).zip(failed_before(&edge.to)).is_some_and(|(from, to)| to == from + 1 && to <= 2)
 }
 
-/// The one event that tells that the processes of an effect are gone; none for an effect without processes.
+/// The event that reports the end of an effect's processes; `None` for an effect without processes.
 fn end_of(effect: IterationEffect) -> Option<&'static str> {
     match effect {
         IterationEffect::RunSession | IterationEffect::EndSession => Some("SessionEnded"),
@@ -264,7 +264,7 @@ fn end_of(effect: IterationEffect) -> Option<&'static str> {
     }
 }
 
-/// The table of all pairs as Markdown: an event a row, a phase a column.
+/// The table of all pairs as Markdown: one row per event, one column per phase.
 pub(crate) fn table() -> String {
     let mut cells: BTreeMap<(&str, PhaseName), BTreeSet<PhaseName>> = BTreeMap::new();
     for edge in edges() {
@@ -285,7 +285,7 @@ pub(crate) fn table() -> String {
     text
 }
 
-/// Each phase with its effect as it is entered, and the other one that a person's stop leads to there.
+/// Each phase with its effect when it is entered, and with its effect after a person's stop.
 pub(crate) fn effects() -> Vec<(PhaseName, Option<IterationEffect>, Option<IterationEffect>)> {
     let phases: Vec<Phase> = edges().into_iter().flat_map(|edge| [edge.from, edge.to]).collect();
     let effect = |name: PhaseName, stopped: bool| {
@@ -398,7 +398,7 @@ fn only_what_was_inspected_is_settled_and_only_what_was_settled_is_committed() {
     }
 }
 
-/// The phases in their order. An edge to an earlier one would be a cycle, and with it a second commit.
+/// The phases in their order. An edge to an earlier one would be a cycle, and allow a second commit.
 #[test]
 fn every_path_goes_forward_but_for_a_restart_before_the_prompt_a_second_guard_and_a_reviewer_asked_again() {
     let rank = |phase: &Phase| PhaseName::ALL.iter().position(|name| *name == phase.name());

@@ -1,4 +1,4 @@
-//! Bringing a result home: where a run's commits are cut, what the landed ones say, in which order runs land.
+//! Landing: how a run's commits are grouped, the messages of the landed commits, and the order in which runs land.
 
 use protocol::words::{GuardOutcome, IterationStatus, Mode, Role, VerdictName};
 use runner_core::audit::CommitOwner;
@@ -45,7 +45,7 @@ fn ended(run: &str, node: &str, verdict: VerdictName) -> RunnerCommit {
     }))
 }
 
-/// A commit with this id, whose files are told by a number.
+/// A commit with this id; the number distinguishes its files.
 fn commit<'a>(id: &'a str, files: u32, whose: CommitOwner<'a>) -> ChainCommit<'a> {
     ChainCommit { id, code: format!("files {files}"), author: "Agent <a@x>".to_owned(), owner: whose }
 }

@@ -1,6 +1,6 @@
-//! The oracle of the rules: what the specification says, typed anew and held against `runner-core`.
+//! The oracle of the rules: the specification as values written by hand, compared with `runner-core`.
 //!
-//! One binary for all of it. Nothing here repeats how a rule is computed; expectations are values.
+//! All tests are in one binary. No rule is computed a second time here; expectations are values.
 
 mod change;
 mod definition;

@@ -15,7 +15,7 @@ use runner_core::verdict::{FaultKind, SessionTask, StopCause, Verdict};
 
 use crate::fixture::{fault, inner, leaf, node, passed, sample, tree, verdicts};
 
-/// All that `next` looks at.
+/// All inputs of `next`.
 struct Situation {
     policy: Policy,
     tree: TaskTree,
@@ -85,7 +85,7 @@ fn now() -> Timestamp {
     "2026-01-01T12:00:00Z".parse().expect("a time")
 }
 
-/// The state that follows, in words.
+/// The next state, in words.
 fn state(next: &NextStep) -> RunStatus {
     match next {
         NextStep::Continue(_) => RunStatus::Running,
@@ -100,7 +100,7 @@ fn pass_all(tree: &mut TaskTree) {
     runner_core::tree::for_each_node_mut(tree, |node| node.passes = true);
 }
 
-/// Finishes `b` in iteration 7, for a person to review.
+/// Finishes `b` in iteration 7, to be reviewed by a person.
 fn finish(it: &mut Situation) {
     it.policy.review = ReviewPolicy::Human;
     it.state.last_status = Some(IterationStatus::Done);
@@ -109,14 +109,14 @@ fn finish(it: &mut Situation) {
     it.state.next_iter = it.state.next_iter.max(8);
 }
 
-/// A person's word on what `finish` has finished.
+/// A person's decision on the node that `finish` finished.
 fn word(iter: u32, decision: Decision) -> ReviewDecision {
     ReviewDecision { on: PendingNode { node: "b".to_owned(), iter }, decision, signature: None }
 }
 
 type Reason = (&'static str, RunStatus, fn(&mut Situation));
 
-/// Why a run does not just go on, in order; reasons of one state stand together.
+/// The reasons why a run does not continue, in order of precedence; reasons that lead to the same state are adjacent.
 fn reasons() -> Vec<Reason> {
     vec![
         ("complete", RunStatus::Completed, |it| pass_all(&mut it.tree)),

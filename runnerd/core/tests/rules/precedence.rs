@@ -1,4 +1,4 @@
-//! The order of verdicts, pairwise: where two findings hold at once, the first of the list is the verdict.
+//! The precedence of verdicts, tested in pairs: if two findings apply, the first in the list is the verdict.
 
 use protocol::answer::{AgentAnswer, AnswerStatus};
 use protocol::words::{Role, VerdictName};
@@ -13,7 +13,7 @@ use crate::fixture::{
     unavailable,
 };
 
-/// All that `judge` looks at.
+/// All inputs of `judge`.
 struct Situation {
     policy: Policy,
     task: SessionTask,
@@ -51,7 +51,7 @@ enum Expect {
     Rule(SessionRule),
 }
 
-/// A finding of the list: what it is called, how it comes about, what it leads to.
+/// A finding in the list: its name, how to produce it, and its verdict.
 struct Entry {
     name: &'static str,
     set: fn(&mut Situation),
@@ -62,7 +62,7 @@ fn entry(name: &'static str, expect: Expect, set: fn(&mut Situation)) -> Entry {
     Entry { name, set, expect }
 }
 
-/// The list: the ends of a session first, then the rules in the order in which Broken names them.
+/// The list: ends of sessions first, then the rules in the order of the variants of `Broken`.
 fn list() -> Vec<Entry> {
     use Expect::{Rule as Breaks, Verdict as Is};
     vec![
@@ -135,7 +135,7 @@ fn dull() -> Situation {
     }
 }
 
-/// The list in Markdown, with what each finding leads to.
+/// The list in Markdown, with the verdict of each finding.
 pub(crate) fn list_text() -> String {
     let lines = list().into_iter().enumerate().map(|(at, entry)| match entry.expect {
         Expect::Verdict(verdict) => format!("{}. {}: **{verdict}**\n", at + 1, entry.name),

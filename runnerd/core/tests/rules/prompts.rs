@@ -1,6 +1,7 @@
-//! The generated parts of `docs/prompts.md`: a complete prompt for each role, and how large sections get in large runs.
+//! The generated parts of `docs/prompts.md`: a complete prompt for each role, and the sizes of sections in large runs.
 //!
-//! Every prompt is built twice and must be the same; the page keeps a digest, so that another machine is compared too.
+//! Every prompt is built twice and must be the same. The page contains a digest, so results are compared across
+//! machines, too.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -19,7 +20,7 @@ const BUDGET: usize = 40_960;
 const GOAL: &str =
     "# A command for to-do lists\n\n`todo add`, `todo list` and `todo done` keep a list in a file. No dependency.\n";
 
-/// What the prompt of a story is made from.
+/// The inputs of an example prompt.
 struct Story {
     tree: TaskTree,
     feedback: Feedback,
@@ -45,7 +46,7 @@ fn node(id: &str, title: &str, goal: &str, acceptance: &[&str]) -> Node {
     }
 }
 
-/// A run whose second leaf has been tried once.
+/// A run in which the second leaf was tried once.
 fn story() -> Story {
     let mut store = node("root.1", "Store entries in a file", "`src/store.rs` has load() and save().", &[]);
     store.passes = true;
@@ -120,7 +121,7 @@ impl Story {
     }
 }
 
-/// One complete prompt for each role.
+/// A complete prompt for each role.
 fn examples() -> String {
     let story = story();
     let mut beginning = self::story();
@@ -195,10 +196,10 @@ fn of_a_year(story: &mut Story) {
     story.progress += &lines("a node passed", 5);
 }
 
-/// Makes a run large in one way.
+/// Makes a run large in one respect.
 type Growth = fn(&mut Story);
 
-/// Bytes of each section in runs that are large in one way, and in all.
+/// The size of each section in bytes, in runs that are large in one respect, and in all of them.
 fn sizes() -> String {
     let cases: [(&str, &[Growth]); 5] = [
         ("a small run", &[]),

@@ -1,4 +1,4 @@
-//! Properties of trees over random ones: canonical form, selection, and what a legal edit may change.
+//! Properties of random trees: canonical form, selection, and what a legal edit may change.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use runner_core::validate::{load, load_agent_tree};
 
 use crate::fixture::{leaf, tree};
 
-/// A valid tree of random shape: ids by place, random order, texts and passes.
+/// A valid tree of random shape: ids from positions, random order, texts and passes.
 fn trees() -> impl Strategy<Value = TaskTree> {
     let leaf = (any::<i8>(), any::<bool>(), "\\PC{0,12}").prop_map(|(order, passes, title)| Node {
         title,
@@ -36,7 +36,7 @@ fn trees() -> impl Strategy<Value = TaskTree> {
     })
 }
 
-/// One thing that an agent does to the node with a number.
+/// An edit by an agent to the node with this number.
 #[derive(Debug, Clone)]
 enum Edit {
     Retitle(String),
@@ -82,7 +82,7 @@ fn apply(tree: &mut TaskTree, at: prop::sample::Index, edit: Edit) {
     }
 }
 
-/// What stays of the passed nodes (P6): records, parents, places among the siblings.
+/// What must not change about passed nodes (P6): records, parents, positions among siblings.
 fn fixed(tree: &TaskTree) -> BTreeMap<String, (Option<String>, Node)> {
     let passed = walk(tree).into_iter().filter(|placed| placed.node.passes);
     passed

@@ -1,4 +1,4 @@
-//! What is done next to publish a run: every pair of what may be seen, walked to its end.
+//! The next step of publishing a run: every pair of observations, followed to its end.
 
 use runner_core::publish::{
     BranchUse, HoldContext, ObjectCompleteness, PublishHold, PublishInput, PublishStep, RefRelation, StartBase,
@@ -10,7 +10,7 @@ const STANDINGS: [RefRelation; 4] =
 const WHOLES: [ObjectCompleteness; 4] =
     [ObjectCompleteness::Unknown, ObjectCompleteness::Yes, ObjectCompleteness::Lacking, ObjectCompleteness::LackingAll];
 
-/// Everything that may be seen.
+/// All possible observations.
 fn all() -> Vec<PublishInput> {
     let mut all = Vec::new();
     for (at, branch) in STANDINGS.iter().flat_map(|at| STANDINGS.map(|branch| (*at, branch))) {
@@ -32,7 +32,7 @@ fn all() -> Vec<PublishInput> {
     all
 }
 
-/// What is seen after a step that has found the source `has_all` or not.
+/// The observations after a step; `has_all` says whether the source has all objects.
 fn after(seen: PublishInput, step: PublishStep, has_all: bool) -> Option<PublishInput> {
     match step {
         PublishStep::Send => Some(PublishInput { is_sent: true, objects: ObjectCompleteness::Unknown, ..seen }),

@@ -1,19 +1,19 @@
-//! What guards reach whose scripts stand in variables, behind patterns and conditions, or behind other programs.
+//! The files a guard reaches if its scripts are named by variables, patterns or conditions, or run by other programs.
 
 use runner_core::watched_files::WatchedFiles;
 
 use crate::watched::{Tree, begun, matches, paths, words};
 
-/// A guard, what it reaches, and what becomes of new files.
+/// A guard, the files it reaches, and how new files are treated.
 struct Case {
-    /// Its command; a tab stands for a space within a word.
+    /// Its command; a tab replaces a space inside a word.
     command: &'static str,
     files: &'static [(&'static str, &'static str)],
-    /// What is watched of these.
+    /// Which of these are watched.
     watched: &'static [&'static str],
-    /// Files that a session cannot add unseen.
+    /// Files that a session cannot add unnoticed.
     seen: &'static [&'static str],
-    /// Files that it can.
+    /// Files that a session may add.
     unseen: &'static [&'static str],
 }
 
@@ -162,7 +162,7 @@ fn a_script_that_may_be_missing_is_seen_when_it_comes_and_one_that_is_to_be_writ
         case(&[("check.sh", ". ./x || true\nsource y 2>/dev/null\n. z >/dev/null 2>&1 || :")], &["x", "y", "z"], &[]),
         case(&[("check.sh", "sh x.sh; . y.sh; ./z.sh; sh w.sh || true")], &[], &["x.sh", "y.sh", "z.sh", "w.sh"]),
         case(&[("check.sh", "test -f x.sh || exit 1\nsh x.sh")], &[], &["x.sh"]),
-        // What must be there, and what may be.
+        // Files that must exist, and files that may exist.
         case(&[("check.sh", "test -f x.sh && sh x.sh")], &[], &["x.sh"]),
         case(
             &[("check.sh", "test -f ci/x.sh && sh ci/x.sh\nif [ -f y.sh ]; then sh y.sh; fi")],

@@ -1,4 +1,4 @@
-//! The table of a run's life: every edge typed by hand, and a walk over all reachable records.
+//! The table of a run's life: every edge listed by hand, and a walk over all reachable records.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -75,7 +75,7 @@ fn word(state: RecordState) -> String {
     }
 }
 
-/// What a request finds beside the record: a done node, and no attempts where it is stuck.
+/// The inputs of a request beside the record: a done node, and no attempts if the run is stuck.
 struct Found {
     policy: Policy,
     tree: TaskTree,
@@ -136,7 +136,7 @@ impl Found {
         }
     }
 
-    /// A situation in which the run is at work where its record says so.
+    /// A situation in which the run is active whenever its record says so.
     fn situation(&self, run: &RunRecord) -> RequestContext<'_> {
         let is_driven = run.state == RecordState::Running;
         RequestContext {
@@ -208,7 +208,7 @@ fn events() -> Vec<(String, RunEvent)> {
     events
 }
 
-/// A request whose answer depends on the state, and what the answer is: a state, or the name of the refusal.
+/// A request whose answer depends on the state, with its answer: a state, or the name of the refusal.
 const ANSWERS: &[(&str, [&str; 12])] = &[
     // queued, running, paused, service, person, held, completed, stuck, limit, timed out, failed, cancelled
     (
@@ -397,7 +397,7 @@ const ANSWERS: &[(&str, [&str; 12])] = &[
     ),
 ];
 
-/// Answers a request to a run: one that is completed or stuck has nothing to review.
+/// Answers a request to a run; a completed or stuck run has nothing to review.
 fn answer(run: &RunRecord, request: &RunRequest) -> Result<RunTransition, RequestRefusal> {
     let found = match run.state {
         RecordState::Over { end: RunEnd::Completed, .. } => Found::complete(),
@@ -485,7 +485,7 @@ fn a_word_without_a_signature_is_refused_where_it_must_have_one() {
         runner_core::run::decide_next(&RunInputs { review_decision: Some(word), ..found.standing() }, None, None)
     };
     assert!(matches!(next(&word), NextStep::Continue(task) if task.signature == word.signature));
-    // It was said before the configuration asked for one.
+    // The decision was made before the configuration required one.
     assert!(matches!(next(&unsigned), NextStep::WaitForPerson(_)));
 }
 
@@ -509,7 +509,7 @@ fn a_completed_run_whose_tree_was_opened_again_by_hand_goes_on_with_start() {
     assert_eq!(check_restart(&Found::complete().standing()), Err(RequestRefusal::IsCompleted));
 }
 
-/// What leads from one state to another, of all that can happen; everything else is a bug, or changes no state.
+/// Everything that leads from one state to another. All other events are bugs, or leave the state unchanged.
 const EDGES: &[(&str, &str, &str)] = &[
     ("queued", "Turn", "running"),
     ("queued", "Turn(step)", "running"),
@@ -764,7 +764,7 @@ fn the_machine_is_kept_awake_for_what_goes_on_by_itself_within_twelve_hours() {
     }
 }
 
-/// All records that requests and events lead to, and what led from each to the next.
+/// All records reachable by requests and events, and the steps between them.
 fn walk() -> Vec<(RunRecord, String, RunTransition)> {
     let (requests, events) = (requests(), events());
     let mut seen = BTreeSet::new();
@@ -779,7 +779,7 @@ fn walk() -> Vec<(RunRecord, String, RunTransition)> {
         let happened =
             events.iter().filter_map(|(label, event)| Some((label.clone(), decide(&run, event.clone(), now()).ok()?)));
         for (label, mut step) in asked.chain(happened) {
-            // How often iterations are granted makes no other record.
+            // The number of granted iterations does not distinguish records.
             if let Some(order) = &mut step.record.resume {
                 (order.more, order.then) = (order.more.min(1), order.then.min(1));
             }
@@ -833,7 +833,7 @@ fn every_record_that_is_reached_goes_on_again() {
             open.extend(before.get(&record).into_iter().flatten().cloned());
         }
     }
-    // Whoever wants more than a completed run has reached begins another.
+    // To do more than a completed run has done, a person starts another run.
     let ended = |step: &RunTransition| matches!(step.record.state, RecordState::Over { end: RunEnd::Completed, .. });
     for (_, label, step) in edges.into_iter().filter(|(_, _, step)| !ended(step)) {
         assert!(goes_on.contains(&format!("{:?}", step.record)), "{label} leads to what nothing leads from: {step:?}");
@@ -888,7 +888,7 @@ fn granted(state: RecordState, step: &RunTransition) -> String {
     words.join(", ")
 }
 
-/// The refusals for the page: what they say, and what they name to type.
+/// The refusals for the page: their texts, and the commands that they name.
 pub(crate) fn refusals_table() -> String {
     let mut told = BTreeMap::new();
     let runs = states().into_iter().map(run);

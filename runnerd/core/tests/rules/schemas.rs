@@ -1,4 +1,4 @@
-//! The schemas in `schemas/`: checked in as they are generated, and agreeing with the types that they describe.
+//! The schemas in `schemas/`: they are up to date, and agree with the types that they describe.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -43,7 +43,7 @@ fn no_other_schema_is_checked_in() {
     #[expect(clippy::disallowed_methods, reason = "the test compares files")]
     let entries = std::fs::read_dir(folder).expect("schemas/ is there");
     let names = entries.map(|entry| entry.expect("an entry").file_name().into_string().expect("UTF-8"));
-    // Schemas of the harness and of the web view are generated there, and compared there.
+    // Schemas of the harness and of the web view are generated and compared in their own crates.
     let found: BTreeSet<String> =
         names.filter(|name| !name.starts_with("eval-") && !name.starts_with("web.")).collect();
     assert_eq!(found, schema::schema_files().into_iter().map(|(name, _)| name.to_owned()).collect());

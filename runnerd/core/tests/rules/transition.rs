@@ -1,4 +1,4 @@
-//! From an outcome to the committed state: tree and bookkeeping, field by field. Feedback is `feedback`'s.
+//! From an outcome to the committed state: tree and bookkeeping, field by field. Feedback is tested in `feedback`.
 
 use protocol::answer::{AgentAnswer, AnswerStatus, SessionUsage};
 use protocol::state::{Attempt, Deaths, Feedback, NodeFeedback, RunState, Stall, UsageTotal};
@@ -18,7 +18,7 @@ use crate::fixture::{
     session_of, tree, verdicts,
 };
 
-/// A state with something in every field, so that a field that is lost is missed.
+/// A state in which every field is set, so that a lost field is noticed.
 pub(crate) fn before() -> (TaskTree, RunState, Feedback) {
     let mut tree = sample();
     node(&mut tree, "b").attempts = 1;
@@ -52,7 +52,7 @@ pub(crate) fn before() -> (TaskTree, RunState, Feedback) {
     (tree, state, Feedback { baseline: None, nodes })
 }
 
-/// The tree that the agent left: another title, and a node of its own.
+/// The tree that the agent left: a changed title, and a new node.
 pub(crate) fn agents_tree() -> TaskTree {
     let mut tree = before().0;
     node(&mut tree, "c1").title = "another title".into();
@@ -89,7 +89,7 @@ pub(crate) fn after(verdict: Verdict) -> StateAfter {
     applied(&outcome(verdict))
 }
 
-/// An outcome whose session answered with `summary`.
+/// An outcome whose session answered with this summary.
 pub(crate) fn summarised(verdict: Verdict, summary: &str) -> IterationOutcome {
     let mut outcome = outcome(verdict);
     let answer = AgentAnswer { summary: summary.to_owned(), ..answer(AnswerStatus::Retry) };

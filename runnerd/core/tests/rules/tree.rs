@@ -1,4 +1,4 @@
-//! Reading a task tree: what is valid, what is refused and which path is named, and at which size.
+//! Parsing a task tree: what is valid, what is refused, which path a refusal names, and the size limits.
 
 use protocol::tree::{Node, TaskTree};
 use runner_core::select::{LeafSelection, select};
@@ -12,7 +12,7 @@ fn text(tree: &TaskTree) -> Vec<u8> {
     canonical(tree).into_bytes()
 }
 
-/// The sample with one value replaced or added, found by its JSON pointer.
+/// The sample with the value at a JSON pointer replaced or added.
 fn with(pointer: &str, value: Value) -> Vec<u8> {
     let mut json = serde_json::to_value(sample()).expect("serializes");
     let (parent, key) = pointer.rsplit_once('/').expect("a pointer");
@@ -20,7 +20,7 @@ fn with(pointer: &str, value: Value) -> Vec<u8> {
     json.to_string().into_bytes()
 }
 
-/// The first fault of a text that must be refused, to the runner and as an agent's.
+/// The first fault of a text that must be refused, both as the runner's file and as an agent's.
 fn fault(text: &[u8]) -> TreeFault {
     let faults = load(text).expect_err("refused");
     faults.into_iter().next().expect("a fault")
@@ -32,13 +32,13 @@ fn check_fault(text: &[u8], path: &str, rule: &str) {
     assert!(fault.to_string().len() < 2_000, "{} bytes", fault.to_string().len());
 }
 
-/// A chain of nodes, the last of which is `depth` levels deep.
+/// A chain of nodes that is `depth` levels deep.
 fn chain(depth: usize) -> TaskTree {
     let last = leaf(&format!("n{depth}"), 0);
     tree((1..depth).rev().fold(last, |below, depth| inner(&format!("n{depth}"), 0, vec![below])))
 }
 
-/// A root with so many children that the tree has `nodes` nodes.
+/// A root with enough children for a tree of `nodes` nodes.
 fn wide(nodes: i64) -> TaskTree {
     tree(inner("root", 0, (1..nodes).map(|order| leaf(&format!("n{order}"), order)).collect()))
 }
@@ -150,7 +150,7 @@ fn what_is_not_json_is_refused() {
     }
 }
 
-/// What the types would let pass, the schema does not.
+/// The schema refuses what the types would accept.
 #[test]
 fn an_array_of_the_right_values_is_no_object() {
     let mut tree = serde_json::to_value(sample()).unwrap();

@@ -1,4 +1,4 @@
-//! Every verdict, reached through events; and the table of rows, typed a second time.
+//! Every verdict, reached through events; and the table of rows, written out independently.
 
 use protocol::answer::{AgentAnswer, AnswerStatus};
 use protocol::words::{GuardOutcome, IterationStatus, Mode, PhaseName, Role, VerdictName};
@@ -45,7 +45,7 @@ impl Told {
         Self { finding, ..self }
     }
 
-    /// Leads the iteration through its events and `more`.
+    /// Drives the iteration through its events and `more`.
     fn after(&self, more: impl IntoIterator<Item = IterationEvent>) -> Phase {
         let events = [
             IterationEvent::Opened(self.task.clone()),
@@ -62,12 +62,12 @@ fn outcome_of(phase: Phase) -> IterationOutcome {
     *outcome
 }
 
-/// Checks that an iteration is settled with a verdict after `more` events.
+/// Asserts that an iteration is settled with this verdict after `more` events.
 fn check(told: &Told, more: impl IntoIterator<Item = IterationEvent>, expect: &Verdict) {
     assert_eq!(&outcome_of(told.after(more)).verdict, expect);
 }
 
-/// Checks that an iteration is settled as Broken by a rule, right after Inspect.
+/// Asserts that an iteration is settled as Broken by this rule, right after Inspect.
 fn check_rule(told: &Told, expect: SessionRule) {
     let verdict = outcome_of(told.after([])).verdict;
     assert!(matches!(&verdict, Verdict::Broken(RuleBreach { rule, .. }) if *rule == expect), "{verdict:?}");
@@ -338,7 +338,7 @@ fn a_stop_in_guard_or_review_is_what_the_iteration_ends_with() {
     }
 }
 
-/// The table, typed a second time.
+/// The table, written out independently.
 const ROWS: &[(VerdictName, VerdictRow)] = {
     use FeedbackEffect::{Clear, Keep, Record};
     use GuardOutcome::{Fail, Pass, Skipped};

@@ -1,4 +1,4 @@
-//! What is watched for the guard: told from its command, from accepted files alone.
+//! The files watched for the guard: determined by its command, and read only from accepted files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
@@ -6,7 +6,7 @@ use std::convert::Infallible;
 use runner_core::definition::GuardDefinition;
 use runner_core::watched_files::{CommitFiles, WatchConfig, WatchQuery, WatchedFiles, find_watched};
 
-/// The files of a commit: a file's form is its content.
+/// The files of a commit: the content of a file says what it is.
 #[derive(Clone, Default)]
 pub(crate) struct Tree(BTreeMap<String, String>);
 
@@ -42,7 +42,7 @@ impl CommitFiles for Tree {
     }
 }
 
-/// Globs as far as these tests need them: from the root, or a name in any folder; `*` within a folder, and `**/`.
+/// The subset of globs needed here: relative to the root, or a name in any folder; `*` within a folder, and `**/`.
 pub(crate) fn matches(globs: &[String], path: &str) -> bool {
     let is_match = |glob: &str| match glob.strip_prefix('/') {
         Some(rooted) => is_like(rooted, path),
@@ -74,7 +74,7 @@ pub(crate) fn words(text: &str) -> Vec<String> {
     text.split(' ').map(str::to_owned).collect()
 }
 
-/// What a run watches that begins with these files.
+/// What a run that begins with these files watches.
 pub(crate) fn begun(command: &[String], configured: &[String], tree: &Tree) -> WatchedFiles {
     let kept = GuardDefinition::new();
     let configured = Some(configured).filter(|globs| !globs.is_empty());
@@ -84,7 +84,7 @@ pub(crate) fn begun(command: &[String], configured: &[String], tree: &Tree) -> W
     watched
 }
 
-/// What is watched after people have changed these paths, where the configuration is as it was.
+/// What is watched after people have changed these paths, with an unchanged configuration.
 fn later(command: &[String], kept: &GuardDefinition, (tree, changed): (&Tree, &[&str])) -> WatchedFiles {
     let set = WatchConfig { command, configured: None, accepted: kept };
     let changed = changed.iter().map(|path| (*path).to_owned()).collect();

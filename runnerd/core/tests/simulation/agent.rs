@@ -1,4 +1,4 @@
-//! An agent that is not to be trusted: works, plans, appends, and now and then does all that it may not.
+//! An untrustworthy agent: it works, plans, appends, and sometimes does something it may not do.
 
 use jiff::SignedDuration;
 use protocol::answer::{AgentAnswer, AnswerStatus};
@@ -13,14 +13,14 @@ use super::habits::child;
 use super::loaded::Loaded;
 use super::people::open_leaves;
 
-/// Nodes beyond which nothing is divided any more.
+/// Number of nodes beyond which no node is split any more.
 const MANY_NODES: usize = 14;
 
-/// What agents say when nothing else comes to their mind.
+/// What agents say by default.
 const SUMMARIES: [&str; 3] = ["Ported the ledger", "Not yet: the tests  fail", "It is more than it seemed"];
 
 impl Course {
-    /// Lets an agent have a session; the work tree is left as it leaves it.
+    /// Runs a session of the agent; the work tree stays as the agent leaves it.
     pub(crate) fn act(&mut self, loaded: &Loaded, task: &SessionTask) -> SessionEndKind {
         if !self.random.one_in(4) {
             self.edit_code();
@@ -63,7 +63,7 @@ impl Course {
         }
     }
 
-    /// Changes what the guard does, or takes it away.
+    /// Changes or removes the guard's command.
     fn weaken_guard(&mut self) {
         match self.random.below(8) {
             0 => _ = self.repository.work.remove(JUSTFILE),
@@ -74,7 +74,7 @@ impl Course {
         }
     }
 
-    /// Changes many files of the definition at once: more than a list of the first rules names.
+    /// Changes many files of the definition at once: more than a list of the first rules contains.
     fn rework_definition(&mut self) {
         for number in 0..self.random.below(30) {
             self.scribble(&format!("ci/part-{number:02}.sh"));
@@ -133,7 +133,7 @@ impl Course {
         AgentAnswer { status, summary: said, children: None }
     }
 
-    /// Changes the tree as the answer says, or brings the children in it; sometimes both, or neither.
+    /// Changes the tree to match the answer, or puts the children into the answer; sometimes both, or neither.
     fn plan(&mut self, answer: &mut AgentAnswer, task: &SessionTask) {
         let node = task.node.clone();
         let children: Vec<_> = (0..=self.random.below(3)).map(child).collect();
@@ -160,7 +160,7 @@ impl Course {
         }
     }
 
-    /// Reads the tree of the work tree; an agent that cannot begins a new one.
+    /// Reads the tree in the work tree; if it is unreadable, the agent creates a new one.
     fn tree(&self) -> TaskTree {
         serde_json::from_str(&self.repository.text(layout::TREE)).unwrap_or_else(|_| tree::new_tree(3))
     }
@@ -168,7 +168,7 @@ impl Course {
     fn edit_tree(&mut self, edit: impl FnOnce(&mut super::random::Random, &mut TaskTree)) {
         let mut tree = self.tree();
         edit(&mut self.random, &mut tree);
-        // An agent does not write it as the runner would.
+        // An agent formats it differently from the runner.
         let text = serde_json::to_string(&tree).unwrap_or_default();
         self.repository.write(layout::TREE, text.as_bytes());
     }
@@ -177,7 +177,7 @@ impl Course {
         self.repository.commit_all(message);
     }
 
-    /// Does one of the things that an agent may not.
+    /// Does something that an agent may not do.
     fn mischief(&mut self, task: &SessionTask) {
         let node = task.node.clone();
         match self.random.below(16) {
@@ -217,7 +217,7 @@ impl Course {
         }
     }
 
-    /// Runs a guard, which is no better than the agent.
+    /// Runs a guard, which misbehaves like the agent.
     pub(crate) fn run_guard(&mut self) -> GuardEndKind {
         if self.random.one_in(6) {
             self.scribble("target.lock");
@@ -272,7 +272,7 @@ fn passed(tree: &mut TaskTree, change: impl FnOnce(&mut Node)) {
     }
 }
 
-/// Moves the last child of the root under the first.
+/// Moves the last child of the root below the first.
 fn moved(tree: &mut TaskTree) {
     let children = &mut tree.root.children;
     if children.len() > 1

@@ -1,4 +1,4 @@
-//! A person who reviews: what waits for their word is the product's to say, when and what they say is drawn.
+//! A person who reviews. The product determines what is pending review; when and how the person decides is random.
 
 use runner_core::approval::Decision;
 use runner_core::digest::Digest;
@@ -12,10 +12,10 @@ use super::loaded::Loaded;
 use super::repository::differing;
 
 impl Course {
-    /// Says a word on what waits for one, now or after something else was done.
+    /// Decides a pending review, now or after some other action.
     pub(crate) fn say(&mut self) -> Lived<()> {
         if self.random.one_in(6) {
-            // Somebody goes on working meanwhile: the guard is asked again before it passes.
+            // Someone continues the work meanwhile: the guard must pass again.
             self.repository.write("src/lib.rs", format!("// meanwhile {}\n", self.random.below(1_000)).as_bytes());
             self.commit_as_person("A person's commit");
         }
@@ -25,13 +25,13 @@ impl Course {
         let signature = "U1NIU0lHAAAAAQ==".parse().ok().filter(|_| needs_signature);
         match self.ask(RunRequest::Review { decision, signature })? {
             Ok(_) => Ok(()),
-            // What waited may wait no longer, where a person has changed the configuration or the tree.
+            // A review may no longer be pending if a person has changed the configuration or the tree.
             Err(RequestRefusal::NothingToReview(_)) => self.go_on(None, false),
             Err(refusal) => Err(Halt::Broken(format!("P13: a word is refused: {refusal:?}"))),
         }
     }
 
-    /// Whether files outside of `.runner/` are others than those that the guard has passed in the last iteration.
+    /// Whether files outside `.runner/` differ from those that the guard passed in the last iteration.
     pub(crate) fn has_changed_since(&self, task: &SessionTask, from: &Loaded) -> bool {
         let is_last = |message: &str| matches!(RunnerCommit::parse(message), Ok(RunnerCommit::Iteration(receipt)) if receipt.iter + 1 == task.iter);
         let guarded = self.repository.ancestors(&from.commit).find(|commit| is_last(&commit.message));
@@ -39,7 +39,7 @@ impl Course {
     }
 }
 
-/// Returns what a receipt says of a review: a person's word, or that of a reviewer who decided.
+/// Returns the review that a receipt records: a person's decision, or that of a reviewer.
 pub(crate) fn review_run(outcome: &IterationOutcome) -> Option<ReviewRun> {
     if let Some(decision) = outcome.work.decision() {
         return Some(ReviewRun { accepted: *decision == Decision::Approve, prompt: None, output: None });

@@ -1,4 +1,4 @@
-//! What follows every course: the audit of its branch, which must find nothing.
+//! Audits the branch after every simulated run; there must be no findings.
 
 use protocol::verify::{AuditReport, Severity};
 use runner_core::audit::{AuditPlan, BranchEnd, WatchPoint, audit_commits};
@@ -10,16 +10,17 @@ use super::loaded::{Loaded, READERS};
 use super::repository::{Commit, all_files, links};
 
 impl Course {
-    /// Audits the branch; an error says what was found.
+    /// Audits the branch; the error lists the findings.
     pub(crate) fn audit(&self) -> Result<(), String> {
         if self.is_lost {
-            // Nothing has settled what its last session has left, and there is no branch to prove.
+            // The work of its last session was never settled, so there is no branch to verify.
             return Ok(());
         }
         let chain = self.repository.chain();
         let report = self.report(&chain);
         let mut violations: Vec<String> = violations(&report);
-        // A guard that rewrites history on the base while the daemon dies takes the start with it, and the audit says so.
+        // A guard that rewrites history on the base while the daemon dies removes the start commit, and the audit
+        // reports it.
         let first = chain.iter().find_map(|commit| RunnerCommit::parse(&commit.message).ok());
         if !matches!(first, Some(RunnerCommit::Start(_))) {
             let is_told = |violation: &String| violation.contains(" Chain Runner-Commit: start: ");
@@ -47,17 +48,17 @@ impl Course {
         Ok(())
     }
 
-    /// Returns the place of the run's start: a fork's is upon an iteration of another run.
+    /// Returns the position of the run's start commit; a fork's follows an iteration of another run.
     pub(crate) fn start_at(&self, chain: &[Commit]) -> usize {
         chain.iter().position(|commit| self.begins(commit)).unwrap_or(1)
     }
 
-    /// Whether a commit is the start of the run.
+    /// Whether a commit is the run's start commit.
     pub(crate) fn begins(&self, commit: &Commit) -> bool {
         matches!(RunnerCommit::parse(&commit.message), Ok(RunnerCommit::Start(start)) if start.run == self.run)
     }
 
-    /// Returns what an audit finds in a chain of commits.
+    /// Returns the audit's findings in a chain of commits.
     pub(crate) fn report(&self, chain: &[Commit]) -> AuditReport {
         let (heads, mut links) = links(chain, &self.repository.blobs);
         let plan = AuditPlan::new(self.run, heads, BranchEnd::Root);
@@ -80,7 +81,7 @@ impl Course {
     }
 }
 
-/// Returns what no runner that keeps the rules makes.
+/// Returns what no correct runner produces.
 pub(crate) fn violations(report: &AuditReport) -> Vec<String> {
     let bad = report.findings.iter().filter(|finding| finding.severity == Severity::Violation);
     bad.map(|finding| {
@@ -91,7 +92,7 @@ pub(crate) fn violations(report: &AuditReport) -> Vec<String> {
     .collect()
 }
 
-/// Whether a commit is the end of an iteration.
+/// Whether a commit ends an iteration.
 pub(crate) fn is_iteration(commit: &Commit) -> bool {
     matches!(RunnerCommit::parse(&commit.message), Ok(RunnerCommit::Iteration(_)))
 }

@@ -1,6 +1,7 @@
-//! A daemon of its own making around the rules: lives that end at any write, turns of one run, and what it keeps.
+//! A simulated daemon around the rules: processes that die at any write, the steps of one run, and its stored state.
 //!
-//! What is durable outlives a death; everything else is read again. The order of the writes is that of the real daemon.
+//! Durable state survives a death; everything else is read again. Writes happen in the same order as in the real
+//! daemon.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,32 +32,32 @@ use super::random::Random;
 use super::repository::{Files, Repository};
 use super::witness::{Claim, Witness};
 
-/// Turns after which a course is cut short; a healthy one needs a few per iteration.
+/// Steps after which a simulated run is cut short; a healthy one needs a few per iteration.
 const MAX_TURNS: u32 = 2_000;
 
-/// Of so many courses one is forked when it is over.
+/// One in this many simulated runs is forked when it is over.
 const FORKS: u64 = 8;
-/// That there was a fork.
+/// Marks that there was a fork.
 pub(crate) const FORKED: &str = "a fork";
 
-/// Why something did not come to its end.
+/// Why something was interrupted.
 #[derive(Debug)]
 pub(crate) enum Halt {
     /// The daemon died.
     Death,
-    /// A promise is broken, and which.
+    /// A promise is broken; says which.
     Broken(String),
 }
 
-/// What comes of something during which the daemon may die.
+/// The result of an action during which the daemon may die.
 pub(crate) type Lived<T> = Result<T, Halt>;
 
-/// Fails with what is broken, unless it holds.
+/// Fails with this violation unless the condition holds.
 pub(crate) fn promise(holds: bool, broken: impl FnOnce() -> String) -> Lived<()> {
     if holds { Ok(()) } else { Err(Halt::Broken(broken())) }
 }
 
-/// The events of the iteration that is under way.
+/// The events of the current iteration.
 #[derive(Debug, Clone)]
 pub(crate) struct Journal {
     pub(crate) mark: u32,
@@ -64,87 +65,87 @@ pub(crate) struct Journal {
     pub(crate) events: Vec<IterationEvent>,
 }
 
-/// The task tree as a session has left it: none where there is none.
+/// The task tree that a session left; `None` if it left none.
 pub(crate) type Left = Option<Vec<u8>>;
 
-/// What effects have kept of the iteration that is under way.
+/// What effects have stored for the current iteration.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Live {
     pub(crate) upon: Option<String>,
-    /// The task tree as the session has left it.
+    /// The task tree that the session left.
     pub(crate) tree: Option<Left>,
-    /// What the rules say of it.
+    /// What the rules say about it.
     pub(crate) examined: Option<TreeExamination>,
     pub(crate) found: BTreeMap<&'static str, Found>,
-    /// Tip and work tree as the guard has found them, the first time that it was run.
+    /// Tip and work tree when the guard first ran.
     pub(crate) before_guard: Option<(String, Files)>,
     /// How the guard's definition differed from the accepted one.
     pub(crate) departure: DefinitionDiff,
-    /// What stands aside while a guard runs with the accepted definition.
+    /// Files set aside while a guard runs with the accepted definition.
     pub(crate) moved: Option<Moved>,
-    /// Tip and work tree as the reviewer has found them.
+    /// Tip and work tree when the reviewer started.
     pub(crate) scenery: Option<(String, Files)>,
 }
 
-/// Whether a run goes on after an iteration.
+/// Whether a run continues after an iteration.
 #[derive(Debug, PartialEq, Eq)]
 enum Then {
     GoOn,
     Rest,
 }
 
-/// One run from its seed: the daemon, its repository, and everybody around it.
+/// One run, determined by its seed: the daemon, its repository, and the people and programs around it.
 pub(crate) struct Course {
     pub(crate) random: Random,
     pub(crate) habits: Habits,
     pub(crate) mistake: Option<Mistake>,
     pub(crate) repository: Repository,
     pub(crate) record: RunRecord,
-    /// What people have asked of its files, and the tip at which each was begun.
+    /// Requested changes to its files, each with the tip at which it was begun.
     pub(crate) changes: Vec<(ChangeRequest, Option<String>)>,
     pub(crate) journal: Option<Journal>,
     pub(crate) live: Live,
     pub(crate) now: Timestamp,
-    /// Marks that were given.
+    /// Marks that have been assigned.
     pub(crate) marks: u32,
     pub(crate) witness: Witness,
-    /// Whether the run was ended because its repository was lost.
+    /// Whether the run ended because its repository was lost.
     pub(crate) is_lost: bool,
-    /// Whether the run is being driven, and the steps that are waited for.
+    /// Whether the run is being driven, and the steps that callers are waiting for.
     pub(crate) is_driving: bool,
     pub(crate) steps: Vec<String>,
-    /// Mark of the last iteration that the witness has seen followed.
+    /// Mark of the last iteration whose consequences the witness has checked.
     pub(crate) followed: u32,
-    /// What a life of the daemon has in memory: the state at From, what Open found, and who wants it to end.
+    /// What a daemon process has in memory: the state at From, the result of Open, and any stop request.
     pub(crate) loaded: Option<Arc<Loaded>>,
     pub(crate) declined: Option<Declined>,
-    /// The commit that was read last: reading is most of what a course does.
+    /// The most recently read commit: reading takes most of a simulation's time.
     pub(crate) read: RefCell<Option<Arc<Loaded>>>,
     pub(crate) stop: Option<StopCause>,
     pub(crate) is_leaving: bool,
-    /// What a session has claimed to be done and a guard has passed, as long as it waits for a person.
+    /// Node that a session claimed as done and a guard passed, while it is pending a person's review.
     pub(crate) claim: Option<Claim>,
     /// Id of the run.
     pub(crate) run: &'static str,
     /// What the witness knew after each iteration.
     pub(crate) known: BTreeMap<String, Known>,
-    /// What it was like at the start: nobody is calm any more when a fork begins.
+    /// The settings at the start; by the time of a fork all disturbances are off.
     pub(crate) lively: Habits,
-    /// The justfile that a person has accepted last.
+    /// The justfile that a person accepted last.
     pub(crate) accepted: Option<String>,
-    /// What the last end of the run has said, until an iteration is settled.
+    /// What the last end of the run said, until an iteration is settled.
     pub(crate) said: Option<String>,
-    /// What the last refusal to go on has said.
+    /// What the last refusal to continue said.
     pub(crate) advised: Option<StopReason>,
-    /// What puts right what a person may not have done: files as they should be.
+    /// The files that undo what a person should not have done.
     pub(crate) amends: Option<Files>,
-    /// What the course has come across: verdicts, rules that were broken, roles, states of the run.
+    /// What the run has covered: verdicts, broken rules, roles, states.
     pub(crate) seen: BTreeSet<String>,
     /// Iterations that were settled.
     pub(crate) settled: u32,
 }
 
-/// Why Open found nothing to begin.
+/// Why Open found nothing to do.
 #[derive(Debug)]
 pub(crate) enum Declined {
     Next(NextStep),
@@ -152,7 +153,7 @@ pub(crate) enum Declined {
 }
 
 impl Course {
-    /// Plays a course to its end; what is broken comes back as a sentence.
+    /// Runs the simulation to its end; returns a violation as a sentence.
     pub(crate) fn play(seed: u64, mistake: Option<Mistake>) -> Result<Self, String> {
         let mut course = Self::new(seed, mistake);
         let mut played = course.play_out();
@@ -164,7 +165,7 @@ impl Course {
         Ok(course)
     }
 
-    /// Goes on until the run is over or it is enough, and audits its branch.
+    /// Continues until the run is over or has reached the limit, and audits its branch.
     fn play_out(&mut self) -> Result<(), String> {
         for _ in 0..MAX_TURNS {
             match self.turn() {
@@ -177,7 +178,7 @@ impl Course {
         Err(format!("P13: it does not come to an end; it is {:?}: {:?}", self.record.state, self.record.reason))
     }
 
-    /// Does what is next; true when the course is over.
+    /// Takes the next step; true if the simulated run is over.
     fn turn(&mut self) -> Lived<bool> {
         if self.is_lost {
             return Ok(true);
@@ -200,7 +201,7 @@ impl Course {
         Ok(false)
     }
 
-    /// Begins the next life: only what is durable is known.
+    /// Starts the next daemon process, which knows only what is durable.
     pub(crate) fn rise(&mut self) {
         (self.loaded, self.declined, self.stop, self.is_leaving) = (None, None, None, false);
         self.steps.clear();
@@ -216,13 +217,13 @@ impl Course {
         }
     }
 
-    /// Lets something happen to the run; what is to be done beside the record comes back.
+    /// Applies an event to the run; returns the actions that remain to be done.
     pub(crate) fn happens(&mut self, event: run::RunEvent) -> Lived<Vec<RunAction>> {
         let step = run::decide(&self.record, event, self.now).map_err(|illegal| Halt::Broken(illegal.to_string()))?;
         self.come_to(step)
     }
 
-    /// Asks something of the run; what is to be done comes back, or the refusal.
+    /// Makes a request to the run; returns the actions that remain to be done, or the refusal.
     pub(crate) fn ask(&mut self, request: RunRequest) -> Lived<Result<Vec<RunAction>, RequestRefusal>> {
         let tip = self.tip().ok().filter(|_| request.needs_commit(self.record.state));
         let situation = RequestContext {
@@ -247,7 +248,7 @@ impl Course {
         }
     }
 
-    /// Writes down where the run stands; whoever stands still says why, and what goes on.
+    /// Stores the state of the run; a run that stops also says why, and how to continue.
     fn come_to(&mut self, step: RunTransition) -> Lived<Vec<RunAction>> {
         let run = step.record;
         let stands = !matches!(run.state, RecordState::Queued | RecordState::Running);
@@ -276,7 +277,7 @@ impl Course {
         Ok(loaded)
     }
 
-    /// Dies now and then: whatever was written before is durable, and nothing else.
+    /// Sometimes dies: everything written before is durable, and nothing else.
     pub(crate) fn may_die(&mut self) -> Lived<()> {
         if self.random.one_in(self.habits.deaths) { Err(Halt::Death) } else { Ok(()) }
     }
@@ -308,7 +309,7 @@ impl Course {
         Ok(())
     }
 
-    /// Does what is to be done before an iteration; false if the run cannot go on now.
+    /// Does what is due before an iteration; false if the run cannot continue now.
     fn begin(&mut self, is_first: bool) -> Lived<bool> {
         let mut needs_baseline = is_first;
         while self.journal.is_none() {
@@ -349,7 +350,7 @@ impl Course {
         Ok(self.is_stopped())
     }
 
-    /// Whether the run goes on no more; a stop that was asked for is done with.
+    /// Whether the run stops here; a pending stop request is then used up.
     fn is_stopped(&mut self) -> bool {
         let is_stopped = self.record.state != RecordState::Running;
         if is_stopped {
@@ -358,7 +359,7 @@ impl Course {
         is_stopped
     }
 
-    /// Holds the run until somebody looks.
+    /// Holds the run until a person intervenes.
     pub(crate) fn hold(&mut self, reason: StopReason) -> Lived<()> {
         self.happens(run::RunEvent::Hold(reason)).map(drop)
     }
@@ -379,7 +380,7 @@ impl Course {
             Drove::Left => Ok(Then::Rest),
             Drove::Obstructed(obstruction) => {
                 let effects = self.happens(run::RunEvent::Blocked(obstruction))?;
-                // There is no repository any more.
+                // The repository no longer exists.
                 self.is_lost = effects.contains(&RunAction::RemoveJournal);
                 Ok(Then::Rest)
             }
@@ -408,7 +409,7 @@ impl Course {
         Ok(Then::Rest)
     }
 
-    /// Follows an iteration that was settled.
+    /// Handles the consequences of a settled iteration.
     fn followed(&mut self, verdict: &Verdict, commit: Option<&str>) -> Lived<Then> {
         let journal = self.journal.clone().ok_or_else(|| Halt::Broken("settled without a journal".to_owned()))?;
         check_memory(&journal)?;
@@ -423,7 +424,7 @@ impl Course {
                 self.known.insert(commit.to_owned(), known);
             }
             self.settled += 1;
-            // What a person did was allowed after all.
+            // The person's action was allowed after all.
             (self.said, self.amends) = (None, None);
             self.see(&task, verdict);
         }
@@ -452,7 +453,7 @@ impl Course {
         }
     }
 
-    /// Writes down what a run does next.
+    /// Stores what the run does next.
     fn follow(&mut self, next: NextStep, event: impl FnOnce(NextStep) -> run::RunEvent) -> Lived<Then> {
         let goes_on = matches!(next, NextStep::Continue(_));
         if let NextStep::Wait(wait, reason) = &next {
@@ -469,20 +470,20 @@ impl Course {
     }
 }
 
-/// Folds a journal; an error is a sentence.
+/// Replays a journal; the error is a sentence.
 pub(crate) fn replay(journal: &Journal) -> Result<Phase, String> {
     journal.events.iter().try_fold(Phase::Open, |phase, event| {
         decide(&journal.policy, phase, event.clone()).map_err(|illegal| illegal.to_string())
     })
 }
 
-/// What memory has is what the journal leads to.
+/// Asserts that the state in memory equals the replayed journal.
 fn check_memory(journal: &Journal) -> Lived<()> {
     let is_over = matches!(replay(journal), Ok(Phase::Over { end: IterationEnd::Settled { .. } }));
     promise(is_over, || format!("the journal does not lead to where the iteration is: {:?}", journal.events))
 }
 
-/// Returns what was asked of the session, and what it has spent.
+/// Returns the session's task, and its usage.
 fn facts(events: &[IterationEvent]) -> Lived<(SessionTask, ResourceUsage)> {
     let task = events
         .iter()

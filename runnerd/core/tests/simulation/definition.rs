@@ -1,4 +1,4 @@
-//! The guard's definition: what a commit and the work tree have of it, and the accepted one in its place.
+//! The guard's definition: its files in a commit and in the work tree, and putting the accepted files in their place.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
@@ -13,21 +13,21 @@ use super::mistake::Mistake;
 use super::people::is_last_word;
 use super::repository::{Blob, Commit, Files, differing};
 
-/// What names the definition, unless a person changes that.
+/// The globs that name the definition by default; a person can change them.
 pub(crate) const DEFINITION: [&str; 2] = [JUSTFILE, "ci/"];
-/// The file of it that every configuration names.
+/// The definition file that every configuration names.
 pub(crate) const JUSTFILE: &str = "justfile";
 
-/// What stood where the accepted files are: nothing, or a file.
+/// What was at the path of an accepted file: nothing, or a file.
 pub(crate) type Moved = BTreeMap<String, Option<Blob>>;
 
-/// Returns the definition among some files.
+/// Returns the definition files among these files.
 pub(crate) fn among(files: &Files, names: &[String]) -> GuardDefinition {
     let is_part = |(path, _): &(&String, &Blob)| is_definition(names, path);
     files.iter().filter(is_part).map(|(path, blob)| (path.clone(), blob.id.to_string())).collect()
 }
 
-/// Returns what is watched at a commit, the first of these, by what was set there and at the runner's last commit.
+/// Returns what is watched at a commit, the first of these, given its settings and the runner's last commit.
 pub(crate) fn watched_at<'c>(
     from: &Loaded,
     ancestors: impl Iterator<Item = &'c Commit> + Clone,
@@ -45,7 +45,7 @@ pub(crate) fn watched_at<'c>(
     Some(watched)
 }
 
-/// Returns what a run watches that begins with these files, where this names the definition.
+/// Returns what a run that begins with these files watches, if the globs name the definition.
 pub(crate) fn watched_from_start(files: &Files, definition: &[String]) -> WatchedFiles {
     let kept = GuardDefinition::new();
     let now = WatchConfig { command: &guard_command(), configured: Some(definition), accepted: &kept };
@@ -63,7 +63,7 @@ fn set(loaded: &Loaded) -> WatchConfig<'_> {
     }
 }
 
-/// The files of a commit, and those before it, of which some were accepted.
+/// The files of a commit, and the earlier files of which some were accepted.
 struct At<'a> {
     files: &'a Files,
     ancestors: &'a [&'a Commit],
@@ -92,27 +92,27 @@ impl watched_files::CommitFiles for At<'_> {
 }
 
 impl Course {
-    /// Returns what is watched at a commit; none where it cannot be read.
+    /// Returns what is watched at a commit; `None` if it cannot be read.
     fn watched(&self, at: &Loaded) -> Option<WatchedFiles> {
         let ancestors: Vec<&Commit> = self.repository.ancestors(&at.commit).collect();
         watched_at(at, ancestors.iter().copied())
     }
 
-    /// Returns the definition at a commit, and what a person has accepted as the commit tells it.
+    /// Returns the definition at a commit, and what the commit says a person has accepted.
     pub(crate) fn guarded(&self, at: &Loaded) -> DefinitionState {
         let WatchedFiles { globs, accepted, is_absence_accepted, checks, .. } = self.watched(at).unwrap_or_default();
         let committed = checks.normalize_forms(&accepted, among(&at.files, &globs), is_definition);
         DefinitionState { accepted, committed, is_absence_accepted }
     }
 
-    /// Compares the work tree with what was accepted.
+    /// Compares the work tree with the accepted definition.
     pub(crate) fn departure(&self, from: &Loaded) -> DefinitionDiff {
         let globs = self.watched(from).unwrap_or_default().globs;
         let standing = among(&self.repository.work, &globs);
         self.guarded(from).diff_from_accepted(&standing)
     }
 
-    /// Makes the definition what the guard is to run with.
+    /// Writes the definition that the guard must run with.
     pub(crate) fn lay_out(&mut self, from: &Loaded, with_accepted: bool) -> Lived<()> {
         self.swap_back();
         let found = self.departure(from);
@@ -141,7 +141,7 @@ impl Course {
         Ok(())
     }
 
-    /// Gives one file of the definition another name, in it or outside of it.
+    /// Renames one file of the definition, inside or outside it.
     pub(crate) fn rename_in_definition(&mut self) {
         let to = *self.random.pick(&["ci/check.sh", "ci/checks.sh", "src/check.sh", "ci/part-00.sh"]);
         let from = self.repository.work.keys().find(|path| path.starts_with("ci/") && *path != to).cloned();
@@ -149,7 +149,7 @@ impl Course {
         self.repository.work.extend(moved.map(|blob| (to.to_owned(), blob)));
     }
 
-    /// Puts back what stood where the accepted files are; what a guard has made of these is kept aside.
+    /// Restores the files that were replaced by the accepted ones; what a guard made of the accepted ones is kept.
     pub(crate) fn swap_back(&mut self) {
         for (path, blob) in self.live.moved.take().unwrap_or_default() {
             self.stand_aside(&path);
@@ -162,7 +162,7 @@ impl Course {
         self.witness.aside.extend(there.map(|there| there.id.to_string()));
     }
 
-    /// Returns what was accepted at the paths that depart.
+    /// Returns the accepted content of the differing paths.
     fn accepted_files(&self, from: &Loaded, departure: &DefinitionDiff) -> Moved {
         let accepted = self.guarded(from).accepted;
         let blob = |path: &String| {

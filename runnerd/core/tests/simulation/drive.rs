@@ -1,6 +1,6 @@
-//! The loop of an iteration, one event after the other: what the real one does, without its concurrency.
+//! The loop of an iteration, one event at a time: the same as the real one, without its concurrency.
 //!
-//! How effects, stops and refusals of the disk interleave in time is shown by the real loop in `worker/tests`.
+//! The tests in `worker/tests` use the real loop to show how effects, stops and disk errors interleave.
 
 use jiff::SignedDuration;
 use runner_core::blocker::{self, Blocker, RetryDecision, Transience};
@@ -12,7 +12,7 @@ use runner_core::verdict::StopCause;
 use super::daemon::{Course, Halt, Journal, Lived, promise};
 use super::mistake::Mistake;
 
-/// Events after which an iteration is taken to have no end.
+/// Number of events after which an iteration counts as endless.
 const MAX_EVENTS: usize = 60;
 
 /// How driving ended.
@@ -56,7 +56,7 @@ impl Course {
         }
     }
 
-    /// Performs the effect of a phase; somebody may want it to end meanwhile.
+    /// Performs the effect of a phase; a stop may be requested meanwhile.
     fn attend(&mut self, begun: &Phase) -> Lived<Option<Phase>> {
         let effect = begun.effect();
         let (mut phase, mut is_cut) = (begun.clone(), false);
@@ -76,7 +76,7 @@ impl Course {
         self.take(phase, event).map(Some)
     }
 
-    /// Keeps an event and acts upon it; the daemon may die before it is kept, and after.
+    /// Records an event and acts on it; the daemon may die before or after it is recorded.
     pub(crate) fn take(&mut self, phase: Phase, event: IterationEvent) -> Lived<Phase> {
         self.may_die()?;
         self.kept(event.clone())?;
@@ -101,7 +101,7 @@ impl Course {
         Ok(Mistake::change_phase(self.mistake, next))
     }
 
-    /// Returns the configuration in force: From's, once Open has found it.
+    /// Returns the configuration in force: that of From, once Open has found it.
     fn policy(&self) -> Policy {
         match (&self.loaded, &self.journal) {
             (Some(loaded), _) => loaded.settings.policy.clone(),
@@ -124,7 +124,7 @@ impl Course {
         Some(Blocker { what: "the disk is full".to_owned(), remedy: "make room".to_owned(), nature })
     }
 
-    /// Somebody may want the iteration to end now, or the daemon to leave.
+    /// Sometimes requests that the iteration stop now, or that the daemon shut down.
     fn comes_meanwhile(&mut self) -> Lived<Option<StopCause>> {
         if !self.random.one_in(self.habits.stops) {
             return Ok(self.stop.take());
@@ -144,7 +144,7 @@ impl Course {
     }
 }
 
-/// Whether an effect begins something that is better begun by the next life.
+/// Whether an effect starts something that is better left to the next daemon process.
 fn begins(effect: Option<IterationEffect>) -> bool {
     matches!(
         effect,

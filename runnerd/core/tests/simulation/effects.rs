@@ -1,6 +1,6 @@
 //! The effects of an iteration on the repository in memory: open, brief, session, inspect, guard, review.
 //!
-//! As in the real daemon each may be done again; the daemon may die in between.
+//! As in the real daemon, each can be repeated, and the daemon may die in the middle.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ use super::repository::{Commit, Files, differing};
 use super::witness::Witness;
 
 impl Course {
-    /// Performs the effect of a phase; `is_cut` where somebody wants it to end.
+    /// Performs the effect of a phase; `is_cut` means that a stop was requested.
     pub(crate) fn perform(&mut self, phase: &Phase, is_cut: bool) -> Lived<IterationEvent> {
         self.pass(SignedDuration::from_millis(40));
         match (phase.effect(), phase) {
@@ -77,7 +77,7 @@ impl Course {
         }
     }
 
-    /// Looks whether an iteration can begin, and on what.
+    /// Checks whether an iteration can begin, and on which leaf.
     fn find(&self) -> Result<(Arc<Loaded>, SessionTask), Box<Declined>> {
         let loaded = self.tip().map_err(hold)?;
         for id in [&loaded.goal.id, &loaded.run_state.run_id] {
@@ -99,7 +99,7 @@ impl Course {
         Ok((loaded, task))
     }
 
-    /// What people have committed since the runner's last commit that they may not.
+    /// What people have committed since the runner's last commit although they may not.
     pub(crate) fn breach(&self, loaded: &Loaded) -> Option<String> {
         let is_runners = |commit: &Commit| is_last_word(commit);
         if is_runners(self.repository.commit(&loaded.commit)) {
@@ -110,7 +110,7 @@ impl Course {
         person_edit::check_edit(&before.tree, &loaded.tree).err().map(|overreach| overreach.to_string())
     }
 
-    /// Returns the state at From, read again if a previous life had opened the iteration.
+    /// Returns the state at From, read again if an earlier daemon process opened the iteration.
     pub(crate) fn loaded(&mut self, task: &SessionTask) -> Lived<Arc<Loaded>> {
         if let Some(loaded) = &self.loaded {
             return Ok(Arc::clone(loaded));
@@ -126,14 +126,14 @@ impl Course {
         self.live = super::daemon::Live::default();
         self.may_die()?;
         let Some((sent, _)) = self.prompt(&loaded, task) else { return Ok(IterationEvent::Briefed) };
-        // A session of a life that died before it was begun was told the same.
+        // If an earlier daemon process died before its session began, that session had the same prompt.
         let told = self.witness.prompt.replace(sent.clone()).unwrap_or_else(|| sent.clone());
         promise(told == sent, || "P1: the same commit made two prompts".to_owned())?;
         Ok(IterationEvent::Briefed)
     }
 
-    /// Returns the digest of the prompt of a task, and the notes in it; none where a person's word stands for a session.
-    /// Most courses build none, for speed.
+    /// Returns the digest of a task's prompt, and the notes in it; `None` if a person's decision replaces the session.
+    /// For speed, most simulated runs build no prompts.
     pub(crate) fn prompt(&self, loaded: &Loaded, task: &SessionTask) -> Option<(Digest, Vec<String>)> {
         if task.decision.is_some() {
             return None;
@@ -200,7 +200,7 @@ impl Course {
                 cost_micro_usd: number(&mut self.random),
             },
             elapsed_ms: self.random.below(600_000),
-            // Who has answered has left an answer; who has not may have left something.
+            // A session that answered has left an answer; any other may have left something.
             output_digest: (self.random.one_in(2) || matches!(end.how, SessionEndKind::Answered(_)))
                 .then(|| Digest::compute(b"an answer").to_string()),
             ..end
@@ -239,19 +239,19 @@ impl Course {
         differing(before, after).map(str::to_owned).collect()
     }
 
-    /// Returns the tree as the session has left it: the first time from the work tree, then as it was kept.
+    /// Returns the tree that the session left: the first time from the work tree, then as it was saved.
     pub(crate) fn agents_tree(&mut self) -> Option<Vec<u8>> {
         let there = self.repository.work.get(layout::TREE).map(|blob| blob.bytes.to_vec());
         self.live.tree.get_or_insert(there).clone().filter(|text| !text.is_empty())
     }
 
-    /// Returns the tree of a session that can be taken; where a person has decided, nobody's is.
+    /// Returns a session's tree if it is acceptable; `None` if a person has decided instead.
     pub(crate) fn legal_tree(&mut self, loaded: &Loaded, work: &WorkResult) -> Option<TaskTree> {
         work.session()?;
         self.examined(loaded, &work.task, work.answer()).tree
     }
 
-    /// Judges the tree that the session has left: once, since that is much of what a course does.
+    /// Judges the tree that the session left, only once, because that takes much of a simulation's time.
     pub(crate) fn examined(
         &mut self,
         loaded: &Loaded,
@@ -276,7 +276,7 @@ impl Course {
         self.lay_out(&loaded, with_accepted)?;
         self.witness.guards_with(&self.repository.work);
         let how = self.run_guard();
-        // What the session had left and the guard took away is nobody's loss, even if the daemon dies now.
+        // If the guard removed files of the session, they do not count as lost, even if the daemon dies now.
         self.witness.saw(&self.repository);
         self.may_die()?;
         self.swap_back();
@@ -298,7 +298,8 @@ impl Course {
         self.look_after(work, end)
     }
 
-    /// Returns the paths outside `.runner/` that guards have written since the first of the iteration, of whatever life.
+    /// Returns the paths outside `.runner/` that guards have written since the first one of the iteration, in any
+    /// daemon process.
     fn written(&self) -> Vec<String> {
         let Some((tip, before)) = &self.live.before_guard else { return Vec::new() };
         let of = |files: &Files, path: &str| files.get(path).map(|blob| Arc::clone(&blob.id));
@@ -306,14 +307,14 @@ impl Course {
         let is_code = |path: &&str| !path.starts_with(".runner/");
         let is_written = |path: &&str| of(&self.repository.work, path) != of(before, path);
         let head = &self.repository.head().files;
-        // What was committed and had not differed before is a guard's, whatever stands there now.
+        // A committed file that did not differ before was written by a guard, whatever its content is now.
         let committed = differing(tip, head).filter(|path| is_written(path) || of(before, path) == of(tip, path));
         let standing = differing(head, &self.repository.work).filter(is_written);
         let wrote: BTreeSet<&str> = standing.chain(committed).filter(is_code).collect();
         wrote.into_iter().map(str::to_owned).collect()
     }
 
-    /// Looks at what a guard has done, and puts back what it may not have.
+    /// Inspects what a guard has done, and reverts what it may not do.
     fn look_after(&mut self, work: &WorkResult, end: GuardEnd) -> Lived<IterationEvent> {
         let loaded = self.loaded(&work.task)?;
         let legal = self.legal_tree(&loaded, work);
@@ -341,7 +342,7 @@ fn hold(message: String) -> Box<Declined> {
     Box::new(Declined::Hold(StopReason::new(message, "correct it, commit, then: runnerctl resume")))
 }
 
-/// Returns a session that ended so.
+/// Returns a session with this end.
 fn ended(how: SessionEndKind, task: &SessionTask) -> SessionEnd {
     let agent = format!("{} 1.2.3", task.kind.as_deref().unwrap_or("command"));
     SessionEnd { agent, ..SessionEnd::new(how) }

@@ -1,4 +1,4 @@
-//! Forged branches: what an audit is for. The forger is careful: ids and digests that chain the commits are made to fit.
+//! Forged branches, which an audit must detect. The forger is careful: ids and digests that chain the commits match.
 
 use std::collections::BTreeMap;
 
@@ -18,11 +18,11 @@ pub(crate) struct Forgery {
     pub(super) chain: Vec<Commit>,
     pub(super) random: Random,
     has_prompts: bool,
-    /// The start of the run: what lies before it is another's.
+    /// The run's start; commits before it are not part of the run.
     pub(super) start: usize,
 }
 
-/// A way to forge; false where the branch gives no occasion.
+/// A way to forge; false if it does not apply to the branch.
 pub(super) type Way = fn(&mut Forgery) -> bool;
 
 /// Every way, with its name.
@@ -213,19 +213,19 @@ pub(crate) const WAYS: [(&str, Way); 46] = [
     }),
 ];
 
-/// Whether a receipt names files of the guard's definition that stand in its commit: what was put back, or what a guard has found,
-/// is in none.
+/// Whether a receipt names files of the guard's definition that its commit contains; restored files, and files that a
+/// guard left, are not in the commit.
 fn is_announced_and_committed(receipt: &Receipt) -> bool {
     !receipt.guard_changed.is_empty() && receipt.guard_run.is_none() && receipt.reverted.is_empty()
 }
 
 impl Forgery {
-    /// Begins with an honest branch.
+    /// Starts with a genuine branch.
     pub(crate) fn of(chain: &[Commit], start: usize, random: Random, has_prompts: bool) -> Self {
         Self { chain: chain.to_vec(), random, has_prompts, start }
     }
 
-    /// Forges in one way; returns the branch, unless it gives no occasion.
+    /// Forges in one way; returns the branch if the way applies.
     pub(crate) fn forged(mut self, way: Way) -> Option<Vec<Commit>> {
         way(&mut self).then(|| {
             self.chain_up();
@@ -233,7 +233,7 @@ impl Forgery {
         })
     }
 
-    /// Makes ids and digests fit again, as whoever forges a branch would.
+    /// Makes ids and digests match again, as a forger would.
     fn chain_up(&mut self) {
         let mut ids: BTreeMap<String, String> = BTreeMap::new();
         let mut trees: BTreeMap<String, Digest> = BTreeMap::new();
@@ -260,7 +260,7 @@ impl Forgery {
         }
     }
 
-    /// Chooses a commit that ends an iteration and does as asked.
+    /// Chooses a commit that ends an iteration and applies the change.
     pub(super) fn place(&mut self, fits: impl Fn(&[Commit], usize) -> bool) -> Option<usize> {
         let places: Vec<usize> = (self.start..self.chain.len())
             .filter(|at| read(&self.chain[*at]).is_some() && !self.is_sessions(*at) && fits(&self.chain, *at))
@@ -268,7 +268,7 @@ impl Forgery {
         self.random.place(places.len()).map(|at| places[at])
     }
 
-    /// Whether a commit lies between From and the receipt of a session, which may repeat a receipt of before.
+    /// Whether there is a commit between From and the receipt of a session, which may repeat an earlier receipt.
     pub(super) fn is_sessions(&self, at: usize) -> bool {
         let mut receipts = self.chain[at + 1..].iter().filter_map(read);
         receipts.any(|receipt| self.chain[..at].iter().any(|commit| commit.id == receipt.from))
@@ -282,7 +282,7 @@ impl Forgery {
         is_changed
     }
 
-    /// Has a receipt name its rules otherwise.
+    /// Changes the rules that a receipt names.
     fn rules(&mut self, named: &str) -> bool {
         let Some(at) = self.place(|_, _| true) else { return false };
         let message = &mut self.chain[at].message;
@@ -290,7 +290,7 @@ impl Forgery {
         true
     }
 
-    /// Changes a receipt that fits.
+    /// Changes a receipt to which the way applies.
     fn receipts_that(&mut self, fits: impl Fn(&Receipt) -> bool, change: impl FnOnce(&mut Receipt)) -> bool {
         let Some(at) = self.place(|chain, at| read(&chain[at]).is_some_and(|receipt| fits(&receipt))) else {
             return false;
@@ -301,13 +301,13 @@ impl Forgery {
         true
     }
 
-    /// Changes a node in an iteration's commit and in all that come after it.
+    /// Changes a node in an iteration's commit and in all later ones.
     fn trees(&mut self, fits: fn(&protocol::tree::Node) -> bool, change: impl Fn(&mut protocol::tree::Node)) -> bool {
         let Some((at, node)) = self.node(fits) else { return false };
         self.carry(at, &node, change)
     }
 
-    /// Chooses an iteration whose From and commit both have a leaf that fits.
+    /// Chooses an iteration whose From and commit both have a suitable leaf.
     fn node(&mut self, fits: fn(&protocol::tree::Node) -> bool) -> Option<(usize, String)> {
         let found = |chain: &[Commit], at: usize| -> Option<String> {
             let from = read(&chain[at])?.from;
@@ -334,7 +334,7 @@ impl Forgery {
         true
     }
 
-    /// Adds a commit of a person's that changes a node.
+    /// Adds a person's commit that changes a node.
     fn person(&mut self, fits: fn(&protocol::tree::Node) -> bool, change: impl Fn(&mut protocol::tree::Node)) -> bool {
         let Some((at, node)) = self.node(fits) else { return false };
         if self.is_undone(at, &node) {
@@ -350,7 +350,7 @@ impl Forgery {
         self.carry(at + 1, &node, change)
     }
 
-    /// Whether people decompose a node before the next session, which takes back whatever was said of it.
+    /// Whether people decompose a node before the next session, which discards its earlier result.
     fn is_undone(&self, at: usize, node: &str) -> bool {
         let stretch = self.chain[at + 1..].iter().take_while(|commit| read(commit).is_none());
         let mut trees = stretch.filter_map(tree_of);
@@ -399,7 +399,7 @@ impl Forgery {
         let writes = |chain: &[Commit], at: usize| {
             let Some(receipt) = read(&chain[at]) else { return false };
             let Some(from) = chain[..at].iter().rfind(|commit| commit.id == receipt.from) else { return false };
-            // What was put back was written by nobody, or is code no more.
+            // Restored content was written by no one, or is no longer code.
             let is_back = |path: &str| receipt.reverted.items().iter().any(|back| back.as_slice() == path.as_bytes());
             let mut changed = super::repository::differing(&from.files, &chain[at].files);
             changed.any(|path| !path.starts_with(".runner/") && !is_back(path))
@@ -411,7 +411,7 @@ impl Forgery {
         true
     }
 
-    /// Adds a file of nobody's to a person's word, and to all that comes after it.
+    /// Adds a file to the commit of a person's decision, and to all later commits.
     fn bring_code(&mut self) -> bool {
         let is_word = |chain: &[Commit], at: usize| {
             read(&chain[at]).is_some_and(|receipt| receipt.role == Role::Human && receipt.guard_run.is_none())
@@ -426,7 +426,7 @@ impl Forgery {
         true
     }
 
-    /// Changes a file in an iteration's commit and in all that come after it, where it is not written anew.
+    /// Changes a file in an iteration's commit and in all later ones until it is rewritten.
     fn file(&mut self, path: &str, change: impl Fn(&str) -> String) -> bool {
         let same = |chain: &[Commit], at: usize| {
             let text = |at: usize| text(&chain[at], path);

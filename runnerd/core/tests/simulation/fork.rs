@@ -1,4 +1,4 @@
-//! A fork: another run that goes on from an iteration of one that was played, with its tree, attempts and feedback.
+//! A fork: another run that continues from an iteration of a finished simulation, with its tree, attempts and feedback.
 
 use protocol::state::RunState;
 use runner_core::message::RunnerCommit;
@@ -9,10 +9,10 @@ use super::daemon::{Course, Live, Lived};
 use super::loaded::{Loaded, goal_text};
 use super::witness::Claim;
 
-/// Iterations of a fork.
+/// Number of iterations of a fork.
 const ITERATIONS: u32 = 8;
 
-/// What a witness knew when an iteration was over, which a fork from it knows too.
+/// What a witness knew after an iteration, and therefore also knows in a fork from it.
 #[derive(Debug, Clone)]
 pub(crate) struct Known {
     pub(crate) claim: Option<Claim>,
@@ -20,7 +20,7 @@ pub(crate) struct Known {
 }
 
 impl Course {
-    /// Forks the run at one of its iterations, which nobody is at work on any more; false where it has none.
+    /// Forks the run at one of its iterations; false if it has none. Nothing else works on the run any more.
     pub(crate) fn fork(&mut self) -> bool {
         if self.is_lost {
             return false;
@@ -46,7 +46,7 @@ impl Course {
         true
     }
 
-    /// Makes the start commit of a fork: the commit that it is made from, with another name.
+    /// Makes the start commit of a fork: a copy of the original start commit with another name.
     pub(crate) fn start_fork(&mut self, from: &Loaded) -> Lived<()> {
         let base = self.repository.tip.clone();
         let (run_id, at) = (Some(self.run.to_owned()), Some(base.clone()));

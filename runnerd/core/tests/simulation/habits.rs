@@ -1,4 +1,4 @@
-//! What a course is like: how it is configured, what it begins with, and how often the world interferes.
+//! The settings of a simulation: its configuration, its initial files, and how often something interferes.
 
 use jiff::Timestamp;
 use protocol::path::WirePath;
@@ -15,22 +15,22 @@ use super::random::Random;
 use super::repository::{Blob, Files, Repository};
 use super::witness::Witness;
 
-/// How often each thing happens, once in so many times; never for 0.
+/// The probability of each disturbance, as one in this many; 0 means never.
 #[derive(Debug, Clone)]
 pub(crate) struct Habits {
     /// The daemon dies at a write.
     pub(crate) deaths: u64,
-    /// An effect cannot be done.
+    /// An effect is blocked.
     pub(crate) obstacles: u64,
-    /// Somebody wants an iteration, or the daemon, to end now.
+    /// A stop of the iteration or the daemon is requested.
     pub(crate) stops: u64,
     /// People do something.
     pub(crate) people: u64,
-    /// An agent does what it may not.
+    /// An agent does something it may not do.
     pub(crate) mischief: u64,
-    /// Iterations after which it is enough.
+    /// Iterations after which the simulation ends.
     pub(crate) iterations: u32,
-    /// Whether prompts are built: that takes longer than all else together.
+    /// Whether prompts are built, which takes longer than everything else together.
     pub(crate) has_prompts: bool,
     /// The configuration at the start.
     pub(crate) config: Config,
@@ -54,7 +54,7 @@ impl Habits {
         }
     }
 
-    /// Nothing from outside happens any more.
+    /// Turns off all disturbances from outside.
     pub(crate) fn calm(&mut self) {
         (self.deaths, self.obstacles, self.stops, self.people) = (0, 0, 0, 0);
     }
@@ -86,7 +86,7 @@ fn policy(random: &mut Random) -> Policy {
 const REVIEWS: [ReviewPolicy; 4] = [ReviewPolicy::Off, ReviewPolicy::Off, ReviewPolicy::Human, ReviewPolicy::Agent];
 
 impl Course {
-    /// Sets up a course from its seed.
+    /// Derives the settings of a simulation from its seed.
     pub(crate) fn new(seed: u64, mistake: Option<Mistake>) -> Self {
         let mut random = Random::new(seed);
         let habits = Habits::of(seed, &mut random);
@@ -125,7 +125,7 @@ impl Course {
         }
     }
 
-    /// A run that is to begin.
+    /// A new run.
     pub(crate) fn queued(run: &str) -> RunRecord {
         let beginning = StartSpec { base: None, goal: None, keep_tree: false, fork: false };
         let path = WirePath("/work".into());
@@ -134,7 +134,7 @@ impl Course {
     }
 }
 
-/// What the base has: code, and now and then a tree that a person has prepared.
+/// The files of the base: code, and sometimes a tree prepared by a person.
 fn base(habits: &Habits, random: &mut Random) -> Files {
     let mut files = Files::new();
     let mut put = |path: &str, text: &str| files.insert(path.to_owned(), Blob::of(text.as_bytes()));
@@ -162,7 +162,7 @@ fn base(habits: &Habits, random: &mut Random) -> Files {
     files
 }
 
-/// Returns what a new node is about.
+/// Returns the text of a new node.
 pub(crate) fn child(number: u64) -> ChildSpec {
     ChildSpec {
         title: format!("Part {number}"),

@@ -1,4 +1,4 @@
-//! More forgeries: commits that change what their kind may not. Whoever forges them is as careful as in [`super::forgery`].
+//! More forgeries: commits that change what their kind may not. The forger is as careful as in [`super::forgery`].
 
 use protocol::state::{Feedback, RunState};
 use protocol::words::{Mode, Role, VerdictName};
@@ -17,7 +17,7 @@ use super::repository::Commit;
 
 const TEMPLATE: &str = ".runner/prompts/worker.md";
 const CONTEXT: &str = ".runner/nodes/root/context.md";
-/// A note as it stands in its file.
+/// A note as written in its file.
 const NOTE: &str = "\n\n- [n77] Mind it.\n";
 
 /// Every way, with its name.
@@ -91,7 +91,7 @@ fn is_baseline(commit: &RunnerCommit) -> bool {
 }
 
 impl Forgery {
-    /// Adds to a file in a commit, and in all that come after it and have it unchanged.
+    /// Appends to a file in a commit, and in all later ones in which it is unchanged.
     fn add(&mut self, at: usize, path: &str, more: &str) -> bool {
         let honest = text(&self.chain[at], path);
         for commit in &mut self.chain[at..] {
@@ -102,7 +102,7 @@ impl Forgery {
         true
     }
 
-    /// Adds to a file in the start of a fork.
+    /// Appends to a file in the start commit of a fork.
     fn fork(&mut self, path: &str, more: &str) -> bool {
         let is_fork = self.start.checked_sub(1).is_some_and(|before| read(&self.chain[before]).is_some());
         is_fork && self.add(self.start, path, more)
@@ -118,7 +118,7 @@ impl Forgery {
         true
     }
 
-    /// Chooses one of the runner's commits that is of no session and no iteration.
+    /// Chooses one of the runner's commits that belongs to no session and no iteration.
     fn other(&mut self, is_it: impl Fn(&RunnerCommit) -> bool) -> Option<usize> {
         let fits = |at: &usize| RunnerCommit::parse(&self.chain[*at].message).is_ok_and(|commit| is_it(&commit));
         let places: Vec<usize> =
@@ -126,7 +126,7 @@ impl Forgery {
         self.random.place(places.len()).map(|at| places[at])
     }
 
-    /// Has a guard run where none does.
+    /// Records a guard run where there was none.
     fn milestones(&mut self, of: fn(&mut RunnerCommit) -> Option<&mut MarkerCommit>) -> bool {
         let Some(at) = self.other(|commit| of(&mut commit.clone()).is_some()) else { return false };
         let Ok(mut commit) = RunnerCommit::parse(&self.chain[at].message) else { return false };
@@ -136,13 +136,13 @@ impl Forgery {
         true
     }
 
-    /// Adds to a file in a commit between iterations.
+    /// Appends to a file in a commit between iterations.
     fn between(&mut self, is_it: fn(&RunnerCommit) -> bool, path: &str) -> bool {
         let Some(at) = self.other(is_it) else { return false };
         self.add(at, path, "It is done.\n")
     }
 
-    /// Takes the baseline away, or has the first session make it.
+    /// Removes the baseline, or claims that the first session made it.
     fn lose_baseline(&mut self, is_dropped: bool) -> bool {
         let Some(at) = self.other(is_baseline) else { return false };
         let is_next = self.chain.get(at + 1).and_then(read).is_some_and(|next| next.from == self.chain[at].id);
@@ -170,7 +170,7 @@ impl Forgery {
         true
     }
 
-    /// Tells that no session has used what one has.
+    /// Claims that no session consumed something that was consumed.
     fn use_nothing(&mut self) -> bool {
         let used = |receipt: &Receipt| receipt.usage.as_ref().map(|used| used.0.clone());
         let Some(at) = self.place(|chain, at| read(&chain[at]).is_some_and(|receipt| receipt.usage.is_some())) else {
@@ -190,7 +190,7 @@ impl Forgery {
         true
     }
 
-    /// Tells that code which a session has left was put back.
+    /// Claims that code left by a session was reverted.
     fn put_back(&mut self, fits: impl Fn(&Receipt, &Config) -> bool) -> bool {
         let is_it = |chain: &[Commit], at: usize| {
             let config = Config::read(text(&chain[at], layout::CONFIG).as_bytes());
@@ -213,7 +213,7 @@ impl Forgery {
         true
     }
 
-    /// Adds to a memory file where no session has left anything.
+    /// Appends to a memory file although no session left anything.
     fn remember(&mut self, fits: impl Fn(&Receipt) -> bool) -> bool {
         let Some(at) = self.place(|chain, at| read(&chain[at]).is_some_and(|receipt| fits(&receipt))) else {
             return false;
@@ -221,12 +221,12 @@ impl Forgery {
         self.add(at, layout::ASSUMPTIONS, "- It is done.\n")
     }
 
-    /// Has `runnerctl` commit this for a person, behind an iteration.
+    /// Makes this commit look like a person's commit by `runnerctl`, after an iteration.
     fn say(&mut self, command: &str, files: &[(&str, &str)]) -> bool {
         self.behind(|receipt| compose_human(&receipt.run, command, "As it was asked for."), files)
     }
 
-    /// Has a driver claim the run, and add to a file.
+    /// Has a driver claim the run, and appends to a file.
     fn drive(&mut self, path: &str) -> bool {
         let claim = |receipt: Receipt| {
             let milestone = MarkerCommit {
@@ -243,7 +243,7 @@ impl Forgery {
         self.behind(claim, &[(path, "It is done.\n")])
     }
 
-    /// Puts a commit with this message behind an iteration, which adds to these files.
+    /// Inserts a commit with this message after an iteration, which appends to these files.
     fn behind(&mut self, message: impl FnOnce(Receipt) -> String, files: &[(&str, &str)]) -> bool {
         let Some(at) = self.place(|_, _| true) else { return false };
         let before = self.chain[at].clone();

@@ -1,4 +1,4 @@
-//! The committed state as decisions are made from it, and the files that a run begins with.
+//! The committed state that decisions are based on, and the initial files of a run.
 
 use std::sync::Arc;
 
@@ -13,24 +13,24 @@ use serde::{Deserialize, Serialize};
 
 use super::repository::{Commit, Files};
 
-/// What stands in for `config.toml`, whose form is not one of the rules.
+/// Takes the place of `config.toml`, whose format is not part of the rules.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Config {
-    /// What rules are decided by.
+    /// The policy for the rules.
     pub(crate) policy: Policy,
-    /// Whether the guard is run on the base.
+    /// Whether the guard also runs on the base.
     pub(crate) baseline: bool,
-    /// What names the guard's definition.
+    /// The globs that name the guard's definition.
     pub(crate) definition: Vec<String>,
 }
 
 impl Config {
-    /// Returns the file.
+    /// Serializes the file.
     pub(crate) fn text(&self) -> String {
         json::to_canonical_json(self)
     }
 
-    /// Reads the file.
+    /// Parses the file.
     pub(crate) fn read(text: &[u8]) -> Result<Self, String> {
         serde_json::from_slice(text).map_err(|error| error.to_string())
     }
@@ -61,7 +61,7 @@ pub(crate) fn guard_command() -> Vec<String> {
     vec!["just".to_owned(), "ci".to_owned()]
 }
 
-/// Tells whether a path is one of these, or below one that ends in a slash.
+/// Whether a path is one of these, or below one that ends in a slash.
 pub(crate) fn is_definition(names: &[String], path: &str) -> bool {
     let is_named = |name: &str| name == path || name.ends_with('/') && path.starts_with(name);
     names.iter().any(|name| is_named(name.strip_prefix('/').unwrap_or(name)))
@@ -94,14 +94,14 @@ pub(crate) struct Loaded {
     pub(crate) feedback: Feedback,
     /// The configuration.
     pub(crate) settings: AuditSettings,
-    /// What names the guard's definition there.
+    /// The globs that name the guard's definition there.
     pub(crate) definition: Vec<String>,
     /// The goal.
     pub(crate) goal: GoalFile,
 }
 
 impl Loaded {
-    /// Reads the state of a commit; an error is a sentence.
+    /// Reads the state of a commit; the error is a sentence.
     pub(crate) fn of(commit: &Commit) -> Result<Self, String> {
         let bytes = |path: &str| commit.files.get(path).map(|blob| &*blob.bytes).unwrap_or_default();
         let faults =
@@ -118,12 +118,12 @@ impl Loaded {
         })
     }
 
-    /// Returns a text file of the commit; empty where there is none.
+    /// Returns a text file of the commit; empty if it does not exist.
     pub(crate) fn text(&self, path: &str) -> String {
         self.files.get(path).map_or_else(String::new, |blob| String::from_utf8_lossy(&blob.bytes).into_owned())
     }
 
-    /// Returns what `run::next` decides from.
+    /// Returns the inputs of `run::next`.
     pub(crate) fn standing<'a>(&'a self, uncommitted: &'a RunScratch, now: jiff::Timestamp) -> RunInputs<'a> {
         RunInputs {
             policy: &self.settings.policy,

@@ -1,7 +1,8 @@
-//! Whole runs in memory: every rule of the core, driven by a daemon, an agent, a guard and people of its own making, on a
-//! clock that is a number.
+//! Complete runs in memory: every rule of the core, with a simulated daemon, agent, guard and people, and a number for
+//! a clock.
 //!
-//! All that happens comes from a seed, which a failure names. `SEED` and `RUNS` choose others: `scripts/simulate.sh`.
+//! Everything that happens is derived from a seed, which a failure prints. `SEED` and `RUNS` choose others: see
+//! `scripts/simulate.sh`.
 
 mod agent;
 mod approval;
@@ -37,17 +38,17 @@ use forgery::Forgery;
 use mistake::Mistake;
 use random::Random;
 
-/// Courses that are played by default: about as many as two cores play in five seconds.
+/// Number of simulations by default: about as many as two cores run in five seconds.
 const RUNS: u64 = 400;
 
-/// Courses in which all that is wanted comes about.
+/// Number of simulations in which everything expected must occur.
 const ENOUGH: u64 = 400;
 
-/// Branches that are forged by default.
+/// Number of branches forged by default.
 const FORGED: u64 = 128;
-/// Courses in which a mistake must show.
+/// Number of simulations in which a mistake must be detected.
 const UNTIL_CAUGHT: u64 = 400;
-/// Most failures that are shown.
+/// Maximum number of failures to print.
 const SHOWN: usize = 5;
 
 #[expect(clippy::disallowed_methods, reason = "whoever runs the tests chooses what is played")]
@@ -55,7 +56,7 @@ fn number(name: &str, default: u64) -> u64 {
     std::env::var(name).map_or(default, |text| text.parse().unwrap_or_else(|_| panic!("{name} is no number: {text}")))
 }
 
-/// Plays a course for each seed, side by side; returns what each came to, in the order of the seeds.
+/// Runs a simulation for each seed, in parallel; returns the results in the order of the seeds.
 fn play_all<T: Send>(seeds: Range<u64>, play: impl Fn(u64) -> T + Sync) -> Vec<T> {
     let next = AtomicU64::new(seeds.start);
     let ends = Mutex::new(Vec::new());
@@ -96,7 +97,7 @@ fn keep_every_promise(seeds: Range<u64>) {
     }
 }
 
-/// All that must come about in so many runs: a simulation that does not get there shows nothing of it.
+/// Everything that must occur in this many runs: a simulation that does not reach something proves nothing about it.
 fn everything() -> impl Iterator<Item = String> {
     let verdicts = VerdictName::ALL.iter().map(ToString::to_string);
     let rules = SessionRule::ALL.into_iter().map(|rule| rule.as_str().to_owned());
@@ -128,7 +129,7 @@ fn name_every_forgery(seeds: Range<u64>) {
     let tried = play_all(seeds, |seed| {
         let course = Course::play(seed, None).expect("every promise is kept");
         let honest = course.repository.chain();
-        // What concerns prompts is found where they are built; all others take their turns.
+        // Mistakes about prompts show only if prompts are built; all others are tried in turn.
         let tries = if course.habits.has_prompts { all.len() } else { 12 };
         let ways = (seed..).step_by(7).take(tries).map(|at| usize::try_from(at).unwrap_or(0) % all.len());
         let forged = ways.filter_map(|at| {
@@ -154,7 +155,7 @@ fn every_mistake_that_is_made_on_purpose_is_caught() {
     }
 }
 
-/// More of the same, in the profile that has time for it.
+/// More of the same, for the profile that has time for it.
 mod slow {
     use super::{FORGED, RUNS, keep_every_promise, name_every_forgery};
 

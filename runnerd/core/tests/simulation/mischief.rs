@@ -1,4 +1,4 @@
-//! What a process may not have changed, looked at after every one, and put back; work that would be lost is kept.
+//! Detects and reverts what a process may not change, after every process; work that would be lost is saved.
 
 use std::collections::BTreeMap;
 
@@ -10,20 +10,20 @@ use super::loaded::Loaded;
 use super::mistake::Mistake;
 use super::repository::{Blob, Files, differing};
 
-/// What was found and put back.
+/// What was found and reverted.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Found {
     /// How history was rewritten.
     pub(crate) history: Option<String>,
-    /// Where HEAD was, while the branch still contained From.
+    /// Where HEAD was, if the branch still contained From.
     pub(crate) elsewhere: Option<String>,
-    /// Paths of the runner that were changed.
+    /// The runner's paths that were changed.
     pub(crate) reverted: Vec<String>,
     /// Paths that a reviewer wrote.
     pub(crate) wrote: Vec<String>,
 }
 
-/// After which process, and the task tree that is to stand there: none, whatever it has left.
+/// Which process ended, and the task tree to restore; `None` leaves whatever the process left.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct After<'a> {
     pub(crate) phase: &'static str,
@@ -32,7 +32,7 @@ pub(crate) struct After<'a> {
 }
 
 impl Course {
-    /// Looks for what a process may not have changed, and puts it back. Done again it finds the same.
+    /// Detects and reverts what a process may not change. A repetition finds the same.
     pub(crate) fn undo(&mut self, from: &Loaded, after: After<'_>) -> Lived<Found> {
         let mut found = self.live.found.get(after.phase).cloned().unwrap_or_default();
         if found.elsewhere.is_none() {
@@ -49,7 +49,7 @@ impl Course {
         }
         self.live.found.insert(after.phase, found.clone());
         self.may_die()?;
-        // A guard that is run again after a death may write upon what was put back.
+        // A guard that runs again after a death may write on top of restored files.
         if is_astray && !self.is_as_at(from) {
             self.rescue(from, after)?;
         }
@@ -84,14 +84,14 @@ impl Course {
         self.repository.strayed.map(str::to_owned)
     }
 
-    /// Keeps everything under a reference, then sets HEAD, branch and work tree to From.
+    /// Saves everything under a reference, then sets HEAD, branch and work tree to From.
     fn rescue(&mut self, from: &Loaded, after: After<'_>) -> Lived<()> {
         self.keep_everything(after)?;
         self.repository.restore(&from.commit);
         Ok(())
     }
 
-    /// Keeps tip and work tree under a reference.
+    /// Saves tip and work tree under a reference.
     pub(crate) fn keep_everything(&mut self, after: After<'_>) -> Lived<()> {
         if self.mistake != Some(Mistake::RestoreWithoutRescue) {
             let (tip, files) = (self.repository.tip.clone(), self.repository.work.clone());
@@ -102,7 +102,7 @@ impl Course {
         Ok(())
     }
 
-    /// Compares `.runner/` with From: what should stand where something else stands.
+    /// Compares `.runner/` with From: returns the expected content of each differing path.
     pub(crate) fn wrong_files(&self, from: &Loaded, after: After<'_>) -> BTreeMap<String, Option<Blob>> {
         let is_runners = |path: &&str| path.starts_with(".runner/") && *path != layout::TREE;
         let differing = differing(&from.files, &self.repository.work).filter(is_runners);
@@ -117,7 +117,7 @@ impl Course {
         wrong
     }
 
-    /// Whether a path that differs may differ as it does.
+    /// Whether a differing path may differ in this way.
     fn is_right(&self, path: &str, from: &Files) -> bool {
         let there = self.repository.work.get(path);
         match (path_ownership(path.strip_prefix(".runner/").unwrap_or(path)), from.get(path), there) {
@@ -128,7 +128,7 @@ impl Course {
         }
     }
 
-    /// Returns the tree that stands after a guard: the session's where it is legal, else From's.
+    /// Returns the tree to restore after a guard: the session's if it is legal, otherwise that of From.
     pub(crate) fn standing_tree(from: &Loaded, legal: Option<&protocol::tree::TaskTree>) -> String {
         tree::canonical(legal.unwrap_or(&from.tree))
     }

@@ -1,50 +1,50 @@
-//! Mistakes that a runner could have, made on purpose: each must be caught, or the simulation would not see a real one.
+//! Deliberate mistakes of a runner: each must be detected, or the simulation would miss a real one.
 
 use runner_core::iteration::{IterationOutcome, Phase};
 use runner_core::transition::StateAfter;
 use runner_core::tree;
 use runner_core::verdict::Verdict;
 
-/// A mistake, in the rules or in what is around them.
+/// A mistake, in the rules or in the code around them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mistake {
     /// A red guard counts as green.
     PassRedGuard,
-    /// A reviewer's no counts as a yes.
+    /// A reviewer's rejection counts as approval.
     PassRejected,
     /// A fault costs an attempt.
     ChargeFault,
     /// An attempt is not charged.
     ChargeNothing,
-    /// Whatever else the session did to the tree is lost.
+    /// The session's other changes to the tree are lost.
     LosePlan,
-    /// The feedback of all other nodes is forgotten.
+    /// The feedback of all other nodes is lost.
     LoseFeedback,
-    /// Faults in a row are not counted.
+    /// Consecutive faults are not counted.
     CountNoFaults,
-    /// Commits that were made before a death are not recognised.
+    /// Commits made before a death are not recognized.
     ForgetCommit,
-    /// A tree that was refused is not kept.
+    /// A rejected tree is not saved.
     KeepNoRaw,
-    /// History is put back without a rescue.
+    /// History is restored without a rescue.
     RestoreWithoutRescue,
-    /// What is the runner's is not put back.
+    /// The runner's files are not restored.
     PutNothingBack,
-    /// A restarted daemon goes on as if nothing had been.
+    /// A restarted daemon continues as if nothing had happened.
     ForgetRestart,
     /// The last event before a death is not durable.
     LoseEvent,
-    /// The prompt is made from the work tree.
+    /// The prompt is built from the work tree.
     BriefFromWorkTree,
-    /// A reviewer is not shown what has changed.
+    /// A reviewer is not shown the changes.
     ReviewOfNothing,
-    /// What a person is to review passes without.
+    /// A node passes without the person's review that it requires.
     PassPending,
-    /// What a person approves passes although it has changed since.
+    /// A node approved by a person passes although it has changed since.
     ApproveChanged,
-    /// The guard is not run with the accepted definition.
+    /// The guard does not run with the accepted definition.
     GuardWithChanged,
-    /// That the guard's definition is not the accepted one is not announced.
+    /// A guard's definition that differs from the accepted one is not reported.
     AnnounceNothing,
 }
 
@@ -72,7 +72,7 @@ impl Mistake {
         Self::AnnounceNothing,
     ];
 
-    /// Changes what `decide` has decided.
+    /// Changes the result of `decide`.
     pub(crate) fn change_phase(mistake: Option<Self>, mut phase: Phase) -> Phase {
         if let Phase::Settle { outcome } = &mut phase {
             let is_passed = match mistake {
@@ -88,7 +88,7 @@ impl Mistake {
         phase
     }
 
-    /// Changes what `transition::apply` has made.
+    /// Changes the result of `transition::apply`.
     pub(crate) fn change_after(mistake: Option<Self>, mut after: StateAfter, outcome: &IterationOutcome) -> StateAfter {
         let node = &outcome.work.task.node;
         let is_fault = matches!(outcome.verdict, Verdict::Fault { .. });

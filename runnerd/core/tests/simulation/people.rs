@@ -1,4 +1,4 @@
-//! People around a run: they ask, commit by hand, follow the advice that a stopped run gives, and make mistakes of their own.
+//! People around a run: they make requests, commit by hand, follow the advice of a stopped run, and make mistakes.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ use super::loaded::{Config, Loaded, goal_text};
 use super::repository::{Commit, Files};
 
 impl Course {
-    /// Asks for something while the run goes on.
+    /// Makes a request while the run is active.
     pub(crate) fn ask_meanwhile(&mut self) -> Lived<()> {
         if !self.random.one_in(self.habits.people) {
             return Ok(());
@@ -39,7 +39,7 @@ impl Course {
         }
     }
 
-    /// Asks for what is never refused of a run that is at work; what ends the session is remembered.
+    /// Makes a request that is never refused for an active run; one that ends the session is remembered.
     pub(crate) fn want(&mut self, request: RunRequest) -> Lived<()> {
         let effects = self.ask(request)?.map_err(|refusal| Halt::Broken(format!("P13: refused: {refusal:?}")))?;
         let stop =
@@ -48,7 +48,8 @@ impl Course {
         Ok(())
     }
 
-    /// Asks for a change of the files: it is tried on what is committed, and committed before the next session.
+    /// Requests a change of the files: it is checked against the committed state, and committed before the next
+    /// session.
     fn ask_for_change(&mut self) {
         let Ok(loaded) = self.tip() else { return };
         let leaves = open_leaves(&loaded.tree);
@@ -104,11 +105,11 @@ impl Course {
         ChangeRequest::Config { key: key.to_owned(), value: None, base, text: config.text() }
     }
 
-    /// Commits what a person has changed: a justfile among that is accepted.
+    /// Commits what a person has changed; a changed justfile is thereby accepted.
     pub(crate) fn commit_as_person(&mut self, message: &str) {
         let id = |files: &Files| files.get(JUSTFILE).map(|blob| blob.id.to_string());
         let (before, now) = (id(&self.repository.head().files), id(&self.repository.work));
-        // What is committed under a session is the session's.
+        // Commits made during a session belong to the session.
         let is_free = self
             .journal
             .as_ref()
@@ -119,8 +120,8 @@ impl Course {
         self.repository.commit_all(message);
     }
 
-    /// Takes over what a person accepts of the guard's definition: what was asked for before a commit by hand of the same
-    /// file is behind it.
+    /// Applies what a person accepts of the guard's definition. A later commit of the same file by hand replaces a
+    /// request.
     pub(crate) fn accepts(&mut self, files: &BTreeMap<String, Option<String>>) {
         let id = |commit: &Commit| commit.files.get(JUSTFILE).map(|blob| blob.id.to_string());
         let last = self.repository.ancestors(&self.repository.tip).find(|it| is_last_word(it));
@@ -143,7 +144,7 @@ impl Course {
             10 => self.rename_in_definition(),
             11 => drop(self.repository.work.remove("ci/check.sh")),
             12 => {
-                // What is put away is no part of the definition any more, in one commit with it.
+                // The file is moved and removed from the definition in one commit.
                 self.rename_in_definition();
                 self.change_config(|config| config.definition.truncate(1));
             }
@@ -166,7 +167,7 @@ impl Course {
                 });
             }),
             5 => {
-                // Not committed: the next session is not begun upon it.
+                // Not committed: the next session does not begin with it.
                 self.repository.write("src/lib.rs", format!("// not yet {number}\n").as_bytes());
                 return;
             }
@@ -178,7 +179,7 @@ impl Course {
         }
     }
 
-    /// Has another driver claim the run, or release it, where nothing is left to commit; sometimes upon what a person may not.
+    /// Has another driver claim or release the run if nothing is left to commit; sometimes after a forbidden commit.
     fn say_who_drives(&mut self) {
         if *self.repository.head().files != self.repository.work {
             return;
@@ -189,7 +190,7 @@ impl Course {
         self.repository.commit_all(&said.compose());
     }
 
-    /// Does what a person may not: the run is held until it is taken back.
+    /// Does something a person may not do: the run is held until it is undone.
     fn overstep(&mut self, loaded: &Loaded) {
         self.amends = Some((*loaded.files).clone());
         let open = open_leaves(&loaded.tree).pop().unwrap_or_default();
@@ -224,10 +225,10 @@ impl Course {
         }
     }
 
-    /// Takes back what a person may not have done, and commits what lies about; true.
+    /// Undoes what a person may not have done, and commits other changes in the work tree; returns true.
     pub(crate) fn make_amends(&mut self) -> bool {
         if let Some(files) = self.amends.take() {
-            // What a session has left there is not written over.
+            // Files left there by a session are not overwritten.
             if self.journal.is_some() && !self.repository.changes().is_empty() {
                 self.commit_as_person("A person keeps what lies about");
             }
@@ -243,8 +244,8 @@ impl Course {
         true
     }
 
-    /// Puts back the last state that could be read, where what was committed cannot be: a guard may have left it, and a person
-    /// committed it with all that lay about.
+    /// Restores the last readable state if the committed one cannot be read: a guard may have left it, and a person
+    /// committed it along with everything else.
     fn correct(&mut self) {
         if self.tip().is_ok() {
             return;
@@ -257,10 +258,10 @@ impl Course {
         self.commit_as_person("A person corrects it");
     }
 
-    /// Looks at a run that rests, and goes on with it as it says.
+    /// Looks at a stopped run, and continues it as it suggests.
     pub(crate) fn at_rest(&mut self) -> Lived<()> {
         if self.random.one_in(24) {
-            // Before or after that, somebody asks for something else; what ends the run is begun again.
+            // Before or after that, someone makes another request; if it ends the run, the run is started again.
             let request = [RunRequest::Cancel, RunRequest::Pause { now: false }, RunRequest::Step];
             let request = self.random.pick(&request).clone();
             return self.ask_at_rest(request);
@@ -295,13 +296,13 @@ impl Course {
     fn ask_at_rest(&mut self, request: RunRequest) -> Lived<()> {
         if self.ask(request)?.is_ok_and(|effects| effects.contains(&RunAction::AwaitStep)) {
             self.steps.push(self.run.to_owned());
-            // Who steps has not done what the end of the run has said.
+            // `step` does not follow what the end of the run said.
             self.said = None;
         }
         Ok(())
     }
 
-    /// Resumes the run; what makes it stuck may be that somebody has to put something right first.
+    /// Resumes the run; if it is stuck, a person may have to fix something first.
     pub(crate) fn go_on(&mut self, more: Option<u32>, now: bool) -> Lived<()> {
         let mut answer = self.ask(RunRequest::Resume { now, more, rechecked: false })?;
         if answer == Err(RequestRefusal::IsCancelled) {
@@ -326,9 +327,9 @@ impl Course {
         }
     }
 
-    /// Does what the reason of an end says.
+    /// Follows the advice in the reason of an end.
     fn follow_advice(&mut self, reason: StopReason) -> Lived<()> {
-        // What a refusal says is newer than what the end has said.
+        // A refusal is newer than the end.
         let reason = self.advised.take().unwrap_or(reason);
         let command = reason.command.unwrap_or_default();
         if let Some(rest) = command.strip_prefix("runnerctl retry ") {
@@ -364,13 +365,13 @@ fn addition(parent: &str, number: u64) -> NodeAddition {
     }
 }
 
-/// Whether a commit is the runner's, and says more than who drives the run.
+/// Whether a commit is the runner's, and does more than record who drives the run.
 pub(crate) fn is_last_word(commit: &Commit) -> bool {
     RunnerCommit::parse(&commit.message)
         .is_ok_and(|commit| !matches!(commit, RunnerCommit::Claim(_) | RunnerCommit::Release(_)))
 }
 
-/// Returns the leaves of a tree that are open.
+/// Returns the open leaves of a tree.
 pub(crate) fn open_leaves(tree: &TaskTree) -> Vec<String> {
     let nodes = tree::walk(tree).into_iter().map(|placed| placed.node);
     nodes.filter(|node| node.is_leaf() && !node.passes).map(|node| node.id.clone()).collect()

@@ -1,11 +1,11 @@
-//! Numbers from a seed: the same seed, the same numbers, on every machine.
+//! Random numbers from a seed: the same seed gives the same numbers on every machine.
 
-/// Where all that is not decided by the rules comes from.
+/// The source of everything that the rules do not decide.
 #[derive(Debug, Clone)]
 pub(crate) struct Random(u64);
 
 impl Random {
-    /// Begins with a seed.
+    /// Creates a generator from a seed.
     pub(crate) fn new(seed: u64) -> Self {
         Self(seed)
     }
@@ -19,17 +19,17 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// Returns a number below a limit, and 0 below 0.
+    /// Returns a number below a limit; 0 if the limit is 0.
     pub(crate) fn below(&mut self, limit: u64) -> u64 {
         self.next().checked_rem(limit).unwrap_or(0)
     }
 
-    /// Returns true once in so many times; never for 0.
+    /// Returns true once in this many calls on average; never for 0.
     pub(crate) fn one_in(&mut self, times: u64) -> bool {
         self.next().checked_rem(times) == Some(0)
     }
 
-    /// Returns the place of one of so many; none of none.
+    /// Returns a random index below a length; `None` if the length is 0.
     pub(crate) fn place(&mut self, count: usize) -> Option<usize> {
         let at = self.below(count as u64);
         (count > 0).then(|| usize::try_from(at).unwrap_or_default())

@@ -1,6 +1,6 @@
 //! A repository in memory: commits as plain data, references, and one work tree.
 //!
-//! Ids are of the content and of all that came before, as git's are, but cheap to make.
+//! As in git, ids depend on the content and all ancestors, but they are cheap to compute.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hasher as _};
@@ -21,7 +21,7 @@ pub(crate) struct Blob {
 }
 
 impl Blob {
-    /// Makes the blob of some bytes.
+    /// Creates a blob of these bytes.
     pub(crate) fn of(bytes: &[u8]) -> Self {
         Self { id: id(&[bytes]).into(), bytes: bytes.into() }
     }
@@ -30,12 +30,12 @@ impl Blob {
 /// Files by path.
 pub(crate) type Files = BTreeMap<String, Blob>;
 
-/// A commit; its parent is the first and only one.
+/// A commit with at most one parent.
 #[derive(Debug, Clone)]
 pub(crate) struct Commit {
     /// Its id.
     pub(crate) id: String,
-    /// Its parent, but for the first commit.
+    /// Its parent; `None` for the first commit.
     pub(crate) parent: Option<String>,
     /// Its message.
     pub(crate) message: String,
@@ -43,31 +43,31 @@ pub(crate) struct Commit {
     pub(crate) files: Arc<Files>,
 }
 
-/// A repository with one branch that is worked on.
+/// A repository with one branch, which is checked out.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Repository {
     commits: BTreeMap<String, Commit>,
     /// The tip of the branch.
     pub(crate) tip: String,
-    /// What else is kept: a commit or a blob under each name, every one that was ever kept there.
+    /// Other references: the commits and blobs that each name ever had.
     pub(crate) refs: BTreeMap<String, Vec<String>>,
     /// Blobs that a reference keeps.
     pub(crate) blobs: BTreeMap<String, Blob>,
     /// The files of the work tree.
     pub(crate) work: Files,
-    /// Where HEAD is instead of on the branch, or what was left under way.
+    /// Where HEAD is if not on the branch, or an unfinished operation.
     pub(crate) strayed: Option<&'static str>,
 }
 
 impl Repository {
-    /// Makes a repository with one commit of these files, checked out.
+    /// Creates a repository with one commit of these files, checked out.
     pub(crate) fn with(files: Files) -> Self {
         let mut repository = Self { work: files, ..Self::default() };
         repository.commit_all("Begin");
         repository
     }
 
-    /// Returns a commit that is known to be there.
+    /// Returns a commit that must exist.
     pub(crate) fn commit(&self, id: &str) -> &Commit {
         &self.commits[id]
     }
@@ -82,12 +82,12 @@ impl Repository {
         self.work.insert(path.to_owned(), Blob::of(bytes));
     }
 
-    /// Returns the text of a file of the work tree; empty where there is none.
+    /// Returns the text of a file of the work tree; empty if it does not exist.
     pub(crate) fn text(&self, path: &str) -> String {
         self.work.get(path).map_or_else(String::new, |blob| String::from_utf8_lossy(&blob.bytes).into_owned())
     }
 
-    /// Commits the work tree upon the tip, but for what is held back.
+    /// Commits the work tree on top of the tip, except for files that are held back.
     pub(crate) fn commit_all(&mut self, message: &str) -> String {
         let files = self.work.iter().filter(|(path, _)| !is_held_back(path));
         let files = files.map(|(path, blob)| (path.clone(), blob.clone())).collect();
@@ -96,7 +96,7 @@ impl Repository {
         self.tip.clone()
     }
 
-    /// Commits these files upon the tip, whatever else the work tree has, and writes them there.
+    /// Commits these files on top of the tip, regardless of other changes in the work tree, and writes them there.
     pub(crate) fn graft(&mut self, texts: &[(&str, &str)], message: &str) {
         let mut files = (*self.head().files).clone();
         for (path, text) in texts {
@@ -106,7 +106,7 @@ impl Repository {
         self.tip = self.store(Some(self.tip.clone()), message, files);
     }
 
-    /// Stores a commit that no reference has yet.
+    /// Stores a commit without a reference.
     pub(crate) fn store(&mut self, parent: Option<String>, message: &str, files: Files) -> String {
         let id = commit_id(parent.as_deref(), message, &files, self.commits.len());
         let commit = Commit { id: id.clone(), parent, message: message.to_owned(), files: Arc::new(files) };
@@ -114,7 +114,7 @@ impl Repository {
         id
     }
 
-    /// Keeps a commit or a blob under a name.
+    /// Saves a commit or a blob under a reference.
     pub(crate) fn keep(&mut self, name: &str, id: &str) {
         let kept = self.refs.entry(name.to_owned()).or_default();
         if !kept.iter().any(|known| known == id) {
@@ -122,7 +122,7 @@ impl Repository {
         }
     }
 
-    /// Sets branch, HEAD and work tree to a commit; what is held back stays.
+    /// Sets branch, HEAD and work tree to a commit; files that are held back stay.
     pub(crate) fn restore(&mut self, id: &str) {
         id.clone_into(&mut self.tip);
         self.strayed = None;
@@ -131,7 +131,7 @@ impl Repository {
         self.work.extend(files.iter().map(|(path, blob)| (path.clone(), blob.clone())));
     }
 
-    /// Returns the commits from one back to the first, newest first.
+    /// Returns the commits from this one back to the first, newest first.
     pub(crate) fn ancestors<'a>(&'a self, id: &str) -> impl Iterator<Item = &'a Commit> {
         std::iter::successors(self.commits.get(id), |commit| commit.parent.as_ref().map(|parent| self.commit(parent)))
     }
@@ -143,7 +143,7 @@ impl Repository {
         commits
     }
 
-    /// Returns the paths at which the work tree differs from the tip, but for what is held back.
+    /// Returns the paths at which the work tree differs from the tip, except for files that are held back.
     pub(crate) fn changes(&self) -> Vec<String> {
         differing(&self.head().files, &self.work).filter(|path| !is_held_back(path)).map(str::to_owned).collect()
     }
@@ -153,7 +153,7 @@ impl Repository {
         self.work.keys().filter(|path| is_held_back(path)).cloned().collect()
     }
 
-    /// Tells whether a blob is kept: in the work tree, on the branch since a commit, or by a reference of this name.
+    /// Whether a blob is kept: in the work tree, on the branch since a commit, or by a reference with this name.
     pub(crate) fn keeps(&self, blob: &str, since: &str, name: &str) -> bool {
         let is_in = |files: &Files| files.values().any(|kept| &*kept.id == blob);
         let referred = self.refs.iter().filter(|(known, _)| known.ends_with(name)).flat_map(|(_, ids)| ids);
@@ -163,7 +163,7 @@ impl Repository {
             || kept.iter().any(|id| self.since(id, since).any(|commit| is_in(&commit.files)))
     }
 
-    /// Returns the commits from one back to another, which is not among them, newest first.
+    /// Returns the commits from one back to another, excluding the latter, newest first.
     pub(crate) fn since<'a>(&'a self, id: &str, since: &str) -> impl Iterator<Item = &'a Commit> {
         self.ancestors(id).take_while(move |commit| commit.id != since)
     }
@@ -176,7 +176,7 @@ pub(crate) fn differing<'a>(a: &'a Files, b: &'a Files) -> impl Iterator<Item = 
     other.map(|(path, _)| path.as_str()).chain(new.map(String::as_str))
 }
 
-/// Returns what an audit reads of a chain of commits: the heads, and what each has changed.
+/// Returns what an audit reads of a chain of commits: the headers, and the changes of each.
 pub(crate) fn links(chain: &[Commit], raw: &BTreeMap<String, Blob>) -> (Vec<CommitHeader>, Vec<CommitDiff>) {
     let none = Files::new();
     let head = |commit: &Commit| CommitHeader {
@@ -211,7 +211,7 @@ pub(crate) fn all_files(commit: &Commit) -> Vec<PathChange> {
     changes(&Files::new(), &commit.files)
 }
 
-/// Returns what stands in for a patch of the code: every path that differs, with what stood and stands there.
+/// Returns a substitute for a patch of the code: every differing path, with its old and new content.
 pub(crate) fn patch(before: &Files, after: &Files) -> String {
     let id =
         |files: &Files, path: &str| files.get(path).map_or_else(|| "nothing".to_owned(), |blob| blob.id.to_string());
@@ -221,7 +221,7 @@ pub(crate) fn patch(before: &Files, after: &Files) -> String {
     paths.into_iter().filter(is_code).map(line).collect()
 }
 
-/// Returns the commit from which the reviewer saw what it has decided on, where one has.
+/// Returns the commit that the reviewer based its decision on, if there was a reviewer.
 fn reviewed_from(message: &str) -> Option<&str> {
     let is_reviewed = message.contains("\nRunner-Review: ") && message.contains(" prompt=");
     message.lines().find_map(|line| line.strip_prefix("Runner-From: ")).filter(|_| is_reviewed)
@@ -246,14 +246,14 @@ fn is_held_back(path: &str) -> bool {
     path.starts_with(HELD_BACK)
 }
 
-/// Makes the id of a commit; commits that are alike in all else differ in when they were made.
+/// Computes the id of a commit; otherwise equal commits differ in their time.
 pub(crate) fn commit_id(parent: Option<&str>, message: &str, files: &Files, at: usize) -> String {
     let names = files.iter().flat_map(|(path, blob)| [path.as_bytes(), blob.id.as_bytes()]);
     let at = at.to_le_bytes();
     id(&[parent.unwrap_or_default().as_bytes(), message.as_bytes(), &at].into_iter().chain(names).collect::<Vec<_>>())
 }
 
-/// Makes an id in the form of git's.
+/// Computes an id in git's format.
 fn id(parts: &[&[u8]]) -> String {
     let mut hasher = DefaultHasher::new();
     let mut length = 0_usize;

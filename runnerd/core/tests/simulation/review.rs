@@ -1,4 +1,4 @@
-//! Reviewers: what they say, and what they write, which is kept and undone.
+//! Reviewers: their decisions, and the files they write, which are saved and reverted.
 
 use jiff::SignedDuration;
 use protocol::words::Role;
@@ -15,7 +15,7 @@ use super::mistake::Mistake;
 use super::repository::{differing, patch};
 
 impl Course {
-    /// Asks a reviewer, and undoes what it has done.
+    /// Asks a reviewer, and reverts what it has changed.
     pub(crate) fn review(&mut self, work: &WorkResult, is_cut: bool) -> Lived<IterationEvent> {
         if self.live.scenery.is_some() {
             self.put_back_scenery(work)?;
@@ -42,7 +42,7 @@ impl Course {
         self.look_after_review(work, end)
     }
 
-    /// Returns the digest of the reviewer's prompt, where the course builds prompts.
+    /// Returns the digest of the reviewer's prompt, if prompts are built.
     fn review_prompt(&self, loaded: &Loaded, task: &SessionTask) -> Digest {
         if !self.habits.has_prompts {
             return Digest::compute(b"a reviewer's prompt");
@@ -74,7 +74,7 @@ impl Course {
         }
     }
 
-    /// Undoes what a reviewer has done.
+    /// Reverts what a reviewer has changed.
     pub(crate) fn look_after_review(&mut self, work: &WorkResult, end: ReviewEnd) -> Lived<IterationEvent> {
         let Found { reverted, wrote, .. } = self.put_back_scenery(work)?;
         Ok(IterationEvent::ReviewEnded(ReviewEnd { reverted, wrote, ..end }))

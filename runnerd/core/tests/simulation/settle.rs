@@ -1,6 +1,6 @@
-//! Settle, and the runner's commits between iterations: start, baseline, resume, and a person's requests.
+//! Settle, and the runner's commits between iterations: start, baseline, resume, and people's requests.
 //!
-//! Done again after a death each of them writes the same, and a commit that was made is recognised.
+//! Repeated after a death, each writes the same, and recognizes a commit that was already made.
 
 use protocol::state::{Baseline, Feedback, RunState};
 use runner_core::change::{ChangeRequest, RunDocuments};
@@ -24,7 +24,7 @@ use super::mischief;
 use super::mistake::Mistake;
 
 impl Course {
-    /// Writes what the outcome leads to and commits it; returns the commit, or none where nothing changed.
+    /// Writes and commits the state that the outcome leads to; returns the commit, or `None` if nothing changed.
     pub(crate) fn settle(&mut self, outcome: &IterationOutcome) -> Lived<Option<String>> {
         let task = &outcome.work.task;
         let loaded = self.loaded(task)?;
@@ -65,7 +65,7 @@ impl Course {
         Ok(Some(made))
     }
 
-    /// Returns the commit upon another that is the one that was to be made.
+    /// Returns a commit since `upon` that satisfies `is_it`, if it was already made.
     fn was_made(&self, upon: &str, is_it: impl Fn(&RunnerCommit) -> bool) -> Option<String> {
         let mut commits = self.repository.since(&self.repository.tip, upon);
         let made = commits.find(|commit| RunnerCommit::parse(&commit.message).is_ok_and(|read| is_it(&read)));
@@ -90,7 +90,7 @@ impl Course {
         Ok(())
     }
 
-    /// Keeps the tree that was not taken as a blob under a reference of its own.
+    /// Saves the rejected tree as a blob under its own reference.
     fn keep_raw(&mut self, iter: u32) -> Option<String> {
         let text = self.agents_tree()?;
         if self.mistake == Some(Mistake::KeepNoRaw) {
@@ -155,7 +155,7 @@ impl Course {
         }
     }
 
-    /// The files of the guard's definition that were not as a person has accepted them, before the guard or now.
+    /// The files of the guard's definition that differed from the accepted ones, before the guard or now.
     fn guard_changed(&self, from: &Loaded, guard: Option<&GuardEnd>) -> NameList {
         if self.mistake == Some(Mistake::AnnounceNothing) {
             return NameList::default();
@@ -165,7 +165,7 @@ impl Course {
         NameList::complete(paths)
     }
 
-    /// A course that builds no prompts says that it has other templates, which no audit can build them from.
+    /// A simulation that builds no prompts claims to use other templates, which no audit can rebuild them from.
     fn version(&self) -> RunnerVersion {
         let own = templates_digest().chars().take(12).collect();
         RunnerVersion {
@@ -175,11 +175,11 @@ impl Course {
         }
     }
 
-    /// Makes the start commit, unless it is there.
+    /// Makes the start commit unless it exists.
     pub(crate) fn start(&mut self) -> Lived<()> {
         let tip = self.tip();
         let is_named = tip.as_ref().is_ok_and(|loaded| loaded.run_state.run_id.as_deref() == Some(self.run));
-        // A person may have made the state unreadable since.
+        // A person may have made the state unreadable since then.
         if is_named || self.repository.chain().iter().any(|commit| self.begins(commit)) {
             return Ok(());
         }
@@ -229,7 +229,7 @@ impl Course {
         }
     }
 
-    /// Runs the guard on the base and commits its result; false if the run cannot go on.
+    /// Runs the guard on the base and commits its result; false if the run cannot continue.
     pub(crate) fn baseline(&mut self) -> Lived<bool> {
         let Ok(loaded) = self.tip() else { return Ok(true) };
         let is_new = loaded.run_state.next_iter == 1 && loaded.feedback.baseline.is_none();
@@ -268,13 +268,13 @@ impl Course {
         Ok(true)
     }
 
-    /// Resets counters and grants iterations, in a commit of its own where there is anything to do.
+    /// Resets counters and grants iterations; makes a separate commit if there is anything to change.
     pub(crate) fn resume(&mut self, order: &ResumeOrder) -> Lived<()> {
         let from = order.from.clone().unwrap_or_default();
         if self.was_made(&from, |commit| matches!(commit, RunnerCommit::Resume(_))).is_some() {
             return Ok(());
         }
-        // What is wrong is said when the iteration is opened.
+        // Problems are reported when the iteration is opened.
         let Ok(loaded) = self.tip() else { return Ok(()) };
         if self.breach(&loaded).is_some() {
             return Ok(());
@@ -288,7 +288,7 @@ impl Course {
         let text = json::to_canonical_json(&state);
         let is_own = |path: &String| path == layout::RUN_STATE && self.repository.text(path) == text;
         if self.repository.changes().iter().any(|path| !is_own(path)) {
-            // What people have not committed is none of the runner's, and is refused when the iteration is opened.
+            // The runner leaves people's uncommitted changes alone; opening the iteration refuses them.
             return Ok(());
         }
         self.repository.write(layout::RUN_STATE, text.as_bytes());
@@ -297,7 +297,7 @@ impl Course {
         Ok(())
     }
 
-    /// Commits what people have asked for, each as a commit of its own; what cannot be done any more is dropped.
+    /// Commits people's requests, one commit each; drops requests that no longer apply.
     pub(crate) fn commit_changes(&mut self) -> Lived<()> {
         while let Some((change, from)) = self.changes.first().cloned() {
             if from.is_none() {
@@ -323,7 +323,7 @@ impl Course {
             max_attempts: loaded.settings.policy.max_attempts_default,
         };
         if self.repository.tip != from {
-            // An earlier try has made it.
+            // An earlier attempt made it.
             return Ok(());
         }
         let Ok(at) = self.tip() else { return Ok(()) };
@@ -350,7 +350,7 @@ impl Course {
     }
 }
 
-/// Returns how a guard ended, for a receipt; none where it did not end by itself.
+/// Returns a guard's result for a receipt; `None` if it was stopped.
 fn guard_run(guard: &GuardEnd) -> Option<GuardRun> {
     let end = match guard.how {
         GuardEndKind::Exited(code) => ProcessEnd::Exit(code),

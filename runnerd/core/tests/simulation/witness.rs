@@ -1,6 +1,6 @@
-//! What somebody who watches an iteration from outside has seen, and what it may have led to: the promises, said anew.
+//! An outside observer of an iteration: what it has seen, and which outcomes the promises then allow.
 //!
-//! Nothing here asks the rules what they think; expectations are made from what the world did.
+//! Does not call the rules; expectations follow from what happened in the simulated world.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -19,17 +19,17 @@ use super::definition::JUSTFILE;
 use super::loaded::Loaded;
 use super::repository::{Files, Repository, differing};
 
-/// A node that a session has claimed to be done, and a guard has passed.
+/// A node that a session claimed as done and a guard passed.
 #[derive(Debug, Clone)]
 pub(crate) struct Claim {
     node: String,
     files: Arc<Files>,
 }
 
-/// What was seen before: the sessions of the same iteration, what waits for a person, and the justfile that was accepted.
+/// Earlier observations: sessions of the same iteration, pending reviews, and the accepted justfile.
 type Known = (u32, Option<Claim>, Option<String>);
 
-/// What was seen of one iteration.
+/// Observations of one iteration.
 #[derive(Debug, Default)]
 pub(crate) struct Witness {
     from: String,
@@ -37,36 +37,36 @@ pub(crate) struct Witness {
     node: String,
     before: Option<TaskTree>,
     review: Option<ReviewPolicy>,
-    /// The justfile that has to be there when a guard proves anything.
+    /// The justfile that must be in place for a guard to prove anything.
     accepted: Option<String>,
-    /// The one that the last guard has found.
+    /// The justfile in place when the guard last ran.
     found: Option<String>,
-    /// What a person has said of what was claimed before.
+    /// What a person has decided about an earlier claim.
     word: Option<Decision>,
     claim: Option<Claim>,
-    /// Whether code was changed since the claim.
+    /// Whether code has changed since the claim.
     has_changed: bool,
-    /// What the agent has said, once its session was over.
+    /// The agent's answer, once its session is over.
     said: Option<AnswerStatus>,
     is_too_large: bool,
     /// The exit code of the last guard.
     pub(crate) guard: Option<i32>,
     /// Whether a reviewer was asked and did not accept.
     pub(crate) has_rejected: bool,
-    /// Sessions that were begun.
+    /// Number of sessions begun.
     pub(crate) sessions: u32,
-    /// The prompt that was made.
+    /// The prompt that was built.
     pub(crate) prompt: Option<Digest>,
     /// Commits that processes have made.
     theirs: BTreeSet<String>,
-    /// Content that processes have left, and where.
+    /// Contents that processes have left, and where.
     left: BTreeMap<String, String>,
-    /// Content that the record has kept.
+    /// Contents saved in the record.
     pub(crate) aside: BTreeSet<String>,
 }
 
 impl Witness {
-    /// Begins with what an iteration was opened for.
+    /// Starts with the task an iteration was opened for.
     pub(crate) fn of(loaded: &Loaded, task: &SessionTask, (sessions, claim, accepted): Known) -> Self {
         let is_code = |claim: &Claim| differing(&claim.files, &loaded.files).any(|path| !path.starts_with(".runner/"));
         Self {
@@ -84,12 +84,13 @@ impl Witness {
         }
     }
 
-    /// Returns the sessions that the same iteration has had: it may be opened again after a death.
+    /// Returns the sessions of the same iteration, which may be opened again after a death.
     pub(crate) fn of_same(self, is_same: bool) -> u32 {
         if is_same { self.sessions } else { 0 }
     }
 
-    /// Sees what a process has left: in the work tree, and in commits of its own. What it took away itself is nobody's loss.
+    /// Records what a process has left in the work tree and in its commits. What it removed itself does not count as
+    /// lost.
     pub(crate) fn saw(&mut self, repository: &Repository) {
         self.left.clear();
         let from = &repository.commit(&self.from).files;
@@ -101,18 +102,18 @@ impl Witness {
         }
     }
 
-    /// Sees what a guard finds.
+    /// Records what a guard runs with.
     pub(crate) fn guards_with(&mut self, work: &Files) {
         self.found = work.get(JUSTFILE).map(|blob| blob.id.to_string());
     }
 
-    /// Hears how a session ended.
+    /// Records how a session ended.
     pub(crate) fn heard(&mut self, how: &SessionEndKind) {
         self.said = if let SessionEndKind::Answered(answer) = how { Some(answer.status) } else { None };
         self.is_too_large = matches!(how, SessionEndKind::ContextExceeded { .. });
     }
 
-    /// Checks what an iteration has led to; an error names the promise.
+    /// Checks the outcome of an iteration; the error names the broken promise.
     pub(crate) fn check(
         &self,
         repository: &Repository,
@@ -123,7 +124,7 @@ impl Witness {
         let most = u32::from(self.word.is_none());
         holds(self.sessions <= most, format!("P3: {} sessions in one iteration", self.sessions))?;
         self.commits(repository, verdict, commit)?;
-        // A line of the runner's may have been added to it.
+        // The runner may have added a line to it.
         self.nothing_is_lost(repository, &[layout::TREE, layout::GUARDRAILS])?;
         let canonical = tree::canonical(&tip.tree);
         holds(tip.text(layout::TREE) == canonical, "P2: the tree at HEAD is not in canonical form".to_owned())?;
@@ -132,10 +133,10 @@ impl Witness {
         self.attempts(before, &tip.tree, verdict)
     }
 
-    /// P7: one commit if anything changed, upon what the session left, and none otherwise.
+    /// P7: one commit if anything changed, on top of the session's commits; otherwise none.
     fn commits(&self, repository: &Repository, verdict: &Verdict, commit: Option<&str>) -> Result<(), String> {
         let is_receipt = |message: &str| matches!(RunnerCommit::parse(message), Ok(RunnerCommit::Iteration(receipt)) if receipt.from == self.from);
-        // What an agent commits may look like a receipt.
+        // A commit by an agent may look like a receipt.
         let own = repository.since(&repository.tip, &self.from).filter(|commit| !self.theirs.contains(&commit.id));
         let made = own.filter(|commit| is_receipt(&commit.message)).count();
         let is_tip = commit.is_none_or(|commit| repository.tip == commit);
@@ -153,7 +154,7 @@ impl Witness {
         }
     }
 
-    /// P7: whatever the last process has left is somewhere, but for what is written anew.
+    /// P7: everything the last process left is kept somewhere, except for files that are rewritten.
     pub(crate) fn nothing_is_lost(&self, repository: &Repository, anew: &[&str]) -> Result<(), String> {
         let name = format!("/{:04}", self.iter);
         let lost = self.left.iter().find(|(blob, path)| {
@@ -163,7 +164,7 @@ impl Witness {
         lost.map_or(Ok(()), |(blob, path)| Err(format!("P7: {path} ({blob}) is lost")))
     }
 
-    /// P5, P6: who passes, and who stays as it was.
+    /// P5, P6: which nodes pass, and which are unchanged.
     fn passes(&self, before: &TaskTree, after: &TaskTree) -> Result<(), String> {
         let (old, new) = (tree::index(before), tree::index(after));
         for (id, placed) in &new {
@@ -189,7 +190,7 @@ impl Witness {
         Ok(())
     }
 
-    /// Whether the session, the guard and the reviewer have made the node pass.
+    /// Whether the session, the guard and the reviewer have passed the node.
     fn earned(&self) -> bool {
         let is_accepted = match self.review {
             Some(ReviewPolicy::Off) => true,
@@ -199,26 +200,27 @@ impl Witness {
         self.said == Some(AnswerStatus::Done) && self.was_green() && is_accepted
     }
 
-    /// Whether the last guard was green, and no other than a person has accepted.
+    /// Whether the last guard was green and ran with the accepted definition.
     fn was_green(&self) -> bool {
         self.guard == Some(0) && (self.accepted.is_none() || self.accepted == self.found)
     }
 
-    /// Whether a person has approved what was claimed and guarded, and is as it was, or is guarded again.
+    /// Whether a person has approved a claimed and guarded node that is unchanged, or has passed the guard again.
     fn approved(&self) -> bool {
         let is_claimed = self.claim.as_ref().is_some_and(|claim| claim.node == self.node);
         let is_guarded = self.was_green() || !self.has_changed && self.guard.is_none();
         self.word == Some(Decision::Approve) && is_claimed && is_guarded
     }
 
-    /// Returns what waits for a person after this iteration.
+    /// Returns what is pending a person's review after this iteration.
     pub(crate) fn claim(&self, repository: &Repository, verdict: &Verdict) -> Option<Claim> {
         let is_claimed = self.said == Some(AnswerStatus::Done) && self.was_green();
         let files = || Arc::clone(&repository.head().files);
         (*verdict == Verdict::Pending && is_claimed).then(|| Claim { node: self.node.clone(), files: files() })
     }
 
-    /// P15: an attempt is charged for an answer, for a context that was too small, or by a person, and for nothing else.
+    /// P15: an attempt is charged for an answer, for a context that was too small, or by a person, and for nothing
+    /// else.
     fn attempts(&self, before: &TaskTree, after: &TaskTree, verdict: &Verdict) -> Result<(), String> {
         let old = tree::index(before);
         for placed in tree::walk(after) {
