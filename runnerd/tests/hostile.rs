@@ -1,6 +1,7 @@
-//! Hostile input: every fuzz target over its checked-in corpus, and over the corpus with bytes of it changed.
+//! Hostile input: runs every fuzz target on its checked-in corpus, and on mutations of it.
 //!
-//! What the targets assert stands in `fuzz/src/bodies.rs`; streams of agents are replayed beside their readers.
+//! The assertions of the targets are in `fuzz/src/bodies.rs`; recorded output of agents is replayed next to the
+//! parsers.
 
 #[expect(unreachable_pub, reason = "the fuzz crate shows it")]
 #[path = "../../fuzz/src/bodies.rs"]
@@ -38,7 +39,7 @@ fn every_input_of_the_corpus_keeps_the_rules_of_its_target() {
     }
 }
 
-/// What is done to an input: a byte is set, a part is left out or comes twice.
+/// A mutation of an input: a byte is set, a part is removed, or a part is repeated.
 #[derive(Debug, Clone)]
 enum Change {
     Set(Index, u8),

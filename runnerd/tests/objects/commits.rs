@@ -1,4 +1,4 @@
-//! Headers of commits, well-formed and not, against `git fsck`.
+//! Commit headers, well-formed and not, compared with `git fsck`.
 
 use runner_core::fsck::{HeaderFault, RawCommit, find_header_fault};
 use runner_testkit::RandomSource;
@@ -10,7 +10,7 @@ const TREE: &[u8] = b"tree 4b825dc642cb6eb9a060e54bf8d69288fbee4904\n";
 const PARENT: &[u8] = b"parent 1111111111111111111111111111111111111111\n";
 const WHO: &[u8] = b"A U Thor <author@example.com> 1700000000 +0100\n";
 
-/// What stands in the place of a name with its date.
+/// Values in place of a name with its date.
 const ODD: [&[u8]; 24] = [
     b"<author@example.com> 1700000000 +0000\n",
     b" <author@example.com> 1700000000 +0000\n",
@@ -48,7 +48,7 @@ const OTHERS: [&[u8]; 8] = [
     b" \n",
 ];
 
-/// Makes a commit with more headers, or none, before its message.
+/// Creates a commit with additional headers, or none, before its message.
 pub(crate) fn with(headers: &[u8], message: &[u8]) -> Vec<u8> {
     [TREE, b"author ", WHO, b"committer ", WHO, headers, b"\n", message].concat()
 }
@@ -88,7 +88,7 @@ fn commit(random: &mut RandomSource) -> Vec<u8> {
     commit
 }
 
-/// Whether git's check calls the headers wrong: a NUL in the message is not among these, nor what does not exist.
+/// Whether git's check rejects the headers; a NUL in the message and missing objects do not count.
 fn is_wrong(said: Option<&std::collections::BTreeSet<String>>) -> bool {
     said.is_some_and(|said| said.iter().any(|name| !matches!(name.as_str(), "nulInCommit" | "broken links")))
 }
@@ -110,7 +110,7 @@ fn headers_that_gits_check_refuses_are_none_of_a_receipt() {
         let is_ours_alone = matches!(fault, Some(HeaderFault::Unexpected(_)));
         let is_wrong = is_wrong(checked.get(id));
         refused += usize::from(is_wrong);
-        // What git's check says nothing of, this refuses where the runner does not write it; never the other way round.
+        // This may refuse what git's check accepts if the runner does not write it, but never the reverse.
         if is_wrong != fault.is_some() && (is_wrong || !is_ours_alone) {
             let (text, said) = (String::from_utf8_lossy(commit), checked.get(id));
             differing.push(format!("seed {seed}: {text:?}: {fault:?}, git: {said:?}"));

@@ -1,22 +1,22 @@
-//! Messages in other encodings against `git log`, which encodes them anew before it looks for trailers.
+//! Messages in other encodings, compared with `git log`, which re-encodes them before it looks for trailers.
 
 use runner_core::message::claims_receipt;
 use runnerd::git::{ChainCommit, Id, Repository};
 
 use crate::store::Store;
 
-/// A claim in UTF-7, whose first letter is not written as itself.
+/// A receipt in UTF-7 whose first letter is encoded.
 const UTF_7: &[u8] = b"x\n\n+AFI-unner-Commit: iteration\n";
-/// A claim between two changes of the character set.
+/// A receipt between two changes of the character set.
 const ISO_2022: &[u8] = b"x\n\nRunner\x1b(B-Commit: iteration\n";
-/// A name and a word of Japanese that claim nothing.
+/// A name and a word in Japanese, without a receipt.
 const SHIFT_JIS: &[u8] = b"\x93\xfa\x96{\n\n\x83R\x83~\x83b\x83g: iteration\n";
 
-/// `Runner-Commit: iteration` behind blank lines and a title, in a character set of mainframes.
+/// `Runner-Commit: iteration` after blank lines and a title, in an EBCDIC character set.
 const EBCDIC: &[u8] =
     b"\x25\x25\xa7\x25\x25\xd9\xa4\x95\x95\x85\x99\x60\xc3\x96\x94\x94\x89\xa3\x7a\x40\x89\xa3\x85\x99\x25";
 
-/// The commit's name of an encoding, its message, and whether git finds a receipt in it.
+/// The name of the commit's encoding, its message, and whether git finds a receipt in it.
 const CASES: [(&str, &[u8], bool); 9] = [
     ("UTF-7", UTF_7, true),
     ("ISO-2022-JP", ISO_2022, true),

@@ -1,4 +1,4 @@
-//! Messages, whosever they seem to be, against `git log` and `git interpret-trailers`.
+//! Messages of any author, compared with `git log` and `git interpret-trailers`.
 
 use runner_core::message::claims_receipt;
 use runner_testkit::RandomSource;
@@ -52,11 +52,11 @@ const LINES: [&[u8]; 44] = [
     b"\tsrc/a.rs",
     b"\0",
 ];
-/// The mark between two messages in what `git interpret-trailers` prints.
+/// The separator between two messages in the output of `git interpret-trailers`.
 const MARK: &[u8] = b"x\n\nMark-Of-This-Test: x\n";
 
 fn message(random: &mut RandomSource) -> Vec<u8> {
-    // Most have a title and a blank line, and then what may be a last block.
+    // Most have a title and a blank line, followed by a possible trailer block.
     let mut message = if random.below(4) == 0 { Vec::new() } else { b"x\n\n".to_vec() };
     for _ in 0..=random.below(8) {
         message.extend_from_slice(if random.below(3) == 0 {
@@ -72,7 +72,7 @@ fn message(random: &mut RandomSource) -> Vec<u8> {
     message
 }
 
-/// Whether trailers that git has printed, one a line, have that of a receipt.
+/// Whether trailers printed by git, one per line, include that of a receipt.
 fn has_receipt(printed: &str) -> bool {
     let name = |line: &str| line.split(':').next().unwrap_or_default().trim().to_ascii_lowercase();
     printed.lines().any(|line| name(line) == "runner-commit")

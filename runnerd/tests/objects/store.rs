@@ -1,4 +1,4 @@
-//! A repository into which objects are written as they are, well-formed or not, and git's word on them.
+//! A repository into which objects are written unchecked, well-formed or not, and git's verdict on them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -8,10 +8,10 @@ use std::process::{Command, Output, Stdio};
 
 use tempfile::TempDir;
 
-/// What git's check says of objects, by id: the names of its messages.
+/// The findings of git's check, as message names by object id.
 pub(crate) type Said = BTreeMap<String, BTreeSet<String>>;
 
-/// The repository; its folder goes with it.
+/// The repository; its folder is removed on drop.
 pub(crate) struct Store {
     folder: TempDir,
 }
@@ -47,7 +47,7 @@ impl Store {
         output
     }
 
-    /// Writes files into a folder of their own, and returns their paths.
+    /// Writes files into a new folder, and returns their paths.
     pub(crate) fn files<'a>(&self, name: &str, contents: impl IntoIterator<Item = &'a [u8]>) -> Vec<PathBuf> {
         let folder = self.folder.path().join(name);
         fs::create_dir(&folder).expect("the folder can be made");
@@ -59,7 +59,7 @@ impl Store {
         contents.into_iter().enumerate().map(write).collect()
     }
 
-    /// Stores objects of a type, whatever they are, and returns their ids.
+    /// Stores objects of a type without checking them, and returns their ids.
     pub(crate) fn store<'a>(&self, kind: &str, objects: impl IntoIterator<Item = &'a [u8]>) -> Vec<String> {
         let paths = self.files(kind, objects);
         let list: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
@@ -70,11 +70,11 @@ impl Store {
         ids
     }
 
-    /// Has git check every object, as strictly as it does where it takes objects from others.
+    /// Has git check every object, as strictly as when it receives objects.
     pub(crate) fn fsck(&self) -> Said {
         let output = self.run(&["fsck", "--strict", "--no-dangling", "--no-progress"], b"");
         let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
-        // It goes by what it has found; nothing but a death is above.
+        // The exit status depends on the findings; only a signal gives a higher one.
         assert!(output.status.code().is_some_and(|code| code < 128), "git fsck: {said}");
         let mut by_id = Said::new();
         let mut put = |id: &str, name: &str| by_id.entry(id.to_owned()).or_default().insert(name.to_owned());

@@ -1,4 +1,4 @@
-//! Trees, legal and not, against `git fsck`.
+//! Trees, legal and not, compared with `git fsck`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -55,7 +55,7 @@ const MODES: [&str; 13] = [
     "100600", "777",
 ];
 
-/// A tree from a few entries, mostly in git's order; once in a while cut off.
+/// A tree of a few entries, mostly in git's order; sometimes truncated.
 fn tree(random: &mut RandomSource, [blob, folder]: [&[u8]; 2]) -> Vec<u8> {
     let mut entries: Vec<(Vec<u8>, Vec<u8>)> = (0..=random.below(4)).map(|_| entry(random, [blob, folder])).collect();
     if random.below(6) > 0 {
@@ -68,9 +68,9 @@ fn tree(random: &mut RandomSource, [blob, folder]: [&[u8]; 2]) -> Vec<u8> {
     bytes
 }
 
-/// An entry, and what it is sorted by.
+/// An entry, and its sort key.
 fn entry(random: &mut RandomSource, [blob, folder]: [&[u8]; 2]) -> (Vec<u8>, Vec<u8>) {
-    // Most trees are legal but for one thing.
+    // Most trees are legal except in one respect.
     let names = if random.below(3) == 0 { &NAMES[..] } else { &NAMES[..6] };
     let modes = if random.below(8) == 0 { &MODES[..] } else { &MODES[..9] };
     let (name, mode) = (pick(random, names), pick(random, modes));
@@ -84,7 +84,7 @@ fn entry(random: &mut RandomSource, [blob, folder]: [&[u8]; 2]) -> (Vec<u8>, Vec
     (key, [mode.as_bytes(), b" ", name, b"\0", id].concat())
 }
 
-/// What this crate says of a tree, in git's words.
+/// This crate's findings about a tree, in git's words.
 fn said(tree: &[u8]) -> BTreeSet<&'static str> {
     let root = vec![1; 20];
     let is_root = |id: &Vec<u8>| *id == root;
@@ -104,12 +104,12 @@ fn said(tree: &[u8]) -> BTreeSet<&'static str> {
     alone(found.expect("nothing fails").into_iter().map(words).collect())
 }
 
-/// Of a malformed tree git says no more, or not all of it.
+/// If a tree is malformed, git's other findings are incomplete, so only that one counts.
 fn alone(said: BTreeSet<&'static str>) -> BTreeSet<&'static str> {
     if said.contains("malformed") { BTreeSet::from(["malformed"]) } else { said }
 }
 
-/// Git's words, without those about what an entry names.
+/// Git's messages, without those about the object that an entry names.
 fn gits(said: Option<&BTreeSet<String>>) -> BTreeSet<&'static str> {
     let words = [
         ("badTree", "malformed"),

@@ -1,6 +1,6 @@
-//! The control of the kill tests: the same programs under a parent that kills only what it started.
+//! The control of the kill tests: the same programs under a parent that kills only its direct child.
 //!
-//! A kill test proves something only if its program would be left alive by less.
+//! A kill test proves something only if its program would survive a weaker kill.
 
 use std::{
     io::{BufRead as _, BufReader},
@@ -16,7 +16,7 @@ pub(crate) struct Bare {
 }
 
 impl Bare {
-    /// Starts it and waits until `count` processes are what they are meant to be.
+    /// Starts it and waits until `count` processes are ready.
     pub(crate) fn start(call: &str, count: usize) -> Self {
         let argv = agent(call);
         let mut child =
@@ -26,14 +26,14 @@ impl Bare {
         Self { child, processes }
     }
 
-    /// Kills the program itself, and returns how many processes that leaves.
+    /// Kills the program itself, and returns how many processes survive.
     pub(crate) fn left_after_kill(mut self) -> usize {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
         self.left()
     }
 
-    /// Lets the program end by itself, and returns how many processes that leaves.
+    /// Lets the program exit, and returns how many processes survive.
     pub(crate) fn left_after_end(mut self) -> usize {
         self.child.wait().unwrap();
         self.left()

@@ -1,4 +1,4 @@
-//! The death of the daemon. This test's own binary, started anew, stands in for it.
+//! The death of the daemon. This test's own binary, started again, takes the daemon's place.
 
 use std::{
     env,
@@ -18,19 +18,19 @@ use crate::kit::{Bench, PATIENCE, Running, Watched, agent, assert_all_dead, laun
 
 /// What the stand-in does: see [`stand_in`].
 const WAY: &str = "PROCESS_TEST_WAY";
-/// The call of `agent.py` that it does it with.
+/// The arguments of the `agent.py` that it runs.
 const CALL: &str = "PROCESS_TEST_CALL";
-/// The folder that it does it in.
+/// The folder that it works in.
 const FOLDER: &str = "PROCESS_TEST_FOLDER";
 
-/// The level of containment that it does it at.
+/// The level of containment that it uses.
 const LEVEL: &str = "PROCESS_TEST_LEVEL";
 
-/// A second process that runs a program, and dies for it.
+/// A second process that runs a program, and dies while doing so.
 pub(crate) struct Daemon {
     child: Child,
     lines: Lines<BufReader<ChildStdout>>,
-    /// That of its program, if it gives it one.
+    /// The mark of its program, if it sets one.
     mark: Option<Mark>,
 }
 
@@ -60,7 +60,7 @@ impl Daemon {
         self.lines.by_ref().filter_map(|line| read(line.unwrap())).take(count).collect()
     }
 
-    /// Waits for the line that says how it went.
+    /// Waits for the line that reports the result.
     fn says(&mut self) -> String {
         self.lines.by_ref().find_map(|line| Some(line.unwrap().strip_prefix("SAYS ")?.to_owned())).unwrap()
     }
@@ -96,7 +96,7 @@ fn stand_in() {
         }),
         "short budget" => {
             let mut spec = bench.agent(&call);
-            // Long enough for the program to say where it is on a busy machine.
+            // Enough time for the program to report its position on a busy machine.
             spec.limits.budget = Duration::from_secs(5);
             spec.limits.grace = Duration::ZERO;
             runtime().block_on(async { forward(Running::start(spec)).await });
@@ -119,7 +119,7 @@ fn say(line: &str) {
     std::io::stdout().write_all(format!("{line}\n").as_bytes()).unwrap();
 }
 
-/// Passes on what a program prints and how it ended.
+/// Forwards what a program prints and how it ends.
 async fn forward(mut running: Running) {
     while let Some(line) = running.lines.next().await {
         if line.starts_with("PID") {
@@ -131,7 +131,7 @@ async fn forward(mut running: Running) {
     say(&format!("SAYS {:?} {fault:?} {}", report.end, report.captured_bytes));
 }
 
-/// Tries a start without a free descriptor, and again with some.
+/// Tries to start without a free descriptor, and again with some.
 async fn with_few_descriptors(bench: &Bench) {
     let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).unwrap();
     let open = std::fs::read_dir("/proc/self/fd").unwrap().count() as u64;
@@ -142,7 +142,7 @@ async fn with_few_descriptors(bench: &Bench) {
     say(&format!("SAYS refused: {refused}, then: {:?}", start().await.unwrap().end));
 }
 
-/// Kills the daemon when `count` processes are ready, and waits for the death of them and of the shim.
+/// Kills the daemon when `count` processes are ready, and waits until they and the shim are dead.
 fn assert_death_of_daemon_ends_all(call: &str, count: usize) {
     let bench = Bench::new();
     let mut daemon = Daemon::start("shim", call, &bench);
@@ -200,7 +200,7 @@ fn daemon_that_is_stopped_does_not_extend_the_budget() {
     daemon.end();
 }
 
-/// Kills daemon and shim, which leaves what the program hid, and searches for it.
+/// Kills daemon and shim, so that hidden processes survive, and searches for these.
 fn assert_search_finds(call: &str) {
     let bench = Bench::new();
     let mut child = Command::new("sleep").arg("1000").spawn().unwrap();

@@ -1,4 +1,4 @@
-//! How programs end: by themselves, by the clock, by request.
+//! How programs end: on their own, at a timeout, on request.
 
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ async fn budget_ends_a_program_that_ignores_sigterm() {
     let report = run_to_end(spec).await;
     assert_eq!(report.end, ProgramEnd::TimedOut);
     assert!(report.elapsed >= Duration::from_secs(1), "{:?}", report.elapsed);
-    // Later than this the shim would have been given up: it is the shim that has kept to the budget.
+    // Any later and the shim would have been given up: so it was the shim that enforced the budget.
     assert!(report.elapsed < Duration::from_secs(6), "{:?}", report.elapsed);
 }
 
@@ -89,7 +89,7 @@ async fn stop_before_the_start_runs_nothing() {
 async fn silence_ends_a_program() {
     let bench = Bench::new();
     let mut spec = bench.sh("echo one; sleep 1000");
-    // It has to begin within it.
+    // It must start within this time.
     spec.limits.idle = Some(Duration::from_secs(4));
     assert_eq!(run_to_end(spec).await.end, ProgramEnd::Silent);
     assert_eq!(bench.log(), "one\n");
@@ -98,7 +98,7 @@ async fn silence_ends_a_program() {
 #[tokio::test]
 async fn program_that_prints_is_not_silent() {
     let bench = Bench::new();
-    // Longer than it may be silent, and never silent for long, however busy the machine is.
+    // Longer than the silence limit, but never silent for long, even on a busy machine.
     let mut spec = bench.sh("for i in 1 2 3 4 5 6 7 8 9 10; do echo $i; sleep 0.5; done");
     spec.limits.idle = Some(Duration::from_secs(4));
     assert_eq!(run_to_end(spec).await.end, ProgramEnd::Exited(0));
@@ -129,7 +129,7 @@ async fn interrupt_reaches_the_program_alone_and_what_it_leaves_is_killed() {
     let mut spec =
         bench.sh("trap 'echo told; exit 7' INT\n(trap 'echo child told' INT TERM; sleep 1000) &\necho ready; wait");
     spec.stop_policy = StopPolicy::Interrupt;
-    // What was not asked is not waited for.
+    // Processes that were not asked to end are not waited for.
     spec.limits.grace = PATIENCE * 4;
     let mut running = Running::start(spec);
     assert_eq!(running.lines.next().await.as_deref(), Some("ready"));

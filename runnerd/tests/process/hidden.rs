@@ -1,6 +1,6 @@
-//! The daemon's private folder, as programs see it that know where it is and want what is in it.
+//! The daemon's private folder as seen by programs that know its path and want to read or change it.
 //!
-//! What root could undo is not tried: where the tests run as root, an ordinary user stands in.
+//! Root could remove the protection: if the tests run as root, an ordinary user takes its place.
 
 use std::{
     env, fs,
@@ -17,14 +17,14 @@ use tokio_util::sync::CancellationToken;
 
 use crate::kit::{Bench, Running, launcher};
 
-/// An ordinary user, in the tests of root.
+/// An ordinary user, for tests run as root.
 const USER: u32 = 65534;
-/// The folder of the test, for the one who stands in.
+/// The folder of the test, for that user.
 const FOLDER: &str = "HIDDEN_TEST_FOLDER";
-/// What is in the key.
+/// The content of the key.
 const SECRET: &str = "fourteen-grey-herons";
 
-/// All that is tried; `@` stands for the folder of the test. The program starts in `@/work`.
+/// All attempts; `@` is replaced by the folder of the test. The program starts in `@/work`.
 const ATTEMPTS: &[&str] = &[
     "ls -A @/state/private",
     "cat @/state/private/key",
@@ -71,7 +71,7 @@ fn furnish(bench: &Bench) {
     fs::write(private(bench).join("key"), SECRET).unwrap();
 }
 
-/// Lets a program try all of it at a level; returns what it printed, or nothing where the level is not offered.
+/// Runs a program that makes every attempt at a level; returns its output, or `None` if the level is not available.
 async fn tried_at(level: Containment, bench: &Bench) -> Option<String> {
     let launcher = launcher().with_hidden_folder(private(bench).canonicalize().unwrap());
     let owner = bench.folder().to_str().unwrap();
@@ -103,7 +103,7 @@ fn program_of_an_ordinary_user_in_a_namespace_neither_sees_nor_changes_the_priva
     assert_untouched(&bench);
 }
 
-/// Starts this test's own binary again, as an ordinary user to whom the folder then belongs.
+/// Starts this test's own binary again as an ordinary user, who then owns the folder.
 fn stand_in_for(bench: &Bench) -> Command {
     let mut command = Command::new(env::current_exe().unwrap());
     command.args(["--exact", "hidden::stand_in", "--ignored", "--nocapture"]).env(FOLDER, bench.folder());
@@ -133,7 +133,7 @@ async fn stand_in() {
     }
 }
 
-/// Without it the others would pass where nothing is tried.
+/// Without this test, the others could pass without an attempt having been made.
 #[tokio::test]
 async fn program_without_a_namespace_reads_the_private_folder() {
     let bench = Bench::new();

@@ -1,4 +1,4 @@
-//! Programs that try to outlive their end. Each has a control that shows that a lesser kill would leave something.
+//! Programs that try to survive their end. Each has a control which shows that a weaker kill would leave something.
 
 use std::{
     fs::{self, File},
@@ -13,7 +13,7 @@ use crate::{
     kit::{Bench, PATIENCE, Running, assert_all_dead, run_to_end},
 };
 
-/// Stops a program when `count` of its processes are ready, and finds all dead when the report is there.
+/// Stops a program when `count` of its processes are ready, and asserts that all are dead when the report arrives.
 async fn assert_stop_ends_all(call: &str, count: usize) {
     let bench = Bench::new();
     let mut running = Running::start(bench.agent(call));
@@ -25,7 +25,7 @@ async fn assert_stop_ends_all(call: &str, count: usize) {
     assert!(report.still_alive.is_none());
 }
 
-/// Lets a program end by itself, and finds the process that it left dead when the report is there.
+/// Lets a program exit, and asserts that the process it left is dead when the report arrives.
 async fn assert_end_ends_all(call: &str) {
     let bench = Bench::new();
     let mut running = Running::start(bench.agent(call));
@@ -147,7 +147,7 @@ async fn shim_that_is_killed_leaves_nothing() {
 async fn shim_that_is_stopped_does_not_extend_the_budget() {
     let bench = Bench::new();
     let mut spec = bench.agent("stops-shim");
-    // It has to begin within it, beside processes that keep the machine busy.
+    // It must start within this time, next to processes that keep the machine busy.
     spec.limits.budget = Duration::from_secs(4);
     spec.limits.grace = Duration::ZERO;
     let mut running = Running::start(spec);

@@ -1,4 +1,4 @@
-//! A folder to work in, programs to run in it, and processes watched from outside.
+//! A folder to work in, programs to run in it, and processes observed from outside.
 
 use std::{
     ffi::OsString,
@@ -21,10 +21,10 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use tokio::{sync::mpsc, task::JoinHandle, time::timeout};
 use tokio_util::sync::CancellationToken;
 
-/// Longest wait for anything that is bound to happen.
+/// Longest wait for anything that must happen.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A folder that goes away with its files.
+/// A folder that is removed with its files on drop.
 pub(crate) struct Bench {
     path: PathBuf,
     _owned: Option<ScratchDir>,
@@ -49,7 +49,7 @@ impl Bench {
         self.path.join(name)
     }
 
-    /// A shell script; the budget is beyond every test's patience.
+    /// A shell script; its budget is longer than any test waits.
     pub(crate) fn sh(&self, script: &str) -> ProgramSpec<'static> {
         self.spec(["sh", "-c", script].map(OsString::from).to_vec())
     }
@@ -59,7 +59,7 @@ impl Bench {
         self.spec(agent(call))
     }
 
-    /// The same, which may take its time when it is asked to end.
+    /// The same, with a grace period.
     pub(crate) fn patient(&self, call: &str) -> ProgramSpec<'static> {
         let spec = self.agent(call);
         ProgramSpec { limits: TimeLimits { grace: PATIENCE, ..spec.limits }, ..spec }
@@ -83,7 +83,7 @@ impl Bench {
         }
     }
 
-    /// The folder is unique, so its name is.
+    /// The folder is unique, so its name is, too.
     pub(crate) fn mark(&self) -> Mark {
         Mark::new(self.path.to_str().unwrap())
     }
@@ -110,7 +110,7 @@ pub(crate) async fn launcher_at(level: Containment, bench: &Bench) -> Option<Lau
     (offer.level() == level).then(|| launcher().with_capabilities(offer))
 }
 
-/// Hears nothing, and says whether the answer is there.
+/// Receives nothing; reports whether the answer has arrived.
 pub(crate) struct Asked<F>(pub(crate) F);
 
 impl<F: Fn() -> bool + Send + Sync> OutputFollower for Asked<F> {
@@ -121,12 +121,12 @@ impl<F: Fn() -> bool + Send + Sync> OutputFollower for Asked<F> {
     }
 }
 
-/// Runs to the end, which must come within the test's patience.
+/// Runs the program to its end, which must come in time for the test.
 pub(crate) async fn run_to_end(spec: ProgramSpec<'static>) -> ProgramReport {
     Running::start(spec).report().await
 }
 
-/// A program under way.
+/// A running program.
 pub(crate) struct Running {
     task: JoinHandle<Result<ProgramReport, SpawnError>>,
     pub(crate) lines: Lines,
@@ -147,7 +147,7 @@ impl Running {
         Self { task, lines: Lines { output, rest: Vec::new(), mark }, stop }
     }
 
-    /// Drops the run while it is under way.
+    /// Drops the future while the program runs.
     pub(crate) async fn abort(self) {
         self.task.abort();
         self.task.await.expect_err("the run is under way");
@@ -178,7 +178,7 @@ impl Lines {
         }
     }
 
-    /// Waits until `count` processes are what they are meant to be.
+    /// Waits until `count` processes are ready.
     pub(crate) async fn processes(&mut self, count: usize) -> Vec<Watched> {
         let mut found = Vec::new();
         while found.len() < count {
@@ -189,10 +189,10 @@ impl Lines {
     }
 }
 
-/// A process that is watched from outside, by a descriptor: neither by its mark nor by a walk.
+/// A process observed from outside through a pidfd: neither by its mark nor by a walk.
 pub(crate) struct Watched {
     pub(crate) pid: i32,
-    /// `None`: it was dead before it could be watched.
+    /// `None`: it was dead before it could be observed.
     fd: Option<OwnedFd>,
 }
 
@@ -210,7 +210,7 @@ impl Watched {
         self.status("Name:")
     }
 
-    /// The shim that the process, a leader, has above itself, with what is between them.
+    /// The shim above the process, which is a leader, with everything between them.
     pub(crate) fn supervisors(&self) -> Vec<Self> {
         let mut found = vec![self.parent()];
         while found.len() < 3 && found.last().unwrap().parent().name() == "runnerd-shim" {
@@ -219,7 +219,7 @@ impl Watched {
         found
     }
 
-    /// The level that the kernel shows, and the control group.
+    /// The level visible in the kernel, and the control group.
     pub(crate) fn held(&self) -> (Containment, Option<PathBuf>) {
         let groups = fs::read_to_string(format!("/proc/{}/cgroup", self.pid)).unwrap();
         let own = groups.lines().find_map(|line| line.strip_prefix("0::")).filter(|path| path.contains("runnerd-"));
@@ -238,7 +238,7 @@ impl Watched {
         status.lines().find_map(|line| line.strip_prefix(field)).unwrap().trim().to_owned()
     }
 
-    /// Reads `PID <number>` of a program with this mark, which may know another number of itself than others do.
+    /// Reads `PID <number>` of a program with this mark. The program may see another process id than we do.
     pub(crate) fn of_program(line: &str, mark: &Mark) -> Option<Self> {
         let inside: i32 = line.strip_prefix("PID ")?.parse().unwrap();
         let numbers = fs::read_dir("/proc").unwrap().flatten();
@@ -281,7 +281,7 @@ fn number_inside(pid: i32) -> Option<i32> {
 }
 
 impl Drop for Watched {
-    /// A test that fails leaves nothing behind either.
+    /// A failing test must not leave processes behind either.
     fn drop(&mut self) {
         if thread::panicking() {
             self.signal(Signal::KILL);

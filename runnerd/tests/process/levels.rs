@@ -1,5 +1,5 @@
-//! What each level of containment that the machine offers ends: nine programs that try to outlive their end, in four ways
-//! of ending. A control shows of each that a lesser kill would leave something.
+//! What each available level of containment ends: nine programs that try to survive, in four ways of ending. A control
+//! shows for each that a weaker kill would leave something.
 
 use std::{
     fs::{File, OpenOptions},
@@ -22,7 +22,7 @@ use crate::{
     kit::{Bench, PATIENCE, Running, Watched, assert_all_dead, launcher, launcher_at},
 };
 
-/// A program of `agent.py`, and how many of its processes a test waits for. Its leader is the last of them.
+/// A program of `agent.py`, and how many of its processes a test waits for. The leader is the last of them.
 #[derive(Clone, Copy)]
 struct Case {
     call: &'static str,
@@ -30,7 +30,7 @@ struct Case {
 }
 
 impl Case {
-    /// `@` stands for the folder of the test.
+    /// `@` is replaced by the folder of the test.
     fn call(self, bench: &Bench) -> String {
         // All processes of a comet share a lock on this file.
         File::create(bench.path("comet")).unwrap();
@@ -85,7 +85,7 @@ async fn double_fork_without_environment_does_not_outlive_its_budget() {
     assert_budget_ends_all(double_fork_without_environment::CASE).await;
 }
 
-/// The budgets of the others take seconds each.
+/// The budgets of the other programs are several seconds each.
 mod slow {
     macro_rules! budgets {
         ($($name:ident)+) => { $(
@@ -119,7 +119,7 @@ struct Ready {
     group: Option<PathBuf>,
 }
 
-/// Starts a program at each level that the machine offers and does `with` it when it is ready: side by side, but for one
+/// Starts a program at each available level and calls `with` when it is ready. Runs in parallel, except for a program
 /// that keeps the machine busy.
 async fn at_each_level(case: Case, how: How, with: impl AsyncFn(Ready)) {
     let at = async |level| match Ready::start(case, how, level).await {
@@ -140,17 +140,17 @@ async fn at_each_level(case: Case, how: How, with: impl AsyncFn(Ready)) {
 /// How a program is started.
 #[derive(Clone, Copy)]
 struct How {
-    /// Whether its leader ends by itself, when it is let.
+    /// Whether its leader exits when told to.
     ends: bool,
     budget: Duration,
 }
 
-/// Enough to get ready on a busy machine.
+/// Enough time to get ready on a busy machine.
 const BUDGET: Duration = Duration::from_secs(6);
 const STAYS: How = How { ends: false, budget: Duration::from_secs(200) };
 
 impl Ready {
-    /// Starts a program at a level; `None` where the machine does not offer it.
+    /// Starts a program at a level; `None` if the machine does not offer the level.
     async fn start(case: Case, how: How, level: Containment) -> Option<Self> {
         let bench = Bench::new();
         let launcher = launcher_at(level, &bench).await?;
@@ -167,7 +167,7 @@ impl Ready {
         Some(Self { bench, level, running, processes, group })
     }
 
-    /// Waits for the report, and finds everything gone.
+    /// Waits for the report, and asserts that everything is gone.
     async fn assert_over(self, case: Case, what: &str) -> ProgramReport {
         let began = since_boot();
         let report = self.running.report().await;
@@ -255,7 +255,7 @@ fn assert_control_leaks(case: Case) {
     }
 }
 
-/// Runs a shell script at a level and returns what it printed; `None` where the machine does not offer the level.
+/// Runs a shell script at a level and returns its output; `None` if the machine does not offer the level.
 async fn printed_at(level: Containment, script: &str) -> Option<String> {
     let bench = Bench::new();
     let launcher = launcher_at(level, &bench).await?;
@@ -266,7 +266,7 @@ async fn printed_at(level: Containment, script: &str) -> Option<String> {
 
 #[tokio::test]
 async fn program_starts_clean_at_every_level() {
-    // The fourth descriptor is the listing's own.
+    // The fourth descriptor belongs to the listing.
     let script =
         "ls /proc/self/fd | wc -l; grep -E 'SigBlk|SigIgn|NoNewPrivs' /proc/self/status; cat /proc/self/oom_score_adj";
     let own: i32 = std::fs::read_to_string("/proc/self/oom_score_adj").unwrap().trim().parse().unwrap();
@@ -277,7 +277,7 @@ async fn program_starts_clean_at_every_level() {
         let ["4", "SigBlk:", "0000000000000000", "SigIgn:", ignored, "NoNewPrivs:", "1", raised] = words[..] else {
             panic!("{level}: {printed}");
         };
-        // The C library lets nobody change 32 and 33, which are its own.
+        // The C library reserves signals 32 and 33: no program can change them.
         assert_eq!(u64::from_str_radix(ignored, 16).unwrap() & !0x1_8000_0000, 0, "{level}: signals are ignored");
         assert_eq!(raised, adjusted, "{level}");
     }
@@ -393,7 +393,7 @@ async fn no_supervisor_holds_the_output_of_its_program() {
         let supervisors = processes[0].supervisors();
         assert_eq!(supervisors.len(), if level == Containment::Pidns { 2 } else { 1 }, "{level}");
         for supervisor in supervisors {
-            // A supervisor shows its descriptors to root alone.
+            // Only root can see the descriptors of a supervisor.
             let held = std::fs::read_dir(format!("/proc/{}/fd", supervisor.pid)).into_iter().flatten().flatten();
             let names = held.map(|fd| fd.file_name().into_string().unwrap());
             let links: Vec<PathBuf> = names.filter_map(|fd| pipe(supervisor.pid, &fd).ok()).collect();
@@ -409,7 +409,7 @@ async fn program_that_hides_the_table_of_processes_is_ended() {
     let script =
         "mount -t tmpfs none /proc 2>/dev/null; setsid sleep 1000 & setsid sleep 1000 & echo READY; sleep 1000";
     let bench = Bench::new();
-    // At other levels the table is that of the machine.
+    // At other levels it is the machine's process table.
     let Some(launcher) = launcher_at(Containment::Pidns, &bench).await else { return };
     let mut running = Running::start_with(launcher, bench.sh(script));
     assert_eq!(running.lines.next().await.as_deref(), Some("READY"));

@@ -1,4 +1,4 @@
-//! Runs real programs under the real shim: that they end as they should, and that nothing of them is left.
+//! Runs real programs under the real shim: they must end as they should, and leave nothing behind.
 #![expect(clippy::unwrap_used, reason = "a test may panic outside of a test function, too")]
 
 mod bare;

@@ -1,4 +1,4 @@
-//! What programs print and read: complete where it fits, bounded where it does not, never waited for.
+//! Output and input of programs: complete if it fits, bounded otherwise, and never waited for.
 
 use std::fs;
 
@@ -89,7 +89,7 @@ async fn flood_on_standard_error_is_counted_and_takes_no_memory() {
     assert_flood_is_bounded("floods 1024 2").await;
 }
 
-/// A line without an end, 1 GiB long, and a last one.
+/// A line of 1 GiB without an end, and a last line.
 async fn assert_flood_is_bounded(call: &str) {
     let bench = Bench::new();
     let before = peak_kib();
@@ -103,14 +103,14 @@ async fn assert_flood_is_bounded(call: &str) {
     assert!(peak_kib() - before < 32 << 10, "{} KiB before, {} KiB after", before, peak_kib());
 }
 
-/// The highest resident size of this process so far.
+/// The peak resident size of this process so far.
 fn peak_kib() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
     peak.trim().trim_end_matches(" kB").parse().unwrap()
 }
 
-/// Keeps what each stream has brought.
+/// Collects the output of each stream.
 #[derive(Default)]
 struct Heard {
     output: Vec<u8>,

@@ -1,4 +1,4 @@
-//! What a program starts with, and programs that cannot start.
+//! The environment that programs start with, and programs that cannot start.
 
 use std::{
     fs,
@@ -37,7 +37,7 @@ async fn environment_is_the_given_one_and_the_mark() {
 #[tokio::test]
 async fn program_has_three_descriptors_no_blocked_signal_and_no_way_to_more_privileges() {
     let bench = Bench::new();
-    // The fourth is the listing's own.
+    // The fourth belongs to the listing.
     run_to_end(bench.sh("ls /proc/self/fd | wc -l; grep -E 'SigBlk|NoNewPrivs' /proc/self/status")).await;
     let log = bench.log();
     assert_eq!(log.split_whitespace().collect::<Vec<_>>(), ["4", "SigBlk:", "0000000000000000", "NoNewPrivs:", "1"]);
@@ -135,7 +135,7 @@ async fn binary_that_is_no_shim_is_told_from_the_program() {
     assert!(matches!(error, SpawnError::Shim { .. }), "{error:?}");
 }
 
-/// The programs of an installation of its own: the daemon's, and the small one beside it.
+/// The programs of a separate installation: the daemon's, and the small one next to it.
 fn installed(bench: &Bench) -> [PathBuf; 2] {
     let built = [env!("CARGO_BIN_EXE_runnerd"), env!("CARGO_BIN_EXE_runnerd-shim")];
     built.map(|program| {

@@ -1,4 +1,4 @@
-//! A server on a socket of its own, with methods that do what a test needs.
+//! A server on its own socket, with scripted methods.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,19 +18,19 @@ use tempfile::TempDir;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-/// Connections that are served: fewer than a daemon serves, so that a test can open them all.
+/// Maximum number of connections: fewer than a daemon's, so that a test can open them all.
 pub(crate) const CONNECTIONS: usize = 128;
 
-/// What the methods tell a test.
+/// What the methods report to a test.
 #[derive(Default)]
 pub(crate) struct Told {
-    /// A slow call has begun.
+    /// A slow call has started.
     pub(crate) begun: Notify,
-    /// How many slow calls have begun.
+    /// Number of slow calls that have started.
     pub(crate) slow: AtomicU32,
-    /// A slow call may end.
+    /// A slow call may finish.
     pub(crate) go_on: Notify,
-    /// A slow call has come to its end.
+    /// A slow call has finished.
     pub(crate) finished: Notify,
     /// A waiting call was dropped.
     pub(crate) dropped: Notify,
@@ -62,7 +62,7 @@ impl Server {
         Self::with_methods(dir, paths, |told| methods(told, view))
     }
 
-    /// A daemon whose first request has another name, as those of development builds have it.
+    /// A daemon whose first method has another name, as in development builds.
     pub(crate) fn of_a_development_build() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let paths = paths_in(dir.path());
@@ -131,7 +131,7 @@ pub(crate) fn paths_in(dir: &Path) -> Paths {
     }
 }
 
-/// Tells that it was dropped.
+/// Reports that it was dropped.
 struct OnDrop(Arc<Told>);
 
 impl Drop for OnDrop {
@@ -171,7 +171,7 @@ fn panic_on_purpose() -> &'static str {
     panic!("on purpose")
 }
 
-/// Sends one event, or events without end where the request has the parameter `true`.
+/// Sends one event; endlessly many if the parameter is `true`.
 async fn subscribe(
     params: Params<'static>,
     pending: PendingSubscriptionSink,

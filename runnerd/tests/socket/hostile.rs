@@ -1,6 +1,6 @@
-//! Clients that send rubbish, do not read, or want too much.
+//! Clients that send garbage, do not read, or want too much.
 //!
-//! Where a test waits for a limit, the clock is paused and runs to it as soon as nobody can go on.
+//! If a test waits for a limit, the clock is paused and advances to it as soon as no task can continue.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The socket's coming and going: locks, stale sockets, modes, and the end.
+//! The life of the socket: locks, stale sockets, modes, and removal.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;

@@ -1,6 +1,6 @@
-//! The control socket for real: a server with scripted methods, and clients that behave and that do not.
+//! The real control socket: a server with scripted methods, and clients that behave well or badly.
 //!
-//! What the daemon's own methods do is tested elsewhere.
+//! The daemon's own methods are tested elsewhere.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod fixture;

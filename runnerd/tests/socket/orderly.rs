@@ -1,4 +1,4 @@
-//! Clients that behave.
+//! Well-behaved clients.
 
 use jsonrpsee::core::client::ClientT as _;
 use jsonrpsee::rpc_params;
@@ -114,7 +114,7 @@ async fn a_call_goes_on_when_its_client_goes_away() {
     client.call("test.slow").await;
     server.told.begun.notified().await;
     drop(client);
-    // Another connection is served before the call goes on: the first one's end has been seen by then.
+    // Another connection is served before the call continues: by then the first one's end has been noticed.
     server.connect().await;
     server.told.go_on.notify_one();
     server.told.finished.notified().await;

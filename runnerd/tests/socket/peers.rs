@@ -1,7 +1,7 @@
-//! Peers from inside an iteration read, and do not steer.
+//! Peers from inside an iteration can read, but not steer.
 //!
-//! The peers are this test's own program, started anew as [`peer_process`] in several ways; a server in this
-//! process is what the daemon would be.
+//! The peers are this test's own program, started as [`peer_process`] in several ways; a server in this process takes
+//! the daemon's place.
 
 use std::env;
 use std::ffi::OsString;
@@ -22,21 +22,21 @@ const REFUSED: &str = "refused: inside_iteration";
 
 /// Starts a peer directly. `"$@"` is the peer's command line.
 const CHILD: &str = r#"exec "$@""#;
-/// Starts a peer that is nobody's child by the time it connects: it waits for a line, sent when the shell
-/// that started it is gone.
+/// Starts a peer that is orphaned before it connects: it waits for a line, which is sent when the shell that started it
+/// is gone.
 const ORPHAN: &str = r#"exec 3<&0; "$@" <&3 &"#;
-/// The same, with a shell between that carries the mark and a peer without it.
+/// The same, with a shell in between that carries the mark, and a peer without it.
 const ORPHAN_OF_MARKED: &str = r#"exec 3<&0; RUNNERD_MARK=run sh -c 'env -u RUNNERD_MARK "$@"; exit $?' sh "$@" <&3 &"#;
 
 /// An orphan with the limit that every process of an iteration has.
 const ORPHAN_WITH_LIMIT: &str = r#"exec 3<&0; prlimit --locks=4096 "$@" <&3 &"#;
-/// An orphan that can gain no privileges, as many a person's shell cannot.
+/// An orphan that cannot gain privileges, which can also be true of a person's shell.
 const ORPHAN_WITHOUT_PRIVILEGES: &str = r#"exec 3<&0; setpriv --no-new-privs "$@" <&3 &"#;
-/// An orphan in a PID namespace of its own.
+/// An orphan in its own PID namespace.
 const ORPHAN_IN_NAMESPACE: &str =
     r#"exec 3<&0; unshare --user --map-current-user --pid --fork --kill-child "$@" <&3 &"#;
 
-/// Starts a peer by a shell script and returns what it says.
+/// Starts a peer from a shell script and returns its output.
 async fn peer(server: &Server, script: &str, mark: bool) -> Vec<String> {
     let program = env::current_exe().unwrap();
     let arguments = ["--exact", "peers::peer_process", "--include-ignored", "--nocapture", "--quiet"];
@@ -57,7 +57,7 @@ async fn peer(server: &Server, script: &str, mark: bool) -> Vec<String> {
     said.lines().filter_map(|line| line.strip_prefix("peer ")).map(str::to_owned).collect()
 }
 
-/// The peer: reads, tries to steer, and says how that went.
+/// The peer: reads, tries to steer, and reports the results.
 #[tokio::test]
 #[ignore = "the other process of the tests of this file"]
 #[expect(clippy::print_stdout, reason = "the other process listens")]
@@ -117,7 +117,7 @@ async fn a_process_of_another_namespace_reads_and_does_not_steer() {
 #[tokio::test]
 async fn a_process_that_can_gain_no_privileges_steers() {
     if env::var_os(MARK_VARIABLE).is_some() {
-        // These tests run inside an iteration themselves: no process is from elsewhere.
+        // These tests themselves run inside an iteration: no process is from outside.
         return;
     }
     let server = Server::start();
@@ -127,7 +127,7 @@ async fn a_process_that_can_gain_no_privileges_steers() {
 #[tokio::test]
 async fn a_process_from_elsewhere_steers() {
     if env::var_os(MARK_VARIABLE).is_some() {
-        // These tests run inside an iteration themselves: no process is from elsewhere.
+        // These tests themselves run inside an iteration: no process is from outside.
         return;
     }
     let server = Server::start();

@@ -1,4 +1,4 @@
-//! A WebSocket client of a few lines that can also send what no decent client would.
+//! A WebSocket client of a few lines that can also send what no regular client would.
 
 use std::io;
 use std::path::Path;
@@ -10,7 +10,7 @@ use tokio::net::UnixStream;
 const UPGRADE: &str = "GET / HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
     Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n";
 
-/// A WebSocket without any check of its own.
+/// A WebSocket that checks nothing.
 pub(crate) struct RawSocket {
     pub(crate) stream: UnixStream,
 }
@@ -36,7 +36,7 @@ impl RawSocket {
         self.send(request(method)).await;
     }
 
-    /// Receives one message; `None` when the server closed.
+    /// Receives one message; `None` if the server has closed the connection.
     pub(crate) async fn receive(&mut self) -> Option<Value> {
         let (opcode, payload) = self.receive_frame().await.ok()?;
         (opcode == 1).then(|| serde_json::from_slice(&payload).unwrap())
@@ -54,7 +54,7 @@ impl RawSocket {
         Ok((opcode, payload))
     }
 
-    /// Receives the code of an error.
+    /// Receives an error code.
     pub(crate) async fn receive_error(&mut self) -> i64 {
         let reply = self.receive().await.unwrap();
         reply["error"]["code"].as_i64().unwrap_or_else(|| panic!("no error: {reply}"))
@@ -84,7 +84,7 @@ pub(crate) fn frame(payload: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Posts a body over HTTP and returns the whole answer.
+/// Posts a body over HTTP and returns the complete response.
 pub(crate) async fn post(socket: &Path, body: &[u8]) -> String {
     let mut stream = UnixStream::connect(socket).await.unwrap();
     let head = format!(
@@ -93,7 +93,7 @@ pub(crate) async fn post(socket: &Path, body: &[u8]) -> String {
         body.len()
     );
     stream.write_all(head.as_bytes()).await.unwrap();
-    // An answer may come before the body is through, as with one that is too large.
+    // A response may arrive before the body is sent completely, for example if that is too large.
     let _ = stream.write_all(body).await;
     let mut answer = Vec::new();
     let _ = stream.read_to_end(&mut answer).await;

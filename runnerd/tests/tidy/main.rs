@@ -1,7 +1,7 @@
-//! The form of the code as data: which module may use which, what has one home, how long a file may be.
+//! Rules about the source: which module may use which, which words have one home, and how long a file may be.
 //!
-//! It reads source text, not types: a rule here is a word that may stand in some files and in no other. What
-//! compiles without a word of it is out of its reach.
+//! Reads source text, not types: a rule says that a word may appear only in some files. Code that compiles without the
+//! word is not covered.
 
 mod names;
 
@@ -9,10 +9,10 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Lines of a file, its tests apart.
+/// Maximum number of lines in a file, without its tests.
 const LONGEST_FILE: usize = 500;
 
-/// The modules of the daemon, each with those that it may use. `main` and `daemon` put everything together.
+/// The modules of the daemon, each with the modules that it may use. `main` and `daemon` assemble everything.
 const ARROWS: &[(&str, &[&str])] = &[
     (
         "admit",
@@ -127,7 +127,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("workspace", &["config", "file_copy", "dir_permissions", "git", "retryable", "repo"]),
 ];
 
-/// A word of the code and the only files or folders of `within` that may say it.
+/// A word in the code, and the only files or folders of `within` that may contain it.
 struct Home {
     word: &'static str,
     within: &'static str,
@@ -233,14 +233,14 @@ struct Source {
     text: String,
 }
 
-/// Returns numbered lines of code without what is said about it.
+/// Returns numbered lines of code without comments.
 fn code(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let lines = text.lines().enumerate().map(|(at, line)| (at + 1, line));
     lines.filter_map(|(at, line)| line.split("//").next().map(|code| (at, code)))
 }
 
 impl Source {
-    /// Returns the text that is compiled into the product: the lines of items that only tests have are empty.
+    /// Returns the text that is compiled into the product: the lines of test-only items are empty.
     fn product(&self) -> String {
         let (mut product, mut in_tests, mut is_head) = (String::new(), false, false);
         for line in self.text.lines() {
@@ -248,7 +248,7 @@ impl Source {
                 (in_tests, is_head) = (true, true);
             } else if in_tests {
                 let is_attribute = line.starts_with("#[");
-                // An item ends where a brace stands at the margin, or with its only line.
+                // An item ends at a brace in the first column, or is a single line.
                 in_tests = !(line.starts_with('}') || is_head && !is_attribute && line.ends_with(';'));
                 is_head &= is_attribute;
             } else {
@@ -259,7 +259,7 @@ impl Source {
         product
     }
 
-    /// Whether all of it is for tests.
+    /// Whether the whole file is for tests.
     fn is_test(&self) -> bool {
         self.path.contains("/tests/") || self.path.ends_with("/tests.rs") || self.path.starts_with("runnerd/testkit/")
     }
@@ -275,7 +275,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace is above").to_owned()
 }
 
-/// Returns the sources of the workspace; these tests, which name everything, are not among them.
+/// Returns the sources of the workspace, except these tests, which contain every name.
 fn sources() -> Vec<Source> {
     let (root, mut found) = (root(), Vec::new());
     for folder in fs::read_dir(&root).expect("the workspace can be read") {
@@ -303,13 +303,13 @@ fn collect(root: &Path, folder: &Path, into: &mut Vec<Source>) {
     }
 }
 
-/// Whether a line has a word that does not continue another one: `GitCommand::new` is no `Command::new`.
+/// Whether a line contains the word, and not only as the end of a longer one: `GitCommand::new` is not `Command::new`.
 fn names_word(code: &str, word: &str) -> bool {
     let continues = |at: usize| code[..at].ends_with(|letter: char| letter.is_alphanumeric() || letter == '_');
     code.match_indices(word).any(|(at, _)| !continues(at))
 }
 
-/// Fails with all findings at once.
+/// Fails with all findings together.
 #[track_caller]
 fn none(findings: &str, rule: &str) {
     assert!(findings.is_empty(), "{rule}:\n{findings}");

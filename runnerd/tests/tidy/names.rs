@@ -1,25 +1,25 @@
-//! Names: each type once in its crate, at most one in five of a single word, and none of the words that say nothing.
+//! Names: each type is defined once in its crate, at most one in five is a single word, and empty words are not used.
 //!
-//! What is left of them is counted per crate. A count may only fall: whoever lowers it writes the new one here.
+//! Remaining violations are counted per crate. A count may only decrease: whoever lowers it updates it here.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use crate::{Source, code, sources};
 
-/// Participles, prepositions, adverbs and metaphors: they do not say what a thing is.
+/// Participles, prepositions, adverbs and metaphors, which do not say what a thing is.
 const EMPTY_WORDS: &[&str] = &[
     "anew", "aside", "asked", "astray", "bear", "birth", "born", "brought", "ground", "heard", "kept", "laid",
     "landed", "luggage", "made", "meant", "pulse", "said", "scenery", "seen", "standing", "told", "unfit", "unmet",
     "upon", "wanted", "whoever",
 ];
 
-/// What is left in a crate.
+/// Remaining violations in a crate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Left {
     /// Type names that are defined more than once.
     shared: usize,
-    /// Types of one word, in per cent.
+    /// Percentage of type names of one word.
     one_word: usize,
     /// Types, functions, modules and constants whose name has one of [`EMPTY_WORDS`].
     empty: usize,
@@ -48,7 +48,7 @@ const CRATES: &[&str] = &[
     "bench/src/",
 ];
 
-/// The kind and the name of what a line defines.
+/// The kind and the name of the item that a line defines.
 fn definition(line: &str) -> Option<(&str, &str)> {
     let mut words = line.split_whitespace().skip_while(|word| {
         word.starts_with("pub") || ["in", "async", "unsafe", "extern"].contains(word) || word.ends_with(')')
@@ -60,7 +60,7 @@ fn definition(line: &str) -> Option<(&str, &str)> {
     kinds.contains(&kind).then_some((kind, name)).filter(|(_, name)| !name.is_empty())
 }
 
-/// Splits a name in snake or camel case into words in lower case.
+/// Splits a name in snake case or camel case into lower-case words.
 fn words(name: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut was_lower = false;
