@@ -1,8 +1,8 @@
 //! Settings that a program obeys: from a file that nobody else can have written.
 
-use std::fs::{File, Metadata};
+use std::fs::{self, File, Metadata};
 use std::io;
-use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
 use nix::unistd::{getegid, geteuid};
@@ -35,6 +35,10 @@ pub enum SettingsFileError {
 /// Opens a file of settings that belongs to this user or to root, and that nobody else can write. The user's own group
 /// may: where each user has one, files are made so.
 pub fn open_settings(path: &Path) -> Result<File, SettingsFileError> {
+    // Opening a pipe would wait for somebody who writes to it.
+    if fs::metadata(path)?.file_type().is_fifo() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is a pipe").into());
+    }
     let file = File::open(path)?;
     check_owner(path, &file.metadata()?)?;
     Ok(file)

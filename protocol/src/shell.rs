@@ -6,7 +6,23 @@ pub fn quote(word: &str) -> String {
     if !word.is_empty() && word.chars().all(is_plain) {
         return word.to_owned();
     }
+    // A shell takes line breaks away at the end of what a command prints.
+    if word.contains(char::is_control) && !word.ends_with('\n') {
+        return format!("\"$(printf '{}')\"", word.chars().map(escaped).collect::<String>());
+    }
     format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+/// Returns a character as it stands in a format of `printf`, which keeps a word in one line.
+fn escaped(c: char) -> String {
+    match c {
+        '%' => "%%".to_owned(),
+        '\\' => r"\\".to_owned(),
+        '\n' => r"\n".to_owned(),
+        '\'' | '-' => format!(r"\{:03o}", u32::from(c)),
+        c if c.is_ascii_control() => format!(r"\{:03o}", u32::from(c)),
+        c => c.to_string(),
+    }
 }
 
 /// Returns commands for whoever is to confirm them: each in a line of its own, after what is said before.
@@ -27,6 +43,11 @@ pub fn join_args<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_word_with_a_line_break_stays_in_one_line() {
+        assert_eq!(quote("new\nline's \x1b %"), r#""$(printf 'new\nline\047s \033 %%')""#);
+    }
 
     #[test]
     fn a_word_is_quoted_where_a_shell_would_take_it_apart() {

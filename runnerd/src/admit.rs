@@ -18,7 +18,7 @@ use protocol::request::StartParams;
 use runner_core::blocker::Transience;
 use runner_core::fsck::is_like_runner_path;
 use runner_core::run::{StartRequest, StartSpec};
-use runner_core::{commit_advice, git_version, shell};
+use runner_core::{commit_advice, git_version};
 
 use crate::agent::{self, AgentCandidates};
 use crate::config::{self, RepoConfig};
@@ -78,6 +78,9 @@ fn quoted_path(path: &Path) -> String {
 /// Finds the repository that contains a path, with the user's current configuration.
 pub fn open_current(path: &Path) -> Result<Repository, ErrorData> {
     Repository::discover(path).map_err(|error| {
+        if matches!(error, GitError::Pipe { .. }) {
+            return git_error(&error);
+        }
         let message = format!("no usable git work tree at {}", path.display());
         let data = ErrorData::new(ErrorKind::NotARepository, message);
         let causes = vec![display_chain(&error)];
@@ -101,7 +104,10 @@ pub fn git_error(error: &GitError) -> ErrorData {
         let remedy = error.remedy().unwrap_or_default();
         return lost.hint(format!("{remedy}, then: runnerctl resume; or: runnerctl cancel"));
     }
-    if let (GitError::RefConflict { .. }, Some(remedy)) = (error, error.remedy()) {
+    if let (GitError::Pipe { .. }, Some(remedy)) = (error, error.remedy()) {
+        return ErrorData::new(ErrorKind::DirtyTree, error.to_string()).hint(remedy);
+    }
+    if let (GitError::RefConflict { .. } | GitError::ObjectsAtRemote { .. }, Some(remedy)) = (error, error.remedy()) {
         return ErrorData::new(ErrorKind::WrongState, error.to_string()).hint(remedy);
     }
     if matches!(error, GitError::PinnedConfigLost { .. }) {
@@ -247,8 +253,7 @@ fn find_head_commit(repository: &Repository) -> Result<Id, ErrorData> {
 /// Refuses pipes in the place of files that git reads: git would block forever, and so would a run.
 fn refuse_pipes(repository: &Repository) -> Result<(), ErrorData> {
     let Some(pipe) = repository.find_pipes().into_iter().next() else { return Ok(()) };
-    let message = format!("{} is a pipe, which git would wait for ever to read", pipe.display());
-    Err(ErrorData::new(ErrorKind::DirtyTree, message).hint(format!("rm {}", quoted_path(&pipe))))
+    Err(git_error(&GitError::Pipe { path: pipe }))
 }
 
 /// Refuses a commit with what some file system takes for the runner's folder: no commit of the runner has it.

@@ -8,6 +8,7 @@ mod deaths;
 mod delivered;
 mod forms;
 mod guarded;
+mod in_the_way;
 mod kinds;
 mod scene;
 mod targets;

@@ -2,9 +2,9 @@
 //! configured to do so.
 
 use std::collections::BTreeSet;
-use std::fs::{self, File};
-use std::io::{self, BufReader, Write as _};
-use std::os::unix::fs::PermissionsExt as _;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufReader, Read as _, Write as _};
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use gix::ObjectId;
@@ -171,6 +171,17 @@ pub(super) fn replace_file(file: &Path, bytes: &[u8], mode: u32) -> io::Result<(
     new.as_file().sync_all()?;
     new.persist(file)?;
     File::open(folder)?.sync_all()
+}
+
+/// Reads a regular file, or one that a link leads to; never waits for a pipe.
+pub(super) fn read_regular_file(path: &Path) -> io::Result<Vec<u8>> {
+    let mut file = OpenOptions::new().read(true).custom_flags(nix::libc::O_NONBLOCK).open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
+    }
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// Removes a path; it is no error if nothing is there.

@@ -115,6 +115,20 @@ pub enum GitError {
         /// The work tree.
         path: PathBuf,
     },
+    /// A pipe stands in the place of a file that git reads.
+    #[error("{} is a pipe, which git would wait for ever to read", path.display())]
+    Pipe {
+        /// The pipe.
+        path: PathBuf,
+    },
+    /// Files of a commit are not in a partial clone, and nothing is fetched here.
+    #[error("{} is a partial clone: files of commit {} are with its remote alone", path.display(), commit.short(12))]
+    ObjectsAtRemote {
+        /// The commit.
+        commit: Id,
+        /// The work tree.
+        path: PathBuf,
+    },
     /// The git program reported a failure.
     #[error("git {command} failed in {path} ({status}): {stderr}")]
     CommandFailed {
@@ -323,6 +337,8 @@ impl Retryable for GitError {
             Self::BareRepository { .. }
             | Self::ForeignOwner { .. }
             | Self::CommitPruned { .. }
+            | Self::ObjectsAtRemote { .. }
+            | Self::Pipe { .. }
             | Self::CommandFailed { .. }
             | Self::OperationInProgress { .. }
             | Self::RefMoved { .. }
@@ -349,6 +365,10 @@ impl Retryable for GitError {
             }
             Self::CommitPruned { commit, path } => {
                 Some(format!("bring it back from a clone that has it: git -C {} fetch CLONE {commit}", path.display()))
+            }
+            Self::Pipe { path } => Some(shell::join_args(["rm", &path.display().to_string()])),
+            Self::ObjectsAtRemote { path, .. } => {
+                Some(shell::join_args(["git", "-C", &path.display().to_string(), "fetch", "--refetch", "--no-filter"]))
             }
             Self::UnstorableChange { remedy, .. } => Some(remedy.clone()),
             Self::FileOverwritten { file, path } => Some(format!("end what writes to {}", path.join(file).display())),

@@ -130,9 +130,17 @@ fn suggest_fix(conflict: &WorktreeConflict) -> String {
         | WorktreeConflict::BranchInUse { path, .. }
         | WorktreeConflict::BranchSwitched { path, .. } => git(path, &["status"]),
         WorktreeConflict::Dirty { path, .. } => git(path, &["status", "--short"]),
-        WorktreeConflict::FileInTheWay { path, file, .. } => {
-            let file = path.join(file).display().to_string();
-            shell::join_args(["mv", "-n", "--", &file, &format!("{file}.before-landing")])
+        WorktreeConflict::FileInTheWay { path, file, blocked, .. } => {
+            let (from, blocked) = (path.join(file), path.join(blocked));
+            let below = from.strip_prefix(&blocked).ok().filter(|below| below.parent().is_some());
+            let aside = PathBuf::from(format!("{}.before-landing", blocked.display()));
+            let aside = below.map_or_else(|| aside.clone(), |below| aside.join(below));
+            let shown = |path: &Path| path.display().to_string();
+            let moved = shell::join_args(["mv", "-n", "--", &shown(&from), &shown(&aside)]);
+            match below.and(aside.parent()) {
+                Some(folder) => format!("{} && {moved}", shell::join_args(["mkdir", "-p", "--", &shown(folder)])),
+                None => moved,
+            }
         }
     }
 }

@@ -80,7 +80,7 @@ impl Repository {
         for path in paths {
             let Some(content) = self.read_file(&head, path)? else { continue };
             let file = self.work_dir().join(path);
-            if std::fs::read(&file).ok().as_ref() != Some(&content) {
+            if durable::read_regular_file(&file).ok().as_ref() != Some(&content) {
                 durable::replace_file(&file, &content, 0o644).map_err(GitError::io("writing", &file))?;
             }
             git = git.arg("--cacheinfo").arg(format!("100644,{},{path}", self.hash_blob(&content)?));

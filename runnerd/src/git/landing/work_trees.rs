@@ -1,11 +1,14 @@
 //! The work trees of a repository: which one has a branch checked out or is working on it, and what is in the way of
 //! files that will appear there.
 
+use std::ffi::OsStr;
 use std::fs;
-use std::path::PathBuf;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
 
 use gix::bstr::ByteSlice as _;
 
+use crate::git::durable::read_regular_file;
 use crate::git::objects::diff::{PathDiff, compare_trees};
 use crate::git::objects::object_reader;
 use crate::git::path::display_path;
@@ -47,12 +50,14 @@ pub enum WorktreeConflict {
         path: PathBuf,
     },
     /// An untracked file is where the result has a file.
-    #[error("{} is in the way ({})", file.display(), if *is_ignored { "ignored" } else { "untracked" })]
+    #[error("{} is in the way ({})", shown(file), if *is_ignored { "ignored" } else { "untracked" })]
     FileInTheWay {
         /// The work tree.
         path: PathBuf,
         /// The file, relative to it.
         file: PathBuf,
+        /// The path of the result that needs its place: the file, or a folder around it that becomes a file or a link.
+        blocked: PathBuf,
         /// Whether it is ignored.
         is_ignored: bool,
     },
@@ -85,7 +90,8 @@ impl Repository {
     pub fn find_branch_operation(&self, name: &str) -> Option<&'static str> {
         let branch = format!("refs/heads/{name}");
         let names = |text: &str| [branch.as_str(), name].contains(&text.trim());
-        let noted = |file: &str| fs::read_to_string(self.git_dir().join(file)).is_ok_and(|text| names(&text));
+        let noted =
+            |file: &str| read_regular_file(&self.git_dir().join(file)).is_ok_and(|text| names(&text.to_str_lossy()));
         OPERATION_FILES.iter().find(|(file, _)| noted(file)).map(|(_, operation)| *operation)
     }
 
@@ -111,10 +117,14 @@ impl Repository {
         let in_the_way = self
             .find_added_paths(old, new)?
             .into_iter()
-            .find_map(|file| self.find_file_in_the_way(&file, old).transpose());
-        let Some(file) = in_the_way.transpose()? else { return Ok(None) };
-        let (is_ignored, file) = (!untracked(&file), display_path(file.as_bstr()).into());
-        Ok(Some(WorktreeConflict::FileInTheWay { path: path(), file, is_ignored }))
+            .find_map(|added| Some((self.find_file_in_the_way(&added, old).transpose()?, added)));
+        let Some((file, added)) = in_the_way else { return Ok(None) };
+        let file = file?;
+        let place = |path: &[u8]| PathBuf::from(OsStr::from_bytes(path));
+        let is_below = file.strip_prefix(added.as_slice()).is_some_and(|below| below.starts_with(b"/"));
+        let blocked = place(if is_below { &added } else { &file });
+        let is_ignored = !untracked(&file);
+        Ok(Some(WorktreeConflict::FileInTheWay { path: path(), file: place(&file), blocked, is_ignored }))
     }
 
     /// Returns the submodules whose folders will be out of date after the work tree has moved from `old` to `new`: git
@@ -198,6 +208,12 @@ impl Repository {
         };
         Ok(found().map_err(GitError::gix("looking up a file of a commit", self.git_dir()))?.is_some())
     }
+}
+
+/// Returns a path in one line.
+fn shown(path: &Path) -> String {
+    let text = path.display().to_string();
+    if text.contains(char::is_control) { format!("{text:?}") } else { text }
 }
 
 /// Whether a path of the status is the file itself or a folder that contains it.

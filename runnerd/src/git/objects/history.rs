@@ -9,6 +9,7 @@ use gix::revision::plumbing::merge_base;
 use gix::revwalk::Graph;
 
 use super::object_reader::{self, CheckedObjects};
+use crate::git::durable::read_regular_file;
 use crate::git::repository::engine::RefStore;
 use crate::git::repository::identity::Identity;
 use crate::git::{GitError, Id, Repository};
@@ -99,7 +100,7 @@ impl Repository {
     pub fn was_written_here(&self, path: &str) -> Result<bool, GitError> {
         let Some(head) = self.head()?.commit() else { return Ok(true) };
         let Some(committed) = self.find_entry(&head, path)? else { return Ok(true) };
-        let current = std::fs::read(self.work_dir().join(path)).ok();
+        let current = read_regular_file(&self.work_dir().join(path)).ok();
         if current.is_some() && current != self.read_file(&head, path)? {
             return Ok(true);
         }
@@ -119,7 +120,7 @@ impl Repository {
     fn list_local_commits(&self) -> Vec<Id> {
         let mut folders = vec![self.common_dir(), self.git_dir()];
         folders.dedup();
-        let logs = folders.into_iter().map(|folder| std::fs::read(folder.join("logs/HEAD")).unwrap_or_default());
+        let logs = folders.into_iter().map(|folder| read_regular_file(&folder.join("logs/HEAD")).unwrap_or_default());
         logs.flat_map(|log| String::from_utf8_lossy(&log).lines().filter_map(parse_local_commit).collect::<Vec<_>>())
             .collect()
     }

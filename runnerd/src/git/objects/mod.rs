@@ -132,8 +132,12 @@ impl Repository {
     pub(in crate::git) fn verify_files(&self, commit: &Id) -> Result<(), GitError> {
         let repo = self.open()?;
         let files = self.list_entries(commit, "")?.into_iter().filter(|entry| entry.kind != EntryKind::Submodule);
+        let files: Vec<CommitEntry> = files.collect();
+        if self.is_partial()? && files.iter().any(|entry| !repo.has_object(entry.id.object_id())) {
+            return Err(GitError::ObjectsAtRemote { commit: *commit, path: self.work_dir().to_owned() });
+        }
         let check = |entry: CommitEntry| object_reader::read_blob(&repo, entry.id.object_id()).map(drop);
-        let mut files = files.map(check);
+        let mut files = files.into_iter().map(check);
         files.try_for_each(|checked| checked.map_err(GitError::gix("reading a file of a commit", self.git_dir())))
     }
 

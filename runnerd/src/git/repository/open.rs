@@ -4,7 +4,7 @@
 use std::ffi::OsStr;
 use std::num::NonZeroUsize;
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::PoisonError;
 
@@ -34,6 +34,17 @@ pub(in crate::git) const CONFIG_OVERRIDES: [&str; 6] = [
     "index.threads=1",
 ];
 
+/// Files of git's folder that are read whenever a repository is opened.
+const CORE_FILES: [&str; 7] =
+    ["HEAD", "config", "commondir", "packed-refs", "index", "info/exclude", "info/attributes"];
+
+/// Fails if one of these files is a pipe: nobody ever writes to it, and whoever reads it waits.
+fn refuse_pipes(git_dir: &Path) -> Result<(), GitError> {
+    let files = CORE_FILES.iter().map(|name| git_dir.join(name));
+    let is_pipe = |file: &PathBuf| file.metadata().is_ok_and(|found| found.file_type().is_fifo());
+    files.into_iter().find(is_pipe).map_or(Ok(()), |path| Err(GitError::Pipe { path }))
+}
+
 impl Repository {
     /// Finds the repository around `from`, a folder or file in its work tree or in a linked one.
     ///
@@ -61,6 +72,7 @@ impl Repository {
 
     pub(in crate::git) fn discover_with(from: &Path, sources: ConfigSources) -> Result<Self, GitError> {
         let from = from.canonicalize().map_err(GitError::io("looking for a repository at", from))?;
+        from.ancestors().map(|folder| folder.join(".git")).try_for_each(|folder| refuse_pipes(&folder))?;
         let (found, _) = gix::discover::upwards(&from).map_err(|error| discover_error(&from, error))?;
         let (git_dir, work_dir) = found.into_repository_and_work_tree_directories();
         let opened = gix::open_opts(work_dir.as_ref().unwrap_or(&git_dir), open_options(sources))
@@ -104,9 +116,12 @@ impl Repository {
 
     /// Reads the configuration in force, and creates the library's view with it.
     pub(in crate::git) fn open_uncached(&self) -> Result<gix::Repository, GitError> {
-        let (folder, sources) = match self.pinned_dir() {
-            Some(folder) => (folder, ConfigSources::RepositoryOnly),
-            None => (self.git_dir.as_path(), self.sources),
+        let (folder, sources) = if let Some(folder) = self.pinned_dir() {
+            (folder, ConfigSources::RepositoryOnly)
+        } else {
+            refuse_pipes(&self.git_dir)?;
+            refuse_pipes(&self.common_dir)?;
+            (self.git_dir.as_path(), self.sources)
         };
         let mut repo = gix::open_opts(folder, open_options(sources).open_path_as_is(true))
             .map_err(GitError::gix("opening the repository", folder))?;

@@ -1,7 +1,6 @@
 //! Chooses the engine for the work tree: the library, or the git program where the library is known to give another
 //! result than git. Not about speed, and not about hooks, as none are run.
 
-use std::fs;
 use std::path::Path;
 
 use gix::bstr::ByteSlice as _;
@@ -10,6 +9,7 @@ use gix::config::Snapshot;
 use super::engine::GitEngine;
 use super::pinned_config::{ATTRIBUTES_FILE, RUNNER_ATTRIBUTES_LINE};
 use crate::git::Repository;
+use crate::git::durable::read_regular_file;
 
 pub(in crate::git) fn choose_engine(repo: &gix::Repository, repository: &Repository) -> GitEngine {
     if reasons_for_git(repo, repository).next().is_some() { GitEngine::Git } else { GitEngine::Gix }
@@ -54,7 +54,7 @@ fn recodes_text(repository: &Repository) -> bool {
 fn mentions_encoding(path: &Path) -> bool {
     let is_own = |line: &[u8]| line == RUNNER_ATTRIBUTES_LINE.as_bytes();
     let declares = |line: &[u8]| line.contains_str("working-tree-encoding") && !is_own(line);
-    fs::read(path).is_ok_and(|text| text.lines().any(declares))
+    read_regular_file(path).is_ok_and(|text| text.lines().any(declares))
 }
 
 /// The library reads references only from files.

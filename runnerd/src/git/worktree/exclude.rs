@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use gix::bstr::{BStr, BString, ByteSlice as _};
 
-use crate::git::durable::replace_file;
+use crate::git::durable::{read_regular_file, replace_file};
 use crate::git::repository::exclude_block::{BEGIN, END};
 use crate::git::{GitError, Repository};
 
@@ -109,7 +109,7 @@ fn exclude_file(repository: &Repository) -> PathBuf {
 }
 
 fn read_text(file: &Path) -> Result<Vec<u8>, GitError> {
-    match fs::read(file) {
+    match read_regular_file(file) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
         read => read.map_err(GitError::io("reading", file)),
     }
