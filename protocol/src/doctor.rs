@@ -23,6 +23,9 @@ pub struct RepositoryFacts {
     /// What of this repository the library does not do as git does, so that the git program works on the work tree; each
     /// names the setting.
     pub by_program: Vec<String>,
+    /// The rule by which git would change the runner's files; null where there is none.
+    #[serde(default)]
+    pub attribute: Option<AttributeFault>,
     /// Lock files of git's that are there: left behind, or in use.
     pub locks: Vec<WirePath>,
     /// A merge, a rebase or the like that is under way.
@@ -33,6 +36,15 @@ pub struct RepositoryFacts {
     pub guard: Option<GuardFiles>,
     /// What could be set for workspaces of isolated runs; null where nothing is known, or something is set.
     pub workspace: Option<WorkspaceProposal>,
+}
+
+/// A rule of git's attributes that changes the runner's files.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct AttributeFault {
+    /// The rule, with its file and line.
+    pub what: String,
+    /// What to do.
+    pub fix: String,
 }
 
 /// What could be set in `[workspace]` for a project of a known kind.

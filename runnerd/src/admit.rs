@@ -18,13 +18,13 @@ use protocol::request::StartParams;
 use runner_core::blocker::Transience;
 use runner_core::fsck::is_like_runner_path;
 use runner_core::run::{StartRequest, StartSpec};
-use runner_core::{commit_advice, git_version};
+use runner_core::{commit_advice, git_version, shell};
 
 use crate::agent::{self, AgentCandidates};
 use crate::config::{self, RepoConfig};
 use crate::containment_check;
 use crate::error_chain::display_chain;
-use crate::git::{GitError, Head, Id, Repository, WorktreeChange};
+use crate::git::{GitError, Head, Id, RUNNER_ATTRIBUTES_LINE, Repository, RunnerAttribute, WorktreeChange};
 use crate::process::{HostCapabilities, Launcher};
 use crate::repo::durable;
 use crate::repo::goal::Goal;
@@ -68,11 +68,6 @@ pub fn find_repository(
 fn is_nested(path: &Path, work_tree: &Path) -> bool {
     let between = path.ancestors().take_while(|folder| *folder != work_tree);
     between.into_iter().any(|folder| folder.join(".git").symlink_metadata().is_ok())
-}
-
-/// Returns a path quoted for a shell.
-fn quoted_path(path: &Path) -> String {
-    shell::quote(&path.display().to_string())
 }
 
 /// Finds the repository that contains a path, with the user's current configuration.
@@ -161,6 +156,7 @@ pub fn check_start(
     refuse_like_runner(repository, &head)?;
     if !preconditions.is_session_active {
         refuse_pipes(repository)?;
+        refuse_runner_attributes(repository)?;
         refuse_operation(repository)?;
         refuse_dirty(repository)?;
     }
@@ -266,6 +262,22 @@ fn refuse_like_runner(repository: &Repository, commit: &Id) -> Result<(), ErrorD
     let message = format!("{place} tracks {}, which some file systems take for .runner", name.escape_debug());
     let hint = format!("git rm -r --cached {}; then commit", shell::quote(name));
     Err(ErrorData::new(ErrorKind::WrongState, message).hint(hint))
+}
+
+/// Describes the rule by which git would change the runner's files, if there is one, and says what helps.
+pub fn find_runner_attribute(repository: &Repository) -> Result<Option<[String; 2]>, GitError> {
+    let Some(rule) = repository.find_runner_attribute()? else { return Ok(None) };
+    let RunnerAttribute { file, line, attribute, path } = rule;
+    let file = file.display();
+    let message = format!("{file}:{line} gives {path} the attribute {attribute}, and git has to leave its bytes alone");
+    Ok(Some([message, format!("add this as the last line of {file}: {RUNNER_ATTRIBUTES_LINE}")]))
+}
+
+fn refuse_runner_attributes(repository: &Repository) -> Result<(), ErrorData> {
+    let Some([message, hint]) = find_runner_attribute(repository).map_err(|error| git_error(&error))? else {
+        return Ok(());
+    };
+    Err(ErrorData::new(ErrorKind::InvalidFile, message).hint(hint))
 }
 
 fn refuse_dirty(repository: &Repository) -> Result<(), ErrorData> {

@@ -7,7 +7,7 @@ use std::path::Path;
 use jiff::Timestamp;
 use protocol::client::ConnectError;
 use protocol::doctor::{
-    AgentFacts, AgentFitness, GuardFiles, LANDING_GIT, OLDEST_GIT, RepositoryFacts, WorkspaceProposal,
+    AgentFacts, AgentFitness, AttributeFault, GuardFiles, LANDING_GIT, OLDEST_GIT, RepositoryFacts, WorkspaceProposal,
 };
 use protocol::reply::{ConfigShowReply, ValidateReply};
 use protocol::shell;
@@ -262,6 +262,9 @@ pub(crate) fn check_hold(reason: &StopReason) -> DoctorCheck {
 
 /// Checks for leftovers of git, or operations in progress.
 pub(crate) fn check_git_state(facts: &RepositoryFacts) -> DoctorCheck {
+    if let Some(AttributeFault { what, fix }) = &facts.attribute {
+        return DoctorCheck::fail("git state", what.clone(), fix.clone());
+    }
     if let Some(operation) = &facts.operation {
         let found = format!("a {operation} is in progress");
         return DoctorCheck::warn(

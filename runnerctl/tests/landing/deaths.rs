@@ -18,8 +18,12 @@ fn stopping_scene() -> (LandingScene, SessionGate) {
     let gate = scene.repo.script().gate("smudge");
     let gates = scene.repo.script().folder().join("gates/smudge");
     let gates = gates.display();
-    // The copy that the guard runs in knows no filter of this repository.
-    scene.git(&["config", "filter.stops.smudge", &format!("echo > {gates}.in; read -r _ < {gates}.out; cat")]);
+    // The copy that the guard runs in is another work tree.
+    let stop = format!(
+        "[ \"$(pwd)\" != '{}' ] || {{ echo > {gates}.in; read -r _ < {gates}.out; }}; cat",
+        scene.repo.path().display()
+    );
+    scene.git(&["config", "filter.stops.smudge", &stop]);
     scene.git(&["config", "filter.stops.clean", "cat"]);
     (scene, gate)
 }

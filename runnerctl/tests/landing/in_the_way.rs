@@ -38,3 +38,16 @@ fn a_name_with_a_line_break_is_told_in_one_line_and_can_be_typed() {
     assert_eq!(scene.repo.read("new\nline"), "1\n");
     assert_eq!(scene.repo.read("new\nline.before-landing"), "mine\n");
 }
+
+#[test]
+fn a_filter_of_the_repositorys_own_applies_where_the_guard_runs() {
+    let scene = LandingScene::new(&["x"]);
+    scene.git(&["config", "filter.caps.clean", "tr a-z A-Z"]);
+    scene.git(&["config", "filter.caps.smudge", "tr A-Z a-z"]);
+    scene.repo.write(".gitattributes", "*.f filter=caps\n").commit("Filter");
+    scene.repo.script().guard_always("test ! -e made.f || grep -q small made.f");
+    scene.run("a", &["echo small > made.f; answer done 'Made it.'"]).on_main();
+    scene.land(&["a"]).exits(0);
+    assert_eq!(scene.git(&["show", "main:made.f"]), "SMALL");
+    assert_eq!(scene.repo.read("made.f"), "small\n");
+}

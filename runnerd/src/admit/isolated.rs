@@ -12,7 +12,7 @@ use runner_core::ids::check_id;
 use super::{
     ProgramInputs, StartCommands, StartPreconditions, check_config, find_head_commit, git_error, invalid_config_error,
     missing_goal_error, parse_goal, refuse_like_runner, refuse_old_git, refuse_pipes, refuse_protected,
-    refuse_ref_conflict, refuse_template_faults, resolve_base,
+    refuse_ref_conflict, refuse_runner_attributes, refuse_template_faults, resolve_base,
 };
 use crate::config::{self, RepoConfig};
 use crate::git::{Id, Repository, WorktreeChange};
@@ -53,6 +53,7 @@ pub fn check_isolated(
     refuse_old_git(repository)?;
     if !preconditions.is_session_active {
         refuse_pipes(repository)?;
+        refuse_runner_attributes(repository)?;
     }
     let base = choose_isolated_base(repository, params, active_runs)?;
     refuse_like_runner(repository, &base)?;

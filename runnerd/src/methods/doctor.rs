@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use jsonrpsee::core::{RpcResult, async_trait};
 use protocol::api::DoctorApiServer;
-use protocol::doctor::{AgentFacts, AgentFitness, RepositoryFacts, WorkspaceProposal};
+use protocol::doctor::{AgentFacts, AgentFitness, AttributeFault, RepositoryFacts, WorkspaceProposal};
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::path::WirePath;
 use protocol::request::{AtPath, ValidateParams};
@@ -66,12 +66,14 @@ fn collect_facts(repository: &Repository, digests: &[String]) -> Result<Reposito
     });
     let guard = config.and_then(|config| worker::guard_files_at_head(repository, &config));
     let by_program = repository.explain_git_engine().map_err(|error| git_error(&error))?;
+    let attribute = admit::find_runner_attribute(repository).map_err(|error| git_error(&error))?;
     let locks: Vec<PathBuf> = repository.list_locks();
     Ok(RepositoryFacts {
         path: WirePath::from(layout.root()),
         has_layout: layout.path(Layout::STATE).is_dir(),
         by_program: by_program.into_iter().map(str::to_owned).collect(),
         locks: locks.into_iter().map(WirePath).collect(),
+        attribute: attribute.map(|[what, fix]| AttributeFault { what, fix }),
         operation: repository.operation().map(|operation| operation.to_string()),
         confirmed,
         guard,

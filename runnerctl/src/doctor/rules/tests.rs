@@ -71,6 +71,7 @@ fn repository_facts() -> RepositoryFacts {
         path: WirePath("/p".into()),
         has_layout: true,
         by_program: Vec::new(),
+        attribute: None,
         locks: Vec::new(),
         operation: None,
         confirmed: Some(true),
@@ -224,6 +225,9 @@ fn a_repository_is_judged() {
         hint,
     ));
     let locked = RepositoryFacts { locks: vec![WirePath("/p/.git/index.lock".into())], ..repository_facts() };
+    let fault = AttributeFault { what: "info/attributes:1 gives x".to_owned(), fix: "add a line".to_owned() };
+    let changed = check_git_state(&RepositoryFacts { attribute: Some(fault), ..repository_facts() });
+    assert_eq!((changed.found.as_str(), changed.fix.as_deref()), ("info/attributes:1 gives x", Some("add a line")));
     let by_git = RepositoryFacts {
         by_program: to_strings(&["core.sparseCheckout or index.sparse is set"]),
         ..repository_facts()

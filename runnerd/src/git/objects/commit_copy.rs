@@ -5,9 +5,11 @@ use std::fs;
 use std::path::Path;
 
 use gix::bstr::BString;
+use runner_core::digest::to_hex;
 
 use crate::git::path::display_path;
 use crate::git::repository::cache::SubmoduleRepository;
+use crate::git::repository::pinned_config::CONFIG_FILE;
 use crate::git::repository::program::GitCommand;
 use crate::git::{EntryKind, GitError, Id, Repository};
 
@@ -18,8 +20,8 @@ const SHA256_CONFIG: &str = "\n[core]\n\trepositoryformatversion = 1\n[extension
 
 impl Repository {
     /// Checks out the files of a commit in `folder`, which must be new or empty, as a repository whose HEAD is that
-    /// commit. Filters come from the captured configuration that this repository is bound to, or else from the user's
-    /// current one.
+    /// commit. Filters come from the captured configuration that this repository is bound to, or else from its current
+    /// one.
     ///
     /// Submodules that are checked out here are laid out in it, each at the commit that is named, with what this
     /// repository's own folders have of it: nothing is fetched. The others are left empty.
@@ -69,9 +71,12 @@ impl Repository {
 
     /// Opens the repository in a folder with this repository's configuration.
     fn open_copy(&self, folder: &Path) -> Result<Self, GitError> {
-        let Some(captured) = self.pinned_config() else { return Self::discover(folder) };
         let settings = folder.join(".git/captured");
+        let source = if self.pinned_config().is_some() { self.clone() } else { self.pin_config(&settings)? };
+        let Some(captured) = source.pinned_config() else { return Self::discover(folder) };
         let bound = Self::discover_own_config(folder)?.or_pinned_to(&settings, captured.clone());
-        Ok(bound.repinned_config()?.map_or(bound, |own| Self::from_pinned(&settings, own)))
+        let Some(mut own) = bound.repinned_config()? else { return Ok(bound) };
+        own.files.insert(CONFIG_FILE.to_owned(), to_hex(&captured.settings_for(&bound.common_dir)));
+        Ok(Self::from_pinned(&settings, own))
     }
 }

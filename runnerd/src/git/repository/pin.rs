@@ -99,16 +99,7 @@ impl Repository {
     /// read: this repository's captured one applies there too, written to `folder`.
     pub fn pinned_target(&self, common_dir: &Path, folder: &Path) -> Result<Self, GitError> {
         let place = WirePath(common_dir.to_owned());
-        let bound = self.pinned_config().and_then(|captured| captured.files.get(CONFIG_FILE));
-        let mut settings = bound.and_then(|hex| from_hex(hex)).unwrap_or_default();
-        // The reference format is detected, as it may have changed since.
-        let ref_format = if common_dir.join("reftable").is_dir() { "reftable" } else { DEFAULT_REF_FORMAT };
-        // git before 2.45 opens no repository that has this extension, whatever its value: the usual format is written
-        // only if the settings have another one, which such a git cannot have made.
-        if ref_format != DEFAULT_REF_FORMAT || settings.to_ascii_lowercase().contains_str("refstorage") {
-            let lines = format!("\n[core]\n\trepositoryformatversion = 1\n[extensions]\n\trefStorage = {ref_format}\n");
-            settings.extend(lines.into_bytes());
-        }
+        let settings = self.pinned_config().map(|captured| captured.settings_for(common_dir)).unwrap_or_default();
         let captured = PinnedConfig {
             work_dir: place.clone(),
             git_dir: place.clone(),
@@ -131,7 +122,7 @@ impl Repository {
         self.pinned.as_ref().map_or(Ok(()), |trusted| trusted.write_files())
     }
 
-    fn with_pin(&self, trusted: Option<Arc<PinnedConfigDir>>) -> Self {
+    pub(in crate::git) fn with_pin(&self, trusted: Option<Arc<PinnedConfigDir>>) -> Self {
         Self { pinned: trusted, view: Arc::default(), cache: RepositoryCache::default(), ..self.clone() }
     }
 
@@ -180,6 +171,21 @@ impl Repository {
             Some(file) => read_rules_file(&file),
             None => Ok(Vec::new()),
         }
+    }
+}
+
+impl PinnedConfig {
+    /// Returns the settings for another repository, with the reference format that this one has.
+    pub(in crate::git) fn settings_for(&self, common_dir: &Path) -> Vec<u8> {
+        let mut settings = self.files.get(CONFIG_FILE).and_then(|hex| from_hex(hex)).unwrap_or_default();
+        let ref_format = if common_dir.join("reftable").is_dir() { "reftable" } else { DEFAULT_REF_FORMAT };
+        // git before 2.45 opens no repository that has this extension, whatever its value: the usual format is written
+        // only if the settings have another one, which such a git cannot have made.
+        if ref_format != DEFAULT_REF_FORMAT || settings.to_ascii_lowercase().contains_str("refstorage") {
+            let lines = format!("\n[core]\n\trepositoryformatversion = 1\n[extensions]\n\trefStorage = {ref_format}\n");
+            settings.extend(lines.into_bytes());
+        }
+        settings
     }
 }
 

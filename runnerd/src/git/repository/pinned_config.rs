@@ -29,10 +29,10 @@ use crate::temp_file;
 pub(in crate::git) const CONFIG_FILE: &str = "config";
 /// The ignore file in which the runner itself records what it holds back.
 pub(in crate::git) const EXCLUDE_FILE: &str = "info/exclude";
-/// The attributes file that overrides those of the work tree, and the runner's line in it: git checks out the files of
-/// the runner's folder as they are stored.
+/// The attributes file that overrides those of the work tree.
 pub(in crate::git) const ATTRIBUTES_FILE: &str = "info/attributes";
-pub(in crate::git) const RUNNER_ATTRIBUTES_LINE: &str = "/.runner/** -text -ident -filter !working-tree-encoding";
+/// The runner's line in it: git checks out the files of the runner's folder as they are stored.
+pub const RUNNER_ATTRIBUTES_LINE: &str = "/.runner/** -text -ident -filter !working-tree-encoding";
 /// Limit in bytes of what the runner's own lines add to the ignore file.
 const MAX_BLOCK_BYTES: u64 = 16 << 20;
 /// A branch that does not exist: the real HEAD is the repository's.

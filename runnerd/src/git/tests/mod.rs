@@ -20,6 +20,7 @@ mod random;
 mod reading;
 mod replicas;
 mod rescues;
+mod runner_attributes;
 mod transfer;
 mod trusted;
 mod upkeep;
