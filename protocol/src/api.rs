@@ -21,8 +21,8 @@ use crate::reply::{
 use crate::request::{
     AcceptParams, ActivityParams, AddParams, AnswerParams, AtIteration, AtPath, AtRun, ConfigEditParams, ConfigKey,
     ConfigSetParams, EditParams, ExportParams, ForkParams, GcParams, Handshake, InitParams, LogFilter, LogParams,
-    NoteParams, PauseParams, QuestionsParams, RerunParams, ResumeParams, RetryParams, SigningKeyParams, StartParams,
-    StepParams, Subscription, ValidateParams, VerifyParams, VouchParams,
+    NoteParams, PauseParams, QuestionsParams, RemoveParams, RerunParams, ResumeParams, RetryParams, SigningKeyParams,
+    StartParams, StepParams, Subscription, ValidateParams, VerifyParams, VouchParams,
 };
 use crate::review::{ApproveParams, PendingReview, RejectParams};
 use crate::verify::{AuditFinding, AuditReport, RerunReport, TipsParams};
@@ -73,9 +73,10 @@ pub trait RepoApi {
     #[method(name = "list")]
     async fn list(&self) -> RpcResult<Vec<RepoView>>;
 
-    /// Forgets a repository that has no run under way and no workspaces; its files stay.
+    /// Forgets a repository that has no run under way and no workspaces; its files stay. Where its folder is gone, its
+    /// isolated runs can be forgotten with it; their workspaces stay.
     #[method(name = "remove")]
-    async fn remove(&self, params: AtPath) -> RpcResult<RepoView>;
+    async fn remove(&self, params: RemoveParams) -> RpcResult<RepoView>;
 
     /// Measures the workspaces of isolated runs.
     #[method(name = "disk")]

@@ -28,6 +28,16 @@ pub struct AtPath {
     pub path: WirePath,
 }
 
+/// `repo.remove`: which repository is forgotten.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RemoveParams {
+    /// Its absolute path, as it is registered, or any path inside its work tree.
+    pub path: WirePath,
+    /// Whether its isolated runs are forgotten with it where its folder is gone. Their workspaces stay.
+    #[serde(default)]
+    pub force: bool,
+}
+
 /// Names a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AtRun {

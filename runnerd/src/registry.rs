@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::view::RepoView;
+use runner_core::shell;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::task::{Id, JoinError, JoinSet};
 
@@ -258,7 +259,8 @@ impl RegistryActor {
         if let Some(workspace) = self.workers.values().find(is_of_source) {
             let run = workspace.source.as_ref().map(|source| source.run.as_str()).unwrap_or_default();
             let message = format!("{} has the isolated run {run}, whose workspace is there", view.path);
-            return Err(ErrorData::new(ErrorKind::WrongState, message).hint("runnerctl gc"));
+            let place = shell::quote(&view.path.to_string());
+            return Err(ErrorData::new(ErrorKind::WrongState, message).hint(format!("runnerctl gc {place}")));
         }
         let removed = RepoStore::new(&self.state_dir, id).remove();
         removed.map_err(|error| ErrorData::new(ErrorKind::Fault, error.to_string()).caused_by(&error))?;

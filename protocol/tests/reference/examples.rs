@@ -30,8 +30,8 @@ use protocol::reply::{
 use protocol::request::{
     AcceptParams, ActivityParams, AddParams, AnswerParams, AtIteration, AtPath, AtRun, CallerEnv, ConfigEditParams,
     ConfigKey, ConfigSetParams, EditParams, ExportParams, ForkParams, GcParams, Handshake, InitParams, LogFilter,
-    LogParams, LogStream, NoteParams, PauseParams, QuestionsParams, RerunParams, ResumeParams, RetryParams,
-    SigningKeyParams, StartParams, StepParams, Subscription, ValidateParams, VerifyParams, VouchParams,
+    LogParams, LogStream, NoteParams, PauseParams, QuestionsParams, RemoveParams, RerunParams, ResumeParams,
+    RetryParams, SigningKeyParams, StartParams, StepParams, Subscription, ValidateParams, VerifyParams, VouchParams,
 };
 use protocol::review::{ApproveParams, PendingReview, RejectParams, ReviewStatement};
 use protocol::state::UsageTotal;
@@ -210,7 +210,7 @@ fn repo(queue: Vec<RunSummary>) -> RepoView {
 fn repositories() -> Vec<Example> {
     vec![
         bare("repo.list", &vec![repo(vec![summary(RunStatus::Running)])]),
-        example("repo.remove", &AtPath { path: proj() }, &repo(Vec::new())),
+        example("repo.remove", &RemoveParams { path: proj(), force: false }, &repo(Vec::new())),
         bare("repo.disk", &disk()),
     ]
 }

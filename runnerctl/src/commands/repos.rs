@@ -3,7 +3,7 @@
 use clap::Args;
 use protocol::api::RepoApiClient as _;
 use protocol::error::ExitStatus;
-use protocol::request::AtPath;
+use protocol::request::RemoveParams;
 use protocol::view::RepoView;
 use serde::Serialize;
 use std::path::PathBuf;
@@ -17,7 +17,8 @@ use crate::text::table::{Table, TableCell};
 
 const EXAMPLES: &str = "Examples:
   runnerctl repos
-  runnerctl repos --remove ~/old    forget one; its files are kept";
+  runnerctl repos --remove ~/old            forget one; its files are kept
+  runnerctl repos --remove ~/old --force    one that is gone, with its isolated runs";
 
 /// List known repositories
 #[derive(Debug, Args)]
@@ -26,6 +27,10 @@ pub(crate) struct ReposArgs {
     /// Forget the repository at PATH; its files are kept
     #[arg(long, value_name = "PATH")]
     remove: Option<PathBuf>,
+
+    /// Forget isolated runs with a repository that is gone; their workspaces are kept
+    #[arg(long, requires = "remove")]
+    force: bool,
 }
 
 #[derive(Serialize)]
@@ -38,7 +43,7 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: ReposArgs) -> Result<
     let connection = invocation.connect().await?;
     if let Some(path) = &args.remove {
         let path = invocation.daemon_path(Some(path))?;
-        let repo = connection.client().remove(AtPath { path }).await?;
+        let repo = connection.client().remove(RemoveParams { path, force: args.force }).await?;
         let text = format!("forgot {}\n", sanitize(&repo.path.to_string()));
         invocation.ui.print_answer("repo", &repo, |_| text)?;
         return Ok(ExitStatus::Success);

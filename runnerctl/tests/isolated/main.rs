@@ -6,6 +6,7 @@ mod beside;
 mod crowd;
 mod kit;
 mod large;
+mod lost_source;
 mod several;
 mod shared;
 mod swept;

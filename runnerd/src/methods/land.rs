@@ -13,9 +13,11 @@ use protocol::landing::{LandParams, LandReply, LandedParams, LandedReport, Resol
 use protocol::path::WirePath;
 use protocol::reply::StartReply;
 use protocol::request::{CallerEnv, StartParams};
+use protocol::view::RunSummary;
 use runner_core::shell;
 use tokio_util::sync::CancellationToken;
 
+use super::run_selector::run_summary;
 use super::{Api, run_blocking};
 use crate::admit::git_error;
 use crate::call_context::ClientDisconnected;
@@ -150,10 +152,31 @@ impl Api {
     /// Finds the branch, and the work tree that has it checked out.
     async fn find_land_target(&self, repository: Repository, params: &LandParams) -> Result<LandTarget, ErrorData> {
         let worker = self.registry.find(repository.common_dir()).await;
-        let runs = resolve_runs(&repository, params.runs.clone()).await?;
+        let runs = match resolve_runs(&repository, params.runs.clone()).await {
+            Err(error) if error.kind == ErrorKind::NotFound => {
+                return Err(self.explain_unpublished(&repository, &params.runs).await.unwrap_or(error));
+            }
+            found => found?,
+        };
         let onto = choose_branch(&self.read_targets(&repository)?, (params.onto.as_deref(), &runs))?;
         let checkout = self.find_checkout(&repository, (&onto, params.confirmed)).await?;
         Ok(LandTarget { repository, worker, onto, checkout })
+    }
+
+    /// Says of an isolated run that has no branch here that it is not published yet, and what is in the way.
+    async fn explain_unpublished(&self, repository: &Repository, wanted: &[String]) -> Option<ErrorData> {
+        let (_, workers) = self.isolated_runs_of(repository.work_dir()).await?;
+        let runs = workers.iter().filter_map(run_summary);
+        let has_branch =
+            |run: &RunSummary| !matches!(repository.find_branch_tip(&format!("runner/{}", run.id)), Ok(None));
+        let run = runs.into_iter().find(|run| wanted.contains(&run.id) && !has_branch(run))?;
+        let why = run.published.as_ref().and_then(|published| published.why.clone());
+        let message = match &why {
+            Some(why) => format!("run {} is {}, and not published here yet: {}", run.id, run.state, why.message),
+            None => format!("run {} is {}, and not published here yet", run.id, run.state),
+        };
+        let hint = why.and_then(|why| why.command).unwrap_or_else(|| format!("runnerctl status --run {}", run.id));
+        Some(ErrorData::new(ErrorKind::WrongState, message).hint(hint))
     }
 
     /// Returns the work tree that has a branch checked out, with the configuration in force there; refuses a branch

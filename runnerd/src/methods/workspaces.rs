@@ -148,6 +148,13 @@ impl EndedWorkspace {
 
     fn open_source(&self) -> Result<Repository, KeepReason> {
         let path = self.source.path.as_path();
+        if self.source.common_dir.as_path().symlink_metadata().is_err() {
+            let place = shell::quote(&self.source.path.to_string());
+            return Err(KeepReason::UniqueContent(StopReason::new(
+                format!("{} is gone, and the run's commits are in the workspace alone", self.source.path),
+                format!("put it back; or forget it, and keep the workspace: runnerctl repos --remove {place}"),
+            )));
+        }
         match PinnedRepo::for_work_tree(&self.source_store, path).try_open()? {
             Some(repository) => Ok(repository),
             None => admit::open_current(path).map_err(KeepReason::Failed),
