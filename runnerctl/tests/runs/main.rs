@@ -21,6 +21,7 @@ mod forged_index;
 mod forgeries;
 mod fork;
 mod gemini;
+mod git_waits;
 mod guard_definition;
 mod histories;
 mod history;

@@ -206,7 +206,7 @@ impl Api {
         let at = self.resolve_run(at, change.command()).await?;
         let (_, worker) = self.find_worker(at.path.as_path()).await?;
         let order = ChangeOrder { run: at.run, change, opened };
-        worker.send_request(|reply| WorkerMessage::Change(Box::new(order), reply)).await
+        worker.ask_or_tell(|reply| WorkerMessage::Change(Box::new(order), reply)).await
     }
 }
 

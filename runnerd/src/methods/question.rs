@@ -34,7 +34,7 @@ impl QuestionApiServer for Api {
         let QuestionEntry { worker, view } = find_question(entries, &params.id)?;
         let change = ChangeRequest::Answer { question: view.id, text: params.text };
         let order = ChangeOrder { run: Some(view.run), change, opened: None };
-        Ok(worker.send_request(|reply| WorkerMessage::Change(Box::new(order), reply)).await?)
+        Ok(worker.ask_or_tell(|reply| WorkerMessage::Change(Box::new(order), reply)).await?)
     }
 }
 

@@ -80,7 +80,7 @@ impl RunApiServer for Api {
         let (repository, worker) = self.find_worker(path.as_path()).await?;
         let caller = ResumeCaller { run: params.run.clone(), confirmed: params.confirmed, env: params.env };
         self.check_resume(repository, &worker, caller).await?;
-        Ok(worker.send_request(|reply| WorkerMessage::Step { run: params.run, reply }).await?)
+        Ok(worker.ask_or_tell(|reply| WorkerMessage::Step { run: params.run, reply }).await?)
     }
 
     async fn pause(&self, params: PauseParams) -> RpcResult<ControlReply> {
@@ -96,7 +96,7 @@ impl RunApiServer for Api {
         let caller = ResumeCaller { run: params.run.clone(), confirmed: params.confirmed, env: params.env };
         self.check_resume(repository, &worker, caller).await?;
         let (run, now, more) = (params.run, params.now, params.more);
-        Ok(worker.send_request(|reply| WorkerMessage::Resume { run, now, more, reply }).await?)
+        Ok(worker.ask_or_tell(|reply| WorkerMessage::Resume { run, now, more, reply }).await?)
     }
 
     async fn cancel(&self, params: AtRun) -> RpcResult<ControlReply> {
@@ -114,7 +114,7 @@ impl RunApiServer for Api {
                 refresh_published(&worker).await;
                 (*worker.status()).clone()
             }
-            Some(run) => worker.send_request(|reply| WorkerMessage::Describe { run, reply }).await?,
+            Some(run) => worker.describe_run(&run).await?,
         };
         // If its record cannot be read, the requested path identifies it.
         if view.repo.path.as_path().as_os_str().is_empty() {
@@ -147,7 +147,7 @@ impl RunApiServer for Api {
         let (_, worker) = self.find_worker(path.as_path()).await?;
         let view = match run {
             None => (*worker.status()).clone(),
-            Some(run) => worker.send_request(|reply| WorkerMessage::Describe { run, reply }).await?,
+            Some(run) => worker.describe_run(&run).await?,
         };
         let none = || {
             let message = format!("{} has no run", view.repo.path);
@@ -232,7 +232,7 @@ impl Api {
         self.check_agents(&commands, &env, &path).await?;
         let worker = self.registry.register(&common_dir, &path).await?;
         self.save_confirmation(&worker, AdmittedRun { repository: admitted, commands, env }).await?;
-        worker.send_request(|reply| WorkerMessage::Start(Box::new(order), reply)).await
+        worker.ask_or_tell(|reply| WorkerMessage::Start(Box::new(order), reply)).await
     }
 
     /// Refuses commands that this user has neither written here nor confirmed.
@@ -343,7 +343,7 @@ impl Api {
         admitted: AdmittedRun,
     ) -> Result<(), ErrorData> {
         let AdmittedRun { repository, commands, env } = admitted;
-        worker.send_request(|reply| WorkerMessage::Confirm { digest: commands.digest, reply }).await?;
+        worker.ask_first(|reply| WorkerMessage::Confirm { digest: commands.digest, reply }).await?;
         let store = RepoStore::new(&self.state_dir, &worker.id);
         let (pinned, is_running) = (PinnedRepo::for_work_tree(&store, repository.work_dir()), worker.is_driving());
         let is_live = self.is_unsettled(worker);

@@ -13,7 +13,7 @@ use runner_core::shell;
 
 use super::{Api, run_blocking};
 use crate::admit::git_error;
-use crate::worker::{WorkerHandle, WorkerMessage};
+use crate::worker::WorkerHandle;
 
 /// A run of a repository, in place or isolated.
 struct RunCandidate {
@@ -112,7 +112,7 @@ pub(super) async fn refresh_published(worker: &WorkerHandle) {
     let Some(source) = worker.source.as_ref().filter(|_| !worker.is_driving()) else { return };
     let run = source.run.clone();
     // If it does not answer, its last known state is shown.
-    let _ = worker.send_request(|reply| WorkerMessage::Describe { run, reply }).await;
+    let _ = worker.describe_run(&run).await;
 }
 
 /// Returns the summary of the run in a workspace.

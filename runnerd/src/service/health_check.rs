@@ -29,7 +29,7 @@ impl HealthTarget for WorkerHandle {
     }
 
     async fn ping(self) {
-        self.list_runs().await;
+        self.ask_for_runs().await;
     }
 
     fn is_blocked(&self) -> bool {

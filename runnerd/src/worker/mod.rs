@@ -11,7 +11,7 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use protocol::error::{ErrorData, ErrorKind};
@@ -80,6 +80,9 @@ pub use self::view::snapshot::{node_ref, run_summary};
 
 /// How often a caller waiting for an answer checks whether the worker is blocked on git.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// The runs of a repository, and the digests of confirmed commands.
+pub(crate) type KnownRuns = Arc<Mutex<(Vec<RunSummary>, Vec<String>)>>;
 
 /// Channel for the answer to a request.
 pub type ReplySender<T> = oneshot::Sender<Result<T, ErrorData>>;
@@ -239,6 +242,8 @@ pub struct WorkerHandle {
     pub source: Option<Arc<SourceRepo>>,
     mailbox: mpsc::Sender<WorkerMessage>,
     status: watch::Receiver<Arc<StatusView>>,
+    /// The runs as they were listed last.
+    known_runs: KnownRuns,
     /// Cancelled when nothing new may start: if the worker is gone by then, it exited in order.
     drain: CancellationToken,
     shutdown: CancellationToken,
@@ -263,6 +268,12 @@ impl WorkerHandle {
     /// Returns the git command that the worker has been waiting for, if it has for long.
     fn git_wait(&self) -> Option<GitWaitView> {
         let wait = git::waits(|common_dir| self.is_of(common_dir))?;
+        Some(GitWaitView { command: wait.command, program: wait.program, since: wait.since })
+    }
+
+    /// Returns the same if it waits for another program, somewhat earlier.
+    fn git_block(&self) -> Option<GitWaitView> {
+        let wait = git::blocks(|common_dir| self.is_of(common_dir))?;
         Some(GitWaitView { command: wait.command, program: wait.program, since: wait.since })
     }
 
@@ -343,12 +354,32 @@ impl WorkerHandle {
                 answer = answer.as_mut() => return answer,
                 () = tokio::time::sleep(LOOK_EVERY) => {}
             }
-            if let Some(wait) = self.git_wait() {
-                let program = wait.program.map_or_else(String::new, |program| format!(", which waits for {program}"));
-                let message = format!("asked for; the run waits for git {}{program}", wait.command);
+            if let Some(wait) = self.git_wait().or_else(|| self.git_block()) {
                 let hint = "it is heeded once that has ended; to end it and the run: runnerctl cancel";
-                return Err(ErrorData::new(ErrorKind::Fault, message).hint(hint));
+                return Err(wait_error("asked for", wait).hint(hint));
             }
+        }
+    }
+
+    /// Sends a request that only prepares another one, with the same limit.
+    pub async fn ask_first<T>(&self, request: impl FnOnce(ReplySender<T>) -> WorkerMessage) -> Result<T, ErrorData> {
+        self.ask_or_tell(request).await.map_err(|error| match self.git_block() {
+            Some(wait) if error.kind == ErrorKind::Fault => wait_error("not asked for yet", wait)
+                .hint("the same again once that has ended; to end it and the run: runnerctl cancel"),
+            _ => error,
+        })
+    }
+
+    /// Describes a run: as it was last seen, if a blocked git command keeps the worker from answering and it is the
+    /// current one.
+    pub async fn describe_run(&self, run: &str) -> Result<StatusView, ErrorData> {
+        let wanted = run.to_owned();
+        let described = self.ask_or_tell(|reply| WorkerMessage::Describe { run: wanted, reply }).await;
+        let view = self.status();
+        let is_current = view.run.as_ref().is_some_and(|current| current.summary.id.starts_with(run));
+        match described {
+            Err(error) if error.kind == ErrorKind::Fault && is_current => Ok((*view).clone()),
+            described => described,
         }
     }
 
@@ -361,12 +392,34 @@ impl WorkerHandle {
         ErrorData::new(ErrorKind::Bug, message).hint("runnerctl status says what is held, and the daemon's log why")
     }
 
-    /// Lists the runs, and the digests of confirmed commands.
+    /// Lists the runs, and the digests of confirmed commands: as they were last, if a blocked git command keeps the
+    /// worker from answering.
     pub async fn list_runs(&self) -> (Vec<RunSummary>, Vec<String>) {
+        let mut listed = std::pin::pin!(self.ask_for_runs());
+        loop {
+            tokio::select! {
+                biased;
+                runs = listed.as_mut() => return runs,
+                () = tokio::time::sleep(LOOK_EVERY) => {}
+            }
+            if self.git_block().is_some() {
+                return self.known_runs.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            }
+        }
+    }
+
+    /// Lists the same once the worker answers.
+    pub async fn ask_for_runs(&self) -> (Vec<RunSummary>, Vec<String>) {
         let (reply, response) = oneshot::channel();
         if self.mailbox.send(WorkerMessage::List { reply }).await.is_err() {
             return Default::default();
         }
         response.await.unwrap_or_default()
     }
+}
+
+/// Describes a git command for which requests are not answered, after what has become of the request.
+fn wait_error(request: &str, wait: GitWaitView) -> ErrorData {
+    let program = wait.program.map_or_else(String::new, |program| format!(", which waits for {program}"));
+    ErrorData::new(ErrorKind::Fault, format!("{request}; the run waits for git {}{program}", wait.command))
 }

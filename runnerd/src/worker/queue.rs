@@ -2,7 +2,7 @@
 //!
 //! It has one owner. Requests of clients are handled in `requests`; no effects, and no rules of iterations.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use jiff::Timestamp;
 use protocol::error::{ErrorData, ErrorKind};
@@ -28,13 +28,13 @@ use crate::log_redactor::LogRedactor;
 use crate::process::{Inhibitor, SleepInhibition};
 use crate::store::{ChangeQueue, RepoFile, RepoStore, StoreError};
 use crate::upstream::Upstream;
-use crate::worker::WorkerMessage;
 use crate::worker::caches::LastLoad;
 use crate::worker::hook_queue;
 use crate::worker::publication::PublishState;
 use crate::worker::slots::{RunSlot, RunSlots};
 use crate::worker::view::snapshot::{self, RunSnapshot, outage_views, repo_view, run_summary};
 use crate::worker::view::totals::UsageTotals;
+use crate::worker::{KnownRuns, WorkerMessage};
 
 /// The queue of one repository.
 #[derive(Debug)]
@@ -69,6 +69,7 @@ pub(crate) struct RepoQueue {
     pub(crate) own_sender: mpsc::WeakSender<WorkerMessage>,
     pub(crate) mailbox: mpsc::Receiver<WorkerMessage>,
     status: watch::Sender<Arc<StatusView>>,
+    known_runs: KnownRuns,
     events: EventStream,
     redactor: LogRedactor,
     pub(crate) shutdown: CancellationToken,
@@ -104,6 +105,8 @@ pub(crate) struct QueueIo {
     pub mailbox: mpsc::Receiver<WorkerMessage>,
     /// Where the view goes out.
     pub status: watch::Sender<Arc<StatusView>>,
+    /// Where the list of runs goes out.
+    pub known_runs: KnownRuns,
     /// The daemon's stream of events.
     pub events: EventStream,
     /// Secrets that must not be shown.
@@ -129,6 +132,7 @@ impl RepoQueue {
             own_sender,
             mailbox,
             status,
+            known_runs,
             events,
             redactor,
             shutdown,
@@ -155,6 +159,7 @@ impl RepoQueue {
             own_sender,
             mailbox,
             status,
+            known_runs,
             events,
             redactor,
             shutdown,
@@ -290,12 +295,19 @@ impl RepoQueue {
         self.publish_view();
     }
 
+    /// Returns the runs, and the digests of confirmed commands.
+    pub(crate) fn list_runs(&self) -> (Vec<RunSummary>, Vec<String>) {
+        let runs = self.file.runs.iter().map(|run| self.run_summary(run)).collect();
+        (runs, self.file.confirmed.clone())
+    }
+
     /// Publishes the view.
     pub(crate) fn publish_view(&mut self) {
         self.refresh_current_view();
         self.update_inhibitor();
         let status = StatusView { repo: self.repo_view(), run: self.run_view(), isolated: Vec::new() };
         self.status.send_replace(Arc::new(status));
+        *self.known_runs.lock().unwrap_or_else(PoisonError::into_inner) = self.list_runs();
     }
 
     /// Keeps the machine awake while a run is active or will be shortly.

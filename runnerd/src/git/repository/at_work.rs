@@ -1,7 +1,9 @@
-//! Tracks running git programs: what each is waiting for, and who terminates one that does not finish. Starts none.
+//! Tracks running git programs, and operations of the library that may run a filter: what each is waiting for, and who
+//! terminates one that does not finish. Starts none.
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Child;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -13,9 +15,12 @@ use nix::unistd::Pid;
 use supervisor::table;
 
 use crate::clock::{now, since_boot};
+use crate::git::Repository;
 
 /// Programs that run for less than this are not reported: most finish sooner.
 const SAID_AFTER: Duration = Duration::from_secs(10);
+/// Requests are answered without the run once it has waited for another program for this long.
+const BLOCKS_AFTER: Duration = Duration::from_secs(5);
 /// How long a program may wait for another one after the work has been asked to end.
 const ENDED_AFTER: Duration = Duration::from_secs(3);
 /// Programs git uses to start others: these are not what it is waiting for.
@@ -68,15 +73,24 @@ pub struct GitWait {
     pub since: Timestamp,
 }
 
-/// One running program.
+/// One running program, or one operation of the library.
 #[derive(Debug)]
 struct Program {
-    group: Pid,
+    processes: Processes,
     command: String,
     common_dir: PathBuf,
     since: Timestamp,
     began: Duration,
     ended: OnceLock<Ended>,
+}
+
+/// The processes of a program.
+#[derive(Debug)]
+enum Processes {
+    /// A child of the daemon that leads a group.
+    Group(Pid),
+    /// Filters that the library starts for this work tree, which are children of the daemon themselves.
+    FiltersOf(PathBuf),
 }
 
 /// Registers a running program until it is dropped.
@@ -86,9 +100,20 @@ pub(super) struct AtWork(Arc<Program>);
 impl AtWork {
     /// Registers a child that leads a process group.
     pub(super) fn enter(child: &Child, command: &str, common_dir: &Path) -> Self {
+        // No system has a larger process id.
+        let group = Pid::from_raw(i32::try_from(child.id()).unwrap_or(i32::MAX));
+        Self::register(Processes::Group(group), command, common_dir)
+    }
+
+    /// Registers an operation of the library, which does what this git command does.
+    pub(super) fn enter_library(repository: &Repository, command: &str) -> Self {
+        let filters = Processes::FiltersOf(repository.work_dir().to_owned());
+        Self::register(filters, command, repository.common_dir())
+    }
+
+    fn register(processes: Processes, command: &str, common_dir: &Path) -> Self {
         let program = Arc::new(Program {
-            // No system has a larger process id.
-            group: Pid::from_raw(i32::try_from(child.id()).unwrap_or(i32::MAX)),
+            processes,
             command: command.to_owned(),
             common_dir: common_dir.to_owned(),
             since: now(),
@@ -121,13 +146,23 @@ impl Program {
         since_boot().saturating_sub(self.began)
     }
 
+    /// Returns what it has started, nearest first.
+    fn started(&self) -> Vec<i32> {
+        match &self.processes {
+            Processes::Group(group) => below(group.as_raw()),
+            Processes::FiltersOf(work_dir) => filters_of(work_dir),
+        }
+    }
+
     fn end(&self, by: Ender) {
-        let below = below(self.group.as_raw());
+        let below = self.started();
         let ended = Ended { command: self.command.clone(), waited_for: waited_for(&below), after: self.age(), by };
         if self.ended.set(ended).is_err() {
             return;
         }
-        let _ = killpg(self.group, Signal::SIGKILL);
+        if let Processes::Group(group) = self.processes {
+            let _ = killpg(group, Signal::SIGKILL);
+        }
         // A process that has left the group would keep the pipes open, which are read to their end.
         for pid in below {
             let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
@@ -137,9 +172,18 @@ impl Program {
 
 /// Returns the longest-running program in these repositories, if it has been running for long.
 pub fn waits(is_of: impl Fn(&Path) -> bool) -> Option<GitWait> {
-    let long = |program: &&Arc<Program>| program.age() >= SAID_AFTER && is_of(&program.common_dir);
+    find_wait(is_of, SAID_AFTER)
+}
+
+/// Returns the same if it waits for another program, and has not answered whoever asks for a while.
+pub fn blocks(is_of: impl Fn(&Path) -> bool) -> Option<GitWait> {
+    find_wait(is_of, BLOCKS_AFTER).filter(|wait| wait.program.is_some())
+}
+
+fn find_wait(is_of: impl Fn(&Path) -> bool, after: Duration) -> Option<GitWait> {
+    let long = |program: &&Arc<Program>| program.age() >= after && is_of(&program.common_dir);
     let oldest = all().iter().filter(long).max_by_key(|program| program.age()).cloned()?;
-    let program = waited_for(&below(oldest.group.as_raw()));
+    let program = waited_for(&oldest.started());
     Some(GitWait { command: oldest.command.clone(), program, since: oldest.since })
 }
 
@@ -150,7 +194,7 @@ pub fn end_waiting(is_of: impl Fn(&Path) -> bool, by: Ender) {
         let long = |program: &&Arc<Program>| program.age() >= ENDED_AFTER && is_of(&program.common_dir);
         all().iter().filter(long).cloned().collect()
     };
-    for program in slow.iter().filter(|program| waited_for(&below(program.group.as_raw())).is_some()) {
+    for program in slow.iter().filter(|program| waited_for(&program.started()).is_some()) {
         program.end(by);
     }
 }
@@ -159,13 +203,42 @@ fn all() -> MutexGuard<'static, Vec<Arc<Program>>> {
     AT_WORK.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns the ids of a process's descendants, nearest first.
-fn below(of: i32) -> Vec<i32> {
+/// Returns the ids of the filters that the library runs for a work tree, which it names to them, and of what they have
+/// started.
+fn filters_of(work_dir: &Path) -> Vec<i32> {
+    let groups: Vec<i32> = all()
+        .iter()
+        .filter_map(|program| match program.processes {
+            Processes::Group(group) => Some(group.as_raw()),
+            Processes::FiltersOf(_) => None,
+        })
+        .collect();
+    let is_filter = |pid: &i32| {
+        let named = table::variable(*pid, "GIT_WORK_TREE");
+        !groups.contains(pid) && named.is_some_and(|named| named == work_dir.as_os_str().as_bytes())
+    };
+    let mut children = children_by_parent();
+    let own = i32::try_from(std::process::id()).unwrap_or(i32::MAX);
+    let filters = children.remove(&own).unwrap_or_default().into_iter().filter(is_filter).collect();
+    with_descendants(filters, children)
+}
+
+fn children_by_parent() -> BTreeMap<i32, Vec<i32>> {
     let mut children: BTreeMap<i32, Vec<i32>> = BTreeMap::new();
     for entry in table::entries().into_iter().flatten().filter(|entry| !entry.is_zombie) {
         children.entry(entry.parent).or_default().push(entry.pid);
     }
-    let mut found = children.remove(&of).unwrap_or_default();
+    children
+}
+
+/// Returns the ids of a process's descendants, nearest first.
+fn below(of: i32) -> Vec<i32> {
+    let mut children = children_by_parent();
+    let found = children.remove(&of).unwrap_or_default();
+    with_descendants(found, children)
+}
+
+fn with_descendants(mut found: Vec<i32>, mut children: BTreeMap<i32, Vec<i32>>) -> Vec<i32> {
     let mut at = 0;
     while let Some(pid) = found.get(at) {
         found.extend(children.remove(pid).unwrap_or_default());

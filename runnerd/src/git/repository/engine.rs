@@ -1,6 +1,7 @@
 //! The two engines: the library, and the git program. Which one to use is decided in `preflight`.
 
-use crate::git::GitError;
+use super::at_work::{AtWork, Ended};
+use crate::git::{GitError, Repository};
 
 /// The engine that stages, snapshots and compares the work tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -12,16 +13,24 @@ pub(in crate::git) enum GitEngine {
 }
 
 impl GitEngine {
-    /// Runs one of two implementations. If the library meets something it cannot handle, the git program decides.
+    /// Runs one of two implementations of a git command. If the library meets something it cannot handle, the git program decides.
     pub(in crate::git) fn run_with<T>(
         self,
+        (repository, command): (&Repository, &str),
         try_gix: impl FnOnce() -> Result<T, GitError>,
         use_git: impl FnOnce() -> Result<T, GitError>,
     ) -> Result<T, GitError> {
         if self == Self::Git {
             return use_git();
         }
-        try_gix().or_else(|error| match error {
+        let at_work = AtWork::enter_library(repository, command);
+        let done = try_gix();
+        // A filter that was killed may have been passed over.
+        if let Some(Ended { command, waited_for, after, by }) = at_work.ended() {
+            return Err(GitError::Ended { command, path: repository.work_dir().to_owned(), waited_for, after, by });
+        }
+        drop(at_work);
+        done.or_else(|error| match error {
             GitError::Corrupt { .. } => {
                 tracing::warn!(error = &error as &dyn std::error::Error, "the library cannot do this; git does");
                 use_git()

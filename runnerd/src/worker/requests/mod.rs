@@ -64,8 +64,7 @@ pub(crate) fn handle_message(queue: &mut RepoQueue, message: WorkerMessage) -> O
             let _ = reply.send(queue.describe_run(&run));
         }
         WorkerMessage::List { reply } => {
-            let runs = queue.file.runs.iter().map(|run| queue.run_summary(run)).collect();
-            let _ = reply.send((runs, queue.file.confirmed.clone()));
+            let _ = reply.send(queue.list_runs());
         }
     }
     None

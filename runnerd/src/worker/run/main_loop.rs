@@ -19,7 +19,6 @@ use crate::error_chain::display_chain;
 use crate::git::{GitError, Repository};
 use crate::retryable::describe_blocker;
 use crate::store::{RepoFile, RepoStore};
-use crate::worker::WorkerHandle;
 use crate::worker::claim::RepoClaim;
 use crate::worker::context::RunContext;
 use crate::worker::iteration::drive::{DriveError, DriveOutcome, IterationDriver};
@@ -31,6 +30,7 @@ use crate::worker::queue::{QueueIo, RepoQueue};
 use crate::worker::requests::{self, changes};
 use crate::worker::run_error::RunError;
 use crate::worker::view::snapshot;
+use crate::worker::{KnownRuns, WorkerHandle};
 
 /// Capacity of a worker's mailbox.
 const MAILBOX_CAPACITY: usize = 64;
@@ -73,7 +73,9 @@ fn create_worker(deps: WorkerDeps, store: RepoStore, file: Option<RepoFile>) -> 
     let run = run::current_run(&file.runs).map(|run| snapshot::blank_view(run, containment));
     let repo = snapshot::repo_view(&file, None);
     let (status, status_receiver) = watch::channel(Arc::new(StatusView { repo, run, isolated: Vec::new() }));
+    let known_runs = KnownRuns::default();
     let io = QueueIo {
+        known_runs: Arc::clone(&known_runs),
         own_sender: sender.downgrade(),
         mailbox,
         status,
@@ -90,7 +92,7 @@ fn create_worker(deps: WorkerDeps, store: RepoStore, file: Option<RepoFile>) -> 
     queue.is_frozen = frozen;
     let (drain, shutdown) = (deps.drain.clone(), deps.shutdown.clone());
     (
-        WorkerHandle { id, source, mailbox: sender, status: status_receiver, drain, shutdown },
+        WorkerHandle { id, source, mailbox: sender, status: status_receiver, known_runs, drain, shutdown },
         RepoWorker { queue, deps, unfinished_journal: None, failed_turns: 0, bug: None, hook: None },
     )
 }
