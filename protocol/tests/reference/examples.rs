@@ -561,6 +561,7 @@ fn examined() -> Vec<Example> {
         path: proj(),
         has_layout: true,
         by_program: vec!["core.sparseCheckout is set".into()],
+        attribute: None,
         locks: vec![path("/home/me/proj/.git/index.lock")],
         operation: None,
         confirmed: Some(true),
