@@ -1,4 +1,4 @@
-//! The client's program against a stand-in for the daemon: what it asks, what it prints, how it ends.
+//! The client program against a stand-in for the daemon: its requests, its output, its exit.
 
 mod fake;
 
@@ -193,7 +193,7 @@ fn a_daemon_of_another_version_is_told_apart() {
 #[test]
 fn a_daemon_whose_socket_is_named_is_reached_without_a_state_folder() {
     let daemon = FakeDaemon::start().with_reply("run.status", status("running"));
-    // As without a home folder, of which the list of users must not know either.
+    // As without a home folder, which must be missing from the list of users too.
     let output = daemon.client(&["status"]).env("RUNNERD_STATE", "relative").output().expect("runs");
     assert_eq!(output.status.code(), Some(0), "{}", output_text(&output));
 }

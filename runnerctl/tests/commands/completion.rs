@@ -1,4 +1,4 @@
-//! What a shell offers, asked as a shell asks: through the variables of its script, and by a real bash.
+//! Shell completion, requested as a shell does: through the variables of its script, and by a real bash.
 
 use std::process::{Command, Stdio};
 use std::time::Instant;
@@ -7,7 +7,7 @@ use runner_testkit::{Daemon, Home, Repo};
 
 const RUN: &str = "port-it";
 
-/// A run that was split, worked on once, and asks something.
+/// A run that was split, worked on once, and has an open question.
 struct CompletionFixture {
     _daemon: Daemon,
     repo: Repo,
@@ -33,7 +33,7 @@ impl CompletionFixture {
     }
 }
 
-/// Asks as the script of bash does: the last word is the one that is being typed. Options, which come last, are left out.
+/// Requests completions as the bash script does: the last word is being typed. Leaves out options, which come last.
 fn completions_in(home: &Home, repo: &Repo, words: &[&str]) -> Vec<String> {
     let mut command = home.command("runnerctl");
     command.env("COMPLETE", "bash").env("_CLAP_IFS", "\n").env("_CLAP_COMPLETE_COMP_TYPE", "9");
@@ -95,7 +95,7 @@ fn a_listener_that_does_not_answer_is_given_up_within_a_second() {
     let _silent = std::os::unix::net::UnixListener::bind(home.socket()).expect("a socket can be made");
     let before = Instant::now();
     assert_eq!(completions_in(&home, &repo, &["retry", ""]), [""; 0]);
-    // The client itself gives up after 10 seconds: less than half of that tells them apart on any machine.
+    // The client itself times out after 10 seconds: less than half of that distinguishes the two on any machine.
     assert!(before.elapsed().as_secs() < 5, "{:?}", before.elapsed());
 }
 

@@ -1,4 +1,4 @@
-//! `doctor` on a machine as it is: with and without a daemon, in a repository and outside of one.
+//! `doctor` on the current machine: with and without a daemon, inside and outside a repository.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -7,7 +7,7 @@ use std::process::Command;
 use runner_testkit::{Home, ProgramOutput, Repo};
 use serde_json::Value;
 
-/// Returns the check of a name.
+/// Returns the check with this name.
 #[track_caller]
 fn find_check<'a>(report: &'a Value, group: &str, name: &str) -> &'a Value {
     let checks = report[group].as_array().expect("checks");
@@ -23,7 +23,7 @@ fn run_doctor(home: &Home, repo: &Repo) -> ProgramOutput {
     home.ctl_in(repo, &["doctor", "--json"])
 }
 
-/// What is on the disk of a home, but for what a daemon writes while it runs.
+/// The files of a home, except those that a daemon writes while it runs.
 fn list_files(home: &Home) -> Vec<String> {
     let mut find = Command::new("find");
     find.arg(home.path()).args(["-path", "*/logs", "-prune", "-o", "-printf", "%p %s %T@\n"]);

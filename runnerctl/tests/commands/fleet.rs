@@ -1,4 +1,4 @@
-//! Several machines asked side by side: one that is not there, or hangs, keeps the others from nothing.
+//! Several machines queried in parallel: a missing or hanging one does not affect the others.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -11,7 +11,7 @@ use nix::unistd::Pid;
 use runner_testkit::{Daemon, Home, PATIENCE, Repo, Tty, binary};
 use serde_json::Value;
 
-/// A person's machine, and one with a daemon and a run that has asked something.
+/// A person's machine, and a machine with a daemon and a run that has an open question.
 struct HostFleet {
     here: Home,
     there: Home,
@@ -20,7 +20,7 @@ struct HostFleet {
 }
 
 impl HostFleet {
-    /// `ssh` gets to `gpu`, hangs on the way to `slow`, and knows no other.
+    /// `ssh` reaches `gpu`, hangs on the way to `slow`, and knows no other host.
     fn new() -> Self {
         let (here, there) = (Home::new(), Home::new());
         let repo = there.scripted_repo("one");
@@ -117,7 +117,7 @@ fn a_name_leads_where_the_settings_say_and_more_than_one_only_to_what_takes_them
     assert!(fleet.there.ctl_in(&fleet.repo, &["status"]).exits(0).stdout.contains("run far"), "and it is as it was");
 }
 
-/// A page, as the command says where it is; it is ended as a person ends it.
+/// A page at the address that the command prints; it is closed as a person would close it.
 struct FleetPage {
     command: Child,
     started: Value,
@@ -134,7 +134,7 @@ impl FleetPage {
         Self { command, started: serde_json::from_str(&line).expect("an address") }
     }
 
-    /// Asks for a path with the token; returns the status and what was answered.
+    /// Requests a path with the token; returns the status and the body.
     fn get(&self, path: &str) -> (u16, String) {
         let (url, token) = (self.started["url"].as_str().expect("an address"), self.started["token"].as_str());
         let host = url.trim_start_matches("http://").split('/').next().expect("a host");
@@ -148,7 +148,7 @@ impl FleetPage {
         (status, reply.split_once("\r\n\r\n").expect("a head").1.to_owned())
     }
 
-    /// Asks until the answer has something in it.
+    /// Repeats the request until the body contains the text.
     fn wait_for_text(&self, path: &str, words: &str) -> String {
         let begun = Instant::now();
         loop {

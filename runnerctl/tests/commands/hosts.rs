@@ -1,5 +1,5 @@
-//! Commands that ask the daemon of another machine, over an `ssh` that has no network: it runs what it is told in the
-//! environment of another home. What goes over a real one is in `hosts/sshd.rs`.
+//! Commands for the daemon of another machine, over an `ssh` without a network: it runs its command in the environment
+//! of another home. A real connection is tested in `hosts/sshd.rs`.
 
 mod sshd;
 
@@ -44,7 +44,7 @@ impl TwoMachines {
         pairs.collect::<Vec<_>>().join(" ")
     }
 
-    /// Has `ssh` do this, with the words of the command that it is to run as its own.
+    /// Replaces `ssh` with this script, whose arguments are the words of the command to run.
     fn write_fake_ssh(&self, does: &str) {
         let calls = self.here.path().join("calls");
         let text = format!(
@@ -54,7 +54,7 @@ impl TwoMachines {
         self.here.install("ssh", &text);
     }
 
-    /// How ssh was called since this was asked last.
+    /// Returns the calls of ssh since the previous call of this function.
     fn ssh_calls(&self) -> Vec<String> {
         let calls = self.here.path().join("calls");
         let said = fs::read_to_string(&calls).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What surrounds the runs, as a user types it: what a shell completes, the manual, `doctor`, and mistakes.
+//! Commands other than runs, as a user types them: shell completion, the manual, `doctor`, and mistakes.
 
 mod completion;
 mod doctor;

@@ -1,4 +1,4 @@
-//! The manual pages, as they are written to a folder.
+//! The manual pages as written to a folder.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -27,7 +27,7 @@ fn a_folder_gets_a_page_for_every_command() {
     assert_eq!(home.ctl(&["man"]).exits(0).stdout, first);
 }
 
-/// Where there is no groff, there is nobody to complain.
+/// Without groff, the pages are not checked.
 #[test]
 fn groff_finds_no_fault_in_a_page() {
     let home = Home::new();

@@ -1,4 +1,5 @@
-//! `mcp`, as a client of the protocol speaks to it: line by line, in order and out of it, and from inside an iteration.
+//! `mcp`, used as a client of the protocol uses it: line by line, in order and out of order, and from inside an
+//! iteration.
 
 use std::fs;
 use std::io::Write as _;
@@ -11,7 +12,7 @@ const HELLO: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"
 {"jsonrpc":"2.0","method":"notifications/initialized"}
 "#;
 
-/// A daemon, and a repository with a run that has asked something.
+/// A daemon, and a repository with a run that has an open question.
 struct McpFixture {
     home: Home,
     _daemon: Daemon,
@@ -29,7 +30,7 @@ impl McpFixture {
         served
     }
 
-    /// Says these lines after the greeting; returns what was answered, by id.
+    /// Sends these lines after the greeting; returns the replies by id.
     fn converse(&self, options: &[&str], lines: &[String]) -> impl Fn(u64) -> Value + use<> {
         let answers = read_replies(self.home.ctl_command(&self.repo, &[&["mcp"], options].concat()), lines);
         move |id| {
@@ -39,7 +40,7 @@ impl McpFixture {
     }
 }
 
-/// Speaks to a server, which ends with the lines.
+/// Runs a server on these lines; it exits after the last one.
 fn read_replies(mut command: Command, lines: &[String]) -> Vec<Value> {
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it starts");
     let text = HELLO.to_owned() + &lines.join("\n") + "\n";
@@ -105,7 +106,7 @@ fn nonsense_is_answered_or_passed_over() {
 #[test]
 fn asked_for_it_steers_and_never_from_inside_an_iteration() {
     let served = McpFixture::new();
-    // What a person has confirmed once is confirmed.
+    // A confirmation by a person is remembered.
     let answer = served.converse(&["--steer"], &[tool_call(1, "start", &json!({"goal": "More.", "run": "y"}))]);
     assert_eq!(answer(1)["result"]["structuredContent"]["run"]["id"], "y", "{}", answer(1));
     served.home.ctl_in(&served.repo, &["cancel"]);

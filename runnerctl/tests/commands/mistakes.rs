@@ -1,4 +1,5 @@
-//! What is typed wrong: the message says what and where, the exit code which kind, and the hint what to type.
+//! Mistakes on the command line: the message says what is wrong and where, the exit code gives the kind, and the hint
+//! says what to type.
 
 use std::fs;
 use std::path::Path;
@@ -40,7 +41,7 @@ fn a_folder_that_is_not_there_is_refused_by_every_command() {
     }
 }
 
-/// What a mistake is answered with: exit code, what the error begins with, and the hint.
+/// The response to a mistake: exit code, beginning of the error, and hint.
 struct ExpectedError<'a> {
     args: &'a [&'a str],
     code: i32,

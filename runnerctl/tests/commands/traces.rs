@@ -1,4 +1,4 @@
-//! `export otlp`: what a collector gets, and what is said of one that is away or refuses.
+//! `export otlp`: what a collector receives, and the errors if it is down or refuses.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpListener};
@@ -13,7 +13,7 @@ use opentelemetry_proto::tonic::trace::v1::Span;
 use prost::Message as _;
 use runner_testkit::{Home, PATIENCE, Repo};
 
-/// A collector that gives one answer to everything.
+/// A collector that gives the same response to every request.
 struct FakeCollector {
     url: String,
     taken: Receiver<(String, Vec<Span>)>,
@@ -53,7 +53,7 @@ impl FakeCollector {
     }
 }
 
-/// A client that sends what ends.
+/// A client that sends whatever has ended.
 struct ExportWatch {
     child: Child,
     said: BufReader<ChildStderr>,

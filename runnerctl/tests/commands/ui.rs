@@ -1,4 +1,4 @@
-//! `ui`: the server is there as long as the command, and a failure of it is a failure of the command.
+//! `ui`: the server exists as long as the command, and if it fails, so does the command.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -11,7 +11,7 @@ use nix::unistd::{Pid, mkfifo};
 use runner_testkit::{Home, PATIENCE, Repo, Tty, binary};
 use serde_json::Value;
 
-/// A command that shows the address in its first line.
+/// A command that prints the address in its first line.
 fn spawn_ui(mut command: Command) -> (Child, String) {
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("the command can be started");
     let out = child.stdout.take().expect("BUG: standard output is a pipe");
@@ -25,7 +25,7 @@ fn health(url: &str) -> (String, String) {
     http_get(url, "/api/session")
 }
 
-/// Asks for a path with the token of an address.
+/// Requests a path with the token of an address.
 fn http_get(url: &str, path: &str) -> (String, String) {
     let (host, token) = url
         .trim_start_matches("http://")

@@ -1,4 +1,4 @@
-//! A person's word: pause, resume, cancel, step, and commits of their own between iterations.
+//! Control by a person: pause, resume, cancel, step, and their own commits between iterations.
 
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use runner_testkit::{Config, Home, PATIENCE};
 
 use runner_testkit::invariants::{assert_consistent, list_verdicts, print_figure, splitting_repo};
 
-/// Starts a run whose first session waits at a gate with work in its hands.
+/// Starts a run whose first session waits at a gate with unfinished work.
 const AT_THE_GATE: &str = "echo half > half.txt; gate session; answer retry 'Not yet.'";
 
 #[test]
@@ -94,7 +94,7 @@ fn cancel_of_a_run_that_a_death_interrupted_commits_its_work_first() {
     daemon.kill();
     home.wait_all_gone(PATIENCE);
     let _daemon = home.daemon();
-    // Before the run has its turn again, or in its next session: nobody can tell.
+    // Before the run's next turn, or in its next session: it could be either.
     home.ctl_in(&repo, &["cancel"]).exits(0);
     home.client().wait_for(repo.path(), RunStatus::Cancelled);
     assert_eq!(repo.show(&repo.receipts()[0].commit, "half.txt"), "half");

@@ -1,4 +1,4 @@
-//! State of the daemon that is torn, or that it cannot understand.
+//! State of the daemon that is truncated, or that it cannot read.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use runner_testkit::{Home, Repo};
 
 use runner_testkit::invariants::{assert_consistent, killed_mid_session, list_verdicts};
 
-/// A run that died in its first session.
+/// A run whose daemon died in its first session.
 struct CrashedRun {
     home: Home,
     repo: Repo,
@@ -25,8 +25,8 @@ impl CrashedRun {
         self.home.registered_dir().join(name)
     }
 
-    /// Starts the daemon with a changed file: the repository is held and the file stays as it is, another repository
-    /// goes on, and with the file put right the run does.
+    /// Starts the daemon with a changed file: the repository is held and the file stays as it is, while another
+    /// repository continues. Once the file is restored, the run continues.
     fn assert_held_until_repaired(&self, name: &str, change: impl FnOnce(&str) -> String) {
         let path = self.file(name);
         let right = read_text(&path);

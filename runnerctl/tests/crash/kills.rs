@@ -65,7 +65,7 @@ fn whenever_the_daemon_is_killed_the_task_tree_ends_the_same() {
     });
 }
 
-/// Starts a run whose step kills the daemon, and lets the next daemon bring it to its end.
+/// Starts a run with a step that kills the daemon; the next daemon completes the run.
 fn assert_killed_by_step(home: &Home, repo: &Repo) {
     // From inside a namespace a step cannot see the daemon.
     home.limit_containment("walk");

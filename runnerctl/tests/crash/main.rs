@@ -1,5 +1,5 @@
-//! What a death of the daemon, an orderly end of it, a queue and a person's word do to runs: the real daemon and client
-//! in a home of their own, the git program as witness.
+//! How runs survive a crash or shutdown of the daemon, queueing, and a person's control: the real daemon and client in
+//! their own home, checked with the git program.
 //!
 //! The same in one process, event by event, is in `worker/simulation.rs` of the daemon.
 

@@ -1,4 +1,4 @@
-//! Several runs: of one repository one after another, of several side by side.
+//! Several runs: sequential in one repository, parallel in several.
 
 use protocol::words::RunStatus;
 use runner_testkit::{Home, Repo};

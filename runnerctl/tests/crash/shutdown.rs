@@ -1,4 +1,4 @@
-//! Orderly ends of the daemon, what survives them, and many clients at once.
+//! Orderly shutdowns of the daemon, what survives them, and many clients at once.
 
 use std::thread;
 use std::time::{Duration, Instant};

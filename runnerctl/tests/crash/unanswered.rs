@@ -1,4 +1,4 @@
-//! A program that git waits for and that never answers: it is named, and whoever ends the run or the daemon ends it too.
+//! A program that git waits for and that never returns: it is named, and ending the run or the daemon kills it.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -7,17 +7,17 @@ use protocol::view::GitWaitView;
 use protocol::words::RunStatus;
 use runner_testkit::{Daemon, Home, PATIENCE, Repo};
 
-/// Signs, unless there is a file that has it wait for ever.
+/// Signs, unless there is a file that makes it wait forever.
 const GPG: &str = "#!/bin/sh
 cat > /dev/null
 [ ! -e \"$HOME/no-answer\" ] || sleep 600
 echo '[GNUPG:] SIG_CREATED ' >&2
 printf -- '-----BEGIN PGP SIGNATURE-----\\n\\nx\\n-----END PGP SIGNATURE-----\\n'
 ";
-/// So long cancel and the end of the daemon may take.
+/// Maximum time for a cancel and for the daemon's shutdown.
 const SOON: Duration = Duration::from_secs(8);
 
-/// Starts a run whose first commit is not signed, or the one of its first iteration; returns what is told of that.
+/// Starts a run whose first commit, or the commit of its first iteration, hangs in signing; returns the reported wait.
 fn unanswered(home: &Home, is_first: bool) -> (Repo, Daemon, GitWaitView) {
     let repo = home.scripted_repo("one");
     repo.commit_config(&repo.config().section("[git]\nsign = true\n"));
@@ -33,7 +33,7 @@ fn unanswered(home: &Home, is_first: bool) -> (Repo, Daemon, GitWaitView) {
     let daemon = home.daemon();
     home.ctl_in(&repo, &["start", "--yes", "--id", "it", "-m", "Do it"]).exits(0);
     let (client, began) = (home.client(), Instant::now());
-    // Nothing happens while it is waited for: no event says so.
+    // There are no events during the wait.
     let wait = loop {
         match client.run(repo.path()).git_wait {
             Some(wait) => break wait,
@@ -51,7 +51,7 @@ mod slow {
         for is_first in [true, false] {
             let mut home = Home::new();
             if is_first {
-                // Of a run that was cancelled before its first commit there is a branch, and nothing on it.
+                // A run that was cancelled before its first commit has a branch without commits.
                 home.expect_forgery();
             }
             let (repo, _daemon, wait) = unanswered(&home, is_first);

@@ -1,4 +1,4 @@
-//! A run that was waited for, delivered when it is completed.
+//! A run that is waited for, and delivered when it is completed.
 
 use serde_json::json;
 

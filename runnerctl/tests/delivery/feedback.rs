@@ -1,4 +1,4 @@
-//! What was told of a request, told to the run.
+//! Feedback on a pull request, passed on to the run.
 
 use protocol::error::{ErrorData, ErrorKind};
 use serde_json::json;
@@ -76,7 +76,7 @@ fn the_logs_of_failed_jobs_are_read_from_gitlab_too() {
     assert!(stage.requests_made().contains("/jobs/8/trace"), "{}", stage.requests_made());
 }
 
-/// Takes part as `glab`, as the stand-in for `gh` does.
+/// Plays `glab`, as the stand-in for `gh` does.
 const GLAB: &str = r#"#!/bin/sh
 case "$1 $2" in "--version "*|"auth status") exit ;; esac
 printf '  %s\n' "$@" >> "$FORGE/told"

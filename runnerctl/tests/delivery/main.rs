@@ -1,5 +1,5 @@
-//! Deliveries with the real git, a bare repository for a remote and stand-ins for `gh` and `glab`: what is pushed and said,
-//! what is refused, and that a delivery which was interrupted is brought to its end by the next one.
+//! Deliveries with the real git, a bare repository as the remote, and stand-ins for `gh` and `glab`: what is pushed and
+//! reported, what is refused, and that the next delivery completes an interrupted one.
 
 mod completed;
 #[path = "../fake/mod.rs"]

@@ -1,4 +1,4 @@
-//! By whom a request is opened, and what is only shown.
+//! Who opens a pull request, and what is only shown.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! The branch at the remote: what is pushed, and that commits of others stay.
+//! The branch at the remote: what is pushed, and that commits of others are kept.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -82,7 +82,7 @@ fn the_same_command_again_pushes_what_is_new_and_keeps_what_people_wrote() {
     assert_eq!(stage.remote_tip(), stage.local_tip());
 }
 
-/// Gives the remote another address to fetch from, where `deliver/port` is one that nobody delivered.
+/// Gives the remote another fetch address, at which no one has delivered `deliver/port`.
 fn set_other_fetch_url(stage: &DeliveryStage) {
     stage.run_git(&["clone", "-q", "--bare", ".", "../upstream.git"]);
     stage.run_git(&["remote", "set-url", "--push", "origin", "ssh://git@github.com/o/r.git"]);
@@ -104,7 +104,7 @@ fn what_is_pushed_to_is_what_is_looked_at_where_a_remote_is_fetched_from_elsewhe
     let main = stage.run_git_in("remote.git", &["rev-parse", "main"]);
     assert_eq!(stage.daemon.requests_of("land.run")[0]["from"], json!(main), "the base is the one that takes it");
     assert!(output_text(&stage.deliver(&[])).contains("nothing new to push"));
-    // What others have pushed there is taken in from there.
+    // Commits that others have pushed there are integrated.
     stage.run_git(&["clone", "-q", "-b", "deliver/port", "../remote.git", "../colleague"]);
     stage.run_git_in("colleague", &["commit", "-q", "--allow-empty", "-m", "Fix a typo"]);
     stage.run_git_in("colleague", &["push", "-q", "origin", "deliver/port"]);
@@ -124,7 +124,7 @@ fn an_address_that_is_rewritten_for_pushes_is_the_one_that_counts() {
     let stage = DeliveryStage::new();
     stage.run_git(&["remote", "set-url", "origin", "https://forge.invalid/o/r.git"]);
     stage.run_git(&["config", "url.ssh://git@github.com/.pushInsteadOf", "https://forge.invalid/"]);
-    // What it is rewritten to is not rewritten once more.
+    // The result of a rewrite is not rewritten again.
     stage.run_git(&["config", "url.https://elsewhere.invalid/.insteadOf", "ssh://git@github.com/"]);
     let output = output_text(&stage.deliver(&[]));
     assert!(output.contains("opened pull request: https://github.com/o/r/pull/5"), "{output}");
@@ -152,7 +152,7 @@ fn what_a_push_leaves_running_holds_nobody_up() {
     let stage = DeliveryStage::new();
     let gate = stage.path("forge/connection");
     assert!(Command::new("mkfifo").arg(&gate).status().expect("mkfifo runs").success());
-    // As `ssh` with a connection that it keeps: it has the streams of whoever has started it.
+    // Like `ssh` with a persistent connection: it holds the streams of its caller.
     stage.write_program("ssh", &SSH.replace("exec ", "(read -r line < \"$FORGE/connection\") & exec "));
     let output = stage.deliver(&["--base", "main"]);
     let is_held = fs::OpenOptions::new().write(true).custom_flags(nix::libc::O_NONBLOCK).open(&gate).is_ok();
@@ -183,7 +183,7 @@ fn row_110_a_delivery_that_was_killed_before_its_request_is_brought_to_its_end()
     assert_eq!(stage.remote_tip(), stage.local_tip());
 }
 
-/// The folders that deliveries have made and not taken away.
+/// The folders that deliveries have created and not removed.
 fn list_temp_dirs(stage: &DeliveryStage) -> Vec<PathBuf> {
     let entries = fs::read_dir(stage.folder.path()).expect("a folder").map(|entry| entry.expect("an entry").path());
     entries.filter(|path| path.display().to_string().contains("/runnerctl-deliver-")).collect()
@@ -195,7 +195,7 @@ fn a_push_ends_with_the_delivery_that_is_ended_and_its_folder_goes() {
         let stage = DeliveryStage::new();
         let gate = stage.path("forge/connection");
         assert!(Command::new("mkfifo").arg(&gate).status().expect("mkfifo runs").success());
-        // A remote that takes everything and says nothing, until its client is gone.
+        // A remote that accepts everything and never replies, until its client is gone.
         let hangs = "case $last in git-receive-pack*) exec 3> \"$FORGE/connection\"; echo >&3; exec cat > /dev/null ;; esac\nexec ";
         stage.write_program("ssh", &SSH.replace("exec ", hangs));
         let mut client = stage.client(&["--base", "main"]);

@@ -1,4 +1,4 @@
-//! What is not delivered: nothing is pushed then.
+//! Refused deliveries, for which nothing is pushed.
 
 use std::fs;
 

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 use crate::fake::FakeDaemon;
 
-/// Takes part as `gh`: keeps what it is told, and answers from files beside it.
+/// Plays `gh`: stores its arguments, and answers from files next to it.
 const GH: &str = r#"#!/bin/sh
 case "$1 $2" in "--version "*|"auth status") ;; *) { echo "gh"; printf '  %s\n' "$@"; } >> "$FORGE/told" ;; esac
 for word; do case $word in --body-file=*) cp "${word#--body-file=}" "$FORGE/body" ;; --field=body=@*) cp "${word#--field=body=@}" "$FORGE/body" ;; esac; done
@@ -23,7 +23,7 @@ case "$1 $2" in
 "api "*) case "$*" in *comments*) cat "$FORGE/comments" ;; esac ;;
 esac
 "#;
-/// Takes part as `ssh`: every host is this one, and every repository the bare one.
+/// Plays `ssh`: every host is this one, and every repository the bare one.
 pub(crate) const SSH: &str = "#!/bin/sh\nfor last; do :; done\nexec ${last%% *} \"$REMOTE\"\n";
 
 /// A repository whose run has landed on `deliver/port`, its remote, and its forge.
@@ -75,7 +75,7 @@ impl DeliveryStage {
         fs::read_to_string(self.path("forge/told")).unwrap_or_default()
     }
 
-    /// Returns the options that `gh` was given, without the folder of a description.
+    /// Returns the options passed to `gh`, without the folder of a description.
     pub(crate) fn options(&self) -> String {
         let cut = |line: &str| match line.find("/tmp").filter(|_| line.contains("body")) {
             Some(at) => format!("{}…/description.md", &line[..at]),
@@ -102,7 +102,7 @@ impl DeliveryStage {
         self.run_git(&["commit", "-q", "-m", message]);
     }
 
-    /// Gives a program the environment of this stage and nothing else.
+    /// Gives a program only the environment of this stage.
     pub(crate) fn with_environment<'c>(&self, command: &'c mut Command) -> &'c mut Command {
         let path = format!("{}:/usr/bin:/bin", self.path("bin").display());
         command

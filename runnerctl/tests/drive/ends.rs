@@ -1,4 +1,4 @@
-//! One driver after the other: each ends, or is ended, and the next goes on from what is published.
+//! One driver after another: each ends, or is killed, and the next continues from the published branch.
 
 use std::fs;
 use std::path::PathBuf;
@@ -206,8 +206,8 @@ fn what_a_killed_driver_has_left_in_a_kept_work_tree_is_put_aside() {
     remote.assert_sound();
 }
 
-/// A remote that counts the bytes that it sends, with a file that does not get smaller; a run of it was interrupted in a work
-/// tree that is kept, and a person has committed upon its branch since.
+/// A remote that counts the bytes it sends, with a file that does not compress. A run of it was interrupted in a work
+/// tree that is kept, and a person has committed to its branch since then.
 struct CountingRemote {
     remote: TestRemote,
     sizes: PathBuf,
@@ -245,7 +245,7 @@ impl CountingRemote {
         self.remote.start_with(("7", attempt), &["-m", "Do it.", "--work", work])
     }
 
-    /// Returns how many bytes were sent.
+    /// Returns the number of bytes sent.
     fn bytes_sent(&self) -> u64 {
         let sizes = fs::read_to_string(&self.sizes).expect("something was sent");
         sizes.lines().map(|line| line.trim().parse::<u64>().expect("a number")).sum()
@@ -400,7 +400,7 @@ fn a_push_that_the_remote_refuses_now_and_then_and_one_that_it_loses_are_made_ag
     remote.repo.script().step(1, "decompose 'Two parts.' One Two").always(WRITES);
     let count = "n=$(($(cat n 2>/dev/null || echo 0) + 1)); echo $n > n; ";
     remote.hook("pre-receive", &format!("{count} [ $((n % 3)) -ne 0 ]"));
-    // The last commit of a session is taken, and is gone: the branch names what it did before.
+    // The remote accepts the last commit of a session and drops it: the branch points to the commit before.
     remote.hook(
         "post-receive",
         "read old new name; [ -e lost ] || git log -1 --format=%s $new | grep -v guard=pass || \

@@ -1,17 +1,17 @@
-//! Remotes that take branches and nothing else, as some forges do: what belongs to a run goes as `[publish]` says.
+//! Remotes that accept only branches, as some forges do: the other refs of a run go where `[publish]` says.
 
 use std::fs;
 
 use crate::kit::{DriverProcess, GATED, TestRemote, WRITES};
 
-/// A session that writes history anew, of which a reference keeps everything.
+/// A session that rewrites history; a reference keeps the original.
 const REWRITES: &str = "echo mine > mine.txt; git add mine.txt; git -c user.name=a -c user.email=a@e commit -q --amend -m Mine; \
                         answer retry 'Mine.'";
-/// A remote's hook that refuses what is no branch, and counts.
+/// A hook of the remote that rejects everything but branches, and counts pushes.
 const BRANCHES_ALONE: &str =
     "echo >> pushes\nwhile read -r _ _ name; do case $name in refs/heads/*) ;; *) exit 1 ;; esac; done";
 
-/// Drives a run of one session with this in its configuration; returns how many pushes the remote has seen.
+/// Drives a run of one session with this configuration; returns the number of pushes that the remote received.
 fn drive_once(publish: &str) -> (TestRemote, usize) {
     let remote = new_remote(publish);
     remote.repo.script().step(1, REWRITES).always(WRITES);

@@ -1,4 +1,5 @@
-//! Runs of a remote, looked at from git alone: no daemon of the person's, nothing left, and no more asked of the remote than it gives.
+//! Runs of a remote, read only from git: without the person's daemon, without leftovers, and with few requests to the
+//! remote.
 
 use std::fs;
 use std::process::Command;
@@ -7,7 +8,7 @@ use runner_testkit::ProgramOutput;
 
 use crate::kit::{GATED, TestRemote, WRITES};
 
-/// Asks about the runs of a remote; the daemon that answers is the command's own, and nothing is left of it.
+/// Queries the runs of a remote; the command starts its own daemon, of which nothing is left.
 #[track_caller]
 fn run_ctl(remote: &TestRemote, args: &[&str]) -> ProgramOutput {
     let url = remote.url();
@@ -82,7 +83,7 @@ fn what_is_not_there_or_not_told_is_said() {
 #[test]
 fn an_interrupted_look_leaves_nothing() {
     let remote = TestRemote::new();
-    // A remote that never answers.
+    // A remote that never replies.
     let hang = remote.home.path().join("hang");
     fs::write(&hang, "#!/bin/sh\nexec sleep 60\n").expect("it can be written");
     Command::new("chmod").arg("+x").arg(&hang).status().expect("it can be made a program");

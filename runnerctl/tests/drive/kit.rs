@@ -1,4 +1,4 @@
-//! A remote, the drivers of a run there, and what is seen of its branch.
+//! A remote, the drivers of a run there, and observations of its branch.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -9,12 +9,12 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use runner_testkit::{Home, Repo};
 
-/// A session that writes a file and is done, behind a gate.
+/// A session that passes a gate, writes a file and is done.
 pub(crate) const GATED: &str = "gate work; echo work > work.txt; answer done 'Wrote work.txt.'";
 /// A session that writes a file and is done.
 pub(crate) const WRITES: &str = "echo work > work.txt; answer done 'Wrote work.txt.'";
 
-/// A bare repository that runs are published to, and the repository that it was made from.
+/// A bare repository that runs are published to, and the repository that it was cloned from.
 pub(crate) struct TestRemote {
     pub(crate) home: Home,
     pub(crate) repo: Repo,
@@ -27,12 +27,12 @@ pub(crate) struct DriverProcess {
 }
 
 impl TestRemote {
-    /// Makes it, with a scripted project on `main`.
+    /// Creates a remote from a scripted project on `main`.
     pub(crate) fn new() -> Self {
         Self::in_home(Home::new())
     }
 
-    /// Makes it in a home.
+    /// Creates a remote in this home.
     pub(crate) fn in_home(home: Home) -> Self {
         let repo = home.scripted_repo("plain");
         let bare = home.path().join("remote.git");
@@ -57,7 +57,7 @@ impl TestRemote {
         log.lines().map(|line| line.trim_start_matches("chore(loop): ").to_owned()).collect()
     }
 
-    /// Has it run a script at each push; returns its file.
+    /// Makes it run a script at each push; returns the script's file.
     pub(crate) fn hook(&self, name: &str, script: &str) -> PathBuf {
         let hook = self.bare.join("hooks").join(name);
         fs::create_dir_all(self.bare.join("hooks")).expect("a folder can be made");
@@ -74,7 +74,7 @@ impl TestRemote {
         command
     }
 
-    /// Starts a driver that may begin the run.
+    /// Starts a driver that may start the run.
     pub(crate) fn start(&self, job: (&str, u32)) -> DriverProcess {
         self.start_with(job, &["-m", "Do it."])
     }
@@ -84,14 +84,14 @@ impl TestRemote {
         DriverProcess::spawn(self.command(job, options))
     }
 
-    /// Asserts that the branch is one line that the rules have made.
+    /// Asserts that the branch is linear and follows the rules.
     #[track_caller]
     pub(crate) fn assert_sound(&self) {
         assert_eq!(self.git(&["rev-list", "--merges", "main..runner/x"]), "");
         self.home.ctl(&["verify", "--remote", &self.url(), "--run", "x"]).exits(0);
     }
 
-    /// Asserts that drivers have left nothing in the temporary folder.
+    /// Asserts that drivers have left nothing in the folder for temporary files.
     #[track_caller]
     pub(crate) fn assert_swept(&self) {
         let left = fs::read_dir(self.home.path().join("tmp")).expect("the folder is there").flatten();
@@ -101,7 +101,7 @@ impl TestRemote {
         assert!(folders.is_empty(), "left: {folders:?}");
     }
 
-    /// Commits upon the run's branch as a person does in a clone, and pushes that.
+    /// Commits to the run's branch as a person does in a clone, and pushes.
     pub(crate) fn commit_as_person(&self, change: impl FnOnce(&str) -> String, path: &str) {
         let old = self.git(&["show", &format!("runner/x:{path}")]);
         self.repo.git(&["fetch", "--quiet", &self.url(), "+runner/x:refs/heads/theirs"]);
@@ -113,7 +113,7 @@ impl TestRemote {
 }
 
 impl DriverProcess {
-    /// Starts one that was prepared.
+    /// Starts a prepared driver.
     pub(crate) fn spawn(mut command: Command) -> Self {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         Self { child: command.spawn().expect("the program can be started") }
@@ -125,7 +125,7 @@ impl DriverProcess {
         kill(Pid::from_raw(pid), signal).expect("it is there");
     }
 
-    /// Waits for its end, and returns the exit code and what it printed.
+    /// Waits for it to exit, and returns the exit code and its output.
     pub(crate) fn wait_for_exit(self) -> (i32, String) {
         let output = self.child.wait_with_output().expect("it can be waited for");
         let text = [output.stdout, output.stderr].concat();

@@ -1,6 +1,7 @@
-//! Runs as jobs: `runnerd drive` against a bare repository over `file://`, ended, killed, doubled and overtaken.
+//! Runs as jobs: `runnerd drive` with a bare repository over `file://`; drivers end, are killed, run twice, and are
+//! superseded.
 //!
-//! After each the branch is one line that `verify` accepts.
+//! After each, the branch is linear and `verify` accepts it.
 
 mod ends;
 mod forges;

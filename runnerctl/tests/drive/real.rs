@@ -1,6 +1,7 @@
-//! Runs as jobs of a real Slurm, from the command that a person types to the end, with all that happens to jobs in between.
+//! Runs as jobs of a real Slurm, from the command that a person types to the end, including everything that can happen
+//! to jobs.
 //!
-//! After each: no process, an empty scratch folder, one line of commits that `verify` accepts.
+//! After each: no process, an empty scratch folder, and a linear branch that `verify` accepts.
 
 mod cluster;
 mod nightly;
@@ -21,7 +22,7 @@ fn a_run_that_is_submitted_is_completed_and_a_second_job_of_it_finds_nothing_to_
     cluster.remote.repo.script().step(1, GATED).always(WRITES);
     let job = cluster.submit(GOAL, &[]);
     gate.wait_reached();
-    // Nothing but its name tells Slurm that it is the same run.
+    // Only its name tells Slurm that it is the same run.
     let again = cluster.submit(&[], &[]);
     assert_eq!(cluster.job(&again).get("Reason"), "Dependency");
     gate.open();
@@ -45,7 +46,7 @@ fn a_site_that_puts_jobs_back_by_their_exit_code_has_the_same() {
     assert_requeued(ClusterSite { is_requeued_by_code: true, ..USUAL });
 }
 
-/// Ends a driver as a preempted job is, and sees the next one go on.
+/// Ends a driver as preemption does, and asserts that the next one continues.
 fn assert_requeued(site: ClusterSite) {
     let cluster = SlurmCluster::start(site);
     let gate = cluster.remote.repo.script().gate("work");
@@ -159,10 +160,11 @@ fn a_usage_limit_gives_the_node_back_until_it_is_over() {
     wait_until("it waits for the time that the service has named", || cluster.job(&job).get("Reason") == "BeginTime");
     let begins: jiff::civil::DateTime = cluster.job(&job).get("StartTime").parse().expect("it is a time");
     let begins = begins.to_zoned(jiff::tz::TimeZone::system()).expect("it is a time").timestamp();
-    // The driver waits for a minute more than it was told.
+    // The driver waits a minute longer than configured.
     assert!((until..until + Duration::from_mins(2)).contains(&begins), "{begins} for {until}");
     assert_eq!(cluster.remote.subjects().last().map(String::as_str), Some("release run x"));
-    // A node of Slurm's starts no job in the second in which it has ended it, and the job fails: it has to have ended it.
+    // A job that Slurm starts on a node in the same second in which an earlier one ended there fails, so wait for that
+    // end.
     cluster.assert_idle();
     cluster.run_program("scontrol", &["update", &format!("JobId={job}"), "StartTime=now+2"]);
     cluster.wait_for_job(&job, "COMPLETED", 1);

@@ -1,4 +1,4 @@
-//! Several drivers of one run, and people who commit under one.
+//! Several drivers of one run, and people who commit while one is active.
 
 use nix::sys::signal::Signal;
 
@@ -10,7 +10,7 @@ fn of_several_drivers_in_one_second_one_begins_the_run_and_the_others_leave_noth
     remote.repo.script().always(WRITES);
     let drivers = ["7", "8", "9", "10", "11"].map(|job| remote.start((job, 0)));
     let rivals = drivers.map(DriverProcess::wait_for_exit);
-    // One that comes later may find the run at its end.
+    // A later one may find the run already completed.
     assert!(rivals.iter().all(|(code, _)| [0, 11].contains(code)), "{rivals:?}");
     assert!(rivals.iter().any(|(code, _)| *code == 0), "{rivals:?}");
     let starts = remote.subjects().iter().filter(|subject| *subject == "start run x").count();

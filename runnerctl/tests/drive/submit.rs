@@ -1,4 +1,4 @@
-//! Runs handed to an engine: what its program is given, what it says, and what is at the remote by then.
+//! Runs submitted to an engine: what its program receives, its output, and the state of the remote by then.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -8,7 +8,7 @@ use runner_testkit::ProgramOutput;
 
 use crate::kit::{TestRemote, WRITES};
 
-/// A program in the place of an engine's, which keeps what it is given.
+/// A stand-in for an engine's program, which stores its input.
 struct FakeEngine {
     folder: PathBuf,
 }
@@ -109,7 +109,7 @@ fn an_engine_that_refuses_is_missing_or_says_something_else_is_told_and_the_begi
     let said = run_submit(&remote, &FakeEngine::new(&remote, "other", ""), &["--to", "command", "--yes"]);
     said.exits(6);
     assert!(said.stderr.contains("[engine.command] submit"), "{said:?}");
-    // Of the programs of this machine, which may have an engine of its own, only git is found.
+    // Of this machine's programs, which may include a real engine, only git is found.
     let bare = remote.home.path().join("bare");
     fs::create_dir(&bare).expect("a folder can be made");
     let git = std::env::split_paths(&std::env::var_os("PATH").expect("there is one"))

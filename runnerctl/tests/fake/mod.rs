@@ -1,4 +1,4 @@
-//! A stand-in for the daemon: it answers with what a test gives it, and remembers what it was asked.
+//! A stand-in for the daemon: it sends prepared replies, and records requests.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -15,17 +15,17 @@ use tempfile::TempDir;
 use tokio::net::UnixListener;
 use tokio::sync::watch;
 
-/// What a method answers.
+/// The reply of a method.
 type MethodReply = Result<Value, ErrorData>;
 
-/// What the daemon does with each subscription: the events it sends, and the state of the run after them.
+/// What the daemon does for each subscription: the events it sends, and the state of the run after them.
 #[derive(Clone)]
 pub(crate) struct EventScript {
     /// The events.
     pub(crate) events: Vec<Value>,
-    /// What `run.status` answers then.
+    /// The reply of `run.status` after them.
     pub(crate) status: Value,
-    /// Whether the daemon goes away, to come back for the next chapter.
+    /// Whether the daemon exits and comes back for the next chapter.
     pub(crate) dies: bool,
 }
 
@@ -57,7 +57,7 @@ const METHODS: [&str; 11] = [
 ];
 
 impl FakeDaemon {
-    /// Starts a daemon that answers `daemon.handshake` alone.
+    /// Starts a daemon that only answers `daemon.handshake`.
     pub(crate) fn start() -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let socket = folder.path().join("s");
@@ -79,19 +79,19 @@ impl FakeDaemon {
         Self { _runtime: runtime, folder, state }
     }
 
-    /// Sets what a method answers.
+    /// Sets the reply of a method.
     pub(crate) fn with_reply(self, method: &'static str, reply: Value) -> Self {
         self.state.lock().expect("not poisoned").replies.insert(method, Ok(reply));
         self
     }
 
-    /// Sets how a method is refused.
+    /// Makes a method return this error.
     pub(crate) fn with_error(self, method: &'static str, error: ErrorData) -> Self {
         self.state.lock().expect("not poisoned").replies.insert(method, Err(error));
         self
     }
 
-    /// Sets what subscribers see, a chapter each.
+    /// Sets what subscribers receive, one chapter per subscription.
     pub(crate) fn with_events(self, story: Vec<EventScript>) -> Self {
         self.state.lock().expect("not poisoned").story = story;
         self
@@ -103,7 +103,7 @@ impl FakeDaemon {
         state.asked.iter().filter(|(name, _)| *name == method).map(|(_, params)| params[0].clone()).collect()
     }
 
-    /// Returns the client, to be run against this daemon from an empty environment.
+    /// Returns the client, set up for this daemon with an otherwise empty environment.
     pub(crate) fn client(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_runnerctl"));
         command.arg("--no-spawn").arg("--socket").arg(self.socket()).args(args).stdin(Stdio::null());
@@ -117,7 +117,7 @@ impl FakeDaemon {
     }
 }
 
-/// Serves one life after the other on the same socket.
+/// Serves one daemon process after another on the same socket.
 async fn serve_connections(listener: UnixListener, state: Arc<Mutex<DaemonState>>) {
     loop {
         let (stop, handle) = stop_channel();
@@ -200,7 +200,7 @@ pub(crate) fn status_json(id: &str, state: &str) -> Value {
     })
 }
 
-/// Returns what a client has printed, and how it ended.
+/// Returns what a client has printed, and how it exited.
 pub(crate) fn output_text(output: &Output) -> String {
     let [out, err] = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes).into_owned());
     format!("{out}--- stderr\n{err}--- exit {}\n", output.status.code().unwrap_or(-1))

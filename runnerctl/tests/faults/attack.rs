@@ -1,4 +1,4 @@
-//! What an agent tries against its runner: socket, state, records, guard, environment, claims. Rows 86 to 94.
+//! An agent attacks its runner: socket, state, records, guard, environment, claims. Rows 86 to 94.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -11,7 +11,7 @@ use runner_testkit::{Home, ReceiptCommit, Repo, binary};
 
 use crate::checks::assert_survived;
 
-/// A repository of a run of `iterations`.
+/// A repository for a run of this many iterations.
 fn scripted(home: &Home, iterations: u32) -> Repo {
     let repo = home.repo("one");
     repo.commit_config(&repo.config().top(&format!("max_iterations = {iterations}\nmax_attempts_default = 9")));
@@ -53,7 +53,8 @@ fn row_86_agent_that_steers_through_the_socket_is_refused_however_it_hides() {
     assert_survived(&home, &repo, &["mine\n"]);
 }
 
-/// Replaces files by what leads elsewhere or blocks; `$victim` is a file outside of the repository, `$other` a folder.
+/// Replaces files with links to elsewhere or with files that block; `$victim` is a file outside the repository,
+/// `$other` a folder.
 const SWAP: &str = r#"
 echo mine > mine.txt
 swap() { rm -rf "$1"; case $2 in link) ln -s "$victim" "$1";; hard) ln "$victim" "$1";; pipe) mkfifo "$1";; folder) mkdir -p "$1/full";; esac; }
@@ -239,10 +240,10 @@ fn row_91_guard_finds_no_secret_no_descriptor_and_no_signal_of_the_daemons() {
         assert_eq!(read_noted(&repo, &format!("{who}.umask")), "0022\n");
         let ignored = read_noted(&repo, &format!("{who}.signals"));
         let ignored = u64::from_str_radix(ignored.split_whitespace().last().expect("a mask"), 16).expect("a mask");
-        // Signals 32 and 33 are the C library's own: no program can set them back.
+        // The C library reserves signals 32 and 33: no program can reset them.
         assert_eq!(ignored & !(3 << 31), 0, "{who} ignores signals: {ignored:x}");
         let parent = read_noted(&repo, &format!("{who}.parent"));
-        // Root can read it; there is nothing to be found.
+        // Root can read it, but it contains nothing.
         assert!(parent.lines().all(|line| line.starts_with("RUNNERD_MARK=")), "of the supervisor: {parent}");
     }
     assert_survived(&home, &repo, &["mine\n"]);
@@ -321,10 +322,10 @@ fn pid(id: u32) -> nix::unistd::Pid {
     nix::unistd::Pid::from_raw(i32::try_from(id).expect("BUG: a process id is an i32"))
 }
 
-/// As [`assert_survived`], where the daemon itself is a copy.
+/// Like [`assert_survived`], but ignores the daemon itself, which is a copy.
 fn assert_survived_but_for(home: &Home, repo: &Repo, daemon: u32) {
     let daemon = i32::try_from(daemon).expect("BUG: a process id is an i32");
-    // Who is not root does not see the daemon itself, which hides.
+    // Only root can see the daemon itself, which hides.
     let others: Vec<i32> = home.processes().into_iter().filter(|pid| *pid != daemon).collect();
     assert!(others.is_empty(), "something is alive besides the daemon: {others:?}");
     runner_testkit::invariants::assert_consistent(repo);

@@ -1,4 +1,4 @@
-//! What holds after every row of the matrix, whatever the fault was.
+//! Assertions that must hold after every row of the matrix, whatever the fault was.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use runner_testkit::invariants::{assert_consistent, assert_kept};
 use runner_testkit::{Home, ProgramOutput, Repo};
 
-/// Asserts what no fault may break: nothing that an iteration started is alive, history and bookkeeping agree, git finds
-/// no fault, and none of the pieces of work is lost.
+/// Asserts what must hold after any fault: nothing that an iteration started is alive, history and bookkeeping agree,
+/// git finds no errors, and no piece of work is lost.
 #[track_caller]
 pub(crate) fn assert_survived(home: &Home, repo: &Repo, work: &[&str]) {
     home.assert_no_survivors();
@@ -18,7 +18,7 @@ pub(crate) fn assert_survived(home: &Home, repo: &Repo, work: &[&str]) {
     }
 }
 
-/// Asserts that a failed command says what a person needs: an exit code that is not 0, and each of the words.
+/// Asserts that a failed command reports what a person needs: a nonzero exit code, and each of these words.
 #[track_caller]
 pub(crate) fn assert_explains(output: &ProgramOutput, words: &[&str]) {
     let said = format!("{}{}", output.stdout, output.stderr);
@@ -28,8 +28,7 @@ pub(crate) fn assert_explains(output: &ProgramOutput, words: &[&str]) {
     }
 }
 
-/// Asserts that nothing is left of a write that did not come to its end: no temporary file and no lock, in repository and
-/// state.
+/// Asserts that no interrupted write has left anything: no temporary file and no lock, in the repository or the state.
 #[track_caller]
 pub(crate) fn assert_no_leftovers(home: &Home, repo: &Repo, what: &str) {
     let mut left = Vec::new();

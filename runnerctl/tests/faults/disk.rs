@@ -1,7 +1,7 @@
-//! A disk that is full, slow, read-only or failing, and too few handles. Rows 42, 43, 48 to 54 and 56 to 63.
+//! A disk that is full, slow, read-only or failing, and too few file descriptors. Rows 42, 43, 48 to 54 and 56 to 63.
 //!
-//! The run that is disturbed splits its goal in three and does the parts: it must come to the same task tree as one that
-//! nothing happens to, without an attempt charged.
+//! The disturbed run splits its goal into three parts and completes them: it must arrive at the same task tree as an
+//! undisturbed run, without a charged attempt.
 
 pub(crate) mod course;
 mod slow;

@@ -1,11 +1,11 @@
-//! The tables of `docs/testing.md`, of the promises and of the fault matrix, against the tests that there are.
+//! Compares the tables of promises and faults in `docs/testing.md` with the existing tests.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 const PROMISES: u32 = 15;
 const ROWS: u32 = 119;
-/// Rows that are tests; the others say in the table why they are none.
+/// Minimum number of rows that have a test; the table says why the others have none.
 const FEWEST_TESTED: usize = 105;
 
 /// A line of the table.
@@ -54,7 +54,7 @@ fn rules_of_git_and_what_helps_a_run_are_shown_by_tests_that_there_are() {
     }
 }
 
-/// Asserts that all tests of a list are there.
+/// Asserts that all tests of a list exist.
 #[track_caller]
 fn assert_tested(code: &str, what: &str, tests: &str) {
     for name in tests.split(", ").map(|name| name.trim_matches('`')) {
@@ -62,7 +62,7 @@ fn assert_tested(code: &str, what: &str, tests: &str) {
     }
 }
 
-/// Returns all code in which tests may be.
+/// Returns all code that may contain tests.
 fn code() -> String {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let folders = ["protocol/tests", "runnerctl/tests", "runnerd/core", "runnerd/src", "runnerd/tests"];
@@ -71,7 +71,7 @@ fn code() -> String {
 }
 
 impl TableRow {
-    /// Whether each place that it names before its remarks has a test of the row.
+    /// Whether each place named before the row's remarks has a test of the row.
     fn is_tested(&self) -> bool {
         let places = self.place.split([';', ':']).next().filter(|first| first.contains('/'));
         match places {
@@ -98,14 +98,14 @@ fn table() -> Vec<TableRow> {
     rows.collect()
 }
 
-/// The cells of all lines of tables with three columns.
+/// The cells of every line of a table with three columns.
 fn cells() -> impl Iterator<Item = Vec<&'static str>> {
     let lines = include_str!("../../../docs/testing.md").lines();
     let lines = lines.filter_map(|line| line.strip_prefix("| ")?.strip_suffix(" |"));
     lines.map(|line| line.split(" | ").collect::<Vec<_>>()).filter(|cells| cells.len() == 3)
 }
 
-/// The files of a module: its own, and those below it.
+/// The files of a module: its own, and those of its submodules.
 fn module_files(module: &str) -> Vec<PathBuf> {
     let base = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/faults").join(module.replace("::", "/"));
     let mut files = vec![base.with_extension("rs")];

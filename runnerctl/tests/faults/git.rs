@@ -1,5 +1,5 @@
-//! What happens to the repository under the runner: locks, rewritten history, missing refs, configuration that runs
-//! programs, names and files that git does not take. Rows 71 to 85.
+//! Changes to the repository during a run: locks, rewritten history, missing refs, configuration that runs programs,
+//! names and files that git rejects. Rows 71 to 85.
 
 use std::fs;
 use std::path::Path;
@@ -16,7 +16,7 @@ mod gone;
 mod kept;
 mod order;
 
-/// Runs one iteration whose session does `deed` after it left work.
+/// Runs one iteration whose session leaves work and then does `deed`.
 fn run_one(home: &Home, repo: &Repo, deed: &str) {
     repo.script().step(1, &format!("echo mine > mine.txt\n{deed}\nanswer done 'Done.'"));
     home.run(repo, &["--id", "x", "-m", "Do it"]);
@@ -30,7 +30,7 @@ fn prepare() -> (Home, Repo) {
     (home, repo)
 }
 
-/// Starts one iteration whose session leaves work, and returns the gate at which it then is.
+/// Starts one iteration whose session leaves work, and returns the gate at which it waits.
 fn start_working(home: &Home, repo: &Repo) -> SessionGate {
     let gate = repo.script().gate("working");
     repo.script().step(1, "echo mine > mine.txt\ngate working\nanswer done 'Done.'");
@@ -97,7 +97,7 @@ fn row_73_history_that_was_rewritten_comes_back_and_the_agents_commits_are_kept(
     }
 }
 
-/// Runs one iteration whose session commits and then garbles references; the run's branch is made again.
+/// Runs one iteration whose session commits and then corrupts references; the run's branch is created again.
 fn assert_restored(deed: &str) {
     let (home, repo) = prepare();
     let _daemon = home.daemon();
@@ -279,7 +279,7 @@ fn row_84_head_that_became_a_pipe_is_made_again() {
     assert_restored("rm .git/HEAD; mkfifo .git/HEAD");
 }
 
-/// Whether a file is there.
+/// Whether a file exists.
 fn exists(path: &Path) -> bool {
     path.symlink_metadata().is_ok()
 }
@@ -358,7 +358,7 @@ mod slow {
 
     use super::*;
 
-    /// The git program under strace as long as the file `fault` beside it has options for that.
+    /// The git program, under strace if the file `fault` next to it contains options for it.
     const AFFLICTED_GIT: &str = r#"#!/bin/sh
 PATH=${PATH#*:}
 fault=$(cat "$0.fault" 2> /dev/null) || exec git "$@"
@@ -375,7 +375,7 @@ exec strace -f -qq -o /dev/null $fault git "$@"
         ];
         for (calls, what) in refusals {
             let (home, repo) = prepare();
-            // The library leaves such a repository to the program.
+            // The library leaves such a repository to the git program.
             repo.git(&["config", "core.ignoreCase", "true"]);
             let git = home.path().join("bin/git");
             fs::write(&git, AFFLICTED_GIT).expect("a program can be written");

@@ -1,5 +1,5 @@
-//! The daemon dies while an isolated run comes to be, between reservation, workspace and record, or while one that is over is
-//! removed. Rows 107 and 119.
+//! The daemon dies while an isolated run is created, between reservation, workspace and record, or while a finished one
+//! is removed. Rows 107 and 119.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use runner_testkit::{FaultyDaemon, Home, SystemFault};
 
 use crate::disk::course::sampled;
 
-/// What is made durable, what gets a name, and what is made.
+/// Calls that flush, rename or create.
 const CALLS: &str = "fsync,fdatasync,rename,renameat,renameat2,mkdir,mkdirat";
 
 fn workspaces(home: &Home) -> usize {
@@ -15,16 +15,16 @@ fn workspaces(home: &Home) -> usize {
     sources.flat_map(|source| fs::read_dir(source.path()).into_iter().flatten().flatten()).count()
 }
 
-/// How many repositories the daemon has state of.
+/// Number of repositories for which the daemon has state.
 fn registered_count(home: &Home) -> usize {
     fs::read_dir(home.private().join("repos")).into_iter().flatten().flatten().count()
 }
 
-/// What is removed, moved, and made durable.
+/// Calls that remove, move or flush.
 const REMOVING: &str = "unlink,unlinkat,rmdir,rename,renameat,renameat2,fsync,fdatasync";
 
-/// Lets the daemon die at a call, and returns whether the run is there after the next start. It is whole then, or nothing
-/// of it is left.
+/// Kills the daemon at a call, and returns whether the run exists after the next start. Either it is complete, or
+/// nothing of it is left.
 fn begin_and_die(at: u32) -> bool {
     let home = Home::new();
     let repo = home.scripted_repo("plain");
@@ -52,7 +52,7 @@ fn row_107_daemon_that_dies_while_an_isolated_run_comes_to_be_leaves_it_whole_or
     assert!(there > 0, "no course gets as far as the record of the run");
 }
 
-/// Lets the daemon die at a call while it removes a run that is over, and returns whether it had to.
+/// Kills the daemon at a call while it removes a finished run, and returns whether that call was reached.
 fn remove_and_die(at: u32) -> bool {
     let home = Home::new();
     let repo = home.scripted_repo("plain");

@@ -1,8 +1,8 @@
-//! The fault matrix: one test for each row, `row_NN_…`, in the file of its group. What a row does, and which rows this
-//! kind of machine cannot run, is in `docs/testing.md`.
+//! The fault matrix: one test for each row, `row_NN_…`, in the file of its group. `docs/testing.md` describes each row,
+//! and says which rows cannot be run on this kind of machine.
 //!
 //! Quick rows are part of the default run; those in modules called `slow` are run by `just test-faults`. Every row ends
-//! with [`checks::assert_survived`]; a row about ending processes has a control beside it that must leak.
+//! with [`checks::assert_survived`]; a row about ending processes has a control next to it that must leak.
 
 mod attack;
 mod checks;

@@ -1,4 +1,4 @@
-//! Whatever a program prints. Rows 36 to 41 and 44.
+//! Arbitrary output of programs. Rows 36 to 41 and 44.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -10,7 +10,7 @@ use runner_testkit::{Home, ProgramOutput, Repo};
 
 use crate::checks::assert_survived;
 
-/// What a terminal would obey: a title, a cleared screen, C1 and DEL, text turned round, a line overwritten.
+/// Sequences that a terminal obeys: a title, a cleared screen, C1 and DEL, reversed text, an overwritten line.
 const ATTACK: &str = "\u{1b}]0;owned\u{7}\u{1b}[2J\u{9b}31m\u{7f}\u{202e}gnp\r\u{8}\u{0}";
 
 /// A run of one iteration.
@@ -39,7 +39,7 @@ impl SingleRun {
         serde_json::from_slice(&self.record("meta.json")).expect("the record has its facts")
     }
 
-    /// Asserts that the log has the beginning and the end of what was printed, and a count that is right.
+    /// Asserts that the log has the beginning and the end of the output, and a correct count.
     #[track_caller]
     fn assert_bounded(&self, printed: u64) {
         let (log, meta) = (self.record("executor.log"), self.meta());
@@ -58,7 +58,7 @@ impl SingleRun {
     }
 }
 
-/// Peak of a process's resident memory in KiB, without its program, which is large where it is built for tests.
+/// Peak of a process's resident memory in KiB, without its program, which is large in test builds.
 fn peak_kib(pid: i32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("the process lives");
     let kib = |name: &str| -> u64 {
@@ -73,7 +73,7 @@ fn peak_kib(pid: i32) -> u64 {
 /// A flood of 64 MiB and five bytes, of lines or of one line.
 const FLOOD: u64 = (64 << 20) + 5;
 
-/// Runs a session that prints a flood, which must take neither disk nor memory.
+/// Runs a session that prints a flood, which must not fill disk or memory.
 fn assert_withstands(flood: &str) {
     let once = SingleRun::new(flood);
     let daemon = once.home.daemon();
@@ -122,7 +122,7 @@ fn row_40_both_streams_are_in_the_order_in_which_they_were_written() {
     once.assert_done();
 }
 
-/// Asserts that what was printed holds nothing that a terminal obeys but the colours that the client sets.
+/// Asserts that the output contains no terminal sequences except the colours that the client sets.
 #[track_caller]
 fn assert_harmless(output: &ProgramOutput) {
     for text in [&output.stdout, &output.stderr] {
@@ -202,7 +202,7 @@ fn row_41_configuration_of_a_clone_is_shown_and_not_obeyed() {
     assert_harmless(&home.ctl(&["--json", "start", "-m", "Do it", &path]));
 }
 
-/// Subscribes to everything, output included, and never reads an event.
+/// Subscribes to everything, including output, and never reads an event.
 fn deaf_subscriber(home: &Home) -> UnixStream {
     let mut stream = UnixStream::connect(home.socket()).expect("the daemon listens");
     let upgrade = "GET / HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
@@ -217,7 +217,7 @@ fn deaf_subscriber(home: &Home) -> UnixStream {
     let params = r#"{"path":null,"since":null,"output":true}"#;
     let call = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"events.subscribe","params":[{params}]}}"#);
     let length = u8::try_from(call.len()).expect("the call is short");
-    // A text frame with a mask of zeros; between 126 and 255 bytes, the length takes two bytes more.
+    // A text frame with a mask of zeros; from 126 bytes on, the length takes two more bytes.
     let frame = [&[0x81, 0x80 | 0x7e, 0, length, 0, 0, 0, 0][..], call.as_bytes()].concat();
     stream.write_all(&frame).expect("the daemon reads");
     let mut reply = [0; 4096];
@@ -240,7 +240,7 @@ fn row_44_client_that_stops_reading_holds_nothing_up_and_costs_no_memory() {
     once.assert_done();
 }
 
-/// What takes longer: a gigabyte, and how the daemon answers meanwhile.
+/// Slow tests: a gigabyte of output, and whether the daemon responds meanwhile.
 mod slow {
     use std::time::{Duration, Instant};
 
@@ -248,7 +248,7 @@ mod slow {
 
     use super::{SingleRun, peak_kib};
 
-    /// Bytes of a flood of 1 GiB, its last line included.
+    /// Size of a flood of 1 GiB in bytes, including its last line.
     const GIBIBYTE: u64 = (1 << 30) + 5;
 
     fn median(mut times: Vec<Duration>) -> Duration {

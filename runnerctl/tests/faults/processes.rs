@@ -1,4 +1,4 @@
-//! How programs end, and what they try to leave. Rows 1 to 35.
+//! How programs end, and what they try to leave behind. Rows 1 to 35.
 
 mod cancels;
 mod ends;

@@ -22,17 +22,17 @@ use crate::disk::course::sampled;
 
 const RUN: &str = "apart";
 const BRANCH: &str = "runner/apart";
-/// Sessions of the run: one that splits the goal, and one for each part.
+/// The run's sessions: one that splits the goal, and one for each part.
 const SESSIONS: usize = 8;
-/// Before a git program of a publication of many objects, by its number, or after the last one.
+/// Before each git program of a publication of many objects, by number, or after the last one.
 const STOPS: [&str; 4] = ["before 1", "before 2", "before 3", "after 3"];
-/// The same of few objects, where a program moves references.
+/// The same for few objects, if a program moves references.
 const STOPS_OF_FEW: [&str; 3] = ["before 1", "before 2", "after 2"];
-/// The same of a run's first publication: git looks for what a branch that is new leads to.
+/// The same for a run's first publication: git checks the objects of a new branch.
 const STOPS_OF_FIRST: [&str; 5] = ["before 1", "before 2", "before 3", "before 4", "after 4"];
-/// What a session does that makes many objects.
+/// Commands of a session that create many objects.
 const MANY: &str = "mkdir -p many; for i in $(seq 120); do echo \"$n $i\" > many/$i; done; ";
-/// What is made durable, what gets a name, and what is removed.
+/// Calls that flush, rename or remove.
 const CALLS: &str = "fsync,fdatasync,rename,renameat,renameat2,unlink,unlinkat";
 const GIT: &str = r#"#!/bin/sh
 PATH=${PATH#BIN:}
@@ -54,7 +54,7 @@ stop "after $step"
 exit $code
 "#;
 
-/// An isolated run whose sessions stop at a gate, and whose publications stop at another where they are told to.
+/// An isolated run whose sessions stop at a gate, and whose publications stop at another one if told to.
 struct PublishScene {
     daemon: Option<Daemon>,
     work: SessionGate,
@@ -64,7 +64,7 @@ struct PublishScene {
 }
 
 impl PublishScene {
-    /// A run that is published as far as it goes, and whose next sessions make many objects: the first one does not.
+    /// A run that is published as far as possible, and whose next sessions create many objects; the first one does not.
     fn new() -> Self {
         let scene = Self::about_to_begin(MANY).start_run();
         scene.work.open();
@@ -73,10 +73,10 @@ impl PublishScene {
         scene
     }
 
-    /// A run of few objects, in a repository whose references are not in files.
+    /// A run with few objects, in a repository whose references are not in files.
     fn with_tables() -> Self {
         let scene = Self::about_to_begin("");
-        // Git does not migrate what the references were before.
+        // Git does not migrate the previous values of references.
         fs::remove_dir_all(scene.repo.path().join(".git/logs")).expect("a folder can be removed");
         scene.repo.git(&["refs", "migrate", "--ref-format=reftable"]);
         scene
@@ -109,14 +109,14 @@ impl PublishScene {
         self.home.ctl_in(&self.repo, &args).exits(0);
     }
 
-    /// Has the next publication stop.
+    /// Makes the next publication stop.
     fn stop_at(&self, stop: &str) {
         let kit = self.repo.script().folder();
         fs::write(kit.join("step"), "0\n").expect("a file can be written");
         fs::write(kit.join("stop"), stop).expect("a file can be written");
     }
 
-    /// Lets the session come to its end, and its publication as far as the stop.
+    /// Completes the session, and its publication up to the stop.
     fn commit_until(&self, stop: &str) {
         self.stop_at(stop);
         self.work.open();
@@ -134,18 +134,18 @@ impl PublishScene {
         self.home.client().wait_for(&self.workspace(), state)
     }
 
-    /// Kills the daemon, and lets what it has started come to its end.
+    /// Kills the daemon, and lets the programs that it started run to their end.
     fn kill(&mut self) {
         self.daemon.take().expect("a daemon runs").kill();
         self.git.open();
         self.home.wait_all_gone(PATIENCE);
     }
 
-    /// Kills the daemon and the git program that it has started, at once.
+    /// Kills the daemon and its git program at the same time.
     fn stop_daemon(&mut self) {
         self.daemon.take().expect("a daemon runs").kill();
         for pid in self.home.processes() {
-            // One that has ended meanwhile is gone all the same.
+            // One that has exited meanwhile is gone, too.
             let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
         }
         self.home.wait_all_gone(PATIENCE);
@@ -155,7 +155,7 @@ impl PublishScene {
         self.daemon = Some(self.home.daemon());
     }
 
-    /// Types what a run that is held tells a person to, but for the last command, which is the client's.
+    /// Types the commands that a held run suggests, except the last, which is for the client.
     fn follow(&self) -> StopReason {
         let why = self.wait_for_state(RunStatus::Held).summary.reason.expect("it says why it is held");
         let command = why.command.clone().expect("it says what to type");
@@ -169,7 +169,8 @@ impl PublishScene {
         why
     }
 
-    /// The source has what the workspace has, under the branch and what keeps it, and nothing of the person's is touched.
+    /// Asserts that the source has everything from the workspace, under the branch and the keep references, and that
+    /// the person's files are untouched.
     #[track_caller]
     fn assert_published(&self) {
         let tip = in_folder(&self.home, &self.workspace(), &["rev-parse", BRANCH]);
@@ -183,7 +184,7 @@ impl PublishScene {
         self.repo.assert_sound();
     }
 
-    /// Lets all sessions come to their ends, and asserts that nothing of any is lost.
+    /// Completes all sessions, and asserts that nothing of any of them is lost.
     fn finish(self) {
         let ended = self.repo.script().log().iter().filter(|line| line.starts_with("end ")).count();
         for _ in ended..SESSIONS {
@@ -197,7 +198,7 @@ impl PublishScene {
     }
 }
 
-/// What a person does in the repository that the run was begun from.
+/// A person's action in the repository from which the run was started.
 #[derive(Debug, Clone, Copy)]
 enum PersonAction {
     Commits,
@@ -230,7 +231,8 @@ impl PersonAction {
         }
     }
 
-    /// Does what he is told, if he is, and waits for the next session. What he has made is there still.
+    /// Follows the suggestions, if there are any, and waits for the next session. The person's changes must still be
+    /// there.
     fn assert_continues(self, scene: &PublishScene) {
         match self {
             Self::Commits => {
@@ -265,7 +267,7 @@ impl PersonAction {
     }
 }
 
-/// Has a person act between any two steps, while the daemon goes on or is dead.
+/// Has a person act between any two steps, while the daemon runs or is dead.
 fn at_each_stop(person: PersonAction, is_down: bool) {
     let mut scene = PublishScene::new();
     for stop in STOPS {
@@ -284,7 +286,7 @@ fn at_each_stop(person: PersonAction, is_down: bool) {
     scene.finish();
 }
 
-/// Has the daemon die between any two steps, or all of the machine go down.
+/// Kills the daemon between any two steps, or the whole machine.
 fn assert_survives_each_stop(mut scene: PublishScene, stops: &[&str], dies: impl Fn(&mut PublishScene)) {
     for stop in stops {
         scene.commit_until(stop);
@@ -377,8 +379,8 @@ fn row_117_person_who_deletes_the_branch_while_nothing_runs_is_asked_and_gets_al
     at_each_stop(PersonAction::Deletes, true);
 }
 
-/// Lets the daemon die at a call while an isolated run is driven; returns whether it did. The next one brings the run to
-/// the end of one that nothing happens to.
+/// Kills the daemon at a call while an isolated run is driven; returns whether it died. The next one completes the run
+/// with the result of an undisturbed one.
 fn drive_and_kill(at: u32) -> bool {
     let home = Home::new();
     let repo = splitting_repo(&home, "one");
@@ -404,7 +406,7 @@ fn drive_and_kill(at: u32) -> bool {
     for session in repo.script().log().iter().filter_map(|line| line.strip_prefix("end ")) {
         assert_eq!(log.lines().filter(|line| *line == format!("session {session}")).count(), 1, "died at {at}: {log}");
     }
-    // What it writes at this moment is not left behind.
+    // A write in progress at this moment is not a leftover.
     daemon.stop();
     assert_no_leftovers(&home, &repo, &format!("died at {at}"));
     home.assert_no_survivors();

@@ -1,4 +1,4 @@
-//! System calls of the daemon or of a shim that the system refuses for a while, by `strace` on the process that runs.
+//! System calls of the daemon or of a shim that fail for a while, by attaching `strace` to the running process.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -11,20 +11,20 @@ use runner_testkit::PATIENCE;
 
 use crate::stage::FaultStage;
 
-/// Refused calls; they end where this is dropped.
+/// Failing calls; they succeed again when this is dropped.
 pub(crate) struct SyscallRefusal {
     strace: Child,
-    /// Kept open: strace would die of a word that nobody takes.
+    /// Kept open: strace would die if it wrote to a closed pipe.
     _words: BufReader<ChildStderr>,
 }
 
 impl SyscallRefusal {
-    /// Refuses every call of some kinds with an error, to the daemon and to all that it starts.
+    /// Makes calls of these kinds fail with an error, in the daemon and all processes that it starts.
     pub(crate) fn start(stage: &FaultStage, calls: &str, error: &str) -> Self {
         Self::attach(stage.daemon().pid(), calls, &format!("error={error}"))
     }
 
-    /// Does to some calls of a process, and of all that it starts, what strace's words say.
+    /// Applies strace options to calls of a process and all processes that it starts.
     pub(crate) fn attach(pid: i32, calls: &str, what: &str) -> Self {
         let mut command = Command::new("strace");
         command.args(["-f", "-e", &format!("trace={calls}"), "-e", &format!("inject={calls}:{what}")]);
@@ -39,7 +39,7 @@ impl SyscallRefusal {
 
 impl Drop for SyscallRefusal {
     fn drop(&mut self) {
-        // Detaches in order: killed, it could leave a thread of the daemon stopped.
+        // Detaches in an orderly way: a killed strace could leave a thread of the daemon stopped.
         if let Ok(pid) = i32::try_from(self.strace.id()) {
             let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::Signal::SIGINT);
         }
@@ -47,7 +47,7 @@ impl Drop for SyscallRefusal {
         while matches!(self.strace.try_wait(), Ok(None)) && is_traced(self.strace.id()) && began.elapsed() < PATIENCE {
             thread::sleep(Duration::from_millis(20));
         }
-        // Where the daemon has died of it, there may be nothing left from which it could detach.
+        // If the daemon has died of it, there may be nothing left to detach from.
         let _ = self.strace.kill();
         let _ = self.strace.wait();
     }

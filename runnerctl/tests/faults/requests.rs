@@ -1,6 +1,6 @@
-//! The daemon, and the client, die at a call while a person asks for something. Row 98.
+//! The daemon or the client dies at a call while a person makes a request. Row 98.
 //!
-//! A sample of the calls is hit; `FROM`, `STEP` and `LIMIT` say which, and `just sweep-kills` hits each of the first 60.
+//! Hits a sample of the calls; `FROM`, `STEP` and `LIMIT` choose it, and `just sweep-kills` hits each of the first 60.
 
 use std::fs;
 
@@ -12,25 +12,25 @@ use crate::checks::{assert_no_leftovers, assert_survived};
 use crate::disk::course::{Sampling, sampled};
 use crate::refusal::SyscallRefusal;
 
-/// What is made durable, and what takes a name or gives it away.
+/// Calls that flush, rename or remove.
 const CALLS: &str = "fsync,fdatasync,rename,renameat,renameat2,unlink,unlinkat,link,linkat";
-/// What a client says to its daemon.
+/// Calls by which a client talks to its daemon.
 const WORDS: &str = "write,writev,sendto,sendmsg";
 
-/// What a run is doing when something is asked.
+/// The state of a run when a request is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RunActivity {
     /// A session is at work.
     Working,
     /// Its limit of iterations is reached.
     Resting,
-    /// A node waits for a person's review.
+    /// A node is pending a person's review.
     Reviewed,
     /// Nothing has begun.
     Fresh,
 }
 
-/// Requests, and what a run is doing meanwhile.
+/// Requests, with the state of the run at that time.
 const REQUESTS: [(RunActivity, &[&str]); 19] = [
     (RunActivity::Working, &["note", "Use sqlx"]),
     (RunActivity::Working, &["config", "set", "max_iterations", "7"]),
@@ -53,7 +53,7 @@ const REQUESTS: [(RunActivity, &[&str]); 19] = [
     (RunActivity::Fresh, &["start", "--yes", "--queue-only", "--id", "x", "-m", "Do it"]),
 ];
 
-/// A run in the middle of something.
+/// A run in one of these states.
 struct RequestScene {
     home: Home,
     repo: Repo,
@@ -94,7 +94,7 @@ impl RequestScene {
         self.home.client().wait_for(self.repo.path(), state);
     }
 
-    /// Asks the daemon that is there, and no other; tells whether it has answered.
+    /// Asks the running daemon, and does not start one; returns whether it has replied.
     fn ask(&self, request: &[&str]) -> bool {
         let tree = self.home.path().join("tree.json");
         if request.contains(&"{tree}") {
@@ -110,7 +110,7 @@ impl RequestScene {
         asked.code == 0
     }
 
-    /// Goes on with another daemon, has what was asked done if that was never answered, and brings the run to an end.
+    /// Continues with another daemon, repeats a request that was never answered, and completes the run.
     fn finish(self, (request, is_answered): (&[&str], bool), what: &str) {
         self.daemon.kill();
         let scene = Self { daemon: self.home.daemon(), ..self };
@@ -120,14 +120,14 @@ impl RequestScene {
         if request[0] == "note" {
             scene.home.client().wait_until(scene.repo.path(), |_| is_noted(&scene.repo));
         }
-        // The bookkeeping is that of a run that has begun.
+        // The bookkeeping is that of a started run.
         let is_listed = scene.home.client().list(scene.repo.path()).is_some_and(|runs| !runs.is_empty());
         if is_listed {
             scene.ask(&["cancel"]);
             let goes_on = [RunStatus::Queued, RunStatus::Running, RunStatus::Waiting];
             scene.home.client().wait_until(scene.repo.path(), |run| !goes_on.contains(&run.summary.state));
         }
-        // What it writes at this moment is not left behind.
+        // A write in progress at this moment is not a leftover.
         let Self { daemon, home, repo, doing } = scene;
         daemon.stop();
         assert_no_leftovers(&home, &repo, what);
@@ -144,7 +144,7 @@ fn is_noted(repo: &Repo) -> bool {
     !repo.git(&log).is_empty()
 }
 
-/// Has the daemon die at one call after the other while something is asked, until it lives through it.
+/// Kills the daemon at one call after another during a request, until it survives the request.
 fn assert_at_each(doing: RunActivity, request: &[&str], every: Sampling) {
     for at in (every.from..every.from + every.limit).step_by(every.step) {
         let scene = RequestScene::new(doing);
@@ -165,7 +165,7 @@ fn assert_at_each(doing: RunActivity, request: &[&str], every: Sampling) {
     }
 }
 
-/// Has the daemon die at calls of every request that is made meanwhile.
+/// Kills the daemon at calls of every request that can be made in this state.
 fn at_each_request(doing: RunActivity) {
     for (_, request) in REQUESTS.into_iter().filter(|(meanwhile, _)| *meanwhile == doing) {
         assert_at_each(doing, request, sampled(23, 60));

@@ -1,4 +1,4 @@
-//! One repository under a daemon, and what is seen of its first iteration.
+//! One repository with a daemon, and observations of its first iteration.
 
 use std::time::{Duration, Instant};
 
@@ -8,12 +8,12 @@ use runner_testkit::{Client, Config, Daemon, FakeClock, Home, ProgramOutput, Rep
 
 use crate::checks::{assert_explains, assert_survived};
 
-/// What an end may take once its time has come; beyond it nothing but the budget itself would be left.
+/// Maximum time for an end once it is due; if it takes longer, only the budget itself can have caused it.
 pub(crate) const AT_ONCE: Duration = Duration::from_secs(30);
 /// Twice the budget of an iteration, in seconds.
 pub(crate) const HOUR: i64 = 3600;
 
-/// A repository whose script is the row's, and its daemon. The first fault fails the run.
+/// A repository with the script of the row, and its daemon. The first fault fails the run.
 pub(crate) struct FaultStage {
     daemon: Option<Daemon>,
     pub(crate) repo: Repo,
@@ -25,25 +25,25 @@ impl FaultStage {
         Self::with_config(|config| config)
     }
 
-    /// Every iteration has so many seconds; half of them are the grace.
+    /// Every iteration has this many seconds; half of them are the grace.
     pub(crate) fn with_time_limit(seconds: u32) -> Self {
         Self::with_config(|config| config.top(&format!("iteration_timeout_secs = {seconds}")))
     }
 
-    /// In reach of what it runs: nothing but the walk holds it, so that it sees those above it.
+    /// Without a namespace: only the walk contains the programs, so they can see their supervisors.
     pub(crate) fn without_sandbox(configure: impl FnOnce(Config) -> Config) -> Self {
         let home = Home::new();
         home.configure("containment = \"walk\"");
         Self::in_home(home, configure, Home::daemon)
     }
 
-    /// Under clocks that the test sets: half an hour is over when it wants.
+    /// With clocks controlled by the test, in which half an hour can pass at once.
     pub(crate) fn with_clock(home: Home) -> (Self, FakeClock) {
         let clock = FakeClock::new(&home);
         (Self::in_home(home, |config| config, |home| clock.daemon(home)), clock)
     }
 
-    /// At the strongest containment that the system offers.
+    /// With the strongest containment that the system offers.
     pub(crate) fn with_config(configure: impl FnOnce(Config) -> Config) -> Self {
         Self::in_home(Home::new(), configure, Home::daemon)
     }
@@ -67,8 +67,8 @@ impl FaultStage {
         self.home.run(&self.repo, &["-m", "Do it"])
     }
 
-    /// Starts the run, lets the budget pass once so many processes of `misbehave` are ready, and waits for the end, which must
-    /// come at once then.
+    /// Starts the run, lets the budget pass once this many processes of `misbehave` are ready, and waits for the end,
+    /// which must then follow at once.
     pub(crate) fn run_over_budget(&self, clock: &FakeClock, count: usize) -> ProgramOutput {
         let (ready, mut passed) = (self.script().gate("ready"), None);
         let output = self.home.run_while(&self.repo, &["-m", "Do it"], || {
@@ -81,7 +81,7 @@ impl FaultStage {
         output
     }
 
-    /// Starts the run and leaves it to itself.
+    /// Starts the run without waiting for it.
     pub(crate) fn start_run(&self) {
         self.home.ctl_in(&self.repo, &["start", "--yes", "-m", "Do it"]).exits(0);
     }
@@ -96,32 +96,32 @@ impl FaultStage {
         self.client().wait_for(self.repo.path(), state);
     }
 
-    /// The daemon that runs.
+    /// The running daemon.
     pub(crate) fn daemon(&self) -> &Daemon {
         self.daemon.as_ref().expect("a daemon runs")
     }
 
-    /// Takes the daemon to its end, in whatever way, and starts the next one.
+    /// Ends the daemon with `end`, and starts the next one.
     pub(crate) fn restart(&mut self, end: impl FnOnce(Daemon)) {
         end(self.daemon.take().expect("a daemon runs"));
         self.daemon = Some(self.home.daemon());
     }
 
-    /// Asserts the verdicts, and what holds after every row.
+    /// Asserts the verdicts, and everything that must hold after every row.
     #[track_caller]
     pub(crate) fn assert_ended_as(&self, expected: &[&str], work: &[&str]) {
         assert_eq!(list_verdicts(&self.repo), expected);
         assert_survived(&self.home, &self.repo, work);
     }
 
-    /// How long session and guard of the first iteration took.
+    /// How long the session and the guard of the first iteration took.
     pub(crate) fn time_spent(&self) -> Duration {
         let phases = self.repo.meta(1).phases.into_iter();
         let spent = phases.filter(|time| matches!(time.phase, PhaseName::Work | PhaseName::Guard));
         Duration::from_millis(spent.map(|time| time.duration_ms).sum())
     }
 
-    /// Runs until a fault fails the run, and asserts that it says which one and what to type.
+    /// Runs until a fault fails the run, and asserts that the run says which one and what to type.
     #[track_caller]
     pub(crate) fn assert_fails_with(&self, fault: &str) {
         assert_explains(self.run().exits(9), &[fault, "`runnerctl log --agent`", "runnerctl resume"]);

@@ -1,6 +1,6 @@
-//! State that is damaged, missing, of another version, or half written by a power cut. Rows 55 and 64 to 70.
+//! State that is damaged, missing, of another version, or half written at a power failure. Rows 55 and 64 to 70.
 //!
-//! Row 55 is enumerated on a simulated disk, beside the journal that it is about (`worker/tests/power.rs`).
+//! Row 55 is enumerated on a simulated disk, next to the journal it is about (`worker/tests/power.rs`).
 
 mod forged;
 
@@ -15,10 +15,10 @@ use runner_testkit::{Daemon, Home, PATIENCE, Repo};
 
 use crate::checks::{assert_explains, assert_survived};
 
-/// Most memory that a daemon may take that is shown too large a file.
+/// Maximum memory of a daemon that is given too large a file.
 const MEMORY: u64 = 200 * 1024 * 1024;
 
-/// A run whose daemon was killed in its first session, after that session had done a piece of work.
+/// A run whose daemon was killed in its first session, after the session had done some work.
 struct CrashedRun {
     home: Home,
     repo: Repo,
@@ -36,8 +36,8 @@ impl CrashedRun {
         self.home.registered_dir().join(name)
     }
 
-    /// Asserts that damage to a file holds the repository, that it is said where it is, and that what was found stays as
-    /// it is; puts the file right in the end.
+    /// Asserts that damage to a file holds the repository, that the damaged file is named, and that it stays as it is;
+    /// restores the file at the end.
     fn assert_held(&self, name: &str, damage: FileDamage) {
         let path = self.file(name);
         let right = fs::read(&path).expect("the file was written");
@@ -52,7 +52,7 @@ impl CrashedRun {
         fs::write(&path, right).expect("the file can be put right");
     }
 
-    /// Asserts that the run comes to its end with nothing lost.
+    /// Asserts that the run completes with nothing lost.
     fn assert_continues(&self, daemon: Daemon) {
         let resumed = self.home.ctl_in(&self.repo, &["resume"]);
         assert!(resumed.code == 0 || resumed.stderr.contains("is running"), "{}", resumed.stderr);
@@ -63,7 +63,7 @@ impl CrashedRun {
     }
 }
 
-/// What tells whether a file was written to, without reading it whole.
+/// Metadata that shows whether a file was written to, without reading it.
 #[derive(Debug, PartialEq, Eq)]
 struct FileFingerprint {
     len: u64,
@@ -79,7 +79,7 @@ impl FileFingerprint {
     }
 }
 
-/// Returns the most memory that a daemon has taken, in bytes.
+/// Returns a daemon's peak memory in bytes.
 fn memory(daemon: &Daemon) -> u64 {
     let status = fs::read_to_string(format!("/proc/{}/status", daemon.pid())).expect("the daemon lives");
     let line = status.lines().find(|line| line.starts_with("VmHWM:")).expect("the system tells");
@@ -87,7 +87,7 @@ fn memory(daemon: &Daemon) -> u64 {
     kib * 1024
 }
 
-/// What happens to a file.
+/// A kind of damage to a file.
 #[derive(Debug, Clone, Copy)]
 enum FileDamage {
     Empty,
@@ -111,7 +111,7 @@ impl FileDamage {
             Self::Half => bytes.truncate(bytes.len() / 2),
             Self::Zeros => bytes.fill(0),
             Self::BitFlip => {
-                // Inside of a string, where any parser takes it.
+                // Inside a string, where any parser accepts it.
                 let at = bytes.windows(4).position(|four| four == b"run-").expect("it names the run") + 5;
                 bytes[at] ^= 1;
             }
@@ -136,7 +136,7 @@ impl FileDamage {
     }
 }
 
-/// One damage after the other to one file of one repository, which goes on in the end.
+/// Various kinds of damage, one after another, to one file of one repository, which continues at the end.
 fn assert_held_for_each(name: &str, damages: &[FileDamage]) {
     let died = CrashedRun::new();
     for damage in damages {
@@ -260,7 +260,7 @@ fn row_68_journal_that_is_damaged_after_the_branch_moved_loses_no_commit() {
     let held = home.ctl_in(&repo, &["resume"]);
     assert_explains(&held, &["journal.jsonl", "byte", "move it away"]);
     assert_eq!(repo.head(), committed);
-    // As the page on operations says.
+    // As described on the operations page.
     fs::rename(&journal, home.path().join("journal.damaged")).expect("it can be moved");
     repo.commit("What the session did");
     home.ctl_in(&repo, &["resume"]).exits(0);
@@ -274,7 +274,7 @@ fn row_69_state_that_may_not_be_read_is_named() {
     let died = CrashedRun::new();
     let path = died.file("repo.json");
     let right = fs::read(&path).expect("the file was written");
-    // Root reads whatever its mode is; a folder in the place of a file nobody reads.
+    // Root can read a file with any mode, but not a folder in place of the file.
     fs::remove_file(&path).and_then(|()| fs::create_dir(&path)).expect("a folder can take its place");
     let daemon = died.home.daemon();
     let held = died.home.ctl_in(&died.repo, &["resume"]);

@@ -1,4 +1,4 @@
-//! Clocks that jump, machines that sleep, daemons that are stopped. Rows 45 to 47.
+//! Clocks that jump, machines that sleep, stopped daemons. Rows 45 to 47.
 
 use std::time::Instant;
 
@@ -10,10 +10,10 @@ use crate::checks::assert_survived;
 use crate::stage::{AT_ONCE, HOUR};
 
 const DAY: i64 = 24 * HOUR;
-/// Ignores what it is asked; half an hour is its budget.
+/// Ignores the request to end; its budget is half an hour.
 const DEAF: &str = "echo mine > mine.txt; trap '' TERM; gate held; sleep 600";
 
-/// A run whose clocks are the test's.
+/// A run with clocks controlled by the test.
 struct ClockedRun {
     daemon: Daemon,
     clock: FakeClock,
@@ -97,7 +97,7 @@ fn wait_for_the_service_that_ended_while_the_machine_slept_is_over_when_it_wakes
     let client = run.home.client();
     client.wait_for(run.repo.path(), RunStatus::Waiting);
     run.clock.set(HOUR, 0);
-    // A request wakes whoever rests; by itself a timer that stood still meanwhile does, within a minute.
+    // A request wakes a waiting worker; without one, a timer that was stopped meanwhile does so within a minute.
     client.list(run.repo.path());
     client.wait_for(run.repo.path(), RunStatus::Completed);
     assert_survived(&run.home, &run.repo, &["mine\n"]);

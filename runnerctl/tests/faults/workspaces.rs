@@ -1,4 +1,4 @@
-//! The daemon dies while the workspace of an isolated run is made, and while it is made ready. Rows 105 and 106.
+//! The daemon dies while the workspace of an isolated run is created, and while it is set up. Rows 105 and 106.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use runner_testkit::{Home, PATIENCE, Repo, SessionGate};
 
 const RUN: &str = "apart";
 
-/// A repository, and a program of a workspace's that stops at a gate.
+/// A repository whose workspaces are set up by a program that stops at a gate.
 struct WorkspaceScene {
     gate: SessionGate,
     repo: Repo,

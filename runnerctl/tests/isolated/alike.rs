@@ -1,7 +1,7 @@
-//! The same run in place and isolated, side by side, in repositories of many kinds: the same trees outside `.runner/`, the
-//! same prompts and authors, and the same files where its branch is checked out afterwards.
+//! Runs the same script in place and isolated, in repositories of many kinds: the result must have the same trees
+//! outside `.runner/`, the same prompts and authors, and the same files when its branch is checked out.
 //!
-//! Each kind shows besides that it is one: that what its settings do was done.
+//! For each kind, the test also asserts that its settings had an effect.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,12 +14,12 @@ use runner_testkit::{Home, Repo};
 
 const RUN: &str = "alike";
 const LIMITED: i32 = 4;
-/// What each session does: files of all kinds, of which the rules of a kind make something.
+/// The actions of each session: files of all kinds, which the rules of a kind transform.
 const WORK: &str = "printf 'a\\r\\nb\\r\\n' > \"new$n.txt\"; echo large > \"new$n.big\"; echo x > \"x$n.log\"; echo x > \"x$n.tmp\"
     echo x > \"x$n.bak\"; printf '#!/bin/sh\\n' > \"run$n.sh\"; chmod +x \"run$n.sh\" README.md; ln -s README.md \"link$n\"
     for file in README.md *.big inner/file; do test -e \"$file\" && cat \"$file\"; done > seen.txt
     answer retry \"Try $n.\"";
-/// Keeps large files beside git's objects, where `git lfs` keeps them, and has git keep pointers to them.
+/// Stores large files next to git's objects, as `git lfs` does, and makes git store pointers to them.
 const LARGE: &str = r#"#!/bin/sh
 folder=$(git rev-parse --absolute-git-dir)
 test -f "$folder/commondir" && folder=$folder/$(cat "$folder/commondir")
@@ -40,18 +40,18 @@ smudge)
 esac
 "#;
 
-/// What is told of a run.
+/// Observations of a run.
 #[derive(Debug, PartialEq, Eq)]
 struct RunOutcome {
-    /// Of each of its commits the files outside `.runner/`, who made it, and the digests of its prompt.
+    /// For each commit, the files outside `.runner/`, its author, and the digests of its prompt.
     commits: Vec<CommitContent>,
-    /// Files of the last one, as they are stored.
+    /// Files of the last commit, as stored.
     stored: BTreeMap<String, String>,
-    /// The same as they are laid out.
+    /// The same files, as checked out.
     laid_out: BTreeMap<String, String>,
 }
 
-/// What is told of a commit.
+/// Observations of a commit.
 #[derive(Debug, PartialEq, Eq)]
 struct CommitContent {
     files: Vec<String>,
@@ -75,14 +75,14 @@ impl RunOutcome {
         Self { stored: read("blob"), laid_out: read("--filters"), commits }
     }
 
-    /// Asserts what is stored of a file.
+    /// Asserts the stored content of a file.
     #[track_caller]
     fn assert_stores(&self, path: &str, text: &str) -> &Self {
         assert_eq!(self.stored.get(path).map(String::as_str), Some(text), "{path}: {self:#?}");
         self
     }
 
-    /// Asserts what is laid out of a file.
+    /// Asserts the checked-out content of a file.
     #[track_caller]
     fn assert_checks_out(&self, path: &str, text: &str) -> &Self {
         assert_eq!(self.laid_out.get(path).map(String::as_str), Some(text), "{path}: {self:#?}");
@@ -122,7 +122,7 @@ impl CommitContent {
     }
 }
 
-/// Runs the same script in place and in a workspace, and asserts that what came of it is the same; returns it.
+/// Runs the same script in place and in a workspace, asserts that the results are equal, and returns one.
 #[track_caller]
 fn assert_alike(prepare: impl Fn(&Home, &Repo) + Sync) -> RunOutcome {
     let run = |how: &str| {
@@ -170,14 +170,14 @@ fn git(home: &Home, folder: &Path, args: &[&str]) {
     assert!(output.status.success(), "git {args:?}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// Puts the repository somewhere else; returns where. Nothing is in its place then.
+/// Moves the repository elsewhere, and returns the new path. Nothing is left in its place.
 fn move_aside(home: &Home, repo: &Repo) -> std::path::PathBuf {
     let aside = home.path().join("aside");
     fs::rename(repo.path(), &aside).expect("a repository can be moved");
     aside
 }
 
-/// Makes the repository anew, as git is told to.
+/// Creates the repository again with these options of git.
 fn assert_recreated(repo: &Repo, how: &str) {
     fs::remove_dir_all(repo.path().join(".git")).expect("a repository can be removed");
     repo.git(&["init", "-q", "-b", "main", how]);

@@ -1,4 +1,4 @@
-//! An isolated run beside the work of whoever started it.
+//! An isolated run alongside the work of the person who started it.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! Many at once: twenty repositories, and of one of them four isolated runs beside one in place.
+//! Many at once: twenty repositories, one of which has four isolated runs alongside one in place.
 
 use protocol::api::RunApiClient as _;
 use protocol::words::RunStatus;
@@ -6,7 +6,7 @@ use runner_testkit::{Client, Home, Repo, SessionGate};
 
 use crate::kit::{start, workspace};
 
-/// Returns in which states all runs are, as the daemon tells them.
+/// Returns the states of all runs, as the daemon reports them.
 fn run_states(client: &Client) -> Vec<RunStatus> {
     let all = client.wait(client.rpc().status_all()).expect("the daemon answers");
     all.iter().filter_map(|status| status.run.as_ref()).map(|run| run.summary.state).collect()

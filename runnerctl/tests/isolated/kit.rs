@@ -1,4 +1,4 @@
-//! A repository whose runs are isolated, and what is seen of it from outside.
+//! A repository with isolated runs, and observations of it from outside.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,13 +15,13 @@ pub(crate) fn run(home: &Home, repo: &Repo, id: &str) -> ProgramOutput {
     home.ctl_in(repo, &["start", "--isolated", "--wait", "--yes", "-m", "Do it.", "--id", id])
 }
 
-/// Starts an isolated run and returns what is answered.
+/// Starts an isolated run and returns the reply.
 pub(crate) fn start(home: &Home, repo: &Repo, id: &str, options: &[&str]) -> Value {
     let args = ["start", "--isolated", "--yes", "--json", "-m", "Do it.", "--id", id];
     home.ctl_in(repo, &[&args[..], options].concat()).exits(0).json()
 }
 
-/// Returns the folder of a run, as the client tells it.
+/// Returns the folder of a run, as the client prints it.
 pub(crate) fn workspace(home: &Home, repo: &Repo, run: &str) -> PathBuf {
     PathBuf::from(home.ctl_in(repo, &["path", run]).exits(0).stdout.trim_end())
 }
@@ -31,7 +31,7 @@ pub(crate) fn reserved_refs(repo: &Repo) -> String {
     repo.git(&["for-each-ref", "--format=%(refname)", "refs/runner/reserved"])
 }
 
-/// Everything of a checkout and its git folder that no isolated run may change: the bytes of each file but for objects,
+/// Everything in a checkout and its git folder that no isolated run may change: the bytes of each file, except objects,
 /// the references of runs and the runner's own.
 pub(crate) fn snapshot_files(root: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut files = BTreeMap::new();

@@ -1,5 +1,5 @@
-//! Large files that git has pointers to alone: what a run has stored of them beside git comes into its source, and nothing
-//! that a session has only given such a name.
+//! Large files for which git has only pointers: those that a run stored are copied to its source, but not a file to
+//! which a session merely gave such a name.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use runner_testkit::Home;
 
 use crate::kit::run;
 
-/// What `sha256sum` says of the bytes `large`.
+/// The `sha256sum` of the bytes `large`.
 const NAME: &str = "d35c416a85b807e9b5384915d6ebb4a9f7352713efd89857b45a242f473728a9";
 
 #[test]

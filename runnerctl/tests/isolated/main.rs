@@ -1,5 +1,5 @@
-//! Isolated runs through the real daemon and client: beside the work of whoever started them, several at once, and gone
-//! without a trace but their branch.
+//! Isolated runs through the real daemon and client: alongside the work of the people who started them, several at
+//! once, and removed with nothing left but their branches.
 
 mod alike;
 mod beside;

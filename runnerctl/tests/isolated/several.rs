@@ -1,4 +1,4 @@
-//! Several runs of one repository at once: who is meant, who has a place, who asks.
+//! Several runs of one repository at once: which one a command refers to, which ones have a slot, and who asks.
 
 use protocol::words::RunStatus;
 use runner_testkit::Home;

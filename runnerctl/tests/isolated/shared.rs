@@ -1,4 +1,5 @@
-//! Two daemons, as of two users or two state folders: one source, one folder of workspaces, and each its own runs.
+//! Two daemons, of two users or with two state folders: one source and one folder of workspaces, but each has its own
+//! runs.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +10,7 @@ use runner_testkit::{Daemon, Home, PATIENCE, ProgramOutput, Repo, SessionGate};
 
 use crate::kit::{reserved_refs, start, workspace};
 
-/// Lets another daemon than the one of a repository's home do something there, with that home's programs.
+/// Runs a command with another daemon than that of the repository's home, but with that home's programs.
 fn run_as(other: &Home, home: &Home, repo: &Repo, args: &[&str]) -> ProgramOutput {
     other.ctl_with(repo, args, &[("PATH", &path(other, home))])
 }
@@ -19,7 +20,7 @@ fn path(other: &Home, home: &Home) -> String {
     format!("{}:{}:{own}", home.path().join("bin").display(), other.path().join("bin").display())
 }
 
-/// Has the daemons of both make their workspaces in one folder.
+/// Makes both daemons create their workspaces in one folder.
 fn share(home: &Home, other: &Home) -> PathBuf {
     let folder = home.path().join("shared");
     for home in [home, other] {
@@ -64,7 +65,7 @@ fn each_of_two_daemons_publishes_its_own_runs_of_one_source() {
     assert_eq!(repo.git(&["branch", "--format=%(refname:short)", "--list", "runner/*"]), "runner/tidy\nrunner/tidy-2");
 }
 
-/// A repository whose workspaces are laid out by a program that stops at a gate.
+/// A repository whose workspaces are checked out by a program that stops at a gate.
 struct SlowCopy {
     gate: SessionGate,
     repo: Repo,
@@ -82,7 +83,7 @@ impl SlowCopy {
         Self { gate, repo }
     }
 
-    /// Has a daemon make a workspace, as far as the gate.
+    /// Makes a daemon create a workspace, up to the gate.
     fn started(home: &Home) -> (Self, Daemon, Child) {
         let (slow, daemon) = (Self::new(home), home.daemon());
         let asked = slow.begin(home);

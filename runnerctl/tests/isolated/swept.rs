@@ -1,4 +1,4 @@
-//! What `gc` removes of isolated runs, and what it keeps and names.
+//! What `gc` removes of isolated runs, and what it keeps and lists.
 
 use runner_testkit::Home;
 

@@ -1,4 +1,4 @@
-//! Landing again, and looking at what has landed.
+//! Landing again, and auditing landed commits.
 
 use crate::scene::{LandingScene, write_step};
 
@@ -73,14 +73,14 @@ fn with_one_landed() -> LandingScene {
     scene
 }
 
-/// Writes the last commit of `main` anew, so that it says that it brings another commit of the run.
+/// Rewrites the last commit of `main` so that it names another commit of the run.
 fn name_commit(scene: &LandingScene, commit: &str) {
     let message = scene.git(&["log", "-1", "--format=%B", "main"]);
     let landed = scene.git(&["rev-parse", "runner/a"]);
     scene.git(&["commit", "-q", "--amend", "-m", &message.replace(&landed, commit)]);
 }
 
-/// Makes a commit like the last one of the run, with one more file that has this text.
+/// Creates a commit like the last one of the run, with one more file with this text.
 fn forge_commit(scene: &LandingScene, file: &str, text: &str) -> String {
     scene.git(&["checkout", "-q", "--detach", "runner/a"]);
     scene.repo.write(file, text);

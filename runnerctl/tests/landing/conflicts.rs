@@ -1,4 +1,4 @@
-//! What does not fit: it moves nothing, is named, and can be settled.
+//! Conflicts: they are reported, move nothing, and can be resolved.
 
 use crate::scene::{LandingScene, change_step, write_step};
 

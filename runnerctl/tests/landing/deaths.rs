@@ -1,4 +1,4 @@
-//! A daemon that dies while it lands: the branch and its work tree are both as before, or both as after.
+//! A daemon that dies while it lands: the branch and its work tree are both unchanged, or both updated.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use runner_testkit::{PATIENCE, SessionGate};
 
 use crate::scene::LandingScene;
 
-/// A run that is ready to land on `main`, which is checked out, with a filter that stops while its file is laid out.
+/// A run that is ready to land on `main`, which is checked out, with a filter that stops while its file is written.
 fn stopping_scene() -> (LandingScene, SessionGate) {
     let scene = LandingScene::new(&["x"]);
     scene
@@ -28,7 +28,7 @@ fn stopping_scene() -> (LandingScene, SessionGate) {
     (scene, gate)
 }
 
-/// Lands in a client of its own, which is gone with the daemon; returns once the branch is locked and files are laid out.
+/// Lands with a separate client, which exits with the daemon; returns once the branch is locked and files are written.
 fn kill_at_gate(scene: &mut LandingScene, gate: &SessionGate) {
     let mut client = scene.home.ctl_command(&scene.repo, &["land", "a"]);
     let mut client = client.stdin(std::process::Stdio::null()).spawn().expect("a client can be started");
@@ -37,7 +37,7 @@ fn kill_at_gate(scene: &mut LandingScene, gate: &SessionGate) {
     client.wait().expect("the client ends");
 }
 
-/// Ends the programs of git that the daemon has left, as a machine that goes down does.
+/// Kills the git processes that the daemon has left, as a machine going down would.
 fn kill_git(scene: &LandingScene) {
     for pid in scene.home.processes() {
         let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();

@@ -1,5 +1,5 @@
-//! A run that is brought to others: the branch at a bare remote, the request that stands in for a forge's, and feedback
-//! that a session gets to read.
+//! A run that is delivered: the branch at a bare remote, a stand-in for the forge's pull request, and feedback for a
+//! session.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -25,7 +25,7 @@ fn write_program(home: &Home, name: &str, text: &str) {
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("it can be run");
 }
 
-/// Gives a repository a remote at a forge, which is a bare one in its home.
+/// Gives a repository a remote at a forge, which is a bare repository in its home.
 fn publish(home: &Home, repo: &Repo) {
     let bare = home.path().join("remote.git").display().to_string();
     repo.git(&["clone", "-q", "--bare", ".", &bare]);

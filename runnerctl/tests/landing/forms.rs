@@ -1,4 +1,4 @@
-//! The three forms in which a run lands, and what the commits say.
+//! The three forms in which a run lands, and the messages of the commits.
 
 use crate::scene::{LandingScene, change_step, write_step};
 

@@ -1,10 +1,10 @@
-//! The guard on what a landing leads to: what it finds there, and who has confirmed it.
+//! The guard on the result of a landing: what it runs with, and who has confirmed it.
 
 use std::fs;
 
 use crate::scene::{LandingScene, write_step};
 
-/// A run of a repository whose guard needs more than git has.
+/// A run of a repository whose guard needs files that are not in git.
 fn with_workspace() -> LandingScene {
     let scene = LandingScene::new(&["x"]);
     scene.repo.write(".gitignore", "deps/\n");
@@ -59,7 +59,7 @@ fn a_red_guard_on_a_result_names_the_submodules_that_it_was_without() {
 fn who_has_confirmed_nothing_is_shown_setup_and_guard_first() {
     let mut scene = with_workspace();
     scene.kill();
-    // As a daemon that has never heard of this repository.
+    // Like a daemon that does not know this repository yet.
     fs::remove_dir_all(scene.home.path().join("state")).expect("the state can be removed");
     scene.restart();
     let before = scene.git(&["rev-parse", "main"]);

@@ -1,4 +1,4 @@
-//! Targets and machines of other kinds: sparse work trees, submodules, commits that are signed, a git that is too old.
+//! Unusual targets and machines: sparse work trees, submodules, signed commits, a git version that is too old.
 
 use std::process::Command;
 
@@ -30,12 +30,12 @@ fn attributes_of_a_run_say_nothing_of_how_it_is_merged() {
     assert_eq!(scene.repo.read("f"), lines("run", "main"));
 }
 
-/// Returns what differs of what git tracks.
+/// Returns the tracked files that differ.
 fn tracked(scene: &LandingScene) -> String {
     scene.git(&["status", "--porcelain", "--untracked-files=no"])
 }
 
-/// A repository with two commits beside that of the scene, for a submodule; the commits, oldest first.
+/// A repository for a submodule, with two commits besides that of the scene; returns the commits, oldest first.
 fn with_submodule(scene: &LandingScene) -> [String; 2] {
     let other = scene.home.repo("other");
     let commits = ["1", "2"].map(|text| {
@@ -50,7 +50,7 @@ fn with_submodule(scene: &LandingScene) -> [String; 2] {
     commits
 }
 
-/// A session that moves the submodule to a commit.
+/// A session that updates the submodule to a commit.
 fn moves(commit: &str) -> String {
     format!("git -C sub checkout -q {commit}; git commit -q -a -m 'Move it'; answer done 'Moved.'")
 }
@@ -120,7 +120,7 @@ fn where_commits_are_signed_the_landed_ones_are() {
     let signed = || scene.git(&["log", "-2", "--format=%G? %s", "main"]);
     assert_eq!(signed(), "G Title of y\nG Title of x");
     scene.home.ctl_in(&scene.repo, &["verify", "--landed", "main"]).exits(0);
-    // A key that is gone moves nothing.
+    // If the key is missing, nothing is moved.
     scene.git(&["reset", "-q", "--hard", "main~2"]);
     std::fs::remove_file(&key).expect("the key goes");
     let before = scene.git(&["rev-parse", "main"]);

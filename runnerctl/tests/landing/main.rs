@@ -1,6 +1,6 @@
-//! Results brought home: whole runs, landed by the real client and daemon, and seen by the git program.
+//! Landing: complete runs, landed by the real client and daemon, and checked with the git program.
 //!
-//! Which commits a run becomes is tested without processes in `runner-core`.
+//! How a run's commits are grouped is tested without processes in `runner-core`.
 
 mod again;
 mod conflicts;

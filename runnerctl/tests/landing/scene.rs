@@ -1,4 +1,4 @@
-//! A repository with a tree of leaves, runs that finish them, and what is on `main` afterwards.
+//! A repository with a tree of leaves, runs that complete them, and observations of `main` afterwards.
 
 use protocol::tree::{Node, TREE_VERSION, TaskTree};
 use runner_testkit::{Daemon, Home, ProgramOutput, Repo};
@@ -17,7 +17,7 @@ pub(crate) fn leaf(id: &str, order: i64, children: Vec<Node>) -> Node {
     }
 }
 
-/// A repository, its script, and the daemon, which ends before the home is looked through.
+/// A repository, its script, and the daemon, which stops before the home is checked.
 pub(crate) struct LandingScene {
     daemon: Option<Daemon>,
     pub(crate) repo: Repo,
@@ -26,12 +26,12 @@ pub(crate) struct LandingScene {
 }
 
 impl LandingScene {
-    /// A tree with these leaves; `main` has a file `shared` of five lines besides.
+    /// A tree with these leaves; `main` also has a file `shared` of five lines.
     pub(crate) fn new(leaves: &[&str]) -> Self {
         Self::in_format(leaves, &[])
     }
 
-    /// As [`Self::new`], where git was told to `init` the repository in some way.
+    /// Like [`Self::new`], with these options of `git init`.
     pub(crate) fn in_format(leaves: &[&str], init: &[&str]) -> Self {
         let home = Home::new();
         let repo = home.repo("one");
@@ -48,7 +48,7 @@ impl LandingScene {
         Self { daemon: Some(daemon), repo, home, sessions: std::cell::Cell::new(0) }
     }
 
-    /// Runs `id` from `main`, a session for each of these steps.
+    /// Runs `id` from `main`, with one session for each of these steps.
     pub(crate) fn run(&self, id: &str, steps: &[&str]) -> &Self {
         self.git(&["checkout", "-q", "main"]);
         self.run_on(id, steps)
@@ -64,7 +64,7 @@ impl LandingScene {
         self
     }
 
-    /// Puts the work tree on `main`.
+    /// Checks out `main` in the work tree.
     pub(crate) fn on_main(&self) -> &Self {
         self.git(&["checkout", "-q", "main"]);
         self
@@ -78,7 +78,7 @@ impl LandingScene {
         self.repo.git(args)
     }
 
-    /// Returns the subjects of the commits of `main` since the work was planted, oldest first.
+    /// Returns the subjects of the commits on `main` since the tree was planted, oldest first.
     pub(crate) fn landed_subjects(&self) -> Vec<String> {
         let log = self.git(&["log", "--reverse", "--first-parent", "--format=%s", "main"]);
         let all: Vec<String> = log.lines().map(str::to_owned).collect();

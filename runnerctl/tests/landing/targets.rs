@@ -1,4 +1,4 @@
-//! The branch that is landed on, and the work tree that has it: nothing in it is overwritten.
+//! The target branch, and the work tree in which it is checked out: nothing in it is overwritten.
 
 use crate::scene::{LandingScene, change_step, write_step};
 

@@ -1,4 +1,4 @@
-//! Several runs: those that fit land, the others are left out and named.
+//! Several runs: those that merge cleanly land, the others are skipped and listed.
 
 use crate::scene::{LandingScene, change_step, write_step};
 

@@ -1,4 +1,4 @@
-//! The answers of every command as JSON: one object, its form named, its keys as they were.
+//! The output of every command as JSON: one object, with its format version and unchanged keys.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::place::RepoPlace;
 
-/// Returns the keys of an object, in order and joined.
+/// Returns the keys of an object, in order, joined.
 fn keys(value: &Value) -> String {
     let keys: Vec<&str> = value.as_object().expect("an object").keys().map(String::as_str).collect();
     keys.join(" ")

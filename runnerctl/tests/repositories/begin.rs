@@ -1,4 +1,4 @@
-//! Where a run begins: every kind of work tree that a person may stand in.
+//! Where a run starts: every kind of work tree that a person may be in.
 
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use crate::place::RepoPlace;
 
 const WRITES: &str = "echo work > work.txt; answer done 'Wrote work.txt.'";
 
-/// A home with a repository whose agent writes a file, and the words that start it.
+/// A home with a repository whose agent writes a file, and the arguments that start it.
 fn home() -> (Home, Repo) {
     let home = Home::new();
     let repo = home.scripted_repo("plain");
@@ -204,7 +204,7 @@ fn another_goal_after_a_completed_run_begins_a_new_one_and_the_same_goal_does_no
     assert_ne!(first, second);
     assert!(repo.script().prompt(2).contains("Do the next thing."));
     assert_eq!(repo.run_state("HEAD").run_id.as_deref(), second.strip_prefix("runner/"));
-    // Merged, its branch gone, and the next goal committed: what was reached is read from what was merged.
+    // Merged, its branch deleted, and the next goal committed: the result is read from the merged commits.
     repo.git(&["checkout", "-q", "main"]);
     repo.git(&["merge", "-q", "--no-ff", "-m", "Merge it", &second]);
     repo.git(&["branch", "-q", "-D", &second]);
@@ -216,7 +216,7 @@ fn another_goal_after_a_completed_run_begins_a_new_one_and_the_same_goal_does_no
     repo.assert_sound();
 }
 
-/// A bare repository as a clone makes it, with a work tree beside it that is on another branch than its HEAD.
+/// A bare repository as `git clone` creates it, with a linked work tree on another branch than its HEAD.
 fn worktree_of_bare<'a>(home: &'a Home, repo: &Repo) -> RepoPlace<'a> {
     let place = RepoPlace::of_repo(home, repo);
     place.git(&["branch", "next"]);
@@ -262,7 +262,7 @@ fn a_work_tree_whose_folder_was_removed_keeps_no_branch_from_a_run() {
 fn a_work_tree_that_is_moved_under_a_run_is_moved_back_by_what_is_said() {
     let (home, repo) = home();
     let gate = repo.script().gate("work");
-    // What it answers does not arrive.
+    // Its answer does not arrive.
     repo.script().step(1, &format!("gate work; {WRITES}")).step(2, WRITES);
     let _daemon = home.daemon();
     let main = RepoPlace::of_repo(&home, &repo);

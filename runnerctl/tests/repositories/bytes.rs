@@ -1,5 +1,5 @@
-//! Files below `.runner/` are stored and read byte for byte, whatever rules of git say of them: a session's, a
-//! repository's or a person's own.
+//! Files below `.runner/` are stored and read byte for byte, whatever git's rules say: a session's, a repository's or a
+//! person's own.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,19 +8,19 @@ use protocol::words::RunStatus;
 use runner_testkit::invariants::list_verdicts;
 use runner_testkit::{Home, Repo};
 
-/// What a session writes where it may write as it likes: each rule would store it otherwise.
+/// What a session writes where its content is arbitrary: every rule would store it differently.
 const ODD: &str = "+ACI- $Id: x $ plain\r\n";
 
-/// Both ways in which a run goes on.
+/// Both kinds of runs: in place and isolated.
 const WAYS: [&str; 2] = ["--in-place", "--isolated"];
 
-/// Starts a run, waits for its end, and returns the work tree that it was in.
+/// Starts a run, waits for its end, and returns its work tree.
 fn run(home: &Home, repo: &Repo, way: &str) -> PathBuf {
     home.run(repo, &[way, "--id", "x", "-m", "Do it."]).exits(0);
     PathBuf::from(home.ctl_in(repo, &["path", "x"]).exits(0).stdout.trim_end())
 }
 
-/// Compares each file that the runner and its sessions have written with what the branch has of it, byte for byte.
+/// Compares each file written by the runner and its sessions with the branch's content, byte for byte.
 fn assert_stored_verbatim(repo: &Repo, place: &Path) {
     for path in [
         ".runner/GOAL.md",
@@ -39,7 +39,7 @@ fn assert_stored_verbatim(repo: &Repo, place: &Path) {
     }
 }
 
-/// A session that writes what each rule would store otherwise, and these rules for it.
+/// A session that writes content that each rule would store differently, together with these rules.
 fn odd_repo(repo: &Repo, rules: &str) -> String {
     repo.script().file("odd", ODD);
     format!(
@@ -126,7 +126,7 @@ fn ignored_files_of_the_runner_are_stored_all_the_same() {
     }
 }
 
-/// Rules of a repository or of a person's own, under which an honest run goes on as under none.
+/// Rules of a repository or a person under which an honest run continues as it would without them.
 #[test]
 fn an_honest_run_goes_on_under_rules_for_all_files() {
     for (rules, setting) in [
@@ -140,7 +140,7 @@ fn an_honest_run_goes_on_under_rules_for_all_files() {
         let _daemon = home.daemon();
         for way in WAYS {
             let repo = home.scripted_repo(&format!("honest{way}"));
-            // A coat that is put on what is stored, and taken off what is laid out, of whatever has none.
+            // A filter that adds a prefix to everything stored, and removes it from everything checked out.
             repo.git(&["config", "--global", "filter.coat.clean", "sed '1s/^/coat:/'"]);
             repo.git(&["config", "--global", "filter.coat.smudge", "sed '1s/^coat://'"]);
             repo.git(&["config", "--global", setting[0], setting[1]]);

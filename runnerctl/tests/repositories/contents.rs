@@ -1,4 +1,5 @@
-//! What is in a repository: many files, odd names, links, sub-modules, attributes, and what stays out of commits.
+//! The contents of a repository: many files, odd names, links, submodules, attributes, and files that are not
+//! committed.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
@@ -9,7 +10,7 @@ use runner_testkit::Home;
 
 use crate::place::RepoPlace;
 
-/// Fills a work tree with what people have in theirs.
+/// Fills a work tree with the files that people have in theirs.
 fn fill(place: &RepoPlace, module: &RepoPlace) {
     for folder in 0..100 {
         for file in 0..100 {

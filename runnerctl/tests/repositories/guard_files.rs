@@ -1,15 +1,15 @@
-//! What the guard finds in the work tree is what a person has accepted, byte for byte: by the rules of git that they have
+//! The guard runs with exactly the files that a person has accepted, converted by the git rules that they have
 //! accepted, not by those of a session.
 
 use std::path::PathBuf;
 
 use runner_testkit::{Home, ReceiptCommit, Repo};
 
-/// Red until there is `done.txt`; behind a carriage return `yes` is another word, and it is green.
+/// Red until `done.txt` exists; with a carriage return `yes` is another word, and the guard is green.
 const CHECK: &str = "bad=yes\ntest -e done.txt && bad=no\n[ \"$bad\" = yes ] && exit 1 #\ntrue #\n";
-/// Both ways in which a run goes on.
+/// Both kinds of runs: in place and isolated.
 const WAYS: [&str; 2] = ["--in-place", "--isolated"];
-/// Has the script end its lines as other systems do, as whoever wants it to be green would.
+/// Gives the script CRLF line endings, as an agent that wants it to be green would.
 const RETURNS: &str = "sed -i 's/$/\\r/' check.sh";
 
 /// A repository whose guard is `check.sh`.
@@ -31,7 +31,7 @@ fn guarded(home: &Home, on_change: &str, attributes: &str) -> Repo {
     repo
 }
 
-/// Runs one iteration, and returns its receipt and where it was.
+/// Runs one iteration, and returns its receipt and its work tree.
 fn first(home: &Home, repo: &Repo, way: &str) -> (ReceiptCommit, PathBuf) {
     let _daemon = home.daemon();
     home.run(repo, &[way, "--id", "x", "-m", "Do it."]);
@@ -131,7 +131,7 @@ fn guards_are_run_again_on_files_that_are_laid_out_by_accepted_rules() {
     assert!(!said.exits(0).stdout.contains("rerun"), "{}", said.stdout);
 }
 
-/// A repository in which git lays out each file of the guard otherwise than it is stored.
+/// A repository in which git checks out each file of the guard with other bytes than it stores.
 fn odd(home: &Home, on_change: &str) -> Repo {
     let attributes = "* text=auto\n/ci/ends.txt text eol=crlf\n/ci/id.txt ident\n/ci/wide.txt text \
          working-tree-encoding=UTF-16LE\n/ci/coat.txt filter=coat\n";

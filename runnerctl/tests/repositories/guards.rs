@@ -1,4 +1,4 @@
-//! Guards as projects have them: ones that write, and `just` where it is installed.
+//! Typical guards: ones that write files, and `just` if it is installed.
 
 use runner_testkit::Home;
 

@@ -1,6 +1,6 @@
-//! Odd repositories, through the real daemon and client: work trees as people have them, and what is refused in them.
+//! Unusual repositories, through the real daemon and client: work trees that people have, and what is refused in them.
 //!
-//! What the engine does with git is tested in `runnerd`; here it is seen by a user, and by the git program.
+//! How the daemon uses git is tested in `runnerd`; here it is tested as a user sees it, with the git program.
 
 mod answers;
 mod begin;

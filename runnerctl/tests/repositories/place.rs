@@ -1,4 +1,4 @@
-//! A folder of a home in which git and the client are run, whatever its name is and whatever is in it.
+//! A folder of a home in which git and the client run, with any name and any contents.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -9,7 +9,7 @@ use std::process::{Command, Output, Stdio};
 use runner_testkit::{Config, Home, Repo};
 use serde_json::Value;
 
-/// A work tree, or a folder that is none.
+/// A work tree, or any other folder.
 pub(crate) struct RepoPlace<'a> {
     pub(crate) home: &'a Home,
     pub(crate) path: PathBuf,
@@ -27,7 +27,7 @@ impl<'a> RepoPlace<'a> {
         Self { home, path: repo.path().to_owned() }
     }
 
-    /// Makes a repository with one commit that has this configuration.
+    /// Creates a repository with one commit of this configuration.
     pub(crate) fn repository(home: &'a Home, name: &[u8], config: &Config) -> Self {
         let place = Self::folder(home, name);
         place.git(&["init", "-q", "-b", "main"]);
@@ -66,7 +66,7 @@ impl<'a> RepoPlace<'a> {
         CtlOutput(command.output().expect("the client can be started"))
     }
 
-    /// Asserts that the work tree is clean and that git finds no fault.
+    /// Asserts that the work tree is clean and that git finds no errors.
     #[track_caller]
     pub(crate) fn assert_sound(&self) {
         assert_eq!(self.git(&["status", "--porcelain"]), "");
@@ -85,7 +85,7 @@ impl<'a> RepoPlace<'a> {
     }
 }
 
-/// What the client said.
+/// What the client printed.
 pub(crate) struct CtlOutput(Output);
 
 impl CtlOutput {
@@ -95,7 +95,7 @@ impl CtlOutput {
         self
     }
 
-    /// Asserts that the error says this, among other things.
+    /// Asserts that the error contains this.
     #[track_caller]
     pub(crate) fn assert_contains(self, part: &str) -> Self {
         assert!(self.words().contains(part), "`{part}` is not in:\n{}", self.words());

@@ -1,6 +1,6 @@
-//! The blocks of README and quick start, typed as they stand there, in each shell that people have.
+//! The blocks of README and quick start, typed as written, in each common shell.
 //!
-//! A shell that is not installed is left out, and that is said; in CI each of them must be there.
+//! A shell that is not installed is skipped with a message; in CI each of them is required.
 
 use std::fs;
 use std::path::Path;
@@ -9,11 +9,11 @@ use runner_testkit::{Home, binary};
 
 use crate::place::RepoPlace;
 
-/// Stands in for the agent of the quick start.
+/// Replaces the agent of the quick start.
 const AGENT: &str = "cat > /dev/null; printf 'A first try.\\nNothing else.\\n' > NOTES.md; \
                      printf '{\"status\": \"done\", \"summary\": \"Wrote NOTES.md.\"}' > \"$RUNNER_OUTPUT\"";
 
-/// Returns the block of a page that is marked with this word.
+/// Returns the block of a page marked with this word.
 fn code_block(page: &str, mark: &str) -> String {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(page);
     let text = fs::read_to_string(page).expect("the page can be read");
@@ -25,7 +25,7 @@ fn first_run() -> String {
     code_block("README.md", "first-run")
 }
 
-/// The agent that is chosen there needs a login, and is another one here.
+/// The agent chosen there needs a login, so it is replaced.
 fn quick_start(agent: &Path) -> String {
     let chosen = "runnerctl config set executor.kind codex\n";
     let block = code_block("docs/quick-start.md", "quick-start");
@@ -44,14 +44,14 @@ fn is_installed(shell: &str) -> bool {
     is_there
 }
 
-/// Types a block in a shell, in a folder of a home; returns what was printed.
+/// Types a block in a shell, in a folder of a home; returns the output.
 fn type_block(home: &Home, (shell, name): (&str, &str), block: &str) -> String {
     let place = RepoPlace::folder(home, name.as_bytes());
     let programs = binary("runnerctl");
     let folder = programs.parent().expect("the program is in a folder").display();
     let path = home.env().iter().find(|(name, _)| name == "PATH").map(|(_, path)| path.clone()).expect("a PATH");
     let mut command = place.command(shell);
-    // fish goes on after a line that failed: what is looked at afterwards tells.
+    // fish continues after a failed line: later assertions notice.
     let options = if shell == "fish" { "-c" } else { "-euc" };
     let output = command.args([options, block]).env("PATH", format!("{folder}:{path}")).output().expect("runs");
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -59,7 +59,7 @@ fn type_block(home: &Home, (shell, name): (&str, &str), block: &str) -> String {
     said
 }
 
-/// Types both blocks, with the user's own identity and without any.
+/// Types both blocks, with and without the user's own identity.
 fn assert_both_typed_in(shell: &str) {
     if !is_installed(shell) {
         return;
@@ -91,7 +91,7 @@ fn assert_both_typed_in(shell: &str) {
     }
 }
 
-/// Returns who made the commits, each once.
+/// Returns the authors of the commits, each once.
 fn authors(place: &RepoPlace<'_>) -> String {
     let log = place.git(&["log", "--format=%an <%ae>"]);
     let mut authors: Vec<&str> = log.lines().collect();

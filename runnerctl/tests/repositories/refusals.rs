@@ -1,4 +1,4 @@
-//! What is refused before anything is changed: with a reason that names the place, and the next command.
+//! Requests that are refused before anything changes, with a reason that names the place, and the next command.
 
 use std::fs;
 
@@ -11,7 +11,7 @@ use crate::place::RepoPlace;
 
 const START: [&str; 4] = ["start", "--yes", "-m", "Do it."];
 
-/// Asserts that a command is refused with this exit code and kind, that the message says this, and that a hint is there.
+/// Asserts that a command is refused with this exit code and kind, with this text in its message and with a hint.
 #[track_caller]
 fn assert_refused(place: &RepoPlace, args: &[&str], (code, kind, part): (i32, &str, &str)) {
     let error = place.ctl(&[args, &["--json"]].concat()).assert_exits(code).error();
@@ -91,7 +91,7 @@ fn a_branch_that_leaves_no_room_for_that_of_a_run_is_refused_and_renamed_by_what
         &["fork", "--from", "demo/1", "--id", "there", "--yes"],
         (6, "wrong_state", "the branch `runner/there/x` is in the way of `runner/there`"),
     );
-    // No run has it.
+    // No run has this id.
     repo.git(&["branch", "-D", "runner/there/x"]);
 }
 
@@ -214,7 +214,7 @@ fn ids_revisions_and_branches_that_cannot_be_are_refused() {
     assert_eq!(place.ctl(&["repos", "--json"]).assert_exits(0).json()["repos"], serde_json::json!([]));
 }
 
-/// Lets a run begin, breaks its identity, and returns why it is held.
+/// Starts a run, makes its identity invalid, and returns why it is held.
 fn hold_reason_after(break_it: impl Fn(&RepoPlace)) -> String {
     hold_reason_in(&Home::new(), break_it)
 }

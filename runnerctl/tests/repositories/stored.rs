@@ -1,5 +1,5 @@
-//! What git cannot store, or stores otherwise than the work tree has it: nothing of it is lost in silence, and nobody pays
-//! for it.
+//! Files that git cannot store, or stores differently from the work tree: no content is lost silently, and no attempt
+//! is charged.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use protocol::words::RunStatus;
 use runner_testkit::invariants::list_verdicts;
 use runner_testkit::{Home, Repo};
 
-/// A filter without which nothing is to be stored, whose program is not there until a file of this name is.
+/// A required filter, whose program works only once a file with this name exists.
 fn with_filter(home: &Home) -> Repo {
     let repo = home.scripted_repo("filtered");
     repo.write(".gitattributes", "*.f filter=gone\n").write("old.f", "old\n").write("b.txt", "b\n");
@@ -18,7 +18,7 @@ fn with_filter(home: &Home) -> Repo {
     repo
 }
 
-/// Has the filter work from now on.
+/// Makes the filter work from now on.
 fn repair(home: &Home) {
     use std::os::unix::fs::PermissionsExt as _;
     let program = home.path().join("clean");
@@ -56,7 +56,7 @@ fn a_tracked_file_that_a_filter_refuses_is_waited_for_and_goes_in_once_the_filte
     let home = Home::new();
     let _daemon = home.daemon();
     let repo = with_filter(&home);
-    // The filter goes away while the session works.
+    // The filter stops working during the session.
     repair(&home);
     let program = home.path().join("clean").display().to_string();
     repo.script().step(1, &format!("rm '{program}'; echo changed > old.f; answer done 'Changed it.'"));

@@ -1,4 +1,4 @@
-//! Agents that misbehave as processes: they print without end, do not listen, leave children, do not leave.
+//! Agents that misbehave as processes: they print endlessly, ignore signals, leave children, or do not exit.
 
 use std::fs;
 use std::path::Path;

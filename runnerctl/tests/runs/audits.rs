@@ -1,4 +1,4 @@
-//! `verify` as a person uses it: on clones, on a branch that is being worked on, and with guards that are run again.
+//! `verify` as a person uses it: on clones, on a branch with an active run, and with guards run again.
 
 use std::fs;
 use std::thread;
@@ -11,7 +11,7 @@ use runner_testkit::{PATIENCE, ProgramOutput};
 
 use crate::play::{RUN, RunPlay, sample};
 
-/// Reads what `verify --json` has answered; its exit code must tell of violations, and of what was not seen.
+/// Parses the output of `verify --json`; the exit code must match the violations and the parts not seen.
 #[track_caller]
 pub(crate) fn parse_report(output: &ProgramOutput) -> AuditReport {
     let mut answer = output.json();

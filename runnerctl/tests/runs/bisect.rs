@@ -1,4 +1,4 @@
-//! `bisect` as a person uses it: what receipts say is not run again, and nothing of a try is left.
+//! `bisect` as a person uses it: it does not repeat what receipts record, and its tries leave nothing behind.
 
 use std::fs;
 use std::thread;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::play::{RunPlay, sample};
 
-/// A branch of three iterations: the second writes the file `broken`, and the guard is red at the third.
+/// A branch of three iterations: the second writes the file `broken`, and the guard is red in the third.
 fn play_three() -> RunPlay {
     let play = RunPlay::with_tree(&sample(), |config| config.top("max_iterations = 3"));
     play.script().always("echo $n > \"file$n\"; test $n != 2 || echo > broken\nanswer done 'Done.'");
@@ -24,7 +24,7 @@ fn bisect(play: &RunPlay, command: &[&str]) -> ProgramOutput {
     play.home.ctl_in(&play.repo, &[&["bisect", "--json", "--"], command].concat())
 }
 
-/// Returns the iterations that may have broken it, and how often something was run.
+/// Returns the iterations that may have broken it, and the number of tries.
 fn parse_found(output: &ProgramOutput) -> (Vec<u64>, usize) {
     let answer = output.json();
     let broken_by = answer["broken_by"].as_array().expect("states");
@@ -44,7 +44,7 @@ fn the_leaf_is_found_whose_commit_broke_a_command() {
     let tried = fs::read_to_string(&log).expect("it has run");
     assert!(!tried.contains(&play.repo.path().display().to_string()), "{tried}");
     assert_eq!(output.json()["broken_by"][0]["node"], json!("c1"));
-    // A commit that cannot be told leaves two.
+    // One undecidable commit leaves two candidates.
     let skips = "test ! -e file2 -o -e file3 || exit 125; test ! -e broken";
     assert_eq!(parse_found(&bisect(&play, &["sh", "-c", skips])).0, [2, 3]);
     let tells =
@@ -53,7 +53,7 @@ fn the_leaf_is_found_whose_commit_broke_a_command() {
     let text = &told.exits(0).stdout;
     assert!(text.contains("iteration 0002, node c1") && text.contains("\n    git diff "), "{text}");
     assert!(text.contains("\n\n  | two\n") && text.contains("  | eleven\n\n"), "the last ten lines: {text}");
-    // Of the guard's own command every receipt tells.
+    // Every receipt records the result of the guard's own command.
     let guard = play.home.ctl_in(&play.repo, &["config", "get", "guard.command", "--json"]).json();
     let words: Vec<&str> = guard["value"].as_array().expect("a command").iter().filter_map(Value::as_str).collect();
     play.script().guard_always("exit 9");

@@ -1,4 +1,4 @@
-//! One run per rule of the task tree and of the answer that a session can break.
+//! One run for each rule of the task tree and of the answer that a session can break.
 
 use protocol::tree::{Node, TaskTree};
 use protocol::words::VerdictName;
@@ -9,7 +9,7 @@ use crate::play::{ExpectedRow, LEAVE, RunPlay, SeenIteration, inner, leaf, node,
 pub(crate) const BROKEN: ExpectedRow =
     ExpectedRow { verdict: "Broken", status: "retry", guard: "skipped", attempts: "1/3" };
 
-/// Runs one iteration whose session does `step`; From's tree must stand, an attempt charged to `b`.
+/// Runs one iteration whose session does `step`; the tree must be that of From, with an attempt charged to `b`.
 pub(crate) fn assert_breaks(play: &RunPlay, step: &str, detail: &str) -> SeenIteration {
     play.script().step(1, step);
     let seen = play.run_first(4);
@@ -32,7 +32,7 @@ fn assert_tree_left(status: &str, detail: &str, change: impl FnOnce(&mut TaskTre
     assert_raw_kept(&play, &seen);
 }
 
-/// The tree that was not taken is kept as a blob that the receipt names.
+/// The rejected tree is kept as a blob named by the receipt.
 fn assert_raw_kept(play: &RunPlay, seen: &SeenIteration) {
     let raw = seen.receipt.trailer("Runner-Raw").expect("the receipt names the tree that was not taken");
     assert_eq!(play.repo.refs("refs/runner/raw"), ["refs/runner/raw/play/0001"]);

@@ -1,6 +1,8 @@
-//! What a project takes into its CI: the script, and the steps of the action and of the template, each as the plain shell that it is.
+//! The parts that a project uses in its CI: the script, and the steps of the action and the template, each run as the
+//! plain shell script it is.
 //!
-//! A remote that was pushed to, and shallow checkouts of it. What a service evaluates before a step runs is given here.
+//! The remote was pushed to, and checkouts of it are shallow. The tests supply the values that a CI service evaluates
+//! before a step.
 
 use std::collections::BTreeSet;
 use std::fs::{self, Permissions};
@@ -40,7 +42,8 @@ impl PushedRun {
         self.play.repo.git(&["clone", "-q", "--depth=1", "--branch=main", &url, &self.at(name).display().to_string()]);
     }
 
-    /// Puts into the checkout what a branch may bring: hooks, a report that looks well, and a link to a file of the job.
+    /// Adds to the checkout what a branch may contain: hooks, a report that claims success, and a link to a file of the
+    /// job.
     fn add_traps(&self) {
         let hooks = self.at("checkout/.husky");
         fs::create_dir(&hooks).expect("it can be made");
@@ -56,7 +59,7 @@ impl PushedRun {
         fs::write(self.at("checkout/.git/info/exclude"), ".husky\nrunner.*\n").expect("it can be written");
     }
 
-    /// Sets a leaf to pass at the remote, in a commit that reads like a person's; returns it.
+    /// Marks a leaf as passed at the remote, in a commit that looks like a person's; returns the commit.
     fn forge(&self) -> String {
         let git = |args: &[&str]| self.play.repo.git(&[&["-C", "../../forger"], args].concat());
         self.play.repo.git(&["clone", "-q", "--branch", &self.branch, "../../remote.git", "../../forger"]);
@@ -85,7 +88,7 @@ impl PushedRun {
         self.step(&["sh", "-c"], &format!("exec '{}' {options}", ci("verify.sh").display()), &[])
     }
 
-    /// Asserts that a checkout is as it was, but for the objects that it has got, and that nothing of the script is left.
+    /// Asserts that a checkout is unchanged, except for fetched objects, and that the script has left nothing.
     #[track_caller]
     fn assert_untouched(&self) {
         let git = |args: &[&str]| self.play.repo.git(&[&["-C", "../../checkout"], args].concat());
@@ -112,7 +115,7 @@ fn findings(sarif: &Path) -> usize {
     log["runs"][0]["results"].as_array().expect("results").len()
 }
 
-/// Runs the steps of the action, on a pull request whose head is a commit.
+/// Runs the steps of the action, for a pull request with this head.
 fn action(pushed: &PushedRun, commit: &str) -> ProgramOutput {
     let (folder, summary, sarif) = (ci("."), pushed.at("summary.md"), pushed.at("action.sarif"));
     let log = pushed.at("tips");
@@ -139,7 +142,7 @@ fn action(pushed: &PushedRun, commit: &str) -> ProgramOutput {
     pushed.step(&shell, &text(verify), &[&own[..], &given].concat())
 }
 
-/// Runs the job of the template, on a branch that was pushed to.
+/// Runs the job of the template, for a branch that was pushed to.
 fn template(pushed: &PushedRun, commit: &str) -> ProgramOutput {
     let job = yaml("gitlab.yml")["runner-verify"].clone();
     let script: Vec<&str> = job["script"].as_array().expect("a script").iter().filter_map(Value::as_str).collect();
@@ -250,7 +253,7 @@ fn the_branch_that_is_judged_does_not_choose_what_is_looked_at() {
     for wrong in ["", "--ref a:b", "--ref x --commit HEAD", "--ref", "--ref x --remote=y", "--ref x -v"] {
         assert!(pushed.verify(wrong).exits(2).stderr.contains("usage: verify.sh"), "{wrong}");
     }
-    // Neither a link nor a report of the checkout is taken for the script's own.
+    // The script takes neither a link nor a report in the checkout for its own.
     let link = pushed.verify("--ref runner/play --markdown runner.sarif");
     assert!(link.exits(2).stderr.contains("is a symbolic link"), "{}", link.stderr);
     pushed.verify("--ref runner/other --sarif runner.sarif").exits(1);

@@ -1,4 +1,4 @@
-//! Runs with kind `claude`, in whose place a script prints what the real program once printed.
+//! Runs with kind `claude`, in whose place a script prints recorded output of the real program.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use protocol::words::RunStatus;
 use runner_testkit::{Daemon, Home, ProgramOutput, ReceiptCommit, Repo};
 
-/// Sessions as they were recorded.
+/// Recorded sessions.
 const SAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../runnerd/src/agent/samples/claude");
 const KEY: &str = "dummy-key-of-a-service";
 const VERSION: &str = "2.1.330 (Claude Code)";

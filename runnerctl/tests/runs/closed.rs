@@ -1,11 +1,11 @@
-//! What a session takes its own right to read away from: it is committed as if the session had not.
+//! Files that a session makes unreadable to its own user: they are committed as if they were readable.
 
 use runner_testkit::run_unprivileged;
 
 use crate::play::{RunPlay, sample};
 
-/// Plays one session in a repository with a folder `kept` that has one file, and returns what the receipt has of what the
-/// session wrote.
+/// Runs one session in a repository with a folder `kept` that has one file, and returns what the receipt's commit has
+/// of the session's files.
 fn committed(deed: &str) -> Vec<String> {
     let play = RunPlay::with_tree(&sample(), |config| config.top("max_iterations = 1"));
     play.repo.write("kept/file", "old\n").commit("Keep a file");

@@ -1,4 +1,4 @@
-//! Runs with kind `codex`, in whose place a script prints what the real program once printed.
+//! Runs with kind `codex`, in whose place a script prints recorded output of the real program.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use protocol::words::RunStatus;
 use runner_testkit::{Daemon, Home, ProgramOutput, Repo, Tty};
 
-/// Sessions as they were recorded.
+/// Recorded sessions.
 const SAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../runnerd/src/agent/samples/codex");
 const KEY: &str = "dummy-key-of-a-service";
 
@@ -56,7 +56,7 @@ impl CodexStand {
         homes.count() + usize::from(self.home.path().join(".codex/sessions").exists())
     }
 
-    /// Asserts that a start is refused before anything has begun.
+    /// Asserts that a start is refused before anything has started.
     #[track_caller]
     fn assert_refuses(&self, what: &str, fix: &str) {
         let output = self.run();

@@ -1,4 +1,4 @@
-//! The level of containment, as a person meets it: shown, recorded, required.
+//! The level of containment as a person sees it: shown, recorded, required.
 
 use runner_testkit::{Home, Repo};
 use serde_json::Value;

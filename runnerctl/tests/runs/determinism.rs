@@ -1,6 +1,6 @@
 //! Same commit, same inputs: same choices (P1).
 //!
-//! Every process has hash seeds of its own, so each of these runs differs from the others in them too.
+//! Every process has its own hash seeds, so these runs differ in them, too.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -10,21 +10,21 @@ use serde_json::Value;
 
 use crate::play::{LEAVE, RunPlay, leaf, sample};
 
-/// What a run must not depend on.
+/// Surroundings that a run must not depend on.
 #[derive(Clone, Copy)]
 struct PlayWorld {
     zone: &'static str,
     locale: &'static str,
     user: &'static str,
-    /// Whether files are made in the opposite order, so that folders list them in another.
+    /// Whether files are created in reverse order, so that folders list them in another order.
     is_reversed: bool,
-    /// Settings of the repository's git.
+    /// Settings of git for the repository.
     git: &'static [[&'static str; 2]],
 }
 
 const PLAIN: PlayWorld = PlayWorld { zone: "UTC", locale: "C.UTF-8", user: "Kit", is_reversed: false, git: &[] };
 
-/// A run with every kind of turn that its agent and guard can bring about.
+/// A run with every kind of step that its agent and guard can cause.
 fn play(world: PlayWorld) -> RunPlay {
     let home = Home::new().export("TZ", world.zone).export("LC_ALL", world.locale).export("LANG", world.locale);
     let user = format!("[user]\n\tname = {0}\n\temail = {0}@localhost\n[init]\n\tdefaultBranch = main\n", world.user);
@@ -62,14 +62,14 @@ fn act_as_person(play: &RunPlay) {
     );
 }
 
-/// A receipt without what names a commit: ids hold the time of the commit.
+/// A receipt without anything that names a commit, since commit ids depend on the time.
 fn without_ids(receipt: ReceiptCommit) -> (String, String, Vec<(String, String)>) {
     let names_commit = |name: &str| name == "Runner-From";
     let trailers = receipt.trailers.into_iter().filter(|(name, _)| !names_commit(name)).collect();
     (receipt.subject, receipt.body, trailers)
 }
 
-/// What every commit holds: its files by content, and its run state without time and ids.
+/// The contents of every commit: its files, and its run state without time and ids.
 fn commits(play: &RunPlay) -> Vec<(Vec<String>, Value)> {
     const RUN_STATE: &str = ".runner/state/run_state.json";
     let of_commit = |receipt: ReceiptCommit| {
@@ -85,7 +85,7 @@ fn commits(play: &RunPlay) -> Vec<(Vec<String>, Value)> {
     play.repo.receipts().into_iter().map(of_commit).collect()
 }
 
-/// Asserts that two runs have chosen, asked and committed the same.
+/// Asserts that two runs have made the same choices, prompts and commits.
 fn assert_same(one: &RunPlay, other: &RunPlay) {
     let receipts = |play: &RunPlay| play.repo.receipts().into_iter().map(without_ids).collect::<Vec<_>>();
     assert_eq!(receipts(one), receipts(other));
@@ -115,11 +115,11 @@ mod slow {
             is_reversed: true,
             git: &[["core.quotePath", "true"], ["i18n.commitEncoding", "UTF-8"], ["status.showUntrackedFiles", "no"]],
         };
-        // The library does not keep to shared permissions, so git is asked for all that concerns the work tree.
+        // The library does not support shared permissions, so git is used for everything about the work tree.
         let by_git = PlayWorld { git: &[["core.sharedRepository", "group"]], ..PLAIN };
         let (by_library, far, by_git) = (play(PLAIN), play(far), play(by_git));
         assert_same(&by_library, &far);
-        // Who has written objects is seen by their folders.
+        // The folders of objects show who wrote them.
         let is_shared = |play: &RunPlay| {
             let folders = fs::read_dir(play.repo.path().join(".git/objects")).expect("there are objects");
             let mut modes = folders.flatten().map(|folder| folder.metadata().expect("a folder").permissions().mode());

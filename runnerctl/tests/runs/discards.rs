@@ -1,10 +1,10 @@
-//! Guards that clean: what they discard of the session's change is restored, and their green does not count.
+//! Guards that clean up: discarded changes of the session are restored, and the guard's success does not count.
 
 use crate::play::{ExpectedRow, RunPlay, sample};
 
 const RED: ExpectedRow = ExpectedRow { verdict: "RedGuard", status: "done", guard: "fail", attempts: "1/3" };
 
-/// Runs one session that makes `deed`, with a guard that does `discard` before it is green.
+/// Runs one session that does `deed`, with a guard that does `discard` and then succeeds.
 fn play_discard(discard: &str, deed: &str) -> RunPlay {
     let play = RunPlay::with_tree(&sample(), |config| config.top("max_iterations = 1"));
     play.repo.write("kept.txt", "old\n").write("gone.txt", "old\n").commit("Two files");

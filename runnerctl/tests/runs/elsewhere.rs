@@ -1,4 +1,4 @@
-//! A run is in its branch: wherever it is cloned to, and whoever goes on with it, it goes on with the same prompt (P14).
+//! A run is in its branch: wherever it is cloned to, and whoever continues it, it continues with the same prompt (P14).
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use runner_testkit::{Daemon, Home, Script};
 
 use crate::play::{RUN, RunPlay, node, sample};
 
-/// Another machine, as far as it can be had: another home, user, zone and locale, and a daemon that knows nothing.
+/// Another machine, as far as a test can provide it: another home, user, zone and locale, and a daemon without state.
 struct OtherProject {
     home: Home,
     script: Script,
@@ -17,13 +17,13 @@ impl OtherProject {
         let home = Home::new().export("TZ", "Pacific/Kiritimati").export("LC_ALL", "tr_TR.UTF-8");
         fs::write(home.path().join(".gitconfig"), "[user]\n\tname = Ela\n\temail = ela@elsewhere\n")
             .expect("git's configuration can be written");
-        // The programs of the agent and the guard are called as at home.
+        // The programs of the agent and the guard have the same names as at home.
         let script = home.repo("one").script().clone();
         script.always("answer retry 'Elsewhere.'");
         Self { home, script }
     }
 
-    /// Clones the run's branch, goes on with it for one session, and returns its prompt.
+    /// Clones the run's branch, continues it for one session, and returns its prompt.
     fn next_prompt(&self, play: &RunPlay, session: u32) -> String {
         let copy = self.home.path().join(format!("copy-{session}")).display().to_string();
         play.repo.git(&["clone", "-q", "--no-local", "--branch", "main", ".", &copy]);
@@ -33,7 +33,7 @@ impl OtherProject {
     }
 }
 
-/// Plays a run here, and each of its sessions after the first elsewhere too; between them a person may say something.
+/// Runs here, and repeats each session after the first elsewhere, too; between them a person may make changes.
 struct PromptTour {
     play: RunPlay,
     elsewhere: OtherProject,
@@ -41,7 +41,7 @@ struct PromptTour {
 }
 
 impl PromptTour {
-    /// Begins with the first session.
+    /// Runs the first session.
     fn new(script: impl FnOnce(&Script)) -> Self {
         let mut tree = sample();
         node(&mut tree, "b").max_attempts = 9;
@@ -54,7 +54,7 @@ impl PromptTour {
         Self { play, elsewhere, _daemon: daemon }
     }
 
-    /// Goes on with a session, elsewhere and here; its prompt must be the same, and show something.
+    /// Runs the next session, elsewhere and here; its prompts must be equal, and contain this text.
     #[track_caller]
     fn assert_next_prompt(&self, session: u32, shown: &str) {
         let there = self.elsewhere.next_prompt(&self.play, session - 1);

@@ -1,4 +1,4 @@
-//! What `explain` says before a session is what its commit says after it.
+//! What `explain` predicts before a session is what its commit says after it.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ fn find_ending<'a>(told: &'a Value, name: &str) -> &'a Value {
     endings.iter().find(|ending| ending["ending"] == name).unwrap_or_else(|| panic!("no {name} in {told:#}"))
 }
 
-/// Explains the next session, lets it run, and holds what has come of it against what was said of this ending.
+/// Explains the next session, runs it, and compares the result with the prediction for this ending.
 fn assert_forecast_holds(play: &RunPlay, name: &str) {
     let explain = || play.home.ctl_in(&play.repo, &["explain", "--json"]).exits(0).json();
     let told = explain();
@@ -34,7 +34,7 @@ fn assert_forecast_holds(play: &RunPlay, name: &str) {
     assert_eq!(ending["next"], explain()["next"], "after {name}");
 }
 
-/// Which nodes the tree of a commit has, and whether they pass.
+/// The nodes in the tree of a commit, and whether they pass.
 fn nodes(play: &RunPlay, commit: &Value) -> BTreeMap<String, bool> {
     let tree = play.repo.tree(commit.as_str().expect("a commit"));
     let (mut nodes, mut left) = (BTreeMap::new(), vec![tree.root]);

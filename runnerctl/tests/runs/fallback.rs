@@ -1,4 +1,4 @@
-//! Another kind of agent goes on while the service of the first is out, and the first one comes back.
+//! Another kind of agent continues while the service of the first is unavailable, and the run returns to the first one.
 
 use std::fs;
 
@@ -10,14 +10,14 @@ use crate::play::{ExpectedRow, RunPlay, node, sample};
 const ACCEPTED: ExpectedRow = ExpectedRow { verdict: "Accepted", status: "done", guard: "pass", attempts: "0/9" };
 const OUT: &str = "answer_json '{\"error\":{\"class\":\"unavailable\",\"message\":\"usage limit reached\"}}'";
 
-/// Stands in for the program of the kind `codex`: it is the scripted agent, and answers where that answers.
+/// Replaces the program of the kind `codex` with the scripted agent, which answers in its usual way.
 const CODEX: &str = r#"#!/bin/sh
 case $1 in --version) echo 'codex-cli 0.169.0'; exit;; esac
 echo "$*" >> "$(dirname "$0")/codex.calls"
 exec "$(dirname "$0")/agent-one"
 "#;
 
-/// A run of the kind `command` that goes on with `codex`.
+/// A run of the kind `command` with the fallback `codex`.
 fn play() -> RunPlay {
     let mut tree = sample();
     node(&mut tree, "b").max_attempts = 9;

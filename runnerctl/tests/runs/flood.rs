@@ -1,10 +1,10 @@
-//! Calls from inside of an iteration, more than the daemon can carry out: a person is answered all the same.
+//! Calls from inside an iteration, more than the daemon can handle: a person is answered nevertheless.
 
 use protocol::words::RunStatus;
 
 use crate::play::{RunPlay, sample};
 
-/// Reads that look at the history or the files, and cheap ones.
+/// Requests that read the history or files, and cheap ones.
 const READS: [&str; 8] = [
     "verify.run",
     "tree.get",
@@ -15,10 +15,10 @@ const READS: [&str; 8] = [
     "memory.get",
     "run.status",
 ];
-/// Connections of the flood: no more from inside are served at the same time.
+/// Number of connections of the flood: no more from inside are served at the same time.
 const CONNECTIONS: usize = 32;
 
-/// Plays a session that floods the daemon with reads, and has a person look and pause meanwhile.
+/// Runs a session that floods the daemon with reads, while a person reads the status and pauses the run.
 fn flood(replies: u32) {
     let play = RunPlay::with_tree(&sample(), |config| config.top("max_iterations = 2"));
     let gate = play.script().gate("session");

@@ -1,5 +1,5 @@
-//! An agent that changes a file and writes git's index so that it says nothing has changed: what the guard runs is what
-//! is committed, and what is said to have changed.
+//! An agent changes a file and edits git's index to hide the change: the guard runs with the committed content, and the
+//! change is reported.
 
 use std::fs::File;
 use std::time::{Duration, SystemTime};
@@ -9,14 +9,14 @@ use crate::play::{RunPlay, sample};
 const STRICT: &str = "sh ./check.sh\n";
 const FORGE: &str = include_str!("forged_index.py");
 
-/// A run of two iterations whose guard is `ci.sh`, a file of the definition, with `check.sh`, which is none.
+/// A run of two iterations whose guard is `ci.sh`, a file of the definition, which uses `check.sh`, which is not one.
 fn guarded() -> RunPlay {
     let play = RunPlay::with_tree(&sample(), |config| {
         let config = config.top("max_iterations = 2").guard("definition = [\"/ci.sh\"]");
         config.guard("on_change = \"both\"")
     });
     play.repo.write("ci.sh", STRICT).write("check.sh", "test -e done\n");
-    // Git reads a file itself that is as old as the index, by the second.
+    // Git reads a file itself if it is as old as the index, in seconds.
     for path in ["ci.sh", "check.sh"] {
         let file = File::options().write(true).open(play.repo.path().join(path)).expect("it was written");
         file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_hours(24)).expect("times can be set");
@@ -26,7 +26,7 @@ fn guarded() -> RunPlay {
     play
 }
 
-/// A session that writes a file of the same length and hides it, and what git's own look then says.
+/// A session that writes a file of the same length and hides it, and git's own status afterwards.
 fn assert_hides(path: &str, text: &str, mark: &str) -> String {
     format!(
         "touch -r {path} before; printf '{text}' > {path}; touch -r before {path}; rm before\n\
@@ -35,7 +35,7 @@ fn assert_hides(path: &str, text: &str, mark: &str) -> String {
     )
 }
 
-/// Runs both iterations, each of which hides a change of `path`, and looks at what each has committed.
+/// Runs both iterations, each of which hides a change of `path`, and checks what each has committed.
 fn assert_seen(path: &str, mark: &str) {
     let play = guarded();
     let before = play.repo.read(path);

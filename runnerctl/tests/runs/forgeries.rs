@@ -1,6 +1,7 @@
-//! Branches that somebody has written to who may not, each named by a finding; made of one that the product has made.
+//! Branches modified by someone who may not write to them: each is reported with a finding. They are made from a branch
+//! of the real runner.
 //!
-//! A forger knows git: ids of commits that a message names are those of the forged branch.
+//! The forger knows git: commit ids in messages are those of the forged branch.
 
 mod lists;
 mod objects;
@@ -25,21 +26,21 @@ const RUN_STATE: &str = ".runner/state/run_state.json";
 const FEEDBACK: &str = ".runner/state/feedback.json";
 const PROGRESS: &str = ".runner/state/progress.md";
 const CONFIG: &str = ".runner/state/config.toml";
-/// What a forger does to a run state.
+/// A forger's change of a run state.
 type StateChange = fn(&mut RunState);
 
 const GOAL: &str = ".runner/GOAL.md";
 
-/// A commit of the branch, as a forger has it before them.
+/// A commit of the branch, as the forger sees it.
 #[derive(Debug, Clone, PartialEq)]
 struct BranchCommit {
-    /// Its id in the honest branch.
+    /// Its id in the genuine branch.
     id: String,
     message: String,
     tree: String,
 }
 
-/// An honest branch, and a bare clone in which it is forged.
+/// A genuine branch, and a bare clone in which it is forged.
 struct BranchForge {
     play: RunPlay,
     clone: String,
@@ -47,8 +48,8 @@ struct BranchForge {
 }
 
 impl BranchForge {
-    /// Makes a branch with most of what a run can be: a red guard, a retry, a decomposition, an agent's own commit, an
-    /// invalid tree, a note, an edit by hand, and a resume.
+    /// Creates a branch with most of what can happen in a run: a red guard, a retry, a decomposition, an agent's own
+    /// commit, an invalid tree, a note, an edit by hand, and a resume.
     fn new() -> Self {
         let definition = r#"definition = ["/justfile", "/ci.sh"]"#;
         let play = RunPlay::with_tree(&sample(), |config| config.top("max_iterations = 3").guard(definition));
@@ -69,7 +70,7 @@ impl BranchForge {
         Self::from_play(play)
     }
 
-    /// Takes the branch of a run that was made before.
+    /// Uses the branch of an existing run.
     fn from_play(play: RunPlay) -> Self {
         let clone = play.home.path().join("forge.git").display().to_string();
         play.repo.git(&["clone", "-q", "--bare", ".", &clone]);
@@ -85,18 +86,18 @@ impl BranchForge {
         Self { play, clone, pieces }
     }
 
-    /// Returns the place of the commit whose subject says this.
+    /// Returns the index of the commit whose subject contains this.
     fn index_of(&self, says: &str) -> usize {
         let subject = |piece: &BranchCommit| piece.message.lines().next().unwrap_or_default().contains(says);
         self.pieces.iter().position(subject).unwrap_or_else(|| panic!("no commit says {says}: {:#?}", self.pieces))
     }
 
-    /// Audits the branch that these pieces are.
+    /// Audits the branch made of these pieces.
     fn audit(&self, pieces: &[BranchCommit]) -> AuditReport {
         parse_report(&self.run_verify(pieces))
     }
 
-    /// Asserts that the branch that these pieces are is not judged, and what is said of it.
+    /// Asserts that the branch made of these pieces cannot be judged, and why.
     #[track_caller]
     fn assert_ends(&self, pieces: &[BranchCommit], told: &str) {
         let output = self.run_verify(pieces);
@@ -119,14 +120,14 @@ impl BranchForge {
         self.play.home.ctl(&["verify", &self.clone, "--run", RUN, "--json"])
     }
 
-    /// Makes a commit by hand.
+    /// Creates a commit by hand.
     fn commit(&self, parent: Option<&str>, tree: &str, message: &str) -> String {
         let parent = parent.map(|parent| ["-p", parent]);
         let args: Vec<&str> = ["commit-tree", tree].into_iter().chain(parent.into_iter().flatten()).collect();
         self.git(&args, format!("{message}\n"))
     }
 
-    /// Audits what a run's branch would be with this tip.
+    /// Audits a run's branch as if this were its tip.
     fn audit_at(&self, run: &str, tip: &str) -> AuditReport {
         self.git(&["update-ref", &format!("refs/heads/runner/{run}"), tip], "");
         parse_report(&self.play.home.ctl(&["verify", &self.clone, "--run", run, "--json"]))
@@ -158,7 +159,7 @@ impl BranchForge {
         pieces
     }
 
-    /// Returns the pieces with a file changed from one commit on, to the last or in that one alone.
+    /// Returns the pieces with a file changed from one commit on, either in all later ones or only in that one.
     fn with_file(
         &self,
         (at, to_the_end): (usize, bool),
@@ -210,7 +211,7 @@ impl BranchForge {
         git(&self.play.home, &self.clone, args, input.as_ref())
     }
 
-    /// Asserts that an audit of these pieces has a finding of this rule about this.
+    /// Asserts that an audit of these pieces has a finding of this rule at this place.
     #[track_caller]
     fn assert_finds(&self, name: &str, pieces: &[BranchCommit], (severity, rule, at): (Severity, Rule, &str)) {
         let report = self.audit(pieces);

@@ -18,14 +18,14 @@ fn play_run() -> RunPlay {
     play
 }
 
-/// The commit of an iteration of the run that was played.
+/// The commit of an iteration of the finished run.
 fn commit_of(repo: &Repo, iter: u32) -> String {
     let subject = format!("chore(loop): run {RUN} iter {iter:04} ");
     let receipts = repo.receipts();
     receipts.iter().find(|receipt| receipt.subject.starts_with(&subject)).expect("a receipt").commit.clone()
 }
 
-/// What the start commit of a fork has changed, and its trailers.
+/// What the start commit of a fork changes, and its trailers.
 fn start_of(repo: &Repo, id: &str) -> (String, String) {
     let log = ["log", "--format=%H", "--grep", &format!("^chore(loop): start run {id}$"), &format!("runner/{id}")];
     let start = repo.git(&log);
@@ -62,7 +62,7 @@ fn a_fork_whose_beginning_was_cut_short_begins_as_if_it_had_not_been() {
     for (id, does_write, does_stage) in [("one", false, false), ("two", true, false), ("three", true, true)] {
         let order = ["fork", "--from", &format!("{RUN}/2"), "--id", id, "--queue-only"];
         play.home.ctl_in(&play.repo, &order).exits(0);
-        // What a daemon leaves that is killed before the start commit.
+        // What a daemon leaves if it is killed before the start commit.
         git(&["checkout", "-q", "-b", &format!("runner/{id}"), &from]);
         let state = play.repo.show("HEAD", STATE).replace(RUN, id);
         if does_write {

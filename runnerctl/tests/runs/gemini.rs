@@ -1,5 +1,5 @@
-//! Runs with kind `gemini`, in whose place a script tells what it sees: the program obeys files of the work tree whatever
-//! it is told.
+//! Runs with kind `gemini`, in whose place a script reports what it sees: the real program obeys files in the work tree
+//! regardless of its arguments.
 
 use std::fs;
 use std::os::unix::fs::symlink;

@@ -1,4 +1,4 @@
-//! An agent that changes what the guard does: caught, told, and undone, as `[guard] on_change` says.
+//! An agent changes what the guard does: it is detected, reported, and reverted, as `[guard] on_change` says.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -9,19 +9,19 @@ use runner_testkit::{ReceiptCommit, run_unprivileged};
 use crate::audits::parse_report;
 use crate::play::{ExpectedRow, RunPlay, SeenIteration, sample};
 
-/// The guard of these runs: green where the work was done.
+/// The guard of these runs: green if the work was done.
 const STRICT: &str = "test -e done.txt\n";
 const RED: ExpectedRow = ExpectedRow { verdict: "RedGuard", status: "done", guard: "fail", attempts: "1/3" };
 const PASSED: ExpectedRow = ExpectedRow { verdict: "Accepted", status: "done", guard: "pass", attempts: "0/3" };
 
-/// A run whose guard is the script `ci.sh`, with what is done where an agent changes it.
+/// A run whose guard is the script `ci.sh`, with this reaction to an agent's changes.
 pub(crate) fn guarded_play(on_change: &str) -> RunPlay {
     let play = unguarded_play(on_change);
     play.repo.write("ci.sh", STRICT).commit("Check the work");
     play
 }
 
-/// The same, before there is such a script.
+/// The same, before the script exists.
 fn unguarded_play(on_change: &str) -> RunPlay {
     let play = RunPlay::with_tree(&sample(), |config| {
         let config = config.top("max_iterations = 1").guard("definition = [\"/ci.sh\", \"/checks/**\"]");
@@ -35,7 +35,7 @@ fn announced_changes(seen: &SeenIteration) -> &str {
     seen.receipt.trailer("Runner-Guard-Changed").unwrap_or_default()
 }
 
-/// Returns what a person is shown of a changed definition.
+/// Returns what a person is shown about a changed definition.
 fn shown_changes(play: &RunPlay) -> Vec<String> {
     play.client().run(play.repo.path()).guard_changed
 }
@@ -166,7 +166,7 @@ fn a_file_that_git_ignores_is_part_of_the_definition() {
     assert!(play.repo.path().join("checks/loose").exists());
 }
 
-/// A run whose guard runs every `conftest.py` in a folder; one stands in a folder that git ignores.
+/// A run whose guard runs every `conftest.py` in a folder; one of them is in a folder that git ignores.
 fn with_ignored(steps: u32) -> RunPlay {
     let play = RunPlay::with_tree(&sample(), |config| {
         config.top(&format!("max_iterations = {steps}")).guard("definition = [\"conftest.py\", \"ci.sh\"]")
@@ -324,7 +324,7 @@ fn a_persons_own_commit_of_the_file_accepts_it() {
     play.script().step(2, "answer retry 'Not yet.'").step(3, "answer done 'Done.'");
     play.run_first(4);
     play.repo.write("ci.sh", "echo mine\n").commit("Looser checks");
-    // The commit of the runner that grants an iteration lies upon the person's.
+    // The runner's commit that grants an iteration follows the person's.
     play.home.ctl_in(&play.repo, &["resume", "--more", "1", "--wait"]).exits(4);
     assert_eq!(announced_changes(&play.iteration_at(2)), "");
     let blob = play.repo.git(&["rev-parse", "HEAD:ci.sh"]);
@@ -356,7 +356,7 @@ fn what_a_session_left_comes_back_where_the_daemon_is_killed_between_the_two_run
     assert_eq!(runs.trim(), "3", "the run that was over is not repeated");
 }
 
-/// A run whose daemon was killed while the accepted definition stood in the place of the session's.
+/// A run whose daemon was killed while the accepted definition was in place of the session's.
 fn killed_between_runs() -> RunPlay {
     let mut play = guarded_play("both");
     play.home.limit_containment("walk");
@@ -370,7 +370,7 @@ fn killed_between_runs() -> RunPlay {
     play
 }
 
-/// Damages a note between two lives of the daemon, and puts it right: `damage` is given the note and another valid one.
+/// Damages a note between two daemon processes, and restores it: `damage` gets the note and another valid one.
 fn assert_holds_and_continues(name: &str, damage: fn(&str, &str) -> String) {
     let mut play = killed_between_runs();
     let live = play.home.registered_dir().join("live");
@@ -469,7 +469,7 @@ fn what_is_accepted_under_a_session_is_what_was_seen_when_it_was_asked() {
     assert_eq!(reply["pending"], true);
     gate.open();
     play.client().wait_for(play.repo.path(), RunStatus::Limit);
-    // Answered after what follows from the iteration.
+    // Replied to after the consequences of the iteration.
     play.client().list(play.repo.path()).expect("the runs");
     assert_eq!(play.repo.run_state("HEAD").guard_definition["ci.sh"], seen);
     assert_eq!(shown_changes(&play), ["ci.sh"], "nobody has seen what the session made of it");
@@ -519,7 +519,7 @@ fn a_pause_in_the_second_run_puts_the_sessions_files_back() {
     play.start_run();
     gate.wait_reached();
     play.home.ctl_in(&play.repo, &["pause", "--now"]).exits(0);
-    // Of two reasons to stop the limit comes first.
+    // If there are two reasons to stop, the limit takes precedence.
     play.client().wait_for(play.repo.path(), RunStatus::Limit);
     let seen = play.iteration_at(1);
     seen.assert_row(&ExpectedRow { verdict: "Interrupted", status: "interrupted", guard: "skipped", attempts: "0/3" });
@@ -536,7 +536,7 @@ fn a_definition_that_is_widened_to_files_of_the_base_is_no_finding() {
     let config = ".runner/state/config.toml";
     let widened = play.repo.read(config).replace("\"/checks/**\"", "\"/checks/**\", \"/later/**\"");
     play.repo.write(config, &widened).commit("Guard more");
-    // With the third attempt the node is stuck.
+    // After the third attempt the node is stuck.
     for (iter, code, expected) in [(2, 4, ""), (3, 3, "later/one.sh")] {
         play.home.ctl_in(&play.repo, &["resume", "--more", "1", "--wait"]).exits(code);
         assert_eq!(announced_changes(&play.iteration_at(iter)), expected, "iteration {iter}");

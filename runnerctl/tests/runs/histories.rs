@@ -1,4 +1,4 @@
-//! `verify` on branches that git's own means have made unusual: what is honest stays so, and nothing hides a forgery.
+//! `verify` on branches made unusual with git's own features: genuine ones stay valid, and no forgery is hidden.
 
 use std::fs;
 
@@ -24,7 +24,7 @@ fn rules(report: &AuditReport) -> Vec<(Severity, AuditRule)> {
     report.findings.iter().map(|finding| (finding.severity, finding.rule)).collect()
 }
 
-/// Commits a tree with a message of any bytes upon HEAD, and returns the commit.
+/// Commits a tree on top of HEAD with a message of any bytes, and returns the commit.
 fn commit(play: &RunPlay, tree: &str, message: &[u8]) -> String {
     let file = play.home.path().join("message");
     fs::write(&file, message).expect("a file in the home can be written");
@@ -43,7 +43,7 @@ fn a_shallow_clone_of_any_depth_says_what_it_does_not_see() {
         assert_eq!(report.findings, [], "depth {depth}");
         (report.counts.iterations, report.unseen.len())
     };
-    // The base is of use where the start commit is here.
+    // The base is needed only if the start commit is here.
     assert_eq!([1, 2, 3, 4, 5].map(seen), [(0, 1), (1, 1), (2, 1), (2, 0), (2, 0)]);
 }
 
@@ -75,7 +75,7 @@ fn a_clone_that_borrows_its_objects_is_whole() {
     assert_eq!((&report.findings[..], &report.unseen[..], report.counts.iterations), (&[][..], &[][..], 2));
 }
 
-/// A branch of which a person's commit has put something else in the place of the task tree.
+/// A branch in which a person's commit has replaced the task tree with something else.
 fn with_tree(play: &RunPlay, (mode, id): (&str, &str)) -> AuditReport {
     let git = |args: &[&str]| play.repo.git(args);
     let honest = git(&["rev-parse", "HEAD"]);
@@ -113,7 +113,7 @@ fn what_stands_in_the_place_of_the_task_tree_must_be_the_file() {
         assert_eq!((finding.rule, finding.at.as_str()), (AuditRule::Valid, TREE));
         assert!(finding.found.contains(found), "{}", finding.found);
     }
-    // In another form it is still the same tree; the runner's next commit has its own again.
+    // It is the same tree with another mode or line endings; the runner's next commit restores them.
     let crlf = text.replace('\n', "\r\n");
     for (mode, id) in [("100755", blob(&text)), ("100644", blob(&crlf))] {
         let report = with_tree(&play, (mode, &id));
@@ -179,7 +179,7 @@ fn what_git_is_told_to_show_in_the_place_of_a_commit_hides_nothing() {
     assert_eq!(audit(&play, &repo_path(&play)).findings, [], "the branch is as it was");
     git(&["replace", "-d", &honest]);
 
-    // A pass that nobody accepted, and the honest commit shown for it.
+    // A pass that no one accepted, with the genuine commit shown in its place.
     let text = play.repo.show("HEAD", TREE).replace("\"passes\": false", "\"passes\": true");
     play.repo.write(TREE, &text);
     git(&["commit", "-q", "--amend", "--no-edit", "-a"]);
@@ -193,7 +193,7 @@ fn what_git_is_told_to_show_in_the_place_of_a_commit_hides_nothing() {
     }
     git(&["replace", "-d", &forged]);
 
-    // A history without the first iteration, as `info/grafts` would have it.
+    // A history without the first iteration, according to `info/grafts`.
     git(&["update-ref", BRANCH, &honest]);
     let grafts = format!("{honest} {}\n", git(&["rev-parse", &format!("{honest}~2")]));
     play.repo.write(".git/info/grafts", &grafts);
@@ -218,7 +218,7 @@ fn merges_of_people_are_listed_and_the_run_goes_on_upon_them() {
     let subjects: Vec<&str> = report.people.iter().map(|person| person.subject.as_str()).collect();
     assert_eq!(subjects, ["Merge one", "Merge two and three"]);
 
-    // As the runner's own commit a merge is not what the runner makes.
+    // The runner never makes a merge with its own message.
     let message = play.repo.git(&["log", "-1", "--format=%B"]);
     let merge = play.repo.git(&["commit-tree", "HEAD^{tree}", "-p", "HEAD~1", "-p", "one", "-m", &message]);
     play.repo.git(&["update-ref", BRANCH, &merge]);

@@ -1,6 +1,6 @@
-//! Sessions that rewrite history, and sessions that only look as if.
+//! Sessions that rewrite history, and sessions that only seem to.
 //!
-//! Whatever they do, From stays an ancestor of the branch, and nothing that they threw away is lost.
+//! In every case From stays an ancestor of the branch, and nothing that they discarded is lost.
 
 use protocol::words::RunStatus;
 use runner_testkit::Config;
@@ -11,7 +11,7 @@ const BROKEN: ExpectedRow = ExpectedRow { verdict: "Broken", status: "retry", gu
 const ACCEPTED: ExpectedRow = ExpectedRow { verdict: "Accepted", status: "done", guard: "pass", attempts: "0/3" };
 const RESCUE: &str = "refs/runner/rescue/play/0001";
 
-/// Runs one iteration whose session leaves work, a secret ignored file, and then does `deed`.
+/// Runs one iteration whose session leaves work, an ignored file with a secret, and then does `deed`.
 fn play_rewrite(deed: &str, detail: &str) -> (RunPlay, SeenIteration) {
     let play = RunPlay::new();
     play.script().step(1, &format!("echo kept > work\n{deed}\nanswer done 'Done.'"));
@@ -38,7 +38,7 @@ fn amend_is_undone() {
     play_rewrite("git add -A; git commit -q --amend -m 'Mine now'", "does not contain");
 }
 
-/// Runs one iteration whose session leaves work and moves HEAD away from the run's branch, which it leaves alone.
+/// Runs one iteration whose session leaves work and moves HEAD away from the run's branch, without changing the branch.
 fn play_leaving_branch(deed: &str) -> RunPlay {
     let play = RunPlay::with_tree(&crate::play::sample(), |config| config.top("max_iterations = 2"));
     play.script().step(1, &format!("echo kept > work\n{deed}\nanswer done 'Done.'"));
@@ -47,7 +47,8 @@ fn play_leaving_branch(deed: &str) -> RunPlay {
     play
 }
 
-/// Asserts that the first iteration charged nobody, and that the run is held with what was there and what goes on.
+/// Asserts that the first iteration charged no attempt, and that the run is held with what was found and the command to
+/// continue.
 #[track_caller]
 fn assert_held_on_other_branch(play: &RunPlay) {
     let seen = play.iteration_at(1);

@@ -1,4 +1,4 @@
-//! Hooks: told once what happened, with the event on standard input, and never in the way of a run.
+//! Hooks: called once per event, with the event on standard input, and without affecting the run.
 
 use std::fs;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use runner_testkit::{Home, Repo, SessionGate};
 
 use crate::play::{RUN, sample};
 
-/// A repository whose hook keeps what it is told, arrives at a gate, and then does what a test wants.
+/// A repository whose hook stores its input, arrives at a gate, and then runs a test's script.
 struct HookFixture {
     home: Home,
     repo: Repo,
@@ -83,7 +83,7 @@ fn a_hook_that_fails_is_told_and_harms_nothing() {
     let _daemon = called.home.daemon();
     called.run(4);
     called.gate.wait_reached();
-    // The second stop is told after the first hook has ended; the second hook may have, too.
+    // The second stop is reported after the first hook has ended; the second hook may have ended, too.
     called.home.ctl_in(&called.repo, &["resume", "--more", "1", "--wait"]).exits(4);
     called.gate.wait_reached();
     assert!(called.events().contains("on_stop of run play: it ended with exit code 7"), "{}", called.events());
@@ -104,7 +104,7 @@ fn a_hook_that_was_begun_is_not_run_again_after_kill() {
     called.gate.wait_reached();
     daemon.kill();
     let _next = called.home.daemon();
-    // Answered after the worker has looked at what was left.
+    // Replied to after the worker has recovered what was left.
     called.home.client().list(called.repo.path()).expect("the runs");
     assert_eq!(called.hook_events().len(), 1);
     assert!(called.events().contains("it is not run again"), "{}", called.events());
@@ -112,14 +112,14 @@ fn a_hook_that_was_begun_is_not_run_again_after_kill() {
 
 #[test]
 fn a_hook_ends_before_the_daemon_that_has_run_it() {
-    // Each new process of it is asked to end as well, but for those that are begun after the second trap.
+    // Each of its new processes is also asked to end, except those started after the second trap.
     let then = r#"trap 'trap "" TERM; sleep 1; : > "$HOME/ended"; exit 0' TERM; arrive; sleep 600 & wait"#;
     let called = HookFixture::with_hook(HookName::OnStop, then);
     called.repo.script().step(1, "answer retry 'Not yet.'");
     let daemon = called.home.daemon();
     called.run(4);
     called.gate.wait_reached();
-    // Now it has its trap.
+    // Now the trap is set.
     called.gate.wait_reached();
     daemon.stop();
     assert!(called.home.path().join("ended").exists(), "the daemon did not wait for it");

@@ -1,4 +1,4 @@
-//! A person's ignore rules hold: what they ignore is in no commit of a run, whatever a session makes of them.
+//! A person's ignore rules apply: ignored files are in no commit of a run, whatever a session does to the rules.
 
 use runner_testkit::Home;
 

@@ -1,11 +1,11 @@
-//! `log` as a person uses it: on a terminal, before anything has begun, for one node, byte for byte.
+//! `log` as a person uses it: on a terminal, before the first iteration, for one node, byte for byte.
 
 use runner_testkit::Tty;
 
 use crate::play::{RUN, RunPlay};
 
 const SIZE: (u16, u16) = (100, 30);
-/// An attempt to clear the terminal stands in the middle, and a byte that is no text.
+/// Contains a sequence that clears the terminal, and a byte that is not valid text.
 const SAYS: &str = "printf 'first\\033[2J line\\377\\n'\n";
 
 fn ended_play() -> RunPlay {
@@ -53,7 +53,7 @@ fn a_terminal_gets_a_pager_and_a_pipe_does_not() {
 #[test]
 fn a_pager_that_leaves_early_is_no_error_and_one_that_is_not_there_is() {
     let play = RunPlay::new();
-    // More than a pipe holds: it is still being written when the pager leaves.
+    // More than a pipe holds: it is still being written when the pager exits.
     play.script().step(1, &format!("{SAYS}yes 'one more' | head -c 300000; answer retry 'Not yet.'"));
     play.run().exits(4);
     for part in ["--prompt", "--agent"] {

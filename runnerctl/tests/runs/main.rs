@@ -1,6 +1,8 @@
-//! Whole runs: the real daemon and client in a home of their own, a scripted agent, the git program as witness.
+//! Complete runs: the real daemon and client in their own home, a scripted agent, and the git program to check the
+//! results.
 //!
-//! What the rules decide is tested without processes in `runner-core`; here it is seen in the branch.
+//! The decisions of the rules are tested without processes in `runner-core`; here their effects on the branch are
+//! tested.
 
 mod agents;
 mod audits;

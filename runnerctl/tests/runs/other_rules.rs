@@ -1,13 +1,13 @@
-//! Branches that other rules have made: nobody goes on with them, judges them or takes their commits for a person's.
+//! Branches made by other rules: no one continues or judges them, or takes their commits for a person's.
 
 use crate::play::{RUN, RunPlay, sample};
 
-/// What is said of commits that name no rules.
+/// The message about commits that name no rules.
 const UNNAMED: &str = "was made by a development build, whose branches this runner does not read";
-/// What is said of commits of the rules after these.
+/// The message about commits of newer rules.
 const LATER: &str = "was made by runner 0.1.0 under rules=2, and this runner, 0.1.0, knows rules=1 alone";
 
-/// A run that has ended at a limit, whose commits all name their rules like this.
+/// A run that has ended at a limit, with commits that all name their rules in this way.
 fn play_with_rules(named: &str) -> RunPlay {
     let mut play = RunPlay::with_tree(&sample(), |config| config.top("max_iterations = 2"));
     play.home.expect_forgery();
@@ -26,7 +26,7 @@ fn play_with_rules(named: &str) -> RunPlay {
     play
 }
 
-/// Asserts that each of these is refused in words, and changes nothing.
+/// Asserts that each of these is refused with a message, and changes nothing.
 #[track_caller]
 fn assert_refused(play: &RunPlay, commands: &[&[&str]], told: &str) {
     let (tip, branches) = (play.repo.head(), play.repo.refs("refs/heads/"));

@@ -1,11 +1,11 @@
-//! What a session does to the runner's own folder as a whole, or to what another file system takes for it: the receipt
-//! puts it right, and `verify` takes the run for what it is.
+//! A session changes the runner's own folder as a whole, or a name that another file system takes for it: the receipt
+//! restores it, and `verify` accepts the run.
 
 use crate::play::{ExpectedRow, RunPlay, sample};
 
 const ACCEPTED: ExpectedRow = ExpectedRow { verdict: "Accepted", status: "done", guard: "pass", attempts: "0/3" };
 
-/// Plays one session, and returns the modes of what its receipt has under `.runner`.
+/// Runs one session, and returns the modes of the entries under `.runner` in its receipt.
 fn modes_after(deed: &str) -> Vec<String> {
     let play = RunPlay::with_tree(&sample(), |config| config.top("max_iterations = 1"));
     play.script().guard_always("echo green");

@@ -1,10 +1,10 @@
-//! What those read who have no terminal that shows everything: the C locale, a screen reader, a dumb terminal.
+//! Output for limited terminals and readers: the C locale, a screen reader, a dumb terminal.
 
 use runner_testkit::Tty;
 
 use crate::play::{RunPlay, sample};
 
-/// The commands that paint.
+/// The commands that use colour.
 const PAINTING: [&[&str]; 16] = [
     &["status"],
     &["status", "--all"],
@@ -24,7 +24,7 @@ const PAINTING: [&[&str]; 16] = [
     &["daemon", "status"],
 ];
 
-/// A run whose agent printed what a terminal obeys; ended after one iteration.
+/// A run whose agent printed terminal sequences; it ended after one iteration.
 fn ended_play() -> RunPlay {
     let play = RunPlay::with_tree(&sample(), |config| config.top("max_iterations = 1"));
     play.script().step(1, "printf 'first\\033[2J line\\n'; answer retry 'Not yet: \u{1b}[2J'");

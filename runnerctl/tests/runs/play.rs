@@ -1,4 +1,4 @@
-//! A repository with a planted task tree, run for as many iterations as a test wants, and what is seen afterwards.
+//! A repository with a planted task tree, run for as many iterations as a test needs, and observations afterwards.
 
 use std::fs;
 
@@ -12,11 +12,11 @@ use runner_testkit::{
 /// Id of every test's run.
 pub(crate) const RUN: &str = "play";
 
-/// Twice the budget of an iteration, in seconds. Where a test lets them pass, what waits at a gate is over its time, however
-/// long it took to get there.
+/// Twice the budget of an iteration, in seconds. After this time, whatever waits at a gate has exceeded its budget,
+/// however long it took to get there.
 pub(crate) const HOUR: i64 = 3600;
 
-/// Leaves the file `tree.json` of the script as the task tree.
+/// Uses the script's file `tree.json` as the task tree.
 pub(crate) const LEAVE: &str = "cp \"$kit/files/tree.json\" \"$tree\"\n";
 
 pub(crate) fn leaf(id: &str, order: i64) -> Node {
@@ -51,7 +51,7 @@ pub(crate) fn node<'a>(tree: &'a mut TaskTree, id: &str) -> &'a mut Node {
     find(&mut tree.root, id).expect("the node is in the tree")
 }
 
-/// A repository, its script, and the daemon. The daemon ends before the home is looked through.
+/// A repository, its script, and the daemon. The daemon stops before the home is checked.
 pub(crate) struct RunPlay {
     daemon: Option<Daemon>,
     pub(crate) repo: Repo,
@@ -68,13 +68,13 @@ impl RunPlay {
         Self::in_home(Home::new(), tree, configure)
     }
 
-    /// As [`Self::with`], in a home that has its own ways.
+    /// Like [`Self::with`], in a prepared home.
     pub(crate) fn in_home(home: Home, tree: &TaskTree, configure: impl FnOnce(Config) -> Config) -> Self {
         let repo = home.repo_with_tree("one", tree, configure);
         Self { daemon: Some(home.daemon()), repo, home }
     }
 
-    /// The sample tree, under clocks that the test sets.
+    /// The sample tree, with clocks controlled by the test.
     pub(crate) fn with_clock(configure: impl FnOnce(Config) -> Config) -> (Self, FakeClock) {
         let home = Home::new();
         let (clock, repo) = (FakeClock::new(&home), home.repo_with_tree("one", &sample(), configure));
@@ -111,7 +111,7 @@ impl RunPlay {
         self.home.client()
     }
 
-    /// Sets the tree that `LEAVE` leaves: the sample, changed.
+    /// Sets the tree for `LEAVE`: the sample with a change.
     pub(crate) fn script_tree_change(&self, change: impl FnOnce(&mut TaskTree)) -> &Script {
         let mut tree = sample();
         change(&mut tree);
@@ -123,7 +123,7 @@ impl RunPlay {
         self.home.run(&self.repo, &["--id", RUN])
     }
 
-    /// Starts the run, does something meanwhile, and waits for the run's end.
+    /// Starts the run, calls a function meanwhile, and waits for the run's end.
     pub(crate) fn run_while(&self, meanwhile: impl FnOnce()) -> ProgramOutput {
         self.home.run_while(&self.repo, &["--id", RUN], meanwhile)
     }
@@ -136,19 +136,19 @@ impl RunPlay {
         })
     }
 
-    /// Starts the run and leaves it to itself.
+    /// Starts the run without waiting for it.
     pub(crate) fn start_run(&self) {
         let args = ["start", "--yes", "--id", RUN];
         self.home.ctl_in(&self.repo, &args).exits(0);
     }
 
-    /// Starts the run, waits for its end and returns what its first iteration left.
+    /// Starts the run, waits for its end and returns the result of its first iteration.
     pub(crate) fn run_first(&self, exit: i32) -> SeenIteration {
         self.run().exits(exit);
         self.iteration_at(1)
     }
 
-    /// Returns what an iteration left; the repository must be sound.
+    /// Returns the result of an iteration, after asserting that the repository is sound.
     pub(crate) fn iteration_at(&self, iter: u32) -> SeenIteration {
         self.repo.assert_sound();
         let receipts = self.repo.receipts();
@@ -172,7 +172,7 @@ impl RunPlay {
     }
 }
 
-/// What a row of the table says of an iteration.
+/// What a row of the table says about an iteration.
 pub(crate) struct ExpectedRow {
     pub(crate) verdict: &'static str,
     pub(crate) status: &'static str,
@@ -180,7 +180,7 @@ pub(crate) struct ExpectedRow {
     pub(crate) attempts: &'static str,
 }
 
-/// An iteration as its commit and its record tell it.
+/// An iteration according to its commit and its record.
 pub(crate) struct SeenIteration {
     pub(crate) receipt: ReceiptCommit,
     pub(crate) meta: IterationMeta,
@@ -200,7 +200,7 @@ impl SeenIteration {
         self
     }
 
-    /// Asserts that the receipt's verdict tells something.
+    /// Asserts that the receipt's verdict contains a text.
     #[track_caller]
     pub(crate) fn assert_detail(&self, detail: &str) -> &Self {
         let line = self.receipt.trailer("Runner-Verdict").unwrap_or_default();
@@ -208,7 +208,7 @@ impl SeenIteration {
         self
     }
 
-    /// What holds of every iteration.
+    /// Asserts what holds for every iteration.
     fn assert_consistent(&self, play: &RunPlay, iter: u32) {
         let repo = &play.repo;
         let commit = &self.receipt.commit;

@@ -1,4 +1,4 @@
-//! Two things at once: the first in the order of verdicts counts, and what the second did is put right all the same.
+//! Two findings at once: the first in the order of verdicts counts, and the effects of the second are still reverted.
 
 use protocol::tree::Node;
 use protocol::words::RunStatus;

@@ -1,10 +1,10 @@
-//! Records for people: copied for others, and removed when nobody needs them.
+//! Records for people: exported for others, and removed when no longer needed.
 
 use std::fs;
 
 use crate::play::{RUN, RunPlay, sample};
 
-/// A run of two iterations that is over, and its client.
+/// A finished run of two iterations, and its client.
 fn play_run() -> RunPlay {
     let play = RunPlay::with_tree(&sample(), |config| config.top("max_iterations = 2"));
     play.script().step(1, "echo 'look at me'\nanswer retry 'Not yet.'").step(2, "answer retry 'Nor now.'");

@@ -1,5 +1,5 @@
-//! What the rules refuse, a client is refused: each such cell of the table in `docs/run.md`, asked of a run that has come to
-//! that state through a real daemon.
+//! Every refusal in the table of `docs/run.md`, requested by a client for a run that was brought into that state
+//! through a real daemon.
 
 use protocol::words::RunStatus;
 
@@ -18,7 +18,7 @@ const APPROVE: &[&str] = &["approve"];
 const NOTE: &[&str] = &["note", "Anything"];
 const RETRY: &[&str] = &["retry", "b"];
 
-/// Asserts that each request is refused with a sentence that says this, and changes nothing.
+/// Asserts that each request is refused with a message that contains this, and changes nothing.
 #[track_caller]
 fn assert_refuses(play: &RunPlay, state: RunStatus, cells: &[(&[&[&str]], &str)]) {
     play.client().wait_for(play.repo.path(), state);

@@ -1,4 +1,4 @@
-//! Somebody puts another object in the place of one that the runner decides from: it is not believed, and is named.
+//! Someone replaces an object that the runner's decisions depend on: the replacement is not used, and is reported.
 
 use std::fs;
 use std::path::PathBuf;
@@ -9,14 +9,14 @@ use protocol::words::RunStatus;
 use crate::audits::{parse_report, play_two};
 use crate::play::{RunPlay, sample};
 
-/// A shell function that puts the object of `$2` in the place of that of `$1`.
+/// A shell function that replaces the object of `$1` with that of `$2`.
 const SWAP: &str = "swap() {\n\
     place=.git/objects/$(git rev-parse \"$1\" | sed 's|^..|&/|')\n\
     other=.git/objects/$(git rev-parse \"$2\" | sed 's|^..|&/|')\n\
     cp -f \"$other\" \"$place\"\n\
     }\n";
 
-/// A loose object in whose place another one is.
+/// A loose object that was replaced.
 struct ReplacedObject {
     id: String,
     place: PathBuf,

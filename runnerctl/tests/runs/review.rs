@@ -1,4 +1,4 @@
-//! Reviews by an agent: what a reviewer's session decides, and that nothing else of it stays.
+//! Reviews by an agent: a reviewer's session decides, and leaves no other trace.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use crate::play::{ExpectedRow, HOUR, RUN, RunPlay, node, sample};
 
 const ACCEPTED: ExpectedRow = ExpectedRow { verdict: "Accepted", status: "done", guard: "pass", attempts: "0/3" };
 
-/// A run of `iterations` whose work an agent reviews; the script is the reviewer's too.
+/// A run of `iterations` that an agent reviews; the reviewer uses the same script.
 fn play(iterations: u32) -> RunPlay {
     RunPlay::with_tree(&sample(), |config| {
         config
@@ -162,7 +162,7 @@ fn a_reviewer_whose_service_is_out_is_waited_for_and_the_work_is_committed() {
     play.iteration_at(2).assert_row(&ACCEPTED);
 }
 
-/// Stands in for the program of the kind `codex`: it is the scripted agent, and answers where that answers.
+/// Replaces the program of the kind `codex` with the scripted agent, which answers in its usual way.
 const CODEX: &str = r#"#!/bin/sh
 case $1 in --version) echo 'codex-cli 0.169.0'; exit;; esac
 exec "$(dirname "$0")/agent-one"
@@ -228,7 +228,7 @@ fn a_reviewer_has_what_agent_and_guard_have_left_of_the_budget() {
         .step(1, "echo 1 > result.txt; gate working; answer done 'It is done.'")
         .guard_step(1, "gate guarding")
         .step(2, "echo 2 > result.txt; gate reviewing; exec sleep 600");
-    // Each of the three takes a third of the budget, and less than it may be silent.
+    // Each of the three takes a third of the budget, which is less than the silence limit.
     let late = || {
         for (gate, part) in gates.iter().zip(1..) {
             gate.wait_reached();

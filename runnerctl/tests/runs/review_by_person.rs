@@ -1,4 +1,4 @@
-//! Reviews by a person: what is finished waits for a word, and the word is an iteration of its own.
+//! Reviews by a person: finished work waits for a decision, and the decision is a separate iteration.
 
 use protocol::words::RunStatus;
 use runner_testkit::{ProgramOutput, Repo};
@@ -24,7 +24,7 @@ pub(crate) fn waiting_play(iterations: u32) -> RunPlay {
     play
 }
 
-/// Asserts that a command was refused, and what it says.
+/// Asserts that a command was refused, and the message.
 #[track_caller]
 pub(crate) fn assert_refused(output: &ProgramOutput, says: &[&str]) {
     output.exits(6);
@@ -33,7 +33,7 @@ pub(crate) fn assert_refused(output: &ProgramOutput, says: &[&str]) {
     }
 }
 
-/// Asserts that an iteration was a person's word and nothing else.
+/// Asserts that an iteration consists only of a person's decision.
 #[track_caller]
 fn assert_by_person(repo: &Repo, seen: &SeenIteration, review: &str) {
     let trailer = |name| seen.receipt.trailer(name);

@@ -1,4 +1,4 @@
-//! What sessions are asked to be, and what becomes of a run whose sessions get nowhere.
+//! The roles of sessions, and the end of a run whose sessions make no progress.
 
 use protocol::tree::{TREE_VERSION, TaskTree};
 use protocol::words::RunStatus;
@@ -26,7 +26,7 @@ fn an_agent_that_breaks_the_task_tree_again_and_again_ends_stuck() {
     assert!(reason.command.unwrap_or_default().contains("runnerctl retry b"));
 }
 
-/// A run that begins with its root alone, planners and workers apart.
+/// A run that starts with only its root, with separate planners and workers.
 fn strict() -> RunPlay {
     let tree = TaskTree { version: TREE_VERSION, root: leaf("root", 0) };
     RunPlay::with_tree(&tree, |config: Config| config.top("max_iterations = 2").section("[roles]\nmode = \"strict\""))

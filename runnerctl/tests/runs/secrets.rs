@@ -1,4 +1,4 @@
-//! Secrets of the user's that agents and guards are given: what the runner writes names them and never shows them.
+//! Secrets of the user that agents and guards get: the runner writes their names, and never their values.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -11,7 +11,7 @@ const KEY: &str = "sk-live-0123456789abcdef";
 const PASSWORD: &str = "correct horse/battery+staple";
 const GIVEN: &str = "[env]\nagent = [\"ACME_API_KEY\"]\nguard = [\"DB_PASSWORD\"]";
 
-/// A home whose user has two secrets, and a repository that hands one to the agent and one to the guard.
+/// A home whose user has two secrets, and a repository that passes one to the agent and one to the guard.
 fn with_secret(iterations: u32) -> (Home, Repo) {
     let home = Home::new().export("ACME_API_KEY", KEY).export("DB_PASSWORD", PASSWORD);
     let repo = home.repo("one");
@@ -19,7 +19,7 @@ fn with_secret(iterations: u32) -> (Home, Repo) {
     (home, repo)
 }
 
-/// Returns the files below a folder that hold one of the secrets.
+/// Returns the files below a folder that contain one of the secrets.
 fn files_with_secrets(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).expect("a folder can be listed") {
@@ -38,7 +38,7 @@ fn has_secret(bytes: &[u8]) -> bool {
     [KEY, PASSWORD, &KEY[4..20], &PASSWORD[3..20]].iter().any(|secret| text.contains(secret))
 }
 
-/// Returns everything that git has of a repository.
+/// Returns all contents of git in a repository.
 fn stored_objects(repo: &Repo) -> String {
     let objects = repo.git(&["rev-list", "--objects", "--all"]);
     let ids = objects.lines().filter_map(|line| line.split(' ').next());

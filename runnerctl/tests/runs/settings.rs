@@ -1,4 +1,5 @@
-//! A person's word on the configuration: committed to the branch where a run goes on, written to the work tree else.
+//! A person's changes to the configuration: committed to the branch of an active run, otherwise written to the work
+//! tree.
 
 use protocol::words::RunStatus;
 use runner_testkit::{Home, ReceiptCommit};

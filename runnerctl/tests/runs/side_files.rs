@@ -1,4 +1,5 @@
-//! What stands beside a node: context and artifacts of agents, a person's `tools.json`, and templates of the repository's own.
+//! Files other than the tree: context and artifacts of agents, a person's `tools.json`, and a repository's own
+//! templates.
 
 use protocol::words::RunStatus;
 

@@ -1,4 +1,4 @@
-//! `verify --signers`: a branch whose commits are signed, held against keys that whoever verifies has named.
+//! `verify --signers`: a branch with signed commits, checked against keys named by the verifier.
 
 use std::fs;
 use std::io::Write as _;
@@ -13,7 +13,7 @@ use crate::play::{RunPlay, sample};
 
 const BRANCH: &str = "refs/heads/runner/play";
 
-/// A branch of two signed iterations, and the key that has signed it.
+/// A branch of two signed iterations, and the key that signed it.
 struct SignedRun {
     play: RunPlay,
 }
@@ -40,7 +40,7 @@ impl SignedRun {
         self.play.repo.git(&["config", "--global", key, value]);
     }
 
-    /// Makes a key, and a file that names it.
+    /// Creates a key, and a file that names it.
     fn make_key(&self, name: &str) {
         let path = self.path(name);
         let made =
@@ -54,7 +54,7 @@ impl SignedRun {
         fs::write(self.path(&format!("{name}.signers")), text).expect("a file can be written");
     }
 
-    /// Returns what verify finds with the keys that a file names.
+    /// Returns the findings of verify with the keys named in a file.
     fn verify_with(&self, name: &str) -> AuditReport {
         let file = self.path(&format!("{name}.signers"));
         parse_report(
@@ -62,7 +62,7 @@ impl SignedRun {
         )
     }
 
-    /// Returns what is found at the last commit, where nothing else is.
+    /// Returns the only finding, which is about the last commit.
     #[track_caller]
     fn fault(&self) -> String {
         let report = self.verify_with("runner");
@@ -73,7 +73,7 @@ impl SignedRun {
         found.clone()
     }
 
-    /// Puts another commit in the place of the last one.
+    /// Replaces the last commit.
     fn replace_tip(&self, change: impl Fn(&str) -> String) {
         let raw = self.play.repo.git(&["cat-file", "commit", BRANCH]) + "\n";
         let mut git = Command::new("git");
@@ -121,7 +121,7 @@ fn a_key_that_was_not_named_or_not_for_that_date_signs_nothing() {
         assert_eq!(rules, [AuditRule::Signed; 3], "{name}: {:#?}", found.findings);
         assert_eq!(found.signed.map(|signed| signed.held), Some(0), "{name}");
     }
-    // The run was started before.
+    // The run was started before that time.
     assert_eq!(signed.verify_with("runner").findings, []);
     signed.set_global("gpg.ssh.revocationFile", &signed.path("runner.pub"));
     assert_eq!(signed.verify_with("runner").findings.len(), 3, "a key that is revoked since");
@@ -145,7 +145,7 @@ fn a_red_guard_that_is_retold_falls_with_signers_alone() {
     signed.play.home.expect_forgery();
     let raw = signed.play.repo.git(&["cat-file", "commit", BRANCH]) + "\n";
     let unsigned = |raw: &str| raw.replace(signature(raw), "");
-    // The log that a guard has left is the runner's word: another digest in its place keeps to every rule.
+    // The log of a guard is known only from the runner's record: another digest in its place breaks no rule.
     let retold = |raw: &str| {
         let at =
             raw.find("Runner-Guard: exit=0 sha256:").expect("a guard has run") + "Runner-Guard: exit=0 sha256:".len();
@@ -161,7 +161,7 @@ fn a_red_guard_that_is_retold_falls_with_signers_alone() {
     signed.replace_tip(|_| raw.replace(" -----END SSH SIGNATURE-----\n", ""));
     assert_ne!(signed.fault(), "", "it is cut off");
 
-    // A keyring of the user's vouches for nobody here.
+    // The user's own keyring does not count here.
     signed
         .play
         .home
@@ -170,7 +170,7 @@ fn a_red_guard_that_is_retold_falls_with_signers_alone() {
     let pgp = "gpgsig -----BEGIN PGP SIGNATURE-----\n \n x\n -----END PGP SIGNATURE-----\n";
     signed.replace_tip(|_| raw.replace(signature(&raw), pgp));
     assert_ne!(signed.fault(), "", "it is of another kind");
-    // Git says nothing of a commit with such a header, and ends: the others are judged all the same.
+    // Git prints nothing about a commit with such a header, and exits: the other commits are judged nevertheless.
     signed.replace_tip(|_| raw.replace(signature(&raw), "gpgsig \n"));
     let found = signed.verify_with("runner");
     assert_eq!(found.signed.map(|signed| signed.held), Some(2));
@@ -196,7 +196,7 @@ fn a_key_of_the_runners_own_signs_and_no_session_sees_it() {
 
     let repo = home.scripted_repo("one");
     repo.commit_config(&repo.config().top("max_iterations = 1").section("[git]\nsign = true\n"));
-    // What a person signs with is not the runner's.
+    // The key that a person signs with is not the runner's.
     for (name, value) in [("gpg.format", "openpgp"), ("user.signingkey", "nobody"), ("runner.signingKey", file)] {
         repo.git(&["config", "--global", name, value]);
     }
@@ -231,14 +231,14 @@ fn what_the_runner_commits_for_people_is_signed_and_a_forged_word_of_theirs_is_n
     let told: Vec<_> =
         found.findings.iter().map(|finding| (finding.rule, finding.iter, finding.found.as_str())).collect();
     assert_eq!(told, [(AuditRule::Signed, None, "no signature")]);
-    // What git reads as such a name is one, in whatever form.
+    // Whatever git reads as such a name is one, in any form.
     for name in ["runner-human: note", "Runner-Human\t: note", "Runner-Human:note"] {
         signed.replace_tip(|_| raw.replace(signature(&raw), "").replace("Runner-Human: note", name));
         let rules: Vec<AuditRule> = signed.verify_with("runner").findings.iter().map(|finding| finding.rule).collect();
         assert_eq!(rules, [AuditRule::Form, AuditRule::Signed], "{name}");
     }
     signed.replace_tip(|_| raw.replace(signature(&raw), ""));
-    // Without the name of a command it is a person's own, and told as one that was made by hand.
+    // Without the name of a command it counts as a person's own commit, and is listed as made by hand.
     signed.replace_tip(|raw| raw.replace("\nRunner-Human: note\n", "\nBy hand.\n"));
     let found = signed.verify_with("runner");
     assert_eq!((found.findings, found.people.last().and_then(|by| by.command.clone())), (Vec::new(), None));

@@ -1,4 +1,4 @@
-//! `[review] sign`: a person's word that they have signed, and `verify --reviewers`, which takes no other.
+//! `[review] sign`: a decision signed by the person, and `verify --reviewers`, which accepts no other.
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -17,7 +17,7 @@ use crate::review_by_person::assert_refused;
 const BRANCH: &str = "refs/heads/runner/play";
 const KEY: &str = "runner.reviewKey";
 
-/// A run that waits for a signed word on `b`, and the keys of two people.
+/// A run that waits for a signed decision on `b`, and the keys of two people.
 struct WaitingReview {
     play: RunPlay,
 }
@@ -40,7 +40,7 @@ impl WaitingReview {
         self.play.home.path().join(name).display().to_string()
     }
 
-    /// Makes a key, and a file that names it for reviews.
+    /// Creates a key, and a file that names it for reviews.
     fn make_key(&self, name: &str) {
         let path = self.path(name);
         let mut keygen = Command::new("ssh-keygen");
@@ -77,7 +77,7 @@ impl WaitingReview {
         ]))
     }
 
-    /// Asserts that each word is found to lack a signature that counts, and what it has instead.
+    /// Asserts that each decision is reported to lack a valid signature, and what it has instead.
     #[track_caller]
     fn assert_violations_with(&self, name: &str, instead: &str) {
         let found = self.verify_with(name);
@@ -89,7 +89,7 @@ impl WaitingReview {
         assert_eq!(found.reviewed.map(|signed| signed.held), Some(0), "{name}");
     }
 
-    /// Puts another commit in the place of the last one.
+    /// Replaces the last commit.
     fn replace_tip(&self, raw: &str) {
         let file = self.path("forged");
         fs::write(&file, raw).expect("it can be written");
@@ -110,14 +110,14 @@ fn a_word_that_is_signed_is_proven_and_no_other_one_is_taken() {
     waiting.set_signing("gpg.format", "openpgp");
     waiting.set_signing("user.signingKey", &waiting.path("ann"));
     assert_refused(&waiting.ctl(&["approve"]), &no_key);
-    // A repository names nobody's key.
+    // A repository cannot name anyone's key.
     waiting.play.repo.git(&["config", KEY, &waiting.path("eve")]);
     assert_refused(&waiting.ctl(&["approve"]), &no_key);
     waiting.set_signing(KEY, &waiting.path("no-such-key"));
     assert_refused(&waiting.ctl(&["approve"]), &["the review could not be signed", "no-such-key"]);
     waiting.set_signing(KEY, &waiting.path("ann"));
 
-    // Lines that are alike, and blank ones, stay as they were signed.
+    // Identical lines and blank lines stay as they were signed.
     let reason = "No test.\n\n\nNo test.\nNo test.\n";
     let rejected = waiting.ctl(&["reject", reason]);
     let told = "signing \"reject\" of node b, iteration 0001 of run play, commit ";
@@ -186,7 +186,7 @@ fn a_word_of_somebody_else_or_on_something_else_does_not_count() {
     let of_before = raw.lines().find_map(|line| line.strip_prefix("Runner-Signature: ")).expect("it is signed");
     assert!(raw.contains("\nRunner-Review: reject\nRunner-Signature: U1NIU0lH"), "{raw}");
 
-    // Whoever steers by a program of their own has no signature of this word.
+    // A person who uses their own program to steer has no signature of this decision.
     let at = || AtRun { path: waiting.play.repo.path().into(), run: None };
     let client = waiting.play.client();
     let rejected = |signature: Option<&str>| {
@@ -230,7 +230,7 @@ fn a_word_is_about_the_iteration_though_commits_are_between_and_a_fork_has_it_to
     let verified = waiting.ctl(&["verify", "--run", "again", "--reviewers", &file]);
     assert!(verified.exits(0).stdout.contains("1 review by people, signed by ann@example.org"), "{}", verified.stdout);
 
-    // What passes without anybody's word is not taken for reviewed.
+    // A node that passes without a person's decision does not count as reviewed.
     waiting.ctl(&["config", "set", "review.by", "off"]).exits(0);
     waiting.ctl(&["resume", "--more", "1", "--wait"]).exits(4);
     let found = parse_report(&waiting.ctl(&["verify", "--run", "again", "--reviewers", &file, "--json"]));

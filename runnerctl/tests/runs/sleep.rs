@@ -1,4 +1,4 @@
-//! The machine is kept awake while a run is active, by a program of the system that ends with the daemon.
+//! The machine is kept awake while a run is active, by a system program that exits with the daemon.
 
 use std::fs;
 
@@ -6,7 +6,8 @@ use protocol::words::RunStatus;
 
 use crate::play::RunPlay;
 
-/// Stands in for `systemd-inhibit`: says when it begins, runs what stands behind its options, says when that has ended.
+/// Replaces `systemd-inhibit`: reports when it starts, runs the command after its options, and reports when that has
+/// exited.
 const INHIBIT: &str = r#"#!/bin/sh
 gates=$(dirname "$0")/../scripts/one/gates
 echo "$*" > "$gates/arguments"

@@ -1,4 +1,4 @@
-//! What takes long: output and plans as large as they come, and many repositories. In the nextest profile `faults`.
+//! Slow tests: the largest outputs and plans, and many repositories. In the nextest profile `faults`.
 
 mod many;
 

@@ -1,4 +1,4 @@
-//! `status` that stays: a block or an object per change.
+//! `status --watch`: a block or an object per change.
 
 use std::io::{BufRead as _, BufReader, Lines};
 use std::process::{Child, ChildStdout, Stdio};
@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::play::{RunPlay, sample};
 
-/// A run in its first session, which goes on once its gate is open; a second one follows.
+/// A run in its first session, which continues once its gate is open; a second one follows.
 fn working_play() -> (RunPlay, SessionGate) {
     let play = RunPlay::with_tree(&sample(), |config| config.top("max_iterations = 2"));
     let gate = play.script().gate("session");
@@ -22,7 +22,7 @@ fn working_play() -> (RunPlay, SessionGate) {
     (play, gate)
 }
 
-/// A `status --watch` whose output goes into a pipe; it is ended where this is dropped.
+/// A `status --watch` whose output is piped; it is killed on drop.
 struct PipedStatus {
     child: Child,
     lines: Lines<BufReader<ChildStdout>>,
@@ -36,7 +36,7 @@ impl PipedStatus {
         Self { child, lines }
     }
 
-    /// Reads lines until one is as wanted.
+    /// Reads lines until one satisfies the condition.
     fn read_until(&mut self, wanted: impl Fn(&str) -> bool) -> Vec<String> {
         let mut seen = Vec::new();
         for line in self.lines.by_ref() {

@@ -1,4 +1,4 @@
-//! What a person says to a run: committed before the next session, once, whatever happens in between.
+//! A person's changes to a run: committed before the next session, exactly once, whatever happens in between.
 
 use protocol::words::RunStatus;
 use runner_testkit::{Home, ProgramOutput, ReceiptCommit, Repo, Tty};
@@ -8,7 +8,7 @@ use crate::play::{LEAVE, RUN, RunPlay, leaf, node, sample};
 
 const NOTES: &str = ".runner/state/notes.md";
 
-/// Returns the messages of the commits that a command of a person's has made, oldest first.
+/// Returns the messages of the commits made by a person's command, oldest first.
 fn person_receipts(repo: &Repo) -> Vec<ReceiptCommit> {
     let receipts =
         ReceiptCommit::read_all(repo, &["--reverse", "--first-parent", &format!("runner/{RUN}")]).into_iter();
@@ -22,7 +22,7 @@ fn assert_refused(output: &ProgramOutput, code: i32, why: &str) {
     assert!(output.stderr.contains(why), "`{}` does not say `{why}`", output.stderr);
 }
 
-/// Returns the answer of a command.
+/// Returns the output of a command.
 fn ctl_json(home: &Home, repo: &Repo, args: &[&str]) -> Value {
     let args: Vec<&str> = args.iter().copied().chain(["--json"]).collect();
     let output = home.ctl_in(repo, &args);
@@ -132,7 +132,7 @@ fn what_somebody_has_changed_by_hand_is_not_written_over() {
     assert!(play.repo.read(NOTES).starts_with("# Notes\n\nBy hand.\n\n- [n1] By command\n"));
 }
 
-/// A run that is stuck at `b`, whose attempts are used up.
+/// A run that is stuck at `b`, which has no attempts left.
 fn stuck_play() -> RunPlay {
     let mut tree = sample();
     node(&mut tree, "b").max_attempts = 1;
@@ -314,7 +314,7 @@ fn an_edit_that_contradicts_the_session_is_given_up_and_its_text_is_kept() {
     play.home.ctl_with(&play.repo, &["edit"], &[("VISUAL", &visual)]).exits(0);
     gate.open();
     play.client().wait_for(play.repo.path(), RunStatus::Limit);
-    // Answered after what follows from the iteration.
+    // Replied to after the consequences of the iteration.
     play.client().list(play.repo.path()).expect("the runs");
     let events = play.repo.read(&format!(".runner/iterations/{RUN}/events.jsonl"));
     assert!(events.contains("goal of node c1 was changed by somebody else too"), "{events}");

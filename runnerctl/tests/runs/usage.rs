@@ -1,4 +1,5 @@
-//! What sessions consumed: added up over iterations, tries without a commit and daemons, and held against ceilings.
+//! The usage of sessions: summed over iterations, attempts without a commit and daemon processes, and compared with the
+//! limits.
 
 use protocol::state::UsageTotal;
 use protocol::words::RunStatus;
@@ -6,12 +7,12 @@ use runner_testkit::Config;
 
 use crate::play::{RunPlay, sample};
 
-/// A session that answers `retry` and says what it consumed.
+/// A session that answers `retry` and reports its usage.
 fn retry(summary: &str, usage: &str) -> String {
     format!("answer_json '{{\"status\":\"retry\",\"summary\":\"{summary}\",\"children\":null,\"usage\":{{{usage}}}}}'")
 }
 
-/// A session whose service is out, and that says what it consumed before.
+/// A session whose service is unavailable, and that reports its usage before.
 fn out(usage: &str) -> String {
     let error = "{\"class\":\"unavailable\",\"message\":\"usage limit reached\"}";
     format!("answer_json '{{\"error\":{error},\"usage\":{{{usage}}}}}'")

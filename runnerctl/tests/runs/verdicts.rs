@@ -1,4 +1,4 @@
-//! One run per row of the table of verdicts, seen from outside.
+//! One run for each row of the table of verdicts, seen from outside.
 
 use protocol::words::{RunStatus, VerdictName};
 
@@ -132,7 +132,7 @@ fn sessions_without_a_valid_answer_are_faults_that_keep_the_work() {
     for (session, (step, _)) in (1..).zip(steps) {
         play.script().step(session, step);
     }
-    // Longer than it may print nothing, shorter than its budget.
+    // Longer than the silence limit, shorter than the budget.
     let silent = || {
         gate.wait_reached();
         clock.set(HOUR / 3, 0);

@@ -1,4 +1,5 @@
-//! `verify` as programs read it: SARIF that keeps to its schema, Markdown, what is strict, and what a revision has already.
+//! `verify` for programs: SARIF that is valid for its schema, Markdown, `--strict`, and findings that a revision
+//! already has.
 
 use std::sync::LazyLock;
 
@@ -12,15 +13,15 @@ use crate::play::RunPlay;
 
 const TREE: &str = ".runner/state/tree.json";
 
-/// The schema of the standard, as OASIS publishes it.
+/// The schema of the standard, as published by OASIS.
 static SCHEMA: LazyLock<Validator> = LazyLock::new(|| {
-    // As published, the pattern of a language has a bracket too many: no regular expression.
+    // The published pattern of a language has a superfluous bracket, so it is not a valid regular expression.
     let text = include_str!("sarif-2.1.0.schema.json").replace("-[a-zA-Z]{2}]?$", "-[a-zA-Z]{2}?$");
     let schema = serde_json::from_str(&text).expect("the schema is JSON");
     jsonschema::validator_for(&schema).expect("the schema compiles")
 });
 
-/// Returns the one run of a log, which the schema must accept.
+/// Returns the only run of a log, which must be valid for the schema.
 #[track_caller]
 fn parse_sarif(output: &ProgramOutput, code: i32) -> Value {
     let log: Value = serde_json::from_str(&output.exits(code).stdout).expect("SARIF is JSON");
@@ -35,7 +36,7 @@ fn verify(play: &RunPlay, more: &[&str]) -> ProgramOutput {
     play.home.ctl_in(&play.repo, &[&["verify"], more].concat())
 }
 
-/// A branch of two iterations on which somebody has set a leaf to pass.
+/// A branch of two iterations on which someone has marked a leaf as passed.
 fn forged_play() -> RunPlay {
     let play = play_two();
     play.repo

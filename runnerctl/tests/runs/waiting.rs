@@ -1,4 +1,4 @@
-//! Services that are not available: what a run waits for, how it is shown, and what ends the wait.
+//! Unavailable services: what a run waits for, how that is shown, and what ends the wait.
 
 use jiff::{SignedDuration, Timestamp};
 use protocol::words::RunStatus;
@@ -7,7 +7,7 @@ use crate::play::{ExpectedRow, RunPlay, sample};
 
 const ACCEPTED: ExpectedRow = ExpectedRow { verdict: "Accepted", status: "done", guard: "pass", attempts: "0/3" };
 
-/// A session whose service is out until a time.
+/// A session whose service is unavailable until a time.
 fn out_until(until: Option<Timestamp>) -> String {
     let until = until.map_or_else(|| "null".to_owned(), |until| format!("\"{until}\""));
     let error = format!("{{\"class\":\"unavailable\",\"until\":{until},\"message\":\"usage limit reached\"}}");

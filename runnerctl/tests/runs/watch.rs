@@ -1,4 +1,4 @@
-//! The live view on a terminal of its own: what it shows, what its keys do, and how it leaves the terminal.
+//! The live view on its own terminal: what it shows, what its keys do, and how it leaves the terminal.
 
 use nix::sys::signal::Signal;
 use protocol::words::RunStatus;
@@ -8,7 +8,7 @@ use crate::play::{RunPlay, sample};
 
 const SMALL: (u16, u16) = (80, 24);
 const SIZES: [(u16, u16); 3] = [SMALL, (120, 40), (200, 50)];
-/// What the agent prints: an attempt to name the terminal's window stands in the middle.
+/// The agent's output, which contains a sequence that sets the terminal's title.
 const SAYS: &str = "printf 'reading src/main.rs\\033]0;HACKED\\007 now\\n'\n";
 
 fn watch(play: &RunPlay, size: (u16, u16), env: &[(&str, &str)]) -> Tty {
@@ -16,7 +16,7 @@ fn watch(play: &RunPlay, size: (u16, u16), env: &[(&str, &str)]) -> Tty {
     Tty::start(command.envs(env.iter().copied()), size)
 }
 
-/// What a person or the system does.
+/// An action of a person or the system.
 enum WatchAction {
     Keys(&'static str),
     Signal(Signal),
@@ -31,7 +31,7 @@ impl WatchAction {
     }
 }
 
-/// A run in the middle of its first session, which goes on once its gate is open; the second one answers at once.
+/// A run in its first session, which continues once its gate is open; the second session answers at once.
 fn working_play() -> (RunPlay, SessionGate) {
     let play = RunPlay::with_tree(&sample(), |config| config.top("max_iterations = 2"));
     let gate = play.script().gate("session");
@@ -100,7 +100,7 @@ fn a_run_is_stepped_and_cancelled_after_a_yes() {
     tty.keys("p").wait_for_text("pauses after this iteration");
     gate.open();
     tty.wait_for_text("to continue: runnerctl resume");
-    // The reply is told until the state of the run is another; what the iteration came to stays.
+    // The reply is shown until the state of the run changes; the result of the iteration stays.
     tty.keys("s").wait_for_text("0002 handed over b");
     tty.keys("c").wait_for_text("Cancel run play?");
     tty.keys("n").wait_for_absence("Cancel run play?");
@@ -293,7 +293,7 @@ fn what_waits_for_a_review_is_rejected_and_approved_with_keys() {
     tty.keys("y");
     third.wait_reached();
     tty.wait_for_text("2/4 leaves");
-    // The events tell it before the state of the run is read anew.
+    // The events report it before the state of the run is read again.
     tty.wait_for_text("running: root/c");
     assert!(play.repo.node("b").passes);
     tty.keys("y").wait_for_text("nothing in this run awaits your review");

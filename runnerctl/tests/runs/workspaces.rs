@@ -1,4 +1,4 @@
-//! Workspaces of isolated runs: made ready by `copy` and `setup`.
+//! Workspaces of isolated runs, prepared by `copy` and `setup`.
 
 use std::fs;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use crate::play::{RUN, sample};
 const LIMITED: i32 = 4;
 const FAILED: i32 = 9;
 
-/// A repository whose runs have a workspace, and a program that makes that ready.
+/// A repository whose runs have a workspace, and a program that prepares it.
 struct WorkspaceScene {
     repo: Repo,
     home: Home,

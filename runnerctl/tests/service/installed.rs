@@ -1,5 +1,5 @@
-//! `runnerctl service` against a service manager that is a script: what it is asked, what is written, what becomes of a
-//! daemon that runs.
+//! `runnerctl service` with a scripted service manager: its calls, the files written, and the effect on a running
+//! daemon.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use protocol::words::RunStatus;
 use runner_testkit::invariants::{assert_consistent, list_verdicts, splitting_repo};
 use runner_testkit::{Home, ProgramOutput, binary};
 
-/// Notes what it is asked, starts the program that the unit names, and ends it.
+/// Records its calls, starts the program named by the unit, and stops it.
 const SYSTEMCTL: &str = r#"#!/bin/sh
 echo "$*" >> "$HOME/asked"
 pid=$(cat "$HOME/main.pid" 2>/dev/null)
@@ -28,7 +28,7 @@ esac
 
 const NO_BUS: &str = "#!/bin/sh\necho 'Failed to connect to bus: No medium found' >&2\nexit 1\n";
 
-/// A home with programs of its own, which can be replaced.
+/// A home with its own copies of the programs, which can be replaced.
 struct InstalledService {
     home: Home,
 }
@@ -49,7 +49,7 @@ impl InstalledService {
         self.home.path().join("opt").join(name)
     }
 
-    /// Puts a program in place as an upgrade does: by another name first.
+    /// Installs a program as an upgrade does: first under another name.
     fn replace(&self, name: &str) {
         let new = self.program("new");
         fs::copy(binary(name), &new).expect("a program can be copied");
@@ -64,7 +64,7 @@ impl InstalledService {
         self.home.path().join("config/systemd/user").join(name)
     }
 
-    /// Returns what the service manager was asked to do since this was called last.
+    /// Returns the calls of the service manager since the previous call of this function.
     fn systemctl_calls(&self) -> Vec<String> {
         let file = self.home.path().join("asked");
         let text = fs::read_to_string(&file).unwrap_or_default();

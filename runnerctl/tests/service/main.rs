@@ -1,5 +1,5 @@
-//! The daemon as a service: under a service manager of the tests' own, under systemd's programs where they are
-//! installed, and replaced by another one while a run is going.
+//! The daemon as a service: with the tests' own service manager, with systemd's programs if they are installed, and
+//! replaced by another daemon while a run is active.
 
 mod installed;
 mod managed;

@@ -1,4 +1,4 @@
-//! What a service manager and the daemon have with each other: the socket, the words, the watchdog.
+//! The interface between a service manager and the daemon: the socket, the notifications, the watchdog.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;

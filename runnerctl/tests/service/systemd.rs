@@ -1,5 +1,5 @@
-//! systemd's own programs against the units and the daemon. Where they are not installed these tests are left out, but in
-//! the continuous integration, which installs them.
+//! systemd's own programs with the units and the daemon. These tests are skipped if the programs are not installed,
+//! except in continuous integration, which installs them.
 
 use std::env;
 use std::io::{BufRead as _, BufReader};
@@ -10,7 +10,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use runner_testkit::{Home, binary};
 
-/// Returns a program of systemd's; none where it may be missing.
+/// Returns one of systemd's programs; `None` if it may be missing.
 fn find_program(program: &str) -> Option<PathBuf> {
     let paths = env::var_os("PATH").unwrap_or_default();
     let found = env::split_paths(&paths).map(|folder| folder.join(program)).find(|path| path.is_file());
@@ -39,14 +39,14 @@ fn systemd_finds_nothing_wrong_with_the_units() {
         (output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned())
     };
     assert_eq!(verify(), (true, String::new()));
-    // What is wrong is seen.
+    // Errors are detected.
     let unit = home.path().join("config/systemd/user/runnerd.service");
     let text = std::fs::read_to_string(&unit).expect("a unit").replace("WatchdogSec", "WachdogSec");
     std::fs::write(&unit, text).expect("it can be changed");
     assert!(verify().1.contains("WachdogSec"), "{:?}", verify());
 }
 
-/// `systemd-socket-activate`, which becomes the daemon when somebody connects.
+/// `systemd-socket-activate`, which becomes the daemon when a client connects.
 struct ActivatedDaemon(Child);
 
 impl Drop for ActivatedDaemon {
@@ -62,7 +62,7 @@ fn a_daemon_that_systemd_starts_for_a_connection_answers_it() {
     let Some(activate) = find_program("systemd-socket-activate") else { return };
     let home = Home::new();
     let mut command = daemon_command(&activate, &home);
-    // It passes on nothing but what it is told to.
+    // It passes on only what it is told to.
     for name in ["HOME", "PATH", "RUNNERD_STATE", "XDG_CONFIG_HOME"] {
         command.args(["-E", name]);
     }

@@ -1,11 +1,11 @@
-//! What differs between the agents: where they are installed, and how they are pointed at a service on loopback.
+//! The differences between the agents: where they are installed, and how they are pointed at a service on loopback.
 
 use std::env;
 use std::path::{Path, PathBuf};
 
 use runner_testkit::{Config, Home};
 
-/// Names a folder whose `node_modules` holds the agents; without it, `target/agents`.
+/// Names a folder with the agents in its `node_modules`; the default is `target/agents`.
 const AGENTS_VARIABLE: &str = "RUNNER_AGENTS";
 
 /// An agent program.
@@ -17,17 +17,17 @@ pub(crate) enum RealAgent {
     Gemini,
 }
 
-/// Where a service listens, and a folder for what agents keep.
+/// The address of the service, and a folder for the agents' files.
 #[derive(Debug)]
 pub(crate) struct AgentPaths<'a> {
     pub(crate) service: &'a str,
     pub(crate) folder: &'a Path,
 }
 
-/// How its user pays.
+/// How the user pays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AgentAccount {
-    /// By what is used, with a key.
+    /// Per use, with a key.
     Key,
     /// For a plan, which has limits.
     Plan,
@@ -36,7 +36,7 @@ pub(crate) enum AgentAccount {
 impl RealAgent {
     pub(crate) const ALL: [Self; 4] = [Self::Codex, Self::Claude, Self::Opencode, Self::Gemini];
 
-    /// Its kind in a configuration, and its name as a program.
+    /// The kind in a configuration, and the name of the program.
     pub(crate) const fn kind(self) -> &'static str {
         match self {
             Self::Codex => "codex",
@@ -46,7 +46,7 @@ impl RealAgent {
         }
     }
 
-    /// The model that its sessions ask for.
+    /// The model that its sessions use.
     pub(crate) const fn model(self) -> &'static str {
         match self {
             Self::Codex => "gpt-5.5",
@@ -56,7 +56,7 @@ impl RealAgent {
         }
     }
 
-    /// Where npm has put its program.
+    /// Where npm has installed its program.
     pub(crate) fn program(self) -> PathBuf {
         let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("it is in the target folder");
         let agents = env::var_os(AGENTS_VARIABLE).map_or_else(|| target.join("agents"), PathBuf::from);
@@ -65,7 +65,7 @@ impl RealAgent {
         program
     }
 
-    /// Puts it on the path of a home, and adds what its user would have set.
+    /// Adds it to the path of a home, with the settings that its user would have.
     pub(crate) fn install(self, home: Home, account: AgentAccount, at: &AgentPaths<'_>) -> Home {
         let link = home.path().join("bin").join(self.kind());
         std::os::unix::fs::symlink(self.program(), link).expect("a link to the agent can be made");
@@ -82,13 +82,13 @@ impl RealAgent {
                     if account == AgentAccount::Plan { "CLAUDE_CODE_OAUTH_TOKEN" } else { "ANTHROPIC_API_KEY" },
                     "dummy",
                 ),
-            // It asks the service of the one before.
+            // It contacts the service of the previous one.
             Self::Opencode => home,
             Self::Gemini => home.export("GOOGLE_GEMINI_BASE_URL", at.service).export("GEMINI_API_KEY", "dummy"),
         }
     }
 
-    /// Configures its sessions: the service, the model, and the prices of a model that its program does not know.
+    /// Configures its sessions: the service, the model, and the prices of a model unknown to its program.
     pub(crate) fn configure(self, config: Config, service: &str) -> Config {
         let config = config.kind(self.kind()).executor(&format!("model = {:?}", self.model()));
         let priced = format!("[prices.{:?}]\ninput = 3.0\ncached = 0.3\noutput = 15.0", self.model());
@@ -103,7 +103,7 @@ impl RealAgent {
         }
     }
 
-    /// Returns the keys, with values as TOML, without which its sessions would ask another service.
+    /// Returns the keys, with values as TOML, without which its sessions would contact another service.
     pub(crate) fn settings(self, service: &str) -> Vec<(&'static str, String)> {
         match self {
             Self::Codex => vec![

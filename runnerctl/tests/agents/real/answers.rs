@@ -1,4 +1,4 @@
-//! Sessions that end well and say nothing that counts.
+//! Sessions that end well without a valid answer.
 
 use protocol::words::RunStatus;
 use runner_testkit::model::{ModelReply, ReplyScript};
@@ -14,7 +14,7 @@ with_each_agent!(
     stream_that_is_no_json_is_no_answer,
 );
 
-/// Asserts that the run fails with a fault that says so, that no attempt is charged, and that the work is kept.
+/// Asserts that the run fails with this fault, that no attempt is charged, and that the work is kept.
 #[track_caller]
 fn assert_faulty(agent: RealAgent, reply: ModelReply) {
     let stage = AgentStage::new(agent, ReplyScript::new().then(ModelReply::run("echo 1 > work")).always(reply));

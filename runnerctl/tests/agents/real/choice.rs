@@ -1,4 +1,4 @@
-//! Which agent runs: another kind while a service is unavailable, and none of a version that is not known to work.
+//! Which agent runs: another kind while a service is unavailable, and never an unknown version.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;

@@ -1,4 +1,4 @@
-//! What the set-up of the person and the files of earlier sessions mean to a session: nothing.
+//! The person's own configuration and the files of earlier sessions have no effect on a session.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -24,11 +24,11 @@ fn planted_settings_configure_no_session(agent: RealAgent) {
     // A login shell has a path of its own.
     let program = stage.home.path().join("bin/plant").display().to_string();
     let plant = |folder: &str, word: &str| format!("{program} {folder} {} {} {word}", other.url(), marks.display());
-    // The person's own set-up, at each place where a program looks.
+    // The person's own configuration, at every place where a program looks.
     let home = stage.home.path().display();
     let person = plant(&format!("{home} {home}/config"), "person");
     stage.home.run_program(Path::new("/bin/sh"), &["-euc", &person]).exits(0);
-    // The first session plants in the work tree, files that git ignores among them.
+    // The first session plants these in the work tree, including files that git ignores.
     let planting = ModelReply::run(&plant(". .", "session"));
     stage.model.set_script(with_work(ReplyScript::new().then(planting).then(done_reply("Planted."))));
     stage.run().exits(0);

@@ -1,4 +1,4 @@
-//! Sessions that are ended in the middle of a tool call whose processes have gone into sessions of their own.
+//! Sessions stopped in the middle of a tool call whose processes have moved to their own sessions.
 
 use protocol::words::RunStatus;
 use runner_testkit::model::{ModelReply, ReplyScript};
@@ -11,7 +11,8 @@ with_each_agent!(
     daemon_that_is_killed_in_a_tool_call_goes_on_with_nothing_left_alive,
 );
 
-/// A session whose first command has left processes of all kinds behind, and does not end. The gate is passed before.
+/// A session whose first command leaves processes of all kinds behind, and which does not end. It passes the gate
+/// before.
 fn assert_stuck_in_tool(stage: &AgentStage) {
     let gate = stage.repo.script().gate("called");
     let arrival = stage.repo.script().folder().join("gates/called.in");

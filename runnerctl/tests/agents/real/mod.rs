@@ -1,6 +1,6 @@
-//! Each case is a function that takes an agent, and a test for each of them.
+//! Each case is a function that takes an agent; there is one test per case and agent.
 
-/// Makes tests of cases: one for each agent whose service enforces an answer.
+/// Defines the tests of cases: one for each agent whose service enforces an answer.
 macro_rules! with_each_agent {
     ($($case:ident),+ $(,)?) => {
         mod codex {

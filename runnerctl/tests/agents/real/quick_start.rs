@@ -1,4 +1,4 @@
-//! The quick start of the documents, typed as it stands there; its agent alone is told where its service is.
+//! The quick start from the documentation, typed as written; only the agent is told where its service is.
 
 use std::fs;
 use std::path::Path;
@@ -30,7 +30,7 @@ fn what_is_typed_leads_to_a_finished_branch(agent: RealAgent) {
     }
 }
 
-/// Returns the block of the page that is marked `quick-start`, for this agent and this service.
+/// Returns the page's block marked `quick-start`, for this agent and this service.
 fn type_commands(agent: RealAgent, service: &str) -> String {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/quick-start.md");
     let text = fs::read_to_string(page).expect("the page can be read");

@@ -1,4 +1,4 @@
-//! Services that are used up, broken, or do not let one in: none of it costs an attempt.
+//! Services that are exhausted, broken, or refuse the login: none of this costs an attempt.
 
 use jiff::{Span, Timestamp};
 use protocol::words::RunStatus;
@@ -21,7 +21,7 @@ with_each_agent!(
     exceeded_context_costs_an_attempt,
 );
 
-/// The reset that a plan's limit names, some hours from now.
+/// The reset time of a plan's limit, some hours from now.
 fn reset_time() -> Timestamp {
     let soon = Timestamp::now().as_second() + 3 * 3_600;
     Timestamp::from_second(soon - soon % 60).expect("it is a time")
@@ -37,7 +37,7 @@ fn assert_waits(stage: &AgentStage) -> protocol::view::RunView {
     run
 }
 
-/// Goes on at once, with a service that has recovered.
+/// Continues at once, with a service that has recovered.
 fn recover(stage: &AgentStage) {
     stage.model.set_script(with_work(ReplyScript::new()));
     stage.ctl(&["resume", "--now"]).exits(0);

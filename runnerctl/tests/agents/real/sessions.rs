@@ -1,4 +1,4 @@
-//! Runs in which the service does what it should.
+//! Runs with a service that works as it should.
 
 use std::fs;
 
@@ -18,7 +18,7 @@ with_each_agent!(
     what_is_done_is_reviewed_by_a_session_of_its_own,
 );
 
-/// Dollars are millionths: what one reply of the kit's model costs by the prices that both agents have here.
+/// In millionths of a dollar: the cost of one reply of the kit's model, at the prices configured here for both agents.
 const COST_OF_A_REPLY: u64 = 3_210;
 
 fn goal_is_split_worked_on_and_finished(agent: RealAgent) {
@@ -127,7 +127,7 @@ fn key_of_the_service_reaches_no_guard(agent: RealAgent) {
     stage.assert_ended_as(&["Accepted"]);
     let guard = fs::read_to_string(stage.repo.script().folder().join("env")).expect("the guard ran");
     assert!(!guard.contains("dummy"), "{guard}");
-    // Claude shows its key to the commands that it runs: what hides it takes away the permission to run them.
+    // Claude passes its key to the commands that it runs: the setting that hides it also forbids running them.
     if agent == RealAgent::Codex {
         assert!(!stage.repo.show("HEAD", "work").contains("dummy"));
     }

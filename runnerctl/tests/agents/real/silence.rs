@@ -1,4 +1,4 @@
-//! Sessions that hang: before their result, and after it.
+//! Sessions that hang, before or after their result.
 
 use runner_testkit::model::{ModelReply, ReplyScript};
 
@@ -11,7 +11,7 @@ with_each_agent!(
     answer_counts_though_the_agent_stays,
 );
 
-/// Long enough for an agent to begin on a busy machine.
+/// Enough time for an agent to start on a busy machine.
 const SILENCE: &str = "idle_timeout_secs = 8";
 
 #[track_caller]

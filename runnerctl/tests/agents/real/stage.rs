@@ -1,4 +1,4 @@
-//! A repository, a daemon, an agent and a model; what is seen of a run, and what must hold after each.
+//! A repository, a daemon, an agent and a model; observations of a run, and assertions after each run.
 
 use protocol::view::RunView;
 use protocol::words::RunStatus;
@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 use super::agent::{AgentAccount, AgentPaths, RealAgent};
 
-/// What is needed for a run, in the order in which it ends.
+/// Everything needed for a run, in the order in which it is dropped.
 pub(crate) struct AgentStage {
     daemon: Option<Daemon>,
     pub(crate) model: ModelServer,
@@ -19,7 +19,7 @@ pub(crate) struct AgentStage {
     _folder: TempDir,
 }
 
-/// What a stage is made of.
+/// The options of a stage.
 pub(crate) struct StageSetup {
     agent: RealAgent,
     account: AgentAccount,
@@ -28,7 +28,7 @@ pub(crate) struct StageSetup {
 }
 
 impl StageSetup {
-    /// The user pays by use and lives in universal time.
+    /// The user pays per use and is in UTC.
     pub(crate) fn for_agent(agent: RealAgent) -> Self {
         Self { agent, account: AgentAccount::Key, zone: "UTC", configure: Box::new(|config| config) }
     }
@@ -38,7 +38,7 @@ impl StageSetup {
         Self { account: AgentAccount::Plan, ..self }
     }
 
-    /// The user lives elsewhere.
+    /// The user is in another time zone.
     pub(crate) fn in_zone(self, zone: &'static str) -> Self {
         Self { zone, ..self }
     }
@@ -47,9 +47,9 @@ impl StageSetup {
         Self { configure: Box::new(configure), ..self }
     }
 
-    /// Starts model and daemon. The first fault fails a run, and the guard wants the file `work`.
+    /// Starts model and daemon. The first fault fails a run, and the guard requires the file `work`.
     pub(crate) fn start(self, script: ReplyScript) -> AgentStage {
-        // Codex makes no helper programs below the folder of temporary files.
+        // Codex creates no helper programs below the folder for temporary files.
         let folder = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder for the agents can be made");
         let model = ModelServer::start(script);
         let service = model.url();
@@ -74,7 +74,7 @@ impl AgentStage {
         self.home.run(&self.repo, &["-m", "Write the file work."])
     }
 
-    /// Starts the run and leaves it to itself.
+    /// Starts the run without waiting for it.
     pub(crate) fn start_run(&self) {
         self.ctl(&["start", "--yes", "-m", "Write the file work."]).exits(0);
     }
@@ -84,7 +84,7 @@ impl AgentStage {
         self.home.ctl_in(&self.repo, args)
     }
 
-    /// Waits until the run is in a state, or over in another one, which fails.
+    /// Waits until the run is in this state; panics if it ends in another.
     #[track_caller]
     pub(crate) fn wait_for_state(&self, state: RunStatus) -> RunView {
         let is_over =
@@ -95,19 +95,19 @@ impl AgentStage {
         run
     }
 
-    /// Waits until the run neither runs nor is in the queue.
+    /// Waits until the run is neither running nor queued.
     pub(crate) fn wait_until_stopped(&self) -> RunView {
         let has_stopped = |run: &RunView| !matches!(run.summary.state, RunStatus::Queued | RunStatus::Running);
         self.home.client().wait_until(self.repo.path(), has_stopped)
     }
 
-    /// Takes the daemon to its end, in whatever way, and starts the next one.
+    /// Ends the daemon with `end`, and starts the next one.
     pub(crate) fn restart(&mut self, end: impl FnOnce(Daemon)) {
         end(self.daemon.take().expect("a daemon runs"));
         self.daemon = Some(self.home.daemon());
     }
 
-    /// Asserts the verdicts, and what holds after every run: nothing is alive, history and bookkeeping agree.
+    /// Asserts the verdicts, and what holds after every run: no process is alive, history and bookkeeping agree.
     #[track_caller]
     pub(crate) fn assert_ended_as(&self, expected: &[&str]) -> Vec<ReceiptCommit> {
         assert_eq!(list_verdicts(&self.repo), expected, "{}", self.log());
@@ -116,7 +116,7 @@ impl AgentStage {
         self.repo.receipts()
     }
 
-    /// What to look at where a run was not as expected.
+    /// Diagnostics for a run that did not go as expected.
     pub(crate) fn log(&self) -> String {
         let log = self.ctl(&["log"]);
         let asked: Vec<String> = self.model.requests().iter().map(|request| request.path.clone()).collect();

@@ -1,7 +1,7 @@
-//! The same through a real `ssh` and a real `sshd`, which has no port: it is what the client's `ssh` talks to instead of a
-//! network, with keys and configurations of the test.
+//! The same through a real `ssh` and a real `sshd` without a port: the client's `ssh` starts it in place of a
+//! connection, with keys and configurations of the test.
 //!
-//! Left out, with a word, where no `sshd` can be run; `.ci/run` installs one.
+//! Skipped with a message if no `sshd` can be run; `.ci/run` installs one.
 
 use std::env;
 use std::fs;
@@ -13,21 +13,21 @@ use runner_testkit::invariants::print_figure;
 
 use super::{RUN, TwoMachines};
 
-/// Returns a program of OpenSSH's, which may be where only root's `PATH` leads to.
+/// Returns an OpenSSH program, which may be only in root's `PATH`.
 fn find_program(name: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     let folders = env::split_paths(&path).chain(["/usr/sbin".into(), "/usr/bin".into()]);
     folders.map(|folder| folder.join(name)).find(|program| program.is_file())
 }
 
-/// Returns `ssh` and `sshd`, where both can be run: as root, the latter wants a folder of its own.
+/// Returns `ssh` and `sshd` if both can be run; as root, the latter needs its own folder.
 fn find_ssh_programs() -> Option<(PathBuf, PathBuf)> {
     let is_root = nix::unistd::geteuid().is_root();
     let is_ready = !is_root || Path::new("/run/sshd").is_dir();
     find_program("ssh").zip(find_program("sshd")).filter(|_| is_ready)
 }
 
-/// Makes a pair of keys and returns the private one.
+/// Creates a key pair and returns the private key.
 fn make_key(home: &Home, name: &str) -> PathBuf {
     let file = home.path().join(name);
     let mut keygen = Command::new("ssh-keygen");
@@ -36,7 +36,7 @@ fn make_key(home: &Home, name: &str) -> PathBuf {
     file
 }
 
-/// Has the client's `ssh` get to a real `sshd`, whose logins are in the environment of the machine there.
+/// Makes the client's `ssh` reach a real `sshd`, whose logins get the environment of the other machine.
 fn assert_connects(machines: &TwoMachines, (ssh, sshd): &(PathBuf, PathBuf)) {
     let (here, there) = (machines.here.path(), machines.there.path());
     let (host_key, own_key) = (make_key(&machines.there, "host_key"), make_key(&machines.here, "id"));

@@ -1,6 +1,6 @@
-//! A Slurm of two nodes on this machine's loopback, with all of its files in one folder, and what is asked of it.
+//! A Slurm of two nodes on this machine's loopback, with all of its files in one folder, and queries to it.
 //!
-//! Debian's programs, not started as services: two `slurmd` of different names and ports are two nodes.
+//! These are Debian's programs, not started as services: two `slurmd` with different names and ports are two nodes.
 
 use std::fs;
 use std::net::TcpListener;
@@ -17,9 +17,9 @@ use tempfile::TempDir;
 
 use crate::kit::TestRemote;
 
-/// Longest wait for a state: a node is taken for lost after half a minute or more.
+/// Longest wait for a state: a node counts as lost after half a minute or more.
 const PATIENCE: Duration = Duration::from_secs(110);
-/// What is the same on every site: accounting and MPI are left out, and a ticket that was used is soon forgotten.
+/// The settings that all sites share: no accounting, no MPI, and used credentials expire soon.
 const ALWAYS: &str = "\
     ClusterName=kit\nSlurmUser=root\nAuthType=auth/munge\nCredType=cred/munge\n\
     CommunicationParameters=NoCtldInAddrAny,NoInAddrAny\nSlurmdParameters=config_overrides\nTaskPlugin=task/none\n\
@@ -28,44 +28,44 @@ const ALWAYS: &str = "\
     SchedulerParameters=sched_interval=5,bf_interval=5,batch_sched_delay=0,requeue_delay=0\n\
     SelectTypeParameters=CR_Core\nPreemptType=preempt/partition_prio\nPreemptMode=REQUEUE\n";
 
-/// What differs from one site to the next.
+/// The settings that differ between sites.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ClusterSite {
-    /// How the processes of a job are held together.
+    /// How the processes of a job are tracked.
     pub(super) track: &'static str,
-    /// Whether the exit code alone puts a job back.
+    /// Whether an exit code alone requeues a job.
     pub(super) is_requeued_by_code: bool,
 }
 
-/// A site as most are.
+/// A site with common settings.
 pub(super) const USUAL: ClusterSite = ClusterSite { track: "proctrack/cgroup", is_requeued_by_code: false };
 
-/// Slurm, and a remote whose runs it is handed.
+/// Slurm, and a remote with the runs submitted to it.
 pub(super) struct SlurmCluster {
     programs: Vec<(String, Child)>,
     pub(super) remote: TestRemote,
     folder: TempDir,
 }
 
-/// What Slurm says of a job.
+/// Slurm's description of a job.
 #[derive(Debug)]
 pub(super) struct JobInfo(String);
 
 impl JobInfo {
-    /// Returns the value of a word such as `JobState`.
+    /// Returns the value of a key such as `JobState`.
     pub(super) fn get(&self, word: &str) -> &str {
         let found = self.0.split_whitespace().find_map(|pair| pair.strip_prefix(word)?.strip_prefix('='));
         found.unwrap_or_else(|| panic!("no {word} in {}", self.0))
     }
 
-    /// Tells whether it is in a state, after so many restarts.
+    /// Whether it is in a state, after this number of restarts.
     pub(super) fn is(&self, state: &str, restarts: u32) -> bool {
         self.get("JobState") == state && self.get("Restarts") == restarts.to_string()
     }
 }
 
 impl SlurmCluster {
-    /// Starts it; returns when a node is idle.
+    /// Starts Slurm; returns when a node is idle.
     pub(super) fn start(site: ClusterSite) -> Self {
         let folder = tempfile::Builder::new().prefix("slurm").tempdir().expect("a folder can be made");
         let conf = folder.path().join("slurm.conf");
@@ -95,14 +95,14 @@ impl SlurmCluster {
         });
     }
 
-    /// Writes what the programs read; returns the names of the nodes.
+    /// Writes the configuration of the programs; returns the names of the nodes.
     fn configure(&self, conf: &Path, site: ClusterSite) -> [String; 2] {
         let at = |name: &str| self.folder.path().join(name).display().to_string();
         let host = fs::read_to_string("/proc/sys/kernel/hostname").expect("the machine has a name");
         let host = host.trim().split('.').next().expect("there is a first part");
         let [control, nodes @ ..] = free_ports::<3>();
         let code = if site.is_requeued_by_code { "RequeueExit=75\n" } else { "" };
-        // Control groups have the names of nodes: those of another Slurm beside this one are others.
+        // Control groups are named after nodes: another Slurm on this machine has other node names.
         let names = nodes.map(|port| format!("n{port}"));
         let node = |(name, port): (&String, u16)| {
             format!("NodeName={name} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs=8 State=UNKNOWN\n")
@@ -135,7 +135,7 @@ impl SlurmCluster {
 
     fn spawn(&mut self, program: &str, args: &[String]) {
         let log = fs::File::create(self.folder.path().join(format!("{}.out", self.programs.len()))).expect("a log");
-        // Not one of the home's: it is to outlive the jobs.
+        // Not the home's own, because it must outlive the jobs.
         let mut command = Command::new(program);
         command.env_clear().env("PATH", std::env::var("PATH").unwrap_or_default());
         command.env("SLURM_CONF", self.folder.path().join("slurm.conf")).current_dir("/");
@@ -144,7 +144,7 @@ impl SlurmCluster {
         self.programs.push((args.last().cloned().unwrap_or_default(), child));
     }
 
-    /// Hands the run to Slurm; returns the job's number.
+    /// Submits the run to Slurm; returns the job's number.
     #[track_caller]
     pub(super) fn submit(&self, args: &[&str], engine: &[&str]) -> String {
         let said = self.try_submit(args, engine);
@@ -152,7 +152,7 @@ impl SlurmCluster {
         said.json()["job"].as_str().expect("a job has a number").to_owned()
     }
 
-    /// Hands the run to Slurm, which or whose driver may refuse.
+    /// Submits the run to Slurm; Slurm or the driver may refuse.
     pub(super) fn try_submit(&self, args: &[&str], engine: &[&str]) -> ProgramOutput {
         let (url, output) = (self.remote.url(), format!("--output={}", self.output("%j").display()));
         let all = ["submit", &url, "--to", "slurm", "--run", "x", "--yes", "--json"];
@@ -163,30 +163,30 @@ impl SlurmCluster {
         self.folder.path().join(format!("job-{job}.out"))
     }
 
-    /// Returns what a job has printed, all of its drivers together.
+    /// Returns the output of a job, from all of its drivers.
     pub(super) fn job_output(&self, job: &str) -> String {
         fs::read_to_string(self.output(job)).unwrap_or_default()
     }
 
-    /// Runs a program of Slurm's.
+    /// Runs one of Slurm's programs.
     pub(super) fn run_program(&self, program: &str, args: &[&str]) -> String {
         let output = self.command(program).args(args).output().expect("the program can be started");
         String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned()
     }
 
-    /// Prepares a program of Slurm's, in the environment of a person here.
+    /// Prepares one of Slurm's programs, in the environment of a person here.
     pub(super) fn command(&self, program: &str) -> Command {
         let mut command = Command::new(program);
         command.env_clear().envs(self.remote.home.env().iter().cloned()).current_dir(self.remote.home.path());
         command
     }
 
-    /// Returns what is known of a job.
+    /// Returns what Slurm knows about a job.
     pub(super) fn job(&self, job: &str) -> JobInfo {
         JobInfo(self.run_program("scontrol", &["--oneliner", "show", "job", job]))
     }
 
-    /// Waits for a state of a job, after so many restarts.
+    /// Waits for a state of a job, after this number of restarts.
     #[track_caller]
     pub(super) fn wait_for_job(&self, job: &str, state: &str, restarts: u32) -> JobInfo {
         let end = Instant::now() + PATIENCE;
@@ -206,7 +206,7 @@ impl SlurmCluster {
         }
     }
 
-    /// Returns what Slurm's own programs have said last.
+    /// Returns the last output of Slurm's own programs.
     fn logs(&self) -> String {
         let files = fs::read_dir(self.folder.path()).expect("it can be listed").flatten().map(|entry| entry.path());
         let logs = files.filter(|path| path.extension().is_some_and(|extension| extension == "log"));
@@ -218,21 +218,21 @@ impl SlurmCluster {
         logs.map(last).collect()
     }
 
-    /// Loses a node: its daemon is gone at once, and what it has started lives on.
+    /// Loses a node: its daemon is killed, but the processes that it started survive.
     pub(super) fn kill_node(&mut self, node: &str) {
         let (_, lost) = self.programs.iter_mut().find(|(name, _)| name == node).expect("there is such a node");
         lost.kill().expect("it can be ended");
         lost.wait().expect("it has ended");
     }
 
-    /// Kills everything of a job's, as when the machine loses its power.
+    /// Kills all processes of a job, as a power failure does.
     pub(super) fn kill_all(&self) {
         for pid in self.remote.home.processes() {
             let _gone = kill(Pid::from_raw(pid), Signal::SIGKILL);
         }
     }
 
-    /// Returns a process that holds a job, or has forgotten to end.
+    /// Returns a process that holds a job, or is stuck at its end.
     fn holder(&self) -> Option<i32> {
         let conf = format!("SLURM_CONF={}", self.folder.path().join("slurm.conf").display());
         let is_ours = |pid: &i32| {
@@ -243,7 +243,7 @@ impl SlurmCluster {
         pids.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).find(is_ours)
     }
 
-    /// Asserts that nothing is left of any driver, and that the branch is one line that the rules have made.
+    /// Asserts that nothing is left of any driver, and that the branch is linear and follows the rules.
     #[track_caller]
     pub(super) fn assert_clean(&self) {
         self.remote.home.wait_all_gone(PATIENCE);
@@ -259,7 +259,7 @@ impl Drop for SlurmCluster {
             let _gone = kill(Pid::from_raw(program.id().cast_signed()), Signal::SIGTERM);
             let _ended = program.wait();
         }
-        // Those that have held jobs of a node that was lost have nobody to tell that they are over.
+        // Those that held jobs on a lost node have no one left to report their end to.
         let end = Instant::now() + PATIENCE;
         while let Some(pid) = self.holder().filter(|_| Instant::now() < end) {
             let _gone = kill(Pid::from_raw(pid), Signal::SIGKILL);
@@ -271,7 +271,7 @@ impl Drop for SlurmCluster {
     }
 }
 
-/// Removes a control group and those in it, where they are empty.
+/// Removes a control group and its children if they are empty.
 fn remove_group(group: &Path) {
     for entry in fs::read_dir(group).into_iter().flatten().flatten().filter(|entry| entry.path().is_dir()) {
         remove_group(&entry.path());
@@ -289,13 +289,13 @@ pub(super) fn wait_until(what: &str, holds: impl Fn() -> bool) {
     }
 }
 
-/// Returns ports that nobody listens on.
+/// Returns unused ports.
 fn free_ports<const N: usize>() -> [u16; N] {
     let listeners = [(); N].map(|()| TcpListener::bind("127.0.0.1:0").expect("a port is free"));
     listeners.map(|listener| listener.local_addr().expect("it has an address").port())
 }
 
-/// Prepares a command that finds the daemon by the job alone, as in a shell on the node.
+/// Prepares a command that finds the daemon only through the job, as in a shell on the node.
 pub(super) fn without_addresses(mut command: Command) -> Command {
     command.env_remove("RUNNERD_SOCKET").env_remove("RUNNERD_STATE");
     command

@@ -1,10 +1,11 @@
-//! What takes Slurm minutes: its grain of time is one, and it looks at limits every half.
+//! Tests in which Slurm takes minutes: its time limits have a resolution of one minute and are checked every half
+//! minute.
 
 use super::GOAL;
 use super::cluster::{ClusterSite, SlurmCluster, USUAL};
 use crate::kit::WRITES;
 
-/// Ends the first driver by what `engine` and `interrupt` set off, and sees the next one go on.
+/// Ends the first driver with `engine` and `interrupt`, and asserts that the next one continues.
 fn assert_continues_after(site: ClusterSite, engine: &[&str], interrupt: impl FnOnce(&SlurmCluster)) {
     let cluster = SlurmCluster::start(site);
     let gate = cluster.remote.repo.script().gate("work");

@@ -1,4 +1,4 @@
-//! The course that a disturbed run takes: under the fault, then under a daemon to which nothing happens.
+//! A disturbed run: first under the fault, then under an undisturbed daemon.
 
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -13,9 +13,9 @@ use crate::checks::{assert_no_leftovers, assert_survived};
 
 const TREE: &str = ".runner/state/tree.json";
 
-/// A home with a run that splits its goal in three and does the parts.
+/// A home with a run that splits its goal into three parts and completes them.
 pub(super) struct FaultCourse {
-    /// What the repository is on; taken away before the home is removed.
+    /// The disk with the repository; removed before the home is.
     disk: Option<TmpfsDisk>,
     pub(super) home: Home,
     pub(super) repo: Repo,
@@ -28,7 +28,7 @@ impl FaultCourse {
         Self { disk: None, home, repo }
     }
 
-    /// Returns one whose repository is on a disk of 4 MiB.
+    /// Returns a scene whose repository is on a disk of 4 MiB.
     pub(super) fn on_small_disk() -> Self {
         let home = Home::new();
         let disk = Some(TmpfsDisk::mount_over(&home.path().join("repos"), "size=4m"));
@@ -41,12 +41,12 @@ impl FaultCourse {
         self.disk.as_ref().expect("BUG: this course has no disk of its own")
     }
 
-    /// Asks for the run, and waits for its end or the daemon's.
+    /// Requests the run, and waits for its end or the daemon's.
     pub(super) fn run(&self) -> ProgramOutput {
         self.home.run(&self.repo, &["--id", "same", "-m", "Do it"])
     }
 
-    /// Puts the run into the queue, not to be begun yet; returns the path of its journal.
+    /// Puts the run into the queue without starting it; returns the path of its journal.
     pub(super) fn queued(&self) -> PathBuf {
         let _daemon = self.home.daemon();
         let queue = ["start", "--yes", "--queue-only", "--id", "same", "-m", "Do it"];
@@ -56,7 +56,7 @@ impl FaultCourse {
         folder.path().join("journal.jsonl")
     }
 
-    /// Lets the run be driven under a fault until its end or the daemon's; returns how often the fault happened.
+    /// Drives the run under a fault until the run or the daemon ends; returns how often the fault occurred.
     pub(super) fn run_with_fault(&self, fault: &SystemFault) -> usize {
         let daemon = FaultyDaemon::start(&self.home, fault);
         if daemon.is_up() {
@@ -67,8 +67,8 @@ impl FaultCourse {
         daemon.stop()
     }
 
-    /// Waits until the run has come as far as it can by itself, or the daemon to its end. A client that waits for a
-    /// run would wait for the next daemon too.
+    /// Waits until the run cannot continue on its own, or the daemon has exited. A client that waits for a run would
+    /// wait for the next daemon, too.
     fn follow(&self) {
         let goes_on = [RunStatus::Queued, RunStatus::Running, RunStatus::Waiting];
         let is_over = |run: &RunView| !goes_on.contains(&run.summary.state);
@@ -77,22 +77,22 @@ impl FaultCourse {
         }
     }
 
-    /// Lets an undisturbed daemon bring the run to its end, and asserts that it is the one of an undisturbed run.
+    /// Completes the run with an undisturbed daemon, and asserts that the result is that of an undisturbed run.
     pub(super) fn finish(&self, what: &str) {
         let daemon = self.home.daemon();
-        // A request that was never answered may not have been heard.
+        // A request without a reply may not have been received.
         if self.home.client().list(self.repo.path()).is_none_or(|runs| runs.is_empty()) {
             self.home.ctl_in(&self.repo, &["start", "--yes", "--id", "same", "-m", "Do it"]).exits(0);
         }
         let run = self.home.client().wait_until(self.repo.path(), |run| run.summary.state.is_terminal());
         assert_eq!(run.summary.state, RunStatus::Completed, "{what}: {run:#?}");
         self.assert_undisturbed(what);
-        // What it writes at this moment is not left behind.
+        // A write in progress at this moment is not a leftover.
         daemon.stop();
         assert_no_leftovers(&self.home, &self.repo, what);
     }
 
-    /// Asserts that the run, which is completed, has come to the same end as an undisturbed one.
+    /// Asserts that the run, which is completed, has the same result as an undisturbed one.
     pub(super) fn assert_undisturbed(&self, what: &str) {
         assert_eq!(self.repo.show("HEAD", TREE), undisturbed(), "{what}: {:#?}", self.repo.receipts());
         assert_survived(&self.home, &self.repo, &[]);
@@ -100,7 +100,7 @@ impl FaultCourse {
     }
 }
 
-/// Returns the task tree of a run that nothing happens to.
+/// Returns the task tree of an undisturbed run.
 fn undisturbed() -> &'static str {
     static TREE_OF_ITS_END: OnceLock<String> = OnceLock::new();
     TREE_OF_ITS_END.get_or_init(|| {
@@ -111,8 +111,8 @@ fn undisturbed() -> &'static str {
     })
 }
 
-/// Lets a fault happen at the first, the second… call until a run passes in which it did not happen, or `limit` calls
-/// were hit; `step` calls are left out in between. A fault that never happens shows nothing, and fails.
+/// Injects a fault at the first, the second… call until it does not occur during a run, or `limit` calls were hit;
+/// `step` calls are skipped in between. Fails if the fault never occurs, because that proves nothing.
 pub(super) fn at_each(calls: &str, what: &str, every: Sampling) {
     let mut hit = 0;
     for at in (every.from..every.from + every.limit).step_by(every.step) {
@@ -129,7 +129,7 @@ pub(super) fn at_each(calls: &str, what: &str, every: Sampling) {
     assert!(hit > 0, "no {calls} was hit");
 }
 
-/// Returns which calls are hit: a sample, unless the environment says it.
+/// Returns which calls are hit: a sample, unless the environment overrides it.
 pub(crate) fn sampled(step: usize, limit: u32) -> Sampling {
     let number = |name: &str| env::var(name).ok().map(|text| text.parse().expect("a number"));
     let limit = number("LIMIT").unwrap_or(limit);
@@ -142,8 +142,8 @@ pub(crate) fn sampled(step: usize, limit: u32) -> Sampling {
 pub(crate) struct Sampling {
     /// The first, counted from 1.
     pub(crate) from: u32,
-    /// From one to the next.
+    /// The distance from one to the next.
     pub(crate) step: usize,
-    /// Numbers that are looked at.
+    /// How many calls are hit.
     pub(crate) limit: u32,
 }

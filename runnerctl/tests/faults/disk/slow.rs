@@ -1,7 +1,6 @@
-//! What takes long: the daemon dies at a call, or a call of it fails, wherever that may be in a run; and disks of its
-//! own.
+//! Slow tests: the daemon dies at any call in a run, or any call fails; and separate disks.
 //!
-//! Samples: `FROM`, `STEP` and `LIMIT` say which calls are hit. `FROM=1 STEP=1 LIMIT=100000` hits each of them.
+//! They hit a sample of calls: `FROM`, `STEP` and `LIMIT` choose it. `FROM=1 STEP=1 LIMIT=100000` hits every call.
 
 mod deaths;
 mod disks;

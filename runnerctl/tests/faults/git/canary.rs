@@ -1,5 +1,5 @@
-//! Row 78: programs that an agent names wherever git would run them. None is run by the runner, whichever of its engines
-//! works; a control shows that git itself runs them.
+//! Row 78: an agent names programs wherever git would run them. The runner runs none of them, with either engine; a
+//! control shows that git itself does.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -36,14 +36,14 @@ canary="$kit/files/canary"; chmod +x "$canary"
 hooks .git/hooks; hooks "$kit/hooks"
 "#;
 
-/// Where the settings are written.
+/// The file for the settings.
 const PLACES: [&str; 4] = [
     "file=.git/config; plant",
     "git config extensions.worktreeConfig true; file=.git/config.worktree; plant",
     "file=\"$kit/included\"; plant; git config include.path \"$kit/included\"",
     "file=\"$HOME/.gitconfig\"; plant",
 ];
-/// Where the attributes are written that name the filters.
+/// The file for the attributes that name the filters.
 const RULES: [&str; 3] = [
     "echo '* filter=evil diff=evil merge=evil' > .gitattributes",
     "mkdir -p .git/info; echo '* filter=evil diff=evil merge=evil' > .git/info/attributes",
@@ -61,8 +61,8 @@ fn canary_output(home: &Home) -> String {
     fs::read_to_string(home.path().join("CANARY")).unwrap_or_default()
 }
 
-/// Runs two iterations, the first of which plants everything and does `deed`, and looks at the run from outside while
-/// the planted session is at work.
+/// Runs two iterations, the first of which plants everything and does `deed`, and reads the run from outside while the
+/// planted session is active.
 fn assert_canary_silent(engine: &dyn Fn(&Repo), place: &str, rules: &str, deed: &str) {
     let home = Home::new();
     let repo = home.repo("one");
@@ -87,7 +87,7 @@ fn assert_canary_silent(engine: &dyn Fn(&Repo), place: &str, rules: &str, deed: 
     home.run(&repo, &["--id", "x"]);
     assert_eq!(canary_output(&home), "", "{place} {rules} {deed}");
     assert_eq!(list_verdicts(&repo).len(), 2, "{place} {rules} {deed}");
-    // What is outside of the repository is not the runner's to put back.
+    // The runner does not restore files outside the repository.
     fs::write(home.path().join(".gitconfig"), users).expect("the home's configuration can be written");
     let _ = fs::remove_dir_all(home.path().join("config/git"));
     repo.git(&["checkout", "-q", "--", "."]);
@@ -98,7 +98,7 @@ fn assert_canary_silent(engine: &dyn Fn(&Repo), place: &str, rules: &str, deed: 
 
 fn use_library(_: &Repo) {}
 
-/// A sparse checkout is the git program's.
+/// A sparse checkout is handled by the git program.
 fn use_git_program(repo: &Repo) {
     repo.git(&["sparse-checkout", "init", "--no-cone"]);
     repo.git(&["sparse-checkout", "set", "--no-cone", "/*"]);
@@ -118,7 +118,7 @@ fn row_78_control_git_itself_runs_what_was_planted() {
         .env_clear()
         .envs(home.env().iter().cloned())
         .status();
-    // What git has started itself ends a moment after it.
+    // A process started by git itself may end a moment after git.
     home.wait_all_gone(PATIENCE);
     assert!(canary_output(&home).contains("canary"), "the canary does not sing for git");
 }

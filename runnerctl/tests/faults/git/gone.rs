@@ -1,4 +1,4 @@
-//! Row 74: git's own folder goes away under a run.
+//! Row 74: git's own folder is removed during a run.
 
 use std::fs;
 

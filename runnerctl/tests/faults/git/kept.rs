@@ -1,5 +1,5 @@
-//! What a session takes from under the runner and what is kept all the same: the commit at which it began, what is never
-//! tracked, what a mode allows. Rows 76 and 95 to 97.
+//! What is kept although a session removes it: the commit at which it began, untracked files, files without
+//! permissions. Rows 76 and 95 to 97.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
@@ -33,7 +33,7 @@ fn row_76_commit_at_which_a_session_began_outlives_what_prunes_it() {
 #[test]
 fn row_76_commit_whose_reference_is_removed_and_pruned_is_named_and_nothing_is_settled() {
     let (mut home, repo) = prepare();
-    // The session's commit stands in the place of the start.
+    // The session's commit replaces the start commit.
     home.expect_forgery();
     let _daemon = home.daemon();
     let deed = format!("git add -A; git commit -q --amend --no-edit; git update-ref -d refs/runner/from/x; {PRUNE}");
@@ -157,7 +157,7 @@ fn row_96_what_cannot_be_put_back_is_waited_for_and_nothing_of_it_is_committed()
     home.ctl_in(&repo, &["start", "--yes", "--id", "x", "-m", "Do it"]).exits(0);
     let tries = |run: &RunView| run.phase.as_ref().and_then(|phase| phase.obstacle.clone());
     home.client().wait_until(repo.path(), |run| tries(run).is_some_and(|why| why.contains("made/made.txt")));
-    // The next tries fail as the first did, though the branch is where it belongs by then.
+    // The next attempts fail like the first, although the branch is in its place by then.
     assert_eq!(list_verdicts(&repo), Vec::<String>::new());
     assert!(change_attributes(&repo, "-i", "made"));
     home.client().wait_until(repo.path(), |run| run.summary.state.is_terminal());
@@ -189,7 +189,7 @@ fn row_96_folder_that_was_closed_is_opened_by_the_next_daemon() {
 fn row_97_references_that_a_person_packs_meanwhile_are_nobodys_deed() {
     let (home, repo) = prepare();
     let head = repo.head();
-    // As many files as a listing takes a moment for.
+    // Enough files for a listing to take a moment.
     for number in 0..300 {
         repo.write(&format!(".git/refs/tags/t{number}"), &format!("{head}\n"));
     }

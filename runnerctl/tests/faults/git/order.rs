@@ -1,5 +1,6 @@
-//! In which order a commit gets to disk: a power cut must not find a reference without its objects, an empty reference,
-//! or a journal that knows of a commit that is not there. Watched by strace, as nothing but a power cut shows it.
+//! The order in which a commit reaches the disk: a power failure must not leave a reference without its objects, an
+//! empty reference, or a journal that names a missing commit. Observed with strace, since otherwise only a power
+//! failure would show it.
 
 mod slow {
     use std::fs;
@@ -10,7 +11,7 @@ mod slow {
 
     use super::super::{prepare, run_one};
 
-    /// Watches what a process flushes and renames, from when this returns and as long as its words can be said.
+    /// Starts to trace what a process flushes and renames. Keep the reader: writing to a closed pipe would kill strace.
     fn watch(pid: i32, into: &str) -> (Child, impl BufRead) {
         let calls = "trace=fsync,fdatasync,syncfs,rename,renameat,renameat2";
         let mut strace = Command::new("strace")
@@ -43,7 +44,7 @@ mod slow {
         let commit = repo.head();
         let (folder, file) = commit.split_at(2);
         let written = last(&["rename", &format!("objects/{folder}/{file}\"")]).expect("the commit is written");
-        // One flush of the file system is that of the objects, of their folders and of the work tree.
+        // One flush of the file system covers the objects, their folders and the work tree.
         for flushed in ["syncfs(", "runner/x.lock>"] {
             let at = calls[..moved].iter().rposition(|call| call.contains("sync") && call.contains(flushed));
             assert!(at > Some(written), "{flushed} is not flushed before the branch moves: {calls:#?}");

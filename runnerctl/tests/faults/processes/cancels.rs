@@ -1,4 +1,4 @@
-//! A cancel that meets something in its way: the run ends within seconds, says what it has left, and loses nothing. Row 33.
+//! A cancel that meets an obstacle: the run ends within seconds, reports what it has left, and loses nothing. Row 33.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -8,10 +8,10 @@ use protocol::words::RunStatus;
 use runner_testkit::invariants::list_verdicts;
 use runner_testkit::{Home, Repo, SessionGate};
 
-/// How long a cancel may take on a busy machine; its tries take eight seconds.
+/// Maximum time for a cancel on a busy machine; its attempts take eight seconds.
 const SOON: Duration = Duration::from_mins(1);
 
-/// A run whose first session is at a gate after it has left work.
+/// A run whose first session has left work and waits at a gate.
 struct WorkingRun {
     home: Home,
     repo: Repo,
@@ -46,7 +46,7 @@ impl WorkingRun {
         self.home.client().run(self.repo.path())
     }
 
-    /// Asserts that the end names what was in the way, the work tree, and what goes on.
+    /// Asserts that the end names the obstacle, the work tree, and the command to continue.
     #[track_caller]
     fn assert_ends_naming(&self, words: &[&str]) {
         let reason = self.assert_cancelled().summary.reason.expect("it says why");

@@ -1,4 +1,4 @@
-//! How a session or a guard ends: by itself, by a signal, by the clock. Rows 1 to 5, 18, 23, 31 and 32.
+//! How a session or a guard ends: on its own, by a signal, at a timeout. Rows 1 to 5, 18, 23, 31 and 32.
 
 use runner_testkit::Home;
 
@@ -42,7 +42,7 @@ fn row_04_agent_that_ignores_sigterm_is_killed_at_the_end_of_its_budget() {
 #[test]
 fn row_05_clean_up_within_the_grace_is_completed_and_one_beyond_it_is_cut_off() {
     for (seconds, is_completed) in [("0.3", true), ("100", false)] {
-        // Four seconds to begin, and four for the end.
+        // Four seconds to start, and four to end.
         let stage = FaultStage::with_time_limit(8);
         stage.script().step(1, &format!("echo mine > mine.txt; become slow-term {seconds}"));
         stage.run().exits(4);
@@ -104,7 +104,7 @@ fn row_32_guard_has_what_the_agent_left_of_the_budget() {
         clock.set(HOUR / 6, 0);
         working.open();
         ready.wait_reached();
-        // Less than the whole budget after the guard has begun.
+        // Less than the whole budget after the guard has started.
         clock.set(HOUR / 6 * 4, 0);
     };
     stage.home.run_while(&stage.repo, &["-m", "Do it"], late).exits(4);

@@ -1,6 +1,6 @@
-//! What a program leaves running when it ends or is ended. Rows 6 to 17 and 30.
+//! Processes that a program leaves running when it ends or is stopped. Rows 6 to 17 and 30.
 //!
-//! Each shows beside it that the same program, of which only the leader is ended, leaves something alive.
+//! Each row also shows that if only the leader of the same program ends, something stays alive.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::stage::{AT_ONCE, FaultStage};
 
 const ANSWER: &str = "echo mine > mine.txt; answer done 'It is done.'";
 
-/// Lets a session end by itself after its answer, with one process left, and returns what became of it.
+/// Lets a session exit after its answer, with one process left, and returns what became of that.
 fn stage_with_leftover(how: &str) -> FaultStage {
     assert!(UnsupervisedProgram::start(how, 1).leaks_after_end(), "`{how}` leaves nothing to end");
     let stage = FaultStage::new();
@@ -23,7 +23,7 @@ fn stage_with_leftover(how: &str) -> FaultStage {
     stage
 }
 
-/// Lets the budget of a session run out while `count` of its processes are there.
+/// Lets the budget of a session expire while `count` of its processes are running.
 fn assert_all_end_with_the_budget(how: &str, count: usize) {
     assert!(UnsupervisedProgram::start(how, count).leaks_after_kill(), "`{how}` leaves nothing to end");
     let (stage, clock) = FaultStage::with_clock(Home::new());
@@ -33,7 +33,7 @@ fn assert_all_end_with_the_budget(how: &str, count: usize) {
     stage.assert_ended_as(&["Timeout"], &["mine\n"]);
 }
 
-/// Lets a session end whose child goes on holding the output, and returns how long it took.
+/// Lets a session end whose child keeps the output open, and returns how long it took.
 fn time_with_pipe_holder(how: &str) -> (FaultStage, Duration) {
     let stage = FaultStage::new();
     stage.script().step(1, &format!("{ANSWER}; misbehave {how}"));

@@ -1,5 +1,4 @@
-//! Rows that take seconds, and the seeded loops that meet the phases which no gate can hold. Rows 16,
-//! 21, 26 and 33 to 35.
+//! Rows that take seconds, and the seeded loops for phases in which no gate is possible. Rows 16, 21, 26 and 33 to 35.
 
 use std::fs::{self, File};
 use std::time::Instant;
@@ -34,7 +33,7 @@ fn row_21_shim_that_a_program_stopped_is_given_up_after_the_budget() {
     home.limit_containment("walk");
     let (stage, clock) = FaultStage::with_clock(home);
     stage.script().step(1, "echo mine > mine.txt; become stops-shim");
-    // What it leaves behind, and itself when the shim is stopped.
+    // The processes it leaves, and its own if the shim is stopped.
     stage.run_over_budget(&clock, 2).exits(4);
     stage.assert_ended_as(&["Timeout"], &["mine\n"]);
 }
@@ -123,7 +122,7 @@ fn row_26_fork_that_the_system_refuses_is_waited_for() {
     let stage = FaultStage::new();
     stage.script().step(1, "echo mine > mine.txt; answer done 'It is done.'");
     stage.ctl(&["start", "--yes", "--queue-only", "-m", "Do it"]).exits(0);
-    // The last one makes the daemon's own threads too.
+    // `clone3` also creates the daemon's own threads.
     let refusal = SyscallRefusal::start(&stage, "clone,fork,vfork,clone3", "EAGAIN");
     stage.ctl(&["resume"]).exits(0);
     let waiting = stage.client().wait_for(stage.repo.path(), RunStatus::Waiting);
@@ -134,7 +133,7 @@ fn row_26_fork_that_the_system_refuses_is_waited_for() {
     stage.assert_ended_as(&["Accepted"], &["mine\n"]);
 }
 
-/// A run of four sessions, in each of which something hides.
+/// A run of four sessions, each of which hides something.
 fn new_ordeal() -> InterruptedRun {
     let home = Home::new();
     let repo = home.repo("one");

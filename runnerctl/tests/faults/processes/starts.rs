@@ -1,5 +1,4 @@
-//! What stands in the way of a start: locks, programs that cannot be run, and daemons that were there before. Rows 24,
-//! 25, 28 and 29.
+//! Obstacles to a start: locks, programs that cannot be executed, and other daemons. Rows 24, 25, 28 and 29.
 
 use std::fs::{self, File, Permissions};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -13,7 +12,7 @@ use runner_testkit::{Client, Config, Home, Repo};
 use crate::checks::{assert_explains, assert_survived};
 use crate::stage::FaultStage;
 
-/// A repository whose agent is a file of the work tree.
+/// A repository whose agent is a file in the work tree.
 fn with_agent_file(home: &Home, make: impl FnOnce(&Repo)) -> Repo {
     let repo = home.repo("one");
     make(&repo);
@@ -23,7 +22,7 @@ fn with_agent_file(home: &Home, make: impl FnOnce(&Repo)) -> Repo {
     repo
 }
 
-/// Starts a run whose agent cannot be executed: it is refused, and says why.
+/// Starts a run whose agent cannot be executed: it is refused with the reason.
 fn assert_refused(make: impl FnOnce(&Repo), why: &str) {
     let home = Home::new();
     let repo = with_agent_file(&home, make);
@@ -152,7 +151,7 @@ fn row_28_repository_that_another_daemon_drives_is_waited_for() {
     second.env(STATE_VARIABLE, stage.home.path().join("other-state")).env(SOCKET_VARIABLE, &socket);
     let _second = stage.home.daemon_from_command(second);
     let ctl = |args: &[&str]| stage.ctl(&[&["--socket", &socket.display().to_string()], args].concat());
-    // What lies there is the work of the other daemon's session.
+    // The changes there are the work of the other daemon's session.
     stage.repo.write("theirs.txt", "theirs\n");
     ctl(&["start", "--yes"]).exits(0);
     let waiting = Client::connect(&socket).wait_for(stage.repo.path(), RunStatus::Waiting);

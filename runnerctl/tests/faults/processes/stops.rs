@@ -1,13 +1,13 @@
-//! Ends that come from outside: a person's stop, the end of the daemon in order, and kill -9. Rows 33 to 35.
+//! Ends from outside: a person's stop, an orderly shutdown of the daemon, and kill -9. Rows 33 to 35.
 //!
-//! A gate holds session and guard where the stop is to meet them; the other phases are met at random, in `slow`.
+//! A gate holds the session or the guard when the stop arrives; the other phases are hit at random, in `slow`.
 
 use protocol::words::RunStatus;
 use runner_testkit::{Daemon, PATIENCE, SessionGate};
 
 use crate::stage::FaultStage;
 
-/// A phase in which the iteration is held, and how it ends if it is stopped there.
+/// A phase in which the iteration is held, and its end if it is stopped there.
 struct HeldPhase {
     /// The first session.
     session: &'static str,
@@ -15,7 +15,7 @@ struct HeldPhase {
     guard: &'static str,
     /// The verdict of an iteration that a person stopped there.
     stopped: &'static str,
-    /// The verdict of an iteration whose daemon ended there, once another daemon has come.
+    /// The verdict of an iteration whose daemon ended there, after the next daemon has started.
     resumed: &'static [&'static str],
 }
 
@@ -26,7 +26,7 @@ const SESSION: HeldPhase = HeldPhase {
     resumed: &["Interrupted", "Accepted"],
 };
 
-/// The leader is gone, and the output is drained of what its child still says.
+/// The leader has exited, and the remaining output of its child is read.
 const DRAIN: HeldPhase = HeldPhase {
     session: "echo mine > mine.txt; misbehave chatters-after \"$kit/gates/held.in\"; answer retry 'Not yet.'",
     guard: "exit 0",
@@ -42,7 +42,7 @@ const GUARD: HeldPhase = HeldPhase {
 };
 
 impl HeldPhase {
-    /// Starts a run that is held in its first iteration as long as the gate is.
+    /// Starts a run that is held in its first iteration while the gate is closed.
     fn begin(&self) -> (FaultStage, SessionGate) {
         let stage = FaultStage::new();
         let gate = stage.script().gate("held");
@@ -53,7 +53,7 @@ impl HeldPhase {
         (stage, gate)
     }
 
-    /// Stops the run by a command, which must end everything, and lets it come to its end afterwards.
+    /// Stops the run with a command, which must end all processes, and then lets it complete.
     fn assert_stopped_by(&self, command: &[&str], then: RunStatus, again: &[&str]) {
         let (stage, _gate) = self.begin();
         stage.ctl(command).exits(0);
@@ -65,7 +65,7 @@ impl HeldPhase {
         stage.assert_ended_as(&[self.stopped, "Accepted"], &["mine\n", "more\n"]);
     }
 
-    /// Takes the daemon to its end, after which nothing may be alive; the next daemon brings the run to its end.
+    /// Ends the daemon, after which no process may be alive; the next daemon completes the run.
     fn assert_survives(&self, end: impl FnOnce(Daemon)) {
         let (mut stage, _gate) = self.begin();
         let script = stage.script().clone();

@@ -1,6 +1,6 @@
-//! What a program does to those above it, shim and daemon. Rows 19 to 22 and 27.
+//! Attacks by a program on its supervisors, shim and daemon. Rows 19 to 22 and 27.
 //!
-//! All of it is the same user's, so nothing but a namespace stands in the way; these rows are shown without one.
+//! All of them have the same user, so only a namespace can prevent this; these rows run without one.
 
 use std::fs;
 
@@ -100,7 +100,7 @@ fn row_20_program_that_kills_the_daemon_alone_is_ended_by_its_shim() {
 
 #[test]
 fn row_22_shim_keeps_to_the_budget_while_the_daemon_is_stopped() {
-    // Asked to end at half of it, it goes on: the whole budget is there for it to begin.
+    // It continues after being asked to end at half of its budget, so it has the whole budget to start in.
     let stage = FaultStage::without_sandbox(|config| config.top("iteration_timeout_secs = 8"));
     stage.script().step(1, "echo mine > mine.txt; trap '' TERM; become stops-daemon");
     stage.start_run();

@@ -1,5 +1,5 @@
-//! State that somebody has written who is not the daemon: forged, taken from elsewhere, old, or without its key. What a
-//! program of the same user can do to files is done here by the test itself, with the daemon up and down.
+//! State that was not written by the daemon: forged, copied from elsewhere, outdated, or without its key. The test
+//! itself does to files what a program of the same user can do, with the daemon running and stopped.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::CrashedRun;
 use crate::checks::{assert_explains, assert_survived};
 
-/// Returns the only file of a folder whose name ends so.
+/// Returns the only file of a folder with this suffix.
 fn only_file(folder: &Path, end: &str) -> PathBuf {
     let files = fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
     let mut files = files.flatten().map(|entry| entry.path()).filter(|path| path.to_string_lossy().ends_with(end));
@@ -30,18 +30,18 @@ fn write(path: &Path, text: &str) {
     fs::write(path, text).unwrap_or_else(|error| panic!("writing {}: {error}", path.display()));
 }
 
-/// Returns what a note holds.
+/// Returns the content of a note.
 fn read_json(path: &Path) -> Value {
     let mut note: Value = serde_json::from_str(&read_text(path)).expect("a note is JSON");
     note["value"].take()
 }
 
-/// Runs the daemon's program to its end.
+/// Runs the daemon's program until it exits.
 fn daemon_ends(home: &Home, args: &[&str]) -> ProgramOutput {
     home.run_program(&binary("runnerd"), args)
 }
 
-/// What would run outside of all containment if git obeyed it, and the file that tells that it did.
+/// A command that would run without containment if git obeyed it, and the file that shows that it ran.
 fn poison(home: &Home, folder: &Path) -> PathBuf {
     let ran = home.path().join("ran");
     let program = format!("sh -c 'echo ran >> {}; cat'", ran.display());
@@ -76,7 +76,7 @@ fn row_64_note_that_was_forged_or_left_unsealed_holds_its_repository() {
             let run = || died.home.ctl_in(&died.repo, &["status"]).stdout;
             let held = died.home.ctl_in(&died.repo, &["resume"]);
             let said = format!("{}{}", held.stderr, run());
-            // Where the run is held by itself, it takes its turn to find out.
+            // If only the run is held, it notices at its next turn.
             let said = if said.contains(&name) {
                 said
             } else {
@@ -139,7 +139,7 @@ fn row_64_state_of_another_repository_is_not_taken() {
     home.allow_repositories(2);
     let repos = ["one", "two"].map(|name| home.scripted_repo(name));
     let daemon = home.daemon();
-    // A session goes on when its gate is gone.
+    // A session continues when its gate is gone.
     let gates = repos.each_ref().map(|repo| repo.script().gate("session"));
     for (repo, gate) in repos.iter().zip(&gates) {
         repo.script().step(1, "echo half > half.txt; gate session").step(2, "answer done 'It is done.'");
@@ -150,7 +150,7 @@ fn row_64_state_of_another_repository_is_not_taken() {
     home.wait_all_gone(PATIENCE);
     let folders: Vec<PathBuf> =
         fs::read_dir(home.private().join("repos")).expect("a folder").flatten().map(|entry| entry.path()).collect();
-    // The other repository goes on as soon as a daemon runs.
+    // The other repository continues as soon as a daemon runs.
     let files = ["repo.json", "journal.jsonl"].map(|name| (name, read_text(&folders[1].join(name))));
     for (name, others) in files {
         let right = read_text(&folders[0].join(name));
@@ -345,7 +345,7 @@ fn row_66_state_of_a_development_build_stops_the_daemon_and_stays_as_it_is() {
             None => fs::remove_dir(path).expect("a folder can be removed"),
         }
     }
-    // Its daemon may still be there: then nothing is to be moved.
+    // Its daemon may still be running: then nothing may be moved.
     let daemon = died.home.daemon();
     fs::create_dir(&old).expect("a folder can be made");
     assert_explains(&daemon_ends(&died.home, &[]), &["another daemon"]);

@@ -1,4 +1,4 @@
-//! Lists of changed files, which name every one, in order.
+//! Lists of changed files, which must name every file, in order.
 
 use super::{BranchForge, Rule, violation};
 use crate::guard_definition::guarded_play;

@@ -1,19 +1,19 @@
-//! Objects that no git writes: trees that hold more than one thing at a path, headers and encodings that hide what a
-//! message says; and odd ones that are honest.
+//! Objects that git never writes: trees with several entries at a path, headers and encodings that hide the message's
+//! content; and unusual but genuine ones.
 
 use protocol::verify::AuditRule as Rule;
 
 use super::{BranchForge, violation};
 use crate::play::RUN;
 
-/// A change of the headers of a commit.
+/// A change of a commit's headers.
 type TextChange = fn(&str) -> String;
 
-/// A claim whose first letter is not written as itself.
+/// A receipt whose first letter is encoded.
 const UTF_7: &str = "x\n\n+AFI-unner-Commit: iteration\n";
 
 impl BranchForge {
-    /// Writes a tree with one more entry behind all others.
+    /// Writes a tree with one more entry after all others.
     fn tree_and(&self, tree: &str, (mode, name, id): (&str, &str, &str)) -> String {
         let listed = self.git(&["ls-tree", tree], "");
         let mut bytes: Vec<u8> = listed.lines().flat_map(entry_of).collect();
@@ -21,14 +21,14 @@ impl BranchForge {
         self.git(&["hash-object", "-t", "tree", "-w", "--literally", "--stdin"], bytes)
     }
 
-    /// Writes the commit at the tip anew, with other headers.
+    /// Rewrites the commit at the tip with other headers.
     fn tip_with(&self, change: impl FnOnce(&str) -> String) -> String {
         let commit = self.git(&["cat-file", "commit", &self.tip().id], "") + "\n";
         let (headers, message) = commit.split_once("\n\n").expect("a commit has a message");
         self.store_commit(&change(&format!("{headers}\n")), message)
     }
 
-    /// Writes a person's commit upon the tip, which changes nothing, with more headers.
+    /// Writes a person's empty commit on top of the tip, with more headers.
     fn person_commit(&self, headers: &str, message: &str) -> String {
         let tip = self.tip();
         let who = "A U Thor <author@example.com> 1700000000 -0100";
@@ -59,7 +59,7 @@ fn a_tree_that_gits_check_refuses_is_named_with_its_path() {
     let (tip, parent) = (forge.tip().clone(), forge.pieces[forge.pieces.len() - 2].id.clone());
     let blob = forge.git(&["hash-object", "-w", "--stdin"], "ci:\n\ttrue\n");
     let folder = forge.git(&["mktree"], format!("100644 blob {blob}\tx\n"));
-    // Behind all others: what is out of order beside is named as well.
+    // After all others: a wrong order is reported, too.
     let anyones = [
         (("100644", "justfile", blob.as_str()), "/justfile"),
         (("40000", "justfile", &folder), "/justfile"),
@@ -85,7 +85,7 @@ fn a_tree_that_gits_check_refuses_is_named_with_its_path() {
         let tree = forge.tree_and(&tip.tree, added);
         let of_runner = forge.commit(Some(&parent), &tree, &tip.message);
         forge.assert_finds_at((RUN, &of_runner), violation(Rule::Valid, &format!("/{}", added.1)));
-        // Of these git only warns, and programs of old have written them.
+        // Git only warns about these, and old programs have written them.
         forge.assert_honest(name, &forge.commit(Some(&tip.id), &tree, "Mine"));
     }
     let nested = forge.tree_and(&folder, ("100644", "x", &blob));

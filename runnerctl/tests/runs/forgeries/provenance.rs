@@ -1,4 +1,4 @@
-//! Where a run comes from: commits made by hand that give a branch another beginning, and honest beginnings of all kinds.
+//! The origin of a run: commits made by hand that give a branch another start, and genuine starts of all kinds.
 
 use std::fs;
 
@@ -11,7 +11,7 @@ use crate::audits::{parse_report, play_two};
 use crate::play::{RUN, RunPlay, node, sample};
 
 impl BranchForge {
-    /// The tree of a commit with every leaf passed.
+    /// The tree of a commit, with every leaf passed.
     fn all_passed(&self, tree: &str) -> String {
         let mut tasks: TaskTree = serde_json::from_str(&self.try_show(tree, TREE)).expect("it is a task tree");
         for id in ["b", "c1", "c2", "c", "root"] {
@@ -28,7 +28,7 @@ impl BranchForge {
         self.tree_with(tree, RUN_STATE, &text)
     }
 
-    /// A start commit of this run upon a commit, with the tree of that under another identity.
+    /// A start commit on top of a commit, with that commit's tree under another run id.
     fn fork(&self, run: &str, (parent, tree): (&str, &str)) -> String {
         let tree = self.with_state(tree, |state| {
             (state.run_id, state.base) = (Some(run.to_owned()), Some(parent.to_owned()));
@@ -87,7 +87,7 @@ fn a_second_start_of_a_run_hides_nothing() {
     forge.assert_finds_at((RUN, &second), violation(Rule::Milestone, "Runner-Commit"));
     forge.assert_finds_at((RUN, &second), violation(Rule::Passes, TREE));
 
-    // In a session it is the session's, and the run begins where it began.
+    // In a session it belongs to the session, and the run's start is unchanged.
     let mut posed = forge.pieces.clone();
     let mut fake = forge.pieces[forge.index_of("start run")].clone();
     "fake".clone_into(&mut fake.id);
@@ -149,7 +149,7 @@ fn nothing_that_a_receipt_names_ends_the_audit() {
     let tree = forge.pieces[retry].tree.clone();
     for named in [tree, forge.pieces[0].id.clone(), "1".repeat(40)] {
         let raw = forge.with_change(retry, |piece| piece.message.push_str(&["\nRunner-Raw: ", &named].concat()));
-        // It has an answer, and that is asked for by its form.
+        // It must return a report, which is checked when it is parsed.
         forge.audit(&raw);
     }
 }
@@ -174,7 +174,7 @@ fn what_is_missing_or_cut_off_is_never_proven() {
     // Objects stay loose in a clone by path.
     play.repo.git(&["clone", "-q", "--bare", "--no-hardlinks", ".", &at]);
     let audit = || parse_report(&play.home.ctl(&["verify", &at, "--run", RUN, "--json"]));
-    // A list of where the clone ends, though all of it is here: what is here is looked at.
+    // A `shallow` file in a complete clone: all existing commits are read.
     fs::write(folder.join("shallow"), format!("{}\n", play.repo.head())).expect("the clone can be written to");
     assert_eq!((audit().counts.iterations, audit().unseen.len()), (2, 0));
     fs::remove_file(folder.join("shallow")).expect("it is there");

@@ -1,4 +1,4 @@
-//! What stands between a person's word and its receipt.
+//! Changes between a person's decision and its receipt.
 
 use protocol::verify::AuditRule as Rule;
 use protocol::words::RunStatus;

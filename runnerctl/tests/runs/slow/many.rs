@@ -1,12 +1,12 @@
-//! Twenty repositories through one daemon: each comes to its end, all are seen at once, and none minds what is done to another.
+//! Twenty repositories with one daemon: each completes, all are visible at once, and none is affected by the others.
 
 use protocol::words::RunStatus;
 use runner_testkit::{Home, Repo, Tty};
 
 const COUNT: usize = 20;
-/// The one that is paused under its session and resumed later.
+/// The one that is paused during its session and resumed later.
 const PAUSED: usize = 6;
-/// The one that is cancelled under its session.
+/// The one that is cancelled during its session.
 const CANCELLED: usize = 13;
 
 fn repositories(home: &Home) -> Vec<Repo> {

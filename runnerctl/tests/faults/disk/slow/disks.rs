@@ -1,4 +1,4 @@
-//! Disks that are full, have no inodes left, or are read-only.
+//! Disks that are full, out of inodes, or read-only.
 
 use protocol::words::RunStatus;
 use runner_testkit::invariants::print_figure;
@@ -28,7 +28,7 @@ fn row_56_repository_that_fills_up_is_waited_for() {
     }
 }
 
-/// Leaves some pages free, lets the run come as far as it can, and gives the room back: it goes on by itself.
+/// Leaves some pages free, runs until the disk is full, and frees the space: the run continues automatically.
 fn fills_up(course: &FaultCourse, disk: &TmpfsDisk, pages: u32) {
     course.queued();
     let daemon = course.home.daemon();
@@ -58,7 +58,7 @@ fn fills_up(course: &FaultCourse, disk: &TmpfsDisk, pages: u32) {
 fn row_56_disk_that_a_guard_fills_before_it_is_ended_is_waited_for() {
     let course = FaultCourse::on_small_disk();
     let gate = course.repo.script().gate("full");
-    // The disk is filled by the guard itself, outside of what is committed, until nothing more can be written.
+    // The guard itself fills the disk, outside of the committed files, until nothing more can be written.
     course.repo.script().guard_step(2, "cat /dev/zero > .git/filler 2> /dev/null; gate full");
     let _daemon = course.home.daemon();
     course.home.ctl_in(&course.repo, &["start", "--yes", "--id", "same", "-m", "Do it"]).exits(0);

@@ -1,4 +1,4 @@
-//! A call of the daemon's fails, once or for as long as the daemon lives.
+//! A system call of the daemon fails, once or as long as the daemon runs.
 
 use std::thread;
 

@@ -1,4 +1,4 @@
-//! Limits of the system: the size of files, the number of handles, and logs without room.
+//! System limits: file size, number of file descriptors, and logs without space.
 
 use std::fs;
 
