@@ -1,6 +1,6 @@
-//! What an agent or a reviewer answers at the end of a session.
+//! The answer of an agent or a reviewer at the end of a session.
 //!
-//! The shape only; whether an answer is acceptable is decided in `runner-core`.
+//! Only its format; `runner-core` decides whether an answer is acceptable.
 
 use jiff::Timestamp;
 use schemars::JsonSchema;

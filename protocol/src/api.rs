@@ -1,7 +1,7 @@
 //! The methods of the control socket, by noun.
 //!
-//! Each takes one struct and answers with one; errors carry an [`crate::error::ErrorData`].
-//! `docs/protocol.md` is generated from these and from the examples in `tests/reference/`.
+//! Each takes one struct and returns one; errors carry an [`crate::error::ErrorData`]. `docs/protocol.md` is generated
+//! from these and from the examples in `tests/reference/`.
 
 use jsonrpsee::core::{RpcResult, SubscriptionResult};
 use jsonrpsee::proc_macros::rpc;

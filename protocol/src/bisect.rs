@@ -1,6 +1,6 @@
-//! What a search for the commit that broke a command goes by: the states of a branch, and how the command ends at one of them.
+//! Data for finding the commit that broke a command: the states of a branch, and how the command ends in one of them.
 //!
-//! Data only. Which commits are states is `runner-core`'s to say, and where to look next the client's.
+//! Data only. `runner-core` decides which commits are states, and the client which one to try next.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

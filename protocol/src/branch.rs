@@ -1,4 +1,4 @@
-//! What the branch of a run tells by itself, where no daemon here drives it: at a remote, or in a clone.
+//! What a run's branch says about the run without a daemon that drives it: at a remote, or in a clone.
 
 use jiff::Timestamp;
 use schemars::JsonSchema;

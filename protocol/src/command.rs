@@ -1,7 +1,7 @@
-//! Commands that are offered to a person: what each is for and its words, and the sentences that they stand in.
+//! Commands that are suggested to a person: their words, their purposes, and the sentences that contain them.
 //!
-//! A sentence is read; what is pasted is made of a command's words alone, quoted as a shell needs them. What a command does
-//! is not known here.
+//! A sentence is for reading; only a command's words, quoted for a shell, are for pasting. What a command does is not
+//! known here.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

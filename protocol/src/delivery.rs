@@ -1,6 +1,6 @@
-//! What a pull request of a run is made of, and what comes back from one.
+//! The content of a run's pull request, and the feedback on it.
 //!
-//! Data only. What is written is `runner-core`'s; whatever is sent to a forge is sent by a client.
+//! Data only. `runner-core` writes the texts; the client sends them to the forge.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! What only the daemon can see of a repository, for `doctor`: facts, which the client judges.
+//! Facts about a repository that only the daemon can see, for `doctor`; the client judges them.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! How the daemon refuses or fails a request: kind, message, hint, and exit codes.
+//! The errors of requests to the daemon: kind, message, hint, and exit codes.
 
 use jsonrpsee::types::ErrorObjectOwned;
 use schemars::JsonSchema;

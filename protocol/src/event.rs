@@ -1,8 +1,8 @@
 //! The daemon's numbered stream of events.
 //!
-//! Events tell that something happened; the state itself is read with `status`. A subscriber that
-//! was too slow gets one `lagged` event and reads the state anew. A client skips an event that it
-//! cannot read: a later version may have more kinds.
+//! Events say that something happened; the state itself is read with `status`. A subscriber that is too slow gets one
+//! `lagged` event and must read the state again. A client skips events that it cannot parse: a later version may have
+//! more kinds.
 
 use jiff::Timestamp;
 use schemars::JsonSchema;

@@ -1,6 +1,6 @@
-//! `tree.explain`: which leaf is next and why, and what each way in which its session can end would lead to.
+//! `tree.explain`: which leaf is next and why, and the consequences of each possible end of its session.
 //!
-//! Told from what is committed. Nothing is decided from it.
+//! Derived from the committed state. No decision is based on it.
 
 use jiff::Timestamp;
 use schemars::JsonSchema;

@@ -1,4 +1,4 @@
-//! What a hook finds on its standard input: one JSON object on one line.
+//! The input of a hook: one JSON object on one line.
 
 use jiff::Timestamp;
 use schemars::JsonSchema;

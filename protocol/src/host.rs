@@ -1,18 +1,18 @@
 //! Another machine, as a person names it: `ssh://[user@]host[:port]`.
 //!
-//! What is known of it beyond that, keys and jumps and aliases, is in the configuration of ssh. Nothing is looked up here.
+//! Keys, jump hosts and aliases are left to the configuration of ssh. Nothing is resolved here.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::shell;
 
-/// The variable that names the machine whose daemon is meant.
+/// The variable that names the machine of the daemon.
 pub const HOST_VARIABLE: &str = "RUNNER_HOST";
 
 const SCHEME: &str = "ssh://";
 
-/// A machine that ssh gets to. Its words are safe among the arguments of a program and in a shell.
+/// A machine that ssh can connect to. Its parts are safe as arguments of a program and in a shell.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Host {
     user: Option<String>,
@@ -20,28 +20,28 @@ pub struct Host {
     port: Option<u16>,
 }
 
-/// Why a text names no machine.
+/// Why a text does not name a machine.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HostError {
-    /// It does not begin as such a name does.
+    /// It does not start with `ssh://`.
     #[error("`{0}` does not begin with {SCHEME}")]
     Scheme(String),
-    /// It has something behind the machine; a path is named by the command itself.
+    /// It has something after the machine; commands take the path separately.
     #[error("`{0}` has something behind the host; a path is named with -C or PATH")]
     TrailingText(String),
-    /// The user's name has characters that are none of a name.
+    /// The user's name has invalid characters.
     #[error("`{0}` is no name of a user")]
     User(String),
-    /// The machine's name has characters that are none of a name, or could be read as an option.
+    /// The machine's name has invalid characters, or could be read as an option.
     #[error("`{0}` is no name of a host")]
     Name(String),
-    /// The port is no number between 1 and 65535.
+    /// The port is not a number from 1 to 65535.
     #[error("`{0}` is no port")]
     Port(String),
 }
 
 impl Host {
-    /// Returns the arguments that make ssh go there, without a word that could be read as another option.
+    /// Returns ssh's arguments for this machine, none of which can be read as another option.
     pub fn ssh_arguments(&self) -> Vec<String> {
         let mut arguments = Vec::new();
         for (option, value) in [("-l", self.user.clone()), ("-p", self.port.map(|port| port.to_string()))] {
@@ -51,18 +51,18 @@ impl Host {
         arguments
     }
 
-    /// Returns the words of the command that runs a line of a shell there.
+    /// Returns the words of the command that runs a shell command there.
     pub fn ssh_argv(&self, line: &str) -> Vec<String> {
         let words = ["ssh", "-t"].map(str::to_owned).into_iter().chain(self.ssh_arguments());
         words.filter(|word| word != "--").chain([line.to_owned()]).collect()
     }
 
-    /// Returns that command as it is typed.
+    /// Returns that command as typed in a shell.
     pub fn ssh_command_line(&self, line: &str) -> String {
         shell::join_args(self.ssh_argv(line).iter().map(String::as_str))
     }
 
-    /// Returns a text with each `runnerctl` of its commands told to ask there.
+    /// Returns a text in which each `runnerctl` command has the option for this machine.
     pub fn with_host_in_text(&self, text: &str) -> String {
         let with_host = format!("runnerctl --host {self} ");
         let mut words = text.split("runnerctl ");
@@ -102,7 +102,7 @@ impl FromStr for Host {
     }
 }
 
-/// Splits off the port, which an address in brackets may have as well.
+/// Splits off the port, which may also follow an address in brackets.
 fn split_port(address: &str) -> (&str, Option<&str>) {
     match address.rsplit_once(':') {
         Some((name, port)) if !port.ends_with(']') => (name, Some(port)),
@@ -110,7 +110,7 @@ fn split_port(address: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// Takes a word of letters, digits and some other characters that does not begin like an option.
+/// Takes a word of letters, digits and some other characters that does not start like an option.
 fn check_word(word: &str, others: &str, error: fn(String) -> HostError) -> Result<String, HostError> {
     let is_usual = |letter: char| letter.is_ascii_alphanumeric() || others.contains(letter);
     if !word.is_empty() && !word.starts_with('-') && word.chars().all(is_usual) {

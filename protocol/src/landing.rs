@@ -1,6 +1,6 @@
-//! Bringing the result of runs home: what is asked, what was or would be made of it, and what a later look finds.
+//! Landing the results of runs: the request, the commits that are or would be made, and the result of a later audit.
 //!
-//! Data only. What folds into which commit, and what is refused, is `runner-core`'s.
+//! Data only. `runner-core` decides which commits are combined, and what is refused.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,7 +1,7 @@
-//! The conversation between `runnerctl` and `runnerd`, and the data contracts that both share.
+//! The protocol between `runnerctl` and `runnerd`, and the data formats that both share.
 //!
-//! Plain data with public fields, the method traits, and (feature `client`) the client's half of the
-//! connection. Nothing here decides anything, and nothing here knows how the daemon works.
+//! Plain data with public fields, the method traits, and (feature `client`) the client's half of the connection.
+//! Nothing here decides anything, and nothing here knows how the daemon works.
 
 pub mod answer;
 pub mod api;

@@ -1,6 +1,6 @@
-//! Paths on the wire: a string where the path is UTF-8, else its bytes in hexadecimal.
+//! Paths on the wire: a string if the path is UTF-8, otherwise its bytes in hexadecimal.
 //!
-//! A Unix path is bytes, JSON has only text; nothing here touches the file system.
+//! A Unix path is bytes, but JSON has only text. Nothing here accesses the file system.
 
 use std::ffi::OsString;
 use std::fmt::{self, Write as _};

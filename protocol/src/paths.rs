@@ -1,7 +1,7 @@
-//! Where the socket, the daemon's state and its settings are.
+//! The paths of the socket, the daemon's state and its settings.
 //!
-//! Client and daemon find them by the same rules, from the environment alone. Nothing is made here, and
-//! no path inside a repository is known here.
+//! Client and daemon derive them by the same rules, only from the environment. Nothing is created here, and no path
+//! inside a repository is known here.
 
 use std::env;
 use std::ffi::OsString;
@@ -19,28 +19,28 @@ pub const SOCKET_VARIABLE: &str = "RUNNERD_SOCKET";
 /// The variable that names the folder of the daemon's state.
 pub const STATE_VARIABLE: &str = "RUNNERD_STATE";
 
-/// The variable by which an engine that is not known tells the name of its job.
+/// The variable in which an engine of an unknown kind passes the name of its job.
 pub const JOB_VARIABLE: &str = "RUNNERD_JOB";
 
 /// Longest path of a socket in bytes, without the final NUL.
 pub const SOCKET_PATH_MAX: usize = if cfg!(target_os = "linux") { 107 } else { 103 };
 
 const NAME: &str = "runnerd";
-/// What a socket is called in its folder.
+/// The file name of a socket in its folder.
 const SOCKET: &str = "runnerd.sock";
 
 /// Why the paths cannot be found.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PathsError {
-    /// There is no home folder to put anything under.
+    /// There is no home folder to derive paths from.
     #[error("this user has no home folder: set HOME, or {SOCKET_VARIABLE} and {STATE_VARIABLE}")]
     NoHome,
-    /// A path that was named is relative.
+    /// A named path is relative.
     #[error("the path `{path}` in {origin} is not absolute")]
     Relative {
-        /// Where it was named.
+        /// The flag or variable that names it.
         origin: &'static str,
-        /// What was named.
+        /// The path.
         path: PathBuf,
     },
     /// The system cannot bind a socket there.
@@ -56,7 +56,7 @@ pub enum PathsError {
     },
 }
 
-/// Where everything of one daemon is. All paths are absolute.
+/// All paths of one daemon. They are absolute.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Paths {
     /// The control socket.
@@ -74,12 +74,12 @@ impl Paths {
     ///
     /// # Errors
     ///
-    /// Fails without a home folder, and for a named path that is relative or too long.
+    /// Fails without a home folder, or if a named path is relative or too long.
     pub fn find(socket: Option<&Path>) -> Result<Self, PathsError> {
         Self::derive(&PathEnvironment::read(), socket)
     }
 
-    /// Returns the socket that was named, on the command line or else by the variable; needs no home folder.
+    /// Returns the socket named on the command line, or else by the variable; needs no home folder.
     ///
     /// # Errors
     ///
@@ -88,7 +88,7 @@ impl Paths {
         PathEnvironment::read().named_socket(flag)
     }
 
-    /// Returns the same paths with another socket, as the daemon's settings may name one.
+    /// Returns the same paths with another socket, which the daemon's settings may name.
     ///
     /// # Errors
     ///
@@ -103,43 +103,43 @@ impl Paths {
         self.state.join("logs")
     }
 
-    /// Returns the file that the daemon's own log is written to now.
+    /// Returns the current file of the daemon's own log.
     pub fn log_file(&self) -> PathBuf {
         self.log_dir().join("runnerd.log")
     }
 
-    /// Returns the user's systemd unit of the daemon, where it is installed.
+    /// Returns the path of the user's systemd unit for the daemon.
     pub fn service_unit(&self) -> PathBuf {
         self.unit_dir().join(SERVICE_UNIT)
     }
 
-    /// Returns the user's systemd unit of the daemon's socket, where it is installed.
+    /// Returns the path of the user's systemd unit for the daemon's socket.
     pub fn socket_unit(&self) -> PathBuf {
         self.unit_dir().join(SOCKET_UNIT)
     }
 
-    /// The folder is beside that of the daemon's settings.
+    /// The folder is next to that of the daemon's settings.
     fn unit_dir(&self) -> PathBuf {
         let home = self.config.parent().and_then(Path::parent).unwrap_or(Path::new("/"));
         home.join("systemd/user")
     }
 
-    /// Returns the file that holds what a daemon printed while a client started it.
+    /// Returns the file with the output of a daemon while a client started it.
     pub fn startup_log(&self) -> PathBuf {
         self.state.join("startup.log")
     }
 
-    /// Returns the file whose lock says that a daemon uses the state folder; it names the daemon's socket.
+    /// Returns the lock file of the daemon that uses the state folder; it contains the path of the daemon's socket.
     pub fn state_lock(&self) -> PathBuf {
         self.state.join("lock")
     }
 
-    /// Returns the file whose lock says that a daemon has the socket.
+    /// Returns the lock file of the daemon that owns the socket.
     pub fn socket_lock(&self) -> PathBuf {
         with_suffix(&self.socket, ".lock")
     }
 
-    /// Returns the file whose lock says that a client is starting a daemon.
+    /// Returns the lock file of a client that is starting a daemon.
     pub fn start_lock(&self) -> PathBuf {
         with_suffix(&self.socket, ".start")
     }
@@ -160,22 +160,23 @@ impl Paths {
     }
 }
 
-/// Returns the file of the client's own settings; none without a home folder.
+/// Returns the file of the client's own settings; `None` without a home folder.
 pub fn client_settings_path() -> Option<PathBuf> {
     BaseDirs::new().map(|dirs| dirs.config_dir().join("runnerctl/config.toml"))
 }
 
-/// Returns the folder of the folders of this user's jobs: below the temporary folder, which an engine may make for each.
+/// Returns the folder for the folders of this user's jobs: in the folder for temporary files, which an engine may
+/// create for each job.
 pub fn jobs_dir() -> PathBuf {
     env::temp_dir().join(format!("runnerd-jobs-{}", nix::unistd::getuid()))
 }
 
-/// Returns the folder of a job, by the engine that it is of and by its name there.
+/// Returns the folder of a job, given its engine and its name there.
 pub fn job_dir(engine: &str, job: &str) -> PathBuf {
     jobs_dir().join(format!("{engine}-{job}"))
 }
 
-/// Returns the engine that has started this process, and its name of the job, as the environment tells.
+/// Returns the engine that started this process, and its name for the job, according to the environment.
 pub fn detect_job(variable: impl Fn(&str) -> Option<String>) -> Option<(&'static str, String)> {
     if let Some(job) = variable("SLURM_JOB_ID") {
         return Some(("slurm", job));
@@ -184,21 +185,21 @@ pub fn detect_job(variable: impl Fn(&str) -> Option<String>) -> Option<(&'static
     if variable("KUBERNETES_SERVICE_HOST").is_none() {
         return named.map(|job| ("command", job));
     }
-    // The name of a pod is another one with each attempt.
+    // The name of a pod differs for each attempt.
     let job = named.or_else(|| variable("HOSTNAME"))?;
     Some(("kubernetes", variable("JOB_COMPLETION_INDEX").map_or_else(|| job.clone(), |index| format!("{job}-{index}"))))
 }
 
-/// What the paths are derived from.
+/// The inputs from which the paths are derived.
 #[derive(Debug, Default)]
 struct PathEnvironment {
     socket_variable: Option<PathBuf>,
     state_variable: Option<PathBuf>,
     state_home: Option<PathBuf>,
     config_home: Option<PathBuf>,
-    /// The socket of the job that this process is of.
+    /// The socket of the job that this process belongs to.
     job_socket: Option<PathBuf>,
-    /// Folders for sockets, best first; those that are not this user's are passed over.
+    /// Folders for sockets, best first; folders of other users are skipped.
     runtime_dirs: Vec<PathBuf>,
 }
 
@@ -215,7 +216,7 @@ impl PathEnvironment {
             state_variable: named(STATE_VARIABLE),
             state_home: base.map(|dirs| dirs.state_dir().unwrap_or_else(|| dirs.data_local_dir()).to_owned()),
             config_home: base.map(|dirs| dirs.config_dir().to_owned()),
-            // The variable is missing under cron and sudo although the folder is there.
+            // cron and sudo do not set the variable although the folder exists.
             runtime_dirs: base.and_then(BaseDirs::runtime_dir).map(Path::to_owned).into_iter().chain([login]).collect(),
         }
     }

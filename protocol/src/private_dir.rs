@@ -1,6 +1,6 @@
-//! Folders that belong to one user alone: where the socket, the locks and the daemon's state live.
+//! Folders that belong only to one user, for the socket, the locks and the daemon's state.
 //!
-//! Only makes and checks folders; which folders there are is said in [`crate::paths`].
+//! Only creates and checks folders; [`crate::paths`] says which ones exist.
 
 use std::fs::{self, DirBuilder, Metadata};
 use std::io;
@@ -10,23 +10,23 @@ use std::path::{Path, PathBuf};
 /// Why a folder cannot be trusted with the socket or with state.
 #[derive(Debug, thiserror::Error)]
 pub enum PrivateDirError {
-    /// It could not be made.
+    /// It could not be created.
     #[error("cannot make the folder {path}")]
     Create {
         /// The folder.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// It could not be looked at.
+    /// Its metadata could not be read.
     #[error("cannot look at the folder {path}")]
     Inspect {
         /// The folder.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// Something else is in its place; a symbolic link counts as something else.
+    /// It is something else than a folder; a symbolic link counts as something else.
     #[error("{path} is not a folder")]
     NotADirectory {
         /// The path.
@@ -52,11 +52,11 @@ pub enum PrivateDirError {
     },
 }
 
-/// Makes a folder with mode 0700 where it is missing, parents included, and checks that it is private.
+/// Creates a folder with mode 0700 if it is missing, including its parents, and checks that it is private.
 ///
 /// # Errors
 ///
-/// Fails if the folder cannot be made, belongs to somebody else, is open to others or is no folder.
+/// Fails if the folder cannot be created, belongs to someone else, is open to others or is not a folder.
 pub fn create_private_dir(path: &Path) -> Result<(), PrivateDirError> {
     DirBuilder::new()
         .recursive(true)
@@ -66,7 +66,7 @@ pub fn create_private_dir(path: &Path) -> Result<(), PrivateDirError> {
     check_private_dir(path)
 }
 
-/// Checks that a folder is a real one, is this user's, and lets nobody else in.
+/// Checks that a folder is a real one, belongs to this user, and is closed to everyone else.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! Replies that are not views of something lasting.
+//! Replies that are not views of something persistent.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,6 +1,6 @@
 //! Parameters of the requests: one struct each, sent as the only positional parameter.
 //!
-//! New fields get a default; unknown fields are ignored so that an older daemon can say what it lacks.
+//! New fields get a default. Unknown fields are ignored, so that an older daemon can report what it lacks.
 
 use std::collections::BTreeMap;
 

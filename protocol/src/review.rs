@@ -1,4 +1,4 @@
-//! A person's word on a finished task, and the one form of it that their signature is of.
+//! A person's decision on a finished task, and the exact text that they sign for it.
 
 use std::fmt;
 

@@ -1,30 +1,30 @@
-//! Makes text of the daemon's, and so of agents, harmless for a terminal.
+//! Sanitizes text from the daemon, which may come from agents, for a terminal.
 //!
 //! Everything that a client prints and has not written itself goes through here.
 
 use std::fmt::Write as _;
 
-/// Returns one line: control characters are shown as symbols, a line break becomes a space.
+/// Returns one line: control characters become symbols, and a line break becomes a space.
 pub fn sanitize(text: &str) -> String {
     text.chars().map(|c| if c == '\n' || c == '\t' { ' ' } else { visible_char(c) }).collect()
 }
 
-/// Returns several lines: as [`sanitize`], but line breaks and tabs stay.
+/// Returns several lines: like [`sanitize`], but line breaks and tabs are kept.
 pub fn sanitize_lines(text: &str) -> String {
     text.replace("\r\n", "\n").chars().map(|c| if c == '\n' || c == '\t' { c } else { visible_char(c) }).collect()
 }
 
-/// Returns text with the marks that stand for control characters in ASCII; what is data stays as it is.
+/// Replaces the symbols for control characters with ASCII; other text is unchanged.
 pub fn ascii_symbols(text: &str) -> String {
     let mark = |c: char| if matches!(c, '\u{2400}'..='\u{2421}' | char::REPLACEMENT_CHARACTER) { '?' } else { c };
     text.chars().map(mark).collect()
 }
 
-/// Returns the text of a JSON value with every such character as an escape: it stays the same value.
+/// Returns the text of a JSON value with these characters escaped: the value is the same.
 pub fn escape_json(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
-        // JSON escapes what stands before the space itself.
+        // JSON itself escapes the characters below U+0020.
         if c.is_control() || is_invisible(c) {
             for unit in c.encode_utf16(&mut [0; 2]) {
                 let _ = write!(escaped, "\\u{unit:04x}");
@@ -45,9 +45,9 @@ fn visible_char(c: char) -> char {
     }
 }
 
-/// Whether a character is not seen, or changes the order in which others are, and so what a line seems to say.
+/// Whether a character is invisible, or changes the order of others and so the apparent meaning of a line.
 ///
-/// Joiners are left alone: scripts and emoji need them.
+/// Joiners are not included: scripts and emoji need them.
 pub fn is_invisible(c: char) -> bool {
     matches!(
         c,

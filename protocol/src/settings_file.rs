@@ -1,4 +1,4 @@
-//! Settings that a program obeys: from a file that nobody else can have written.
+//! Opens settings files that a program obeys, only if no one else can have written them.
 
 use std::fs::{self, File, Metadata};
 use std::io;
@@ -9,19 +9,19 @@ use nix::unistd::{getegid, geteuid};
 
 use crate::shell;
 
-/// Why settings are not read.
+/// Why settings cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum SettingsFileError {
     /// The file could not be opened.
     #[error(transparent)]
     Open(#[from] io::Error),
-    /// The file belongs to somebody else.
+    /// The file belongs to someone else.
     #[error("{} belongs to user {owner}, who could write anything there; make it yours: chown {} {}",
         path.display(), geteuid(), quote_path(path))]
     Owner {
         /// The file.
         path: PathBuf,
-        /// The user that it belongs to.
+        /// The owner's user id.
         owner: u32,
     },
     /// Others can write the file.
@@ -32,8 +32,8 @@ pub enum SettingsFileError {
     },
 }
 
-/// Opens a file of settings that belongs to this user or to root, and that nobody else can write. The user's own group
-/// may: where each user has one, files are made so.
+/// Opens a settings file that belongs to this user or to root, and that no one else can write. The user's own group may
+/// have write permission: on systems where each user has one, files are created that way.
 pub fn open_settings(path: &Path) -> Result<File, SettingsFileError> {
     // Opening a pipe would wait for somebody who writes to it.
     if fs::metadata(path)?.file_type().is_fifo() {
@@ -84,7 +84,7 @@ mod tests {
     #[test]
     fn settings_of_another_user_are_not_read() {
         let file = tempfile::NamedTempFile::new().unwrap();
-        // Only root can give a file away; for anybody else, the file of root is one that may be read.
+        // Only root can change a file's owner; for other users, a readable file of root takes its place.
         let path = if chown(file.path(), Some(4711), None).is_ok() { file.path() } else { Path::new("/etc/passwd") };
         let owner = path.metadata().unwrap().uid();
         let refused = open_settings(path).err().map(|error| error.to_string());

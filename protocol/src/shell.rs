@@ -1,6 +1,6 @@
-//! Words as a person types them into a shell: quoted where that is needed.
+//! Words as typed in a shell: quoted if necessary.
 
-/// Returns a word as a shell reads it.
+/// Quotes a word for a shell if necessary.
 pub fn quote(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {
@@ -25,7 +25,7 @@ fn escaped(c: char) -> String {
     }
 }
 
-/// Returns commands for whoever is to confirm them: each in a line of its own, after what is said before.
+/// Returns commands for a person to confirm: each on its own line, after the preceding text.
 pub fn list_commands<'a>(commands: impl IntoIterator<Item = &'a Vec<String>>) -> String {
     let mut text = String::new();
     for argv in commands {
@@ -35,7 +35,7 @@ pub fn list_commands<'a>(commands: impl IntoIterator<Item = &'a Vec<String>>) ->
     text
 }
 
-/// Returns words as one would type them, one after the other.
+/// Returns words as typed in a shell, separated by spaces.
 pub fn join_args<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
     words.into_iter().map(quote).collect::<Vec<_>>().join(" ")
 }

@@ -1,6 +1,6 @@
 //! The committed bookkeeping of a run: `run_state.json` and `feedback.json`.
 //!
-//! Plain data, strict. How it changes from one iteration to the next is `runner-core`'s.
+//! Plain data, strictly parsed. `runner-core` decides how it changes from one iteration to the next.
 
 use std::collections::BTreeMap;
 

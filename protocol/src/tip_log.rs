@@ -1,15 +1,15 @@
-//! The tip log: commits that were once the last of a run's branch, in a file that only grows.
+//! The tip log: commits that were once the last of a run's branch, in an append-only file.
 //!
-//! A line each, `RUN COMMIT`; lines that are empty or begin with `#` say nothing. Client and daemon write and read it alike.
+//! One `RUN COMMIT` per line; empty lines and lines that start with `#` are ignored. Client and daemon share this code.
 
 use std::fs::OpenOptions;
 use std::io::{self, Write as _};
 use std::path::Path;
 
-/// Least and most hexadecimal digits of a commit's id.
+/// Minimum and maximum number of hexadecimal digits of a commit id.
 const DIGITS: [usize; 2] = [40, 64];
 
-/// A line that says neither.
+/// An invalid line.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: expected `RUN COMMIT` with the whole id of the commit")]
 pub struct TipLogError {
@@ -21,7 +21,7 @@ pub struct TipLogError {
 ///
 /// # Errors
 ///
-/// Fails at the first line that is neither such a pair nor a remark, whichever run it is about.
+/// Fails at the first invalid line, even if it is about another run.
 pub fn tips_of_run<'a>(log: &'a str, run: &str) -> Result<Vec<&'a str>, TipLogError> {
     let mut tips = Vec::new();
     for (at, line) in log.lines().enumerate().filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#')) {
@@ -37,14 +37,14 @@ pub fn tips_of_run<'a>(log: &'a str, run: &str) -> Result<Vec<&'a str>, TipLogEr
     Ok(tips)
 }
 
-/// Adds a commit to a log, on the disk before this returns.
+/// Appends a commit to a log, durably.
 ///
 /// # Errors
 ///
-/// Fails where there is no such file, or it cannot be written.
+/// Fails if the file does not exist, or cannot be written.
 pub fn append_tip(log: &Path, run: &str, tip: &str) -> io::Result<()> {
     let mut file = OpenOptions::new().append(true).open(log)?;
-    // One write: two that add at once are two lines.
+    // A single write, so that two concurrent additions are two lines.
     file.write_all(format!("{run} {tip}\n").as_bytes())?;
     file.sync_data()
 }

@@ -1,6 +1,6 @@
-//! The task tree, version 1: the shape of `.runner/state/tree.json`.
+//! The task tree, version 1: the format of `.runner/state/tree.json`.
 //!
-//! Shape only. Limits, invariants and who may change what are rules and live in `runner-core`.
+//! Only the format. Limits, invariants and permissions to change it are rules, and are in `runner-core`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,6 +1,6 @@
-//! What an audit of a branch found: findings, the commits of people, and how much is proven.
+//! The result of an audit of a branch: findings, the commits of people, and how much is proven.
 //!
-//! Data only. The rules are `runner-core`'s.
+//! Data only. The rules are in `runner-core`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

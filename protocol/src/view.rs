@@ -1,7 +1,7 @@
 //! What clients see of the daemon, its repositories and runs.
 //!
-//! Views are plain data made for readers; nothing is decided from them. New fields are added with a
-//! default, none is removed within an API version, and clients ignore fields that they do not know.
+//! Views are plain data for display; no decision is based on them. New fields are added with a default, none is removed
+//! within an API version, and clients ignore unknown fields.
 
 use jiff::Timestamp;
 use schemars::JsonSchema;

@@ -1,6 +1,6 @@
 //! The closed vocabularies that records, receipts and views share.
 //!
-//! Words only: which verdict leads to which is a table in `runner-core`.
+//! Words only; the table of verdicts and their effects is in `runner-core`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,16 +1,16 @@
-//! Where a daemon is reached, as it is told to a person.
+//! The address of a daemon, as shown to a person.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use crate::host::Host;
 
-/// Where a daemon is reached.
+/// The address of a daemon.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Address {
     /// On this machine.
     Socket(PathBuf),
-    /// On another one, where it has a socket of its own.
+    /// On another machine, with the daemon's socket there.
     Host(Host),
 }
 

@@ -1,7 +1,8 @@
-//! Which of the caller's variables go with a request to the daemon: `PATH`, locale, what `[env]` names and what the
-//! agents need, which is for the daemon to say.
+//! The caller's variables that are sent to the daemon with a request: `PATH`, locale, the names in `[env]`, and those
+//! the agents need, which the daemon lists.
 //!
-//! The daemon's own environment is a service's; an agent that works in the caller's shell is to work in a run.
+//! The daemon's own environment is that of a service; an agent that works in the caller's shell must also work in a
+//! run.
 
 use std::ffi::OsString;
 
@@ -10,14 +11,14 @@ use crate::api::ConfigApiClient as _;
 use crate::path::WirePath;
 use crate::request::{CallerEnv, ConfigKey};
 
-/// Sent always. `TERM` is not among them: no session has a terminal.
+/// Always sent. `TERM` is not included: sessions have no terminal.
 const ALWAYS_SENT: [&str; 10] =
     ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "TMPDIR", "LANG", "LANGUAGE", "LC_*", "TZ"];
 
-/// Collects the variables for the repository at `path`. On another machine they are those of the login there: nothing of
-/// this one, whose folders and programs are others, goes along.
+/// Collects the variables for the repository at `path`. For a daemon on another machine they come from the login there;
+/// no local variables are sent, since folders and programs differ.
 pub async fn collect(connection: &Connection, path: &WirePath) -> CallerEnv {
-    // A configuration that cannot be read is for the request itself to complain about.
+    // If the configuration cannot be read, the request itself reports that.
     let config = connection.client().get(ConfigKey { path: path.clone(), key: None }).await;
     let patterns = config.map(|reply| reply.variables).unwrap_or_default();
     match connection.environment() {
@@ -26,21 +27,21 @@ pub async fn collect(connection: &Connection, path: &WirePath) -> CallerEnv {
     }
 }
 
-/// Returns whether a variable goes with each request, and so is none that an engine injects for a run alone.
+/// Whether a variable is sent with every request, and so cannot be one that an engine injects for a single run.
 pub fn is_sent_always(name: &str) -> bool {
     ALWAYS_SENT.iter().any(|pattern| matches_pattern(pattern, name))
 }
 
-/// Keeps the variables that are sent always or match a name; a value that is not UTF-8 stays here.
+/// Keeps the variables that are always sent or that match a name; values that are not UTF-8 are not sent.
 fn select_variables(variables: impl Iterator<Item = (OsString, OsString)>, patterns: &[String]) -> CallerEnv {
     let is_wanted = |name: &str| is_sent_always(name) || patterns.iter().any(|pattern| matches_pattern(pattern, name));
     let pairs = variables.filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
     CallerEnv(pairs.filter(|(name, _)| is_wanted(name)).collect())
 }
 
-/// Returns whether a name matches a pattern in which `*` stands for any characters.
+/// Whether a name matches a pattern in which `*` matches any characters.
 ///
-/// A repository writes the patterns: each part is searched once, from the left.
+/// Repositories write the patterns, so each part is searched only once, from the left.
 fn matches_pattern(pattern: &str, name: &str) -> bool {
     let Some((head, rest)) = pattern.split_once('*') else { return pattern == name };
     let Some(mut name) = name.strip_prefix(head) else { return false };

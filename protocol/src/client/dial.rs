@@ -1,6 +1,6 @@
-//! From the path of a socket to a JSON-RPC client: one WebSocket over a Unix stream.
+//! Connects a JSON-RPC client to the path of a socket: one WebSocket over a Unix stream.
 //!
-//! Says apart "nobody listens", which a start can cure, from everything that it cannot.
+//! Distinguishes a missing listener, for which the daemon can be started, from all other errors.
 
 use std::error::Error;
 use std::fs;
@@ -21,27 +21,27 @@ use super::one_shot::{REQUEST_TIMEOUT, TransportHalves};
 use crate::paths::{Paths, PathsError};
 
 pub(super) const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
-/// How often a daemon on another machine is asked for a sign of life, and how long it may give none.
+/// How often a daemon on another machine is pinged, and how long it may fail to respond.
 const PING_INTERVAL: Duration = Duration::from_secs(15);
 const SILENCE_LIMIT: Duration = Duration::from_secs(40);
 const MAX_REQUEST_BYTES: u32 = 1 << 20;
 const MAX_REPLY_BYTES: u32 = 32 << 20;
-/// Events that may wait for this client before its subscription is ended.
+/// Number of events that may be queued for this client before its subscription is ended.
 const SUBSCRIPTION_BUFFER: usize = 1024;
 
 /// The sockets that a daemon may listen on.
 pub(super) struct SocketCandidates {
-    /// The one that was named or derived.
+    /// The one named by the user, or derived.
     pub(super) socket: PathBuf,
-    /// The one that the daemon of the same state folder announces.
+    /// The one announced by the daemon that uses the same state folder.
     announced: Option<PathBuf>,
 }
 
 impl SocketCandidates {
     /// Finds the sockets; `flag` is the one named on the command line.
     ///
-    /// The environments of a login shell, cron and a service derive different sockets; the state folder is
-    /// the same. A socket that was named is the only one tried, and needs no state folder.
+    /// The environments of a login shell, cron and a service lead to different sockets, but to the same state folder. A
+    /// socket named by the user is the only one tried, and needs no state folder.
     pub(super) fn find(flag: Option<&Path>) -> Result<Self, PathsError> {
         if let Some(socket) = Paths::named_socket(flag)? {
             return Ok(Self { socket, announced: None });
@@ -55,7 +55,7 @@ impl SocketCandidates {
     }
 }
 
-/// Reaches the daemon, and returns by which socket. `None` means that nobody listens.
+/// Connects to the daemon, and returns the socket used. `None` means that no one is listening.
 pub(super) async fn connect_any(
     candidates: &SocketCandidates,
 ) -> Result<Option<(TransportHalves, Address)>, ConnectError> {
@@ -70,7 +70,7 @@ pub(super) async fn connect_any(
     Ok(None)
 }
 
-/// Connects to the first of the sockets on which somebody listens.
+/// Connects to the first socket with a listener.
 pub(super) async fn dial_first(candidates: &SocketCandidates) -> Result<Option<UnixStream>, ConnectError> {
     for socket in candidates.iter() {
         if let Some(stream) = dial(socket).await? {
@@ -80,7 +80,7 @@ pub(super) async fn dial_first(candidates: &SocketCandidates) -> Result<Option<U
     Ok(None)
 }
 
-/// Connects to the socket; `None` means that nobody listens.
+/// Connects to the socket; `None` means that no one is listening.
 pub(super) async fn dial(socket: &Path) -> Result<Option<UnixStream>, ConnectError> {
     let unreachable = |source| ConnectError::Unreachable { socket: socket.to_owned(), source };
     let stream = match UnixStream::connect(socket).await {
@@ -96,8 +96,8 @@ pub(super) async fn dial(socket: &Path) -> Result<Option<UnixStream>, ConnectErr
     }
 }
 
-/// Makes a WebSocket of a connected stream; `None` if the listener went away, as a daemon that is
-/// ending does.
+/// Upgrades a connected stream to a WebSocket; `None` if the listener closed it, as a daemon that is shutting down
+/// does.
 pub(super) async fn open_websocket(stream: UnixStream, at: &Address) -> Result<Option<TransportHalves>, ConnectError> {
     let failed = |reason: String| ConnectError::Handshake { at: at.clone(), reason };
     let url = Url::parse("ws://localhost/").map_err(|error| failed(error.to_string()))?;
@@ -113,21 +113,21 @@ pub(super) async fn open_websocket(stream: UnixStream, at: &Address) -> Result<O
     }
 }
 
-/// Makes a client that takes subscriptions.
+/// Creates a client that supports subscriptions.
 pub(super) fn build_client((sender, receiver): TransportHalves, at: &Address) -> Result<Client, ConnectError> {
-    // The library's timer is a thread of its own, and panics where it cannot be started.
+    // The library's timer runs on its own thread, and panics if that cannot be started.
     thread::Builder::new().spawn(|| ()).map_err(ConnectError::Thread)?;
     let mut client = ClientBuilder::default()
         .request_timeout(REQUEST_TIMEOUT)
         .max_buffer_capacity_per_subscription(SUBSCRIPTION_BUFFER);
     if at.host().is_some() {
-        // A line through a network can be dead without a word; a socket cannot.
+        // A network connection can die unnoticed; a local socket cannot.
         client = client.enable_ws_ping(PingConfig::new().ping_interval(PING_INTERVAL).inactive_limit(SILENCE_LIMIT));
     }
     Ok(client.build_with_tokio(sender, receiver))
 }
 
-/// A socket without a listener refuses; one whose listener just closed may reset.
+/// A socket without a listener refuses connections; one whose listener has just closed may reset them.
 fn is_not_listening(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused | ErrorKind::ConnectionReset)
 }
@@ -146,7 +146,7 @@ fn is_disconnected(error: &WsHandshakeError) -> bool {
     false
 }
 
-/// Reads the second line of the state folder's lock, which the daemon wrote there.
+/// Reads the second line of the state folder's lock, which the daemon wrote.
 fn announced_socket(paths: &Paths) -> Option<PathBuf> {
     let lock = fs::read_to_string(paths.state_lock()).ok()?;
     lock.lines().nth(1).map(PathBuf::from).filter(|socket| *socket != paths.socket && socket.is_absolute())

@@ -22,30 +22,30 @@ pub enum ConnectError {
     /// The paths cannot be found.
     #[error(transparent)]
     Paths(#[from] PathsError),
-    /// No daemon listens, and none was to be started.
+    /// No daemon is running, and none was to be started.
     #[error("no daemon listens on {socket}")]
     NoDaemon {
         /// The socket.
         socket: PathBuf,
     },
-    /// No daemon listens, and a process of an iteration may not start one.
+    /// No daemon is running, and a process of an iteration may not start one.
     #[error("no daemon listens on {socket}, and none is started from inside an iteration")]
     InsideIteration {
         /// The socket.
         socket: PathBuf,
     },
-    /// Something is there but cannot be connected to.
+    /// The socket exists but cannot be connected to.
     #[error("cannot connect to {socket}")]
     Unreachable {
         /// The socket.
         socket: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// The system lets this program have no further thread.
+    /// The system refuses this program another thread.
     #[error("cannot start the thread of a connection")]
     Thread(#[source] io::Error),
-    /// The process that listens belongs to another user.
+    /// The listening process belongs to another user.
     #[error("the process that listens on {socket} belongs to user {owner}: nothing was sent")]
     Foreign {
         /// The socket.
@@ -53,12 +53,12 @@ pub enum ConnectError {
         /// User id of the listener.
         owner: u32,
     },
-    /// What listens does not answer as a daemon does.
+    /// The listener does not respond as a daemon does.
     #[error("no daemon answers on {at}: {reason}")]
     Handshake {
-        /// Where it was reached.
+        /// The address used.
         at: Address,
-        /// What was seen instead.
+        /// What was received instead.
         reason: String,
     },
     /// Client and daemon speak different versions.
@@ -67,22 +67,22 @@ pub enum ConnectError {
         API_VERSION
     )]
     ProtocolMismatch {
-        /// Where it was reached.
+        /// The address used.
         at: Address,
         /// Version of the daemon's program.
         daemon_version: String,
-        /// Version of the API that it speaks.
+        /// Version of its API.
         api_version: u32,
     },
-    /// The daemon has another first request than this client.
+    /// The daemon does not know this client's first request.
     #[error(
         "the daemon on {at}{process} is of a development build, which this client does not speak to",
         process = .pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default()
     )]
     DevelopmentBuild {
-        /// Where it was reached.
+        /// The address used.
         at: Address,
-        /// Its process, on its own machine.
+        /// Its process id, on its own machine.
         pid: Option<u32>,
     },
     /// The daemon refused the first request.
@@ -91,7 +91,7 @@ pub enum ConnectError {
     /// The daemon could not be started.
     #[error(transparent)]
     Start(#[from] StartError),
-    /// Another machine could not be asked.
+    /// Another machine could not be reached.
     #[error(transparent)]
     Ssh(#[from] SshError),
 }
@@ -102,55 +102,55 @@ pub enum StartError {
     /// The folder of the socket or of the state cannot be used.
     #[error(transparent)]
     Folder(#[from] crate::private_dir::PrivateDirError),
-    /// A file that the start needs cannot be used.
+    /// A file required for the start cannot be used.
     #[error("cannot open {path}")]
     File {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// The program cannot be run.
+    /// The program cannot be executed.
     #[error("cannot run {program}")]
     Spawn {
         /// The program.
         program: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// The daemon ended before it was ready.
+    /// The daemon exited before it was ready.
     #[error("{program} did not start ({status}){}", excerpt(.log, .tail))]
     Exited {
         /// The program.
         program: PathBuf,
-        /// How it ended.
+        /// How it exited.
         status: ProcessStatus,
-        /// Where it wrote.
+        /// The log that it wrote.
         log: PathBuf,
-        /// The end of what it wrote.
+        /// The end of that log.
         tail: String,
     },
-    /// The daemon said why it cannot start.
+    /// The daemon reported why it cannot start.
     #[error("{program} did not start: {reason}")]
     Reported {
         /// The program.
         program: PathBuf,
-        /// What it said.
+        /// Its message.
         reason: String,
     },
-    /// The daemon was not ready in time; it goes on starting.
+    /// The daemon was not ready in time; its start continues.
     #[error("{program} was not ready within {seconds} seconds{}", excerpt(.log, .tail))]
     NotReady {
         /// The program.
         program: PathBuf,
         /// How long the client waited.
         seconds: u64,
-        /// Where it writes.
+        /// The log that it writes.
         log: PathBuf,
-        /// The end of what it wrote.
+        /// The end of that log.
         tail: String,
     },
-    /// Another client was starting the daemon all the time.
+    /// Another client was starting the daemon the whole time.
     #[error("another client holds {lock} and the daemon it starts does not come up")]
     LockTimeout {
         /// The lock.
@@ -166,19 +166,19 @@ fn excerpt(log: &Path, tail: &str) -> String {
 }
 
 impl ConnectError {
-    /// The listener went away before it answered.
+    /// The listener closed the connection before it replied.
     pub(super) fn connection_closed(at: &Address) -> Self {
         Self::Handshake { at: at.clone(), reason: "it closed the connection".into() }
     }
 
-    /// Whether all there is to say is that no daemon runs: one may come.
+    /// Whether the error only says that no daemon is running: one may start later.
     pub fn is_no_daemon(&self) -> bool {
         let no_daemon = i32::from(ExitStatus::NoDaemon.code());
         matches!(self, Self::NoDaemon { .. })
             || matches!(self, Self::Ssh(SshError::Remote { code, .. }) if *code == no_daemon)
     }
 
-    /// Returns what the user can do, naming the command.
+    /// Returns what the user can do, with the command to type.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::NoDaemon { .. } => Some("`runnerctl daemon run`, or the same command without --no-spawn".into()),
@@ -213,7 +213,7 @@ impl ConnectError {
         }
     }
 
-    /// Returns the exit code that a command ends with.
+    /// Returns the exit code for a command that fails with this.
     pub fn exit_status(&self) -> ExitStatus {
         match self {
             Self::Paths(_) => ExitStatus::Usage,
@@ -229,25 +229,25 @@ impl ConnectError {
     }
 }
 
-/// Why a request has no reply.
+/// Why a request got no reply.
 #[derive(Debug, thiserror::Error)]
 pub enum CallError {
-    /// The daemon refused or failed it.
+    /// The daemon returned an error.
     #[error(transparent)]
     Refused(ErrorData),
-    /// The daemon ended or closed the connection; whether it acted on the request is not known.
+    /// The daemon exited or closed the connection; it is unknown whether it acted on the request.
     #[error("the daemon is gone")]
     Gone,
     /// The daemon did not reply in time.
     #[error("the daemon did not reply in time")]
     Timeout,
-    /// The reply is not one that this client understands.
+    /// This client cannot parse the reply.
     #[error("the daemon's reply is not understood: {0}")]
     Protocol(String),
 }
 
 impl CallError {
-    /// Returns the exit code that a command ends with.
+    /// Returns the exit code for a command that fails with this.
     pub fn exit_status(&self) -> ExitStatus {
         match self {
             Self::Refused(refusal) => refusal.kind.into(),
@@ -272,7 +272,7 @@ fn from_error_object(object: &ErrorObjectOwned) -> CallError {
     let data = object.data().map(|data| serde_json::from_str::<ErrorData>(data.get()));
     match (object.code(), data) {
         (ERROR_CODE, Some(Ok(refusal))) => CallError::Refused(refusal),
-        // A kind that only a later version knows: the person still gets the message.
+        // Only a later version knows this kind: the person still sees the message.
         (ERROR_CODE, _) => CallError::Refused(ErrorData::new(ErrorKind::Fault, object.message())),
         (METHOD_NOT_FOUND_CODE, _) => CallError::Refused(
             ErrorData::new(ErrorKind::ProtocolMismatch, "the daemon does not know this request")

@@ -1,6 +1,7 @@
-//! Events that go on: a connection that is made again when it is lost, and a subscription that takes up where it was.
+//! A stream of events that survives lost connections: it reconnects, and subscribes again where it stopped.
 //!
-//! Nothing here knows what is done with the events. No daemon is started: somebody has stopped it, or another one follows.
+//! Does not know what the events are used for. Starts no daemon: if someone has stopped it, that is respected;
+//! otherwise another one will follow.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,35 +17,35 @@ use crate::request::Subscription;
 
 const FIRST_RETRY_DELAY: Duration = Duration::from_millis(50);
 const MAX_RETRY_DELAY: Duration = Duration::from_secs(1);
-/// The same for another machine, to which each try is a login.
+/// The same for another machine, where every attempt is a login.
 const MAX_REMOTE_RETRY_DELAY: Duration = Duration::from_secs(10);
 
-/// What a link tells.
+/// News from a link.
 #[derive(Debug)]
 pub enum StreamUpdate {
-    /// A daemon answers, and its events follow.
+    /// A daemon responds, and its events follow.
     Connected(Arc<Connection>),
     /// Something happened.
     Event(Box<Event>),
-    /// An event of a later version: the state tells what it did.
+    /// An event of a later version: read the state to learn its effect.
     Unreadable,
-    /// The daemon went away. It is looked for as long as news is waited for.
+    /// The connection was lost. The link keeps trying to reconnect.
     Disconnected,
-    /// It cannot be reached, for another reason than the one before: not only that nobody listens.
+    /// Connecting fails for a new reason, other than a missing listener.
     Unreachable(ConnectError),
 }
 
-/// The events of one daemon after the other.
+/// The events of one daemon after another.
 #[derive(Debug)]
 pub struct EventStream {
     options: ConnectOptions,
     subscription: Subscription,
-    /// The daemon that was followed last, and the event of it that comes next.
+    /// The daemon followed last, and the number of its next event.
     daemon: Option<(u32, Timestamp)>,
     since: Option<u64>,
     current: Option<LiveSubscription>,
     retry_delay: Duration,
-    /// Why the daemon could not be reached when that was told last.
+    /// The last reported reason why the daemon could not be reached.
     last_reason: Option<String>,
 }
 
@@ -52,13 +53,13 @@ pub struct EventStream {
 struct LiveSubscription {
     connection: Arc<Connection>,
     events: Stream<Event>,
-    /// Whether the daemon has said that it goes down.
+    /// Whether the daemon has announced its shutdown.
     is_stopping: bool,
 }
 
 impl EventStream {
-    /// Wants these events of every daemon; `since` is the first of each, and those of one that was followed before go on
-    /// where they were.
+    /// Creates a stream of these events from every daemon; `since` is the first one to send. For a daemon that was
+    /// followed before, its events continue where they stopped.
     pub fn new(options: ConnectOptions, subscription: Subscription) -> Self {
         let options = ConnectOptions { spawn: false, unattended: true, ..options };
         Self {
@@ -72,7 +73,7 @@ impl EventStream {
         }
     }
 
-    /// Follows the daemon of a connection that was made.
+    /// Follows the daemon of an existing connection.
     ///
     /// # Errors
     ///
@@ -88,11 +89,12 @@ impl EventStream {
         Ok(())
     }
 
-    /// Looks for a daemon once. It is followed before anybody hears of it: one that ends next must not seem to have died.
+    /// Tries once to reach a daemon. Subscribes before reporting it: one that exits right afterwards must not look as
+    /// if it had crashed.
     ///
     /// # Errors
     ///
-    /// Fails if none can be reached, or it refuses the subscription.
+    /// Fails if no daemon can be reached, or if it refuses the subscription.
     pub async fn connect(&mut self) -> Result<Arc<Connection>, ConnectError> {
         let connection = Arc::new(Connection::open(&self.options).await?);
         match self.follow(Arc::clone(&connection)).await {
@@ -102,12 +104,12 @@ impl EventStream {
         }
     }
 
-    /// Returns the connection, where there is one at this moment.
+    /// Returns the current connection, if there is one.
     pub fn connection(&self) -> Option<&Arc<Connection>> {
         self.current.as_ref().map(|live| &live.connection)
     }
 
-    /// Waits for a connection where there is none, however long that takes.
+    /// Waits for a connection if there is none, without a time limit.
     pub async fn wait_for_connection(&mut self) -> Arc<Connection> {
         loop {
             match self.connection() {
@@ -117,7 +119,7 @@ impl EventStream {
         }
     }
 
-    /// Waits for the next piece of news. Nothing is lost where the waiting is given up.
+    /// Waits for the next piece of news. Cancelling the wait loses nothing.
     pub async fn next(&mut self) -> StreamUpdate {
         loop {
             let Some(current) = &mut self.current else { return self.reconnect().await };
@@ -138,12 +140,12 @@ impl EventStream {
         }
     }
 
-    /// Subscribes again where no more than the subscription has ended.
+    /// Subscribes again if only the subscription has ended.
     async fn resubscribe(&mut self) -> bool {
         let Some(LiveSubscription { connection, is_stopping: is_ending, .. }) = &self.current else { return false };
         let connection = Arc::clone(connection);
         if *is_ending {
-            // It tells no more, and may take its time.
+            // It sends no more events, and may take its time to exit.
             connection.client().on_disconnect().await;
         }
         let events = if connection.client().is_connected() { self.subscribe(&connection).await.ok() } else { None };
@@ -159,7 +161,7 @@ impl EventStream {
         Ok(connection.client().subscribe_events(subscription).await?)
     }
 
-    /// Looks for a daemon until there is one, or something to tell.
+    /// Tries to reach a daemon until one responds, or there is something to report.
     async fn reconnect(&mut self) -> StreamUpdate {
         loop {
             sleep(self.retry_delay).await;

@@ -1,7 +1,7 @@
-//! What `runnerctl stdio` says before it copies bytes: a line that tells that it is there, and the environment it is in.
+//! The greeting that `runnerctl stdio` prints before it copies bytes: a line that announces it, with its environment.
 //!
-//! A login shell may have printed something before. The line is read by another version of the same program, which takes
-//! from it what it knows.
+//! A login shell may print something before it. Another version of the same program may read the line, and uses only
+//! what it knows.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -11,21 +11,21 @@ use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
 const LINE_PREFIX: &str = "runnerctl-stdio ";
-/// Most of what is read, the line included.
+/// Maximum number of bytes read, including the line.
 const MAX_BYTES: usize = 1 << 20;
 
-/// What is said.
+/// The content of the greeting.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct StdioGreeting {
-    /// The version of the program that says it.
+    /// The version of the program.
     pub version: String,
-    /// Variables of the login that it runs in, for programs of a run that is started from elsewhere.
+    /// The variables of its login, for programs of a run that is started from another machine.
     pub environment: BTreeMap<String, String>,
 }
 
 impl StdioGreeting {
-    /// Describes this process; a variable that is not UTF-8 is left out.
+    /// Describes this process; variables that are not UTF-8 are left out.
     pub fn for_this_process(version: &str) -> Self {
         let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
             Some((name.into_string().ok()?, value.into_string().ok()?))
@@ -39,9 +39,9 @@ impl StdioGreeting {
         format!("{LINE_PREFIX}{json}\n")
     }
 
-    /// Reads lines until one is a greeting; none if the stream ends before.
+    /// Reads lines until one is a greeting; `None` if the stream ends before.
     ///
-    /// What stands behind it in the same piece is dropped: a daemon says nothing before it is asked.
+    /// Bytes after it in the same piece are dropped: a daemon sends nothing unasked.
     pub(super) async fn read(from: &mut (impl AsyncRead + Unpin)) -> io::Result<Option<Self>> {
         let (mut buffer, mut begin) = (Vec::new(), 0);
         while buffer.len() < MAX_BYTES && from.read_buf(&mut buffer).await? > 0 {

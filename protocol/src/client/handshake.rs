@@ -1,7 +1,7 @@
 //! The exchange of versions, the first request on every connection.
 //!
-//! The reply is read field by field first: a daemon of another version may describe itself otherwise, and must still be
-//! told apart from one that is broken. One that does not know the request is of a development build.
+//! Parses the reply field by field: a daemon of another version may describe itself differently, and must still be
+//! distinguished from a broken one. A daemon that does not know the request is a development build.
 
 use jsonrpsee::core::ClientError;
 use jsonrpsee::core::client::ClientT;
@@ -42,11 +42,11 @@ pub(super) async fn perform_handshake(
     serde_json::from_value(reply).map_err(|error| failed(format!("the first reply cannot be read: {error}")))
 }
 
-/// Asks the daemon for its process. The socket's own word for it may be a service manager's, which made the socket.
+/// Asks the daemon for its process id. The socket's peer may be a service manager, which created the socket.
 async fn daemon_pid(client: &impl ClientT) -> Option<u32> {
     let request = client.request::<Value, _>("daemon.info", rpc_params![]);
     let info = timeout(HANDSHAKE_TIMEOUT, request).await.ok()?.ok()?;
-    // The others mean no single process.
+    // All other values identify no single process.
     info["pid"].as_u64().and_then(|pid| u32::try_from(pid).ok()).filter(|pid| *pid > 1)
 }
 

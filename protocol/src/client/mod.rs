@@ -1,8 +1,7 @@
-//! The client's half of the control socket: connecting, starting the daemon where none runs, agreeing on
-//! the version.
+//! The client's half of the control socket: connects, starts the daemon if none is running, and compares versions.
 //!
-//! Requests are sent with the generated `…ApiClient` traits on [`Connection::client`]. Nothing here knows
-//! what the methods do.
+//! Requests are sent with the generated `…ApiClient` traits on [`Connection::client`]. Nothing here knows what the
+//! methods do.
 
 mod address;
 pub mod caller_env;
@@ -39,13 +38,13 @@ use crate::view::DaemonView;
 pub struct ConnectOptions {
     /// The machine that the daemon runs on; default: this one.
     pub host: Option<Host>,
-    /// Nobody is there to answer what ssh may ask.
+    /// No one is present to answer ssh's questions.
     pub unattended: bool,
-    /// The socket on this machine; default: where [`Paths::find`] says.
+    /// The socket on this machine; default: the one from [`Paths::find`].
     pub socket: Option<PathBuf>,
-    /// Start a daemon where none runs.
+    /// Start a daemon if none is running.
     pub spawn: bool,
-    /// The daemon's program; default: `runnerd` beside this program, else from `PATH`.
+    /// The daemon's program; default: `runnerd` next to this program, otherwise from `PATH`.
     pub program: Option<PathBuf>,
     /// Name of this client's program.
     pub client_name: String,
@@ -61,25 +60,25 @@ pub struct Connection {
     route: ConnectionRoute,
 }
 
-/// What a conversation goes over.
+/// The transport of a connection.
 #[derive(Debug)]
 struct ConnectionRoute {
     address: Address,
-    /// The variables of the login on another machine, and the program that leads there.
+    /// The variables of the login on another machine, and the program that connects to it.
     login: Option<(BTreeMap<String, String>, ssh::SshProcess)>,
-    /// Whether the daemon was started for it, on this machine.
+    /// Whether the daemon was started for this connection, on this machine.
     has_started_daemon: bool,
 }
 
 impl Connection {
-    /// Connects, starting the daemon if it may and must, and exchanges versions.
+    /// Connects, starting the daemon if allowed and necessary, and exchanges versions.
     ///
-    /// Takes 10 seconds at most to connect to a daemon that runs, and twice that to start one; a minute on another machine,
-    /// where ssh may have to ask a person first.
+    /// Takes at most 10 seconds to connect to a running daemon, and twice that to start one; a minute on another
+    /// machine, because ssh may have to ask a person first.
     ///
     /// # Errors
     ///
-    /// Fails if no daemon answers and none can be started, or if it speaks another version.
+    /// Fails if no daemon responds and none can be started, or if its version differs.
     pub async fn open(options: &ConnectOptions) -> Result<Self, ConnectError> {
         let (halves, route) = open_transport(options).await?;
         let client = dial::build_client(halves, &route.address)?;
@@ -87,41 +86,41 @@ impl Connection {
         Ok(Self { client, daemon, route })
     }
 
-    /// Returns what the generated client traits are called on.
+    /// Returns the client for the generated traits.
     pub fn client(&self) -> &Client {
         &self.client
     }
 
-    /// Describes the daemon as it was when the connection was made.
+    /// Describes the daemon at the time of connecting.
     pub fn daemon(&self) -> &DaemonView {
         &self.daemon
     }
 
-    /// Returns where the daemon was reached.
+    /// Returns the address of the daemon.
     pub fn address(&self) -> &Address {
         &self.route.address
     }
 
-    /// Tells whether the daemon was started for this connection, on this machine.
+    /// Whether the daemon was started for this connection, on this machine.
     pub fn has_started_daemon(&self) -> bool {
         self.route.has_started_daemon
     }
 
-    /// Returns the variables of the login on the daemon's machine, where that is another one.
+    /// Returns the variables of the login on the daemon's machine, if that is another machine.
     pub fn environment(&self) -> Option<&BTreeMap<String, String>> {
         self.route.login.as_ref().map(|(environment, _)| environment)
     }
 }
 
-/// Connects as [`Connection::open`] does, asks, and returns the answer.
+/// Connects like [`Connection::open`], sends requests, and returns the replies.
 ///
-/// The first request goes with the exchange of versions, which takes one way to the daemon and back instead of two. The
-/// requests must change nothing: a daemon of another version may take them for something else. What it answers is not
-/// returned.
+/// The first request is sent together with the exchange of versions, which takes one round trip instead of two. The
+/// requests must not change anything, because a daemon of another version may interpret them differently; its reply is
+/// not returned.
 ///
 /// # Errors
 ///
-/// Fails if no daemon answers and none can be started, or if it speaks another version.
+/// Fails if no daemon responds and none can be started, or if its version differs.
 pub async fn query<T>(
     options: &ConnectOptions,
     request: impl AsyncFnOnce(&OneShotClient) -> T,
@@ -133,11 +132,12 @@ pub async fn query<T>(
     Ok(answer)
 }
 
-/// Connects to the daemon of this machine, starting it if it may and must, for somebody else to talk to: no word is said.
+/// Connects to the daemon of this machine, starting it if allowed and necessary, on behalf of another client: sends
+/// nothing.
 ///
 /// # Errors
 ///
-/// Fails if nobody listens and no daemon can be started.
+/// Fails if no one is listening and no daemon can be started.
 pub async fn connect_stream(options: &ConnectOptions) -> Result<UnixStream, ConnectError> {
     let listeners = SocketCandidates::find(options.socket.as_deref())?;
     match dial::dial_first(&listeners).await? {
@@ -171,7 +171,7 @@ async fn start_daemon(
     Ok((stream, Address::Socket(paths.socket)))
 }
 
-/// Goes to another machine; once more where the daemon there was just ending.
+/// Connects to another machine; retries once if the daemon there was just exiting.
 async fn open_remote_transport(
     host: &Host,
     options: &ConnectOptions,

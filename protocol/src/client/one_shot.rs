@@ -1,6 +1,6 @@
-//! A client for a question or two: it has no task, no thread and no timer of its own, and takes no subscriptions.
+//! A client for a few requests, without its own tasks, threads or timers, and without subscriptions.
 //!
-//! The library's client has three tasks and a thread, which a command that asks once would start and end for nothing.
+//! The library's client has three tasks and a thread, which a command with a single request would start for nothing.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -22,17 +22,17 @@ use tokio::sync::{Mutex, oneshot};
 use tokio::time::timeout;
 use tokio_util::compat::Compat;
 
-/// A step waits for an iteration, whose budget may be hours.
+/// `step` waits for an iteration, whose budget may be hours.
 pub(super) const REQUEST_TIMEOUT: Duration = Duration::from_hours(24);
 
-/// Both ends of a WebSocket over the daemon's socket.
+/// Both halves of a WebSocket over the daemon's socket.
 pub(super) type TransportHalves = (Sender<Compat<UnixStream>>, Receiver<Compat<UnixStream>>);
 
-/// A client for a few requests, any number of them at the same time.
+/// A client for a few requests, which may be concurrent.
 #[derive(Debug)]
 pub struct OneShotClient {
     sender: Mutex<Sender<Compat<UnixStream>>>,
-    /// Held by the request that receives, for itself and for the others.
+    /// Held by the request that currently receives, for itself and for the others.
     receiver: Mutex<Receiver<Compat<UnixStream>>>,
     pending: StdMutex<BTreeMap<u64, oneshot::Sender<Vec<u8>>>>,
     next: AtomicU64,
@@ -65,12 +65,12 @@ impl OneShotClient {
         }
     }
 
-    /// Gives a reply to the request that waits for it.
+    /// Passes a reply to the request that waits for it.
     fn dispatch_reply(&self, reply: Vec<u8>) -> Result<(), Error> {
         if let Id::Number(id) = serde_json::from_slice::<Response<&RawValue>>(&reply)?.id
             && let Some(reply_sender) = self.lock_pending().remove(&id)
         {
-            // Whoever does not wait any more needs no reply.
+            // A request that was cancelled needs no reply.
             let _ = reply_sender.send(reply);
         }
         Ok(())
@@ -108,7 +108,7 @@ impl ClientT for OneShotClient {
         Ok(serde_json::from_str(ResponseSuccess::try_from(response)?.result.get())?)
     }
 
-    /// Fails: the daemon takes no batches.
+    /// Fails: the daemon does not support batches.
     async fn batch_request<'a, R>(&self, _batch: BatchRequestBuilder<'a>) -> Result<BatchResponse<'a, R>, Error>
     where
         R: DeserializeOwned + Debug + 'a,

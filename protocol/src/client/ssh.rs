@@ -1,7 +1,7 @@
-//! A line to the daemon of another machine: the user's own `ssh`, with `runnerctl stdio` at its other end.
+//! A connection to the daemon of another machine through the user's own `ssh`, which runs `runnerctl stdio` there.
 //!
-//! One end of a pair of sockets is the program's standard input and output, the other one is spoken to as the daemon's own
-//! socket would be. What ssh asks a person, it asks on the terminal itself.
+//! One end of a socket pair is ssh's standard input and output; the other is used like the daemon's own socket. ssh
+//! asks a person for passwords and the like directly on the terminal.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -27,91 +27,91 @@ use crate::error::ExitStatus;
 use crate::host::Host;
 use crate::startup::MARK_VARIABLE;
 
-/// Time for ssh to get there, for a person to say what ssh asks, and for a daemon to be started.
+/// Time for ssh to connect, for a person to answer ssh's questions, and for a daemon to be started.
 const CONNECT_TIMEOUT: Duration = Duration::from_mins(1);
-/// Time for a program to end that has closed its output, or was told to.
+/// Time for a program to exit after it has closed its output, or was told to.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
-/// Time for the last words of a program that has ended: one that it left running may hold its standard error.
+/// Time for the remaining output of a program that has exited: a process that it left may hold its standard error.
 const STDERR_TIMEOUT: Duration = Duration::from_millis(200);
-/// The end of what is said on standard error.
+/// Number of bytes kept from the end of standard error.
 const STDERR_BYTES: usize = 4096;
 
-/// ssh's own exit code for what went wrong with itself.
+/// The exit code of ssh for its own errors.
 const SSH_FAILED: i32 = 255;
-/// A shell's exit code for a program that it does not find.
+/// The exit code of a shell for a program that it does not find.
 const NOT_FOUND: i32 = 127;
 
-/// Why there is no line to another machine.
+/// Why there is no connection to another machine.
 #[derive(Debug, thiserror::Error)]
 pub enum SshError {
-    /// A process of an iteration has no business on other machines.
+    /// A process of an iteration may not connect to other machines.
     #[error("{host} is not asked from inside an iteration")]
     InsideIteration {
         /// The machine.
         host: Host,
     },
-    /// The program cannot be run.
+    /// The program cannot be executed.
     #[error("cannot run ssh to get to {host}")]
     Spawn {
         /// The machine.
         host: Host,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// ssh did not get there.
+    /// ssh could not connect.
     #[error("ssh did not get to {host}{}", said(.words))]
     Ssh {
         /// The machine.
         host: Host,
-        /// What ssh said.
+        /// ssh's message.
         words: String,
     },
-    /// The login there finds no client.
+    /// The login there finds no client program.
     #[error("there is no runnerctl in the PATH of a login to {host}{}", said(.words))]
     NotFound {
         /// The machine.
         host: Host,
-        /// What the shell there said.
+        /// The message of the shell there.
         words: String,
     },
-    /// The client there said why it does not get to its daemon.
+    /// The client there reported why it cannot reach its daemon.
     #[error("on {host}: {message}")]
     Remote {
         /// The machine.
         host: Host,
         /// The exit code there.
         code: i32,
-        /// What was said.
+        /// Its message.
         message: String,
         /// What to do about it there.
         hint: Option<String>,
     },
-    /// The program ended without a word that is understood.
+    /// The program exited without output that can be parsed.
     #[error("the line to {host} ended before a daemon answered ({status}){}", said(.words))]
     Exited {
         /// The machine.
         host: Host,
-        /// How it ended.
+        /// How it exited.
         status: ProcessStatus,
-        /// What was said on standard error.
+        /// Its output on standard error.
         words: String,
     },
-    /// Nothing came within the time.
+    /// Nothing was received in time.
     #[error("{host} did not answer within {seconds} seconds{}", said(.words))]
     TimedOut {
         /// The machine.
         host: Host,
         /// How long it was waited for.
         seconds: u64,
-        /// What was said on standard error.
+        /// Its output on standard error.
         words: String,
     },
-    /// The line cannot be read from.
+    /// The connection cannot be read from.
     #[error("cannot talk to ssh to get to {host}")]
     Io {
         /// The machine.
         host: Host,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 }
@@ -121,7 +121,7 @@ fn said(words: &str) -> String {
 }
 
 impl SshError {
-    /// Returns what the user can do, naming the command.
+    /// Returns what the user can do, with the command to type.
     pub(super) fn hint(&self) -> Option<String> {
         match self {
             Self::InsideIteration { .. } => Some("ask from outside of the run".into()),
@@ -140,7 +140,7 @@ impl SshError {
         }
     }
 
-    /// Returns the exit code that a command ends with.
+    /// Returns the exit code for a command that fails with this.
     pub(super) fn exit_status(&self) -> ExitStatus {
         match self {
             Self::InsideIteration { .. } => ExitStatus::Refused,
@@ -158,10 +158,10 @@ impl SshError {
     }
 }
 
-/// A line, and the login at its other end.
+/// A connection, and the login at its other end.
 #[derive(Debug)]
 pub(super) struct SshConnection {
-    /// What is spoken through.
+    /// The socket to the daemon.
     pub(super) stream: UnixStream,
     /// The variables of the login there.
     pub(super) environment: BTreeMap<String, String>,
@@ -169,7 +169,7 @@ pub(super) struct SshConnection {
     pub(super) program: SshProcess,
 }
 
-/// The program of a line, which is killed when nobody needs the line any more.
+/// The program of a connection, which is killed when no one needs the connection any more.
 #[derive(Debug)]
 pub(super) struct SshProcess(JoinHandle<()>);
 
@@ -179,7 +179,7 @@ impl Drop for SshProcess {
     }
 }
 
-/// Makes a line to the daemon of a machine.
+/// Opens a connection to the daemon of a machine.
 pub(super) async fn connect(host: &Host, options: &ConnectOptions) -> Result<SshConnection, SshError> {
     if env::var_os(MARK_VARIABLE).is_some() {
         return Err(SshError::InsideIteration { host: host.clone() });
@@ -214,7 +214,7 @@ fn socket_pair() -> io::Result<(UnixStream, OwnedFd)> {
     Ok((UnixStream::from_std(our_end)?, child_end.into()))
 }
 
-/// Starts ssh with the fixed command at its other end. All words of it are constants or checked by [`Host`].
+/// Starts ssh with a fixed remote command. All of its words are constants or checked by [`Host`].
 fn spawn_ssh(host: &Host, options: &ConnectOptions, child_end: OwnedFd) -> Result<(Child, StderrTail), SshError> {
     let failed = |source| SshError::Spawn { host: host.clone(), source };
     let mut command = Command::new("ssh");
@@ -232,23 +232,23 @@ fn spawn_ssh(host: &Host, options: &ConnectOptions, child_end: OwnedFd) -> Resul
     Ok((child, stderr))
 }
 
-/// Keeps the program, whose end is seen at the other end of the pair.
+/// Stores the program, whose exit is noticed at the other end of the pair.
 async fn hold_child(mut child: Child, _words: StderrTail) {
-    // Whoever speaks through it hears of its end.
+    // Whoever uses the connection notices its end.
     let _ = child.wait().await;
 }
 
-/// Has ssh end by itself: it may have turned off the terminal's echo.
+/// Lets ssh exit on its own: it may have turned off the terminal's echo.
 async fn terminate(mut child: Child) {
     if let Some(pid) = child.id().and_then(|pid| i32::try_from(pid).ok()) {
-        // One that has ended needs no word.
+        // If it has exited, no signal is needed.
         let _ = kill(Pid::from_raw(pid), Signal::SIGTERM);
     }
-    // Dropped, it is killed.
+    // It is killed on drop.
     let _ = timeout(EXIT_TIMEOUT, child.wait()).await;
 }
 
-/// Tells why a program has ended, from its exit code and its words.
+/// Returns why a program has exited, from its exit code and its output.
 async fn exit_error(host: &Host, mut child: Child, stderr: StderrTail) -> SshError {
     let host = host.clone();
     let status = match timeout(EXIT_TIMEOUT, child.wait()).await {
@@ -268,7 +268,7 @@ async fn exit_error(host: &Host, mut child: Child, stderr: StderrTail) -> SshErr
     }
 }
 
-/// What the client there says on standard error, with `--json`.
+/// The output of the client there on standard error, with `--json`.
 #[derive(Debug, Deserialize)]
 struct RemoteError {
     message: String,
@@ -292,7 +292,7 @@ impl RemoteError {
     }
 }
 
-/// What a program says on standard error, of which the end is kept.
+/// A program's standard error, of which the end is kept.
 #[derive(Debug)]
 struct StderrTail {
     end: Arc<Mutex<Vec<u8>>>,
@@ -305,7 +305,7 @@ impl StderrTail {
         Self { reader: tokio::spawn(read_tail(stream, Arc::clone(&end))), end }
     }
 
-    /// Returns them when the program has ended.
+    /// Returns the output once the program has exited.
     async fn finish(mut self) -> String {
         let _ = timeout(STDERR_TIMEOUT, &mut self.reader).await;
         let end = self.end.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,8 +1,8 @@
-//! Starting the daemon where none runs, once, however many clients want it at the same time.
+//! Starts the daemon if none is running, only once even if many clients request it at the same time.
 //!
-//! Where the service is installed, the service manager starts it. Else the daemon reports on a pipe that it
-//! was given as standard output ([`crate::startup`]); it leaves the client's session by itself. Nothing here
-//! is done from inside an iteration: such a daemon would live in the agent's sandbox and look like a normal one.
+//! If the service is installed, the service manager starts it. Otherwise the daemon reports on a pipe that it gets as
+//! its standard output ([`crate::startup`]), and leaves the client's session on its own. Never starts a daemon from
+//! inside an iteration: it would run in the agent's sandbox and look like a normal one.
 
 use std::env;
 use std::fs::{self, File, OpenOptions};
@@ -23,13 +23,13 @@ use crate::paths::{Paths, SOCKET_VARIABLE};
 use crate::service::{SERVICE_UNIT, SOCKET_UNIT, listen_line};
 use crate::{private_dir, startup};
 
-/// Time for one daemon to become ready, and for another client's to do so.
+/// Time for a daemon to become ready, and the same for one started by another client.
 const READY_TIMEOUT: Duration = Duration::from_secs(10);
-/// How often another client's start is looked at; a lock gives no event.
+/// How often another client's start is checked; a lock sends no event.
 const POLL_INTERVAL: Duration = Duration::from_millis(25);
 const TAIL_BYTES: u64 = 2048;
 
-/// Starts a daemon and connects to it, or to the one that somebody else started meanwhile.
+/// Starts a daemon and connects to it, or to one that was started by someone else meanwhile.
 pub(super) async fn start(paths: &Paths, program: Option<&Path>) -> Result<UnixStream, ConnectError> {
     if env::var_os(startup::MARK_VARIABLE).is_some() {
         return Err(ConnectError::InsideIteration { socket: paths.socket.clone() });
@@ -37,7 +37,7 @@ pub(super) async fn start(paths: &Paths, program: Option<&Path>) -> Result<UnixS
     start_with_lock(paths, program).await
 }
 
-/// Starts a daemon when no other client does; connects as soon as anybody listens.
+/// Starts a daemon if no other client is doing so; connects as soon as one is listening.
 async fn start_with_lock(paths: &Paths, program: Option<&Path>) -> Result<UnixStream, ConnectError> {
     let deadline = Instant::now() + 2 * READY_TIMEOUT;
     let lock = open_lock(paths)?;
@@ -58,7 +58,7 @@ async fn start_with_lock(paths: &Paths, program: Option<&Path>) -> Result<UnixSt
     start_locked(paths, &program.map_or_else(daemon_program, Path::to_owned), Instant::now() + READY_TIMEOUT).await
 }
 
-/// Has the service manager start the daemon, if the service is installed for this socket; false if it does not.
+/// Makes the service manager start the daemon, if the service is installed for this socket; false otherwise.
 async fn start_service(paths: &Paths) -> bool {
     let Some(listen_directive) = listen_line(&paths.socket) else { return false };
     let is_installed = fs::read_to_string(paths.socket_unit())
@@ -74,7 +74,7 @@ async fn start_service(paths: &Paths) -> bool {
 
 /// Starts a daemon while no other client does.
 ///
-/// A daemon that is ending still holds its locks: the new one then ends at once, and is started again.
+/// A daemon that is shutting down still holds its locks: then the new one exits at once, and is started again.
 async fn start_locked(paths: &Paths, program: &Path, deadline: Instant) -> Result<UnixStream, ConnectError> {
     let mut pause = POLL_INTERVAL;
     loop {
@@ -96,10 +96,10 @@ async fn start_locked(paths: &Paths, program: &Path, deadline: Instant) -> Resul
     }
 }
 
-/// How a start went.
+/// The result of a start.
 enum LaunchOutcome {
     Ready,
-    /// Another daemon is in its place; the reason it gave.
+    /// Another daemon is running; contains the reason it gave.
     Occupied(String),
 }
 
@@ -127,7 +127,7 @@ async fn launch(paths: &Paths, program: &Path, deadline: Instant) -> Result<Laun
     }
 }
 
-/// Reads the one line that the daemon says; `None` if it ended without.
+/// Reads the line that the daemon prints; `None` if it exited without one.
 async fn read_first_line(child: &mut Child) -> Option<String> {
     let output = child.stdout.take()?;
     BufReader::new(output).lines().next_line().await.ok().flatten()
@@ -145,7 +145,7 @@ fn spawn_daemon(paths: &Paths, program: &Path, log: File) -> Result<Child, Start
         .map_err(|source| StartError::Spawn { program: program.to_owned(), source })
 }
 
-/// Finds the daemon's program: beside this one (the same release), else by `PATH`.
+/// Finds the daemon's program: next to this one (the same release), otherwise in `PATH`.
 pub fn daemon_program() -> PathBuf {
     let sibling = || env::current_exe().ok().map(|own| own.with_file_name("runnerd")).filter(|path| path.is_file());
     sibling().unwrap_or_else(|| PathBuf::from("runnerd"))
@@ -155,7 +155,7 @@ fn open_lock(paths: &Paths) -> Result<File, StartError> {
     open_private(&paths.start_lock())
 }
 
-/// Opens the log empty. A daemon that is ending may still write to it, hence at its end.
+/// Opens the log and truncates it. A daemon that is shutting down may still write to it, so writes are appended.
 fn open_log(path: &Path) -> Result<File, StartError> {
     let log = open_private(path)?;
     log.set_len(0).map_err(|source| StartError::File { path: path.to_owned(), source })?;
@@ -168,7 +168,7 @@ fn open_private(path: &Path) -> Result<File, StartError> {
     opened.map_err(|source| StartError::File { path: path.to_owned(), source })
 }
 
-/// Returns the end of what the daemon wrote, as far as it can be read.
+/// Returns the end of the daemon's log, as far as it can be read.
 fn read_log_tail(log: &Path) -> String {
     let read = || -> io::Result<Vec<u8>> {
         let mut file = File::open(log)?;

@@ -1,6 +1,6 @@
-//! One example of parameters and reply per method, made of the types themselves.
+//! One example of parameters and reply per method, built from the types themselves.
 //!
-//! All of them tell the same story: a run of the repository at `/home/me/proj` in its third iteration.
+//! All of them describe the same moment: a run of the repository at `/home/me/proj` in its third iteration.
 
 use std::any::type_name;
 use std::fmt::Debug;
@@ -88,7 +88,7 @@ pub(crate) fn all() -> Vec<Example> {
     .collect()
 }
 
-/// A value that says the same after a journey over the wire.
+/// A value that is unchanged by serializing and parsing it.
 trait Wire: Serialize + DeserializeOwned + PartialEq + Debug {
     fn sent(&self) -> Value {
         let value = serde_json::to_value(self).expect("serializes");
@@ -105,10 +105,10 @@ trait Wire: Serialize + DeserializeOwned + PartialEq + Debug {
     }
 }
 
-/// Task tree and usage are parts of committed files, and have their form; variables have what names they like.
+/// Task tree and usage are parts of committed files, with fixed fields; variables can have any names.
 const CLOSED: [&str; 3] = ["tree", "usage", "env"];
 
-/// Returns the places of all objects that a later version may give another field.
+/// Returns the paths of all objects to which a later version may add fields.
 fn objects(value: &Value) -> Vec<String> {
     let within = |key: &str, value: &Value| {
         let key = key.replace('~', "~0").replace('/', "~1");
@@ -136,7 +136,7 @@ fn bare<R: Wire>(method: &'static str, reply: &R) -> Example {
     Example { method, params_type: String::new(), params: None, reply_type: short::<R>(), reply: reply.sent() }
 }
 
-/// Returns the name of a type without the modules in front of it.
+/// Returns the name of a type without its module path.
 fn short<T>() -> String {
     let words = type_name::<T>().split('<').map(|word| word.rsplit("::").next().unwrap_or(word));
     words.collect::<Vec<_>>().join("<")

@@ -1,6 +1,6 @@
-//! `docs/json.md`, generated: what each command prints with `--json`, from the schemas of the types.
+//! `docs/json.md`, generated: the output of each command with `--json`, from the schemas of the types.
 //!
-//! Which command prints which type is a table that is written here.
+//! The table of which command prints which type is written here.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -27,24 +27,24 @@ An error is an object on standard error, and the exit code says of what kind it 
 Times are RFC 3339 in UTC, durations whole milliseconds (`_ms`), money whole millionths of a US dollar (`_micro_usd`). What is not known is null, never 0.
 "#;
 
-/// A command, and what it prints.
+/// A command, and its output.
 struct Command {
-    /// As it is typed, without `runnerctl` and `--json`.
+    /// As typed, without `runnerctl` and `--json`.
     typed: &'static str,
-    /// The form, without `runner/` and the version.
+    /// The format, without `runner/` and the version.
     form: &'static str,
     prints: Prints,
-    /// Lines for `jq`, and what they print.
+    /// Example filters for `jq`, and their output.
     jq: &'static [(&'static str, &'static str)],
 }
 
-/// What the fields of an answer are.
+/// The fields of an answer.
 enum Prints {
     /// Those of this type.
     Type(&'static str),
     /// One field, a list of this type.
     List(&'static str, &'static str),
-    /// Those that are named here.
+    /// The fields named here.
     Fields(&'static [(&'static str, &'static str)]),
 }
 
@@ -361,7 +361,7 @@ fn about(schema: &Value, name: &str) -> String {
     line(definition(schema, name)["description"].as_str().unwrap_or_default())
 }
 
-/// Returns a table of a type's fields; of one with several shapes, those of all.
+/// Returns a table of a type's fields; for a type with several variants, the fields of all.
 fn fields(schema: &Value, name: &str) -> String {
     let definition = definition(schema, name);
     let shapes = definition["oneOf"].as_array().map_or_else(|| vec![definition], |shapes| shapes.iter().collect());
@@ -393,7 +393,7 @@ fn line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Follows the first path of each line for `jq` through the schema.
+/// Checks the first path of each `jq` filter against the schema.
 #[test]
 fn fields_that_the_lines_for_jq_name_are_there() {
     let schema = schema();
@@ -422,7 +422,7 @@ fn fields_that_the_lines_for_jq_name_are_there() {
     }
 }
 
-/// Returns a field of a type, of one of its shapes, or of what a list of it holds.
+/// Returns a field of a type, of one of its variants, or of the items of a list.
 fn field<'s>(schema: &'s Value, at: &'s Value, name: &str) -> Option<&'s Value> {
     if let Some(reference) = at["$ref"].as_str() {
         return field(schema, definition(schema, reference.rsplit('/').next()?), name);

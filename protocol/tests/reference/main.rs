@@ -1,4 +1,4 @@
-//! `docs/protocol.md` and `docs/json.md`, generated: from the traits of the methods, an example of each, the kinds of
+//! `docs/protocol.md` and `docs/json.md`, generated from the traits of the methods, an example of each, the kinds of
 //! errors, the exit codes and the schemas. `UPDATE_GENERATED=1` rewrites the pages; without it they are compared.
 
 mod examples;

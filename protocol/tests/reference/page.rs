@@ -1,4 +1,4 @@
-//! The page itself: prose that is written here, and tables and examples that are not.
+//! The page itself: prose written here, and generated tables and examples.
 
 use std::fmt::Write as _;
 

@@ -1,6 +1,6 @@
-//! What the source says: the traits of the methods with their comments, and the methods that only read.
+//! Parses the source: the traits of the methods with their comments, and the list of methods that only read.
 //!
-//! Read as text, since a macro expands them: the form that `rustfmt` gives them is enough.
+//! Parsed as text, since a macro expands the traits: formatting by `rustfmt` makes this reliable.
 
 const API: &str = include_str!("../../src/api.rs");
 const ACCESS: &str = include_str!("../../../runnerd/src/rpc/access.rs");
@@ -74,13 +74,13 @@ fn quoted<'a>(text: &'a str, before: &str) -> &'a str {
     between(text, &format!("{before}\""), "\"")
 }
 
-/// Returns what stands between two marks, or nothing.
+/// Returns the text between two markers, or nothing.
 fn between<'a>(text: &'a str, before: &str, after: &str) -> &'a str {
     let rest = text.split_once(before).map_or("", |(_, rest)| rest);
     rest.split_once(after).map_or("", |(found, _)| found)
 }
 
-/// Returns word and meaning of every variant of an enum that `words!` defines.
+/// Returns word and meaning of every variant of an enum defined with `words!`.
 pub(crate) fn words(source: &str, name: &str) -> Vec<(String, String)> {
     let body = between(source, &format!("    {name} {{\n"), "\n    }\n");
     documented(body, |line| line.split('"').nth(1).map(str::to_owned))

@@ -1,5 +1,5 @@
-//! The daemon of these tests is a shell script that plays its half of [`crate::startup`], and a socket that
-//! the test binds when the script says that it runs.
+//! The daemon in these tests is a shell script that follows [`crate::startup`], and a socket that the test binds when
+//! the script reports that it runs.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
@@ -13,7 +13,7 @@ use tokio::net::unix::pipe;
 use super::*;
 use crate::error::ExitStatus;
 
-/// Notes the start, tells the test, and says that it is ready when the test listens.
+/// Records the start, notifies the test, and reports readiness when the test listens.
 const DAEMON: &str = "echo start >> starts; echo > begun; read -r line < bound; echo READY";
 
 /// A folder with a script in place of the daemon.
@@ -46,7 +46,7 @@ impl FakeDaemon {
         begun.read_u8().await.unwrap();
     }
 
-    /// Listens, and lets the script say so.
+    /// Listens, and lets the script report it.
     async fn listen(&self) -> (UnixListener, pipe::Sender) {
         let listener = UnixListener::bind(&self.paths.socket).unwrap();
         let mut bound = pipe::OpenOptions::new().read_write(true).open_sender(self.dir.path().join("bound")).unwrap();
