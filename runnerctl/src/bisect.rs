@@ -18,7 +18,7 @@ pub(crate) enum BisectVerdict {
     Good,
     /// The command fails.
     Bad,
-    /// Neither can be said.
+    /// The result is neither.
     Skip,
 }
 

@@ -1,4 +1,4 @@
-//! The report of an audit: what was found, who took part, what is proven and what is the runner's word.
+//! The report of an audit: findings, people's commits, what is proven, and what rests on the runner's own record.
 
 pub(crate) mod markdown;
 mod rules;
@@ -85,8 +85,8 @@ pub(crate) fn is_sound(report: &AuditReport) -> bool {
     report.findings.iter().all(|finding| finding.severity != Severity::Violation)
 }
 
-/// Returns what was not seen as findings of one weight: what could not be looked at, and a run without an iteration. What a
-/// violation tells already does not count twice.
+/// Returns the unseen parts as findings of one weight: what could not be read, and a run without an iteration. Anything
+/// already reported as a violation is left out.
 pub(crate) fn unseen_findings(report: &AuditReport, severity: Severity) -> Vec<AuditFinding> {
     let is_empty = report.counts.iterations == 0 && report.unseen.is_empty();
     let no_iteration = is_empty.then(|| format!("no iteration of run {}", report.run));
@@ -102,7 +102,7 @@ pub(crate) fn unseen_findings(report: &AuditReport, severity: Severity) -> Vec<A
     report.unseen.iter().filter(|unseen| !is_explained(report, unseen)).chain(&no_iteration).map(finding).collect()
 }
 
-/// Whether a violation says why this was not seen: an object that decisions are made from is missing.
+/// Whether a violation explains why this was not seen: an object needed for decisions is missing.
 fn is_explained(report: &AuditReport, unseen: &str) -> bool {
     report.findings.iter().any(|AuditFinding { commit, rule, severity, found, .. }| {
         (*rule, *severity) == (AuditRule::Valid, Severity::Violation)
@@ -120,7 +120,7 @@ fn list_proven(report: &AuditReport) -> Vec<String> {
     if !report.unseen.is_empty() {
         lines.push("only for the part that was checked, and only if what came before it was right:".to_owned());
     }
-    // Where an earlier commit breaks a rule, what later ones build upon is not proven.
+    // If an earlier commit breaks a rule, everything that later commits build on is unproven.
     if is_sound(report) && report.since.as_ref().is_none_or(|since| since.violations == 0) {
         let iterations = count_noun(counts.iterations, "iteration");
         lines.push(format!(
@@ -164,7 +164,7 @@ fn list_reported(report: &AuditReport) -> Vec<String> {
     lines
 }
 
-/// What is neither proven nor testified by a commit that was looked at.
+/// Parts that are neither proven nor attested by any commit that was read.
 fn list_unproven(report: &AuditReport) -> Vec<String> {
     let mut lines = Vec::new();
     if report.counts.iterations == 0 {
@@ -189,7 +189,7 @@ fn is_proven(report: &AuditReport) -> bool {
     report.unseen.is_empty() && report.counts.iterations > 0
 }
 
-/// Returns how it came out, in one line.
+/// Returns the result in one line.
 fn summarize(report: &AuditReport) -> String {
     let findings = &report.findings;
     let violations = findings.iter().filter(|finding| finding.severity == Severity::Violation).count();

@@ -1,4 +1,4 @@
-//! How the outcome of `bisect` looks: what broke the command, and where to look.
+//! Renders the outcome of `bisect`: what broke the command, and where to look.
 
 use std::fmt::Write as _;
 
@@ -12,12 +12,12 @@ use super::screen::Screen;
 use super::wrap::wrap_indented;
 use crate::commands::bisect::BisectOutcome;
 
-/// Columns that text is wrapped to where the terminal is not narrower.
+/// Width for wrapping text, if the terminal is not narrower.
 const WIDTH: usize = 80;
-/// Lines that are shown of what the command printed.
+/// Number of lines shown of the command's output.
 const OUTPUT_LINES: usize = 10;
 
-/// Names a state in a line.
+/// Describes a state in a line.
 pub(crate) fn describe_point(point: &BisectPoint) -> String {
     let commit = short_id(&point.commit);
     match (point.kind, point.iter, &point.node) {
@@ -51,7 +51,7 @@ pub(crate) fn render_outcome(outcome: &BisectOutcome<'_>, screen: &Screen) -> St
     text
 }
 
-/// The last lines of what the command printed.
+/// The last lines of the command's output.
 fn render_output(output: &str) -> String {
     let lines: Vec<&str> = output.lines().collect();
     let last = &lines[lines.len().saturating_sub(OUTPUT_LINES)..];

@@ -1,4 +1,4 @@
-//! Runs as their branches tell them: a line each, or one of them in detail.
+//! Runs according to their branches: one line each, or one of them in detail.
 
 use anstyle::Style;
 use protocol::branch::{BranchState, BranchView};
@@ -27,7 +27,7 @@ pub(crate) fn render_list(runs: &[BranchView], screen: &Screen) -> String {
     table.render(screen, 0)
 }
 
-/// Returns everything that a branch tells.
+/// Returns everything that a branch says about its run.
 pub(crate) fn render_detail(run: &BranchView, screen: &Screen) -> String {
     let state = paint(branch_state_style(run.state), run.state.as_str());
     let head = format!("run {} {state} on branch runner/{}\n", sanitize(&run.run), sanitize(&run.run));

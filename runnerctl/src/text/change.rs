@@ -1,11 +1,13 @@
-//! What became of a person's request: committed, or taken and waiting.
+//! The result of a person's request: committed, or accepted and pending.
 
 use protocol::reply::ChangeReply;
 
 use super::paint::{DIM, paint};
 use super::sanitize::sanitize;
 
-/// Returns the line `<command>: <what was done>  <commit>`, or what it waits for.
+/// Returns the line `<command>: <action>
+///
+/// <commit>`, or what the request is waiting for.
 pub(crate) fn render_change(reply: &ChangeReply) -> String {
     let what = format!("{}: {}", sanitize(&reply.command), sanitize(reply.summary.lines().next().unwrap_or_default()));
     if let Some(commit) = &reply.commit {

@@ -1,4 +1,4 @@
-//! What became of a delivery, and of feedback.
+//! The result of a delivery, and of feedback.
 
 use std::fmt::Write as _;
 
@@ -65,7 +65,7 @@ fn render_request(report: &DeliveryReport) -> String {
     }
 }
 
-/// Returns what a run was told.
+/// Returns what was passed on to a run.
 pub(crate) fn render_feedback(reply: &FeedbackReply, skipped: u32) -> String {
     let mut text = match reply.told {
         0 => "nothing new\n".to_owned(),

@@ -1,4 +1,4 @@
-//! What `doctor` found: a line per check, below it what there is to say and to do.
+//! The results of `doctor`: one line per check, followed by details and commands.
 
 use std::fmt::Write as _;
 
@@ -8,15 +8,15 @@ use super::screen::Screen;
 use super::wrap::wrap_indented;
 use crate::doctor::{CheckLevel, DoctorCheck};
 
-/// Columns before what was found.
+/// Width of the column before the result.
 const INDENT: usize = 21;
-/// Columns where the reader is no terminal.
+/// Width if the output is not a terminal.
 const WIDTH: usize = 100;
 
-/// Details of what is as it should be; more of them are left to `--json`.
+/// Maximum number of details of a successful check; `--json` has all.
 const MAX_DETAILS: usize = 8;
 
-/// Returns the checks by their groups, and how many are not as they should be.
+/// Returns the checks by group, and the number of failed ones.
 pub(crate) fn render_checks(groups: &[(&str, &[DoctorCheck])], screen: &Screen) -> String {
     let width = screen.width.unwrap_or(WIDTH);
     let mut text = String::new();

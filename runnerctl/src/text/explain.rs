@@ -1,4 +1,4 @@
-//! How `explain` looks: the leaf, why it is that, and a paragraph for each ending.
+//! Renders `explain`: the leaf, why it is next, and a paragraph for each ending.
 
 use std::fmt::Write as _;
 
@@ -11,7 +11,7 @@ use super::sanitize::sanitize;
 use super::screen::Screen;
 use super::wrap::wrap_indented;
 
-/// Columns that text is wrapped to where the terminal is not narrower.
+/// Width for wrapping text, if the terminal is not narrower.
 const WIDTH: usize = 80;
 
 /// Renders the whole answer.
@@ -78,7 +78,7 @@ impl ExplainPage<'_> {
         }
     }
 
-    /// Breaks a text at its spaces; what has none is longer than the line.
+    /// Wraps a text at its spaces; a word longer than the line stays whole.
     fn wrap(&self, indent: usize, text: &str) -> String {
         wrap_indented(indent, self.width, text)
     }
@@ -89,7 +89,7 @@ fn render_reason(reason: &StopReason) -> String {
     format!("{}{}", sanitize(&reason.message), command.unwrap_or_default())
 }
 
-/// Why selection goes this way.
+/// Why this leaf was selected.
 fn describe_step(step: &StepView) -> String {
     let (node, parent) = (sanitize(&step.node), sanitize(&step.parent));
     match (step.passed_before, step.siblings) {

@@ -9,7 +9,7 @@ use super::table::{Table, TableCell};
 use super::usage::render_short_cost;
 
 const COLUMNS: [&str; 8] = ["ITER", "VERDICT", "GUARD", "NODE", "TIME", "COST", "COMMIT", "SUMMARY"];
-/// The column that gives way where a terminal is narrow.
+/// The column that is cut if a terminal is narrow.
 const SHRINKING_COLUMN: usize = 3;
 
 /// Returns one iteration as a line.
@@ -55,7 +55,7 @@ fn iteration_row(iteration: &IterationView, screen: &Screen) -> [TableCell; 8] {
     ]
 }
 
-/// Returns the title of its task, and what its session said.
+/// Returns the title of its task, and its session's summary.
 fn title_and_summary(iteration: &IterationView) -> String {
     let parts = [&iteration.title, &iteration.summary].into_iter().flatten();
     parts.map(String::as_str).collect::<Vec<_>>().join(": ")

@@ -1,4 +1,4 @@
-//! What landed, what was left out and why; and the landed commits of a branch, looked at again.
+//! What landed, and what was skipped and why; and the audit of a branch's landed commits.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use super::measure::short_id;
 use super::paint::{BAD, DIM, GOOD, HEADING, HINT, WARN, paint};
 use super::sanitize::{sanitize, sanitize_lines};
 
-/// Returns what became of the runs that were to land.
+/// Returns the result for each run that was to land.
 pub(crate) fn render_landing(reply: &LandReply) -> String {
     let mut text = String::new();
     for run in &reply.runs {
@@ -61,12 +61,12 @@ fn render_run_landing(reply: &LandReply, run: &RunLanding) -> String {
     text
 }
 
-/// Says what comes after a run that settles conflicts.
+/// Says what follows a run that resolves conflicts.
 pub(crate) fn render_resolve_hint(run: &str) -> String {
     format!("\nWhen it is completed, land it: {}\n", paint(HINT, &format!("runnerctl land {}", sanitize(run))))
 }
 
-/// Returns what a look at the landed commits of a branch has found.
+/// Returns the result of auditing a branch's landed commits.
 pub(crate) fn render_landed_report(report: &LandedReport) -> String {
     let mut text =
         format!("{} {}, at {}\n\n", paint(HEADING, "branch"), sanitize(&report.branch), short_id(&report.tip));

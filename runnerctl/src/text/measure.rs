@@ -1,4 +1,4 @@
-//! Durations, times, counts and money as people read them; `--json` has the exact figures.
+//! Durations, times, counts and money for people; `--json` has the exact figures.
 
 use jiff::Timestamp;
 
@@ -17,12 +17,12 @@ pub(crate) fn format_duration(ms: u64) -> String {
     }
 }
 
-/// Returns a duration given in milliseconds in full seconds: `0s`, `42s`, `3m 04s`.
+/// Returns a duration given in milliseconds in whole seconds: `0s`, `42s`, `3m 04s`.
 pub(crate) fn format_seconds(ms: u64) -> String {
     if ms < 10_000 { format!("{}s", ms / 1000) } else { format_duration(ms) }
 }
 
-/// Returns the milliseconds from one time to another; 0 where the clock went back.
+/// Returns the milliseconds from one time to another; 0 if the clock was set back.
 pub(crate) fn millis_between(from: Timestamp, to: Timestamp) -> u64 {
     u64::try_from(to.as_millisecond().saturating_sub(from.as_millisecond())).unwrap_or(0)
 }
@@ -51,7 +51,7 @@ pub(crate) fn format_ago(time: Timestamp, now: Timestamp) -> String {
     format!("{} ago", format_seconds(millis_between(time, now)))
 }
 
-/// Returns a time that is to come, by the reader's clock: `14:01 (in 12m 00s)`, `Tue 24 Nov 14:01 (in 2d 03h)`.
+/// Returns a future time, by the reader's clock: `14:01 (in 12m 00s)`, `Tue 24 Nov 14:01 (in 2d 03h)`.
 pub(crate) fn format_until(time: Timestamp, screen: &Screen) -> String {
     let (then, today) = (screen.to_zoned(time), screen.to_zoned(screen.now));
     let format = if then.date() == today.date() { "%H:%M" } else { "%a %-d %b %H:%M" };

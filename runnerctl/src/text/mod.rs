@@ -1,6 +1,6 @@
-//! How answers become text: pure functions from views to strings.
+//! Renders answers as text: pure functions from views to strings.
 //!
-//! Styles are always in the string; `ui` takes them out where the reader is no terminal.
+//! Styles are always in the string; `ui` removes them if the output is not a terminal.
 
 pub(crate) mod audit;
 pub(crate) mod bisect;

@@ -1,4 +1,4 @@
-//! The few styles of the client, by meaning; a state is never told by colour alone.
+//! The few styles of the client, by meaning; a state is never indicated only by colour.
 
 use anstyle::{AnsiColor, Style};
 use protocol::words::{GuardOutcome, RunStatus, VerdictName};
@@ -13,7 +13,7 @@ pub(crate) const WARN: Style = AnsiColor::Yellow.on_default().bold();
 pub(crate) const LIVE: Style = AnsiColor::Cyan.on_default().bold();
 /// A command to type.
 pub(crate) const HINT: Style = AnsiColor::Cyan.on_default();
-/// Of little weight.
+/// Less important.
 pub(crate) const DIM: Style = Style::new().dimmed();
 /// A heading.
 pub(crate) const HEADING: Style = Style::new().bold();

@@ -1,11 +1,11 @@
-//! What became of a person's review.
+//! The result of a person's review.
 
 use protocol::reply::ReviewReply;
 use protocol::words::ReviewVerdict;
 
 use super::sanitize::sanitize;
 
-/// Returns the line that says what was decided of which node.
+/// Returns a line with the decision and the node.
 pub(crate) fn render_review(reply: &ReviewReply) -> String {
     let ReviewReply { run, node, iteration, verdict } = reply;
     let decision = match verdict {

@@ -1,4 +1,4 @@
-//! A run in few words: its state, why it stopped, and what goes on.
+//! A run in a few words: its state, why it stopped, and how to continue.
 
 use std::fmt::Write as _;
 
@@ -11,7 +11,7 @@ use super::sanitize::sanitize;
 use super::screen::Screen;
 use super::wrap::wrap_text;
 
-/// Columns before a sentence below the headline.
+/// Indentation of a sentence below the headline.
 const INDENT: usize = 2;
 
 /// Returns the line `run <id> <state> on branch <branch>`.
@@ -20,8 +20,8 @@ pub(crate) fn render_headline(run: &RunSummary) -> String {
     format!("run {} {state} on branch {}\n", sanitize(&run.id), sanitize(&run.branch))
 }
 
-/// Returns the lines that say why a run in a work tree stopped and what goes on: a command that can be copied as it is, or
-/// a sentence and below it each of its commands alone.
+/// Returns the lines that say why a run in a work tree stopped and how to continue: a command to copy, or a sentence
+/// followed by each of its commands on its own line.
 pub(crate) fn render_stop_reason(reason: Option<&StopReason>, work_tree: &WirePath, screen: &Screen) -> String {
     let Some(reason) = reason else { return String::new() };
     let width = screen.width.map_or(usize::MAX, |width| width.saturating_sub(INDENT));
@@ -35,7 +35,7 @@ pub(crate) fn render_stop_reason(reason: Option<&StopReason>, work_tree: &WirePa
     text
 }
 
-/// Returns what goes on: the one command as it is typed from where the reader is, else the sentence.
+/// Returns how to continue: the only command as typed from the reader's folder, otherwise the sentence.
 pub(crate) fn continue_command(reason: &StopReason, work_tree: &WirePath, screen: &Screen) -> Option<String> {
     match reason.commands.as_slice() {
         [only] if reason.command.as_deref() == Some(&only.to_shell()) => {
@@ -50,7 +50,7 @@ pub(crate) fn reason_text(run: &RunSummary) -> String {
     run.reason.as_ref().map(|reason| reason.message.clone()).unwrap_or_default()
 }
 
-/// Returns what a request to pause, resume or cancel did; `pending` says what is yet to happen.
+/// Returns what a request to pause, resume or cancel did; `pending` says what happens later.
 pub(crate) fn render_control(reply: &ControlReply, pending: &str, screen: &Screen) -> String {
     if reply.pending {
         let state = paint(state_style(reply.run.state), reply.run.state.as_str());

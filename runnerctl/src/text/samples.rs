@@ -1,4 +1,4 @@
-//! Views as the daemon would send them, for tests of renderings.
+//! Views as sent by the daemon, for tests of renderings.
 
 use std::path::Path;
 
@@ -136,7 +136,7 @@ pub(crate) fn run() -> RunView {
     }
 }
 
-/// A run that cannot go on by itself.
+/// A run that cannot continue automatically.
 pub(crate) fn stuck() -> RunView {
     let mut run = run();
     run.summary.state = RunStatus::Stuck;

@@ -1,4 +1,5 @@
-//! What a rendering depends on besides its view: width, characters, the time, and whether it is to be read aloud.
+//! Inputs of a rendering other than its view: width, character set, the time, and whether it is meant for a screen
+//! reader.
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -9,33 +10,34 @@ use jiff::{Timestamp, Zoned};
 use protocol::command::Command;
 use protocol::host::Host;
 
-/// The reader's side of a rendering.
+/// The reader's environment.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Screen {
-    /// Columns; none where the reader is no terminal.
+    /// Width; `None` if the output is not a terminal.
     pub(crate) width: Option<usize>,
     /// Whether characters beyond ASCII can be shown.
     pub(crate) unicode: bool,
-    /// Whether a fact stands on each line, in words: for a reader that is no eye.
+    /// Whether each fact is written in words on its own line, for screen readers and the like.
     pub(crate) is_plain: bool,
-    /// The time that ages are counted to.
+    /// The current time, for ages.
     pub(crate) now: Timestamp,
-    /// Whether times of day are those of the reader's zone; else they are UTC.
+    /// Whether times of day are in the reader's time zone; otherwise they are in UTC.
     pub(crate) is_local: bool,
-    /// Where the reader's shell is; none where everything counts as there.
+    /// The shell's current folder; `None` renders all paths as if the reader were there.
     pub(crate) shell_dir: Option<&'static Path>,
-    /// The machine that is told of, where it is not the reader's.
+    /// The machine that the output is about, if it is not the reader's.
     pub(crate) host: Option<&'static Host>,
 }
 
 impl Screen {
-    /// Returns the same screen of a reader who asks another machine: commands that are told name it.
+    /// Returns the same screen for another machine: `--host` is added to suggested commands.
     pub(crate) fn for_host(self, host: &Host) -> Self {
-        // A few machines are named, once in the life of the program.
+        // The strings live as long as the program; there are only a few machines.
         Self { host: Some(Box::leak(Box::new(host.clone()))), ..self }
     }
 
-    /// Looks at the locale, and at the terminal unless the reading is plain: that has neither columns nor symbols.
+    /// Determines the locale, and the terminal's capabilities unless plain output is requested, which has no width and
+    /// no symbols.
     pub(crate) fn from_stdout(is_plain: bool) -> Self {
         Self {
             width: None,
@@ -49,20 +51,20 @@ impl Screen {
         .refreshed()
     }
 
-    /// Looks at the clock and the size of the terminal again.
+    /// Updates the time and the size of the terminal.
     pub(crate) fn refreshed(self) -> Self {
         let size = || terminal_size::terminal_size_of(std::io::stdout());
         let width = if self.is_plain { None } else { size().map(|(width, _)| usize::from(width.0)) };
         Self { width, now: Timestamp::now(), ..self }
     }
 
-    /// Returns a time as the reader's clock shows it.
+    /// Returns a time by the reader's clock.
     pub(crate) fn to_zoned(self, time: Timestamp) -> Zoned {
         time.to_zoned(if self.is_local { TimeZone::system() } else { TimeZone::UTC })
     }
 
-    /// Returns a command as the reader types it about a work tree: with its place, unless they are there. Git takes paths
-    /// from where it is, `runnerctl` finds the work tree around it.
+    /// Returns a command about a work tree as typed by the reader: with its path, unless they are in it. Git
+    /// gets paths relative to the root of the work tree, while `runnerctl` works in any folder below it.
     pub(crate) fn command_line(self, command: &Command, work_tree: &Path) -> String {
         if let (Some(host), Some(path)) = (self.host, work_tree.to_str()) {
             return command.in_directory(path).on_host(host).to_shell();
@@ -77,31 +79,31 @@ impl Screen {
         }
     }
 
-    /// Returns a text with the reader's commands as they are typed: another machine is named in them.
+    /// Returns a text with its commands as the reader types them: with `--host` for another machine.
     pub(crate) fn with_host_in_text(self, text: &str) -> Cow<'_, str> {
         self.host.map_or(Cow::Borrowed(text), |host| Cow::Owned(host.with_host_in_text(text)))
     }
 
-    /// Returns the character where it can be shown, else its replacement.
+    /// Returns the character if it can be shown, otherwise its replacement.
     pub(crate) fn pick_symbol(self, unicode: &'static str, ascii: &'static str) -> &'static str {
         if self.unicode { unicode } else { ascii }
     }
 }
 
-/// Returns the folder that this program was started in, which it never leaves.
+/// Returns the folder in which this program was started, which it never leaves.
 fn shell_dir() -> Option<&'static Path> {
     static HERE: OnceLock<Option<PathBuf>> = OnceLock::new();
     HERE.get_or_init(|| std::env::current_dir().ok()).as_deref()
 }
 
-/// Whether somebody has asked for a plain reading other than on the command line: `RUNNER_PLAIN`, or a terminal that
-/// cannot move its cursor.
+/// Whether plain output is requested other than on the command line: by `RUNNER_PLAIN`, or by a terminal that cannot
+/// move its cursor.
 pub(crate) fn is_plain_wanted(variable: impl Fn(&str) -> Option<String>) -> bool {
     let is_set = variable("RUNNER_PLAIN").is_some_and(|value| !value.is_empty() && value != "0");
     is_set || variable("TERM").is_some_and(|term| term == "dumb")
 }
 
-/// Decides by the first locale variable that is set, in the order of POSIX.
+/// Uses the first locale variable that is set, in POSIX order.
 fn is_utf8(variable: impl Fn(&str) -> Option<String>) -> bool {
     ["LC_ALL", "LC_CTYPE", "LANG"].iter().find_map(|name| variable(name).filter(|value| !value.is_empty())).is_some_and(
         |locale| {

@@ -15,12 +15,13 @@ use super::screen::Screen;
 use super::table::{Table, TableCell};
 use super::{titles, usage};
 
-/// At most as many paths are listed; the count says how many there are.
+/// Maximum number of paths listed; the total is shown as well.
 const PATHS_SHOWN: usize = 10;
-/// So many isolated runs.
+/// Maximum number of isolated runs listed.
 const RUNS_SHOWN: usize = 20;
 
-/// Returns one line per repository under a heading, its isolated runs below it, and below them how many questions are open.
+/// Returns one line per repository under a heading, each followed by its isolated runs; the number of open questions
+/// comes last.
 pub(crate) fn render_overview(all: &[StatusView], screen: &Screen) -> String {
     let mut table = Table::with_heading(["REPOSITORY", "STATE", "LEAVES", "COST", "NOW"]).shrinking(0);
     for status in all {
@@ -39,7 +40,7 @@ pub(crate) fn render_overview(all: &[StatusView], screen: &Screen) -> String {
     if all.is_empty() { String::new() } else { table.render(screen, 0) + &questions_line }
 }
 
-/// Says how much room workspaces take, and how much there is.
+/// Describes the disk space that workspaces use, and the space available.
 pub(crate) fn render_disk_use(disk: &DiskView) -> String {
     let used: u64 = disk.workspaces.iter().map(|workspace| workspace.bytes).sum();
     let finished = disk.workspaces.iter().filter(|workspace| workspace.over).count();
@@ -71,7 +72,7 @@ fn overview_row(status: &StatusView, path: String, screen: &Screen) -> [TableCel
     }
 }
 
-/// Returns what a run does, or why it does nothing, in one line.
+/// Returns what a run is doing, or why it is idle, in one line.
 pub(crate) fn describe_activity(run: &RunView, screen: &Screen) -> String {
     if let (RunStatus::Running, Some(phase)) = (run.summary.state, &run.phase) {
         let node = run.node.as_ref().map(|node| node.title.as_str()).unwrap_or_default();
@@ -97,7 +98,7 @@ pub(crate) fn describe_activity(run: &RunView, screen: &Screen) -> String {
     wait + &titles::titled_reason(run).map(|reason| reason.message).unwrap_or_default()
 }
 
-/// Returns how many leaves pass of how many; none where no tree is known yet.
+/// Returns the number of passed leaves and of all leaves; `None` if no tree is known yet.
 fn render_leaves(run: &RunView) -> Option<String> {
     (run.leaves_total > 0).then(|| format!("{}/{}", run.leaves_passed, run.leaves_total))
 }
@@ -124,7 +125,7 @@ pub(crate) fn render_detail(status: &StatusView, screen: &Screen) -> String {
     text
 }
 
-/// Lists the isolated runs of a repository: those that go on, and as many of the others as fit.
+/// Lists the isolated runs of a repository: all active ones, and as many of the others as fit.
 fn render_isolated_runs(status: &StatusView, screen: &Screen) -> String {
     if status.isolated.is_empty() {
         return String::new();
@@ -181,7 +182,7 @@ fn run_facts(run: &RunView, screen: &Screen) -> Vec<(&'static str, TableCell)> {
     if let Some(time) = run.wait_until {
         facts.push(("waits", format!("until {}", format_until(time, screen)).into()));
     }
-    // A run that waits for one service alone has said so in its reason.
+    // If a run waits for a single service, its reason already says so.
     let is_reported = run.wait_until.is_some() && run.outages.len() == 1;
     for outage in run.outages.iter().filter(|_| !is_reported) {
         let text = format!("{} until {}: {}", outage.agent, format_until(outage.until, screen), outage.why);
@@ -230,7 +231,7 @@ fn run_facts(run: &RunView, screen: &Screen) -> Vec<(&'static str, TableCell)> {
     facts
 }
 
-/// Says how far the branch is behind and what lets it move, unless the run is held for that and has said so.
+/// Says how far the branch is behind and what would let it move, unless that is the reason why the run is held.
 fn render_behind(run: &RunView, published: &PublishedView) -> Option<String> {
     let distance = match published.behind {
         None => "not known".to_owned(),
@@ -245,11 +246,11 @@ fn render_behind(run: &RunView, published: &PublishedView) -> Option<String> {
     Some(format!("{distance}: {}{command}", why.message))
 }
 
-/// What is said of a guard whose files are not known.
+/// The text for a guard whose files are not known.
 pub(crate) const UNWATCHED: &str =
     "none of its files are watched: an agent could change what it checks; see: runnerctl doctor";
 
-/// Says how the guard was on the base; where it was not green, every node has that to mend too.
+/// Describes the result of the guard on the base; if it failed, every node has to fix that, too.
 fn render_baseline(guard: GuardOutcome) -> TableCell {
     match guard {
         GuardOutcome::Pass => "the guard passed before the first session".into(),
@@ -291,7 +292,7 @@ fn render_attempts(node: &NodeRef) -> String {
     format!("{}/{} used", node.attempts, node.max_attempts)
 }
 
-/// Names what git waits for, else git itself.
+/// Names the program that git is waiting for, or git itself.
 fn git_wait_text(wait: &GitWaitView, screen: &Screen) -> String {
     let for_how_long = format_duration(millis_between(wait.since, screen.now));
     match &wait.program {

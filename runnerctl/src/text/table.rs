@@ -1,4 +1,5 @@
-//! Aligned columns that fit the terminal: the last column gives way, nothing wraps. In a plain reading, a fact per line.
+//! Aligned columns that fit the terminal: the last column is cut, and nothing wraps. In plain output, one fact per
+//! line.
 
 use anstyle::Style;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
@@ -8,15 +9,15 @@ use super::sanitize::sanitize;
 use super::screen::Screen;
 use super::wrap::wrap_text;
 
-/// The last column is never cut below this, whatever the terminal's width.
+/// Minimum width of the last column, whatever the terminal's width.
 const MIN_LAST_WIDTH: usize = 12;
-/// So much the last column is to have before the one that yields is left as it is.
+/// The shrinking column keeps its width only if the last column has this much space.
 const PREFERRED_LAST_WIDTH: usize = 28;
-/// The column that yields is never cut below this.
+/// Minimum width of the shrinking column.
 const MIN_SHRUNK_WIDTH: usize = 12;
 const GAP: usize = 2;
 
-/// One cell: text made safe, in a style.
+/// One cell: sanitized text, in a style.
 #[derive(Debug, Clone)]
 pub(crate) struct TableCell {
     text: String,
@@ -24,7 +25,7 @@ pub(crate) struct TableCell {
 }
 
 impl TableCell {
-    /// Makes a cell in a style.
+    /// Creates a cell in a style.
     pub(crate) fn styled(style: Style, text: &str) -> Self {
         Self { text: sanitize(text), style }
     }
@@ -36,7 +37,7 @@ impl<T: AsRef<str>> From<T> for TableCell {
     }
 }
 
-/// Rows of which each column has a name; the names are a heading, or are for a plain reading alone.
+/// Rows with named columns; the names are shown as a heading, or only in plain output.
 #[derive(Debug)]
 pub(crate) struct Table<const N: usize> {
     names: Option<[&'static str; N]>,
@@ -46,22 +47,22 @@ pub(crate) struct Table<const N: usize> {
 }
 
 impl<const N: usize> Table<N> {
-    /// Makes a table with a heading.
+    /// Creates a table with a heading.
     pub(crate) fn with_heading(names: [&'static str; N]) -> Self {
         Self { names: Some(names), has_head: true, shrinking: None, rows: Vec::new() }
     }
 
-    /// Makes a table whose columns tell what they are; their names are not shown above them.
+    /// Creates a table whose columns need no heading.
     pub(crate) fn with_names(names: [&'static str; N]) -> Self {
         Self { has_head: false, ..Self::with_heading(names) }
     }
 
-    /// Makes a table whose first column says what stands in the others.
+    /// Creates a table whose first column names the values in the others.
     pub(crate) fn without_names() -> Self {
         Self { names: None, has_head: false, shrinking: None, rows: Vec::new() }
     }
 
-    /// Lets a column of paths or ids give way, from its start, before the last one is cut too short to be read.
+    /// Lets a column of paths or ids shrink, from its start, before the last one becomes too short to read.
     #[must_use]
     pub(crate) fn shrinking(self, column: usize) -> Self {
         Self { shrinking: Some(column), ..self }
@@ -72,7 +73,7 @@ impl<const N: usize> Table<N> {
         self.rows.push(row);
     }
 
-    /// Returns the lines, each behind `indent` spaces.
+    /// Returns the lines, each indented by `indent` spaces.
     pub(crate) fn render(mut self, screen: &Screen, indent: usize) -> String {
         if screen.is_plain {
             return self.render_plain();
@@ -85,7 +86,7 @@ impl<const N: usize> Table<N> {
         lines.flat_map(|line| [" ".repeat(indent), line, "\n".into()]).collect()
     }
 
-    /// Returns the width of each column where there is room for so many.
+    /// Returns the width of each column for this total width.
     fn column_widths(&self, available: Option<usize>) -> [usize; N] {
         let mut widths: [usize; N] =
             std::array::from_fn(|at| self.rows.iter().map(|row| row[at].text.width()).max().unwrap_or(0));
@@ -104,7 +105,7 @@ impl<const N: usize> Table<N> {
         let filled = row.iter().rposition(|cell| !cell.text.is_empty()).map_or(0, |at| at + 1);
         for (at, cell) in row[..filled].iter().enumerate() {
             let text = match (self.names, self.shrinking) {
-                // What is told of one thing alone is told in full.
+                // If there is only one row, everything is shown.
                 (None, _) if at == N - 1 => wrap_text(&cell.text, widths[at], indent + width_before(widths, at)),
                 (_, shrinking) if shrinking == Some(at) => truncate_start(&cell.text, widths[at], screen),
                 _ => truncate(&cell.text, widths[at], screen),
@@ -116,7 +117,7 @@ impl<const N: usize> Table<N> {
         line
     }
 
-    /// Returns a fact on each line, in words, and an empty line between rows of several.
+    /// Returns one fact per line, in words, with an empty line between rows if there are several.
     fn render_plain(&self) -> String {
         let Some(names) = self.names else {
             return self.rows.iter().map(|row| render_fact(row)).collect();
@@ -129,12 +130,12 @@ impl<const N: usize> Table<N> {
     }
 }
 
-/// Returns how many columns of the terminal are before a column of the table.
+/// Returns the terminal column at which a column of the table starts.
 fn width_before(widths: &[usize], at: usize) -> usize {
     widths[..at].iter().map(|width| width + GAP).sum()
 }
 
-/// Returns a row as `name: value`, further values behind commas.
+/// Returns a row as `name: value`, with further values after commas.
 fn render_fact(row: &[TableCell]) -> String {
     let (name, values) = row.split_first().expect("BUG: a table without columns");
     let values: Vec<&str> = values.iter().map(|cell| cell.text.as_str()).filter(|text| !text.is_empty()).collect();
@@ -142,7 +143,7 @@ fn render_fact(row: &[TableCell]) -> String {
     format!("{name}{}\n", values.join(", "))
 }
 
-/// Returns `text` in at most `width` columns, with a mark where it was cut.
+/// Returns `text` in at most `width` columns, with a mark if it was cut.
 pub(crate) fn truncate(text: &str, width: usize, screen: &Screen) -> String {
     if text.width() <= width {
         return text.to_owned();
@@ -151,7 +152,7 @@ pub(crate) fn truncate(text: &str, width: usize, screen: &Screen) -> String {
     take_width(text.chars(), width.saturating_sub(ellipsis.width())).collect::<String>() + ellipsis
 }
 
-/// Returns the end of `text` in at most `width` columns, with a mark where it was cut.
+/// Returns the end of `text` in at most `width` columns, with a mark if it was cut.
 fn truncate_start(text: &str, width: usize, screen: &Screen) -> String {
     if text.width() <= width {
         return text.to_owned();
@@ -161,7 +162,7 @@ fn truncate_start(text: &str, width: usize, screen: &Screen) -> String {
     ellipsis.chars().chain(end.into_iter().rev()).collect()
 }
 
-/// Returns as many characters as there is room for.
+/// Returns as many characters as fit.
 fn take_width(chars: impl Iterator<Item = char>, available: usize) -> impl Iterator<Item = char> {
     chars
         .scan(0, move |used, c| {

@@ -1,25 +1,25 @@
-//! Tasks by their titles in sentences that name them by their ids, for people: answers for programs keep the ids.
+//! Replaces task ids with titles in sentences for people; output for programs keeps the ids.
 //!
-//! The page does the same (`web/src/model/titles.ts`); quotation marks are ASCII here, for every terminal.
+//! The web page does the same (`web/src/model/titles.ts`). Quotation marks are ASCII here, for every terminal.
 
 use std::fmt::Write as _;
 
 use protocol::view::{RunView, StopReason};
 
-/// Returns the title of a task, as far as a run tells it without its tree.
+/// Returns the title of a task, if a run contains it without its tree.
 pub(crate) fn task_title<'r>(run: &'r RunView, id: &str) -> Option<&'r str> {
     let current = run.node.as_ref().filter(|node| node.id == id).map(|node| node.title.as_str());
     let recent = || run.recent.iter().find(|view| view.node == id)?.title.as_deref();
     current.or_else(recent)
 }
 
-/// Returns why a run does not go on.
+/// Returns why a run has stopped.
 pub(crate) fn titled_reason(run: &RunView) -> Option<StopReason> {
     let reason = run.summary.reason.clone()?;
     Some(StopReason { message: replace_ids(&reason.message, |id| task_title(run, id)), ..reason })
 }
 
-/// Puts titles in the place of ids: of those that follow "node", and of those that no other word looks like.
+/// Replaces ids with titles: ids after the word "node", and ids that cannot be mistaken for other words.
 pub(crate) fn replace_ids<'t>(sentence: &str, title: impl Fn(&str) -> Option<&'t str>) -> String {
     let mut text = String::with_capacity(sentence.len());
     let mut rest = sentence;
@@ -31,7 +31,7 @@ pub(crate) fn replace_ids<'t>(sentence: &str, title: impl Fn(&str) -> Option<&'t
         let (word, after) = rest.split_at(end);
         rest = after;
         let id = word.trim_end_matches('.');
-        // A path, or what is to be typed.
+        // A path, or text to be typed.
         let is_quoted = text.ends_with(['/', '`']) || after.starts_with(['/', '`']);
         let before = text.strip_suffix("node ").map(str::len);
         match title(id).filter(|_| !is_quoted && (before.is_some() || looks_like_id(id))) {
@@ -49,7 +49,7 @@ fn is_id_char(char: char) -> bool {
     char.is_ascii_alphanumeric() || "._-".contains(char)
 }
 
-/// Whether a word is no word of a sentence.
+/// Whether a word cannot be an ordinary word of a sentence.
 fn looks_like_id(word: &str) -> bool {
     let is_numbered = |pair: &[u8]| pair[0].is_ascii_alphabetic() && pair[1].is_ascii_digit();
     word.contains(['.', '_', '-']) || word.as_bytes().windows(2).any(is_numbered)

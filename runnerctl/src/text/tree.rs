@@ -1,4 +1,4 @@
-//! The task tree as a picture: marks and words, never colour alone.
+//! Draws the task tree with marks and words, never only with colour.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -18,7 +18,7 @@ use super::usage::render_short_cost;
 /// Which part of a tree is drawn.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct TreeOptions {
-    /// Levels below the root; none: all of them.
+    /// Levels below the root; `None` shows all.
     pub(crate) depth: Option<usize>,
     /// Leave out what passes.
     pub(crate) open: bool,
@@ -26,12 +26,12 @@ pub(crate) struct TreeOptions {
     pub(crate) folded: bool,
 }
 
-/// What the sessions on each node took, by its id.
+/// The usage of the sessions on each node, by its id.
 #[derive(Debug, Default)]
 pub(crate) struct NodeCosts(BTreeMap<String, (u64, UsageTotal)>);
 
 impl NodeCosts {
-    /// Adds up iterations.
+    /// Sums over iterations.
     pub(crate) fn from_iterations(iterations: &[IterationView]) -> Self {
         let mut nodes: BTreeMap<String, (u64, UsageTotal)> = BTreeMap::new();
         for view in iterations {
@@ -47,7 +47,7 @@ impl NodeCosts {
         Self(nodes)
     }
 
-    /// Returns time and cost of the sessions on a node, each behind a comma.
+    /// Returns time and cost of the sessions on a node, each after a comma.
     fn render(&self, node: &str) -> String {
         let Some((ms, usage)) = self.0.get(node) else { return String::new() };
         let after_comma = |text: String| if text.is_empty() { text } else { format!(", {text}") };
@@ -56,24 +56,24 @@ impl NodeCosts {
     }
 }
 
-/// Returns the picture of a whole tree, a line per node.
+/// Returns a drawing of the whole tree, one line per node.
 pub(crate) fn render_tree(reply: &TreeReply, screen: &Screen) -> String {
     render_tree_with(reply, TreeOptions::default(), &NodeCosts::default(), screen)
 }
 
-/// Returns the picture of a part of a tree, with what its nodes took.
+/// Returns a drawing of a part of a tree, with the usage of its nodes.
 pub(crate) fn render_tree_with(reply: &TreeReply, options: TreeOptions, costs: &NodeCosts, screen: &Screen) -> String {
     let mut renderer = TreeRenderer { current: reply.current.as_deref(), options, costs, screen, text: String::new() };
     renderer.draw_node(&reply.tree.root, &NodePrefix::default());
     renderer.text
 }
 
-/// Where a node is drawn.
+/// The position at which a node is drawn.
 #[derive(Default)]
 struct NodePrefix {
-    /// What stands before it.
+    /// Prefix of the node.
     lead: String,
-    /// What stands before its children.
+    /// Prefix of its children.
     child_lead: String,
     /// Levels below the root.
     depth: usize,
@@ -87,14 +87,14 @@ struct TreeRenderer<'a> {
     text: String,
 }
 
-/// How a node stands.
+/// The state of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NodeStatus {
     /// It passes.
     Passed,
     /// It is worked on, or is next.
     Current,
-    /// It is to be done.
+    /// It is open.
     Open,
     /// It is a leaf without attempts left.
     Exhausted,
@@ -128,7 +128,7 @@ impl TreeRenderer<'_> {
 }
 
 impl NodeStatus {
-    /// Returns how a node stands where `current` is worked on or next.
+    /// Returns the state of a node, given the node `current` that is worked on or next.
     pub(crate) fn from_node(node: &Node, current: Option<&str>) -> Self {
         if node.passes {
             Self::Passed
@@ -152,7 +152,7 @@ impl NodeStatus {
     }
 }
 
-/// Returns the attempts of a leaf that used some, or the passed leaves of an inner node.
+/// Returns the attempts of a leaf if it used any, or the passed leaves of an inner node.
 fn render_counts(node: &Node) -> String {
     if !node.is_leaf() {
         let (passed, total) = count_leaves(node);
@@ -161,7 +161,7 @@ fn render_counts(node: &Node) -> String {
     if node.attempts == 0 { String::new() } else { format!(", attempts {}/{}", node.attempts, node.max_attempts) }
 }
 
-/// Returns how many leaves below a node pass, and how many there are.
+/// Returns the number of passed leaves below a node, and of all leaves.
 pub(crate) fn count_leaves(node: &Node) -> (usize, usize) {
     if node.is_leaf() {
         return (usize::from(node.passes), 1);

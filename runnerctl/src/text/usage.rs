@@ -1,4 +1,4 @@
-//! Tokens and cost as people read them: what is not known is said, and never 0.
+//! Tokens and cost for people: unknown amounts are reported as unknown, never as 0.
 
 use protocol::answer::SessionUsage;
 use protocol::state::UsageTotal;
@@ -7,7 +7,7 @@ use super::measure::{format_count, format_dollars};
 
 const UNKNOWN: &str = "unknown";
 
-/// Returns what sessions have consumed together, and how many of them did not say.
+/// Returns the total usage of sessions, and how many of them reported none.
 pub(crate) fn render_total(usage: &UsageTotal) -> String {
     if usage.input_tokens.or(usage.cached_tokens).or(usage.output_tokens).or(usage.cost_micro_usd).is_none() {
         return format!("sessions {}, tokens and cost {UNKNOWN}", usage.sessions);
@@ -18,7 +18,7 @@ pub(crate) fn render_total(usage: &UsageTotal) -> String {
     format!("sessions {}, tokens {}, cost {}", usage.sessions, tokens.join(", "), render_cost(usage))
 }
 
-/// Returns what sessions have consumed together; a cost that is computed from list prices is called so.
+/// Returns the total usage of sessions; a cost computed from list prices is marked as such.
 pub(crate) fn render_total_with_price(usage: &UsageTotal, list_price: Option<&str>) -> String {
     match list_price.filter(|_| usage.cost_micro_usd.is_some()) {
         Some(name) => format!("{} ({name})", render_total(usage)),
@@ -35,7 +35,7 @@ pub(crate) fn render_cost(usage: &UsageTotal) -> String {
     }
 }
 
-/// Returns the cost of an iteration for a column: `$0.04`, `>$0.04`, `$?`; nothing where no session ran.
+/// Returns the cost of an iteration for a column: `$0.04`, `>$0.04`, `$?`; empty if no session ran.
 pub(crate) fn render_short_cost(usage: &UsageTotal) -> String {
     match (usage.cost_micro_usd, usage.cost_unknown) {
         (None, _) if usage.sessions == 0 => String::new(),
@@ -45,7 +45,7 @@ pub(crate) fn render_short_cost(usage: &UsageTotal) -> String {
     }
 }
 
-/// Returns what one session consumed.
+/// Returns the usage of one session.
 pub(crate) fn render_session(usage: &SessionUsage) -> String {
     let known = |n: Option<u64>| n.map_or_else(|| UNKNOWN.to_owned(), format_count);
     let [input, cached, output] = [usage.input_tokens, usage.cached_tokens, usage.output_tokens].map(known);

@@ -1,10 +1,10 @@
-//! Text of a person's length on lines of a terminal's width, broken at its spaces.
+//! Wraps long text to the terminal's width, at its spaces.
 
 use unicode_width::UnicodeWidthStr as _;
 
-/// Breaks a text at its spaces into lines of at most `width` columns, each but the first behind a margin.
+/// Wraps a text at its spaces into lines of at most `width` columns, with a margin before all but the first.
 ///
-/// What has no space stays whole, even where it is longer than a line: a path can still be copied.
+/// A word stays whole even if it is longer than a line, so that a path can still be copied.
 pub(crate) fn wrap_text(text: &str, width: usize, margin: usize) -> String {
     let mut lines = vec![String::new()];
     for word in text.split(' ') {
@@ -21,7 +21,8 @@ pub(crate) fn wrap_text(text: &str, width: usize, margin: usize) -> String {
     lines.join(&format!("\n{}", " ".repeat(margin)))
 }
 
-/// Breaks a text into lines of less than `width` columns behind `indent` spaces, those after the first behind two more.
+/// Wraps a text into lines of less than `width` columns, indented by `indent` spaces, and by two more after the first
+/// line.
 pub(crate) fn wrap_indented(indent: usize, width: usize, text: &str) -> String {
     let margin = indent + 2;
     format!("{}{}\n", " ".repeat(indent), wrap_text(text, width.saturating_sub(margin + 1), margin))

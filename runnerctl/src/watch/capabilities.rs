@@ -1,6 +1,7 @@
-//! How things look on this terminal: characters that it can show, colours where they are wanted, and text made safe.
+//! Rendering for this terminal: available characters, colours if wanted, and sanitized text.
 //!
-//! Every text that was not written in this program goes through [`TermCapabilities::safe_text`] or [`TermCapabilities::safe_line`] before it is drawn.
+//! Every text that was not written in this program goes through [`TermCapabilities::safe_text`] or
+//! [`TermCapabilities::safe_line`] before it is drawn.
 
 use protocol::words::RunStatus;
 use ratatui::style::{Color, Modifier, Style};
@@ -11,7 +12,7 @@ use crate::text::paint::state_style;
 use crate::text::sanitize::{sanitize, sanitize_lines};
 use crate::text::screen::Screen;
 
-/// Columns that a tab stands for.
+/// Width of a tab.
 const TAB: &str = "    ";
 
 /// What the terminal can show.
@@ -19,7 +20,7 @@ const TAB: &str = "    ";
 pub(crate) struct TermCapabilities {
     /// Whether colours are wanted.
     pub(crate) color: bool,
-    /// Characters and the reader's clock.
+    /// The character set, and the reader's clock.
     pub(crate) screen: Screen,
 }
 
@@ -35,17 +36,17 @@ const ASCII_BORDER: border::Set<'_> = border::Set {
 };
 
 impl TermCapabilities {
-    /// Returns the character where it can be shown, else its replacement.
+    /// Returns the character if it can be shown, otherwise its replacement.
     pub(crate) fn pick_symbol(self, unicode: &'static str, ascii: &'static str) -> &'static str {
         self.screen.pick_symbol(unicode, ascii)
     }
 
-    /// Returns text as one line that can be shown and that a terminal does not obey.
+    /// Returns text as one line without terminal sequences.
     pub(crate) fn safe_text(self, text: &str) -> String {
         self.to_displayable(&sanitize(text))
     }
 
-    /// Returns a line of a log likewise; tabs become spaces.
+    /// Does the same for a line of a log; tabs become spaces.
     pub(crate) fn safe_line(self, line: &str) -> String {
         self.to_displayable(&sanitize_lines(line).replace('\n', " ").replace('\t', TAB))
     }
@@ -59,7 +60,7 @@ impl TermCapabilities {
         Span::styled(self.safe_text(text), self.to_style(style))
     }
 
-    /// Returns one of the client's styles for the screen.
+    /// Converts one of the client's styles for the screen.
     pub(crate) fn to_style(self, style: anstyle::Style) -> Style {
         let effects = style.get_effects();
         let mut converted = Style::new();
@@ -81,7 +82,7 @@ impl TermCapabilities {
         Span::styled(format!("{} {state}", self.pick_symbol(icon, ascii)), self.to_style(state_style(state)))
     }
 
-    /// Returns the lines around a pane; those of the one that has the keys are thicker.
+    /// Returns the border of a pane; the focused one has a thicker border.
     pub(crate) fn border_set(self, has_keys: bool) -> border::Set<'static> {
         match (self.screen.unicode, has_keys) {
             (true, true) => border::THICK,
@@ -91,7 +92,7 @@ impl TermCapabilities {
         }
     }
 
-    /// Returns a bar of `width` columns of which a part is filled.
+    /// Returns a partly filled bar of `width` columns.
     pub(crate) fn split_bar(self, width: usize, part: u64, whole: u64) -> (String, String) {
         let whole = whole.max(1);
         let filled = usize::try_from(part.min(whole) * width as u64 / whole).unwrap_or(width);
@@ -100,7 +101,7 @@ impl TermCapabilities {
     }
 }
 
-/// Stands in for what a terminal without Unicode cannot show.
+/// Replacements for characters that a terminal without Unicode cannot show.
 fn ascii_fallback(c: char) -> char {
     match c {
         c if c.is_ascii() => c,
@@ -139,7 +140,7 @@ fn to_color(color: anstyle::AnsiColor) -> Color {
 
 #[cfg(test)]
 impl TermCapabilities {
-    /// A terminal with everything, at a fixed time.
+    /// A terminal with all capabilities, at a fixed time.
     pub(crate) fn fixed() -> Self {
         Self { color: true, screen: Screen::fixed() }
     }

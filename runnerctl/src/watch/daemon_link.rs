@@ -1,4 +1,4 @@
-//! The effects: what comes over a connection that is made again when it is lost, and the requests over it.
+//! The effects: news from a connection that is restored when it is lost, and the requests over it.
 
 use std::sync::Arc;
 
@@ -16,26 +16,26 @@ use tokio::task::JoinHandle;
 use super::message::{Message, Request};
 use super::requests::perform_request;
 
-/// What comes from outside.
+/// A message from outside.
 pub(crate) enum SessionInput {
-    /// Something for the model.
+    /// A message for the model.
     Message(Message),
-    /// A connection was made.
+    /// A connection was established.
     Connected(Arc<Connection>),
     /// The terminal is gone.
     Hangup,
 }
 
-/// Whom news is from.
+/// The sender of a message.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum InputSource {
-    /// The person, and what they sit at.
+    /// The user, and the terminal.
     Terminal,
-    /// The daemon at this place.
+    /// The daemon at this index.
     Daemon(usize),
 }
 
-/// Where the news of one daemon goes.
+/// The destination for messages of one daemon.
 #[derive(Clone)]
 struct InputSender {
     from: InputSource,
@@ -48,7 +48,7 @@ impl InputSender {
     }
 }
 
-/// The connection, as long as there is one.
+/// The connection, if there is one.
 pub(crate) struct DaemonLink {
     sender: InputSender,
     connection: Option<Arc<Connection>>,
@@ -56,7 +56,7 @@ pub(crate) struct DaemonLink {
 }
 
 impl DaemonLink {
-    /// Keeps up a connection to the daemon at a place from now on, beginning with one that was made, if it was.
+    /// Maintains a connection to the daemon at this index, starting with an existing one if given.
     pub(crate) fn spawn(
         (options, first): (ConnectOptions, Option<Connection>),
         at: usize,
@@ -67,19 +67,19 @@ impl DaemonLink {
         Self { sender: to, connection: None, followed: None }
     }
 
-    /// Takes a connection that was made.
+    /// Stores a new connection.
     pub(crate) fn set_connection(&mut self, connection: Arc<Connection>) {
         self.clear_connection();
         self.connection = Some(connection);
     }
 
-    /// Forgets a connection that is gone.
+    /// Forgets a lost connection.
     pub(crate) fn clear_connection(&mut self) {
         self.connection = None;
         self.stop_following();
     }
 
-    /// Begins to do what the model asks of the daemon.
+    /// Starts what the model requests from the daemon.
     pub(crate) fn send_request(&mut self, request: Request) {
         let Some(connection) = self.connection.clone() else { return };
         let to = self.sender.clone();
@@ -104,13 +104,13 @@ impl DaemonLink {
     }
 }
 
-/// Sends the events of every daemon that answers, one after the other, until nobody listens to this.
+/// Sends the events of every daemon that responds, one after another, until no one receives them.
 async fn run_connection(options: ConnectOptions, first: Option<Connection>, to: InputSender) {
     let all = Subscription { path: None, since: Some(1), output: false };
     let mut events = client::EventStream::new(options.clone(), all);
     let first = match first {
         Some(first) => Ok(first),
-        // Nobody is asked for anything: the terminal is taken.
+        // No questions can be asked: the terminal is in use.
         None => Connection::open(&ConnectOptions { unattended: true, ..options }).await,
     };
     let mut news = match first.map(Arc::new) {
@@ -135,12 +135,12 @@ async fn run_connection(options: ConnectOptions, first: Option<Connection>, to: 
     }
 }
 
-/// Has the state read, which tells what the event did.
+/// Requests the state, which shows the effect of the event.
 fn lagged_event() -> Event {
     Event { seq: 0, time: Timestamp::now(), repo: None, run: None, iter: None, kind: EventKind::Lagged }
 }
 
-/// Sends what the agent and the guard of a repository do, and nothing else of it.
+/// Sends the output of a repository's agent and guard, and nothing else about it.
 async fn forward_output(connection: Arc<Connection>, path: WirePath, to: InputSender) {
     let subscription = Subscription { path: Some(path), since: None, output: true };
     let client: &Client = connection.client();

@@ -1,4 +1,4 @@
-//! Events as lines for a reader: what happened in a repository, oldest first, bounded.
+//! Events as lines for a reader: the history of a repository, oldest first, bounded.
 
 use std::collections::VecDeque;
 
@@ -12,21 +12,21 @@ use crate::text::measure::{format_dollars, short_id};
 use crate::text::paint::{DIM, HINT, LIVE, PLAIN, WARN, state_style, verdict_style};
 use crate::text::titles::replace_ids;
 
-/// One line of what happened.
+/// One line of the history.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct EventEntry {
-    /// When.
+    /// Its time.
     pub(crate) time: Timestamp,
-    /// In which iteration.
+    /// Its iteration.
     pub(crate) iter: Option<u32>,
-    /// How it looks.
+    /// Its style.
     pub(crate) style: Style,
-    /// What; not yet made safe.
+    /// Its text, not yet sanitized.
     pub(crate) text: String,
 }
 
 impl EventEntry {
-    /// Returns the line that an event is worth, if it is; tasks are called by their titles, as far as they are known.
+    /// Returns the line for an event, if it is worth one; tasks are named by their titles, if known.
     pub(crate) fn from_event<'t>(event: &Event, title: impl Fn(&str) -> Option<&'t str>) -> Option<Self> {
         let (style, text) = render_event(&event.kind, &title)?;
         Some(Self { time: event.time, iter: event.iter, style, text })
@@ -69,7 +69,7 @@ fn render_event<'t>(kind: &EventKind, title: &impl Fn(&str) -> Option<&'t str>) 
     })
 }
 
-/// Returns what somebody should look at.
+/// Returns the text of an event that needs attention; `None` for other events.
 fn render_notice(kind: &EventKind) -> Option<String> {
     Some(match kind {
         EventKind::Outage { agent, why, .. } => format!("{agent} is not available: {why}"),
@@ -85,7 +85,7 @@ fn render_notice(kind: &EventKind) -> Option<String> {
     })
 }
 
-/// A queue that forgets its oldest elements, and numbers all it ever held.
+/// A queue that drops its oldest elements, and numbers all elements it ever had.
 #[derive(Debug, Clone)]
 pub(crate) struct RingBuffer<T> {
     items: VecDeque<T>,
@@ -94,7 +94,7 @@ pub(crate) struct RingBuffer<T> {
 }
 
 impl<T> RingBuffer<T> {
-    /// Makes a queue that keeps so many.
+    /// Creates a queue of this capacity.
     pub(crate) fn with_limit(limit: usize) -> Self {
         Self { items: VecDeque::new(), limit, dropped: 0 }
     }
@@ -108,12 +108,12 @@ impl<T> RingBuffer<T> {
         }
     }
 
-    /// Returns what is kept.
+    /// Returns the elements.
     pub(crate) fn items(&self) -> &VecDeque<T> {
         &self.items
     }
 
-    /// Returns the number of the first element that is kept and that of the next one to come.
+    /// Returns the number of the first element, and that of the next one to be added.
     pub(crate) fn range(&self) -> (usize, usize) {
         (self.dropped, self.dropped + self.items.len())
     }

@@ -1,4 +1,4 @@
-//! A model in the middle of a day, for tests: fed with what a daemon would say.
+//! A model for tests, filled with typical messages of a daemon.
 
 use std::path::Path;
 
@@ -22,7 +22,7 @@ pub(super) fn fixed_now() -> Timestamp {
     "2026-01-01T12:00:00Z".parse().expect("a time")
 }
 
-/// The state of the repository that runs, of one that is stuck, and of one without a run.
+/// The state of a running repository, of a stuck one, and of one without a run.
 pub(super) fn sample_statuses() -> Vec<StatusView> {
     let repo = |id: &str, name: &str| RepoView {
         id: id.into(),
@@ -92,7 +92,7 @@ pub(super) fn phase_message(second: u32, phase: PhaseName) -> Message {
     event_message(second, EventKind::Phase { phase, node: Some("parser.lex".into()) })
 }
 
-/// Answers every request that reads, and returns those that steer.
+/// Answers every request that only reads, and returns those that steer.
 pub(super) fn answer_reads(model: &mut Model, requests: Vec<Request>) -> Vec<Request> {
     let mut unanswered = Vec::new();
     for request in requests {
@@ -128,7 +128,7 @@ fn sample_chunk(position: &LogPosition) -> TextView {
     }
 }
 
-/// A model that was told everything.
+/// A model that has received everything.
 pub(super) fn populated_model(look: TermCapabilities, size: (u16, u16)) -> Model {
     let mut model = Model::new(look, size, Some(REPO.into()));
     let requests = model.update(fixed_now(), Message::Connected);
@@ -151,7 +151,7 @@ pub(super) fn populated_model(look: TermCapabilities, size: (u16, u16)) -> Model
     model
 }
 
-/// Presses keys and returns what is to be done that does not just read.
+/// Presses keys and returns the resulting commands, except those that only read.
 pub(super) fn press_keys(model: &mut Model, keys: &[Key]) -> Vec<Request> {
     let mut unanswered = Vec::new();
     for key in keys {

@@ -1,4 +1,4 @@
-//! What the keys do. Those that steer a run are in `steer`.
+//! The effects of keys. Those that steer a run are in `steer`.
 
 use protocol::request::LogStream;
 
@@ -7,10 +7,10 @@ use super::model::{Focus, Mode, Model, PaneScrolls};
 use super::reader::{LogViewer, ViewerAction};
 use super::scroll::ScrollPosition;
 
-/// Rows that a page key moves a pane by.
+/// Number of rows that a page key scrolls a pane.
 const PAGE: isize = 10;
 
-/// Every key of the panes with what it does, for the help.
+/// Every key of the panes with its effect, for the help.
 pub(crate) const KEYS: &[(&str, &str)] = &[
     ("Tab", "next pane"),
     ("j k arrows", "move, scroll; PgUp PgDn Home End too"),
@@ -144,7 +144,7 @@ impl Model {
         }
     }
 
-    /// Opens the log of the last iteration on the chosen leaf.
+    /// Opens the log of the last iteration on the selected leaf.
     fn open_leaf(&mut self) -> Vec<Request> {
         let Some(id) = self.tree_view.selected().map(|row| row.id.clone()) else { return Vec::new() };
         let live = self.run().filter(|run| run.phase.is_some() && run.node.as_ref().is_some_and(|node| node.id == id));
@@ -171,7 +171,7 @@ impl Model {
         request.into_iter().collect()
     }
 
-    /// Turns the reader to an iteration before or after the one that is read.
+    /// Switches the reader to an earlier or later iteration.
     fn switch_iteration(&mut self, by: isize) -> Vec<Request> {
         let live = self.run().filter(|run| run.phase.is_some()).map(|run| (run.iteration, None));
         let mut known: Vec<(u32, Option<u32>)> = self.iterations.iter().map(|view| (view.iter, view.wait)).collect();

@@ -1,24 +1,24 @@
-//! Several machines, of which one is shown at a time: what is told of each above its panes. Pure.
+//! Several machines, one of which is shown at a time: the summary of each, above its panes. Pure.
 
 use protocol::view::StatusView;
 use protocol::words::RunStatus;
 
 use super::model::Model;
 
-/// What is told of a machine.
+/// The summary of a machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct MachineSummary {
     /// Its name.
     pub(crate) name: String,
-    /// Its runs by their states, those that need somebody first; none where it has not answered yet.
+    /// Its runs by state, those that need attention first; `None` if it has not responded yet.
     pub(crate) runs: Option<Vec<(RunStatus, usize)>>,
-    /// Whether its daemon does not answer.
+    /// Whether its daemon does not respond.
     pub(crate) is_lost: bool,
-    /// Whether it is the one that is shown.
+    /// Whether it is shown.
     pub(crate) is_shown: bool,
 }
 
-/// States in the order in which they are told: what needs somebody, what goes on, what is over.
+/// States in the order in which they are shown: runs that need attention, active runs, finished runs.
 const STATE_ORDER: [RunStatus; 11] = [
     RunStatus::Held,
     RunStatus::Stuck,
@@ -34,7 +34,7 @@ const STATE_ORDER: [RunStatus; 11] = [
 ];
 
 impl MachineSummary {
-    /// Tells what a model knows of its machine.
+    /// Summarizes what a model knows about its machine.
     pub(super) fn from_model(name: &str, model: &Model, is_shown: bool) -> Self {
         let states: Vec<RunStatus> = model.repos.iter().filter_map(repo_state).collect();
         let count = |state: &RunStatus| states.iter().filter(|found| *found == state).count();
@@ -52,7 +52,7 @@ pub(super) fn repo_state(status: &StatusView) -> Option<RunStatus> {
     }
 }
 
-/// Returns the place of the machine that is `by` further, round the end.
+/// Returns the index of the machine that is `by` places further, wrapping around.
 pub(super) fn rotate_index(shown: usize, by: isize, count: usize) -> usize {
     let count = isize::try_from(count.max(1)).unwrap_or(isize::MAX);
     let at = isize::try_from(shown).unwrap_or(0).saturating_add(by).rem_euclid(count);

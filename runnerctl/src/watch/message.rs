@@ -1,4 +1,4 @@
-//! What reaches the view, and what it asks for: the whole traffic between the model and the effects.
+//! Messages to the model and commands from it: everything exchanged between the model and the effects.
 
 use std::fmt;
 
@@ -15,15 +15,15 @@ pub(crate) enum Message {
     Key(Key),
     /// Text was pasted.
     Paste(String),
-    /// The terminal has this many columns and rows.
+    /// The terminal has this width and height.
     Size(u16, u16),
-    /// A second has gone by.
+    /// A second has passed.
     Tick,
-    /// A daemon answers.
+    /// A daemon responds.
     Connected,
-    /// No daemon answers any more, or still none does: why.
+    /// No daemon responds any more, or still none does, for this reason.
     Lost(String),
-    /// An event of the daemon's.
+    /// An event from the daemon.
     Event(Box<Event>),
     /// The state of all repositories.
     Statuses(Result<Vec<StatusView>, RequestError>),
@@ -31,15 +31,15 @@ pub(crate) enum Message {
     Tree(RunKey, Result<Box<TreeReply>, RequestError>),
     /// The iterations of a run.
     Iterations(RunKey, Result<Vec<IterationView>, RequestError>),
-    /// A file of a record from a byte on.
+    /// A part of a record's file.
     LogChunk(LogPosition, Result<TextView, RequestError>),
-    /// The questions of a repository that are open.
+    /// The open questions of a repository.
     Questions(RunKey, Result<Vec<QuestionView>, RequestError>),
-    /// What came of a request to steer.
+    /// The result of a request to steer.
     Steered(SteerRequest, Result<String, RequestError>),
 }
 
-/// A key, as far as it has a meaning here.
+/// A key, if it has a meaning here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Key {
     Char(char),
@@ -59,30 +59,30 @@ pub(crate) enum Key {
     End,
 }
 
-/// Something that is to be done.
+/// A command to the effects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Request {
     /// Read the state of all repositories.
     Statuses,
-    /// Send what the agent and the guard of this repository do, and of no other.
+    /// Send the output of this repository's agent and guard, and of no other.
     Follow(WirePath),
     /// Read a task tree.
     Tree(RunKey),
     /// Read the iterations of a run.
     Iterations(RunKey),
-    /// Read a file of a record from a byte on.
+    /// Read a part of a record's file.
     LogChunk(LogPosition),
-    /// Read the questions of a repository that are open.
+    /// Read the open questions of a repository.
     Questions(RunKey),
     /// Steer a run.
     Steer(SteerRequest),
-    /// Show the machine that is so much further, of several.
+    /// Show the machine that is this many places further.
     SwitchMachine(isize),
-    /// Draw everything anew.
+    /// Redraw everything.
     Redraw,
-    /// Give the terminal back and stop until the shell says to go on.
+    /// Release the terminal and stop until the shell continues this program.
     Suspend,
-    /// Leave.
+    /// Exit.
     Quit,
 }
 
@@ -91,63 +91,63 @@ pub(crate) enum Request {
 pub(crate) struct RunKey {
     /// Id of the repository.
     pub(crate) repo: String,
-    /// The work tree.
+    /// Its work tree.
     pub(crate) path: WirePath,
-    /// Id of the run; none where the repository has had none.
+    /// Id of the run; `None` if the repository has had none.
     pub(crate) run: Option<String>,
 }
 
 /// A file of an iteration's record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LogKey {
-    /// Of which run.
+    /// The run.
     pub(crate) target: RunKey,
     /// Number of the iteration.
     pub(crate) iter: u32,
-    /// Number of the wait under it.
+    /// Number of the wait below it.
     pub(crate) wait: Option<u32>,
-    /// Which file.
+    /// The kind of file.
     pub(crate) stream: LogStream,
 }
 
-/// A place in a file.
+/// A position in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LogPosition {
     /// The file.
     pub(crate) key: LogKey,
-    /// The first byte.
+    /// The offset of the first byte.
     pub(crate) offset: u64,
 }
 
 /// A request to steer a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SteerRequest {
-    /// Which run.
+    /// The run.
     pub(crate) target: RunKey,
-    /// What is asked.
+    /// The request.
     pub(crate) action: SteerAction,
     /// The commands in the repository's configuration are confirmed.
     pub(crate) confirmed: bool,
 }
 
-/// What is asked of a run.
+/// A request to a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum SteerAction {
     /// Stop after the iteration, or at once.
     Pause { now: bool },
-    /// Go on; without waiting for a time.
+    /// Continue, without waiting for a scheduled time.
     Resume { now: bool },
     /// Run one iteration.
     Step,
     /// End.
     Cancel,
-    /// Tell the next session something.
+    /// Send a note to the next session.
     Note(String),
     /// Answer the question with this id.
     Answer { id: String, text: String },
-    /// Let the node pass that waits for a review.
+    /// Pass the node that waits for a review.
     Approve,
-    /// Leave it open, and say why.
+    /// Leave it open, for this reason.
     Reject(String),
 }
 
@@ -167,13 +167,13 @@ impl fmt::Display for SteerAction {
     }
 }
 
-/// Why a request came to nothing.
+/// Why a request failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RequestError {
-    /// What went wrong.
+    /// The error.
     pub(crate) message: String,
     /// The command to type next.
     pub(crate) hint: Option<String>,
-    /// Whether a person has yet to confirm the repository's commands.
+    /// Whether a person must first confirm the repository's commands.
     pub(crate) is_unconfirmed: bool,
 }

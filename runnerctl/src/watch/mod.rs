@@ -1,8 +1,8 @@
 //! `watch`: the live full-screen view.
 //!
-//! A pure model ([`model`]) takes messages ([`message`]) and says what is to be done ([`update`], [`keys`]); a pure
-//! [`view`] draws it; [`session`] is the loop that connects both with the daemon ([`daemon_link`], [`requests`]) and the
-//! terminal ([`terminal`]). It knows what the daemon tells and no rule of a run.
+//! A pure model ([`model`]) handles messages ([`message`]) and returns commands ([`update`], [`keys`]); a pure [`view`]
+//! draws it; [`session`] is the loop that connects both with the daemon ([`daemon_link`], [`requests`]) and the
+//! terminal ([`terminal`]). It shows what the daemon reports, and knows no rule of a run.
 
 mod capabilities;
 mod daemon_link;
@@ -36,19 +36,19 @@ use crate::failure::Failure;
 
 /// A daemon whose repositories can be shown.
 pub(crate) struct WatchedDaemon {
-    /// What its machine is called, where there are several.
+    /// The name of its machine, if there are several.
     pub(crate) name: String,
-    /// How it is reached.
+    /// How to connect to it.
     pub(crate) options: ConnectOptions,
-    /// The connection, where one was made already.
+    /// An existing connection, if there is one.
     pub(crate) connection: Option<Connection>,
-    /// The repository to begin with.
+    /// The repository to show first.
     pub(crate) selected: Option<String>,
     /// What the terminal can show.
     pub(crate) caps: TermCapabilities,
 }
 
-/// Shows the view on the terminal, beginning with the first daemon, until somebody leaves it.
+/// Shows the view on the terminal, beginning with the first daemon, until the user leaves it.
 pub(crate) async fn run(daemons: Vec<WatchedDaemon>) -> Result<ExitStatus, Failure> {
     let failed = |error| Failure::io("drawing on the terminal", &error);
     let size = crossterm::terminal::size().map_err(failed)?;

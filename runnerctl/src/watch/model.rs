@@ -1,4 +1,4 @@
-//! What the view knows and what a person has chosen to see. How it changes is in `update` and `keys`.
+//! The state of the view: what it knows, and what the user has selected. It is changed in `update` and `keys`.
 
 use std::collections::BTreeMap;
 
@@ -20,14 +20,14 @@ use super::tail::{KeepPolicy, LogTail};
 use super::timeline::PhaseTimeline;
 use super::tree_view::TreeView;
 
-/// Lines of events that are kept of each repository.
+/// Number of history lines stored for each repository.
 const MAX_ENTRIES: usize = 500;
-/// Steps of agents that are kept of each repository.
+/// Number of agent steps stored for each repository.
 const MAX_STEPS: usize = 400;
-/// Most bytes of a log that a pane keeps.
+/// Maximum size of a log in a pane, in bytes.
 const TAIL_BYTES: usize = 512 * 1024;
 
-/// A part of the screen that keys can be about.
+/// A part of the screen that can have the focus.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Focus {
     Repos,
@@ -38,80 +38,80 @@ pub(crate) enum Focus {
 }
 
 impl Focus {
-    /// In the order of the tabulator.
+    /// In the order of the tab key.
     pub(crate) const ALL: [Self; 5] = [Self::Repos, Self::Tree, Self::Agent, Self::Guard, Self::Events];
 }
 
-/// What the keys mean.
+/// The mode, which determines the meaning of keys.
 #[derive(Debug)]
 pub(crate) enum Mode {
     /// Panes and commands.
     Normal,
-    /// The keys are explained.
+    /// The help is shown.
     Help,
     /// A question waits for yes or no.
     Ask(Confirmation),
-    /// A text to the run is being typed.
+    /// The user is typing a text for the run.
     Type(Draft),
-    /// The open questions of agents are listed, to choose one; none while they are read.
+    /// The agents' open questions are listed for selection; `None` while they are loaded.
     Questions {
-        /// What is asked.
+        /// The questions.
         list: Option<Vec<QuestionView>>,
-        /// Which one is chosen.
+        /// The index of the selected one.
         cursor: usize,
     },
-    /// A record is being read.
+    /// A record is shown in the reader.
     Read(Box<LogViewer>),
 }
 
 /// A text that is being typed.
 #[derive(Debug)]
 pub(crate) struct Draft {
-    /// The run that it is for.
+    /// The run that receives it.
     pub(crate) target: RunKey,
-    /// What it will be.
+    /// Its purpose.
     pub(crate) purpose: DraftPurpose,
-    /// What was typed so far.
+    /// The text so far.
     pub(crate) text: String,
 }
 
-/// What a text is typed for.
+/// The purpose of a text.
 #[derive(Debug)]
 pub(crate) enum DraftPurpose {
-    /// For the next session.
+    /// A note to the next session.
     Note,
-    /// Why a node is rejected.
+    /// The reason for rejecting a node.
     Reject,
-    /// To answer a question.
+    /// The answer to a question.
     Answer(Box<QuestionView>),
 }
 
-/// Something that is done only where a person says yes.
+/// A command that needs confirmation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Confirmation {
-    /// What is asked.
+    /// The question.
     pub(crate) text: String,
-    /// What is done then.
+    /// The command to run after a yes.
     pub(crate) request: SteerRequest,
 }
 
-/// What came of the last command, until the next key.
+/// The result of the last command, until the next key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct StatusNotice {
-    /// What it says.
+    /// Its message.
     pub(crate) text: String,
-    /// Whether it went wrong.
+    /// Whether the command failed.
     pub(crate) is_error: bool,
 }
 
-/// What is known of a repository beside its state.
+/// What is known about a repository besides its state.
 #[derive(Debug)]
 pub(crate) struct RepoActivity {
     /// The phases of its iteration.
     pub(crate) timeline: PhaseTimeline,
-    /// What its agent does.
+    /// The steps of its agent.
     pub(crate) steps: RingBuffer<AgentStep>,
-    /// What has happened in it.
+    /// Its history.
     pub(crate) entries: RingBuffer<EventEntry>,
 }
 
@@ -125,16 +125,16 @@ impl Default for RepoActivity {
     }
 }
 
-/// A daemon that does not answer.
+/// A daemon that does not respond.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LostConnection {
-    /// Since when.
+    /// Since this time.
     pub(crate) since: Timestamp,
-    /// Why.
+    /// The reason.
     pub(crate) why: String,
 }
 
-/// Answers that are awaited.
+/// Requests in flight.
 #[derive(Debug, Default)]
 pub(crate) struct PendingRequests {
     pub(crate) statuses: SingleFlight,
@@ -142,7 +142,7 @@ pub(crate) struct PendingRequests {
     pub(crate) iterations: SingleFlight,
 }
 
-/// How far the panes that grow at their end are scrolled.
+/// The scroll positions of the panes that grow at the end.
 #[derive(Debug, Default)]
 pub(crate) struct PaneScrolls {
     pub(crate) agent: ScrollPosition,
@@ -150,24 +150,24 @@ pub(crate) struct PaneScrolls {
     pub(crate) events: ScrollPosition,
 }
 
-/// Everything that is shown.
+/// The whole state.
 #[derive(Debug)]
 pub(crate) struct Model {
-    /// What the terminal can show, and the time.
+    /// The terminal's capabilities, and the time.
     pub(crate) caps: TermCapabilities,
-    /// Columns and rows.
+    /// Width and height of the terminal.
     pub(crate) size: (u16, u16),
-    /// The machines, where there are several.
+    /// The machines, if there are several.
     pub(crate) machines: Vec<MachineSummary>,
-    /// The daemon does not answer.
+    /// The daemon does not respond.
     pub(crate) lost: Option<LostConnection>,
-    /// When the state that is shown was read.
+    /// When the displayed state was read.
     pub(crate) read_at: Option<Timestamp>,
     /// Every repository, in the daemon's order.
     pub(crate) repos: Vec<StatusView>,
-    /// What else is known of them, by their ids.
+    /// What else is known about them, by id.
     pub(crate) activities: BTreeMap<String, RepoActivity>,
-    /// Id of the repository that is shown.
+    /// Id of the selected repository.
     pub(crate) selected: Option<String>,
     /// The run whose tree is shown.
     pub(crate) shown_run: Option<RunKey>,
@@ -175,26 +175,26 @@ pub(crate) struct Model {
     pub(crate) tree_view: TreeView,
     /// Its iterations, oldest first.
     pub(crate) iterations: Vec<IterationView>,
-    /// What the agent printed.
+    /// The agent's output.
     pub(crate) agent: LogTail,
-    /// What the guard printed.
+    /// The guard's output.
     pub(crate) guard: LogTail,
-    /// Whether the agent's output is shown as it was printed.
+    /// Whether the agent's output is shown unprocessed.
     pub(crate) is_raw: bool,
-    /// Which pane has the keys.
+    /// The focused pane.
     pub(crate) focus: Focus,
-    /// How far panes are scrolled.
+    /// The scroll positions of the panes.
     pub(crate) scrolls: PaneScrolls,
-    /// What the keys mean.
+    /// The mode.
     pub(crate) mode: Mode,
-    /// What came of the last command.
+    /// The result of the last command.
     pub(crate) notice: Option<StatusNotice>,
-    /// Answers that are awaited.
+    /// Requests in flight.
     pub(crate) pending: PendingRequests,
 }
 
 impl Model {
-    /// Begins with nothing known; `selected` is the repository to show first.
+    /// Creates a model without any data; `selected` is the repository to show first.
     pub(crate) fn new(look: TermCapabilities, size: (u16, u16), selected: Option<String>) -> Self {
         Self {
             caps: look,
@@ -219,18 +219,18 @@ impl Model {
         }
     }
 
-    /// Returns the time that ages are counted to.
+    /// Returns the current time, for ages.
     pub(crate) fn now(&self) -> Timestamp {
         self.caps.screen.now
     }
 
-    /// Whether something that is shown changes with the time alone.
+    /// Whether something on the screen changes only because time passes.
     pub(crate) fn needs_clock(&self) -> bool {
         let is_timed = |run: &RunView| run.phase.is_some() || run.wait_until.is_some();
         self.lost.is_some() || self.repos.iter().filter_map(|status| status.run.as_ref()).any(is_timed)
     }
 
-    /// Returns the place of the selected repository in the list.
+    /// Returns the index of the selected repository in the list.
     pub(crate) fn selected_index(&self) -> Option<usize> {
         let selected = self.selected.as_ref()?;
         self.repos.iter().position(|status| status.repo.id == *selected)
@@ -246,12 +246,12 @@ impl Model {
         self.status()?.run.as_ref()
     }
 
-    /// Returns what else is known of the selected repository.
+    /// Returns what else is known about the selected repository.
     pub(crate) fn activity(&self) -> Option<&RepoActivity> {
         self.activities.get(self.selected.as_ref()?)
     }
 
-    /// Returns the selected repository and its run, as requests name them.
+    /// Returns the selected repository and its run, as used in requests.
     pub(crate) fn target(&self) -> Option<RunKey> {
         let status = self.status()?;
         let run = status.run.as_ref().map(|run| &run.summary);
@@ -259,27 +259,27 @@ impl Model {
         Some(RunKey { repo: status.repo.id.clone(), path: path.clone(), run: run.map(|run| run.id.clone()) })
     }
 
-    /// Whether steps of the agent are shown, and not what it printed.
+    /// Whether the steps of the agent are shown, instead of its output.
     ///
-    /// An agent whose program does not tell its steps is shown by what it prints.
+    /// If the agent's program does not report steps, its output is shown.
     pub(crate) fn shows_steps(&self) -> bool {
         let newest_step = self.activity().and_then(|live| live.steps.items().back().map(|step| step.iter));
         let shown_iteration = self.pane_log(LogStream::Agent).map(|key| key.iter);
         !self.is_raw && newest_step.is_some() && newest_step >= shown_iteration
     }
 
-    /// Returns the node that is finished and waits for a person's review.
+    /// Returns the finished node that waits for a person's review.
     pub(crate) fn node_under_review(&self) -> Option<&str> {
         let last = self.run().filter(|run| !run.summary.state.is_terminal())?.recent.first()?;
         (last.verdict == VerdictName::Pending).then_some(last.node.as_str())
     }
 
-    /// Whether the guard of the selected run is on the base, before its first iteration.
+    /// Whether the guard of the selected run is checking the base, before the first iteration.
     pub(crate) fn is_baseline(&self) -> bool {
         self.run().and_then(|run| run.phase.as_ref()).is_some_and(|phase| phase.baseline)
     }
 
-    /// Returns the file that a pane shows: the live iteration's, else the last one there is.
+    /// Returns the file for a pane: the live iteration's, otherwise the most recent one.
     pub(crate) fn pane_log(&self, stream: LogStream) -> Option<LogKey> {
         let (target, run) = (self.target()?, self.run()?);
         if self.is_baseline() {
@@ -287,7 +287,7 @@ impl Model {
             return (stream == LogStream::Guard).then_some(baseline);
         }
         let is_reviewed = run.phase.as_ref().is_some_and(|phase| phase.name == PhaseName::Review);
-        // The reviewer is the agent that is at work then.
+        // The reviewer is the active agent then.
         let stream = if stream == LogStream::Agent && is_reviewed { LogStream::Review } else { stream };
         let first_phase = if stream == LogStream::Guard { PhaseName::Guard } else { PhaseName::Work };
         let has_output = |view: &&IterationView| stream != LogStream::Guard || view.guard != GuardOutcome::Skipped;
@@ -296,17 +296,17 @@ impl Model {
         Some(LogKey { target, iter, wait, stream })
     }
 
-    /// Returns the state of a reader, where one is open.
+    /// Returns the state of the reader, if it is open.
     pub(crate) fn reader(&self) -> Option<&LogViewer> {
         if let Mode::Read(reader) = &self.mode { Some(reader) } else { None }
     }
 
-    /// Says what came of a command.
+    /// Shows the result of a command.
     pub(crate) fn set_notice(&mut self, text: impl Into<String>, is_error: bool) {
         self.notice = Some(StatusNotice { text: text.into(), is_error });
     }
 
-    /// Shows another repository; returns what must be read for it.
+    /// Selects another repository; returns the commands that load its data.
     pub(crate) fn select(&mut self, id: Option<String>) -> Vec<Request> {
         if self.selected == id {
             return Vec::new();

@@ -1,4 +1,4 @@
-//! A record's files on the whole screen: scrolled, followed, searched.
+//! The full-screen reader for a record's files: scrolling, following, searching.
 
 use std::ops::Range;
 
@@ -10,9 +10,9 @@ use super::message::{Key, LogKey, LogPosition, Request, RequestError, RunKey};
 use super::tail::{KeepPolicy, LogTail};
 use super::wrap;
 
-/// Most bytes of a file that are kept.
+/// Maximum number of bytes of a file to store.
 const BYTE_BUDGET: usize = 16 << 20;
-/// Rows of the screen beside those of the file.
+/// Rows of the screen that are not for the file.
 pub(crate) const RESERVED_ROWS: u16 = 3;
 
 /// The files, in the order of their tabs.
@@ -50,14 +50,14 @@ pub(crate) struct LogViewer {
     not_found: bool,
 }
 
-/// What a key led to.
+/// The result of a key.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ViewerAction {
-    /// Something to be done, or nothing.
+    /// A command, or nothing.
     Stay(Option<Request>),
-    /// The reader is closed.
+    /// The reader was closed.
     Close,
-    /// Another iteration is wanted: this many further.
+    /// Another iteration is requested, this many places further.
     Iteration(isize),
 }
 
@@ -80,7 +80,7 @@ impl LogViewer {
         (reader, request)
     }
 
-    /// Turns to the file that is wanted now.
+    /// Switches to the selected file.
     fn load(&mut self) -> Option<Request> {
         self.rows.clear();
         self.top = 0;
@@ -88,7 +88,7 @@ impl LogViewer {
         self.tail.request_more()
     }
 
-    /// Turns to another iteration.
+    /// Switches to another iteration.
     pub(crate) fn open_iteration(&mut self, iter: u32, wait: Option<u32>) -> Option<Request> {
         (self.key.iter, self.key.wait) = (iter, wait);
         self.load()
@@ -104,7 +104,7 @@ impl LogViewer {
         &self.key.target
     }
 
-    /// Returns what is known of the file.
+    /// Returns the loaded part of the file.
     pub(crate) fn tail(&self) -> &LogTail {
         &self.tail
     }
@@ -114,34 +114,34 @@ impl LogViewer {
         self.tail.request_more()
     }
 
-    /// Forgets that an answer is awaited.
+    /// Forgets a request in flight.
     pub(crate) fn reset_pending(&mut self) {
         self.tail.reset_pending();
     }
 
-    /// Whether the end is kept in view.
+    /// Whether the view follows the end.
     pub(crate) fn is_following(&self) -> bool {
         self.is_following
     }
 
-    /// Returns what is searched for, and whether it is being typed.
+    /// Returns the search text, and whether it is being typed.
     pub(crate) fn search(&self) -> (&str, bool) {
         (&self.needle, self.is_typing)
     }
 
-    /// Whether what was searched for is not there.
+    /// Whether the search text was not found.
     pub(crate) fn is_not_found(&self) -> bool {
         self.not_found
     }
 
-    /// Returns the rows in view, the number of the first, and how many there are.
+    /// Returns the visible rows, the number of the first, and the total number.
     pub(crate) fn view(&self) -> (&[TextRow], usize, usize) {
         let top = self.top.min(self.rows.len());
         let end = (top + self.height()).min(self.rows.len());
         (&self.rows[top..end], top, self.rows.len())
     }
 
-    /// Takes a piece of the file.
+    /// Adds a loaded part of the file.
     pub(crate) fn append_chunk(
         &mut self,
         position: &LogPosition,
@@ -153,7 +153,7 @@ impl LogViewer {
         request
     }
 
-    /// Fits the file to another size of the screen.
+    /// Adapts to another size of the screen.
     pub(crate) fn resize(&mut self, size: (u16, u16)) {
         let line = self.rows.get(self.top).map_or(0, |row| row.line);
         self.size = size;
@@ -162,7 +162,7 @@ impl LogViewer {
         self.scroll_to(line);
     }
 
-    /// Lays out the lines that came since, the last one anew: it may have grown.
+    /// Lays out new lines; also the last one again, because it may have grown.
     fn layout(&mut self) {
         let last = self.rows.last().map_or(0, |row| row.line);
         self.rows.truncate(self.rows.partition_point(|row| row.line < last));
@@ -189,7 +189,7 @@ impl LogViewer {
         }
     }
 
-    /// Brings a line to the top, or as far as the end allows.
+    /// Scrolls a line to the top, or as far as the end allows.
     fn scroll_to(&mut self, line: usize) {
         self.top = self.rows.partition_point(|row| row.line < line);
         self.scroll_by(0);
@@ -252,21 +252,21 @@ impl LogViewer {
         }
     }
 
-    /// Adds to what is searched for.
+    /// Adds to the search text.
     pub(crate) fn paste(&mut self, text: &str) {
         if self.is_typing {
             self.needle.push_str(text.lines().next().unwrap_or_default());
         }
     }
 
-    /// Goes to the next line that holds what is searched for, or to the one before; round the end.
+    /// Goes to the next or previous line that contains the search text, wrapping around.
     fn find_next(&mut self, backwards: bool) {
         if self.needle.is_empty() {
             return;
         }
         let (current, count) = (self.rows.get(self.top).map_or(0, |row| row.line), self.tail.lines().len());
         let is_match = |at: &usize| !find_matches(&self.tail.lines()[*at], &self.needle).is_empty();
-        // What is at the top is found last: it was shown by the search before.
+        // The line at the top is tried last, because the previous search found it.
         let found = if backwards {
             (1..=count).map(|by| (current + count - by) % count).find(is_match)
         } else {
@@ -280,7 +280,7 @@ impl LogViewer {
     }
 }
 
-/// Returns where `needle` is; letters in any case where it has no capital.
+/// Returns the positions of `needle`; ignores case unless it contains a capital letter.
 pub(crate) fn find_matches(text: &str, needle: &str) -> Vec<Range<usize>> {
     if needle.is_empty() {
         return Vec::new();

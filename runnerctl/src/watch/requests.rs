@@ -1,4 +1,4 @@
-//! The model's requests as requests to the daemon, and the answers as messages.
+//! Turns the model's requests into requests to the daemon, and the replies into messages.
 
 use std::time::Duration;
 
@@ -20,10 +20,10 @@ use super::message::{LogPosition, Message, Request, RequestError, RunKey, SteerA
 use crate::commands::tree::fetch_tree;
 use crate::failure::{Failure, is_refusal};
 
-/// What happens within this time is one request.
+/// Changes within this time lead to a single request.
 const COALESCE_TIME: Duration = Duration::from_millis(50);
 
-/// Does what the model asks of the daemon; none for what is not the daemon's.
+/// Carries out the model's request to the daemon; `None` for other commands.
 pub(super) async fn perform_request(connection: &Connection, request: Request) -> Option<Message> {
     let client = connection.client();
     Some(match request {
@@ -70,7 +70,7 @@ fn to_log_params(LogPosition { key, offset }: &LogPosition) -> LogParams {
     LogParams { at, stream: key.stream, offset: *offset, raw: false }
 }
 
-/// Steers a run and returns what came of it.
+/// Steers a run and returns the result.
 async fn send_steer(connection: &Connection, request: &SteerRequest) -> Result<String, Error> {
     let client = connection.client();
     let (AtRun { path, run }, confirmed) = (to_at_run(&request.target), request.confirmed);

@@ -1,24 +1,24 @@
-//! Which part of a list that grows at its end is in view: the end, or what a person has scrolled to.
+//! The visible part of a list that grows at its end: the end, or the position a user has scrolled to.
 
-/// The number of the element behind the last one in view; none while the end is followed.
+/// The number of the element after the last visible one; `None` while the end is followed.
 ///
-/// What is in view stays where it is while more is added.
+/// The visible part stays the same when elements are added.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct ScrollPosition(Option<usize>);
 
 impl ScrollPosition {
-    /// Returns the number of the element behind the last one in view.
+    /// Returns the number of the element after the last visible one.
     pub(crate) fn end(self, (first, next): (usize, usize)) -> usize {
         self.0.map_or(next, |end| end.clamp(first.saturating_add(1).min(next), next))
     }
 
-    /// Moves the view; at the end it is followed again.
+    /// Scrolls; at the end, the view follows it again.
     pub(crate) fn scroll_by(&mut self, by: isize, range: (usize, usize)) {
         let end = self.end(range).saturating_add_signed(by).max(range.0.saturating_add(1));
         self.0 = (end < range.1).then_some(end);
     }
 
-    /// Whether the end is in view.
+    /// Whether the end is visible.
     pub(crate) fn is_following(self) -> bool {
         self.0.is_none()
     }

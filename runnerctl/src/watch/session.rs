@@ -1,4 +1,4 @@
-//! The loop: news to the model, requests to the link, frames to the terminal.
+//! The main loop: messages to the model, requests to the link, frames to the terminal.
 
 use std::io;
 use std::time::Duration;
@@ -17,14 +17,14 @@ use super::message::{Message, Request};
 use super::model::Model;
 use super::terminal::{FullScreen, spawn_input_thread};
 
-/// News that may wait to be taken.
+/// Capacity of the message queue.
 const INBOX_CAPACITY: usize = 1024;
-/// Shortest time between two frames: what happens in between is drawn together.
+/// Minimum time between two frames: changes in between are drawn together.
 const FRAME_TIME: Duration = Duration::from_millis(40);
-/// How often times that are shown go on.
+/// How often displayed times are updated.
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A view under way: of each daemon what is known, whichever is shown.
+/// A running view, with the state of each daemon, shown or not.
 struct WatchSession {
     daemons: Vec<DaemonState>,
     shown_index: usize,
@@ -32,14 +32,14 @@ struct WatchSession {
     is_dirty: bool,
 }
 
-/// What is known of one daemon.
+/// The state of one daemon.
 struct DaemonState {
     name: String,
     model: Model,
     link: DaemonLink,
 }
 
-/// Signals that end the view or take the terminal from it.
+/// Signals that end the view or suspend it.
 struct WatchSignals {
     end: Signal,
     interrupt: Signal,
@@ -48,14 +48,14 @@ struct WatchSignals {
     resume: Signal,
 }
 
-/// What a signal asks for.
+/// The effect of a signal.
 enum SignalAction {
     Quit,
     Suspend,
     Resume,
 }
 
-/// Shows the view until somebody leaves it.
+/// Shows the view until the user leaves it.
 pub(super) async fn run(daemons: Vec<WatchedDaemon>, size: (u16, u16)) -> io::Result<ExitStatus> {
     let (sender, inbox) = mpsc::channel(INBOX_CAPACITY);
     let signals = WatchSignals::listen()?;
@@ -115,7 +115,7 @@ impl WatchSession {
         self.screen.draw(&self.daemons[self.shown_index].model)
     }
 
-    /// Takes what has come; returns whether somebody leaves.
+    /// Handles all received messages; returns whether the user leaves.
     fn handle_input(&mut self, from: InputSource, input: SessionInput) -> io::Result<bool> {
         match (from, input) {
             (InputSource::Daemon(at), SessionInput::Connected(connection)) => {
@@ -134,7 +134,7 @@ impl WatchSession {
         }
     }
 
-    /// Has a daemon's view take a message and does what is asked for then; returns whether that was to leave.
+    /// Passes a message to a daemon's model and carries out its commands; returns whether one of them was to exit.
     fn update_model(&mut self, at: usize, message: Message) -> io::Result<bool> {
         self.is_dirty = true;
         let view = &mut self.daemons[at];
@@ -153,7 +153,7 @@ impl WatchSession {
         Ok(false)
     }
 
-    /// Shows another machine, as of now.
+    /// Shows another machine, with the current time.
     fn switch_machine(&mut self, by: isize) -> io::Result<()> {
         self.shown_index = rotate_index(self.shown_index, by, self.daemons.len());
         self.update_model(self.shown_index, Message::Tick).map(drop)

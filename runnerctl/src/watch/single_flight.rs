@@ -1,6 +1,6 @@
-//! One request at a time for a thing that changes: asked again once the answer is older than the thing.
+//! At most one request in flight for something that changes: it is sent again if a change came before the reply.
 
-/// Whether an answer is awaited, and whether it will be out of date.
+/// Whether a request is in flight, and whether its reply will be outdated.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct SingleFlight {
     is_in_flight: bool,
@@ -8,13 +8,13 @@ pub(crate) struct SingleFlight {
 }
 
 impl SingleFlight {
-    /// Notes that the thing changed; returns whether to ask now.
+    /// Records a change; returns whether to send a request now.
     pub(crate) fn request(&mut self) -> bool {
         self.is_stale = self.is_in_flight;
         !std::mem::replace(&mut self.is_in_flight, true)
     }
 
-    /// Notes that the answer is there; returns whether to ask again.
+    /// Records the reply; returns whether to send another request.
     pub(crate) fn complete(&mut self) -> bool {
         self.is_in_flight = std::mem::take(&mut self.is_stale);
         self.is_in_flight

@@ -1,4 +1,4 @@
-//! What a person does to a run: the keys that steer it, and what is asked before anything is sent.
+//! Steering a run: the keys for it, and the input that is needed before anything is sent.
 
 use protocol::view::QuestionView;
 use protocol::words::RunStatus;
@@ -6,7 +6,7 @@ use protocol::words::RunStatus;
 use super::message::{Key, Request, RequestError, RunKey, SteerAction, SteerRequest};
 use super::model::{Confirmation, Draft, DraftPurpose, Mode, Model};
 
-/// Longest text that is taken.
+/// Maximum length of a text.
 const TEXT_BYTES: usize = 8 * 1024;
 
 impl Model {
@@ -37,7 +37,7 @@ impl Model {
         }
     }
 
-    /// Approves or rejects the node that waits for a person.
+    /// Approves or rejects the node that is pending review.
     fn start_review(&mut self, target: RunKey, key: char) -> Vec<Request> {
         if self.node_under_review().is_none() {
             self.set_notice("nothing in this run awaits your review", true);
@@ -68,7 +68,7 @@ impl Model {
         Vec::new()
     }
 
-    /// Takes yes or no.
+    /// Handles yes or no.
     pub(super) fn handle_answer_key(&mut self, key: Key) -> Vec<Request> {
         let is_answer = matches!(key, Key::Char('y' | 'Y' | 'n' | 'N' | 'q') | Key::Escape);
         if !is_answer {
@@ -100,7 +100,7 @@ impl Model {
         Vec::new()
     }
 
-    /// Sends what was typed, where anything was.
+    /// Sends the typed text, if there is any.
     fn send_draft(&mut self) -> Vec<Request> {
         let Mode::Type(Draft { target, purpose, text }) = std::mem::replace(&mut self.mode, Mode::Normal) else {
             return Vec::new();
@@ -116,7 +116,7 @@ impl Model {
         self.send_steer(SteerRequest::new(target, action))
     }
 
-    /// Handles text that was pasted: it is typed where something is typed, and else ignored.
+    /// Handles pasted text: it is inserted into a text input, otherwise ignored.
     pub(super) fn paste(&mut self, text: &str) -> Vec<Request> {
         match &mut self.mode {
             Mode::Type(draft) => append_limited(&mut draft.text, text),
@@ -131,7 +131,7 @@ impl Model {
         vec![Request::Questions(target)]
     }
 
-    /// Shows the questions of the repository that is shown.
+    /// Lists the questions of the selected repository.
     pub(super) fn on_questions(
         &mut self,
         target: &RunKey,
@@ -175,7 +175,7 @@ impl SteerRequest {
     }
 }
 
-/// Adds to a text as far as it may be.
+/// Adds to a text up to the maximum length.
 fn append_limited(text: &mut String, more: &str) {
     let available = TEXT_BYTES.saturating_sub(text.len());
     text.push_str(&more[..more.floor_char_boundary(available)]);

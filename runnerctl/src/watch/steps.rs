@@ -1,4 +1,4 @@
-//! The steps of an agent's work as lines: what it says, starts, changes, and what came of it.
+//! The steps of an agent as lines: what it says, starts and changes, and the results.
 
 use anstyle::Style;
 use protocol::event::{Activity, ActivityKind};
@@ -10,11 +10,12 @@ use crate::text::paint::{DIM, GOOD, HEADING, LIVE, PLAIN, WARN};
 pub(crate) struct AgentStep {
     /// The iteration it belongs to.
     pub(crate) iter: u32,
-    /// What it is.
+    /// Its content.
     pub(crate) activity: Activity,
 }
 
-/// How a kind of step looks: its mark (with one for terminals without Unicode), style, and how many lines are shown.
+/// The rendering of a kind of step: its mark (and one for terminals without Unicode), style, and maximum number of
+/// lines.
 struct StepStyle {
     symbols: [&'static str; 2],
     style: Style,
@@ -34,7 +35,7 @@ fn step_style(what: ActivityKind) -> StepStyle {
 }
 
 impl AgentStep {
-    /// Returns its lines, each with its style; not yet made safe.
+    /// Returns its lines, each with its style; not yet sanitized.
     pub(crate) fn render_lines(&self, is_unicode: bool) -> Vec<(Style, String)> {
         let step_style = step_style(self.activity.what);
         let symbol = step_style.symbols[usize::from(!is_unicode)];
@@ -50,7 +51,7 @@ impl AgentStep {
     }
 }
 
-/// Returns the line that divides the steps of two iterations.
+/// Returns the line that separates the steps of two iterations.
 pub(crate) fn iteration_divider(iter: u32) -> (Style, String) {
     (HEADING, format!("{iter:04}"))
 }

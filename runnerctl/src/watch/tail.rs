@@ -1,4 +1,4 @@
-//! A file of an iteration's record, read in pieces as it grows, and kept within a bound.
+//! A file of an iteration's record, read in parts as it grows, and stored within a limit.
 
 use std::collections::VecDeque;
 
@@ -8,12 +8,12 @@ use super::capabilities::TermCapabilities;
 use super::message::{LogKey, LogPosition, Request, RequestError};
 use super::single_flight::SingleFlight;
 
-/// Most bytes of one line that are kept.
+/// Maximum number of bytes stored of one line.
 const LONGEST_LINE: usize = 64 * 1024;
-/// A piece of this size is followed by another at once.
+/// After a part of this size, the next one is requested at once.
 const LARGE_PIECE: u64 = 64 * 1024;
 
-/// Which lines are kept where there are too many.
+/// Which lines to keep if there are too many.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum KeepPolicy {
     /// The last ones, for a pane.
@@ -22,7 +22,7 @@ pub(crate) enum KeepPolicy {
     Oldest,
 }
 
-/// What is known of the file; lines are safe to draw.
+/// The loaded part of the file; lines are sanitized.
 #[derive(Debug)]
 pub(crate) struct LogTail {
     key: Option<LogKey>,
@@ -32,7 +32,7 @@ pub(crate) struct LogTail {
     lines: VecDeque<String>,
     dropped_lines: usize,
     bytes: usize,
-    /// The last line has no end yet.
+    /// The last line is incomplete.
     is_open: bool,
     error: Option<RequestError>,
     budget: usize,
@@ -40,7 +40,7 @@ pub(crate) struct LogTail {
 }
 
 impl LogTail {
-    /// Makes one that keeps at most `budget` bytes.
+    /// Creates one that stores at most `budget` bytes.
     pub(crate) fn with_budget(budget: usize, policy: KeepPolicy) -> Self {
         Self {
             key: None,
@@ -57,7 +57,7 @@ impl LogTail {
         }
     }
 
-    /// Turns to a file; what was read of another is forgotten.
+    /// Switches to a file, dropping what was read of another.
     pub(crate) fn set_file(&mut self, key: Option<LogKey>) {
         if self.key != key {
             *self = Self { key, ..Self::with_budget(self.budget, self.policy) };
@@ -69,12 +69,12 @@ impl LogTail {
         self.key.as_ref()
     }
 
-    /// Returns the lines that are kept.
+    /// Returns the stored lines.
     pub(crate) fn lines(&self) -> &VecDeque<String> {
         &self.lines
     }
 
-    /// Returns the number of the first line that is kept and that of the next one to come.
+    /// Returns the number of the first stored line, and that of the next one.
     pub(crate) fn range(&self) -> (usize, usize) {
         (self.dropped_lines, self.dropped_lines + self.lines.len())
     }
@@ -84,17 +84,17 @@ impl LogTail {
         self.error.as_ref()
     }
 
-    /// Whether there is more of it than is kept.
+    /// Whether the file has more than is stored.
     pub(crate) fn is_full(&self) -> bool {
         self.policy == KeepPolicy::Oldest && self.bytes >= self.budget
     }
 
-    /// Whether nothing more is to come.
+    /// Whether nothing more will come.
     pub(crate) fn is_complete(&self) -> bool {
         self.is_complete
     }
 
-    /// Notes that there may be more, and returns the request for it.
+    /// Records that there may be more, and returns the request for it.
     pub(crate) fn request_more(&mut self) -> Option<Request> {
         if self.is_complete || self.is_full() {
             return None;
@@ -103,14 +103,15 @@ impl LogTail {
         self.request_state.request().then_some(Request::LogChunk(position))
     }
 
-    /// Forgets that an answer is awaited: the connection that was to bring it is gone.
+    /// Forgets a request in flight: its connection was lost.
     pub(crate) fn reset_pending(&mut self) {
         self.request_state = SingleFlight::default();
     }
 
-    /// Takes the next piece of this file, and returns the request for the one after it where there may be one.
+    /// Adds the next part of this file, and returns the request for the one after it if there may be one.
     ///
-    /// A piece of another file or place is for somebody else, or was asked for before this turned to its file.
+    /// Ignores a part of another file or position: it is for another receiver, or was requested before the switch to
+    /// this file.
     pub(crate) fn append_chunk(
         &mut self,
         position: &LogPosition,
@@ -154,7 +155,7 @@ impl LogTail {
     }
 }
 
-/// Adds to a line as far as it is kept.
+/// Appends to a line, up to the maximum length.
 fn extend_line(line: &mut String, text: &str, bytes: &mut usize) {
     let available = LONGEST_LINE.saturating_sub(line.len());
     let part = &text[..text.floor_char_boundary(available)];

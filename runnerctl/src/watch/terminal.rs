@@ -1,4 +1,4 @@
-//! The terminal: taken for the full screen, and given back whatever happens.
+//! The terminal: set up for the full-screen view, and restored in every case.
 
 use std::io::{self, BufWriter, Stdout, Write as _};
 use std::panic;
@@ -24,16 +24,16 @@ use super::message::{Key, Message};
 use super::model::Model;
 use super::view::draw_view;
 
-/// Whether the terminal is not as the shell wants it.
+/// Whether the terminal's settings differ from the shell's.
 static IS_TAKEN: AtomicBool = AtomicBool::new(false);
 
-/// The terminal while it is ours; it is given back where this is dropped, and where anything panics.
+/// The terminal in full-screen mode; it is restored on drop, and on any panic.
 pub(crate) struct FullScreen {
     terminal: Terminal<CrosstermBackend<BufWriter<Stdout>>>,
 }
 
 impl FullScreen {
-    /// Takes the terminal.
+    /// Sets up the terminal.
     pub(crate) fn acquire() -> io::Result<Self> {
         let terminal = Terminal::new(CrosstermBackend::new(BufWriter::new(io::stdout())))?;
         let previous_hook = panic::take_hook();
@@ -53,22 +53,23 @@ impl FullScreen {
         self.force_redraw()
     }
 
-    /// Draws what has changed, at once for the eye where the terminal can do that.
+    /// Draws the changes, in one synchronized update if the terminal supports that.
     pub(crate) fn draw(&mut self, model: &Model) -> io::Result<()> {
         queue!(self.terminal.backend_mut(), BeginSynchronizedUpdate)?;
         self.terminal.draw(|frame| draw_view(model, frame))?;
         execute!(self.terminal.backend_mut(), EndSynchronizedUpdate)
     }
 
-    /// Draws everything anew the next time.
+    /// Makes the next draw redraw everything.
     pub(crate) fn force_redraw(&mut self) -> io::Result<()> {
-        // `clear` would ask the terminal where its cursor is, and the answer would come among the keys.
+        // `clear` would query the cursor's position, and the reply would be mixed with the keys.
         self.terminal.resize(Rect::from(self.terminal.size()?))
     }
 
-    /// Gives the terminal back and stops, as Ctrl-Z does, until the shell lets it go on.
+    /// Restores the terminal and stops, as Ctrl-Z does, until the shell continues this program.
     ///
-    /// With `group` whatever runs in the foreground with it stops too: the terminal would have told them all.
+    /// With `group`, all processes in the foreground group stop too, as they would for a Ctrl-Z that the terminal
+    /// handles.
     pub(crate) fn suspend(&mut self, group: bool) -> io::Result<()> {
         restore_terminal();
         let whom = if group { Pid::from_raw(0) } else { Pid::this() };
@@ -76,7 +77,7 @@ impl FullScreen {
         self.resume()
     }
 
-    /// Takes the terminal again: whoever stopped this program may have set it back.
+    /// Sets up the terminal again: its settings may have been restored while this program was stopped.
     pub(crate) fn resume(&mut self) -> io::Result<()> {
         disable_raw_mode()?;
         self.activate()
@@ -89,7 +90,7 @@ impl Drop for FullScreen {
     }
 }
 
-/// Leaves the terminal as it was; nobody can be told where that fails.
+/// Restores the terminal; errors cannot be reported any more.
 fn restore_terminal() {
     if IS_TAKEN.swap(false, Ordering::SeqCst) {
         let mut out = io::stdout();
@@ -99,7 +100,7 @@ fn restore_terminal() {
     }
 }
 
-/// Sends what is typed, from a thread of its own: reading a terminal cannot be waited for otherwise.
+/// Sends typed input from its own thread, because reading a terminal blocks.
 pub(crate) fn spawn_input_thread(sender: Sender<(InputSource, SessionInput)>) -> io::Result<()> {
     let listen = move || {
         loop {

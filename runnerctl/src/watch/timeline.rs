@@ -1,4 +1,4 @@
-//! The phases of an iteration in time, put together from events and states.
+//! The phases of an iteration over time, assembled from events and states.
 
 use jiff::Timestamp;
 use protocol::view::RunView;
@@ -6,7 +6,7 @@ use protocol::words::PhaseName;
 
 use crate::text::measure::millis_between;
 
-/// The phases that every iteration may have, in order; the review is shown where there was one.
+/// The phases that every iteration can have, in order; the review is shown only if there was one.
 const SHOWN_PHASES: [PhaseName; 7] = [
     PhaseName::Open,
     PhaseName::Brief,
@@ -23,24 +23,24 @@ pub(crate) struct PhaseTimeline {
     iter: u32,
     started_at: Option<Timestamp>,
     entered: Vec<(PhaseName, Timestamp)>,
-    /// When an iteration began to be opened whose number is not known yet.
+    /// When an iteration started to open whose number is not known yet.
     opened_at: Option<Timestamp>,
     ended_at: Option<Timestamp>,
 }
 
-/// How a phase stands; times in milliseconds.
+/// The state of a phase; times in milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PhaseState {
-    /// It is over; how long it took, where that was seen.
+    /// It is over; with its duration, if that was observed.
     Done(Option<u64>),
-    /// It lasts.
+    /// It is running.
     Active(u64),
-    /// It is to come, or there is none.
+    /// It has not started, or is skipped.
     Pending,
 }
 
 impl PhaseTimeline {
-    /// Notes that an iteration entered a phase; its number may not be known while it is opened.
+    /// Records that an iteration entered a phase; while it is being opened, its number may be unknown.
     pub(crate) fn enter_phase(&mut self, iter: Option<u32>, phase: PhaseName, time: Timestamp) {
         let Some(iter) = iter else {
             self.opened_at = Some(time).filter(|_| phase == PhaseName::Open);
@@ -57,13 +57,13 @@ impl PhaseTimeline {
         if phase == PhaseName::Over {
             self.ended_at = Some(time);
         } else if self.entered.last().is_none_or(|(last, _)| *last != phase) {
-            // What a new daemon does again takes the place of what the old one did.
+            // A repetition by a new daemon replaces what the old one did.
             self.entered.retain(|(earlier, _)| *earlier < phase);
             self.entered.push((phase, time));
         }
     }
 
-    /// Takes over what a state says that no event told.
+    /// Adds what a state contains and no event reported.
     pub(crate) fn reconcile(&mut self, run: &RunView) {
         // Before the first iteration there are no phases.
         let Some(phase) = run.phase.as_ref().filter(|phase| !phase.baseline) else {
@@ -84,12 +84,12 @@ impl PhaseTimeline {
         self.iter
     }
 
-    /// Returns how long the iteration has taken.
+    /// Returns the duration of the iteration so far.
     pub(crate) fn elapsed_ms(&self, now: Timestamp) -> Option<u64> {
         Some(millis_between(self.started_at?, self.ended_at.unwrap_or(now)))
     }
 
-    /// Returns every phase and how it stands; none where no iteration was seen.
+    /// Returns every phase and its state; `None` if no iteration was observed.
     pub(crate) fn phase_states(&self, now: Timestamp) -> Vec<(PhaseName, PhaseState)> {
         if self.iter == 0 {
             return Vec::new();
@@ -132,7 +132,7 @@ mod tests {
         for (phase, second) in
             [(PhaseName::Open, 0), (PhaseName::Brief, 1), (PhaseName::Work, 2), (PhaseName::Settle, 12)]
         {
-            // Opening an iteration comes before its number.
+            // An iteration is opened before it gets its number.
             timeline.enter_phase((phase != PhaseName::Open).then_some(1), phase, time_at(second));
         }
         let stages = timeline.phase_states(time_at(15));

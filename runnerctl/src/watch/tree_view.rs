@@ -1,4 +1,4 @@
-//! The task tree as rows: passed branches are folded, the live leaf is in view until a person looks elsewhere.
+//! The task tree as rows: passed branches are folded, and the live leaf stays in view until the user moves the cursor.
 
 use std::collections::BTreeMap;
 
@@ -6,31 +6,31 @@ use protocol::tree::{Node, TaskTree};
 
 use crate::text::tree::{NodeStatus, count_leaves};
 
-/// A node that is not folded away.
+/// A visible node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TreeRow {
     /// Id of the node.
     pub(crate) id: String,
-    /// What it is called.
+    /// Its title.
     pub(crate) title: String,
-    /// How it stands.
+    /// Its state.
     pub(crate) status: NodeStatus,
-    /// For each ancestor below the root, and for itself: whether a sibling comes after it.
+    /// For each ancestor below the root, and for itself: whether it has a later sibling.
     pub(crate) trunk: Vec<bool>,
-    /// Whether its children are folded away; none for a leaf.
+    /// Whether its children are folded; `None` for a leaf.
     pub(crate) folded: Option<bool>,
-    /// Leaves that pass, and all, below it.
+    /// Number of passed leaves, and of all leaves, below it.
     pub(crate) leaves: (usize, usize),
-    /// Attempts charged, and allowed.
+    /// Attempts used, and allowed.
     pub(crate) attempts: (u32, u32),
 }
 
-/// The tree of one run and what a person sees of it.
+/// The tree of one run and how it is displayed.
 #[derive(Debug, Default)]
 pub(crate) struct TreeView {
     tree: Option<TaskTree>,
     current: Option<String>,
-    /// What a person has folded or unfolded.
+    /// What the user has folded or unfolded.
     fold_overrides: BTreeMap<String, bool>,
     rows: Vec<TreeRow>,
     cursor: usize,
@@ -65,12 +65,12 @@ impl TreeView {
         &self.rows
     }
 
-    /// Returns the row that the keys are about.
+    /// Returns the row at the cursor.
     pub(crate) fn cursor(&self) -> usize {
         self.cursor
     }
 
-    /// Returns the node that the keys are about.
+    /// Returns the node at the cursor.
     pub(crate) fn selected(&self) -> Option<&TreeRow> {
         self.rows.get(self.cursor)
     }
@@ -81,7 +81,7 @@ impl TreeView {
         self.is_detached = true;
     }
 
-    /// Goes back to the live leaf, and stays with it.
+    /// Returns to the live leaf, and follows it.
     pub(crate) fn follow_current(&mut self) {
         self.is_detached = false;
         self.rebuild();

@@ -1,4 +1,4 @@
-//! How messages change the model, and what is asked for then. Pure: no clock, no terminal, no connection.
+//! The effects of messages on the model, and the resulting commands. Pure: no clock, no terminal, no connection.
 
 use jiff::Timestamp;
 use protocol::event::{Event, EventKind};
@@ -14,7 +14,7 @@ use super::steps::AgentStep;
 use crate::text::titles::task_title;
 
 impl Model {
-    /// Takes a message at a time and returns what is to be done.
+    /// Handles one message and returns the resulting commands.
     pub(crate) fn update(&mut self, now: Timestamp, message: Message) -> Vec<Request> {
         self.caps.screen.now = now;
         match message {
@@ -76,7 +76,7 @@ impl Model {
         Vec::new()
     }
 
-    /// Answers of a connection that is gone do not come.
+    /// Requests over a lost connection get no reply.
     fn reset_pending(&mut self) {
         self.pending = PendingRequests::default();
         self.agent.reset_pending();
@@ -106,7 +106,7 @@ impl Model {
         }
     }
 
-    /// Notes what happened, and asks for the state that it changed.
+    /// Records an event, and requests the state that it changed.
     fn on_repo_event(&mut self, event: &Event, is_shown: bool) -> Vec<Request> {
         let repo_id = event.repo.clone().or_else(|| self.selected.clone());
         if let Some(repo) = repo_id {
@@ -142,7 +142,7 @@ impl Model {
         requests
     }
 
-    /// Asks for what the agent or the guard of the selected repository has printed.
+    /// Requests the output of the selected repository's agent or guard.
     fn on_output(&mut self, phase: PhaseName) -> Vec<Request> {
         let mut requests = Vec::new();
         if phase == PhaseName::Guard {
@@ -182,7 +182,7 @@ impl Model {
         requests
     }
 
-    /// Shows the selected repository from the beginning; returns what must be read for it.
+    /// Shows the selected repository from the beginning; returns the commands that load its data.
     pub(super) fn show_selected(&mut self) -> Vec<Request> {
         let target = self.target();
         if self.shown_run != target {
@@ -203,7 +203,7 @@ impl Model {
         requests
     }
 
-    /// Turns the panes to the files of the iteration that is shown, and asks for what is in them.
+    /// Switches the panes to the files of the displayed iteration, and requests their contents.
     pub(super) fn refresh_panes(&mut self) -> Vec<Request> {
         let (agent, guard) = (self.pane_log(LogStream::Agent), self.pane_log(LogStream::Guard));
         self.agent.set_file(agent);
@@ -246,7 +246,7 @@ impl Model {
     }
 }
 
-/// Returns the request, unless its answer is awaited already.
+/// Returns the request, unless it is already in flight.
 fn request_once(flight: &mut SingleFlight, request: impl FnOnce() -> Request) -> Vec<Request> {
     if flight.request() { vec![request()] } else { Vec::new() }
 }

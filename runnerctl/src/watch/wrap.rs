@@ -1,4 +1,4 @@
-//! Cuts a line into rows of the screen, by what is seen of it.
+//! Cuts a line into rows of the screen, by its displayed width.
 
 use std::ops::Range;
 

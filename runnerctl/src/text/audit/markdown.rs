@@ -1,6 +1,6 @@
-//! The report of an audit as Markdown, for the page of a job or a comment.
+//! The report of an audit as Markdown, for a job's summary page or a comment.
 //!
-//! What others wrote is code in it: nothing of that is formatted, links or mentions anybody.
+//! Texts by others are shown as code: nothing in them is formatted, becomes a link or mentions anyone.
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,7 @@ use super::super::measure::short_id;
 use super::super::sanitize::sanitize;
 use super::{count_noun, list_proven, list_reported, list_unproven, summarize};
 
-/// Signs behind which a forge looks for a name, a number or an address.
+/// Characters after which a forge recognizes a name, a number or an address.
 const LINKING_CHARS: &str = "@#!%~^$&-:";
 
 /// Returns the whole report.
@@ -79,7 +79,7 @@ fn person_row(person: &PersonCommit) -> Vec<String> {
     ]
 }
 
-/// Returns text on one line as code. What ends code, or a cell of a table, is spelled in references.
+/// Returns text on one line as code. Characters that would end the code, or a table cell, become character references.
 fn to_code(text: &str) -> String {
     let text = to_single_line(text);
     if text.is_empty() {
@@ -91,7 +91,7 @@ fn to_code(text: &str) -> String {
     format!("<code>{}</code>", escape_markdown(&text))
 }
 
-/// Returns a sentence of ours in which words of others may stand.
+/// Returns a sentence of ours that may contain others' words.
 fn to_plain(text: &str) -> String {
     escape_markdown(&to_single_line(text))
 }
@@ -100,8 +100,8 @@ fn to_single_line(text: &str) -> String {
     sanitize(text).replace(['\n', '\r', '\t'], " ")
 }
 
-/// Spells every sign that Markdown could know as a reference. A forge looks for names and numbers in what is shown, where a
-/// character of no width keeps a sign apart from what follows it.
+/// Replaces every character that could be Markdown syntax with a character reference. A forge finds names and numbers
+/// in the rendered text, so a zero-width character separates the marker from what follows.
 fn escape_markdown(text: &str) -> String {
     text.chars().fold(String::new(), |mut escaped, c| {
         match c {

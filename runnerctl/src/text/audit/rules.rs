@@ -1,19 +1,19 @@
-//! What there is to say of each rule: a section of the page `docs/verify-rules.md`, which is part of the program.
+//! The description of each rule: a section of `docs/verify-rules.md`, which is compiled into the program.
 //!
-//! Finds sections; what a rule holds a branch to is the audit's.
+//! Only finds sections; what a rule requires is up to the audit.
 
 use protocol::verify::AuditRule;
 
 const PAGE: &str = include_str!("../../../../docs/verify-rules.md");
 
-/// Returns what is said of a rule, in Markdown, without its heading.
+/// Returns the description of a rule, in Markdown, without its heading.
 pub(super) fn rule_section(rule: AuditRule) -> &'static str {
     let heading = format!("\n## {rule}\n");
     let section = PAGE.split_once(&heading).map_or("", |(_, rest)| rest);
     section.split("\n## ").next().unwrap_or_default().trim()
 }
 
-/// Returns the first paragraph of what is said of a rule, on one line.
+/// Returns the first paragraph of a rule's description, on one line.
 pub(super) fn rule_summary(rule: AuditRule) -> String {
     rule_section(rule).split("\n\n").next().unwrap_or_default().replace('\n', " ")
 }

@@ -1,7 +1,7 @@
 //! The findings of an audit as SARIF 2.1.0, which code scanners and editors read.
 //!
-//! A form alone. A finding is about a commit, and those who read it show files: each has a file of the repository as its place, and
-//! names its commit beside it.
+//! Only formats. A finding is about a commit, but SARIF viewers show files: each finding gets a file of the repository
+//! as its location, and names its commit as well.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -15,7 +15,7 @@ use super::super::sanitize::sanitize;
 use super::rules;
 
 const SCHEMA: &str = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
-/// Where what is in no file of its own is shown: each commit of the runner changes it.
+/// Location of findings without a file: each of the runner's commits changes this file.
 const RUN_STATE_PATH: &str = ".runner/state/run_state.json";
 
 /// A log, with one run of the tool.
@@ -74,7 +74,7 @@ struct SarifHelp {
     markdown: &'static str,
 }
 
-/// What was looked at.
+/// What was audited.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct SarifProperties<'a> {
@@ -129,8 +129,8 @@ struct LogicalLocation<'a> {
     kind: &'static str,
 }
 
-/// The same finding of the same commit has the same, whatever else is found. What was not seen is of no commit: it has the same at
-/// each tip of the branch, however much else is missing by then.
+/// The same finding about the same commit has the same fingerprint, whatever else is found. An unseen part belongs to
+/// no commit: it has the same fingerprint at every tip of the branch, however much else is missing.
 #[derive(Debug, Serialize)]
 struct SarifFingerprints {
     #[serde(rename = "runnerVerify/v1")]
@@ -197,7 +197,7 @@ fn build_result(finding: &AuditFinding) -> SarifResult<'_> {
     }
 }
 
-/// Returns the file of the repository at which a finding is shown.
+/// Returns the repository file at which a finding is shown.
 fn finding_file(rule: AuditRule, at: &str) -> String {
     let path = at.strip_prefix('/').or_else(|| at.starts_with(".runner/").then_some(at));
     let path = path.map(|path| path.split_once(": ").map_or(path, |(path, _)| path));
@@ -238,7 +238,7 @@ fn finding_fingerprint(AuditFinding { commit, rule, at, expected, found, .. }: &
     })
 }
 
-/// Returns what was not seen without the number of other files that were not.
+/// Returns the description of an unseen part without the number of other files.
 fn strip_count(found: &str) -> Cow<'_, str> {
     let Some((head, why)) = found.split_once(" more that commits add: ") else { return Cow::Borrowed(found) };
     Cow::Owned(format!("{}: {why}", head.rsplit_once(" and ").map_or(head, |(head, _)| head)))

@@ -1,4 +1,4 @@
-//! What messages and keys lead to.
+//! The effects of messages and keys.
 
 use protocol::event::EventKind;
 use protocol::view::TextView;

@@ -1,4 +1,4 @@
-//! What lies over the panes: questions, the note that is typed, the help, and results that are too long for a row.
+//! Dialogs over the panes: questions, the input for a note, the help, and results that are too long for a row.
 
 use protocol::view::QuestionView;
 use ratatui::layout::{Position, Rect};
@@ -13,17 +13,17 @@ use crate::watch::keys::KEYS;
 use crate::watch::model::{Draft, DraftPurpose, Mode, Model};
 use crate::watch::wrap;
 
-/// Widest box.
+/// Maximum width of a dialog.
 const MAX_WIDTH: u16 = 76;
 
-/// Draws what is to be over the panes, if anything.
+/// Draws the current dialog, if any.
 pub(super) fn draw_dialog(canvas: &mut PaneCanvas<'_, '_>, area: Rect) {
     let model = canvas.model;
     match &model.mode {
         Mode::Help => draw_help(canvas, area),
         Mode::Ask(question) => {
             let mut rows = wrap_lines(model, PLAIN, &question.text, area);
-            // The answer is always in view.
+            // The input is always visible.
             rows.truncate(usize::from(area.height).saturating_sub(5));
             rows.push(Line::default());
             rows.push(Line::from(model.caps.styled_span(HEADING, "y yes   n no")));
@@ -103,7 +103,7 @@ fn inner_width(area: Rect) -> u16 {
     area.width.saturating_sub(4).min(MAX_WIDTH)
 }
 
-/// Draws a box in the middle and returns what is inside.
+/// Draws a box in the middle and returns its inner area.
 fn draw_box(canvas: &mut PaneCanvas<'_, '_>, title: &str, rows: Vec<Line<'static>>, area: Rect) -> Rect {
     let model = canvas.model;
     let wide = rows.iter().map(Line::width).max().unwrap_or(0).max(title.width() + 2);

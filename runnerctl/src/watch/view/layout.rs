@@ -1,18 +1,18 @@
-//! Where the panes are: for each size of the terminal, what fits.
+//! The layout of the panes: for each size of the terminal, what fits.
 
 use protocol::words::PhaseName;
 use ratatui::layout::{Constraint, Layout, Rect};
 
 use crate::watch::model::{Focus, Model};
 
-/// The smallest terminal: columns and rows.
+/// The minimum size of the terminal: width and height.
 pub(super) const MIN_SIZE: (u16, u16) = (60, 16);
-/// From here on the repositories have a pane, and agent and guard one each.
+/// From this size on, the repositories have a pane, and agent and guard have one each.
 const MIDDLE_SIZE: (u16, u16) = (110, 32);
-/// From here on there are three columns.
+/// From this width on, there are three columns.
 const WIDE_COLUMNS: u16 = 170;
 
-/// Where everything is.
+/// The areas of the screen.
 pub(super) struct ScreenAreas {
     pub(super) machines: Rect,
     pub(super) header: Rect,
@@ -26,7 +26,7 @@ pub(super) struct ScreenAreas {
     pub(super) footer: Rect,
 }
 
-/// Where the panes are.
+/// The areas of the panes.
 struct PaneAreas {
     repos: Option<Rect>,
     tree: Rect,
@@ -35,7 +35,7 @@ struct PaneAreas {
     events: Rect,
 }
 
-/// Divides the terminal.
+/// Divides the screen.
 pub(super) fn split_screen(area: Rect, model: &Model) -> ScreenAreas {
     let machine_rows = u16::from(!model.machines.is_empty());
     let above = [machine_rows, 1, 2].map(Constraint::Length);
@@ -48,8 +48,8 @@ pub(super) fn split_screen(area: Rect, model: &Model) -> ScreenAreas {
     ScreenAreas { machines, header, phases, repos, tree, agent, guard, events, why, footer }
 }
 
-/// The tree beside one of agent and guard, and the events. The list of repositories is above the tree only while it has
-/// the keys.
+/// The tree next to either agent or guard, and the events below. The list of repositories is above the tree only while
+/// it has the focus.
 fn small_layout(body: Rect, model: &Model) -> PaneAreas {
     let [left, right] = Layout::horizontal([Constraint::Percentage(42), Constraint::Fill(1)]).areas(body);
     let [top, events] = Layout::vertical([Constraint::Fill(1), Constraint::Length(body.height / 3)]).areas(right);
@@ -63,7 +63,7 @@ fn small_layout(body: Rect, model: &Model) -> PaneAreas {
     PaneAreas { repos, tree, agent, guard, events }
 }
 
-/// Whether the guard is what there is to see.
+/// Whether to show the guard instead of the agent.
 fn shows_guard(model: &Model) -> bool {
     let is_live = model.run().and_then(|run| run.phase.as_ref()).is_some_and(|phase| phase.name == PhaseName::Guard);
     model.focus == Focus::Guard || is_live && model.focus != Focus::Agent
@@ -84,7 +84,7 @@ fn large_layout(body: Rect, model: &Model) -> PaneAreas {
     PaneAreas { repos: Some(repos), tree, agent: Some(agent), guard: Some(guard), events }
 }
 
-/// Divides a column into a list of the repositories of at most so many rows, and what is below it.
+/// Divides a column into a list of the repositories with a maximum height, and the rest below it.
 fn split_repo_list(column: Rect, model: &Model, most: u16) -> [Rect; 2] {
     let rows = u16::try_from(model.repos.len()).unwrap_or(u16::MAX).clamp(1, most.max(1)) + 2;
     Layout::vertical([Constraint::Length(rows), Constraint::Fill(1)]).areas(column)

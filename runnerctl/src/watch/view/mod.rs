@@ -1,4 +1,4 @@
-//! From the model to a frame: pure, and the same for the same model.
+//! Renders the model as a frame: pure, so that equal models give equal frames.
 
 mod dialogs;
 mod layout;
@@ -23,7 +23,7 @@ use super::model::{Focus, Model};
 use crate::text::paint::{DIM, LIVE};
 use crate::text::table::truncate;
 
-/// What is drawn, and on what.
+/// The model to draw, and the frame.
 struct PaneCanvas<'a, 'b> {
     model: &'a Model,
     frame: &'a mut Frame<'b>,
@@ -69,7 +69,7 @@ fn draw_too_small(area: Rect, frame: &mut Frame<'_>) {
 }
 
 impl PaneCanvas<'_, '_> {
-    /// Draws the lines around a pane and returns what is inside.
+    /// Draws the border of a pane and returns its inner area.
     fn draw_pane(&mut self, focus: Focus, title: &str, area: Rect) -> Rect {
         let (model, caps) = (self.model, self.model.caps);
         let has_keys = model.focus == focus;
@@ -82,12 +82,12 @@ impl PaneCanvas<'_, '_> {
         inner
     }
 
-    /// Draws lines from the top.
+    /// Draws lines, starting at the top.
     fn draw_lines(&mut self, lines: Vec<Line<'static>>, area: Rect) {
         self.frame.render_widget(Paragraph::new(lines), area);
     }
 
-    /// Draws one text at the left and one at the right; the left one gives way.
+    /// Draws one text at the left and one at the right; the left one is cut if necessary.
     fn draw_both_ends(&mut self, left: Vec<Span<'static>>, right: Span<'static>, area: Rect) {
         let taken = u16::try_from(right.content.width()).unwrap_or(u16::MAX).min(area.width);
         let available = area.width.saturating_sub(taken + u16::from(taken > 0));
@@ -118,12 +118,12 @@ fn truncate_spans(model: &Model, spans: Vec<Span<'static>>, width: usize) -> Vec
     truncated
 }
 
-/// Returns the style of what the keys are about.
+/// Returns the style of the selection.
 fn selection_style(has_keys: bool) -> Style {
     if has_keys { Style::new().add_modifier(Modifier::REVERSED) } else { Style::new() }
 }
 
-/// Returns the first row of a list of which a row is to be in view.
+/// Returns the first visible row of a list, so that a given row is visible.
 fn first_row(cursor: usize, count: usize, height: usize) -> usize {
     cursor.saturating_sub(height / 2).min(count.saturating_sub(height))
 }

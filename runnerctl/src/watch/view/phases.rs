@@ -1,4 +1,4 @@
-//! The phases of the iteration in a row, and below it how much of its budget is used.
+//! The phases of the iteration in a row, and below it the used part of its budget.
 
 use protocol::view::{PhaseView, RunView};
 use protocol::words::PhaseName;
@@ -13,9 +13,9 @@ use crate::text::usage::render_short_cost;
 use crate::watch::model::Model;
 use crate::watch::timeline::{PhaseState, PhaseTimeline};
 
-/// Columns of the bar that shows the budget.
+/// Width of the bar that shows the budget.
 const BAR_WIDTH: usize = 20;
-/// Shorter ones are shown without their time where there is little room.
+/// Shorter phases are shown without their time if there is little space.
 const SHORT_MS: u64 = 1000;
 
 /// Draws both rows.
@@ -43,7 +43,7 @@ fn phase_spans(model: &Model, run: &RunView, timeline: &PhaseTimeline, least_ms:
             spans.push(Span::raw("  "));
         }
         spans.push(match stage {
-            // Between two iterations the last phase that was seen is not under way.
+            // Between two iterations the last observed phase is not running.
             PhaseState::Active(_) if !is_live => phase_span(model, phase, PhaseState::Done(None)),
             PhaseState::Done(Some(ms)) if ms < least_ms => {
                 model.caps.styled_span(GOOD, &format!("{} {phase}", done_symbol(model)))
@@ -54,7 +54,7 @@ fn phase_spans(model: &Model, run: &RunView, timeline: &PhaseTimeline, least_ms:
     spans
 }
 
-/// Returns both rows while the guard runs on the base, before there is an iteration.
+/// Returns both rows while the guard runs on the base, before the first iteration.
 fn baseline_rows(model: &Model, phase: &PhaseView) -> [Vec<Span<'static>>; 2] {
     let elapsed = millis_between(phase.since, model.now());
     let text = format!("{} the guard on the base, before the first iteration", model.caps.pick_symbol("●", ">"));
@@ -79,7 +79,7 @@ fn phase_span(model: &Model, phase: PhaseName, stage: PhaseState) -> Span<'stati
     }
 }
 
-/// Returns what the last iteration came to: between two of them, and after the last one.
+/// Returns the result of the last iteration: between two of them, and after the last one.
 fn last_iteration_spans(model: &Model, run: &RunView) -> Vec<Span<'static>> {
     let Some(view) = run.recent.first() else { return Vec::new() };
     let duration = view.duration_ms.map(|ms| format!(", took {}", format_duration(ms))).unwrap_or_default();
@@ -113,7 +113,7 @@ fn budget_spans(model: &Model, run: &RunView, timeline: &PhaseTimeline) -> Vec<S
     spans
 }
 
-/// Returns how much of a budget is used, as a bar and in words.
+/// Returns the used part of a budget, as a bar and in words.
 fn budget_bar(model: &Model, elapsed: u64, budget_ms: u64) -> Vec<Span<'static>> {
     let caps = model.caps;
     let (full, empty) = caps.split_bar(if model.size.0 < 100 { BAR_WIDTH / 2 } else { BAR_WIDTH }, elapsed, budget_ms);

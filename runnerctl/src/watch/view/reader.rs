@@ -1,4 +1,4 @@
-//! A record's file on the whole screen: which iteration, which file, the text, and the keys.
+//! The full-screen reader: iteration, file, text, and keys.
 
 use protocol::request::LogStream;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -84,7 +84,7 @@ fn diff_style(line: &str) -> anstyle::Style {
     }
 }
 
-/// Returns a row in which what is searched for stands out.
+/// Returns a row with the search text highlighted.
 fn highlight(text: &str, needle: &str, style: Style) -> Line<'static> {
     let (mut spans, mut from) = (Vec::new(), 0);
     for found in find_matches(text, needle) {

@@ -1,4 +1,4 @@
-//! The pane of the repositories: a row each, its state by icon and word.
+//! The pane of the repositories: one row each, with its state as icon and word.
 
 use protocol::view::StatusView;
 use ratatui::layout::Rect;
@@ -12,7 +12,7 @@ use crate::text::usage::render_short_cost;
 use crate::watch::machines::repo_state;
 use crate::watch::model::{Focus, Model};
 
-/// Columns of everything but the name: mark, state, leaves, cost, and what is between them.
+/// Width of everything except the name: mark, state, leaves, cost, and spacing.
 const OTHER_COLUMNS: usize = 2 + 12 + 8 + 8;
 
 /// Draws the pane.
@@ -47,8 +47,8 @@ fn repo_row(model: &Model, status: &StatusView, width: usize) -> Line<'static> {
     Line::from(spans).style(selection_style(is_selected && model.focus == Focus::Repos))
 }
 
-/// Returns the name of a repository: its folder, with the one above where another has the same; of the workspace of an
-/// isolated run below its repository, the run.
+/// Returns the name of a repository: its folder, including the parent if another one has the same name; for a workspace
+/// of an isolated run, listed below its repository, the run.
 fn repo_name(model: &Model, status: &StatusView) -> String {
     match repo::isolated_run_id(status) {
         Some(run) if repo::is_nested(status, &model.repos) => {

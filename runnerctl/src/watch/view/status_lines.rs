@@ -1,4 +1,4 @@
-//! The lines above and below the panes: which run, why it does what it does, what to type, which keys there are.
+//! The lines above and below the panes: the run, the reason for its state, the command to type, and the available keys.
 
 use protocol::path::WirePath;
 use protocol::view::{PendingControl, RunView, StopReason};
@@ -19,7 +19,7 @@ use crate::watch::model::Model;
 
 const HINTS: &str = "Tab p:pause r:resume s:step c:cancel n:note l:log f:follow v:raw ?:help q:quit";
 
-/// Draws what there is on each of several machines, and which is shown.
+/// Draws the summary of each of several machines, and which one is shown.
 pub(super) fn draw_machines(canvas: &mut PaneCanvas<'_, '_>, area: Rect) {
     let caps = canvas.model.caps;
     let mut spans = Vec::new();
@@ -46,7 +46,7 @@ pub(super) fn draw_machines(canvas: &mut PaneCanvas<'_, '_>, area: Rect) {
     );
 }
 
-/// Draws which repository is shown, and whether what is shown is up to date.
+/// Draws which repository is shown, and whether the display is up to date.
 pub(super) fn draw_header(canvas: &mut PaneCanvas<'_, '_>, area: Rect) {
     let model = canvas.model;
     let caps = model.caps;
@@ -71,7 +71,7 @@ pub(super) fn draw_header(canvas: &mut PaneCanvas<'_, '_>, area: Rect) {
     canvas.draw_both_ends(left, connection_span(model), area);
 }
 
-/// Returns whether the daemon answers, and else how old is what is shown.
+/// Returns whether the daemon responds, or else the age of the displayed state.
 fn connection_span(model: &Model) -> Span<'static> {
     match (&model.lost, model.read_at) {
         (None, Some(_)) => model.caps.styled_span(DIM, "live"),
@@ -83,7 +83,7 @@ fn connection_span(model: &Model) -> Span<'static> {
     }
 }
 
-/// Draws what the run does or why it does nothing, and below it what to type.
+/// Draws what the run is doing or why it is idle, and below it the command to type.
 pub(super) fn draw_reason(canvas: &mut PaneCanvas<'_, '_>, area: Rect) {
     let model = canvas.model;
     let (first, second) = reason_lines(model);
@@ -166,7 +166,7 @@ fn describe_run(run: &RunView) -> String {
     }
 }
 
-/// Returns what somebody should know of a run that goes on.
+/// Returns a warning about an active run.
 fn run_remarks(model: &Model, run: &RunView) -> StyledSpans {
     let mut remarks: Vec<(anstyle::Style, String)> = Vec::new();
     match run.pending {
@@ -206,7 +206,7 @@ fn run_remarks(model: &Model, run: &RunView) -> StyledSpans {
     spans
 }
 
-/// Draws what came of the last command, else the keys.
+/// Draws the result of the last command, otherwise the keys.
 pub(super) fn draw_footer(canvas: &mut PaneCanvas<'_, '_>, area: Rect) {
     let model = canvas.model;
     let span = match &model.notice {
@@ -218,7 +218,7 @@ pub(super) fn draw_footer(canvas: &mut PaneCanvas<'_, '_>, area: Rect) {
     canvas.frame.render_widget(Line::from(span), area);
 }
 
-/// Whether a text can be shown in the footer; a longer one has a box of its own.
+/// Whether a text fits in the footer; a longer one is shown in a dialog.
 pub(super) fn fits_footer(model: &Model, text: &str, width: u16) -> bool {
     !text.contains('\n') && model.caps.safe_text(text).width() <= width.into()
 }

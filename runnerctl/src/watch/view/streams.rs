@@ -1,4 +1,4 @@
-//! The panes that grow at their end: what the agent does, what the guard prints, what happens.
+//! The panes that grow at the end: the agent's steps, the guard's output, the events.
 
 use protocol::request::LogStream;
 use ratatui::layout::Rect;
@@ -12,10 +12,10 @@ use crate::watch::steps::{AgentStep, iteration_divider};
 use crate::watch::tail::LogTail;
 use crate::watch::wrap;
 
-/// A line before it is cut into rows; made safe already.
+/// A sanitized line before it is cut into rows.
 type StyledLine = (anstyle::Style, String);
 
-/// Draws what the agent does, or what it prints.
+/// Draws the agent's steps, or its output.
 pub(super) fn draw_agent(canvas: &mut PaneCanvas<'_, '_>, area: Rect) {
     let (model, scroll) = (canvas.model, canvas.model.scrolls.agent);
     let is_steps = model.shows_steps();
@@ -30,7 +30,7 @@ pub(super) fn draw_agent(canvas: &mut PaneCanvas<'_, '_>, area: Rect) {
     }
 }
 
-/// Draws what the guard prints.
+/// Draws the guard's output.
 pub(super) fn draw_guard(canvas: &mut PaneCanvas<'_, '_>, area: Rect) {
     let (model, scroll) = (canvas.model, canvas.model.scrolls.guard);
     let name =
@@ -40,7 +40,7 @@ pub(super) fn draw_guard(canvas: &mut PaneCanvas<'_, '_>, area: Rect) {
     draw_tail(canvas, &model.guard, scroll, inner);
 }
 
-/// Draws what has happened.
+/// Draws the history.
 pub(super) fn draw_events(canvas: &mut PaneCanvas<'_, '_>, area: Rect) {
     let model = canvas.model;
     let inner = canvas.draw_pane(Focus::Events, &format!("Events{}", scroll_suffix(model.scrolls.events)), area);
@@ -65,7 +65,7 @@ fn scroll_suffix(scroll: ScrollPosition) -> &'static str {
     if scroll.is_following() { "" } else { ", scrolled back" }
 }
 
-/// Returns the steps before one, the last first, with a line where an iteration begins.
+/// Returns the steps before a given one in reverse order, with a line at the start of each iteration.
 fn steps_up_to<'a>(
     model: &'a Model,
     activity: &'a RepoActivity,
@@ -97,7 +97,7 @@ fn draw_tail(canvas: &mut PaneCanvas<'_, '_>, tail: &LogTail, scroll: ScrollPosi
     draw_from_bottom(canvas, visible.rev().map(|line| vec![(PLAIN, line.clone())]), area);
 }
 
-/// Draws as many lines as fit, from the bottom up; `before` yields them last first.
+/// Draws as many lines as fit, from the bottom up; `before` yields them in reverse order.
 fn draw_from_bottom(canvas: &mut PaneCanvas<'_, '_>, newest_first: impl Iterator<Item = Vec<StyledLine>>, area: Rect) {
     let model = canvas.model;
     let (width, height) = (usize::from(area.width), usize::from(area.height));

@@ -1,4 +1,4 @@
-//! What is seen: whole frames as snapshots, and what must hold for every frame.
+//! Rendered frames as snapshots, and properties of every frame.
 
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;

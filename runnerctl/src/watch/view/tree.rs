@@ -52,7 +52,8 @@ fn tree_line(model: &Model, row: &TreeRow, width: usize) -> Line<'static> {
     Line::from(spans)
 }
 
-/// Returns what stands at the end of a row: the live phase, attempts of a leaf that used some, leaves below a branch.
+/// Returns the text at the end of a row: the live phase, the attempts of a leaf that used any, the leaves below a
+/// branch.
 fn row_end_span(model: &Model, row: &TreeRow) -> Span<'static> {
     let run = model.run();
     let is_live = run.and_then(|run| run.node.as_ref()).is_some_and(|node| node.id == row.id);
