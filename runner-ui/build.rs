@@ -1,4 +1,4 @@
-//! Sees to it that there is a page to embed, and that what is embedded is what is there. Runs no other program.
+//! Ensures that there is a page to embed, and that the embedded page is the current one. Runs no other program.
 
 use std::path::Path;
 use std::{fs, io};
@@ -7,7 +7,7 @@ const DIST: &str = "web/dist";
 const STUB: &str = include_str!("web/stub.html");
 
 fn main() -> io::Result<()> {
-    // A folder is looked through as a whole: files that are new, changed or gone.
+    // A folder is watched as a whole: new, changed and removed files.
     println!("cargo::rerun-if-changed={DIST}");
     println!("cargo::rerun-if-changed=web/stub.html");
     let index = Path::new(DIST).join("index.html");

@@ -1,6 +1,6 @@
-//! One function for each fuzz target: it reads hostile input, and asserts what must hold of whatever comes of it.
+//! One function for each fuzz target: it reads hostile input, and asserts what must hold for any result.
 //!
-//! Nothing here knows a fuzzer. A function returns quietly where the input is refused; it panics where a rule is broken.
+//! Nothing here knows a fuzzer. A function returns quietly if the input is refused, and panics if a rule is broken.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -36,7 +36,7 @@ use serde_json::Value;
 /// A target by its name.
 pub type Target = (&'static str, fn(&[u8]));
 
-/// All targets that need nothing but what crates show.
+/// All targets that need only the public interfaces of crates.
 pub const TARGETS: [Target; 7] = [
     ("tree", task_tree),
     ("transition", transition),
@@ -50,7 +50,7 @@ pub const TARGETS: [Target; 7] = [
 /// Separates the parts of an input that has several, so that its corpus can be read and written by hand.
 const BORDER: &[u8] = b"\n----\n";
 
-/// A task tree from bytes: what is taken is valid, and its canonical form says the same.
+/// A task tree from bytes: an accepted tree is valid, and its canonical form is equivalent.
 pub fn task_tree(input: &[u8]) {
     if let Ok(tree) = load(input) {
         let value: Value = serde_json::from_slice(input).expect("a tree is JSON");
@@ -67,7 +67,8 @@ pub fn task_tree(input: &[u8]) {
     }
 }
 
-/// From's tree, the tree that a session leaves, its answer, and `green` or `red`: what is committed keeps the rules.
+/// From's tree, the tree that a session leaves, its answer, and `green` or `red`: the committed state follows the
+/// rules.
 pub fn transition(input: &[u8]) {
     let mut parts = split(input).into_iter();
     let (Some(from), Some(left), answer, guard) = (parts.next(), parts.next(), parts.next(), parts.next()) else {
@@ -109,7 +110,7 @@ pub fn transition(input: &[u8]) {
     assert_eq!(again, after, "done again it is the same");
 }
 
-/// What a session and its guard bring.
+/// The results of a session and its guard.
 struct Played {
     answer: Option<AgentAnswer>,
     finding: SessionFinding,
@@ -146,7 +147,7 @@ fn guard(is_green: bool) -> GuardEnd {
     GuardEnd { output: "FAIL".to_owned(), elapsed_ms: 1, ..GuardEnd::new(how) }
 }
 
-/// Asserts what no session may bring about.
+/// Asserts what no session may cause.
 fn assert_legal(from: &TaskTree, after: &TaskTree, task: &SessionTask, verdict: &Verdict) {
     check_tree(after).expect("what is committed is valid");
     let nodes = |tree: &TaskTree| -> BTreeMap<String, Node> {
@@ -164,7 +165,7 @@ fn assert_legal(from: &TaskTree, after: &TaskTree, task: &SessionTask, verdict: 
     }
 }
 
-/// `$RUNNER_OUTPUT`: an answer that is taken has the bounds that everything after it relies on.
+/// `$RUNNER_OUTPUT`: an accepted answer is within the limits that all later code relies on.
 pub fn agent_output(input: &[u8]) {
     match answer::read_answer::<AgentAnswer>(input, &Secrets::default()) {
         Ok(output) => {
@@ -178,7 +179,7 @@ pub fn agent_output(input: &[u8]) {
     }
 }
 
-/// Both configuration files: a refusal names a place, and what is taken can be asked for everything.
+/// Both configuration files: a refusal names a place, and an accepted configuration can be queried for every key.
 pub fn configuration(input: &[u8]) {
     let text = String::from_utf8_lossy(input);
     let file = Path::new("config.toml");
@@ -186,7 +187,7 @@ pub fn configuration(input: &[u8]) {
         Ok(parsed) => {
             assert!(parsed.commands().iter().all(|(label, _)| !label.is_empty()));
             assert_eq!(parsed.commands_digest(), config::parse(&text, file).expect("it was read").commands_digest());
-            // Whether a ceiling can be kept is another question than whether it can be read.
+            // Whether a ceiling can be enforced is a separate question from whether it can be parsed.
             let _ = parsed.check_cost_limit();
         }
         Err(error) => assert!(error.to_string().contains("config.toml"), "{error}"),
@@ -196,7 +197,7 @@ pub fn configuration(input: &[u8]) {
     }
 }
 
-/// `GOAL.md`: an id that is written is read again, and the goal stays as it was.
+/// `GOAL.md`: an id that is written can be read back, and the goal is unchanged.
 pub fn front_matter(input: &[u8]) {
     let file = Path::new("GOAL.md");
     let Ok(goal) = Goal::parse(input, file) else { return };
@@ -206,7 +207,7 @@ pub fn front_matter(input: &[u8]) {
     assert!(again.body().ends_with(goal.body()), "the goal stays as it was");
 }
 
-/// Commit messages: one that is read is, byte for byte, one that the runner writes.
+/// Commit messages: one that parses is, byte for byte, one that the runner writes.
 pub fn trailers(input: &[u8]) {
     let message = String::from_utf8_lossy(input);
     match RunnerCommit::parse(&message) {
@@ -221,7 +222,7 @@ pub fn trailers(input: &[u8]) {
     }
 }
 
-/// Frames of the control socket: parameters that are taken are the same when they are sent again.
+/// Frames of the control socket: accepted parameters are the same when they are sent again.
 pub fn frames(input: &[u8]) {
     let Ok(frame) = serde_json::from_slice::<Value>(input) else { return };
     let params = frame["params"].get(0).unwrap_or(&frame["params"]);
@@ -245,7 +246,7 @@ fn same<T: DeserializeOwned + Serialize + PartialEq + std::fmt::Debug>(params: &
     assert_eq!(T::deserialize(&sent).expect("what was sent can be read"), read);
 }
 
-/// Cuts an input at its borders.
+/// Splits an input at its separators.
 fn split(input: &[u8]) -> Vec<&[u8]> {
     let mut parts = Vec::new();
     let mut rest = input;

@@ -1,4 +1,4 @@
-//! What the fuzz targets do with their input. The same functions are run over the checked-in corpus by an ordinary test,
-//! `runnerd/tests/hostile.rs`.
+//! What the fuzz targets do with their input. An ordinary test, `runnerd/tests/hostile.rs`, runs the same functions
+//! over the checked-in corpus.
 
 pub mod bodies;

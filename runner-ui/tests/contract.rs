@@ -1,4 +1,4 @@
-//! What is checked in agrees with the code: the schema of this server's own replies, and the page that is embedded.
+//! Compares checked-in files with the code: the schema of this server's own replies, and the embedded page.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ fn path_in_crate(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
 }
 
-/// Returns the definitions of all that only a page is told.
+/// Returns the definitions of all types that only the page receives.
 fn read_schema() -> String {
     let mut generator = SchemaSettings::draft2020_12().into_generator();
     generator.subschema_for::<Session>();

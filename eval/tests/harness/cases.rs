@@ -1,4 +1,4 @@
-//! The harness from outside: cases of its own making through the real daemon, and what is left of them.
+//! The harness from outside: runs its own cases through the real daemon, and checks what is left behind.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,7 +10,7 @@ use crate::kit::EvalKit;
 
 const GREEN: &str = "[config.guard]\ncommand = [\"true\"]\nbaseline = false\n";
 const DONE: &str = "[agent]\nscript = 'echo 1 >work; answer done \"Wrote the file.\"'\n";
-/// A session that says where it is, and stays.
+/// A session that reports its start, and does not end.
 const STAYS: &str = "[agent]\nscript = 'setsid sleep 600 & echo here >\"$ARRIVALS\"; sleep 600'\n";
 
 #[test]
@@ -84,7 +84,7 @@ fn two_harnesses_at_once_do_not_meet() {
 
 #[test]
 fn check_that_kills_its_supervisor_does_not_outlive_it() {
-    // Inside a namespace these are its own first processes alone.
+    // Inside a namespace these are only the namespace's own first processes.
     assert_killer_ends(&EvalKit::new(), "for pid in $PPID 1; do kill -KILL $pid; done");
 }
 

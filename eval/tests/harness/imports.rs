@@ -1,4 +1,4 @@
-//! `import`: lists of tasks become cases, and the tests that tell are seen by no session.
+//! `import`: lists of tasks become cases, and no session sees the tests that decide.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -8,12 +8,12 @@ use serde_json::json;
 
 use crate::kit::EvalKit;
 
-/// A session that mends the program.
+/// A session that fixes the program.
 const MENDS: &str = "printf 'echo 4\\n' >add.sh; cat tests/* >seen.txt 2>&1; answer done \"Mended.\"";
-/// A session that has its tests lie, and leads where they are out of the work tree.
+/// A session that replaces its tests, and links the place where they are to outside the work tree.
 const CHEATS: &str = "rm -r tests; ln -s /tmp tests; answer done \"Mended.\"";
 
-/// A home with a clone of a program that adds wrongly, and with the commit that has mended it since.
+/// A home with a clone of a program that adds wrongly, and the later commit that fixed it.
 struct ImportFixture {
     kit: EvalKit,
     base: String,
@@ -44,7 +44,7 @@ impl ImportFixture {
         self.kit.home.path().join("clones/acme__adder")
     }
 
-    /// Writes a list of one line; what is given is put over the whole.
+    /// Writes a list of one line; the argument replaces some of its fields.
     fn write_list(&self, overrides: &[(&str, serde_json::Value)]) -> String {
         let patch = "diff --git a/tests/t.sh b/tests/t.sh\n--- a/tests/t.sh\n+++ b/tests/t.sh\n@@ -1 +1 @@\n\
                      -test \"$(sh add.sh)\" = 5\n+test \"$(sh add.sh)\" = 4\n\
@@ -69,7 +69,7 @@ impl ImportFixture {
         self.kit.eval(&["import", list, &cases, "--repos", &clones, "--guard", "true", "--test", test, "--json"])
     }
 
-    /// Has a script play the agent.
+    /// Makes a script play the agent.
     fn set_agent_script(&self, script: &str) {
         let file = self.kit.home.path().join("cases/acme__adder-1.toml");
         let text = fs::read_to_string(&file).expect("a case");

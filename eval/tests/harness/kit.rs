@@ -1,4 +1,4 @@
-//! A home with a folder of cases, the harness in it, and what must hold when it is over.
+//! A home with a folder of cases, the harness in it, and assertions for when it is over.
 
 use std::fs;
 use std::io::Read as _;
@@ -40,7 +40,7 @@ impl EvalKit {
         self.home.path().join("results")
     }
 
-    /// Writes a case; what follows its head is given.
+    /// Writes a case; the argument follows its head.
     pub(crate) fn case(&self, id: &str, rest: &str) {
         self.write_case(id, &format!("[case]\nid = \"{id}\"\ngoal = \"There is a file.\"\n{rest}"));
     }
@@ -49,12 +49,12 @@ impl EvalKit {
         fs::write(self.home.path().join(format!("cases/{id}.toml")), text).expect("a case can be written");
     }
 
-    /// The pipe at which scripts say that they are there.
+    /// The pipe through which scripts report that they have started.
     pub(crate) fn arrivals(&self) -> PathBuf {
         self.home.path().join("arrivals")
     }
 
-    /// Waits for a script to be there.
+    /// Waits until a script has started.
     pub(crate) fn wait_arrived(&self) {
         let mut pipe = fs::File::open(self.arrivals()).expect("the pipe can be opened");
         pipe.read_exact(&mut [0]).expect("the pipe can be read");
@@ -86,7 +86,7 @@ impl EvalKit {
         command.status().is_ok_and(|status| status.success())
     }
 
-    /// Holds a value to a schema that is checked in.
+    /// Checks a value against a checked-in schema.
     #[track_caller]
     pub(crate) fn assert_valid(schema: &str, value: &Value) {
         let file = format!("{}/../schemas/{schema}.schema.json", env!("CARGO_MANIFEST_DIR"));
@@ -97,12 +97,12 @@ impl EvalKit {
         assert!(errors.is_empty(), "{errors:#?}");
     }
 
-    /// Waits until nothing belongs to this home any more.
+    /// Waits until no process belongs to this home any more.
     pub(crate) fn wait_all_gone(&self) {
         self.home.wait_all_gone(PATIENCE);
     }
 
-    /// Nothing is alive, and what is left behind is in the folder of results alone.
+    /// Asserts that no process is alive, and that only the folder of results is left.
     #[track_caller]
     pub(crate) fn assert_nothing_left(&self) {
         assert!(self.home.processes().is_empty(), "{:?}", self.home.processes());
@@ -112,7 +112,7 @@ impl EvalKit {
     }
 }
 
-/// Toolchains that are installed in the user's home, which a test's home is not.
+/// Toolchains installed in the user's home, which differs from a test's home.
 fn toolchains() -> Vec<(&'static str, String)> {
     let home = std::env::var("HOME").unwrap_or_default();
     let variable_or_home = |(name, folder): (&'static str, &str)| {
@@ -132,7 +132,7 @@ impl RunningHarness {
         kill(Pid::from_raw(pid), signal).expect("the harness lives");
     }
 
-    /// Waits for its end; a harness that hangs is ended by the profile's limit.
+    /// Waits for it to exit; a harness that hangs is killed at the profile's time limit.
     pub(crate) fn wait(self) -> ProgramOutput {
         let output = self.0.wait_with_output().expect("the harness can be waited for");
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();

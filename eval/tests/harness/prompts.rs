@@ -1,4 +1,4 @@
-//! The prompt lab from outside: each role, through the real daemon, with a program in the place of the agent.
+//! The prompt lab from outside: each role, through the real daemon, with a program in place of the agent.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::kit::EvalKit;
 
-/// Writes the inputs and the agent, and asks.
+/// Writes the inputs and the agent, and runs the lab.
 fn run_grid(kit: &EvalKit, role: &str, inputs: &[(&str, &str)], agent: &str) -> Value {
     let folder = kit.home.path().join("prompts");
     fs::create_dir_all(&folder).expect("a folder");
@@ -44,7 +44,7 @@ fn prompt_is_tried_with_every_input_once_and_kept() {
     assert!(cells(&again).iter().all(|cell| cell["kept"] == true), "{again:#}");
 }
 
-/// Accepts what it is shown whole, and says what it has read.
+/// Accepts only if the input was shown completely, and says what it has read.
 const REVIEWER: &str = r#"
 verdict=reject
 case $prompt in *'# Your role: reviewer'*'It greets by name.'*'+hello $1'*) verdict=accept ;; esac
@@ -73,7 +73,7 @@ fn reviewer_is_shown_the_work_of_a_session_that_does_not_count() {
     assert!(fault.starts_with("the work of the input was not reviewed: RedGuard"), "{fault}");
 }
 
-/// Brings one part back, in the tree itself.
+/// Returns one part, in the tree itself.
 const REPAIR: &str = r#"
 case $prompt in *'# Your role: repair'*'"root": oops'*) ;; *) exit 9 ;; esac
 child='{"id": "one", "order": 1, "title": "Part one", "goal": "g", "acceptance": [], "passes": false, "attempts": 0, "max_attempts": 3, "children": []}'
@@ -118,7 +118,7 @@ mod slow {
         let kit = EvalKit::with_shipped_cases();
         kit.home.install("fake-agent", "#!/bin/sh\nexit 1\n");
         let roles = ["planner", "worker", "repair", "reviewer"];
-        // The guard of what is to be reviewed is Python's.
+        // The guard of the reviewed work is written in Python.
         for role in roles.into_iter().filter(|role| *role != "reviewer" || kit.has_program("python3")) {
             let output = kit.eval(&["prompts", role, "--json", "--command", "fake-agent", "--jobs", "4"]);
             let grid: Value = serde_json::from_str(&output.stdout).unwrap_or_else(|_| panic!("{}", output.stderr));

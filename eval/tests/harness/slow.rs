@@ -1,6 +1,7 @@
-//! The cases for real agents are what they say: red before any work, and green with the solution that is kept beside them.
+//! The cases for real agents: red before any work, and green with the stored solution.
 //!
-//! A scripted agent stands in for the real one. What needs a toolchain that this machine lacks is left out, and said.
+//! A scripted agent takes the real one's place. Cases that need a toolchain missing on this machine are skipped with a
+//! message.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,7 +14,7 @@ fn eval_dir() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Takes the real agent out of a case, and puts a script in its place; false where this machine lacks a program.
+/// Replaces the real agent of a case with a script; false if this machine lacks a program.
 fn install_script(kit: &EvalKit, id: &str, script: &str) -> bool {
     let file = eval_dir().join(format!("cases/{id}.toml"));
     let mut case: Table = toml::from_str(&fs::read_to_string(file).expect("a case")).expect("TOML");
@@ -39,7 +40,7 @@ fn read_checks(kit: &EvalKit, id: &str) -> Value {
     serde_json::from_str(&text).expect("JSON")
 }
 
-/// Whoever claims that all is done and does nothing is found out; whoever brings the solution succeeds.
+/// An agent that claims to be done without doing anything is caught; one that delivers the solution succeeds.
 fn assert_red_then_green(id: &str) {
     let kit = EvalKit::new();
     let solution: PathBuf = eval_dir().join("solutions").join(id);

@@ -1,8 +1,8 @@
-//! Who is let in: the token, the cookie, the name, the origin, and no request that is more than a look.
+//! Access control: the token, the cookie, the host name, the origin, and no request that changes anything.
 
 use crate::kit::{HttpReply, UiProcess, UiStage};
 
-/// Asks without the token.
+/// Sends a request without the token.
 fn get_without_token(ui: &UiProcess, path: &str, headers: &str) -> HttpReply {
     ui.raw(&format!("GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{}\r\n{headers}Connection: close\r\n\r\n", ui.port))
 }

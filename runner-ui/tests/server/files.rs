@@ -1,4 +1,5 @@
-//! A run as a file: what is in it, and that nothing of another run is. What a browser shows of it, `web/e2e` looks at.
+//! A run exported as a file: its contents, and that it contains nothing of other runs. `web/e2e` tests what a browser
+//! shows.
 
 use std::fs;
 use std::path::Path;
@@ -9,21 +10,21 @@ use serde_json::Value;
 
 use crate::kit::{RUN, UiStage};
 
-/// Writes the run of a stage to a file.
+/// Exports the run of a stage to a file.
 fn export_run(stage: &UiStage, run: &str, to: &Path, more: &[&str]) -> Output {
     let mut command = stage.home.command("runner-ui");
     command.args(["--json", "--run", run]).arg("--export").arg(to).args(more).arg("--").arg(stage.repo.path());
     command.output().expect("it can be started")
 }
 
-/// Returns what a file holds.
+/// Returns the contents of a file.
 fn read_run_file(file: &Path) -> RunFile {
     let html = fs::read_to_string(file).expect("a file");
     let (_, rest) = html.split_once("id=\"run-file\">").expect("what it shows");
     serde_json::from_str(rest.split_once("</script>").expect("its end").0).expect("JSON")
 }
 
-/// Whether this build has a page; one without says so instead of writing a file.
+/// Whether this build has a page; a build without one prints that instead of writing a file.
 fn has_page() -> bool {
     runner_ui::embedded_files().any(|(name, _)| Path::new(&name).extension().is_some_and(|ending| ending == "js"))
 }

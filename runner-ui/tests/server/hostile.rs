@@ -1,4 +1,4 @@
-//! Paths that no page asks for: never a fault of the server, never a byte from outside of a record.
+//! Paths that no page requests: they must never cause a server error, or return a byte from outside a record.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -10,7 +10,7 @@ use crate::kit::{HttpReply, RUN, UiStage};
 
 const SECRET: &str = "nobody may read this";
 
-/// Puts a secret beside the repository and links to it into the record.
+/// Puts a secret next to the repository and a link to it into the record.
 fn with_secret(stage: &UiStage) -> String {
     let secret = stage.home.path().join("secret.txt");
     fs::write(&secret, SECRET).expect("a secret");

@@ -1,4 +1,4 @@
-//! A server of the web view as a child of the test, and requests to it as bytes.
+//! The web view's server as a child process of the test, and requests to it as bytes.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{Shutdown, TcpStream};
@@ -15,17 +15,17 @@ use serde_json::Value;
 /// Id of every test's run.
 pub(crate) const RUN: &str = "seen";
 
-/// A server that listens. It ends where this is dropped.
+/// A listening server. It is stopped on drop.
 pub(crate) struct UiProcess {
     child: Child,
     pub(crate) port: u16,
     pub(crate) token: String,
-    /// What the printed address holds; it serves once.
+    /// The code in the printed address, which is valid once.
     pub(crate) ticket: String,
 }
 
 impl UiProcess {
-    /// Starts a server of a home.
+    /// Starts the server of a home.
     pub(crate) fn start(home: &Home, args: &[&str]) -> Self {
         let mut command = home.command("runner-ui");
         command.args(["--json", "--until-eof"]).args(args).stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -39,23 +39,23 @@ impl UiProcess {
         Self { child, port, token: started.token, ticket: ticket.to_owned() }
     }
 
-    /// Returns its process.
+    /// Returns its process id.
     pub(crate) fn pid(&self) -> i32 {
         i32::try_from(self.child.id()).expect("BUG: a process id is an i32")
     }
 
-    /// Sends a signal, and waits for its end; returns its exit code.
+    /// Sends a signal, and waits for it to exit; returns its exit code.
     pub(crate) fn exit_after_signal(self, signal: Signal) -> Option<i32> {
         kill(Pid::from_raw(self.pid()), signal).expect("it can be signalled");
         self.wait_for_exit()
     }
 
-    /// Waits for its end; returns its exit code.
+    /// Waits for it to exit; returns its exit code.
     pub(crate) fn wait_for_exit(mut self) -> Option<i32> {
         self.child.wait().expect("it can be waited for").code()
     }
 
-    /// Connects, and gives up after a while where nothing is said.
+    /// Connects, with a timeout for reading.
     pub(crate) fn connect(&self) -> TcpStream {
         let stream = TcpStream::connect(("127.0.0.1", self.port)).expect("it listens");
         stream.set_read_timeout(Some(PATIENCE)).expect("a timeout can be set");
@@ -72,17 +72,17 @@ impl UiProcess {
         )
     }
 
-    /// Asks with the token.
+    /// Sends a request with the token.
     pub(crate) fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)]) -> HttpReply {
         self.raw(&format!("{}Connection: close\r\n\r\n", self.request_head(method, path, headers)))
     }
 
-    /// Asks for a path with the token.
+    /// Requests a path with the token.
     pub(crate) fn get(&self, path: &str) -> HttpReply {
         self.ask("GET", path, &[])
     }
 
-    /// Asks for a path and reads what must be there.
+    /// Requests a path that must exist and returns the body.
     #[track_caller]
     pub(crate) fn json<T: DeserializeOwned>(&self, path: &str) -> T {
         let reply = self.get(path);
@@ -100,7 +100,7 @@ impl UiProcess {
         Self::send_request(self.connect(), request)
     }
 
-    /// Sends bytes and nothing after them, and reads what comes.
+    /// Sends bytes and nothing after them, and reads the reply.
     pub(crate) fn raw_and_close(&self, request: &str) -> HttpReply {
         let stream = self.connect();
         let twin = stream.try_clone().expect("a handle is free");
@@ -110,7 +110,7 @@ impl UiProcess {
     }
 
     fn send_request(mut stream: TcpStream, request: &str) -> HttpReply {
-        // A server that has heard enough does not read the rest.
+        // A server that has rejected the request does not read the rest.
         let _ = stream.write_all(request.as_bytes());
         let mut bytes = Vec::new();
         let _ = stream.read_to_end(&mut bytes);
@@ -138,10 +138,10 @@ impl Drop for UiProcess {
     }
 }
 
-/// What came back.
+/// A reply.
 #[derive(Debug)]
 pub(crate) struct HttpReply {
-    /// 0 where nothing came.
+    /// The status; 0 if there was no reply.
     pub(crate) status: u16,
     head: Vec<(String, String)>,
     pub(crate) body: Vec<u8>,
@@ -167,7 +167,7 @@ impl HttpReply {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 
-    /// Returns the word of the error that it tells.
+    /// Returns the kind of the error in the reply.
     #[track_caller]
     pub(crate) fn code(&self) -> String {
         let error: Value = serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"));
@@ -195,12 +195,12 @@ impl EventReader {
         Some(line.trim_end_matches(['\r', '\n']).to_owned())
     }
 
-    /// Waits for the next event; none where the stream has ended.
+    /// Waits for the next event; `None` if the stream has ended.
     pub(crate) fn next_event(&mut self) -> Option<ReceivedEvent> {
         let mut heard = ReceivedEvent::default();
         loop {
             let line = self.line()?;
-            // Other lines are sizes of chunks, signs of life, and blank.
+            // Other lines are sizes of chunks, keep-alives, and empty.
             match line.split_once(": ") {
                 Some(("event", name)) => name.clone_into(&mut heard.name),
                 Some(("id", id)) => heard.id = Some(id.to_owned()),
@@ -211,7 +211,7 @@ impl EventReader {
         }
     }
 
-    /// Waits for an event of a name.
+    /// Waits for an event with this name.
     #[track_caller]
     pub(crate) fn next_named(&mut self, name: &str) -> ReceivedEvent {
         loop {
@@ -223,7 +223,7 @@ impl EventReader {
     }
 }
 
-/// A repository that is driven, and a server that shows it; both end before the home is looked through.
+/// A repository with a run, and a server that shows it; both stop before the home is checked.
 pub(crate) struct UiStage {
     pub(crate) ui: Option<UiProcess>,
     pub(crate) daemon: Option<Daemon>,
@@ -232,7 +232,7 @@ pub(crate) struct UiStage {
 }
 
 impl UiStage {
-    /// A root with a leaf `a`, and a daemon that has nothing to do yet.
+    /// A root with a leaf `a`, and an idle daemon.
     pub(crate) fn new() -> Self {
         let home = Home::new();
         let repo = home.repo("one");
@@ -243,7 +243,7 @@ impl UiStage {
         Self { ui: None, daemon: Some(daemon), repo, home }
     }
 
-    /// One iteration that passes, seen by a server.
+    /// One iteration that passes, shown by a server.
     pub(crate) fn with_played_run() -> Self {
         let mut stage = Self::new();
         stage.repo.script().always("printf 'says \\033[31mred\\033[0m\\n'; echo x > x; answer done 'It is done.'");

@@ -1,4 +1,4 @@
-//! What one browser, or whoever poses as one, can take: bounded heads, bodies and connections.
+//! What a single browser, real or not, can consume: bounded heads, bodies and connections.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -16,7 +16,7 @@ fn a_head_that_is_too_large_is_refused() {
         (&format!("/api/tree?run={large}"), Vec::new()),
     ] {
         let reply = ui.ask("GET", path, &headers);
-        // A peer that still sends may see the connection closed before it reads the answer.
+        // A peer that is still sending may find the connection closed before it reads the reply.
         assert!(reply.status == 0 || (400..500).contains(&reply.status), "{reply:?}");
     }
     let many = "X-Many: y\r\n".repeat(500);
@@ -63,12 +63,12 @@ fn whoever_only_holds_connections_open_locks_nobody_out() {
     let half_open: Vec<_> = (0..200)
         .map(|_| {
             let mut stream = ui.connect();
-            // One that had to give way already is closed.
+            // One that had to make room is already closed.
             let _ = stream.write_all(b"GET / HTTP/1.1\r\nHost: ");
             stream
         })
         .collect();
-    // Both while all of them are held open: one that comes now, and one that was let in before.
+    // Both while all of them are open: for a new connection, and for one accepted earlier.
     answered(&mut ui.connect());
     answered(&mut known);
     drop(half_open);

@@ -1,4 +1,4 @@
-//! The real server before the real daemon, asked over a socket byte by byte: nothing in between is polite for it.
+//! The real server with the real daemon, tested with bytes over a socket: no HTTP client corrects the requests.
 
 mod door;
 mod files;

@@ -1,4 +1,4 @@
-//! Without a daemon: what the files of a work tree tell, and no file that is not theirs.
+//! Without a daemon: the server shows the files of a work tree, and no file outside of it.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -10,7 +10,7 @@ use runner_ui::wire::Health;
 
 use crate::kit::{RUN, UiProcess, UiStage};
 
-/// A run that is over, and nobody who knows of it.
+/// A finished run, and no daemon that knows of it.
 fn stage_with_records() -> UiStage {
     let mut stage = UiStage::with_played_run();
     stage.ui = None;

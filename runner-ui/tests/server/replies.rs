@@ -1,4 +1,4 @@
-//! What is answered is what the schemas say, under long paths and short ones.
+//! Replies are valid for their schemas, under long paths and short ones.
 
 use std::io::Read as _;
 use std::path::Path;
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::kit::{RUN, UiProcess, UiStage};
 
-/// Returns what checks a type of a schema that is checked in.
+/// Returns the validator for a type of a checked-in schema.
 fn validator(file: &str, name: &str, is_list: bool) -> Validator {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../schemas").join(file);
     let mut schema: Value = serde_json::from_str(&std::fs::read_to_string(path).expect("a schema")).expect("JSON");

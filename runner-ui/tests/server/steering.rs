@@ -1,4 +1,4 @@
-//! Steering by a page: what must be shown for it, who is refused with all of it, and what becomes of each request.
+//! Steering from a page: the required credentials, who is refused despite having them, and the effect of each request.
 
 use std::process::Command;
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::kit::{HttpReply, RUN, UiProcess, UiStage};
 
-/// A page that was opened by an address.
+/// A page that was opened with an address.
 struct OpenedPage<'a> {
     ui: &'a UiProcess,
     cookie: String,
@@ -17,7 +17,7 @@ struct OpenedPage<'a> {
     repo: String,
 }
 
-/// A run that waits in the queue, paused, and a server that steers.
+/// A paused run in the queue, and a server that can steer.
 fn new_stage(script: &str) -> UiStage {
     let mut stage = UiStage::new();
     stage.repo.commit_config(&stage.repo.config().top("max_iterations = 9"));
@@ -58,7 +58,7 @@ impl OpenedPage<'_> {
         ]
     }
 
-    /// Returns them with one that is another, or is left out.
+    /// Returns them with one of them changed or removed.
     fn with(&self, name: &str, value: Option<&str>) -> Vec<(&'static str, String)> {
         let mut headers = self.headers();
         let at = headers.iter().position(|(known, _)| *known == name).expect("a header of a page");
@@ -85,7 +85,7 @@ impl OpenedPage<'_> {
         self.ui.raw(&self.request("POST", headers, &body.to_string()))
     }
 
-    /// Does what a page asks for.
+    /// Sends a page's request.
     #[track_caller]
     fn post_ok(&self, body: &Value) -> Steered {
         let reply = self.post(&self.headers(), body);

@@ -1,4 +1,5 @@
-//! The stream of events: what happens comes, what was missed comes later, and the end of a daemon or of the server is told.
+//! The stream of events: new events arrive, missed ones are sent later, and the end of a daemon or of the server is
+//! reported.
 
 use std::io::{Read as _, Write as _};
 use std::thread;
@@ -24,7 +25,7 @@ fn start_run(stage: &UiStage) {
 #[test]
 fn what_happens_comes_as_it_happens() {
     let mut stage = UiStage::new();
-    // Output is not kept, and the server asks for it only once a page does: it goes on until it is heard.
+    // Output is not stored, and the server subscribes to it only once a page does: it is repeated until it is received.
     let script = stage.repo.script();
     script.always("until [ -e \"$kit/files/heard\" ]; do echo working; sleep 0.02; done; answer retry 'Not yet.'");
     stage.ui = Some(UiProcess::start(&stage.home, &[]));
@@ -178,7 +179,7 @@ fn a_thousand_reconnects_leave_nothing_behind() {
     (0..100).for_each(|_| reconnect());
     let before = (handles(), memory());
     thread::scope(|scope| (0..4).for_each(|_| drop(scope.spawn(|| (0..250).for_each(|_| reconnect())))));
-    // The last ones are closed once their end was seen: a reply after them is a sign of it, and so is one place left.
+    // The last ones are closed once their end was noticed: a later reply shows that, and so does a free place.
     while handles() > before.0 + 4 {
         assert_eq!(ui.get("/api/health").status, 200);
     }

@@ -1,4 +1,4 @@
-//! Texts of records: the bytes as they came, in ranges, and while they grow.
+//! Texts of records: the original bytes, in ranges, and while they grow.
 
 use crate::kit::{RUN, UiProcess, UiStage};
 
