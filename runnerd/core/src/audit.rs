@@ -1,6 +1,6 @@
 //! Audits a branch: whether a runner that keeps the rules could have made it.
 //!
-//! Reads commits as plain data and knows neither git nor files. It has no rules of its own: the expected content of a
+//! Reads commits as plain data and knows neither git nor files. It has no separate rules: the expected content of a
 //! commit comes from the functions that the runner itself decides with.
 
 mod commands;

@@ -44,7 +44,7 @@ const DRIVER: &str = "Runner-Driver";
 /// Why a message is not one of the runner's.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MessageError {
-    /// The last paragraph has no `Runner-Commit`: the commit is somebody else's.
+    /// The last paragraph has no `Runner-Commit`: the commit is someone else's.
     #[error("not a commit of the runner: its last paragraph has no `Runner-Commit`")]
     NotRunner,
     /// The message is not UTF-8, which the runner always writes.

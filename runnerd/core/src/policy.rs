@@ -88,9 +88,9 @@ pub enum ChangePolicy {
     /// The guard is run with both, and both must be green.
     #[default]
     Both,
-    /// It is said.
+    /// It is reported.
     Report,
-    /// The accepted one is put back before the guard runs.
+    /// The accepted one is restored before the guard runs.
     Revert,
 }
 

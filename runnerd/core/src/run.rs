@@ -1,8 +1,8 @@
 //! The state machine of a run: states, requests, events, and `decide`.
 //!
 //! The record holds the state of a run. The effect of a request or an event is decided only here; the caller stores the
-//! record and then carries out the actions returned with it. `next` decides whether a run continues, waits or ends, and
-//! `queue` decides whose turn it is.
+//! record and then carries out the actions returned with it. `decide_next` decides whether a run continues, waits or
+//! ends, and `queue` decides whose turn it is.
 
 pub mod approval;
 pub mod blocker;
@@ -189,7 +189,7 @@ pub fn decide(run: &RunRecord, event: RunEvent, now: Timestamp) -> Result<RunTra
             apply_next_step(run, next, now).into()
         }
         (RecordState::Running, RunEvent::ScratchChanged(uncommitted)) => RunRecord { uncommitted, ..run }.into(),
-        // A run that a person has cancelled needs nobody's attention.
+        // A run that a person has cancelled needs no attention.
         (RecordState::Running, RunEvent::Hold(why)) => match run.asked {
             Some(StopRequest::Cancel) => apply_stop_request(run, now).into(),
             Some(StopRequest::Pause | StopRequest::Step) | None => hold_run(run, why).into(),

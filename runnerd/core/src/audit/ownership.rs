@@ -76,7 +76,7 @@ impl CommitKind {
         OwnershipRow { rule, may_change_code: code, folder }
     }
 
-    /// Whether it may remove paths that are never tracked, which somebody may have committed: records, and what some
+    /// Whether it may remove paths that are never tracked, which someone may have committed: records, and what some
     /// file system takes for `.runner`.
     fn may_untrack(self) -> bool {
         !matches!(self, Self::Driver | Self::Human(_))

@@ -38,7 +38,7 @@ pub enum CommitOwner<'a> {
     Runner(&'a RunnerCommit),
     /// A person.
     Person,
-    /// An agent's session, or somebody who imitates the runner.
+    /// An agent's session, or someone who imitates the runner.
     Agent,
 }
 

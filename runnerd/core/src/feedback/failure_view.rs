@@ -15,7 +15,7 @@ const MAX_LINES: usize = 12;
 const LIMIT_BYTES: usize = 64 * 1024;
 
 /// Returns the failures reported by test runners and compilers, in order; empty if no known one has written the output.
-/// That a build tool failed as a consequence is not a failure of its own.
+/// The resulting failure of a build tool is not a separate failure.
 pub fn list_failures(output: &[u8]) -> Vec<ReportedFailure> {
     let output = String::from_utf8_lossy(output);
     let detailed = OutputClassifier::from_lines(lines::terminal_lines(&output), LIMIT_BYTES).failures.detailed;

@@ -29,7 +29,7 @@ pub(super) struct FailureReport {
     pub(super) parser: &'static ReportParser,
     /// What failed.
     pub(super) name: String,
-    /// What was said about it, including its first line.
+    /// The report about it, including its first line.
     pub(super) lines: Vec<String>,
 }
 

@@ -1,5 +1,5 @@
-//! What a person may ask of a run's files, and its effect on them: note, answer, retry, add, edit, guard accept, and a
-//! key of the configuration.
+//! The requests that a person may make about a run's files, and their effects: note, answer, retry, add, edit, guard
+//! accept, and a key of the configuration.
 //!
 //! A pure function of the documents at a commit, so that a request can be tried before it is queued, and repeated after
 //! a crash with the same result.

@@ -277,7 +277,7 @@ pub(super) fn script_form(name: &str) -> Option<ScriptForm> {
     TOOLS.iter().find(|tool| tool.files.contains(&name)).map(|tool| tool.form)
 }
 
-/// Python modules that run checks, each with the modules of its own that it imports.
+/// Python modules that run checks, each with its own modules that it imports.
 const PYTHON_MODULES: &[(&str, &[&str])] = &[
     ("pytest", &["_pytest", "pluggy", "iniconfig"]),
     ("unittest", &[]),

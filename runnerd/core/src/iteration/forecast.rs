@@ -1,4 +1,4 @@
-//! Forecasts the next session: every way in which it can end, carried through `decide`, `apply` and `next`.
+//! Forecasts the next session: every way in which it can end, carried through `decide`, `apply` and `decide_next`.
 //!
 //! Contains no rules. The endings are made up and minimal: usage, output and summary of the session are empty.
 

@@ -29,7 +29,7 @@ pub(super) fn phase_after_brief(task: SessionTask) -> Phase {
     Phase::Settle { outcome: Box::new(IterationOutcome { work, guard: None, review: None, verdict }) }
 }
 
-/// Returns who reviews after a green guard; nobody if a person has already decided.
+/// Returns the reviewer after a green guard; none if a person has already decided.
 pub(super) fn reviewer_for(policy: &Policy, work: &WorkResult) -> ReviewPolicy {
     if work.decision().is_some() { ReviewPolicy::Off } else { policy.review }
 }

@@ -15,7 +15,7 @@ pub(super) struct TrailerReader<'a> {
 }
 
 impl<'a> TrailerReader<'a> {
-    /// Splits the paragraph; one without any line of the runner's is somebody else's and has no trailers.
+    /// Splits the paragraph; one without any line of the runner's is someone else's and has no trailers.
     pub(super) fn parse(paragraph: &'a str) -> Result<Self, MessageError> {
         let mut values = BTreeMap::new();
         if !paragraph.lines().any(|line| line.starts_with("Runner-Commit:") || line.starts_with("Runner-Human:")) {

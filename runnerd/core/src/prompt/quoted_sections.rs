@@ -15,7 +15,7 @@ const MEMORY_LIMIT: usize = 16 * 1024;
 /// Most bytes of the list of passed nodes, from its end: it must not take room from what sessions have learned.
 const PROGRESS_LIMIT: usize = 8 * 1024;
 
-/// A section with somebody's text; `words` is its heading and the runner's introduction.
+/// A section with foreign text; `words` is its heading and the runner's introduction.
 struct QuotedSection {
     name: &'static str,
     intro: String,

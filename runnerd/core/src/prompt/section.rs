@@ -43,13 +43,13 @@ pub(super) struct PromptSection<'a> {
 pub(super) enum SectionMaterial<'a> {
     /// Nothing: the section is never cut.
     None,
-    /// Somebody's text.
+    /// Foreign text.
     Text(SectionText),
     /// The task tree.
     Outline(TreeOutline<'a>),
 }
 
-/// Somebody's text, already cleaned.
+/// Foreign text, already cleaned.
 pub(super) struct SectionText {
     /// The part of it that is left.
     pub(super) body: String,

@@ -16,7 +16,7 @@ const PERMANENT_TRIES: u32 = 8;
 /// Tries for a run that a person has cancelled, whatever the obstacle: together they take eight seconds, during which a
 /// lock may be released or a program may exit.
 const CANCELLED_TRIES: u32 = 4;
-/// EIO, ENFILE, EMFILE: system errors that have no `ErrorKind` of their own.
+/// EIO, ENFILE, EMFILE: system errors without their own `ErrorKind`.
 const TRANSIENT_CODES: [i32; 3] = [5, 23, 24];
 
 /// An obstacle to an effect.

@@ -1,6 +1,6 @@
 //! Chooses the kind of agent for a session while services are unavailable.
 //!
-//! A kind is just a name here. The caller keeps the facts; `choose` is the rule.
+//! A kind is just a name here. The caller keeps the facts; `choose_kind` is the rule.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};

@@ -1,6 +1,6 @@
 //! Computes the length of a task tree in canonical form without writing it.
 //!
-//! The form itself is defined by `json::canonical`; a test keeps the two consistent.
+//! The form itself is defined by `json::to_canonical_json`; a test keeps the two consistent.
 
 use protocol::tree::{Node, TaskTree};
 

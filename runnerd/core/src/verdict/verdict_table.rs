@@ -1,4 +1,4 @@
-//! What each verdict leads to: a table, a row each.
+//! The effects of each verdict: a table with one row per verdict.
 //!
 //! Data only; the verdict is already decided, and `transition` applies the row.
 

@@ -15,7 +15,7 @@ use runner_core::verdict::{FaultKind, SessionTask, StopCause, Verdict};
 
 use crate::fixture::{fault, inner, leaf, node, passed, sample, tree, verdicts};
 
-/// All inputs of `next`.
+/// All inputs of `decide_next`.
 struct Situation {
     policy: Policy,
     tree: TaskTree,

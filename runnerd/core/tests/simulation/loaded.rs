@@ -123,7 +123,7 @@ impl Loaded {
         self.files.get(path).map_or_else(String::new, |blob| String::from_utf8_lossy(&blob.bytes).into_owned())
     }
 
-    /// Returns the inputs of `run::next`.
+    /// Returns the inputs of `run::decide_next`.
     pub(crate) fn standing<'a>(&'a self, uncommitted: &'a RunScratch, now: jiff::Timestamp) -> RunInputs<'a> {
         RunInputs {
             policy: &self.settings.policy,

@@ -1,4 +1,4 @@
-//! Messages and the times that they mean; what is no time.
+//! Messages and the times that they name; and text that names none.
 
 use jiff::Timestamp;
 use jiff::civil::date;
