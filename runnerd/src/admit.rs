@@ -176,7 +176,7 @@ pub fn check_start(
         ProgramInputs { env: &params.env.0, capabilities: preconditions.capabilities },
     )?;
     if !has_branch {
-        // What an earlier run held back may be nobody's to leave out of the next one's first commit.
+        // A file that an earlier run held back may not be held back by this one: then it is an uncommitted change.
         let rule = worker::hold_back_from(&config, head);
         if !preconditions.is_session_active && repository.reveal_held_back(&rule).map_err(|error| git_error(&error))? {
             refuse_dirty(repository)?;

@@ -1,8 +1,8 @@
 //! Builds, starts and stops everything, in order.
 //!
 //! Locks first, then state, then the socket; in reverse order at the end. The first termination signal gives live
-//! sessions their grace; a second one ends the process at once, and the journal does the rest. A service manager, if
-//! there is one, is told about each step.
+//! sessions their grace; a second one ends the process at once, and the next daemon continues from the journal. A
+//! service manager, if there is one, is notified of each step.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -86,7 +86,7 @@ pub struct DaemonParts {
     pub passed: Option<ActivatedSocket>,
 }
 
-/// Runs the daemon until it is told to exit.
+/// Runs the daemon until it is asked to exit.
 pub async fn run(parts: DaemonParts, logging: &Logging, readiness: Readiness) -> Result<(), DaemonError> {
     let DaemonParts { paths, config, passed } = parts;
     let notifier = readiness.notifier();

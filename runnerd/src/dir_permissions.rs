@@ -42,7 +42,7 @@ fn remove_plain(path: &Path) -> io::Result<()> {
     if fs::symlink_metadata(path)?.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) }
 }
 
-/// Moves whatever is at a path. A folder has to be open itself to be moved to another parent.
+/// Moves whatever is at a path. A folder must itself be writable to be moved to another parent.
 pub(crate) fn rename(from: &Path, to: &Path) -> io::Result<()> {
     let folder = openat(CWD, from, PATH_FLAGS, Mode::empty()).ok();
     let closed = folder.as_ref().and_then(|folder| Some((folder, closed_mode(&fstat(folder).ok()?)?)));
@@ -105,7 +105,7 @@ impl OpenedDirs {
 }
 
 impl Drop for OpenedDirs {
-    /// Restores the old mode of each folder. What was put back can be read all the same.
+    /// Restores the old mode of each folder, but keeps it readable for its owner.
     fn drop(&mut self) {
         for ClosedDir { path, inode, mode } in self.folders.iter().rev() {
             // A folder that was removed or recreated already has its intended mode.

@@ -9,7 +9,7 @@ const MAX_ARENAS: i32 = 2;
 pub fn limit_arenas() {
     #[cfg(target_env = "gnu")]
     #[expect(unsafe_code, reason = "there is no other way to set it from within; it only takes two numbers")]
-    // SAFETY: no other thread is there yet, and what it does not know it leaves as it is.
+    // SAFETY: there is no other thread yet, and unknown options have no effect.
     unsafe {
         nix::libc::mallopt(nix::libc::M_ARENA_MAX, MAX_ARENAS);
     }

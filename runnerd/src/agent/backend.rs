@@ -1,6 +1,6 @@
 //! The interface to an agent program: how it is started, and how its output is read.
 //!
-//! One implementation per kind, in a file of its own. How the end of a session is judged is not decided by them.
+//! One implementation per kind, each in its own file. How the end of a session is judged is not decided by them.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -54,7 +54,7 @@ pub(super) struct AgentInfo {
     pub(super) min_version: [u32; 3],
     /// Names and globs of the variables that it reads: its login, its folder, its service.
     pub(super) variables: &'static [&'static str],
-    /// Paths in the work tree that it obeys whatever it is told: they are not there while it runs.
+    /// Paths in the work tree that it obeys regardless of its arguments: they are moved away while it runs.
     pub(super) config_paths: &'static [&'static str],
     /// The same where it is behind a wrapper and has no home of the session's own.
     pub(super) wrapped_config_paths: &'static [&'static str],
@@ -75,7 +75,7 @@ pub(super) struct LaunchRequest<'a> {
     pub(super) env: &'a [(OsString, OsString)],
     /// The record of the iteration: a folder for files that the session needs in addition to its prompt.
     pub(super) record: &'a Path,
-    /// A home of the session's own, empty; `None` behind a wrapper, which has a world of its own.
+    /// The session's own home, empty; `None` behind a wrapper, which provides its own environment.
     pub(super) home: Option<&'a Path>,
     /// The file that `$RUNNER_OUTPUT` names.
     pub(super) output: &'a Path,

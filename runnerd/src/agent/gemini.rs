@@ -1,8 +1,8 @@
 //! Kind `gemini`: `gemini -p`, with events on standard output. No schema is enforced: its answer is a file, or its last
 //! message.
 //!
-//! Its home is one of the session's own, with settings of the runner's and a link to the person's login. In the work tree
-//! it reads settings and instructions whatever it is told, so these are not there during a session.
+//! It gets the session's own home, with the runner's settings and a link to the person's login. In the work tree it
+//! reads settings and instructions regardless of its arguments, so these are moved away during a session.
 
 mod reader;
 

@@ -31,7 +31,7 @@ const MAX_SHOWN: usize = 200;
 /// Number of files whose version is remembered.
 const MAX_KNOWN_VERSIONS: usize = 64;
 
-/// Versions that are known. A version belongs to a file, whoever asks, and a changed file counts as another one.
+/// Known versions. A version belongs to a file, independent of the caller, and a changed file counts as another one.
 static KNOWN_VERSIONS: Mutex<Vec<(ProgramFile, AgentVersion)>> = Mutex::new(Vec::new());
 
 /// A program to ask.

@@ -61,7 +61,7 @@ pub struct Executor {
     pub extra_args: Vec<String>,
     /// Program and arguments put in front of the agent.
     pub wrapper: Vec<String>,
-    /// Kinds to go on with while the service of this one is unavailable, best first.
+    /// Kinds to continue with while the service of this one is unavailable, best first.
     pub fallback: Vec<ExecutorKind>,
     /// Silence after which a session is ended.
     #[serde(rename = "idle_timeout_secs", with = "super::repository::secs")]

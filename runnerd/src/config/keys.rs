@@ -118,7 +118,7 @@ impl GlobSubject {
 }
 
 impl ValueKind {
-    /// The upper bound for numbers without one of their own; TOML has no larger ones.
+    /// The upper bound for numbers without their own one; TOML has no larger ones.
     pub(super) const UNBOUNDED: u64 = i64::MAX.unsigned_abs();
 
     /// Describes the allowed values, as the end of a sentence that begins with "must be".

@@ -50,7 +50,7 @@ pub struct RepoConfig {
     pub guard: GuardConfig,
     /// The second opinion.
     pub review: ReviewConfig,
-    /// What agents are told.
+    /// Settings of the prompts.
     pub prompt: PromptConfig,
     /// Branches and commits.
     pub git: GitConfig,
@@ -58,16 +58,16 @@ pub struct RepoConfig {
     pub workspace: WorkspaceConfig,
     /// How a run that is driven as a job is published.
     pub publish: PublishConfig,
-    /// How processes are held.
+    /// How processes are contained.
     pub containment: ContainmentConfig,
     /// Prices by model, or by kind where no model is set.
     #[serde(default)]
     pub prices: BTreeMap<String, Price>,
     /// Variables that are passed on.
     pub env: EnvConfig,
-    /// Programs that are told of events.
+    /// Programs that are called with events.
     pub hooks: HooksConfig,
-    /// How a result is brought to others.
+    /// How a result is delivered to others.
     pub deliver: DeliverConfig,
 }
 
@@ -147,7 +147,7 @@ impl GitConfig {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WorkspaceConfig {
-    /// Where a run works unless whoever starts it says.
+    /// Where a run works, unless its start says otherwise.
     pub kind: WorkspaceKind,
     /// What is copied into a workspace of that which the repository ignores.
     pub copy: Patterns,

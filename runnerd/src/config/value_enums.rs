@@ -25,7 +25,7 @@ choices! {
     OnTimeout {
         /// The run ends.
         Stop = "stop",
-        /// The run goes on, the iteration counts as a fault.
+        /// The run continues, and the iteration counts as a fault.
         Retry = "retry",
     }
 }
@@ -47,7 +47,7 @@ choices! {
         Both = "both",
         /// The change is only named.
         Report = "report",
-        /// The accepted definition is put back before the guard runs.
+        /// The accepted definition is restored before the guard runs.
         Revert = "revert",
     }
 }
@@ -55,9 +55,9 @@ choices! {
 choices! {
     /// Where a run works.
     WorkspaceKind {
-        /// In the work tree of whoever starts it.
+        /// In the work tree of the person who starts it.
         InPlace = "in-place",
-        /// In a workspace of its own.
+        /// In its own workspace.
         Isolated = "isolated",
     }
 }

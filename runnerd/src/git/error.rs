@@ -157,7 +157,7 @@ pub enum GitError {
         /// Who terminated it, and why.
         by: Ender,
     },
-    /// A merge, rebase or the like has to be finished first.
+    /// A merge, rebase or the like must be finished first.
     #[error("{operation} under way in {path}")]
     OperationInProgress {
         /// The operation in progress.

@@ -18,11 +18,11 @@
 //! | detect and revert what a session did to git's own folder | `git_dir_snapshot` |
 //! | save everything, restore, repair, abort unfinished operations | `rescue` |
 //! | merge trees without a work tree, and move a branch with the work tree that has it | `landing` |
-//! | make a second repository that shares nothing with it | `replica` |
+//! | make a second repository that shares nothing with it | `clone` |
 //!
 //! A folder uses those above it in this list. Operations on a [`Repository`] are methods of it, each written in the
 //! file of its topic, so a caller need not know the folders. Below them all are `error`, `id`, `path`, `durable`,
-//! `moment`, `file_state` and `operation`.
+//! `fs_clock`, `file_state` and `operation`.
 
 mod clone;
 mod commit;

@@ -1,6 +1,7 @@
 //! The work tree of a job: created, or reused if it was kept, with leftovers of the previous driver preserved.
 //!
-//! Objects come through the gate, which reads none of the work tree's settings. The caller decides what is checked out.
+//! Objects are fetched by the `RemoteClient`, which reads none of the work tree's settings. The caller decides what is
+//! checked out.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -106,7 +107,8 @@ impl JobCheckout {
         Ok(())
     }
 
-    /// Saves the run's local branch if the remote has never received it: what a session can write is not built upon.
+    /// Saves the run's local branch if the remote has never received it: nothing is based on what a session could have
+    /// written.
     fn preserve_unpublished(&self, repository: &Repository, request: &CheckoutRequest<'_>) -> Result<(), JobError> {
         let Some(own_tip) = repository.find_branch_tip(request.run_branch)? else { return Ok(()) };
         if !repository.is_ancestor(&own_tip, &request.commit)? {

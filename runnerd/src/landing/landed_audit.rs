@@ -1,7 +1,7 @@
 //! Verifies the landed commits of a branch: audits the run named by each up to the named commit, and repeats the merge
 //! from there and the preceding commit.
 //!
-//! Takes no claim of a landed commit on trust: the commit it names has to be on the run's branch.
+//! Takes no claim of a landed commit on trust: the commit it names must be on the run's branch.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -81,7 +81,7 @@ impl Api {
         Ok(StartParams { path: run.path, isolated: None, base: None, ..params })
     }
 
-    /// Whether a start requests a workspace of its own: explicitly, or by the repository's configuration.
+    /// Whether a start requests an isolated run: explicitly, or by the repository's configuration.
     pub(super) async fn is_isolated(&self, repository: &Repository, params: &StartParams) -> Result<bool, ErrorData> {
         let worker = self.registry.find(repository.common_dir()).await;
         if let Some(source) = worker.and_then(|worker| worker.source) {
@@ -96,7 +96,7 @@ impl Api {
         })
     }
 
-    /// Starts a run in a workspace of its own; `left` is cancelled when the caller is gone.
+    /// Starts a run in its own workspace; `left` is cancelled when the caller is gone.
     pub(super) async fn start_isolated(
         &self,
         repository: Repository,

@@ -1,4 +1,4 @@
-//! Resolves which run a request refers to, if a repository has isolated runs: each works in a workspace of its own, but
+//! Resolves which run a request refers to, if a repository has isolated runs: each works in its own workspace, but
 //! requests that name the source repository may refer to them.
 //!
 //! Only the path of the request changes: a workspace is a repository like any other.

@@ -1,6 +1,6 @@
 //! Starts the shim for a program, from the daemon's side.
 //!
-//! An error from here means that the program did not run: nothing has to be undone or charged.
+//! An error from here means that the program did not run: there is nothing to undo or charge.
 
 use std::{
     env,
@@ -196,7 +196,7 @@ impl Launcher {
         Self { capabilities: Arc::new(capabilities), ..self }
     }
 
-    /// Hides a folder, which must exist, from every program that has mounts of its own: at the level `pidns`.
+    /// Hides a folder, which must exist, from every program that has its own mounts: at the level `pidns`.
     ///
     /// The path must be canonical. At that level, a program is not started if the folder cannot be hidden from it.
     #[must_use]

@@ -187,7 +187,7 @@ impl<T: Sealable, D: Disk> SealedFile<T, D> {
     fn decode(&self, bytes: &[u8]) -> Result<T, SealedFileFault> {
         let text = match self.vault.key.open(self.seal_context(), bytes) {
             Ok((text, _)) => text,
-            // Another version may have another seal format: a user who returns to an older program is told so.
+            // Another version may have another seal format: a user who returns to an older program gets this message.
             Err(unsealed) => return Err(find_version_fault(bytes, T::VERSION).unwrap_or(unsealed.into())),
         };
         parse_sealed(&text)

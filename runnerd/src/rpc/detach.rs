@@ -1,4 +1,4 @@
-//! Runs calls in tasks of their own: a disconnecting client stops nothing halfway, and a panic becomes an error. A call
+//! Runs each call in its own task: a disconnecting client stops nothing halfway, and a panic becomes an error. A call
 //! is notified when its caller is gone ([`ClientDisconnected`]), so that it can clean up.
 //!
 //! Batches are disabled in the server's configuration, because they would bypass this.
@@ -19,7 +19,7 @@ use crate::call_context::ClientDisconnected;
 /// clients that come and go.
 const ENDS_WITH_CLIENT: &[&str] = &["run.step", "events.subscribe", "events.unsubscribe"];
 
-/// Runs each call in a task of its own.
+/// Runs each call in its own task.
 #[derive(Debug, Clone)]
 pub(super) struct CallDetacher {
     /// Counts the calls in progress.

@@ -1,9 +1,9 @@
 //! A stream that a peer cannot use to pile up work or to hold a connection forever.
 //!
-//! While the peer has as many calls in progress as allowed, nothing more is read from it (`line.rs`). While the peer
-//! does not read what was written, nothing more is read from it; if that lasts too long, both directions fail. A peer
-//! that reads slowly is read from as slowly. A peer that makes no call for too long is cut off; one that falls silent
-//! later, when its place is needed (`line.rs`).
+//! While the peer has as many calls in progress as allowed, nothing more is read from it (`backpressure.rs`). While the
+//! peer does not read what was written, nothing more is read from it; if that lasts too long, both directions fail. A
+//! peer that reads slowly is read from as slowly. A peer that makes no call for too long is cut off; one that falls
+//! silent later, when its place is needed (`backpressure.rs`).
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;

@@ -1,5 +1,5 @@
 //! Health checks behind the systemd watchdog: which workers are asked, and how long one may be silent. Reporting is in
-//! `heart`.
+//! `watchdog`.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -2,7 +2,7 @@
 //! written.
 //!
 //! Runs in its own process group, so that a signal to the job does not kill a push half-way, and within a time limit.
-//! What it is used for is up to `gate`.
+//! What it is used for is up to `remote_client`.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -83,7 +83,7 @@ impl UserGit {
         Self { command, limit, deadline: Deadline::default() }
     }
 
-    /// Gives it the user's settings of an earlier moment, and none that were written since; `file` is written anew.
+    /// Makes it use the user's settings of an earlier moment, and none written since then; `file` is rewritten.
     pub(super) fn with_settings(self, settings: &UserSettings, file: &Path) -> io::Result<Self> {
         fs::write(file, settings.compose())?;
         Ok(self.env("GIT_CONFIG_GLOBAL", file))
@@ -132,8 +132,8 @@ impl UserGit {
 }
 
 impl UserSettings {
-    /// Reads what `git config --list --show-scope --includes -z` says of the user's files; those that others include are
-    /// read already.
+    /// Reads what `git config --list --show-scope --includes -z` says of the user's files; included files are read
+    /// already.
     pub(super) fn parse(listed: &str) -> Self {
         let mut settings = Vec::new();
         let mut words = listed.split('\0');

@@ -91,7 +91,7 @@ pub(crate) struct RepoQueue {
     pub(crate) recheck_request: Option<WorkerMessage>,
     /// Whether all senders of requests are gone.
     pub(crate) is_mailbox_closed: bool,
-    /// Whether the live run was told that the daemon shuts down.
+    /// Whether the live run knows that the daemon is shutting down.
     pub(crate) is_shutdown_announced: bool,
     pub(crate) step_waiters: Vec<(String, oneshot::Sender<Result<StepReply, ErrorData>>)>,
 }

@@ -27,7 +27,7 @@ use crate::worker::journal::JournalEntry;
 /// Size limit in bytes of a patch in a record.
 const MAX_PATCH_BYTES: usize = 1024 * 1024;
 
-/// Begins the record of an iteration; what a previous attempt has left there is set aside.
+/// Begins the record of an iteration; whatever a previous attempt left there is set aside.
 pub(crate) fn begin_record(
     context: &RunContext,
     task: &SessionTask,

@@ -1,4 +1,4 @@
-//! Large files (`git lfs`), for which git has only pointers, as far as they are stored locally: a replica fetches none.
+//! Copies large files (`git lfs`), for which git has only pointers, if they are stored locally: a clone fetches none.
 
 use std::fs;
 use std::io;

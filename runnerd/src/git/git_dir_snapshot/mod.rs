@@ -3,7 +3,7 @@
 //!
 //! Covers whatever can run a program, lead git elsewhere or hide files: configuration, hooks, rules, alternates,
 //! grafts, links between folders, replaced objects. Branches and history are out of scope, and restoring only serves
-//! people: the runner's own operations obey `trusted`.
+//! people: the runner's own operations obey `pinned_config`.
 
 pub(in crate::git) mod links;
 pub(in crate::git) mod pipes;
@@ -196,7 +196,8 @@ impl Repository {
         .map(|_| true)
     }
 
-    /// Makes git check files of the work tree again that it was told since not to check, and returns their paths.
+    /// Makes git check files of the work tree again for which checking was turned off since then, and returns their
+    /// paths.
     pub fn unhide_files(&self, before: &GitDirSnapshot) -> Result<Vec<String>, GitError> {
         let index = self.index_path().symlink_metadata();
         if before.clock().is_some_and(|moment| index.is_ok_and(|index| moment.is_unchanged(&index))) {

@@ -6,11 +6,11 @@
 //! | separate what a run changed from the runner's own files | `trees` |
 //! | merge three trees, independent of configuration | `merge` |
 //! | compare the commits of two branches | `history` |
-//! | write the commits | `write` |
+//! | write the commits | `commit_tree` |
 //! | find the work trees of a repository, and what is in the way there | `work_trees` |
 //! | move the branch and the work tree that has it | `advance` |
 //! | revert an incomplete advance in a work tree | `undo` |
-//! | open and remove paths below a folder without following links | `below` |
+//! | open and remove paths below a folder without following links | `path_guard` |
 
 pub(in crate::git) mod advance;
 pub(in crate::git) mod commit_tree;

@@ -1,6 +1,6 @@
 //! Captures the current configuration and binds a repository to it.
 //!
-//! What becomes of the captured value, and of the folder it is written to, is handled in `trusted`.
+//! `pinned_config` handles the captured value and the folder that it is written to.
 
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};

@@ -1,11 +1,11 @@
 //! What git may run and obey in the runner's operations: configuration, attributes and ignore rules as they were when a
-//! person asked for the run (`capture`), stored in a folder where agents have no business.
+//! person asked for the run (`pin_config`), stored in a folder that agents do not use.
 //!
 //! The folder replaces the repository's common git folder. The library opens it and the git program is pointed to it,
 //! so neither reads a configuration that a session could have written; objects, references and the index remain the
 //! repository's own. The value in memory, which the caller keeps, is authoritative: the folder is compared with it
 //! before each use and restored if it differs. What a session did to the repository is not checked here: that is in
-//! `tampering`.
+//! `git_dir_snapshot`.
 
 use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder};

@@ -251,7 +251,7 @@ fn to_file_map(entries: Vec<CommitEntry>) -> FileMap {
     entries.into_iter().map(|entry| (entry.path, (entry.kind, entry.id))).collect()
 }
 
-/// Whether a file at `path` has to be removed or changed for the files of `target` to exist.
+/// Whether a file at `path` must be removed or changed for the files of `target` to exist.
 fn is_obstructing(target: &FileMap, path: &[u8]) -> bool {
     let above = path.find_iter(b"/").map(|slash| &path[..slash]);
     let below = [path, b"/"].concat();

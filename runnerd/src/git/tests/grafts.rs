@@ -1,4 +1,4 @@
-//! `graft` and `lay_out`: a commit of a few files that leaves everything else in the work tree as it is.
+//! `commit_paths` and `check_out_paths`: a commit of a few files that leaves everything else in the work tree as it is.
 
 use super::fixture::{ENGINES, Fixture};
 use crate::git::{GitError, Id, Identity, PathsCommit};

@@ -31,9 +31,9 @@ static CORES: LazyLock<usize> = LazyLock::new(|| thread::available_parallelism()
 
 /// What remains to be checked after the plain cases.
 pub(in crate::git) struct IndexPreload {
-    /// Paths in the indexed folders without an entry, ignored or not; `None` if everything has to be walked.
+    /// Paths in the indexed folders without an entry, ignored or not; `None` if everything must be walked.
     pub(in crate::git) untracked: Option<Vec<BString>>,
-    /// Positions of the entries whose files have to be read.
+    /// Positions of the entries whose files must be read.
     pub(in crate::git) unverified: Vec<usize>,
 }
 

@@ -34,7 +34,7 @@ use crate::git::{GitError, Id, Repository};
 /// Flags of entries whose files are not read.
 const SKIP_READ_FLAGS: Flags = Flags::UPTODATE.union(HIDING_FLAGS);
 
-/// If more files than this have to be read, the file system is flushed first, so that they are read only once.
+/// If more files than this must be read, the file system is flushed first, so that they are read only once.
 const FLUSH_THRESHOLD: usize = 256;
 
 /// The files of HEAD that are still tracked, for one status or one commit.

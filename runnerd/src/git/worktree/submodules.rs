@@ -76,7 +76,7 @@ impl Repository {
             return Some(known);
         }
         let rules_dir = tempfile::tempdir().ok()?;
-        // Where nothing was captured, what is in force now stands for it.
+        // If nothing was captured, the current configuration is used.
         let captured = match self.pinned_config() {
             Some(captured) => captured.clone(),
             None => self.pin_config(rules_dir.path()).ok()?.pinned_config()?.clone(),

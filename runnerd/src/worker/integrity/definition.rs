@@ -1,6 +1,6 @@
 //! Reads the guard's definition in a commit and in the work tree, each file as git would store it.
 //!
-//! What follows from a difference is decided by `runner_core::definition`.
+//! `runner_core::definition` decides what follows from a difference.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::Metadata;

@@ -1,8 +1,8 @@
 //! Which new files stay out of the commits of a run: what the configuration says, and what a person's ignore rules
 //! ignore.
 //!
-//! The rules that count are those that a person committed last: those of the commit that the run began from, with what
-//! people have committed of them since. A session's own can ignore more, and never less.
+//! The rules that a person committed last apply: those of the commit that the run started from, with the changes that
+//! people have committed since. A session's own rules can ignore more, but never less.
 
 use protocol::state::RunState;
 use runner_core::message::RunnerCommit;
@@ -52,7 +52,7 @@ fn configured_hold_back(config: &RepoConfig) -> HoldBackRule {
     }
 }
 
-/// Returns the ignore files that hold for what is committed upon this commit.
+/// Returns the ignore files that apply to what is committed on top of this commit.
 fn accepted_ignore_files(
     context: &RunContext,
     repository: &Repository,

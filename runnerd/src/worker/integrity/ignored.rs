@@ -1,7 +1,7 @@
 //! Remembers the ignored files of the guard's definition as they were before a session, in the daemon's own state,
 //! since no commit has them.
 //!
-//! Which of them deviate is decided by `runner_core::ignored`.
+//! `runner_core::ignored_files` decides which of them deviate.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::ffi::OsStrExt as _;

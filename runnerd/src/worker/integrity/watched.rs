@@ -1,6 +1,6 @@
 //! Reads from git what is watched for the guard at a commit.
 //!
-//! Which files these are is decided by `runner_core::watched`; `verify` asks the same of the same commits.
+//! `runner_core::watched_files` decides which files these are; `verify` asks the same of the same commits.
 
 use std::collections::BTreeSet;
 

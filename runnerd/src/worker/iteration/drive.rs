@@ -1,7 +1,7 @@
 //! The loop of an iteration: take an event, decide, record it, continue.
 //!
-//! All rules are in `runner_core::iteration`; all effects are in the `World`. An effect that is superseded is stopped
-//! and awaited, never dropped.
+//! All rules are in `runner_core::iteration`; all effects are in the `EffectWorld`. An effect that is superseded is
+//! stopped and awaited, never dropped.
 
 use std::pin::Pin;
 use std::time::Duration;
@@ -61,7 +61,7 @@ impl Retryable for DriveError {
 pub(crate) struct IterationDriver<'a, W, C, L> {
     /// Performs the effects.
     pub world: &'a mut W,
-    /// Receives requests to stop, and is told about progress.
+    /// Receives requests to stop, and is notified of progress.
     pub control: &'a mut C,
     /// Records the events.
     pub log: &'a mut L,

@@ -1,4 +1,4 @@
-//! A person's review of a finished node: redacted, durable before it is acknowledged, and an iteration of its own.
+//! A person's review of a finished node: redacted, durable before it is acknowledged, and a separate iteration.
 //!
 //! What is pending review is decided by `runner_core::approval` from the committed state; when the run uses the review
 //! is decided by `runner_core::run`.

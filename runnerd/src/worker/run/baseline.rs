@@ -1,6 +1,6 @@
 //! The baseline: runs the guard once on the base, before the first session.
 //!
-//! A failing baseline does not stop the run; it is shown, and sessions are told.
+//! A failing baseline does not stop the run; it is shown, and sessions read about it.
 
 use std::time::Duration;
 
@@ -47,7 +47,7 @@ pub(crate) async fn run_baseline(
     let process = ProcessContext { context, loaded, mark: &mark, stop };
     let budget_ms = loaded.policy.budget_ms;
     let end = match run_guard(process, budget_ms).await? {
-        // As in an iteration it is run once more: the result is unknown.
+        // As in an iteration, it runs again: the result is unknown.
         first if first.how == GuardEndKind::Lost => {
             run_guard(process, budget_ms.saturating_sub(first.elapsed_ms)).await?
         }

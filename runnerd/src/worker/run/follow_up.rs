@@ -19,7 +19,7 @@ use crate::worker::load::CommittedState;
 use crate::worker::run::worker::{RepoWorker, RunFlow};
 use crate::worker::run_error::RunError;
 
-/// Findings of an iteration that people are told about, and that decide nothing.
+/// Findings of an iteration that are reported to people and affect no decision.
 #[derive(Debug, Clone)]
 pub(crate) struct IterationNotices {
     /// Files of the session that contain secrets.

@@ -1,6 +1,6 @@
 //! The worker of a repository: stores, shows and waits.
 //!
-//! The order of its work is in `turns`.
+//! The order of its work is in `main_loop`.
 
 use std::sync::Arc;
 use std::time::Duration;
