@@ -39,7 +39,7 @@ pub(crate) struct CountsArgs {
     work: Option<CountedWork>,
 }
 
-/// Work of the pure core, each piece in a function of its own that callgrind is told to count.
+/// Work of the pure core, each piece in its own function, whose instructions callgrind counts.
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
 enum CountedWork {
     /// A task tree read, validated, advanced and written.
@@ -133,7 +133,7 @@ impl CountedWork {
     }
 }
 
-/// Builds a prompt that has to be cut to its budget.
+/// Builds a prompt that must be cut to its budget.
 #[inline(never)]
 fn leafs_prompt(tree: &protocol::tree::TaskTree) -> String {
     let input = PromptInput {

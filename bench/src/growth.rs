@@ -30,7 +30,7 @@ pub(crate) struct GrowthArgs {
     /// Repositories that are registered.
     #[arg(long, value_delimiter = ',', default_values_t = [1, 10, 100])]
     repositories: Vec<u32>,
-    /// Clients that are told of every event.
+    /// Clients that receive every event.
     #[arg(long, value_delimiter = ',', default_values_t = [0, 20, 200])]
     subscribers: Vec<u32>,
     /// Mebibytes that each session prints.

@@ -1,7 +1,7 @@
 //! `runner-bench`: measures how fast, how large and how hard to kill the product is.
 //!
-//! It drives the real daemon and client in homes of their own and observes them from outside. It is not a test: no
-//! figure is asserted. A missed budget is reported; the exit code is 1 if something was lost, duplicated or left alive.
+//! It drives the real daemon and client in separate homes and observes them from outside. It is not a test: no figure
+//! is asserted. A missed budget is reported; the exit code is 1 if something was lost, duplicated or left alive.
 
 mod counts;
 mod crashes;

@@ -18,7 +18,7 @@ use crate::samples::{Samples, format_duration};
 
 /// Grace period that an engine gives a job after SIGTERM by default, and the one `submit` requests from Slurm.
 const GRACES: [Duration; 2] = [Duration::from_secs(30), Duration::from_mins(2)];
-/// Longest time a session takes to end once it is told to.
+/// Longest time a session takes to end after a request.
 const AGENT_GRACE: Duration = Duration::from_secs(10);
 /// Simulated time span.
 const SIMULATED_TIME: Duration = Duration::from_hours(2);

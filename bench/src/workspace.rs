@@ -1,6 +1,6 @@
 //! The time to create the workspace of an isolated run, against `git worktree add` and a plain copy of the packs.
 //!
-//! If the disk shares blocks between files, a git worktree is the lower bound; otherwise the packs have to be copied as
+//! If the disk shares blocks between files, a git worktree is the lower bound; otherwise the packs must be copied as
 //! well. Both are measured in alternation with it, from the same repository.
 
 use std::fs;

@@ -1,4 +1,4 @@
-//! `runner-eval`: runs declarative cases through the real daemon, each in a home of its own, and reports how they came out.
+//! `runner-eval`: runs declarative cases through the real daemon, each in its own home, and reports the results.
 //!
 //! It is a client: it knows the protocol, and runs daemon and client as programs. `case` reads cases, which `import`
 //! may have written from a list; `plan` and `lab` prepare them, `trial` and `batch` run them, `checks` and `outcome`

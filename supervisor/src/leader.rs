@@ -35,8 +35,8 @@ pub(crate) struct LeaderPlan<'a> {
 
 /// Starts the ordered program.
 ///
-/// It starts in the caller's folder, leads a session of its own without a terminal, and has no descriptors except 0, 1
-/// and 2, provided that all others of the caller are closed on exec.
+/// It starts in the caller's folder, leads its own session without a terminal, and has no descriptors except 0, 1 and
+/// 2, provided that all others of the caller are closed on exec.
 pub(crate) fn start_leader(plan: LeaderPlan<'_>) -> io::Result<Pid> {
     let LeaderPlan { order, stdin, outputs: [output, error], group } = plan;
     let mut command = Command::new(&order.program);
@@ -64,8 +64,8 @@ pub(crate) fn start_leader(plan: LeaderPlan<'_>) -> io::Result<Pid> {
 /// Registers what the new process does before it executes the program.
 #[expect(unsafe_code, reason = "a session, the death signal and signal dispositions are set between fork and exec")]
 fn prepare_child(command: &mut Command, mut detach: impl FnMut() -> nix::Result<()> + Send + Sync + 'static) {
-    // SAFETY: shim and init have one thread, which the shim has made sure of before it forked, so the fork holds no lock that
-    // another thread took; `detach` makes system calls alone and allocates nothing.
+    // SAFETY: shim and init have one thread, which the shim has made sure of before it forked, so the fork holds no
+    // lock that another thread took; `detach` only makes system calls and allocates nothing.
     unsafe {
         command.pre_exec(move || {
             detach()?;

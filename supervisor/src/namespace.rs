@@ -53,7 +53,7 @@ pub(crate) fn mount_own_proc() -> nix::Result<()> {
 
 /// Covers a folder, whatever path leads to it, with an empty read-only one, in the mounts of the calling process.
 ///
-/// A process without privileges cannot remove the cover. In a user namespace of its own a program gets copies of all
+/// A process without privileges cannot remove the cover. In its own user namespace, a program gets copies of all
 /// mounts, which the kernel locks together. A mount point cannot be renamed, but a folder above it could be, and
 /// another one put in its place for the daemon to find. The folders above are therefore bound to themselves, after the
 /// cover, so that it is in the copies. The caller's current folder still refers to the mounts from before and must be

@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn lists_of_children_and_the_whole_table_show_the_same_descendants() {
-        // The shell waits for a child, which waits for a child of its own.
+        // The shell waits for a child, which waits for its own child.
         let mut shell = Command::new("sh");
         let shell = shell.args(["-c", "sh -c 'cat; :'; :"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
         let mut shell = shell.unwrap();

@@ -1,4 +1,4 @@
-//! A case: what is to be done, in which repository, by which agent, and which checks decide whether it is done.
+//! A case: the task, its repository, the agent, and the checks that decide whether the task is done.
 //!
 //! Plain values: `parse` reads them from a file, `find` finds the files; nothing here runs anything.
 

@@ -39,7 +39,7 @@ pub(crate) struct RunReply {
     pub(crate) runs: Vec<ResultMeta>,
     /// Runs that were there already, with `--continue`.
     pub(crate) there: u64,
-    /// Whether somebody interrupted.
+    /// Whether the user interrupted it.
     pub(crate) interrupted: bool,
     /// Why runs did not begin, where the budget was spent before; null where all did.
     pub(crate) over_budget: Option<String>,

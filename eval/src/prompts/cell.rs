@@ -53,7 +53,7 @@ pub(super) struct SessionResult {
     pub(super) usage: SessionUsage,
 }
 
-/// Runs a session in a lab of its own.
+/// Runs a session in its own lab.
 pub(super) async fn run_session(
     session: &PromptSession,
     template: Option<&str>,

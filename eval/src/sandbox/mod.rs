@@ -1,4 +1,4 @@
-//! A lab: home, state, socket and repository for one run, in a folder of its own that is removed afterwards.
+//! A lab: home, state, socket and repository for one run, in a separate folder that is removed afterwards.
 //!
 //! `daemon` starts the daemon in it, `fixture` creates the repository, `script` the scripted agent. The user's daemon,
 //! home and configuration are never touched.

@@ -151,7 +151,7 @@ impl RepositoryQuery<'_> {
 async fn check_repository(repository: &RepositoryReport) -> RepositoryChecks {
     let RepositoryReport { facts, hold_reason: held, settings, files, agents, guard } = repository;
     let root = facts.path.as_path();
-    // A clone may bring a `just` of its own.
+    // A clone may contain its own `just`.
     let recipe = if facts.confirmed == Some(true) { machine::find_recipe(guard, root).await } else { None };
     let mut checks = vec![
         rules::check_work_tree(root, machine::inspect_file(root).as_ref()),

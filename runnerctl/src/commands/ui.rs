@@ -1,6 +1,6 @@
 //! `ui`: starts the web view's server, opens its page, and stops it at Ctrl-C.
 //!
-//! `runner-ui` does the serving; it ends with this program, for whatever reason this program ends.
+//! `runner-ui` does the serving; it exits when this program exits, for any reason.
 
 use std::convert::Infallible;
 use std::env;

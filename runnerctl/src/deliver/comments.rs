@@ -1,7 +1,7 @@
 //! Parses what forges report about a request into feedback items.
 //!
-//! By default only people with write access to the repository are heard: on a public one anyone can write a comment,
-//! and a session would read it.
+//! By default only comments of people with write access to the repository count: on a public one anyone can write a
+//! comment, and a session would read it.
 
 pub(super) mod github;
 pub(super) mod gitlab;

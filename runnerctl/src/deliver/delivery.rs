@@ -248,7 +248,7 @@ impl Delivery<'_> {
         })
     }
 
-    /// Integrates what others have pushed to the branch. Refuses if something would have to be overwritten.
+    /// Integrates what others have pushed to the branch. Refuses if that would overwrite something.
     async fn integrate_pushed(
         &self,
         (checkout, remote): (&GitCheckout, &PushRemote),

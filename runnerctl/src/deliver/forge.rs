@@ -79,7 +79,7 @@ pub(crate) enum PrState {
 /// Feedback on a pull request.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ForgeFeedback {
-    /// Failed checks, and comments of people who are heard.
+    /// Failed checks, and comments of people with write access.
     pub(crate) items: Vec<FeedbackItem>,
     /// Number of comments of other people, which were omitted.
     pub(crate) skipped: u32,

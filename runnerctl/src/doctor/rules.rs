@@ -308,7 +308,7 @@ pub(crate) fn check_configuration(
 }
 
 /// Checks the files under `.runner/`: one result per file with a problem, else one for all. The configuration has a
-/// check of its own.
+/// separate check.
 pub(crate) fn check_files(reply: &Result<ValidateReply, QueryError>, facts: &RepositoryFacts) -> Vec<DoctorCheck> {
     let reply = match reply {
         Ok(reply) => reply,

@@ -1,6 +1,6 @@
-//! The scripted model by itself, so that an agent can be tried by hand: `mock-model SCRIPT.toml [PORT]`.
+//! The scripted model as a program, for trying an agent by hand: `mock-model SCRIPT.toml [PORT]`.
 //!
-//! It prints its address, then each request as it comes, until it is ended. It is for nothing but loopback.
+//! It prints its address, then each request as it arrives, until it is stopped. It is only for loopback.
 
 use std::error::Error;
 use std::io::{self, Write as _};

@@ -31,7 +31,7 @@ impl BystanderProcess {
     ///
     /// # Panics
     ///
-    /// Panics if the id cannot be had in many tries.
+    /// Panics if many attempts fail to get the id.
     pub fn with_pid(pid: u32) -> Self {
         let orphan = i32::try_from(pid).expect("BUG: a process id is an i32");
         let _ = waitpid(Pid::from_raw(orphan), None);

@@ -1,9 +1,9 @@
 //! A daemon whose clocks a test controls, together with its shims and everything they start: a library is loaded into
 //! each of these processes.
 //!
-//! Shims have an environment of their own, so the library is named in `/etc/ld.so.preload`, of which the daemon gets a
+//! Shims have their own environment, so the library is named in `/etc/ld.so.preload`, of which the daemon gets a
 //! private view. Without root that requires a user namespace, out of which a daemon cannot see its clients; in that
-//! case the library is loaded into the daemon alone.
+//! case the library is loaded only into the daemon.
 
 use std::fs;
 use std::path::PathBuf;

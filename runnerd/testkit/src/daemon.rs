@@ -99,7 +99,7 @@ impl Daemon {
         self.child.wait().expect("the daemon can be waited for");
     }
 
-    /// Waits until somebody has stopped the daemon; [`continue_running`](Self::continue_running) lets it go on.
+    /// Waits until someone has stopped the daemon; [`continue_running`](Self::continue_running) resumes it.
     ///
     /// # Panics
     ///
@@ -109,7 +109,7 @@ impl Daemon {
         assert!(matches!(status, WaitStatus::Stopped(..)), "the daemon is not stopped: {status:?}");
     }
 
-    /// Stops the daemon, which does nothing any more until [`continue_running`](Self::continue_running).
+    /// Stops the daemon until [`continue_running`](Self::continue_running).
     pub fn suspend(&self) {
         processes::send_signal(self.pid(), Signal::SIGSTOP);
         self.wait_stopped();

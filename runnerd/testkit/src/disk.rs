@@ -1,6 +1,6 @@
 //! A small separate disk mounted over a folder: a tmpfs that can be filled, emptied and made read-only.
 //!
-//! It requires the right to mount; a test without it fails and says so.
+//! It requires the right to mount; a test without it fails with a message.
 
 use std::fs::{self, File};
 use std::io::Write as _;

@@ -1,6 +1,6 @@
-//! A place where a scripted session stops until the test lets it go on: two named pipes.
+//! A place where a scripted session stops until the test lets it continue: two named pipes.
 //!
-//! `gate NAME` in a script arrives there. The test waits for it by [`SessionGate::wait_reached`], without looking again and again.
+//! `gate NAME` in a script arrives there. The test waits for it in [`SessionGate::wait_reached`], without polling.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read as _, Write as _};

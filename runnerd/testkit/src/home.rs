@@ -331,7 +331,7 @@ impl Home {
         }
     }
 
-    /// Returns the process listening on the socket: without root, a daemon is visible by nothing else.
+    /// Returns the process listening on the socket: without root, nothing else reveals a daemon.
     fn listener_pid(&self) -> Option<i32> {
         let connection = UnixStream::connect(self.socket()).ok()?;
         let listener = getsockopt(&connection, sockopt::PeerCredentials).ok()?;

@@ -1,7 +1,7 @@
 //! Test kit: a separate home, repositories in it, scripted agents and guards, and the real daemon and client.
 //!
-//! For tests only: any failure here panics with what was being done. Nothing here knows the daemon's internals; it is
-//! started, queried and killed as a user would do it. The binaries are those of the workspace build: `cargo build
+//! For tests only: any failure here panics and says what was being done. Nothing here knows the daemon's internals; it
+//! is started, queried and killed as a user would do it. The binaries are those of the workspace build: `cargo build
 //! --workspace` creates them, and a run of all tests does so automatically.
 
 mod audit;
@@ -53,5 +53,5 @@ pub use self::tty::Tty;
 pub use self::unprivileged::run_unprivileged;
 pub use self::unsupervised::UnsupervisedProgram;
 
-/// Longest wait for anything that is bound to happen.
+/// Longest wait for anything that must happen.
 pub const PATIENCE: Duration = Duration::from_mins(1);

@@ -69,7 +69,7 @@ impl Script {
         self.write_file(&format!("deaf/{session}"), "").step(session, text)
     }
 
-    /// Sets the step of every session that has none of its own.
+    /// Sets the step of every session without its own step.
     pub fn always(&self, text: &str) -> &Self {
         self.write_file("steps/default.sh", text)
     }
@@ -79,7 +79,7 @@ impl Script {
         self.write_file(&format!("guard/{run}.sh"), text)
     }
 
-    /// Sets the step of every guard run that has none of its own.
+    /// Sets the step of every guard run without its own step.
     pub fn guard_always(&self, text: &str) -> &Self {
         self.write_file("guard/default.sh", text)
     }

@@ -1,4 +1,4 @@
-//! Runs a program on a terminal of its own: its output is interpreted as a terminal would, and keys are typed into it.
+//! Runs a program on its own terminal: its output is interpreted as a terminal would, and keys are typed into it.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};

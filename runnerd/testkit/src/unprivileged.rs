@@ -1,4 +1,5 @@
-//! Runs a part of a test as an ordinary user: if the tests run as root, what is denied to others would be allowed.
+//! Runs a part of a test as an ordinary user: if the tests run as root, access that is denied to others would be
+//! allowed.
 
 use std::panic::resume_unwind;
 use std::thread;
@@ -9,7 +10,7 @@ use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 /// The user `nobody`.
 const NOBODY: u32 = 65534;
 
-/// Runs a closure in a thread of its own as an ordinary user; programs it starts run as that user, too.
+/// Runs a closure in a separate thread as an ordinary user; programs it starts run as that user, too.
 ///
 /// # Panics
 ///

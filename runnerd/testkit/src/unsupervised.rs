@@ -1,4 +1,4 @@
-//! The control of tests about ending processes: the same program without a runner, of which only the leader is ended.
+//! The control of tests about ending processes: the same program without a runner, of which only the leader is killed.
 //!
 //! Such a test proves something only if doing less than the product does would leave something alive.
 
@@ -12,7 +12,7 @@ use nix::sys::signal::Signal;
 use crate::processes;
 use crate::{Home, PATIENCE, Repo};
 
-/// An unsupervised program of `misbehave.py` in a home of its own. On drop, its remaining processes are killed.
+/// An unsupervised program of `misbehave.py` in its own home. On drop, its remaining processes are killed.
 #[derive(Debug)]
 pub struct UnsupervisedProgram {
     child: Child,

@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 use crate::deliver::forge::ForgeFeedback;
 
-/// Author associations that are heard.
+/// Author associations whose comments count.
 const TRUSTED_ASSOCIATIONS: [&str; 3] = ["OWNER", "MEMBER", "COLLABORATOR"];
 /// Conclusions of a check that count as failure.
 const FAILED_CONCLUSIONS: [&str; 6] = ["FAILURE", "ERROR", "TIMED_OUT", "STARTUP_FAILURE", "ACTION_REQUIRED", "STALE"];

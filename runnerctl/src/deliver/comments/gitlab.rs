@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 use crate::deliver::forge::ForgeFeedback;
 
-/// Lowest access level that is heard: developer.
+/// Lowest access level whose comments count: developer.
 const DEVELOPER: u64 = 30;
 
 /// The API's answers about a merge request.

@@ -1,8 +1,8 @@
-//! Audits every branch of a run in the repositories of a folder, as `runnerctl verify` does, and names those that the rules
-//! have not made.
+//! Audits every branch of a run in the repositories of a folder, as `runnerctl verify` does, and lists those that do
+//! not follow the rules.
 //!
-//! A program of the test kit, apart from it: what the kit depends on is built anew whenever the daemon changes. It knows of
-//! no daemon's state, as another machine would not.
+//! Separate from the test kit, whose dependencies are rebuilt whenever the daemon changes. It does not use a daemon's
+//! state, like another machine.
 
 use std::env;
 use std::ffi::OsString;
@@ -27,7 +27,7 @@ fn main() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Fails if a branch of this repository is not one that the rules make, or cannot be read.
+/// Fails if a branch of this repository does not follow the rules, or cannot be read.
 fn audit_repository(path: &Path) -> anyhow::Result<()> {
     let repository = match Repository::discover_read_only(path) {
         Err(GitError::NoRepository { .. }) => return Ok(()),
@@ -45,7 +45,7 @@ fn audit_repository(path: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns what is wrong with a branch; one of a run that has only begun proves nothing.
+/// Returns what is wrong with a branch; that of a run that has only started proves nothing.
 fn describe_problem(report: &AuditReport) -> Option<String> {
     let is_violation = |finding: &&AuditFinding| finding.severity == Severity::Violation;
     let violations: Vec<&AuditFinding> = report.findings.iter().filter(is_violation).collect();

@@ -1,4 +1,4 @@
-//! What the audit after each test sees, and what it lets pass.
+//! What the audit after each test detects, and what it accepts.
 
 use std::fs;
 

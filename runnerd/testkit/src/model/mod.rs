@@ -1,4 +1,4 @@
-//! A model's service on loopback that says what a test's script says, in the protocols that real agents speak.
+//! A model's service on loopback that sends the replies of a test's script, in the protocols of real agents.
 //!
 //! It knows no model, no daemon and no agent: it answers requests, records them, and fails as real services fail. The
 //! protocols are `OpenAI`'s Responses (`POST …/responses`), Anthropic's Messages (`POST …/messages`) and Google's
