@@ -168,7 +168,7 @@ mod tests {
         assert_eq!(run_search(&told, &[]), (vec![], SearchStep::Found(4)));
         let told = points("abcdefgh", &[(0, 0), (3, 125), (4, 137)]);
         let (tried, step) = run_search(&told, &[0, 0, 0, 1, 1, 1, 1, 1]);
-        assert_eq!((tried, step), (vec![7, 3, 1, 2], SearchStep::Found(3)), "that it could not be told is no answer");
+        assert_eq!((tried, step), (vec![7, 3, 1, 2], SearchStep::Found(3)), "an undecided result is not an answer");
     }
 
     #[test]

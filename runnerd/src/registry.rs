@@ -334,7 +334,7 @@ mod tests {
         let ended = actor.tasks.join_next_with_id().await.expect("a task ends");
         actor.worker_ended(ended);
         let reason = loop {
-            let event = events.recv().await.expect("the stream goes on");
+            let event = events.recv().await.expect("the stream continues");
             if let EventKind::RunState { state: RunStatus::Held, reason, .. } = &event.kind {
                 assert_eq!((event.repo.as_deref(), event.run.as_deref()), (Some(broken.as_str()), Some("followed")));
                 break reason.clone().expect("it says why");

@@ -425,6 +425,6 @@ mod tests {
         assert!(store.read_repo_file().unwrap().is_some());
         assert!(being_written.iter().all(|path| path.exists()));
         assert!(store.take_over().unwrap().is_some());
-        assert!(!being_written.iter().any(|path| path.exists()), "nobody writes what a life that was killed has left");
+        assert!(!being_written.iter().any(|path| path.exists()), "leftovers of a killed process are removed");
     }
 }

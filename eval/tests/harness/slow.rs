@@ -19,7 +19,7 @@ fn install_script(kit: &EvalKit, id: &str, script: &str) -> bool {
     let file = eval_dir().join(format!("cases/{id}.toml"));
     let mut case: Table = toml::from_str(&fs::read_to_string(file).expect("a case")).expect("TOML");
     let requires = case["requires"].as_table_mut().expect("a table");
-    assert!(requires.remove("agents").is_some(), "{id} is no case for real agents");
+    assert!(requires.remove("agents").is_some(), "{id} is not a case for real agents");
     let programs = requires["programs"].as_array().expect("a list").clone();
     let header = case["case"].as_table_mut().expect("a table");
     let template = eval_dir().join("cases").join(header["template"].as_str().expect("a folder"));

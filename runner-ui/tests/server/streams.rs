@@ -139,7 +139,7 @@ fn a_daemon_that_is_started_by_asking_is_not_asked_for_after_its_end() {
     let ui = UiProcess::start(&stage.home, &[]);
     daemon.stop();
     assert_eq!(ui.wait_for_exit(), Some(0));
-    assert!(!manager.has_connection(), "somebody waits for another daemon");
+    assert!(!manager.has_connection(), "a connection waits for another daemon");
 }
 
 #[test]

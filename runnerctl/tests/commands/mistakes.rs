@@ -19,7 +19,7 @@ fn client_of_a_development_build_is_told_to_be_updated() {
     let client = home.client();
     let hello = json!({"client": "runnerctl", "version": "0.1.0", "api_major": 1, "api_minor": 0});
     let asked: Result<Value, ClientError> = client.wait(client.rpc().request("daemon.hello", rpc_params![hello]));
-    let CallError::Refused(refusal) = asked.expect_err("it is refused").into() else { panic!("it is no refusal") };
+    let CallError::Refused(refusal) = asked.expect_err("it is refused").into() else { panic!("it is not a refusal") };
     assert_eq!(refusal.kind, ErrorKind::ProtocolMismatch);
     assert!(refusal.message.contains("this client is of a development build"), "{refusal}");
     assert!(refusal.hint.is_some_and(|hint| hint.contains("update runnerctl")));

@@ -30,7 +30,7 @@ fn http_get(url: &str, path: &str) -> (String, String) {
     let (host, token) = url
         .trim_start_matches("http://")
         .split_once("/#token=")
-        .unwrap_or_else(|| panic!("`{url}` is no address with a token"));
+        .unwrap_or_else(|| panic!("`{url}` is not an address with a token"));
     let mut stream = TcpStream::connect(host).expect("the server listens");
     let request =
         format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {token}\r\nConnection: close\r\n\r\n");

@@ -149,7 +149,7 @@ fn step_that_died_with_the_daemon_stays_a_step() {
     let _daemon = home.daemon();
     home.client().wait_for(repo.path(), RunStatus::Paused);
     assert_eq!(list_verdicts(&repo), ["Interrupted"]);
-    assert_eq!(repo.script().session_count(), 1, "nobody asked for another session");
+    assert_eq!(repo.script().session_count(), 1, "no other session was requested");
 }
 
 #[test]
@@ -279,7 +279,7 @@ fn pass_that_a_person_forged_neither_completes_a_run_nor_is_hidden_by_a_resume()
     for more in [&["resume", "--wait"][..], &["resume", "--more", "1", "--wait"]] {
         home.ctl_in(&repo, more).exits(6);
         assert_eq!(home.client().run(repo.path()).summary.state, RunStatus::Held);
-        assert_eq!(repo.head(), cheat, "nothing is committed upon it");
+        assert_eq!(repo.head(), cheat, "nothing is committed on top of it");
     }
     assert_eq!(repo.script().session_count(), 1);
 }

@@ -103,7 +103,7 @@ fn a_run_is_begun_alone_and_goes_on_wherever_it_is_driven() {
     remote.repo.script().always(WRITES);
     let begin = ["-m", "Do it.", "--start-only"];
     let said = remote.start_with(("7", 0), &begin).assert_exits(0);
-    assert!(said.lines().any(|line| line == remote.url()), "the address is told: {said}");
+    assert!(said.lines().any(|line| line == remote.url()), "the address is printed: {said}");
     assert_eq!(remote.subjects(), ["start run x", "release run x"]);
     let said = remote.start_with(("7", 0), &begin).assert_exits(0);
     assert!(said.contains("run x is there already") && said.lines().any(|line| line == remote.url()), "{said}");

@@ -81,7 +81,7 @@ fn row_72_commits_of_the_agent_stay() {
     run_one(&home, &repo, "git config user.name Agent; git add -A; git commit -q -m 'By the agent'");
     assert_eq!(list_verdicts(&repo), ["Accepted"]);
     assert_eq!(repo.git(&["log", "-1", "--format=%s", "HEAD^"]), "By the agent");
-    assert_eq!(reverted_paths(&repo), [".git/config"], "put back and said, and no breach");
+    assert_eq!(reverted_paths(&repo), [".git/config"], "restored and reported, without a breach");
     assert_eq!(repo.git(&["config", "user.name"]), "Kit");
     assert_survived(&home, &repo, &["mine\n"]);
 }

@@ -87,6 +87,6 @@ fn row_106_killed_while_a_workspace_is_made_ready() {
     scene.gate.open();
     let place = scene.home.ctl_in(&scene.repo, &["path", RUN]);
     scene.home.client().wait_for(Path::new(place.stdout.trim()), RunStatus::Completed);
-    assert_eq!(scene.count(), 2, "it was run again, since nobody knows whether it had come to its end");
+    assert_eq!(scene.count(), 2, "it ran again, since it is unknown whether it had finished");
     assert_eq!(scene.repo.script().session_count(), 1);
 }

@@ -140,10 +140,10 @@ fn assert_alike(prepare: impl Fn(&Home, &Repo) + Sync) -> RunOutcome {
     };
     let [isolated, in_place] = thread::scope(|scope| {
         let both = ["--isolated", "--in-place"].map(|how| scope.spawn(move || run(how)));
-        both.map(|run| run.join().expect("a run comes to its end"))
+        both.map(|run| run.join().expect("a run ends"))
     });
     assert!(in_place.commits.len() >= 3, "{in_place:#?}");
-    assert!(in_place.commits.iter().any(|commit| !commit.digests.is_empty()), "no prompt is told of: {in_place:#?}");
+    assert!(in_place.commits.iter().any(|commit| !commit.digests.is_empty()), "no prompt is recorded: {in_place:#?}");
     assert_eq!(isolated, in_place);
     isolated
 }

@@ -173,7 +173,7 @@ fn a_workspace_that_is_gone_is_made_anew_from_the_published_branch() {
     home.client().wait_for(&place, RunStatus::Completed);
     assert!(place.join("work.txt").exists());
     let log = repo.git(&["rev-list", "--first-parent", "runner/gone"]);
-    assert!(log.contains(&published), "it goes on from what was published");
+    assert!(log.contains(&published), "it continues from the published commit");
 }
 
 #[test]

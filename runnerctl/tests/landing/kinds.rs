@@ -66,7 +66,7 @@ fn a_submodule_that_a_run_moves_lands_and_its_folder_is_named() {
     let command = format!("git -C {tree} submodule update --init -- sub");
     assert!(said.contains(&format!("note: the folders of submodules are as they were: {command}")), "{said}");
     assert_eq!(scene.git(&["rev-parse", "main:sub"]), second);
-    assert_eq!(scene.git(&["-C", "sub", "rev-parse", "HEAD"]), first, "nothing of somebody's folder is touched");
+    assert_eq!(scene.git(&["-C", "sub", "rev-parse", "HEAD"]), first, "the submodule's folder is not touched");
     scene.git(&["submodule", "update", "--init", "--", "sub"]);
     assert_eq!(tracked(&scene), "");
 }

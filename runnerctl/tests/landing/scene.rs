@@ -36,7 +36,7 @@ impl LandingScene {
         let home = Home::new();
         let repo = home.repo("one");
         if !init.is_empty() {
-            std::fs::remove_dir_all(repo.path().join(".git")).expect("the repository can be made anew");
+            std::fs::remove_dir_all(repo.path().join(".git")).expect("the repository can be created again");
             repo.git(&[&["init", "-q", "-b", "main"], init].concat());
         }
         repo.write("shared", "one\ntwo\nthree\nfour\nfive\n");

@@ -46,7 +46,7 @@ fn a_dirty_work_tree_is_left_alone() {
     scene.git(&["checkout", "-q", "--", "shared"]);
     scene.repo.write("untracked", "mine\n");
     scene.land(&["a"]).exits(0);
-    assert_eq!(scene.repo.read("untracked"), "mine\n", "what is in nobody's way stays");
+    assert_eq!(scene.repo.read("untracked"), "mine\n", "a file that blocks nothing stays");
 }
 
 #[test]

@@ -44,7 +44,7 @@ fn a_new_file_that_a_filter_refuses_stays_out_and_is_named_everywhere() {
         assert!(told.exits(0).stdout.contains("held back  new.f"), "{}", told.stdout);
     }
     assert_eq!(repo.run_state("HEAD").held_back, ["new.f"]);
-    assert!(repo.script().prompt(2).contains("new.f"), "the next session is told");
+    assert!(repo.script().prompt(2).contains("new.f"), "the next session reads about it");
     let status = home.ctl_in(&repo, &["status"]);
     assert!(status.stdout.contains("new.f"), "{}", status.stdout);
     repair(&home);
@@ -70,12 +70,12 @@ fn a_tracked_file_that_a_filter_refuses_is_waited_for_and_goes_in_once_the_filte
     assert!(reason.message.contains("clean filter 'gone' failed"), "{}", reason.message);
     let command = reason.command.expect("it says what helps");
     assert!(command.starts_with("make the filter gone of git's configuration work"), "{command}");
-    assert!(repo.receipts().is_empty(), "nobody is charged");
+    assert!(repo.receipts().is_empty(), "no attempt is charged");
     repair(&home);
     client.wait_for(repo.path(), RunStatus::Completed);
     assert_eq!(list_verdicts(&repo), ["Accepted"]);
     assert_eq!(repo.show("HEAD", "old.f"), "changed");
-    assert_eq!(repo.script().session_count(), 1, "the work that was there goes on");
+    assert_eq!(repo.script().session_count(), 1, "the run continues with the existing work");
     repo.assert_sound();
 }
 

@@ -66,7 +66,7 @@ fn a_file_that_a_commit_adds_and_that_is_not_here_is_unseen_wherever_it_stands()
     let found = parse_report(verify(&["--json"]).exits(10));
     assert_eq!(found.unseen.len(), 1, "{:?}", found.unseen);
     assert!(found.unseen[0].starts_with("file file1 of commit "), "{:?}", found.unseen);
-    assert_eq!((&found.findings[..], found.counts.iterations), (&[][..], 2), "the rest is judged all the same");
+    assert_eq!((&found.findings[..], found.counts.iterations), (&[][..], 2), "the rest is judged nevertheless");
     let strict = parse_report(verify(&["--strict", "--json"]).exits(10)).findings;
     assert_eq!(strict.iter().map(|finding| finding.rule).collect::<Vec<_>>(), [AuditRule::Unseen]);
     assert!(verify(&["--allow-shallow"]).exits(0).stdout.contains("partly not checked"));
@@ -127,7 +127,7 @@ fn a_guard_that_is_run_again_ends_with_who_waits_for_it() {
     let folder = play.home.state().join("verify");
     let deadline = Instant::now() + PATIENCE;
     while std::fs::read_dir(&folder).expect("the daemon made it").next().is_some() {
-        assert!(Instant::now() < deadline, "the guard goes on");
+        assert!(Instant::now() < deadline, "the guard is still running");
         thread::sleep(Duration::from_millis(5));
     }
     play.home.ctl_in(&play.repo, &["verify"]).exits(0);

@@ -80,7 +80,7 @@ fn a_try_ends_with_who_waits_for_it() {
     let waits = |is_over: &dyn Fn() -> bool| {
         let deadline = Instant::now() + PATIENCE;
         while !is_over() {
-            assert!(Instant::now() < deadline, "it goes on");
+            assert!(Instant::now() < deadline, "it is still running");
             thread::sleep(Duration::from_millis(5));
         }
     };

@@ -76,7 +76,7 @@ fn session_is_driven_to_a_receipt_with_its_version_its_usage_and_its_cost() {
 fn login_of_the_agent_goes_to_the_agent_alone() {
     let stand = ClaudeStand::new(VERSION, "success", 0);
     stand.run().exits(0);
-    assert!(stand.read_text("env").contains(KEY), "nobody had to name it");
+    assert!(stand.read_text("env").contains(KEY), "it need not be named");
     assert!(!stand.read_text("guard-env").contains(KEY));
 }
 

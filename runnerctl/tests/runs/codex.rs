@@ -90,7 +90,7 @@ fn login_of_the_agent_goes_to_the_agent_alone() {
     let stand = CodexStand::with_key("codex-cli 0.169.0", "success");
     stand.run().exits(0);
     let has_key = |file: &str| fs::read_to_string(stand.kit(file)).unwrap().contains(KEY);
-    assert!(has_key("env"), "nobody had to name it");
+    assert!(has_key("env"), "it need not be named");
     assert!(!has_key("guard-env"));
 }
 

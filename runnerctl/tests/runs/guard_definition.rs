@@ -86,7 +86,7 @@ fn the_next_session_is_told_of_a_changed_definition() {
     play.home.ctl_in(&play.repo, &["resume", "--more", "1", "--wait"]).exits(4);
     let prompt = play.script().prompt(2);
     assert!(prompt.contains("definition of the guard has changed") && prompt.contains("ci.sh (changed)"), "{prompt}");
-    assert_eq!(announced_changes(&play.iteration_at(2)), "ci.sh", "as long as nobody has accepted it");
+    assert_eq!(announced_changes(&play.iteration_at(2)), "ci.sh", "until someone accepts it");
 }
 
 #[test]
@@ -383,8 +383,8 @@ fn assert_holds_and_continues(name: &str, damage: fn(&str, &str) -> String) {
     play.client().wait_for(play.repo.path(), RunStatus::Held);
     let status = play.home.ctl_in(&play.repo, &["status"]).stdout.clone();
     assert!(status.contains(name) && status.contains("runnerctl resume"), "{status}");
-    assert_eq!(text(name), wrong, "nobody writes over it");
-    std::fs::write(live.join(name), &right).expect("it can be put back");
+    assert_eq!(text(name), wrong, "it is not overwritten");
+    std::fs::write(live.join(name), &right).expect("it can be restored");
     play.home.ctl_in(&play.repo, &["resume"]).exits(0);
     play.client().wait_for(play.repo.path(), RunStatus::Limit);
     play.iteration_at(1).assert_row(&PASSED);
@@ -472,7 +472,7 @@ fn what_is_accepted_under_a_session_is_what_was_seen_when_it_was_asked() {
     // Replied to after the consequences of the iteration.
     play.client().list(play.repo.path()).expect("the runs");
     assert_eq!(play.repo.run_state("HEAD").guard_definition["ci.sh"], seen);
-    assert_eq!(shown_changes(&play), ["ci.sh"], "nobody has seen what the session made of it");
+    assert_eq!(shown_changes(&play), ["ci.sh"], "no one has seen the session's version");
 }
 
 #[test]

@@ -63,7 +63,7 @@ fn assert_held_on_other_branch(play: &RunPlay) {
     assert_eq!(play.repo.refs("refs/runner/rescue"), [RESCUE]);
     assert_eq!(play.repo.git(&["branch", "--show-current"]), format!("runner/{RUN}"));
     assert_eq!(play.repo.show(RESCUE, "work"), "kept", "what was there is not lost");
-    assert_eq!(play.repo.node("b").attempts, 0, "nobody is charged");
+    assert_eq!(play.repo.node("b").attempts, 0, "no attempt is charged");
 }
 
 #[test]
@@ -199,7 +199,7 @@ fn folder_of_the_runner_that_was_removed_is_put_back() {
     play.script().step(1, "echo 1 > work\nrm -rf .runner\nmkdir -p \"${RUNNER_OUTPUT%/*}\"\nanswer retry 'Swept.'");
     let seen = play.run_first(4);
     seen.assert_row(&BROKEN).assert_detail("the file is gone");
-    let reverted = seen.receipt.trailer("Runner-Reverted").expect("what was put back is named");
+    let reverted = seen.receipt.trailer("Runner-Reverted").expect("the restored paths are listed");
     assert!(reverted.contains(".runner/state/config.toml"), "{reverted}");
     assert_eq!(play.repo.show("HEAD", ".runner/GOAL.md"), play.repo.show("HEAD^", ".runner/GOAL.md"));
 }

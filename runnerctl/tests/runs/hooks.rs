@@ -36,7 +36,7 @@ impl HookFixture {
 
     fn hook_events(&self) -> Vec<HookEvent> {
         let path = self.repo.script().folder().join("told.jsonl");
-        let text = fs::read_to_string(path).expect("it was told something");
+        let text = fs::read_to_string(path).expect("it received an event");
         text.lines().map(|line| serde_json::from_str(line).expect("an event")).collect()
     }
 

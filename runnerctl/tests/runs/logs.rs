@@ -112,7 +112,7 @@ fn following_outlives_the_daemon() {
     tty.wait_for_text("the daemon went away; waiting for it to come back");
     play.restart();
     assert_eq!(tty.wait_exit(), 0, "{}", tty.screen());
-    assert_eq!(tty.screen().matches("before it").count(), 1, "nothing is told twice:\n{}", tty.screen());
+    assert_eq!(tty.screen().matches("before it").count(), 1, "nothing is printed twice:\n{}", tty.screen());
 }
 
 #[test]
@@ -131,7 +131,7 @@ fn commits_that_a_session_words_like_receipts_are_shown_as_no_iterations() {
     };
     let log = || play.home.ctl_in(&play.repo, &["log"]).exits(0).stdout.clone();
     assert_eq!(play.repo.git(&["log", "-1", "--format=%s"]).matches("0009").count(), 1, "it is worded like a receipt");
-    assert_eq!(numbers(&play), [1], "while the session goes on");
+    assert_eq!(numbers(&play), [1], "while the session is running");
     assert!(!log().contains("0009"), "{}", log());
     gate.open();
     play.client().wait_for(play.repo.path(), protocol::words::RunStatus::Limit);

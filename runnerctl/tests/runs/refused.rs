@@ -187,6 +187,6 @@ fn a_receipt_that_was_tampered_with_holds_the_run_and_is_nobodys_own_commit() {
         let said = format!("{}{}", said.stdout, said.stderr);
         assert!(said.contains(&format!("commit {tip} was tampered with")), "{said}");
         assert!(said.contains("runnerctl start --id NEW"), "{said}");
-        assert_eq!((play.repo.head(), play.script().session_count()), (tip, 1), "nothing goes on from it");
+        assert_eq!((play.repo.head(), play.script().session_count()), (tip, 1), "no run continues from it");
     }
 }

@@ -117,7 +117,7 @@ fn what_a_reviewer_writes_is_kept_under_a_ref_and_undone() {
     for path in ["more.txt", "planted.txt", "result.txt", ".runner/state/questions.md"] {
         assert!(wrote.iter().any(|written| written == path), "{path} is not in {wrote:?}");
     }
-    let reverted = seen.receipt.trailer("Runner-Reverted").expect("the receipt names what was put back");
+    let reverted = seen.receipt.trailer("Runner-Reverted").expect("the receipt lists the restored paths");
     assert!(reverted.contains(".runner/state/run_state.json") && reverted.contains(".git/config"), "{reverted}");
     assert_eq!(play.repo.git(&["status", "--porcelain"]), "");
 }
@@ -240,7 +240,7 @@ fn a_reviewer_has_what_agent_and_guard_have_left_of_the_budget() {
     play.iteration_at(1)
         .assert_row(&ExpectedRow { verdict: "Timeout", status: "timeout", guard: "skipped", attempts: "0/3" })
         .assert_detail("review");
-    assert_eq!(play.repo.show("HEAD", "result.txt"), "1", "what the reviewer wrote is undone all the same");
+    assert_eq!(play.repo.show("HEAD", "result.txt"), "1", "the reviewer's changes are reverted nevertheless");
     assert_eq!(play.client().run(play.repo.path()).summary.state, RunStatus::TimedOut);
 }
 

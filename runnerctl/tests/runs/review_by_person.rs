@@ -69,7 +69,7 @@ fn a_finished_node_waits_for_a_person_and_passes_when_it_is_approved() {
     assert!(play.record(2, "review.json").contains("accept"));
     assert!(play.repo.show("HEAD", ".runner/state/progress.md").contains("b — Title of b (iteration 0002)"));
     assert_eq!(play.script().session_count(), 2, "the word needs no session");
-    assert_eq!(play.iteration_at(3).meta.node, "c1", "the run goes on");
+    assert_eq!(play.iteration_at(3).meta.node, "c1", "the run continues");
     assert_refused(&play.home.ctl_in(&play.repo, &["approve"]), &["nothing awaits your review", "runnerctl status"]);
 }
 
@@ -126,7 +126,7 @@ fn what_waits_for_a_person_waits_through_restarts_and_requests_that_do_not_decid
     play.client().wait_for(play.repo.path(), RunStatus::Paused);
     play.home.ctl_in(&play.repo, &["resume"]).exits(0);
     play.client().wait_for(play.repo.path(), RunStatus::Waiting);
-    assert_eq!(play.script().session_count(), 1, "nobody works meanwhile");
+    assert_eq!(play.script().session_count(), 1, "no session runs meanwhile");
     play.home.ctl_in(&play.repo, &["cancel"]).exits(0);
     assert_refused(
         &play.home.ctl_in(&play.repo, &["approve"]),

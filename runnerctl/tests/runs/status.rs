@@ -114,7 +114,7 @@ fn each_change_is_an_object_on_a_line_where_json_is_wanted() {
     let lines = one.read_until(|line| line.contains(r#""state":"limit""#));
     let states: Vec<Value> = lines.iter().map(|line| serde_json::from_str(line).expect("each is an object")).collect();
     assert!(states.len() > 1 && states.iter().all(|state| state["schema"] == "runner/status.v1"), "{lines:#?}");
-    assert!(lines.windows(2).all(|two| two[0] != two[1]), "nothing is told twice");
+    assert!(lines.windows(2).all(|two| two[0] != two[1]), "nothing is printed twice");
     let lines = all.read_until(|line| line.contains(r#""state":"limit""#));
     let last: Value = serde_json::from_str(lines.last().expect("there is one")).expect("it is an object");
     assert_eq!(

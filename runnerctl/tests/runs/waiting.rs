@@ -32,7 +32,7 @@ fn wait_lasts_until_a_minute_after_the_stated_time_and_survives_the_death_of_the
     let after = play.client().run(play.repo.path());
     assert_eq!((after.summary.state, after.wait_until), (RunStatus::Waiting, waits.wait_until));
     assert_eq!(after.summary.reason, waits.summary.reason);
-    assert_eq!(play.script().session_count(), 1, "nobody is asked before");
+    assert_eq!(play.script().session_count(), 1, "no session starts before");
     assert_eq!(play.repo.receipts(), []);
     let shown = play.home.ctl_in(&play.repo, &["status"]).stdout;
     assert!(shown.contains("usage limit reached") && shown.contains("runnerctl resume --now"), "{shown}");

@@ -89,7 +89,7 @@ mod tests {
         std::fs::write(&file, r#"{"status":"done","summary":"x"}"#).unwrap();
         let has_answered = |output| OutputRouter::new(Box::new(WorkingReader), output, None).has_answered();
         assert!(has_answered(Some((file.clone(), AnswerForm::Answer))));
-        assert!(!has_answered(Some((file, AnswerForm::Review))), "that is no review");
-        assert!(!has_answered(None), "the session goes on to its last message");
+        assert!(!has_answered(Some((file, AnswerForm::Review))), "that is not a review");
+        assert!(!has_answered(None), "the session continues to its last message");
     }
 }

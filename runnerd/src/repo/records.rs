@@ -250,7 +250,7 @@ mod tests {
         fs::create_dir(elsewhere.path().join("precious")).unwrap();
         let records = stage.folder.path().join(".runner/iterations");
         symlink(elsewhere.path().join("precious"), records.join("run-1")).unwrap();
-        assert_eq!(stage.records().list_runs().unwrap(), [], "a run's folder is no link");
+        assert_eq!(stage.records().list_runs().unwrap(), [], "a run's folder is not a link");
         fs::remove_dir_all(&records).unwrap();
         symlink(elsewhere.path(), &records).unwrap();
         assert!(RecordsDir::find(&Layout::new(stage.folder.path())).is_none());

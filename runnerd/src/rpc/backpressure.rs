@@ -278,7 +278,7 @@ mod tests {
         let third = line.begin_call();
         assert!(is_full());
         drop(second);
-        assert!(!is_full(), "nobody waits for that one any more");
+        assert!(!is_full(), "no one waits for that one any more");
         third.await_write(10, None);
         line.record_written(1000);
         assert_eq!(line.0.table.lock_table().entries[&line.0.id].calls, 0);

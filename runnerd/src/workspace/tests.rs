@@ -83,7 +83,7 @@ fn workspace_is_made_step_by_step_and_has_the_base_checked_out() {
     );
     assert_eq!(fs::read_to_string(scene.place().join("README.md")).unwrap(), "A project.\n");
     let rights = fs::metadata(scene.place()).unwrap().permissions().mode();
-    assert_eq!(rights & 0o077, 0, "it is nobody else's");
+    assert_eq!(rights & 0o077, 0, "it is private");
     let found = Repository::discover(&scene.place()).unwrap();
     assert_eq!(found.head().unwrap().commit().unwrap().to_string(), scene.source.head());
     assert!(found.list_changes().unwrap().is_empty());

@@ -132,7 +132,7 @@ impl Daemon {
     ///
     /// Panics if it is not.
     pub fn wait_killed(mut self) {
-        assert!(processes::wait_gone(self.pid(), PATIENCE), "nobody kills the daemon");
+        assert!(processes::wait_gone(self.pid(), PATIENCE), "no one kills the daemon");
         self.child.wait().expect("the daemon can be waited for");
     }
 

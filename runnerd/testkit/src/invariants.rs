@@ -53,7 +53,7 @@ pub fn assert_consistent(repo: &Repo) {
     assert_eq!(numbers, expected, "an iteration is lost or counted twice");
     let next = repo.run_state("HEAD").next_iter;
     assert_eq!(
-        usize::try_from(next).expect("BUG: a u32 is no usize"),
+        usize::try_from(next).expect("BUG: a u32 is not a usize"),
         receipts.len() + 1,
         "HEAD and bookkeeping disagree"
     );

@@ -30,7 +30,7 @@ impl ReceiptCommit {
     /// Panics if git cannot read it.
     pub fn read(repo: &Repo, revision: &str) -> Self {
         let mut all = Self::read_all(repo, &["-1", revision]);
-        all.pop().unwrap_or_else(|| panic!("{revision} is no commit"))
+        all.pop().unwrap_or_else(|| panic!("{revision} is not a commit"))
     }
 
     /// Reads the commits that `git log` shows for these arguments, in one call.

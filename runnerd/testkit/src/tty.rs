@@ -146,7 +146,7 @@ impl Tty {
     ///
     /// Panics if it does not end within [`PATIENCE`].
     pub fn wait_exit(&mut self) -> i32 {
-        assert!(processes::wait_gone(self.pid(), PATIENCE), "it goes on:\n{}", self.screen());
+        assert!(processes::wait_gone(self.pid(), PATIENCE), "it is still running:\n{}", self.screen());
         let status = self.child.wait().expect("the program can be waited for");
         self.drain();
         status.code().unwrap_or(-1)

@@ -38,7 +38,7 @@ impl FaultCourse {
 
     /// Returns the disk of the repository.
     pub(super) fn disk(&self) -> &TmpfsDisk {
-        self.disk.as_ref().expect("BUG: this course has no disk of its own")
+        self.disk.as_ref().expect("BUG: this course has no separate disk")
     }
 
     /// Requests the run, and waits for its end or the daemon's.

@@ -93,7 +93,7 @@ fn assert_canary_silent(engine: &dyn Fn(&Repo), place: &str, rules: &str, deed: 
     repo.git(&["checkout", "-q", "--", "."]);
     assert_survived(&home, &repo, &["mine\n", "more\n"]);
     assert_eq!(canary_output(&home), "", "nothing is left that git itself would run: {place} {rules} {deed}");
-    assert_eq!(repo.git(&["log", "--format=%an", "-1"]), "Kit", "and nobody else commits");
+    assert_eq!(repo.git(&["log", "--format=%an", "-1"]), "Kit", "no one else commits");
 }
 
 fn use_library(_: &Repo) {}

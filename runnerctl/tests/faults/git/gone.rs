@@ -66,7 +66,7 @@ mod slow {
             let is_dir = git.symlink_metadata().is_ok_and(|found| found.is_dir());
             let removed = if is_dir { fs::remove_dir_all(&git) } else { fs::remove_file(&git) };
             removed.or_else(|error| if git.exists() { Err(error) } else { Ok(()) }).expect("what stands there can go");
-            fs::rename(repo.script().folder().join("away"), &git).expect("the folder can be put back");
+            fs::rename(repo.script().folder().join("away"), &git).expect("the folder can be restored");
             home.ctl_in(&repo, &["resume", "--wait"]);
             assert_eq!(list_verdicts(&repo), ["Accepted"], "{deed}");
             assert_kept(&repo, b"mine\n");

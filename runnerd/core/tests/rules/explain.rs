@@ -34,14 +34,14 @@ fn state() -> RunState {
 }
 
 fn of(courses: &[Forecast], ending: Ending) -> &Forecast {
-    courses.iter().find(|course| course.ending == ending).expect("the ending is told")
+    courses.iter().find(|course| course.ending == ending).expect("the ending is predicted")
 }
 
 /// The leaf that the run continues with, and its role.
 fn goes_on(course: &Forecast) -> (&str, Role) {
     match &course.next {
         NextStep::Continue(task) => (&task.node, task.role),
-        next => panic!("{:?} does not go on: {next:?}", course.ending),
+        next => panic!("{:?} does not continue: {next:?}", course.ending),
     }
 }
 

@@ -77,7 +77,7 @@ fn a_wait_ends_by_the_clock_on_the_wall_whatever_the_machine_slept() {
     let wait = WaitPeriod::for_service(now(), Some(now() + SignedDuration::from_hours(5)), 0);
     let end = now() + SignedDuration::from_hours(5) + MINUTE;
     assert!(!wait.is_over(end - SignedDuration::from_secs(1)));
-    assert!(wait.is_over(end) && wait.is_over(end + SignedDuration::from_hours(100)), "the lid was closed meanwhile");
+    assert!(wait.is_over(end) && wait.is_over(end + SignedDuration::from_hours(100)), "the machine slept meanwhile");
     assert_eq!(
         wait.timer_sleep(now()),
         MINUTE,
@@ -109,7 +109,7 @@ fn where_all_are_out_the_one_that_comes_back_first_is_waited_for() {
     let (late, early) = (now() + SignedDuration::from_hours(4), now() + SignedDuration::from_hours(2));
     let known = outages(&[("a", Some(late), now()), ("b", Some(early), now()), ("c", None, now())]);
     let kinds = words(&["a", "b"]);
-    let KindChoice::Wait(wait, out) = choose_kind(&kinds, &known, now()) else { panic!("somebody is asked") };
+    let KindChoice::Wait(wait, out) = choose_kind(&kinds, &known, now()) else { panic!("an agent was chosen") };
     assert_eq!(wait.until, early + MINUTE, "what is not a fallback does not count");
     assert_eq!(out.iter().map(|outage| outage.kind.as_str()).collect::<Vec<_>>(), ["a", "b"]);
     assert_eq!(asked(&["a", "b"], &known, wait.until).as_deref(), Some("b"));

@@ -68,7 +68,7 @@ fn what_guard_or_reviewer_found_is_told_until_it_is_overcome() {
         for then in silent.into_iter().chain([cut]) {
             assert_eq!(told_after(found.clone(), then.clone()).verdict, name, "{then:?}");
         }
-        assert_eq!(told_after(found, rejected()).text, "no test", "what was found last is told");
+        assert_eq!(told_after(found, rejected()).text, "no test", "the last finding is reported");
     }
     assert_eq!(told_after(fault(), fault()).verdict, VerdictName::Fault);
 }
@@ -176,7 +176,7 @@ fn a_guardrail_is_due_when_a_guard_is_red_in_the_same_way_again() {
     assert_eq!(after_guards(&[slow, other]).guardrail, None);
     assert_eq!(after_guards(&[slow, fast, other]).guardrail, None);
     let nine = [slow, "a\n", "b\n", "c\n", "d\n", "e\n", "f\n", "g\n", fast];
-    assert_eq!(after_guards(&nine).guardrail, None, "what is no longer remembered does not repeat");
+    assert_eq!(after_guards(&nine).guardrail, None, "a forgotten failure does not count as repeated");
 }
 
 #[test]

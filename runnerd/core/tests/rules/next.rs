@@ -71,7 +71,7 @@ impl Situation {
     fn task(&self) -> SessionTask {
         match self.next() {
             NextStep::Continue(task) => task,
-            other => panic!("it does not go on: {other:?}"),
+            other => panic!("it does not continue: {other:?}"),
         }
     }
 }
@@ -184,7 +184,7 @@ fn every_stop_says_why_in_a_sentence_and_names_a_command() {
             | NextStep::Pause(reason)
             | NextStep::Hold(reason)
             | NextStep::End { reason, .. } => reason,
-            NextStep::Continue(task) => panic!("{name} goes on: {task:?}"),
+            NextStep::Continue(task) => panic!("{name} continues: {task:?}"),
         };
         assert!(!reason.message.is_empty() && !reason.message.contains('\n'), "{name}: {}", reason.message);
         let goes_on = |command: &str| {
@@ -355,7 +355,7 @@ fn a_session_is_asked_of_the_first_kind_that_is_not_out() {
     assert_eq!(with(None).as_deref(), Some("first"));
     assert_eq!(with(Some(fault())).as_deref(), Some("first"));
     let limit = Verdict::Unavailable { why: "limit".to_owned(), until: None };
-    assert_eq!(with(Some(limit)).as_deref(), Some("second"), "it goes on instead of waiting");
+    assert_eq!(with(Some(limit)).as_deref(), Some("second"), "it continues instead of waiting");
 }
 
 #[test]
@@ -468,7 +468,7 @@ fn failed_run_says_what_its_last_session_came_to() {
         });
         match it.next() {
             NextStep::End { reason, .. } => reason.message,
-            other => panic!("it goes on: {other:?}"),
+            other => panic!("it continues: {other:?}"),
         }
     };
     let message = |count| message_of(count, FaultKind::Exit, "it exited with code 3");

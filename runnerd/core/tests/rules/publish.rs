@@ -61,7 +61,7 @@ fn whatever_is_seen_comes_to_an_end_in_a_few_steps() {
         let (mut seen, mut steps) = (first, 0);
         while let Some(later) = after(seen, next_step(Some(&seen)), has_all) {
             (seen, steps) = (later, steps + 1);
-            assert!(steps <= 7, "{first:?} goes on at {seen:?}");
+            assert!(steps <= 7, "{first:?} continues at {seen:?}");
         }
     }
 }

@@ -698,7 +698,7 @@ fn a_run_that_ended_is_resumed_with_its_counters_reset_and_one_that_rests_is_not
     assert_eq!(resumed(RecordState::Over { end: RunEnd::Limit, at: now() }), granted(true));
     assert_eq!(resumed(RecordState::Paused), granted(false));
     let started =
-        answer(&run(RecordState::Over { end: RunEnd::Failed, at: now() }), &requests()[0].1).expect("it begins anew");
+        answer(&run(RecordState::Over { end: RunEnd::Failed, at: now() }), &requests()[0].1).expect("it starts again");
     assert_eq!(started.record.resume, Some(ResumeOrder { more: 0, reset: true, from: None, then: 0 }));
     let fork = StartRequest { start_spec: StartSpec { fork: true, ..order().start_spec }, ..order() };
     assert_eq!(answer(&run(RecordState::Queued), &RunRequest::Start(fork)), Err(RequestRefusal::RunExists));

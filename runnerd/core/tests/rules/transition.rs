@@ -246,7 +246,7 @@ fn a_fault_counts_an_answer_resets_and_all_else_leaves_it() {
     }
     let mut exceeded = outcome(broken(SessionRule::Context));
     *session_of(&mut exceeded) = session(SessionEndKind::ContextExceeded { what: "too long".to_owned() });
-    assert_eq!(faults(&exceeded), 2, "an exceeded context is no answer");
+    assert_eq!(faults(&exceeded), 2, "an exceeded context is not an answer");
     let reviewer = Verdict::Fault { kind: FaultKind::Reviewer, what: "no answer".to_owned() };
     assert_eq!(faults(&summarised(reviewer, "x")), 3);
     assert_eq!(faults(&summarised(Verdict::Timeout { during: PhaseName::Guard }, "x")), 0);

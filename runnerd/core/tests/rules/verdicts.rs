@@ -301,8 +301,8 @@ fn a_guard_whose_supervisor_is_lost_is_asked_once_more_and_then_is_a_fault() {
         let told = Told::done().after([lost()].into_iter().chain(more).chain([lost()]));
         let outcome = outcome_of(told);
         assert_eq!(outcome.verdict.detail().as_deref(), Some("guard lost: the guard's supervisor was killed twice"));
-        assert_eq!(verdict_row(outcome.verdict.name()).attempts, 0, "it is nobody's answer");
-        assert_eq!(outcome.guard_outcome(), GuardOutcome::Skipped, "nobody knows what it would have said");
+        assert_eq!(verdict_row(outcome.verdict.name()).attempts, 0, "it is not an answer");
+        assert_eq!(outcome.guard_outcome(), GuardOutcome::Skipped, "its result is unknown");
     }
 }
 
@@ -420,7 +420,7 @@ fn only_a_wait_or_a_misconfiguration_that_changed_nothing_leaves_no_commit() {
         outcome.guard = Some(GuardEnd { wrote: vec!["lock".to_owned()], ..green() });
         assert!(outcome.leaves_commit());
         outcome.guard = Some(GuardEnd { reverted: vec!["justfile".to_owned()], ..green() });
-        assert!(outcome.leaves_commit(), "a definition that was put back differs from the one at From");
+        assert!(outcome.leaves_commit(), "a restored definition differs from the one at From");
         outcome.guard = Some(GuardEnd { reverted: vec![".runner/GOAL.md".to_owned()], ..green() });
         assert_eq!(outcome.leaves_commit(), !none, "what is the runner's stands as it was");
     }

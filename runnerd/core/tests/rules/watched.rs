@@ -210,7 +210,7 @@ fn what_a_session_has_made_is_neither_followed_nor_accepted() {
     let command = words("sh check.sh");
     let base = Tree::of(&[("check.sh", "sh work.sh; pytest")]);
     let kept = begun(&command, &[], &base).accepted;
-    assert_eq!(kept.keys().collect::<Vec<_>>(), ["check.sh"], "what is to be written is no check yet");
+    assert_eq!(kept.keys().collect::<Vec<_>>(), ["check.sh"], "a file that is yet to be written is not a check");
     let worked = base.with("work.sh", "x").with("check.sh", "true").with("conftest.py", "exit").with("evil.sh", "");
     let watched = later(&command, &kept, (&worked, &[]));
     assert_eq!(watched.accepted, kept);
@@ -228,7 +228,7 @@ fn what_a_person_has_a_check_call_is_watched_from_then_on() {
     assert_eq!(paths(&watched), ["check.sh", "conftest.py", "more.sh"]);
     assert_eq!(later(&command, &kept, (&changed, &["README"])).accepted, kept, "the change is a session's");
     let grown = later(&command, &watched.accepted, (&changed.with("tests/conftest.py", "session's"), &["check.sh"]));
-    assert_eq!(grown.accepted, watched.accepted, "a new file where one was watched for is no person's");
+    assert_eq!(grown.accepted, watched.accepted, "a new file at a watched path is not a person's");
 }
 
 #[test]

@@ -201,7 +201,7 @@ fn of_the_persons_settings_the_login_method_alone_counts() {
     assert_eq!((&settings["hooksConfig"]["enabled"], settings.get("hooks")), (&json!(false), None));
     fs::remove_file(&file).unwrap();
     nix::unistd::mkfifo(&file, nix::sys::stat::Mode::S_IRWXU).unwrap();
-    assert_eq!(login_method(folder.path()), None, "nobody waits for a pipe");
+    assert_eq!(login_method(folder.path()), None, "a pipe is not waited for");
 }
 
 #[test]

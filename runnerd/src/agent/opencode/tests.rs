@@ -108,7 +108,7 @@ fn its_settings_are_the_sessions_and_those_of_other_programs_are_found() {
     assert_eq!(value("OPENCODE_DISABLE_PROJECT_CONFIG"), Some("1".as_ref()));
     assert_eq!(launch.links, [("/home-of-the-session/config/git".into(), person.path().join("git"))]);
     let wrapped = OpencodeBackend.plan_launch(&LaunchRequest { home: None, ..order });
-    assert!(wrapped.links.is_empty() && wrapped.files.is_empty(), "a wrapper has a world of its own");
+    assert!(wrapped.links.is_empty() && wrapped.files.is_empty(), "a wrapper has its own environment");
     let words: Vec<_> = wrapped.argv.iter().map(|word| word.to_string_lossy()).collect();
     insta::assert_snapshot!(words.join(" "), @"opencode run --format json --title runnerd --dir /repo");
 }

@@ -101,7 +101,7 @@ fn what_the_runner_holds_back_stays_hidden_and_nothing_else_is() {
         let exclude = folder.join("info/exclude");
         let right = fs::read_to_string(&exclude).unwrap();
         fs::write(&exclude, format!("{right}/hidden\n")).unwrap();
-        assert!(seen().contains(&"hidden".to_owned()), "{engine:?}: what nobody captured hides nothing");
+        assert!(seen().contains(&"hidden".to_owned()), "{engine:?}: rules that were not captured hide nothing");
     }
 }
 

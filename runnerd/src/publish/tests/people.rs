@@ -20,7 +20,7 @@ fn row_100_a_commit_of_a_persons_on_the_branch_holds_the_run_and_is_kept() {
     pair.publish();
     pair.assert_sound();
     assert_eq!(pair.source_git("rev-parse x-by-hand"), mine);
-    assert_eq!(pair.source_git("symbolic-ref --short HEAD"), "x-by-hand", "he goes on where he was");
+    assert_eq!(pair.source_git("symbolic-ref --short HEAD"), "x-by-hand", "the person continues on the same branch");
 }
 
 #[test]
@@ -65,7 +65,7 @@ fn what_has_become_of_a_branch_is_seen_by_a_look_that_changes_nothing() {
     let gone = look().unwrap();
     assert!(gone.tip.is_none() && gone.why.is_some(), "{gone:?}");
     std::fs::rename(pair.source(), pair.place("elsewhere")).unwrap();
-    assert!(look().is_err(), "what cannot be read is no branch that is as it was");
+    assert!(look().is_err(), "an unreadable branch does not count as unchanged");
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn row_101_a_branch_that_is_checked_out_is_left_and_caught_up_with() {
     assert_eq!(pair.source_git("status --porcelain"), "");
     let source = Repository::discover(pair.source()).unwrap();
     let kept = find_last_kept(&source, "x").unwrap().unwrap();
-    assert_eq!(kept.to_string(), tip, "what was made is in the source all the same");
+    assert_eq!(kept.to_string(), tip, "the new commit is in the source nevertheless");
     assert_eq!(why.command.as_deref(), Some(format!("git -C {} switch --detach", pair.source().display()).as_str()));
     pair.source_git("switch --quiet --detach");
     pair.publish();

@@ -282,7 +282,7 @@ impl IterationSimulation {
             if let Some(DriveOutcome::Finished(end)) = self.live_once(is_eventful).await {
                 return end;
             }
-            assert!(is_eventful, "seed {}: left although nobody asked: {:#?}", self.seed, self.lasting.lock());
+            assert!(is_eventful, "seed {}: left without a request: {:#?}", self.seed, self.lasting.lock());
         }
         unreachable!("a life without events ends the iteration")
     }

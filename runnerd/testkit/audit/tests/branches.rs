@@ -37,7 +37,7 @@ fn a_branch_that_cannot_be_read_is_named() {
     home.expect_forgery();
     let head = repo.head();
     let (folder, file) = head.split_at(2);
-    fs::remove_file(repo.path().join(".git/objects").join(folder).join(file)).expect("what was just made lies alone");
+    fs::remove_file(repo.path().join(".git/objects").join(folder).join(file)).expect("a new object is loose");
     let seen = run_audit(&home);
     seen.exits(1);
     assert!(seen.stderr.contains("auditing "), "{}", seen.stderr);

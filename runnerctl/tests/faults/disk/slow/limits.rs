@@ -73,7 +73,7 @@ fn row_60_daemon_without_handles_waits_and_goes_on_when_there_are_some() {
     let mut status = course.home.command("runnerctl");
     let mut asked = status.args(["--no-spawn", "status"]).current_dir(course.repo.path()).spawn().unwrap();
     daemon.limit_handles(None);
-    assert!(asked.wait().unwrap().success(), "who asked meanwhile is answered");
+    assert!(asked.wait().unwrap().success(), "a request made meanwhile is answered");
     client.wait_for(course.repo.path(), RunStatus::Completed);
     drop(daemon);
     course.assert_undisturbed("no handles");
