@@ -324,8 +324,8 @@ pub fn decide(policy: &Policy, phase: Phase, event: IterationEvent) -> Result<Ph
             Phase::Inspect { task, session, stop: first_stop(stop, cause) }
         }
 
-        // The guard runs once; if it is cut off, it has no result. If its supervisor is lost, it runs once more. If it
-        // is green with a definition that no person has accepted, it also runs with the accepted one.
+        // The guard runs once; if it is cut off, it has no result. If its supervisor is lost, it runs again. If it is
+        // green with a definition that no person has accepted, it also runs with the accepted one.
         (
             Phase::Guard { work, green, lost: None, stop: None },
             IterationEvent::GuardEnded(

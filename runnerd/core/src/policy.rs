@@ -22,7 +22,7 @@ pub struct Policy {
     pub on_timeout: TimeoutPolicy,
     /// Whether planners and workers are kept apart.
     pub roles: RolesMode,
-    /// What follows where the guard's definition is not the accepted one.
+    /// What follows if the guard's definition differs from the accepted one.
     pub on_change: ChangePolicy,
     /// Who reviews a finished node.
     pub review: ReviewPolicy,
@@ -81,7 +81,7 @@ pub enum RolesMode {
     Strict,
 }
 
-/// What follows where the guard's definition is not the one that a person has accepted.
+/// What follows if the guard's definition differs from the one that a person has accepted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ChangePolicy {

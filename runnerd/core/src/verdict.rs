@@ -25,7 +25,7 @@ pub use self::rule::{RuleBreach, SessionRule};
 pub use self::stop_cause::StopCause;
 pub use self::verdict_table::{FeedbackEffect, RunEffect, TreeSource, VerdictRow, verdict_row};
 
-/// The leaf an iteration works on, and how its session is to be run.
+/// The leaf an iteration works on, and how to run its session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionTask {
     /// Id of the run.
@@ -170,7 +170,7 @@ pub enum FaultKind {
     NoAnswer,
     /// The answer was not of the right shape.
     InvalidAnswer,
-    /// The budget ran out and the session is to be tried again.
+    /// The budget ran out, and the session must be tried again.
     Timeout,
     /// The reviewer gave no valid answer three times.
     Reviewer,

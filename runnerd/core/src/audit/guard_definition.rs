@@ -211,7 +211,7 @@ fn set_file(definition: &mut GuardDefinition, path: &str, stored: Option<&PathEn
     };
 }
 
-/// Returns a file as a definition has it; none for what is neither a file nor a link.
+/// Returns a file as a definition has it; `None` for anything but a file or a link.
 pub(super) fn definition_form(stored: &PathEntry) -> Option<String> {
     match stored.mode {
         0o100_644 => Some(stored.id.clone()),

@@ -32,7 +32,7 @@ pub(super) enum PromptCheck {
 pub(super) struct PromptSources<'a> {
     /// The state at From.
     pub from: &'a CommittedState<'a>,
-    /// What sessions are told about the guard's definition, if anything.
+    /// The text for sessions about the guard's definition, if any.
     pub guard_notice: Option<&'a str>,
     /// The session's task.
     pub task: &'a SessionTask,

@@ -99,7 +99,7 @@ impl DeliveredRun<'_> {
         one_line(first.trim_start_matches(['#', ' ']).trim_end_matches(['#', ' ']), TITLE_LIMIT)
     }
 
-    /// Introduces the pull request to a reader who has never heard of the runner.
+    /// Introduces the pull request to a reader who does not know the runner.
     fn render_opening(&self) -> String {
         let sessions = pluralize(self.run_state.usage.sessions, "session");
         let (passed, total) = self.tree.root.leaves();

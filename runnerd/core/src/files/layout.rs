@@ -36,7 +36,7 @@ pub const NOTES: &str = ".runner/state/notes.md";
 pub const ASSUMPTIONS: &str = ".runner/state/assumptions.md";
 /// What agents ask.
 pub const QUESTIONS: &str = ".runner/state/questions.md";
-/// What agents found must be kept in mind.
+/// What agents found important to remember.
 pub const GUARDRAILS: &str = ".runner/state/guardrails.md";
 /// What agents would do better.
 pub const IMPROVEMENTS: &str = ".runner/state/improvements.md";

@@ -71,7 +71,7 @@ impl DefinitionState {
     }
 }
 
-/// Returns what a session is told about a definition that differs from the accepted one; `None` if it does not differ.
+/// Returns the text for a session about a definition that differs from the accepted one; `None` if it does not differ.
 pub fn session_notice(policy: ChangePolicy, guarded: &DefinitionState) -> Option<String> {
     let DefinitionState { accepted, committed, .. } = guarded;
     let diff = guarded.diff_from_accepted(committed);

@@ -86,7 +86,7 @@ pub fn decide_next(inputs: &RunInputs<'_>, ended: Option<&Verdict>, stop_request
     let review_decision =
         inputs.review_decision.filter(|word| ended.is_none() && word.counts_for(pending.as_ref(), inputs.policy));
     if let Some(review_decision) = review_decision {
-        // A decision is no session, so no ceiling applies to it.
+        // A decision is not a session, so no ceiling applies to it.
         let (decision, signature) = (Some(review_decision.decision.clone()), review_decision.signature.clone());
         return NextStep::Continue(SessionTask {
             role: Role::Human,

@@ -45,7 +45,7 @@ pub(super) fn find_secrets<'a>(name: &str, value: &'a str) -> Vec<&'a str> {
     found.into_iter().flat_map(whole_and_lines).filter(|part| (MIN_SECRET..=MAX_SECRET).contains(&part.len())).collect()
 }
 
-/// Programs print a multi-line key line by line, with a prefix; the lines around the key are no secret.
+/// Programs print a multi-line key line by line, with a prefix; the lines around the key are not secret.
 fn whole_and_lines(value: &str) -> impl Iterator<Item = &str> {
     const SHORTEST_LINE: usize = 20;
     let lines = value.lines().map(str::trim).filter(move |line| {
