@@ -252,7 +252,7 @@ fn refuse_pipes(repository: &Repository) -> Result<(), ErrorData> {
     Err(git_error(&GitError::Pipe { path: pipe }))
 }
 
-/// Refuses a commit with what some file system takes for the runner's folder: no commit of the runner has it.
+/// Refuses a commit with a name that some file system takes for the runner's folder: no commit of the runner has one.
 fn refuse_like_runner(repository: &Repository, commit: &Id) -> Result<(), ErrorData> {
     let files = repository.list_entries(commit, "").map_err(|error| git_error(&error))?;
     let Some(file) = files.iter().find(|file| is_like_runner_path(&file.path)) else { return Ok(()) };

@@ -1,7 +1,7 @@
 //! The daemon's numbered stream of events: one writer, many readers, bounded.
 //!
-//! A reader that is too slow loses events and is told so; the writer never waits. Output of agents and guards is sent
-//! only to those who subscribe to it, and is not kept.
+//! A reader that is too slow loses events and is notified of that; the writer never waits. Output of agents and guards
+//! is sent only to those who subscribe to it, and is not kept.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -69,7 +69,7 @@ pub enum AgentReadiness {
 
 /// Checks the agents of a configuration; the error names the first that cannot work.
 ///
-/// A failed check that may succeed another time is no reason to refuse.
+/// A failed check that may succeed another time is not a reason to refuse.
 pub async fn check_agents(candidates: AgentCandidates<'_>, launcher: &Launcher) -> Result<(), AgentUnavailable> {
     for (section, executor) in list_executors(candidates.config) {
         match examine_agent(&executor, candidates, launcher).await {

@@ -56,7 +56,7 @@ pub(super) struct AgentInfo {
     pub(super) variables: &'static [&'static str],
     /// Paths in the work tree that it obeys regardless of its arguments: they are moved away while it runs.
     pub(super) config_paths: &'static [&'static str],
-    /// The same where it is behind a wrapper and has no home of the session's own.
+    /// The same if it is behind a wrapper and has no separate home for the session.
     pub(super) wrapped_config_paths: &'static [&'static str],
 }
 

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use jiff::tz::TimeZone;
 
-/// Returns the time zone of a session's environment: `TZ` as the system's library reads it, else the machine's.
+/// Returns the time zone of a session's environment: `TZ` as the system's library reads it, otherwise the machine's.
 pub(super) fn session_zone(env: &[(OsString, OsString)]) -> TimeZone {
     let set = env.iter().rev().find(|(name, _)| name == "TZ").map(|(_, value)| value.to_string_lossy());
     set.map_or_else(TimeZone::system, |name| resolve_zone(name.trim_start_matches(':')))

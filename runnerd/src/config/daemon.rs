@@ -28,7 +28,7 @@ pub struct DaemonConfig {
     pub workspaces: Option<PathBuf>,
     /// Whether the machine is kept awake while a session runs.
     pub inhibit_sleep: bool,
-    /// The strongest containment that is used where the system offers it.
+    /// The strongest containment to use if the system offers it.
     pub containment: Containment,
 }
 

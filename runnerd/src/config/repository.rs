@@ -60,7 +60,7 @@ pub struct RepoConfig {
     pub publish: PublishConfig,
     /// How processes are contained.
     pub containment: ContainmentConfig,
-    /// Prices by model, or by kind where no model is set.
+    /// Prices by model, or by kind if no model is set.
     #[serde(default)]
     pub prices: BTreeMap<String, Price>,
     /// Variables that are passed on.

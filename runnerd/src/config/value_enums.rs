@@ -1,4 +1,4 @@
-//! The words that a configuration file may use where it has a choice.
+//! The values of configuration keys with a fixed set of choices.
 
 use super::choice::choices;
 

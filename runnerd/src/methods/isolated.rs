@@ -182,7 +182,7 @@ impl Api {
         .await
     }
 
-    /// Creates the workspace, registers it and queues its run; returns what else is to be reported.
+    /// Creates the workspace, registers it and queues its run; returns further messages to report.
     async fn create_run(
         &self,
         creation: &WorkspaceCreation,

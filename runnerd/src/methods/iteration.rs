@@ -369,7 +369,7 @@ fn read_file_piece(path: &Path, offset: u64, limit: u64) -> std::io::Result<(Vec
     // An agent may have put a link or a pipe there.
     let mut file = OpenOptions::new().read(true).custom_flags(O_NOFOLLOW | O_NONBLOCK).open(path)?;
     let (mut bytes, size) = (Vec::new(), file.metadata()?.len());
-    // A file system refuses to go where no file of its could end.
+    // A file system refuses an offset beyond its maximum file size.
     if offset >= size {
         return Ok((bytes, size));
     }

@@ -206,7 +206,7 @@ impl<D: Disk> DurableFiles<'_, D> {
         if len > MAX_BYTES { too_large(len) } else { Ok(Some(bytes)) }
     }
 
-    /// Removes a file; it is no error if there is none.
+    /// Removes a file; it is not an error if there is none.
     pub fn remove(&self, path: &Path) -> Result<(), DurableError> {
         match self.0.remove(path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(io_error("removing", path)(error)),

@@ -44,7 +44,7 @@ impl Layout {
     pub const ASSUMPTIONS: &str = layout::ASSUMPTIONS;
     /// Questions that agents ask.
     pub const QUESTIONS: &str = layout::QUESTIONS;
-    /// What agents found important to keep in mind.
+    /// What agents found important to remember.
     pub const GUARDRAILS: &str = layout::GUARDRAILS;
     /// Improvements that agents suggest.
     pub const IMPROVEMENTS: &str = layout::IMPROVEMENTS;

@@ -21,7 +21,7 @@ pub const OVERRIDE_TEMPLATES: [(Role, &str); 4] = [
 ];
 
 /// Returns what is wrong with the templates that `read` returns for their paths, each with file and line; a missing
-/// template is no fault.
+/// template is not a fault.
 pub fn find_template_faults<E: Display>(read: impl Fn(&str) -> Result<Option<Vec<u8>>, E>) -> Vec<String> {
     let describe_template = |(role, path): (Role, &str)| {
         let faults = match read(path) {

@@ -169,7 +169,7 @@ impl<T: Sealable, D: Disk> SealedFile<T, D> {
         )?)
     }
 
-    /// Removes the note; it is no error if there is none.
+    /// Removes the note; it is not an error if there is none.
     pub fn remove(&self) -> Result<(), SealedFileError> {
         Ok(durable::with_disk(&self.disk).remove(&self.path())?)
     }

@@ -1,6 +1,6 @@
 //! Runs the guards of passing commits again, each in its own temporary folder.
 //!
-//! Contained and limited as in an iteration. The result is no proof either way: a guard may depend on more than its
+//! Contained and limited as in an iteration. The result proves nothing either way: a guard may depend on more than its
 //! commit, so a difference is only a warning.
 
 use std::ffi::OsString;
@@ -203,7 +203,7 @@ fn parse_commit(pass: &AuditPass) -> Result<Id, VerifyError> {
     pass.commit.parse().map_err(|_| VerifyError::InvalidCommit(pass.commit.clone()))
 }
 
-/// Removes a folder; it is no error if there is none.
+/// Removes a folder; it is not an error if there is none.
 fn remove_folder(copy_dir: &Path) -> Result<(), VerifyError> {
     dir_permissions::remove_all(copy_dir).map_err(|source| VerifyError::Folder { path: copy_dir.to_owned(), source })
 }

@@ -25,7 +25,7 @@ use crate::store::RepoStore;
 /// Version of the format.
 pub(crate) const VERSION: u32 = 1;
 
-/// First line: what the fold needs besides the events.
+/// First line: the inputs of the fold other than the events.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct JournalHeader {

@@ -175,7 +175,7 @@ impl<'a> IgnoredCopy<'a> {
         }
         let listed = match fs::read_dir(&old) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-            // Someone else's folder, such as a container's data, is no reason to fail the start of a run.
+            // Someone else's folder, such as a container's data, is not a reason to fail the start of a run.
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                 if is_selected {
                     self.skip_path(path, "it may not be read");

@@ -95,7 +95,7 @@ impl Tty {
         self.wait_until_screen(text, |screen| screen.contains(text))
     }
 
-    /// Waits until a text is no longer on the screen.
+    /// Waits until a text has disappeared from the screen.
     #[track_caller]
     pub fn wait_for_absence(&mut self, text: &str) -> String {
         self.wait_until_screen(text, |screen| !screen.contains(text))

@@ -64,7 +64,7 @@ pub struct GitDirSnapshot {
     refs: BTreeMap<String, String>,
     /// The user's own configuration.
     users: UserGitConfig,
-    /// Tracked files that git was told not to check.
+    /// Tracked files for which checking by git is turned off.
     hidden: BTreeSet<String>,
     /// When it was taken.
     moment: Option<FsClock>,

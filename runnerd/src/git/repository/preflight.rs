@@ -1,5 +1,5 @@
-//! Chooses the engine for the work tree: the library, or the git program where the library is known to give another
-//! result than git. Not about speed, and not about hooks, as none are run.
+//! Chooses the engine for the work tree: the library, or the git program if the library is known to give another result
+//! than git. Not about speed, and not about hooks, as none are run.
 
 use std::path::Path;
 

@@ -114,7 +114,7 @@ impl CollectedTree {
     }
 }
 
-/// Clears the flags that make git assume files unchanged, as these may hold work all the same. Returns the flags, by
+/// Clears the flags that make git assume files unchanged, as these may contain work nevertheless. Returns the flags, by
 /// position.
 fn clear_hiding_flags(state: &mut State) -> Vec<(usize, Flags)> {
     let mut hidden = Vec::new();

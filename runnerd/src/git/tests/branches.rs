@@ -467,7 +467,7 @@ fn head_of_a_bare_repository_uses_no_branch() {
             repository.find_branch_use("main").unwrap().unwrap().work_tree,
             fixture.path("").canonicalize().unwrap()
         );
-        // A person works in it all the same.
+        // A person works in it nevertheless.
         fs::write(bare.join("index"), "").unwrap();
         assert_eq!(repository.find_branch_users("main").unwrap().len(), 2);
     }

@@ -352,7 +352,7 @@ fn find_untracked(
     Ok(found)
 }
 
-/// Returns the pipes, sockets and devices, which git does not report, where the library's walk can tell.
+/// Returns the pipes, sockets and devices, which git does not report, if the library's walk can recognize them.
 pub(in crate::git) fn find_unstorable_files(repo: &gix::Repository, index: &State) -> Vec<BString> {
     let found = walk_untracked(repo, index, &[]).unwrap_or_default();
     found.into_iter().filter(|(_, finding)| *finding == ScanFinding::Unstorable).map(|(path, _)| path).collect()

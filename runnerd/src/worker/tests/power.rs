@@ -65,7 +65,7 @@ fn env_number(name: &str, default: u64) -> u64 {
     env::var(name).map_or(default, |text| text.parse().expect("a number"))
 }
 
-/// Crashes at every write, examines possible disk states, and crashes once more in each recovery.
+/// Crashes at every write, examines possible disk states, and crashes again in each recovery.
 ///
 /// With an injected mistake it ends at the first violation, unless `STATES` is given.
 fn enumerate_crashes(mistakes: InjectedMistakes, states: u64) -> RecoveryTally {

@@ -312,7 +312,7 @@ impl IterationSimulation {
             }
         };
         let driven = match driven {
-            // Its run has ended; the iteration is driven once more to check what holds for every iteration.
+            // Its run has ended; the iteration is driven again to check what holds for every iteration.
             Some(Err(DriveError::Blocked(_) | DriveError::Journal(_))) if control.is_cancelled => None,
             driven => driven.map(|driven| {
                 driven.unwrap_or_else(|error| panic!("seed {}: {error}: {:#?}", self.seed, self.lasting.lock()))
