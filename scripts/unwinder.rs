@@ -1,4 +1,4 @@
-//! Build script of the programs: puts the unwinder into them, where the C compiler has it as an archive, instead of a
+//! Build script of the programs: links the unwinder statically if the C compiler has it as an archive, instead of a
 //! library that each start would load (decision 82). Anywhere else the library is used, as ever.
 
 #![allow(clippy::print_stdout, reason = "so cargo is told")]

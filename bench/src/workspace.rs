@@ -30,7 +30,7 @@ pub(crate) struct WorkspaceArgs {
     /// Tracked files of the repositories.
     #[arg(long, value_delimiter = ',', default_values_t = [10, 10_000])]
     files: Vec<u32>,
-    /// Mebibytes that the history has besides, which do not compress.
+    /// Additional mebibytes in the history, which do not compress.
     #[arg(long, default_value_t = 200)]
     history_mib: u32,
     /// Objects that lie about unpacked.

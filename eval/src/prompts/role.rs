@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, clap::ValueEnum)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum LabRole {
-    /// Decides whether a goal is to be divided.
+    /// Decides whether to split a goal.
     Planner,
     /// Works on one leaf.
     Worker,

@@ -170,8 +170,8 @@ impl GitCheckout {
         self.run_git_reading(remote, &args).await
     }
 
-    /// Fast-forwards a local branch to the remote's; returns false if that is no fast-forward, or the branch is checked
-    /// out.
+    /// Fast-forwards a local branch to the remote's; returns false if that is not a fast-forward, or the branch is
+    /// checked out.
     pub(crate) async fn fast_forward(&self, remote: &PushRemote, branch: &str) -> Result<bool, Failure> {
         let refspec = format!("refs/heads/{branch}:refs/heads/{branch}");
         match self.run_fetch(remote, &refspec).await?.status.code() {
