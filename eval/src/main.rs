@@ -1,8 +1,8 @@
 //! `runner-eval`: runs declarative cases through the real daemon, each in its own home, and reports the results.
 //!
 //! It is a client: it knows the protocol, and runs daemon and client as programs. `case` reads cases, which `import`
-//! may have written from a list; `plan` and `lab` prepare them, `trial` and `batch` run them, `checks` and `outcome`
-//! judge them, `results` stores them, and `report` summarizes them.
+//! may have written from a list; `plan` and `sandbox` prepare them, `trial` and `batch` run them, `checks` and
+//! `outcome` judge them, `results` stores them, and `report` summarizes them.
 
 mod args;
 mod batch;

@@ -1,6 +1,7 @@
 //! Supervises a program so that no part of it outlives it, with a small process between the harness and the program.
 //!
-//! `keeper` is that process, `held` is the harness's side of it. Nothing here knows about cases or runs.
+//! `child_supervisor` is that process, the keeper; `managed_process` is the harness's side of it. Nothing here knows
+//! about cases or runs.
 
 mod child_supervisor;
 mod managed_process;
