@@ -1,10 +1,10 @@
-//! An isolated run is published, and something happens between any two steps of that: the daemon dies, the machine goes
-//! down, or a person works in the repository that the run was begun from. Rows 99 to 104 and 115 to 117.
+//! Publishing an isolated run is interrupted between any two steps: the daemon dies, the machine goes down, or a person
+//! works in the repository from which the run was started. Rows 99 to 104 and 115 to 117.
 //!
-//! A git program in front of the real one stops at those of a publication. Where an iteration makes many objects they are
-//! three: the objects are sent, looked for, kept by a reference without a program, and looked for again before the branch is
-//! moved. Where references are not in files a program moves them, and few objects are sent and looked for without one.
-//! Each iteration of a run is stopped at another one.
+//! A wrapper around git stops at the git programs of a publication. If an iteration creates many objects, there are
+//! three: objects are sent, then checked, then kept by a reference without a program, and checked again before the
+//! branch is moved. If references are not stored in files, a program moves them, and few objects are sent and checked
+//! without one. Each iteration of a run is stopped at a different one.
 
 use std::fs;
 use std::path::{Path, PathBuf};

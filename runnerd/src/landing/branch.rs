@@ -44,8 +44,8 @@ impl RunBranch {
         &self.target.run
     }
 
-    /// Fails if an audit does not prove the branch; with `unproven`, a part of it may be unverifiable. `live` is the
-    /// run with a session in progress.
+    /// Fails if an audit does not prove the branch; with `allow_unproven`, a part of it may be unverifiable. `live` is
+    /// the run with a session in progress.
     pub(super) fn check_proven(
         &self,
         site: &LandContext<'_>,

@@ -46,7 +46,7 @@ pub(super) struct MiddlewareService<S, A> {
 }
 
 impl<S, A> MiddlewareService<S, A> {
-    /// Wraps the calls of a service with `around`.
+    /// Wraps the calls of a service with `middleware`.
     pub(super) fn new(service: S, middleware: A) -> Self {
         Self { service, middleware }
     }

@@ -76,7 +76,7 @@ impl ServiceManager {
         }
     }
 
-    /// Starts the service; with `anew`, also recreates its socket.
+    /// Starts the service; with `restart_socket`, also recreates its socket.
     pub(super) async fn start(self, file: &Path, restart_socket: bool) -> Result<(), Failure> {
         match self {
             Self::Systemd => {

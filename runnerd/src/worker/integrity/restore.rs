@@ -401,7 +401,7 @@ impl Restorer<'_> {
             .then_some(ExpectedFile::Entry(entry))
     }
 
-    /// The expected task tree: `examine` judges the agent's, `after` brings the one to write.
+    /// The expected task tree, if the request has one; the agent's own is judged in `inspect`.
     fn expected_tree(&self) -> Option<ExpectedFile> {
         self.request.tree.map(|text| ExpectedFile::Text(text.to_vec()))
     }
