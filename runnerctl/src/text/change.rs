@@ -5,9 +5,7 @@ use protocol::reply::ChangeReply;
 use super::paint::{DIM, paint};
 use super::sanitize::sanitize;
 
-/// Returns the line `<command>: <action>
-///
-/// <commit>`, or what the request is waiting for.
+/// Returns the line that names the command, its action and its commit, or what the request is waiting for.
 pub(crate) fn render_change(reply: &ChangeReply) -> String {
     let what = format!("{}: {}", sanitize(&reply.command), sanitize(reply.summary.lines().next().unwrap_or_default()));
     if let Some(commit) = &reply.commit {
