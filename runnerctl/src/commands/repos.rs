@@ -18,7 +18,7 @@ use crate::text::table::{Table, TableCell};
 const EXAMPLES: &str = "Examples:
   runnerctl repos
   runnerctl repos --remove ~/old            forget one; its files are kept
-  runnerctl repos --remove ~/old --force    one that is gone, with its isolated runs";
+  runnerctl repos --remove ~/old --force    a lost one, with its runs";
 
 /// List known repositories
 #[derive(Debug, Args)]
