@@ -183,7 +183,7 @@ fn kill_with_parent(command: &mut Command) {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn ends_with_us(_command: &mut Command) {}
+fn kill_with_parent(_command: &mut Command) {}
 
 /// What was read from a stream.
 #[derive(Debug, Default)]

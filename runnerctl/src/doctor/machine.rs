@@ -50,7 +50,7 @@ pub(crate) fn lock_holder(paths: &Paths) -> Option<i32> {
 
 /// Other systems have no such table.
 #[cfg(not(target_os = "linux"))]
-fn holder_in(_: &str, _: &fs::Metadata) -> Option<i32> {
+fn find_lock_holder(_: &str, _: &fs::Metadata) -> Option<i32> {
     None
 }
 

@@ -213,7 +213,7 @@ fn shares_file_system(folder: &Path, other: &Path) -> bool {
 
 /// On other systems flushing a file system only starts the writes and does not wait for them.
 #[cfg(not(target_os = "linux"))]
-fn is_flushed_with(_folder: &Path, _other: &Path) -> bool {
+fn shares_file_system(_folder: &Path, _other: &Path) -> bool {
     false
 }
 

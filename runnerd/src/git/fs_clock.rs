@@ -124,7 +124,7 @@ fn has_reliable_times(folder: &Path) -> bool {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn keeps_times(_folder: &Path) -> bool {
+fn has_reliable_times(_folder: &Path) -> bool {
     false
 }
 
