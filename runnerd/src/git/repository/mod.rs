@@ -16,6 +16,7 @@ pub(in crate::git) mod pin;
 pub(in crate::git) mod pinned_config;
 pub(in crate::git) mod preflight;
 pub(in crate::git) mod program;
+mod rules;
 pub(in crate::git) mod runner_attributes;
 mod signing;
 pub(in crate::git) mod user_config;

@@ -92,9 +92,9 @@ impl Repository {
     /// Opens the library's view of the repository, or returns the open one. Fails if parts of the repository moved.
     pub(in crate::git) fn open(&self) -> Result<gix::Repository, GitError> {
         self.check_not_moved()?;
-        self.write_pinned_files()?;
-        if self.pinned.is_none() {
-            return self.open_uncached();
+        let Some(pinned) = &self.pinned else { return self.open_uncached() };
+        if !pinned.has_object_link() {
+            self.write_pinned_files()?;
         }
         let packs = self.common_dir.join("objects/pack").metadata().ok();
         let packs = packs.map(|found| (found.mtime(), found.mtime_nsec()));
@@ -117,6 +117,7 @@ impl Repository {
     /// Reads the configuration in force, and creates the library's view with it.
     pub(in crate::git) fn open_uncached(&self) -> Result<gix::Repository, GitError> {
         let (folder, sources) = if let Some(folder) = self.pinned_dir() {
+            self.write_pinned_files()?;
             (folder, ConfigSources::RepositoryOnly)
         } else {
             refuse_pipes(&self.git_dir)?;

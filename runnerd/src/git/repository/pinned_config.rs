@@ -145,6 +145,14 @@ impl PinnedConfigDir {
         Ok(())
     }
 
+    /// Whether objects are read from the repository: the only part of the folder that a view that is open still uses,
+    /// but for rules (see `rules`).
+    pub(in crate::git) fn has_object_link(&self) -> bool {
+        self.links.iter().all(|(name, target)| {
+            *name != "objects" || fs::read_link(self.folder.join(name)).is_ok_and(|found| found == *target)
+        })
+    }
+
     /// Returns the links that should exist: a reference store in another format is not always there.
     fn expected_links(&self) -> impl Iterator<Item = &(&'static str, PathBuf)> {
         self.links.iter().filter(|(name, target)| *name != "reftable" || target.exists())

@@ -59,7 +59,7 @@ impl<'a> ContentStore<'a> {
         index: &gix::index::State,
     ) -> Result<Self, GitError> {
         let prepare = || -> gix::Result<Self> {
-            let attributes = || repo.attributes_only(index, Source::WorktreeThenIdMapping);
+            let attributes = || repository.read_attributes(repo, index, Source::WorktreeThenIdMapping);
             let capabilities = repo.filesystem_options()?;
             Ok(Self {
                 repo,

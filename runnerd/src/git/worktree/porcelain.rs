@@ -83,7 +83,7 @@ pub(in crate::git) fn stage_all(private: &PrivateIndex<'_>, rule: &HoldBackRule)
     let names: BTreeSet<BString> = held_back.union(&unstorable).cloned().collect();
     unstorable.extend(porcelain.fill_index(&names, &left_out)?);
     unstorable.extend(private.unconvertible.iter().cloned());
-    unstorable.extend(find_unstorable_files(private.repo, &private.tracked.state));
+    unstorable.extend(find_unstorable_files(private.repo, paths, &private.tracked.state));
     let own = private.stage_runner_dir(rule)?;
     held_back.extend(own.held_back);
     unstorable.extend(own.unstorable);

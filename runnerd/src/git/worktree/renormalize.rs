@@ -34,8 +34,9 @@ pub(in crate::git) fn find_affected<'p>(
     if folders.is_empty() {
         return Ok(affected);
     }
-    let mut before = repo.attributes_only(head, Source::IdMapping)?;
-    let mut now = repo.attributes_only(&cachetree::empty_index(repo.object_hash()), Source::WorktreeThenIdMapping)?;
+    let mut before = repository.read_attributes(repo, head, Source::IdMapping)?;
+    let nothing = cachetree::empty_index(repo.object_hash());
+    let mut now = repository.read_attributes(repo, &nothing, Source::WorktreeThenIdMapping)?;
     for entry in head.entries().iter().filter(|entry| matches!(entry.mode, Mode::FILE | Mode::FILE_EXECUTABLE)) {
         let path = entry.path(head);
         let is_governed = !repository.is_runner_path(path) && folders.iter().any(|folder| path.starts_with(folder));

@@ -9,14 +9,12 @@ use gix::ObjectId;
 use gix::bstr::{BStr, BString, ByteSlice as _};
 use gix::dir::EntryRef;
 use gix::dir::entry::{Kind, Status};
-use gix::dir::walk::{Action, Delegate, EmissionMode};
+use gix::dir::walk::{Action, Delegate};
 use gix::index::State;
 use gix::index::entry::{Flags, Mode, Stat};
-use gix::status::index_worktree::Options;
-use gix::status::plumbing::index_as_worktree::traits::{HashEq, SubmoduleStatus};
+use gix::status::plumbing::index_as_worktree::traits::SubmoduleStatus;
 use gix::status::plumbing::index_as_worktree::{Change, EntryStatus};
 use gix::status::plumbing::index_as_worktree_with_renames::{Entry, VisitEntry};
-use gix::worktree::stack::state::ignore::Source;
 
 use super::content::{ContentStore, StoreFailure, open_regular_file, read_head_commit};
 use super::preload::IndexPreload;
@@ -201,19 +199,7 @@ impl WorktreeScan {
     }
 
     fn compare_worktree(&mut self, repo: &gix::Repository, repository: &Repository, index: &State) -> gix::Result<()> {
-        repo.index_worktree_status(
-            index,
-            None::<&BStr>,
-            self,
-            HashEq,
-            SubmoduleHeads { repository: repository.clone() },
-            &mut gix::progress::Discard,
-            &AtomicBool::new(false),
-            // The library panics if the system refuses it one of several threads; for a required single one it returns
-            // an error.
-            Options { thread_limit: Some(1), ..Options::default() },
-        )
-        .map(drop)
+        repository.compare_with_index(repo, index, self, SubmoduleHeads { repository: repository.clone() })
     }
 
     /// Compares all files except those that cannot be converted: these have changed, unless their bytes are the
@@ -328,9 +314,9 @@ fn find_untracked(
     index: &State,
     untracked_paths: Option<&[BString]>,
 ) -> gix::Result<Vec<(BString, ScanFinding)>> {
-    let Some(untracked_paths) = untracked_paths else { return walk_untracked(repo, index, &[]) };
+    let Some(untracked_paths) = untracked_paths else { return walk_untracked(repo, repository, index, &[]) };
     let (mut found, mut folders) = (Vec::new(), Vec::new());
-    let mut rules = repo.excludes(index, None, Source::WorktreeThenIdMappingIfNotSkipped)?;
+    let mut rules = repository.read_ignore_rules(repo, index)?;
     for path in untracked_paths.iter().filter(|path| !repository.is_runner_path(path)) {
         let Ok(kind) = repository.absolute_path(path).symlink_metadata().map(|found| found.file_type()) else {
             continue;
@@ -347,26 +333,30 @@ fn find_untracked(
         }
     }
     if !folders.is_empty() {
-        found.extend(walk_untracked(repo, index, &folders)?);
+        found.extend(walk_untracked(repo, repository, index, &folders)?);
     }
     Ok(found)
 }
 
 /// Returns the pipes, sockets and devices, which git does not report, if the library's walk can recognize them.
-pub(in crate::git) fn find_unstorable_files(repo: &gix::Repository, index: &State) -> Vec<BString> {
-    let found = walk_untracked(repo, index, &[]).unwrap_or_default();
+pub(in crate::git) fn find_unstorable_files(
+    repo: &gix::Repository,
+    repository: &Repository,
+    index: &State,
+) -> Vec<BString> {
+    let found = walk_untracked(repo, repository, index, &[]).unwrap_or_default();
     found.into_iter().filter(|(_, finding)| *finding == ScanFinding::Unstorable).map(|(path, _)| path).collect()
 }
 
 /// Returns what the library's walk finds that is neither tracked nor ignored, everywhere or within the patterns.
 fn walk_untracked(
     repo: &gix::Repository,
+    repository: &Repository,
     index: &State,
     patterns: &[BString],
 ) -> gix::Result<Vec<(BString, ScanFinding)>> {
-    let options = repo.dirwalk_options()?.emit_untracked(EmissionMode::Matching);
     let mut untracked = UntrackedCollector(Vec::new());
-    repo.dirwalk(index, patterns, &AtomicBool::new(false), options, &mut untracked)?;
+    repository.walk_untracked(repo, index, patterns, &mut untracked)?;
     Ok(untracked.0)
 }
 

@@ -13,7 +13,6 @@ use gix::bstr::{BStr, BString, ByteSlice as _};
 use gix::index::State;
 use gix::index::entry::Mode;
 use gix::worktree::stack::state::attributes::Source;
-use gix::worktree::stack::state::ignore::Source as IgnoreSource;
 
 use super::change::{ChangeKind, WorktreeChange};
 use super::content::open_regular_file;
@@ -83,7 +82,7 @@ impl Repository {
         let tracked = head.map(|head| self.list_entries(&head, &path.to_str_lossy())).transpose()?.unwrap_or_default();
         let index = cachetree::empty_index(repo.object_hash());
         let is_ignored = || -> gix::Result<bool> {
-            let mut rules = repo.excludes(&index, None, IgnoreSource::WorktreeThenIdMappingIfNotSkipped)?;
+            let mut rules = self.read_ignore_rules(&repo, &index)?;
             let at_path = rules.at_entry(path.as_bstr(), Some(Mode::DIR)).map_err(gix::Error::from_error)?;
             Ok(at_path.is_excluded())
         };
@@ -176,8 +175,8 @@ impl<'a> StorabilityCheck<'a> {
     fn new(repo: &'a gix::Repository, repository: &'a Repository) -> Result<Self, GitError> {
         // Attribute files that were removed have no effect.
         let nothing = cachetree::empty_index(repo.object_hash());
-        let attributes = repo
-            .attributes_only(&nothing, Source::WorktreeThenIdMapping)
+        let attributes = repository
+            .read_attributes(repo, &nothing, Source::WorktreeThenIdMapping)
             .map_err(GitError::gix("reading attributes", repository.work_dir()))?;
         Ok(Self { repo, repository, attributes })
     }
