@@ -79,7 +79,7 @@ pub(crate) fn measure(args: &CountsArgs, report: &mut Report) -> anyhow::Result<
 #[expect(clippy::cast_precision_loss, reason = "a size in MiB is shown")]
 fn check_size(bytes: u64, report: &mut Report) -> anyhow::Result<()> {
     let size = bytes as f64 / MIB;
-    report.group("sizes").add_number("runnerctl, as a release has it", (size, "MiB"), Some(CLIENT_MIB));
+    report.group("sizes").add_number("runnerctl, as a release has it", size, "MiB", Some(CLIENT_MIB));
     ensure!(size <= CLIENT_MIB, "runnerctl is {size:.2} MiB, over its budget of {CLIENT_MIB} MiB");
     Ok(())
 }

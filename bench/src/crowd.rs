@@ -53,7 +53,7 @@ pub(crate) fn measure(args: &CrowdArgs, report: &mut Report) {
     measure_idle(args, &daemon, report);
     measure_requests(args, &home, &repos[0], report);
     measure_processes(args, &home, report);
-    measure_connections(&home, (&daemon, &repos[0]), report);
+    measure_connections(&home, &daemon, &repos[0], report);
 }
 
 /// Registers repositories, each with a paused run, and returns their work trees.
@@ -86,8 +86,8 @@ fn measure_idle(args: &CrowdArgs, daemon: &Daemon, report: &mut Report) {
         }
         before = now;
     }
-    group.add_number("resident", (resident_mib(daemon.pid()), "MiB"), Some(RESIDENT_BUDGET_MIB));
-    group.add_number("resident at most since its start", (peak_mib(daemon.pid()), "MiB"), None);
+    group.add_number("resident", resident_mib(daemon.pid()), "MiB", Some(RESIDENT_BUDGET_MIB));
+    group.add_number("resident at most since its start", peak_mib(daemon.pid()), "MiB", None);
     print_progress(&format!("crowd: watching the idle daemon for {} s", args.idle_secs));
     let (began, before) = (Instant::now(), voluntary_switches(daemon.pid()));
     thread::sleep(Duration::from_secs(args.idle_secs));
@@ -121,7 +121,7 @@ fn measure_requests(args: &CrowdArgs, home: &Home, repo: &Path, report: &mut Rep
         all.time(|| client.wait(client.rpc().status_all()).expect("the daemon tells of all"));
     }
     let mut group = report.group(format!("open connection, {} repositories", args.repositories));
-    group.add_bounded("status of one", &one, (99, REQUEST_BUDGET));
+    group.add_bounded("status of one", &one, 99, REQUEST_BUDGET);
     group.add_times("status of all", &all);
 }
 
@@ -144,8 +144,8 @@ fn measure_processes(args: &CrowdArgs, home: &Home, report: &mut Report) {
     group.add_times("runnerctl status PATH", &one);
     group.add_times("runnerctl status --all", &all);
     for (what, times) in [("runnerctl status PATH", &one), ("runnerctl status --all", &all)] {
-        group.add_ratio(format!("{what} against true"), (times, &nothing), 3.0);
-        group.add_ratio(format!("{what} against git status"), (times, &git), 1.0);
+        group.add_ratio(format!("{what} against true"), times, &nothing, 3.0);
+        group.add_ratio(format!("{what} against git status"), times, &git, 1.0);
     }
 }
 
@@ -167,7 +167,7 @@ fn assert_succeeds(mut command: Command) {
     assert!(command.status().expect("the program can be started").success(), "{command:?} fails");
 }
 
-fn measure_connections(home: &Home, (daemon, repo): (&Daemon, &Path), report: &mut Report) {
+fn measure_connections(home: &Home, daemon: &Daemon, repo: &Path, report: &mut Report) {
     let before = resident_mib(daemon.pid());
     raise_descriptor_limit();
     let crowd = IdleConnections::open(&home.socket(), CONNECTIONS);
@@ -178,9 +178,9 @@ fn measure_connections(home: &Home, (daemon, repo): (&Daemon, &Path), report: &m
     }
     drop(crowd);
     let mut group = report.group(format!("{CONNECTIONS} open connections that ask nothing"));
-    group.add_number("resident before", (before, "MiB"), None);
-    group.add_number("resident with them", (with, "MiB"), None);
-    group.add_bounded("status of one, on one more", &status, (99, REQUEST_BUDGET));
+    group.add_number("resident before", before, "MiB", None);
+    group.add_number("resident with them", with, "MiB", None);
+    group.add_bounded("status of one, on one more", &status, 99, REQUEST_BUDGET);
 }
 
 /// Raises the descriptor limit so that this program can hold the client ends.

@@ -34,7 +34,7 @@ pub(crate) fn measure(disk: DiskKind, report: &mut Report) {
     match count_calls(disk) {
         Some(calls) => {
             for (call, count) in calls {
-                group.add_number(format!("{call} in an iteration"), (count, "calls"), None);
+                group.add_number(format!("{call} in an iteration"), count, "calls", None);
             }
         }
         None => group.add("calls in an iteration", "not counted: strace is missing"),

@@ -45,9 +45,9 @@ pub(crate) fn measure(args: &FloodArgs, report: &mut Report) {
     let mut group = report.group(format!("an agent that prints {} MiB", args.mib));
     group.add_times("through a pipe into cat > /dev/null", &floor);
     group.add_times("as the output of a session, to its end", &ours);
-    group.add_ratio("time of the session against cat > /dev/null", (&ours, &floor), 1.0);
-    group.add_number("peak memory of the daemon, no output", (baseline_peak, "MiB"), None);
-    group.add_number("peak memory of the daemon, worst round", (peak, "MiB"), Some((baseline_peak + 8.0).round()));
+    group.add_ratio("time of the session against cat > /dev/null", &ours, &floor, 1.0);
+    group.add_number("peak memory of the daemon, no output", baseline_peak, "MiB", None);
+    group.add_number("peak memory of the daemon, worst round", peak, "MiB", Some((baseline_peak + 8.0).round()));
 }
 
 fn run_pipe(bytes: u64) {

@@ -104,16 +104,16 @@ fn measure_long_run(sizes: &[u32], report: &mut Report) {
             drive::resume_run(&home, &repo, size - done);
             done = *size;
         }
-        report_size((&home, &repo, &daemon), *size, report);
+        report_size(&home, &repo, &daemon, *size, report);
     }
 }
 
-fn report_size((home, repo, daemon): (&Home, &Repo, &Daemon), iterations: u32, report: &mut Report) {
+fn report_size(home: &Home, repo: &Repo, daemon: &Daemon, iterations: u32, report: &mut Report) {
     let mut group = report.group(format!("after {iterations} iterations on the branch"));
     let last = last_iterations(repo);
     group.add_times("phases without a program, the last ones", &overhead_samples(&last));
     phases::report_phases(&last, &mut group);
-    group.add_number("daemon, resident", (resident_mib(daemon.pid()), "MiB"), None);
+    group.add_number("daemon, resident", resident_mib(daemon.pid()), "MiB", None);
     let count = repo.git(&["count-objects", "-v"]);
     for (name, what) in [("count: ", "objects that lie about"), ("packs: ", "packs")] {
         let count = count.lines().find_map(|line| line.strip_prefix(name)).unwrap_or("unknown");
@@ -126,7 +126,7 @@ fn report_size((home, repo, daemon): (&Home, &Repo, &Daemon), iterations: u32, r
         ("the daemon's state and logs", home.state()),
     ];
     for (what, folder) in folders {
-        group.add_number(what, (size_mib(&folder), "MiB"), None);
+        group.add_number(what, size_mib(&folder), "MiB", None);
     }
 }
 

@@ -129,15 +129,15 @@ fn report_times(times: &IterationTimes, RepoSize { disk: place, files, nodes }: 
     let all = times.iterations.iter().map(IterationPhases::total).collect::<Samples>().minus(programs);
     for (what, overhead) in [("phases without a program", &between), ("all but agent's and guard's own time", &all)] {
         if files == FEW_FILES && nodes < MANY_NODES {
-            group.add_bounded(what, overhead, (50, SMALL_LIMIT));
+            group.add_bounded(what, overhead, 50, SMALL_LIMIT);
         } else {
             group.add_times(what, overhead);
         }
     }
     group.add_times("git status twice, git add -A, git commit", &times.git);
     let limit = (files > FEW_FILES).then_some(RATIO_LIMIT);
-    group.add_ratio("phases without a program, against git", (&between, &times.git), limit);
-    group.add_ratio("all but agent and guard, against git", (&all, &times.git), limit);
+    group.add_ratio("phases without a program, against git", &between, &times.git, limit);
+    group.add_ratio("all but agent and guard, against git", &all, &times.git, limit);
     report_breakdown(times, &mut group);
 }
 

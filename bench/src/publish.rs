@@ -56,7 +56,7 @@ pub(crate) fn measure(args: &PublishArgs, report: &mut Report) {
             print_progress(&format!("publish: {files} files, {}", place.name()));
             let setup = PublishSetup::new(place, *files);
             let times = setup.run_rounds(args.rounds);
-            report_times(&times, (*files, place), report);
+            report_times(&times, *files, place, report);
         }
     }
 }
@@ -92,7 +92,7 @@ impl PublishSetup {
         let key = SealKey::random().expect("a key can be made");
         let (copy, workspace_path) = (Patterns::default(), home.path().join("workspace"));
         let order = WorkspaceOptions { source: &pinned, target_dir: &workspace_path, base, copy: &copy };
-        workspace::create_workspace((&order, &WorkspaceOwner::from_key(&key)), &|_| (), &CancellationToken::new())
+        workspace::create_workspace(&order, &WorkspaceOwner::from_key(&key), &|_| (), &CancellationToken::new())
             .expect("a workspace can be made");
         let found = Repository::discover(&workspace_path).expect("the workspace is found");
         let workspace = found.pin_config(&home.path().join("captured-too")).expect("its configuration can be captured");
@@ -168,15 +168,15 @@ pub(crate) fn processor_time() -> Duration {
     usage(UsageWho::RUSAGE_SELF) + usage(UsageWho::RUSAGE_CHILDREN)
 }
 
-fn report_times(times: &PublishTimes, (files, place): (u32, DiskKind), report: &mut Report) {
+fn report_times(times: &PublishTimes, files: u32, place: DiskKind, report: &mut Report) {
     let mut group = report.group(format!("publish, {files} files, {}", place.name()));
     if files == BUDGET_FILES {
-        group.add_bounded("processor time of a commit", &times.processor, (50, BUDGET));
+        group.add_bounded("processor time of a commit", &times.processor, 50, BUDGET);
     } else {
         group.add_times("processor time of a commit", &times.processor);
     }
     group.add_times("time of a commit", &times.wall);
     group.add_times("processor time of git push", &times.push_processor);
     group.add_times("time of git push", &times.push_wall);
-    group.add_ratio("processor time against git push", (&times.processor, &times.push_processor), None);
+    group.add_ratio("processor time against git push", &times.processor, &times.push_processor, None);
 }

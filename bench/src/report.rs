@@ -103,12 +103,7 @@ impl FigureGroup<'_> {
     }
 
     /// Adds times with a budget on one percentile: the time that `percent` of the samples do not exceed.
-    pub(crate) fn add_bounded(
-        &mut self,
-        what: impl Into<String>,
-        times: &Samples,
-        (percent, limit): (usize, Duration),
-    ) {
+    pub(crate) fn add_bounded(&mut self, what: impl Into<String>, times: &Samples, percent: usize, limit: Duration) {
         let value = times.percentile(percent);
         let result =
             if percent == 50 { times.to_string() } else { format!("p{percent} {}, {times}", format_duration(value)) };
@@ -123,15 +118,16 @@ impl FigureGroup<'_> {
     pub(crate) fn add_ratio(
         &mut self,
         what: impl Into<String>,
-        (ours, floor): (&Samples, &Samples),
+        ours: &Samples,
+        floor: &Samples,
         limit: impl Into<Option<f64>>,
     ) {
         let ratio = ours.median().as_secs_f64() / floor.median().as_secs_f64();
-        self.add_number(what, (ratio, "×"), limit.into());
+        self.add_number(what, ratio, "×", limit.into());
     }
 
     /// Adds a number with its unit and optional budget.
-    pub(crate) fn add_number(&mut self, what: impl Into<String>, (value, unit): (f64, &str), limit: Option<f64>) {
+    pub(crate) fn add_number(&mut self, what: impl Into<String>, value: f64, unit: &str, limit: Option<f64>) {
         self.push_figure(what, format!("{value:.2} {unit}"), |figure| {
             figure.value = Some(value);
             figure.budget = limit.map(|limit| format!("{limit} {unit}"));

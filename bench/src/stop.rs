@@ -55,6 +55,6 @@ pub(crate) fn measure(args: &StopArgs, report: &mut Report) {
                 client.wait_for(repo.path(), RunStatus::Cancelled);
             }
         }
-        group.add_bounded(command.join(" "), &times, (50, STOP_BUDGET));
+        group.add_bounded(command.join(" "), &times, 50, STOP_BUDGET);
     }
 }

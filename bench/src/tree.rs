@@ -46,13 +46,13 @@ pub(crate) fn measure(args: &TreeArgs, report: &mut Report) {
         }
         let mut group = report.group(format!("task tree, {nodes} nodes, {} KiB", text.len() / 1024));
         if *nodes == BUDGET_NODES {
-            group.add_bounded("validate, select, update, canonical write", &ours, (50, TREE_BUDGET));
+            group.add_bounded("validate, select, update, canonical write", &ours, 50, TREE_BUDGET);
         } else {
             group.add_times("validate, select, update, canonical write", &ours);
         }
         group.add_times("serde_json alone: read into values and write", &parsed);
         let each = ours.median().as_secs_f64() * 1e6 / f64::from(*nodes);
-        group.add_number("for each node", (each, "µs"), None);
+        group.add_number("for each node", each, "µs", None);
     }
 }
 

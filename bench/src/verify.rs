@@ -45,7 +45,7 @@ pub(crate) fn measure(args: &VerifyArgs, report: &mut Report) {
     let mut group = report.group(format!("verify, {} iterations", args.iterations));
     group.add_times("git log --stat", &log);
     group.add_times("runnerctl verify", &audit);
-    group.add_ratio("runnerctl verify against git log --stat", (&audit, &log), 2.0);
+    group.add_ratio("runnerctl verify against git log --stat", &audit, &log, 2.0);
 }
 
 fn create_long_branch(home: &Home, args: &VerifyArgs) -> Repo {

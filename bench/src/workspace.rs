@@ -58,10 +58,10 @@ pub(crate) fn measure(args: &WorkspaceArgs, report: &mut Report) {
         for (files, loose) in args.files.iter().flat_map(|files| args.loose.iter().map(move |loose| (*files, *loose))) {
             let what = format!("workspace, {files} files, {loose} loose objects");
             print_progress(&format!("{what}, {}", place.name()));
-            let setup = WorkspaceSetup::new(place, (files, loose), args.history_mib);
+            let setup = WorkspaceSetup::new(place, files, loose, args.history_mib);
             let name = format!("{what}, {} MiB of packs, {}", setup.packs_mib(), place.name());
             let budgets = WorkspaceBudgets { apply: loose == 0, shares_blocks: setup.shares_blocks() };
-            report_times(&setup.run_rounds(args.rounds), (budgets, name), report);
+            report_times(&setup.run_rounds(args.rounds), budgets, name, report);
         }
     }
 }
@@ -91,7 +91,7 @@ struct WorkspaceSetup {
 }
 
 impl WorkspaceSetup {
-    fn new(place: DiskKind, (files, loose): (u32, u32), history_mib: u32) -> Self {
+    fn new(place: DiskKind, files: u32, loose: u32, history_mib: u32) -> Self {
         let home = Home::new_in(&place.folder());
         let repo = fixture::create_repository(&home, "source", files);
         add_history(&home, &repo, history_mib);
@@ -162,7 +162,7 @@ impl WorkspaceSetup {
                 laid_out.set(began.elapsed());
             }
         };
-        workspace::create_workspace((&order, &owner), &progress, &CancellationToken::new())
+        workspace::create_workspace(&order, &owner, &progress, &CancellationToken::new())
             .expect("a workspace can be made");
         times.flushed.add(began.elapsed());
         times.workspace.add(laid_out.get());
@@ -209,15 +209,15 @@ fn add_loose(repo: &Repo, count: u32) {
     fs::remove_dir_all(Path::new(&folder)).expect("a folder can be removed");
 }
 
-fn report_times(times: &WorkspaceTimes, (budgets, name): (WorkspaceBudgets, String), report: &mut Report) {
+fn report_times(times: &WorkspaceTimes, budgets: WorkspaceBudgets, name: String, report: &mut Report) {
     let mut group = report.group(name);
     group.add_times("workspace, laid out", &times.workspace);
     group.add_times("workspace, on the disk", &times.flushed);
     group.add_times("git worktree add", &times.work_tree);
     group.add_times("the packs copied", &times.copy);
     let limit = (budgets.apply && budgets.shares_blocks).then_some(SHARED_RATIO);
-    group.add_ratio("laid out, against git worktree add", (&times.workspace, &times.work_tree), limit);
+    group.add_ratio("laid out, against git worktree add", &times.workspace, &times.work_tree, limit);
     let limit = (budgets.apply && !budgets.shares_blocks).then_some(COPIED_RATIO);
     let floor = &times.work_tree_and_copy;
-    group.add_ratio("laid out, against that and the packs copied", (&times.workspace, floor), limit);
+    group.add_ratio("laid out, against that and the packs copied", &times.workspace, floor, limit);
 }

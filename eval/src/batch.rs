@@ -60,7 +60,8 @@ impl CostBudget {
 pub(crate) async fn run_trials(
     context: Arc<RunnerContext>,
     trials: Vec<CaseTrial>,
-    (jobs, budget): (usize, Arc<CostBudget>),
+    jobs: usize,
+    budget: Arc<CostBudget>,
 ) -> Result<Vec<ResultMeta>, EvalError> {
     let slots = Arc::new(Semaphore::new(jobs));
     let mut set = JoinSet::new();

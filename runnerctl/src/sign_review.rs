@@ -39,7 +39,8 @@ pub(crate) struct ReviewDecision<'a> {
 
 /// Sends a decision, and sends it again with a signature if the run requires one.
 pub(crate) async fn send_decision(
-    (ui, connection): (&Ui, &Connection),
+    ui: &Ui,
+    connection: &Connection,
     decision: ReviewDecision<'_>,
     request: impl AsyncFn(Option<String>) -> Result<ReviewReply, Error>,
 ) -> Result<ReviewReply, Failure> {

@@ -90,7 +90,7 @@ pub struct DaemonParts {
 pub async fn run(parts: DaemonParts, logging: &Logging, readiness: Readiness) -> Result<(), DaemonError> {
     let DaemonParts { paths, config, passed } = parts;
     let notifier = readiness.notifier();
-    let up = match RunningDaemon::build(paths, &config, logging, (passed, None)).await {
+    let up = match RunningDaemon::build(paths, &config, logging, passed, None).await {
         Ok(up) => up,
         Err(error) => {
             readiness.report_failure(&error);
@@ -107,11 +107,13 @@ pub async fn run(parts: DaemonParts, logging: &Logging, readiness: Readiness) ->
 
 /// Runs the daemon of a job, as long as the driver of its single run needs it.
 pub async fn run_job_daemon<T>(
-    (paths, config, logging): (Paths, &DaemonConfig, &Logging),
+    paths: Paths,
+    config: &DaemonConfig,
+    logging: &Logging,
     upstream: Arc<Upstream>,
     drive: impl AsyncFnOnce(&RepoRegistry) -> T,
 ) -> Result<T, DaemonError> {
-    let mut running = RunningDaemon::build(paths, config, logging, (None, Some(upstream))).await?;
+    let mut running = RunningDaemon::build(paths, config, logging, None, Some(upstream)).await?;
     running.wait_until_recovered().await;
     let done = drive(&running.registry).await;
     running.shutdown.cancel();
@@ -170,7 +172,8 @@ impl RunningDaemon {
         paths: Paths,
         config: &DaemonConfig,
         logging: &Logging,
-        (passed, upstream): (Option<ActivatedSocket>, Option<Arc<Upstream>>),
+        passed: Option<ActivatedSocket>,
+        upstream: Option<Arc<Upstream>>,
     ) -> Result<Self, DaemonError> {
         let system = |what| move |source| DaemonError::System { what, source };
         let signals = StopSignals::listen().map_err(system("signals"))?;

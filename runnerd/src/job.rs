@@ -88,9 +88,9 @@ pub async fn drive(options: DriveOptions, user_paths: &Paths, config: &DaemonCon
     let paths = job_dir.paths(user_paths)?;
     let logging = logging::init(&paths.log_dir(), LogDestination::Auto, Some(config.log_level.as_str()))?;
     let work = options.work.clone().unwrap_or_else(|| job_dir.work_tree_dir());
-    let checkout = block_in_place(|| JobCheckout::open(&work, (&options.remote, &url), options.cache.as_deref()))?;
+    let checkout = block_in_place(|| JobCheckout::open(&work, &options.remote, &url, options.cache.as_deref()))?;
     let remote =
-        block_in_place(|| RemoteClient::create(&job_dir.remote_dir(), (&checkout.objects_dir(), &url), deadline))?;
+        block_in_place(|| RemoteClient::create(&job_dir.remote_dir(), &checkout.objects_dir(), &url, deadline))?;
     let remote = remote.with_tip_log(options.tip_log.clone()).with_known_commit(checkout.checked_out_commit());
     let branch = format!("runner/{}", options.run);
     let job = DriveJob { options, goal, driver, branch, checkout, remote, socket: paths.socket.clone() };
@@ -134,7 +134,7 @@ impl DriveJob {
             ClaimResult::Claimed(claim) => (claim, &self.branch, false),
             ClaimResult::New { branch, base } => (base, branch, true),
         };
-        let done = self.drive_claimed((branch, *at, is_new), signals, daemon).await;
+        let done = self.drive_claimed(branch, *at, is_new, signals, daemon).await;
         if done.is_err()
             && let Err(error) = block_in_place(|| claim::release_run(self))
         {
@@ -146,10 +146,13 @@ impl DriveJob {
     /// Drives a run that this job has claimed.
     async fn drive_claimed(
         &self,
-        (branch, at, is_new): (&str, Id, bool),
+        branch: &str,
+        at: Id,
+        is_new: bool,
         mut signals: JobSignals,
         daemon: (Paths, &DaemonConfig, &logging::Logging),
     ) -> Result<u8, JobError> {
+        let (paths, config, logging) = daemon;
         let ref_prefix = format!("refs/runner/left/{}/{}", self.options.run, self.driver.nonce);
         let request = CheckoutRequest { commit: at, branch, run_branch: &self.branch, ref_prefix: &ref_prefix };
         block_in_place(|| self.checkout.check_out(&request))?;
@@ -162,13 +165,13 @@ impl DriveJob {
                 self.socket.display()
             ));
         }
-        let config = block_in_place(|| claim::load_run_config(self, &self.checkout.open_repository()?, at))?;
-        let upstream = Upstream::new(self.remote.clone(), (&self.options.run, self.driver.clone()), config.publish);
+        let run_config = block_in_place(|| claim::load_run_config(self, &self.checkout.open_repository()?, at))?;
+        let upstream = Upstream::new(self.remote.clone(), &self.options.run, self.driver.clone(), run_config.publish);
         let upstream = Arc::new(upstream.with_starts_only(self.options.start_only));
         upstream.set_published((!is_new).then_some(at));
         let mut archive = self.open_archive()?;
-        let run_end = daemon::run_job_daemon(daemon, Arc::clone(&upstream), async |registry| {
-            follow::follow_run((self, &upstream, &mut signals), (registry, &mut archive), is_new).await
+        let run_end = daemon::run_job_daemon(paths, config, logging, Arc::clone(&upstream), async |registry| {
+            follow::follow_run(self, &upstream, &mut signals, registry, &mut archive, is_new).await
         })
         .await;
         if let Some(archive) = &mut archive {
@@ -176,13 +179,13 @@ impl DriveJob {
         }
         let run_end = run_end??;
         let outcome = self.publish_last(&upstream, &mut signals).await?;
-        block_in_place(|| self.finish(&run_end, (&upstream, &outcome)))
+        block_in_place(|| self.finish(&run_end, &upstream, &outcome))
     }
 
     /// Returns the keeper of the records, if requested.
     fn open_archive(&self) -> Result<Option<RecordArchive>, JobError> {
         let Some(folder) = &self.options.records else { return Ok(None) };
-        let archive = RecordArchive::new(&self.checkout.folder, &self.options.run, (folder, &self.driver));
+        let archive = RecordArchive::new(&self.checkout.folder, &self.options.run, folder, &self.driver);
         archive.map(Some).map_err(JobError::io("making the folder of records in", folder))
     }
 
@@ -212,7 +215,7 @@ impl DriveJob {
     }
 
     /// Releases the run, and returns the exit code of the job.
-    fn finish(&self, run_end: &JobEnd, (upstream, outcome): (&Upstream, &UpstreamOutcome)) -> Result<u8, JobError> {
+    fn finish(&self, run_end: &JobEnd, upstream: &Upstream, outcome: &UpstreamOutcome) -> Result<u8, JobError> {
         if upstream.superseded_reason() == Some(SupersededReason::RemoteAhead) {
             return self.finish_superseded();
         }

@@ -78,7 +78,8 @@ impl RepoRegistry {
     /// Registers the workspace of an isolated run, with the commands confirmed in its source.
     pub async fn register_workspace(
         &self,
-        (common_dir, path): (&Path, &Path),
+        common_dir: &Path,
+        path: &Path,
         source: SourceRepo,
         confirmed: Vec<String>,
     ) -> Result<WorkerHandle, ErrorData> {
@@ -186,7 +187,8 @@ impl RegistryActor {
             Err(error) => {
                 let id = store.id().to_owned();
                 tracing::error!(repo = id, error = display_chain(&error), "state not readable; repository left alone");
-                self.spawn_worker(id, worker::spawn_held(self.deps.clone(), store));
+                let (handle, worker_loop) = worker::spawn_held(self.deps.clone(), store);
+                self.spawn_worker(id, handle, worker_loop);
             }
         }
     }
@@ -194,7 +196,8 @@ impl RegistryActor {
     fn start_worker(&mut self, store: RepoStore, file: RepoFile) {
         let id = file.id.clone();
         let deps = self.deps_for(Some(&file));
-        self.spawn_worker(id, worker::spawn(deps, store, file));
+        let (handle, worker_loop) = worker::spawn(deps, store, file);
+        self.spawn_worker(id, handle, worker_loop);
     }
 
     /// Returns the dependencies of a worker: the isolated runs of one source share their slots.
@@ -208,7 +211,8 @@ impl RegistryActor {
     fn spawn_worker(
         &mut self,
         id: String,
-        (handle, worker_loop): (WorkerHandle, impl Future<Output = ()> + Send + 'static),
+        handle: WorkerHandle,
+        worker_loop: impl Future<Output = ()> + Send + 'static,
     ) {
         let task = self.tasks.spawn(worker_loop);
         self.repositories.insert(task.id(), id.clone());
@@ -223,7 +227,8 @@ impl RegistryActor {
         if !self.is_stopping() && self.workers.contains_key(&id) {
             let store = RepoStore::new(&self.state_dir, &id);
             let deps = self.deps_for(store.read_repo_file().ok().flatten().as_ref());
-            self.spawn_worker(id, worker::spawn_after_bug(deps, store, &error.to_string()));
+            let (handle, worker_loop) = worker::spawn_after_bug(deps, store, &error.to_string());
+            self.spawn_worker(id, handle, worker_loop);
         }
     }
 
@@ -306,7 +311,7 @@ mod tests {
         let mut actor = RegistryActor::new(&test_state_dir(&home), test_deps(), 2);
         let other = actor.register(RepoFile::new(Path::new("/other/.git"), Path::new("/other"))).unwrap();
         let broken = actor.register(RepoFile::new(Path::new("/broken/.git"), Path::new("/broken"))).unwrap().id;
-        actor.spawn_worker(broken.clone(), (actor.workers[&broken].clone(), async { panic!("a bug of today") }));
+        actor.spawn_worker(broken.clone(), actor.workers[&broken].clone(), async { panic!("a bug of today") });
         let ended = actor.tasks.join_next_with_id().await.expect("a task ends");
         actor.worker_ended(ended);
         let mut handle = actor.workers[&broken].clone();
@@ -330,7 +335,7 @@ mod tests {
         let mut file = store.read_repo_file().unwrap().expect("it was registered");
         file.runs.push(RunRecord::queued("followed", Path::new("/broken").into(), jiff::Timestamp::UNIX_EPOCH));
         store.save_repo_file(&mut file).unwrap();
-        actor.spawn_worker(broken.clone(), (actor.workers[&broken].clone(), async { panic!("a bug of today") }));
+        actor.spawn_worker(broken.clone(), actor.workers[&broken].clone(), async { panic!("a bug of today") });
         let ended = actor.tasks.join_next_with_id().await.expect("a task ends");
         actor.worker_ended(ended);
         let reason = loop {

@@ -110,7 +110,7 @@ struct UpstreamState {
 
 impl Upstream {
     /// Creates a publisher for a run, with the remote and the current value of its branch there.
-    pub fn new(client: RemoteClient, (run, driver): (&str, Driver), config: PublishConfig) -> Self {
+    pub fn new(client: RemoteClient, run: &str, driver: Driver, config: PublishConfig) -> Self {
         let state = Mutex::default();
         Self { client, run: run.to_owned(), driver, config, starts_only: false, state, env: OnceLock::new() }
     }

@@ -9,7 +9,7 @@ pub(super) fn format_position(text: &str, offset: usize) -> String {
 }
 
 /// Returns the byte offset of a line and column, both counted from 1, the column in characters.
-pub(super) fn byte_offset(text: &str, (line, column): (usize, usize)) -> usize {
+pub(super) fn byte_offset(text: &str, line: usize, column: usize) -> usize {
     let start: usize = text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum();
     start + text[start..].chars().take(column.saturating_sub(1)).map(char::len_utf8).sum::<usize>()
 }
@@ -40,8 +40,8 @@ mod tests {
     fn a_place_is_told_by_line_and_column_in_characters() {
         assert_eq!(format_position("a\nüb", 4), "2:2");
         assert_eq!(format_position("a", 9), "1:2");
-        assert_eq!(byte_offset("a\nüb", (2, 2)), 4);
-        assert_eq!(byte_offset("a", (7, 7)), 1);
+        assert_eq!(byte_offset("a\nüb", 2, 2), 4);
+        assert_eq!(byte_offset("a", 7, 7), 1);
     }
 
     #[test]

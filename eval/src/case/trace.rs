@@ -21,7 +21,8 @@ pub(crate) struct GeneratedPosition<'a> {
 /// Finds the key or value in the case file for a position. `None` if the case contains a different key or value there,
 /// so the position was not generated from it.
 pub(crate) fn trace_to_case(case: &str, generated_position: GeneratedPosition<'_>) -> Option<Range<usize>> {
-    let offset = byte_offset(generated_position.generated, generated_position.position);
+    let (line, column) = generated_position.position;
+    let offset = byte_offset(generated_position.generated, line, column);
     let generated_items = list_items(generated_position.generated)?;
     let generated_item =
         generated_items.iter().filter(|mark| mark.span.contains(&offset)).min_by_key(|mark| mark.span.len())?;

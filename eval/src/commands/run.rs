@@ -66,7 +66,7 @@ pub(super) async fn run(global: &GlobalOptions, places: &EvalDirs, args: RunArgs
     context.store.record_lost()?;
     let (trials, existing) = plan_trials(&context, &planned, &args)?;
     let (planned_count, budget) = (trials.len(), Arc::new(CostBudget::new(args.max_cost_usd)));
-    let runs = batch::run_trials(Arc::clone(&context), trials, (args.jobs.into(), Arc::clone(&budget))).await?;
+    let runs = batch::run_trials(Arc::clone(&context), trials, args.jobs.into(), Arc::clone(&budget)).await?;
     let interrupted = context.stop.is_cancelled() && !args.ui;
     let over_budget = budget.stop_reason().filter(|_| !interrupted && runs.len() < planned_count);
     let over_budget =

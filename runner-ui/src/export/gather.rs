@@ -84,7 +84,7 @@ impl ExportedRun {
 
     /// Returns the texts of an iteration.
     pub(super) async fn read_texts(&self, iter: IterationId) -> Result<Vec<BundlePiece>, ApiProblem> {
-        let read = TEXTS.map(|text| Box::pin(self.read_text(iter, text)));
+        let read = TEXTS.map(|(name, log)| Box::pin(self.read_text(iter, name, log)));
         let read: Vec<_> = stream::iter(read).buffered(CONCURRENT_READS).collect().await;
         let mut pieces = self.read_steps(iter).await?;
         for text in read {
@@ -96,7 +96,8 @@ impl ExportedRun {
     async fn read_text(
         &self,
         iter: IterationId,
-        (name, log): (&str, LogStream),
+        name: &str,
+        log: LogStream,
     ) -> Result<Option<BundlePiece>, ApiProblem> {
         let Some(text) = if_found(self.for_iteration(Some(iter)).text(log).await)? else { return Ok(None) };
         let ends = text.read_ends(MAX_TEXT_BYTES as u64).await;

@@ -38,7 +38,7 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: ApproveArgs) -> Resul
     let connection = invocation.connect().await?;
     let decision = ReviewDecision { at: &at, verdict: ReviewVerdict::Accept, reason: "" };
     let request = async |signature| connection.client().approve(ApproveParams { at: at.clone(), signature }).await;
-    let reply = sign_review::send_decision((invocation.ui, &connection), decision, request).await?;
+    let reply = sign_review::send_decision(invocation.ui, &connection, decision, request).await?;
     invocation.ui.print_answer("review", &reply, |_| render_review(&reply))?;
     Ok(ExitStatus::Success)
 }

@@ -128,7 +128,7 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: DeliverArgs) -> Resul
     let description = with_confirmation(ui, args.yes, request).await?;
     if args.feedback {
         let command = FeedbackCommand { add: args.add, anyone: args.anyone, dry_run: args.dry_run };
-        let feedback_result = send_feedback(&connection, (path, &description), command);
+        let feedback_result = send_feedback(&connection, path, &description, command);
         let (reply, skipped) = unless_interrupted(DELIVERY_NAME, feedback_result).await?;
         if args.dry_run && !ui.json {
             ui.print_note(&render_feedback(&reply, skipped));

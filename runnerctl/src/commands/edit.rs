@@ -53,7 +53,7 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: EditArgs) -> Result<E
             let reply = send_edit(&connection, EditParams { at, file: WirePath(file), opened: None }).await?;
             print_reply(invocation, &reply)
         }
-        None => edit_interactively(invocation, &connection, (at, folder)).await,
+        None => edit_interactively(invocation, &connection, at, folder).await,
     }
 }
 
@@ -67,7 +67,8 @@ fn read_tree_file(file: &Path) -> Result<String, Failure> {
 async fn edit_interactively(
     invocation: &Invocation<'_>,
     connection: &Connection,
-    (at, folder): (AtRun, TempDir),
+    at: AtRun,
+    folder: TempDir,
 ) -> Result<ExitStatus, Failure> {
     let status = connection.client().status(at.clone()).await?;
     let run = status.run.map(|run| run.summary.id).or(at.run);

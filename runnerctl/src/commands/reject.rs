@@ -43,7 +43,7 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: RejectArgs) -> Result
     let decision = ReviewDecision { at: &at, verdict: ReviewVerdict::Reject, reason: &reason };
     let params = |signature| RejectParams { at: at.clone(), reason: reason.clone(), signature };
     let request = async |signature| connection.client().reject(params(signature)).await;
-    let reply = sign_review::send_decision((invocation.ui, &connection), decision, request).await?;
+    let reply = sign_review::send_decision(invocation.ui, &connection, decision, request).await?;
     invocation.ui.print_answer("review", &reply, |_| render_review(&reply))?;
     Ok(ExitStatus::Success)
 }

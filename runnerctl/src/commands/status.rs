@@ -45,7 +45,7 @@ pub(crate) struct StatusArgs {
 /// Runs the command.
 pub(crate) async fn run(invocation: &Invocation<'_>, args: StatusArgs) -> Result<ExitStatus, Failure> {
     if let Some(remote) = &args.from.remote {
-        return branches::print_branches(invocation, (remote, &args.target), args.watch).await;
+        return branches::print_branches(invocation, remote, &args.target, args.watch).await;
     }
     if !invocation.hosts.is_empty() {
         return print_hosts_status(invocation, &args).await;

@@ -119,7 +119,7 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: SubmitArgs) -> Result
         }
         invocation.ui.print_note(&format!("Publishing the beginning of run {run}\n"));
         run_start.publish(&folder).await?;
-        let job = args.engine.submit_job((&settings, &args.options), (&name, script), &folder).await?;
+        let job = args.engine.submit_job(&settings, &args.options, &name, script, &folder).await?;
         let report = SubmitReport { job: Some(job.as_str()).filter(|job| !job.is_empty()), ..report };
         invocation.ui.print_answer("submit", &report, |_| report.render(args.engine))?;
     }

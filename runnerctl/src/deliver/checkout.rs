@@ -187,7 +187,8 @@ impl GitCheckout {
     pub(crate) async fn push(
         &self,
         remote: &PushRemote,
-        (branch, tip): (&str, &str),
+        branch: &str,
+        tip: &str,
         expected: Option<&str>,
     ) -> Result<(), Failure> {
         if let Some(seen) = expected
@@ -207,12 +208,12 @@ impl GitCheckout {
             return Ok(());
         }
         let failure = output.to_failure("git", &format!("pushing {branch} to {}", remote.name));
-        Err(failure.hint(push_hint(&output.stderr, (&remote.name, branch))))
+        Err(failure.hint(push_hint(&output.stderr, &remote.name, branch)))
     }
 }
 
 /// Suggests what to do after a rejected push.
-fn push_hint(stderr: &str, (remote, branch): (&str, &str)) -> String {
+fn push_hint(stderr: &str, remote: &str, branch: &str) -> String {
     let says = |words: &[&str]| words.iter().any(|word| stderr.contains(word));
     if says(&["stale info", "fetch first", "non-fast-forward"]) {
         return "somebody pushed to it meanwhile; the same command again takes that in first".to_owned();
@@ -276,7 +277,7 @@ mod tests {
 
     #[test]
     fn what_helps_depends_on_why_the_push_was_refused() {
-        let help = |complaint: &str| push_hint(complaint, ("origin", "deliver/r"));
+        let help = |complaint: &str| push_hint(complaint, "origin", "deliver/r");
         assert!(help(" ! [rejected] deliver/r (stale info)").contains("takes that in first"));
         assert!(help("fatal: Authentication failed for 'https://…'").starts_with("log in"));
         assert_eq!(help("remote: GH006: Protected branch"), "git push origin deliver/r");

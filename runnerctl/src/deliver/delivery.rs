@@ -157,10 +157,10 @@ impl Delivery<'_> {
         let forge = Forge::find(&cli, &remote.address, &description.command).await?;
         let remote_refs = checkout.read_refs(&remote, branch).await?;
         self.refuse_conflicting_branch(&remote_refs)?;
-        let (base, start) = self.find_base((&checkout, &remote), &remote_refs).await?;
+        let (base, start) = self.find_base(&checkout, &remote, &remote_refs).await?;
         let pr_state = forge.find_pr(&cli, branch).await?;
         self.refuse_closed(&forge, &pr_state)?;
-        self.integrate_pushed((&checkout, &remote), &remote_refs).await?;
+        self.integrate_pushed(&checkout, &remote, &remote_refs).await?;
         if checkout.resolve_commit(&start).await?.is_none() {
             checkout.fetch(&remote, &base).await?;
         }
@@ -183,13 +183,13 @@ impl Delivery<'_> {
         if !is_pushed {
             // The guard may have taken long: a session may have started meanwhile.
             self.recheck_not_at_work().await?;
-            checkout.push(&remote, (branch, &tip), remote_refs.branch.as_deref()).await?;
+            checkout.push(&remote, branch, &tip, remote_refs.branch.as_deref()).await?;
         }
         let commits = if landing.outcome == LandOutcome::Landed { landing.commits } else { Vec::new() };
         let report = DeliveryReport { commits, commit: Some(tip), pushed: !is_pushed, notes: landing.notes, ..report };
         // A person may have edited the request meanwhile.
         let pr_state = forge.find_pr(&cli, branch).await?;
-        self.publish_pr((&cli, &forge), pr_state, (report, &remote.address)).await
+        self.publish_pr(&cli, &forge, pr_state, report, &remote.address).await
     }
 
     /// Repeats [`Self::refuse_at_work`] with the daemon's current state.
@@ -207,7 +207,8 @@ impl Delivery<'_> {
     /// Returns the target branch and its commit on the remote.
     async fn find_base(
         &self,
-        (checkout, remote): (&GitCheckout, &PushRemote),
+        checkout: &GitCheckout,
+        remote: &PushRemote,
         remote_refs: &RemoteRefs,
     ) -> Result<(String, String), Failure> {
         let (run, name) = (&self.description.run, &remote.name);
@@ -251,7 +252,8 @@ impl Delivery<'_> {
     /// Integrates what others have pushed to the branch. Refuses if that would overwrite something.
     async fn integrate_pushed(
         &self,
-        (checkout, remote): (&GitCheckout, &PushRemote),
+        checkout: &GitCheckout,
+        remote: &PushRemote,
         remote_refs: &RemoteRefs,
     ) -> Result<(), Failure> {
         let (branch, name) = (&self.description.branch, &remote.name);
@@ -308,14 +310,16 @@ impl Delivery<'_> {
     /// Opens or updates the request.
     async fn publish_pr(
         &self,
-        (cli, forge): (&ForgeCli, &Forge),
+        cli: &ForgeCli,
+        forge: &Forge,
         pr_state: PrState,
-        (report, address): (DeliveryReport, &str),
+        report: DeliveryReport,
+        address: &str,
     ) -> Result<DeliveryReport, Failure> {
         let base = report.base.clone().unwrap_or_default();
         let DescribeReply { branch, title, body, .. } = self.description;
         if let PrState::Open(pr) = pr_state {
-            return self.update_existing((cli, forge), &pr, report).await;
+            return self.update_existing(cli, forge, &pr, report).await;
         }
         if let Forge::Manual { why } = forge {
             let page = ForgeRepo::from_url(address).and_then(|address| address.new_request_url(branch, &base));
@@ -330,7 +334,8 @@ impl Delivery<'_> {
 
     async fn update_existing(
         &self,
-        (cli, forge): (&ForgeCli, &Forge),
+        cli: &ForgeCli,
+        forge: &Forge,
         pr: &OpenPr,
         report: DeliveryReport,
     ) -> Result<DeliveryReport, Failure> {

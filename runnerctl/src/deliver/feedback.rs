@@ -27,7 +27,8 @@ pub(crate) struct FeedbackCommand {
 /// Reads the feedback on a run's pull request and passes it to the run; also returns the number of omitted comments.
 pub(crate) async fn send_feedback(
     connection: &Connection,
-    (path, description): (WirePath, &DescribeReply),
+    path: WirePath,
+    description: &DescribeReply,
     command: FeedbackCommand,
 ) -> Result<(FeedbackReply, u32), Failure> {
     Delivery::refuse_at_work(description)?;

@@ -81,8 +81,10 @@ impl BatchSystem {
     /// Submits the script; returns the engine's job id.
     pub(crate) async fn submit_job(
         self,
-        (settings, options): (&BatchSystemSettings, &[OsString]),
-        (name, script): (&str, &str),
+        settings: &BatchSystemSettings,
+        options: &[OsString],
+        name: &str,
+        script: &str,
         folder: &Path,
     ) -> Result<String, Failure> {
         let mut argv: Vec<OsString> = match (self, settings.submit.as_slice()) {

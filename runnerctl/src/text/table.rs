@@ -82,7 +82,7 @@ impl<const N: usize> Table<N> {
             self.rows.insert(0, names.map(|text| TableCell::styled(DIM, text)));
         }
         let widths = self.column_widths(screen.width.map(|width| width.saturating_sub(indent)));
-        let lines = self.rows.iter().map(|row| self.render_line(row, &widths, (screen, indent)));
+        let lines = self.rows.iter().map(|row| self.render_line(row, &widths, screen, indent));
         lines.flat_map(|line| [" ".repeat(indent), line, "\n".into()]).collect()
     }
 
@@ -100,7 +100,7 @@ impl<const N: usize> Table<N> {
         widths
     }
 
-    fn render_line(&self, row: &[TableCell; N], widths: &[usize; N], (screen, indent): (&Screen, usize)) -> String {
+    fn render_line(&self, row: &[TableCell; N], widths: &[usize; N], screen: &Screen, indent: usize) -> String {
         let mut line = String::new();
         let filled = row.iter().rposition(|cell| !cell.text.is_empty()).map_or(0, |at| at + 1);
         for (at, cell) in row[..filled].iter().enumerate() {

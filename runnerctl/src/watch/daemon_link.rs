@@ -58,7 +58,8 @@ pub(crate) struct DaemonLink {
 impl DaemonLink {
     /// Maintains a connection to the daemon at this index, starting with an existing one if given.
     pub(crate) fn spawn(
-        (options, first): (ConnectOptions, Option<Connection>),
+        options: ConnectOptions,
+        first: Option<Connection>,
         at: usize,
         to: Sender<(InputSource, SessionInput)>,
     ) -> Self {

@@ -63,7 +63,7 @@ pub(super) async fn run(daemons: Vec<WatchedDaemon>, size: (u16, u16)) -> io::Re
     spawn_input_thread(sender.clone())?;
     let to_state = |(at, opening): (usize, WatchedDaemon)| DaemonState {
         model: Model::new(opening.caps, size, opening.selected),
-        link: DaemonLink::spawn((opening.options, opening.connection), at, sender.clone()),
+        link: DaemonLink::spawn(opening.options, opening.connection, at, sender.clone()),
         name: opening.name,
     };
     let views = daemons.into_iter().enumerate().map(to_state).collect();

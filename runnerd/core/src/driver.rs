@@ -35,7 +35,7 @@ pub struct Driver {
 
 impl Driver {
     /// Returns a driver whose words can be written: characters that a word cannot hold become `-`.
-    pub fn new(engine: &str, (job, attempt): (&str, u32), host: &str, nonce: &str) -> Self {
+    pub fn new(engine: &str, job: &str, attempt: u32, host: &str, nonce: &str) -> Self {
         let word = |text: &str| {
             let clean = text.chars().map(|c| if is_word_char(c) { c } else { '-' }).take(MAX_WORD_BYTES);
             let clean: String = clean.collect();
@@ -177,7 +177,7 @@ mod tests {
     use super::*;
 
     fn driver(job: &str, attempt: u32) -> Driver {
-        Driver::new("slurm", (job, attempt), "n1", "0a1b")
+        Driver::new("slurm", job, attempt, "n1", "0a1b")
     }
 
     fn request(taker: &Driver, minutes: i64) -> TakeoverRequest<'_> {
@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn a_driver_is_read_as_it_is_written() {
-        for driver in [driver("4711_3", 2), Driver::new("host", ("a b/c@d", 0), "", "ff")] {
+        for driver in [driver("4711_3", 2), Driver::new("host", "a b/c@d", 0, "", "ff")] {
             assert_eq!(driver.to_string().parse(), Ok(driver.clone()), "{driver}");
         }
         assert_eq!(driver("4711", 2).to_string(), "slurm/4711.2@n1 nonce=0a1b");

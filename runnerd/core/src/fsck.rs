@@ -36,7 +36,8 @@ struct TreePair {
 /// Checks every tree below `new` that is not at the same path below `old`. Faults in names that already existed are not
 /// reported again; `read` returns the bytes of a tree, or `None` if it is not available.
 pub fn check_added_trees<E>(
-    (old, new): (Option<TreeId>, TreeId),
+    old: Option<TreeId>,
+    new: TreeId,
     mut read: impl FnMut(&TreeId) -> Result<Option<Vec<u8>>, E>,
 ) -> Result<Vec<PathFault>, E> {
     let (mut found, mut seen) = (Vec::new(), BTreeSet::new());
@@ -53,7 +54,7 @@ pub fn check_added_trees<E>(
         let Some(bytes) = read(&folder.id)? else { continue };
         let before = folder.before.as_ref().map(&mut read).transpose()?.flatten().unwrap_or_default();
         let (before, _) = tree::parse_entries(&before, folder.id.len());
-        found.extend(tree::find_tree_faults(&before, (&bytes, folder.id.len())).map(|(name, fault)| {
+        found.extend(tree::find_tree_faults(&before, &bytes, folder.id.len()).map(|(name, fault)| {
             let path = if name.is_empty() { folder.path.clone() } else { join_path(&folder.path, &name) };
             PathFault { path, fault }
         }));

@@ -45,7 +45,7 @@ pub(super) fn choose_run(
         ErrorData::new(ErrorKind::InvalidRequest, error.to_string()).hint("choose another id with --id")
     })?;
     let tip = find_run_tip(repository, &id).map_err(|error| git_error(&error))?;
-    let has_branch = tip.map_or(Ok(false), |tip| has_begun(repository, (&id, tip), new_goal.is_some()))?;
+    let has_branch = tip.map_or(Ok(false), |tip| has_begun(repository, &id, tip, new_goal.is_some()))?;
     let commit = if has_branch { tip } else { Some(find_head_commit(repository)?) };
     let loaded =
         commit.and_then(|at| worker::load_state(repository, at).ok()).filter(|loaded| belongs_to_run(loaded, &id));
@@ -117,7 +117,7 @@ pub(super) fn refuse_other_case(repository: &Repository, id: &str) -> Result<(),
 }
 
 /// Whether the run has begun at the tip of its branch; a branch of that name that belongs to another run is refused.
-fn has_begun(repository: &Repository, (id, tip): (&str, Id), has_goal: bool) -> Result<bool, ErrorData> {
+fn has_begun(repository: &Repository, id: &str, tip: Id, has_goal: bool) -> Result<bool, ErrorData> {
     let branch = format!("runner/{id}");
     let loaded = match worker::load_state(repository, tip) {
         Ok(loaded) => loaded,

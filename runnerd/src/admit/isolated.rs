@@ -48,7 +48,8 @@ struct BaseReader<'a> {
 pub fn check_isolated(
     repository: &Repository,
     params: &StartParams,
-    (preconditions, active_runs): (StartPreconditions<'_>, &BTreeSet<String>),
+    preconditions: StartPreconditions<'_>,
+    active_runs: &BTreeSet<String>,
 ) -> Result<(IsolatedStart, StartCommands), ErrorData> {
     refuse_old_git(repository)?;
     if !preconditions.is_session_active {

@@ -14,7 +14,8 @@ impl RepoConfig {
     /// Returns every command that a run of this repository may start, each with the key that it comes from. Known
     /// agents are shown with the arguments that the file adds to their own.
     pub fn commands(&self) -> Vec<(String, Vec<String>)> {
-        let executors = self.executor.by_section().into_iter().flat_map(agent_commands);
+        let executors =
+            self.executor.by_section().into_iter().flat_map(|(section, executor)| agent_commands(section, executor));
         let guard = ("guard.command".to_owned(), self.guard.command.clone());
         let hooks = self.hooks.by_key().into_iter().filter(|(_, argv)| !argv.is_empty());
         let hooks = hooks.map(|(label, argv)| (label.to_owned(), argv.clone()));
@@ -51,7 +52,7 @@ impl RepoConfig {
     }
 }
 
-fn agent_commands((section, executor): (&'static str, &Executor)) -> Vec<(String, Vec<String>)> {
+fn agent_commands(section: &'static str, executor: &Executor) -> Vec<(String, Vec<String>)> {
     let first = (section.to_owned(), agent_argv(executor));
     let fallback =
         executor.fallback.iter().map(|kind| (format!("{section}.fallback"), agent_argv(&executor.for_fallback(*kind))));

@@ -120,7 +120,7 @@ fn glob_matches(pattern: &str, text: &str) -> bool {
     for c in text.chars() {
         let mut next = vec![false; states.len()];
         for (index, token) in tokens.iter().enumerate().filter(|(index, _)| states[*index]) {
-            advance_state(&tokens, token, (index, c), &mut next);
+            advance_state(&tokens, token, index, c, &mut next);
         }
         states = next;
     }
@@ -139,7 +139,7 @@ fn enter_state(tokens: &[GlobToken], states: &mut [bool], index: usize) {
     }
 }
 
-fn advance_state(tokens: &[GlobToken], token: &GlobToken, (index, c): (usize, char), next: &mut [bool]) {
+fn advance_state(tokens: &[GlobToken], token: &GlobToken, index: usize, c: char, next: &mut [bool]) {
     match token {
         GlobToken::Literal(literal) if *literal == c => enter_state(tokens, next, index + 1),
         GlobToken::AnyChar if c != '/' => enter_state(tokens, next, index + 1),

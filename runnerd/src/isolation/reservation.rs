@@ -62,7 +62,8 @@ impl From<ReserveError> for ErrorData {
 pub fn reserve_id(
     source: &Repository,
     key: &SealKey,
-    (stem, known): (&str, &[String]),
+    stem: &str,
+    known: &[String],
 ) -> Result<ReservedId, ReserveError> {
     for _ in 0..MAX_TRIES {
         let refs = source.list_refs()?;

@@ -51,7 +51,7 @@ pub fn find_orphans(vault: &StateDir, workspaces: &Path) -> Vec<OrphanReservatio
     let live_nonces: BTreeSet<&str> =
         known.iter().filter_map(|(_, file)| Some(file.source.as_ref()?.nonce.as_str())).collect();
     let sources = known.iter().filter(|(_, file)| file.source.is_none());
-    sources.flat_map(|(store, file)| find_source_orphans(store, file, (&live_nonces, workspaces))).collect()
+    sources.flat_map(|(store, file)| find_source_orphans(store, file, &live_nonces, workspaces)).collect()
 }
 
 fn read_registered(vault: &StateDir) -> Result<Vec<(RepoStore, RepoFile)>, String> {
@@ -66,7 +66,8 @@ fn read_registered(vault: &StateDir) -> Result<Vec<(RepoStore, RepoFile)>, Strin
 fn find_source_orphans(
     store: &RepoStore,
     file: &RepoFile,
-    (live_nonces, workspaces): (&BTreeSet<&str>, &Path),
+    live_nonces: &BTreeSet<&str>,
+    workspaces: &Path,
 ) -> Vec<OrphanReservation> {
     let path = file.path.as_path();
     let source =
@@ -120,7 +121,7 @@ impl OrphanReservation {
             return;
         }
         let run = &self.reservation.run;
-        if let Err(error) = remove_run_traces(&self.source, &self.reservation, (&self.workspace_path, &self.owner)) {
+        if let Err(error) = remove_run_traces(&self.source, &self.reservation, &self.workspace_path, &self.owner) {
             tracing::warn!(run, error, "what was left of an isolated run without a record stays");
         } else {
             tracing::info!(run, "removed: what was left of an isolated run without a record");
@@ -133,9 +134,10 @@ impl OrphanReservation {
 pub fn remove_run_traces(
     source: &Repository,
     reserved: &ReservedId,
-    at: (&Path, &WorkspaceOwner),
+    place: &Path,
+    owner: &WorkspaceOwner,
 ) -> Result<(), String> {
-    remove_workspace(source, reserved, at)?;
+    remove_workspace(source, reserved, place, owner)?;
     let error_line = |error: GitError| display_chain(&error);
     let keeper = publish::keep_ref(&reserved.run);
     if let Some(tip) = source.find_branch_tip(&format!("runner/{}", reserved.run)).map_err(error_line)?
@@ -150,7 +152,8 @@ pub fn remove_run_traces(
 pub fn remove_workspace(
     source: &Repository,
     reserved: &ReservedId,
-    (place, owner): (&Path, &WorkspaceOwner),
+    place: &Path,
+    owner: &WorkspaceOwner,
 ) -> Result<(), String> {
     for folder in [owner.unfinished_path(place), place.to_owned()] {
         workspace::remove_workspace(&folder).map_err(|error| display_chain(&error))?;

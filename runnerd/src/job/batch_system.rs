@@ -23,9 +23,9 @@ fn driver_from_env(variable: impl Fn(&str) -> Option<String>, host: &str, nonce:
         Some((engine, job)) => {
             let attempt_variable = if engine == "slurm" { "SLURM_RESTART_COUNT" } else { ATTEMPT_VARIABLE };
             let attempt = set(attempt_variable).and_then(|count| count.parse().ok()).unwrap_or(0);
-            Driver::new(engine, (&job, attempt), host, nonce)
+            Driver::new(engine, &job, attempt, host, nonce)
         }
-        None => Driver::new("host", (&format!("{host}-{}", std::process::id()), 0), host, nonce),
+        None => Driver::new("host", &format!("{host}-{}", std::process::id()), 0, host, nonce),
     }
 }
 

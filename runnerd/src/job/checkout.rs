@@ -28,7 +28,7 @@ pub(super) struct JobCheckout {
 impl JobCheckout {
     /// Creates the repository if it is missing, without checking anything out. Only one created by a driver is reused:
     /// a checkout replaces existing files.
-    pub(super) fn open(folder: &Path, (remote, url): (&str, &str), cache: Option<&Path>) -> Result<Self, JobError> {
+    pub(super) fn open(folder: &Path, remote: &str, url: &str, cache: Option<&Path>) -> Result<Self, JobError> {
         fs::create_dir_all(folder).map_err(JobError::io("making", folder))?;
         let folder = &folder.canonicalize().map_err(JobError::io("looking at", folder))?;
         let git = folder.join(".git");

@@ -109,13 +109,13 @@ fn check_remote(job: &DriveJob, watch: &mut ClaimWatch) -> Result<RemoteCheck, J
     let request = TakeoverRequest {
         taker: &job.driver,
         idle_for: signed_duration(clock::since_boot().saturating_sub(since)),
-        longest_iteration: signed_duration(longest_iteration(job, &repository, (tip, &claim_state))?),
+        longest_iteration: signed_duration(longest_iteration(job, &repository, tip, &claim_state)?),
         is_forced: job.options.take_over,
     };
     match decide_takeover(&claim_state, &request) {
         TakeoverDecision::Superseded => Ok(RemoteCheck::Decided(ClaimResult::Superseded)),
         TakeoverDecision::After(left) => {
-            report_wait(job, watch, (&claim_state, left.unsigned_abs()));
+            report_wait(job, watch, &claim_state, left.unsigned_abs());
             Ok(RemoteCheck::Retry(left.unsigned_abs()))
         }
         TakeoverDecision::Now => {
@@ -147,7 +147,7 @@ fn begin_new(job: &DriveJob, head: Option<(String, Id)>) -> Result<ClaimResult, 
 }
 
 /// Prints once which driver is waited for.
-fn report_wait(job: &DriveJob, watch: &mut ClaimWatch, (claimed, remaining): (&ClaimState, Duration)) {
+fn report_wait(job: &DriveJob, watch: &mut ClaimWatch, claimed: &ClaimState, remaining: Duration) {
     if let ClaimState::By(holder) = claimed
         && !watch.has_reported
     {
@@ -163,7 +163,7 @@ fn report_wait(job: &DriveJob, watch: &mut ClaimWatch, (claimed, remaining): (&C
 
 /// Makes a claim and pushes it; `None` if someone else was faster.
 fn push_claim(job: &DriveJob, repository: &Repository, tip: &Id) -> Result<Option<Id>, JobError> {
-    let claim = write_marker(job, repository, (tip, RunnerCommit::Claim(marker_commit(job))))?;
+    let claim = write_marker(job, repository, tip, &RunnerCommit::Claim(marker_commit(job)))?;
     let push =
         PushRequest { branch: &job.branch, tip: &claim, last_pushed: Some(tip), extras: &[], limit: PUSH_TIMEOUT };
     match job.remote.push(&push)? {
@@ -195,7 +195,7 @@ pub(super) fn release_run(job: &DriveJob) -> Result<(), JobError> {
         if find_claim(job, &repository, &parent)? != ClaimState::By(job.driver.clone()) {
             return Ok(());
         }
-        let release = write_marker(job, &repository, (&parent, RunnerCommit::Release(marker_commit(job))))?;
+        let release = write_marker(job, &repository, &parent, &RunnerCommit::Release(marker_commit(job)))?;
         let push = PushRequest {
             branch: &job.branch,
             tip: &release,
@@ -263,11 +263,7 @@ fn marker_commit(job: &DriveJob) -> MarkerCommit {
 }
 
 /// Makes a commit that changes no file, signed if the run's commits are.
-fn write_marker(
-    job: &DriveJob,
-    repository: &Repository,
-    (parent, commit): (&Id, RunnerCommit),
-) -> Result<Id, JobError> {
+fn write_marker(job: &DriveJob, repository: &Repository, parent: &Id, commit: &RunnerCommit) -> Result<Id, JobError> {
     let sign = load_run_config(job, repository, *parent)?.git.sign;
     let who = repository.identity().unwrap_or_else(Identity::runner);
     tracing::info!(run = job.options.run, upon = %parent, "{}", commit.compose().lines().next().unwrap_or_default());
@@ -336,7 +332,8 @@ fn is_completed(job: &DriveJob, repository: &Repository, tip: Id) -> Result<bool
 fn longest_iteration(
     job: &DriveJob,
     repository: &Repository,
-    (tip, claimed): (Id, &ClaimState),
+    tip: Id,
+    claimed: &ClaimState,
 ) -> Result<Duration, JobError> {
     if *claimed == ClaimState::Unclaimed || job.options.take_over {
         return Ok(Duration::ZERO);

@@ -40,8 +40,11 @@ pub(super) enum JobEnd {
 
 /// Starts the run, and follows it.
 pub(super) async fn follow_run(
-    (job, upstream, signals): (&DriveJob, &Upstream, &mut JobSignals),
-    (registry, archive): (&RepoRegistry, &mut Option<RecordArchive>),
+    job: &DriveJob,
+    upstream: &Upstream,
+    signals: &mut JobSignals,
+    registry: &RepoRegistry,
+    archive: &mut Option<RecordArchive>,
     is_new: bool,
 ) -> Result<JobEnd, JobError> {
     let connection = Connection::open(&ConnectOptions {
@@ -53,7 +56,7 @@ pub(super) async fn follow_run(
     .await?;
     start_run(job, upstream, &connection, is_new).await?;
     let handle = registry.list().await.into_iter().next().ok_or(JobError::Interrupted)?;
-    watch_run((job, upstream, signals), (handle, archive), &connection).await
+    watch_run(job, upstream, signals, handle, archive, &connection).await
 }
 
 async fn start_run(job: &DriveJob, upstream: &Upstream, connection: &Connection, is_new: bool) -> Result<(), JobError> {
@@ -79,8 +82,11 @@ async fn start_run(job: &DriveJob, upstream: &Upstream, connection: &Connection,
 }
 
 async fn watch_run(
-    (job, upstream, signals): (&DriveJob, &Upstream, &mut JobSignals),
-    (mut handle, archive): (WorkerHandle, &mut Option<RecordArchive>),
+    job: &DriveJob,
+    upstream: &Upstream,
+    signals: &mut JobSignals,
+    mut handle: WorkerHandle,
+    archive: &mut Option<RecordArchive>,
     connection: &Connection,
 ) -> Result<JobEnd, JobError> {
     let mut waiting_since: Option<Duration> = None;

@@ -29,7 +29,7 @@ pub(super) struct RecordArchive {
 impl RecordArchive {
     /// Creates the folder of a driver, for this user only. If it exists, because an engine does not count attempts,
     /// another name is used.
-    pub(super) fn new(work: &Path, run: &str, (records, driver): (&Path, &Driver)) -> io::Result<Self> {
+    pub(super) fn new(work: &Path, run: &str, records: &Path, driver: &Driver) -> io::Result<Self> {
         let run_dir = std::path::absolute(records)?.join(run);
         DirBuilder::new().recursive(true).mode(0o700).create(&run_dir)?;
         let mut folder = run_dir.join(driver.name());
@@ -90,8 +90,8 @@ mod tests {
             fs::create_dir_all(record_path(name)).expect("a folder");
             fs::write(record_path(name).join("agent.log"), name).expect("a file");
         }
-        let driver = Driver::new("slurm", ("7", 0), "n1", "0a");
-        let mut archive = RecordArchive::new(work.path(), "x", (to.path(), &driver)).expect("it can be made");
+        let driver = Driver::new("slurm", "7", 0, "n1", "0a");
+        let mut archive = RecordArchive::new(work.path(), "x", to.path(), &driver).expect("it can be made");
         let archived_names = || {
             let names = fs::read_dir(to.path().join("x/7.0")).expect("it is there").flatten();
             names.filter_map(|entry| entry.file_name().into_string().ok()).collect::<BTreeSet<_>>()
@@ -113,7 +113,7 @@ mod tests {
         symlink(to.path().join("x"), work.path().join(".runner/iterations/x")).expect("a link");
         archive.archive_finished(None);
         assert_eq!(archived_names().len(), 4, "a link is not followed");
-        let again = RecordArchive::new(work.path(), "x", (to.path(), &driver)).expect("it can be made");
+        let again = RecordArchive::new(work.path(), "x", to.path(), &driver).expect("it can be made");
         assert_eq!(again.folder, to.path().join("x/7.0-0a"));
         let log = to.path().join("x/7.0/0002.w1/agent.log");
         assert_eq!(fs::read_to_string(log).expect("it is there"), "0002.w1");

@@ -35,7 +35,8 @@ pub enum RecoverError {
 /// Moves a branch together with the work tree that has it checked out; a crash leaves both moved or neither.
 pub fn move_branch(
     store: &RepoStore,
-    (repository, holder): (&Repository, Option<&Repository>),
+    repository: &Repository,
+    holder: Option<&Repository>,
     advance: &BranchAdvance<'_>,
 ) -> Result<(), ErrorData> {
     let note = store.landing_file::<PendingLanding>();

@@ -49,7 +49,8 @@ impl RunBranch {
     pub(super) fn check_proven(
         &self,
         site: &LandContext<'_>,
-        (allow_unproven, live): (bool, Option<&str>),
+        allow_unproven: bool,
+        live: Option<&str>,
     ) -> Result<(), LandError> {
         let report = verify::verify_branch(site.repository, &self.target, live == Some(self.run()), site.stop)?;
         match find_proof_gap(&report) {

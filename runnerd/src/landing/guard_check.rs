@@ -20,7 +20,8 @@ const MAX_SHOWN_LINES: usize = 20;
 /// nothing.
 pub(super) async fn check_guard(
     site: &LandContext<'_>,
-    (branch, config): (&RunBranch, &RepoConfig),
+    branch: &RunBranch,
+    config: &RepoConfig,
     commit: &Id,
 ) -> Result<(), LandError> {
     let (checked, accepted) = block_in_place(|| commit_with_accepted(site, branch, commit))?;

@@ -3,6 +3,7 @@
 //!
 //! Takes no claim of a landed commit on trust: the commit it names must be on the run's branch.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use protocol::landing::{LandForm, LandedCheck, LandedCommit, LandedReport, LandedState};
@@ -64,10 +65,14 @@ pub fn audit_landed(site: &LandContext<'_>, branch: &str, tip: Id) -> Result<Lan
             }
         };
         let (run, claim) = (landed.run.clone(), LandedClaim { commit, landed });
-        if !runs.contains_key(&run) {
-            runs.insert(run.clone(), load_audited_branch(site, &run)?);
-        }
-        let result = check_claim(site, (runs.get_mut(&run).and_then(Option::as_mut), &claim))?;
+        let audited = match runs.entry(run) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => {
+                let audited = load_audited_branch(site, new.key())?;
+                new.insert(audited)
+            }
+        };
+        let result = check_claim(site, audited, &claim)?;
         commits.push(to_landed_check(claim, result));
     }
     Ok(LandedReport { branch: branch.to_owned(), tip: tip.to_string(), commits })
@@ -110,7 +115,8 @@ fn load_audited_branch(site: &LandContext<'_>, run: &str) -> Result<Option<Audit
 
 fn check_claim(
     site: &LandContext<'_>,
-    (known, claim): (Option<&mut AuditedBranch>, &LandedClaim),
+    known: &mut Option<AuditedBranch>,
+    claim: &LandedClaim,
 ) -> Result<ClaimCheck, LandError> {
     let LandedTrailer { run, commit: of, .. } = &claim.landed;
     let Some(AuditedBranch { branch, report }) = known else {
@@ -124,9 +130,9 @@ fn check_claim(
         let state = if is_unseen { LandedState::Unknown } else { LandedState::Unproven };
         return Ok(ClaimCheck::unresolved(state, why));
     }
-    match remake_merge(site, (branch, claim))? {
+    match remake_merge(site, branch, claim)? {
         RemakeResult::Unknown(why) => Ok(ClaimCheck::unresolved(LandedState::Unknown, why)),
-        RemakeResult::Remade(made) => compare_commits(site, (claim, &made)),
+        RemakeResult::Remade(made) => compare_commits(site, claim, &made),
     }
 }
 
@@ -135,7 +141,8 @@ fn check_claim(
 /// The claim may describe a later commit of the run than the named one: the last one when it landed.
 fn remake_merge(
     site: &LandContext<'_>,
-    (branch, claim): (&mut RunBranch, &LandedClaim),
+    branch: &mut RunBranch,
+    claim: &LandedClaim,
 ) -> Result<RemakeResult, LandError> {
     let mut nearest = RemakeResult::Unknown("its merge cannot be made again".to_owned());
     let later = branch.plan.all_commits().iter().skip_while(|head| head.id != claim.landed.commit);
@@ -148,9 +155,9 @@ fn remake_merge(
             continue;
         }
         branch.target.tip = tip;
-        let result = remake_at_tip(site, (branch, claim))?;
+        let result = remake_at_tip(site, branch, claim)?;
         let RemakeResult::Remade(made) = &result else { return Ok(result) };
-        let has_files = has_same_files(site, (claim, made))?;
+        let has_files = has_same_files(site, claim, made)?;
         if !has_files || find_difference(claim, made).is_none() {
             return Ok(result);
         }
@@ -160,10 +167,7 @@ fn remake_merge(
 }
 
 /// Repeats a merge as it was made when the run's branch ended at `branch.target.tip`.
-fn remake_at_tip(
-    site: &LandContext<'_>,
-    (branch, claim): (&RunBranch, &LandedClaim),
-) -> Result<RemakeResult, LandError> {
+fn remake_at_tip(site: &LandContext<'_>, branch: &RunBranch, claim: &LandedClaim) -> Result<RemakeResult, LandError> {
     let Some(before) = claim.commit.parents.first() else {
         return Ok(RemakeResult::Unknown("it has no parent".to_owned()));
     };
@@ -183,10 +187,10 @@ fn remake_at_tip(
         if claim.commit.parents.len() > 1 { &[LandForm::Merge] } else { &[LandForm::Leaves, LandForm::Squash] };
     let (mut nearest, mut is_near) = (RemakeResult::Unknown("its merge cannot be made again".to_owned()), false);
     for form in forms {
-        let RemakeResult::Remade(made) = remake_form(site, (branch, &landing, claim), (*form, *before))? else {
+        let RemakeResult::Remade(made) = remake_form(site, branch, &landing, claim, *form, *before)? else {
             continue;
         };
-        let has_files = has_same_files(site, (claim, &made))?;
+        let has_files = has_same_files(site, claim, &made)?;
         if has_files && find_difference(claim, &made).is_none() {
             return Ok(RemakeResult::Remade(made));
         }
@@ -200,14 +204,17 @@ fn remake_at_tip(
 /// Repeats the commits of one form; leaves that became several commits are not claimed by a single one.
 fn remake_form(
     site: &LandContext<'_>,
-    (branch, landing, claim): (&RunBranch, &LandPlan, &LandedClaim),
-    (form, before): (LandForm, Id),
+    branch: &RunBranch,
+    landing: &LandPlan,
+    claim: &LandedClaim,
+    form: LandForm,
+    before: Id,
 ) -> Result<RemakeResult, LandError> {
     let committer = Identity::runner();
     let with_runner =
         site.repository.read_runner_folder(&claim.commit.id)? != site.repository.read_runner_folder(&before)?;
     let manner = MergeOptions { form, with_runner, committer: &committer, sign: false };
-    let commits = match RunMerge::new(site, (branch, landing), ("the branch", before), manner)?.create_commits() {
+    let commits = match RunMerge::new(site, branch, landing, ("the branch", before), manner)?.create_commits() {
         Ok(commits) => commits,
         Err(LandError::Refused(refusal)) => return Ok(RemakeResult::Unknown(refusal.to_string())),
         Err(error) => return Err(error),
@@ -218,7 +225,7 @@ fn remake_form(
     Ok(commit.map_or_else(|| RemakeResult::Unknown("its merge is gone".to_owned()), RemakeResult::Remade))
 }
 
-fn has_same_files(site: &LandContext<'_>, (claim, remade): (&LandedClaim, &CommitInfo)) -> Result<bool, GitError> {
+fn has_same_files(site: &LandContext<'_>, claim: &LandedClaim, remade: &CommitInfo) -> Result<bool, GitError> {
     Ok(site.repository.tree_id(&remade.id)? == claim.commit.tree)
 }
 
@@ -235,15 +242,12 @@ fn find_difference(claim: &LandedClaim, remade: &CommitInfo) -> Option<String> {
 }
 
 /// Compares a landed commit with its repetition.
-fn compare_commits(
-    site: &LandContext<'_>,
-    (claim, remade): (&LandedClaim, &CommitInfo),
-) -> Result<ClaimCheck, LandError> {
+fn compare_commits(site: &LandContext<'_>, claim: &LandedClaim, remade: &CommitInfo) -> Result<ClaimCheck, LandError> {
     let commit = &claim.commit;
     let git = site.repository.git_version()?;
     let other = landing::parse_git_version(&commit.message).filter(|by| *by != git);
     let by_other = other.map(|by| format!("it was merged by git {by}, and made again by git {git}"));
-    if !has_same_files(site, (claim, remade))? {
+    if !has_same_files(site, claim, remade)? {
         let paths = site.repository.changed_paths(&remade.id, &commit.id)?;
         let differs = paths.iter().take(SHOWN).map(|path| String::from_utf8_lossy(path).into_owned()).collect();
         let state = if by_other.is_some() { LandedState::Unknown } else { LandedState::Differs };

@@ -60,7 +60,7 @@ pub async fn prepare_landing(site: &LandContext<'_>, queue: &MergeQueue<'_>) -> 
     let mut prepared = PreparedLanding { old_tip: before, new_tip: start, runs: Vec::new() };
     let is_alone = branches.len() == 1;
     for branch in &branches {
-        let landed = land_run(site, queue, (branch, prepared.new_tip)).await;
+        let landed = land_run(site, queue, branch, prepared.new_tip).await;
         let landing = match landed {
             Ok(landing) => landing,
             Err(LandError::Refused(refusal)) if !is_alone => {
@@ -133,10 +133,11 @@ fn load_branches(site: &LandContext<'_>, queue: &MergeQueue<'_>) -> Result<Vec<R
 async fn land_run(
     site: &LandContext<'_>,
     queue: &MergeQueue<'_>,
-    (branch, onto): (&RunBranch, Id),
+    branch: &RunBranch,
+    onto: Id,
 ) -> Result<RunLanding, LandError> {
     let (missing, config) = block_in_place(|| {
-        branch.check_proven(site, (queue.params.unproven, queue.active_run))?;
+        branch.check_proven(site, queue.params.unproven, queue.active_run)?;
         let config = load_config(site.repository, branch.target.tip);
         let config = config.map_err(|error| VerifyError::State(Box::new(error)))?;
         Ok::<_, LandError>((branch.find_missing(site.repository, &onto)?, config))
@@ -144,15 +145,15 @@ async fn land_run(
     let MissingCommits::Missing(landing) = &missing.commits else { return Ok(already_landed(branch, &missing)) };
     let commits = block_in_place(|| {
         if queue.params.form == LandForm::Merge {
-            check_ancestry(site, (branch, &missing), (queue.onto, &onto))?;
+            check_ancestry(site, branch, &missing, queue.onto, &onto)?;
         }
-        merge_run(site, queue, (branch, landing, &config), onto)
+        merge_run(site, queue, branch, landing, &config, onto)
     })?;
     let Some(last) = commits.last() else { return Ok(already_landed(branch, &missing)) };
     if !queue.params.preview {
         check_confirmed(queue, &config)?;
         let result = last.commit.parse().map_err(|_| VerifyError::InvalidCommit(last.commit.clone()))?;
-        guard_check::check_guard(site, (branch, &config), &result).await?;
+        guard_check::check_guard(site, branch, &config, &result).await?;
     }
     let notes = list_notes(branch, landing, queue.params.form);
     Ok(RunLanding { run: branch.run().to_owned(), outcome: LandOutcome::Landed, commits, refusal: None, notes })
@@ -161,8 +162,10 @@ async fn land_run(
 /// Refuses a merge that would bring in ancestors from before the run that the target branch lacks, without their files.
 fn check_ancestry(
     site: &LandContext<'_>,
-    (branch, missing): (&RunBranch, &BranchGap),
-    (onto, tip): (&str, &Id),
+    branch: &RunBranch,
+    missing: &BranchGap,
+    onto: &str,
+    tip: &Id,
 ) -> Result<(), LandError> {
     let Some(before) = &missing.base else { return Ok(()) };
     let commit: Id = before.parse().map_err(|_| VerifyError::InvalidCommit(before.clone()))?;
@@ -176,7 +179,9 @@ fn check_ancestry(
 fn merge_run(
     site: &LandContext<'_>,
     queue: &MergeQueue<'_>,
-    (branch, landing, config): (&RunBranch, &LandPlan, &RepoConfig),
+    branch: &RunBranch,
+    landing: &LandPlan,
+    config: &RepoConfig,
     onto: Id,
 ) -> Result<Vec<LandedCommit>, LandError> {
     let committer = site.repository.identity().unwrap_or_else(Identity::runner);
@@ -184,7 +189,7 @@ fn merge_run(
     // A preview must not prompt for a key.
     let sign = config.git.sign && !queue.params.preview;
     let options = MergeOptions { form, with_runner, committer: &committer, sign };
-    RunMerge::new(site, (branch, landing), (queue.onto, onto), options)?.create_commits()
+    RunMerge::new(site, branch, landing, (queue.onto, onto), options)?.create_commits()
 }
 
 /// Reports a run that the branch has completely, with the commit that landed it if one claims to.

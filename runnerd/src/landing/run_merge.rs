@@ -53,7 +53,8 @@ impl<'a> RunMerge<'a> {
     /// Prepares to merge a run onto a commit; `onto` is the branch and that commit.
     pub(super) fn new(
         site: &'a LandContext<'_>,
-        (branch, landing): (&'a RunBranch, &'a LandPlan),
+        branch: &'a RunBranch,
+        landing: &'a LandPlan,
         onto: (&'a str, Id),
         manner: MergeOptions<'a>,
     ) -> Result<Self, LandError> {

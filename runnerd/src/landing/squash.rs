@@ -23,18 +23,18 @@ pub struct SquashPlan {
 }
 
 /// Prepares a run to be landed by a session that starts at the tip of a branch.
-pub fn prepare_squash(site: &LandContext<'_>, run_id: &str, (onto, tip): (&str, Id)) -> Result<SquashPlan, LandError> {
+pub fn prepare_squash(site: &LandContext<'_>, run_id: &str, onto: &str, tip: Id) -> Result<SquashPlan, LandError> {
     let branch = RunBranch::load(site, run_id)?;
-    branch.check_proven(site, (false, None))?;
+    branch.check_proven(site, false, None)?;
     let missing = branch.find_missing(site.repository, &tip)?;
     let run = branch.run().to_owned();
     let MissingCommits::Missing(landing) = &missing.commits else {
         return Err(LandingRefusal::AlreadyLanded { run }.into());
     };
-    let commit = create_stripped_commit(site, (&branch, &missing, landing), tip)?;
+    let commit = create_stripped_commit(site, &branch, &missing, landing, tip)?;
     let name = format!("refs/runner/squash/{run}");
     site.repository.set_runner_ref(&name, &commit)?;
-    let files = find_conflicts(site, (&branch, landing), (onto, tip))?;
+    let files = find_conflicts(site, &branch, landing, (onto, tip))?;
     let goal = format_goal(&IncomingRun {
         run: &run,
         onto,
@@ -48,7 +48,9 @@ pub fn prepare_squash(site: &LandContext<'_>, run_id: &str, (onto, tip): (&str, 
 /// Creates the commit that holds everything from a run, on a parent the branch has too, without `.runner/`.
 fn create_stripped_commit(
     site: &LandContext<'_>,
-    (branch, missing, landing): (&RunBranch, &BranchGap, &LandPlan),
+    branch: &RunBranch,
+    missing: &BranchGap,
+    landing: &LandPlan,
     onto: Id,
 ) -> Result<Id, LandError> {
     let repository = site.repository;
@@ -86,13 +88,14 @@ fn create_stripped_commit(
 /// Returns the files that conflict when the run is merged as a whole.
 fn find_conflicts(
     site: &LandContext<'_>,
-    (branch, landing): (&RunBranch, &LandPlan),
+    branch: &RunBranch,
+    landing: &LandPlan,
     onto: (&str, Id),
 ) -> Result<Vec<String>, LandError> {
     let committer = Identity::runner();
     let form = protocol::landing::LandForm::Squash;
     let options = MergeOptions { form, with_runner: false, committer: &committer, sign: false };
-    let merge = RunMerge::new(site, (branch, landing), onto, options)?;
+    let merge = RunMerge::new(site, branch, landing, onto, options)?;
     match merge.squash_tree(merge.has_merged_onto()?) {
         Ok(_) => Ok(Vec::new()),
         Err(LandError::Refused(LandingRefusal::Conflict { paths, .. } | LandingRefusal::Submodule { paths, .. })) => {

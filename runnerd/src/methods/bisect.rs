@@ -26,21 +26,21 @@ impl BisectApiServer for Api {
         let query = format!("bisect {} {} {:?}", target.run, target.tip, params.command);
         let repo = repository.clone();
         let read = move |stop: &CancellationToken| {
-            let points = list_bisect_points(&repo, (&target, &params.command), stop)
+            let points = list_bisect_points(&repo, &target, &params.command, stop)
                 .map_err(|error| verify_error_data(&repo, &error))?;
             let points = points.ok_or_else(|| missing_start_error(&repo, &target))?;
             Ok(PointsReply { run: target.run, points })
         };
-        Ok(self.read_shared(extensions, (&repository, &query), read).await?)
+        Ok(self.read_shared(extensions, &repository, &query, read).await?)
     }
 
     async fn bisect_try(&self, extensions: &Extensions, params: TryParams) -> RpcResult<TryReply> {
         let TryParams { path, run, commit, command, confirmed, env } = params;
         let repository =
-            self.find_readable_repository(&self.resolve_run_path((&path, Some(&run)), "bisect").await?).await?;
+            self.find_readable_repository(&self.resolve_run_path(&path, Some(&run), "bisect").await?).await?;
         self.check_user_config(&repository, confirmed).await?;
         let (repository, (commit, config)) = run_blocking(move || {
-            let resolved = load_tried_state(&repository, (&run, &commit), command)?;
+            let resolved = load_tried_state(&repository, &run, &commit, command)?;
             Ok((repository, resolved))
         })
         .await?;
@@ -64,7 +64,7 @@ impl BisectApiServer for Api {
 
 impl Api {
     async fn resolve_branch(&self, params: &PointsParams) -> Result<(Repository, VerifyTarget), ErrorData> {
-        let path = self.resolve_run_path((&params.path, params.run.as_deref()), "bisect").await?;
+        let path = self.resolve_run_path(&params.path, params.run.as_deref(), "bisect").await?;
         let repository = self.find_readable_repository(&path).await?;
         let run = params.run.clone();
         run_blocking(move || {
@@ -78,7 +78,8 @@ impl Api {
 /// Returns the commit, and the run's configuration with the command in place of the guard's.
 fn load_tried_state(
     repository: &Repository,
-    (run, commit): (&str, &str),
+    run: &str,
+    commit: &str,
     command: Vec<String>,
 ) -> Result<(Id, RepoConfig), ErrorData> {
     let target = resolve_target(repository, Some(run))?;

@@ -28,7 +28,7 @@ pub(super) fn list_branch_views(repository: &Repository, at: &AtRun) -> Result<V
     let (repository, _folder) = &pin_repository(repository)?;
     let mut views: Vec<BranchView> = find_branches(repository, at)?
         .into_iter()
-        .map(|(run, tip)| branch_view(repository, (&run, tip)))
+        .map(|(run, tip)| branch_view(repository, &run, tip))
         .collect::<Result<_, _>>()?;
     views.sort_by(|a, b| b.moved_at.cmp(&a.moved_at).then_with(|| a.run.cmp(&b.run)));
     Ok(views)
@@ -77,7 +77,7 @@ fn find_branches(repository: &Repository, at: &AtRun) -> Result<Vec<(String, Id)
     Ok(matching)
 }
 
-fn branch_view(repository: &Repository, (run, tip): (&str, Id)) -> Result<BranchView, ErrorData> {
+fn branch_view(repository: &Repository, run: &str, tip: Id) -> Result<BranchView, ErrorData> {
     let (mut chain, mut newest, mut claim) = (RunnerChain::default(), None, None);
     let walked = repository.visit_first_parents(&tip, MAX_COMMITS, |commit| {
         claim = chain.next_runner_commit(&commit).and_then(ClaimState::from_commit);

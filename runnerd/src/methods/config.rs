@@ -110,7 +110,7 @@ impl ConfigApiServer for Api {
         let file = WirePath(layout.config());
         if let Some(run) = self.resolve_config_run(&repository, at.run.as_deref()).await? {
             let base = run_blocking(move || read_config_at_tip(&repository, &run)).await?;
-            let keys = changed_keys(&worker::edited_config(&base, (text.clone(), opened.as_deref()))?);
+            let keys = changed_keys(&worker::edited_config(&base, text.clone(), opened.as_deref())?);
             let change = ChangeRequest::Settings { keys: Vec::new(), base: String::new(), text };
             let change = self.submit_change(at, change, opened).await?;
             return Ok(ConfigEditReply { keys, change: Some(change), file });
@@ -118,7 +118,7 @@ impl ConfigApiServer for Api {
         let capabilities = self.capabilities.clone();
         let keys = run_blocking(move || {
             let base = admit::read_config_text(&layout)?;
-            let edited = worker::edited_config(&base, (text.clone(), opened.as_deref()))?;
+            let edited = worker::edited_config(&base, text.clone(), opened.as_deref())?;
             let config = config::parse(&text, &layout.config()).map_err(|error| invalid_config_error(&error))?;
             admit::check_usable(&config, Some(&capabilities))?;
             write_config(&layout, &text)?;

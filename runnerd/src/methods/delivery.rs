@@ -61,8 +61,8 @@ impl DeliveryApiServer for Api {
             }
         };
         let query = format!("describe {} {} {remote:?} {own:?}", target.run, target.tip);
-        let read = move |stop: &CancellationToken| describe_branch(&repo, &target, (remote, own.as_ref(), stop));
-        let (reply, digest) = self.read_shared(extensions, (&repository, &query), read).await?;
+        let read = move |stop: &CancellationToken| describe_branch(&repo, &target, remote, own.as_ref(), stop);
+        let (reply, digest) = self.read_shared(extensions, &repository, &query, read).await?;
         let digests = match &worker {
             Some(worker) => worker.list_runs().await.1,
             None => Vec::new(),
@@ -96,7 +96,7 @@ impl DeliveryApiServer for Api {
         let change = if dry_run || text.is_empty() {
             None
         } else {
-            Some(self.submit_change(at, feedback_change(add, (root, &request), text.clone()), None).await?)
+            Some(self.submit_change(at, feedback_change(add, root, &request, text.clone()), None).await?)
         };
         let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
         Ok(FeedbackReply { told: count(included), known: count(already_known), left: count(omitted), text, change })
@@ -117,7 +117,9 @@ impl Api {
 fn describe_branch(
     repository: &Repository,
     target: &VerifyTarget,
-    (remote, own, stop): (Option<String>, Option<&RepoConfig>, &CancellationToken),
+    remote: Option<String>,
+    own: Option<&RepoConfig>,
+    stop: &CancellationToken,
 ) -> Result<(DescribeReply, String), ErrorData> {
     let loaded = load_state(repository, target.tip).map_err(|error| error.to_error_data("runnerctl verify"))?;
     let audit =
@@ -210,7 +212,7 @@ fn known_texts(loaded: &CommittedState, queued_change: &[QueuedChange]) -> Vec<S
 }
 
 /// Builds the request for feedback: a new leaf, or a note.
-fn feedback_change(add: bool, (root, request): (String, &str), text: String) -> ChangeRequest {
+fn feedback_change(add: bool, root: String, request: &str, text: String) -> ChangeRequest {
     if !add {
         return ChangeRequest::Note { id: String::new(), text };
     }

@@ -115,7 +115,8 @@ impl Api {
                 admit::check_isolated(
                     &repo,
                     &params,
-                    (StartPreconditions { is_session_active: is_source_active, capabilities: Some(&offer) }, &live),
+                    StartPreconditions { is_session_active: is_source_active, capabilities: Some(&offer) },
+                    &live,
                 )
             }
         })
@@ -126,7 +127,7 @@ impl Api {
         let (copy, digest) = (commands.config.workspace.copy.clone(), commands.digest.clone());
         self.save_confirmation(&worker, AdmittedRun { repository, commands, env: CallerEnv::default() }).await?;
         let IsolatedStart { base, stem, carried_files, not_taken } = isolated;
-        let creation = self.reserve_id((&worker, &path), &stem, (base, copy)).await?;
+        let creation = self.reserve_id(&worker, &path, &stem, base, copy).await?;
         let initial_state = InitialState { params, carried_files, digest };
         let created = self.create_run(&creation, &initial_state, disconnected).await;
         match created {
@@ -148,9 +149,11 @@ impl Api {
     /// Reserves an id in the source.
     async fn reserve_id(
         &self,
-        (worker, path): (&WorkerHandle, &Path),
+        worker: &WorkerHandle,
+        path: &Path,
         stem: &str,
-        (base, copy): (Id, Patterns),
+        base: Id,
+        copy: Patterns,
     ) -> Result<WorkspaceCreation, ErrorData> {
         let mut known: Vec<String> = worker.list_runs().await.0.into_iter().map(|run| run.id).collect();
         let isolated = self.list_isolated_runs(&AtPath { path: WirePath::from(path) }).await;
@@ -165,7 +168,7 @@ impl Api {
                 |error: &dyn std::error::Error| ErrorData::new(ErrorKind::Fault, error.to_string()).caused_by(error);
             durable::create_dir(&workspaces, FileAccess::Private).map_err(|error| disk_error(&error))?;
             let folder = workspaces.canonicalize().map_err(|error| disk_error(&error))?;
-            let reservation = isolation::reserve_id(&source, store.key(), (&stem, &known))?;
+            let reservation = isolation::reserve_id(&source, store.key(), &stem, &known)?;
             let workspace_path = workspace::workspace_path(&folder, &repo, &reservation.run);
             let owner = WorkspaceOwner::from_key(store.key());
             Ok(WorkspaceCreation {
@@ -192,7 +195,7 @@ impl Api {
         let stop = self.shutdown.child_token();
         let created = {
             let _watch = cancel_when(disconnected.clone(), stop.clone());
-            creation.create_workspace(&initial_state.carried_files, (self.events.clone(), stop)).await?
+            creation.create_workspace(&initial_state.carried_files, self.events.clone(), stop).await?
         };
         if disconnected.is_cancelled() {
             return Err(ErrorData::new(ErrorKind::Draining, "nobody waits for this run any more"));
@@ -215,8 +218,9 @@ impl Api {
             if env.0.is_empty() { Ok(()) } else { store.save_env(&env).map_err(fault) }
         })
         .await?;
-        let places = (workspace.common_dir(), workspace.work_dir());
-        let worker = self.registry.register_workspace(places, source, vec![initial_state.digest.clone()]).await?;
+        let confirmed = vec![initial_state.digest.clone()];
+        let (common_dir, path) = (workspace.common_dir(), workspace.work_dir());
+        let worker = self.registry.register_workspace(common_dir, path, source, confirmed).await?;
         let order = creation.start_order(&initial_state.params);
         let reply = worker.send_request(|reply| WorkerMessage::Start(Box::new(order), reply)).await?;
         Ok((reply, warnings))
@@ -246,7 +250,8 @@ impl Api {
                 isolation::remove_workspace(
                     &creation.source,
                     &creation.reservation,
-                    (&creation.workspace_path, &creation.owner),
+                    &creation.workspace_path,
+                    &creation.owner,
                 )
             } else {
                 isolation::release_id(&creation.source, &creation.reservation)
@@ -264,7 +269,8 @@ impl WorkspaceCreation {
     async fn create_workspace(
         &self,
         carried_files: &[CarriedFile],
-        (events, stop): (EventStream, CancellationToken),
+        events: EventStream,
+        stop: CancellationToken,
     ) -> Result<(Repository, Vec<String>), ErrorData> {
         let (source, workspace_path, copy, base) =
             (self.source.clone(), self.workspace_path.clone(), self.copy.clone(), self.base);
@@ -274,7 +280,7 @@ impl WorkspaceCreation {
         run_blocking(move || {
             let progress = |progress| events.publish_output(about.clone(), progress_event(progress));
             let order = WorkspaceOptions { source: &source, target_dir: &workspace_path, base, copy: &copy };
-            let created = workspace::create_workspace((&order, &owner), &progress, &stop)
+            let created = workspace::create_workspace(&order, &owner, &progress, &stop)
                 .map_err(|error| workspace_error(&error))?;
             is_created.store(true, Ordering::Release);
             write_carried_files(&workspace_path, &carried_files)?;

@@ -40,7 +40,7 @@ impl IterationApiServer for Api {
             self.locate_iteration(AtIteration { path: params.path, run: params.run, iter: None, wait: None }).await?;
         let (repository, query) =
             (target.repository.clone(), format!("list {} {}", target.run, self.events.last_seq()));
-        Ok(self.read_shared(extensions, (&repository, &query), move |_| list_views(&target)).await?)
+        Ok(self.read_shared(extensions, &repository, &query, move |_| list_views(&target)).await?)
     }
 
     async fn get(&self, extensions: &Extensions, params: AtIteration) -> RpcResult<IterationReply> {
@@ -48,7 +48,7 @@ impl IterationApiServer for Api {
         // The answer about a live iteration changes with events.
         let query = format!("get {} {:?} {:?} {}", target.run, target.iter, target.wait, self.events.last_seq());
         let repository = target.repository.clone();
-        Ok(self.read_shared(extensions, (&repository, &query), move |_| describe_iteration(&target)).await?)
+        Ok(self.read_shared(extensions, &repository, &query, move |_| describe_iteration(&target)).await?)
     }
 
     async fn log(&self, params: LogParams) -> RpcResult<TextView> {
@@ -82,7 +82,7 @@ impl IterationApiServer for Api {
         }
         let workspaces = self.sweep_workspaces(repository.work_dir(), params.dry_run).await?;
         let (layout, archive) = (Layout::new(repository.work_dir()), self.archived_records(repository.common_dir()));
-        Ok(run_blocking(move || records::gc_all_records((&layout, &archive), &open, workspaces, &params)).await?)
+        Ok(run_blocking(move || records::gc_all_records(&layout, &archive, &open, workspaces, &params)).await?)
     }
 }
 
@@ -164,21 +164,23 @@ fn list_waits(layout: &Layout, run: &str) -> Vec<(u32, u32)> {
 impl Api {
     /// Finds a run and one of its iterations.
     pub(super) async fn locate_iteration(&self, params: AtIteration) -> Result<IterationTarget, ErrorData> {
-        let path = self.resolve_run_path((&params.path, params.run.as_deref()), "log").await?;
+        let path = self.resolve_run_path(&params.path, params.run.as_deref(), "log").await?;
         let params = AtIteration { path, ..params };
         let repository = self.find_repository(params.path.as_path()).await?;
         let status = self.registry.find(repository.common_dir()).await.map(|worker| worker.status());
         let store = RepoStore::new(&self.state_dir, &repo_id(repository.common_dir()));
         let kept = self.archived_records(repository.common_dir());
         let current = move |repository, params| {
-            find_iteration((repository, store, kept), params, status.as_ref().and_then(|status| status.run.as_ref()))
+            find_iteration(repository, store, kept, params, status.as_ref().and_then(|status| status.run.as_ref()))
         };
         run_blocking(move || current(repository, params)).await
     }
 }
 
 fn find_iteration(
-    (repository, store, archive): (Repository, RepoStore, Layout),
+    repository: Repository,
+    store: RepoStore,
+    archive: Layout,
     params: AtIteration,
     current: Option<&RunView>,
 ) -> Result<IterationTarget, ErrorData> {
@@ -201,7 +203,7 @@ fn find_iteration(
     let has_record = |iter: u32| Layout::new(repository.work_dir()).iteration(&run, iter).is_dir();
     let iter = match params.iter.or(live.map(|(iter, _)| iter).filter(|iter| has_record(*iter))) {
         Some(iter) => Some(iter),
-        None => find_last_iteration((&repository, &store), &run)?,
+        None => find_last_iteration(&repository, &store, &run)?,
     };
     Ok(IterationTarget { iter, wait: params.wait, repository, run, live, agent, is_baseline, store, archive })
 }
@@ -220,7 +222,7 @@ pub(super) fn complete_run_id(repository: &Repository, wanted: &str) -> Result<S
     }
 }
 
-fn find_last_iteration((repository, store): (&Repository, &RepoStore), run: &str) -> Result<Option<u32>, ErrorData> {
+fn find_last_iteration(repository: &Repository, store: &RepoStore, run: &str) -> Result<Option<u32>, ErrorData> {
     let tip = repository.find_branch_tip(&format!("runner/{run}")).map_err(|error| git_error(&error))?;
     let Some(tip) = session_base(store, run).or(tip) else { return Ok(None) };
     let committed = list_iterations(repository, run, tip, 100).map_err(|error| load_error_data(&error))?;

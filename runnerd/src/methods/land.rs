@@ -60,7 +60,7 @@ impl LandApiServer for Api {
         self.recover_landing(&repository).await?;
         let target = self.find_land_target(repository, &params).await?;
         let prepared = {
-            let mut preparation = pin!(self.prepare_landing(&target, (&params, &stop)));
+            let mut preparation = pin!(self.prepare_landing(&target, &params, &stop));
             tokio::select! {
                 prepared = &mut preparation => prepared,
                 () = disconnected.cancelled() => {
@@ -74,13 +74,13 @@ impl LandApiServer for Api {
             return Err(ErrorData::new(ErrorKind::Fault, "whoever asked is gone").into());
         }
         let prepared = prepared?;
-        Ok(self.advance_branch(target, (&params, prepared)).await?)
+        Ok(self.advance_branch(target, &params, prepared).await?)
     }
 
     async fn resolve(&self, extensions: &Extensions, params: ResolveParams) -> RpcResult<StartReply> {
         let repository = self.find_repository(params.path.as_path()).await?;
         let runs = resolve_runs(&repository, vec![params.run.clone()]).await?;
-        let onto = choose_branch(&self.read_targets(&repository)?, (params.onto.as_deref(), &runs))?;
+        let onto = choose_branch(&self.read_targets(&repository)?, params.onto.as_deref(), &runs)?;
         let (stop, scratch) = (self.shutdown.child_token(), landing::scratch_dir(&self.paths.state));
         let (launcher, env, run, branch) = (self.launcher.clone(), params.env.clone(), params.run, onto.clone());
         let (squash, id) = run_blocking(move || {
@@ -88,7 +88,7 @@ impl LandApiServer for Api {
             let tip = tip.ok_or_else(|| missing_branch_error(&repository, &branch))?;
             let site = LandContext { repository: &repository, scratch, launcher: &launcher, env: &env, stop: &stop };
             let squash =
-                landing::prepare_squash(&site, &run, (&branch, tip)).map_err(|error| error.to_error_data(&branch))?;
+                landing::prepare_squash(&site, &run, &branch, tip).map_err(|error| error.to_error_data(&branch))?;
             let id = unused_run_id(&repository, &squash.run)?;
             Ok((squash, id))
         })
@@ -107,7 +107,7 @@ impl LandApiServer for Api {
         let path = start.path.clone();
         let reply = self.start(extensions, start).await?;
         let repository = self.find_repository(path.as_path()).await?;
-        self.save_target(&repository, (&id, &onto))?;
+        self.save_target(&repository, &id, &onto)?;
         Ok(reply)
     }
 
@@ -127,7 +127,7 @@ impl LandApiServer for Api {
             let site = LandContext { repository: &repo, scratch, launcher: &launcher, env: &env, stop };
             landing::audit_landed(&site, &branch, tip).map_err(|error| error.to_error_data(&branch))
         };
-        Ok(self.read_shared(extensions, (&repository, &query), read).await?)
+        Ok(self.read_shared(extensions, &repository, &query, read).await?)
     }
 }
 
@@ -158,8 +158,8 @@ impl Api {
             }
             found => found?,
         };
-        let onto = choose_branch(&self.read_targets(&repository)?, (params.onto.as_deref(), &runs))?;
-        let checkout = self.find_checkout(&repository, (&onto, params.confirmed)).await?;
+        let onto = choose_branch(&self.read_targets(&repository)?, params.onto.as_deref(), &runs)?;
+        let checkout = self.find_checkout(&repository, &onto, params.confirmed).await?;
         Ok(LandTarget { repository, worker, onto, checkout })
     }
 
@@ -184,14 +184,15 @@ impl Api {
     async fn find_checkout(
         &self,
         repository: &Repository,
-        (onto, confirmed): (&str, bool),
+        onto: &str,
+        confirmed: bool,
     ) -> Result<Option<Repository>, ErrorData> {
         let (repo, name) = (repository.clone(), onto.to_owned());
         let found = run_blocking(move || {
             let mut checkout = None;
             for tree in repo.list_work_trees().map_err(|error| git_error(&error))? {
                 if let Some(operation) = tree.find_branch_operation(&name) {
-                    return Err(branch_busy_error(&tree, (operation, &name)));
+                    return Err(branch_busy_error(&tree, operation, &name));
                 }
                 let head = tree.head().map_err(|error| git_error(&error))?;
                 if head.branch() == Some(name.as_str()) {
@@ -210,7 +211,8 @@ impl Api {
     async fn prepare_landing(
         &self,
         ground: &LandTarget,
-        (params, stop): (&LandParams, &CancellationToken),
+        params: &LandParams,
+        stop: &CancellationToken,
     ) -> Result<PreparedLanding, ErrorData> {
         let (digests, live) = match &ground.worker {
             Some(worker) => {
@@ -235,7 +237,8 @@ impl Api {
     async fn advance_branch(
         &self,
         ground: LandTarget,
-        (params, prepared): (&LandParams, PreparedLanding),
+        params: &LandParams,
+        prepared: PreparedLanding,
     ) -> Result<LandReply, ErrorData> {
         let LandTarget { repository, worker, onto, checkout: holder } = ground;
         let work_tree = holder.as_ref().map(|holder| WirePath::from(holder.work_dir()));
@@ -258,7 +261,7 @@ impl Api {
         let work = move || {
             let by = repository.identity().unwrap_or_else(Identity::runner);
             let advance = BranchAdvance { branch: &onto, old: before, new: after, message: &message, identity: &by };
-            landing::move_branch(&store, (&repository, holder.as_ref()), &advance)
+            landing::move_branch(&store, &repository, holder.as_ref(), &advance)
         };
         // No run starts in the work tree meanwhile, since the worker is what starts runs.
         match worker {
@@ -268,7 +271,7 @@ impl Api {
             None => run_blocking(work).await?,
         }
         let stale_note = run_blocking(move || {
-            Ok(checked_out.zip(before).and_then(|(tree, old)| stale_submodules_note(&tree, (&old, &after))))
+            Ok(checked_out.zip(before).and_then(|(tree, old)| stale_submodules_note(&tree, &old, &after)))
         });
         if let Some(last) = reply.runs.last_mut() {
             last.notes.extend(stale_note.await?);
@@ -300,7 +303,7 @@ impl Api {
     }
 
     /// Remembers the target branch of a run's result: the branch of HEAD, or the target of the run that HEAD is on.
-    pub(super) fn save_target(&self, repository: &Repository, (run, onto): (&str, &str)) -> Result<(), ErrorData> {
+    pub(super) fn save_target(&self, repository: &Repository, run: &str, onto: &str) -> Result<(), ErrorData> {
         let store = RepoStore::new(&self.state_dir, &repo_id(repository.common_dir()));
         let mut targets = self.read_targets(repository)?;
         let onto = match onto.strip_prefix("runner/") {
@@ -316,7 +319,7 @@ impl Api {
 }
 
 /// Reports the submodule folders that a landing left outdated, and how to update them.
-fn stale_submodules_note(holder: &Repository, (before, after): (&Id, &Id)) -> Option<String> {
+fn stale_submodules_note(holder: &Repository, before: &Id, after: &Id) -> Option<String> {
     // The branch has moved, whether or not this can be determined.
     let submodules = holder.find_moved_submodules(before, after).ok().filter(|moved| !moved.is_empty())?;
     let place = holder.work_dir().display().to_string();
@@ -337,7 +340,7 @@ async fn resolve_runs(repository: &Repository, requested: Vec<String>) -> Result
 }
 
 /// Chooses the branch that runs land on: the one that was named, else the one from which all of them were started.
-fn choose_branch(targets: &LandTargets, (requested, runs): (Option<&str>, &[String])) -> Result<String, ErrorData> {
+fn choose_branch(targets: &LandTargets, requested: Option<&str>, runs: &[String]) -> Result<String, ErrorData> {
     if let Some(named) = requested {
         return Ok(named.to_owned());
     }
@@ -362,7 +365,7 @@ fn missing_branch_error(repository: &Repository, name: &str) -> ErrorData {
     ErrorData::new(ErrorKind::NotFound, message).hint("git branch --list")
 }
 
-fn branch_busy_error(tree: &Repository, (operation, branch): (&str, &str)) -> ErrorData {
+fn branch_busy_error(tree: &Repository, operation: &str, branch: &str) -> ErrorData {
     let place = tree.work_dir().display().to_string();
     let message = format!("a {operation} of {branch} is in progress in {place}");
     ErrorData::new(ErrorKind::DirtyTree, message).hint(shell::join_args(["git", "-C", &place, "status"]))

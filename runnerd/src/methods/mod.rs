@@ -163,7 +163,8 @@ impl Api {
     async fn read_shared<T: Clone + Send + Sync + 'static>(
         &self,
         extensions: &Extensions,
-        (repository, query): (&Repository, &str),
+        repository: &Repository,
+        query: &str,
         read: impl FnOnce(&CancellationToken) -> Result<T, ErrorData> + Send + 'static,
     ) -> Result<T, ErrorData> {
         let ClientDisconnected(disconnected) = extensions.get().cloned().unwrap_or_default();

@@ -40,7 +40,8 @@ pub(super) fn export_record(layout: &Layout, run: &str, params: &ExportParams) -
 /// Removes records as [`gc_records`] does, both of a work tree and of isolated runs whose workspaces are gone. The newest of
 /// each are kept.
 pub(super) fn gc_all_records(
-    (here, archive): (&Layout, &Layout),
+    here: &Layout,
+    archive: &Layout,
     open: &BTreeSet<String>,
     workspaces: Vec<WorkspaceSwept>,
     params: &GcParams,

@@ -147,7 +147,7 @@ impl MissingWorkspace<'_> {
         // The result of its setup is gone, too.
         self.workspace_store.workspace_file().remove().map_err(|error| fault_error(&error))?;
         let owner = WorkspaceOwner::from_key(self.workspace_store.key());
-        workspace::create_workspace((order, &owner), &|_| (), stop).map(drop).map_err(|error| workspace_error(&error))
+        workspace::create_workspace(order, &owner, &|_| (), stop).map(drop).map_err(|error| workspace_error(&error))
     }
 
     /// Puts it on its run's branch if it has none and the source has one: an earlier process was killed in between.

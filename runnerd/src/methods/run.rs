@@ -53,7 +53,7 @@ impl RunApiServer for Api {
             };
             self.enqueue_run(repository, asker, check).await?
         };
-        self.try_save_target(&repo, (&reply, start_branch));
+        self.try_save_target(&repo, &reply, start_branch);
         Ok(reply)
     }
 
@@ -63,7 +63,7 @@ impl RunApiServer for Api {
         }
         let (path, run, iter) = (params.path.clone(), params.run.clone(), Some(params.iter));
         let run = self.locate_iteration(AtIteration { path, run, iter, wait: None }).await?.run;
-        let path = self.resolve_run_path((&params.path, Some(&run)), "fork").await?;
+        let path = self.resolve_run_path(&params.path, Some(&run), "fork").await?;
         let repository = self.find_repository(path.as_path()).await?;
         let asker = StartCaller { confirmed: params.confirmed, env: params.env.clone() };
         let (repo, start_branch) = (repository.clone(), Some(format!("runner/{run}")));
@@ -71,12 +71,12 @@ impl RunApiServer for Api {
             admit::check_fork(repository, &run, &params, ground)
         };
         let reply = self.enqueue_run(repository, asker, check).await?;
-        self.try_save_target(&repo, (&reply, start_branch));
+        self.try_save_target(&repo, &reply, start_branch);
         Ok(reply)
     }
 
     async fn step(&self, params: StepParams) -> RpcResult<StepReply> {
-        let path = self.resolve_run_path((&params.path, params.run.as_deref()), "step").await?;
+        let path = self.resolve_run_path(&params.path, params.run.as_deref(), "step").await?;
         let (repository, worker) = self.find_worker(path.as_path()).await?;
         let caller = ResumeCaller { run: params.run.clone(), confirmed: params.confirmed, env: params.env };
         self.check_resume(repository, &worker, caller).await?;
@@ -84,13 +84,13 @@ impl RunApiServer for Api {
     }
 
     async fn pause(&self, params: PauseParams) -> RpcResult<ControlReply> {
-        let path = self.resolve_run_path((&params.path, params.run.as_deref()), "pause").await?;
+        let path = self.resolve_run_path(&params.path, params.run.as_deref(), "pause").await?;
         let (_, worker) = self.find_worker(path.as_path()).await?;
         Ok(worker.ask_or_tell(|reply| WorkerMessage::Pause { run: params.run, now: params.now, reply }).await?)
     }
 
     async fn resume(&self, params: ResumeParams) -> RpcResult<ControlReply> {
-        let path = self.resolve_run_path((&params.path, params.run.as_deref()), "resume").await?;
+        let path = self.resolve_run_path(&params.path, params.run.as_deref(), "resume").await?;
         let (repository, worker) = self.find_worker(path.as_path()).await?;
         self.recreate_workspace(&worker).await?;
         let caller = ResumeCaller { run: params.run.clone(), confirmed: params.confirmed, env: params.env };
@@ -193,9 +193,9 @@ impl Api {
     }
 
     /// Remembers the branch from which a new run was started; without it, the target must be named when landing.
-    fn try_save_target(&self, repository: &Repository, (reply, start_branch): (&StartReply, Option<String>)) {
+    fn try_save_target(&self, repository: &Repository, reply: &StartReply, start_branch: Option<String>) {
         let Some(start_branch) = start_branch.filter(|_| !reply.resumed) else { return };
-        if let Err(error) = self.save_target(repository, (&reply.run.id, &start_branch)) {
+        if let Err(error) = self.save_target(repository, &reply.run.id, &start_branch) {
             tracing::warn!(run = reply.run.id, %error, "the branch that the run was started from is not kept");
         }
     }

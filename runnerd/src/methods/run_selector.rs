@@ -26,7 +26,7 @@ impl Api {
     /// Redirects a request to the repository in which the requested run works. `command` is the command to suggest if
     /// the choice is ambiguous.
     pub(super) async fn resolve_run(&self, at: AtRun, command: &str) -> Result<AtRun, ErrorData> {
-        let path = self.resolve_run_path((&at.path, at.run.as_deref()), command).await?;
+        let path = self.resolve_run_path(&at.path, at.run.as_deref(), command).await?;
         Ok(AtRun { path, run: at.run })
     }
 
@@ -34,7 +34,8 @@ impl Api {
     /// there is nothing to choose from.
     pub(super) async fn resolve_run_path(
         &self,
-        (path, run): (&WirePath, Option<&str>),
+        path: &WirePath,
+        run: Option<&str>,
         command: &str,
     ) -> Result<WirePath, ErrorData> {
         let Some((own, isolated)) = self.isolated_runs_of(path.as_path()).await else { return Ok(path.clone()) };
@@ -54,7 +55,7 @@ impl Api {
                 None
             }
             Some(run) => find_by_id(&all, run)?,
-            None => find_only_active(&all, (path, command))?,
+            None => find_only_active(&all, path, command)?,
         };
         Ok(chosen
             .filter(|chosen| chosen.is_isolated)
@@ -143,7 +144,8 @@ fn find_by_id<'a>(all: &'a [RunCandidate], requested: &str) -> Result<Option<&'a
 /// active, returns the last one that ended, unless there are runs in place.
 fn find_only_active<'a>(
     all: &'a [RunCandidate],
-    (path, command): (&WirePath, &str),
+    path: &WirePath,
+    command: &str,
 ) -> Result<Option<&'a RunCandidate>, ErrorData> {
     let is_active = |run: &&RunCandidate| !run.summary.state.is_terminal();
     let own = all.iter().filter(is_active).find(|run| !run.is_isolated);
@@ -153,11 +155,11 @@ fn find_only_active<'a>(
         [one] => Ok(Some(one)),
         [] if all.iter().any(|run| !run.is_isolated) => Ok(None),
         [] => Ok(all.iter().max_by_key(|run| run.summary.ended_at)),
-        _ => Err(ambiguous_run_error(&live, (path, command))),
+        _ => Err(ambiguous_run_error(&live, path, command)),
     }
 }
 
-fn ambiguous_run_error(live: &[&RunCandidate], (path, command): (&WirePath, &str)) -> ErrorData {
+fn ambiguous_run_error(live: &[&RunCandidate], path: &WirePath, command: &str) -> ErrorData {
     let describe_candidate = |run: &&RunCandidate| {
         let how = if run.is_isolated { "isolated" } else { "in place" };
         format!("\n  {}  {}, {how}", run.summary.id, run.summary.state)
@@ -203,7 +205,7 @@ mod tests {
     fn the_only_run_that_goes_on_is_meant_and_of_several_none_is() {
         let at = WirePath::from(Path::new("/p"));
         let resolve =
-            |all: &[RunCandidate]| find_only_active(all, (&at, "pause")).map(|chosen| id(chosen).map(str::to_owned));
+            |all: &[RunCandidate]| find_only_active(all, &at, "pause").map(|chosen| id(chosen).map(str::to_owned));
         let over = run("old", RunStatus::Completed, false);
         let all = [over, run("a", RunStatus::Paused, true)];
         assert_eq!(resolve(&all).unwrap().as_deref(), Some("a"));

@@ -72,7 +72,7 @@ impl TreeApiServer for Api {
             let summary = known.into_iter().find(|run| loaded.run_state.run_id.as_ref() == Some(&run.id));
             Ok(explain_next(&loaded, summary, &store))
         };
-        Ok(self.read_shared(extensions, (&repository, &query), read).await?)
+        Ok(self.read_shared(extensions, &repository, &query, read).await?)
     }
 
     async fn validate(&self, params: ValidateParams) -> RpcResult<ValidateReply> {

@@ -25,7 +25,7 @@ use crate::verify::{
 #[async_trait]
 impl VerifyApiServer for Api {
     async fn verify(&self, extensions: &Extensions, params: VerifyParams) -> RpcResult<AuditReport> {
-        let path = self.resolve_run_path((&params.path, params.run.as_deref()), "verify").await?;
+        let path = self.resolve_run_path(&params.path, params.run.as_deref(), "verify").await?;
         let repository = self.find_readable_repository(&path).await?;
         let run = params.run;
         let (repository, target) = run_blocking(move || {
@@ -44,7 +44,7 @@ impl VerifyApiServer for Api {
                 verify_branch(&repo, &target, is_live, stop).map_err(|error| verify_error_data(&repo, &error))?;
             if let Some(signers) = &signers {
                 let signers = AllowedSigners { text: signers, folder: &folder };
-                check_signatures(&repo, (&target, signers), &mut report, stop)
+                check_signatures(&repo, &target, signers, &mut report, stop)
                     .map_err(|error| verify_error_data(&repo, &error))?;
             }
             if let Some(reviewers) = &reviewers {
@@ -57,7 +57,7 @@ impl VerifyApiServer for Api {
                 None => Ok(report),
             }
         };
-        Ok(self.read_shared(extensions, (&repository, &query), read).await?)
+        Ok(self.read_shared(extensions, &repository, &query, read).await?)
     }
 
     async fn rerun_guards(&self, extensions: &Extensions, params: RerunParams) -> RpcResult<RerunReport> {
@@ -110,7 +110,7 @@ impl VerifyApiServer for Api {
             }
             Ok(search.into_findings())
         };
-        Ok(self.read_shared(extensions, (&repository, &query), read).await?)
+        Ok(self.read_shared(extensions, &repository, &query, read).await?)
     }
 }
 

@@ -278,7 +278,7 @@ impl EndedWorkspace {
     fn finish_removal(&self) -> Result<(), KeepReason> {
         let reservation = ReservedId { run: self.source.run.clone(), nonce: self.source.nonce.clone() };
         let source = self.open_source()?;
-        let removed = isolation::remove_run_traces(&source, &reservation, (self.workspace_path(), &self.owner()));
+        let removed = isolation::remove_run_traces(&source, &reservation, self.workspace_path(), &self.owner());
         removed.map_err(|error| KeepReason::Failed(ErrorData::new(ErrorKind::Fault, error)))
     }
 }

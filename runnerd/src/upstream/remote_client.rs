@@ -76,7 +76,7 @@ pub struct PushRequest<'a> {
 
 impl RemoteClient {
     /// Creates the bare repository in `folder`, which must not exist, for the objects of a repository.
-    pub fn create(folder: &Path, (objects, url): (&Path, &str), deadline: Deadline) -> Result<Self, UpstreamError> {
+    pub fn create(folder: &Path, objects: &Path, url: &str, deadline: Deadline) -> Result<Self, UpstreamError> {
         let (folder, objects) = (folder.to_owned(), objects.to_owned());
         let (url, settings) = (url.to_owned(), UserSettings::default());
         let client = Self { folder, objects, url, deadline, settings, tip_log: None, known_commit: None };

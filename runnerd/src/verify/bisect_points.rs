@@ -18,7 +18,8 @@ use crate::worker::load_config;
 /// in question.
 pub fn list_bisect_points(
     repository: &Repository,
-    (target, command): (&VerifyTarget, &[String]),
+    target: &VerifyTarget,
+    command: &[String],
     stop: &CancellationToken,
 ) -> Result<Option<Vec<BisectPoint>>, VerifyError> {
     let plan = plan_audit(repository, target, stop)?;

@@ -74,7 +74,7 @@ pub fn verify_branch(
     stop: &CancellationToken,
 ) -> Result<AuditReport, VerifyError> {
     let chain = repository.open_chain()?;
-    let (commits, plan) = read_plan(&chain, (repository, target), stop)?;
+    let (commits, plan) = read_plan(&chain, repository, target, stop)?;
     check_rules(&plan)?;
     let branch = AuditedCommits { repository, first: commits.len() - plan.commits().len(), commits, chain };
     branch.run_audit(plan, is_live, stop)
@@ -86,7 +86,7 @@ pub fn plan_audit(
     target: &VerifyTarget,
     stop: &CancellationToken,
 ) -> Result<AuditPlan, VerifyError> {
-    Ok(read_plan(&repository.open_chain()?, (repository, target), stop)?.1)
+    Ok(read_plan(&repository.open_chain()?, repository, target, stop)?.1)
 }
 
 /// Fails if any of these commits follows other rules: the owners of the others are then unknown.
@@ -100,7 +100,8 @@ pub(super) fn check_rules(plan: &AuditPlan) -> Result<(), VerifyError> {
 
 fn read_plan(
     chain: &CommitChain<'_>,
-    (repository, target): (&Repository, &VerifyTarget),
+    repository: &Repository,
+    target: &VerifyTarget,
     stop: &CancellationToken,
 ) -> Result<(Vec<ChainCommit>, AuditPlan), VerifyError> {
     let mut commits = read_branch(chain, target, stop)?;
@@ -191,7 +192,7 @@ impl AuditedCommits<'_> {
             read => read,
         });
         let raw = raw.transpose()?.flatten();
-        let diff = |from| self.repository.diff_paths((&from, &commit.id), is_code, MAX_REVIEWED_BYTES);
+        let diff = |from| self.repository.diff_paths(&from, &commit.id, is_code, MAX_REVIEWED_BYTES);
         // What precedes a cut is not here, so what a reviewer has seen since then is unknown.
         let is_here = |from: &Id| self.commits[..at].iter().rev().any(|commit| commit.id == *from);
         let diff = lookup.reviewed_from.filter(is_here).map(diff).transpose()?;

@@ -130,7 +130,7 @@ impl GuardRerunner<'_> {
         let copy_dir = self.folder.join(format!("{}-{number}", std::process::id()));
         let result = block_in_place(|| self.create_copy(commit, &copy_dir));
         let ended = match result {
-            Ok(()) => self.run_prepared(config, (commit, &copy_dir), label).await,
+            Ok(()) => self.run_prepared(config, commit, &copy_dir, label).await,
             Err(error) => Err(error),
         };
         let removed = block_in_place(|| remove_folder(&copy_dir));
@@ -154,7 +154,8 @@ impl GuardRerunner<'_> {
     async fn run_prepared(
         &self,
         config: &RepoConfig,
-        (commit, copy_dir): (&Id, &Path),
+        commit: &Id,
+        copy_dir: &Path,
         label: &'static str,
     ) -> Result<GuardEnd, VerifyError> {
         if self.copies_workspace {

@@ -29,7 +29,8 @@ pub struct AllowedSigners<'a> {
 /// Adds invalid signatures of commits to the report of a branch.
 pub fn check_signatures(
     repository: &Repository,
-    (target, signers): (&VerifyTarget, AllowedSigners<'_>),
+    target: &VerifyTarget,
+    signers: AllowedSigners<'_>,
     report: &mut AuditReport,
     stop: &CancellationToken,
 ) -> Result<(), VerifyError> {

@@ -273,7 +273,7 @@ impl RepoQueue {
         let scope = EventSubject { repo: Some(self.file.id.clone()), run: Some(run.to_owned()), iter };
         let event = self.events.publish(scope, kind);
         if let Some(record) = self.find_run(run) {
-            crate::worker::record::append_event((record.path.as_path(), run), &event, &self.redactor);
+            crate::worker::record::append_event(record.path.as_path(), run, &event, &self.redactor);
         }
     }
 
@@ -333,8 +333,9 @@ impl RepoQueue {
     /// Builds the view of a run from its committed state.
     pub(crate) fn snapshot_run(&mut self, run: &RunRecord) -> RunSnapshot {
         let blank = snapshot::blank_view(run, self.containment);
-        let caches = (&mut self.totals, &self.last_load);
-        let snapshot = tokio::task::block_in_place(|| snapshot::snapshot_run(&self.store, run, &blank, caches));
+        let snapshot = tokio::task::block_in_place(|| {
+            snapshot::snapshot_run(&self.store, run, &blank, &mut self.totals, &self.last_load)
+        });
         if self.live_run.is_none() {
             self.last_load.clear();
         }

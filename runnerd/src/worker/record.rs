@@ -54,7 +54,7 @@ pub(crate) fn create_record_dir(context: &RunContext, folder: &Path) -> Result<(
 }
 
 /// Appends an event to the list of its run, once the run has records; for people, so errors are only logged.
-pub(crate) fn append_event((work_tree, run): (&Path, &str), event: &protocol::event::Event, hidden: &LogRedactor) {
+pub(crate) fn append_event(work_tree: &Path, run: &str, event: &protocol::event::Event, hidden: &LogRedactor) {
     let folder = Layout::new(work_tree).run_records(run);
     let is_folder = |path: &Path| std::fs::symlink_metadata(path).is_ok_and(|found| found.is_dir());
     if !folder.parent().is_some_and(is_folder) || !is_folder(&folder) {
@@ -141,8 +141,8 @@ pub(crate) fn complete_record(
         let limit = MAX_PATCH_BYTES + context.secrets.max_spelling_len();
         let is_bookkeeping = |path: &[u8]| path.starts_with(b".runner/");
         // The work first: truncation then removes the runner's own files, and readers need not scroll past them.
-        let mut patch = repository.diff_paths((&from, &commit), |path| !is_bookkeeping(path), limit)?;
-        patch.extend(repository.diff_paths((&from, &commit), is_bookkeeping, limit.saturating_sub(patch.len()))?);
+        let mut patch = repository.diff_paths(&from, &commit, |path| !is_bookkeeping(path), limit)?;
+        patch.extend(repository.diff_paths(&from, &commit, is_bookkeeping, limit.saturating_sub(patch.len()))?);
         let end = context.secrets.end_of_secret_at(&patch, patch.len().min(MAX_PATCH_BYTES));
         write_file(context, &folder.join("diff.patch"), &patch[..end])?;
     }

@@ -91,7 +91,8 @@ pub fn workspace_path(workspaces: &Path, source: &str, run: &str) -> PathBuf {
 
 /// Creates a workspace. Fails, and leaves nothing behind, if its place is taken or if it is cancelled.
 pub fn create_workspace(
-    (options, owner): (&WorkspaceOptions<'_>, &WorkspaceOwner),
+    options: &WorkspaceOptions<'_>,
+    owner: &WorkspaceOwner,
     progress: &dyn Fn(WorkspaceProgress),
     stop: &CancellationToken,
 ) -> Result<WorkspaceReport, WorkspaceError> {

@@ -54,7 +54,8 @@ impl WorkspaceFixture {
         let (source, place, copy) = (self.repository(), self.place(), Patterns::new(copy.iter().copied()));
         let base = source.head().unwrap().commit().unwrap();
         create_workspace(
-            (&WorkspaceOptions { source: &source, target_dir: &place, base, copy: &copy }, &self.owner),
+            &WorkspaceOptions { source: &source, target_dir: &place, base, copy: &copy },
+            &self.owner,
             progress,
             stop,
         )
@@ -188,7 +189,7 @@ fn nothing_is_written_through_a_link_that_the_base_has() {
     scene.source.write("build/out.bin", "out\n");
     let (source, place, copy) = (scene.repository(), scene.place(), Patterns::new(["/build/**"]));
     let order = WorkspaceOptions { source: &source, target_dir: &place, base, copy: &copy };
-    let made = create_workspace((&order, &scene.owner), &|_| {}, &CancellationToken::new()).unwrap();
+    let made = create_workspace(&order, &scene.owner, &|_| {}, &CancellationToken::new()).unwrap();
     assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 0);
     assert_eq!(made.copied.skipped.count, 1, "{:?}", made.warnings);
 }

@@ -41,7 +41,7 @@ impl Tty {
         let name = ptsname(&terminal, Vec::new()).expect("a terminal has a name");
         let name = name.into_string().expect("the name of a terminal is text");
         let program_side = File::options().read(true).write(true).open(&name).expect("a terminal can be opened");
-        set_size(&terminal, size);
+        set_size(&terminal, size.0, size.1);
         let child = tty_command(&program_side, program).spawn().expect("the program can be started");
         let terminal = File::from(terminal);
         let output = spawn_reader(terminal.try_clone().expect("a terminal can be read"));
@@ -71,7 +71,7 @@ impl Tty {
     /// Changes the size of the terminal.
     pub fn resize(&mut self, size: (u16, u16)) {
         self.parser.screen_mut().set_size(nonzero_cells(size.1), nonzero_cells(size.0));
-        set_size(&self.terminal, size);
+        set_size(&self.terminal, size.0, size.1);
     }
 
     /// Sends a signal to the program.
@@ -200,7 +200,7 @@ fn nonzero_cells(cells: u16) -> NonZero<u16> {
     NonZero::new(cells).expect("BUG: a terminal without cells")
 }
 
-fn set_size(terminal: impl std::os::fd::AsFd, (columns, rows): (u16, u16)) {
+fn set_size(terminal: impl std::os::fd::AsFd, columns: u16, rows: u16) {
     let size = Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
     tcsetwinsize(terminal, size).expect("a terminal can be sized");
 }

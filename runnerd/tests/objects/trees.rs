@@ -88,7 +88,7 @@ fn entry(random: &mut RandomSource, [blob, folder]: [&[u8]; 2]) -> (Vec<u8>, Vec
 fn said(tree: &[u8]) -> BTreeSet<&'static str> {
     let root = vec![1; 20];
     let is_root = |id: &Vec<u8>| *id == root;
-    let found = check_added_trees((None, root.clone()), |id| Ok::<_, ()>(is_root(id).then(|| tree.to_vec())));
+    let found = check_added_trees(None, root.clone(), |id| Ok::<_, ()>(is_root(id).then(|| tree.to_vec())));
     let words = |PathFault { path, fault }: PathFault| match fault {
         GitTreeFault::Truncated | GitTreeFault::DuplicateName | GitTreeFault::Unsorted | GitTreeFault::TooDeep => {
             "malformed"
@@ -162,7 +162,7 @@ fn what_gits_check_says_of_a_tree_is_what_the_audit_says() {
 fn whom_a_fault_tells_against_goes_by_whether_git_calls_it_an_error() {
     let faults = |mode: &str, name: &[u8], id: u8| {
         let tree = [mode.as_bytes(), b" ", name, b"\0", &[id; 20]].concat();
-        let found = check_added_trees((None, vec![9; 20]), |_| Ok::<_, ()>(Some(tree.clone()))).expect("nothing fails");
+        let found = check_added_trees(None, vec![9; 20], |_| Ok::<_, ()>(Some(tree.clone()))).expect("nothing fails");
         found.into_iter().map(|found| found.fault).collect::<Vec<_>>()
     };
     assert_eq!(faults("120000", b".gitmodules", 1), [GitTreeFault::GitmodulesLink]);

@@ -20,7 +20,8 @@ struct BranchList {
 /// Prints the answer once.
 pub(super) async fn print_branches(
     invocation: &Invocation<'_>,
-    (remote, target): (&str, &RunTarget),
+    remote: &str,
+    target: &RunTarget,
     is_watched: bool,
 ) -> Result<ExitStatus, Failure> {
     if is_watched {

@@ -108,7 +108,7 @@ fn reason_lines(model: &Model) -> (StyledSpans, StyledSpans) {
         return (vec![caps.styled_span(PLAIN, if is_read { "no repositories yet" } else { "" })], hint);
     };
     if let Some(held) = &status.repo.held {
-        return stopped_lines(model, RunStatus::Held, (held, &status.repo.path));
+        return stopped_lines(model, RunStatus::Held, held, &status.repo.path);
     }
     match &status.run {
         None => (vec![caps.styled_span(PLAIN, "no run")], command_hint(model, "runnerctl start")),
@@ -119,7 +119,8 @@ fn reason_lines(model: &Model) -> (StyledSpans, StyledSpans) {
 fn stopped_lines(
     model: &Model,
     state: RunStatus,
-    (reason, work_tree): (&StopReason, &WirePath),
+    reason: &StopReason,
+    work_tree: &WirePath,
 ) -> (StyledSpans, StyledSpans) {
     let first = vec![
         model.caps.styled_span(state_style(state), &format!("{state}: ")),
@@ -138,7 +139,7 @@ fn run_lines(model: &Model, run: &RunView) -> (StyledSpans, StyledSpans) {
     let caps = model.caps;
     let state = run.summary.state;
     let (mut first, mut second) = match titles::titled_reason(run) {
-        Some(reason) => stopped_lines(model, state, (&reason, &run.summary.path)),
+        Some(reason) => stopped_lines(model, state, &reason, &run.summary.path),
         None => (
             vec![
                 caps.styled_span(state_style(state), &format!("{state}: ")),

@@ -131,7 +131,7 @@ impl DeliveredRun<'_> {
     }
 
     fn render_goal(&self) -> String {
-        let goal = quote_text(self.goal, ("", GOAL_LIMIT));
+        let goal = quote_text(self.goal, "", GOAL_LIMIT);
         if goal.is_empty() { goal } else { format!("## What was asked\n\n{goal}") }
     }
 
@@ -172,7 +172,7 @@ impl DeliveredRun<'_> {
         let mut text = format!("- [{mark}] **{title}** ({how})\n");
         let summary = accepted.filter(|_| leaf.passes).map_or("", |made| made.receipt.summary.as_str());
         if limit > 0 && !summary.trim().is_empty() {
-            let _ = write!(text, "\n{}\n", quote_text(summary, ("  ", limit)));
+            let _ = write!(text, "\n{}\n", quote_text(summary, "  ", limit));
         }
         text
     }

@@ -39,7 +39,7 @@ pub(super) fn escape_code(text: &str, limit: usize) -> String {
 
 /// Returns text as a quote of at most `limit` bytes, whose lines begin with `indent`; the mark of a cut says what is
 /// missing.
-pub(super) fn quote_text(text: &str, (indent, limit): (&str, usize)) -> String {
+pub(super) fn quote_text(text: &str, indent: &str, limit: usize) -> String {
     let text = text.trim_end();
     let head = &text[..text.floor_char_boundary(limit)];
     let (unseen, text) = (text.len() - head.len(), clean(head));
@@ -158,7 +158,7 @@ mod tests {
     #[test]
     fn a_quote_keeps_lines_and_indentation_and_begins_no_block() {
         let text = "# Goal\n\n- one\n    code\n2. two\n/close\n===\n```sh\nrm\n```";
-        insta::assert_snapshot!(quote_text(text, ("", 1000)), @r"
+        insta::assert_snapshot!(quote_text(text, "", 1000), @r"
         > \# Goal
         >
         > \- one\
@@ -174,14 +174,14 @@ mod tests {
 
     #[test]
     fn a_quote_that_is_cut_says_so() {
-        let quoted = quote_text(&"line of text\n".repeat(100), ("  ", 200));
+        let quoted = quote_text(&"line of text\n".repeat(100), "  ", 200);
         assert!(quoted.len() <= 200 && quoted.ends_with(" more bytes)*\n"), "{quoted}");
-        let quoted = quote_text(&"long ".repeat(100), ("", 200));
+        let quoted = quote_text(&"long ".repeat(100), "", 200);
         assert!(
             quoted.len() <= 200 && quoted.starts_with("> long long") && quoted.ends_with("\n> *(… 353 more bytes)*\n"),
             "{quoted}"
         );
-        assert_eq!(quote_text(" \n\n", ("", 100)), "");
+        assert_eq!(quote_text(" \n\n", "", 100), "");
     }
 
     #[test]
@@ -194,7 +194,7 @@ mod tests {
     proptest! {
         #[test]
         fn every_line_of_a_quote_is_one_and_within_its_limit(text in any::<String>(), limit in 100usize..2000) {
-            let quoted = quote_text(&text, ("", limit));
+            let quoted = quote_text(&text, "", limit);
             prop_assert!(quoted.len() <= limit, "{}", quoted.len());
             prop_assert!(quoted.lines().all(|line| line.starts_with('>')), "{quoted}");
         }

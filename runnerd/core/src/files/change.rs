@@ -225,7 +225,7 @@ impl ChangeRequest {
             Self::Config { key, value, base, text } => {
                 apply_setting(before, ConfigSetting { key, value: value.as_deref(), base, text })
             }
-            Self::Settings { keys, base, text } => apply_settings(before, keys, (base, text)),
+            Self::Settings { keys, base, text } => apply_settings(before, keys, base, text),
         }
     }
 }
@@ -413,7 +413,8 @@ fn apply_setting(before: &RunDocuments, setting: ConfigSetting<'_>) -> Result<Ch
 fn apply_settings(
     before: &RunDocuments,
     keys: &[String],
-    (base, text): (&str, &str),
+    base: &str,
+    text: &str,
 ) -> Result<ChangeResult, ChangeRefusal> {
     if before.config != base {
         return Err(ChangeRefusal::Conflict("the configuration has changed since it was opened".to_owned()));

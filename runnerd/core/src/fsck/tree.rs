@@ -142,7 +142,8 @@ pub(super) fn parse_entries(bytes: &[u8], id_len: usize) -> (Vec<RawEntry<'_>>, 
 /// that an entry of the same name already had `before` are omitted.
 pub(super) fn find_tree_faults<'a>(
     before: &'a [RawEntry<'a>],
-    (bytes, id_len): (&'a [u8], usize),
+    bytes: &'a [u8],
+    id_len: usize,
 ) -> impl Iterator<Item = (Vec<u8>, GitTreeFault)> {
     let (entries, is_all) = parse_entries(bytes, id_len);
     let mut found = BTreeSet::new();

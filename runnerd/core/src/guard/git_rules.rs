@@ -42,14 +42,14 @@ pub(super) fn has_same_effect(
     let below = watched.keys().filter(|path| !is_rules_file(path)).filter_map(|path| path.strip_prefix(folder));
     let below: Vec<String> = below.map(str::to_lowercase).collect();
     let concerning = |text: &str| {
-        let concerns = |line: &&str| below.iter().any(|path| may_match_path(name, (line, path), matches));
+        let concerns = |line: &&str| below.iter().any(|path| may_match_path(name, line, path, matches));
         text.lines().filter(concerns).map(str::to_owned).collect::<Vec<_>>()
     };
     concerning(one) == concerning(other)
 }
 
 /// Whether a line may concern a path below the folder of its file.
-fn may_match_path(name: &str, (line, path): (&str, &str), matches: GlobMatcher) -> bool {
+fn may_match_path(name: &str, line: &str, path: &str, matches: GlobMatcher) -> bool {
     let pattern = if name == ".gitignore" {
         line.trim_start_matches('!')
     } else {

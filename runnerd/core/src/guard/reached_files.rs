@@ -201,7 +201,7 @@ impl<A: AcceptedFiles> FileWalk<'_, A> {
         for (at, call) in calls.iter().enumerate() {
             self.add_option_files(&folders, call)?;
             if call.sets_exit_code {
-                targets.extend(self.find_targets(place, call, (pipeline_input(calls, at), &tested))?);
+                targets.extend(self.find_targets(place, call, pipeline_input(calls, at), &tested)?);
             }
         }
         for (folder, target) in folders.iter().flat_map(|folder| targets.iter().map(move |target| (folder, target))) {
@@ -311,14 +311,14 @@ impl<A: AcceptedFiles> FileWalk<'_, A> {
                 for word in words().iter().flatten().skip(1) {
                     let is_optional = first != "include" || word.starts_with("$(wildcard");
                     for path in self.variables.expand_words(word) {
-                        self.add_optional(folder, &path, (Some(ScriptForm::Make), is_optional && !path.contains('$')))?;
+                        self.add_optional(folder, &path, Some(ScriptForm::Make), is_optional && !path.contains('$'))?;
                     }
                 }
                 Ok(())
             }
             (ScriptForm::Just, "import" | "import?") => {
                 let path = words().and_then(|words| words.get(1).cloned()).unwrap_or_default();
-                self.add_optional(folder, &path, (Some(ScriptForm::Just), first == "import?"))
+                self.add_optional(folder, &path, Some(ScriptForm::Just), first == "import?")
             }
             (ScriptForm::Just, "mod" | "mod?") => {
                 let words = words().unwrap_or_default();
@@ -330,7 +330,7 @@ impl<A: AcceptedFiles> FileWalk<'_, A> {
                 };
                 paths
                     .iter()
-                    .try_for_each(|path| self.add_optional(folder, path, (Some(ScriptForm::Just), first == "mod?")))
+                    .try_for_each(|path| self.add_optional(folder, path, Some(ScriptForm::Just), first == "mod?"))
             }
             _ => Ok(()),
         }
@@ -338,7 +338,7 @@ impl<A: AcceptedFiles> FileWalk<'_, A> {
 
     fn add_target(&mut self, folder: &str, target: &ReachTarget) -> Result<(), A::Error> {
         match target {
-            ReachTarget::File { path, is_optional } => self.add_optional(folder, path, (None, *is_optional)),
+            ReachTarget::File { path, is_optional } => self.add_optional(folder, path, None, *is_optional),
             ReachTarget::Module(name) => self.add_module(folder, name),
         }
     }
@@ -375,7 +375,8 @@ impl<A: AcceptedFiles> FileWalk<'_, A> {
         &mut self,
         folder: &str,
         path: &str,
-        (form, is_optional): (Option<ScriptForm>, bool),
+        form: Option<ScriptForm>,
+        is_optional: bool,
     ) -> Result<(), A::Error> {
         let path = after_variable(path);
         if is_pattern(path) && is_plain(path) {

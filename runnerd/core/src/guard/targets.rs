@@ -28,7 +28,8 @@ impl<A: AcceptedFiles> FileWalk<'_, A> {
         &mut self,
         place: CommandPlace<'_>,
         call: &ShellCommand<'_>,
-        (feeding, tested): (&[ShellCommand<'_>], &BTreeMap<String, bool>),
+        feeding: &[ShellCommand<'_>],
+        tested: &BTreeMap<String, bool>,
     ) -> Result<Vec<ReachTarget>, A::Error> {
         let mut targets = Vec::new();
         if place.depth > MAX_DEPTH {
@@ -47,7 +48,7 @@ impl<A: AcceptedFiles> FileWalk<'_, A> {
                 let listed = listed.collect();
                 let before = std::mem::replace(&mut self.variables.xargs_files, listed);
                 let command = ShellCommand { words, ..expansion.clone() };
-                targets.extend(self.find_targets(inner, &command, (&[], tested))?);
+                targets.extend(self.find_targets(inner, &command, &[], tested)?);
                 self.variables.xargs_files = before;
                 continue;
             }

@@ -25,15 +25,15 @@ pub struct NameList {
 impl NameList {
     /// Returns a list of these names: the first 20 that fit, and how many more there are.
     pub fn new<T: AsRef<[u8]>>(names: impl IntoIterator<Item = T>) -> Self {
-        Self::with_limits(names, (ITEMS_LIMIT, BYTES_LIMIT))
+        Self::with_limits(names, ITEMS_LIMIT, BYTES_LIMIT)
     }
 
     /// Returns a complete list of these names; the rest is only counted if they would take more than a mebibyte.
     pub fn complete<T: AsRef<[u8]>>(names: impl IntoIterator<Item = T>) -> Self {
-        Self::with_limits(names, (usize::MAX, COMPLETE_LIMIT))
+        Self::with_limits(names, usize::MAX, COMPLETE_LIMIT)
     }
 
-    fn with_limits<T: AsRef<[u8]>>(names: impl IntoIterator<Item = T>, (most, room): (usize, usize)) -> Self {
+    fn with_limits<T: AsRef<[u8]>>(names: impl IntoIterator<Item = T>, most: usize, room: usize) -> Self {
         let mut list = Self::default();
         let mut bytes = 0;
         for name in names.into_iter().filter(|name| !name.as_ref().is_empty()) {

@@ -168,7 +168,7 @@ fn what_was_written_is_read_back() {
 }
 
 fn driver() -> crate::driver::Driver {
-    crate::driver::Driver::new("slurm", ("4711", 1), "n2", "0a1b")
+    crate::driver::Driver::new("slurm", "4711", 1, "n2", "0a1b")
 }
 
 fn with_driver(milestone: MarkerCommit) -> MarkerCommit {

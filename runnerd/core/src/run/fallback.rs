@@ -90,7 +90,8 @@ pub fn outages_after(outages: &[ServiceOutage], kind: &str, verdict: &Verdict, n
 /// and made the verdict.
 pub fn outages_after_review(
     outages: &[ServiceOutage],
-    (worker, reviewer): (&str, &str),
+    worker: &str,
+    reviewer: &str,
     verdict: &Verdict,
     now: Timestamp,
 ) -> Vec<ServiceOutage> {

@@ -293,7 +293,7 @@ impl RunScratch {
         let SessionTask { kind, reviewer, .. } = settled.task;
         let (worker, reviewer) = (kind.as_deref().unwrap_or_default(), reviewer.as_deref().unwrap_or_default());
         if settled.is_reviewed {
-            fallback::outages_after_review(&self.outages, (worker, reviewer), settled.verdict, now)
+            fallback::outages_after_review(&self.outages, worker, reviewer, settled.verdict, now)
         } else {
             fallback::outages_after(&self.outages, worker, settled.verdict, now)
         }

@@ -144,7 +144,7 @@ pub fn handle_request(
         }
         RunRequest::Review { decision, signature } => {
             held()?;
-            handle_review(run.clone(), (decision, signature), situation)
+            handle_review(run.clone(), decision, signature, situation)
         }
         RunRequest::Change(subject) => {
             held()?;
@@ -296,7 +296,8 @@ fn handle_resume(mut run: RunRecord, now: bool, more: Option<u32>, time: Timesta
 /// Takes a person's decision. A run that the user had paused is paused again afterwards.
 fn handle_review(
     mut run: RunRecord,
-    (decision, signature): (Decision, Option<ReviewSignature>),
+    decision: Decision,
+    signature: Option<ReviewSignature>,
     situation: &RequestContext<'_>,
 ) -> Result<RunTransition, RequestRefusal> {
     decision.check().map_err(RequestRefusal::InvalidDecision)?;

@@ -187,10 +187,10 @@ fn an_outage_of_the_reviewer_is_its_own_and_the_one_who_worked_has_answered() {
     let known = outages(&[("worker", None, now()), ("judge", None, now())]);
     let times =
         |known: &[ServiceOutage]| known.iter().map(|outage| (outage.kind.clone(), outage.times)).collect::<Vec<_>>();
-    let after = |verdict: &Verdict| times(&outages_after_review(&known, ("worker", "judge"), verdict, now()));
+    let after = |verdict: &Verdict| times(&outages_after_review(&known, "worker", "judge", verdict, now()));
     assert_eq!(after(&unavailable(None)), [("judge".to_owned(), 2)]);
     assert_eq!(after(&Verdict::Accepted), []);
     assert_eq!(after(&Verdict::Interrupted { by: StopCause::Pause }), [("judge".to_owned(), 1)]);
-    let same = outages_after_review(&known, ("worker", "worker"), &unavailable(None), now());
+    let same = outages_after_review(&known, "worker", "worker", &unavailable(None), now());
     assert_eq!(times(&same), [("judge".to_owned(), 1), ("worker".to_owned(), 1)]);
 }

@@ -236,7 +236,7 @@ impl Forgery {
                 from: None,
                 guard_run: None,
                 reverted: NameList::default(),
-                driver: Some(Driver::new("slurm", ("7", 1), "n2", "0a1b")),
+                driver: Some(Driver::new("slurm", "7", 1, "n2", "0a1b")),
             };
             RunnerCommit::Claim(milestone).compose()
         };

@@ -28,14 +28,15 @@ impl RepositoryClone<'_> {
     /// `laid` is a scratch folder.
     pub fn clone_submodules(&self, base: &Id, rules_dir: &Path) -> Result<Vec<String>, GitError> {
         let mut skipped = Vec::new();
-        self.clone_submodules_at(base, (rules_dir, MAX_DEPTH), &mut skipped)?;
+        self.clone_submodules_at(base, rules_dir, MAX_DEPTH, &mut skipped)?;
         Ok(skipped)
     }
 
     fn clone_submodules_at(
         &self,
         base: &Id,
-        (rules_dir, depth): (&Path, usize),
+        rules_dir: &Path,
+        depth: usize,
         skipped: &mut Vec<String>,
     ) -> Result<(), GitError> {
         let links = self.target.list_entries(base, "")?.into_iter().filter(|entry| entry.kind == EntryKind::Submodule);
@@ -48,7 +49,7 @@ impl RepositoryClone<'_> {
                 Ok(clone) if submodule.has_commit(&id) => {
                     clone.check_out(&id)?;
                     if depth > 0 {
-                        clone.clone_submodules_at(&id, (&rules_dir.join("below"), depth - 1), skipped)?;
+                        clone.clone_submodules_at(&id, &rules_dir.join("below"), depth - 1, skipped)?;
                     }
                 }
                 Ok(_) => skipped.push(format!("submodule {name} has no commit {}", id.short(12))),

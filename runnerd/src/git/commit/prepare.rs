@@ -139,7 +139,7 @@ impl Repository {
         let paths = request.paths.filter(|_| !reveals);
         let engine = self.choose_engine(repo);
         let with_gix = || self.prepare_with_gix(repo, request, paths);
-        let mut prepared = engine.run_with((self, "add"), with_gix, || self.prepare_with_git(repo, request))?;
+        let mut prepared = engine.run_with(self, "add", with_gix, || self.prepare_with_git(repo, request))?;
         let collected = &mut prepared.collected;
         collected.held_back.extend(held_back);
         collected.unstorable.extend(unstorable);

@@ -86,7 +86,8 @@ struct EntryUpdates {
 pub(in crate::git) fn read_index_diff(
     repo: &gix::Repository,
     repository: &Repository,
-    (known, head): (&mut State, Option<Id>),
+    known: &mut State,
+    head: Option<Id>,
     is_new: bool,
 ) -> Result<IndexDiff, GitError> {
     let index = index::read_index(repo, repository, head)?;

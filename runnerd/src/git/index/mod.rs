@@ -100,14 +100,15 @@ impl IndexLock {
 
     /// Writes `state` to the lock file. Dropping the result leaves the index as it was.
     pub(in crate::git) fn write(self, state: &State) -> Result<PendingIndex, GitError> {
-        let lock = write_index_to((self.lock, &self.repository.index_path()), state, self.skip_hash)?;
+        let lock = write_index_to(self.lock, &self.repository.index_path(), state, self.skip_hash)?;
         Ok(PendingIndex { lock, repository: self.repository })
     }
 }
 
 /// Writes `state` to a file with this path, and returns the file.
 pub(in crate::git) fn write_index_to<W: io::Write>(
-    (file, path): (W, &Path),
+    file: W,
+    path: &Path,
     state: &State,
     skip_hash: bool,
 ) -> Result<W, GitError> {

@@ -116,7 +116,7 @@ impl Repository {
 
     /// Fails if something prevents this work tree from moving from `old` to `new`; touches no file.
     fn check_work_tree_update(&self, branch: &str, old: &Id, new: &Id) -> Result<(), AdvanceError> {
-        if let Some(occupied) = self.find_work_tree_conflict((branch, old, new))? {
+        if let Some(occupied) = self.find_work_tree_conflict(branch, old, new)? {
             return Err(occupied.into());
         }
         if self.pinned.is_some() {

@@ -100,7 +100,9 @@ impl Repository {
     /// Untracked files are allowed unless they are where a file of `new` will appear.
     pub fn find_work_tree_conflict(
         &self,
-        (branch, old, new): (&str, &Id, &Id),
+        branch: &str,
+        old: &Id,
+        new: &Id,
     ) -> Result<Option<WorktreeConflict>, GitError> {
         let path = || self.work_dir().to_owned();
         if let Some(operation) = self.operation() {

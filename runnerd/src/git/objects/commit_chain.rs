@@ -120,7 +120,7 @@ impl CommitChain<'_> {
             trees.insert(id.clone(), tree.clone());
             Ok(Some(tree))
         };
-        fsck::check_added_trees((old.map(bytes), bytes(new)), read)
+        fsck::check_added_trees(old.map(bytes), bytes(new), read)
             .map_err(GitError::gix("checking trees", self.repository.git_dir()))
     }
 

@@ -46,13 +46,14 @@ impl Repository {
     ///
     /// Stops after `limit_bytes`; a patch of that length may have been cut anywhere.
     pub fn diff(&self, from: &Id, to: &Id, limit_bytes: usize) -> Result<Vec<u8>, GitError> {
-        self.diff_paths((from, to), |_| true, limit_bytes)
+        self.diff_paths(from, to, |_| true, limit_bytes)
     }
 
     /// Returns the patch between two commits for the `wanted` paths, in the same form.
     pub fn diff_paths(
         &self,
-        (from, to): (&Id, &Id),
+        from: &Id,
+        to: &Id,
         includes_path: impl Fn(&[u8]) -> bool,
         limit_bytes: usize,
     ) -> Result<Vec<u8>, GitError> {
@@ -85,12 +86,13 @@ pub(in crate::git) fn compare_trees(
     old: &gix::Tree<'_>,
     new: &gix::Tree<'_>,
 ) -> gix::Result<Vec<PathDiff>> {
-    compare_trees_limited(repo, (old, new), MAX_WALK_BYTES)
+    compare_trees_limited(repo, old, new, MAX_WALK_BYTES)
 }
 
 pub(in crate::git) fn compare_trees_limited(
     repo: &gix::Repository,
-    (old, new): (&gix::Tree<'_>, &gix::Tree<'_>),
+    old: &gix::Tree<'_>,
+    new: &gix::Tree<'_>,
     budget: usize,
 ) -> gix::Result<Vec<PathDiff>> {
     let mut bounded = BoundedRecorder { recorder: Recorder::default(), bytes_left: budget };

@@ -63,12 +63,12 @@ impl Repository {
 fn signature_log<'a>(repository: &'a Repository, commits: &[String], keys: (&Path, Option<&Path>)) -> GitCommand<'a> {
     let args = ["--stdin", "--no-walk=unsorted", "--no-patch", "--no-show-signature", "--no-color", "-z"];
     let git = GitCommand::new(repository, "log").env("GIT_NO_LAZY_FETCH", "1").env("GIT_FLUSH", "1").args(args);
-    let git = with_signature_config(git, keys).args(["--encoding=UTF-8", FORMAT]);
+    let git = with_signature_config(git, keys.0, keys.1).args(["--encoding=UTF-8", FORMAT]);
     git.input(commits.join("\n").into_bytes())
 }
 
 /// Sets how git verifies signatures, overriding any configuration.
-fn with_signature_config<'a>(git: GitCommand<'a>, (signers, revoked): (&Path, Option<&Path>)) -> GitCommand<'a> {
+fn with_signature_config<'a>(git: GitCommand<'a>, signers: &Path, revoked: Option<&Path>) -> GitCommand<'a> {
     let always = [
         ("gpg.ssh.allowedSignersFile", signers.as_os_str()),
         ("gpg.ssh.program", OsStr::new("ssh-keygen")),

@@ -16,7 +16,8 @@ impl GitEngine {
     /// Runs one of two implementations of a git command. If the library meets something it cannot handle, the git program decides.
     pub(in crate::git) fn run_with<T>(
         self,
-        (repository, command): (&Repository, &str),
+        repository: &Repository,
+        command: &str,
         try_gix: impl FnOnce() -> Result<T, GitError>,
         use_git: impl FnOnce() -> Result<T, GitError>,
     ) -> Result<T, GitError> {

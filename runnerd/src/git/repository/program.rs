@@ -236,7 +236,7 @@ impl<'a> GitCommand<'a> {
         repository.with_stale_lock_retry(|| {
             let command = &mut command.borrow_mut();
             self.files.apply_to(command).map_err(GitError::io("preparing git in", repository.work_dir()))?;
-            run_once(repository, (&self.name, command), input.clone())
+            run_once(repository, &self.name, command, input.clone())
         })
     }
 }
@@ -285,11 +285,7 @@ fn run_piped([mut from, mut to]: [GitCommand<'_>; 2]) -> io::Result<[GitOutput; 
 }
 
 /// Runs a command once, without retrying.
-fn run_once(
-    repository: &Repository,
-    (name, command): (&str, &mut Command),
-    input: Vec<u8>,
-) -> Result<GitOutput, GitError> {
+fn run_once(repository: &Repository, name: &str, command: &mut Command, input: Vec<u8>) -> Result<GitOutput, GitError> {
     let path = repository.work_dir();
     let child = command.spawn().map_err(GitError::io("starting git in", path))?;
     let at_work = AtWork::enter(&child, name, repository.common_dir());

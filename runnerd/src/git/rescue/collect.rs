@@ -35,7 +35,7 @@ impl CollectedTree {
         let engine = repository.choose_engine(repo);
         let with_git = || Self::collect_with_git(repo, repository, rule);
         let mut collected =
-            engine.run_with((repository, "add"), || Self::collect_with_gix(repo, repository, rule), with_git)?;
+            engine.run_with(repository, "add", || Self::collect_with_gix(repo, repository, rule), with_git)?;
         if let Some(commit) = restoring {
             collected.add_obstructing_files(repo, repository, commit)?;
         }

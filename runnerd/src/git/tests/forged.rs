@@ -73,7 +73,7 @@ fn write_index(fixture: &Fixture, forge: fn(&Fixture, &mut State)) {
     let mut state = State::from(gix::index::File::at(&file, gix::hash::Kind::Sha1, false, options).unwrap());
     forge(fixture, &mut state);
     // Without a checksum: git does not ask for one.
-    index::write_index_to((File::create(&file).unwrap(), &file), &state, true).unwrap();
+    index::write_index_to(File::create(&file).unwrap(), &file, &state, true).unwrap();
 }
 
 /// Changes the file and the index, and checks that the change is seen and committed.

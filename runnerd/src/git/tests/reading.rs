@@ -263,8 +263,8 @@ fn trees_that_name_each_other_make_no_more_paths_than_there_is_room_for() {
         named = (repo.write_object(&gix::objs::Tree { entries }).unwrap().detach(), tree::EntryKind::Tree);
     }
     let (old, new) = (repo.empty_tree(), repo.find_tree(named.0).unwrap());
-    assert!(compare_trees_limited(&repo, (&old, &new), 1024 * 1024).is_err(), "it ends");
-    assert_eq!(compare_trees_limited(&repo, (&new, &new), 0).unwrap().len(), 0);
+    assert!(compare_trees_limited(&repo, &old, &new, 1024 * 1024).is_err(), "it ends");
+    assert_eq!(compare_trees_limited(&repo, &new, &new, 0).unwrap().len(), 0);
 }
 
 #[test]

@@ -56,7 +56,7 @@ impl Repository {
         }
         state.sort_entries();
         let file = File::create(&path).map_err(GitError::io("writing", &path))?;
-        index::write_index_to((file, &path), &state, false)?;
+        index::write_index_to(file, &path, &state, false)?;
         let git = GitCommand::new(self, "checkout-index")
             .env("GIT_INDEX_FILE", &path)
             .env("GIT_WORK_TREE", &work)

@@ -146,7 +146,7 @@ impl<'a> ContentStore<'a> {
             Ok(ToGitOutcome::Unchanged(content)) => {
                 let length = content.metadata().map_or(0, |found| found.len());
                 if length > MAX_IN_MEMORY {
-                    return store_stream(repo, file, (content, length));
+                    return store_stream(repo, file, content, length);
                 }
                 content.take(MAX_IN_MEMORY + 1).read_to_end(&mut bytes)
             }
@@ -172,22 +172,18 @@ impl<'a> ContentStore<'a> {
 fn store_unfiltered(repo: &gix::Repository, file: &Path) -> Result<ObjectId, StoreFailure> {
     let opened = open_regular_file(file).map_err(|error| io_failure(file, error))?;
     let length = opened.metadata().map_err(|error| io_failure(file, error))?.len();
-    store_stream(repo, file, (opened, length))
+    store_stream(repo, file, opened, length)
 }
 
 /// Stores a program's output, whose length is unknown in advance, through an unnamed file.
 fn store_spooled(repo: &gix::Repository, file: &Path, output: &mut impl Read) -> Result<ObjectId, StoreFailure> {
     let mut spool = tempfile::tempfile().map_err(|error| io_failure(file, error))?;
     let length = io::copy(output, &mut spool).map_err(|error| io_failure(file, error))?;
-    store_stream(repo, file, (spool, length))
+    store_stream(repo, file, spool, length)
 }
 
 /// Stores content too large to hold in memory.
-fn store_stream(
-    repo: &gix::Repository,
-    file: &Path,
-    (mut bytes, length): (File, u64),
-) -> Result<ObjectId, StoreFailure> {
+fn store_stream(repo: &gix::Repository, file: &Path, mut bytes: File, length: u64) -> Result<ObjectId, StoreFailure> {
     let (progress, stop) = (&mut gix::progress::Discard, &AtomicBool::new(false));
     bytes.rewind().map_err(|error| io_failure(file, error))?;
     let (kind, blob) = (repo.object_hash(), gix::objs::Kind::Blob);

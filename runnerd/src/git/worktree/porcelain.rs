@@ -150,7 +150,7 @@ impl<'a> GitPorcelain<'a> {
         }
         let failed = GitError::gix("comparing attributes", self.repository.work_dir());
         let affected =
-            find_affected((private.repo, self.repository), &tracked.head_state(), rules.iter()).map_err(failed)?;
+            find_affected(private.repo, self.repository, &tracked.head_state(), rules.iter()).map_err(failed)?;
         let is_there = |path: &BString| {
             let is_tracked = tracked.state.entry_by_path(path.as_ref()).is_some();
             is_tracked && self.repository.absolute_path(path).symlink_metadata().is_ok()

@@ -153,7 +153,7 @@ impl<'a> PrivateIndex<'a> {
         let added = tracked.index_diff.added.iter().filter(|path| tracked.repository.is_runner_path(path));
         let gone = added.filter(|path| tracked.repository.absolute_path(path).symlink_metadata().is_err());
         let gone = gone.map(|path| (path.clone(), ScanFinding::Removed));
-        Ok(RunnerDirDiff::compare(self.repo, tracked.repository, (&tracked.state, None))?
+        Ok(RunnerDirDiff::compare(self.repo, tracked.repository, &tracked.state, None)?
             .differences
             .into_iter()
             .chain(gone)
@@ -168,7 +168,7 @@ impl<'a> PrivateIndex<'a> {
 
     fn write(&self, state: &State) -> Result<(), GitError> {
         let file = File::create(&self.file).map_err(GitError::io("writing", &self.file))?;
-        index::write_index_to((file, &self.file), state, false).map(drop)
+        index::write_index_to(file, &self.file, state, false).map(drop)
     }
 }
 

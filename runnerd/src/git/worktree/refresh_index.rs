@@ -52,6 +52,6 @@ impl Repository {
             let is_as_head = porcelain::is_unchanged(&private)?;
             Ok((private.tracked, is_as_head))
         };
-        self.choose_engine(repo).run_with((self, "status"), built_in, with_git)
+        self.choose_engine(repo).run_with(self, "status", built_in, with_git)
     }
 }

@@ -25,7 +25,8 @@ pub(in crate::git) fn governed_dir(path: &[u8]) -> Option<&BStr> {
 
 /// Returns the files of `head` whose conversion rules differ from before, given the `changed` paths.
 pub(in crate::git) fn find_affected<'p>(
-    (repo, repository): (&gix::Repository, &Repository),
+    repo: &gix::Repository,
+    repository: &Repository,
     head: &State,
     changed: impl Iterator<Item = &'p BString>,
 ) -> gix::Result<BTreeSet<BString>> {

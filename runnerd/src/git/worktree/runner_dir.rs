@@ -54,7 +54,8 @@ impl RunnerDirDiff {
     pub(in crate::git) fn compare(
         repo: &gix::Repository,
         repository: &Repository,
-        (state, untracked): (&State, Option<&[BString]>),
+        state: &State,
+        untracked: Option<&[BString]>,
     ) -> Result<Self, GitError> {
         let mut diff = Self::default();
         if !repository.is_runner_path(format!("{FOLDER}/").as_bytes()) {
@@ -71,7 +72,7 @@ impl RunnerDirDiff {
             let compared = if has_symlink_parent(repository, path) {
                 Err(ScanFinding::Removed)
             } else {
-                compare_file(repo, &file, (entry, options.executable_bit)).map_err(GitError::io("looking at", &file))?
+                compare_file(repo, &file, entry, options.executable_bit).map_err(GitError::io("looking at", &file))?
             };
             match compared {
                 // Only some of the files are checked out.
@@ -132,7 +133,8 @@ impl RunnerDirDiff {
 fn compare_file(
     repo: &gix::Repository,
     file: &Path,
-    (entry, has_executable_bit): (&Entry, bool),
+    entry: &Entry,
+    has_executable_bit: bool,
 ) -> io::Result<Result<Stat, ScanFinding>> {
     let found = match file.symlink_metadata() {
         Ok(found) => found,

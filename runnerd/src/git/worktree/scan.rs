@@ -92,12 +92,12 @@ impl WorktreeScan {
                     return Err(failed()(error));
                 }
                 scan = Self::default();
-                scan.compare_convertible(repo, repository, (state, &unconvertible)).map_err(failed())?;
+                scan.compare_convertible(repo, repository, state, &unconvertible).map_err(failed())?;
             }
             unskip_entries(state, &skipped);
             scan.drop_unmodified(repo, repository, state);
         }
-        let runner_diff = RunnerDirDiff::compare(repo, repository, (state, untracked_paths.as_deref()))?;
+        let runner_diff = RunnerDirDiff::compare(repo, repository, state, untracked_paths.as_deref())?;
         scan.verified.extend(runner_diff.verified);
         scan.apply_stats(state, flush);
         scan.add_index_changes(repository, &tracked.index_diff);
@@ -128,7 +128,7 @@ impl WorktreeScan {
         if changed.is_empty() {
             return Ok(());
         }
-        let affected = renormalize::find_affected((repo, repository), &tracked.head_state(), changed.into_iter());
+        let affected = renormalize::find_affected(repo, repository, &tracked.head_state(), changed.into_iter());
         let failed = GitError::gix("comparing attributes", repository.work_dir());
         self.renormalized = affected.map_err(failed)?;
         let mut contents = ContentStore::new(repo, repository, &cachetree::empty_index(repo.object_hash()))?;
@@ -208,7 +208,8 @@ impl WorktreeScan {
         &mut self,
         repo: &gix::Repository,
         repository: &Repository,
-        (state, unconvertible): (&mut State, &[usize]),
+        state: &mut State,
+        unconvertible: &[usize],
     ) -> gix::Result<()> {
         let skipped = skip_entries(state, unconvertible.iter().copied());
         let compared = self.compare_worktree(repo, repository, state);

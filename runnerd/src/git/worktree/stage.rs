@@ -50,7 +50,7 @@ impl WorktreeStager<'_> {
         let mut found = scan.findings;
         self.remove_held_back(&mut found, &mut staged)?;
         remove_missing_entries(&mut staged.state, &found);
-        let edits = self.store_files((&found, &scan.renormalized), &mut staged)?;
+        let edits = self.store_files(&found, &scan.renormalized, &mut staged)?;
         apply_edits(&mut staged.state, edits);
         Ok(staged)
     }
@@ -81,7 +81,8 @@ impl WorktreeStager<'_> {
 
     fn store_files(
         &self,
-        (found, renormalized): (&BTreeMap<BString, ScanFinding>, &BTreeSet<BString>),
+        found: &BTreeMap<BString, ScanFinding>,
+        renormalized: &BTreeSet<BString>,
         staged: &mut StagedIndex,
     ) -> Result<IndexEdits, GitError> {
         let mut contents = ContentStore::new(self.repo, self.repository, &staged.state)?;

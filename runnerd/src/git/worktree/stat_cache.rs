@@ -127,7 +127,7 @@ impl<'a> TrackedFiles<'a> {
     ) -> Result<Self, GitError> {
         let mut tracked = Self::load_head(repo, repository, head)?;
         let is_new = tracked.index_diff.is_new;
-        tracked.index_diff = index_diff::read_index_diff(repo, repository, (&mut tracked.state, head), is_new)?;
+        tracked.index_diff = index_diff::read_index_diff(repo, repository, &mut tracked.state, head, is_new)?;
         let never = repository.cache.lock().never_tracked.clone();
         tracked.index_diff.exclude_dirs(&tracked.state, &never);
         tracked.exclude_plain_dirs()?;
@@ -296,7 +296,7 @@ fn clear_uptodate(state: &mut State, always: &BTreeSet<BString>) {
 /// Reads the files of a tree, with none known to be in the work tree.
 fn read_tree_state(repo: &gix::Repository, id: ObjectId) -> gix::Result<State> {
     let mut state = cachetree::empty_index(repo.object_hash());
-    let root = read_dir_state(repo, (id, &mut BString::default()), &mut state, &mut WalkBudget::default())?;
+    let root = read_dir_state(repo, id, &mut BString::default(), &mut state, &mut WalkBudget::default())?;
     if let Some(memory) = state.tree_mut() {
         *memory = root;
     }
@@ -307,7 +307,8 @@ fn read_tree_state(repo: &gix::Repository, id: ObjectId) -> gix::Result<State> {
 /// Adds the files of one folder, whose path ends in a slash, and returns its cached tree.
 fn read_dir_state(
     repo: &gix::Repository,
-    (id, folder): (ObjectId, &mut BString),
+    id: ObjectId,
+    folder: &mut BString,
     state: &mut State,
     budget: &mut WalkBudget,
 ) -> gix::Result<Tree> {
@@ -322,7 +323,7 @@ fn read_dir_state(
         if mode.is_tree() {
             check_entry_name(folder.as_ref(), Mode::FILE)?;
             folder.push(b'/');
-            let mut child = read_dir_state(repo, (id, folder), state, budget)?;
+            let mut child = read_dir_state(repo, id, folder, state, budget)?;
             child.name = name.as_slice().into();
             children.push(child);
         } else {

@@ -20,7 +20,7 @@ impl Repository {
         let repo = self.open()?;
         let with_gix = || self.list_changes_with_gix(&repo);
         let mut changes =
-            self.choose_engine(&repo).run_with((self, "status"), with_gix, || porcelain::list_changes(&repo, self))?;
+            self.choose_engine(&repo).run_with(self, "status", with_gix, || porcelain::list_changes(&repo, self))?;
         let never = self.cache.lock().never_tracked.clone();
         changes.retain(|change| !never.iter().any(|folder| change.path.starts_with(folder)));
         let excluded = exclude::read_excluded_paths(self)?;

@@ -64,7 +64,7 @@ pub(crate) fn known_definition<'l>(
     if let Some(known) = loaded.definition.get() {
         return Ok(known);
     }
-    let watched = watched::watched_with_config(repository, loaded.commit, (&loaded.config, &loaded.run_state))?;
+    let watched = watched::watched_with_config(repository, loaded.commit, &loaded.config, &loaded.run_state)?;
     let committed = read_from_commit(repository, &loaded.commit, &watch_patterns(&watched))?;
     let (accepted, is_absence_accepted) = (watched.accepted.clone(), watched.is_absence_accepted);
     let committed = watched.checks.normalize_forms(&accepted, committed, is_in_definition);
@@ -300,7 +300,7 @@ pub(super) fn paths_in_work_tree(
                 Place::File(path) => paths.extend([path]),
                 Place::Folder(folder) if includes_root && !folder.is_empty() => {}
                 Place::Folder(folder) => {
-                    paths.extend(listing.files_below((&context.layout, folder), patterns, is_submodule)?);
+                    paths.extend(listing.files_below(&context.layout, folder, patterns, is_submodule)?);
                 }
             }
         }

@@ -28,7 +28,7 @@ impl Sealable for UserGitConfig {
 
 /// Takes the snapshot of git's own folder before the processes of an iteration, unless it exists, and keeps a reference
 /// to the commit from which they begin: a branch that a session moves no longer holds it, and restoring needs it.
-pub(crate) fn save_snapshot(context: &RunContext, (from, iter): (Id, u32)) -> Result<(), EffectError> {
+pub(crate) fn save_snapshot(context: &RunContext, from: Id, iter: u32) -> Result<(), EffectError> {
     let note = snapshot_note(context, iter);
     if note.read()?.is_some() {
         return Ok(());
@@ -93,7 +93,8 @@ pub(crate) fn restore_refs_and_index(
     context: &RunContext,
     repository: &Repository,
     before: &GitDirSnapshot,
-    (from, iter): (Id, u32),
+    from: Id,
+    iter: u32,
 ) -> Result<GitDirReport, EffectError> {
     let hidden = repository.unhide_files(before)?;
     let mut restored: Vec<String> = hidden.into_iter().map(|path| format!(".git/index: {path}")).collect();
@@ -112,7 +113,7 @@ pub(crate) fn restore_refs_and_index(
             moved.push(other);
         }
     }
-    save_moved_refs(context, repository, (&moved, iter))?;
+    save_moved_refs(context, repository, &moved, iter)?;
     Ok(GitDirReport { restored, moved_refs: moved.iter().take(MAX_SHOWN_REFS).map(describe_moved_ref).collect() })
 }
 
@@ -136,7 +137,8 @@ pub(crate) fn save_suspects(context: &RunContext, before: &GitDirSnapshot) -> Re
 fn save_moved_refs(
     context: &RunContext,
     repository: &Repository,
-    (moved, iter): (&[MovedRef], u32),
+    moved: &[MovedRef],
+    iter: u32,
 ) -> Result<(), EffectError> {
     if moved.is_empty() {
         return Ok(());

@@ -100,7 +100,7 @@ pub(crate) fn restore_accepted(
 ) -> Result<(), EffectError> {
     let _open = open_parents(context, &diff.paths);
     for path in find_blocking_paths(context, diff) {
-        quarantine_path(context, iter, ("definition", &path))?;
+        quarantine_path(context, iter, "definition", &path)?;
     }
     write_files(context, &accepted_files(context, accepted, diff)?)
 }
@@ -166,12 +166,12 @@ fn remove_placed(context: &RunContext, overlay: &GuardOverlay, path: &str) -> Re
     let is_as_placed = |form: &String| overlay.laid.get(path) == Some(form);
     match work_tree_form(context, &repository, path)? {
         Some(form) if is_as_placed(&form) => remove_path(&context.layout.path(path)),
-        _ => quarantine_path(context, overlay.iter, ("swapped", path)),
+        _ => quarantine_path(context, overlay.iter, "swapped", path),
     }
 }
 
 /// Saves the content of a path in the record, apart from other saved files.
-fn quarantine_path(context: &RunContext, iter: u32, (kind, path): (&str, &str)) -> Result<(), EffectError> {
+fn quarantine_path(context: &RunContext, iter: u32, kind: &str, path: &str) -> Result<(), EffectError> {
     let file = context.layout.path(path);
     if std::fs::symlink_metadata(&file).is_err() {
         return Ok(());

@@ -20,7 +20,7 @@ pub(crate) fn hold_back_rule(
     repository: &Repository,
     loaded: &CommittedState,
 ) -> Result<HoldBackRule, LoadError> {
-    let ignore_files = accepted_ignore_files(context, repository, (loaded.commit, &loaded.run_state))?;
+    let ignore_files = accepted_ignore_files(context, repository, loaded.commit, &loaded.run_state)?;
     Ok(HoldBackRule { ignore_files: Some(ignore_files), ..configured_hold_back(&loaded.config) })
 }
 
@@ -28,12 +28,14 @@ pub(crate) fn hold_back_rule(
 pub(crate) fn marker_hold_back(
     context: &RunContext,
     repository: &Repository,
-    (commit, head, config): (&RunnerCommit, Id, &RepoConfig),
+    commit: &RunnerCommit,
+    head: Id,
+    config: &RepoConfig,
 ) -> Result<HoldBackRule, LoadError> {
     if matches!(commit, RunnerCommit::Start(_)) {
         return Ok(hold_back_from(config, head));
     }
-    let ignore_files = accepted_ignore_files(context, repository, (head, &read_run_state(repository, &head)?))?;
+    let ignore_files = accepted_ignore_files(context, repository, head, &read_run_state(repository, &head)?)?;
     Ok(HoldBackRule { ignore_files: Some(ignore_files), ..configured_hold_back(config) })
 }
 
@@ -56,7 +58,8 @@ fn configured_hold_back(config: &RepoConfig) -> HoldBackRule {
 fn accepted_ignore_files(
     context: &RunContext,
     repository: &Repository,
-    (commit, run_state): (Id, &RunState),
+    commit: Id,
+    run_state: &RunState,
 ) -> Result<IgnoreFiles, LoadError> {
     let base = run_state.base.as_ref().and_then(|base| base.parse().ok()).unwrap_or(commit);
     let known = context.last_load.ignore_files().filter(|(_, files)| files.base == base);

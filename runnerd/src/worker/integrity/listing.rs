@@ -42,7 +42,8 @@ impl WorkTreeListing {
     /// git's own folder, the runner's, and repositories for which `is_apart` returns true.
     pub(super) fn files_below(
         &mut self,
-        (layout, folder): (&Layout, String),
+        layout: &Layout,
+        folder: String,
         patterns: &Patterns,
         is_separate: impl Fn(&str) -> Result<bool, EffectError>,
     ) -> Result<Vec<String>, EffectError> {
@@ -58,7 +59,7 @@ impl WorkTreeListing {
             };
             let cached = self.folders.remove(&path).filter(|listed| listed.stamp == Some(change_stamp(&metadata)));
             let Some(listed) = cached.map_or_else(
-                || ListedDirectory::read_directory((&absolute, &path), &metadata, patterns),
+                || ListedDirectory::read_directory(&absolute, &path, &metadata, patterns),
                 |it| Ok(Some(it)),
             )?
             else {
@@ -77,7 +78,8 @@ impl WorkTreeListing {
 impl ListedDirectory {
     /// Lists a folder; `None` if it is gone. Fails if it cannot be listed: its files can still be read by name.
     fn read_directory(
-        (absolute, path): (&Path, &str),
+        absolute: &Path,
+        path: &str,
         metadata: &Metadata,
         patterns: &Patterns,
     ) -> Result<Option<Self>, EffectError> {
@@ -122,7 +124,7 @@ mod tests {
     fn listed(listing: &mut WorkTreeListing, root: &Path, globs: &[&str]) -> Vec<String> {
         let patterns = Patterns::new(globs.iter().copied());
         let mut files =
-            listing.files_below((&Layout::new(root), String::new()), &patterns, |path| Ok(path == "apart")).unwrap();
+            listing.files_below(&Layout::new(root), String::new(), &patterns, |path| Ok(path == "apart")).unwrap();
         files.sort();
         files
     }

@@ -43,7 +43,7 @@ struct ClosedPath {
 
 /// Restores permissions that a process of an iteration has removed, and notes them for the later checks of the same
 /// process.
-pub(crate) fn restore_permissions(context: &RunContext, (iter, phase): (u32, PhaseName)) -> Result<(), EffectError> {
+pub(crate) fn restore_permissions(context: &RunContext, iter: u32, phase: PhaseName) -> Result<(), EffectError> {
     let repository = context.repository()?;
     let mut reported: Vec<PathBuf> = Vec::new();
     // A closed folder may hide others.
@@ -55,7 +55,7 @@ pub(crate) fn restore_permissions(context: &RunContext, (iter, phase): (u32, Pha
         let is_reported = |path: &PathBuf| reported.iter().any(|above| path.starts_with(above));
         let new: Vec<PathBuf> =
             closed.iter().map(|closed| closed.path.clone()).filter(|path| !is_reported(path)).collect();
-        restore::note_restored(context, (iter, phase), new.iter().map(|path| display_name(&repository, path)))?;
+        restore::note_restored(context, iter, phase, new.iter().map(|path| display_name(&repository, path)))?;
         reported.extend(new);
         for ClosedPath { path, mode } in closed {
             let result = fs::set_permissions(&path, Permissions::from_mode(mode));
@@ -125,7 +125,7 @@ fn find_closed(repository: &Repository) -> io::Result<Vec<ClosedPath>> {
     let folders = BTreeSet::from([common.to_owned(), root.join(".git"), root.join(Layout::FOLDER)]);
     for folder in folders {
         if let Ok(metadata) = folder.symlink_metadata() {
-            collect_closed((&folder, &metadata), root_metadata.mode() & 0o777, FILE_MODE, &mut closed)?;
+            collect_closed(&folder, &metadata, root_metadata.mode() & 0o777, FILE_MODE, &mut closed)?;
         }
     }
     Ok(closed)
@@ -134,7 +134,8 @@ fn find_closed(repository: &Repository) -> io::Result<Vec<ClosedPath>> {
 /// Checks a path and everything below it; `above` is the mode of its folder, `file` what the owner of a file there
 /// needs.
 fn collect_closed(
-    (path, metadata): (&Path, &Metadata),
+    path: &Path,
+    metadata: &Metadata,
     above: u32,
     file: (u32, u32),
     closed: &mut Vec<ClosedPath>,
@@ -163,7 +164,7 @@ fn collect_closed(
     for entry in entries {
         let entry = entry?;
         match entry.metadata() {
-            Ok(below) => collect_closed((&entry.path(), &below), metadata.mode() & 0o777, file, closed)?,
+            Ok(below) => collect_closed(&entry.path(), &below, metadata.mode() & 0o777, file, closed)?,
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             Err(error) => return Err(error),
         }
@@ -229,7 +230,7 @@ mod tests {
             fs::set_permissions(at(name), Permissions::from_mode(mode)).unwrap();
         }
         let mut closed = Vec::new();
-        collect_closed((folder.path(), &folder.path().metadata().unwrap()), 0o755, FILE_MODE, &mut closed).unwrap();
+        collect_closed(folder.path(), &folder.path().metadata().unwrap(), 0o755, FILE_MODE, &mut closed).unwrap();
         closed.sort_by(|a, b| a.path.cmp(&b.path));
         let found: Vec<_> = closed.iter().map(|closed| (closed.path.clone(), closed.mode)).collect();
         let above = mode_of(folder.path());

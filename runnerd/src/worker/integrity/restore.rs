@@ -107,7 +107,8 @@ pub(crate) fn restore_after_process(
 /// Notes changes by a process of an iteration that are about to be restored before everything else.
 pub(crate) fn note_restored(
     context: &RunContext,
-    (iter, phase): (u32, PhaseName),
+    iter: u32,
+    phase: PhaseName,
     names: impl IntoIterator<Item = String>,
 ) -> Result<(), EffectError> {
     let note = context.iteration_note::<RestoreReport>(iter, phase);
@@ -154,7 +155,7 @@ impl Restorer<'_> {
     }
 
     fn find_and_restore(&self) -> Result<RestoreReport, EffectError> {
-        permissions::restore_permissions(self.context, (self.request.iter, self.request.phase))?;
+        permissions::restore_permissions(self.context, self.request.iter, self.request.phase)?;
         // Empty if nothing has been found yet: findings are written down before anything is restored.
         let mut report = self.report_note().read()?.unwrap_or_default();
         // Before any git command: git must work on the same repository as before.
@@ -182,17 +183,17 @@ impl Restorer<'_> {
             self.rescue_and_reset()?;
         }
         if let Some(before) = &self.before {
-            let at = (self.request.from, self.request.iter);
-            let inside = git_dir::restore_refs_and_index(self.context, self.repository, before, at)?;
+            let RestoreRequest { from, iter, .. } = self.request;
+            let inside = git_dir::restore_refs_and_index(self.context, self.repository, before, from, iter)?;
             report.add_reverted(inside.restored);
             report.moved_refs = inside.moved_refs;
             self.save_report(&report)?;
         }
         // Rescued and restored paths may include files.
-        let expected_files =
-            if report == RestoreReport::default() { BTreeMap::new() } else { self.find_wrong_files()? };
-        for (path, expected) in expected_files {
-            self.restore_file(&path, expected)?;
+        if report != RestoreReport::default() {
+            for (path, expected) in self.find_wrong_files()? {
+                self.restore_file(&path, expected)?;
+            }
         }
         Ok(report)
     }
@@ -371,15 +372,14 @@ impl Restorer<'_> {
         let entries = self.repository.list_entries(&self.request.from, Layout::FOLDER)?;
         let kinds: BTreeMap<Vec<u8>, EntryKind> = entries.into_iter().map(|entry| (entry.path, entry.kind)).collect();
         for path in list_runner_files(self.context)? {
-            let name = &*path.to_string_lossy();
-            let is_checked =
-                matches!(path_ownership(strip_runner_dir(name)), PathOwnership::Runner | PathOwnership::AppendOnly);
+            let ownership = path_ownership(strip_runner_dir(&path.to_string_lossy()));
+            let is_checked = matches!(ownership, PathOwnership::Runner | PathOwnership::AppendOnly);
             let kind = match kinds.get(path.as_os_str().as_bytes()) {
                 Some(kind @ EntryKind::Executable) => *kind,
                 _ => EntryKind::File,
             };
             let file = self.context.layout.root().join(&path);
-            if !(is_checked || name == Layout::TREE)
+            if !(is_checked || path.as_os_str() == Layout::TREE)
                 || is_executable(&file)?.is_none_or(|is| is == kind.is_executable())
             {
                 continue;

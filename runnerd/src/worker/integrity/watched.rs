@@ -44,7 +44,8 @@ pub(crate) fn to_guard_files(watched: &WatchedFiles) -> GuardFiles {
 pub(crate) fn watched_with_config(
     repository: &Repository,
     from: Id,
-    (config, run_state): (&RepoConfig, &RunState),
+    config: &RepoConfig,
+    run_state: &RunState,
 ) -> Result<WatchedFiles, LoadError> {
     let now = WatchConfig {
         command: &config.guard.command,
@@ -52,20 +53,20 @@ pub(crate) fn watched_with_config(
         accepted: &run_state.guard_definition,
     };
     let Some(last_commit) = last_runner_commit(repository, from)?.filter(|last| *last != from) else {
-        return query_watched(repository, from, (now, now), &BTreeSet::new());
+        return query_watched(repository, from, now, now, &BTreeSet::new());
     };
     let changed = repository.changed_paths(&last_commit, &from)?;
     let changed = changed.into_iter().filter_map(|path| String::from_utf8(path).ok()).collect();
     let (before, kept) =
         (load_config(repository, last_commit)?.guard, read_run_state(repository, &last_commit)?.guard_definition);
     let before = WatchConfig { command: &before.command, configured: before.definition_globs(), accepted: &kept };
-    query_watched(repository, from, (now, before), &changed)
+    query_watched(repository, from, now, before, &changed)
 }
 
 /// The same, with configuration and bookkeeping read from the commit.
 pub(crate) fn watched_at_commit(repository: &Repository, from: Id) -> Result<WatchedFiles, LoadError> {
     let (config, run_state) = (load_config(repository, from)?, read_run_state(repository, &from)?);
-    watched_with_config(repository, from, (&config, &run_state))
+    watched_with_config(repository, from, &config, &run_state)
 }
 
 /// Returns what a run whose start commit is this one watches.
@@ -76,7 +77,8 @@ pub(crate) fn watched_from_start(repository: &Repository, start: Id) -> Result<W
 fn query_watched(
     repository: &Repository,
     commit: Id,
-    (now, before): (WatchConfig<'_>, WatchConfig<'_>),
+    now: WatchConfig<'_>,
+    before: WatchConfig<'_>,
     changed: &BTreeSet<String>,
 ) -> Result<WatchedFiles, LoadError> {
     let query = WatchQuery { now, before: Some(before), changed, matches: is_in_definition };

@@ -34,7 +34,7 @@ pub(crate) fn write_brief(
     // An attempt that left no commit had the same number.
     context.remove_iteration_notes(task.iter)?;
     if task.decision.is_some() {
-        git_dir::save_snapshot(context, (loaded.commit, task.iter))?;
+        git_dir::save_snapshot(context, loaded.commit, task.iter)?;
         return record::begin_record(context, task, loaded.canonical_tree(), None);
     }
     let repository = context.repository()?;
@@ -75,7 +75,7 @@ pub(crate) fn build_review_prompt(
     snapshot: &Id,
 ) -> Result<String, EffectError> {
     let is_code = |path: &[u8]| !path.starts_with(b".runner/");
-    let diff = repository.diff_paths((&loaded.commit, snapshot), is_code, MAX_REVIEWED_BYTES)?;
+    let diff = repository.diff_paths(&loaded.commit, snapshot, is_code, MAX_REVIEWED_BYTES)?;
     let diff = String::from_utf8_lossy(&diff);
     let task = SessionTask { role: Role::Reviewer, ..task.clone() };
     let sources = BriefSources::read_sources(repository, loaded, &task)?;

@@ -132,7 +132,7 @@ impl<W: EffectWorld, C: DriveControl, L: EventLog> IterationDriver<'_, W, C, L> 
                         stop.cancel();
                     }
                     // The running effect is polled, however long the disk refuses.
-                    let recording = record_event(self.log, (self.control, &mut self.pending_stop), &event, &policy);
+                    let recording = record_event(self.log, self.control, &mut self.pending_stop, &event, &policy);
                     let (recorded, ended) = poll_both(recording, running.as_mut()).await;
                     phase = next;
                     match (recorded, ended) {
@@ -166,7 +166,7 @@ impl<W: EffectWorld, C: DriveControl, L: EventLog> IterationDriver<'_, W, C, L> 
 
     /// Records an event and applies it; `None` if the daemon shuts down before it is recorded.
     async fn apply_event(&mut self, phase: Phase, event: IterationEvent) -> Result<Option<Phase>, DriveError> {
-        if !record_event(self.log, (self.control, &mut self.pending_stop), &event, self.world.policy()).await? {
+        if !record_event(self.log, self.control, &mut self.pending_stop, &event, self.world.policy()).await? {
             return Ok(None);
         }
         Ok(Some(decide(self.world.policy(), phase, event)?))
@@ -183,7 +183,7 @@ impl<W: EffectWorld, C: DriveControl, L: EventLog> IterationDriver<'_, W, C, L> 
         if let Some(cause) = self.take_stop_by_now(blocker.nature).await {
             return self.apply_event(phase, IterationEvent::Stop(cause)).await;
         }
-        let Some(pause) = retry_pause((blocker.nature, self.control.is_cancelled()), tries) else {
+        let Some(pause) = retry_pause(blocker.nature, self.control.is_cancelled(), tries) else {
             return Err(DriveError::Blocked(blocker));
         };
         match self.control.wait_for_retry(pause).await {
@@ -236,7 +236,8 @@ async fn next_stop(pending_stop: &mut Option<StopCause>, control: &mut impl Driv
 /// work. Requests to stop are accepted meanwhile; they apply after this event.
 async fn record_event(
     log: &mut impl EventLog,
-    (control, pending_stop): (&mut impl DriveControl, &mut Option<StopCause>),
+    control: &mut impl DriveControl,
+    pending_stop: &mut Option<StopCause>,
     event: &IterationEvent,
     policy: &Policy,
 ) -> Result<bool, JournalError> {
@@ -252,7 +253,7 @@ async fn record_event(
         tries += 1;
         let blocker = describe_blocker(&error);
         control.on_blocked(&blocker);
-        let Some(pause) = retry_pause((blocker.nature, control.is_cancelled()), tries) else { return Err(error) };
+        let Some(pause) = retry_pause(blocker.nature, control.is_cancelled(), tries) else { return Err(error) };
         tokio::select! {
             biased;
             cause = control.wait_for_stop() => *pending_stop = pending_stop.or(Some(cause)),
@@ -262,7 +263,7 @@ async fn record_event(
 }
 
 /// Returns the pause before the next attempt; `None` to give up. A cancelled run gives up early.
-pub(crate) fn retry_pause((nature, is_cancelled): (Transience, bool), tries: u32) -> Option<Duration> {
+pub(crate) fn retry_pause(nature: Transience, is_cancelled: bool, tries: u32) -> Option<Duration> {
     let decide_retry = if is_cancelled { blocker::decide_retry_when_cancelled } else { blocker::decide_retry };
     match decide_retry(nature, tries) {
         RetryDecision::Retry { secs } => Some(Duration::from_secs(secs)),

@@ -84,11 +84,11 @@ impl LiveEffects {
             (IterationEffect::Inspect, Phase::Inspect { task, session, stop: stop_cause }) => {
                 let loaded = self.state_at_start(task)?;
                 block_in_place(|| {
-                    permissions::restore_permissions(&self.context, (task.iter, PhaseName::Work))?;
+                    permissions::restore_permissions(&self.context, task.iter, PhaseName::Work)?;
                     guard_overlay::revert(&self.context)?;
                     // From here on, a power cut does not lose the session's work either.
                     self.context.repository()?.flush_work_tree()?;
-                    inspect::inspect_session(&self.context, &loaded, task, (session, *stop_cause))
+                    inspect::inspect_session(&self.context, &loaded, task, session, *stop_cause)
                         .map(IterationEvent::Inspected)
                 })
             }
@@ -117,7 +117,7 @@ impl LiveEffects {
                 self.end_leftovers_of(PhaseName::Review)?;
                 let failed = failed.as_ref().map_or(0, |failed| failed.tries);
                 let end =
-                    review::run_review(self.process_context(&loaded, stop), work, (phase.elapsed_ms(), failed)).await?;
+                    review::run_review(self.process_context(&loaded, stop), work, phase.elapsed_ms(), failed).await?;
                 Ok(IterationEvent::ReviewEnded(end))
             }
             (IterationEffect::EndReview, Phase::Review { work, .. }) => {

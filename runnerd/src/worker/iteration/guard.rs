@@ -82,7 +82,7 @@ pub(crate) async fn run_check(
     let timed_out = || Ok(GuardEnd::new(GuardEndKind::TimedOut));
     let end = if remaining_ms == 0 { timed_out() } else { guard::run_guard(guard, &context.launcher, stop).await };
     block_in_place(|| {
-        permissions::restore_permissions(context, (work.task.iter, PhaseName::Guard))?;
+        permissions::restore_permissions(context, work.task.iter, PhaseName::Guard)?;
         guard_overlay::revert(context)?;
         let end = end?;
         let discarded = restore_discarded_paths(context, loaded, &before)?;

@@ -29,7 +29,8 @@ pub(crate) fn inspect_session(
     context: &RunContext,
     loaded: &CommittedState,
     task: &SessionTask,
-    (session, stop): (&SessionEnd, Option<StopCause>),
+    session: &SessionEnd,
+    stop: Option<StopCause>,
 ) -> Result<SessionFinding, EffectError> {
     let repository = context.repository()?;
     let text = read_agent_tree(context, task)?;
@@ -41,7 +42,7 @@ pub(crate) fn inspect_session(
         TreeFinding::UNTOUCHED
     } else {
         let text = text.as_deref();
-        redact_finding(examine_agent_tree(loaded, (task, session.answer()), text).finding, text, &context.secrets)
+        redact_finding(examine_agent_tree(loaded, task, session.answer(), text).finding, text, &context.secrets)
     };
     let head = repository.head()?.commit();
     let changes = scan_changes(context, &repository)?;
@@ -114,7 +115,8 @@ fn redact_finding(finding: TreeFinding, text: Option<&[u8]>, secrets: &Secrets) 
 /// Judges the tree that a session has left, as it was saved.
 fn examine_agent_tree(
     loaded: &CommittedState,
-    (task, answer): (&SessionTask, Option<&AgentAnswer>),
+    task: &SessionTask,
+    answer: Option<&AgentAnswer>,
     text: Option<&[u8]>,
 ) -> TreeExamination {
     let session = tree_examination::SessionTree {
@@ -142,7 +144,7 @@ pub(crate) fn read_legal_tree(
         return Ok(None);
     }
     let text = read_agent_tree(context, &work.task)?;
-    Ok(examine_agent_tree(loaded, (&work.task, work.answer()), text.as_deref()).tree)
+    Ok(examine_agent_tree(loaded, &work.task, work.answer(), text.as_deref()).tree)
 }
 
 /// Returns the canonical form of the session's tree, or of From's if the session's is not acceptable.

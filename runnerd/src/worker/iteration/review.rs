@@ -37,7 +37,8 @@ const REVIEW_FILES: [(&str, &str); 2] = [("review", "json"), ("reviewer", "log")
 pub(crate) async fn run_review(
     process: ProcessContext<'_>,
     work: &WorkResult,
-    (spent_ms, failed): (u64, u32),
+    spent_ms: u64,
+    failed: u32,
 ) -> Result<ReviewEnd, EffectError> {
     let ProcessContext { context, loaded, mark, stop } = process;
     let remaining_ms = loaded.policy.budget_ms.saturating_sub(spent_ms);
@@ -99,15 +100,15 @@ fn prepare_review(
     let folder = context.layout.iteration(&context.run, iter);
     // The session could have redirected the folder.
     record::create_record_dir(context, &folder)?;
-    for file in REVIEW_FILES {
-        set_aside_file(&folder, file, failed)?;
+    for (name, end) in REVIEW_FILES {
+        set_aside_file(&folder, name, end, failed)?;
     }
     record::write_file(context, &folder.join("review.prompt.md"), prompt.as_bytes())?;
     Ok((folder, prompt))
 }
 
 /// Renames the file of the previous reviewer to `<name>.<number>.<end>`.
-fn set_aside_file(folder: &Path, (name, end): (&str, &str), failed: u32) -> Result<(), EffectError> {
+fn set_aside_file(folder: &Path, name: &str, end: &str, failed: u32) -> Result<(), EffectError> {
     let file = folder.join(format!("{name}.{end}"));
     let aside = folder.join(format!("{name}.{failed}.{end}"));
     if failed > 0 && !aside.exists() {

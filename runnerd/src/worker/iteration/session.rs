@@ -68,7 +68,7 @@ pub(crate) async fn run_session(process: ProcessContext<'_>, task: &SessionTask)
         if git_dir::read_snapshot(context, task.iter)?.is_none() {
             ignored::save_before_session(context, loaded)?;
         }
-        git_dir::save_snapshot(context, (loaded.commit, task.iter))?;
+        git_dir::save_snapshot(context, loaded.commit, task.iter)?;
         guard_overlay::hide(context, task.iter, agent::config_paths(&executor))
     })?;
     context.last_scan.invalidate();

@@ -70,7 +70,7 @@ pub(crate) fn settle_iteration(
             Some(receipt)
         }
         None if !outcome.leaves_commit() => None,
-        None => Some(settlement.create_commit((head, changes), commit_content)?),
+        None => Some(settlement.create_commit(head, changes, commit_content)?),
     };
     match (settlement.write_record(entries, commit, commit_content), commit) {
         // The record is for people: the commit does not wait for it.
@@ -209,7 +209,8 @@ impl<'a> SettleStep<'a> {
 
     fn create_commit(
         &self,
-        (head, changes): (Option<Id>, Vec<WorktreeChange>),
+        head: Option<Id>,
+        changes: Vec<WorktreeChange>,
         content: CommitContent<'_>,
     ) -> Result<Id, EffectError> {
         let raw = if content.after.tree_refused { self.save_rejected_tree()? } else { None };

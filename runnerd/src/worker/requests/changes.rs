@@ -69,7 +69,7 @@ fn queue_change(queue: &mut RepoQueue, run: &RunRecord, order: ChangeOrder) -> R
     if let Some(digest) = config_change::confirmed_digest(&change, &queue.file.confirmed) {
         queue.confirm_commands(digest)?;
     }
-    acknowledge_change(queue, run, number, (&change, preview))
+    acknowledge_change(queue, run, number, &change, preview)
 }
 
 /// Applies a request to the committed state and the requests queued before it; returns it as it is to be queued.
@@ -107,7 +107,7 @@ fn try_change(
             config_change::key_change(&documents.config, key, value.as_deref())?
         }
         ChangeRequest::Settings { text, .. } => {
-            config_change::text_change(&documents.config, (text, order.opened.as_deref()))?
+            config_change::text_change(&documents.config, text, order.opened.as_deref())?
         }
         ChangeRequest::Accept { files } => {
             let files = change::select_files_to_accept(&documents.definition_state, files.keys());
@@ -125,7 +125,8 @@ fn acknowledge_change(
     queue: &mut RepoQueue,
     run: &RunRecord,
     number: u64,
-    (change, preview): (&ChangeRequest, ChangeResult),
+    change: &ChangeRequest,
+    preview: ChangeResult,
 ) -> Result<ChangeReply, ErrorData> {
     let (mut ended, waits_for) = commit_when_idle(queue);
     publish_when_idle(queue);

@@ -42,7 +42,7 @@ pub(crate) fn key_change(base: &str, key: String, value: Option<&str>) -> Result
 }
 
 /// Returns the request to replace the text that was opened, which is identified by its digest.
-pub fn text_change(base: &str, (text, opened): (String, Option<&str>)) -> Result<ChangeRequest, ErrorData> {
+pub fn text_change(base: &str, text: String, opened: Option<&str>) -> Result<ChangeRequest, ErrorData> {
     if opened.is_some_and(|digest| digest != sha256_hex(base.as_bytes())) {
         let message = "the configuration has changed since it was opened";
         return Err(ErrorData::new(ErrorKind::WrongState, message).hint("runnerctl config edit"));

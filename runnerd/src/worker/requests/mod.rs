@@ -47,7 +47,7 @@ pub(crate) fn handle_message(queue: &mut RepoQueue, message: WorkerMessage) -> O
             let _ = reply.send(changes::take_change(queue, *order));
         }
         WorkerMessage::Review { run, decision, signature, reply } => {
-            let _ = reply.send(review::take_review(queue, run.as_deref(), (decision, signature)));
+            let _ = reply.send(review::take_review(queue, run.as_deref(), decision, signature));
         }
         WorkerMessage::PendingReview { run, reply } => {
             let _ = reply.send(review::find_pending_review(queue, run.as_deref()));

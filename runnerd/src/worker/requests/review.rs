@@ -25,7 +25,8 @@ use crate::worker::queue::{held_error_data, run_not_found, store_error_data};
 pub(crate) fn take_review(
     queue: &mut RepoQueue,
     run: Option<&str>,
-    (decision, signature): (Decision, Option<ReviewSignature>),
+    decision: Decision,
+    signature: Option<ReviewSignature>,
 ) -> Result<ReviewReply, ErrorData> {
     if let Some(held) = &queue.held {
         return Err(held_error_data(held));
@@ -38,7 +39,7 @@ pub(crate) fn take_review(
             let message = "the reason has a secret in it, and what is signed is not changed: leave it out";
             return Err(ErrorData::new(ErrorKind::InvalidRequest, message));
         }
-        refuse_wrong_signature(queue, &id, (&decision, signature))?;
+        refuse_wrong_signature(queue, &id, &decision, signature)?;
     }
     let verdict = review_verdict(&decision);
     apply_request(queue, &id, RunRequest::Review { decision, signature })?;
@@ -72,7 +73,8 @@ pub(crate) fn find_pending_review(queue: &RepoQueue, run: Option<&str>) -> Resul
 fn refuse_wrong_signature(
     queue: &RepoQueue,
     run: &str,
-    (decision, signature): (&Decision, &ReviewSignature),
+    decision: &Decision,
+    signature: &ReviewSignature,
 ) -> Result<(), ErrorData> {
     let pending = find_pending_review(queue, Some(run))?;
     let reason = if let Decision::Reject { reasons } = decision { reasons } else { "" };

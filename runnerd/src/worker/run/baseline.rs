@@ -116,7 +116,7 @@ pub(super) fn prepare_program(
     // Its changes are reverted before its notes are removed.
     restore_after_program(context, loaded)?;
     context.remove_iteration_notes(0)?;
-    git_dir::save_snapshot(context, (loaded.commit, 0))?;
+    git_dir::save_snapshot(context, loaded.commit, 0)?;
     Ok(record::create_record_dir(context, &context.layout.run_records(&context.run))?)
 }
 

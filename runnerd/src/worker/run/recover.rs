@@ -164,11 +164,11 @@ fn refuse_outdated_journal(context: &RunContext, recorded: &JournalContents) -> 
         Phase::Review { .. } => PhaseName::Review,
         _ => PhaseName::Work,
     };
-    permissions::restore_permissions(context, (task.iter, last_phase))
+    permissions::restore_permissions(context, task.iter, last_phase)
         .map_err(|error| DriveError::Blocked(describe_blocker(&error)))?;
     let is_settling = matches!(phase, Phase::Settle { .. } | Phase::Over { .. });
-    let later_commit = find_later_commit(context, (task, is_settling))
-        .map_err(|error| DriveError::Blocked(describe_blocker(&error)))?;
+    let later_commit =
+        find_later_commit(context, task, is_settling).map_err(|error| DriveError::Blocked(describe_blocker(&error)))?;
     let Some(commit) = later_commit else { return Ok(()) };
     let what = format!("the journal is of iteration {}, and the branch has gone on to {}", task.iter, commit.short(12));
     let remedy = format!("look at {}, and move it away", JournalFile::for_store(&context.store).path().display());
@@ -176,10 +176,7 @@ fn refuse_outdated_journal(context: &RunContext, recorded: &JournalContents) -> 
 }
 
 /// Returns an iteration's commit on top of From that a journal of this iteration cannot know about.
-fn find_later_commit(
-    context: &RunContext,
-    (task, is_settling): (&SessionTask, bool),
-) -> Result<Option<Id>, EffectError> {
+fn find_later_commit(context: &RunContext, task: &SessionTask, is_settling: bool) -> Result<Option<Id>, EffectError> {
     let repository = context.repository()?;
     if !repository.find_pipes().is_empty() {
         // Git would block on them; the check after the session removes them.

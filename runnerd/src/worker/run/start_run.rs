@@ -464,7 +464,7 @@ pub(crate) fn commit_files(
         durable::replace(&context.layout.path(path), text.as_bytes(), FileAccess::Repository)?;
     }
     let head = repository.head()?.commit();
-    let hold_back = head.map(|head| marker_hold_back(context, &repository, (commit, head, &config))).transpose();
+    let hold_back = head.map(|head| marker_hold_back(context, &repository, commit, head, &config)).transpose();
     let hold_back = hold_back.map_err(EffectError::from)?.unwrap_or_else(HoldBackRule::nested_only);
     let written: Vec<(&str, &[u8])> = files.iter().map(|(path, text)| (*path, text.as_bytes())).collect();
     let committed = repository.commit_all(&CommitRequest {

@@ -135,7 +135,7 @@ impl RepoWorker {
                 Err(error) => {
                     let transient = Blocker { nature: Transience::Passing, ..describe_blocker(&error) };
                     // The end of a cancelled run is a decision too.
-                    self.wait_before_retry(id, &transient, retry_pause((Transience::Passing, false), tries)).await;
+                    self.wait_before_retry(id, &transient, retry_pause(Transience::Passing, false, tries)).await;
                 }
             }
         }
@@ -145,7 +145,7 @@ impl RepoWorker {
     /// Shows what blocks and waits, at most until a stop is requested; false to give up.
     pub(crate) async fn wait_for_blocker(&mut self, id: &str, blocker: &Blocker, tries: u32) -> bool {
         let is_cancelled = self.queue.is_cancelled(id);
-        self.wait_before_retry(id, blocker, retry_pause((blocker.nature, is_cancelled), tries)).await
+        self.wait_before_retry(id, blocker, retry_pause(blocker.nature, is_cancelled, tries)).await
     }
 
     async fn wait_before_retry(&mut self, id: &str, blocker: &Blocker, pause: Option<Duration>) -> bool {

@@ -116,7 +116,8 @@ pub(crate) fn snapshot_run(
     store: &RepoStore,
     run: &RunRecord,
     blank: &RunView,
-    (totals, last_load): (&mut UsageTotals, &LastLoad),
+    totals: &mut UsageTotals,
+    last_load: &LastLoad,
 ) -> RunSnapshot {
     let mut read = || {
         let path = run.path.as_path();

@@ -76,8 +76,8 @@ impl<'a> TemplateChecker<'a> {
             let Some((inner, _)) = after.split_once("}}") else { continue };
             let alone = line.trim().len() == inner.len() + "{{}}".len();
             match (inner.strip_prefix('#'), inner.strip_prefix('/')) {
-                (Some(flag), _) if is_name(flag) => self.check_condition(number, (flag, alone), true),
-                (_, Some(flag)) if is_name(flag) => self.check_condition(number, (flag, alone), false),
+                (Some(flag), _) if is_name(flag) => self.check_condition(number, flag, alone, true),
+                (_, Some(flag)) if is_name(flag) => self.check_condition(number, flag, alone, false),
                 _ if is_name(inner) => self.check_slot(number, inner),
                 _ => {}
             }
@@ -92,7 +92,7 @@ impl<'a> TemplateChecker<'a> {
         }
     }
 
-    fn check_condition(&mut self, number: usize, (flag, alone): (&'a str, bool), opens: bool) {
+    fn check_condition(&mut self, number: usize, flag: &'a str, alone: bool, opens: bool) {
         let mark = format!("`{{{{{}{flag}}}}}`", if opens { '#' } else { '/' });
         if !FLAGS.contains(&flag) {
             self.push_fault(Some(number), format!("there is no {mark}; conditions are {}", FLAGS.join(", ")));
