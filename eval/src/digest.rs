@@ -1,12 +1,12 @@
 //! Digests of the inputs of a result: texts, folders, programs.
 
-use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
+use protocol::hex::to_hex;
 use sha2::{Digest as _, Sha256};
 
 use crate::error::EvalError;
@@ -93,11 +93,4 @@ pub(crate) fn copy_entry(from: &Path, to: &Path) -> io::Result<()> {
     } else {
         fs::copy(from, to).map(drop)
     }
-}
-
-fn to_hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }

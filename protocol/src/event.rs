@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::answer::SessionUsage;
-use crate::meta::SecretSeen;
+use crate::meta::SecretFinding;
 use crate::view::{QuestionView, StopReason};
 use crate::words::{GuardOutcome, IterationStatus, PhaseName, RunStatus, VerdictName};
 
@@ -121,7 +121,7 @@ pub enum EventKind {
     /// Files that the agent changed hold secrets; they are committed as they are.
     Secrets {
         /// Which files, and whose values.
-        seen: Vec<SecretSeen>,
+        seen: Vec<SecretFinding>,
     },
     /// A session has asked something.
     Questions {

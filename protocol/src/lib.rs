@@ -15,6 +15,7 @@ pub mod doctor;
 pub mod error;
 pub mod event;
 pub mod explain;
+pub mod hex;
 pub mod hook;
 pub mod host;
 pub mod landing;

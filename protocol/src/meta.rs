@@ -66,7 +66,7 @@ pub struct IterationMeta {
     /// Processes that outlived their leader and were ended.
     pub survivors_ended: u32,
     /// Files that the session changed and that hold secrets.
-    pub secrets: Vec<SecretSeen>,
+    pub secrets: Vec<SecretFinding>,
     /// Logs that are not complete because the disk refused a part of them: the file, and why.
     pub log_faults: Vec<String>,
     /// Branches and tags of others that its processes moved, each with where it was and where it is.
@@ -127,7 +127,7 @@ pub struct ReviewFacts {
 
 /// A known secret in a file of the agent's.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct SecretSeen {
+pub struct SecretFinding {
     /// Path relative to the work tree; a secret in its name is replaced.
     pub path: String,
     /// The variable whose value it is.

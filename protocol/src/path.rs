@@ -3,12 +3,14 @@
 //! A Unix path is bytes, but JSON has only text. Nothing here accesses the file system.
 
 use std::ffi::OsString;
-use std::fmt::{self, Write as _};
+use std::fmt;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::hex::{from_hex, to_hex};
 
 /// An absolute path that survives the wire byte for byte.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -72,20 +74,6 @@ impl JsonSchema for WirePath {
     fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
         WirePathForm::json_schema(generator)
     }
-}
-
-fn to_hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut hex, byte| {
-        write!(hex, "{byte:02x}").expect("BUG: writing to a string failed");
-        hex
-    })
-}
-
-fn from_hex(text: &str) -> Option<Vec<u8>> {
-    if !text.is_ascii() || !text.len().is_multiple_of(2) {
-        return None;
-    }
-    (0..text.len()).step_by(2).map(|at| u8::from_str_radix(&text[at..at + 2], 16).ok()).collect()
 }
 
 #[cfg(test)]

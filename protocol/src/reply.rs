@@ -33,12 +33,12 @@ pub struct StartReply {
     pub resumed: bool,
     /// What is to be told of the workspace that was made for it; null where it works in place, or goes on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub workspace: Option<WorkspaceMade>,
+    pub workspace: Option<CreatedWorkspace>,
 }
 
 /// A workspace that was made for an isolated run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct WorkspaceMade {
+pub struct CreatedWorkspace {
     /// Its folder: the work tree of the run.
     pub path: WirePath,
     /// The commit that it was made at.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use nix::unistd::{getegid, geteuid};
 
-use crate::shell;
+use crate::shell::quote_path;
 
 /// Why settings cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -42,10 +42,6 @@ pub fn open_settings(path: &Path) -> Result<File, SettingsFileError> {
     let file = File::open(path)?;
     check_owner(path, &file.metadata()?)?;
     Ok(file)
-}
-
-fn quote_path(path: &Path) -> String {
-    shell::quote(&path.display().to_string())
 }
 
 fn check_owner(path: &Path, found: &Metadata) -> Result<(), SettingsFileError> {

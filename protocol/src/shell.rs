@@ -1,5 +1,7 @@
 //! Words as typed in a shell: quoted if necessary.
 
+use std::path::Path;
+
 /// Quotes a word for a shell if necessary.
 pub fn quote(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%".contains(c);
@@ -11,6 +13,11 @@ pub fn quote(word: &str) -> String {
         return format!("\"$(printf '{}')\"", word.chars().map(escaped).collect::<String>());
     }
     format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+/// Quotes a path for a shell if necessary.
+pub fn quote_path(path: &Path) -> String {
+    quote(&path.display().to_string())
 }
 
 /// Returns a character as it stands in a format of `printf`, which keeps a word in one line.

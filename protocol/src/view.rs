@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::command::{Command, NextSteps};
 use crate::doctor::GuardFiles;
-use crate::meta::{IterationMeta, PhaseTime, SecretSeen};
+use crate::meta::{IterationMeta, PhaseTime, SecretFinding};
 use crate::path::WirePath;
 use crate::state::UsageTotal;
 use crate::words::{Containment, GuardOutcome, IterationStatus, PhaseName, Role, RunStatus, VerdictName};
@@ -253,7 +253,7 @@ pub struct RunView {
     /// What is watched for the guard; null where the committed state cannot be read.
     pub guard: Option<GuardFiles>,
     /// Files of the last iterations that hold secrets.
-    pub secrets: Vec<SecretSeen>,
+    pub secrets: Vec<SecretFinding>,
     /// What else somebody should know of the last iterations: moved references, logs that are not complete.
     pub notices: Vec<String>,
     /// How tightly its processes are held.

@@ -21,7 +21,7 @@ use crate::app::App;
 use crate::args::Args;
 use crate::problem::ApiProblem;
 use crate::target::IterationId;
-use crate::wire::{ErrorReply, FileMade, RunFile};
+use crate::wire::{ErrorReply, ExportedFile, RunFile};
 
 /// Maximum size of the file, in bytes.
 const MAX_FILE_BYTES: usize = 20_000_000;
@@ -33,11 +33,11 @@ const METADATA_BYTES: usize = 4096;
 /// # Errors
 ///
 /// Explains why nothing was written.
-pub async fn export(app: &App, to: &Path, args: &Args) -> Result<FileMade, ErrorReply> {
+pub async fn export(app: &App, to: &Path, args: &Args) -> Result<ExportedFile, ErrorReply> {
     write_run_file(app, to, args).await.map_err(ErrorReply::from)
 }
 
-async fn write_run_file(app: &App, to: &Path, args: &Args) -> Result<FileMade, ApiProblem> {
+async fn write_run_file(app: &App, to: &Path, args: &Args) -> Result<ExportedFile, ApiProblem> {
     if !args.force && fs::symlink_metadata(to).is_ok() {
         return Err(already_exists(to));
     }
@@ -49,7 +49,7 @@ async fn write_run_file(app: &App, to: &Path, args: &Args) -> Result<FileMade, A
     )
     .await?;
     let cuts = contents.describe_cuts();
-    let mut summary = FileMade {
+    let mut summary = ExportedFile {
         run: exported_run.run.clone(),
         bytes: 0,
         iterations: contents.iterations,

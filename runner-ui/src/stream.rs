@@ -134,16 +134,16 @@ struct EventFilter {
 }
 
 impl EventFilter {
-    fn is_wanted(&self, event: &Event) -> bool {
+    fn matches(&self, event: &Event) -> bool {
         event.repo.is_none() || self.repo.is_none() || event.repo == self.repo
     }
 
     fn event_frame(&self, id: EventId, event: &Event) -> Option<Frame> {
-        self.is_wanted(event).then(|| new_frame(event_name(&event.kind), event).id(id.to_string()))
+        self.matches(event).then(|| new_frame(event_name(&event.kind), event).id(id.to_string()))
     }
 
     fn output_frame(&self, event: &Event) -> Option<Frame> {
-        self.is_wanted(event).then(|| new_frame(event_name(&event.kind), event))
+        self.matches(event).then(|| new_frame(event_name(&event.kind), event))
     }
 }
 

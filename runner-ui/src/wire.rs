@@ -201,7 +201,7 @@ pub struct RunFile {
 
 /// The line that is printed once such a file is written, with `--json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct FileMade {
+pub struct ExportedFile {
     /// Id of the run.
     pub run: String,
     /// Size of the file.

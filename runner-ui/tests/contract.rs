@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use runner_ui::wire::{ErrorReply, FileMade, Health, Notice, RunFile, Session, Started, Steer, Steered};
+use runner_ui::wire::{ErrorReply, ExportedFile, Health, Notice, RunFile, Session, Started, Steer, Steered};
 use schemars::generate::SchemaSettings;
 use schemars::json_schema;
 
@@ -22,7 +22,7 @@ fn read_schema() -> String {
     generator.subschema_for::<Notice>();
     generator.subschema_for::<Started>();
     generator.subschema_for::<RunFile>();
-    generator.subschema_for::<FileMade>();
+    generator.subschema_for::<ExportedFile>();
     let schema = json_schema!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Web",

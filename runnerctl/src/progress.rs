@@ -4,7 +4,7 @@
 
 use jiff::Timestamp;
 use protocol::event::{Event, EventKind};
-use protocol::meta::SecretSeen;
+use protocol::meta::SecretFinding;
 use protocol::view::{IterationView, QuestionView, RunView};
 use protocol::words::{GuardOutcome, PhaseName, RunStatus, VerdictName};
 
@@ -181,7 +181,7 @@ fn transient_line(iter: u32, phase: PhaseName, node: Option<&str>, elapsed_ms: u
 }
 
 /// Returns a sentence about files that contain secrets.
-pub(crate) fn describe_secrets(seen: &[SecretSeen]) -> String {
+pub(crate) fn describe_secrets(seen: &[SecretFinding]) -> String {
     let files: Vec<String> = seen.iter().map(|seen| format!("{} ({})", seen.path, seen.variable)).collect();
     format!("secrets were committed: {}", files.join(", "))
 }

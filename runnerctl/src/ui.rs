@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::args::{ColorWhen, GlobalArgs};
 use crate::failure::Failure;
 use crate::text::sanitize::{ascii_symbols, escape_json};
-use crate::text::screen::{Screen, is_plain_wanted};
+use crate::text::screen::{Screen, is_plain_requested};
 
 /// Output settings.
 #[derive(Debug)]
@@ -32,7 +32,7 @@ struct TaggedBody<'a, T> {
 impl Ui {
     /// Determines the settings from options and terminal.
     pub(crate) fn from_terminal(global: &GlobalArgs) -> Self {
-        let is_plain = global.plain || is_plain_wanted(|name| std::env::var(name).ok());
+        let is_plain = global.plain || is_plain_requested(|name| std::env::var(name).ok());
         match global.color {
             ColorWhen::Auto if is_plain => anstream::ColorChoice::Never,
             ColorWhen::Auto => anstream::ColorChoice::Auto,

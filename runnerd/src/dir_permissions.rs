@@ -206,6 +206,7 @@ mod tests {
             remove_all(&tree).unwrap();
             assert!(!tree.exists());
             assert_eq!((mode(&outside), fs::read_to_string(outside.join("file")).unwrap()), (0o555, "theirs".into()));
+            remove_all(&outside).unwrap();
         });
     }
 
@@ -227,6 +228,7 @@ mod tests {
             close(&tree.join("a"), 0o555);
             let error = remove_all(&tree.join("a/b")).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::PermissionDenied, "the folder around is not its own to open");
+            remove_all(&tree).unwrap();
         });
     }
 
@@ -242,7 +244,7 @@ mod tests {
             drop(opened);
             assert_eq!((mode(&tree.join("a")), mode(&tree.join("a/b"))), (0o555, 0o500));
             assert_eq!(fs::read_to_string(tree.join("a/b/new")).unwrap(), "put back");
-            close(&tree.join("a"), 0o755);
+            remove_all(&tree).unwrap();
         });
     }
 

@@ -59,7 +59,7 @@ pub enum SshError {
         source: io::Error,
     },
     /// ssh could not connect.
-    #[error("ssh did not get to {host}{}", said(.words))]
+    #[error("ssh did not get to {host}{}", message_suffix(.words))]
     Ssh {
         /// The machine.
         host: Host,
@@ -67,7 +67,7 @@ pub enum SshError {
         words: String,
     },
     /// The login there finds no client program.
-    #[error("there is no runnerctl in the PATH of a login to {host}{}", said(.words))]
+    #[error("there is no runnerctl in the PATH of a login to {host}{}", message_suffix(.words))]
     NotFound {
         /// The machine.
         host: Host,
@@ -87,7 +87,7 @@ pub enum SshError {
         hint: Option<String>,
     },
     /// The program exited without output that can be parsed.
-    #[error("the line to {host} ended before a daemon answered ({status}){}", said(.words))]
+    #[error("the line to {host} ended before a daemon answered ({status}){}", message_suffix(.words))]
     Exited {
         /// The machine.
         host: Host,
@@ -97,7 +97,7 @@ pub enum SshError {
         words: String,
     },
     /// Nothing was received in time.
-    #[error("{host} did not answer within {seconds} seconds{}", said(.words))]
+    #[error("{host} did not answer within {seconds} seconds{}", message_suffix(.words))]
     TimedOut {
         /// The machine.
         host: Host,
@@ -116,7 +116,7 @@ pub enum SshError {
     },
 }
 
-fn said(words: &str) -> String {
+fn message_suffix(words: &str) -> String {
     if words.is_empty() { String::new() } else { format!(": {words}") }
 }
 

@@ -25,7 +25,7 @@ use protocol::reply::{
     ActivityReply, ActivityStep, ChangeReply, ConfigEditReply, ConfigPathReply, ConfigReply, ConfigSetReply,
     ConfigShowReply, ConfigTextReply, ControlReply, ExportReply, GcReply, InitReply, IterationReply, MemoryFile,
     MemoryReply, ReviewReply, RunRecords, SigningKeyReply, StartReply, StepReply, TreeReply, ValidateReply, VouchReply,
-    WorkspaceMade, WorkspaceSwept,
+    CreatedWorkspace, WorkspaceSwept,
 };
 use protocol::request::{
     AcceptParams, ActivityParams, AddParams, AnswerParams, AtIteration, AtPath, AtRun, CallerEnv, ConfigEditParams,
@@ -274,7 +274,7 @@ fn runs() -> Vec<Example> {
         confirmed: false,
         env: caller(),
     };
-    let made = WorkspaceMade {
+    let made = CreatedWorkspace {
         path: workspace(),
         base: FROM.into(),
         not_taken: vec!["notes.txt".into()],

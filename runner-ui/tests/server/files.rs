@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Output;
 
-use runner_ui::wire::{ErrorReply, FileMade, RunFile};
+use runner_ui::wire::{ErrorReply, ExportedFile, RunFile};
 use serde_json::Value;
 
 use crate::kit::{RUN, UiStage};
@@ -41,7 +41,7 @@ fn a_file_holds_its_run_and_nothing_of_another() {
         assert!(refused.error.message.contains("no page"), "{refused:?}");
         return;
     }
-    let made: FileMade = serde_json::from_slice(&output.stdout).expect("what was written");
+    let made: ExportedFile = serde_json::from_slice(&output.stdout).expect("what was written");
     assert_eq!((made.run.as_str(), made.iterations, made.cuts.len()), (RUN, 1, 0));
     assert_eq!(made.bytes, fs::metadata(&file).expect("a file").len());
     let held = read_run_file(&file);

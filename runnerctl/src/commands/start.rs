@@ -10,7 +10,7 @@ use protocol::api::{DoctorApiClient as _, RunApiClient as _};
 use protocol::client::caller_env;
 use protocol::doctor::{GuardFiles, RepositoryFacts};
 use protocol::error::ExitStatus;
-use protocol::reply::{StartReply, WorkspaceMade};
+use protocol::reply::{StartReply, CreatedWorkspace};
 use protocol::request::{AtPath, StartParams};
 use protocol::words::RunStatus;
 use tokio::time::timeout;
@@ -182,7 +182,7 @@ pub(super) fn render_start(reply: &StartReply) -> String {
 }
 
 /// Describes what a workspace lacks, and other notes on it.
-fn render_workspace_notes(workspace: &WorkspaceMade) -> String {
+fn render_workspace_notes(workspace: &CreatedWorkspace) -> String {
     let warnings = workspace
         .warnings
         .iter()
@@ -239,7 +239,7 @@ mod tests {
 
     #[test]
     fn a_workspace_is_named_and_what_it_lacks_told() {
-        let workspace = WorkspaceMade {
+        let workspace = CreatedWorkspace {
             path: Path::new("/state/workspaces/9f86d081884c/tidy").into(),
             base: "0123456789abcdef0123456789abcdef01234567".into(),
             not_taken: vec!["a.txt".into(), "b\u{1b}.txt".into()],

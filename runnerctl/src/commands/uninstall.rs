@@ -9,7 +9,7 @@ use protocol::client::ConnectError;
 use protocol::error::ExitStatus;
 use protocol::path::WirePath;
 use protocol::paths::{Paths, client_settings_path};
-use protocol::shell;
+use protocol::shell::quote_path;
 use serde::Serialize;
 
 use crate::failure::Failure;
@@ -81,10 +81,6 @@ fn find_program(name: &str) -> Option<PathBuf> {
     let folders = env::var_os("PATH").unwrap_or_default();
     let on_path = env::split_paths(&folders).map(|folder| folder.join(name));
     sibling.into_iter().chain(on_path).find(|path| path.is_file())
-}
-
-fn quote_path(path: &Path) -> String {
-    shell::quote(&path.display().to_string())
 }
 
 fn render(parts: &[InstalledPart]) -> String {

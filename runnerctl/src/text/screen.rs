@@ -98,7 +98,7 @@ fn shell_dir() -> Option<&'static Path> {
 
 /// Whether plain output is requested other than on the command line: by `RUNNER_PLAIN`, or by a terminal that cannot
 /// move its cursor.
-pub(crate) fn is_plain_wanted(variable: impl Fn(&str) -> Option<String>) -> bool {
+pub(crate) fn is_plain_requested(variable: impl Fn(&str) -> Option<String>) -> bool {
     let is_set = variable("RUNNER_PLAIN").is_some_and(|value| !value.is_empty() && value != "0");
     is_set || variable("TERM").is_some_and(|term| term == "dumb")
 }
@@ -154,7 +154,7 @@ mod tests {
     #[test]
     fn a_plain_reading_is_wanted_by_variable_or_by_the_terminal() {
         let is_wanted =
-            |set: &'static str, to: &'static str| is_plain_wanted(|name| (name == set).then(|| to.to_owned()));
+            |set: &'static str, to: &'static str| is_plain_requested(|name| (name == set).then(|| to.to_owned()));
         assert!(is_wanted("RUNNER_PLAIN", "1") && is_wanted("TERM", "dumb"));
         assert!(!is_wanted("RUNNER_PLAIN", "0") && !is_wanted("RUNNER_PLAIN", "") && !is_wanted("TERM", "xterm"));
     }

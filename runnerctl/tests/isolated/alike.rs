@@ -171,7 +171,7 @@ fn git(home: &Home, folder: &Path, args: &[&str]) {
 }
 
 /// Moves the repository elsewhere, and returns the new path. Nothing is left in its place.
-fn move_aside(home: &Home, repo: &Repo) -> std::path::PathBuf {
+fn move_away(home: &Home, repo: &Repo) -> std::path::PathBuf {
     let aside = home.path().join("aside");
     fs::rename(repo.path(), &aside).expect("a repository can be moved");
     aside
@@ -294,7 +294,7 @@ fn runs_are_alike_by_settings_of_the_work_tree() {
 fn runs_are_alike_with_objects_that_are_borrowed() {
     assert_alike(|home, repo| {
         repo.write("inner/file", "borrowed\n").commit("A file");
-        let aside = move_aside(home, repo);
+        let aside = move_away(home, repo);
         git(
             home,
             home.path(),
@@ -310,7 +310,7 @@ fn runs_are_alike_in_a_shallow_clone() {
     let told = assert_alike(|home, repo| {
         repo.write("inner/file", "old\n").commit("An old one");
         repo.write("inner/file", "last\n").commit("The last one");
-        let from = format!("file://{}", move_aside(home, repo).display());
+        let from = format!("file://{}", move_away(home, repo).display());
         git(home, home.path(), &["clone", "-q", "--depth=1", &from, &repo.path().display().to_string()]);
         assert!(repo.path().join(".git/shallow").exists());
     });
@@ -321,7 +321,7 @@ fn runs_are_alike_in_a_shallow_clone() {
 fn runs_are_alike_in_a_linked_work_tree() {
     let told = assert_alike(|home, repo| {
         repo.write("inner/file", "linked\n").commit("A file");
-        let aside = move_aside(home, repo);
+        let aside = move_away(home, repo);
         git(home, &aside, &["switch", "-q", "--detach"]);
         git(home, &aside, &["worktree", "add", "-q", &repo.path().display().to_string(), "main"]);
         assert!(repo.path().join(".git").is_file());

@@ -11,7 +11,7 @@ mod verdict_table;
 
 use jiff::Timestamp;
 use protocol::answer::{AgentAnswer, AnswerStatus, SessionUsage};
-use protocol::meta::{SecretSeen, SessionFailure};
+use protocol::meta::{SecretFinding, SessionFailure};
 use protocol::words::{Containment, PhaseName, Role, VerdictName};
 use serde::{Deserialize, Serialize};
 
@@ -225,7 +225,7 @@ pub struct SessionFinding {
     /// Protected paths that the session changed and that were restored.
     pub reverted: Vec<String>,
     /// Files that the session changed and that contain secrets; informational, no decision depends on them.
-    pub secrets: Vec<SecretSeen>,
+    pub secrets: Vec<SecretFinding>,
     /// References outside the run that the session moved; informational, no decision depends on them.
     pub moved_refs: Vec<String>,
     /// Submodules with uncommitted work inside.

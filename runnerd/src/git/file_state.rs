@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 
-use runner_core::digest::to_hex;
+use protocol::hex::to_hex;
 use serde::{Deserialize, Serialize};
 
 use super::GitError;

@@ -12,7 +12,7 @@ use runner_core::publish;
 use super::reservation::{ReservedId, own_reservations};
 use crate::error_chain::display_chain;
 use crate::git::{GitError, Repository};
-use crate::publish::find_last_kept;
+use crate::publish::find_preserved_tip;
 use crate::repo::sealed::StateDir;
 use crate::store::{RepoFile, RepoStore, repo_id};
 use crate::worker::PinnedRepo;
@@ -106,7 +106,7 @@ impl OrphanReservation {
         let has_branch = |found: Result<Repository, GitError>| {
             !matches!(found.and_then(|repository| repository.find_branch_tip(&branch)), Ok(None))
         };
-        let is_published = !matches!(find_last_kept(&self.source, &self.reservation.run), Ok(None));
+        let is_published = !matches!(find_preserved_tip(&self.source, &self.reservation.run), Ok(None));
         is_published
             || self.workspace_path.symlink_metadata().is_ok()
                 && has_branch(Repository::discover_own_config(&self.workspace_path))

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::event::EventKind;
 use protocol::path::WirePath;
-use protocol::reply::{StartReply, WorkspaceMade};
+use protocol::reply::{StartReply, CreatedWorkspace};
 use protocol::request::{AtPath, AtRun, CallerEnv, StartParams};
 use protocol::view::RunSummary;
 use runner_core::run::{StartRequest, StartSpec};
@@ -306,7 +306,7 @@ impl WorkspaceCreation {
     }
 
     fn into_reply(self, reply: StartReply, not_taken: Vec<String>, warnings: Vec<String>) -> StartReply {
-        let workspace = WorkspaceMade {
+        let workspace = CreatedWorkspace {
             path: WirePath(self.workspace_path),
             base: self.base.to_string(),
             not_taken_count: not_taken.len() as u64,

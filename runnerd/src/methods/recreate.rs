@@ -14,7 +14,7 @@ use super::{Api, run_blocking};
 use crate::admit::{self, git_error};
 use crate::events::EventSubject;
 use crate::git::{Id, Repository};
-use crate::publish::{PublishedMove, find_last_kept};
+use crate::publish::{PublishedMove, find_preserved_tip};
 use crate::repo::sealed::SealedFileError;
 use crate::store::{RepoStore, SourceRepo, repo_id};
 use crate::worker::{self, PinnedRepo, WorkerHandle};
@@ -72,7 +72,7 @@ impl MissingWorkspace<'_> {
             PinnedRepo::for_work_tree(self.source_store, path).try_open().map_err(|error| git_error(&error))?;
         let repository = pinned.map_or_else(|| admit::open_current(path), Ok)?;
         // Published commits may be ahead of the branch if that is in use.
-        let last_commit = find_last_kept(&repository, &self.source.run).map_err(|error| git_error(&error))?;
+        let last_commit = find_preserved_tip(&repository, &self.source.run).map_err(|error| git_error(&error))?;
         if self.workspace_path.join(".git").symlink_metadata().is_ok() {
             return self.ensure_branch(last_commit).map(|()| None);
         }

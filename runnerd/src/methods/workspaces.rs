@@ -126,7 +126,7 @@ impl Api {
         };
         let (bytes, ended, outcome) = run_blocking(move || {
             let bytes = isolation::directory_bytes(ended.summary.path.as_path());
-            let checked = ended.check_removable().and_then(|()| if dry_run { Ok(()) } else { ended.move_aside() });
+            let checked = ended.check_removable().and_then(|()| if dry_run { Ok(()) } else { ended.move_away() });
             Ok((bytes, ended, checked))
         })
         .await?;
@@ -193,7 +193,7 @@ impl EndedWorkspace {
         let shown = files.iter().take(MAX_SHOWN_PATHS).cloned().collect::<Vec<_>>().join(", ");
         let more = files.len().saturating_sub(MAX_SHOWN_PATHS);
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        let place = shell::quote(&self.workspace_path().display().to_string());
+        let place = shell::quote_path(self.workspace_path());
         Err(KeepReason::UniqueContent(StopReason::new(
             format!("it holds files that no commit has: {shown}{more}"),
             format!("git -C {place} status --ignored; take what you need, remove the rest, then: runnerctl gc"),
@@ -211,7 +211,7 @@ impl EndedWorkspace {
         if !has_some {
             return Ok(());
         }
-        let place = shell::quote(&self.workspace_path().display().to_string());
+        let place = shell::quote_path(self.workspace_path());
         Err(KeepReason::UniqueContent(StopReason::new(
             "it has submodules, whose commits are not published",
             format!(
@@ -232,7 +232,7 @@ impl EndedWorkspace {
             }
             if !source.has_object(&id)? {
                 let why = format!("{name} in it has commits that {} does not have", self.source.path);
-                let place = shell::quote(&self.workspace_path().display().to_string());
+                let place = shell::quote_path(self.workspace_path());
                 return Err(KeepReason::UniqueContent(StopReason::new(
                     why,
                     format!("git -C {place} log --oneline {name}"),
@@ -251,7 +251,7 @@ impl EndedWorkspace {
     }
 
     /// Moves the records away and the workspace out of its place.
-    fn move_aside(&self) -> Result<(), KeepReason> {
+    fn move_away(&self) -> Result<(), KeepReason> {
         let run = &self.source.run;
         if let Some(records) = RecordsDir::find(&Layout::new(self.workspace_path())) {
             records.move_records(run, &self.archive)?;

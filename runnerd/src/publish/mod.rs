@@ -18,7 +18,7 @@ use runner_core::publish::{self, HoldContext, ObjectCompleteness, PublishHold, P
 pub use self::error::PublishError;
 pub use self::record::PublishedMove;
 use self::snapshot::PublishSnapshot;
-pub use self::snapshot::find_last_kept;
+pub use self::snapshot::find_preserved_tip;
 use crate::git::{BranchUseKind, GitError, Id, PinnedConfig, Repository};
 use crate::repo::sealed::SealedFile;
 use crate::store::{RepoStore, SourceRepo};

@@ -145,7 +145,7 @@ impl PublishSnapshot {
 }
 
 /// Returns the last commit of a run that its source keeps: if the branch is in use, objects may be ahead of it.
-pub fn find_last_kept(source: &Repository, run: &str) -> Result<Option<Id>, GitError> {
+pub fn find_preserved_tip(source: &Repository, run: &str) -> Result<Option<Id>, GitError> {
     let keeper = publish::keep_ref(run);
     let refs = source.list_refs_under(std::slice::from_ref(&keeper))?;
     let at = refs.get(&keeper).and_then(|at| at.parse::<Id>().ok());

@@ -7,7 +7,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use hmac::{Hmac, KeyInit as _, Mac as _};
-use runner_core::digest::{from_hex, to_hex};
+use protocol::hex::{from_hex, to_hex};
 use sha2::Sha256;
 
 /// Length of a key in bytes.

@@ -1,12 +1,12 @@
 //! The files of the service: each ends with a digest of its content, so that a file modified by the user is recognized
 //! and left alone.
 
-use std::fmt::Write as _;
 use std::fs::{self, Permissions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
+use protocol::hex::to_hex;
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 
@@ -87,11 +87,7 @@ fn has_valid_digest(bytes: &[u8]) -> bool {
 }
 
 fn hex_digest(text: &str) -> String {
-    let mut hex = String::new();
-    for byte in Sha256::digest(text.as_bytes()) {
-        let _ = write!(hex, "{byte:02x}");
-    }
-    hex
+    to_hex(&Sha256::digest(text.as_bytes()))
 }
 
 #[cfg(test)]

@@ -208,7 +208,7 @@ impl IterationAudit<'_> {
         let task = &replayed.outcome.work.task;
         if matches!(&replayed.outcome.verdict, Verdict::Broken(breach) if breach.rule == SessionRule::History) {
             CommitKind::Rewritten
-        } else if task.decision.is_some() && !self.asked_guard(task) {
+        } else if task.decision.is_some() && !self.is_guard_rerun(task) {
             CommitKind::PersonReview
         } else {
             CommitKind::Iteration
@@ -216,7 +216,7 @@ impl IterationAudit<'_> {
     }
 
     /// Whether the guard ran again for a person's decision. If it was cut off, the receipt does not mention it.
-    fn asked_guard(&self, task: &SessionTask) -> bool {
+    fn is_guard_rerun(&self, task: &SessionTask) -> bool {
         task.recheck && self.receipt.review.as_ref().is_none_or(|review| review.accepted)
     }
 
@@ -354,7 +354,7 @@ impl IterationAudit<'_> {
         let judged =
             replayed.expected.as_ref().ok().filter(|judged| !matches!(judged.verdict, Verdict::Interrupted { .. }));
         let guard = judged.map(|judged| judged.guard.is_some());
-        trailers::check(receipt, trailers::AskedProcesses { session: task.decision.is_none(), guard }, findings);
+        trailers::check(receipt, trailers::IterationProcesses { session: task.decision.is_none(), guard }, findings);
         if task.decision.is_some() {
             let decision_audit = DecisionAudit {
                 receipt,

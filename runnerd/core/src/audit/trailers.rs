@@ -20,7 +20,7 @@ enum TrailerPresence {
 
 /// The processes that ran in an iteration.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct AskedProcesses {
+pub(super) struct IterationProcesses {
     /// Whether there was a session; otherwise there was a person's decision.
     pub session: bool,
     /// Whether the rules required a guard, if that can be determined.
@@ -28,7 +28,7 @@ pub(super) struct AskedProcesses {
 }
 
 /// Checks that each trailer is present exactly if it must be.
-pub(super) fn check(receipt: &Receipt, asked: AskedProcesses, findings: &mut AuditFindings) {
+pub(super) fn check(receipt: &Receipt, asked: IterationProcesses, findings: &mut AuditFindings) {
     let is_word = !asked.session;
     let of_session = if is_word { TrailerPresence::Never } else { TrailerPresence::Always };
     let open_or_never = |may_be: bool| if may_be { TrailerPresence::Optional } else { TrailerPresence::Never };

@@ -8,9 +8,9 @@ use super::error_words::looks_like_error;
 use super::line_shape;
 
 /// Most lines of a run that are all kept.
-const MAX_KEPT: usize = 4;
+const MAX_REPEATED_LINES: usize = 4;
 /// Lines kept of a run that reports errors, before its last one.
-const MAX_KEPT_ERRORS: usize = 8;
+const MAX_REPEATED_ERRORS: usize = 8;
 
 /// A line as it is shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -104,12 +104,12 @@ impl LineDedup {
 
     /// Whether the line must be kept as it is; the first such line of a run lets the run keep more.
     fn stands_alone(&mut self, text: &str) -> bool {
-        if self.keep_limit == MAX_KEPT - 1
+        if self.keep_limit == MAX_REPEATED_LINES - 1
             && !matches!(self.key, LineKey::Kind(_))
             && self.left_out == 0
             && looks_like_error(text)
         {
-            self.keep_limit = MAX_KEPT_ERRORS;
+            self.keep_limit = MAX_REPEATED_ERRORS;
         }
         matches!(self.key, LineKey::Shape(_)) && line_shape::has_location(text)
     }
@@ -117,7 +117,7 @@ impl LineDedup {
     /// Passes on the lines that are held back.
     pub(super) fn finish(&mut self, out: &mut impl FnMut(ShownLine)) {
         let first = take(&mut self.first);
-        let is_neutral = self.keep_limit < MAX_KEPT_ERRORS;
+        let is_neutral = self.keep_limit < MAX_REPEATED_ERRORS;
         let kept = if self.left_out > 0 && is_neutral { 1 } else { first.len() };
         let hidden =
             take(&mut self.left_out) + first[kept.min(first.len())..].iter().map(|line| line.line_count).sum::<usize>();
@@ -128,7 +128,7 @@ impl LineDedup {
             n => out(ShownLine::marker(format!("[… {n} lines like these …]"), n)),
         }
         self.last.take().into_iter().for_each(&mut *out);
-        self.keep_limit = MAX_KEPT - 1;
+        self.keep_limit = MAX_REPEATED_LINES - 1;
     }
 }
 

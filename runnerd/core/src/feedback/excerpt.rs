@@ -145,7 +145,7 @@ impl<'a> LineSelection<'a> {
             if self.kept[at] {
                 continue;
             }
-            let cost = self.candidates[at].line.len() + if self.is_adjacent_to_kept(at) { 0 } else { GAP_LEN };
+            let cost = self.candidates[at].line.len() + if self.is_adjacent(at) { 0 } else { GAP_LEN };
             if cost > self.left || used + cost > share {
                 break;
             }
@@ -157,7 +157,7 @@ impl<'a> LineSelection<'a> {
     }
 
     /// Whether the line can be added without another gap mark.
-    fn is_adjacent_to_kept(&self, at: usize) -> bool {
+    fn is_adjacent(&self, at: usize) -> bool {
         let follows = |at: usize| {
             let (one, next) = (&self.candidates[at], self.candidates.get(at + 1));
             next.is_some_and(|next| one.at + one.line.line_count == next.at)

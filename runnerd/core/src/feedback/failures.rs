@@ -16,7 +16,7 @@ const MAX_LINES: usize = 200;
 /// Most names that are held.
 const MAX_NAMES: usize = 2_000;
 /// Most failures that are compared with others.
-const MAX_SEEN: usize = 4_000;
+const MAX_COMPARED: usize = 4_000;
 /// Room for the text around the names of failures without details, in bytes.
 const MARK_LEN: usize = 60;
 /// Longest name, in bytes.
@@ -108,7 +108,7 @@ impl FailureList {
         if is_known {
             return;
         }
-        if self.seen.len() < MAX_SEEN {
+        if self.seen.len() < MAX_COMPARED {
             self.seen.insert(key);
         }
         self.parsers.insert(failure.parser.name);

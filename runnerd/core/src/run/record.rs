@@ -284,7 +284,7 @@ impl RunScratch {
             outages: self.outages_after(settled, now),
             tried: if settled.is_committed { ResourceUsage::default() } else { self.tried.plus(settled.usage) },
             followed: self.followed.clone(),
-            word: self.word.clone().filter(|_| is_decision_kept(settled)),
+            word: self.word.clone().filter(|_| is_decision_repeated(settled)),
         };
         (after != *self).then(|| Self { followed: Some(settled.mark.to_owned()), ..after })
     }
@@ -309,7 +309,7 @@ impl RunScratch {
 
 /// Whether a person's decision is applied again when the run continues, because it was cut off or the guard could not
 /// run.
-fn is_decision_kept(settled: SettledIteration<'_>) -> bool {
+fn is_decision_repeated(settled: SettledIteration<'_>) -> bool {
     let is_cancelled = matches!(settled.verdict, Verdict::Interrupted { by: StopCause::Cancel });
     let is_cut_off = matches!(
         settled.verdict,

@@ -1,13 +1,12 @@
-//! SHA-256 in the one spelling used by receipts, prompts and state, and that spelling itself: lower-case hexadecimal.
+//! SHA-256 in the one spelling used by receipts, prompts and state: lower-case hexadecimal.
 //!
 //! Not a general hashing layer: nothing here reads files or streams.
 
 use std::fmt;
 use std::str::FromStr;
 
+use protocol::hex::to_hex;
 use sha2::{Digest as _, Sha256};
-
-const HEX: &[u8; 16] = b"0123456789abcdef";
 
 /// Returns the SHA-256 of the bytes as 64 lower-case hexadecimal digits.
 pub fn sha256_hex(bytes: &[u8]) -> String {
@@ -21,19 +20,6 @@ pub(crate) fn sha256_hex_of(parts: &[&[u8]]) -> String {
         hasher.update(part);
     }
     to_hex(&hasher.finalize())
-}
-
-/// Returns bytes as lower-case hexadecimal digits.
-pub fn to_hex(bytes: &[u8]) -> String {
-    let nibbles = bytes.iter().flat_map(|byte| [byte >> 4, byte & 0xf]);
-    nibbles.map(|nibble| char::from(HEX[usize::from(nibble)])).collect()
-}
-
-/// Parses lower-case hexadecimal digits; `None` for any other text, so that bytes have only one spelling.
-pub fn from_hex(digits: &str) -> Option<Vec<u8>> {
-    let digit = |byte: &u8| HEX.iter().position(|known| known == byte).and_then(|at| u8::try_from(at).ok());
-    let pairs = digits.as_bytes().chunks(2);
-    pairs.map(|pair| Some(digit(&pair[0])? << 4 | digit(pair.get(1)?)?)).collect()
 }
 
 /// A SHA-256 as receipts spell it: `sha256:` and 64 lower-case hexadecimal digits.
@@ -86,15 +72,6 @@ mod tests {
     #[test]
     fn digest_of_the_empty_text_is_the_published_one() {
         assert_eq!(sha256_hex(b""), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
-    }
-
-    #[test]
-    fn bytes_have_one_spelling() {
-        let bytes: Vec<u8> = (0..=255).collect();
-        assert_eq!(from_hex(&to_hex(&bytes)), Some(bytes));
-        for wrong in ["0", "0g", "AB", "ä0"] {
-            assert_eq!(from_hex(wrong), None, "{wrong}");
-        }
     }
 
     #[test]

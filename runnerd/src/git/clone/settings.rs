@@ -158,7 +158,7 @@ impl Repository {
         };
         let captured = self.pinned_config().ok_or_else(missing)?;
         let hex = captured.files.get(name).ok_or_else(missing)?;
-        runner_core::digest::from_hex(hex).ok_or_else(missing)
+        protocol::hex::from_hex(hex).ok_or_else(missing)
     }
 
     /// Returns the local path that a remote's address names; `None` if it is on another machine.

@@ -16,7 +16,7 @@ use std::os::unix::fs::{MetadataExt as _, symlink};
 use std::path::{Path, PathBuf};
 
 use gix::bstr::{BString, ByteSlice as _};
-use runner_core::digest::{from_hex, to_hex};
+use protocol::hex::{from_hex, to_hex};
 use serde::{Deserialize, Serialize};
 
 use crate::dir_permissions;

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use gix::bstr::BString;
-use runner_core::digest::to_hex;
+use protocol::hex::to_hex;
 
 use crate::git::path::display_path;
 use crate::git::repository::cache::SubmoduleRepository;

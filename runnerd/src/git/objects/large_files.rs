@@ -97,7 +97,7 @@ fn copy_hashed(mut from: impl Read, to: &mut impl Write) -> io::Result<String> {
     let (mut hasher, mut chunk) = (Sha256::new(), vec![0; CHUNK_BYTES]);
     loop {
         match from.read(&mut chunk)? {
-            0 => return Ok(runner_core::digest::to_hex(&hasher.finalize())),
+            0 => return Ok(protocol::hex::to_hex(&hasher.finalize())),
             length => {
                 hasher.update(&chunk[..length]);
                 to.write_all(&chunk[..length])?;

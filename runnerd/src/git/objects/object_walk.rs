@@ -56,7 +56,7 @@ impl<'a> ObjectWalk<'a> {
     }
 
     /// Records an object; false if it was recorded before.
-    fn mark_seen(&mut self, id: ObjectId) -> gix::Result<bool> {
+    fn record_object(&mut self, id: ObjectId) -> gix::Result<bool> {
         let is_new = self.seen.insert(id);
         if self.seen.len() > self.limits.0 || self.bytes > self.limits.1 {
             Err(gix::Error::from_error(WalkAbort::TooMany))
@@ -66,7 +66,7 @@ impl<'a> ObjectWalk<'a> {
     }
 
     fn visit_commit(&mut self, id: ObjectId) -> gix::Result<()> {
-        if self.known.contains(&id) || !self.mark_seen(id)? {
+        if self.known.contains(&id) || !self.record_object(id)? {
             return Ok(());
         }
         let commit = object_reader::read_commit(self.repo, id)?;
@@ -81,7 +81,7 @@ impl<'a> ObjectWalk<'a> {
 
     /// Records a tree and its contents, except what the tree `before` has at the same place.
     fn visit_tree(&mut self, id: ObjectId, before: Option<ObjectId>) -> gix::Result<()> {
-        if before == Some(id) || !self.mark_seen(id)? {
+        if before == Some(id) || !self.record_object(id)? {
             return Ok(());
         }
         let before =
@@ -99,6 +99,6 @@ impl<'a> ObjectWalk<'a> {
 
     fn visit_blob(&mut self, id: ObjectId) -> gix::Result<()> {
         self.bytes += self.repo.find_header(id)?.size();
-        self.mark_seen(id).map(drop)
+        self.record_object(id).map(drop)
     }
 }

@@ -18,7 +18,7 @@ use crate::clock::{now, since_boot};
 use crate::git::Repository;
 
 /// Programs that run for less than this are not reported: most finish sooner.
-const SAID_AFTER: Duration = Duration::from_secs(10);
+const REPORT_DELAY: Duration = Duration::from_secs(10);
 /// Requests are answered without the run once it has waited for another program for this long.
 const BLOCKS_AFTER: Duration = Duration::from_secs(5);
 /// How long a program may wait for another one after the work has been asked to end.
@@ -172,7 +172,7 @@ impl Program {
 
 /// Returns the longest-running program in these repositories, if it has been running for long.
 pub fn waits(is_of: impl Fn(&Path) -> bool) -> Option<GitWait> {
-    find_wait(is_of, SAID_AFTER)
+    find_wait(is_of, REPORT_DELAY)
 }
 
 /// Returns the same if it waits for another program, and has not answered whoever asks for a while.

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use gix::bstr::{BStr, BString, ByteSlice as _};
 use gix::config::File;
+use protocol::hex::{from_hex, to_hex};
 use protocol::path::WirePath;
-use runner_core::digest::{from_hex, to_hex};
 
 use super::cache::RepositoryCache;
 use super::handle::ConfigSources;

@@ -16,8 +16,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use gix::bstr::ByteSlice as _;
+use protocol::hex::from_hex;
 use protocol::path::WirePath;
-use runner_core::digest::from_hex;
 use serde::{Deserialize, Serialize};
 
 use super::exclude_block::strip_blocks;

@@ -1,6 +1,6 @@
 //! What a person does to the branch in the source during a run, and that the suggested command then lets it continue.
 
-use super::super::{find_last_kept, inspect_published};
+use super::super::{find_preserved_tip, inspect_published};
 use super::fixture::{PublishFixture, git};
 use crate::git::Repository;
 
@@ -104,7 +104,7 @@ fn row_101_a_branch_that_is_checked_out_is_left_and_caught_up_with() {
     assert_eq!(why.message, format!("runner/x is in use in {}", pair.source().display()));
     assert_eq!(pair.source_git("status --porcelain"), "");
     let source = Repository::discover(pair.source()).unwrap();
-    let kept = find_last_kept(&source, "x").unwrap().unwrap();
+    let kept = find_preserved_tip(&source, "x").unwrap().unwrap();
     assert_eq!(kept.to_string(), tip, "the new commit is in the source nevertheless");
     assert_eq!(why.command.as_deref(), Some(format!("git -C {} switch --detach", pair.source().display()).as_str()));
     pair.source_git("switch --quiet --detach");

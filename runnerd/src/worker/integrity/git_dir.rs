@@ -12,7 +12,7 @@ use crate::worker::publication::exclude_published;
 /// Attempts at restoring: a folder that became a link hides its former content.
 const MAX_ROUNDS: usize = 3;
 /// Maximum number of references kept after a session has moved or removed them.
-const MAX_KEPT_REFS: usize = 200;
+const MAX_RECORDED_REFS: usize = 200;
 /// Maximum number of references shown to people; the record has them all.
 const MAX_SHOWN_REFS: usize = 20;
 
@@ -146,7 +146,7 @@ fn save_moved_refs(
     let text: String = moved.iter().map(|moved| describe_moved_ref(moved) + "\n").collect();
     Quarantine::for_iteration(context, iter).save("refs.txt", context.secrets.redact(&text).as_bytes())?;
     tracing::warn!(run = context.run, iter, refs = moved.len(), "a session has moved references of others");
-    for MovedRef { name, before, .. } in moved.iter().take(MAX_KEPT_REFS) {
+    for MovedRef { name, before, .. } in moved.iter().take(MAX_RECORDED_REFS) {
         let Some(id) = before.as_ref().and_then(|before| before.parse::<Id>().ok()) else { continue };
         let short = name.strip_prefix("refs/").unwrap_or(name);
         repository.set_runner_ref(&format!("refs/runner/moved/{}/{iter:04}/{short}", context.run), &id)?;

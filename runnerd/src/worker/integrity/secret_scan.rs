@@ -12,11 +12,11 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use nix::libc::{O_NOFOLLOW, O_NONBLOCK};
-use protocol::meta::SecretSeen;
+use protocol::meta::SecretFinding;
 use runner_core::redact::Secrets;
 
 /// Maximum number of findings reported for an iteration.
-const MAX_SEEN: usize = 100;
+const MAX_FINDINGS: usize = 100;
 /// Maximum number of bytes searched in one file.
 const MAX_FILE: u64 = 64 << 20;
 /// Maximum number of bytes searched in all files.
@@ -25,11 +25,11 @@ const MAX_TOTAL: u64 = 1 << 30;
 const WINDOW: usize = 1 << 20;
 
 /// Returns which of the changed files hold which secrets; `paths` are relative to the work tree.
-pub(crate) fn scan_files(root: &Path, paths: &[Vec<u8>], secrets: &Secrets) -> Vec<SecretSeen> {
+pub(crate) fn scan_files(root: &Path, paths: &[Vec<u8>], secrets: &Secrets) -> Vec<SecretFinding> {
     let mut seen = Vec::new();
     let mut budget = MAX_TOTAL;
     for path in paths.iter().collect::<BTreeSet<_>>() {
-        if secrets.is_empty() || seen.len() >= MAX_SEEN || budget == 0 {
+        if secrets.is_empty() || seen.len() >= MAX_FINDINGS || budget == 0 {
             break;
         }
         let mut names = secrets.names_in(path);
@@ -38,9 +38,9 @@ pub(crate) fn scan_files(root: &Path, paths: &[Vec<u8>], secrets: &Secrets) -> V
             let _ = add_secret_names(file.take(MAX_FILE.min(budget)), secrets, &mut names, &mut budget);
         }
         let display_path = secrets.redact(&String::from_utf8_lossy(path)).into_owned();
-        seen.extend(names.into_iter().map(|variable| SecretSeen { path: display_path.clone(), variable }));
+        seen.extend(names.into_iter().map(|variable| SecretFinding { path: display_path.clone(), variable }));
     }
-    seen.truncate(MAX_SEEN);
+    seen.truncate(MAX_FINDINGS);
     seen
 }
 

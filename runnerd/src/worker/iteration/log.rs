@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use protocol::answer::SessionUsage;
-use protocol::meta::SecretSeen;
+use protocol::meta::SecretFinding;
 use runner_core::iteration::{IterationEvent, Phase, decide};
 use runner_core::policy::Policy;
 use runner_core::usage::ResourceUsage;
@@ -118,7 +118,7 @@ impl<D: Disk> JournalLog<D> {
     }
 
     /// Returns which files of the session contain secrets.
-    pub(crate) fn found_secrets(&self) -> Vec<SecretSeen> {
+    pub(crate) fn found_secrets(&self) -> Vec<SecretFinding> {
         let entries = self.entries.snapshot();
         let inspected = entries.into_iter().rev().find_map(|entry| match entry.event {
             IterationEvent::Inspected(finding) => Some(finding.secrets),

@@ -1,7 +1,7 @@
 //! What follows from an iteration: reported to subscribers, decided by `runner_core::run`, and stored.
 
 use protocol::event::EventKind;
-use protocol::meta::SecretSeen;
+use protocol::meta::SecretFinding;
 use protocol::words::GuardOutcome;
 use runner_core::fallback::ServiceOutage;
 use runner_core::run::{self, IllegalRunEvent, NextStep, RunEvent};
@@ -23,7 +23,7 @@ use crate::worker::run_error::RunError;
 #[derive(Debug, Clone)]
 pub(crate) struct IterationNotices {
     /// Files of the session that contain secrets.
-    pub(crate) secrets: Vec<SecretSeen>,
+    pub(crate) secrets: Vec<SecretFinding>,
     /// References of others that its processes moved.
     pub(crate) moved_refs: Vec<String>,
 }

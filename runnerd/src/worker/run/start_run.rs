@@ -83,7 +83,7 @@ fn refuse_pipes(repository: &Repository) -> Result<(), PrepareError> {
     let message = format!("{} is a pipe, which git would wait for ever to read", pipe.display());
     Err(PrepareError::Hold(StopReason::new(
         message,
-        NextSteps::from(format!("rm {}", shell::quote(&pipe.display().to_string()))).then("runnerctl resume"),
+        NextSteps::from(format!("rm {}", shell::quote_path(&pipe))).then("runnerctl resume"),
     )))
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use protocol::meta::{IterationMeta, SecretSeen};
+use protocol::meta::{IterationMeta, SecretFinding};
 use protocol::state::UsageTotal;
 use protocol::view::{IterationView, NodeRef, OutageView, RepoView, RunSummary, RunView, StopReason};
 use protocol::words::Containment;
@@ -220,8 +220,8 @@ fn recent_iterations(repository: &Repository, run: &str, tip: Id) -> Vec<Iterati
 }
 
 /// Returns which files of these iterations contain secrets, if their records are available.
-fn recent_secrets(layout: &Layout, views: &[IterationView]) -> Vec<SecretSeen> {
-    let mut seen: Vec<SecretSeen> = Vec::new();
+fn recent_secrets(layout: &Layout, views: &[IterationView]) -> Vec<SecretFinding> {
+    let mut seen: Vec<SecretFinding> = Vec::new();
     for found in views.iter().filter_map(|view| read_meta(layout, &view.run, view.iter)).flat_map(|meta| meta.secrets) {
         if seen.len() < MAX_SECRETS && !seen.contains(&found) {
             seen.push(found);
