@@ -88,16 +88,6 @@ pub(crate) struct RepoTarget {
     pub(crate) path: Option<PathBuf>,
 }
 
-/// The run that a command is about.
-#[derive(Debug, Clone, Args)]
-pub(crate) struct RunTarget {
-    #[command(flatten)]
-    pub(crate) repo: RepoTarget,
-    /// Run id, or a unique prefix [default: the first in the queue, else the latest]
-    #[arg(long, value_name = "ID")]
-    pub(crate) run: Option<String>,
-}
-
 impl RepoTarget {
     /// Returns the path, where one was given.
     pub(crate) fn path(&self) -> Option<&Path> {
@@ -396,7 +386,7 @@ mod tests {
     #[test]
     fn an_iteration_may_be_written_with_its_zeros() {
         let cli = parse("runnerctl log 0003 --guard").expect("parses");
-        assert!(matches!(cli.command, Command::Log(args) if args.iter == "3".parse().ok()));
+        assert!(matches!(cli.command, Command::Log(args) if args.what == "3".parse().ok()));
         assert!(parse("runnerctl log 3 --guard --agent").is_err());
     }
 }

@@ -46,6 +46,8 @@ fn add_completers(command: Command) -> Command {
 
 fn add_completer(command: &str, arg: Arg) -> Arg {
     let completer = match (command, arg.get_id().as_str()) {
+        ("log" | "export", "what") => ArgValueCompleter::new(complete_records),
+        (_, "target" | "targets") => ArgValueCompleter::new(complete_targets),
         (_, "run") => ArgValueCompleter::new(|typed: &OsStr| complete_from_daemon(typed, list_runs)),
         ("repos", "remove") => ArgValueCompleter::new(|typed: &OsStr| complete_from_daemon(typed, list_repositories)),
         (_, "path") => ArgValueCompleter::new(complete_paths),
@@ -54,7 +56,6 @@ fn add_completer(command: &str, arg: Arg) -> Arg {
             ArgValueCompleter::new(|typed: &OsStr| complete_from_daemon(typed, list_open_nodes))
         }
         (_, "iter" | "from") => ArgValueCompleter::new(|typed: &OsStr| complete_from_daemon(typed, list_iterations)),
-        ("export", "what") => ArgValueCompleter::new(complete_records),
         ("answer", "id") => ArgValueCompleter::new(|typed: &OsStr| complete_from_daemon(typed, list_questions)),
         ("get" | "set", "key") => ArgValueCompleter::new(|typed: &OsStr| complete_from_daemon(typed, list_config_keys)),
         ("set", "value") => ArgValueCompleter::new(|typed: &OsStr| complete_from_daemon(typed, list_config_values)),
@@ -68,6 +69,12 @@ fn add_completer(command: &str, arg: Arg) -> Arg {
 fn complete_paths(typed: &OsStr) -> Vec<CompletionCandidate> {
     let mut all = PathCompleter::dir().complete(typed);
     all.extend(complete_from_daemon(typed, list_repositories));
+    all
+}
+
+fn complete_targets(typed: &OsStr) -> Vec<CompletionCandidate> {
+    let mut all = complete_from_daemon(typed, list_runs);
+    all.extend(complete_paths(typed));
     all
 }
 
@@ -250,7 +257,17 @@ mod tests {
     fn every_argument_that_names_something_of_the_daemons_is_completed() {
         let mut names = Vec::new();
         collect_completed(&add_completers(Cli::command()), &mut names);
-        for wanted in ["status path", "status run", "log iter", "retry node", "answer id", "export what", "set key"] {
+        for wanted in [
+            "status target",
+            "land targets",
+            "gc path",
+            "status run",
+            "log what",
+            "retry node",
+            "answer id",
+            "export what",
+            "set key",
+        ] {
             assert!(names.iter().any(|name| name == wanted), "{wanted}: {names:?}");
         }
     }

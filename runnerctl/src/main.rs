@@ -24,6 +24,7 @@ mod program;
 mod progress;
 mod record_selector;
 mod remote_status;
+mod run_target;
 mod settings;
 mod sign_review;
 mod submit;

@@ -52,7 +52,7 @@ pub(crate) struct McpTools {
 struct OfRun {
     /// Absolute path in the repository; by default where the server was started.
     path: Option<String>,
-    /// Id of the run, or a unique beginning of it; by default the first in the queue, else the last one.
+    /// Id of the run, or a unique beginning of it; by default the only one that has not ended, else the last one.
     run: Option<String>,
 }
 
@@ -62,7 +62,7 @@ struct OfRun {
 struct OfIteration {
     /// Absolute path in the repository; by default where the server was started.
     path: Option<String>,
-    /// Id of the run, or a unique beginning of it; by default the first in the queue, else the last one.
+    /// Id of the run, or a unique beginning of it; by default the only one that has not ended, else the last one.
     run: Option<String>,
     /// Number of the iteration; by default the live one, else the last one.
     iteration: Option<u32>,
@@ -74,7 +74,7 @@ struct OfIteration {
 struct OfLog {
     /// Absolute path in the repository; by default where the server was started.
     path: Option<String>,
-    /// Id of the run, or a unique beginning of it; by default the first in the queue, else the last one.
+    /// Id of the run, or a unique beginning of it; by default the only one that has not ended, else the last one.
     run: Option<String>,
     /// Number of the iteration; by default the live one, else the last one.
     iteration: Option<u32>,
@@ -117,7 +117,7 @@ struct NewRun {
 struct Words {
     /// Absolute path in the repository; by default where the server was started.
     path: Option<String>,
-    /// Id of the run, or a unique beginning of it; by default the first in the queue, else the last one.
+    /// Id of the run, or a unique beginning of it; by default the only one that has not ended, else the last one.
     run: Option<String>,
     /// At most 8 KiB.
     text: String,

@@ -1,6 +1,10 @@
 //! Names of records: `7`, `7.w2` for a wait under that number, `port/7` including the run.
 
+use std::convert::Infallible;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
+
+use crate::run_target::{RunTarget, to_run_name};
 
 /// An iteration, of the current run if none is named.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -11,6 +15,36 @@ pub(crate) struct RecordSelector {
     pub(crate) iter: u32,
     /// Number of the wait under it, if named.
     pub(crate) wait: Option<u32>,
+}
+
+/// A record, or a run or repository by itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum RecordTarget {
+    /// A record.
+    Record(RecordSelector),
+    /// What `[RUN|PATH]` means.
+    Run(PathBuf),
+}
+
+impl RecordTarget {
+    /// Returns which run or repository is meant, and the record of it that is.
+    pub(crate) fn into_parts(self) -> (RunTarget, Option<RecordSelector>) {
+        match self {
+            Self::Record(record) => (RunTarget { target: None, run: record.run.clone() }, Some(record)),
+            Self::Run(word) => (RunTarget::from_word(word), None),
+        }
+    }
+}
+
+impl FromStr for RecordTarget {
+    type Err = Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Infallible> {
+        let record = RecordSelector::from_str(text).ok();
+        let record =
+            record.filter(|record| record.run.as_deref().is_none_or(|run| to_run_name(Path::new(run)).is_some()));
+        Ok(record.map_or_else(|| Self::Run(text.into()), Self::Record))
+    }
 }
 
 impl FromStr for RecordSelector {
@@ -37,5 +71,17 @@ mod tests {
         assert_eq!(parse("7.w2"), Ok((None, 7, Some(2))));
         assert_eq!(parse("port-1.2/7"), Ok((Some("port-1.2".into()), 7, None)));
         assert!(["", "port", "port/", "7.w", "-1", "1/2/x"].iter().all(|text| parse(text).is_err()));
+    }
+
+    #[test]
+    fn a_word_that_is_no_record_is_a_run_or_a_path() {
+        let parse = |text: &str| match text.parse() {
+            Ok(RecordTarget::Record(record)) => format!("{:?} {}", record.run, record.iter),
+            Ok(RecordTarget::Run(word)) => word.display().to_string(),
+        };
+        assert_eq!(
+            ["7", "port/7", "port", "./port/7", "/p/7"].map(parse),
+            ["None 7", "Some(\"port\") 7", "port", "./port/7", "/p/7"]
+        );
     }
 }

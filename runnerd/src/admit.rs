@@ -52,9 +52,11 @@ pub fn find_repository(
     path: &Path,
     known: impl FnOnce(&BTreeSet<&Path>) -> Vec<PinnedRepo>,
 ) -> Result<Repository, ErrorData> {
-    let canonical = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    let candidates =
-        known(&canonical.ancestors().collect()).into_iter().filter(|known| !is_nested(&canonical, known.work_tree()));
+    let canonical = path.canonicalize().ok();
+    // What does not exist is below no work tree; a work tree that is gone is still named by its own path.
+    let folders = canonical.as_deref().map_or_else(|| BTreeSet::from([path]), |path| path.ancestors().collect());
+    let canonical = canonical.as_deref().unwrap_or(path);
+    let candidates = known(&folders).into_iter().filter(|known| !is_nested(canonical, known.work_tree()));
     let pinned = candidates
         .max_by_key(|known| known.work_tree().as_os_str().len())
         .and_then(|known| known.try_open().ok().flatten());

@@ -3,11 +3,11 @@
 use clap::Args;
 use protocol::api::TreeApiClient as _;
 use protocol::error::ExitStatus;
-use protocol::request::{AddParams, AtRun};
+use protocol::request::AddParams;
 
-use crate::args::RunTarget;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
+use crate::run_target::RunTarget;
 use crate::text::change::render_change;
 
 const EXAMPLES: &str = "Examples:
@@ -47,9 +47,10 @@ pub(crate) struct AddArgs {
 /// Runs the command.
 pub(crate) async fn run(invocation: &Invocation<'_>, args: AddArgs) -> Result<ExitStatus, Failure> {
     let AddArgs { parent, target, title, goal, acceptance, after, order } = args;
-    let target_run = AtRun { path: invocation.daemon_path(target.repo.path())?, run: target.run };
-    let params = AddParams { at: target_run, parent, title, goal, acceptance, after, order };
-    let reply = invocation.connect().await?.client().add_node(params).await;
+    let connection = invocation.connect().await?;
+    let at = target.resolve(invocation, connection.client()).await?;
+    let params = AddParams { at, parent, title, goal, acceptance, after, order };
+    let reply = connection.client().add_node(params).await;
     let reply = reply.map_err(|error| Failure::from(error).or_hint("runnerctl tree"))?;
     invocation.ui.print_answer("add", &reply, |_| render_change(&reply))?;
     Ok(ExitStatus::Success)

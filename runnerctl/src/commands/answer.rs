@@ -3,11 +3,11 @@
 use clap::Args;
 use protocol::api::QuestionApiClient as _;
 use protocol::error::ExitStatus;
-use protocol::request::AnswerParams;
+use protocol::request::{AnswerParams, AtRun};
 
-use crate::args::RepoTarget;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
+use crate::run_target::RunTarget;
 use crate::text::change::render_change;
 
 const EXAMPLES: &str = "Examples:
@@ -28,16 +28,23 @@ pub(crate) struct AnswerArgs {
     /// The answer, at most 8 KiB
     #[arg(value_name = "TEXT")]
     text: String,
-    /// Any path in the repository [default: the one that asked]
     #[command(flatten)]
-    repo: RepoTarget,
+    target: RunTarget,
 }
 
 /// Runs the command.
 pub(crate) async fn run(invocation: &Invocation<'_>, args: AnswerArgs) -> Result<ExitStatus, Failure> {
-    let path = args.repo.path().map(|path| invocation.daemon_path(Some(path))).transpose()?;
-    let params = AnswerParams { path, id: args.id, text: args.text };
-    let reply = invocation.connect().await?.client().answer(params).await?;
+    let connection = invocation.connect().await?;
+    // Without a target, the run that has the question is meant.
+    let (path, id) = if args.target.is_empty() {
+        (None, args.id)
+    } else {
+        match args.target.resolve(invocation, connection.client()).await? {
+            AtRun { path, run: Some(run) } => (Some(path), format!("{run}/{}", args.id)),
+            AtRun { path, run: None } => (Some(path), args.id),
+        }
+    };
+    let reply = connection.client().answer(AnswerParams { path, id, text: args.text }).await?;
     invocation.ui.print_answer("answer", &reply, |_| render_change(&reply))?;
     Ok(ExitStatus::Success)
 }

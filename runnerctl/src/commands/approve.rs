@@ -3,20 +3,19 @@
 use clap::Args;
 use protocol::api::ReviewApiClient as _;
 use protocol::error::ExitStatus;
-use protocol::request::AtRun;
 use protocol::review::ApproveParams;
 use protocol::words::ReviewVerdict;
 
-use crate::args::RunTarget;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
+use crate::run_target::RunTarget;
 use crate::sign_review::{self, ReviewDecision};
 use crate::text::review::render_review;
 
 const EXAMPLES: &str = "Examples:
   runnerctl approve                  the task that `status` names
   runnerctl approve /home/me/proj    in another repository
-  runnerctl approve --run tidy-1";
+  runnerctl approve tidy-1           of one run of several";
 
 /// Approve the task awaiting your review
 ///
@@ -33,9 +32,8 @@ pub(crate) struct ApproveArgs {
 
 /// Runs the command.
 pub(crate) async fn run(invocation: &Invocation<'_>, args: ApproveArgs) -> Result<ExitStatus, Failure> {
-    let RunTarget { repo: place, run } = args.target;
-    let at = AtRun { path: invocation.daemon_path(place.path())?, run };
     let connection = invocation.connect().await?;
+    let at = args.target.resolve(invocation, connection.client()).await?;
     let decision = ReviewDecision { at: &at, verdict: ReviewVerdict::Accept, reason: "" };
     let request = async |signature| connection.client().approve(ApproveParams { at: at.clone(), signature }).await;
     let reply = sign_review::send_decision(invocation.ui, &connection, decision, request).await?;

@@ -9,20 +9,21 @@ use protocol::bisect::{BisectPoint, PointsParams, PointsReply, TryParams, TryRep
 use protocol::client::{Connection, caller_env};
 use protocol::error::ExitStatus;
 use protocol::path::WirePath;
-use protocol::request::CallerEnv;
+use protocol::request::{AtRun, CallerEnv};
 use serde::Serialize;
 
 use crate::bisect::{BisectSearch, BisectVerdict, SearchStep};
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::progress::ProgressLine;
+use crate::run_target::RunTarget;
 use crate::text::bisect::{describe_point, render_outcome};
 use crate::text::sanitize::{sanitize, sanitize_lines};
 use crate::wait::ProgressLines;
 
 const EXAMPLES: &str = "Examples:
   runnerctl bisect -- cargo test --test parser
-  runnerctl bisect --run port-to-postgres -- sh -c 'make && ./smoke'
+  runnerctl bisect port-to-postgres -- sh -c 'make && ./smoke'
   runnerctl bisect --json -- just ci      nothing is run where receipts tell it
 
 COMMAND runs in a temporary folder with the files of a commit, no git folder,
@@ -39,9 +40,8 @@ and the variables that a guard gets. Its exit code:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct BisectArgs {
-    /// Run id, or a unique prefix [default: the branch that is checked out, or the only one]
-    #[arg(long, value_name = "ID")]
-    run: Option<String>,
+    #[command(flatten)]
+    target: RunTarget,
     /// Have git obey your own configuration although a session has changed it
     #[arg(long)]
     yes: bool,
@@ -77,9 +77,9 @@ pub(crate) struct TrialResult<'a> {
 
 /// Runs the command.
 pub(crate) async fn run(invocation: &Invocation<'_>, args: BisectArgs) -> Result<ExitStatus, Failure> {
-    let path = invocation.daemon_path(None)?;
     let connection = invocation.connect().await?;
-    let params = PointsParams { path: path.clone(), run: args.run, command: args.command.clone() };
+    let AtRun { path, run } = args.target.resolve(invocation, connection.client()).await?;
+    let params = PointsParams { path: path.clone(), run, command: args.command.clone() };
     let PointsReply { run, points } = connection.client().bisect_points(params).await?;
     let env = caller_env::collect(&connection, &path).await;
     let runner = TrialRunner {

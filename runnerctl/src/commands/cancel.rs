@@ -3,16 +3,15 @@
 use clap::Args;
 use protocol::api::RunApiClient as _;
 use protocol::error::ExitStatus;
-use protocol::request::AtRun;
 
-use crate::args::RunTarget;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
+use crate::run_target::RunTarget;
 use crate::text::run::render_control;
 
 const EXAMPLES: &str = "Examples:
-  runnerctl cancel                 the first run in the queue
-  runnerctl cancel --run tidy-2    one waiting behind it";
+  runnerctl cancel           the one run that has not ended
+  runnerctl cancel tidy-2    one of several";
 
 /// Cancel a run; its branch and commits are kept
 #[derive(Debug, Args)]
@@ -24,8 +23,9 @@ pub(crate) struct CancelArgs {
 
 /// Runs the command.
 pub(crate) async fn run(invocation: &Invocation<'_>, args: CancelArgs) -> Result<ExitStatus, Failure> {
-    let path = invocation.daemon_path(args.target.repo.path())?;
-    let reply = invocation.connect().await?.client().cancel(AtRun { path, run: args.target.run }).await?;
+    let connection = invocation.connect().await?;
+    let at = args.target.resolve(invocation, connection.client()).await?;
+    let reply = connection.client().cancel(at).await?;
     invocation
         .ui
         .print_answer("cancel", &reply, |screen| render_control(&reply, "ends when its session has ended", screen))?;

@@ -6,7 +6,7 @@ use protocol::delivery::DescribeParams;
 use protocol::error::ExitStatus;
 use protocol::landing::LandForm;
 use protocol::path::WirePath;
-use protocol::request::ConfigKey;
+use protocol::request::{AtRun, ConfigKey};
 use protocol::shell;
 
 use super::land::{self, LandFormArg};
@@ -16,6 +16,7 @@ use crate::deliver::feedback::{FeedbackCommand, send_feedback};
 use crate::failure::Failure;
 use crate::interrupts::unless_interrupted;
 use crate::invocation::Invocation;
+use crate::run_target::RunTarget;
 use crate::text::deliver::{render_delivery, render_feedback};
 use crate::text::sanitize::sanitize_lines;
 use crate::ui::Ui;
@@ -39,9 +40,8 @@ const EXAMPLES: &str = "Examples:
 #[command(after_help = EXAMPLES)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of its own on the command line")]
 pub(crate) struct DeliverArgs {
-    /// Run id, or a unique prefix [default: the branch that is checked out, or the only one]
-    #[arg(value_name = "RUN")]
-    run: Option<String>,
+    #[command(flatten)]
+    target: RunTarget,
     /// The remote to push to [default: `deliver.remote`]
     #[arg(long, value_name = "REMOTE")]
     remote: Option<String>,
@@ -116,11 +116,10 @@ pub(crate) async fn deliver_on_complete(
 
 /// Runs the command.
 pub(crate) async fn run(invocation: &Invocation<'_>, args: DeliverArgs) -> Result<ExitStatus, Failure> {
-    let path = invocation.daemon_path(None)?;
     let connection = invocation.connect().await?;
     let (ui, client) = (invocation.ui, connection.client());
-    let params =
-        DescribeParams { path: path.clone(), run: args.run.clone(), remote: args.remote.clone(), confirmed: false };
+    let AtRun { path, run } = args.target.resolve(invocation, client).await?;
+    let params = DescribeParams { path: path.clone(), run, remote: args.remote, confirmed: false };
     // A dry run, or reading feedback, starts no program of the configuration.
     let is_read_only = args.dry_run || args.feedback;
     let request =

@@ -15,10 +15,10 @@ use protocol::reply::ChangeReply;
 use protocol::request::{AtRun, EditParams};
 use tempfile::TempDir;
 
-use crate::args::RunTarget;
 use crate::editor;
 use crate::failure::{Failure, is_refusal};
 use crate::invocation::Invocation;
+use crate::run_target::RunTarget;
 use crate::text::change::render_change;
 
 const EXAMPLES: &str = "Examples:
@@ -42,7 +42,7 @@ pub(crate) struct EditArgs {
 /// Runs the command.
 pub(crate) async fn run(invocation: &Invocation<'_>, args: EditArgs) -> Result<ExitStatus, Failure> {
     let connection = invocation.connect().await?;
-    let at = AtRun { path: invocation.daemon_path(args.target.repo.path())?, run: args.target.run };
+    let at = args.target.resolve(invocation, connection.client()).await?;
     let folder = tempfile::Builder::new().prefix("runnerctl-edit").tempdir();
     let folder = folder.map_err(|error| Failure::io("making a temporary folder", &error))?;
     match args.file {

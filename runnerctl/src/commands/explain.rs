@@ -3,17 +3,16 @@
 use clap::Args;
 use protocol::api::TreeApiClient as _;
 use protocol::error::ExitStatus;
-use protocol::request::AtRun;
 
-use crate::args::RunTarget;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
+use crate::run_target::RunTarget;
 use crate::text::explain::render_explanation;
 
 const EXAMPLES: &str = "Examples:
-  runnerctl explain                 of the first run in the queue, else HEAD
-  runnerctl explain --run tidy-1    of a run's branch, wherever HEAD is
-  runnerctl explain --json          with the commit subject of each outcome";
+  runnerctl explain           of the one run that has not ended, else HEAD
+  runnerctl explain tidy-1    of a run's branch, wherever HEAD is
+  runnerctl explain --json    with the commit subject of each outcome";
 
 /// Explain why a leaf is next, and what each outcome would do
 #[derive(Debug, Args)]
@@ -25,8 +24,9 @@ pub(crate) struct ExplainArgs {
 
 /// Runs the command.
 pub(crate) async fn run(invocation: &Invocation<'_>, args: ExplainArgs) -> Result<ExitStatus, Failure> {
-    let path = invocation.daemon_path(args.target.repo.path())?;
-    let reply = invocation.connect().await?.client().explain(AtRun { path, run: args.target.run }).await?;
+    let connection = invocation.connect().await?;
+    let at = args.target.resolve(invocation, connection.client()).await?;
+    let reply = connection.client().explain(at).await?;
     invocation.ui.print_answer("explain", &reply, |screen| render_explanation(&reply, screen))?;
     Ok(ExitStatus::Success)
 }

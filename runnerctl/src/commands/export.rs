@@ -6,7 +6,6 @@ mod prometheus;
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
-use std::str::FromStr as _;
 
 use clap::{Args, Subcommand};
 use protocol::api::IterationApiClient as _;
@@ -19,7 +18,7 @@ use serde::Serialize;
 
 use crate::failure::Failure;
 use crate::invocation::Invocation;
-use crate::record_selector::RecordSelector;
+use crate::record_selector::{RecordSelector, RecordTarget};
 use crate::text::measure::format_bytes;
 use crate::text::sanitize::sanitize;
 
@@ -63,9 +62,9 @@ enum ExportFormat {
 /// What is copied as it is.
 #[derive(Debug, Args)]
 struct RecordsArgs {
-    /// An iteration (`7`, `7.w2`, `RUN/7`) or the id of a run
-    #[arg(value_name = "ITER|RUN")]
-    what: String,
+    /// An iteration (`7`, `7.w2`, `RUN/7`), a run, or any path in its repository
+    #[arg(value_name = "ITER|RUN|PATH")]
+    what: RecordTarget,
     /// The folder to write to: new or empty
     #[arg(value_name = "DIR")]
     to: PathBuf,
@@ -95,14 +94,13 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: ExportArgs) -> Result
 }
 
 async fn export_records(invocation: &Invocation<'_>, args: RecordsArgs) -> Result<ExitStatus, Failure> {
-    let (path, to) = (invocation.daemon_path(None)?, invocation.daemon_path(Some(&args.to))?.0);
+    let to = invocation.daemon_path(Some(&args.to))?.0;
     let connection = invocation.connect().await?;
-    let (run, record) = match RecordSelector::from_str(&args.what) {
-        Ok(record) => (record.run.clone(), Some(record_dir_name(&record))),
-        Err(_) => (Some(args.what), None),
-    };
+    let (target, record) = args.what.into_parts();
+    let record = record.map(|record| record_dir_name(&record));
+    let at = target.resolve(invocation, connection.client()).await?;
     let is_single_record = record.is_some();
-    let export = RecordExport { invocation, connection, at: AtRun { path, run }, total: ExportSummary::default() };
+    let export = RecordExport { invocation, connection, at, total: ExportSummary::default() };
     let summary = export.copy_all(record, &to).await?;
     invocation.ui.print_answer("export", &summary, |_| render(&summary, is_single_record))?;
     Ok(ExitStatus::Success)

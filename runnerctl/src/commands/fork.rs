@@ -6,14 +6,14 @@ use clap::Args;
 use protocol::api::RunApiClient as _;
 use protocol::client::caller_env;
 use protocol::error::ExitStatus;
-use protocol::request::ForkParams;
+use protocol::request::{AtRun, ForkParams};
 
 use super::start::render_start;
-use crate::args::RepoTarget;
 use crate::confirm::with_confirmation;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::record_selector::RecordSelector;
+use crate::run_target::RunTarget;
 use crate::text::paint::{HINT, paint};
 use crate::wait::wait_for_run;
 
@@ -28,7 +28,7 @@ const EXAMPLES: &str = "Examples:
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ForkArgs {
     #[command(flatten)]
-    repo: RepoTarget,
+    target: RunTarget,
     /// Number of the iteration; `RUN/ITER` for one of another run
     #[arg(long, value_name = "[RUN/]ITER", value_parser = parse_iteration)]
     from: RecordSelector,
@@ -56,12 +56,12 @@ fn parse_iteration(text: &str) -> Result<RecordSelector, String> {
 
 /// Runs the command.
 pub(crate) async fn run(invocation: &Invocation<'_>, args: ForkArgs) -> Result<ExitStatus, Failure> {
-    let path = invocation.daemon_path(args.repo.path())?;
     let connection = invocation.connect().await?;
+    let AtRun { path, run } = args.target.resolve(invocation, connection.client()).await?;
     let params = ForkParams {
         env: caller_env::collect(&connection, &path).await,
         path: path.clone(),
-        run: args.from.run,
+        run: args.from.run.or(run),
         iter: args.from.iter,
         id: args.id,
         queue_only: args.queue_only,

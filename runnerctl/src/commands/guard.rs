@@ -39,7 +39,7 @@ struct AcceptArgs {
     /// A file, even a deleted one; a folder for all changed files of the repository [default: current directory]
     #[arg(value_name = "PATH")]
     path: Option<PathBuf>,
-    /// Id of the run, or its unambiguous beginning [default: the first in the queue, else the last]
+    /// Run id or a unique prefix [default: the one run here that has not ended, else the last]
     #[arg(long, value_name = "ID")]
     run: Option<String>,
 }

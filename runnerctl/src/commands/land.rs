@@ -3,15 +3,18 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use protocol::api::LandApiClient as _;
-use protocol::client::caller_env;
+use protocol::api::{LandApiClient as _, RunApiClient as _};
+use protocol::client::{Connection, caller_env};
 use protocol::error::ExitStatus;
 use protocol::landing::{LandForm, LandOutcome, LandParams, LandReply, ResolveParams};
+use protocol::path::WirePath;
+use protocol::request::AtRun;
 
 use super::start::render_start;
 use crate::confirm::with_confirmation;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
+use crate::run_target::RunTarget;
 use crate::text::landing;
 use crate::wait::wait_for_run;
 
@@ -31,9 +34,12 @@ Exit codes:
 #[command(after_help = EXAMPLES)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of its own on the command line")]
 pub(crate) struct LandArgs {
-    /// Run ids, or unique prefixes
-    #[arg(value_name = "RUN", required = true)]
-    runs: Vec<String>,
+    /// Run ids or unique prefixes, or a path: the one run there that has not ended, else the last
+    #[arg(value_name = "RUN|PATH", required_unless_present = "run")]
+    targets: Vec<PathBuf>,
+    /// Run id or a unique prefix; may be repeated
+    #[arg(long, value_name = "ID")]
+    run: Vec<String>,
     /// The branch to land on [default: the one the run was started from]
     #[arg(long, value_name = "BRANCH")]
     onto: Option<String>,
@@ -79,12 +85,12 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: LandArgs) -> Result<E
     if args.resolve {
         return start_resolution(invocation, args).await;
     }
-    let path = invocation.daemon_path(args.repo.as_deref())?;
     let connection = invocation.connect().await?;
+    let (path, runs) = resolve_runs(invocation, &connection, (args.targets, args.run, args.repo)).await?;
     let params = LandParams {
         env: caller_env::collect(&connection, &path).await,
         path,
-        runs: args.runs,
+        runs,
         onto: args.onto,
         from: None,
         form: to_land_form(args.form),
@@ -100,11 +106,11 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: LandArgs) -> Result<E
 }
 
 async fn start_resolution(invocation: &Invocation<'_>, args: LandArgs) -> Result<ExitStatus, Failure> {
-    let [run] = &args.runs[..] else {
+    let connection = invocation.connect().await?;
+    let (path, runs) = resolve_runs(invocation, &connection, (args.targets, args.run, args.repo)).await?;
+    let [run] = &runs[..] else {
         return Err(Failure::usage("one run at a time can be resolved").hint("runnerctl land RUN --resolve"));
     };
-    let path = invocation.daemon_path(args.repo.as_deref())?;
-    let connection = invocation.connect().await?;
     let params = ResolveParams {
         env: caller_env::collect(&connection, &path).await,
         path: path.clone(),
@@ -120,6 +126,35 @@ async fn start_resolution(invocation: &Invocation<'_>, args: LandArgs) -> Result
     }
     invocation.ui.print_note(&landing::render_resolve_hint(&reply.run.id));
     Ok(ExitStatus::Success)
+}
+
+/// Returns a path in the repository, and the ids of the runs that are meant.
+async fn resolve_runs(
+    invocation: &Invocation<'_>,
+    connection: &Connection,
+    (targets, mut runs, repo): (Vec<PathBuf>, Vec<String>, Option<PathBuf>),
+) -> Result<(WirePath, Vec<String>), Failure> {
+    let client = connection.client();
+    if let Some(repo) = repo {
+        runs.extend(targets.into_iter().map(|run| run.to_string_lossy().into_owned()));
+        return Ok((invocation.daemon_path(Some(&repo))?, runs));
+    }
+    let (is_single, mut path) = (targets.len() + runs.len() < 2, invocation.daemon_path(None)?);
+    for word in targets {
+        match RunTarget::from_word(word).resolve(invocation, client).await? {
+            AtRun { run: Some(run), .. } => runs.push(run),
+            at if is_single => {
+                path = at.path.clone();
+                runs.push(client.locate(at).await?.id);
+            }
+            AtRun { path, .. } => {
+                return Err(Failure::usage(format!(
+                    "{path} is a path, and several runs of one repository are named by their ids"
+                )));
+            }
+        }
+    }
+    Ok((path, runs))
 }
 
 /// Converts the option to the form the protocol uses.

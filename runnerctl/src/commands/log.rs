@@ -2,8 +2,6 @@
 
 mod reader;
 
-use std::str::FromStr;
-
 use clap::Args;
 use protocol::api::IterationApiClient as _;
 use protocol::error::{ErrorKind, ExitStatus};
@@ -18,7 +16,9 @@ use self::reader::LogReader;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::pager::Pager;
+use crate::record_selector::{RecordSelector, RecordTarget};
 use crate::remote_status::{self, FetchDepth, RemoteArgs, RemoteQuery};
+use crate::run_target::RunTarget;
 use crate::text::iteration::{render_line, render_table};
 use crate::text::measure::format_duration;
 use crate::text::paint::DIM;
@@ -36,11 +36,11 @@ const EXAMPLES: &str = "Examples:
   runnerctl log --baseline    what the guard printed on the base commit
   runnerctl log 3 --review    what its reviewer printed
   runnerctl log -f            what the agent prints, live
-  runnerctl log 3 --diff --run tidy-1
+  runnerctl log tidy-1/3 --diff
   runnerctl log --node parser.lex            every attempt at a node
   runnerctl log --node parser.lex --guard    its latest guard
   runnerctl log 3 --raw                      unprocessed, for a pipe
-  runnerctl log --remote origin --run tidy-1";
+  runnerctl log --remote origin tidy-1";
 
 /// Show iterations, and what their agents and guards printed
 ///
@@ -48,9 +48,9 @@ const EXAMPLES: &str = "Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct LogArgs {
-    /// Number of the iteration; `7.w2` for its second wait [default with a stream: the live one, else the last]
-    #[arg(value_name = "ITER")]
-    pub(crate) iter: Option<IterationId>,
+    /// An iteration (`7`, `7.w2`, `RUN/7`), a run, or any path in its repository [default with a stream: the live one, else the last]
+    #[arg(value_name = "ITER|RUN|PATH")]
+    pub(crate) what: Option<RecordTarget>,
     #[command(flatten)]
     streams: StreamFlags,
     /// Follow until nothing more is written [default: the agent's output]
@@ -60,32 +60,13 @@ pub(crate) struct LogArgs {
     #[arg(long, conflicts_with = "follow")]
     raw: bool,
     /// Only iterations on this node: its id, or a prefix
-    #[arg(long, value_name = "ID", conflicts_with = "iter")]
+    #[arg(long, value_name = "ID")]
     node: Option<String>,
-    /// Id of the run, or its unambiguous beginning [default: the first in the queue, else the last]
+    /// Run id or a unique prefix [default: the one run here that has not ended, else the last]
     #[arg(long, value_name = "ID")]
     run: Option<String>,
     #[command(flatten)]
     from: RemoteArgs,
-}
-
-/// An iteration, or a wait under its number that left no commit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct IterationId {
-    number: u32,
-    wait: Option<u32>,
-}
-
-impl FromStr for IterationId {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let (number, wait) = text.split_once(".w").map_or((text, None), |(number, wait)| (number, Some(wait)));
-        let read = |text: &str| {
-            text.parse().map_err(|_| format!("`{text}` is not the number of an iteration: write 7 or 7.w2"))
-        };
-        Ok(Self { number: read(number)?, wait: wait.map(read).transpose()? })
-    }
 }
 
 #[derive(Debug, Args)]
@@ -102,7 +83,7 @@ struct StreamFlags {
     #[arg(long)]
     guard_accepted: bool,
     /// What the guard printed on the base commit, before the first iteration
-    #[arg(long, conflicts_with_all = ["iter", "node"])]
+    #[arg(long, conflicts_with = "node")]
     baseline: bool,
     /// What the reviewer printed
     #[arg(long)]
@@ -141,34 +122,42 @@ struct IterationList<'a> {
 }
 
 /// Runs the command.
-pub(crate) async fn run(invocation: &Invocation<'_>, mut args: LogArgs) -> Result<ExitStatus, Failure> {
-    let Some(remote) = args.from.remote.take() else { return print_log(invocation, args).await };
+pub(crate) async fn run(invocation: &Invocation<'_>, args: LogArgs) -> Result<ExitStatus, Failure> {
+    let LogArgs { what, run, from, .. } = &args;
+    let (target, record) = what.clone().map_or_else(Default::default, RecordTarget::into_parts);
+    if record.is_some() && (args.node.is_some() || args.streams.baseline) {
+        return Err(Failure::usage("an iteration is named, and --node or --baseline too").hint("runnerctl log --help"));
+    }
+    let target = RunTarget { run: run.clone().or(target.run), ..target };
+    let Some(remote) = from.remote.clone() else { return print_log(invocation, (target, record), args).await };
     if args.follow || args.raw || args.streams.selected().is_some() {
         let message = "prompts, diffs, and what agents and guards print are on the machine that drove the run, and not \
                        in its branch";
         return Err(Failure::usage(message).hint("without such an option the commits are listed: git show COMMIT"));
     }
-    let run = args.run.take();
-    let query = RemoteQuery { remote: &remote, path: None, run: run.as_deref(), depth: FetchDepth::Commits };
+    let (path, run) = target.split(invocation)?;
+    let query = RemoteQuery { remote: &remote, path: path.as_deref(), run: run.as_deref(), depth: FetchDepth::Commits };
     remote_status::with_remote(invocation, query, async |inside| {
-        let run = Some(remote_status::find_single_run(inside, run.clone()).await?);
-        print_log(inside, LogArgs { run, ..args }).await
+        let target = RunTarget::from_id(remote_status::find_single_run(inside, run.clone()).await?);
+        print_log(inside, (target, record), args).await
     })
     .await
 }
 
-async fn print_log(invocation: &Invocation<'_>, args: LogArgs) -> Result<ExitStatus, Failure> {
-    let path = invocation.daemon_path(None)?;
+async fn print_log(
+    invocation: &Invocation<'_>,
+    (target, record): (RunTarget, Option<RecordSelector>),
+    args: LogArgs,
+) -> Result<ExitStatus, Failure> {
     let connection = invocation.connect().await?;
+    let at = target.resolve(invocation, connection.client()).await?;
     let stream = args.streams.selected().or((args.follow || args.raw).then_some(LogStream::Agent));
-    let at = AtRun { path, run: args.run };
     let node_iterations = match &args.node {
         Some(node) => Some(filter_by_node(connection.client().list(at.clone()).await?, node)?),
         None => None,
     };
-    let last =
-        node_iterations.as_deref().and_then(<[_]>::last).map(|view| IterationId { number: view.iter, wait: view.wait });
-    match (stream, args.iter) {
+    let last = node_iterations.as_deref().and_then(<[_]>::last).map(|view| (view.iter, view.wait));
+    match (stream, record.map(|record| (record.iter, record.wait))) {
         (Some(stream), iter) => {
             let at = to_iteration_target(at, iter.or(last));
             let params = LogParams { at, stream, offset: 0, raw: false };
@@ -230,8 +219,8 @@ fn filter_by_node(all: Vec<IterationView>, node: &str) -> Result<Vec<IterationVi
     Ok(all.into_iter().filter(|view| view.node == id).collect())
 }
 
-fn to_iteration_target(AtRun { path, run }: AtRun, iter: Option<IterationId>) -> AtIteration {
-    AtIteration { path, run, iter: iter.map(|iter| iter.number), wait: iter.and_then(|iter| iter.wait) }
+fn to_iteration_target(AtRun { path, run }: AtRun, record: Option<(u32, Option<u32>)>) -> AtIteration {
+    AtIteration { path, run, iter: record.map(|(iter, _)| iter), wait: record.and_then(|(_, wait)| wait) }
 }
 
 fn render_list(iterations: &[IterationView], screen: &Screen) -> String {

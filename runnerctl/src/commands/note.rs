@@ -5,10 +5,11 @@ use std::path::PathBuf;
 use clap::Args;
 use protocol::api::NoteApiClient as _;
 use protocol::error::ExitStatus;
-use protocol::request::{AtRun, NoteParams};
+use protocol::request::NoteParams;
 
 use crate::failure::Failure;
 use crate::invocation::Invocation;
+use crate::run_target::RunTarget;
 use crate::text::change::render_change;
 
 const EXAMPLES: &str = "Examples:
@@ -22,28 +23,25 @@ const EXAMPLES: &str = "Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct NoteArgs {
-    /// The note, at most 8 KiB; with `--message`, PATH instead
+    /// The note, at most 8 KiB; with `--message`, RUN or PATH instead
     #[arg(value_name = "TEXT", required_unless_present = "message")]
     text: Option<String>,
-    /// Any path in the repository [default: the current directory]
-    #[arg(value_name = "PATH", conflicts_with = "message")]
-    path: Option<PathBuf>,
+    #[command(flatten)]
+    target: RunTarget,
     /// The note
-    #[arg(short, long, value_name = "TEXT")]
+    #[arg(short, long, value_name = "TEXT", conflicts_with = "target")]
     message: Option<String>,
-    /// Id of the run, or its unambiguous beginning [default: the first in the queue, else the last]
-    #[arg(long, value_name = "ID")]
-    run: Option<String>,
 }
 
 /// Runs the command.
 pub(crate) async fn run(invocation: &Invocation<'_>, args: NoteArgs) -> Result<ExitStatus, Failure> {
-    let (text, path) = match (args.message, args.text) {
-        (Some(message), path) => (message, path.map(PathBuf::from)),
-        (None, text) => (text.unwrap_or_default(), args.path),
+    let (text, target) = match (args.message, args.text) {
+        (Some(message), word) => (message, RunTarget { target: word.map(PathBuf::from), ..args.target }),
+        (None, text) => (text.unwrap_or_default(), args.target),
     };
-    let at = AtRun { path: invocation.daemon_path(path.as_deref())?, run: args.run };
-    let reply = invocation.connect().await?.client().add_note(NoteParams { at, text }).await?;
+    let connection = invocation.connect().await?;
+    let at = target.resolve(invocation, connection.client()).await?;
+    let reply = connection.client().add_note(NoteParams { at, text }).await?;
     invocation.ui.print_answer("note", &reply, |_| render_change(&reply))?;
     Ok(ExitStatus::Success)
 }

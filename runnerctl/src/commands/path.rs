@@ -4,11 +4,11 @@ use clap::Args;
 use protocol::api::RunApiClient as _;
 use protocol::error::ExitStatus;
 use protocol::path::WirePath;
-use protocol::request::AtRun;
 use serde::Serialize;
 
 use crate::failure::Failure;
 use crate::invocation::Invocation;
+use crate::run_target::RunTarget;
 use crate::ui::Ui;
 
 const EXAMPLES: &str = "Examples:
@@ -20,9 +20,8 @@ const EXAMPLES: &str = "Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct PathArgs {
-    /// Run id, or a unique prefix [default: the one that goes on, else the latest]
-    #[arg(value_name = "RUN")]
-    run: Option<String>,
+    #[command(flatten)]
+    target: RunTarget,
 }
 
 #[derive(Serialize)]
@@ -33,8 +32,9 @@ struct RunDirectory<'a> {
 
 /// Runs the command.
 pub(crate) async fn run(invocation: &Invocation<'_>, args: PathArgs) -> Result<ExitStatus, Failure> {
-    let at = AtRun { path: invocation.daemon_path(None)?, run: args.run };
-    let run = invocation.connect().await?.client().locate(at).await?;
+    let connection = invocation.connect().await?;
+    let at = args.target.resolve(invocation, connection.client()).await?;
+    let run = connection.client().locate(at).await?;
     if invocation.ui.json {
         Ui::print_object("path", &RunDirectory { run: &run.id, path: &run.path })?;
     } else {

@@ -3,11 +3,11 @@
 use clap::Args;
 use protocol::api::RunApiClient as _;
 use protocol::error::ExitStatus;
-use protocol::request::PauseParams;
+use protocol::request::{AtRun, PauseParams};
 
-use crate::args::RunTarget;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
+use crate::run_target::RunTarget;
 use crate::text::run::render_control;
 
 const EXAMPLES: &str = "Examples:
@@ -27,9 +27,9 @@ pub(crate) struct PauseArgs {
 
 /// Runs the command.
 pub(crate) async fn run(invocation: &Invocation<'_>, args: PauseArgs) -> Result<ExitStatus, Failure> {
-    let path = invocation.daemon_path(args.target.repo.path())?;
-    let params = PauseParams { path, run: args.target.run, now: args.now };
-    let reply = invocation.connect().await?.client().pause(params).await?;
+    let connection = invocation.connect().await?;
+    let AtRun { path, run } = args.target.resolve(invocation, connection.client()).await?;
+    let reply = connection.client().pause(PauseParams { path, run, now: args.now }).await?;
     let pending = if args.now { "pauses when its session has ended" } else { "pauses after this iteration" };
     invocation.ui.print_answer("pause", &reply, |screen| render_control(&reply, pending, screen))?;
     Ok(ExitStatus::Success)

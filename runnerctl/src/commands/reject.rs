@@ -1,16 +1,14 @@
 //! `reject`: rejects the finished node that awaits a person's review.
 
-use std::path::PathBuf;
-
 use clap::Args;
 use protocol::api::ReviewApiClient as _;
 use protocol::error::ExitStatus;
-use protocol::request::AtRun;
 use protocol::review::RejectParams;
 use protocol::words::ReviewVerdict;
 
 use crate::failure::Failure;
 use crate::invocation::Invocation;
+use crate::run_target::RunTarget;
 use crate::sign_review::{self, ReviewDecision};
 use crate::text::review::render_review;
 
@@ -27,19 +25,15 @@ pub(crate) struct RejectArgs {
     /// What is missing, and what you expect; at most 8 KiB
     #[arg(value_name = "REASON")]
     reason: String,
-    /// Any path in the repository [default: the current directory]
-    #[arg(value_name = "PATH")]
-    path: Option<PathBuf>,
-    /// Id of the run, or its unambiguous beginning [default: the first in the queue, else the last]
-    #[arg(long, value_name = "ID")]
-    run: Option<String>,
+    #[command(flatten)]
+    target: RunTarget,
 }
 
 /// Runs the command.
 pub(crate) async fn run(invocation: &Invocation<'_>, args: RejectArgs) -> Result<ExitStatus, Failure> {
-    let RejectArgs { reason, path, run } = args;
-    let at = AtRun { path: invocation.daemon_path(path.as_deref())?, run };
+    let RejectArgs { reason, target } = args;
     let connection = invocation.connect().await?;
+    let at = target.resolve(invocation, connection.client()).await?;
     let decision = ReviewDecision { at: &at, verdict: ReviewVerdict::Reject, reason: &reason };
     let params = |signature| RejectParams { at: at.clone(), reason: reason.clone(), signature };
     let request = async |signature| connection.client().reject(params(signature)).await;

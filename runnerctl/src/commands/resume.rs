@@ -4,12 +4,12 @@ use clap::Args;
 use protocol::api::RunApiClient as _;
 use protocol::client::caller_env;
 use protocol::error::ExitStatus;
-use protocol::request::ResumeParams;
+use protocol::request::{AtRun, ResumeParams};
 
-use crate::args::RunTarget;
 use crate::confirm::with_confirmation;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
+use crate::run_target::RunTarget;
 use crate::text::run::render_control;
 use crate::wait::wait_for_run;
 
@@ -47,12 +47,12 @@ impl ResumeArgs {
 
 /// Runs the command.
 pub(crate) async fn run(invocation: &Invocation<'_>, args: ResumeArgs) -> Result<ExitStatus, Failure> {
-    let path = invocation.daemon_path(args.target.repo.path())?;
     let connection = invocation.connect().await?;
+    let AtRun { path, run } = args.target.resolve(invocation, connection.client()).await?;
     let params = ResumeParams {
         env: caller_env::collect(&connection, &path).await,
         path: path.clone(),
-        run: args.target.run,
+        run,
         now: args.now,
         more: args.more,
         confirmed: false,

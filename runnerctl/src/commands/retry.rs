@@ -3,12 +3,12 @@
 use clap::Args;
 use protocol::api::TreeApiClient as _;
 use protocol::error::ExitStatus;
-use protocol::request::{AtRun, RetryParams};
+use protocol::request::RetryParams;
 
 use super::resume::{self, ResumeArgs};
-use crate::args::RunTarget;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
+use crate::run_target::RunTarget;
 use crate::text::change::render_change;
 
 const EXAMPLES: &str = "Examples:
@@ -35,8 +35,8 @@ pub(crate) struct RetryArgs {
 
 /// Runs the command.
 pub(crate) async fn run(invocation: &Invocation<'_>, args: RetryArgs) -> Result<ExitStatus, Failure> {
-    let at = AtRun { path: invocation.daemon_path(args.target.repo.path())?, run: args.target.run.clone() };
     let connection = invocation.connect().await?;
+    let at = args.target.clone().resolve(invocation, connection.client()).await?;
     let reply = connection.client().retry(RetryParams { at, node: args.node }).await;
     let reply = reply.map_err(|error| Failure::from(error).or_hint("runnerctl tree"))?;
     invocation.ui.print_answer("retry", &reply, |_| render_change(&reply))?;

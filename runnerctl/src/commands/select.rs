@@ -3,12 +3,11 @@
 use clap::Args;
 use protocol::api::TreeApiClient as _;
 use protocol::error::ExitStatus;
-use protocol::request::AtRun;
 use protocol::view::{NodeRef, SelectView};
 
-use crate::args::RunTarget;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
+use crate::run_target::RunTarget;
 use crate::text::sanitize::sanitize;
 
 const EXAMPLES: &str = "Examples:
@@ -30,8 +29,9 @@ pub(crate) struct SelectArgs {
 
 /// Runs the command.
 pub(crate) async fn run(invocation: &Invocation<'_>, args: SelectArgs) -> Result<ExitStatus, Failure> {
-    let path = invocation.daemon_path(args.target.repo.path())?;
-    let view = invocation.connect().await?.client().select(AtRun { path, run: args.target.run }).await?;
+    let connection = invocation.connect().await?;
+    let at = args.target.resolve(invocation, connection.client()).await?;
+    let view = connection.client().select(at).await?;
     invocation.ui.print_answer("select", &view, |_| render(&view))?;
     Ok(match view {
         SelectView::Open { .. } => ExitStatus::Success,

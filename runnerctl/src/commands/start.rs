@@ -10,8 +10,10 @@ use protocol::api::{DoctorApiClient as _, RunApiClient as _};
 use protocol::client::caller_env;
 use protocol::doctor::{GuardFiles, RepositoryFacts};
 use protocol::error::ExitStatus;
-use protocol::reply::{StartReply, CreatedWorkspace};
+use protocol::path::WirePath;
+use protocol::reply::{CreatedWorkspace, StartReply};
 use protocol::request::{AtPath, StartParams};
+use protocol::shell;
 use protocol::words::RunStatus;
 use tokio::time::timeout;
 
@@ -19,6 +21,7 @@ use crate::args::RepoTarget;
 use crate::confirm::with_confirmation;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
+use crate::run_target::{is_local_path, to_run_name};
 use crate::text::paint::{HINT, WARN, paint, state_style};
 use crate::text::sanitize::sanitize;
 use crate::text::status::UNWATCHED;
@@ -88,7 +91,7 @@ pub(crate) struct StartArgs {
 
 /// Runs the command.
 pub(crate) async fn run(invocation: &Invocation<'_>, args: StartArgs) -> Result<ExitStatus, Failure> {
-    let path = invocation.daemon_path(args.repo.path())?;
+    let path = resolve_place(invocation, args.repo.path())?;
     let goal = load_goal(invocation, args.goal.as_deref(), args.message.as_deref())?;
     let connection = invocation.connect().await?;
     let params = StartParams {
@@ -125,6 +128,21 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: StartArgs) -> Result<
     }
     invocation.ui.print_note(&format!("\nCheck progress: {}\n", paint(HINT, "runnerctl status")));
     Ok(ExitStatus::Success)
+}
+
+/// Returns the path in the repository; a text in its place is refused.
+fn resolve_place(invocation: &Invocation<'_>, path: Option<&Path>) -> Result<WirePath, Failure> {
+    if let Some(word) = path
+        && let Some(text) = to_run_name(word)
+        && !is_local_path(invocation, word)?
+    {
+        let quoted = shell::quote(text);
+        let goal = format!("a goal: runnerctl start -m {quoted}");
+        let run = format!("{goal}; a run: runnerctl start --id {quoted}");
+        let is_sentence = text.contains(char::is_whitespace);
+        return Err(Failure::usage(format!("{quoted} is not a path")).hint(if is_sentence { goal } else { run }));
+    }
+    invocation.daemon_path(path)
 }
 
 /// Returns the text of a new goal, if one was given.

@@ -11,11 +11,11 @@ use protocol::error::{ErrorKind, ExitStatus};
 use protocol::request::AtRun;
 
 use self::snapshot::StatusSnapshot;
-use crate::args::RunTarget;
 use crate::failure::{Failure, is_refusal};
 use crate::invocation::Invocation;
 use crate::multi_host;
 use crate::remote_status::RemoteArgs;
+use crate::run_target::RunTarget;
 
 const EXAMPLES: &str = "Examples:
   runnerctl status              this repository; outside of one, all
@@ -33,7 +33,7 @@ pub(crate) struct StatusArgs {
     #[command(flatten)]
     target: RunTarget,
     /// One line per repository
-    #[arg(long, conflicts_with_all = ["path", "run"])]
+    #[arg(long, conflicts_with_all = ["target", "run"])]
     all: bool,
     /// Show it again whenever it changes, until Ctrl-C
     #[arg(short, long)]
@@ -50,16 +50,15 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: StatusArgs) -> Result
     if !invocation.hosts.is_empty() {
         return print_hosts_status(invocation, &args).await;
     }
-    let anywhere = args.target.repo.path.is_none() && args.target.run.is_none();
-    let path = args.target.repo.path();
-    let repo_path = match &args.target.run {
-        _ if args.all => None,
-        Some(_) => Some(invocation.daemon_path(path)?),
-        None => invocation.daemon_path_if_any(path)?,
-    };
-    let at = repo_path.map(|path| AtRun { path, run: args.target.run });
-    let snapshot =
-        invocation.ask(async |client: &OneShotClient| read_status(client, at.as_ref(), anywhere).await).await??;
+    let anywhere = args.target.is_empty();
+    let is_about_all = args.all || (anywhere && invocation.daemon_path_if_any(None)?.is_none());
+    let (at, snapshot) = invocation
+        .ask(async |client: &OneShotClient| {
+            let at = if is_about_all { None } else { Some(args.target.resolve(invocation, client).await?) };
+            let snapshot = read_status(client, at.as_ref(), anywhere).await?;
+            Ok::<_, Failure>((at, snapshot))
+        })
+        .await??;
     if args.watch {
         let at = at.filter(|_| matches!(snapshot, StatusSnapshot::One(_)));
         return live::follow_status(invocation, at).await;
@@ -69,7 +68,7 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: StatusArgs) -> Result
 
 /// Shows all repositories of several machines: a path would only be valid on one.
 async fn print_hosts_status(invocation: &Invocation<'_>, args: &StatusArgs) -> Result<ExitStatus, Failure> {
-    if args.target.repo.path.is_some() || args.target.run.is_some() || args.watch {
+    if !args.target.is_empty() || args.watch {
         let message = "of several machines all repositories are shown, once";
         return Err(Failure::usage(message).hint("name one machine for a path, --run or --watch"));
     }

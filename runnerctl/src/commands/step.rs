@@ -5,21 +5,21 @@ use protocol::api::RunApiClient as _;
 use protocol::client::caller_env;
 use protocol::error::ExitStatus;
 use protocol::reply::StepReply;
-use protocol::request::StepParams;
+use protocol::request::{AtRun, StepParams};
 use protocol::words::RunStatus;
 
 use super::run_exit_status;
-use crate::args::RunTarget;
 use crate::confirm::with_confirmation;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
+use crate::run_target::RunTarget;
 use crate::text::iteration::render_line;
 use crate::text::run::{render_headline, render_stop_reason};
 use crate::text::screen::Screen;
 
 const EXAMPLES: &str = "Examples:
-  runnerctl step               of the first run in the queue
-  runnerctl step --run tidy    of the run whose id starts with `tidy`";
+  runnerctl step         of the one run that has not ended
+  runnerctl step tidy    of the run whose id starts with `tidy`";
 
 /// Run exactly one iteration
 #[derive(Debug, Args)]
@@ -34,10 +34,10 @@ pub(crate) struct StepArgs {
 
 /// Runs the command.
 pub(crate) async fn run(invocation: &Invocation<'_>, args: StepArgs) -> Result<ExitStatus, Failure> {
-    let path = invocation.daemon_path(args.target.repo.path())?;
     let connection = invocation.connect().await?;
+    let AtRun { path, run } = args.target.resolve(invocation, connection.client()).await?;
     let env = caller_env::collect(&connection, &path).await;
-    let params = StepParams { path, run: args.target.run, confirmed: false, env };
+    let params = StepParams { path, run, confirmed: false, env };
     let request = async |confirmed| connection.client().step(StepParams { confirmed, ..params.clone() }).await;
     let reply = with_confirmation(invocation.ui, args.yes, request).await?;
     invocation.ui.print_answer("step", &reply, |screen| render(&reply, screen))?;

@@ -9,11 +9,11 @@ use protocol::request::AtRun;
 use serde::Deserialize as _;
 use serde_json::value::RawValue;
 
-use crate::args::{RepoTarget, RunTarget};
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::pager::Pager;
 use crate::remote_status::{self, FetchDepth, RemoteArgs, RemoteQuery};
+use crate::run_target::RunTarget;
 use crate::text::tree::{NodeCosts, TreeOptions, render_tree_with};
 use crate::ui::Ui;
 
@@ -22,7 +22,7 @@ const EXAMPLES: &str = "Examples:
   runnerctl tree --open           without tasks that pass
   runnerctl tree --depth 2        two levels below the root
   runnerctl tree ~/proj --json    as the daemon reads it
-  runnerctl tree --remote origin --run tidy-1    as it was pushed";
+  runnerctl tree --remote origin tidy-1    as it was pushed";
 
 /// Show the task tree
 #[derive(Debug, Args)]
@@ -46,22 +46,18 @@ pub(crate) struct TreeArgs {
 /// Runs the command.
 pub(crate) async fn run(invocation: &Invocation<'_>, mut args: TreeArgs) -> Result<ExitStatus, Failure> {
     let Some(remote) = args.from.remote.take() else { return print_tree(invocation, args).await };
-    let RunTarget { repo: place, run } = args.target.clone();
-    let query = RemoteQuery { remote: &remote, path: place.path(), run: run.as_deref(), depth: FetchDepth::Commits };
+    let (path, run) = args.target.clone().split(invocation)?;
+    let query = RemoteQuery { remote: &remote, path: path.as_deref(), run: run.as_deref(), depth: FetchDepth::Commits };
     remote_status::with_remote(invocation, query, async |inside| {
-        let target = RunTarget {
-            repo: RepoTarget { path: None },
-            run: Some(remote_status::find_single_run(inside, run.clone()).await?),
-        };
+        let target = RunTarget::from_id(remote_status::find_single_run(inside, run.clone()).await?);
         print_tree(inside, TreeArgs { target, ..args }).await
     })
     .await
 }
 
 async fn print_tree(invocation: &Invocation<'_>, args: TreeArgs) -> Result<ExitStatus, Failure> {
-    let path = invocation.daemon_path(args.target.repo.path())?;
     let connection = invocation.connect().await?;
-    let at = AtRun { path, run: args.target.run };
+    let at = args.target.resolve(invocation, connection.client()).await?;
     let reply = fetch_tree(connection.client(), at.clone()).await?;
     if invocation.ui.json {
         Ui::print_object("tree", &reply)?;

@@ -4,6 +4,7 @@ mod tip_log;
 
 use std::fs::File;
 use std::io::Read as _;
+use std::mem;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -12,16 +13,16 @@ use protocol::api::{LandApiClient as _, VerifyApiClient as _};
 use protocol::client::{CallError, Connection, caller_env};
 use protocol::error::ExitStatus;
 use protocol::landing::{LandedParams, LandedState};
-use protocol::request::{RerunParams, VerifyParams};
+use protocol::request::{AtRun, RerunParams, VerifyParams};
 use protocol::verify::{AuditFinding, AuditReport, RerunReport, Severity};
 
 use self::tip_log::TipLog;
-use crate::args::RepoTarget;
 use crate::confirm::with_confirmation;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::progress::ProgressLine;
 use crate::remote_status::{self, FetchDepth, RemoteArgs, RemoteQuery};
+use crate::run_target::RunTarget;
 use crate::text::sanitize::sanitize;
 use crate::text::{audit, landing};
 use crate::ui::Ui;
@@ -29,7 +30,7 @@ use crate::wait::ProgressLines;
 
 const EXAMPLES: &str = "Examples:
   runnerctl verify                        the branch that is checked out
-  runnerctl verify --run port-to-postgres
+  runnerctl verify port-to-postgres
   runnerctl verify --rerun-guards --since HEAD~20 --yes
   runnerctl verify ../clone.git --json    a bare clone
   runnerctl verify --rerun-guards --strict --yes
@@ -50,10 +51,7 @@ Exit codes:
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of its own on the command line")]
 pub(crate) struct VerifyArgs {
     #[command(flatten)]
-    repo: RepoTarget,
-    /// Run id, or a unique prefix [default: the branch that is checked out, or the only one]
-    #[arg(long, value_name = "ID")]
-    run: Option<String>,
+    target: RunTarget,
     /// Verify the runs that have landed on BRANCH up to there, make their merges again, and compare
     #[arg(long, value_name = "BRANCH", conflicts_with_all = ["run", "rerun_guards", "strict"])]
     landed: Option<String>,
@@ -110,11 +108,11 @@ pub(crate) async fn run(invocation: &Invocation<'_>, mut args: VerifyArgs) -> Re
     if args.landed.is_some() {
         return Err(Failure::usage("--landed is about a repository with both branches, and not about a remote's runs"));
     }
-    let (path, run) = (args.repo.path.take(), args.run.take());
+    let (path, run) = mem::take(&mut args.target).split(invocation)?;
     let query = RemoteQuery { remote: &remote, path: path.as_deref(), run: run.as_deref(), depth: FetchDepth::Whole };
     remote_status::with_remote(invocation, query, async |inside| {
-        let run = Some(remote_status::find_single_run(inside, run.clone()).await?);
-        verify_run(inside, VerifyArgs { run, ..args }).await
+        let target = RunTarget::from_id(remote_status::find_single_run(inside, run.clone()).await?);
+        verify_run(inside, VerifyArgs { target, ..args }).await
     })
     .await
 }
@@ -123,11 +121,11 @@ async fn verify_run(invocation: &Invocation<'_>, args: VerifyArgs) -> Result<Exi
     if invocation.ui.json && !matches!(args.format, ReportFormat::Text | ReportFormat::Json) {
         return Err(Failure::usage("--json and --format name different forms").hint("runnerctl verify --format sarif"));
     }
-    let path = invocation.daemon_path(args.repo.path())?;
     let signers = args.signers.as_deref().map(|path| read_keys("signers", path)).transpose()?;
     let reviewers = args.reviewers.as_deref().map(|path| read_keys("reviewers", path)).transpose()?;
     let tips = args.tip_log.as_deref().map(TipLog::read).transpose()?;
     let connection = invocation.connect().await?;
+    let AtRun { path, run } = args.target.resolve(invocation, connection.client()).await?;
     if let Some(branch) = args.landed {
         let report = connection.client().verify_landed(LandedParams { path, branch }).await?;
         invocation.ui.print_answer("verify-landed", &report, |_| landing::render_landed_report(&report))?;
@@ -139,7 +137,7 @@ async fn verify_run(invocation: &Invocation<'_>, args: VerifyArgs) -> Result<Exi
         let is_acceptable = report.commits.iter().all(|check| is_acceptable(check.state));
         return Ok(if is_acceptable { ExitStatus::Success } else { ExitStatus::Violation });
     }
-    let params = VerifyParams { path: path.clone(), run: args.run, since: args.since.clone(), signers, reviewers };
+    let params = VerifyParams { path: path.clone(), run, since: args.since.clone(), signers, reviewers };
     let mut report = connection.client().verify(params).await?;
     if let Some(tips) = &tips {
         tips.add_lost_tips(&connection, path.clone(), &mut report).await?;

@@ -53,10 +53,10 @@ fn ids_of_the_repository_are_offered_where_they_are_typed() {
     assert_eq!(begun.completions(&["status", "--run", "p"]), [RUN]);
     assert_eq!(begun.completions(&["retry", ""]), ["root", "root.1", "root.2"]);
     assert_eq!(begun.completions(&["retry", "root.2"]), ["root.2"]);
-    assert_eq!(begun.completions(&["log", ""]), ["1", "2"]);
+    assert_eq!(begun.completions(&["log", ""]), ["1", "2", RUN]);
     assert_eq!(begun.completions(&["fork", "--from", ""]), ["1", "2"]);
     assert_eq!(begun.completions(&["export", ""]), ["html", "otlp", "prometheus", "1", "2", RUN]);
-    assert_eq!(begun.completions(&["export", "html", ""]), [RUN]);
+    assert_eq!(begun.completions(&["export", "html", "p"]), [RUN]);
     assert_eq!(begun.completions(&["--host", ""]), [""; 0]);
     let settings = begun.home.path().join("config/runnerctl");
     std::fs::create_dir_all(&settings).expect("a folder can be made");

@@ -7,5 +7,6 @@ mod hosts;
 mod manual;
 mod mcp;
 mod mistakes;
+mod targets;
 mod traces;
 mod ui;

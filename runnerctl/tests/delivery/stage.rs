@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::fake::FakeDaemon;
+use crate::fake::{FakeDaemon, run_json};
 
 /// Plays `gh`: stores its arguments, and answers from files next to it.
 const GH: &str = r#"#!/bin/sh
@@ -42,7 +42,10 @@ impl DeliveryStage {
         for name in ["repo", "bin", "forge"] {
             fs::create_dir(folder.path().join(name)).expect("a folder");
         }
-        let daemon = FakeDaemon::start().with_reply("delivery.describe", described).with_reply("land.run", landed);
+        let daemon = FakeDaemon::start()
+            .with_reply("run.list", json!([run_json("port", "completed")]))
+            .with_reply("delivery.describe", described)
+            .with_reply("land.run", landed);
         let stage = Self { folder, daemon };
         stage.write_program("gh", GH);
         stage.write_program("ssh", SSH);

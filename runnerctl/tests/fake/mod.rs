@@ -42,12 +42,13 @@ pub(crate) struct FakeDaemon {
     state: Arc<Mutex<DaemonState>>,
 }
 
-const METHODS: [&str; 11] = [
+const METHODS: [&str; 12] = [
     "daemon.handshake",
     "config.get",
     "delivery.describe",
     "delivery.feedback",
     "land.run",
+    "run.list",
     "run.start",
     "run.status",
     "run.status_all",

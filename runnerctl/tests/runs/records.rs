@@ -59,7 +59,7 @@ fn a_record_and_a_whole_run_are_copied_as_they_are() {
     assert!(again.stderr.contains("nothing is overwritten"), "{}", again.stderr);
     assert!(!play.home.path().join("all/meta.json").exists());
     export("7", &to("none")).exits(1);
-    export("nobody", &to("none")).exits(1);
+    export("nobody", &to("none")).exits(2);
     assert!(!play.home.path().join("none").exists(), "what is refused leaves nothing");
 }
 

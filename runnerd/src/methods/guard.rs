@@ -15,7 +15,7 @@ use super::Api;
 impl GuardApiServer for Api {
     async fn accept_definition(&self, params: AcceptParams) -> RpcResult<ChangeReply> {
         let AcceptParams { at, file } = params;
-        let at = self.resolve_run(at, "guard accept").await?;
+        let at = self.resolve_exact_run(at, "guard accept").await?;
         let repository = self.find_repository(at.path.as_path()).await?;
         let file = file.map(|file| path_in_work_tree(repository.work_dir(), file.as_path())).transpose()?;
         let files = file.into_iter().map(|file| (file, None)).collect();

@@ -204,7 +204,7 @@ impl Api {
         change: ChangeRequest,
         opened: Option<String>,
     ) -> Result<ChangeReply, ErrorData> {
-        let at = self.resolve_run(at, change.command()).await?;
+        let at = self.resolve_exact_run(at, change.command()).await?;
         let (_, worker) = self.find_worker(at.path.as_path()).await?;
         let order = ChangeOrder { run: at.run, change, opened };
         worker.ask_or_tell(|reply| WorkerMessage::Change(Box::new(order), reply)).await

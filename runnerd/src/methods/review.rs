@@ -15,7 +15,7 @@ use crate::worker::WorkerMessage;
 #[async_trait]
 impl ReviewApiServer for Api {
     async fn pending_review(&self, params: AtRun) -> RpcResult<PendingReview> {
-        let AtRun { path, run } = self.resolve_run(params, "approve").await?;
+        let AtRun { path, run } = self.resolve_exact_run(params, "approve").await?;
         let (_, worker) = self.find_worker(path.as_path()).await?;
         Ok(worker.send_request(|reply| WorkerMessage::PendingReview { run, reply }).await?)
     }
@@ -40,7 +40,7 @@ impl Api {
         let signature = signature.map(|text| text.parse::<ReviewSignature>()).transpose().map_err(|malformed| {
             ErrorData::new(ErrorKind::InvalidRequest, format!("malformed value of `signature`: {malformed}"))
         })?;
-        let AtRun { path, run } = self.resolve_run(at, command).await?;
+        let AtRun { path, run } = self.resolve_exact_run(at, command).await?;
         let (_, worker) = self.find_worker(path.as_path()).await?;
         worker.send_request(|reply| WorkerMessage::Review { run, decision, signature, reply }).await
     }

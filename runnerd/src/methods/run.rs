@@ -76,31 +76,32 @@ impl RunApiServer for Api {
     }
 
     async fn step(&self, params: StepParams) -> RpcResult<StepReply> {
-        let path = self.resolve_run_path(&params.path, params.run.as_deref(), "step").await?;
+        let AtRun { path, run } = self.resolve_exact_run(AtRun { path: params.path, run: params.run }, "step").await?;
         let (repository, worker) = self.find_worker(path.as_path()).await?;
-        let caller = ResumeCaller { run: params.run.clone(), confirmed: params.confirmed, env: params.env };
+        let caller = ResumeCaller { run: run.clone(), confirmed: params.confirmed, env: params.env };
         self.check_resume(repository, &worker, caller).await?;
-        Ok(worker.ask_or_tell(|reply| WorkerMessage::Step { run: params.run, reply }).await?)
+        Ok(worker.ask_or_tell(|reply| WorkerMessage::Step { run, reply }).await?)
     }
 
     async fn pause(&self, params: PauseParams) -> RpcResult<ControlReply> {
-        let path = self.resolve_run_path(&params.path, params.run.as_deref(), "pause").await?;
+        let AtRun { path, run } = self.resolve_exact_run(AtRun { path: params.path, run: params.run }, "pause").await?;
         let (_, worker) = self.find_worker(path.as_path()).await?;
-        Ok(worker.ask_or_tell(|reply| WorkerMessage::Pause { run: params.run, now: params.now, reply }).await?)
+        Ok(worker.ask_or_tell(|reply| WorkerMessage::Pause { run, now: params.now, reply }).await?)
     }
 
     async fn resume(&self, params: ResumeParams) -> RpcResult<ControlReply> {
-        let path = self.resolve_run_path(&params.path, params.run.as_deref(), "resume").await?;
+        let AtRun { path, run } =
+            self.resolve_exact_run(AtRun { path: params.path, run: params.run }, "resume").await?;
         let (repository, worker) = self.find_worker(path.as_path()).await?;
         self.recreate_workspace(&worker).await?;
-        let caller = ResumeCaller { run: params.run.clone(), confirmed: params.confirmed, env: params.env };
+        let caller = ResumeCaller { run: run.clone(), confirmed: params.confirmed, env: params.env };
         self.check_resume(repository, &worker, caller).await?;
-        let (run, now, more) = (params.run, params.now, params.more);
+        let (now, more) = (params.now, params.more);
         Ok(worker.ask_or_tell(|reply| WorkerMessage::Resume { run, now, more, reply }).await?)
     }
 
     async fn cancel(&self, params: AtRun) -> RpcResult<ControlReply> {
-        let params = self.resolve_run(params, "cancel").await?;
+        let params = self.resolve_exact_run(params, "cancel").await?;
         let (_, worker) = self.find_worker(params.path.as_path()).await?;
         Ok(worker.cancel(params.run).await?)
     }
@@ -143,7 +144,7 @@ impl RunApiServer for Api {
     }
 
     async fn locate(&self, params: AtRun) -> RpcResult<RunSummary> {
-        let AtRun { path, run } = self.resolve_run(params, "path").await?;
+        let AtRun { path, run } = self.resolve_exact_run(params, "path").await?;
         let (_, worker) = self.find_worker(path.as_path()).await?;
         let view = match run {
             None => (*worker.status()).clone(),

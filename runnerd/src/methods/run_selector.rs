@@ -16,6 +16,7 @@ use crate::admit::git_error;
 use crate::worker::WorkerHandle;
 
 /// A run of a repository, in place or isolated.
+#[derive(Clone)]
 struct RunCandidate {
     summary: RunSummary,
     /// Whether it works in a workspace.
@@ -23,22 +24,44 @@ struct RunCandidate {
 }
 
 impl Api {
-    /// Redirects a request to the repository in which the requested run works. `command` is the command to suggest if
-    /// the choice is ambiguous.
+    /// Redirects a read to the repository in which the requested run works. `command` is the command to suggest if the
+    /// choice is ambiguous.
     pub(super) async fn resolve_run(&self, at: AtRun, command: &str) -> Result<AtRun, ErrorData> {
         let path = self.resolve_run_path(&at.path, at.run.as_deref(), command).await?;
         Ok(AtRun { path, run: at.run })
     }
 
-    /// Returns the path where the requested run works: the one that is named, or the only active one; the given path if
-    /// there is nothing to choose from.
+    /// Like [`Self::resolve_run`], for a request that changes something: what follows is about this run, even if another
+    /// one becomes the current one meanwhile.
+    pub(super) async fn resolve_exact_run(&self, at: AtRun, command: &str) -> Result<AtRun, ErrorData> {
+        let chosen = self.choose_run(&at.path, at.run.as_deref(), command).await?;
+        Ok(match chosen {
+            None => at,
+            Some(RunCandidate { summary, is_isolated }) => {
+                AtRun { path: if is_isolated { summary.path } else { at.path }, run: Some(summary.id) }
+            }
+        })
+    }
+
+    /// Returns the path where the requested run works; the given path if there is nothing to choose from.
     pub(super) async fn resolve_run_path(
         &self,
         path: &WirePath,
         run: Option<&str>,
         command: &str,
     ) -> Result<WirePath, ErrorData> {
-        let Some((own, isolated)) = self.isolated_runs_of(path.as_path()).await else { return Ok(path.clone()) };
+        let chosen = self.choose_run(path, run, command).await?;
+        Ok(chosen.filter(|chosen| chosen.is_isolated).map_or_else(|| path.clone(), |chosen| chosen.summary.path))
+    }
+
+    /// Returns the requested run: the one that is named, else the only one that has not ended, else the last.
+    async fn choose_run(
+        &self,
+        path: &WirePath,
+        run: Option<&str>,
+        command: &str,
+    ) -> Result<Option<RunCandidate>, ErrorData> {
+        let Some((own, isolated)) = self.runs_of(path.as_path()).await else { return Ok(None) };
         let own: Vec<RunCandidate> = match own {
             Some(own) => own.list_runs().await.0,
             None => Vec::new(),
@@ -49,17 +72,15 @@ impl Api {
         let isolated =
             isolated.iter().filter_map(run_summary).map(|summary| RunCandidate { summary, is_isolated: true });
         let all: Vec<RunCandidate> = own.into_iter().chain(isolated).collect();
-        let chosen = match run {
+        Ok(match run {
             // If its workspace is gone, the run still has its branch; an id with this prefix belongs to another run.
             Some(run) if self.has_run_branch(path, run).await && all.iter().all(|known| known.summary.id != run) => {
                 None
             }
             Some(run) => find_by_id(&all, run)?,
             None => find_only_active(&all, path, command)?,
-        };
-        Ok(chosen
-            .filter(|chosen| chosen.is_isolated)
-            .map_or_else(|| path.clone(), |chosen| chosen.summary.path.clone()))
+        }
+        .cloned())
     }
 
     /// Whether the repository that contains a path has the branch of a run with exactly this id.
@@ -73,19 +94,20 @@ impl Api {
     /// Returns the worker of the repository that contains a path and those of its isolated runs; `None` if it has no
     /// such runs.
     pub(super) async fn isolated_runs_of(&self, path: &Path) -> Option<(Option<WorkerHandle>, Vec<WorkerHandle>)> {
-        let all = self.registry.list().await;
-        if all.iter().all(|worker| worker.source.is_none()) {
+        if self.registry.list().await.iter().all(|worker| worker.source.is_none()) {
             return None;
         }
+        self.runs_of(path).await.filter(|(_, isolated)| !isolated.is_empty())
+    }
+
+    /// Returns the worker of the repository that contains a path and those of its isolated runs.
+    async fn runs_of(&self, path: &Path) -> Option<(Option<WorkerHandle>, Vec<WorkerHandle>)> {
         // A faulty path is reported by the method itself.
         let repository = self.find_repository(path).await.ok()?;
         let is_of_source = |worker: &WorkerHandle| {
             worker.source.as_ref().is_some_and(|source| source.common_dir.as_path() == repository.common_dir())
         };
-        let isolated: Vec<WorkerHandle> = all.into_iter().filter(is_of_source).collect();
-        if isolated.is_empty() {
-            return None;
-        }
+        let isolated = self.registry.list().await.into_iter().filter(is_of_source).collect();
         Some((self.registry.find(repository.common_dir()).await, isolated))
     }
 
@@ -140,20 +162,15 @@ fn find_by_id<'a>(all: &'a [RunCandidate], requested: &str) -> Result<Option<&'a
     }
 }
 
-/// Returns the active run, if there is exactly one; of those in place, only the first in the queue counts. If none is
-/// active, returns the last one that ended, unless there are runs in place.
+/// Returns the only run that has not ended, queued ones counted; if there is none, the one that ended last.
 fn find_only_active<'a>(
     all: &'a [RunCandidate],
     path: &WirePath,
     command: &str,
 ) -> Result<Option<&'a RunCandidate>, ErrorData> {
-    let is_active = |run: &&RunCandidate| !run.summary.state.is_terminal();
-    let own = all.iter().filter(is_active).find(|run| !run.is_isolated);
-    let isolated = all.iter().filter(is_active).filter(|run| run.is_isolated);
-    let live: Vec<&RunCandidate> = own.into_iter().chain(isolated).collect();
+    let live: Vec<&RunCandidate> = all.iter().filter(|run| !run.summary.state.is_terminal()).collect();
     match live[..] {
         [one] => Ok(Some(one)),
-        [] if all.iter().any(|run| !run.is_isolated) => Ok(None),
         [] => Ok(all.iter().max_by_key(|run| run.summary.ended_at)),
         _ => Err(ambiguous_run_error(&live, path, command)),
     }
@@ -165,14 +182,10 @@ fn ambiguous_run_error(live: &[&RunCandidate], path: &WirePath, command: &str) -
         format!("\n  {}  {}, {how}", run.summary.id, run.summary.state)
     };
     let all: String = live.iter().map(describe_candidate).collect();
-    let message = format!("{} runs of {path} go on, and none is named:{all}", live.len());
-    let ways: Vec<String> = live
-        .iter()
-        .map(|run| {
-            let named = if command == "path" { &run.summary.id } else { &format!("--run {}", run.summary.id) };
-            format!("runnerctl -C {} {command} {named}", shell::quote(&path.to_string()))
-        })
-        .collect();
+    let message = format!("{} runs of {path} have not ended, and none is named:{all}", live.len());
+    let place = shell::quote(&path.to_string());
+    let ways: Vec<String> =
+        live.iter().map(|run| format!("runnerctl -C {place} {command} --run {}", run.summary.id)).collect();
     ErrorData::new(ErrorKind::InvalidRequest, message).hint(ways.join("; or: "))
 }
 
@@ -213,10 +226,12 @@ mod tests {
         let refused = resolve(&all).unwrap_err();
         assert_eq!(
             refused.message,
-            "2 runs of /p go on, and none is named:\n  b  running, in place\n  a  paused, isolated"
+            "2 runs of /p have not ended, and none is named:\n  a  paused, isolated\n  b  running, in place"
         );
-        let ways = "runnerctl -C /p pause --run b; or: runnerctl -C /p pause --run a";
+        let ways = "runnerctl -C /p pause --run a; or: runnerctl -C /p pause --run b";
         assert_eq!(refused.hint.as_deref(), Some(ways));
         assert_eq!(resolve(&[run("a", RunStatus::Completed, true)]).unwrap().as_deref(), Some("a"));
+        let queued = [run("a", RunStatus::Running, false), run("b", RunStatus::Queued, false)];
+        assert!(resolve(&queued).is_err(), "one that waits behind another counts");
     }
 }

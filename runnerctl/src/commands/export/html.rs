@@ -11,15 +11,16 @@ use serde::{Deserialize, Serialize};
 use crate::commands::ui::{INSTALL_HINT, find_daemon, runner_ui_command};
 use crate::failure::Failure;
 use crate::invocation::Invocation;
+use crate::run_target::RunTarget;
 use crate::text::measure::format_bytes;
 use crate::text::sanitize::sanitize;
 
 /// Which run, and where to.
 #[derive(Debug, Args)]
 pub(crate) struct HtmlArgs {
-    /// Run id, or a unique prefix
-    #[arg(value_name = "RUN")]
-    run: String,
+    /// Run id or a unique prefix, or any path in the repository
+    #[arg(value_name = "RUN|PATH")]
+    target: PathBuf,
     /// The file to write
     #[arg(value_name = "FILE")]
     to: PathBuf,
@@ -66,10 +67,12 @@ struct HtmlErrorBody {
 /// Runs the command.
 pub(super) async fn run(invocation: &Invocation<'_>, args: HtmlArgs) -> Result<ExitStatus, Failure> {
     let to = invocation.resolve_local(Some(&args.to))?;
-    let path = invocation.daemon_path(None)?;
+    let (path, run) = RunTarget::from_word(args.target).split(invocation)?;
+    let path = invocation.daemon_path(path.as_deref())?;
     let (socket, no_daemon) = find_daemon(invocation).await?;
     let mut command = runner_ui_command(invocation, socket.as_deref());
-    command.arg("--export").arg(&to).arg("--run").arg(&args.run);
+    command.arg("--export").arg(&to);
+    command.args(run.iter().flat_map(|run| ["--run", run]));
     command.args(args.force.then_some("--force")).arg("--").arg(path.0);
     command.stdin(Stdio::null()).stderr(Stdio::inherit()).kill_on_drop(true);
     let output =

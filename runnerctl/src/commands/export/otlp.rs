@@ -30,6 +30,7 @@ use super::prometheus::AllRepositories;
 use crate::events::{EventFeed, FeedUpdate};
 use crate::failure::Failure;
 use crate::invocation::Invocation;
+use crate::run_target::RunTarget;
 use crate::text::sanitize::sanitize;
 
 /// Number of iterations per request: a collector accepts at least 4 MiB.
@@ -51,11 +52,10 @@ pub(super) struct OtlpArgs {
     /// The collector, such as `http://127.0.0.1:4318`
     #[arg(value_name = "URL")]
     url: String,
-    /// Run id, or a unique prefix [default: the current run of each repository]
-    #[arg(value_name = "RUN", conflicts_with = "watch")]
-    run: Option<String>,
+    #[command(flatten)]
+    target: RunTarget,
     /// Send each iteration that ends from now on, until Ctrl-C
-    #[arg(short, long)]
+    #[arg(short, long, conflicts_with_all = ["target", "run"])]
     watch: bool,
 }
 
@@ -82,9 +82,10 @@ pub(super) async fn run(invocation: &Invocation<'_>, args: OtlpArgs) -> Result<E
     }
     let connection = invocation.connect().await?;
     let client = connection.client();
-    let all = match args.run {
-        Some(run) => vec![client.status(AtRun { path: invocation.daemon_path(None)?, run: Some(run) }).await?],
-        None => client.status_all().await?,
+    let all = if args.target.is_empty() {
+        client.status_all().await?
+    } else {
+        vec![client.status(args.target.resolve(invocation, client).await?).await?]
     };
     let mut summary = OtlpSummary { to: collector.traces.clone(), ..OtlpSummary::default() };
     for status in &all {

@@ -6,10 +6,10 @@ use protocol::error::ExitStatus;
 use protocol::request::AtRun;
 use serde::Serialize;
 
-use crate::args::RunTarget;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::remote_status::{self, FetchDepth, RemoteQuery};
+use crate::run_target::RunTarget;
 use crate::text::branch;
 
 #[derive(Serialize)]
@@ -27,12 +27,13 @@ pub(super) async fn print_branches(
     if is_watched {
         return Err(Failure::usage("a remote tells nobody that it has changed").hint("leave --watch away"));
     }
-    let run = target.run.as_deref();
+    let (path, run) = target.clone().split(invocation)?;
+    let run = run.as_deref();
     // The commits of a single run show who has claimed it; for many runs only the last commit of each is consulted.
     let depth = if run.is_some() { FetchDepth::Commits } else { FetchDepth::Tip };
-    let query = RemoteQuery { remote, path: target.repo.path(), run, depth };
+    let query = RemoteQuery { remote, path: path.as_deref(), run, depth };
     let runs = remote_status::with_remote(invocation, query, async |inside| {
-        let at = AtRun { path: inside.daemon_path(None)?, run: target.run.clone() };
+        let at = AtRun { path: inside.daemon_path(None)?, run: run.map(str::to_owned) };
         Ok(inside.connect().await?.client().branches(at).await?)
     })
     .await?;

@@ -1,0 +1,130 @@
+//! Which run a command is about: one grammar for all of them, and no command is ever about another run than the one named.
+
+use runner_testkit::{Home, Repo};
+use serde_json::Value;
+
+/// Commands about a run, each without its `[RUN|PATH]`.
+const COMMANDS: &[&[&str]] = &[
+    &["status"],
+    &["pause"],
+    &["resume"],
+    &["step"],
+    &["cancel"],
+    &["approve"],
+    &["reject", "no"],
+    &["retry", "root"],
+    &["note", "a word"],
+    &["answer", "ab", "yes"],
+    &["add", "root", "--title", "a", "--goal", "b"],
+    &["edit"],
+    &["tree"],
+    &["select"],
+    &["explain"],
+    &["log"],
+    &["path"],
+    &["verify"],
+    &["land"],
+    &["deliver", "--dry-run"],
+    &["fork", "--from", "1"],
+    &["export", "otlp", "http://127.0.0.1:1"],
+];
+
+/// Commands that change the run that they are about.
+const STEERING: &[&[&str]] = &[&["pause"], &["resume"], &["step"], &["cancel"], &["approve"], &["note", "a word"]];
+
+/// Returns the id and state of each run.
+fn list_states(home: &Home, repo: &Repo) -> Vec<(String, String)> {
+    let Some(runs) = home.client().list(repo.path()) else { return Vec::new() };
+    runs.into_iter().map(|run| (run.id, run.state.as_str().to_owned())).collect()
+}
+
+fn queue(home: &Home, repo: &Repo, id: &str) {
+    home.ctl_in(repo, &["start", "--yes", "--queue-only", "--id", id, "-m", id]).exits(0);
+}
+
+#[track_caller]
+fn assert_refused(home: &Home, repo: &Repo, (command, word): (&[&str], &str), (code, message): (i32, &str)) {
+    let args = [&["--json"][..], command, &[word]].concat();
+    let said = home.ctl_in(repo, &args);
+    said.exits(code);
+    let told: Value = serde_json::from_str(&said.stderr).expect("an error is one object");
+    let (text, hint) = (&told["error"]["message"], &told["error"]["hint"]);
+    assert!(text.as_str().is_some_and(|text| text.contains(message)), "{args:?}: {told:#}");
+    assert!(hint.as_str().is_some_and(|hint| !hint.is_empty()), "{args:?}: {told:#}");
+}
+
+#[test]
+fn no_command_takes_a_word_that_names_nothing_for_the_repository() {
+    let home = Home::new();
+    let repo = home.scripted_repo("one");
+    let _daemon = home.daemon();
+    for ids in [&[][..], &["one"], &["two", "three"]] {
+        for id in ids {
+            queue(&home, &repo, id);
+        }
+        let before = (list_states(&home, &repo), repo.head());
+        for command in COMMANDS {
+            let neither = (2, "`mistake` is neither a run of this repository nor a path");
+            assert_refused(&home, &repo, (command, "mistake"), neither);
+            assert_refused(&home, &repo, (command, "./mistake"), (1, "no usable git work tree at "));
+        }
+        assert_eq!((list_states(&home, &repo), repo.head()), before);
+    }
+}
+
+#[test]
+fn a_word_that_is_a_path_and_a_run_is_refused_and_both_can_be_said() {
+    let home = Home::new();
+    let repo = home.scripted_repo("one");
+    repo.write("port/a.txt", "a");
+    repo.git(&["add", "."]);
+    repo.git(&["commit", "-qm", "A folder"]);
+    let _daemon = home.daemon();
+    queue(&home, &repo, "port-1");
+    for command in COMMANDS {
+        assert_refused(&home, &repo, (command, "port"), (2, "`port` is a path, and run port-1 has that name too"));
+    }
+    for target in [&["./port"][..], &["--run", "port"], &["port-1"]] {
+        let args = [&["path", "--json"][..], target].concat();
+        assert_eq!(home.ctl_in(&repo, &args).exits(0).json()["run"], "port-1", "{target:?}");
+    }
+}
+
+#[test]
+fn of_several_runs_that_have_not_ended_none_is_meant_and_any_can_be_named() {
+    let home = Home::new();
+    let repo = home.scripted_repo("one");
+    let _daemon = home.daemon();
+    for id in ["first", "second", "third"] {
+        queue(&home, &repo, id);
+    }
+    let before = list_states(&home, &repo);
+    for command in STEERING {
+        let said = home.ctl_in(&repo, command);
+        said.exits(2);
+        let told = ["3 runs of ", "first", "second", "third", "--run second"];
+        assert!(told.iter().all(|part| said.stderr.contains(part)), "{command:?}: {}", said.stderr);
+    }
+    assert_eq!(list_states(&home, &repo), before);
+    home.ctl_in(&repo, &["cancel", "sec"]).exits(0);
+    let state = |id: &str| list_states(&home, &repo).into_iter().find(|(run, _)| run == id).expect("it is there").1;
+    assert_eq!(
+        (state("first"), state("second"), state("third")),
+        ("paused".into(), "cancelled".into(), "paused".into())
+    );
+}
+
+#[test]
+fn a_goal_without_its_option_starts_nothing() {
+    let home = Home::new();
+    let repo = home.scripted_repo("one");
+    let _daemon = home.daemon();
+    queue(&home, &repo, "one");
+    let before = list_states(&home, &repo);
+    for (word, hint) in [("Add tests", "runnerctl start -m 'Add tests'"), ("one", "runnerctl start --id one")] {
+        let said = home.ctl_in(&repo, &["start", word]);
+        said.exits(2);
+        assert!(said.stderr.contains(hint), "{}", said.stderr);
+    }
+    assert_eq!(list_states(&home, &repo), before);
+}
