@@ -136,8 +136,8 @@ impl Command {
         Self::new("Stage these files", ["git", "add", "--"].into_iter().chain(paths))
     }
 
-    /// Puts files aside by their names.
-    pub fn set_aside<'a>(paths: impl IntoIterator<Item = &'a str>) -> Self {
+    /// Stashes files by their names.
+    pub fn stash<'a>(paths: impl IntoIterator<Item = &'a str>) -> Self {
         Self::new("Put these files aside", ["git", "stash", "push", "-u", "--"].into_iter().chain(paths))
     }
 

@@ -143,7 +143,7 @@ fn sample_commands() -> Vec<Command> {
         Command::show_files("refs/runner/rescue/run-1/0007"),
         Command::show_changes(),
         Command::stage([HOSTILE, "b"]),
-        Command::set_aside([HOSTILE, "b"]),
+        Command::stash([HOSTILE, "b"]),
     ];
     let source = read_file(&repo_root().join("protocol/src/command.rs"));
     // `new`, `known` and `at` are not constructors.

@@ -23,9 +23,9 @@ use protocol::meta::{IterationMeta, PhaseTime};
 use protocol::path::WirePath;
 use protocol::reply::{
     ActivityReply, ActivityStep, ChangeReply, ConfigEditReply, ConfigPathReply, ConfigReply, ConfigSetReply,
-    ConfigShowReply, ConfigTextReply, ControlReply, ExportReply, GcReply, InitReply, IterationReply, MemoryFile,
-    MemoryReply, ReviewReply, RunRecords, SigningKeyReply, StartReply, StepReply, TreeReply, ValidateReply, VouchReply,
-    CreatedWorkspace, WorkspaceSwept,
+    ConfigShowReply, ConfigTextReply, ControlReply, CreatedWorkspace, ExportReply, GcReply, InitReply, IterationReply,
+    MemoryFile, MemoryReply, ReviewReply, RunRecords, SigningKeyReply, StartReply, StepReply, TreeReply, ValidateReply,
+    VouchReply, WorkspaceSwept,
 };
 use protocol::request::{
     AcceptParams, ActivityParams, AddParams, AnswerParams, AtIteration, AtPath, AtRun, CallerEnv, ConfigEditParams,

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::event::EventKind;
 use protocol::path::WirePath;
-use protocol::reply::{StartReply, CreatedWorkspace};
+use protocol::reply::{CreatedWorkspace, StartReply};
 use protocol::request::{AtPath, AtRun, CallerEnv, StartParams};
 use protocol::view::RunSummary;
 use runner_core::run::{StartRequest, StartSpec};

@@ -36,7 +36,7 @@ pub(crate) fn begin_record(
 ) -> Result<(), EffectError> {
     let folder = context.layout.iteration(&context.run, task.iter);
     if folder.join("meta.json").exists() {
-        set_aside_record(context, task.iter)?;
+        move_record(context, task.iter)?;
     } else if folder.exists() {
         cleanup::remove_path(&folder)?;
     }
@@ -71,7 +71,7 @@ pub(crate) fn append_event(work_tree: &Path, run: &str, event: &protocol::event:
 }
 
 /// Moves the record of an attempt that left no commit to `<iter>.w<k>`.
-pub(crate) fn set_aside_record(context: &RunContext, iter: u32) -> Result<(), EffectError> {
+pub(crate) fn move_record(context: &RunContext, iter: u32) -> Result<(), EffectError> {
     let folder = context.layout.iteration(&context.run, iter);
     let unused = (1..=u32::MAX)
         .map(|wait| context.layout.waited_iteration(&context.run, iter, wait))

@@ -26,7 +26,7 @@ pub fn commit_ways(paths: &[String]) -> NextSteps {
     }
     let commit = || {
         let named = || others.iter().copied();
-        NextSteps::from(Command::stage(named())).join(" && ", "git commit").join(", or ", Command::set_aside(named()))
+        NextSteps::from(Command::stage(named())).join(" && ", "git commit").join(", or ", Command::stash(named()))
     };
     match (secret.is_empty(), others.is_empty()) {
         (true, _) => commit(),

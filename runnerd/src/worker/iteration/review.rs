@@ -101,14 +101,14 @@ fn prepare_review(
     // The session could have redirected the folder.
     record::create_record_dir(context, &folder)?;
     for (name, end) in REVIEW_FILES {
-        set_aside_file(&folder, name, end, failed)?;
+        move_review_file(&folder, name, end, failed)?;
     }
     record::write_file(context, &folder.join("review.prompt.md"), prompt.as_bytes())?;
     Ok((folder, prompt))
 }
 
 /// Renames the file of the previous reviewer to `<name>.<number>.<end>`.
-fn set_aside_file(folder: &Path, name: &str, end: &str, failed: u32) -> Result<(), EffectError> {
+fn move_review_file(folder: &Path, name: &str, end: &str, failed: u32) -> Result<(), EffectError> {
     let file = folder.join(format!("{name}.{end}"));
     let aside = folder.join(format!("{name}.{failed}.{end}"));
     if failed > 0 && !aside.exists() {

@@ -85,7 +85,7 @@ pub(crate) fn settle_iteration(
         (Ok(()), Some(_)) => {}
         (recorded, None) => {
             recorded?;
-            record::set_aside_record(context, outcome.work.task.iter)?;
+            record::move_record(context, outcome.work.task.iter)?;
         }
     }
     Ok(commit)
