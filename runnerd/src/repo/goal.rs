@@ -169,14 +169,18 @@ impl Goal {
 
     /// Returns the first heading of the body, truncated to the limit for a node's title.
     pub fn title(&self) -> Option<String> {
-        let mut fenced = false;
+        let mut fence = None;
         let heading = self.body().lines().find_map(|line| {
             let line = line.trim();
-            fenced ^= line.starts_with("```") || line.starts_with("~~~");
+            let mark = ["```", "~~~"].into_iter().find(|mark| line.starts_with(mark));
+            fence = match (fence, mark) {
+                (Some(opened), Some(mark)) if opened == mark => None,
+                (opened, mark) => opened.or(mark),
+            };
             let marks = line.bytes().take_while(|byte| *byte == b'#').count();
             let rest = line[marks..].strip_prefix([' ', '\t'])?;
             let heading = rest.trim_end_matches('#').trim();
-            ((1..=6).contains(&marks) && !fenced && !heading.is_empty()).then_some(heading)
+            ((1..=6).contains(&marks) && fence.is_none() && !heading.is_empty()).then_some(heading)
         })?;
         Some(format_title(heading))
     }
@@ -461,6 +465,7 @@ mod tests {
         let cases = [
             ("text\n## Port to Postgres ##\n# Later", Some("Port to Postgres")),
             ("```\n# not this\n```\n# This", Some("This")),
+            ("```\n~~~\n# not this\n~~~\n```\n# This", Some("This")),
             ("#no heading\n", None),
             ("####### seven", None),
             ("# ", None),
