@@ -43,11 +43,8 @@ async fn write_run_file(app: &App, to: &Path, args: &Args) -> Result<ExportedFil
     }
     let template = PageTemplate::from_embedded()?;
     let exported_run = ExportedRun::find(app, args.run.as_deref()).await?;
-    let contents = ExportContents::read(
-        &exported_run,
-        MAX_FILE_BYTES - template.render(&exported_run.empty_file()).len() - METADATA_BYTES,
-    )
-    .await?;
+    let page_bytes = template.render(&exported_run.empty_file()).len() + METADATA_BYTES;
+    let contents = ExportContents::read(&exported_run, MAX_FILE_BYTES.saturating_sub(page_bytes)).await?;
     let cuts = contents.describe_cuts();
     let mut summary = ExportedFile {
         run: exported_run.run.clone(),
