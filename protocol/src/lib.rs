@@ -18,6 +18,7 @@ pub mod explain;
 pub mod hex;
 pub mod hook;
 pub mod host;
+pub mod id_lookup;
 pub mod landing;
 pub mod meta;
 pub mod path;

@@ -9,6 +9,7 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use protocol::id_lookup::find_by_id;
 use protocol::meta::IterationMeta;
 use protocol::path::WirePath;
 use protocol::reply::{IterationReply, MemoryFile, MemoryReply, TreeReply};
@@ -154,12 +155,9 @@ impl WorkTreeRecords {
                 .and_then(|run| parse_id(&run));
         };
         let names = self.folder(&["iterations"])?.names();
-        let mut known = names.iter().filter(|name| name.starts_with(run));
-        match (known.next(), known.next()) {
-            _ if names.iter().any(|name| name == run) => Ok(run.to_owned()),
-            (Some(one), None) => parse_id(one),
-            (None, _) => Err(ApiProblem::not_found(format!("there is no record of run {run}"))),
-            (Some(_), Some(_)) => Err(ApiProblem::invalid(format!("`{run}` matches more than one run"))),
+        match find_by_id(&names, |name| name, run).map_err(|error| ApiProblem::invalid(error.to_string()))? {
+            Some(name) => parse_id(name),
+            None => Err(ApiProblem::not_found(format!("there is no record of run {run}"))),
         }
     }
 

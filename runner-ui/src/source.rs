@@ -6,6 +6,7 @@ use protocol::api::{
     ConfigApiClient, IterationApiClient, MemoryApiClient, QuestionApiClient, RunApiClient, TreeApiClient,
 };
 use protocol::client::Connection;
+use protocol::id_lookup::find_by_id;
 use protocol::path::WirePath;
 use protocol::reply::{ActivityReply, ConfigShowReply, IterationReply, MemoryReply, TreeReply};
 use protocol::request::{ActivityParams, AtIteration, AtPath, AtRun, LogStream, QuestionsParams};
@@ -129,13 +130,17 @@ async fn find_work_tree(
     run: Option<&str>,
 ) -> Result<WirePath, ApiProblem> {
     let current = status.run.as_ref().map(|run| &run.summary);
-    let is_target = |summary: &&RunSummary| run.is_none_or(|run| summary.id.starts_with(run));
-    if let Some(summary) = current.filter(is_target) {
+    let Some(run) = run else {
+        return Ok(current.map_or_else(|| status.repo.path.clone(), |summary| summary.path.clone()));
+    };
+    if let Some(summary) = current.filter(|summary| summary.id == run) {
         return Ok(summary.path.clone());
     }
     let at = AtPath { path: status.repo.path.clone() };
     let known = RunApiClient::list(connection.client(), at).await?;
-    Ok(known.iter().find(is_target).map_or_else(|| status.repo.path.clone(), |summary| summary.path.clone()))
+    let found = find_by_id(&known, |summary| &summary.id, run);
+    let found = found.map_err(|error| ApiProblem::invalid(error.to_string()))?;
+    Ok(found.map_or_else(|| status.repo.path.clone(), |summary| summary.path.clone()))
 }
 
 impl LocatedRun {

@@ -6,6 +6,7 @@
 use std::path::Path;
 
 use protocol::error::{ErrorData, ErrorKind};
+use protocol::id_lookup;
 use protocol::path::WirePath;
 use protocol::request::AtRun;
 use protocol::view::{RunSummary, StatusView};
@@ -147,19 +148,7 @@ pub(super) fn run_summary(worker: &WorkerHandle) -> Option<RunSummary> {
 
 /// Returns the run with this id or unique prefix; `None` if no id matches.
 fn find_by_id<'a>(all: &'a [RunCandidate], requested: &str) -> Result<Option<&'a RunCandidate>, ErrorData> {
-    if let Some(exact) = all.iter().find(|run| run.summary.id == requested) {
-        return Ok(Some(exact));
-    }
-    let matching: Vec<&RunCandidate> = all.iter().filter(|run| run.summary.id.starts_with(requested)).collect();
-    match matching[..] {
-        [] => Ok(None),
-        [one] => Ok(Some(one)),
-        _ => {
-            let ids: Vec<&str> = matching.iter().map(|run| run.summary.id.as_str()).collect();
-            let message = format!("`{requested}` matches more than one run: {}", ids.join(", "));
-            Err(ErrorData::new(ErrorKind::InvalidRequest, message).hint("runnerctl queue --ended"))
-        }
-    }
+    Ok(id_lookup::find_by_id(all, |run| &run.summary.id, requested)?)
 }
 
 /// Returns the only run that has not ended, queued ones counted; if there is none, the one that ended last.

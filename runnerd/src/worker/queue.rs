@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::event::EventKind;
 use protocol::hook::HookEvent;
+use protocol::id_lookup::find_by_id;
 use protocol::path::WirePath;
 use protocol::reply::StepReply;
 use protocol::view::{
@@ -469,18 +470,7 @@ impl RepoQueue {
             };
             return self.current_run().ok_or_else(none);
         };
-        if let Some(run) = self.find_run(selector) {
-            return Ok(run);
-        }
-        let mut matches = self.file.runs.iter().filter(|run| run.id.starts_with(selector));
-        match (matches.next(), matches.next()) {
-            (Some(run), None) => Ok(run),
-            (None, _) => Err(run_not_found(selector)),
-            (Some(a), Some(b)) => {
-                let message = format!("`{selector}` matches more than one run: {}, {}", a.id, b.id);
-                Err(ErrorData::new(ErrorKind::InvalidRequest, message).hint("runnerctl queue --ended"))
-            }
-        }
+        find_by_id(&self.file.runs, |run| &run.id, selector)?.ok_or_else(|| run_not_found(selector))
     }
 }
 
