@@ -178,8 +178,9 @@ pub struct Baseline {
 pub struct NodeFeedback {
     /// The last attempts, oldest first, at most 8.
     pub history: Vec<Attempt>,
-    /// Why the last attempt did not pass.
-    pub failure: Option<Failure>,
+    /// What is not overcome yet, oldest first: the last red guard until a guard is green, the last rejection until a
+    /// review accepts, an invalid tree until it is repaired, and anything else until a session has answered.
+    pub failures: Vec<Failure>,
 }
 
 /// One past session on a node.
@@ -201,6 +202,8 @@ pub struct Attempt {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Failure {
+    /// Number of the iteration.
+    pub iter: u32,
     /// How the attempt ended.
     pub verdict: VerdictName,
     /// The evidence: guard output, the broken rule or the reviewer's reasons, bounded.

@@ -17,7 +17,8 @@ pub(crate) fn assert_breaks(play: &RunPlay, step: &str, detail: &str) -> SeenIte
     let mut expected = sample();
     node(&mut expected, "b").attempts = 1;
     assert_eq!(play.repo.tree("HEAD"), expected);
-    let failure = play.repo.feedback("HEAD").nodes["b"].failure.clone().expect("the breach is in the feedback");
+    let failure =
+        play.repo.feedback("HEAD").nodes["b"].failures.last().cloned().expect("the breach is in the feedback");
     assert_eq!(failure.verdict, VerdictName::Broken);
     seen
 }

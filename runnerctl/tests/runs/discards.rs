@@ -24,7 +24,7 @@ fn a_guard_that_discards_the_whole_change_is_red_and_the_change_is_kept() {
     assert_eq!(play.repo.git(&["ls-tree", "HEAD", "run", "gone.txt"]).split(' ').next(), Some("100755"));
     let reason = "The guard discarded 4 files of this change: a/new.txt, gone.txt, kept.txt, run.";
     assert!(play.record(1, "guard.log").contains(reason), "{}", play.record(1, "guard.log"));
-    let failure = play.repo.feedback("HEAD").nodes["b"].failure.clone().expect("it failed");
+    let failure = play.repo.feedback("HEAD").nodes["b"].failures.last().cloned().expect("it failed");
     assert!(failure.text.contains(reason), "{}", failure.text);
     assert_eq!(play.repo.git(&["status", "--porcelain"]), "");
 }

@@ -69,7 +69,7 @@ fn a_weakened_guard_is_caught_by_the_accepted_one() {
     assert_eq!(told(&["log", "1", "--guard"]), "green\n");
     assert_eq!(told(&["log", "1", "--guard-accepted"]), play.record(1, "guard-accepted.log"));
     let feedback = play.repo.feedback("HEAD");
-    let failure = feedback.nodes["b"].failure.as_ref().expect("it failed");
+    let failure = feedback.nodes["b"].failures.last().expect("it failed");
     assert!(failure.text.starts_with("[red with the accepted definition"), "{}", failure.text);
     assert_eq!(shown_changes(&play), ["ci.sh"]);
     let status = play.home.ctl_in(&play.repo, &["status"]);
@@ -110,7 +110,7 @@ fn a_change_that_is_red_by_itself_is_not_run_again() {
     let play = guarded_play("both");
     play.script().step(1, "touch done.txt; echo false > ci.sh; answer done 'Done.'");
     play.run_first(4).assert_row(&RED);
-    let failure = play.repo.feedback("HEAD").nodes["b"].failure.clone().expect("it failed");
+    let failure = play.repo.feedback("HEAD").nodes["b"].failures.last().cloned().expect("it failed");
     assert!(failure.text.starts_with("[red with a definition of the guard that no person"), "{}", failure.text);
     assert!(!play.has_record("0001/guard-accepted.log"));
 }

@@ -54,7 +54,7 @@ fn a_rejection_charges_an_attempt_and_its_reasons_are_in_the_next_prompt() {
         .assert_detail("is a stub");
     assert!(seen.receipt.trailer("Runner-Review").unwrap().starts_with("reject prompt="));
     assert!(play.script().prompt(3).contains("result.txt:1 is a stub; wanted: 2"));
-    assert!(play.script().prompt(3).contains("the reviewer rejected it"));
+    assert!(play.script().prompt(3).contains("the review rejected"));
     play.iteration_at(2).assert_row(&ExpectedRow { attempts: "1/3", ..ACCEPTED });
     assert_eq!((play.repo.node("b").passes, play.repo.node("b").attempts), (true, 1));
 }

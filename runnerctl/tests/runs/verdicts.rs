@@ -6,7 +6,7 @@ use crate::play::{ExpectedRow, HOUR, LEAVE, RUN, RunPlay, leaf, node, sample};
 
 fn failure_of_b(play: &RunPlay) -> String {
     let feedback = play.repo.feedback("HEAD");
-    feedback.nodes["b"].failure.as_ref().expect("the failure is recorded").text.clone()
+    feedback.nodes["b"].failures.last().expect("the failure is recorded").text.clone()
 }
 
 #[test]

@@ -143,7 +143,7 @@ fn work_sections<'a>(input: &PromptInput<'a>) -> (Vec<PromptSection<'a>>, Vec<St
     ]
     .into_iter();
     let sections = sections
-        .chain(quoted_sections::failure_sections(input))
+        .chain(quoted_sections::failure_sections(input).into_iter().map(Some))
         .chain([quoted_sections::progress_section(input), quoted_sections::outline_section(input)]);
     let sections = sections.chain(quoted_sections::memory_sections(input)).chain([Some(answer)]);
     (sections.flatten().collect(), shown)

@@ -5,7 +5,7 @@
 //! follows from it is not.
 
 use protocol::answer::{AgentAnswer, AnswerStatus};
-use protocol::state::Failure;
+use protocol::state::{Failure, Feedback};
 use protocol::tree::ChildSpec;
 use protocol::words::PhaseName;
 
@@ -137,9 +137,9 @@ impl<'a> IterationEvidence<'a> {
         self.receipt.verdict.broken_rule() == Some(SessionRule::ValidTree)
     }
 
-    /// Returns the failure reported to the next session, from this iteration or an earlier one.
+    /// Returns the failure of this iteration as it is told to the next session.
     fn recorded_failure(&self) -> Option<&'a Failure> {
-        self.to.feedback.nodes.get(&self.task.node)?.failure.as_ref()
+        find_failure(self.to.feedback, &self.task.node, self.task.iter)
     }
 
     /// Examines the tree that the session left: the committed one if it was taken, otherwise the one that was kept.
@@ -346,4 +346,9 @@ fn status_breaking_rule(rule: SessionRule) -> AnswerStatus {
         | SessionRule::RootNeedsChange
         | SessionRule::Context => AnswerStatus::Done,
     }
+}
+
+/// Returns what feedback tells of an iteration on a node that failed.
+pub(super) fn find_failure<'a>(feedback: &'a Feedback, node: &str, iter: u32) -> Option<&'a Failure> {
+    feedback.nodes.get(node)?.failures.iter().find(|failure| failure.iter == iter)
 }

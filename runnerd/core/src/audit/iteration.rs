@@ -7,7 +7,7 @@ use protocol::words::{GuardOutcome, Mode, ReviewVerdict, Role};
 use super::commit_data::CommitDiff;
 use super::compare::{self, CommittedFile};
 use super::decision::DecisionAudit;
-use super::evidence::{IterationEvidence, ReplayedOutcome};
+use super::evidence::{self, IterationEvidence, ReplayedOutcome};
 use super::findings::AuditFindings;
 use super::guard_definition::SessionDefinition;
 use super::net_diff::NetDiff;
@@ -149,7 +149,7 @@ impl IterationAudit<'_> {
     /// Returns a person's decision on a pending node, if the receipt records one.
     fn rebuild_decision(&self, inputs: &RunInputs<'_>) -> Option<ReviewDecision> {
         let review = self.receipt.review.as_ref().filter(|_| self.receipt.role == Role::Human)?;
-        let failure = self.to.feedback.nodes.get(&self.receipt.node).and_then(|told| told.failure.as_ref());
+        let failure = evidence::find_failure(self.to.feedback, &self.receipt.node, self.receipt.iter);
         let reasons = failure.map(|failure| failure.text.clone()).unwrap_or_default();
         let decision = if review.accepted { Decision::Approve } else { Decision::Reject { reasons } };
         let signature = self.receipt.signature.clone();

@@ -11,6 +11,7 @@ use protocol::state::Feedback;
 use protocol::verify::{AuditPass, AuditReport, AuditReview, AuditRule};
 use protocol::words::{ReviewVerdict, Role};
 
+use super::evidence::find_failure;
 use super::findings::AuditFindings;
 use super::signatures::{SignatureStatus, count_signatures};
 use crate::message::Receipt;
@@ -23,7 +24,7 @@ pub(super) fn read_review(
 ) -> Option<AuditReview> {
     let review = receipt.review.as_ref().filter(|_| receipt.role == Role::Human)?;
     let verdict = if review.accepted { ReviewVerdict::Accept } else { ReviewVerdict::Reject };
-    let failure = after.nodes.get(&receipt.node).and_then(|told| told.failure.as_ref()).filter(|_| !review.accepted);
+    let failure = find_failure(after, &receipt.node, receipt.iter).filter(|_| !review.accepted);
     let reason = failure.map_or("", |failure| failure.text.as_str());
     Some(AuditReview {
         commit,

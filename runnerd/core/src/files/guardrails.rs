@@ -26,7 +26,8 @@ pub fn find_due_guardrail(node: &str, feedback: &NodeFeedback) -> Option<Guardra
     let (last, earlier) = feedback.history.split_last()?;
     let digest = last.failure_digest.as_ref()?;
     earlier.iter().any(|attempt| attempt.failure_digest.as_ref() == Some(digest)).then_some(())?;
-    let words = fingerprint_failure(&feedback.failure.as_ref()?.text).summary;
+    let failure = feedback.failures.iter().find(|failure| failure.iter == last.iter)?;
+    let words = fingerprint_failure(&failure.text).summary;
     let tag = format!("[{digest}]");
     Some(Guardrail { line: format!("- `{node}` has failed twice in the same way {tag}: {words}\n"), tag })
 }
@@ -89,8 +90,10 @@ mod tests {
             failure_digest: digest.map(str::to_owned),
         };
         let text = "error: the ledger does not match\n".to_owned();
-        let failure = Failure { verdict: VerdictName::RedGuard, text, invalid_tree: None };
-        NodeFeedback { history: (1..).zip(digests.iter().copied()).map(attempt).collect(), failure: Some(failure) }
+        let history: Vec<Attempt> = (1..).zip(digests.iter().copied()).map(attempt).collect();
+        let iter = history.last().map_or(0, |last| last.iter);
+        let failure = Failure { iter, verdict: VerdictName::RedGuard, text, invalid_tree: None };
+        NodeFeedback { history, failures: vec![failure] }
     }
 
     fn sample_guardrail() -> Guardrail {

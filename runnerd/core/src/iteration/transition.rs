@@ -5,7 +5,7 @@
 use protocol::answer::AgentAnswer;
 use protocol::state::{Attempt, Deaths, Failure, Feedback, NodeFeedback, RunState, Stall, UsageTotal};
 use protocol::tree::TaskTree;
-use protocol::words::{IterationStatus, VerdictName};
+use protocol::words::{GuardOutcome, IterationStatus, VerdictName};
 
 use crate::definition::GuardDefinition;
 use crate::digest::sha256_hex;
@@ -18,7 +18,8 @@ use crate::tree;
 use crate::usage::{self, ResourceUsage};
 use crate::validate::TreeFault;
 use crate::verdict::{
-    FeedbackEffect, SessionFinding, SessionRule, StopCause, TreeFinding, TreeSource, Verdict, VerdictRow, verdict_row,
+    FeedbackEffect, SessionFinding, SessionRule, SessionTask, StopCause, TreeFinding, TreeSource, Verdict, VerdictRow,
+    verdict_row,
 };
 
 /// Most attempts remembered per node.
@@ -251,6 +252,9 @@ fn next_feedback(old: &Feedback, tree: &TaskTree, outcome: &IterationOutcome, ro
         FeedbackEffect::Keep => {}
         FeedbackEffect::Record => record_outcome(feedback.nodes.entry(id.clone()).or_default(), outcome),
     }
+    if outcome.guard_outcome() == GuardOutcome::Pass {
+        end_red_guards(&mut feedback, &outcome.work.task);
+    }
     let open = tree::index(tree);
     feedback.nodes.retain(|id, _| open.get(id.as_str()).is_some_and(|placed| !placed.node.passes));
     feedback
@@ -265,42 +269,51 @@ fn next_guardrail(feedback: &Feedback, outcome: &IterationOutcome, row: VerdictR
         .and_then(|entry| guardrails::find_due_guardrail(node, entry))
 }
 
-fn record_outcome(node: &mut NodeFeedback, outcome: &IterationOutcome) {
-    let verdict = outcome.verdict.name();
-    let summary = usable_answer(outcome).map(|answer| clip_summary(&answer.summary));
-    if !keeps_failure(node.failure.as_ref(), verdict) {
-        node.failure = failure_text(outcome).map(|text| Failure {
-            verdict,
-            text: crate::feedback::clip_output(&text, MAX_FAILURE),
-            invalid_tree: invalid_tree(outcome).map(|(_, text)| text.to_owned()),
-        });
+/// A green guard overcomes the red one before it.
+fn end_red_guards(feedback: &mut Feedback, task: &SessionTask) {
+    if let Some(node) = feedback.nodes.get_mut(&task.node) {
+        node.failures.retain(|failure| failure.verdict != VerdictName::RedGuard);
     }
+}
+
+fn record_outcome(node: &mut NodeFeedback, outcome: &IterationOutcome) {
+    let (iter, verdict) = (outcome.work.task.iter, outcome.verdict.name());
+    let text = failure_text(outcome).map(|text| crate::feedback::clip_output(&text, MAX_FAILURE));
     node.history.push(Attempt {
-        iter: outcome.work.task.iter,
+        iter,
         verdict,
-        summary,
-        failure_digest: failure_digest(node, &outcome.verdict),
+        summary: usable_answer(outcome).map(|answer| clip_summary(&answer.summary)),
+        failure_digest: text.as_ref().filter(|_| is_avoidable(verdict)).map(|text| fingerprint_failure(text).digest),
     });
     let surplus = node.history.len().saturating_sub(MAX_HISTORY);
     node.history.drain(..surplus);
+    node.failures.retain(|failure| outlives_outcome(failure, outcome));
+    node.failures.extend(text.map(|text| {
+        let invalid_tree = invalid_tree(outcome).map(|(_, text)| text.to_owned());
+        Failure { iter, verdict, text, invalid_tree }
+    }));
 }
 
-/// Whether the earlier failure is kept, because the session after it has revealed nothing newer about the work.
-fn keeps_failure(failed: Option<&Failure>, verdict: VerdictName) -> bool {
-    !is_avoidable(verdict) && failed.is_some_and(|failed| is_avoidable(failed.verdict))
+/// Whether an earlier failure is told to the next session, too: neither overcome nor replaced by one of its kind.
+fn outlives_outcome(failure: &Failure, outcome: &IterationOutcome) -> bool {
+    use VerdictName::{
+        Accepted, Broken, Decomposed, Fault, Interrupted, Misconfigured, Narrowed, Pending, RedGuard, Rejected, Retry,
+        Timeout, Unavailable,
+    };
+    let verdict = outcome.verdict.name();
+    let was_read = usable_answer(outcome).is_some() || matches!(verdict, RedGuard | Rejected);
+    match failure.verdict {
+        RedGuard | Rejected => failure.verdict != verdict,
+        Broken if failure.invalid_tree.is_some() && verdict == Broken => invalid_tree(outcome).is_none(),
+        Broken => verdict != Broken && !was_read,
+        Accepted | Pending | Retry | Narrowed | Decomposed | Fault | Unavailable | Timeout | Misconfigured
+        | Interrupted => !was_read && !matches!(verdict, Fault | Timeout),
+    }
 }
 
 /// Whether the failure was the agent's fault.
 fn is_avoidable(verdict: VerdictName) -> bool {
     matches!(verdict, VerdictName::RedGuard | VerdictName::Rejected | VerdictName::Broken)
-}
-
-/// Returns the digest that identifies the failure, if it was the agent's fault.
-fn failure_digest(node: &NodeFeedback, verdict: &Verdict) -> Option<String> {
-    node.failure
-        .as_ref()
-        .filter(|_| is_avoidable(verdict.name()))
-        .map(|failure| fingerprint_failure(&failure.text).digest)
 }
 
 fn failure_text(outcome: &IterationOutcome) -> Option<String> {

@@ -20,14 +20,14 @@ pub struct ContextFiles {
 /// Returns the files for the session whose prompt [`super::build_prompt`] builds.
 pub fn context_files(input: &PromptInput<'_>) -> ContextFiles {
     let node = fixed_sections::node_section(input);
-    let [evidence, invalid_tree] = quoted_sections::failure_sections(input);
+    let failures: Vec<_> = quoted_sections::failure_sections(input).into_iter().map(Some).collect();
     ContextFiles {
         goal: join_sections(&[Some(node), quoted_sections::goal_section(input)], ""),
         history: join_sections(
             &[quoted_sections::history_section(input)],
             "No session has worked on this node before.\n",
         ),
-        failure: join_sections(&[evidence, invalid_tree], "No attempt on this node has failed.\n"),
+        failure: join_sections(&failures, "No attempt on this node has failed.\n"),
     }
 }
 

@@ -14,6 +14,8 @@ use crate::outline::TreeOutline;
 const MEMORY_LIMIT: usize = 16 * 1024;
 /// Most bytes of the list of passed nodes, from its end: it must not take room from what sessions have learned.
 const PROGRESS_LIMIT: usize = 8 * 1024;
+/// Where failures are told in full.
+const FAILURE_FILE: &str = ".runner/context/failure.md";
 
 /// A section with foreign text; `words` is its heading and the runner's introduction.
 struct QuotedSection {
@@ -75,47 +77,69 @@ pub(super) fn history_section<'a>(input: &PromptInput<'a>) -> Option<PromptSecti
     .quote(&text)
 }
 
-/// Why the last judged attempt did not pass: the evidence, and the tree if it was unusable.
-pub(super) fn failure_sections<'a>(input: &PromptInput<'a>) -> [Option<PromptSection<'a>>; 2] {
-    let Some(NodeFeedback { history, failure: Some(failure) }) = node_feedback(input) else { return [None, None] };
-    let Failure { verdict, text, invalid_tree } = failure;
-    let whole = ".runner/context/failure.md";
-    let is_of_last = history.last().is_none_or(|last| last.verdict == *verdict);
-    let head = if is_of_last { LAST_FAILURE } else { EARLIER_FAILURE };
-    let words = format!("{head}{}\n", describe_verdict(*verdict));
-    let evidence = QuotedSection { name: "failure", intro: words, full_file: whole, head_eighths: 4, min_bytes: 1300 };
-    let words =
-        "## The task tree that could not be used\n\nAs the last session left it, from its beginning:\n".to_owned();
-    let invalid =
-        QuotedSection { name: "invalid-tree", intro: words, full_file: whole, head_eighths: 4, min_bytes: 500 };
-    let text = if text.trim().is_empty() { "(nothing)" } else { text };
-    [evidence.quote(text), invalid_tree.as_ref().and_then(|text| invalid.quote(text))]
+/// What is not overcome yet, oldest first, each kind in a section of its own, and the tree if it was unusable.
+pub(super) fn failure_sections<'a>(input: &PromptInput<'a>) -> Vec<PromptSection<'a>> {
+    let failures = node_feedback(input).map_or(&[][..], |feedback| &feedback.failures);
+    failures.iter().flat_map(|failure| [evidence_section(failure), invalid_tree_section(failure)]).flatten().collect()
 }
 
-const LAST_FAILURE: &str = "## Failure of the last attempt\n\n";
-const EARLIER_FAILURE: &str = "## Failure that is not mended yet\n\nAn earlier session failed, and no guard or review since then has shown that it is mended. ";
+fn evidence_section(failure: &Failure) -> Option<PromptSection<'static>> {
+    let (name, min_bytes, heading, words) = describe_failure(failure.verdict);
+    let intro = format!("## {heading}\n\nIteration {} {words}\n", failure.iter);
+    let text = if failure.text.trim().is_empty() { "(nothing)" } else { &failure.text };
+    QuotedSection { name, intro, full_file: FAILURE_FILE, head_eighths: 4, min_bytes }.quote(text)
+}
 
-fn describe_verdict(verdict: VerdictName) -> &'static str {
+fn invalid_tree_section(failure: &Failure) -> Option<PromptSection<'static>> {
+    let intro = "## The task tree that could not be used\n\nAs that session left it, from its beginning:\n".to_owned();
+    let (name, full_file) = ("invalid-tree", FAILURE_FILE);
+    let quote = QuotedSection { name, intro, full_file, head_eighths: 4, min_bytes: 500 };
+    failure.invalid_tree.as_ref().and_then(|text| quote.quote(text))
+}
+
+/// Returns the name of the section that tells a failure, the bytes that it keeps, its heading, and what the iteration did.
+fn describe_failure(verdict: VerdictName) -> (&'static str, usize, &'static str, &'static str) {
     match verdict {
-        VerdictName::RedGuard => "It answered `done`, but the guard did not exit 0. What the guard printed:",
-        VerdictName::Rejected => {
-            "It answered `done` and the guard exited 0, but the reviewer rejected it. The reasons:"
-        }
-        VerdictName::Broken => {
-            "It broke a rule, so its changes to the task tree were not taken; what it changed elsewhere is still there, unless \
-             it rewrote history. What was seen:"
-        }
-        VerdictName::Retry | VerdictName::Narrowed => "It asked for another session. What it said:",
-        VerdictName::Fault => {
-            "It ended without an answer that could be used or checked; what it changed is still there. What happened:"
-        }
-        VerdictName::Timeout => "Its time ran out; what it changed is still there. What was running:",
+        VerdictName::RedGuard => (
+            "failure",
+            1300,
+            "The guard failed",
+            "answered `done`, but the guard did not exit 0, and it has not since. What it printed:",
+        ),
+        VerdictName::Rejected => (
+            "rejection",
+            900,
+            "The review rejected the work",
+            "answered `done` and the guard exited 0, but the review rejected the work, and none has accepted it since. The \
+             reasons:",
+        ),
+        VerdictName::Broken => (
+            "broken-rule",
+            600,
+            "A rule was broken",
+            "broke a rule, so its changes to the task tree were not taken; what it changed elsewhere is still there, unless \
+             it rewrote history. What was seen:",
+        ),
+        VerdictName::Timeout => (
+            "session-end",
+            300,
+            "The time ran out",
+            "had no time left; what it changed is still there. What was running:",
+        ),
         VerdictName::Accepted
         | VerdictName::Pending
+        | VerdictName::Retry
+        | VerdictName::Narrowed
         | VerdictName::Decomposed
+        | VerdictName::Fault
         | VerdictName::Unavailable
         | VerdictName::Misconfigured
-        | VerdictName::Interrupted => "It did not finish. What is known:",
+        | VerdictName::Interrupted => (
+            "session-end",
+            300,
+            "No answer",
+            "ended without an answer that could be used or checked; what it changed is still there. What happened:",
+        ),
     }
 }
 

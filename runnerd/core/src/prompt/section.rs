@@ -8,7 +8,7 @@ use crate::fence;
 use crate::outline::TreeOutline;
 
 /// Sections in the order in which they are cut; those that are not listed are never cut.
-const CUTTING_ORDER: [&str; 11] = [
+const CUTTING_ORDER: [&str; 14] = [
     "outline",
     "questions",
     "assumptions",
@@ -18,6 +18,9 @@ const CUTTING_ORDER: [&str; 11] = [
     "history",
     "goal",
     "invalid-tree",
+    "session-end",
+    "broken-rule",
+    "rejection",
     "failure",
     "diff",
 ];

@@ -1,6 +1,6 @@
 //! What later sessions read: the feedback of a node, and the list of passed nodes.
 
-use protocol::state::Failure;
+use protocol::state::{Failure, Feedback};
 use protocol::words::{PhaseName, VerdictName};
 use runner_core::iteration::{GuardEnd, GuardEndKind, IterationOutcome};
 use runner_core::transition::{MAX_FAILURE, PROGRESS_HEADING, StateAfter, StateBefore, TransitionFacts, apply_outcome};
@@ -33,7 +33,7 @@ fn feedback_is_kept_of_open_nodes_that_exist_only() {
 
 #[test]
 fn a_failure_says_what_the_row_promises() {
-    let failure = |outcome: &IterationOutcome| applied(outcome).feedback.nodes["b"].failure.clone();
+    let failure = |outcome: &IterationOutcome| applied(outcome).feedback.nodes["b"].failures.last().cloned();
     let text = |outcome: &IterationOutcome| failure(outcome).map(|failure| failure.text).unwrap_or_default();
     assert_eq!(text(&outcome(Verdict::RedGuard)), "test lexer::tests::empty ... FAILED");
     assert_eq!(text(&outcome(Verdict::Rejected { reasons: "no test".to_owned() })), "no test");
@@ -48,29 +48,69 @@ fn a_failure_says_what_the_row_promises() {
     );
 }
 
-/// The feedback of node `b` after two verdicts in a row.
-fn told_after(first: Verdict, then: Verdict) -> Failure {
-    let (tree, state, feedback) = before();
-    let facts = facts();
-    let start = StateBefore { tree: &tree, run_state: &state, feedback: &feedback, progress: "" };
-    let first = apply_outcome(&start, &outcome(first), &facts);
-    let then = apply_outcome(&StateBefore { feedback: &first.feedback, ..start }, &outcome(then), &facts);
-    then.feedback.nodes["b"].failure.clone().expect("a failure")
+/// What is told of node `b` after these verdicts in a row: the verdicts of its failures, and their text.
+fn told_after(verdicts: &[Verdict]) -> Vec<(VerdictName, String)> {
+    let outcomes: Vec<IterationOutcome> = verdicts.iter().cloned().map(outcome).collect();
+    let failures = feedback_after(&outcomes).nodes.remove("b").map(|told| told.failures).unwrap_or_default();
+    failures.into_iter().map(|failure| (failure.verdict, failure.text)).collect()
+}
+
+/// The feedback after these outcomes, each an iteration.
+fn feedback_after(outcomes: &[IterationOutcome]) -> Feedback {
+    let (tree, state, mut feedback) = before();
+    for (iter, outcome) in (7..).zip(outcomes) {
+        let mut outcome = outcome.clone();
+        outcome.work.task.iter = iter;
+        let before = StateBefore { tree: &tree, run_state: &state, feedback: &feedback, progress: "" };
+        feedback = apply_outcome(&before, &outcome, &facts()).feedback;
+    }
+    feedback
+}
+
+fn rejected(reasons: &str) -> Verdict {
+    Verdict::Rejected { reasons: reasons.to_owned() }
 }
 
 #[test]
-fn what_guard_or_reviewer_found_is_told_until_it_is_overcome() {
-    let rejected = || Verdict::Rejected { reasons: "no test".to_owned() };
-    for found in [Verdict::RedGuard, rejected(), broken(SessionRule::History)] {
-        let name = found.name();
-        let silent = [Verdict::Retry, Verdict::Narrowed, fault(), Verdict::Timeout { during: PhaseName::Work }];
-        let cut = Verdict::Interrupted { by: StopCause::Pause };
-        for then in silent.into_iter().chain([cut]) {
-            assert_eq!(told_after(found.clone(), then.clone()).verdict, name, "{then:?}");
+fn what_guard_and_reviewer_found_is_told_until_it_is_overcome() {
+    use VerdictName::{RedGuard, Rejected};
+
+    let names = |verdicts: &[Verdict]| told_after(verdicts).into_iter().map(|(name, _)| name).collect::<Vec<_>>();
+    let silent = [Verdict::Retry, Verdict::Narrowed, broken(SessionRule::History), fault()];
+    let cut = [Verdict::Timeout { during: PhaseName::Work }, Verdict::Interrupted { by: StopCause::Pause }];
+    for then in silent.into_iter().chain(cut) {
+        for found in [Verdict::RedGuard, rejected("no test")] {
+            assert_eq!(names(&[found.clone(), then.clone()])[0], found.name(), "{then:?}");
+            let later = [found.clone(), then.clone(), Verdict::Retry];
+            assert_eq!(names(&later), [found.name()], "{then:?}: told once");
         }
-        assert_eq!(told_after(found, rejected()).text, "no test", "the last finding is reported");
     }
-    assert_eq!(told_after(fault(), fault()).verdict, VerdictName::Fault);
+    assert_eq!(names(&[rejected("a"), Verdict::RedGuard]), [Rejected, RedGuard]);
+    assert_eq!(names(&[Verdict::RedGuard, rejected("a")]), [Rejected], "the guard was green");
+    assert_eq!(names(&[Verdict::RedGuard, Verdict::Pending]), []);
+    assert_eq!(names(&[rejected("a"), Verdict::Accepted]), []);
+    assert_eq!(told_after(&[rejected("a"), rejected("b")]), [(Rejected, "b".to_owned())]);
+    assert_eq!(names(&[broken(SessionRule::History), broken(SessionRule::Context)]), [VerdictName::Broken]);
+    assert_eq!(names(&[Verdict::RedGuard, fault(), fault()]), [RedGuard, VerdictName::Fault]);
+}
+
+#[test]
+fn an_invalid_tree_is_told_until_it_is_repaired() {
+    let torn = || {
+        let tree = TreeFinding::Invalid { faults: Vec::new(), text: "{".to_owned(), blob: None };
+        with_tree(broken(SessionRule::ValidTree), tree)
+    };
+    let is_told = |then: &[IterationOutcome]| {
+        let feedback = feedback_after(&[&[torn()], then].concat());
+        feedback.nodes["b"].failures.iter().any(|failure| failure.invalid_tree.is_some())
+    };
+    assert!(is_told(&[]));
+    assert!(is_told(&[outcome(fault())]), "no session has read it");
+    assert!(is_told(&[outcome(broken(SessionRule::History))]), "the next session is a repair, too");
+    assert!(!is_told(&[outcome(Verdict::Retry)]));
+    assert!(!is_told(&[outcome(Verdict::RedGuard)]));
+    let twice = feedback_after(&[torn(), torn()]);
+    assert_eq!(twice.nodes["b"].failures.len(), 1);
 }
 
 #[test]
@@ -80,8 +120,9 @@ fn an_invalid_tree_is_told_with_its_faults_and_its_text() {
         TreeFault { path: String::new(), rule: "more".to_owned() },
     ];
     let tree = TreeFinding::Invalid { faults, text: "{ \"version\"".to_owned(), blob: None };
-    let told = applied(&with_tree(broken(SessionRule::ValidTree), tree)).feedback.nodes["b"].failure.clone();
+    let told = applied(&with_tree(broken(SessionRule::ValidTree), tree)).feedback.nodes["b"].failures.last().cloned();
     let expect = Failure {
+        iter: 7,
         verdict: VerdictName::Broken,
         text: "the task tree must be valid:\n- root.goal (id root): goal is longer\n- more".to_owned(),
         invalid_tree: Some("{ \"version\"".to_owned()),
@@ -93,7 +134,7 @@ fn an_invalid_tree_is_told_with_its_faults_and_its_text() {
 fn an_invalid_tree_is_not_told_where_another_rule_decided() {
     let invalid = TreeFinding::Invalid { faults: Vec::new(), text: "{".to_owned(), blob: None };
     for verdict in [broken(SessionRule::Context), broken(SessionRule::History), fault()] {
-        let told = applied(&with_tree(verdict.clone(), invalid.clone())).feedback.nodes["b"].failure.clone();
+        let told = applied(&with_tree(verdict.clone(), invalid.clone())).feedback.nodes["b"].failures.last().cloned();
         let told = told.expect("a failure");
         assert_eq!((Some(told.text), told.invalid_tree), (verdict.detail(), None));
     }
@@ -114,7 +155,7 @@ fn feedback_is_bounded_whatever_is_said_and_however_often() {
     let told = &feedback.nodes["b"];
     assert_eq!(told.history.iter().map(|attempt| attempt.iter).collect::<Vec<_>>(), (32..40).collect::<Vec<_>>());
     assert!(told.history.iter().all(|attempt| attempt.summary.as_ref().is_some_and(|text| text.len() <= 2_000)));
-    assert!(told.failure.as_ref().is_some_and(|failure| failure.text.len() <= MAX_FAILURE));
+    assert!(told.failures.len() == 1 && told.failures[0].text.len() <= MAX_FAILURE);
 }
 
 #[test]

@@ -59,6 +59,7 @@ fn story() -> Story {
     let mut root = node("root", "A command for to-do lists", "What GOAL.md says.", &[]);
     root.children = vec![store, add, list];
     let failure = Failure {
+        iter: 3,
         verdict: VerdictName::RedGuard,
         text: "---- add_refuses_an_empty_text stdout ----\nthread 'add_refuses_an_empty_text' panicked at tests/cli.rs:41:5:\n\
                assertion `left == right` failed\n  left: Some(0)\n right: Some(2)\n"
@@ -71,7 +72,7 @@ fn story() -> Story {
         summary: Some("`todo add` appends through the store; tests/cli.rs covers it.".to_owned()),
         failure_digest: None,
     };
-    let remembered = NodeFeedback { history: vec![attempt], failure: Some(failure) };
+    let remembered = NodeFeedback { history: vec![attempt], failures: vec![failure] };
     Story {
         tree: TaskTree { version: 1, root },
         feedback: Feedback { baseline: None, nodes: [("root.2".to_owned(), remembered)].into() },
@@ -132,13 +133,14 @@ fn examples() -> String {
     beginning.memory = Default::default();
     let mut torn = self::story();
     let failure = Failure {
+        iter: 3,
         verdict: VerdictName::Broken,
         text: "the task tree must be valid:\n- line 3, column 5: expected `,` or `}`\n".to_owned(),
         invalid_tree: Some(
             "{\"version\": 1,\n  \"root\": {\"id\": \"root\"\n    \"order\": 0, \"title\": \"A command".to_owned(),
         ),
     };
-    torn.feedback.nodes.insert("root.2".to_owned(), NodeFeedback { history: Vec::new(), failure: Some(failure) });
+    torn.feedback.nodes.insert("root.2".to_owned(), NodeFeedback { history: Vec::new(), failures: vec![failure] });
     let shown = [
         ("Worker", "the second leaf after a red guard", story.prompt("root.2", Role::Worker)),
         ("Planner", "the first session of a run", beginning.prompt("root", Role::Planner)),
@@ -182,7 +184,8 @@ fn of_a_long_log(story: &mut Story) {
     while log.len() < 10 << 20 {
         log.push_str("\u{1b}[2K\rBuilding [=====>     ] 812/1024: some_crate(build.rs)\nwarning: unused variable: `x`\n --> src/a.rs:7:9\n");
     }
-    let failure = story.feedback.nodes.get_mut("root.2").and_then(|node| node.failure.as_mut()).expect("it has failed");
+    let failure =
+        story.feedback.nodes.get_mut("root.2").and_then(|node| node.failures.first_mut()).expect("it has failed");
     failure.text = reduce(log.as_bytes(), MAX_FAILURE);
 }
 

@@ -47,7 +47,7 @@ pub(crate) fn before() -> (TaskTree, RunState, Feedback) {
     };
     let attempt =
         Attempt { iter: 6, verdict: VerdictName::Retry, summary: Some("old".to_owned()), failure_digest: None };
-    let entry = NodeFeedback { history: vec![attempt], failure: None };
+    let entry = NodeFeedback { history: vec![attempt], failures: Vec::new() };
     let nodes = ["b", "c1", "a", "gone"].map(|id| (id.to_owned(), entry.clone())).into();
     (tree, state, Feedback { baseline: None, nodes })
 }
@@ -463,7 +463,7 @@ fn a_persons_word_is_no_answer_of_a_session() {
         assert_eq!((state.usage.sessions, state.consecutive_faults), (6, 2), "no session, and none that answered");
         assert_eq!((state.last_status, state.last_guard), (Some(IterationStatus::Done), Some(GuardOutcome::Pass)));
         let b = find(&after.tree, "b").expect("b");
-        let failure = after.feedback.nodes.get("b").and_then(|told| told.failure.as_ref());
+        let failure = after.feedback.nodes.get("b").and_then(|told| told.failures.last());
         match decision {
             Decision::Approve => assert_eq!((b.passes, b.attempts, failure), (true, 1, None)),
             Decision::Reject { reasons } => {

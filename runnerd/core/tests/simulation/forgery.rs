@@ -125,7 +125,7 @@ pub(crate) const WAYS: [(&str, Way); 46] = [
     ("other counters", Forgery::counters),
     ("other feedback", |forgery| {
         forgery.file(layout::FEEDBACK, |text| {
-            text.replace("\"nodes\": {", "\"nodes\": {\"ghost\": {\"history\": [], \"failure\": null},")
+            text.replace("\"nodes\": {", "\"nodes\": {\"ghost\": {\"history\": [], \"failures\": []},")
                 .replace(",}", "}")
         })
     }),
