@@ -168,8 +168,10 @@ pub struct Feedback {
 pub struct Baseline {
     /// Whether it was green.
     pub guard: GuardOutcome,
-    /// What it printed, reduced, where it was not green.
+    /// What it printed, reduced, where it was not green and no guard has been green since.
     pub output: Option<String>,
+    /// The first iteration whose guard was green, where this one was not.
+    pub green_at: Option<u32>,
 }
 
 /// What is remembered of the sessions on one node.

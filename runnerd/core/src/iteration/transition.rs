@@ -269,8 +269,12 @@ fn next_guardrail(feedback: &Feedback, outcome: &IterationOutcome, row: VerdictR
         .and_then(|entry| guardrails::find_due_guardrail(node, entry))
 }
 
-/// A green guard overcomes the red one before it.
+/// A green guard overcomes the red one before it, and what the guard found on the base.
 fn end_red_guards(feedback: &mut Feedback, task: &SessionTask) {
+    let red_base = feedback.baseline.as_mut().filter(|baseline| baseline.guard != GuardOutcome::Pass);
+    if let Some(baseline) = red_base.filter(|baseline| baseline.green_at.is_none()) {
+        (baseline.output, baseline.green_at) = (None, Some(task.iter));
+    }
     if let Some(node) = feedback.nodes.get_mut(&task.node) {
         node.failures.retain(|failure| failure.verdict != VerdictName::RedGuard);
     }

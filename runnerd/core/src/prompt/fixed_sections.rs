@@ -162,7 +162,7 @@ fn render_baseline(input: &PromptInput<'_>, limit: usize) -> String {
         GuardOutcome::Fail | GuardOutcome::Skipped => Some(clean(baseline.output.as_deref().unwrap_or_default())),
         GuardOutcome::Pass => None,
     };
-    let red = input.feedback.baseline.as_ref().and_then(output);
+    let red = input.feedback.baseline.as_ref().filter(|baseline| baseline.green_at.is_none()).and_then(output);
     red.map(|output| render_quote("baseline", RED, &output, limit)).unwrap_or_default()
 }
 

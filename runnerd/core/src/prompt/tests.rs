@@ -75,7 +75,9 @@ fn sample_case() -> PromptCase {
     let remembered = NodeFeedback { history: vec![attempt], failures: vec![failure] };
     let baseline = Baseline {
         guard: GuardOutcome::Fail,
-        output: Some("no rule to make target `test`\n".to_owned()) };
+        output: Some("no rule to make target `test`\n".to_owned()),
+        green_at: None,
+    };
     PromptCase {
         tree: TaskTree { version: 1, root: node("root", false, children) },
         run_state: RunState {
@@ -151,6 +153,15 @@ fn a_red_guard_a_rejection_and_a_broken_rule_are_told_beside_each_other() {
     }
     let told: Vec<&str> = names(&prompt).into_iter().filter(|name| name.contains('-') || name.contains("re")).collect();
     assert_eq!(told, ["failure", "rejection", "broken-rule", "progress"]);
+}
+
+#[test]
+fn a_red_base_is_told_until_a_guard_was_green() {
+    let mut case = sample_case();
+    let has_checks = |case: &PromptCase| build_prompt(&case.input("root.2", Role::Worker)).text.contains("<baseline-");
+    assert!(has_checks(&case));
+    case.feedback.baseline = Some(Baseline { guard: GuardOutcome::Fail, output: None, green_at: Some(2) });
+    assert!(!has_checks(&case));
 }
 
 #[test]
@@ -270,7 +281,7 @@ fn largest_case() -> PromptCase {
     let history = (0..8)
         .map(|iter| Attempt { iter, verdict: VerdictName::Retry, summary: Some(text.clone()), failure_digest: None })
         .collect();
-    case.feedback.baseline = Some(Baseline { guard: GuardOutcome::Fail, output: Some(text) });
+    case.feedback.baseline = Some(Baseline { guard: GuardOutcome::Fail, output: Some(text), green_at: None });
     case.feedback.nodes = [(leaf.id, NodeFeedback { history, failures: vec![failure] })].into();
     case.guard = vec!["make".to_owned(), "x".repeat(5000)];
     case.overrides = [(Role::Worker, "{{guard}} {{node}}\n".repeat(5000))].into();

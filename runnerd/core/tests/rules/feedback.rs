@@ -1,7 +1,7 @@
 //! What later sessions read: the feedback of a node, and the list of passed nodes.
 
-use protocol::state::{Failure, Feedback};
-use protocol::words::{PhaseName, VerdictName};
+use protocol::state::{Baseline, Failure, Feedback};
+use protocol::words::{GuardOutcome, PhaseName, VerdictName};
 use runner_core::iteration::{GuardEnd, GuardEndKind, IterationOutcome};
 use runner_core::transition::{MAX_FAILURE, PROGRESS_HEADING, StateAfter, StateBefore, TransitionFacts, apply_outcome};
 use runner_core::validate::TreeFault;
@@ -111,6 +111,21 @@ fn an_invalid_tree_is_told_until_it_is_repaired() {
     assert!(!is_told(&[outcome(Verdict::RedGuard)]));
     let twice = feedback_after(&[torn(), torn()]);
     assert_eq!(twice.nodes["b"].failures.len(), 1);
+}
+
+#[test]
+fn a_red_base_is_mended_by_the_first_green_guard() {
+    let red = Baseline { guard: GuardOutcome::Fail, output: Some("no rule".to_owned()), green_at: None };
+    let (tree, state, mut feedback) = before();
+    feedback.baseline = Some(red.clone());
+    for verdict in verdicts() {
+        let before = StateBefore { tree: &tree, run_state: &state, feedback: &feedback, progress: "" };
+        let outcome = outcome(verdict);
+        let after = apply_outcome(&before, &outcome, &facts()).feedback.baseline.expect("there is one");
+        let is_green = outcome.guard_outcome() == GuardOutcome::Pass;
+        let mended = Baseline { output: None, green_at: Some(7), ..red.clone() };
+        assert_eq!(after, if is_green { mended } else { red.clone() }, "{:?}", outcome.verdict);
+    }
 }
 
 #[test]

@@ -251,7 +251,7 @@ impl Course {
         let reverted = self.undo(&loaded, after)?.reverted;
         self.live.found.clear();
         let output = (end.how != GuardEndKind::Exited(0)).then(|| "FAILED: 3 of 12\n".to_owned());
-        let baseline = Baseline { guard: end.outcome(), output };
+        let baseline = Baseline { guard: end.outcome(), output, green_at: None };
         let guard_definition = self.guarded(&loaded).accepted;
         let elapsed_ms = loaded.run_state.elapsed_ms + 40;
         let state = RunState { elapsed_ms, guard_definition, ..loaded.run_state.clone() };

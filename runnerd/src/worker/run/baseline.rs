@@ -65,7 +65,7 @@ pub(crate) async fn run_baseline(
     };
     tokio::task::block_in_place(|| {
         let reverted = restore_after_program(context, loaded)?;
-        let baseline = Baseline { guard: end.outcome(), output };
+        let baseline = Baseline { guard: end.outcome(), output, green_at: None };
         let state = RunState {
             guard_definition: definition::definition_at(&context.repository()?, loaded)
                 .map_err(EffectError::from)?
