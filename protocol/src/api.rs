@@ -36,7 +36,7 @@ pub const API_VERSION: u32 = 1;
 /// The daemon.
 #[rpc(server, client, namespace = "daemon", namespace_separator = ".")]
 pub trait DaemonApi {
-    /// Exchanges versions; the first request on every connection.
+    /// Exchanges versions. It is the first request on every connection.
     #[method(name = "handshake")]
     async fn handshake(&self, params: Handshake) -> RpcResult<DaemonView>;
 
@@ -44,24 +44,24 @@ pub trait DaemonApi {
     #[method(name = "info")]
     async fn info(&self) -> RpcResult<DaemonView>;
 
-    /// Lets the current iterations end, starts none, and then ends the daemon.
+    /// Stops the daemon after the current iterations; no further ones start.
     #[method(name = "drain")]
     async fn drain(&self) -> RpcResult<DaemonView>;
 
-    /// Ends live sessions after their grace and then the daemon; runs go on at the next start.
+    /// Ends live sessions after their grace period, then stops the daemon. Runs continue when it starts again.
     #[method(name = "shutdown")]
     async fn shutdown(&self) -> RpcResult<DaemonView>;
 
-    /// Changes what is logged.
+    /// Changes the log filter.
     #[method(name = "log_filter")]
     async fn log_filter(&self, params: LogFilter) -> RpcResult<DaemonView>;
 
-    /// Refuses what a client is to call for others, as it would be refused to them: a client that serves others asks this
-    /// first.
+    /// Checks whether other processes may call a method, and returns the error that they would get. A client that acts
+    /// for others calls this first.
     #[method(name = "vouch")]
     async fn vouch(&self, params: VouchParams) -> RpcResult<VouchReply>;
 
-    /// Tells the key of the runner's own that commits can be signed with, or makes it.
+    /// Returns the runner's own key for signing commits, or creates it.
     #[method(name = "signing_key")]
     async fn signing_key(&self, params: SigningKeyParams) -> RpcResult<SigningKeyReply>;
 }
@@ -73,12 +73,12 @@ pub trait RepoApi {
     #[method(name = "list")]
     async fn list(&self) -> RpcResult<Vec<RepoView>>;
 
-    /// Forgets a repository that has no run under way and no workspaces; its files stay. Where its folder is gone, its
-    /// isolated runs can be forgotten with it; their workspaces stay.
+    /// Forgets a repository that has no active run and no workspaces; its files stay. If its folder is gone, its
+    /// isolated runs can be forgotten too; their workspaces stay.
     #[method(name = "remove")]
     async fn remove(&self, params: RemoveParams) -> RpcResult<RepoView>;
 
-    /// Measures the workspaces of isolated runs.
+    /// Returns the disk usage of the workspaces of isolated runs.
     #[method(name = "disk")]
     async fn disk(&self) -> RpcResult<DiskView>;
 }
@@ -86,16 +86,16 @@ pub trait RepoApi {
 /// Runs.
 #[rpc(server, client, namespace = "run", namespace_separator = ".")]
 pub trait RunApi {
-    /// Makes `.runner/`.
+    /// Creates `.runner/`.
     #[method(name = "init")]
     async fn init(&self, params: InitParams) -> RpcResult<InitReply>;
 
-    /// Puts a run into the queue, or lets one go on. The workspace of an isolated run is made before the answer; nothing
-    /// of it is left where the caller goes away before that.
+    /// Queues a run, or continues one. The workspace of an isolated run is created before the reply, and removed again
+    /// if the caller disconnects before that.
     #[method(name = "start", with_extensions)]
     async fn start(&self, params: StartParams) -> RpcResult<StartReply>;
 
-    /// Puts a new run into the queue that begins from an iteration's commit, with the tree and the state of that commit.
+    /// Queues a new run that starts from an iteration's commit, with the tree and the state of that commit.
     #[method(name = "fork")]
     async fn fork(&self, params: ForkParams) -> RpcResult<StartReply>;
 
@@ -107,11 +107,11 @@ pub trait RunApi {
     #[method(name = "pause")]
     async fn pause(&self, params: PauseParams) -> RpcResult<ControlReply>;
 
-    /// Lets a run go on.
+    /// Continues a run.
     #[method(name = "resume")]
     async fn resume(&self, params: ResumeParams) -> RpcResult<ControlReply>;
 
-    /// Ends a run; branch and commits stay.
+    /// Cancels a run; its branch and commits stay.
     #[method(name = "cancel")]
     async fn cancel(&self, params: AtRun) -> RpcResult<ControlReply>;
 
@@ -123,20 +123,20 @@ pub trait RunApi {
     #[method(name = "status_all")]
     async fn status_all(&self) -> RpcResult<Vec<StatusView>>;
 
-    /// Lists the runs of a repository, those that are over included.
+    /// Lists the runs of a repository, including those that have ended.
     #[method(name = "list")]
     async fn list(&self, params: AtPath) -> RpcResult<Vec<RunSummary>>;
 
-    /// Describes runs by their branches alone, known to a daemon or not: those of a mirror of a remote, or of a clone. The one
-    /// that moved last comes first.
+    /// Describes runs from their branches only, whether a daemon knows them or not, for example in a mirror of a remote
+    /// or in a clone. The run whose branch changed last comes first.
     #[method(name = "branches")]
     async fn branches(&self, params: AtRun) -> RpcResult<Vec<BranchView>>;
 
-    /// Tells which run is meant, and in which folder it works.
+    /// Returns the run that the request names, and the folder in which it works.
     #[method(name = "locate")]
     async fn locate(&self, params: AtRun) -> RpcResult<RunSummary>;
 
-    /// Lists the runs of a repository that are not over, in order.
+    /// Lists the runs of a repository that have not ended, in order.
     #[method(name = "queue")]
     async fn queue(&self, params: AtPath) -> RpcResult<Vec<RunSummary>>;
 }
@@ -148,19 +148,19 @@ pub trait TreeApi {
     #[method(name = "get")]
     async fn get(&self, params: AtRun) -> RpcResult<TreeReply>;
 
-    /// Tells the next leaf.
+    /// Returns the next leaf.
     #[method(name = "select")]
     async fn select(&self, params: AtRun) -> RpcResult<SelectView>;
 
-    /// Tells why that leaf is next, and what each way in which its session can end would lead to.
+    /// Explains why that leaf is next, and what follows from each way in which its session can end.
     #[method(name = "explain", with_extensions)]
     async fn explain(&self, params: AtRun) -> RpcResult<ExplainReply>;
 
-    /// Checks what the work tree holds against everything that a start would refuse.
+    /// Checks the work tree for everything that `run.start` would refuse.
     #[method(name = "validate")]
     async fn validate(&self, params: ValidateParams) -> RpcResult<ValidateReply>;
 
-    /// Gives an exhausted node as many attempts as a new one has.
+    /// Gives an exhausted node as many attempts as a new node gets.
     #[method(name = "retry")]
     async fn retry(&self, params: RetryParams) -> RpcResult<ChangeReply>;
 
@@ -168,35 +168,36 @@ pub trait TreeApi {
     #[method(name = "add")]
     async fn add_node(&self, params: AddParams) -> RpcResult<ChangeReply>;
 
-    /// Puts another tree in the place of the one that was opened, as far as a person may change it.
+    /// Replaces the tree that the caller opened, within the changes that a person may make.
     #[method(name = "edit")]
     async fn edit(&self, params: EditParams) -> RpcResult<ChangeReply>;
 }
 
-/// What sessions are told from besides the tree.
+/// The texts, besides the tree, from which prompts are built.
 #[rpc(server, client, namespace = "memory", namespace_separator = ".")]
 pub trait MemoryApi {
-    /// Reads the texts at HEAD: goal, progress, notes, and what agents append to.
+    /// Reads the texts at HEAD: goal, progress, notes, and the files that agents append to.
     #[method(name = "get")]
     async fn memory(&self, params: AtRun) -> RpcResult<MemoryReply>;
 }
 
-/// Questions of agents.
+/// Questions from agents.
 #[rpc(server, client, namespace = "question", namespace_separator = ".")]
 pub trait QuestionApi {
-    /// Lists the questions of the current run of each repository, those that are open first.
+    /// Lists the questions of each repository's current run, open ones first.
     #[method(name = "list")]
     async fn questions(&self, params: QuestionsParams) -> RpcResult<Vec<QuestionView>>;
 
-    /// Puts an answer under its question; committed before the next session.
+    /// Records the answer to a question. It is committed before the next session.
     #[method(name = "answer")]
     async fn answer(&self, params: AnswerParams) -> RpcResult<ChangeReply>;
 }
 
-/// Notes of a person to the sessions.
+/// A person's notes to the sessions.
 #[rpc(server, client, namespace = "note", namespace_separator = ".")]
 pub trait NoteApi {
-    /// Tells the next session that answers something; committed before it begins.
+    /// Adds a note to the next prompt, where it stays until a session returns an answer. It is committed before the
+    /// next session.
     #[method(name = "add")]
     async fn add_note(&self, params: NoteParams) -> RpcResult<ChangeReply>;
 }
@@ -204,23 +205,24 @@ pub trait NoteApi {
 /// A person's reviews.
 #[rpc(server, client, namespace = "review", namespace_separator = ".")]
 pub trait ReviewApi {
-    /// Tells what waits for a person's word, for whoever signs theirs.
+    /// Returns the node that waits for a person's review, so that a client can sign the decision.
     #[method(name = "pending")]
     async fn pending_review(&self, params: AtRun) -> RpcResult<PendingReview>;
 
-    /// Passes the finished node that waits for a person.
+    /// Approves the finished node that waits for a person's review: it passes.
     #[method(name = "approve")]
     async fn approve(&self, params: ApproveParams) -> RpcResult<ReviewReply>;
 
-    /// Leaves the finished node that waits for a person open, and charges an attempt.
+    /// Rejects the finished node that waits for a person's review: it stays open, and an attempt is charged.
     #[method(name = "reject")]
     async fn reject(&self, params: RejectParams) -> RpcResult<ReviewReply>;
 }
 
-/// What a person says of the guard.
+/// A person's decisions about the guard.
 #[rpc(server, client, namespace = "guard", namespace_separator = ".")]
 pub trait GuardApi {
-    /// Accepts files of the guard's definition as they are committed; committed before the next session.
+    /// Accepts the committed versions of files of the guard definition. The acceptance is committed before the next
+    /// session.
     #[method(name = "accept")]
     async fn accept_definition(&self, params: AcceptParams) -> RpcResult<ChangeReply>;
 }
@@ -228,27 +230,29 @@ pub trait GuardApi {
 /// A repository's configuration.
 #[rpc(server, client, namespace = "config", namespace_separator = ".")]
 pub trait ConfigApi {
-    /// Reads one value, or all.
+    /// Reads one value, or all values.
     #[method(name = "get")]
     async fn get(&self, params: ConfigKey) -> RpcResult<ConfigReply>;
 
-    /// Lists every key with its value and where that comes from.
+    /// Lists every key with its value and the origin of that value.
     #[method(name = "show")]
     async fn show(&self, params: AtPath) -> RpcResult<ConfigShowReply>;
 
-    /// Tells where the files are, be they valid or not.
+    /// Returns the paths of the configuration files, even if the files are missing or not valid.
     #[method(name = "path")]
     async fn path(&self, params: AtPath) -> RpcResult<ConfigPathReply>;
 
-    /// Sets a key; committed before the next session where a run goes on, else written to the work tree.
+    /// Sets a key. If a run can continue, the change is committed before its next session; otherwise it is written to
+    /// the work tree.
     #[method(name = "set")]
     async fn set(&self, params: ConfigSetParams) -> RpcResult<ConfigSetReply>;
 
-    /// Reads the text that an edit begins with: of the run that goes on, else of the work tree, else the defaults.
+    /// Reads the text to edit: the configuration of the run that can continue, otherwise of the work tree, otherwise
+    /// the defaults.
     #[method(name = "text")]
     async fn text(&self, params: AtRun) -> RpcResult<ConfigTextReply>;
 
-    /// Puts a text in the place of the one that was opened; committed or written as a key is.
+    /// Replaces the text that the caller opened. The change is committed or written as with `config.set`.
     #[method(name = "edit")]
     async fn edit_config(&self, params: ConfigEditParams) -> RpcResult<ConfigEditReply>;
 }
@@ -268,15 +272,16 @@ pub trait IterationApi {
     #[method(name = "log")]
     async fn log(&self, params: LogParams) -> RpcResult<TextView>;
 
-    /// Tells what the agent did, from at most 256 KiB of its output.
+    /// Returns the steps of the agent's work, from at most 256 KiB of its output.
     #[method(name = "activity")]
     async fn activity(&self, params: ActivityParams) -> RpcResult<ActivityReply>;
 
-    /// Copies one record, or what belongs to a run as a whole; a client that wants all asks for one after the other.
+    /// Copies one record, or the files of the run as a whole. A client that wants all records requests one after the
+    /// other.
     #[method(name = "export")]
     async fn export(&self, params: ExportParams) -> RpcResult<ExportReply>;
 
-    /// Removes the records of all runs that are over but the newest.
+    /// Removes the records of all ended runs except the newest.
     #[method(name = "gc")]
     async fn gc(&self, params: GcParams) -> RpcResult<GcReply>;
 }
@@ -284,12 +289,12 @@ pub trait IterationApi {
 /// Facts that `doctor` judges.
 #[rpc(server, client, namespace = "doctor", namespace_separator = ".")]
 pub trait DoctorApi {
-    /// Tells how the daemon would work in a repository.
+    /// Reports how the daemon would work in a repository.
     #[method(name = "repository")]
     async fn repository_facts(&self, params: AtPath) -> RpcResult<RepositoryFacts>;
 
-    /// Asks the agents of a configuration for their versions, with the caller's environment; refused until its commands
-    /// are confirmed, since they are started.
+    /// Asks the configured agents for their versions, in the caller's environment. Refused until the configuration's
+    /// commands are confirmed, because it starts them.
     #[method(name = "agents")]
     async fn agent_facts(&self, params: ValidateParams) -> RpcResult<Vec<AgentFacts>>;
 }
@@ -297,57 +302,57 @@ pub trait DoctorApi {
 /// Audits.
 #[rpc(server, client, namespace = "verify", namespace_separator = ".")]
 pub trait VerifyApi {
-    /// Audits the branch of a run from git alone; ends with its client.
+    /// Audits the branch of a run, using only git. Stops if the client disconnects.
     #[method(name = "run", with_extensions)]
     async fn verify(&self, params: VerifyParams) -> RpcResult<AuditReport>;
 
-    /// Runs the guards of passing commits once more, each in a folder that is gone afterwards; ends with its client.
+    /// Runs the guards of passing commits again, each in a temporary folder. Stops if the client disconnects.
     #[method(name = "rerun", with_extensions)]
     async fn rerun_guards(&self, params: RerunParams) -> RpcResult<RerunReport>;
 
-    /// Looks for commits that were once the last of a branch among its first parents; answers with those that are gone.
-    /// Ends with its client.
+    /// Checks whether commits that used to be the last one of a branch are still among its first parents, and returns
+    /// the missing ones. Stops if the client disconnects.
     #[method(name = "tips", with_extensions)]
     async fn lost_tips(&self, params: TipsParams) -> RpcResult<Vec<AuditFinding>>;
 }
 
-/// Looks for what broke a command.
+/// The search for the change that broke a command.
 #[rpc(server, client, namespace = "bisect", namespace_separator = ".")]
 pub trait BisectApi {
-    /// Tells the states of a run's branch, and what receipts say of a command; ends with its client.
+    /// Returns the states of a run's branch, and the results of a command that receipts record. Stops if the client
+    /// disconnects.
     #[method(name = "points", with_extensions)]
     async fn bisect_points(&self, params: PointsParams) -> RpcResult<PointsReply>;
 
-    /// Runs a command in a folder with the files of a commit, which is gone afterwards; ends with its client.
+    /// Runs a command in a temporary folder with the files of a commit. Stops if the client disconnects.
     #[method(name = "try", with_extensions)]
     async fn bisect_try(&self, params: TryParams) -> RpcResult<TryReply>;
 }
 
-/// Bringing results home.
+/// Landing.
 #[rpc(server, client, namespace = "land", namespace_separator = ".")]
 pub trait LandApi {
-    /// Brings the results of runs onto a branch, or tells what that would make; ends with its client, until the branch is
-    /// moved.
+    /// Lands runs on a branch, or previews the result. Stops if the client disconnects before the branch is moved.
     #[method(name = "run", with_extensions)]
     async fn land(&self, params: LandParams) -> RpcResult<LandReply>;
 
-    /// Puts a run into the queue that brings in what does not fit by itself.
+    /// Queues a run that merges the work of a run that cannot be landed automatically.
     #[method(name = "resolve", with_extensions)]
     async fn resolve(&self, params: ResolveParams) -> RpcResult<StartReply>;
 
-    /// Makes the merges of a branch's landed commits again, and compares their files; ends with its client.
+    /// Repeats the merges of a branch's landed commits, and compares the files. Stops if the client disconnects.
     #[method(name = "verify", with_extensions)]
     async fn verify_landed(&self, params: LandedParams) -> RpcResult<LandedReport>;
 }
 
-/// Results that are brought to others, and what comes back.
+/// Delivery: a run's result for other people, and their feedback.
 #[rpc(server, client, namespace = "delivery", namespace_separator = ".")]
 pub trait DeliveryApi {
-    /// Describes a run for those who are to take its result, from its branch alone; ends with its client.
+    /// Returns the title and the text for a run's pull request, from its branch only. Stops if the client disconnects.
     #[method(name = "describe", with_extensions)]
     async fn describe(&self, params: DescribeParams) -> RpcResult<DescribeReply>;
 
-    /// Tells sessions what of some feedback is new, by a note or by a leaf; committed before the next session.
+    /// Passes new feedback to the sessions, as a note or as a leaf. It is committed before the next session.
     #[method(name = "feedback")]
     async fn feedback(&self, params: FeedbackParams) -> RpcResult<FeedbackReply>;
 }
@@ -355,7 +360,7 @@ pub trait DeliveryApi {
 /// The stream of events.
 #[rpc(server, client, namespace = "events", namespace_separator = ".")]
 pub trait EventApi {
-    /// Sends events as they happen, from a number on where one is given.
+    /// Sends events as they happen, starting from a given number if there is one.
     #[subscription(name = "subscribe" => "event", unsubscribe = "unsubscribe", item = Event)]
     async fn subscribe_events(&self, params: Subscription) -> SubscriptionResult;
 }

@@ -12,27 +12,27 @@ use crate::words::words;
 /// `bisect.points`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PointsParams {
-    /// Absolute path in the repository, a bare one included.
+    /// Absolute path in the repository, which may be bare.
     pub path: WirePath,
-    /// Id of the run or a unique prefix; the one that is checked out, or the only one, by default.
+    /// Id of the run or a unique prefix; default: the run that is checked out, or the only one.
     #[serde(default)]
     pub run: Option<String>,
-    /// The command that is asked about: where it is the guard's, receipts say how it ended.
+    /// The command. If it is the guard's command, receipts record its results.
     pub command: Vec<String>,
 }
 
 /// `bisect.try`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TryParams {
-    /// Absolute path in the repository, a bare one included.
+    /// Absolute path in the repository, which may be bare.
     pub path: WirePath,
-    /// Id of the run, whose configuration says how long the command may take and which variables it gets.
+    /// Id of the run, whose configuration determines the time limit of the command and its variables.
     pub run: String,
-    /// The commit whose files the command is to find.
+    /// The commit whose files the command runs on.
     pub commit: String,
     /// The command.
     pub command: Vec<String>,
-    /// The user's git configuration is confirmed, where a session has changed it.
+    /// Whether the user's git configuration is confirmed, if a session has changed it.
     #[serde(default)]
     pub confirmed: bool,
     /// The caller's environment.
@@ -41,9 +41,9 @@ pub struct TryParams {
 }
 
 words! {
-    /// What a state of a branch comes from.
+    /// The origin of a state of a branch.
     PointKind {
-        /// What the run began with.
+        /// The base of the run.
         Start = "start",
         /// An iteration.
         Iteration = "iteration",
@@ -52,26 +52,26 @@ words! {
     }
 }
 
-/// A state of a branch: the files of a commit, `.runner/` apart, that are not those of the state before it.
+/// A state of a branch: a commit whose files, except `.runner/`, differ from those of the previous state.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct BisectPoint {
     /// The commit.
     pub commit: String,
-    /// What these files are told by: states with the same are the same.
+    /// Identifies these files: states with the same value have the same files.
     pub files: String,
-    /// What it comes from.
+    /// Its origin.
     pub kind: PointKind,
     /// The first line of the commit's message.
     pub subject: String,
     /// The iteration.
     pub iter: Option<u32>,
-    /// The leaf that was worked on.
+    /// The leaf that the session worked on.
     pub node: Option<String>,
-    /// The leaf's title, where the receipt tells it.
+    /// The leaf's title, if the receipt has it.
     pub title: Option<String>,
-    /// The commit that the session began with.
+    /// The commit at which the session started.
     pub from: Option<String>,
-    /// The exit code of the command, where a receipt says it: the guard was this command, and found these files.
+    /// The command's exit code, if a receipt has it: the guard ran this command on these files.
     pub known: Option<i32>,
 }
 
@@ -80,18 +80,18 @@ pub struct BisectPoint {
 pub struct PointsReply {
     /// The run.
     pub run: String,
-    /// The states; the first is what the run began with.
+    /// The states; the first one is the base of the run.
     pub points: Vec<BisectPoint>,
 }
 
-/// How the command has ended.
+/// The result of the command.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TryReply {
-    /// Its exit code; null where it did not end by itself.
+    /// Its exit code; null if it was killed.
     pub exit: Option<i32>,
     /// How it ended, in words.
     pub ended: String,
-    /// The end of what it printed.
+    /// The end of its output.
     pub output: String,
     /// How long it took, in milliseconds.
     pub elapsed_ms: u64,

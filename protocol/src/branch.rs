@@ -9,46 +9,46 @@ use crate::view::NodeRef;
 use crate::words::words;
 
 words! {
-    /// How far a run is, as its branch tells. Whether a driver is alive is not told by it.
+    /// How far a run has progressed, according to its branch. The branch does not show whether a driver is alive.
     BranchState {
-        /// Every leaf passes.
+        /// Every leaf has passed.
         Completed = "completed",
         /// The next leaf has no attempts left.
         Stuck = "stuck",
-        /// A driver has claimed it, and not released it.
+        /// A driver has claimed the run and has not released it.
         Claimed = "claimed",
-        /// Its last driver has released it: another one may go on at once.
+        /// The last driver has released the run: another one may continue it at once.
         Released = "released",
-        /// It is not done, and the commits that are there name no driver.
+        /// The run is not complete, and its commits name no driver.
         Open = "open",
-        /// What is committed cannot be read.
+        /// The committed state cannot be read.
         Unreadable = "unreadable",
     }
 }
 
-/// A run, as its branch tells.
+/// A run, according to its branch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct BranchView {
     /// Id of the run.
     pub run: String,
-    /// What its goal is called; null where that cannot be read.
+    /// The title of its goal; null if the goal cannot be read.
     pub goal: Option<String>,
-    /// How far it is.
+    /// How far it has progressed.
     pub state: BranchState,
-    /// Who has claimed it and not released it: `<engine>/<job>.<attempt>@<host>`.
+    /// The driver that has claimed the run and has not released it: `<engine>/<job>.<attempt>@<host>`.
     pub driver: Option<String>,
-    /// The commit that its branch names.
+    /// The commit at the tip of its branch.
     pub tip: String,
     /// The first line of that commit.
     pub subject: String,
-    /// When that was committed, by the clock of whoever did.
+    /// When that commit was made, by the committer's clock.
     #[schemars(with = "Option<String>")]
     pub moved_at: Option<Timestamp>,
-    /// Leaves that pass.
+    /// Leaves that have passed.
     pub leaves_passed: u32,
     /// Leaves of the tree.
     pub leaves_total: u32,
-    /// Iterations that are committed.
+    /// Committed iterations.
     pub iterations: u32,
     /// The node of the next iteration.
     pub node: Option<NodeRef>,
@@ -56,7 +56,7 @@ pub struct BranchView {
     pub usage: UsageTotal,
     /// Time spent in them, in milliseconds.
     pub elapsed_ms: u64,
-    /// Questions that are open.
+    /// Open questions.
     pub questions: u32,
     /// What cannot be read, and why.
     pub fault: Option<String>,

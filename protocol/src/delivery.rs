@@ -10,11 +10,11 @@ use crate::reply::ChangeReply;
 use crate::request::AtRun;
 use crate::words::words;
 
-/// What the runner's part of a description begins with: what people write around it stays.
+/// The first line of the runner's part of a description; text that people write around that part stays.
 pub const DESCRIPTION_BEGINS: &str = "<!-- runnerd: begin -->";
-/// What it ends with.
+/// The last line of that part.
 pub const DESCRIPTION_ENDS: &str = "<!-- runnerd: end -->";
-/// Most items that one request of feedback carries.
+/// The maximum number of items in one feedback request.
 pub const MAX_FEEDBACK_ITEMS: usize = 200;
 
 /// `delivery.describe`.
@@ -22,10 +22,10 @@ pub const MAX_FEEDBACK_ITEMS: usize = 200;
 pub struct DescribeParams {
     /// Absolute path inside the work tree.
     pub path: WirePath,
-    /// Id of the run, or an unambiguous beginning of it; default: the branch that is checked out, or the only one.
+    /// Id of the run, or a unique prefix; default: the branch that is checked out, or the only run.
     #[serde(default)]
     pub run: Option<String>,
-    /// Where it is to be pushed: the name of a remote; default: that of the configuration.
+    /// Name of the remote to push to; default: the one in the configuration.
     #[serde(default)]
     pub remote: Option<String>,
     /// Confirm the program of `[deliver] command`.
@@ -33,64 +33,65 @@ pub struct DescribeParams {
     pub confirmed: bool,
 }
 
-/// `delivery.describe`: what is to be said of a run to those who are to take it.
+/// `delivery.describe`: the texts and settings for delivering a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct DescribeReply {
     /// Id of the run.
     pub run: String,
     /// The last commit of its branch.
     pub tip: String,
-    /// The branch that it is delivered as: `deliver/<run>`.
+    /// The branch as which it is delivered: `deliver/<run>`.
     pub branch: String,
-    /// The run whose session may be at work in this repository, and could have changed git's configuration; null where none is.
+    /// The run whose session may be active in this repository and may have changed git's configuration; null if there
+    /// is none.
     pub at_work: Option<String>,
-    /// How many leaves pass.
+    /// Leaves that have passed.
     pub leaves_passed: u32,
-    /// How many there are.
+    /// The total number.
     pub leaves_total: u32,
-    /// One line for a title, as plain text.
+    /// The title, one line of plain text.
     pub title: String,
     /// The description as Markdown, at most 60,000 bytes.
     pub body: String,
-    /// The remote: as asked for, else as configured.
+    /// The remote: the requested one, otherwise the configured one.
     pub remote: String,
     /// `[deliver] base` of the run's configuration.
     pub base: Option<String>,
-    /// `[deliver] command` of the run's configuration; empty where there is none.
+    /// `[deliver] command` of the run's configuration; empty if it is not set.
     pub command: Vec<String>,
-    /// Whether `[deliver] on_complete` asks that it is delivered when it is completed.
+    /// Whether `[deliver] on_complete` requests delivery when the run is completed.
     pub on_complete: bool,
 }
 
 words! {
-    /// What a piece of feedback is.
+    /// The kind of a feedback item.
     FeedbackKind {
         /// A check that failed.
         Check = "check",
-        /// What a reviewer says of the whole.
+        /// A reviewer's statement about the whole change.
         Review = "review",
-        /// A comment, on a line or on the whole.
+        /// A comment, on a line or on the whole change.
         Comment = "comment",
     }
 }
 
-/// One thing that a forge told of a pull request.
+/// A piece of feedback that a forge reports on a pull request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FeedbackItem {
-    /// What it is.
+    /// Its kind.
     pub kind: FeedbackKind,
-    /// By what the forge knows it: the same for the same thing.
+    /// The forge's id for it, which does not change.
     pub id: String,
-    /// Who said it, or the name of the check.
+    /// The author, or the name of the check.
     pub by: String,
-    /// What it is about, such as `src/lib.rs:42`.
+    /// What it refers to, such as `src/lib.rs:42`.
     pub at: Option<String>,
-    /// What was said; may be empty for a check.
+    /// Its text; may be empty for a check.
     pub text: String,
-    /// Where it can be read.
+    /// The address at which it can be read.
     pub url: Option<String>,
-    /// The end of what a failed check has printed, of which sessions are told the lines that say what failed; at most 32 KiB are
-    /// of use. The same check is known again without it.
+    /// The end of a failed check's output, of which the sessions get the lines that describe the failure; only the last
+    /// 32 KiB are used. It is not needed to recognize the check later.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log: Option<String>,
 }
@@ -98,32 +99,32 @@ pub struct FeedbackItem {
 /// `delivery.feedback`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FeedbackParams {
-    /// Which run.
+    /// The run.
     #[serde(flatten)]
     pub at: AtRun,
-    /// What the feedback is on, such as `pull request 5, https://…`.
+    /// The request that the feedback is on, such as `pull request 5, https://…`.
     pub request: String,
-    /// What was told, oldest first; at most 200 items.
+    /// The feedback, oldest first; at most 200 items.
     pub items: Vec<FeedbackItem>,
-    /// Add a leaf below the root for it; else it is a note to the next session.
+    /// Add a leaf below the root for it; otherwise it becomes a note to the next session.
     #[serde(default)]
     pub add: bool,
-    /// Only tell what would be written.
+    /// Only return the text, without writing it.
     #[serde(default)]
     pub dry_run: bool,
 }
 
-/// `delivery.feedback`: what became of it.
+/// `delivery.feedback`: the result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FeedbackReply {
     /// Items that are in the text.
     pub told: u32,
-    /// Items that the run had been told before.
+    /// Items that the run already had.
     pub known: u32,
-    /// Items that found no room, and are told by the next request.
+    /// Items that did not fit; the next request includes them.
     pub left: u32,
-    /// What sessions are told; empty where nothing is new.
+    /// The text for the sessions; empty if nothing is new.
     pub text: String,
-    /// What became of the note or the leaf; null where nothing is new, or only a look was asked for.
+    /// The change that adds the note or the leaf; null if nothing is new, or for a dry run.
     pub change: Option<ChangeReply>,
 }

@@ -5,12 +5,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::path::WirePath;
 
-/// The first git that can be kept from configuration that a session has written (`GIT_CONFIG_GLOBAL`): no run is driven with an
-/// older one.
+/// The first git that can be kept from using configuration written by a session (`GIT_CONFIG_GLOBAL`); runs are not
+/// driven with an older one.
 pub const OLDEST_GIT: [u32; 2] = [2, 32];
-/// The first git that merges trees by themselves (`merge-tree --write-tree`), which results of runs land with.
+/// The first git that can merge trees without a work tree (`merge-tree --write-tree`), as landing needs.
 pub const LANDING_GIT: [u32; 2] = [2, 38];
-/// Workspaces like the largest one that a disk should have room for yet.
+/// The number of workspaces, as large as the largest one, for which the disk should still have room.
 pub const SPARE_WORKSPACES: u64 = 3;
 
 /// `doctor.repository`: how the daemon would work in a repository.
@@ -18,27 +18,29 @@ pub const SPARE_WORKSPACES: u64 = 3;
 pub struct RepositoryFacts {
     /// The work tree.
     pub path: WirePath,
-    /// Whether `.runner/` is there.
+    /// Whether `.runner/` exists.
     pub has_layout: bool,
-    /// What of this repository the library does not do as git does, so that the git program works on the work tree; each
-    /// names the setting.
+    /// Features of this repository for which the git program is used instead of the library; each entry names the
+    /// setting.
     pub by_program: Vec<String>,
-    /// The rule by which git would change the runner's files; null where there is none.
+    /// The rule by which git would change the runner's files; null if there is none.
     #[serde(default)]
     pub attribute: Option<AttributeFault>,
-    /// Lock files of git's that are there: left behind, or in use.
+    /// Lock files of git: left behind, or in use.
     pub locks: Vec<WirePath>,
-    /// A merge, a rebase or the like that is under way.
+    /// An operation of git in progress, such as a merge or a rebase.
     pub operation: Option<String>,
-    /// Whether this user has confirmed the commands of the configuration, or has written it here; null where it cannot be read.
+    /// Whether this user has confirmed the commands of the configuration, or wrote it on this machine; null if the
+    /// configuration cannot be read.
     pub confirmed: Option<bool>,
-    /// What a run would watch for the guard; null where the configuration or the commit at HEAD cannot be read.
+    /// The files that a run would watch for the guard; null if the configuration or the commit at HEAD cannot be read.
     pub guard: Option<GuardFiles>,
-    /// What could be set for workspaces of isolated runs; null where nothing is known, or something is set.
+    /// Suggested settings for workspaces of isolated runs; null if the kind of project is unknown, or the section is
+    /// already set.
     pub workspace: Option<WorkspaceProposal>,
 }
 
-/// A rule of git's attributes that changes the runner's files.
+/// A rule in git's attributes that changes the runner's files.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AttributeFault {
     /// The rule, with its file and line.
@@ -47,10 +49,10 @@ pub struct AttributeFault {
     pub fix: String,
 }
 
-/// What could be set in `[workspace]` for a project of a known kind.
+/// Suggested settings in `[workspace]` for a known kind of project.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct WorkspaceProposal {
-    /// Names at the root of the work tree that it is told from.
+    /// Names at the root of the work tree from which the kind of project was detected.
     pub by: Vec<String>,
     /// For `workspace.copy`.
     pub copy: Vec<String>,
@@ -58,38 +60,38 @@ pub struct WorkspaceProposal {
     pub setup: Vec<String>,
 }
 
-/// The files that say what the guard does, and are watched for changes.
+/// The files that determine what the guard does, and are watched for changes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct GuardFiles {
     /// Their paths, in order.
     pub watched: Vec<String>,
-    /// Whether none is, though the guard may read some: whoever changes these changes unseen what the guard does.
+    /// Whether no file is watched although the guard may read some: changes to them go unnoticed.
     pub is_blind: bool,
-    /// Commands that run files of which nobody can tell which these are, as `FILE: COMMAND`; none where the configuration
-    /// names files. Of many the first.
+    /// Commands that run files which the runner cannot identify, as `FILE: COMMAND`; empty if the configuration names
+    /// files. Only the first ones.
     pub unknown: Vec<String>,
 }
 
-/// An agent of a repository's configuration; in `doctor.agents`, once per program.
+/// An agent of a repository's configuration. `doctor.agents` lists each program once.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AgentFacts {
     /// The section that names it.
     pub section: String,
     /// Its kind.
     pub kind: String,
-    /// How it is.
+    /// Whether it can work.
     pub fitness: AgentFitness,
 }
 
-/// Whether an agent can work, as far as files, variables and its word on its version tell.
+/// Whether an agent can work, judged from files, variables and its reported version.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "status", rename_all = "snake_case")]
 pub enum AgentFitness {
-    /// Nothing speaks against it.
+    /// No problem was found.
     Fit {
         /// Its version; null for a program that the configuration names, which is not asked.
         version: Option<String>,
-        /// Whether it has a login; null where that cannot be seen.
+        /// Whether it has a login; null if unknown.
         login: Option<bool>,
     },
     /// It cannot work until a person changes something.
@@ -99,7 +101,7 @@ pub enum AgentFitness {
         /// What to do.
         fix: String,
     },
-    /// It could not be asked.
+    /// Its version could not be determined.
     Unknown {
         /// Why not.
         why: String,

@@ -11,41 +11,41 @@ use crate::words::words;
 pub const ERROR_CODE: i32 = -31_000;
 
 words! {
-    /// What kind of error it is: a client acts on the kind, a person reads the message.
+    /// The kind of an error: clients act on the kind, people read the message.
     ErrorKind {
         /// The path is not in a git work tree.
         NotARepository = "not_a_repository",
-        /// The repository, run, node or iteration is not known.
+        /// The repository, run, node or iteration is unknown.
         NotFound = "not_found",
-        /// The request contradicts what it names: an unknown state, an ambiguous prefix, a bad value.
+        /// The request is not possible: an unknown state, an ambiguous prefix, a bad value.
         InvalidRequest = "invalid_request",
         /// A file of the repository is not valid: configuration, task tree, goal.
         InvalidFile = "invalid_file",
-        /// The work tree has changes that are not committed.
+        /// The work tree has uncommitted changes.
         DirtyTree = "dirty_tree",
-        /// The run's identity does not agree: branch, goal and run state.
+        /// Branch, goal and run state belong to different runs.
         IdentityMismatch = "identity_mismatch",
         /// An agent or guard command cannot be found.
         MissingCommand = "missing_command",
-        /// The machine holds processes more loosely than the repository requires.
+        /// The repository requires stronger containment than this machine offers.
         LooseContainment = "loose_containment",
-        /// The repository's configuration was not confirmed by this user.
+        /// This user has not confirmed the repository's configuration.
         Unconfirmed = "unconfirmed",
-        /// The word that was given must be signed by the person whose it is.
+        /// The review must be signed by the person who gives it.
         Unsigned = "unsigned",
-        /// The run is in a state in which this cannot be done.
+        /// The run's state does not allow this.
         WrongState = "wrong_state",
-        /// Something must be looked at by a person first.
+        /// A person must act first.
         Held = "held",
-        /// The caller runs inside an iteration and may not steer.
+        /// The caller runs inside an iteration and may not change anything.
         InsideIteration = "inside_iteration",
         /// Client and daemon speak different versions.
         ProtocolMismatch = "protocol_mismatch",
-        /// Too many calls are under way already.
+        /// Too many calls are in progress.
         Busy = "busy",
         /// The daemon is shutting down.
         Draining = "draining",
-        /// The daemon could not do what it was asked; a fault of its surroundings.
+        /// The daemon could not do it because of a problem in its environment.
         Fault = "fault",
         /// The daemon has a bug.
         Bug = "bug",
@@ -56,23 +56,23 @@ words! {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, thiserror::Error)]
 #[error("{message}")]
 pub struct ErrorData {
-    /// What a client acts on.
+    /// The kind, for programs.
     pub kind: ErrorKind,
-    /// What went wrong, naming the path.
+    /// The problem, with the path.
     pub message: String,
-    /// What to do next, as a sentence, where there is something.
+    /// What to do next, as a sentence, if there is something to do.
     #[serde(default)]
     pub hint: Option<String>,
-    /// The commands of that sentence, for whoever runs or copies them.
+    /// The commands in that sentence, for clients that run or copy them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub commands: Vec<Command>,
-    /// What led to it, outermost first.
+    /// The causes, outermost first.
     #[serde(default)]
     pub causes: Vec<String>,
 }
 
 impl ErrorData {
-    /// Builds an error without hint and causes.
+    /// Builds an error without a hint and causes.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into(), hint: None, commands: Vec::new(), causes: Vec::new() }
     }

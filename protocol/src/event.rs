@@ -1,6 +1,6 @@
 //! The daemon's numbered stream of events.
 //!
-//! Events say that something happened; the state itself is read with `status`. A subscriber that is too slow gets one
+//! Events only say that something happened; the state is read with `status`. A subscriber that is too slow gets one
 //! `lagged` event and must read the state again. A client skips events that it cannot parse: a later version may have
 //! more kinds.
 
@@ -16,12 +16,12 @@ use crate::words::{GuardOutcome, IterationStatus, PhaseName, RunStatus, VerdictN
 /// One event.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Event {
-    /// Number in the daemon's stream; grows by one, begins anew with the daemon.
+    /// Number in the daemon's stream; it grows by one, and starts again when the daemon starts.
     pub seq: u64,
     /// When it happened.
     #[schemars(with = "String")]
     pub time: Timestamp,
-    /// Id of the repository; null for the daemon's own.
+    /// Id of the repository; null for the daemon's own events.
     pub repo: Option<String>,
     /// Id of the run.
     pub run: Option<String>,
@@ -40,32 +40,32 @@ pub enum EventKind {
     RunState {
         /// The new state.
         state: RunStatus,
-        /// Why, where it stopped.
+        /// Why, if the run stopped.
         reason: Option<StopReason>,
-        /// When it goes on by itself, where it waits for a time.
+        /// When it continues automatically, if it waits for a time.
         #[schemars(with = "Option<String>")]
         until: Option<Timestamp>,
     },
-    /// The service of a kind of agent is not available; another one goes on, or the run waits.
+    /// The service of a kind of agent is unavailable; a fallback continues, or the run waits.
     Outage {
         /// The kind.
         agent: String,
-        /// What it said.
+        /// The service's message.
         why: String,
-        /// When it is asked again.
+        /// When the service is tried again.
         #[schemars(with = "String")]
         until: Timestamp,
     },
-    /// An iteration entered a phase; without a number and a node, the guard runs on the base.
+    /// An iteration entered a phase. Without a number and a node: the guard runs on the base.
     Phase {
         /// The phase.
         phase: PhaseName,
-        /// Node that is worked on, once it is known.
+        /// The node that is worked on, if known yet.
         node: Option<String>,
     },
-    /// An effect cannot be done for now and is tried again.
+    /// An effect is prevented for now, and is tried again.
     Obstacle {
-        /// What is in the way.
+        /// The obstacle.
         message: String,
     },
     /// An iteration ended.
@@ -78,7 +78,7 @@ pub enum EventKind {
         status: IterationStatus,
         /// `guard=` of its commit.
         guard: GuardOutcome,
-        /// Attempts charged after it.
+        /// Charged attempts after the iteration.
         attempts: u32,
         /// Attempts allowed.
         max_attempts: u32,
@@ -89,7 +89,7 @@ pub enum EventKind {
     },
     /// The task tree changed.
     Tree {
-        /// Leaves that pass.
+        /// Leaves that have passed.
         leaves_passed: u32,
         /// Leaves of the tree.
         leaves_total: u32,
@@ -101,68 +101,68 @@ pub enum EventKind {
         /// Its subject.
         subject: String,
     },
-    /// Files that the agent changed without right were put back.
+    /// Files that the agent changed without permission were restored.
     Reverted {
         /// Paths relative to the work tree.
         paths: Vec<String>,
     },
-    /// Branches and tags of others that processes of the iteration moved; they are left where they are.
+    /// Processes of the iteration moved branches or tags outside the run; these are not restored.
     Refs {
-        /// Each with where it was and where it is.
+        /// Each reference with the old and the new commit.
         moved: Vec<String>,
     },
-    /// A process inside an iteration called what it may not call.
+    /// A process inside an iteration called a method that it may not call.
     Refused {
         /// The method.
         method: String,
-        /// The process, where the system tells which; it may be gone.
+        /// The process, if the system identifies it; it may have ended.
         pid: Option<i32>,
     },
-    /// Files that the agent changed hold secrets; they are committed as they are.
+    /// Files that the agent changed contain secrets; they are committed unchanged.
     Secrets {
-        /// Which files, and whose values.
+        /// The files, and the variables with the secrets.
         seen: Vec<SecretFinding>,
     },
-    /// A session has asked something.
+    /// A session has asked a question.
     Questions {
-        /// What is new and open.
+        /// The new open questions.
         asked: Vec<QuestionView>,
     },
-    /// Output of the agent or the guard, on request only.
+    /// Output of the agent or the guard, only on request.
     Output {
         /// The phase it comes from.
         phase: PhaseName,
-        /// Text made safe for a terminal.
+        /// The text, made safe for a terminal.
         text: String,
     },
-    /// What an agent does, on request only.
+    /// A step of an agent's work, only on request.
     Activity(Activity),
-    /// A workspace is being made for an isolated run of the repository.
+    /// The workspace of an isolated run is being created.
     Workspace {
-        /// What is being done.
+        /// The current stage.
         stage: String,
-        /// How much of it is done: bytes or files, as the stage has them.
+        /// Completed amount: bytes or files, depending on the stage.
         done: u64,
-        /// How much there is; 0 where that is not known.
+        /// Total amount; 0 if unknown.
         total: u64,
     },
-    /// Something that was not foreseen; the repository goes on.
+    /// An unexpected problem occurred; the repository continues.
     Warning {
-        /// What was seen.
+        /// The problem.
         message: String,
     },
-    /// The subscriber was too slow: events up to `seq` were dropped for it.
+    /// The subscriber was too slow: events up to `seq` were dropped.
     Lagged,
-    /// The daemon goes down after the current iterations, or at once.
+    /// The daemon shuts down after the current iterations, or at once.
     Stopping,
 }
 
-/// A step of an agent's work, as its program tells it.
+/// A step of an agent's work, as the agent's program reports it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Activity {
-    /// Of which kind.
+    /// Its kind.
     pub what: ActivityKind,
-    /// What it says, starts or touches, made safe for a terminal; at most 4 KiB.
+    /// The text, command or files, made safe for a terminal; at most 4 KiB.
     pub text: String,
 }
 
@@ -170,17 +170,17 @@ pub struct Activity {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ActivityKind {
-    /// It says something.
+    /// The agent writes a message.
     Message,
-    /// It thinks.
+    /// The agent thinks.
     Reasoning,
-    /// It starts a command, or uses another tool.
+    /// The agent starts a command, or uses another tool.
     Tool,
     /// A command or another tool has ended.
     ToolResult,
-    /// It changes files.
+    /// The agent changes files.
     FileChange,
-    /// Its program says something about the session: a retry, a warning.
+    /// The agent's program reports on the session: a retry, a warning.
     Notice,
 }
 

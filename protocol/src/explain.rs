@@ -10,9 +10,9 @@ use crate::view::{NodeRef, RunSummary, StopReason};
 use crate::words::{GuardOutcome, Role, RunStatus, VerdictName, words};
 
 words! {
-    /// A way in which a session can end, as far as what follows from it differs.
+    /// A way in which a session can end; ways with the same consequences are combined.
     Ending {
-        /// It answers `done`, the guard exits 0, and a reviewer of the agent kind accepts.
+        /// It answers `done`, the guard exits 0, and an agent as reviewer accepts.
         Green = "green",
         /// It answers `done` and the guard does not exit 0.
         Red = "red",
@@ -20,23 +20,23 @@ words! {
         Rejected = "rejected",
         /// It answers `retry`.
         Retry = "retry",
-        /// It answers `retry` and has changed goal or acceptance of the node.
+        /// It answers `retry` and has changed the node's goal or acceptance.
         Reworded = "reworded",
         /// It answers `decomposed` with two children.
         Decomposed = "decomposed",
-        /// It breaks a rule: `decomposed` without children stands for all of them.
+        /// It breaks a rule, for example with `decomposed` without children.
         Broken = "broken",
-        /// The task tree that it leaves is not valid.
+        /// The task tree that it leaves behind is not valid.
         InvalidTree = "invalid_tree",
-        /// Its context was exceeded.
+        /// Its context is exceeded.
         ContextExceeded = "context_exceeded",
         /// It crashes.
         Crash = "crash",
-        /// The model's service is not available, and nothing has changed.
+        /// The model's service is unavailable, and nothing has changed.
         Unavailable = "unavailable",
-        /// The budget runs out.
+        /// The time budget runs out.
         Timeout = "timeout",
-        /// The agent cannot work as it is configured, and nothing has changed.
+        /// The agent cannot work as configured, and nothing has changed.
         Misconfigured = "misconfigured",
         /// A person ends it with `pause --now`.
         Interrupted = "interrupted",
@@ -44,9 +44,9 @@ words! {
 }
 
 words! {
-    /// Why a session is asked to be what it is; the first that applies.
+    /// The reason for the session's role; the first that applies.
     RoleReason {
-        /// A session before it has left an invalid task tree.
+        /// An earlier session left an invalid task tree.
         Repair = "repair",
         /// The leaf is the root.
         Root = "root",
@@ -58,7 +58,7 @@ words! {
 }
 
 impl RoleReason {
-    /// Returns the role that follows.
+    /// Returns the resulting role.
     pub fn role(self) -> Role {
         match self {
             Self::Repair => Role::Repair,
@@ -71,36 +71,36 @@ impl RoleReason {
 /// `tree.explain`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ExplainReply {
-    /// Id of the run that the commit names; null before the first.
+    /// Id of the run according to the commit; null before the first run.
     pub run: Option<String>,
-    /// The run as the daemon knows it, where it does.
+    /// The run, if the daemon knows it.
     pub summary: Option<RunSummary>,
-    /// The commit that was read: the next session's From.
+    /// The commit that was read, which is From of the next session.
     pub commit: String,
     /// Number of the next iteration.
     pub iter: u32,
-    /// What the run does next by what is committed.
+    /// The run's next step, according to the committed state.
     pub next: NextView,
-    /// Whether that is told as if the run had been resumed, since it would be over otherwise.
+    /// Whether this assumes that the run is resumed, because it has ended.
     pub after_resume: bool,
-    /// The next leaf; null where every leaf passes.
+    /// The next leaf; null if every leaf passes.
     pub leaf: Option<LeafView>,
-    /// What each ending would lead to; empty where there is no session to come.
+    /// The consequences of each ending; empty if no session follows.
     pub endings: Vec<EndingView>,
 }
 
-/// What a run does next.
+/// The next step of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "what", rename_all = "snake_case")]
 pub enum NextView {
-    /// It goes on.
+    /// It continues.
     GoesOn {
         /// The leaf.
         node: String,
-        /// What its session is asked to be.
+        /// The role of its session.
         role: Role,
     },
-    /// It goes on by itself at a time.
+    /// It continues automatically at a known time.
     Waits {
         /// When.
         #[schemars(with = "String")]
@@ -118,7 +118,7 @@ pub enum NextView {
         /// Why.
         reason: StopReason,
     },
-    /// It is over.
+    /// It has ended.
     Ends {
         /// The terminal state.
         state: RunStatus,
@@ -127,55 +127,55 @@ pub enum NextView {
     },
 }
 
-/// The next leaf, and why it is that.
+/// The next leaf, and why it is next.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LeafView {
     /// The leaf.
     pub node: NodeRef,
-    /// How selection comes to it: one step for each node below the root.
+    /// The steps by which it is selected: one for each node below the root.
     pub steps: Vec<StepView>,
-    /// Why its session is asked to be what it is.
+    /// The reason for the role of its session.
     pub role_reason: RoleReason,
-    /// Whether a planner may make it smaller without losing the last attempt.
+    /// Whether a planner may make the task smaller without using up the last attempt.
     pub narrowing: bool,
 }
 
-/// One step of selection: the first of its siblings that does not pass, by `(order, id)`.
+/// One step of selection: the first of the siblings that has not passed, by `(order, id)`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct StepView {
     /// Id of the node.
     pub node: String,
     /// Its parent.
     pub parent: String,
-    /// Siblings before it, all of which pass.
+    /// Siblings before it, all of which have passed.
     pub passed_before: u32,
-    /// Its siblings, itself included.
+    /// All siblings, including itself.
     pub siblings: u32,
 }
 
-/// What one ending would lead to.
+/// The consequences of one ending.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct EndingView {
     /// Which.
     pub ending: Ending,
     /// The verdict.
     pub verdict: VerdictName,
-    /// Its details, where it has any.
+    /// Details of the verdict, if there are any.
     pub detail: Option<String>,
-    /// First line of the commit; null where none is made because nothing has changed.
+    /// First line of the commit; null if no commit is made because nothing has changed.
     pub subject: Option<String>,
     /// `guard=` of the commit.
     pub guard: GuardOutcome,
-    /// Whether the task tree is the one that the session leaves; else it is the one before it.
+    /// Whether the session's task tree is used; if false, the previous one is kept.
     pub tree_taken: bool,
-    /// Attempts of the leaf that are charged after it.
+    /// The leaf's charged attempts afterwards.
     pub attempts: u32,
-    /// Attempts of the leaf that are allowed.
+    /// The leaf's maximum attempts.
     pub max_attempts: u32,
-    /// Nodes that pass after it and did not before, the leaf first.
+    /// Nodes that pass as a result, the leaf first.
     pub passes: Vec<String>,
-    /// Nodes that the tree gains.
+    /// Nodes that are added to the tree.
     pub gains: Vec<String>,
-    /// What the run does then.
+    /// The run's next step afterwards.
     pub next: NextView,
 }

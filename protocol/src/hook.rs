@@ -8,7 +8,7 @@ use crate::path::WirePath;
 use crate::view::{QuestionView, StopReason};
 use crate::words::{RunStatus, words};
 
-/// Name of the form.
+/// Name of the format.
 pub const HOOK_SCHEMA: &str = "runner/hook.v1";
 
 words! {
@@ -18,9 +18,9 @@ words! {
         OnComplete = "on_complete",
         /// The run is stuck.
         OnStuck = "on_stuck",
-        /// The run stopped otherwise: at a limit, failed, cancelled, or held until a person looks.
+        /// The run stopped for another reason: it reached a limit, failed, was cancelled, or is held until you act.
         OnStop = "on_stop",
-        /// A session has asked something.
+        /// A session has asked a question.
         OnQuestion = "on_question",
     }
 }
@@ -28,9 +28,9 @@ words! {
 /// What happened.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HookEvent {
-    /// Name of this form: `runner/hook.v1`.
+    /// Name of this format: `runner/hook.v1`.
     pub schema: String,
-    /// Which hook it is for.
+    /// The hook that receives this event.
     pub hook: HookName,
     /// When it happened.
     #[schemars(with = "String")]
@@ -41,14 +41,14 @@ pub struct HookEvent {
     pub path: WirePath,
     /// Id of the run.
     pub run: String,
-    /// What its goal is called; null where nobody has told.
+    /// The title of its goal; null if unknown.
     pub goal: Option<String>,
     /// Its branch.
     pub branch: String,
     /// Its state.
     pub state: RunStatus,
-    /// Why it stopped, and what goes on.
+    /// Why it stopped, and how to continue.
     pub reason: Option<StopReason>,
-    /// What was asked, for `on_question`.
+    /// The questions, for `on_question`.
     pub questions: Vec<QuestionView>,
 }

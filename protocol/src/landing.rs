@@ -10,7 +10,7 @@ use crate::request::CallerEnv;
 use crate::words::words;
 
 words! {
-    /// In which form the result of a run becomes commits of a branch.
+    /// The form in which a run's result becomes commits of a branch.
     LandForm {
         /// One commit for each leaf that passed.
         Leaves = "leaves",
@@ -22,58 +22,58 @@ words! {
 }
 
 words! {
-    /// What became of a run that was to land.
+    /// The outcome of landing a run.
     LandOutcome {
-        /// Its commits are on the branch; in a preview: would be.
+        /// Its commits are on the branch; in a preview, they would be.
         Landed = "landed",
-        /// All of it was there before.
+        /// Everything was on the branch already.
         AlreadyLanded = "already_landed",
-        /// It did not fit: nothing of it was taken.
+        /// It could not be landed; nothing was added to the branch.
         LeftOut = "left_out",
     }
 }
 
 words! {
-    /// Whether a landed commit is what its run and the branch before it lead to.
+    /// Whether a landed commit is the correct merge of its run and the branch before it.
     LandedState {
-        /// The run's branch is proven up to the commit that it names, and the merge, made again, is the same.
+        /// The run's branch is proven up to the recorded commit, and the repeated merge is the same.
         Same = "same",
-        /// It has other files, or says something else of itself.
+        /// Its files or its message differ from the repeated merge.
         Differs = "differs",
-        /// The commit that it names is not on the run's branch, or an audit of that branch finds a violation before it.
+        /// The recorded commit is not on the run's branch, or an audit of that branch finds a violation before it.
         Unproven = "unproven",
-        /// It cannot be made again: the run's branch is not here, or not all of it.
+        /// The merge cannot be repeated: the run's branch is missing here, in whole or in part.
         Unknown = "unknown",
     }
 }
 
-/// `land.run`: brings runs onto a branch, or tells what that would make.
+/// `land.run`: lands runs on a branch, or previews the result.
 #[expect(clippy::struct_excessive_bools, reason = "each is an option that somebody types")]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LandParams {
     /// Absolute path inside the work tree.
     pub path: WirePath,
-    /// Ids of runs, or unique prefixes; several are a train.
+    /// Ids of runs, or unique prefixes; several runs land in this order.
     pub runs: Vec<String>,
-    /// Short name of the branch; default: the one that was recorded when the runs were started.
+    /// Short name of the branch; default: the branch recorded when the runs were started.
     #[serde(default)]
     pub onto: Option<String>,
-    /// Revision at which that branch is made, if there is none.
+    /// Revision at which that branch is created if it does not exist.
     #[serde(default)]
     pub from: Option<String>,
-    /// In which form.
+    /// The form of the commits.
     #[serde(default = "leaves")]
     pub form: LandForm,
-    /// Bring `.runner/` along as the run has it.
+    /// Land the run's `.runner/` too.
     #[serde(default)]
     pub with_runner: bool,
-    /// Go on where a part of a run's branch could not be checked.
+    /// Continue if a part of a run's branch could not be audited.
     #[serde(default)]
     pub unproven: bool,
-    /// Tell what would be made; no guard is run, and nothing moves.
+    /// Only return the result: no guard is run, and nothing is moved.
     #[serde(default)]
     pub preview: bool,
-    /// The guards' commands are confirmed.
+    /// Whether the guards' commands are confirmed.
     #[serde(default)]
     pub confirmed: bool,
     /// The caller's environment, for the guards.
@@ -85,17 +85,17 @@ fn leaves() -> LandForm {
     LandForm::Leaves
 }
 
-/// `land.resolve`: puts a run into the queue that brings in what does not fit by itself.
+/// `land.resolve`: queues a run that merges the work of a run that cannot be landed automatically.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ResolveParams {
     /// Absolute path inside the work tree.
     pub path: WirePath,
     /// Id of the run, or a unique prefix.
     pub run: String,
-    /// Short name of the branch; default: the one that was recorded when the run was started.
+    /// Short name of the branch; default: the branch recorded when the run was started.
     #[serde(default)]
     pub onto: Option<String>,
-    /// The commands in the repository's configuration are confirmed.
+    /// Whether the commands in the repository's configuration are confirmed.
     #[serde(default)]
     pub confirmed: bool,
     /// The caller's environment.
@@ -103,48 +103,48 @@ pub struct ResolveParams {
     pub env: CallerEnv,
 }
 
-/// `land.verify`: makes the merges of a branch's landed commits again.
+/// `land.verify`: repeats the merges of a branch's landed commits.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LandedParams {
-    /// Absolute path in the repository, a bare one included.
+    /// Absolute path in the repository, which may be bare.
     pub path: WirePath,
     /// Short name of the branch, or a revision.
     pub branch: String,
 }
 
-/// `land.run`: what landed, and where the branch is now.
+/// `land.run`: the landed runs, and the new tip of the branch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LandReply {
     /// Short name of the branch.
     pub onto: String,
-    /// Its tip before; null where it was made.
+    /// Its previous tip; null if the branch was created.
     pub before: Option<String>,
-    /// Its tip now; in a preview, what it would be.
+    /// Its new tip; in a preview, the tip that it would have.
     pub after: String,
-    /// Whether nothing was moved because only a preview was asked for.
+    /// Whether this was a preview, which moves nothing.
     pub preview: bool,
-    /// The work tree that was brought along; null where none has the branch checked out.
+    /// The work tree that was updated; null if the branch is not checked out.
     pub work_tree: Option<WirePath>,
     /// The runs, in the order in which they landed.
     pub runs: Vec<RunLanding>,
 }
 
-/// What became of one run.
+/// The outcome for one run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RunLanding {
     /// Id of the run.
     pub run: String,
-    /// What became of it.
+    /// The outcome.
     pub outcome: LandOutcome,
-    /// The commits that were made, oldest first; of a run that had landed before, the newest of those.
+    /// The new commits, oldest first; for a run that had landed already, the newest of its commits.
     pub commits: Vec<LandedCommit>,
-    /// Why it was left out; null where it was not.
+    /// Why it was left out; null if it was not.
     pub refusal: Option<LandRefusal>,
-    /// What else is to be known, in sentences.
+    /// Other notices, in sentences.
     pub notes: Vec<String>,
 }
 
-/// A commit that brings something home.
+/// A commit that landing made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LandedCommit {
     /// The commit.
@@ -153,41 +153,41 @@ pub struct LandedCommit {
     pub subject: String,
     /// The node that passed with it; `-` for a person's own commit.
     pub node: String,
-    /// The commit of the run whose state it brings.
+    /// The run's commit whose state it lands.
     pub of: String,
 }
 
-/// Why a run does not fit.
+/// Why a run does not land.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LandRefusal {
-    /// What is wrong, naming leaf and files.
+    /// The problem, with the leaf and the files.
     pub message: String,
-    /// The commands to type next, one per line, where there are such.
+    /// The next commands to type, one per line, if there are any.
     pub hint: Option<String>,
 }
 
-/// `land.verify`: what was found on a branch.
+/// `land.verify`: the checked commits of a branch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LandedReport {
-    /// The branch, or the revision, as it was named.
+    /// The branch, or the revision, as requested.
     pub branch: String,
-    /// The commit that it is at.
+    /// The commit at its tip.
     pub tip: String,
     /// Its landed commits, oldest first.
     pub commits: Vec<LandedCheck>,
 }
 
-/// One landed commit, looked at again.
+/// The check of one landed commit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LandedCheck {
     /// Id of the run.
     pub run: String,
     /// The commit.
     pub landed: LandedCommit,
-    /// What it is.
+    /// The result of the check.
     pub state: LandedState,
-    /// Paths in which it differs, the first ten.
+    /// Paths that differ, at most ten.
     pub differs: Vec<String>,
-    /// What is to be known of it, such as another version of git; null where nothing is.
+    /// A notice, for example about a different version of git; null if there is none.
     pub note: Option<String>,
 }

@@ -17,33 +17,33 @@ pub struct IterationMeta {
     pub run: String,
     /// Number of the iteration.
     pub iter: u32,
-    /// Commit at which the session began.
+    /// Commit at which the session started.
     pub from: String,
     /// Node that was worked on.
     pub node: String,
     /// Ids from the root to the node, both included.
     pub node_path: Vec<String>,
-    /// What the session was asked to be.
+    /// The role of the session.
     pub role: Role,
-    /// What the iteration did.
+    /// The kind of work that the iteration did.
     pub mode: Mode,
     /// Kind and version of the agent.
     pub agent: String,
-    /// By which the agent's service knows the session; null where the agent does not say.
+    /// The service's id for the session; null if the agent does not report it.
     pub session_id: Option<String>,
     /// How it ended.
     pub verdict: VerdictName,
-    /// Details of the verdict, where it has any.
+    /// Details of the verdict, if there are any.
     pub detail: Option<String>,
     /// `status=` of the commit.
     pub status: IterationStatus,
     /// `guard=` of the commit.
     pub guard: GuardOutcome,
-    /// Exit of the agent: a code, or a negative signal number.
+    /// Exit status of the agent: a code, or a negative signal number.
     pub agent_exit: Option<i32>,
-    /// Exit of the guard, likewise.
+    /// Exit status of the guard, in the same form.
     pub guard_exit: Option<i32>,
-    /// When it began.
+    /// When it started.
     #[schemars(with = "String")]
     pub started_at: Timestamp,
     /// When it ended.
@@ -55,86 +55,87 @@ pub struct IterationMeta {
     pub captured_bytes: u64,
     /// Bytes of the agent's output that were dropped.
     pub dropped_bytes: u64,
-    /// Why the agent gave no answer; null where it gave one, or was not let finish.
+    /// Why the agent gave no answer; null if it gave one, or was interrupted.
     pub failure: Option<SessionFailure>,
-    /// What the session consumed, without reviewers.
+    /// What the session consumed, excluding reviewers.
     pub usage: SessionUsage,
-    /// The review; null where nobody was asked.
+    /// The review; null if no review was requested.
     pub review: Option<ReviewFacts>,
-    /// How tightly its processes were held.
+    /// The level of containment of its processes.
     pub containment: Containment,
     /// Processes that outlived their leader and were ended.
     pub survivors_ended: u32,
-    /// Files that the session changed and that hold secrets.
+    /// Files with secrets that the session changed.
     pub secrets: Vec<SecretFinding>,
-    /// Logs that are not complete because the disk refused a part of them: the file, and why.
+    /// Incomplete logs, of which the disk refused a part: the file, and why.
     pub log_faults: Vec<String>,
-    /// Branches and tags of others that its processes moved, each with where it was and where it is.
+    /// Branches and tags outside the run that its processes moved, each with the old and the new commit.
     pub moved_refs: Vec<String>,
-    /// Files that stay in the work tree and out of its commit.
+    /// Files that stay in the work tree and are not in its commit.
     pub held_back: Vec<String>,
-    /// Paths that its processes changed without right, and that were put back.
+    /// Paths that its processes changed without permission, and that were restored.
     pub reverted: Vec<String>,
-    /// Submodules with work inside that is not committed there; its commit lacks it.
+    /// Submodules with uncommitted work, which its commit lacks.
     pub dirty_submodules: Vec<String>,
-    /// Files of the guard's definition that were not as a person has accepted them.
+    /// Files of the guard definition that differ from the versions that a person accepted.
     pub guard_changed: Vec<String>,
-    /// Whether the guard was run with the accepted definition too, and `guard` is how that ended.
+    /// Whether the guard also ran with the accepted definition; if so, `guard` is the result of that run.
     pub guard_with_accepted: bool,
-    /// The commit it ended in; null where nothing changed and none was made.
+    /// The iteration's commit; null if nothing changed and none was made.
     pub commit: Option<String>,
 }
 
 impl IterationMeta {
-    /// Returns how long it took, in milliseconds; 0 where a clock was set back meanwhile.
+    /// Returns how long it took, in milliseconds; 0 if the clock was set back during the iteration.
     pub fn duration_ms(&self) -> u64 {
         u64::try_from(self.ended_at.duration_since(self.started_at).as_millis()).unwrap_or(0)
     }
 }
 
-/// Why a session gave no answer, and by what that is known.
+/// Why a session gave no answer, and the evidence.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SessionFailure {
-    /// The class; null where nothing that was seen is known to mean anything.
+    /// The class; null if no known failure matches.
     pub class: Option<FailureClass>,
-    /// The line of the table of signatures that told the class, where one did.
+    /// The line of the table of signatures that matched, if one did.
     pub signature: Option<String>,
-    /// When the service is expected back, where it said so.
+    /// When the service is expected back, if it said so.
     #[schemars(with = "Option<String>")]
     pub until: Option<Timestamp>,
-    /// What the agent showed of its failure, each as `field: value`, bounded; what is structural comes first.
+    /// What the agent reported about its failure, each as `field: value`, bounded; structured fields first.
     pub evidence: Vec<String>,
 }
 
-/// The facts of a review. What was said is in `review.json` of the record.
+/// The facts of a review. Its text is in `review.json` of the record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ReviewFacts {
     /// Kind and version of the reviewer; `human` for a person.
     pub by: String,
-    /// What was decided; null where nothing was.
+    /// The decision; null if there was none.
     pub verdict: Option<ReviewVerdict>,
-    /// By which the reviewer's service knows the session; null where the reviewer does not say.
+    /// The service's id for the reviewer's session; null if the reviewer does not report it.
     pub session_id: Option<String>,
-    /// Times that a reviewer was asked; 0 for a person.
+    /// Number of tries to get a review; 0 for a person.
     pub tries: u32,
-    /// Why the last one gave no answer; null where it gave one, or was not let finish.
+    /// Why the last try gave no answer; null if it gave one, or was interrupted.
     pub failure: Option<SessionFailure>,
     /// What reviewers consumed.
     pub usage: UsageTotal,
-    /// What reviewers wrote outside of the record: kept under `refs/runner/rescue/` and undone.
+    /// Files that reviewers wrote outside of the record: they are kept under `refs/runner/rescue/`, and the work tree
+    /// is restored.
     pub wrote: Vec<String>,
 }
 
-/// A known secret in a file of the agent's.
+/// A known secret in a file that the agent changed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SecretFinding {
-    /// Path relative to the work tree; a secret in its name is replaced.
+    /// Path relative to the work tree; a secret in the path is replaced.
     pub path: String,
     /// The variable whose value it is.
     pub variable: String,
 }
 
-/// The time one phase took.
+/// The duration of one phase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PhaseTime {
     /// The phase.

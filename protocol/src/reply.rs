@@ -9,58 +9,58 @@ use crate::tree::TaskTree;
 use crate::view::{CheckView, IterationView, RunSummary, SettingView, StopReason};
 use crate::words::{ReviewVerdict, RunStatus};
 
-/// `run.init`: what was made.
+/// `run.init`: the created files.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct InitReply {
     /// The work tree.
     pub path: WirePath,
-    /// Files that were made, relative to the work tree.
+    /// Files that were created, relative to the work tree.
     pub created: Vec<String>,
-    /// Files that were there and kept.
+    /// Existing files that were kept.
     pub kept: Vec<String>,
-    /// Files that were there and overwritten.
+    /// Existing files that were overwritten.
     pub overwritten: Vec<String>,
 }
 
-/// `run.start`: the run as it was put into the queue.
+/// `run.start`: the queued run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct StartReply {
     /// The run.
     pub run: RunSummary,
     /// Runs of the same repository before it.
     pub ahead: u32,
-    /// Whether a run with this id goes on.
+    /// Whether an existing run with this id continues.
     pub resumed: bool,
-    /// What is to be told of the workspace that was made for it; null where it works in place, or goes on.
+    /// The workspace that was created for the run; null if the run works in place, or continues.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workspace: Option<CreatedWorkspace>,
 }
 
-/// A workspace that was made for an isolated run.
+/// The workspace that was created for an isolated run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CreatedWorkspace {
     /// Its folder: the work tree of the run.
     pub path: WirePath,
-    /// The commit that it was made at.
+    /// The commit that is checked out in it.
     pub base: String,
-    /// Paths of the source that have uncommitted changes, which the run does not see; the first of many.
+    /// Paths with uncommitted changes in the source, which the run does not see; only the first ones.
     pub not_taken: Vec<String>,
-    /// How many there are.
+    /// The total number.
     pub not_taken_count: u64,
-    /// What else somebody should know: links that lead out of it, a disk that fills up.
+    /// Warnings, such as links that lead out of the workspace, or a disk that is almost full.
     pub warnings: Vec<String>,
 }
 
-/// `run.step`: the iteration that ran, and the state the run is in now.
+/// `run.step`: the iteration that ran, and the new state of the run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct StepReply {
     /// The run.
     pub run: RunSummary,
-    /// The iteration; null where none could be run, and `run.reason` says why.
+    /// The iteration; null if none could run, and `run.reason` gives the reason.
     pub iteration: Option<IterationView>,
 }
 
-/// `run.pause`, `run.resume`, `run.cancel`: the run after the request was taken.
+/// `run.pause`, `run.resume`, `run.cancel`: the run after the request was accepted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ControlReply {
     /// The run.
@@ -69,21 +69,21 @@ pub struct ControlReply {
     pub pending: bool,
 }
 
-/// `daemon.vouch`: none of the processes is inside an iteration.
+/// `daemon.vouch`: none of the processes runs inside an iteration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct VouchReply {
     /// The method that may be called for them.
     pub method: String,
 }
 
-/// `daemon.signing_key`: a key of the runner's own.
+/// `daemon.signing_key`: the runner's own key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SigningKeyReply {
-    /// The file of its private half, in the daemon's own state.
+    /// The file of the private key, in the daemon's state folder.
     pub file: WirePath,
-    /// The line that git's file of allowed signers has for it.
+    /// The line for git's file of allowed signers.
     pub signer: String,
-    /// Whether it was made now.
+    /// Whether the key was created by this request.
     pub made: bool,
 }
 
@@ -92,17 +92,18 @@ pub struct SigningKeyReply {
 pub struct ChangeReply {
     /// The run.
     pub run: RunSummary,
-    /// The command that it is named after in its commit.
+    /// The command after which its commit is named.
     pub command: String,
-    /// Id of the note, the question or the node, or the key; null for an edit, for what is accepted, and for a node that waits.
+    /// Id of the note, question or node, or the key; null for an edit, an acceptance, and a node that has not been
+    /// added yet.
     pub id: Option<String>,
-    /// What is done, as its commit says.
+    /// The change, in the words of its commit.
     pub summary: String,
-    /// Whether it waits: it is committed before the next session.
+    /// Whether the change is pending: it is committed before the next session.
     pub pending: bool,
-    /// What it waits for.
+    /// What the request waits for.
     pub waits_for: Option<String>,
-    /// Its commit, once there is one.
+    /// Its commit, if there is one yet.
     pub commit: Option<String>,
 }
 
@@ -111,24 +112,24 @@ pub struct ChangeReply {
 pub struct TreeReply {
     /// The tree at HEAD.
     pub tree: TaskTree,
-    /// SHA-256 of its canonical form, for `tree.edit`.
+    /// SHA-256 of the tree's canonical form, for `tree.edit`.
     pub digest: String,
-    /// The node of the live iteration, else the next leaf.
+    /// The node of the live iteration, otherwise the next leaf.
     pub current: Option<String>,
-    /// State of the run, where there is one.
+    /// State of the run, if there is one.
     pub state: Option<RunStatus>,
 }
 
-/// `review.approve`, `review.reject`: a person's word, taken; it is committed as an iteration of its own.
+/// `review.approve`, `review.reject`: a person's decision, accepted; it is committed as a separate iteration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ReviewReply {
-    /// The run, which goes on.
+    /// The run, which continues.
     pub run: RunSummary,
-    /// Id of the node that was reviewed.
+    /// Id of the reviewed node.
     pub node: String,
-    /// Number of the iteration that has finished it.
+    /// Number of the iteration that finished the node.
     pub iteration: u32,
-    /// What was decided.
+    /// The decision.
     pub verdict: ReviewVerdict,
 }
 
@@ -137,7 +138,7 @@ pub struct ReviewReply {
 pub struct ValidateReply {
     /// The work tree.
     pub path: WirePath,
-    /// Whether every check holds.
+    /// Whether every check succeeded.
     pub ok: bool,
     /// The checks in order.
     pub checks: Vec<CheckView>,
@@ -146,49 +147,49 @@ pub struct ValidateReply {
 /// `config.get`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ConfigReply {
-    /// The value as JSON; the whole configuration as an object where no key was named.
+    /// The value as JSON; the whole configuration as an object if no key was named.
     pub value: serde_json::Value,
-    /// Which of its variables a caller is to pass on with `run.start`, `run.step` and `run.resume`, besides `PATH`, the home
-    /// and the locale: names, and globs with `*`. Empty where a key was named.
+    /// Which of its variables a caller should pass on with `run.start`, `run.step` and `run.resume`, besides `PATH`,
+    /// the home folder and the locale: names, and globs with `*`. Empty if a key was named.
     pub variables: Vec<String>,
 }
 
-/// `config.set`: what the key is now, or will be.
+/// `config.set`: the new value of the key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ConfigSetReply {
     /// The dotted key.
     pub key: String,
-    /// Its value as TOML; null where the default holds.
+    /// Its value as TOML; null if the default applies.
     pub value: Option<String>,
-    /// What became of the request where a run goes on; null where the file in the work tree was written.
+    /// The change on the run's branch, if a run can continue; null if the file in the work tree was written.
     pub change: Option<ChangeReply>,
     /// The file in the work tree.
     pub file: WirePath,
 }
 
-/// `config.text`: the text that an edit begins with.
+/// `config.text`: the text to edit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ConfigTextReply {
     /// The text.
     pub text: String,
-    /// Digest of the text that is there; an edit of another one is refused.
+    /// Digest of the current text; an edit of a different text is refused.
     pub digest: String,
     /// The file in the work tree.
     pub file: WirePath,
 }
 
-/// `config.edit`: what became of the text.
+/// `config.edit`: the result of the edit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ConfigEditReply {
-    /// The keys whose values it changes.
+    /// The keys whose values the edit changes.
     pub keys: Vec<String>,
-    /// What became of the request where a run goes on; null where the file in the work tree was written.
+    /// The change on the run's branch, if a run can continue; null if the file in the work tree was written.
     pub change: Option<ChangeReply>,
     /// The file in the work tree.
     pub file: WirePath,
 }
 
-/// `config.path`: the files, which need be neither valid nor there.
+/// `config.path`: the configuration files, which may be missing or not valid.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ConfigPathReply {
     /// The repository's file in the work tree.
@@ -197,7 +198,7 @@ pub struct ConfigPathReply {
     pub daemon_file: WirePath,
 }
 
-/// `config.show`: every key and where its value comes from.
+/// `config.show`: every key and the origin of its value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ConfigShowReply {
     /// The repository's file in the work tree, which need not exist.
@@ -206,7 +207,7 @@ pub struct ConfigShowReply {
     pub settings: Vec<SettingView>,
     /// The daemon's file, which need not exist.
     pub daemon_file: WirePath,
-    /// Its keys; what has changed since the daemon started holds from its next start on.
+    /// Its keys; changes since the daemon started apply from its next start.
     pub daemon_settings: Vec<SettingView>,
 }
 
@@ -217,48 +218,48 @@ pub struct IterationReply {
     pub iteration: IterationView,
     /// The record's folder.
     pub record: WirePath,
-    /// The facts, where the record holds them.
+    /// The facts, if the record has them.
     pub meta: Option<crate::meta::IterationMeta>,
-    /// What has failed in its guard, as runners of tests and compilers have reported it; the first ones, bounded.
+    /// The failures that test runners and compilers reported in the guard's output; only the first ones.
     pub failures: Vec<ReportedFailure>,
 }
 
-/// What a runner of tests or a compiler has reported as failed.
+/// A failure reported by a test runner or a compiler.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ReportedFailure {
-    /// What has failed.
+    /// What failed, such as the name of a test.
     pub name: String,
-    /// What was said of it, the line that names it first.
+    /// The lines about it, starting with the one that names it.
     pub lines: Vec<String>,
 }
 
-/// `iteration.activity`: steps of an agent's work, as its output tells them.
+/// `iteration.activity`: steps of an agent's work, from its output.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ActivityReply {
-    /// The steps, oldest first; none from an agent whose output has no form that is known.
+    /// The steps, oldest first; empty if the format of the agent's output is unknown.
     pub steps: Vec<ActivityStep>,
-    /// Where the next request goes on.
+    /// The offset for the next request.
     pub next_offset: u64,
-    /// Whether the end was reached and nobody writes any more.
+    /// Whether the end was reached and nothing more will be written.
     pub complete: bool,
 }
 
 /// One step of an agent's work.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ActivityStep {
-    /// Where the line that tells it begins in the agent's output, in bytes.
+    /// The byte offset in the agent's output of the line that reports the step.
     pub offset: u64,
     /// The step.
     #[serde(flatten)]
     pub activity: Activity,
 }
 
-/// `memory.get`: the texts that sessions are told from.
+/// `memory.get`: the texts from which prompts are built.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MemoryReply {
-    /// The commit that they are read from; null where they are read from a work tree.
+    /// The commit from which they are read; null if they are read from a work tree.
     pub commit: Option<String>,
-    /// The texts that are there: goal, progress, notes, and what agents append to.
+    /// The existing texts: goal, progress, notes, and the files that agents append to.
     pub files: Vec<MemoryFile>,
 }
 
@@ -271,54 +272,54 @@ pub struct MemoryFile {
     pub text: String,
 }
 
-/// `iteration.export`: what was copied.
+/// `iteration.export`: the copied files.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ExportReply {
     /// Id of the run.
     pub run: String,
-    /// The folder that it is in now.
+    /// The folder with the copy.
     pub to: WirePath,
-    /// Files that were copied.
+    /// Number of copied files.
     pub files: u64,
-    /// Bytes of them.
+    /// Their size in bytes.
     pub bytes: u64,
-    /// What was left out since it is no file.
+    /// Paths that were left out because they are not regular files.
     pub left_out: Vec<WirePath>,
-    /// Names of the run's records, where none was asked for: each can be copied.
+    /// Names of the run's records, if no record was requested; each of them can be copied.
     pub records: Vec<String>,
 }
 
-/// `iteration.gc`: what was removed, or would be.
+/// `iteration.gc`: the removed files, or with `dry_run` those that would be removed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct GcReply {
     /// The work tree.
     pub path: WirePath,
-    /// Runs whose records are gone, the newest first.
+    /// Runs whose records were removed, newest first.
     pub removed: Vec<RunRecords>,
     /// Runs whose records stay.
     pub kept: Vec<RunRecords>,
-    /// Workspaces of isolated runs, and what has become of each.
+    /// Workspaces of isolated runs, and whether each was removed.
     pub workspaces: Vec<WorkspaceSwept>,
-    /// Bytes of the files that are gone.
+    /// Bytes of the removed files.
     pub freed_bytes: u64,
-    /// Whether nothing was removed, as was asked for.
+    /// Whether this was a dry run, which removes nothing.
     pub dry_run: bool,
 }
 
-/// A workspace whose run is over.
+/// The workspace of an ended run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct WorkspaceSwept {
     /// Id of the run.
     pub run: String,
     /// Its folder.
     pub path: WirePath,
-    /// Bytes of its files.
+    /// Size of its files in bytes.
     pub bytes: u64,
-    /// Why it stays; null where it is gone, or would be.
+    /// Why the workspace stays; null if it was removed, or would be.
     pub kept: Option<StopReason>,
 }
 
-/// How much there is of a run's records.
+/// The size of a run's records.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RunRecords {
     /// Id of the run.

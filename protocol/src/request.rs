@@ -17,7 +17,7 @@ pub struct Handshake {
     pub client: String,
     /// Its version.
     pub version: String,
-    /// Version of the API it speaks.
+    /// The API version that it speaks.
     pub api_version: u32,
 }
 
@@ -28,12 +28,12 @@ pub struct AtPath {
     pub path: WirePath,
 }
 
-/// `repo.remove`: which repository is forgotten.
+/// `repo.remove`: the repository to forget.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RemoveParams {
-    /// Its absolute path, as it is registered, or any path inside its work tree.
+    /// Its absolute path as registered, or any path inside its work tree.
     pub path: WirePath,
-    /// Whether its isolated runs are forgotten with it where its folder is gone. Their workspaces stay.
+    /// Whether to forget its isolated runs too, if its folder is gone. Their workspaces stay.
     #[serde(default)]
     pub force: bool,
 }
@@ -43,7 +43,7 @@ pub struct RemoveParams {
 pub struct AtRun {
     /// Absolute path inside the work tree.
     pub path: WirePath,
-    /// Id of the run or a unique prefix; default: the one at the head of the queue, else the last one.
+    /// Id of the run or a unique prefix; default: the first one in the queue, otherwise the last one.
     #[serde(default)]
     pub run: Option<String>,
 }
@@ -53,7 +53,7 @@ pub struct AtRun {
 pub struct InitParams {
     /// Absolute path inside the work tree.
     pub path: WirePath,
-    /// Overwrite what is there.
+    /// Overwrite existing files.
     #[serde(default)]
     pub force: bool,
 }
@@ -65,7 +65,7 @@ pub struct InitParams {
 pub struct CallerEnv(pub BTreeMap<String, String>);
 
 impl std::fmt::Debug for CallerEnv {
-    /// Prints the names alone: the values may be secrets.
+    /// Prints only the names: the values may be secrets.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_set().entries(self.0.keys()).finish()
     }
@@ -82,19 +82,19 @@ pub struct StartParams {
     /// Id of the run.
     #[serde(default)]
     pub id: Option<String>,
-    /// Revision that the branch begins from.
+    /// Revision from which the branch starts.
     #[serde(default)]
     pub base: Option<String>,
-    /// Keep the task tree although the id changes.
+    /// Keep the task tree even if the id changes.
     #[serde(default)]
     pub keep_tree: bool,
-    /// Put the run into the queue and leave it paused there.
+    /// Queue the run paused.
     #[serde(default)]
     pub queue_only: bool,
-    /// Whether it works in a workspace of its own, not in this work tree; default: as `[workspace] kind` says.
+    /// Whether the run works in a separate workspace instead of this work tree; default: `[workspace] kind`.
     #[serde(default)]
     pub isolated: Option<bool>,
-    /// The commands in the repository's configuration are confirmed.
+    /// Whether the commands in the repository's configuration are confirmed.
     #[serde(default)]
     pub confirmed: bool,
     /// The caller's environment.
@@ -107,18 +107,18 @@ pub struct StartParams {
 pub struct ForkParams {
     /// Absolute path inside the work tree.
     pub path: WirePath,
-    /// Id of the run that is forked, or a unique prefix; default: the one at the head of the queue, else the last one.
+    /// Id of the run to fork, or a unique prefix; default: the first one in the queue, otherwise the last one.
     #[serde(default)]
     pub run: Option<String>,
-    /// Number of its iteration whose commit the new run begins from.
+    /// Number of the iteration from whose commit the new run starts.
     pub iter: u32,
     /// Id of the new run.
     #[serde(default)]
     pub id: Option<String>,
-    /// Put the new run into the queue and leave it paused there.
+    /// Queue the new run paused.
     #[serde(default)]
     pub queue_only: bool,
-    /// The commands in the commit's configuration are confirmed.
+    /// Whether the commands in the commit's configuration are confirmed.
     #[serde(default)]
     pub confirmed: bool,
     /// The caller's environment.
@@ -134,7 +134,7 @@ pub struct StepParams {
     /// Id of the run or a unique prefix.
     #[serde(default)]
     pub run: Option<String>,
-    /// The commands in the repository's configuration are confirmed.
+    /// Whether the commands in the repository's configuration are confirmed.
     #[serde(default)]
     pub confirmed: bool,
     /// The caller's environment.
@@ -145,14 +145,14 @@ pub struct StepParams {
 /// `verify.rerun`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RerunParams {
-    /// Absolute path in the repository, a bare one included.
+    /// Absolute path in the repository, which may be bare.
     pub path: WirePath,
-    /// Passes as `verify.run` has told them; the guards of their commits are run.
+    /// Passes from a reply of `verify.run`; the guards of their commits are run.
     pub passes: Vec<AuditPass>,
-    /// Revision: what its commit has on first parents is left out.
+    /// Revision: passes in its first-parent history are left out.
     #[serde(default)]
     pub since: Option<String>,
-    /// The guards' commands are confirmed, and the user's git configuration where a session has changed it.
+    /// Whether the guards' commands are confirmed, and the user's git configuration if a session has changed it.
     #[serde(default)]
     pub confirmed: bool,
     /// The caller's environment.
@@ -163,18 +163,18 @@ pub struct RerunParams {
 /// `verify.run`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct VerifyParams {
-    /// Absolute path in the repository, a bare one included.
+    /// Absolute path in the repository, which may be bare.
     pub path: WirePath,
-    /// Id of the run or a unique prefix; the one that is checked out, or the only one, by default.
+    /// Id of the run or a unique prefix; default: the run that is checked out, or the only one.
     #[serde(default)]
     pub run: Option<String>,
-    /// Findings in commits that this revision contains are counted and left out; the whole branch is looked at all the same.
+    /// Findings in commits that this revision contains are only counted; the whole branch is still audited.
     #[serde(default)]
     pub since: Option<String>,
-    /// Who may sign the runner's commits, as a file of allowed signers says it; nothing is asked of signatures without.
+    /// The text of a file of allowed signers for the runner's commits; without it, their signatures are not checked.
     #[serde(default)]
     pub signers: Option<String>,
-    /// Who may review, in the same form; nothing is asked of the signatures of people's words without.
+    /// The text of a file of allowed signers for people's reviews; without it, their signatures are not checked.
     #[serde(default)]
     pub reviewers: Option<String>,
 }
@@ -200,13 +200,13 @@ pub struct ResumeParams {
     /// Id of the run or a unique prefix.
     #[serde(default)]
     pub run: Option<String>,
-    /// Do not wait for the time that a waiting run waits for.
+    /// Do not wait for the time at which the run would continue automatically.
     #[serde(default)]
     pub now: bool,
     /// Iterations granted beyond `max_iterations`.
     #[serde(default)]
     pub more: Option<u32>,
-    /// The commands in the repository's configuration are confirmed.
+    /// Whether the commands in the repository's configuration are confirmed.
     #[serde(default)]
     pub confirmed: bool,
     /// The caller's environment.
@@ -219,7 +219,7 @@ pub struct ResumeParams {
 pub struct ValidateParams {
     /// Absolute path inside the work tree.
     pub path: WirePath,
-    /// The caller's environment, in which programs are looked for.
+    /// The caller's environment, in which programs are searched for.
     #[serde(default)]
     pub env: CallerEnv,
 }
@@ -227,20 +227,20 @@ pub struct ValidateParams {
 /// `note.add`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct NoteParams {
-    /// Which run.
+    /// The run.
     #[serde(flatten)]
     pub at: AtRun,
-    /// What the next session is told, at most 8 KiB.
+    /// The note to the next session, at most 8 KiB.
     pub text: String,
 }
 
 /// `guard.accept`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AcceptParams {
-    /// Which run.
+    /// The run.
     #[serde(flatten)]
     pub at: AtRun,
-    /// Absolute path of the only file that is accepted, be it gone; default: all that have changed.
+    /// Absolute path of the only file to accept, which may have been deleted; default: all changed files.
     #[serde(default)]
     pub file: Option<WirePath>,
 }
@@ -251,7 +251,7 @@ pub struct QuestionsParams {
     /// Absolute path inside a work tree; default: all repositories.
     #[serde(default)]
     pub path: Option<WirePath>,
-    /// Answered ones too, after those that are open.
+    /// Include answered questions, after the open ones.
     #[serde(default)]
     pub all: bool,
 }
@@ -259,10 +259,10 @@ pub struct QuestionsParams {
 /// `question.answer`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AnswerParams {
-    /// Absolute path inside a work tree; default: the one that has the question.
+    /// Absolute path inside a work tree; default: the one with the question.
     #[serde(default)]
     pub path: Option<WirePath>,
-    /// Id of the question, or a unique beginning of it; `RUN/ID` where runs ask the same.
+    /// Id of the question, or a unique prefix; `RUN/ID` if several runs ask the same question.
     pub id: String,
     /// The answer, at most 8 KiB.
     pub text: String,
@@ -271,32 +271,32 @@ pub struct AnswerParams {
 /// `tree.retry`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RetryParams {
-    /// Which run.
+    /// The run.
     #[serde(flatten)]
     pub at: AtRun,
-    /// Id of the exhausted node, or a unique beginning of it.
+    /// Id of the exhausted node, or a unique prefix.
     pub node: String,
 }
 
 /// `tree.add`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AddParams {
-    /// Which run.
+    /// The run.
     #[serde(flatten)]
     pub at: AtRun,
-    /// Id of the parent, or a unique beginning of it.
+    /// Id of the parent, or a unique prefix.
     pub parent: String,
-    /// What the node is called.
+    /// Title of the node.
     pub title: String,
-    /// What is to be true when it is done.
+    /// The result that the node must achieve.
     pub goal: String,
     /// Testable statements.
     #[serde(default)]
     pub acceptance: Vec<String>,
-    /// Id of the sibling that it comes behind.
+    /// Id of the sibling after which it is added.
     #[serde(default)]
     pub after: Option<String>,
-    /// Its place among the siblings; default: the last.
+    /// Its place among the siblings; default: last.
     #[serde(default)]
     pub order: Option<i64>,
 }
@@ -304,12 +304,12 @@ pub struct AddParams {
 /// `tree.edit`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct EditParams {
-    /// Which run.
+    /// The run.
     #[serde(flatten)]
     pub at: AtRun,
-    /// Absolute path of a file with the new tree: it may be larger than a request. It is read before the answer.
+    /// Absolute path of a file with the new tree, which may be larger than a request. It is read before the reply.
     pub file: WirePath,
-    /// `digest` of the tree that was opened; another one at the tip is refused.
+    /// `digest` of the tree that was opened; refused if the tree at the tip has a different one.
     #[serde(default)]
     pub opened: Option<String>,
 }
@@ -324,16 +324,16 @@ pub struct LogFilter {
 /// `daemon.vouch`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct VouchParams {
-    /// Ids of the processes that ask, as the daemon sees them.
+    /// Ids of the requesting processes, as the daemon sees them.
     pub pids: Vec<i32>,
-    /// The method that they want to have called.
+    /// The method that they want to call.
     pub method: String,
 }
 
 /// `daemon.signing_key`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SigningKeyParams {
-    /// Make it where there is none.
+    /// Create the key if there is none.
     pub make: bool,
 }
 
@@ -350,24 +350,24 @@ pub struct ConfigKey {
 /// `config.set`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ConfigSetParams {
-    /// Which run; default: the one of this work tree that goes on, else no run but the file in the work tree.
+    /// The run; default: the run of this work tree that can continue; if there is none, the file in the work tree.
     #[serde(flatten)]
     pub at: AtRun,
     /// Dotted key, e.g. `guard.command`.
     pub key: String,
-    /// The value as TOML, or a bare word where only a string is possible; null has the default hold again.
+    /// The value as TOML, or a bare word if only a string is possible; null restores the default.
     pub value: Option<String>,
 }
 
 /// `config.edit`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ConfigEditParams {
-    /// Which run; default: the one of this work tree that goes on, else no run but the file in the work tree.
+    /// The run; default: the run of this work tree that can continue; if there is none, the file in the work tree.
     #[serde(flatten)]
     pub at: AtRun,
-    /// The text that was left.
+    /// The edited text.
     pub text: String,
-    /// Digest of the text that was opened; another one by now is refused.
+    /// Digest of the text that was opened; refused if the current text has a different one.
     #[serde(default)]
     pub opened: Option<String>,
 }
@@ -380,10 +380,10 @@ pub struct AtIteration {
     /// Id of the run or a unique prefix.
     #[serde(default)]
     pub run: Option<String>,
-    /// Number of the iteration; default: the live one, else the last one.
+    /// Number of the iteration; default: the live one, otherwise the last one.
     #[serde(default)]
     pub iter: Option<u32>,
-    /// Number of a wait under that number; default: what was committed, else the last wait.
+    /// Number of a wait at that iteration; default: the committed iteration, otherwise the last wait.
     #[serde(default)]
     pub wait: Option<u32>,
 }
@@ -391,13 +391,13 @@ pub struct AtIteration {
 /// `iteration.export`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ExportParams {
-    /// Which run.
+    /// The run.
     #[serde(flatten)]
     pub at: AtRun,
-    /// Name of the record: `0007`, or `0007.w2` for a wait. Default: what belongs to the run as a whole.
+    /// Name of the record: `0007`, or `0007.w2` for a wait. Default: the files of the run as a whole.
     #[serde(default)]
     pub record: Option<String>,
-    /// Absolute path of the folder that is made, or that is there and empty.
+    /// Absolute path of the target folder, which is created, or exists and is empty.
     pub to: WirePath,
 }
 
@@ -406,9 +406,9 @@ pub struct ExportParams {
 pub struct GcParams {
     /// Absolute path inside the work tree.
     pub path: WirePath,
-    /// Runs whose records stay: those that were written last. A run that is not over does not count.
+    /// Number of ended runs whose records stay: the ones written last.
     pub keep: u32,
-    /// Tell what would be removed, and remove nothing.
+    /// Report what would be removed, without removing anything.
     #[serde(default)]
     pub dry_run: bool,
 }
@@ -416,15 +416,15 @@ pub struct GcParams {
 /// `log.read`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LogParams {
-    /// Which iteration.
+    /// The iteration.
     #[serde(flatten)]
     pub at: AtIteration,
-    /// Which file of its record.
+    /// The file of its record.
     pub stream: LogStream,
-    /// First byte wanted.
+    /// First byte to read.
     #[serde(default)]
     pub offset: u64,
-    /// Leave control characters and bytes that are not UTF-8 to the reader: the text is base64.
+    /// Return the bytes unchanged, as base64: control characters and invalid UTF-8 are not replaced.
     #[serde(default)]
     pub raw: bool,
 }
@@ -433,30 +433,30 @@ pub struct LogParams {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LogStream {
-    /// What the agent printed.
+    /// The agent's output.
     Agent,
-    /// What the guard printed.
+    /// The guard's output.
     Guard,
-    /// What the guard printed with the accepted definition, where it ran with both.
+    /// The guard's output with the accepted definition, if it ran with both.
     GuardAccepted,
-    /// What the guard printed on the base, before the first iteration: the run's, whichever iteration is named.
+    /// The guard's output on the base, before the first iteration; it belongs to the run, whichever iteration is named.
     Baseline,
-    /// What the reviewer printed.
+    /// The reviewer's output.
     Review,
-    /// What the review decided, and why.
+    /// The reviewer's decision, and the reasons.
     ReviewAnswer,
     /// The prompt.
     Prompt,
-    /// What the iteration changed.
+    /// The changes of the iteration.
     Diff,
     /// The answer.
     Output,
-    /// The journal of the iteration: an event per line.
+    /// The journal of the iteration: one event per line.
     Events,
 }
 
 impl LogStream {
-    /// Returns the file's name in the record of an iteration; [`Baseline`](Self::Baseline) stands beside those.
+    /// Returns the file's name in the record of an iteration; [`Baseline`](Self::Baseline) is next to the records.
     pub fn file_name(self) -> &'static str {
         match self {
             Self::Agent => "executor.log",
@@ -476,10 +476,10 @@ impl LogStream {
 /// `iteration.activity`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ActivityParams {
-    /// Which iteration.
+    /// The iteration.
     #[serde(flatten)]
     pub at: AtIteration,
-    /// First byte of the agent's output that is looked at: 0, or `next_offset` of a reply.
+    /// First byte of the agent's output to read: 0, or `next_offset` of a reply.
     #[serde(default)]
     pub offset: u64,
 }
@@ -487,13 +487,13 @@ pub struct ActivityParams {
 /// `events.subscribe`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Subscription {
-    /// Only events of the repository that holds this path.
+    /// Only events of the repository that contains this path.
     #[serde(default)]
     pub path: Option<WirePath>,
-    /// First event wanted; default: those that come.
+    /// First event to send; default: the next one.
     #[serde(default)]
     pub since: Option<u64>,
-    /// Send output of agents and guards too.
+    /// Include the output of agents and guards.
     #[serde(default)]
     pub output: bool,
 }

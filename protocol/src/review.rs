@@ -8,17 +8,17 @@ use serde::{Deserialize, Serialize};
 use crate::request::AtRun;
 use crate::words::ReviewVerdict;
 
-/// The namespace of such signatures: one that was made for something else, such as a commit, does not count.
+/// The namespace of these signatures: a signature made for something else, such as a commit, is not accepted.
 pub const NAMESPACE: &str = "runner-review";
 
-/// `review.pending`: what waits for a person's word.
+/// `review.pending`: the node that waits for a person's review.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PendingReview {
     /// Id of the run.
     pub run: String,
     /// Id of the node.
     pub node: String,
-    /// Number of the iteration that has finished it.
+    /// Number of the iteration that finished the node.
     pub iteration: u32,
     /// The commit of that iteration.
     pub commit: String,
@@ -27,10 +27,10 @@ pub struct PendingReview {
 /// `review.approve`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ApproveParams {
-    /// Which run.
+    /// The run.
     #[serde(flatten)]
     pub at: AtRun,
-    /// The person's SSH signature of the word, in base64 without its armor, for `[review] sign`.
+    /// The person's SSH signature of the decision, in base64 without its armor, for `[review] sign`.
     #[serde(default)]
     pub signature: Option<String>,
 }
@@ -38,28 +38,28 @@ pub struct ApproveParams {
 /// `review.reject`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RejectParams {
-    /// Which run.
+    /// The run.
     #[serde(flatten)]
     pub at: AtRun,
-    /// Why, at most 8 KiB; the next session on the node reads it.
+    /// The reason, at most 8 KiB; the next session on the node reads it.
     pub reason: String,
-    /// The person's SSH signature of the word, in base64 without its armor, for `[review] sign`.
+    /// The person's SSH signature of the decision, in base64 without its armor, for `[review] sign`.
     #[serde(default)]
     pub signature: Option<String>,
 }
 
-/// A person's word on it.
+/// A person's decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReviewStatement<'a> {
-    /// What it is about.
+    /// The review that it decides.
     pub review: &'a PendingReview,
-    /// What was decided.
+    /// The decision.
     pub verdict: ReviewVerdict,
-    /// Why; empty for an approval.
+    /// The reason; empty for an approval.
     pub reason: &'a str,
 }
 
-/// The bytes that are signed: a line for each fact, an empty one, and the reason as it was given.
+/// The bytes that are signed: one line per fact, an empty line, and the reason as given.
 impl fmt::Display for ReviewStatement<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let PendingReview { run, node, iteration, commit } = self.review;

@@ -10,13 +10,13 @@ use serde::{Deserialize, Serialize};
 use crate::answer::SessionUsage;
 use crate::words::{GuardOutcome, IterationStatus, VerdictName};
 
-/// `run_state.json`: what the next iteration needs to know besides the tree.
+/// `run_state.json`: the state that the next iteration needs besides the tree.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RunState {
     /// Id of the run; null before the first start.
     pub run_id: Option<String>,
-    /// Commit that the run began from.
+    /// Commit from which the run started.
     pub base: Option<String>,
     /// Number of the next iteration, from 1.
     pub next_iter: u32,
@@ -30,29 +30,29 @@ pub struct RunState {
     pub last_guard: Option<GuardOutcome>,
     /// Faults since the last answer.
     pub consecutive_faults: u32,
-    /// The same status and summary again and again.
+    /// Repetitions of the same status and summary.
     pub stall: Stall,
-    /// Answers `decomposed` since the last pass or other answer.
+    /// Consecutive `decomposed` answers, without a pass or another answer in between.
     pub decomposed_in_row: u32,
-    /// Interruptions that nobody asked for, in a row, on one node.
+    /// Consecutive unrequested interruptions on one node.
     pub deaths: Deaths,
-    /// Nodes that used their one narrowing.
+    /// Nodes that have used their one narrowing.
     pub narrowed: Vec<String>,
     /// Node whose sessions have the repair role.
     pub repair: Option<String>,
-    /// Files that stay in the work tree and out of the branch.
+    /// Files that stay in the work tree and are not on the branch.
     pub held_back: Vec<String>,
-    /// Submodules with work inside that is not committed there; the branch lacks it.
+    /// Submodules with uncommitted work, which the branch lacks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dirty_submodules: Vec<String>,
-    /// Notes that a session has answered to.
+    /// Notes that are no longer in the prompt, because a session has returned an answer.
     pub notes_used: Vec<String>,
     /// Iterations granted beyond `max_iterations`.
     pub allowance: u32,
-    /// Files of the guard's definition, with the blob last accepted by a person: its id, and `100755:` in front where the
-    /// file can be executed, `120000:` where it is a link.
+    /// Files of the guard definition, with the blob that a person last accepted: its id, prefixed by `100755:` for an
+    /// executable file, or `120000:` for a link.
     pub guard_definition: BTreeMap<String, String>,
-    /// Paths under `.runner/` that the last iteration changed without right.
+    /// Paths under `.runner/` that the last iteration changed without permission.
     pub reverted: Vec<String>,
     /// What the run has consumed.
     pub usage: UsageTotal,
@@ -89,27 +89,27 @@ impl Default for RunState {
     }
 }
 
-/// How often the same status and summary came in a row.
+/// Repetitions of the same status and summary.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Stall {
-    /// Digest of status and normalised summary.
+    /// Digest of the status and the normalised summary.
     pub digest: Option<String>,
-    /// Times in a row.
+    /// Number of consecutive occurrences.
     pub count: u32,
 }
 
-/// Interruptions on one node that nobody asked for.
+/// Unrequested interruptions on one node.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Deaths {
     /// The node.
     pub node: Option<String>,
-    /// Times in a row.
+    /// Number of consecutive occurrences.
     pub count: u32,
 }
 
-/// What sessions have consumed together: null where none of them said, and too little by those that did not.
+/// The total consumption of sessions: null if no session reported it, and too low if some did not.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct UsageTotal {
@@ -123,10 +123,10 @@ pub struct UsageTotal {
     pub output_tokens: Option<u64>,
     /// Cost in millionths of a US dollar.
     pub cost_micro_usd: Option<u64>,
-    /// Sessions that did not say how many tokens they read and wrote.
+    /// Sessions that did not report their tokens.
     #[serde(default, skip_serializing_if = "is_none")]
     pub tokens_unknown: u64,
-    /// Sessions whose cost is not known.
+    /// Sessions of unknown cost.
     #[serde(default, skip_serializing_if = "is_none")]
     pub cost_unknown: u64,
 }
@@ -152,11 +152,11 @@ fn is_none(sessions: &u64) -> bool {
     *sessions == 0
 }
 
-/// `feedback.json`: what the next session on a node must know of the previous ones.
+/// `feedback.json`: the results of previous sessions that the next session on a node needs.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Feedback {
-    /// Result of the guard on the base.
+    /// The guard's result on the base.
     pub baseline: Option<Baseline>,
     /// Open nodes by id.
     pub nodes: BTreeMap<String, NodeFeedback>,
@@ -168,13 +168,13 @@ pub struct Feedback {
 pub struct Baseline {
     /// Whether it was green.
     pub guard: GuardOutcome,
-    /// What it printed, reduced, where it was not green and no guard has been green since.
+    /// What it printed, reduced, if it was not green and no guard has been green since.
     pub output: Option<String>,
     /// The first iteration whose guard was green, where this one was not.
     pub green_at: Option<u32>,
 }
 
-/// What is remembered of the sessions on one node.
+/// The feedback from the sessions on one node.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NodeFeedback {
@@ -193,10 +193,10 @@ pub struct Attempt {
     pub iter: u32,
     /// How it ended.
     pub verdict: VerdictName,
-    /// What the agent said, bounded.
+    /// The agent's summary, bounded.
     pub summary: Option<String>,
-    /// Digest of what its failure comes down to, shortened, where it failed by what the agent did: another attempt with
-    /// the same one failed in the same way.
+    /// Shortened digest of the essential part of the failure, if the agent's work failed: attempts with the same digest
+    /// failed in the same way.
     pub failure_digest: Option<String>,
 }
 
@@ -208,8 +208,8 @@ pub struct Failure {
     pub iter: u32,
     /// How the attempt ended.
     pub verdict: VerdictName,
-    /// The evidence: guard output, the broken rule or the reviewer's reasons, bounded.
+    /// The evidence: guard output, the broken rule, or the reviewer's reasons, bounded.
     pub text: String,
-    /// The text of a tree that was not valid, bounded.
+    /// The text of an invalid tree, bounded.
     pub invalid_tree: Option<String>,
 }

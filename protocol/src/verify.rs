@@ -9,100 +9,100 @@ use crate::path::WirePath;
 use crate::words::{ReviewVerdict, words};
 
 words! {
-    /// A rule that an audit holds a branch to.
+    /// A rule that an audit checks on a branch.
     AuditRule {
-        /// A commit of the runner says what it says in the one form that the runner writes.
+        /// Each commit of the runner has exactly the format that the runner writes.
         Form = "form",
-        /// Nothing is missing: parents, `Runner-From` and `Runner-Tree-From` are an unbroken chain.
+        /// No commit is missing: parents, `Runner-From` and `Runner-Tree-From` form an unbroken chain.
         Chain = "chain",
-        /// Iterations are numbered without a gap, within one run.
+        /// Iterations are numbered without gaps, within one run.
         Number = "number",
-        /// Every state that a session begins with or ends in can be read and is valid.
+        /// Every state at the beginning or end of a session can be read and is valid.
         Valid = "valid",
-        /// Node, role and the right to begin at all follow from the commit at which the session began.
+        /// The commit at which a session started determines its node, its role, and whether it may start at all.
         Selection = "selection",
-        /// The prompt that follows from that commit has the digest in the receipt.
+        /// The prompt built from that commit has the digest in the receipt.
         Prompt = "prompt",
-        /// The verdict is one that its evidence allows.
+        /// The evidence allows the verdict.
         Verdict = "verdict",
-        /// The task tree is what the verdict leads to, and within what a session may change.
+        /// The task tree follows from the verdict, and contains only changes that a session may make.
         Tree = "tree",
-        /// `passes` is set for an accepted leaf, and by nothing else.
+        /// `passes` is set only for an accepted leaf.
         Passes = "passes",
-        /// A passed node stays as it is.
+        /// A passed node does not change.
         Passed = "passed",
-        /// `run_state.json` is what the verdict leads to.
+        /// `run_state.json` follows from the verdict.
         RunState = "run_state",
-        /// `feedback.json` is what the verdict leads to.
+        /// `feedback.json` follows from the verdict.
         Feedback = "feedback",
-        /// `progress.md` is what the verdict leads to.
+        /// `progress.md` follows from the verdict.
         Progress = "progress",
-        /// `guardrails.md` is what the verdict leads to.
+        /// `guardrails.md` follows from the verdict.
         Guardrails = "guardrails",
-        /// The receipt says of its own commit what is the case.
+        /// The receipt describes its own commit correctly.
         Receipt = "receipt",
-        /// Files that are the runner's, configuration and templates included, are changed by nobody's session.
+        /// No session changes the runner's own files, including configuration and templates.
         Owned = "owned",
-        /// What a person may not do to a run.
+        /// A person's commit makes only changes that a person may make.
         Person = "person",
-        /// A start, a baseline and a resume change what they are for and nothing else.
+        /// A start, a baseline and a resume change only what they are meant to change.
         Milestone = "milestone",
         /// A guard that runs again agrees with the receipt.
         Rerun = "rerun",
-        /// All that is judged is here, and there is an iteration of the run to judge.
+        /// All commits that the audit needs are present, and there is at least one iteration of the run.
         Unseen = "unseen",
-        /// Each commit of the runner, and each review by a person, is signed by a key that was named.
+        /// Each commit of the runner, and each review by a person, is signed with one of the given keys.
         Signed = "signed",
-        /// What was once the last commit of the branch is still in it.
+        /// Every commit that was once the last of the branch is still on the branch.
         Tip = "tip",
     }
 }
 
 words! {
-    /// How much a finding weighs.
+    /// The severity of a finding.
     Severity {
-        /// No runner that keeps the rules makes such a branch.
+        /// A runner that follows the rules never makes such a branch.
         Violation = "violation",
-        /// It may be as it should, and somebody should know.
+        /// It may be correct, but a person should check it.
         Warning = "warning",
     }
 }
 
-/// Something that is not as it should be.
+/// A finding of the audit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AuditFinding {
-    /// The commit that it is about.
+    /// The commit that the finding is about.
     pub commit: String,
-    /// The iteration, where it is one.
+    /// The iteration, if the commit belongs to one.
     pub iter: Option<u32>,
-    /// Which rule.
+    /// The broken rule.
     pub rule: AuditRule,
-    /// How much it weighs.
+    /// Its severity.
     pub severity: Severity,
-    /// What it concerns: a file, a field, a node, a trailer.
+    /// The subject: a file, a field, a node, or a trailer.
     pub at: String,
-    /// What the rules lead to.
+    /// The expected value, according to the rules.
     pub expected: String,
-    /// What is there.
+    /// The value that was found.
     pub found: String,
 }
 
-/// A commit of a person's.
+/// A person's commit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PersonCommit {
     /// The commit.
     pub commit: String,
     /// The first line of its message.
     pub subject: String,
-    /// The command of `runnerctl` that it says it was made by; null for a plain commit.
+    /// The `runnerctl` command that made it, according to its message; null for a plain commit.
     pub command: Option<String>,
     /// Paths under `.runner/` that it changed.
     pub runner_paths: Vec<String>,
-    /// How many other paths it changed.
+    /// Number of other paths that it changed.
     pub other_paths: u32,
 }
 
-/// A leaf that passes.
+/// A leaf that has passed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AuditPass {
     /// The node.
@@ -113,115 +113,115 @@ pub struct AuditPass {
     pub commit: String,
 }
 
-/// How much was looked at, and how much of it is proven.
+/// How many commits were audited, and how much of them is proven.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AuditCounts {
     /// Commits on first parents, from the start to the tip.
     pub commits: u32,
     /// Iterations.
     pub iterations: u32,
-    /// Iterations without a session, for which a person's word stood.
+    /// Iterations without a session, in which a person decided instead.
     pub said: u32,
-    /// Prompts that were built again and have the digest in the receipt.
+    /// Prompts that were rebuilt and have the digest in the receipt.
     pub prompts: u32,
-    /// Prompts that cannot be built again: another version's, or what they were made of is not here.
+    /// Prompts that cannot be rebuilt, because another version made them or their inputs are missing.
     pub prompts_unknown: u32,
-    /// Commits of agents, between a session's beginning and its receipt.
+    /// Commits of agents, between the start of a session and its receipt.
     pub agents_commits: u32,
-    /// Leaves that pass at the tip, and all leaves.
+    /// Leaves that pass at the tip.
     pub leaves_passed: u32,
     /// All leaves at the tip.
     pub leaves_total: u32,
-    /// Guards whose result is the runner's word alone.
+    /// Guards whose result has no proof except the runner's receipt.
     pub guards_unproven: u32,
 }
 
-/// What guards said that were run once more.
+/// The results of guards that were run again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RerunReport {
-    /// How many guards were run.
+    /// Number of guards that were run.
     pub guards: u32,
-    /// Those that did not exit 0, as warnings.
+    /// The guards that did not exit 0, as warnings.
     pub findings: Vec<AuditFinding>,
 }
 
 /// `verify.tips`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TipsParams {
-    /// Absolute path in the repository, a bare one included.
+    /// Absolute path in the repository, which may be bare.
     pub path: WirePath,
     /// The last commit of the branch.
     pub tip: String,
-    /// Commits that were the last once, by their whole ids.
+    /// Full ids of commits that were once the last of the branch.
     pub tips: Vec<String>,
 }
 
-/// A revision that has commits of the branch already, and what was found in these.
+/// A revision that already has commits of the branch, and the number of findings in them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AuditSince {
     /// The commit that the revision names.
     pub commit: String,
-    /// How many violations are in commits that it contains: they are not among the findings.
+    /// Number of violations in commits that it contains; they are left out of the findings.
     pub violations: u32,
-    /// How many warnings are in them.
+    /// Number of warnings in those commits.
     pub warnings: u32,
 }
 
-/// Whose signatures the runner's commits, or people's reviews, have.
+/// The signatures on the runner's commits, or on people's reviews.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AuditSigned {
-    /// How many were looked at.
+    /// Number of commits or reviews that were checked.
     pub commits: u32,
-    /// How many of them are signed by a key that was named.
+    /// How many of them are signed with one of the given keys.
     pub held: u32,
-    /// By whom: principal and key, each once.
+    /// The signers: principal and key, each once.
     pub by: Vec<String>,
 }
 
-/// A person's word on what a session has left.
+/// A person's decision on the work of a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AuditReview {
-    /// The commit that it became.
+    /// The commit that records it.
     pub commit: String,
     /// The iteration.
     pub iter: u32,
     /// The node.
     pub node: String,
-    /// What was decided.
+    /// The decision.
     pub verdict: ReviewVerdict,
-    /// The bytes that a signature of it is of.
+    /// The bytes that a signature must cover.
     pub text: String,
     /// The signature in the receipt, in base64 without its armor.
     pub signature: Option<String>,
 }
 
-/// What an audit of a branch found.
+/// The result of an audit of a branch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AuditReport {
     /// The run.
     pub run: String,
-    /// The commit before the first one that was looked at; null where it is not here.
+    /// The commit before the first one that was audited; null if it is missing here.
     pub base: Option<String>,
-    /// The last commit that was looked at.
+    /// The last commit that was audited.
     pub tip: String,
-    /// What is not as it should be, oldest commit first.
+    /// The findings, oldest commit first.
     pub findings: Vec<AuditFinding>,
     /// Commits of people, oldest first.
     pub people: Vec<PersonCommit>,
     /// Leaves that passed in this run, oldest first.
     pub passes: Vec<AuditPass>,
-    /// Leaves that passed already before the first commit that was looked at, by id: the commits say nothing about them.
+    /// Ids of leaves that had passed before the first audited commit: the audited commits do not prove them.
     pub brought: Vec<String>,
-    /// What could not be looked at, in sentences.
+    /// Parts that could not be audited, in sentences.
     pub unseen: Vec<String>,
     /// Counts.
     pub counts: AuditCounts,
-    /// The revision before which findings are counted alone, where one was named.
+    /// The revision before which findings are only counted, if one was given.
     pub since: Option<AuditSince>,
-    /// Whose signatures the runner's commits have, where signers were named.
+    /// The signatures on the runner's commits, if signers were given.
     pub signed: Option<AuditSigned>,
-    /// What people have said of finished nodes, oldest first.
+    /// People's reviews of finished nodes, oldest first.
     pub reviews: Vec<AuditReview>,
-    /// Whose signatures these have, where reviewers were named.
+    /// The signatures on the reviews, if reviewers were given.
     pub reviewed: Option<AuditSigned>,
 }

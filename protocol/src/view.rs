@@ -1,7 +1,7 @@
-//! What clients see of the daemon, its repositories and runs.
+//! The data that clients receive about the daemon, its repositories and runs.
 //!
-//! Views are plain data for display; no decision is based on them. New fields are added with a default, none is removed
-//! within an API version, and clients ignore unknown fields.
+//! Views are plain data for display; no decision is based on them. Within an API version, new fields are added with a
+//! default, no field is removed, and clients ignore unknown fields.
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -14,12 +14,12 @@ use crate::path::WirePath;
 use crate::state::UsageTotal;
 use crate::words::{Containment, GuardOutcome, IterationStatus, PhaseName, Role, RunStatus, VerdictName};
 
-/// The daemon itself.
+/// The daemon.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct DaemonView {
     /// Version of the program.
     pub version: String,
-    /// Version of the API: must be equal on both sides.
+    /// Version of the API, which must be equal on both sides.
     pub api_version: u32,
     /// Process id.
     pub pid: u32,
@@ -30,47 +30,47 @@ pub struct DaemonView {
     pub socket: WirePath,
     /// The folder of its durable state.
     pub state_folder: WirePath,
-    /// How tightly it holds the processes of an iteration.
+    /// The level of containment of an iteration's processes.
     pub containment: Containment,
-    /// The levels of containment that it does not use, the weakest first.
+    /// The levels of containment that are not in use, weakest first.
     pub containment_missing: Vec<MissingLevel>,
     /// Registered repositories.
     pub repositories: u32,
-    /// Runs that are being driven.
+    /// Runs in progress.
     pub running: u32,
-    /// Whether it ends after the current iterations.
+    /// Whether the daemon stops after the current iterations.
     pub draining: bool,
-    /// The log filter in force.
+    /// The current log filter.
     pub log_filter: String,
-    /// The folder of its log; none: standard error, which a service manager may keep.
+    /// The folder of its log; null if it logs to standard error, which a service manager may keep.
     pub log: Option<WirePath>,
-    /// The file that it was started from.
+    /// The file from which it was started.
     pub program: Option<WirePath>,
-    /// Whether another file has taken the place of that one: a restart starts another program.
+    /// Whether that file has been replaced: after a restart, the daemon is a different program.
     pub outdated: bool,
-    /// Whether a service manager has passed the socket, and keeps it when the daemon ends.
+    /// Whether a service manager passed the socket, and keeps it open after the daemon ends.
     pub socket_passed: bool,
-    /// Whether the machine may go to sleep by itself.
+    /// Whether the machine may go to sleep automatically.
     pub sleep: SleepView,
 }
 
-/// Whether the machine may go to sleep by itself.
+/// Whether the machine may go to sleep automatically.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SleepView {
     /// Whether the daemon keeps it awake.
     pub inhibited: bool,
-    /// Why not, where it does not.
+    /// Why not, if it does not.
     pub why: Option<String>,
 }
 
-/// A level of containment that is not used.
+/// A level of containment that is not in use.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MissingLevel {
     /// Which.
     pub level: Containment,
     /// Why not.
     pub why: String,
-    /// What a person can do to have it.
+    /// How to make it available.
     pub raise: String,
 }
 
@@ -79,16 +79,16 @@ pub struct MissingLevel {
 pub struct RepoView {
     /// Id of the repository: the start of a digest of its git folder.
     pub id: String,
-    /// The work tree that was registered.
+    /// The registered work tree.
     pub path: WirePath,
-    /// Why its state could not be read, where that is so.
+    /// Why its state could not be read; null if it could.
     pub held: Option<StopReason>,
-    /// Its runs that are not over, in order.
+    /// Its runs that have not ended, in order.
     pub queue: Vec<RunSummary>,
-    /// The work tree that its run was asked for in, where this is the workspace of an isolated run.
+    /// If this is the workspace of an isolated run: the work tree in which the run was requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<WirePath>,
-    /// Id of the repository that its run was begun from, where this is the workspace of an isolated run.
+    /// If this is the workspace of an isolated run: the id of the repository from which the run started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source_id: Option<String>,
 }
@@ -102,44 +102,44 @@ pub struct RunSummary {
     pub branch: String,
     /// The work tree it runs in.
     pub path: WirePath,
-    /// What its goal is called: the first heading or line of it; null where nobody has told.
+    /// The title of its goal, which is the first heading or line; null if unknown.
     pub goal: Option<String>,
     /// Its state.
     pub state: RunStatus,
-    /// Why it is not running, where that is so.
+    /// Why it is not running, if it is not.
     pub reason: Option<StopReason>,
-    /// When it was put into the queue.
+    /// When it was queued.
     #[schemars(with = "String")]
     pub queued_at: Timestamp,
     /// When it reached a terminal state.
     #[schemars(with = "Option<String>")]
     pub ended_at: Option<Timestamp>,
-    /// How far it is published, where it is an isolated run.
+    /// For an isolated run: how much of it is published.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub published: Option<PublishedView>,
 }
 
-/// How far an isolated run is published: what its branch is in the repository that it was begun from.
+/// How much of an isolated run is published: the state of its branch in the repository from which it started.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PublishedView {
     /// A work tree of that repository.
     pub to: WirePath,
-    /// The commit that the branch names there; null where there is no such branch, or `behind` is null.
+    /// The commit at the tip of the branch there; null if the branch does not exist, or `behind` is null.
     pub tip: Option<String>,
-    /// Commits of the run that the branch does not have yet; null where the last look at it has failed.
+    /// Commits of the run that the branch does not have yet; null if the last check failed.
     pub behind: Option<u32>,
-    /// Why it is behind, or why that is not known, where that is so.
+    /// Why it is behind, or why that is unknown.
     pub why: Option<StopReason>,
 }
 
-/// A question of an agent.
+/// An agent's question.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct QuestionView {
-    /// The start of the hash of its text.
+    /// The beginning of the hash of its text.
     pub id: String,
-    /// What is asked.
+    /// The question.
     pub text: String,
-    /// What a person has answered.
+    /// A person's answer.
     pub answer: Option<String>,
     /// The work tree of the run.
     pub path: WirePath,
@@ -147,26 +147,26 @@ pub struct QuestionView {
     pub run: String,
 }
 
-/// Why a run stopped, and what goes on.
+/// Why a run stopped, and how to continue it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct StopReason {
     /// One sentence.
     pub message: String,
-    /// What goes on, as a sentence.
+    /// How to continue, as a sentence.
     pub command: Option<String>,
-    /// The commands of that sentence, for whoever runs or copies them.
+    /// The commands in that sentence, for clients that run or copy them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub commands: Vec<Command>,
 }
 
 impl StopReason {
-    /// Makes a reason of a sentence and what can be done about it; an empty text is nothing.
+    /// Builds a reason from a sentence and the possible next steps, which may be empty.
     pub fn new(message: impl Into<String>, ways: impl Into<NextSteps>) -> Self {
         let (command, commands) = ways.into().into_parts();
         Self { message: message.into(), command, commands }
     }
 
-    /// Returns what can be done about it, where there is something.
+    /// Returns the possible next steps, if there are any.
     pub fn next_steps(&self) -> Option<NextSteps> {
         let text = self.command.clone()?;
         Some(NextSteps { text, commands: self.commands.clone() })
@@ -178,36 +178,36 @@ impl StopReason {
 pub struct StatusView {
     /// The repository.
     pub repo: RepoView,
-    /// The run at the head of the queue, else the last one that ended.
+    /// The run at the head of the queue, otherwise the last one that ended.
     pub run: Option<RunView>,
-    /// Its isolated runs, each in a workspace of its own, those that are over included.
+    /// Its isolated runs, each in a separate workspace, including those that have ended.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub isolated: Vec<RunSummary>,
 }
 
-/// Room on the disk that a workspace takes.
+/// Disk space that a workspace uses.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct WorkspaceDisk {
     /// Its folder.
     pub path: WirePath,
-    /// The work tree that its run was asked for in.
+    /// The work tree in which its run was requested.
     pub source: WirePath,
     /// Id of the run.
     pub run: String,
-    /// Whether the run is over: `runnerctl gc` may remove it.
+    /// Whether the run has ended, so that `runnerctl gc` may remove the workspace.
     pub over: bool,
-    /// Bytes of its files.
+    /// Size of its files in bytes.
     pub bytes: u64,
 }
 
-/// `repo.disk`: what the workspaces of isolated runs take.
+/// `repo.disk`: disk space that the workspaces of isolated runs use.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct DiskView {
-    /// The folder of all workspaces, which need not be there.
+    /// The folder of all workspaces, which may be missing.
     pub folder: WirePath,
     /// The workspaces.
     pub workspaces: Vec<WorkspaceDisk>,
-    /// Bytes that are free on the disk of that folder; null where the system does not tell.
+    /// Free bytes on the disk of that folder; null if the system does not report it.
     pub free_bytes: Option<u64>,
 }
 
@@ -216,95 +216,96 @@ pub struct DiskView {
 pub struct RunView {
     /// Identity and state.
     pub summary: RunSummary,
-    /// When a waiting run goes on by itself.
+    /// When a waiting run continues automatically.
     #[schemars(with = "Option<String>")]
     pub wait_until: Option<Timestamp>,
-    /// Kinds of agents whose services were not available when they were last asked, and are not asked now.
+    /// Agents whose services were unavailable at the last request, and are not used now.
     pub outages: Vec<OutageView>,
-    /// What the live iteration is doing.
+    /// The phase of the live iteration.
     pub phase: Option<PhaseView>,
-    /// The node of the live iteration, else the next one.
+    /// The node of the live iteration, otherwise the next one.
     pub node: Option<NodeRef>,
-    /// Leaves that pass.
+    /// Leaves that have passed.
     pub leaves_passed: u32,
     /// Leaves of the tree.
     pub leaves_total: u32,
     /// Number of the next iteration, or of the live one.
     pub iteration: u32,
-    /// What the run has consumed, tries that left no commit included.
+    /// What the run has consumed, including tries that left no commit.
     pub usage: UsageTotal,
-    /// What costs are computed from that no agent has told and no configuration states: "list price" and its date.
+    /// The list prices behind costs that no agent has reported and no configuration determines: "list price" and its
+    /// date.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub list_price: Option<String>,
     /// Time spent in iterations, in milliseconds.
     pub elapsed_ms: u64,
-    /// Result of the guard on the base.
+    /// The guard's result on the base.
     pub baseline: Option<GuardOutcome>,
     /// The last iterations, newest first.
     pub recent: Vec<IterationView>,
-    /// Questions that are open.
+    /// Open questions.
     pub questions: u32,
-    /// Files that stay in the work tree and out of the branch.
+    /// Files that stay in the work tree and are not on the branch.
     pub held_back: Vec<String>,
-    /// Paths that the last iteration changed without right.
+    /// Paths that the last iteration changed without permission.
     pub reverted: Vec<String>,
-    /// Files of the guard's definition that are committed otherwise than a person has accepted them.
+    /// Files of the guard definition whose committed versions differ from the ones that a person accepted.
     pub guard_changed: Vec<String>,
-    /// What is watched for the guard; null where the committed state cannot be read.
+    /// The files that are watched for the guard; null if the committed state cannot be read.
     pub guard: Option<GuardFiles>,
-    /// Files of the last iterations that hold secrets.
+    /// Files with secrets from the last iterations.
     pub secrets: Vec<SecretFinding>,
-    /// What else somebody should know of the last iterations: moved references, logs that are not complete.
+    /// Other notices about the last iterations: moved references, incomplete logs.
     pub notices: Vec<String>,
-    /// How tightly its processes are held.
+    /// The level of containment of its processes.
     pub containment: Containment,
-    /// A stop that was asked for and has not taken effect.
+    /// A requested stop that has not taken effect yet.
     pub pending: Option<PendingControl>,
-    /// Ids of the notes that no session has answered to.
+    /// Ids of the notes that stay in the prompt, because no session has returned an answer yet.
     pub notes: Vec<String>,
-    /// What a person has asked of its files and what is not committed yet, oldest first.
+    /// A person's changes to its files that are not committed yet, oldest first.
     pub changes: Vec<ChangeView>,
-    /// A command of git's that has not ended for a while.
+    /// A git command that has been running for a while.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub git_wait: Option<GitWaitView>,
 }
 
-/// A command of git's that has not ended for a while: until it has, nothing else is done in the repository.
+/// A git command that has been running for a while: nothing else is done in the repository until it ends.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct GitWaitView {
     /// The subcommand.
     pub command: String,
-    /// The program that git waits for, such as gpg or a filter; null where it waits for none.
+    /// The program that git waits for, such as gpg or a filter; null if there is none.
     pub program: Option<String>,
     /// When it was started.
     #[schemars(with = "String")]
     pub since: Timestamp,
 }
 
-/// A request of a person's that waits for its commit.
+/// A person's request that waits for its commit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ChangeView {
     /// The command that asked for it.
     pub command: String,
-    /// Id of the note, the question or the node, or the key, where it is known before it is done.
+    /// Id of the note, question or node, or the key, if it is known in advance.
     pub id: Option<String>,
-    /// What is asked, in one line.
+    /// The request, in one line.
     pub text: String,
 }
 
-/// A kind of agent whose service is not available.
+/// A kind of agent whose service is unavailable.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct OutageView {
     /// The kind.
     pub agent: String,
-    /// What it said.
+    /// The service's message.
     pub why: String,
-    /// When it is asked again.
+    /// When the service is tried again.
     #[schemars(with = "String")]
     pub until: Timestamp,
 }
 
-/// A stop that was asked for and has not taken effect.
+/// A requested stop that has not taken effect yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PendingControl {
@@ -319,23 +320,23 @@ pub enum PendingControl {
 pub struct PhaseView {
     /// Which one.
     pub name: PhaseName,
-    /// When it began.
+    /// When it started.
     #[schemars(with = "String")]
     pub since: Timestamp,
     /// When the iteration began.
     #[schemars(with = "String")]
     pub iteration_since: Timestamp,
-    /// Budget of the iteration, in milliseconds.
+    /// Time budget of the iteration, in milliseconds.
     pub budget_ms: u64,
-    /// The kind of agent that was chosen for the session.
+    /// The kind of agent chosen for the session.
     pub agent: Option<String>,
-    /// What keeps its effect from being done, where that is so.
+    /// The obstacle that prevents its effect, if there is one.
     pub obstacle: Option<String>,
-    /// Whether it is the guard on the base, before the first iteration.
+    /// Whether it is the guard's run on the base, before the first iteration.
     pub baseline: bool,
 }
 
-/// A node by its place.
+/// A node and its place in the tree.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct NodeRef {
     /// Id.
@@ -348,10 +349,10 @@ pub struct NodeRef {
     pub attempts: u32,
     /// Attempts allowed.
     pub max_attempts: u32,
-    /// What the session is, or would be, asked to be.
+    /// The role of its session, or of the next one.
     pub role: Option<Role>,
-    /// What its sessions have consumed, those that failed and that found no service included; null where that is not
-    /// asked for.
+    /// What its sessions have consumed, including failed ones and those without a service; null if it was not
+    /// requested.
     pub usage: Option<UsageTotal>,
 }
 
@@ -370,9 +371,9 @@ pub struct IterationView {
     pub status: IterationStatus,
     /// `guard=` of its commit.
     pub guard: GuardOutcome,
-    /// Its commit, where it has one.
+    /// Its commit, if it has one.
     pub commit: Option<String>,
-    /// Title of the node, where its commit tells it.
+    /// Title of the node, if its commit has it.
     pub title: Option<String>,
     /// First line of the summary.
     pub summary: Option<String>,
@@ -381,18 +382,19 @@ pub struct IterationView {
     pub ended_at: Option<Timestamp>,
     /// How long it took, in milliseconds.
     pub duration_ms: Option<u64>,
-    /// What it consumed, tries that left no commit included.
+    /// What it consumed, including tries that left no commit.
     pub usage: Option<UsageTotal>,
     /// Kind and version of the agent.
     pub agent: Option<String>,
-    /// Number of the wait that it led to, where it left no commit: the iteration was begun again under the same number.
+    /// Number of the wait that it led to, if it left no commit: the iteration was then started again under the same
+    /// number.
     pub wait: Option<u32>,
-    /// How long each of its phases took, in order; empty where its record is gone.
+    /// How long each of its phases took, in order; empty if its record is gone.
     pub phases: Vec<PhaseTime>,
 }
 
 impl From<&IterationMeta> for IterationView {
-    /// What its record alone tells.
+    /// The fields that only its record has.
     fn from(meta: &IterationMeta) -> Self {
         Self {
             run: meta.run.clone(),
@@ -414,7 +416,7 @@ impl From<&IterationMeta> for IterationView {
     }
 }
 
-/// The answer to `select`: which leaf is next, and why there may be none.
+/// The reply to `select`: the next leaf, or why there is none.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "status", rename_all = "snake_case")]
 pub enum SelectView {
@@ -423,27 +425,28 @@ pub enum SelectView {
         /// The leaf.
         node: NodeRef,
     },
-    /// This leaf is next and has no attempts left.
+    /// This leaf is next, but has no attempts left.
     Stuck {
         /// The leaf.
         node: NodeRef,
     },
-    /// Every leaf passes.
+    /// Every leaf has passed.
     Complete,
 }
 
 /// One check of `validate`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CheckView {
-    /// What was checked: `layout`, `config`, `programs`, `prompts`, `nodes`, `goal`, `tree`, `run_state`, `feedback`, `identity`.
+    /// The subject of the check: `layout`, `config`, `programs`, `prompts`, `nodes`, `goal`, `tree`, `run_state`,
+    /// `feedback`, `identity`.
     pub name: String,
-    /// Whether it holds.
+    /// Whether the check succeeded.
     pub ok: bool,
-    /// The exact faults, where it does not.
+    /// The exact faults, if it failed.
     pub faults: Vec<String>,
 }
 
-/// Where the value of a setting comes from.
+/// The origin of a setting's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SettingOrigin {
@@ -451,9 +454,9 @@ pub enum SettingOrigin {
     Default,
     /// A file sets it.
     File,
-    /// What the daemon was started with stands above its file.
+    /// A flag or variable at the daemon's start overrides its file.
     Start,
-    /// No file sets it, and a price is as the service lists it.
+    /// No file sets it; the price is the service's list price.
     ListPrice,
 }
 
@@ -462,25 +465,25 @@ pub enum SettingOrigin {
 pub struct SettingView {
     /// The dotted key.
     pub key: String,
-    /// Its value as TOML; null where it is off.
+    /// Its value as TOML; null if it is not set.
     pub value: Option<String>,
-    /// Where the value comes from.
+    /// The origin of the value.
     pub origin: SettingOrigin,
-    /// Where exactly: `FILE:LINE`, or a variable.
+    /// The exact origin: `FILE:LINE`, or a variable.
     pub place: Option<String>,
-    /// The words that it may be, where it is one of a few.
+    /// The possible words, if its value is one of a few.
     pub choices: Vec<String>,
 }
 
 /// A file as the daemon read it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TextView {
-    /// Its text; bytes that are not UTF-8 are replaced, control characters made visible.
+    /// Its text; invalid UTF-8 is replaced, and control characters are made visible.
     pub text: String,
-    /// Where the next read goes on, in bytes.
+    /// The offset for the next read, in bytes.
     pub next_offset: u64,
-    /// Whether the end was reached and nobody writes any more.
+    /// Whether the end was reached and nothing more will be written.
     pub complete: bool,
-    /// Bytes of the file when it was read; null from a daemon that does not say.
+    /// Size of the file in bytes when it was read; null if the daemon does not report it.
     pub size: Option<u64>,
 }

@@ -39,7 +39,7 @@ macro_rules! words {
 }
 pub(crate) use words;
 
-/// A word that is not in the vocabulary asked for.
+/// A word that is not in the required vocabulary.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("unknown word `{0}`")]
 pub struct UnknownWord(pub String);
@@ -47,7 +47,7 @@ pub struct UnknownWord(pub String);
 words! {
     /// `status=` of an iteration's commit.
     IterationStatus {
-        /// The agent claimed `done`; the guard's column tells whether it was.
+        /// The agent claimed `done`; `guard=` records whether the guard agreed.
         Done = "done",
         /// The node stays open and is tried again.
         Retry = "retry",
@@ -55,11 +55,11 @@ words! {
         Decomposed = "decomposed",
         /// The session ended without a usable answer.
         Fault = "fault",
-        /// The model's service was not available.
+        /// The model's service was unavailable.
         Waiting = "waiting",
-        /// The budget ran out.
+        /// The time budget ran out.
         Timeout = "timeout",
-        /// The iteration was cut short by a person, the daemon or the machine.
+        /// The iteration was interrupted by a person, the daemon or the machine.
         Interrupted = "interrupted",
     }
 }
@@ -71,7 +71,7 @@ words! {
         Pass = "pass",
         /// The guard ran and exited with another code.
         Fail = "fail",
-        /// The guard did not run or was cut off.
+        /// The guard did not run, or did not finish.
         Skipped = "skipped",
     }
 }
@@ -85,11 +85,11 @@ words! {
         RedGuard = "RedGuard",
         /// `done`, guard 0, review rejects.
         Rejected = "Rejected",
-        /// `done`, guard 0, a person has yet to review.
+        /// `done`, guard 0, waiting for a person's review.
         Pending = "Pending",
         /// The agent asks for another session.
         Retry = "Retry",
-        /// The planner made the task smaller on its last attempt.
+        /// The planner made the task smaller before its last attempt.
         Narrowed = "Narrowed",
         /// The node gained children.
         Decomposed = "Decomposed",
@@ -97,13 +97,13 @@ words! {
         Broken = "Broken",
         /// The session gave no valid answer.
         Fault = "Fault",
-        /// The model's service was not available.
+        /// The model's service was unavailable.
         Unavailable = "Unavailable",
-        /// The budget ran out.
+        /// The time budget ran out.
         Timeout = "Timeout",
         /// The agent or the guard cannot run as configured.
         Misconfigured = "Misconfigured",
-        /// The iteration was cut short by a person, the daemon or the machine.
+        /// The iteration was interrupted by a person, the daemon or the machine.
         Interrupted = "Interrupted",
     }
 }
@@ -130,17 +130,17 @@ impl VerdictName {
 }
 
 words! {
-    /// What a session was asked to be.
+    /// The role of a session.
     Role {
         /// Works on one leaf.
         Worker = "worker",
-        /// Splits a leaf, or narrows it on its last attempt.
+        /// Splits a leaf, or narrows it before its last attempt.
         Planner = "planner",
-        /// Brings back what an invalid tree meant.
+        /// Restores the intended content of an invalid tree.
         Repair = "repair",
         /// Judges a finished node.
         Reviewer = "reviewer",
-        /// A person's word; no session ran.
+        /// A person decides; no session runs.
         Human = "human",
     }
 }
@@ -156,7 +156,7 @@ words! {
 }
 
 words! {
-    /// What an iteration did, seen from its changes.
+    /// The kind of work that an iteration did, judged by its changes.
     Mode {
         /// A path outside `.runner/` changed.
         Execute = "execute",
@@ -174,21 +174,21 @@ words! {
         Running = "running",
         /// Stopped by the user between two iterations.
         Paused = "paused",
-        /// Goes on by itself at a known time or when an obstacle is gone.
+        /// Continues automatically at a known time, or when an obstacle is gone.
         Waiting = "waiting",
         /// Needs your attention; checked again on `resume`.
         Held = "held",
         /// The goal is reached.
         Completed = "completed",
-        /// The selected leaf has no attempts left, or nothing moves any more.
+        /// The selected leaf has no attempts left, or there is no more progress.
         Stuck = "stuck",
-        /// The iterations or another ceiling are used up.
+        /// The iterations or another limit are used up.
         Limit = "limit",
-        /// An iteration ran out of its budget.
+        /// An iteration ran out of time.
         TimedOut = "timed_out",
-        /// Faults in a row, or something that must be configured.
+        /// Too many faults in a row, or the configuration must be changed.
         Failed = "failed",
-        /// Ended by the user.
+        /// Cancelled by the user.
         Cancelled = "cancelled",
     }
 }
@@ -209,7 +209,7 @@ words! {
         Brief = "brief",
         /// The agent's session.
         Work = "work",
-        /// Look at what the session left.
+        /// Examine the files that the session left.
         Inspect = "inspect",
         /// The project's own checks.
         Guard = "guard",
@@ -223,9 +223,9 @@ words! {
 }
 
 words! {
-    /// How tightly processes are held together.
+    /// The level of containment of processes.
     Containment {
-        /// Own session and subreaper; survivors are found by walking the process table.
+        /// Separate session and subreaper; remaining processes are found by walking the process table.
         Walk = "walk",
         /// A delegated cgroup.
         Cgroup = "cgroup",
@@ -235,41 +235,41 @@ words! {
 }
 
 words! {
-    /// Why a session of an agent gave no answer, as far as it is known.
+    /// Why an agent's session gave no answer, if known.
     FailureClass {
-        /// What the plan allows in its window of time is used up.
+        /// The plan's usage limit for the current period is reached.
         UsageLimit = "usage_limit",
-        /// Nothing is left that the service could charge.
+        /// The account has no credit left.
         Quota = "quota",
         /// Too many requests or tokens in a short time.
         RateLimit = "rate_limit",
-        /// The service answers that it cannot work now: overload, 5xx.
+        /// The service reports that it cannot work now: overload, 5xx.
         Overloaded = "overloaded",
-        /// The service could not be reached, or the connection to it broke.
+        /// The service could not be reached, or the connection was lost.
         Network = "network",
-        /// No key or login, or one that the service does not take.
+        /// There is no key or login, or the service rejects it.
         Authentication = "authentication",
         /// The service does not have the model, or not for this account.
         ModelUnknown = "model_unknown",
-        /// The service does not take the schema of the answer.
+        /// The service does not accept the schema of the answer.
         SchemaRefused = "schema_refused",
-        /// The agent does not take its arguments, its configuration or its surroundings.
+        /// The agent does not accept its arguments, its configuration or its environment.
         Misused = "misused",
         /// The session outgrew the context of the model.
         ContextExceeded = "context_exceeded",
-        /// A ceiling of the agent's own ended the session: turns, tool calls, money.
+        /// One of the agent's own limits ended the session: turns, tool calls, money.
         SessionLimit = "session_limit",
-        /// The model or its service declined the request for what it says.
+        /// The model or its service declined the request because of its content.
         Refused = "refused",
-        /// The model's last message was cut off at its longest.
+        /// The model's last message was cut off at the maximum length.
         OutputCut = "output_cut",
-        /// There is an answer, and it is not of the right shape.
+        /// There is an answer, but it does not match the schema.
         InvalidAnswer = "invalid_answer",
-        /// The session ended in order and without an answer.
+        /// The session ended normally, but without an answer.
         Empty = "empty",
-        /// The session fell silent.
+        /// The session stopped producing output.
         Hung = "hung",
-        /// The agent died or gave up for a reason of its own.
+        /// The agent died or gave up for another reason.
         Crashed = "crashed",
     }
 }

@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// `/api/health` and `/api/session`: who answers, and from what.
+/// `/api/health` and `/api/session`: the server, and its source of data.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Health {
     /// Version of `runner-ui`.
@@ -21,23 +21,23 @@ pub struct Health {
     pub started_at: Timestamp,
     /// Whether a daemon answers.
     pub connected: bool,
-    /// When the daemon was heard last; null where none has answered yet.
+    /// When the daemon last answered; null if it has not answered yet.
     #[schemars(with = "Option<String>")]
     pub as_of: Option<Timestamp>,
-    /// Whether replies come from the files of a work tree, since no daemon has answered.
+    /// Whether replies come from the files of a work tree, because no daemon has answered.
     #[serde(rename = "static")]
     pub from_records: bool,
-    /// Id of the only repository, where the short paths name it.
+    /// Id of the only repository, if the short paths refer to it.
     pub only: Option<String>,
-    /// The daemon, as it was when the connection to it was made.
+    /// The daemon, as it was when the connection was opened.
     pub daemon: Option<DaemonView>,
-    /// Whether the server was started to steer.
+    /// Whether the server was started with permission to steer.
     #[serde(default)]
     pub steers: bool,
-    /// The machine of the daemon; null where it is this one.
+    /// The machine of the daemon; null if it is this machine.
     #[serde(default)]
     pub host: Option<String>,
-    /// All machines that have a page: that of the first is at `/`, that of the one after `n` others at `/m/n`.
+    /// All machines that have a page: the first one is at `/`, the others are at `/m/1`, `/m/2` and so on.
     #[serde(default)]
     pub hosts: Vec<String>,
 }
@@ -45,35 +45,35 @@ pub struct Health {
 /// `/api/session`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Session {
-    /// Who answers.
+    /// The server.
     #[serde(flatten)]
     pub health: Health,
-    /// What steering needs beside the cookie, under the name of the host that was asked for; told to those alone who came by
-    /// an address, and null where the server only looks.
+    /// The token that steering requires in addition to the cookie, for the requested host; sent only to a page that was
+    /// opened with an address from this server, and null if the server does not steer.
     pub steer_token: Option<String>,
 }
 
-/// What is to be done with a run: the body of a request that steers.
+/// The body of a request that steers a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "action", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Steer {
-    /// Answers a question of an agent's.
+    /// Answers an agent's question.
     Answer {
         /// Its id, or `RUN/ID`.
         question: String,
         /// The answer, at most 8 KiB.
         text: String,
     },
-    /// Passes the node that an iteration has finished and that waits for a person.
+    /// Approves the node that an iteration has finished and that waits for a person's review.
     Approve {
-        /// Number of the iteration; it is refused where another one waits.
+        /// Number of the iteration; refused if a different one waits.
         iter: u32,
     },
-    /// Leaves that node open.
+    /// Rejects that node: it stays open.
     Reject {
         /// Number of the iteration.
         iter: u32,
-        /// Why, at most 8 KiB.
+        /// The reason, at most 8 KiB.
         reason: String,
     },
     /// Gives an exhausted node new attempts.
@@ -81,20 +81,20 @@ pub enum Steer {
         /// Its id.
         node: String,
     },
-    /// Tells the next session something.
+    /// Leaves a note for the next session.
     Note {
-        /// What, at most 8 KiB.
+        /// The note, at most 8 KiB.
         text: String,
     },
-    /// Stops a run after its iteration.
+    /// Pauses a run after its current iteration.
     Pause {
         /// End the session at once.
         #[serde(default)]
         now: bool,
     },
-    /// Lets a run go on.
+    /// Continues a run.
     Resume {
-        /// Do not wait for the time that it waits for.
+        /// Do not wait for the time at which the run would continue automatically.
         #[serde(default)]
         now: bool,
         /// Iterations granted beyond its limit.
@@ -118,14 +118,14 @@ impl Steer {
     }
 }
 
-/// What was done.
+/// The result of a request that steers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Steered {
-    /// In one line.
+    /// The result, in one line.
     pub summary: String,
-    /// Whether it waits for something.
+    /// Whether the request has not taken effect yet.
     pub pending: bool,
-    /// What it waits for.
+    /// What the request waits for.
     pub waits_for: Option<String>,
 }
 
@@ -136,19 +136,19 @@ pub struct ErrorReply {
     pub error: ErrorBody,
 }
 
-/// What is told of an error.
+/// The content of an error.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ErrorBody {
-    /// What a page acts on: a kind of the daemon's errors, or a word of this server's.
+    /// The code for the page: a kind of the daemon's errors, or one of this server's words.
     pub code: String,
     /// What went wrong.
     pub message: String,
-    /// What to do next, as a sentence, where there is something.
+    /// What to do next, as a sentence, if there is something to do.
     pub hint: Option<String>,
-    /// The commands of that sentence.
+    /// The commands in that sentence.
     #[serde(default)]
     pub commands: Vec<Command>,
-    /// When the daemon was heard last, where that is why.
+    /// When the daemon last answered, if that is the cause.
     #[schemars(with = "Option<String>")]
     pub as_of: Option<Timestamp>,
 }
@@ -163,21 +163,21 @@ pub struct Notice {
     pub time: Timestamp,
 }
 
-/// The line that is printed once requests are answered, and again whenever the address was used, with `--json`.
+/// The line printed with `--json` when the server is ready, and again each time the address has been used.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Started {
-    /// The address of the page; it leads there once.
+    /// The address of the page; it works once.
     pub url: String,
-    /// An address that leads to the page once: for a browser's command line, which others may see.
+    /// An address that opens the page once, for a browser's command line, which other users may see.
     pub url_once: String,
-    /// What the header `Authorization: Bearer` takes; it is in no address.
+    /// The token for the header `Authorization: Bearer`; no address contains it.
     pub token: String,
     /// Process id.
     pub pid: u32,
 }
 
-/// What a file of `runnerctl export html` holds: a run, as the page asks for it. Replies and texts are named by the end of their
-/// path: `tree`, `iterations/7`, `iterations/7/guard.log`.
+/// The content of a file from `runnerctl export html`: a run, in the form in which the page requests it. Replies and
+/// texts are named by the end of their path: `tree`, `iterations/7`, `iterations/7/guard.log`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunFile {
     /// Version of `runner-ui`.
@@ -189,17 +189,17 @@ pub struct RunFile {
     pub repo: String,
     /// Id of the run.
     pub run: String,
-    /// What is left out, in sentences.
+    /// The parts that are left out, in sentences.
     pub cuts: Vec<String>,
     /// Iterations whose texts are left out.
     pub without_texts: Vec<String>,
     /// Replies that are JSON.
     pub replies: BTreeMap<String, Value>,
-    /// Texts; bytes that are not UTF-8 are replaced.
+    /// Texts; invalid UTF-8 is replaced.
     pub texts: BTreeMap<String, String>,
 }
 
-/// The line that is printed once such a file is written, with `--json`.
+/// The line printed with `--json` when such a file has been written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ExportedFile {
     /// Id of the run.
@@ -208,22 +208,22 @@ pub struct ExportedFile {
     pub bytes: u64,
     /// Iterations of the run.
     pub iterations: u64,
-    /// Texts of which the file holds a part.
+    /// Texts that are only partly in the file.
     pub shortened: Vec<Shortened>,
     /// Iterations whose texts are left out.
     pub without_texts: Vec<String>,
-    /// The same in sentences.
+    /// The parts that are left out, in sentences.
     pub cuts: Vec<String>,
 }
 
-/// A text of which a file holds a part.
+/// A text that is only partly in a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Shortened {
     /// Its iteration.
     pub iter: String,
-    /// Its name, like `guard.log`.
+    /// Its name, such as `guard.log`.
     pub text: String,
-    /// Its size.
+    /// Its size in bytes.
     pub bytes: u64,
     /// Bytes of it in the file.
     pub kept: u64,

@@ -34,7 +34,7 @@ pub(crate) struct ResultMeta {
     pub(crate) reason: Option<String>,
     /// What the person who ran it called it.
     pub(crate) label: Option<String>,
-    /// When it began.
+    /// When it started.
     #[schemars(with = "String")]
     pub(crate) started_at: Timestamp,
     /// When it was over.
@@ -75,7 +75,7 @@ pub(crate) struct RunFacts {
     pub(crate) iterations: u64,
     /// Attempts charged, over all nodes.
     pub(crate) attempts: u64,
-    /// Leaves that pass.
+    /// Leaves that have passed.
     pub(crate) leaves_passed: u32,
     /// Leaves of the tree.
     pub(crate) leaves_total: u32,
@@ -135,7 +135,7 @@ pub(crate) struct CheckResult {
     /// Its type.
     #[serde(rename = "type")]
     pub(crate) kind: String,
-    /// Whether it holds.
+    /// Whether the check succeeded.
     pub(crate) passed: bool,
     /// What was seen, where it does not.
     pub(crate) detail: Option<String>,

@@ -25,15 +25,15 @@ export type RunStatus =
  */
 export type GuardOutcome = 'pass' | 'fail' | 'skipped';
 /**
- * How tightly processes are held together.
+ * The level of containment of processes.
  */
 export type Containment = 'walk' | 'cgroup' | 'pidns';
 /**
- * What a session was asked to be.
+ * The role of a session.
  */
 export type Role = 'worker' | 'planner' | 'repair' | 'reviewer' | 'human';
 /**
- * A stop that was asked for and has not taken effect.
+ * A requested stop that has not taken effect yet.
  */
 export type PendingControl = 'pause' | 'cancel';
 /**
@@ -63,7 +63,7 @@ export type VerdictName =
   | 'Misconfigured'
   | 'Interrupted';
 /**
- * Why a session of an agent gave no answer, as far as it is known.
+ * Why an agent's session gave no answer, if known.
  */
 export type FailureClass =
   | 'usage_limit'
@@ -84,7 +84,7 @@ export type FailureClass =
   | 'hung'
   | 'crashed';
 /**
- * What an iteration did, seen from its changes.
+ * The kind of work that an iteration did, judged by its changes.
  */
 export type Mode = 'execute' | 'decompose';
 /**
@@ -92,7 +92,7 @@ export type Mode = 'execute' | 'decompose';
  */
 export type ReviewVerdict = 'accept' | 'reject';
 /**
- * Where the value of a setting comes from.
+ * The origin of a setting's value.
  */
 export type SettingOrigin = 'default' | 'file' | 'start' | 'list_price';
 /**
@@ -108,7 +108,7 @@ export type Event = {
    */
   iter?: number | null;
   /**
-   * Id of the repository; null for the daemon's own.
+   * Id of the repository; null for the daemon's own events.
    */
   repo?: string | null;
   /**
@@ -116,7 +116,7 @@ export type Event = {
    */
   run?: string | null;
   /**
-   * Number in the daemon's stream; grows by one, begins anew with the daemon.
+   * Number in the daemon's stream; it grows by one, and starts again when the daemon starts.
    */
   seq: number;
   /**
@@ -128,12 +128,12 @@ export type Event1 =
   | {
       data: {
         /**
-         * Why, where it stopped.
+         * Why, if the run stopped.
          */
         reason?: StopReason | null;
         state: RunStatus;
         /**
-         * When it goes on by itself, where it waits for a time.
+         * When it continues automatically, if it waits for a time.
          */
         until?: string | null;
       };
@@ -146,11 +146,11 @@ export type Event1 =
          */
         agent: string;
         /**
-         * When it is asked again.
+         * When the service is tried again.
          */
         until: string;
         /**
-         * What it said.
+         * The service's message.
          */
         why: string;
       };
@@ -159,7 +159,7 @@ export type Event1 =
   | {
       data: {
         /**
-         * Node that is worked on, once it is known.
+         * The node that is worked on, if known yet.
          */
         node?: string | null;
         phase: PhaseName;
@@ -169,7 +169,7 @@ export type Event1 =
   | {
       data: {
         /**
-         * What is in the way.
+         * The obstacle.
          */
         message: string;
       };
@@ -182,7 +182,7 @@ export type Event1 =
          */
         agent?: string | null;
         /**
-         * Attempts charged after it.
+         * Charged attempts after the iteration.
          */
         attempts: number;
         guard: GuardOutcome;
@@ -203,7 +203,7 @@ export type Event1 =
   | {
       data: {
         /**
-         * Leaves that pass.
+         * Leaves that have passed.
          */
         leaves_passed: number;
         /**
@@ -238,7 +238,7 @@ export type Event1 =
   | {
       data: {
         /**
-         * Each with where it was and where it is.
+         * Each reference with the old and the new commit.
          */
         moved: string[];
       };
@@ -251,7 +251,7 @@ export type Event1 =
          */
         method: string;
         /**
-         * The process, where the system tells which; it may be gone.
+         * The process, if the system identifies it; it may have ended.
          */
         pid?: number | null;
       };
@@ -260,7 +260,7 @@ export type Event1 =
   | {
       data: {
         /**
-         * Which files, and whose values.
+         * The files, and the variables with the secrets.
          */
         seen: SecretSeen[];
       };
@@ -269,7 +269,7 @@ export type Event1 =
   | {
       data: {
         /**
-         * What is new and open.
+         * The new open questions.
          */
         asked: QuestionView[];
       };
@@ -279,7 +279,7 @@ export type Event1 =
       data: {
         phase: PhaseName;
         /**
-         * Text made safe for a terminal.
+         * The text, made safe for a terminal.
          */
         text: string;
       };
@@ -292,15 +292,15 @@ export type Event1 =
   | {
       data: {
         /**
-         * How much of it is done: bytes or files, as the stage has them.
+         * Completed amount: bytes or files, depending on the stage.
          */
         done: number;
         /**
-         * What is being done.
+         * The current stage.
          */
         stage: string;
         /**
-         * How much there is; 0 where that is not known.
+         * Total amount; 0 if unknown.
          */
         total: number;
       };
@@ -309,7 +309,7 @@ export type Event1 =
   | {
       data: {
         /**
-         * What was seen.
+         * The problem.
          */
         message: string;
       };
@@ -322,7 +322,7 @@ export type Event1 =
       kind: 'stopping';
     };
 /**
- * What is to be done with a run: the body of a request that steers.
+ * The body of a request that steers a run.
  */
 export type Steer =
   | {
@@ -339,7 +339,7 @@ export type Steer =
   | {
       action: 'approve';
       /**
-       * Number of the iteration; it is refused where another one waits.
+       * Number of the iteration; refused if a different one waits.
        */
       iter: number;
     }
@@ -350,7 +350,7 @@ export type Steer =
        */
       iter: number;
       /**
-       * Why, at most 8 KiB.
+       * The reason, at most 8 KiB.
        */
       reason: string;
     }
@@ -364,7 +364,7 @@ export type Steer =
   | {
       action: 'note';
       /**
-       * What, at most 8 KiB.
+       * The note, at most 8 KiB.
        */
       text: string;
     }
@@ -382,7 +382,7 @@ export type Steer =
        */
       more?: number | null;
       /**
-       * Do not wait for the time that it waits for.
+       * Do not wait for the time at which the run would continue automatically.
        */
       now?: boolean;
     };
@@ -409,12 +409,12 @@ export interface Wire {
  */
 export interface StatusView {
   /**
-   * Its isolated runs, each in a workspace of its own, those that are over included.
+   * Its isolated runs, each in a separate workspace, including those that have ended.
    */
   isolated?: RunSummary[];
   repo: RepoView;
   /**
-   * The run at the head of the queue, else the last one that ended.
+   * The run at the head of the queue, otherwise the last one that ended.
    */
   run?: RunView | null;
 }
@@ -431,7 +431,7 @@ export interface RunSummary {
    */
   ended_at?: string | null;
   /**
-   * What its goal is called: the first heading or line of it; null where nobody has told.
+   * The title of its goal, which is the first heading or line; null if unknown.
    */
   goal?: string | null;
   /**
@@ -440,47 +440,47 @@ export interface RunSummary {
   id: string;
   path: WirePath;
   /**
-   * How far it is published, where it is an isolated run.
+   * For an isolated run: how much of it is published.
    */
   published?: PublishedView | null;
   /**
-   * When it was put into the queue.
+   * When it was queued.
    */
   queued_at: string;
   /**
-   * Why it is not running, where that is so.
+   * Why it is not running, if it is not.
    */
   reason?: StopReason | null;
   state: RunStatus;
 }
 /**
- * How far an isolated run is published: what its branch is in the repository that it was begun from.
+ * How much of an isolated run is published: the state of its branch in the repository from which it started.
  */
 export interface PublishedView {
   /**
-   * Commits of the run that the branch does not have yet; null where the last look at it has failed.
+   * Commits of the run that the branch does not have yet; null if the last check failed.
    */
   behind?: number | null;
   /**
-   * The commit that the branch names there; null where there is no such branch, or `behind` is null.
+   * The commit at the tip of the branch there; null if the branch does not exist, or `behind` is null.
    */
   tip?: string | null;
   to: WirePath;
   /**
-   * Why it is behind, or why that is not known, where that is so.
+   * Why it is behind, or why that is unknown.
    */
   why?: StopReason | null;
 }
 /**
- * Why a run stopped, and what goes on.
+ * Why a run stopped, and how to continue it.
  */
 export interface StopReason {
   /**
-   * What goes on, as a sentence.
+   * How to continue, as a sentence.
    */
   command?: string | null;
   /**
-   * The commands of that sentence, for whoever runs or copies them.
+   * The commands in that sentence, for clients that run or copy them.
    */
   commands?: Command[];
   /**
@@ -506,7 +506,7 @@ export interface Command {
  */
 export interface RepoView {
   /**
-   * Why its state could not be read, where that is so.
+   * Why its state could not be read; null if it could.
    */
   held?: StopReason | null;
   /**
@@ -515,15 +515,15 @@ export interface RepoView {
   id: string;
   path: WirePath;
   /**
-   * Its runs that are not over, in order.
+   * Its runs that have not ended, in order.
    */
   queue: RunSummary[];
   /**
-   * The work tree that its run was asked for in, where this is the workspace of an isolated run.
+   * If this is the workspace of an isolated run: the work tree in which the run was requested.
    */
   source?: WirePath | null;
   /**
-   * Id of the repository that its run was begun from, where this is the workspace of an isolated run.
+   * If this is the workspace of an isolated run: the id of the repository from which the run started.
    */
   source_id?: string | null;
 }
@@ -532,11 +532,11 @@ export interface RepoView {
  */
 export interface RunView {
   /**
-   * Result of the guard on the base.
+   * The guard's result on the base.
    */
   baseline?: GuardOutcome | null;
   /**
-   * What a person has asked of its files and what is not committed yet, oldest first.
+   * A person's changes to its files that are not committed yet, oldest first.
    */
   changes: ChangeView[];
   containment: Containment;
@@ -545,19 +545,19 @@ export interface RunView {
    */
   elapsed_ms: number;
   /**
-   * A command of git's that has not ended for a while.
+   * A git command that has been running for a while.
    */
   git_wait?: GitWaitView | null;
   /**
-   * What is watched for the guard; null where the committed state cannot be read.
+   * The files that are watched for the guard; null if the committed state cannot be read.
    */
   guard?: GuardFiles | null;
   /**
-   * Files of the guard's definition that are committed otherwise than a person has accepted them.
+   * Files of the guard definition whose committed versions differ from the ones that a person accepted.
    */
   guard_changed: string[];
   /**
-   * Files that stay in the work tree and out of the branch.
+   * Files that stay in the work tree and are not on the branch.
    */
   held_back: string[];
   /**
@@ -565,7 +565,7 @@ export interface RunView {
    */
   iteration: number;
   /**
-   * Leaves that pass.
+   * Leaves that have passed.
    */
   leaves_passed: number;
   /**
@@ -573,35 +573,36 @@ export interface RunView {
    */
   leaves_total: number;
   /**
-   * What costs are computed from that no agent has told and no configuration states: "list price" and its date.
+   * The list prices behind costs that no agent has reported and no configuration determines: "list price" and its
+   * date.
    */
   list_price?: string | null;
   /**
-   * The node of the live iteration, else the next one.
+   * The node of the live iteration, otherwise the next one.
    */
   node?: NodeRef | null;
   /**
-   * Ids of the notes that no session has answered to.
+   * Ids of the notes that stay in the prompt, because no session has returned an answer yet.
    */
   notes: string[];
   /**
-   * What else somebody should know of the last iterations: moved references, logs that are not complete.
+   * Other notices about the last iterations: moved references, incomplete logs.
    */
   notices: string[];
   /**
-   * Kinds of agents whose services were not available when they were last asked, and are not asked now.
+   * Agents whose services were unavailable at the last request, and are not used now.
    */
   outages: OutageView[];
   /**
-   * A stop that was asked for and has not taken effect.
+   * A requested stop that has not taken effect yet.
    */
   pending?: PendingControl | null;
   /**
-   * What the live iteration is doing.
+   * The phase of the live iteration.
    */
   phase?: PhaseView | null;
   /**
-   * Questions that are open.
+   * Open questions.
    */
   questions: number;
   /**
@@ -609,22 +610,22 @@ export interface RunView {
    */
   recent: IterationView[];
   /**
-   * Paths that the last iteration changed without right.
+   * Paths that the last iteration changed without permission.
    */
   reverted: string[];
   /**
-   * Files of the last iterations that hold secrets.
+   * Files with secrets from the last iterations.
    */
   secrets: SecretSeen[];
   summary: RunSummary;
   usage: UsageTotal;
   /**
-   * When a waiting run goes on by itself.
+   * When a waiting run continues automatically.
    */
   wait_until?: string | null;
 }
 /**
- * A request of a person's that waits for its commit.
+ * A person's request that waits for its commit.
  */
 export interface ChangeView {
   /**
@@ -632,16 +633,16 @@ export interface ChangeView {
    */
   command: string;
   /**
-   * Id of the note, the question or the node, or the key, where it is known before it is done.
+   * Id of the note, question or node, or the key, if it is known in advance.
    */
   id?: string | null;
   /**
-   * What is asked, in one line.
+   * The request, in one line.
    */
   text: string;
 }
 /**
- * A command of git's that has not ended for a while: until it has, nothing else is done in the repository.
+ * A git command that has been running for a while: nothing else is done in the repository until it ends.
  */
 export interface GitWaitView {
   /**
@@ -649,7 +650,7 @@ export interface GitWaitView {
    */
   command: string;
   /**
-   * The program that git waits for, such as gpg or a filter; null where it waits for none.
+   * The program that git waits for, such as gpg or a filter; null if there is none.
    */
   program?: string | null;
   /**
@@ -658,16 +659,16 @@ export interface GitWaitView {
   since: string;
 }
 /**
- * The files that say what the guard does, and are watched for changes.
+ * The files that determine what the guard does, and are watched for changes.
  */
 export interface GuardFiles {
   /**
-   * Whether none is, though the guard may read some: whoever changes these changes unseen what the guard does.
+   * Whether no file is watched although the guard may read some: changes to them go unnoticed.
    */
   is_blind: boolean;
   /**
-   * Commands that run files of which nobody can tell which these are, as `FILE: COMMAND`; none where the configuration
-   * names files. Of many the first.
+   * Commands that run files which the runner cannot identify, as `FILE: COMMAND`; empty if the configuration names
+   * files. Only the first ones.
    */
   unknown: string[];
   /**
@@ -676,7 +677,7 @@ export interface GuardFiles {
   watched: string[];
 }
 /**
- * A node by its place.
+ * A node and its place in the tree.
  */
 export interface NodeRef {
   /**
@@ -696,7 +697,7 @@ export interface NodeRef {
    */
   path: string[];
   /**
-   * What the session is, or would be, asked to be.
+   * The role of its session, or of the next one.
    */
   role?: Role | null;
   /**
@@ -704,13 +705,13 @@ export interface NodeRef {
    */
   title: string;
   /**
-   * What its sessions have consumed, those that failed and that found no service included; null where that is not
-   * asked for.
+   * What its sessions have consumed, including failed ones and those without a service; null if it was not
+   * requested.
    */
   usage?: UsageTotal | null;
 }
 /**
- * What sessions have consumed together: null where none of them said, and too little by those that did not.
+ * The total consumption of sessions: null if no session reported it, and too low if some did not.
  */
 export interface UsageTotal {
   /**
@@ -722,7 +723,7 @@ export interface UsageTotal {
    */
   cost_micro_usd?: number | null;
   /**
-   * Sessions whose cost is not known.
+   * Sessions of unknown cost.
    */
   cost_unknown?: number;
   /**
@@ -738,12 +739,12 @@ export interface UsageTotal {
    */
   sessions: number;
   /**
-   * Sessions that did not say how many tokens they read and wrote.
+   * Sessions that did not report their tokens.
    */
   tokens_unknown?: number;
 }
 /**
- * A kind of agent whose service is not available.
+ * A kind of agent whose service is unavailable.
  */
 export interface OutageView {
   /**
@@ -751,11 +752,11 @@ export interface OutageView {
    */
   agent: string;
   /**
-   * When it is asked again.
+   * When the service is tried again.
    */
   until: string;
   /**
-   * What it said.
+   * The service's message.
    */
   why: string;
 }
@@ -764,15 +765,15 @@ export interface OutageView {
  */
 export interface PhaseView {
   /**
-   * The kind of agent that was chosen for the session.
+   * The kind of agent chosen for the session.
    */
   agent?: string | null;
   /**
-   * Whether it is the guard on the base, before the first iteration.
+   * Whether it is the guard's run on the base, before the first iteration.
    */
   baseline: boolean;
   /**
-   * Budget of the iteration, in milliseconds.
+   * Time budget of the iteration, in milliseconds.
    */
   budget_ms: number;
   /**
@@ -781,11 +782,11 @@ export interface PhaseView {
   iteration_since: string;
   name: PhaseName;
   /**
-   * What keeps its effect from being done, where that is so.
+   * The obstacle that prevents its effect, if there is one.
    */
   obstacle?: string | null;
   /**
-   * When it began.
+   * When it started.
    */
   since: string;
 }
@@ -798,7 +799,7 @@ export interface IterationView {
    */
   agent?: string | null;
   /**
-   * Its commit, where it has one.
+   * Its commit, if it has one.
    */
   commit?: string | null;
   /**
@@ -819,7 +820,7 @@ export interface IterationView {
    */
   node: string;
   /**
-   * How long each of its phases took, in order; empty where its record is gone.
+   * How long each of its phases took, in order; empty if its record is gone.
    */
   phases: PhaseTime[];
   /**
@@ -832,21 +833,22 @@ export interface IterationView {
    */
   summary?: string | null;
   /**
-   * Title of the node, where its commit tells it.
+   * Title of the node, if its commit has it.
    */
   title?: string | null;
   /**
-   * What it consumed, tries that left no commit included.
+   * What it consumed, including tries that left no commit.
    */
   usage?: UsageTotal | null;
   verdict: VerdictName;
   /**
-   * Number of the wait that it led to, where it left no commit: the iteration was begun again under the same number.
+   * Number of the wait that it led to, if it left no commit: the iteration was then started again under the same
+   * number.
    */
   wait?: number | null;
 }
 /**
- * The time one phase took.
+ * The duration of one phase.
  */
 export interface PhaseTime {
   /**
@@ -856,11 +858,11 @@ export interface PhaseTime {
   phase: PhaseName;
 }
 /**
- * A known secret in a file of the agent's.
+ * A known secret in a file that the agent changed.
  */
 export interface SecretSeen {
   /**
-   * Path relative to the work tree; a secret in its name is replaced.
+   * Path relative to the work tree; a secret in the path is replaced.
    */
   path: string;
   /**
@@ -873,15 +875,15 @@ export interface SecretSeen {
  */
 export interface TreeReply {
   /**
-   * The node of the live iteration, else the next leaf.
+   * The node of the live iteration, otherwise the next leaf.
    */
   current?: string | null;
   /**
-   * SHA-256 of its canonical form, for `tree.edit`.
+   * SHA-256 of the tree's canonical form, for `tree.edit`.
    */
   digest: string;
   /**
-   * State of the run, where there is one.
+   * State of the run, if there is one.
    */
   state?: RunStatus | null;
   tree: TaskTree;
@@ -942,26 +944,26 @@ export interface Node {
  */
 export interface IterationReply {
   /**
-   * What has failed in its guard, as runners of tests and compilers have reported it; the first ones, bounded.
+   * The failures that test runners and compilers reported in the guard's output; only the first ones.
    */
   failures: ReportedFailure[];
   iteration: IterationView;
   /**
-   * The facts, where the record holds them.
+   * The facts, if the record has them.
    */
   meta?: IterationMeta | null;
   record: WirePath;
 }
 /**
- * What a runner of tests or a compiler has reported as failed.
+ * A failure reported by a test runner or a compiler.
  */
 export interface ReportedFailure {
   /**
-   * What was said of it, the line that names it first.
+   * The lines about it, starting with the one that names it.
    */
   lines: string[];
   /**
-   * What has failed.
+   * What failed, such as the name of a test.
    */
   name: string;
 }
@@ -974,7 +976,7 @@ export interface IterationMeta {
    */
   agent: string;
   /**
-   * Exit of the agent: a code, or a negative signal number.
+   * Exit status of the agent: a code, or a negative signal number.
    */
   agent_exit?: number | null;
   /**
@@ -982,16 +984,16 @@ export interface IterationMeta {
    */
   captured_bytes: number;
   /**
-   * The commit it ended in; null where nothing changed and none was made.
+   * The iteration's commit; null if nothing changed and none was made.
    */
   commit?: string | null;
   containment: Containment;
   /**
-   * Details of the verdict, where it has any.
+   * Details of the verdict, if there are any.
    */
   detail?: string | null;
   /**
-   * Submodules with work inside that is not committed there; its commit lacks it.
+   * Submodules with uncommitted work, which its commit lacks.
    */
   dirty_submodules: string[];
   /**
@@ -1003,28 +1005,28 @@ export interface IterationMeta {
    */
   ended_at: string;
   /**
-   * Why the agent gave no answer; null where it gave one, or was not let finish.
+   * Why the agent gave no answer; null if it gave one, or was interrupted.
    */
   failure?: SessionFailure | null;
   /**
-   * Commit at which the session began.
+   * Commit at which the session started.
    */
   from: string;
   guard: GuardOutcome;
   /**
-   * Files of the guard's definition that were not as a person has accepted them.
+   * Files of the guard definition that differ from the versions that a person accepted.
    */
   guard_changed: string[];
   /**
-   * Exit of the guard, likewise.
+   * Exit status of the guard, in the same form.
    */
   guard_exit?: number | null;
   /**
-   * Whether the guard was run with the accepted definition too, and `guard` is how that ended.
+   * Whether the guard also ran with the accepted definition; if so, `guard` is the result of that run.
    */
   guard_with_accepted: boolean;
   /**
-   * Files that stay in the work tree and out of its commit.
+   * Files that stay in the work tree and are not in its commit.
    */
   held_back: string[];
   /**
@@ -1032,12 +1034,12 @@ export interface IterationMeta {
    */
   iter: number;
   /**
-   * Logs that are not complete because the disk refused a part of them: the file, and why.
+   * Incomplete logs, of which the disk refused a part: the file, and why.
    */
   log_faults: string[];
   mode: Mode;
   /**
-   * Branches and tags of others that its processes moved, each with where it was and where it is.
+   * Branches and tags outside the run that its processes moved, each with the old and the new commit.
    */
   moved_refs: string[];
   /**
@@ -1053,11 +1055,11 @@ export interface IterationMeta {
    */
   phases: PhaseTime[];
   /**
-   * Paths that its processes changed without right, and that were put back.
+   * Paths that its processes changed without permission, and that were restored.
    */
   reverted: string[];
   /**
-   * The review; null where nobody was asked.
+   * The review; null if no review was requested.
    */
   review?: ReviewFacts | null;
   role: Role;
@@ -1066,15 +1068,15 @@ export interface IterationMeta {
    */
   run: string;
   /**
-   * Files that the session changed and that hold secrets.
+   * Files with secrets that the session changed.
    */
   secrets: SecretSeen[];
   /**
-   * By which the agent's service knows the session; null where the agent does not say.
+   * The service's id for the session; null if the agent does not report it.
    */
   session_id?: string | null;
   /**
-   * When it began.
+   * When it started.
    */
   started_at: string;
   status: IterationStatus;
@@ -1086,28 +1088,28 @@ export interface IterationMeta {
   verdict: VerdictName;
 }
 /**
- * Why a session gave no answer, and by what that is known.
+ * Why a session gave no answer, and the evidence.
  */
 export interface SessionFailure {
   /**
-   * The class; null where nothing that was seen is known to mean anything.
+   * The class; null if no known failure matches.
    */
   class?: FailureClass | null;
   /**
-   * What the agent showed of its failure, each as `field: value`, bounded; what is structural comes first.
+   * What the agent reported about its failure, each as `field: value`, bounded; structured fields first.
    */
   evidence: string[];
   /**
-   * The line of the table of signatures that told the class, where one did.
+   * The line of the table of signatures that matched, if one did.
    */
   signature?: string | null;
   /**
-   * When the service is expected back, where it said so.
+   * When the service is expected back, if it said so.
    */
   until?: string | null;
 }
 /**
- * The facts of a review. What was said is in `review.json` of the record.
+ * The facts of a review. Its text is in `review.json` of the record.
  */
 export interface ReviewFacts {
   /**
@@ -1115,24 +1117,25 @@ export interface ReviewFacts {
    */
   by: string;
   /**
-   * Why the last one gave no answer; null where it gave one, or was not let finish.
+   * Why the last try gave no answer; null if it gave one, or was interrupted.
    */
   failure?: SessionFailure | null;
   /**
-   * By which the reviewer's service knows the session; null where the reviewer does not say.
+   * The service's id for the reviewer's session; null if the reviewer does not report it.
    */
   session_id?: string | null;
   /**
-   * Times that a reviewer was asked; 0 for a person.
+   * Number of tries to get a review; 0 for a person.
    */
   tries: number;
   usage: UsageTotal;
   /**
-   * What was decided; null where nothing was.
+   * The decision; null if there was none.
    */
   verdict?: ReviewVerdict | null;
   /**
-   * What reviewers wrote outside of the record: kept under `refs/runner/rescue/` and undone.
+   * Files that reviewers wrote outside of the record: they are kept under `refs/runner/rescue/`, and the work tree
+   * is restored.
    */
   wrote: string[];
 }
@@ -1158,15 +1161,15 @@ export interface SessionUsage {
   output_tokens?: number | null;
 }
 /**
- * A question of an agent.
+ * An agent's question.
  */
 export interface QuestionView {
   /**
-   * What a person has answered.
+   * A person's answer.
    */
   answer?: string | null;
   /**
-   * The start of the hash of its text.
+   * The beginning of the hash of its text.
    */
   id: string;
   path: WirePath;
@@ -1175,17 +1178,17 @@ export interface QuestionView {
    */
   run: string;
   /**
-   * What is asked.
+   * The question.
    */
   text: string;
 }
 /**
- * `config.show`: every key and where its value comes from.
+ * `config.show`: every key and the origin of its value.
  */
 export interface ConfigShowReply {
   daemon_file: WirePath;
   /**
-   * Its keys; what has changed since the daemon started holds from its next start on.
+   * Its keys; changes since the daemon started apply from its next start.
    */
   daemon_settings: SettingView[];
   file: WirePath;
@@ -1199,7 +1202,7 @@ export interface ConfigShowReply {
  */
 export interface SettingView {
   /**
-   * The words that it may be, where it is one of a few.
+   * The possible words, if its value is one of a few.
    */
   choices: string[];
   /**
@@ -1208,24 +1211,24 @@ export interface SettingView {
   key: string;
   origin: SettingOrigin;
   /**
-   * Where exactly: `FILE:LINE`, or a variable.
+   * The exact origin: `FILE:LINE`, or a variable.
    */
   place?: string | null;
   /**
-   * Its value as TOML; null where it is off.
+   * Its value as TOML; null if it is not set.
    */
   value?: string | null;
 }
 /**
- * `memory.get`: the texts that sessions are told from.
+ * `memory.get`: the texts from which prompts are built.
  */
 export interface MemoryReply {
   /**
-   * The commit that they are read from; null where they are read from a work tree.
+   * The commit from which they are read; null if they are read from a work tree.
    */
   commit?: string | null;
   /**
-   * The texts that are there: goal, progress, notes, and what agents append to.
+   * The existing texts: goal, progress, notes, and the files that agents append to.
    */
   files: MemoryFile[];
 }
@@ -1243,19 +1246,19 @@ export interface MemoryFile {
   text: string;
 }
 /**
- * `iteration.activity`: steps of an agent's work, as its output tells them.
+ * `iteration.activity`: steps of an agent's work, from its output.
  */
 export interface ActivityReply {
   /**
-   * Whether the end was reached and nobody writes any more.
+   * Whether the end was reached and nothing more will be written.
    */
   complete: boolean;
   /**
-   * Where the next request goes on.
+   * The offset for the next request.
    */
   next_offset: number;
   /**
-   * The steps, oldest first; none from an agent whose output has no form that is known.
+   * The steps, oldest first; empty if the format of the agent's output is unknown.
    */
   steps: ActivityStep[];
 }
@@ -1264,31 +1267,31 @@ export interface ActivityReply {
  */
 export interface ActivityStep {
   /**
-   * Where the line that tells it begins in the agent's output, in bytes.
+   * The byte offset in the agent's output of the line that reports the step.
    */
   offset: number;
   /**
-   * What it says, starts or touches, made safe for a terminal; at most 4 KiB.
+   * The text, command or files, made safe for a terminal; at most 4 KiB.
    */
   text: string;
   what: ActivityKind;
 }
 /**
- * A step of an agent's work, as its program tells it.
+ * A step of an agent's work, as the agent's program reports it.
  */
 export interface Activity {
   /**
-   * What it says, starts or touches, made safe for a terminal; at most 4 KiB.
+   * The text, command or files, made safe for a terminal; at most 4 KiB.
    */
   text: string;
   what: ActivityKind;
 }
 /**
- * `/api/health` and `/api/session`: who answers, and from what.
+ * `/api/health` and `/api/session`: the server, and its source of data.
  */
 export interface Health {
   /**
-   * When the daemon was heard last; null where none has answered yet.
+   * When the daemon last answered; null if it has not answered yet.
    */
   as_of?: string | null;
   /**
@@ -1296,19 +1299,19 @@ export interface Health {
    */
   connected: boolean;
   /**
-   * The daemon, as it was when the connection to it was made.
+   * The daemon, as it was when the connection was opened.
    */
   daemon?: DaemonView | null;
   /**
-   * The machine of the daemon; null where it is this one.
+   * The machine of the daemon; null if it is this machine.
    */
   host?: string | null;
   /**
-   * All machines that have a page: that of the first is at `/`, that of the one after `n` others at `/m/n`.
+   * All machines that have a page: the first one is at `/`, the others are at `/m/1`, `/m/2` and so on.
    */
   hosts?: string[];
   /**
-   * Id of the only repository, where the short paths name it.
+   * Id of the only repository, if the short paths refer to it.
    */
   only?: string | null;
   /**
@@ -1316,11 +1319,11 @@ export interface Health {
    */
   started_at: string;
   /**
-   * Whether replies come from the files of a work tree, since no daemon has answered.
+   * Whether replies come from the files of a work tree, because no daemon has answered.
    */
   static: boolean;
   /**
-   * Whether the server was started to steer.
+   * Whether the server was started with permission to steer.
    */
   steers?: boolean;
   /**
@@ -1329,32 +1332,32 @@ export interface Health {
   version: string;
 }
 /**
- * The daemon itself.
+ * The daemon.
  */
 export interface DaemonView {
   /**
-   * Version of the API: must be equal on both sides.
+   * Version of the API, which must be equal on both sides.
    */
   api_version: number;
   containment: Containment;
   /**
-   * The levels of containment that it does not use, the weakest first.
+   * The levels of containment that are not in use, weakest first.
    */
   containment_missing: MissingLevel[];
   /**
-   * Whether it ends after the current iterations.
+   * Whether the daemon stops after the current iterations.
    */
   draining: boolean;
   /**
-   * The folder of its log; none: standard error, which a service manager may keep.
+   * The folder of its log; null if it logs to standard error, which a service manager may keep.
    */
   log?: WirePath | null;
   /**
-   * The log filter in force.
+   * The current log filter.
    */
   log_filter: string;
   /**
-   * Whether another file has taken the place of that one: a restart starts another program.
+   * Whether that file has been replaced: after a restart, the daemon is a different program.
    */
   outdated: boolean;
   /**
@@ -1362,7 +1365,7 @@ export interface DaemonView {
    */
   pid: number;
   /**
-   * The file that it was started from.
+   * The file from which it was started.
    */
   program?: WirePath | null;
   /**
@@ -1370,13 +1373,13 @@ export interface DaemonView {
    */
   repositories: number;
   /**
-   * Runs that are being driven.
+   * Runs in progress.
    */
   running: number;
   sleep: SleepView;
   socket: WirePath;
   /**
-   * Whether a service manager has passed the socket, and keeps it when the daemon ends.
+   * Whether a service manager passed the socket, and keeps it open after the daemon ends.
    */
   socket_passed: boolean;
   /**
@@ -1390,12 +1393,12 @@ export interface DaemonView {
   version: string;
 }
 /**
- * A level of containment that is not used.
+ * A level of containment that is not in use.
  */
 export interface MissingLevel {
   level: Containment;
   /**
-   * What a person can do to have it.
+   * How to make it available.
    */
   raise: string;
   /**
@@ -1404,7 +1407,7 @@ export interface MissingLevel {
   why: string;
 }
 /**
- * Whether the machine may go to sleep by itself.
+ * Whether the machine may go to sleep automatically.
  */
 export interface SleepView {
   /**
@@ -1412,7 +1415,7 @@ export interface SleepView {
    */
   inhibited: boolean;
   /**
-   * Why not, where it does not.
+   * Why not, if it does not.
    */
   why?: string | null;
 }
@@ -1421,7 +1424,7 @@ export interface SleepView {
  */
 export interface Session {
   /**
-   * When the daemon was heard last; null where none has answered yet.
+   * When the daemon last answered; null if it has not answered yet.
    */
   as_of?: string | null;
   /**
@@ -1429,19 +1432,19 @@ export interface Session {
    */
   connected: boolean;
   /**
-   * The daemon, as it was when the connection to it was made.
+   * The daemon, as it was when the connection was opened.
    */
   daemon?: DaemonView | null;
   /**
-   * The machine of the daemon; null where it is this one.
+   * The machine of the daemon; null if it is this machine.
    */
   host?: string | null;
   /**
-   * All machines that have a page: that of the first is at `/`, that of the one after `n` others at `/m/n`.
+   * All machines that have a page: the first one is at `/`, the others are at `/m/1`, `/m/2` and so on.
    */
   hosts?: string[];
   /**
-   * Id of the only repository, where the short paths name it.
+   * Id of the only repository, if the short paths refer to it.
    */
   only?: string | null;
   /**
@@ -1449,16 +1452,16 @@ export interface Session {
    */
   started_at: string;
   /**
-   * Whether replies come from the files of a work tree, since no daemon has answered.
+   * Whether replies come from the files of a work tree, because no daemon has answered.
    */
   static: boolean;
   /**
-   * What steering needs beside the cookie, under the name of the host that was asked for; told to those alone who came by
-   * an address, and null where the server only looks.
+   * The token that steering requires in addition to the cookie, for the requested host; sent only to a page that was
+   * opened with an address from this server, and null if the server does not steer.
    */
   steer_token?: string | null;
   /**
-   * Whether the server was started to steer.
+   * Whether the server was started with permission to steer.
    */
   steers?: boolean;
   /**
@@ -1467,29 +1470,29 @@ export interface Session {
   version: string;
 }
 /**
- * What was done.
+ * The result of a request that steers.
  */
 export interface Steered {
   /**
-   * Whether it waits for something.
+   * Whether the request has not taken effect yet.
    */
   pending: boolean;
   /**
-   * In one line.
+   * The result, in one line.
    */
   summary: string;
   /**
-   * What it waits for.
+   * What the request waits for.
    */
   waits_for?: string | null;
 }
 /**
- * What a file of `runnerctl export html` holds: a run, as the page asks for it. Replies and texts are named by the end of their
- * path: `tree`, `iterations/7`, `iterations/7/guard.log`.
+ * The content of a file from `runnerctl export html`: a run, in the form in which the page requests it. Replies and
+ * texts are named by the end of their path: `tree`, `iterations/7`, `iterations/7/guard.log`.
  */
 export interface RunFile {
   /**
-   * What is left out, in sentences.
+   * The parts that are left out, in sentences.
    */
   cuts: string[];
   /**
@@ -1511,7 +1514,7 @@ export interface RunFile {
    */
   run: string;
   /**
-   * Texts; bytes that are not UTF-8 are replaced.
+   * Texts; invalid UTF-8 is replaced.
    */
   texts: {
     [k: string]: string;
