@@ -11,20 +11,20 @@ const HEAD: &str = r#"# The JSON of every command
 
 <!-- Generated: `UPDATE_GENERATED=1 cargo test -p runner-protocol --test reference` rewrites this page. -->
 
-With `--json` a command prints one object on a line, and nothing else, to standard output; a command that follows prints one per line. Its
-field `schema` names the form: `runner/status.v1`. Within a version fields are added, never removed or given another meaning, so ignore those that you do
-not know. The types are described in full in [`schemas/rpc.v1.schema.json`](../schemas/rpc.v1.schema.json); with examples, in
-[protocol.md](protocol.md).
+With `--json` a command prints only one object, on one line, to standard output; a command that follows changes prints one object per
+line. The field `schema` names the format: `runner/status.v1`. Within a version, fields may be added, but are never removed or given
+another meaning, so ignore unknown fields. The types are described in full in
+[`schemas/rpc.v1.schema.json`](../schemas/rpc.v1.schema.json) and, with examples, in [protocol.md](protocol.md).
 
-An error is an object on standard error, and the exit code says of what kind it is (`runnerctl help exit-codes`):
+Errors are objects on standard error; the exit code shows the kind of error (`runnerctl help exit-codes`):
 
 ```json
 {"error": {"kind": "wrong_state", "message": "…", "hint": "…", "causes": []}}
 ```
 
-`kind` is for programs ([all kinds](protocol.md#errors)), `message` for people, `hint` is the command to type next, or null.
+`kind` is for programs ([all kinds](protocol.md#errors)), `message` for people; `hint` is the command to type next, or null.
 
-Times are RFC 3339 in UTC, durations whole milliseconds (`_ms`), money whole millionths of a US dollar (`_micro_usd`). What is not known is null, never 0.
+Times are RFC 3339 in UTC, durations whole milliseconds (`_ms`), money whole millionths of a US dollar (`_micro_usd`). Unknown values are null, never 0.
 "#;
 
 /// A command, and its output.
@@ -58,7 +58,7 @@ const COMMANDS: &[Command] = &[
         jq: &[
             (".run.summary.state", "the state"),
             (".run.summary.reason.command // empty", "the command to type next"),
-            ("(.run.usage.cost_micro_usd // 0) / 1e6", "dollars so far, as far as they are known"),
+            ("(.run.usage.cost_micro_usd // 0) / 1e6", "dollars so far, if known"),
         ],
     },
     Command {
@@ -77,13 +77,16 @@ const COMMANDS: &[Command] = &[
             "hosts",
             "Each machine: its `host`, and either the `repos` of `status --all` or the `error` of a command that failed.",
         )]),
-        jq: &[(".hosts[] | select(.error) | [.host, .error.message] | @tsv", "machines that have not answered")],
+        jq: &[(".hosts[] | select(.error) | [.host, .error.message] | @tsv", "machines that did not answer")],
     },
     Command {
         typed: "questions --all-hosts",
         form: "questions-of-hosts",
         prints: Fields(&[("hosts", "Each machine: its `host`, and either its `questions` or an `error`.")]),
-        jq: &[(".hosts[] | .host as $host | .questions[]? | [$host, .id, .text] | @tsv", "what is asked, and where")],
+        jq: &[(
+            ".hosts[] | .host as $host | .questions[]? | [$host, .id, .text] | @tsv",
+            "the questions, and their machines",
+        )],
     },
     Command {
         typed: "status --remote REMOTE",
@@ -91,7 +94,7 @@ const COMMANDS: &[Command] = &[
         prints: List("runs", "BranchView"),
         jq: &[(
             ".runs[] | select(.state != \"completed\") | [.run, .state, .driver // \"\", .moved_at] | @tsv",
-            "runs that are not done, and who has them",
+            "runs that are not complete, and their drivers",
         )],
     },
     Command {
@@ -110,7 +113,7 @@ const COMMANDS: &[Command] = &[
                 ".iterations[] | [.iter, .node, .verdict, .title // \"\", .summary // \"\"] | @tsv",
                 "the iterations as a table",
             ),
-            ("[.iterations[].usage.cost_micro_usd // 0] | add / 1e6", "what they cost together, in dollars"),
+            ("[.iterations[].usage.cost_micro_usd // 0] | add / 1e6", "their total cost, in dollars"),
         ],
     },
     Command {
@@ -126,7 +129,7 @@ const COMMANDS: &[Command] = &[
         prints: Type("TreeReply"),
         jq: &[(
             "[.tree.root | recurse(.children[]?) | select((.children // []) == [] and .passes == false)] | length",
-            "how many leaves are open",
+            "number of open leaves",
         )],
     },
     Command { typed: "select", form: "select", prints: Type("SelectView"), jq: &[(".node.id", "the next leaf")] },
@@ -141,7 +144,7 @@ const COMMANDS: &[Command] = &[
         typed: "verify",
         form: "verify",
         prints: Type("AuditReport"),
-        jq: &[(".findings[] | [.severity, .rule, .commit] | @tsv", "what was found")],
+        jq: &[(".findings[] | [.severity, .rule, .commit] | @tsv", "the findings")],
     },
     Command {
         typed: "verify --landed BRANCH",
@@ -149,7 +152,7 @@ const COMMANDS: &[Command] = &[
         prints: Type("LandedReport"),
         jq: &[(
             ".commits[] | select(.state == \"differs\") | .landed.commit",
-            "landed commits that were changed since",
+            "landed commits that differ from the repeated merge",
         )],
     },
     Command {
@@ -159,11 +162,11 @@ const COMMANDS: &[Command] = &[
             ("run", "Id of the run."),
             (
                 "broken_by",
-                "The states any of which may have broken it, oldest first, each a `BisectPoint`: one, unless others cannot be told.",
+                "The states that may have broken it, oldest first, each a `BisectPoint`: several if the search cannot distinguish them.",
             ),
-            ("points", "How many states there are."),
-            ("tried", "What the command was run on, in order: `commit`, `exit`, `elapsed_ms`."),
-            ("output", "The end of what it printed at the last of `broken_by`; null where it was not run there."),
+            ("points", "Number of states."),
+            ("tried", "The commits on which the command was run, in order: `commit`, `exit`, `elapsed_ms`."),
+            ("output", "The end of its output at the last of `broken_by`; null if it was not run there."),
         ]),
         jq: &[(".broken_by[] | [.commit, .iter, .node] | @tsv", "what broke it")],
     },
@@ -171,7 +174,7 @@ const COMMANDS: &[Command] = &[
         typed: "land RUN…",
         form: "land",
         prints: Type("LandReply"),
-        jq: &[(".runs[] | [.run, .outcome] | @tsv", "what became of each run")],
+        jq: &[(".runs[] | [.run, .outcome] | @tsv", "the outcome of each run")],
     },
     Command {
         typed: "deliver RUN",
@@ -180,15 +183,15 @@ const COMMANDS: &[Command] = &[
             ("run", "Id of the run."),
             ("branch", "The branch that was pushed: `deliver/<run>`."),
             ("remote", "Name of the remote."),
-            ("base", "The branch that is to take it."),
-            ("commits", "The commits that were made now; with `--dry-run`, that would be made."),
-            ("commit", "The commit that the remote has now; null with `--dry-run`."),
-            ("pushed", "Whether it was pushed now, and not before."),
+            ("base", "The branch to merge it into."),
+            ("commits", "The new commits; with `--dry-run`, those that would be made."),
+            ("commit", "The branch's new commit at the remote; null with `--dry-run`."),
+            ("pushed", "Whether this command pushed it."),
             ("action", "`opened`, `updated`, `by_hand`, `merged`; `preview` with `--dry-run`."),
-            ("url", "The page of the request, or the one on which it is opened by hand; null where none is known."),
+            ("url", "The page of the request, or the page to open it on by hand; null if unknown."),
             ("title", "Title of the request."),
             ("body", "The description, as Markdown."),
-            ("notes", "What else is to be known, in sentences."),
+            ("notes", "Other notices, in sentences."),
         ]),
         jq: &[(".url // empty", "the page of the request")],
     },
@@ -196,12 +199,12 @@ const COMMANDS: &[Command] = &[
         typed: "submit --to ENGINE --run ID…",
         form: "submit",
         prints: Fields(&[
-            ("run", "Id of the run; each has an answer of its own."),
-            ("remote", "The address that the job is told."),
+            ("run", "Id of the run; each run has a separate object."),
+            ("remote", "The address of the remote that the job gets."),
             ("engine", "`slurm`, `kubernetes`, `command`."),
             ("name", "The name of the job."),
-            ("job", "What the engine calls it; null with `--print`, or where a program of your own says nothing."),
-            ("script", "What the engine would be given; only with `--print`."),
+            ("job", "The engine's id for the job; null with `--print`, or if your own program prints none."),
+            ("script", "The script for the engine; only with `--print`."),
         ]),
         jq: &[("[.run, .job] | @tsv", "the job of each run")],
     },
@@ -209,7 +212,7 @@ const COMMANDS: &[Command] = &[
         typed: "deliver RUN --feedback",
         form: "feedback",
         prints: Type("FeedbackReply"),
-        jq: &[(".text", "what sessions are told")],
+        jq: &[(".text", "the text for the sessions")],
     },
     Command { typed: "land RUN --resolve", form: "start", prints: Type("StartReply"), jq: &[] },
     Command {
@@ -254,7 +257,7 @@ const COMMANDS: &[Command] = &[
         prints: Fields(&[
             ("run", "id of the run"),
             ("to", "the folder"),
-            ("records", "records that were copied"),
+            ("records", "copied records"),
             ("files", "files in them"),
             ("bytes", "their size"),
             ("skipped", "paths that are not regular files"),
@@ -269,9 +272,9 @@ const COMMANDS: &[Command] = &[
             ("to", "the file"),
             ("bytes", "its size"),
             ("iterations", "iterations of the run"),
-            ("shortened", "texts of which the file holds a part: `iter`, `text`, `bytes`, `kept`"),
+            ("shortened", "texts that are only partly in the file: `iter`, `text`, `bytes`, `kept`"),
             ("without_texts", "iterations whose texts are left out"),
-            ("cuts", "the same in sentences"),
+            ("cuts", "the parts that are left out, in sentences"),
         ]),
         jq: &[(".cuts[]", "what is left out")],
     },
@@ -279,10 +282,10 @@ const COMMANDS: &[Command] = &[
         typed: "export otlp URL [RUN]",
         form: "export-otlp",
         prints: Fields(&[
-            ("to", "where traces went"),
-            ("iterations", "iterations that were sent"),
+            ("to", "the address that received the traces"),
+            ("iterations", "exported iterations"),
             ("spans", "their spans"),
-            ("rejected", "spans that the collector did not take"),
+            ("rejected", "spans that the collector rejected"),
         ]),
         jq: &[],
     },
@@ -298,7 +301,7 @@ const COMMANDS: &[Command] = &[
         form: "doctor",
         prints: Fields(&[
             ("machine", "checks of machine and daemon: `name`, `level` (`ok`, `warn`, `fail`, `skip`), `found`, `fix`"),
-            ("repository", "checks of the repository, of the same form"),
+            ("repository", "checks of the repository, in the same format"),
         ]),
         jq: &[("(.machine + .repository)[] | select(.level == \"fail\") | .fix", "what to do about each error")],
     },

@@ -14,16 +14,16 @@ const HEAD: &str = r#"# The protocol of the control socket
 
 <!-- Generated: `UPDATE_GENERATED=1 cargo test -p runner-protocol --test reference` rewrites this page. -->
 
-`runnerctl` has no door of its own: whatever it can do, any program of the same user can do with the requests on this page. They
-are JSON-RPC 2.0 over a Unix socket, as WebSocket for clients that stay, or as one HTTP POST per request.
+`runnerctl` has no private interface: any program of the same user can do everything that it does, with the requests on this page.
+They are JSON-RPC 2.0 over a Unix socket: over WebSocket for long-lived clients, or one HTTP POST per request.
 
 ## Connecting
 
 The socket is the first of: `--socket PATH`, `RUNNERD_SOCKET`, `socket` in the daemon's configuration,
-`$XDG_RUNTIME_DIR/runnerd/runnerd.sock`, `/run/user/<uid>/runnerd/runnerd.sock`, and `run/runnerd.sock` in the state folder where
-there is no runtime folder. `runnerctl daemon status` names it.
+`$XDG_RUNTIME_DIR/runnerd/runnerd.sock`, `/run/user/<uid>/runnerd/runnerd.sock`, and, without a runtime folder, `run/runnerd.sock`
+in the state folder. `runnerctl daemon status` prints it.
 
-A request by hand; the host in the address is ignored:
+A request typed by hand; the host in the address is ignored:
 
 ```sh
 curl --silent --unix-socket "$XDG_RUNTIME_DIR/runnerd/runnerd.sock" http://localhost/ \
@@ -31,47 +31,46 @@ curl --silent --unix-socket "$XDG_RUNTIME_DIR/runnerd/runnerd.sock" http://local
   -d '{"jsonrpc": "2.0", "id": 1, "method": "daemon.info", "params": []}'
 ```
 
-Only the user that the daemon belongs to is answered: the socket has mode 0600, and the peer's user id is compared. A process inside
-a running iteration (an agent, a guard) may call the methods that read and no other; see `security.md` for how it is told and what
-that is worth. `runnerctl` starts a daemon where none runs; a program of another make has to start `runnerd` itself.
+The daemon answers only its own user: the socket has mode 0600, and the daemon compares the peer's user id. A process inside a running
+iteration (an agent, a guard) may call only the methods that read; `security.md` describes how the daemon recognizes it, and the limits
+of that check. `runnerctl` starts a daemon if none is running; other programs must start `runnerd` themselves.
 
-The first request on a connection should be `daemon.handshake`. The daemon answers it whatever version it is told: it is the
-client that compares. `api_version` must be equal; it rises with every change that an older client or
-daemon would misread.
+The first request on a connection should be `daemon.handshake`. The daemon answers it for every client version; the client compares the
+versions. `api_version` must be equal on both sides; it increases with every change that an older client or daemon would misread.
 
 ## Conventions
 
 - A method takes no parameter or one object, sent as the only positional parameter: `"params": [{…}]`, else `"params": []`.
-- Fields that the schema does not require may be left out. The daemon ignores fields that it does not know; a client should too.
+- Fields that the schema does not require may be omitted. The daemon ignores unknown fields; clients should too.
 - Paths are strings; a path that is not UTF-8 is `{"hex": "2f746d70…"}`, its bytes in hexadecimal. A path in a request is absolute
   and may be any path inside the work tree.
 - Times are RFC 3339 in UTC; durations are whole milliseconds in fields that end in `_ms`; money is whole millionths of a US dollar.
-- A run is named by its id or by a unique beginning of it.
-- Limits: 1 MiB per request, 16 MiB per reply, 1,024 connections (fewer where the system allows the daemon less than 2,048
-  descriptors; 64 of them for processes inside iterations), 16 subscriptions per connection, no batches, HTTP/1.1 and no
-  newer version. A client that reads nothing for 10 seconds while the daemon has something to send is disconnected.
-- A connection has at most 32 calls under way; a call is under way until its reply was written, and what is asked further waits in the
-  socket. Of processes inside iterations, a connection has 4 calls and 2 subscriptions, a request 256 KiB, and 8 calls of all of them
-  together are under way; one that waits for more than 10 seconds is refused (`busy`).
-- `verify.run`, `iteration.list`, `iteration.get` and `tree.explain` are read one at a time per repository, and whoever asks the same
-  meanwhile gets the same answer.
-- A request that changes something is durable before it is answered, and goes on if its client goes away. `run.step` is the
-  exception in one respect: its step goes on, but nobody is told.
+- A run is named by its id or by a unique prefix of the id.
+- Limits: 1 MiB per request, 16 MiB per reply, 16 subscriptions per connection, and 1,024 connections, of which 64 are for processes
+  inside iterations. There are fewer connections if the system allows the daemon fewer than 2,048 descriptors. No batches, and only
+  HTTP/1.1. A client that reads nothing for 10 seconds while the daemon has something to send is disconnected.
+- A connection can have 32 calls in progress; a call is in progress until its reply is written. Further requests wait in the socket.
+- Processes inside iterations have lower limits: 4 calls and 2 subscriptions per connection, 256 KiB per request, and 8 calls in
+  progress for all of them together. A call that waits for more than 10 seconds is refused (`busy`).
+- `verify.run`, `iteration.list`, `iteration.get` and `tree.explain` run one at a time per repository; identical requests share
+  one reply.
+- A request that changes something is durable before the reply, and continues if its client disconnects. `run.step` is different in
+  one respect: its step continues, but its result is not reported.
 
-`schemas/` holds the types as JSON Schema: `rpc.v1.schema.json` has one definition per type that is named below.
+`schemas/` contains the types as JSON Schema: `rpc.v1.schema.json` has one definition for each type named below.
 "#;
 
 const EVENTS: &str = r"
-`events.subscribe` answers with the id of the subscription; each event is then a notification of the method `events.event`. It needs
-a WebSocket: HTTP has nobody to notify. `since` asks for the events from that number on; the daemon keeps the last 4096. Numbers begin
-anew with the daemon. A subscriber that was too slow, or asks for a number that is gone, gets `lagged` and should read the state
-again with `run.status`. With `path` it gets the events of that repository and those of the daemon itself.
+`events.subscribe` returns the id of the subscription; each event is then a notification of the method `events.event`. It requires a
+WebSocket, because HTTP has no notifications. `since` requests the events starting with that number; the daemon keeps the last 4096.
+Numbers start again when the daemon starts. A subscriber that is too slow, or requests a number that has been dropped, gets `lagged`
+and should read the state again with `run.status`. With `path` it gets the events of that repository and those of the daemon.
 
 ";
 
 const EVENTS_END: &str = r"
-`output` and `activity` come to a subscription with `output: true` alone. Whoever is too slow misses a part of them; the log has all of it.
-`iteration.log` reads what an agent prints while it runs.
+`output` and `activity` are sent only to subscriptions with `output: true`. A subscriber that is too slow misses some of them; the log
+has all of them. `iteration.log` can read an agent's output while the agent runs.
 ";
 
 /// Returns the whole page.
@@ -85,7 +84,7 @@ pub(crate) fn text() -> String {
         if section.namespace == "events" {
             page += EVENTS;
             page += &table(
-                ["kind", "tells"],
+                ["kind", "meaning"],
                 source::event_kinds().iter().map(|(kind, doc)| [format!("`{kind}`"), doc.clone()]),
             );
             page += EVENTS_END;
@@ -144,9 +143,9 @@ fn errors() -> String {
     let table = table(["kind", "when", "exit code"], rows);
     let example = block(&json!({"jsonrpc": "2.0", "id": 1, "error": error}));
     format!(
-        "\n## Errors\n\nAn error of the daemon's own has the code {ERROR_CODE} and `data` of the type `ErrorData`: `kind` is for \
-         programs, `message` for people,\n`hint` is what to do next where that is known, `causes` what led to it. Malformed requests and \
-         unknown methods have the codes of\nJSON-RPC and no `data`. The exit code is what `runnerctl` makes of it.\n\n{example}\n{table}"
+        "\n## Errors\n\nThe daemon's errors have the code {ERROR_CODE} and `data` of the type `ErrorData`: `kind` is for programs, \
+         `message` for people.\n`hint` is the next step, if known, and `causes` are the underlying errors. Malformed requests and \
+         unknown methods have the codes of\nJSON-RPC and no `data`. The exit code is the one of `runnerctl`.\n\n{example}\n{table}"
     )
 }
 
