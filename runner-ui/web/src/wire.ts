@@ -262,7 +262,7 @@ export type Event1 =
         /**
          * The files, and the variables with the secrets.
          */
-        seen: SecretSeen[];
+        seen: SecretFinding[];
       };
       kind: 'secrets';
     }
@@ -616,7 +616,7 @@ export interface RunView {
   /**
    * Files with secrets from the last iterations.
    */
-  secrets: SecretSeen[];
+  secrets: SecretFinding[];
   summary: RunSummary;
   usage: UsageTotal;
   /**
@@ -860,7 +860,7 @@ export interface PhaseTime {
 /**
  * A known secret in a file that the agent changed.
  */
-export interface SecretSeen {
+export interface SecretFinding {
   /**
    * Path relative to the work tree; a secret in the path is replaced.
    */
@@ -1070,7 +1070,7 @@ export interface IterationMeta {
   /**
    * Files with secrets that the session changed.
    */
-  secrets: SecretSeen[];
+  secrets: SecretFinding[];
   /**
    * The service's id for the session; null if the agent does not report it.
    */
