@@ -41,17 +41,17 @@ pub(super) const REPOSITORY: &[ConfigSection] = &[
         shown: Full,
     },
     ConfigSection { path: "review", doc: "A second opinion after the guard has passed.", keys: REVIEW, shown: Full },
-    ConfigSection { path: "prompt", doc: "What agents are told.", keys: PROMPT, shown: Full },
+    ConfigSection { path: "prompt", doc: "The size of prompts.", keys: PROMPT, shown: Full },
     ConfigSection { path: "git", doc: "Branches and commits.", keys: GIT, shown: Full },
     ConfigSection {
         path: "workspace",
-        doc: "Where a run works, and what a workspace of its own is made ready with.",
+        doc: "Where a run works, and how an isolated run's workspace is prepared.",
         keys: WORKSPACE,
         shown: Full,
     },
     ConfigSection {
         path: "publish",
-        doc: "How a run that `runnerd drive` drives is published at its remote.",
+        doc: "How `runnerd drive` publishes its run at the remote.",
         keys: PUBLISH,
         shown: Full,
     },
@@ -79,12 +79,7 @@ pub(super) const REPOSITORY: &[ConfigSection] = &[
         keys: HOOKS,
         shown: Full,
     },
-    ConfigSection {
-        path: "deliver",
-        doc: "How `runnerctl deliver` brings a run to others.",
-        keys: DELIVER,
-        shown: Full,
-    },
+    ConfigSection { path: "deliver", doc: "How `runnerctl deliver` delivers a run.", keys: DELIVER, shown: Full },
 ];
 
 /// The sections of the daemon's own `config.toml`.
@@ -200,13 +195,13 @@ const GUARD: &[KeyDefinition] = &[
         "definition",
         Patterns(GlobSubject::Paths),
         Example("[\"/ci/**\", \"!/ci/notes.md\"]"),
-        "Files that say what the guard does, as globs, beside those that its command reaches: with \"/\" from the root, without in any folder; \"!\" takes out. An empty list says that there are none.",
+        "Files that determine what the guard does, as globs, in addition to those that its command reaches. A glob with \"/\" starts at the root, one without matches in any folder; \"!\" excludes. An empty list means that there are none.",
     ),
     KeyDefinition::new(
         "on_change",
         Choice(OnChange::SPELLINGS),
         Toml("\"both\""),
-        "Where an agent changed them: run the guard with \"both\", theirs and the accepted ones, and need both green; \"report\" it; or \"revert\" them first.",
+        "If an agent changed them: \"both\" runs the guard with the agent's and with the accepted files, and both must be green; \"report\" reports the change; \"revert\" restores the accepted files first.",
     ),
     KeyDefinition::new("baseline", Flag, Toml("true"), "Whether the guard runs once before the first session."),
 ];
@@ -244,7 +239,7 @@ const GIT: &[KeyDefinition] = &[
         "protected_branches",
         Patterns(GlobSubject::Branches),
         Toml("[\"main\", \"master\"]"),
-        "Branches that are never worked on, as globs; main and master always among them.",
+        "Branches on which no run works, as globs; main and master are always included.",
     ),
     KeyDefinition::new(
         "hold_back",
@@ -268,19 +263,19 @@ const WORKSPACE: &[KeyDefinition] = &[
         "kind",
         Choice(WorkspaceKind::SPELLINGS),
         Toml("\"in-place\""),
-        "Where a run works: in the work tree that it is started in, or \"isolated\" in a workspace of its own.",
+        "Where a run works: \"in-place\" in the work tree in which it is started, or \"isolated\" in a separate workspace.",
     ),
     KeyDefinition::new(
         "copy",
         Patterns(GlobSubject::Paths),
         Toml("[]"),
-        "What a workspace gets of the files that git ignores, as globs such as \".env\" or \"node_modules\": with \"/\" from the root, without in any folder; \"!\" takes out.",
+        "Files ignored by git that a workspace gets, as globs such as \".env\" or \"node_modules\". A glob with \"/\" starts at the root, one without matches in any folder; \"!\" excludes.",
     ),
     KeyDefinition::new(
         "setup",
         Argv { required: false },
         Toml("[]"),
-        "Program and arguments that make a new workspace ready, such as [\"npm\", \"ci\"]; run once, with the environment of the guard, before anything else.",
+        "Program and arguments that prepare a new workspace, such as [\"npm\", \"ci\"]; run once, in the guard's environment, before anything else.",
     ),
     KeyDefinition::new("setup_timeout_secs", SECONDS, Toml("900"), "Time for that program."),
 ];
@@ -290,13 +285,13 @@ const PUBLISH: &[KeyDefinition] = &[
         "unpublished_max",
         Number { min: 0, max: 1000 },
         Toml("3"),
-        "Commits that a remote which is away or refuses may lack; then the driver waits for it.",
+        "Commits that may be unpublished while the remote is unreachable or refuses them; after that, the driver waits.",
     ),
     KeyDefinition::new(
         "extras",
         Choice(PublishExtras::SPELLINGS),
         Toml("\"refs\""),
-        "Where what belongs to the run beside its branch goes (trees of sessions that were not taken, what was put aside, what was reviewed): \"refs\" below refs/runner/; \"branches\" as branches runner-rescue/… and runner-review/…, for a forge that takes or shows nothing else; \"off\" nowhere. What a driver that was overtaken has worked is kept in any case.",
+        "Where to push the run's extra refs (rejected task trees, rescued work, reviewed states): \"refs\" uses refs/runner/; \"branches\" uses the branches runner-rescue/… and runner-review/…, for forges that reject or hide other refs; \"off\" pushes none. The work of a superseded driver is always pushed.",
     ),
 ];
 
@@ -329,24 +324,24 @@ const HOOKS: &[KeyDefinition] = &[
 ];
 
 const DELIVER: &[KeyDefinition] = &[
-    KeyDefinition::new("remote", Name, Toml("\"origin\""), "The remote that is pushed to."),
+    KeyDefinition::new("remote", Name, Toml("\"origin\""), "The remote to push to."),
     KeyDefinition::new(
         "base",
         Name,
         Example("\"main\""),
-        "The branch that is to take the result; by default the one that the remote's HEAD is on.",
+        "The branch to merge the result into; by default the branch of the remote's HEAD.",
     ),
     KeyDefinition::new(
         "command",
         HOOK,
         Toml("[]"),
-        "Program that opens the request at a forge that is neither GitHub nor GitLab: it gets one JSON object on standard input, and prints the request's page.",
+        "Program that opens the request at a forge other than GitHub and GitLab: it gets one JSON object on standard input, and prints the address of the request.",
     ),
     KeyDefinition::new(
         "on_complete",
         Flag,
         Toml("false"),
-        "Whether a client that waits for a run delivers it, with its person's logins, when the run is completed.",
+        "Whether a client that waits for a run delivers it when the run is completed, with the user's own logins.",
     ),
 ];
 
@@ -355,13 +350,13 @@ const DAEMON_TOP: &[KeyDefinition] = &[
         "max_repositories",
         Number { min: 1, max: 1000 },
         Toml("4"),
-        "Repositories that are worked on at the same time; the workspace of each isolated run counts as one.",
+        "Maximum number of repositories with a running run; each isolated run's workspace counts as one.",
     ),
     KeyDefinition::new(
         "max_runs_per_repository",
         Number { min: 1, max: 1000 },
         Toml("2"),
-        "Isolated runs of one repository that are worked on at the same time.",
+        "Maximum number of isolated runs of one repository that run at the same time.",
     ),
     KeyDefinition::new("log_level", Choice(LogLevel::SPELLINGS), Toml("\"info\""), "What the log contains."),
     KeyDefinition::new(
