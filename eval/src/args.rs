@@ -9,7 +9,7 @@ use crate::plan::CaseOverrides;
 const CODES: &str = "Exit codes: 0 fine, every run came out as its case expects; 1 an error; 2 the command line or a case \
 is wrong; 4 the budget was spent before all runs had begun; 9 a run came out otherwise than expected; 130 interrupted.";
 
-/// Runs declarative cases through the real daemon, each in a home of its own, and reports how they came out.
+/// Runs declarative cases with the real daemon, each in a separate home folder, and reports the results.
 #[derive(Debug, Parser)]
 #[command(name = "runner-eval", version, arg_required_else_help = true, after_help = CODES)]
 pub(crate) struct Cli {
@@ -19,23 +19,23 @@ pub(crate) struct Cli {
     pub(crate) command: EvalCommand,
 }
 
-/// Options that hold for every command.
+/// Options for every command.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Options for every command")]
 pub(crate) struct GlobalOptions {
-    /// Answer with one JSON object
+    /// Print one JSON object
     #[arg(long, global = true)]
     pub(crate) json: bool,
-    /// Tell nothing while runs go on
+    /// Print nothing during the runs
     #[arg(short, long, global = true)]
     pub(crate) quiet: bool,
-    /// The folder of cases [default: `eval/cases`, here or in a folder above]
+    /// Folder of the cases [default: `eval/cases`, here or in a parent folder]
     #[arg(id = "folder_of_cases", long = "cases", global = true, value_name = "DIR", env = "RUNNER_EVAL_CASES")]
     pub(crate) cases: Option<PathBuf>,
-    /// The folder of results [default: `results` beside the folder of cases]
+    /// Folder of the results [default: `results` next to the folder of the cases]
     #[arg(id = "folder_of_results", long = "results", global = true, value_name = "DIR", env = "RUNNER_EVAL_RESULTS")]
     pub(crate) results: Option<PathBuf>,
-    /// The folder of `runnerd` and `runnerctl` [default: that of this program, else PATH]
+    /// Folder of `runnerd` and `runnerctl` [default: the folder of this program, otherwise PATH]
     #[arg(long, global = true, value_name = "DIR")]
     pub(crate) bin_dir: Option<PathBuf>,
 }
@@ -43,19 +43,19 @@ pub(crate) struct GlobalOptions {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub(crate) enum EvalCommand {
-    /// List the cases: agent, what is expected, results so far, and what this machine lacks
+    /// List the cases: agent, expected outcome, results so far, and missing requirements
     List,
     Run(RunArgs),
     Report(ReportArgs),
     Compare(CompareArgs),
-    /// Remove the results of exactly one case
+    /// Remove the results of one case
     Clean {
         /// Id of the case
         case: String,
     },
     Import(ImportArgs),
     Prompts(PromptsArgs),
-    /// Write the schemas of all files and answers into a folder
+    /// Write the schemas of all files and replies to a folder
     #[command(hide = true)]
     Schemas {
         /// The folder
@@ -63,50 +63,50 @@ pub(crate) enum EvalCommand {
     },
 }
 
-/// Run cases and keep what they leave
+/// Run cases and keep the results
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   runner-eval run hello                        one case, once
   runner-eval run ./mine.toml --runs 5 --jobs 2
   runner-eval run calculator-go --executor claude --model opus --label opus
   runner-eval run --all --variant fast=claude:haiku --variant codex --runs 5 --max-cost-usd 20
-  runner-eval run --all --continue             what is missing of every case")]
+  runner-eval run --all --continue             the missing runs of every case")]
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 pub(crate) struct RunArgs {
     /// Ids of cases, or paths of case files
     #[arg(required_unless_present = "all", value_name = "CASE")]
     pub(crate) cases: Vec<String>,
-    /// Every case of the folder
+    /// Run all cases in the folder
     #[arg(long, conflicts_with = "cases")]
     pub(crate) all: bool,
-    /// Runs of each case
+    /// Number of runs of each case
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) runs: u32,
-    /// Runs at once
+    /// Number of runs at the same time
     #[arg(short, long, value_name = "J", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64))]
     pub(crate) jobs: u16,
-    /// Count the results that are there: run only what is missing
+    /// Count existing results, and run only the missing ones
     #[arg(long = "continue")]
     pub(crate) continues: bool,
-    /// Another kind of agent than the case names
+    /// Kind of agent, instead of the one in the case
     #[arg(long, value_name = "KIND")]
     pub(crate) executor: Option<String>,
-    /// Another model than the case names
+    /// Model, instead of the one in the case
     #[arg(long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
-    /// Run each case with this agent, and with those of further variants; LABEL is what `compare` calls its runs
+    /// Run each case with this agent; can be repeated. LABEL names its runs in `compare`
     #[arg(long = "variant", value_name = "[LABEL=]KIND[:MODEL]", conflicts_with_all = ["executor", "model", "label"])]
     pub(crate) variants: Vec<CaseOverrides>,
-    /// A folder with prompt templates: `worker.md`, `planner.md`, `repair.md`, `reviewer.md`
+    /// Folder with prompt templates: `worker.md`, `planner.md`, `repair.md`, `reviewer.md`
     #[arg(long, value_name = "DIR")]
     pub(crate) templates: Option<PathBuf>,
-    /// What to call these runs in `report --by label` and `compare`
+    /// Name of these runs in `report --by label` and `compare`
     #[arg(long, value_name = "NAME")]
     pub(crate) label: Option<String>,
-    /// Begin no run once those of this command have cost as much, in dollars, or one whose cost is not known
+    /// Start no more runs when this command's runs have cost this much, in dollars, or a cost is unknown
     #[arg(long, value_name = "USD", value_parser = dollars)]
     pub(crate) max_cost_usd: Option<f64>,
-    /// Keep the folders in which runs took place
+    /// Keep the folders of the runs
     #[arg(long)]
     pub(crate) keep: bool,
     /// Open the web view on the run, and stay until Ctrl-C
@@ -117,37 +117,37 @@ pub(crate) struct RunArgs {
     pub(crate) port: u16,
 }
 
-/// Make cases of a list of tasks, one JSON object a line, as SWE-bench has them
+/// Make cases from a list of tasks with one JSON object per line, such as SWE-bench
 ///
 /// Keys: `id` or `instance_id`; `repo`; `base` or `base_commit`; `goal` or `problem_statement`; `test_patch`; `tests`, or
-/// `FAIL_TO_PASS` and `PASS_TO_PASS`; `guard`. Nothing is fetched, and no solution is looked at.
+/// `FAIL_TO_PASS` and `PASS_TO_PASS`; `guard`. Nothing is downloaded, and solutions are not read.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   runner-eval import tasks.jsonl mine --guard 'make check'
   runner-eval import swe-bench.jsonl swe --repos ~/clones --guard 'python -m compileall -q .' --test 'python -m pytest -q {tests}'
   runner-eval --cases mine run --all")]
 pub(crate) struct ImportArgs {
-    /// The list
+    /// File with the list
     #[arg(value_name = "LIST")]
     pub(crate) list: PathBuf,
-    /// The folder that the cases are written to
+    /// Folder for the cases
     #[arg(value_name = "DIR")]
     pub(crate) to: PathBuf,
-    /// A folder of clones, for a `repo` that is no path: `owner/name`, `owner__name` or `name` in it
+    /// Folder of clones, if `repo` is not a path: `owner/name`, `owner__name` or `name` in it
     #[arg(long, value_name = "DIR")]
     pub(crate) repos: Option<PathBuf>,
-    /// A shell line: the checks that agents may know, where a task names none
+    /// Shell command with the checks that agents may know, if a task has none
     #[arg(long, value_name = "LINE")]
     pub(crate) guard: Option<String>,
-    /// A shell line that runs the tests whose names stand for {tests}
+    /// Shell command that runs tests; {tests} is replaced by their names
     #[arg(long, value_name = "LINE")]
     pub(crate) test: Option<String>,
-    /// Seconds that the tests of a case have
+    /// Time limit for the tests of a case, in seconds
     #[arg(long, value_name = "N", default_value_t = 1800, value_parser = clap::value_parser!(u32).range(1..=3600))]
     pub(crate) seconds: u32,
 }
 
-/// Tell how runs came out
+/// Report the results of runs
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   runner-eval report                       every case
@@ -155,24 +155,24 @@ pub(crate) struct ImportArgs {
   runner-eval report --pass-at 3 --by label
   runner-eval report --html report.html")]
 pub(crate) struct ReportArgs {
-    /// Ids of cases [default: all that have results]
+    /// Ids of cases [default: all cases with results]
     #[arg(value_name = "CASE")]
     pub(crate) cases: Vec<String>,
-    /// One row per case and value of this
+    /// One row per case and value of this key
     #[arg(long, value_name = "KEY")]
     pub(crate) by: Option<crate::report::GroupBy>,
-    /// How likely one of K runs comes out as expected (pass@k)
+    /// Probability that at least one of K runs comes out as expected (pass@k)
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u64).range(1..=10_000))]
     pub(crate) pass_at: Option<u64>,
-    /// Only results of this set, as in `compare`
+    /// Only results in this set, written as for `compare`
     #[arg(long, value_name = "SET")]
     pub(crate) only: Option<String>,
-    /// Write a page with plots, too
+    /// Also write a page with plots
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
 }
 
-/// Set two sets of runs side by side
+/// Compare two sets of runs
 ///
 /// A set is a label, or `key=value` joined by commas. Keys: label, case, executor, model, agent, version, prompts, templates, runnerd.
 #[derive(Debug, Args)]
@@ -180,16 +180,16 @@ pub(crate) struct ReportArgs {
   runner-eval compare old new
   runner-eval compare model=sonnet model=opus
   runner-eval compare executor=codex,label=x executor=claude,label=x --html compare.html
-  runner-eval compare main branch --fail-under -5pp    exit code 9 where it is worse by more")]
+  runner-eval compare main branch --fail-under -5pp    exit code 9 if it is worse by more")]
 pub(crate) struct CompareArgs {
-    /// The one set
+    /// The first set
     pub(crate) a: String,
-    /// The other set
+    /// The second set
     pub(crate) b: String,
-    /// End with 9 where the second set is met less often than the first by more than this, over all cases: `-5pp`
+    /// Exit with 9 if the second set succeeds less often than the first by more than this, over all cases: `-5pp`
     #[arg(long, value_name = "POINTS", allow_hyphen_values = true, value_parser = points)]
     pub(crate) fail_under: Option<f64>,
-    /// Write a page with plots, too
+    /// Also write a page with plots
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
 }
@@ -201,30 +201,30 @@ pub(crate) struct CompareArgs {
   runner-eval prompts worker --templates try/a.md try/b.md --inputs try/inputs --html grid.html
   runner-eval prompts reviewer --templates built-in try/reviewer.md --executor claude")]
 pub(crate) struct PromptsArgs {
-    /// The role that is tried
+    /// Role to try
     pub(crate) role: crate::prompts::LabRole,
     /// Template files; `built-in` is the runner's own [default: built-in]
     #[arg(long, value_name = "FILE", num_args = 1..)]
     pub(crate) templates: Vec<String>,
-    /// A folder of inputs [default: `prompts` beside the folder of cases]
+    /// Folder of inputs [default: `prompts` next to the folder of the cases]
     #[arg(long, value_name = "DIR")]
     pub(crate) inputs: Option<PathBuf>,
     /// Kind of the agent
     #[arg(long, value_name = "KIND", default_value = "codex", conflicts_with = "command")]
     pub(crate) executor: String,
-    /// A program that follows the contract of a command, in the place of an agent
+    /// Program to use instead of an agent; it follows the contract of the kind `command`
     #[arg(long, value_name = "ARGV", num_args = 1.., allow_hyphen_values = true)]
     pub(crate) command: Vec<String>,
     /// Its model
     #[arg(long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
-    /// Sessions at once
+    /// Number of sessions at the same time
     #[arg(short, long, value_name = "J", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64))]
     pub(crate) jobs: u16,
-    /// Ask again where an answer is kept
+    /// Run again even if an answer is stored
     #[arg(long)]
     pub(crate) force: bool,
-    /// Write the grid as a page, too
+    /// Also write the grid as a page
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
 }

@@ -25,46 +25,46 @@ Exit codes:
 #[command(after_help = EXAMPLES)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of its own on the command line")]
 pub struct DriveOptions {
-    /// Work tree whose remote has the run, a bare repository, or the address of a remote
+    /// Work tree whose remote has the run, bare repository, or address of a remote
     #[arg(value_name = "PATH|URL", default_value = ".")]
     pub place: String,
     /// Id of the run
     #[arg(long, value_name = "ID")]
     pub run: String,
-    /// Goal of a run that the remote does not have yet, from a Markdown file
+    /// Goal of a new run, from a Markdown file
     #[arg(long, value_name = "FILE", conflicts_with = "message")]
     pub goal: Option<PathBuf>,
-    /// Goal of a run that the remote does not have yet, as text
+    /// Goal of a new run, as text
     #[arg(short, long, value_name = "TEXT")]
     pub message: Option<String>,
     /// Remote of the work tree at PATH
     #[arg(long, value_name = "NAME", default_value = "origin")]
     pub remote: String,
-    /// Folder of the work tree, kept for the next driver [default: a private one that is removed]
+    /// Folder for the work tree, kept for the next driver [default: a temporary one]
     #[arg(long, value_name = "DIR")]
     pub work: Option<PathBuf>,
-    /// Bare repository that objects are taken from instead of the network; it is never written to
+    /// Bare repository to read objects from instead of the network; it is never changed
     #[arg(long, value_name = "BARE")]
     pub cache: Option<PathBuf>,
-    /// Longest wait for a service or the remote before the job is given back
+    /// Maximum wait for a service or the remote before the job ends, to be started again
     #[arg(long, value_name = "SPAN", default_value = "10m", value_parser = span)]
     pub max_wait: Duration,
-    /// Go on although another driver may be at work: you know that it is not
+    /// Continue even if another driver may still be running: you know that it is not
     #[arg(long)]
     pub take_over: bool,
-    /// Publish the beginning of a new run and end: another driver goes on with it. Prints the address of the remote
+    /// Publish the start of a new run, print the address of the remote, and exit: another driver continues the run
     #[arg(long, conflicts_with_all = ["take_over", "work"])]
     pub start_only: bool,
-    /// Only print the address of the remote that the beginning would be published to
+    /// Only print the address of the remote to which the start would be published
     #[arg(long, requires = "start_only")]
     pub dry_run: bool,
-    /// Folder that the records of iterations are copied to: DIR/RUN/JOB.ATTEMPT [default: they end with the job]
+    /// Folder for copies of the iterations' records: DIR/RUN/JOB.ATTEMPT [default: not kept after the job]
     #[arg(long, value_name = "DIR")]
     pub records: Option<PathBuf>,
-    /// File that each published commit is added to, for `runnerctl verify --tip-log`; it is there already
+    /// Existing file to which each published commit is added, for `runnerctl verify --tip-log`
     #[arg(long, value_name = "FILE")]
     pub tip_log: Option<PathBuf>,
-    /// Exit code that has the engine run the job again
+    /// Exit code that makes the engine run the job again
     #[arg(long, value_name = "CODE", default_value_t = 75)]
     pub again_code: u8,
     /// Confirm the commands in the repository's configuration
