@@ -50,9 +50,9 @@ pub(crate) struct McpTools {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct OfRun {
-    /// Absolute path in the repository; by default where the server was started.
+    /// Absolute path in the repository; default: the folder in which the server was started.
     path: Option<String>,
-    /// Id of the run, or a unique beginning of it; by default the only one that has not ended, else the last one.
+    /// Id of the run, or a unique prefix; default: the only one that has not ended, otherwise the last one.
     run: Option<String>,
 }
 
@@ -60,11 +60,11 @@ struct OfRun {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct OfIteration {
-    /// Absolute path in the repository; by default where the server was started.
+    /// Absolute path in the repository; default: the folder in which the server was started.
     path: Option<String>,
-    /// Id of the run, or a unique beginning of it; by default the only one that has not ended, else the last one.
+    /// Id of the run, or a unique prefix; default: the only one that has not ended, otherwise the last one.
     run: Option<String>,
-    /// Number of the iteration; by default the live one, else the last one.
+    /// Number of the iteration; default: the live one, otherwise the last one.
     iteration: Option<u32>,
 }
 
@@ -72,17 +72,17 @@ struct OfIteration {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct OfLog {
-    /// Absolute path in the repository; by default where the server was started.
+    /// Absolute path in the repository; default: the folder in which the server was started.
     path: Option<String>,
-    /// Id of the run, or a unique beginning of it; by default the only one that has not ended, else the last one.
+    /// Id of the run, or a unique prefix; default: the only one that has not ended, otherwise the last one.
     run: Option<String>,
-    /// Number of the iteration; by default the live one, else the last one.
+    /// Number of the iteration; default: the live one, otherwise the last one.
     iteration: Option<u32>,
     /// `guard`, `agent`, `diff`, `prompt`, `output`, `review`, `guard_accepted` or `baseline`.
     what: LogStream,
-    /// First byte wanted; by default as near to the end as `bytes` says.
+    /// First byte to read; default: the last `bytes` bytes are read.
     offset: Option<u64>,
-    /// Bytes wanted: 16384 by default, 262144 at most.
+    /// Number of bytes to read: at most 262144; default: 16384.
     bytes: Option<u64>,
 }
 
@@ -90,9 +90,9 @@ struct OfLog {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct OfQuestions {
-    /// Absolute path in a repository; by default all repositories.
+    /// Absolute path in a repository; default: all repositories.
     path: Option<String>,
-    /// Answered ones too.
+    /// Include answered questions.
     #[serde(default)]
     all: bool,
 }
@@ -101,25 +101,25 @@ struct OfQuestions {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct NewRun {
-    /// Absolute path in the repository; by default where the server was started.
+    /// Absolute path in the repository; default: the folder in which the server was started.
     path: Option<String>,
-    /// What is to be true at the end, in Markdown, at most 64 KiB.
+    /// The goal in Markdown, at most 64 KiB: the result that the run must achieve.
     goal: String,
-    /// Id of the run; by default made from the goal.
+    /// Id of the run; default: made from the goal.
     run: Option<String>,
-    /// Whether it works in a workspace of its own; by default as the repository's configuration says.
+    /// Whether the run works in a separate workspace; default: the repository's configuration.
     isolated: Option<bool>,
 }
 
-/// Words for the next session.
+/// A text for the next session.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Words {
-    /// Absolute path in the repository; by default where the server was started.
+    /// Absolute path in the repository; default: the folder in which the server was started.
     path: Option<String>,
-    /// Id of the run, or a unique beginning of it; by default the only one that has not ended, else the last one.
+    /// Id of the run, or a unique prefix; default: the only one that has not ended, otherwise the last one.
     run: Option<String>,
-    /// At most 8 KiB.
+    /// The text, at most 8 KiB.
     text: String,
 }
 
@@ -127,11 +127,11 @@ struct Words {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Reply {
-    /// Absolute path in the repository; by default the one that has the question.
+    /// Absolute path in the repository; default: the one with the question.
     path: Option<String>,
-    /// Id of the question, or a unique beginning of it.
+    /// Id of the question, or a unique prefix.
     question: String,
-    /// At most 8 KiB.
+    /// The text, at most 8 KiB.
     text: String,
 }
 
@@ -176,14 +176,14 @@ impl From<StatusView> for RunOverview {
 
 #[tool_router(router = reads)]
 impl McpTools {
-    /// All repositories with their runs, in short: which need somebody, and why.
+    /// A summary of all repositories with their runs: which ones need a person, and why.
     #[tool(annotations(read_only_hint = true))]
     async fn runs(&self) -> ToolResult {
         let all = self.connection().await?.client().status_all().await?;
         to_tool_result(&json!({"repos": all.into_iter().map(RunOverview::from).collect::<Vec<_>>()}))
     }
 
-    /// One run: how far it is, why it stopped, what continues it, its last iterations, what it cost.
+    /// One run: its progress, why it stopped, how to continue it, its last iterations, its cost.
     #[tool(annotations(read_only_hint = true))]
     async fn status(&self, Parameters(of): Parameters<OfRun>) -> ToolResult {
         let at = self.run_target(of)?;
@@ -197,7 +197,7 @@ impl McpTools {
         to_tool_result(&tree::fetch_tree(self.connection().await?.client(), at).await?)
     }
 
-    /// Why a leaf of the tree is next, and what each end of its session leads to.
+    /// Why a leaf of the tree is next, and the consequences of each way in which its session can end.
     #[tool(annotations(read_only_hint = true))]
     async fn explain(&self, Parameters(of): Parameters<OfRun>) -> ToolResult {
         let at = self.run_target(of)?;
@@ -212,14 +212,14 @@ impl McpTools {
         to_tool_result(&json!({"iterations": iterations}))
     }
 
-    /// One iteration: what came of it, the failures that its guard reported, and where its record is.
+    /// One iteration: its result, the failures that its guard reported, and the folder of its record.
     #[tool(annotations(read_only_hint = true))]
     async fn iteration(&self, Parameters(of): Parameters<OfIteration>) -> ToolResult {
         let at = self.iteration_target(of)?;
         to_tool_result(&IterationApiClient::get(self.connection().await?.client(), at).await?)
     }
 
-    /// What the guard or the agent of an iteration printed, its diff, its prompt: the end of it, or a part.
+    /// The guard's or the agent's output of an iteration, its diff or its prompt: the end of the text, or another part.
     #[tool(annotations(read_only_hint = true))]
     async fn log(&self, Parameters(of): Parameters<OfLog>) -> ToolResult {
         let OfLog { path, run, iteration, what, offset, bytes } = of;
@@ -242,7 +242,7 @@ impl McpTools {
         to_tool_result(&json!({"text": text.text, "offset": offset, "size": text.size, "is_cut": is_cut}))
     }
 
-    /// What agents ask, in all repositories or one.
+    /// Agents' questions, in all repositories or in one.
     #[tool(annotations(read_only_hint = true))]
     async fn questions(&self, Parameters(of): Parameters<OfQuestions>) -> ToolResult {
         let path = of.path.map(|path| parse_absolute(&path)).transpose()?;
@@ -253,8 +253,8 @@ impl McpTools {
 
 #[tool_router(router = steers)]
 impl McpTools {
-    /// Put a run with a new goal into the queue. Refused until a person has confirmed the commands of the repository's
-    /// configuration by a start of their own.
+    /// Queue a run with a new goal. Refused until a person has started a run in the repository and thereby confirmed the
+    /// commands of its configuration.
     #[tool(annotations(destructive_hint = false, open_world_hint = true))]
     async fn start(&self, Parameters(new): Parameters<NewRun>) -> ToolResult {
         let path = self.resolve_path(new.path)?;
@@ -281,7 +281,7 @@ impl McpTools {
         to_tool_result(&self.connection().await?.client().add_note(NoteParams { at, text }).await?)
     }
 
-    /// Answer a question of an agent.
+    /// Answer an agent's question.
     #[tool(annotations(destructive_hint = false))]
     async fn answer(&self, Parameters(reply): Parameters<Reply>) -> ToolResult {
         let Reply { path, question: id, text } = reply;
@@ -289,14 +289,14 @@ impl McpTools {
         to_tool_result(&self.connection().await?.client().answer(AnswerParams { path, id, text }).await?)
     }
 
-    /// Approve what is waiting for a review.
+    /// Approve the task that waits for a person's review.
     #[tool(annotations(destructive_hint = false))]
     async fn approve(&self, Parameters(of): Parameters<OfRun>) -> ToolResult {
         let at = self.run_target(of)?;
         to_tool_result(&self.connection().await?.client().approve(ApproveParams { at, signature: None }).await?)
     }
 
-    /// Reject what is waiting for a review; the next session reads why.
+    /// Reject the task that waits for a person's review; the next session gets the reason.
     #[tool(annotations(destructive_hint = false))]
     async fn reject(&self, Parameters(words): Parameters<Words>) -> ToolResult {
         let Words { path, run, text: reason } = words;
