@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn another_life_begins_anew() {
+    fn the_events_of_a_new_daemon_replace_those_of_the_old_one() {
         let hub = hub_with_three();
         hub.restart_after(EventId { epoch: 8, seq: 0 });
         assert_eq!((hub.last_id(), missed_seqs(&hub, 7, 12)), (Some(EventId { epoch: 8, seq: 0 }), None));

@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_words_say_what_goes_on() {
+    fn the_last_line_says_how_to_continue() {
         insta::assert_snapshot!(strip_str(&render_ending(&samples::stuck(), &Screen::fixed())), @r#"
         run run-1a2b3c4d stuck on branch runner/run-1a2b3c4d
           "Cut the text into tokens" has used all of its 3 attempts

@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn no_folder_is_opened_through_a_link_and_one_that_was_made_anew_keeps_its_mode() {
+    fn no_folder_is_opened_through_a_link_and_one_that_was_replaced_keeps_its_mode() {
         let (_folder, tree) = tree();
         symlink("a", tree.join("link")).unwrap();
         close(&tree.join("a/b"), 0o555);

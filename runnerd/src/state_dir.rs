@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn sealing_anew_takes_what_is_there_and_comes_to_the_same_end_again() {
+    fn sealing_again_accepts_the_current_files_and_has_the_same_result_twice() {
         let home = tempfile::tempdir().unwrap();
         let store = || RepoStore::new(&open_state_dir(home.path()).unwrap(), "0123456789ab");
         let folder = store().folder();

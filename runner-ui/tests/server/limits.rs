@@ -41,7 +41,7 @@ fn a_head_of_32_kib_is_the_largest() {
 }
 
 #[test]
-fn whoever_only_holds_connections_open_locks_nobody_out() {
+fn open_connections_without_requests_lock_no_client_out() {
     let stage = UiStage::with_played_run();
     let ui = stage.ui();
     let answered = |stream: &mut TcpStream| {

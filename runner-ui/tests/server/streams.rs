@@ -70,7 +70,7 @@ fn a_page_that_comes_back_gets_what_it_missed_and_no_more() {
 }
 
 #[test]
-fn a_place_that_is_not_known_leads_to_reading_anew() {
+fn an_unknown_place_in_the_stream_makes_the_page_read_again() {
     let stage = UiStage::with_played_run();
     for id in ["", "x", "1-1", "0-0", "99999999999999999999-1", "1-99999999999999999999", "1795358295745-99999"] {
         let mut events = stage.ui().events("", Some(id));
@@ -158,7 +158,7 @@ fn a_signal_ends_the_server_and_every_open_stream() {
 }
 
 #[test]
-fn the_server_ends_with_the_line_to_whoever_started_it() {
+fn the_server_and_its_streams_end_with_its_parent() {
     let mut stage = UiStage::with_played_run();
     let mut events = stage.ui().events("", None);
     drop(stage.ui.take());

@@ -67,7 +67,7 @@ mod tests {
     use crate::text::samples;
 
     #[test]
-    fn a_run_that_stopped_names_the_command_that_goes_on() {
+    fn a_stopped_run_names_the_command_that_continues_it() {
         let run = samples::stuck().summary;
         let reply = ControlReply { run, pending: false };
         insta::assert_snapshot!(strip_str(&render_control(&reply, "", &Screen::fixed())), @r"

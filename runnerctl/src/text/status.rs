@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stuck_run_says_why_and_what_goes_on() {
+    fn a_stuck_run_says_why_and_how_to_continue() {
         let status = StatusView { run: Some(samples::stuck()), ..samples::status() };
         let text = strip_styles(&render_detail(&status, &Screen::fixed()));
         assert!(text.contains("run run-1a2b3c4d stuck on branch"), "{text}");
@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_waits_says_why_until_when_and_how_it_goes_on_at_once() {
+    fn a_waiting_run_says_why_until_when_and_how_to_continue_at_once() {
         let until = "2026-01-01T15:01:00Z".parse().expect("a time");
         let mut run = samples::stuck();
         run.summary.state = RunStatus::Waiting;
@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_goes_on_with_another_agent_says_which_and_until_when() {
+    fn a_run_on_its_fallback_says_which_agent_and_until_when() {
         let until = "2026-01-01T15:01:00Z".parse().expect("a time");
         let mut run = samples::run();
         run.phase.as_mut().expect("it is live").agent = Some("claude".into());

@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ring_forgets_the_oldest_and_goes_on_counting() {
+    fn a_ring_drops_the_oldest_entry_and_keeps_counting() {
         let mut ring = RingBuffer::with_limit(2);
         (0..5).for_each(|n| ring.push(n));
         assert_eq!((ring.items().iter().copied().collect::<Vec<_>>(), ring.range()), (vec![3, 4], (3, 5)));

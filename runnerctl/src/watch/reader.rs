@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn another_width_lays_the_lines_out_anew() {
+    fn a_new_width_lays_the_lines_out_again() {
         let mut reader = open_sample("0123456789abcdef\nshort\n");
         assert_eq!(visible_lines(&reader), ["0123456789", "abcdef", "short"]);
         reader.resize((20, RESERVED_ROWS + 4));
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_grows_is_laid_out_anew() {
+    fn a_line_that_grows_is_laid_out_again() {
         let mut reader = open_sample("one\ntwo");
         let at = LogPosition { key: reader.key().clone(), offset: 7 };
         let more = TextView { text: " and more\n".into(), next_offset: 17, complete: false, size: None };

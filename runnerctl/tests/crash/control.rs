@@ -153,7 +153,7 @@ fn step_that_died_with_the_daemon_stays_a_step() {
 }
 
 #[test]
-fn step_goes_on_when_its_client_goes_away() {
+fn step_continues_when_its_client_disconnects() {
     let home = Home::new();
     let repo = home.scripted_repo("one");
     let gate = repo.script().gate("session");
@@ -224,7 +224,7 @@ fn start_of_a_run_that_is_running_says_so_and_begins_nothing() {
 }
 
 #[test]
-fn run_goes_on_while_the_client_that_waits_for_it_goes_away() {
+fn run_continues_when_the_client_that_waits_for_it_disconnects() {
     let home = Home::new();
     let repo = home.scripted_repo("one");
     let gate = repo.script().gate("session");
@@ -301,7 +301,7 @@ fn id_that_a_person_changed_in_the_goal_begins_with_a_fresh_tree() {
 }
 
 #[test]
-fn configuration_of_a_clone_is_confirmed_once_and_a_clone_goes_on_with_the_same_prompt() {
+fn configuration_of_a_clone_is_confirmed_once_and_a_clone_continues_with_the_same_prompt() {
     let home = Home::new();
     let repo = splitting_repo(&home, "one");
     let _daemon = home.daemon();

@@ -11,7 +11,7 @@ use runner_testkit::{Home, PATIENCE};
 use runner_testkit::invariants::{assert_consistent, list_verdicts, splitting_repo};
 
 #[test]
-fn end_during_a_session_commits_its_work_and_the_run_goes_on_at_the_next_start() {
+fn end_during_a_session_commits_its_work_and_the_run_continues_at_the_next_start() {
     let home = Home::new();
     let repo = home.scripted_repo("one");
     let gate = repo.script().gate("session");

@@ -68,7 +68,7 @@ mod slow {
     }
 
     #[test]
-    fn a_program_that_gives_no_answer_ends_with_the_daemon_which_goes_on_at_the_next_start() {
+    fn a_program_without_an_answer_ends_with_the_daemon_and_the_run_continues_at_the_next_start() {
         let home = Home::new();
         let (repo, daemon, _) = unanswered(&home, false);
         let began = Instant::now();

@@ -98,7 +98,7 @@ fn a_bare_repository_is_the_remote_itself_wherever_it_was_cloned_from() {
 }
 
 #[test]
-fn a_run_is_begun_alone_and_goes_on_wherever_it_is_driven() {
+fn start_only_publishes_a_run_that_any_driver_continues() {
     let remote = TestRemote::new();
     remote.repo.script().always(WRITES);
     let begin = ["-m", "Do it.", "--start-only"];
@@ -153,7 +153,7 @@ fn a_run_is_not_begun_for_a_job_that_would_have_to_be_told_a_password() {
 }
 
 #[test]
-fn a_driver_that_is_told_to_end_commits_and_releases_and_another_one_goes_on() {
+fn a_terminated_driver_commits_and_releases_and_another_one_continues() {
     let remote = TestRemote::new();
     let gate = remote.repo.script().gate("work");
     remote.repo.script().step(1, "echo half > half.txt; gate work").always(WRITES);
@@ -172,7 +172,7 @@ fn a_driver_that_is_told_to_end_commits_and_releases_and_another_one_goes_on() {
 }
 
 #[test]
-fn after_a_kill_the_next_attempt_goes_on_from_what_was_published() {
+fn after_a_kill_the_next_attempt_continues_from_the_published_commit() {
     let remote = TestRemote::new();
     let gate = remote.repo.script().gate("work");
     remote.repo.script().step(1, "echo lost > lost.txt; gate work").always(WRITES);

@@ -37,7 +37,7 @@ fn a_run_that_is_submitted_is_completed_and_a_second_job_of_it_finds_nothing_to_
 }
 
 #[test]
-fn a_job_that_is_told_to_end_commits_is_put_back_and_goes_on() {
+fn a_terminated_job_commits_is_requeued_and_continues() {
     assert_requeued(USUAL);
 }
 
@@ -134,7 +134,7 @@ fn a_remote_that_is_away_for_a_while_gets_everything_afterwards() {
 }
 
 #[test]
-fn after_everything_was_killed_the_job_goes_on_from_what_is_published() {
+fn after_every_process_was_killed_the_job_continues_from_the_published_commit() {
     let cluster = SlurmCluster::start(USUAL);
     let gate = cluster.remote.repo.script().gate("work");
     cluster.remote.repo.script().step(1, "decompose 'Two parts.' One Two").step(2, "gate work").always(WRITES);

@@ -36,7 +36,7 @@ fn a_driver_that_was_overtaken_keeps_its_work_at_the_remote_and_ends() {
 }
 
 #[test]
-fn upon_a_persons_commit_the_job_is_given_back_and_begins_from_it() {
+fn after_a_persons_push_the_job_ends_and_the_next_one_starts_from_it() {
     let remote = TestRemote::new();
     let gate = remote.repo.script().gate("work");
     remote.repo.script().step(1, GATED).always(WRITES);
@@ -51,7 +51,7 @@ fn upon_a_persons_commit_the_job_is_given_back_and_begins_from_it() {
 }
 
 #[test]
-fn a_claim_upon_what_a_person_may_not_do_hides_nothing() {
+fn a_claim_after_a_forbidden_change_does_not_hide_it() {
     let remote = TestRemote::new();
     let gate = remote.repo.script().gate("work");
     remote.repo.script().step(1, "decompose 'Two parts.' One Two").step(2, "gate work").always(WRITES);

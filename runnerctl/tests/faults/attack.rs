@@ -291,7 +291,7 @@ fn row_93_configuration_that_is_edited_while_it_runs_is_not_in_force() {
 }
 
 #[test]
-fn row_94_daemon_whose_binary_is_replaced_goes_on_with_the_one_that_runs() {
+fn row_94_daemon_with_a_replaced_binary_continues_with_the_running_one() {
     let home = Home::new();
     let repo = scripted(&home, 1);
     let program = home.path().join("bin/runnerd");

@@ -191,7 +191,7 @@ fn row_66_state_of_a_newer_version_is_refused_and_stays() {
 }
 
 #[test]
-fn row_64_environment_that_is_damaged_is_said_and_written_anew_by_whoever_resumes() {
+fn row_64_damaged_environment_is_reported_and_written_again_by_resume() {
     let died = CrashedRun::new();
     let path = died.file("env.json");
     fs::write(&path, "{\"PATH\"").expect("the file can be damaged");

@@ -157,7 +157,7 @@ fn isolated_is_the_default_where_the_configuration_says_so() {
 }
 
 #[test]
-fn a_workspace_that_is_gone_is_made_anew_from_the_published_branch() {
+fn a_missing_workspace_is_created_again_from_the_published_branch() {
     let home = Home::new();
     let repo = home.scripted_repo("plain");
     repo.script().step(1, "decompose 'Two parts.' One Two");
@@ -177,7 +177,7 @@ fn a_workspace_that_is_gone_is_made_anew_from_the_published_branch() {
 }
 
 #[test]
-fn row_112_a_workspace_that_is_gone_before_anything_is_committed_is_made_anew_from_the_base() {
+fn row_112_a_workspace_that_is_missing_before_the_first_commit_is_created_again_from_the_base() {
     let home = Home::new();
     let repo = home.scripted_repo("plain");
     repo.script().always(WRITES);

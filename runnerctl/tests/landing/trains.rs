@@ -20,7 +20,7 @@ fn of_four_runs_the_one_that_conflicts_is_left_out() {
 }
 
 #[test]
-fn a_run_upon_another_one_is_refused_alone_and_lands_behind_it() {
+fn a_run_based_on_another_one_is_refused_alone_and_lands_after_it() {
     let scene = LandingScene::new(&["x", "y"]);
     scene.run("a", &[&write_step("x", "1"), &write_step("y", "2")]);
     scene.repo.write(".runner/GOAL.md", "# Go on\n");

@@ -155,7 +155,7 @@ fn init_is_safe_to_repeat_and_overwrites_only_when_forced() {
 }
 
 #[test]
-fn a_branch_of_a_fresh_clone_goes_on() {
+fn a_run_continues_on_the_branch_of_a_fresh_clone() {
     let (home, repo) = home();
     let _daemon = home.daemon();
     repo.script().step(1, "decompose 'Two parts.' One Two");

@@ -128,7 +128,7 @@ fn ignored_files_of_the_runner_are_stored_all_the_same() {
 
 /// Rules of a repository or a person under which an honest run continues as it would without them.
 #[test]
-fn an_honest_run_goes_on_under_rules_for_all_files() {
+fn an_honest_run_continues_under_rules_for_all_files() {
     for (rules, setting) in [
         ("* text=auto\n", ["core.autocrlf", "true"]),
         ("* text eol=crlf\n", ["core.eol", "lf"]),

@@ -66,7 +66,7 @@ impl PromptTour {
 }
 
 #[test]
-fn a_clone_goes_on_with_the_same_prompt_after_red_guards_crashes_notes_and_invalid_trees() {
+fn a_clone_continues_with_the_same_prompt_after_red_guards_crashes_notes_and_invalid_trees() {
     let tour = PromptTour::new(|script| {
         script.step(1, "echo 1 > work\nanswer retry 'Half of it.'");
         script.step(2, "echo 2 > work\nanswer done 'It should work.'").guard_step(1, "echo 'FAIL: two'\nexit 1");
@@ -81,7 +81,7 @@ fn a_clone_goes_on_with_the_same_prompt_after_red_guards_crashes_notes_and_inval
 }
 
 #[test]
-fn a_clone_goes_on_with_the_same_prompt_after_an_answer_a_held_back_file_and_a_split() {
+fn a_clone_continues_with_the_same_prompt_after_an_answer_a_held_back_file_and_a_split() {
     let tour = PromptTour::new(|script| {
         script.step(1, "echo '- Which port?' >> .runner/state/questions.md\nanswer retry 'I must ask.'");
         script.step(2, "echo 'KEY=1' > .env\nanswer retry 'A file that stays here.'");

@@ -34,7 +34,7 @@ fn calls(play: &RunPlay) -> usize {
 }
 
 #[test]
-fn run_goes_on_with_its_fallback_under_the_same_number_and_says_so() {
+fn run_continues_with_its_fallback_under_the_same_number_and_says_so() {
     let play = play();
     let gate = play.script().gate("second");
     play.script().step(1, OUT).step(2, "gate second; echo 1 > work; answer done 'Done by another.'");

@@ -81,7 +81,7 @@ fn a_fork_whose_beginning_was_cut_short_begins_as_if_it_had_not_been() {
 }
 
 #[test]
-fn a_fork_goes_on_with_a_guard_that_nobody_has_accepted_and_says_so() {
+fn a_fork_continues_with_a_guard_that_nobody_has_accepted_and_says_so() {
     let play = RunPlay::with_tree(&sample(), |config| {
         config.top("max_iterations = 2").guard("definition = [\"/ci.sh\"]\non_change = \"both\"")
     });

@@ -41,7 +41,7 @@ fn shown_changes(play: &RunPlay) -> Vec<String> {
 }
 
 #[test]
-fn what_the_base_has_is_accepted_and_goes_on_in_the_run_state() {
+fn the_definition_at_the_base_is_accepted_and_kept_in_the_run_state() {
     let play = guarded_play("both");
     play.script().step(1, "touch done.txt; answer done 'Done.'");
     let seen = play.run_first(4);

@@ -202,7 +202,7 @@ fn what_git_is_told_to_show_in_the_place_of_a_commit_hides_nothing() {
 }
 
 #[test]
-fn merges_of_people_are_listed_and_the_run_goes_on_upon_them() {
+fn merges_of_people_are_listed_and_the_run_continues_from_them() {
     let mut play = play_two();
     for (name, from) in [("one", "HEAD"), ("two", "HEAD~1"), ("three", "HEAD~2")] {
         play.repo.git(&["checkout", "-q", "-b", name, from]);

@@ -84,7 +84,7 @@ fn a_clone_of_such_a_branch_is_refused_as_well() {
 }
 
 #[test]
-fn a_new_run_goes_on_where_one_of_other_rules_has_ended_and_does_not_bring_that_home() {
+fn a_new_run_starts_where_one_under_other_rules_ended_and_does_not_land_it() {
     let play = play_with_rules("");
     let old = play.repo.head();
     play.home.run(&play.repo, &["--id", "next"]).exits(0);

@@ -71,7 +71,7 @@ fn a_plain_reading_has_neither_colours_nor_symbols_nor_a_moving_cursor() {
 }
 
 #[test]
-fn a_plain_reading_of_what_goes_on_is_a_line_after_the_other() {
+fn a_plain_view_of_the_activity_prints_one_line_after_the_other() {
     let play = RunPlay::with_tree(&sample(), |config| config.top("max_iterations = 1"));
     play.script().step(1, "answer retry 'Not yet.'");
     let mut command = play.home.ctl_command(&play.repo, &["start", "--yes", "--id", "play", "--wait", "--plain"]);

@@ -82,7 +82,7 @@ fn a_stuck_run_is_not_begun_stepped_resumed_or_stopped_until_it_has_attempts() {
 }
 
 #[test]
-fn a_retry_lets_the_run_go_on_where_it_is_asked_to() {
+fn a_retry_continues_the_run_if_asked_to() {
     let mut tree = sample();
     node(&mut tree, "b").max_attempts = 1;
     let play = RunPlay::with_tree(&tree, |config| config.top("max_iterations = 9"));

@@ -196,7 +196,7 @@ fn a_word_that_was_acknowledged_survives_kill_and_is_said_once() {
 }
 
 #[test]
-fn a_word_that_was_cut_off_is_said_again_when_the_run_goes_on() {
+fn an_interrupted_review_is_repeated_when_the_run_continues() {
     let play = waiting_play(2);
     let gate = play.script().gate("guard");
     play.script().guard_step(2, "gate guard; exit 0").guard_step(3, "exit 0");

@@ -112,7 +112,7 @@ fn an_edit_is_checked_before_anything_is_changed_and_a_rejected_one_is_kept() {
 }
 
 #[test]
-fn an_edit_while_a_run_goes_on_is_one_commit_of_its_branch() {
+fn an_edit_during_a_run_is_one_commit_of_its_branch() {
     let play = RunPlay::new();
     play.script().step(1, "answer retry 'Not yet.'");
     play.run().exits(4);

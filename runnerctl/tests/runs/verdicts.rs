@@ -152,7 +152,7 @@ fn sessions_without_a_valid_answer_are_faults_that_keep_the_work() {
 }
 
 #[test]
-fn answer_begins_the_count_of_faults_anew() {
+fn an_answer_resets_the_count_of_faults() {
     let play = RunPlay::with_tree(&sample(), |config| config.top("max_consecutive_faults = 2\nmax_iterations = 3"));
     play.script().step(1, "exit 1").step(2, "answer retry 'Nearly.'").step(3, "exit 1");
     play.run().exits(4);
@@ -263,7 +263,7 @@ fn guard_whose_program_is_gone_fails_the_run_and_keeps_the_work() {
 }
 
 #[test]
-fn pause_now_commits_the_work_as_interrupted_and_resume_goes_on() {
+fn pause_now_commits_the_work_as_interrupted_and_resume_continues() {
     let play = RunPlay::with_tree(&sample(), |config| config.top("max_iterations = 2"));
     let gate = play.script().gate("working");
     play.script().step(1, "echo half > work\nanswer done 'Said too early.'\ngate working");

@@ -198,7 +198,7 @@ fn the_terminal_is_given_back_whatever_ends_the_view() {
 }
 
 #[test]
-fn the_view_stops_as_a_shell_wants_it_and_goes_on() {
+fn the_view_stops_and_continues_like_a_job_of_the_shell() {
     let (play, gate) = working_play();
     let mut tty = watch(&play, SMALL, &[]);
     for way in [WatchAction::Keys("\u{1a}"), WatchAction::Signal(Signal::SIGTSTP)] {

@@ -66,7 +66,7 @@ fn a_daemon_that_stands_still_gives_no_sign_of_life() {
 }
 
 #[test]
-fn a_daemon_that_waits_for_a_session_to_end_goes_on_giving_signs_of_life() {
+fn a_daemon_that_waits_for_a_session_to_end_keeps_the_watchdog_alive() {
     let home = Home::new();
     let repo = home.scripted_repo("one");
     let gate = repo.script().gate("session");

@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn the_next_daemon_goes_on_with_the_file_and_its_size() {
+    fn the_next_daemon_continues_the_file_and_counts_its_size() {
         let dir = tempfile::tempdir().unwrap();
         RollingFile::open(dir.path(), SMALL).unwrap().write_all(b"before\n").unwrap();
         let mut log = RollingFile::open(dir.path(), SMALL).unwrap();

@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn the_only_run_that_goes_on_is_meant_and_of_several_none_is() {
+    fn the_only_active_run_is_selected_and_of_several_none_is() {
         let at = WirePath::from(Path::new("/p"));
         let resolve =
             |all: &[RunCandidate]| find_only_active(all, &at, "pause").map(|chosen| id(chosen).map(str::to_owned));

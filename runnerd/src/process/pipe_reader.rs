@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_writer_goes_on_while_what_was_drawn_is_not_read_yet() {
+    async fn a_writer_continues_while_earlier_output_is_unread() {
         let (tap, writer) = PipeReader::open_pipe().unwrap();
         fcntl(&writer, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).unwrap();
         let page = [7; 4096];

@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn force_replaces_all_but_a_goal_that_nobody_gave_anew() {
+    fn force_replaces_everything_except_a_goal_that_was_not_given_again() {
         let (_home, layout) = fresh();
         init_layout(&layout, &InitOptions { goal: Some("# Mine\n"), ..options() }).unwrap();
         fs::write(layout.tree(), "mine").unwrap();

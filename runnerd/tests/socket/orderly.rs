@@ -108,7 +108,7 @@ async fn a_panic_is_an_error_and_the_connection_lives() {
 }
 
 #[tokio::test]
-async fn a_call_goes_on_when_its_client_goes_away() {
+async fn a_call_continues_when_its_client_disconnects() {
     let server = Server::start();
     let mut client = raw::RawSocket::open(server.socket()).await;
     client.call("test.slow").await;

@@ -48,7 +48,7 @@ fn a_burst_of_events_reads_the_state_once_and_once_more_behind_it() {
 }
 
 #[test]
-fn what_a_slow_subscriber_missed_is_read_anew() {
+fn state_that_a_slow_subscriber_missed_is_read_again() {
     let mut model = new_model();
     let requests = model.update(fixed_now(), event_message(59, EventKind::Lagged));
     assert!(requests.contains(&Request::Statuses));

@@ -31,7 +31,7 @@ fn frame_text(look: TermCapabilities, size: (u16, u16), keys: &[Key]) -> String 
 }
 
 #[test]
-fn a_small_terminal_shows_the_tree_beside_what_goes_on() {
+fn a_small_terminal_shows_the_tree_beside_the_activity() {
     insta::assert_snapshot!(frame_text(TermCapabilities::fixed(), (80, 24), &[]));
 }
 

@@ -15,7 +15,7 @@ with_each_agent!(
 );
 
 #[test]
-fn fallback_goes_on_while_the_service_is_used_up() {
+fn fallback_continues_while_the_usage_limit_lasts() {
     let is_codex = |request: &ModelRequest| request.protocol == ModelProtocol::Responses;
     let script = with_work(ReplyScript::new().when(is_codex, ModelReply::usage_limit(4_000_000_000)));
     let stage = StageSetup::for_agent(RealAgent::Codex)

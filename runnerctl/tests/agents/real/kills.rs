@@ -8,7 +8,7 @@ use super::stage::{AgentStage, with_work};
 
 with_each_agent!(
     tool_call_that_is_stopped_leaves_nothing_alive_and_its_work_is_kept,
-    daemon_that_is_killed_in_a_tool_call_goes_on_with_nothing_left_alive,
+    daemon_killed_during_a_tool_call_continues_and_leaves_no_process_alive,
 );
 
 /// A session whose first command leaves processes of all kinds behind, and which does not end. It passes the gate
@@ -44,7 +44,7 @@ fn tool_call_that_is_stopped_leaves_nothing_alive_and_its_work_is_kept(agent: Re
     stage.assert_ended_as(&["Interrupted", "Accepted"]);
 }
 
-fn daemon_that_is_killed_in_a_tool_call_goes_on_with_nothing_left_alive(agent: RealAgent) {
+fn daemon_killed_during_a_tool_call_continues_and_leaves_no_process_alive(agent: RealAgent) {
     let mut stage = AgentStage::new(agent, ReplyScript::new());
     assert_stuck_in_tool(&stage);
     stage.model.set_script(with_work(ReplyScript::new()));

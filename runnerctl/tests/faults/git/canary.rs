@@ -201,7 +201,7 @@ fn row_78_no_command_obeys_a_users_configuration_of_a_session() {
 }
 
 #[test]
-fn row_78_filters_that_a_person_configured_go_on_working() {
+fn row_78_filters_that_a_person_configured_keep_working() {
     for engine in [&use_library as &dyn Fn(&Repo), &use_git_program] {
         let home = Home::new();
         let repo = home.repo("one");

@@ -22,7 +22,7 @@ fn hold_reason(home: &Home, repo: &Repo, deed: &str) -> String {
 }
 
 #[test]
-fn row_74_git_folder_from_a_copy_is_accepted_when_a_person_goes_on() {
+fn row_74_git_folder_from_a_copy_is_accepted_when_a_person_resumes() {
     let (home, repo) = prepare();
     let other = home.scripted_repo("other");
     other.script().always("echo theirs > theirs.txt\nanswer done 'Done.'");

@@ -64,7 +64,7 @@ fn row_18_agent_without_memory_is_a_fault_as_is_one_that_the_kernel_kills_for_it
 }
 
 #[test]
-fn row_23_whoever_waits_for_input_finds_its_end_and_no_terminal() {
+fn row_23_program_that_reads_input_finds_its_end_and_no_terminal() {
     let stage = FaultStage::new();
     let has_none = "cat > /dev/null; test ! -t 0 && ! (: < /dev/tty) 2> /dev/null";
     stage.script().step(1, &format!("{has_none} && echo mine > mine.txt && answer done 'It is done.'"));

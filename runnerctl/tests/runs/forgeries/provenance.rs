@@ -96,7 +96,7 @@ fn a_second_start_of_a_run_hides_nothing() {
 }
 
 #[test]
-fn a_fork_is_upon_a_receipt_of_a_run_that_is_proven_too() {
+fn a_fork_starts_at_a_receipt_of_a_run_that_is_proven_too() {
     let forge = BranchForge::new();
     let retry = &forge.pieces[forge.index_of("iter 0003")];
     let honest = forge.audit_at("again", &forge.fork("again", (&retry.id, &retry.tree)));
@@ -191,7 +191,7 @@ fn what_is_missing_or_cut_off_is_never_proven() {
 }
 
 #[test]
-fn forks_of_forks_and_runs_upon_runs_are_proven_down_to_the_first_start() {
+fn forks_of_forks_and_runs_based_on_runs_are_proven_down_to_the_first_start() {
     let play = RunPlay::with_tree(&sample(), |config| config.top("max_iterations = 2"));
     play.script().step(1, "answer retry 'Not yet.'").always("echo $n > \"file$n\"\nanswer done \"Done $n.\"");
     play.run().exits(4);

@@ -176,7 +176,7 @@ fn with_driver(milestone: MarkerCommit) -> MarkerCommit {
 }
 
 #[test]
-fn a_claim_names_its_driver_and_no_commit_that_it_was_made_upon() {
+fn a_claim_names_its_driver_and_not_its_parent() {
     let milestone = MarkerCommit {
         run: "r-1".to_owned(),
         summary: String::new(),
@@ -280,7 +280,7 @@ fn a_subject_like_the_runners_is_told() {
 }
 
 #[test]
-fn a_message_claims_to_be_the_runners_to_whoever_reads_trailers_as_git_does() {
+fn a_message_is_claimed_as_the_runners_if_git_reads_its_trailers_so() {
     for line in ["Runner-Commit: iteration", "runner-commit: x", "RUNNER-COMMIT :x", "Runner-Commit:\u{fffd}"] {
         assert!(claims_receipt(format!("x\n\nA: b\n{line}\n\n \n").as_bytes()), "{line:?}");
         assert!(claims_receipt(format!("x\r\n\r\n{line}\r\n").as_bytes()), "{line:?}");

@@ -174,7 +174,7 @@ fn an_edit_is_done_to_the_tree_that_a_session_has_left_meanwhile() {
 }
 
 #[test]
-fn a_key_is_set_upon_the_text_that_it_was_asked_upon() {
+fn a_key_is_set_in_the_text_for_which_it_was_requested() {
     let set = |base: &str, text: &str, value: Option<&str>| ChangeRequest::Config {
         key: "max_iterations".into(),
         value: value.map(str::to_owned),

@@ -361,7 +361,7 @@ fn each_phase_has_its_effect_and_its_ways_on() {
 }
 
 #[test]
-fn nothing_goes_on_while_a_process_may_be_alive() {
+fn no_phase_is_left_while_a_process_may_be_alive() {
     for edge in edges() {
         let Some(end) = edge.from.effect().and_then(end_of) else { continue };
         let stays = edge.to.name() == edge.from.name();

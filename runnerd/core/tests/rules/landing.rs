@@ -120,7 +120,7 @@ fn a_persons_commit_stays_its_own_only_where_nothing_is_outstanding() {
 }
 
 #[test]
-fn landing_goes_on_behind_the_newest_commit_that_has_landed() {
+fn landing_continues_after_the_newest_landed_commit() {
     let (one, two) = (ended("a", "x", VerdictName::Accepted), ended("a", "y", VerdictName::Accepted));
     let commits = [commit("one", 1, CommitOwner::Runner(&one)), commit("two", 2, CommitOwner::Runner(&two))];
     let said = |commit: &str| LandedTrailer { run: "a".into(), commit: commit.into(), node: "x".into() };
@@ -135,7 +135,7 @@ fn landing_goes_on_behind_the_newest_commit_that_has_landed() {
 }
 
 #[test]
-fn a_run_without_a_pass_and_one_upon_another_that_has_not_landed_are_refused() {
+fn a_run_without_a_pass_and_one_based_on_an_unlanded_run_are_refused() {
     let (red, other) = (ended("a", "x", VerdictName::RedGuard), ended("b", "x", VerdictName::Accepted));
     let one = ended("a", "x", VerdictName::Accepted);
     let refused = ask(&[commit("red", 1, CommitOwner::Runner(&red))], &[]).unwrap_err();
@@ -261,7 +261,7 @@ fn what_an_agent_says_orders_nothing_and_what_the_goal_says_may() {
 }
 
 #[test]
-fn whoever_a_session_names_as_the_author_of_its_commits_wrote_nothing() {
+fn an_author_that_only_a_session_names_is_no_co_author() {
     let one = ended("a", "x", VerdictName::Accepted);
     let commits = [
         by("Linus <linus@x>", commit("forged", 1, CommitOwner::Agent)),

@@ -266,7 +266,7 @@ fn nobody_works_while_nobody_can_review() {
 }
 
 #[test]
-fn verdicts_that_go_on_go_on() {
+fn verdicts_that_continue_a_run_continue_it() {
     for verdict in verdicts() {
         let stops = matches!(
             verdict,
@@ -285,7 +285,7 @@ fn verdicts_that_go_on_go_on() {
 }
 
 #[test]
-fn counters_below_their_limit_let_a_run_go_on() {
+fn counters_below_their_limit_let_a_run_continue() {
     let it = Situation::with(|it| {
         it.policy.max_cost_micro_usd = Some(6);
         it.policy.max_tokens = Some(6);

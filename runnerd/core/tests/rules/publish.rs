@@ -56,7 +56,7 @@ fn after(seen: PublishInput, step: PublishStep, has_all: bool) -> Option<Publish
 }
 
 #[test]
-fn whatever_is_seen_comes_to_an_end_in_a_few_steps() {
+fn publishing_ends_after_a_few_steps_from_every_state() {
     for (first, has_all) in all().into_iter().flat_map(|seen| [(seen, false), (seen, true)]) {
         let (mut seen, mut steps) = (first, 0);
         while let Some(later) = after(seen, next_step(Some(&seen)), has_all) {
@@ -88,7 +88,7 @@ fn nothing_is_kept_by_a_reference_that_is_not_all_there() {
 }
 
 #[test]
-fn what_was_sent_is_looked_for_but_where_each_object_was_seen_upon_a_branch_that_is_whole() {
+fn sent_objects_are_checked_unless_each_was_seen_on_a_complete_branch() {
     for seen in all() {
         for (is_each_seen, is_upon_branch) in [(false, false), (false, true), (true, false)] {
             assert_eq!(seen.objects_after_send(is_each_seen, is_upon_branch), ObjectCompleteness::Unknown, "{seen:?}");
@@ -210,7 +210,7 @@ fn a_branch_in_use_names_the_work_tree_and_how_to_leave_it() {
 }
 
 #[test]
-fn a_workspace_that_is_gone_is_made_anew_from_what_is_left_and_nothing_lost_is_passed_over() {
+fn a_missing_workspace_is_created_again_from_the_remaining_commits_and_lost_ones_are_reported() {
     let rows = [
         (Some("tip"), true, None, WorkspaceSource::Published("tip")),
         (Some("tip"), false, Some(StartBase::At("base")), WorkspaceSource::Published("tip")),

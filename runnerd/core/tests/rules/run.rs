@@ -428,7 +428,7 @@ fn every_request_is_answered_in_every_state_as_it_is_typed_here() {
 }
 
 #[test]
-fn a_run_that_ended_goes_on_once_what_would_end_it_again_is_put_right() {
+fn an_ended_run_continues_once_the_cause_of_its_end_is_removed() {
     let ended = run(RecordState::Over { end: RunEnd::Limit, at: now() });
     let resume = |more| RunRequest::Resume { now: false, more, rechecked: false };
     let ask_of = |found: &Found, request| {
@@ -490,7 +490,7 @@ fn a_word_without_a_signature_is_refused_where_it_must_have_one() {
 }
 
 #[test]
-fn a_cancelled_run_is_started_though_it_ends_at_once_and_then_says_how_it_goes_on() {
+fn a_cancelled_run_is_started_though_it_ends_at_once_and_then_says_how_to_continue() {
     let cancelled = run(RecordState::Over { end: RunEnd::Cancelled, at: now() });
     for found in [Found::at_limit(), Found::exhausted()] {
         let started =
@@ -500,7 +500,7 @@ fn a_cancelled_run_is_started_though_it_ends_at_once_and_then_says_how_it_goes_o
 }
 
 #[test]
-fn a_completed_run_whose_tree_was_opened_again_by_hand_goes_on_with_start() {
+fn a_completed_run_with_a_reopened_tree_continues_with_start() {
     let completed = run(RecordState::Over { end: RunEnd::Completed, at: now() });
     let found = Found::new();
     let started =
@@ -625,7 +625,7 @@ fn a_restart_changes_no_record_and_keeps_the_journal_of_what_was_not_followed() 
 }
 
 #[test]
-fn an_iteration_that_the_daemon_died_in_comes_to_its_end_before_its_run_does() {
+fn an_iteration_in_which_the_daemon_died_ends_before_its_run() {
     let found = Found::new();
     let unfinished = |run: &RunRecord, request| {
         let situation = RequestContext { work: RunActivity::Unfinished, driven_run: Some("r"), ..found.situation(run) };
@@ -754,7 +754,7 @@ fn the_turn_is_whose_run_was_running_then_of_who_asked_for_a_step_then_of_the_fi
 }
 
 #[test]
-fn the_machine_is_kept_awake_for_what_goes_on_by_itself_within_twelve_hours() {
+fn the_machine_is_kept_awake_for_runs_that_continue_automatically_within_twelve_hours() {
     let waits = |hours| {
         RecordState::WaitsForService(WaitPeriod { since: now(), until: now() + SignedDuration::from_hours(hours) })
     };
@@ -791,7 +791,7 @@ fn walk() -> Vec<(RunRecord, String, RunTransition)> {
 }
 
 #[test]
-fn wherever_a_run_comes_to_it_says_why_it_stands_and_can_be_stored() {
+fn every_stopped_run_says_why_and_can_be_stored() {
     let edges = walk();
     let states: BTreeSet<String> = edges.iter().map(|(_, _, step)| word(step.record.state)).collect();
     assert_eq!(states.len(), 12, "{states:?}");
@@ -819,7 +819,7 @@ fn wherever_a_run_comes_to_it_says_why_it_stands_and_can_be_stored() {
 }
 
 #[test]
-fn every_record_that_is_reached_goes_on_again() {
+fn every_reachable_record_can_continue() {
     let edges = walk();
     let mut before: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for (from, _, step) in &edges {

@@ -112,7 +112,7 @@ fn every_content_under_every_attribute_is_stored_as_git_stores_it() {
 }
 
 #[test]
-fn files_are_stored_anew_where_attributes_change_as_git_renormalises_them() {
+fn files_are_stored_again_when_attributes_change_as_git_renormalises_them() {
     let contents = |fixture: &Fixture| {
         for (number, content) in CONTENTS.iter().enumerate() {
             fixture.write(format!("dir/{number}"), content);

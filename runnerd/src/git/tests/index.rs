@@ -8,7 +8,7 @@ use std::time::SystemTime;
 use super::fixture::{Fixture, commit};
 
 #[test]
-fn corrupt_index_is_made_anew() {
+fn corrupt_index_is_written_again() {
     let fixture = Fixture::new();
     fixture.write(".git/index", "rubbish");
     fixture.write("a.txt", "x");
@@ -28,7 +28,7 @@ fn damage(index: &Path) {
 }
 
 #[test]
-fn index_that_was_verified_and_is_damaged_since_is_made_anew() {
+fn index_that_was_damaged_after_its_check_is_written_again() {
     let fixture = Fixture::new();
     let repository = fixture.repository();
     let index = fixture.path(".git/index");

@@ -315,7 +315,7 @@ fn autostash_of_an_abandoned_rebase_is_kept() {
 }
 
 #[test]
-fn work_goes_on_after_a_restoration() {
+fn work_continues_after_a_restoration() {
     for engine in ENGINES {
         let (fixture, from) = session_fixture();
         fixture.git(&["reset", "--quiet", "--hard", "main"]);

@@ -81,7 +81,7 @@ fn packs_stay_few_and_the_repository_that_is_open_finds_what_is_in_them() {
 }
 
 #[test]
-fn a_large_pack_is_not_written_anew() {
+fn a_large_pack_is_not_written_again() {
     let fixture = fixture_with_commits();
     fixture.git(&["config", "core.compression", "0"]);
     fixture.write("large.bin", vec![7; 65 << 20]);

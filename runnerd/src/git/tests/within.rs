@@ -82,7 +82,7 @@ fn every_kind_of_change_that_was_seen_is_committed() {
 }
 
 #[test]
-fn what_was_written_since_stays_for_whoever_looks_next() {
+fn later_writes_are_left_for_the_next_look() {
     let fixture = Fixture::new();
     fixture.write("a.txt", "seen");
     let (repository, rule) = (fixture.repository(), hold_back_rule());

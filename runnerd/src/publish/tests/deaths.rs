@@ -75,7 +75,7 @@ fn row_99_a_death_after_any_step_leaves_what_the_next_life_brings_to_its_end() {
 }
 
 #[test]
-fn one_death_after_the_other_comes_to_the_same_end() {
+fn repeated_deaths_lead_to_the_same_result() {
     let pair = PublishFixture::new();
     for text in ["one", "two", "three"] {
         pair.commit(text);
@@ -133,7 +133,7 @@ fn a_commit_that_the_source_had_not_whole_is_sent_whole() {
 }
 
 #[test]
-fn a_base_that_was_collected_comes_with_what_was_made_upon_it() {
+fn a_collected_base_is_sent_with_the_commits_after_it() {
     let pair = PublishFixture::new();
     pair.commit("one");
     pair.source_git("checkout --quiet --orphan other");

@@ -170,7 +170,7 @@ fn branch_that_a_killed_daemon_has_moved_is_not_flushed() {
 }
 
 #[test]
-fn whichever_call_the_disk_refuses_the_run_comes_to_the_same_end() {
+fn any_call_that_the_disk_refuses_leads_to_the_same_result() {
     let ways =
         [Errno::ENOSPC, Errno::EIO, Errno::EMFILE].map(DiskFailure::Error).into_iter().chain([DiskFailure::ShortWrite]);
     for (how, count) in ways.flat_map(|how| [(how, 1), (how, 3)]) {

@@ -19,7 +19,7 @@ fn driven_repo(home: &Home) -> Repo {
 }
 
 #[test]
-fn a_branch_that_was_written_anew_is_named_and_the_one_that_the_runner_has_made_is_not() {
+fn a_rewritten_branch_is_named_and_the_runners_own_is_not() {
     let mut home = Home::new();
     let repo = driven_repo(&home);
     run_audit(&home).exits(0);

@@ -54,7 +54,7 @@ fn row_43_file_that_may_not_grow_is_an_error_and_no_death() {
 }
 
 #[test]
-fn row_60_daemon_without_handles_waits_and_goes_on_when_there_are_some() {
+fn row_60_daemon_without_handles_waits_and_continues_when_there_are_some() {
     let course = FaultCourse::new();
     let gate = course.repo.script().gate("session");
     course
