@@ -135,8 +135,8 @@ exit_codes! {
     ProtocolMismatch = 8, "client and daemon versions do not match";
     RunEnded = 9, "the run failed or was cancelled";
     Violation = 10, "`verify` found a violation";
-    Superseded = 11, "another driver goes on with the run";
-    RetryLater = 75, "the job is to be run again";
+    Superseded = 11, "another driver continues the run";
+    RetryLater = 75, "the job should be run again";
     Interrupted = 130, "interrupted";
 }
 

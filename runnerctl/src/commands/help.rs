@@ -124,8 +124,8 @@ mod tests {
           8  client and daemon versions do not match      update the older one
           9  the run failed or was cancelled              runnerctl log; then resume
          10  `verify` found a violation                   look at the commit it names
-         11  another driver goes on with the run          nothing: it has the work
-         75  the job is to be run again                   run the same command again
+         11  another driver continues the run             nothing: it has the work
+         75  the job should be run again                  run the same command again
         130  interrupted                                  runnerctl status
         ");
     }

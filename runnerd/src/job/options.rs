@@ -8,7 +8,7 @@ use jiff::SignedDuration;
 
 const EXAMPLES: &str = "Examples:
   runnerd drive --run tidy-1 --goal tidy.md --yes       in a clone: a new run, published to origin
-  runnerd drive ssh://git@host/p.git --run tidy-1       goes on with a run, wherever it was left
+  runnerd drive ssh://git@host/p.git --run tidy-1       continues a run, wherever it stopped
   runnerd drive --run tidy-1 --work /scratch/p          keeps the work tree for the next attempt
 
 Exit codes:
@@ -17,8 +17,8 @@ Exit codes:
   4   limit or timed out
   6   refused, or the run needs your attention
   9   failed or cancelled
-  11  another driver goes on with the run
-  75  run me again: nothing is lost";
+  11  another driver continues the run
+  75  run the job again: nothing is lost";
 
 /// Drive one run as a job of a batch engine, published to a git remote
 #[derive(Debug, Clone, Args)]
