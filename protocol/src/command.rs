@@ -12,9 +12,9 @@ use crate::shell;
 /// A command to type.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Command {
-    /// What it is for, in a few words.
+    /// Its purpose, in a few words.
     pub label: String,
-    /// The program and its arguments, as they are: whoever shows them for a shell quotes them.
+    /// The program and its arguments, unquoted: quote them to show them for a shell.
     pub argv: Vec<String>,
 }
 

@@ -20,7 +20,7 @@ pub struct WirePath(pub PathBuf);
 #[serde(untagged)]
 #[schemars(rename = "WirePath")]
 enum WirePathForm {
-    /// The path, where it is UTF-8.
+    /// The path, if it is UTF-8.
     Text(String),
     /// The bytes of the path in hexadecimal.
     Bytes { hex: String },

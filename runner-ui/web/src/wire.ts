@@ -493,11 +493,11 @@ export interface StopReason {
  */
 export interface Command {
   /**
-   * The program and its arguments, as they are: whoever shows them for a shell quotes them.
+   * The program and its arguments, unquoted: quote them to show them for a shell.
    */
   argv: string[];
   /**
-   * What it is for, in a few words.
+   * Its purpose, in a few words.
    */
   label: string;
 }
