@@ -138,7 +138,7 @@ async fn build_launcher(paths: &Paths, config: &DaemonConfig, given: LauncherInp
     let wanted = ProbeOptions { strongest: config.containment, owner: &owner, folder: &paths.state };
     let offer = probe_host(&launcher, wanted).await;
     for missing in offer.unused_levels() {
-        tracing::info!(level = %missing.level, why = missing.why, "containment not used");
+        tracing::info!(level = %missing.level, why = missing.why, "containment is not used");
     }
     tracing::info!(level = %offer.level(), "containment");
     launcher.with_capabilities(offer)
@@ -149,8 +149,8 @@ async fn build_launcher(paths: &Paths, config: &DaemonConfig, given: LauncherInp
 fn sweep_unfinished_workspaces(folder: &Path, owner: &WorkspaceOwner) {
     match workspace::sweep_unfinished(folder, owner) {
         Ok(swept) if swept.is_empty() => {}
-        Ok(swept) => tracing::info!(folders = ?swept, "removed: workspaces that were not finished"),
-        Err(error) => tracing::warn!(error = display_chain(&error), "workspaces that were not finished stay"),
+        Ok(swept) => tracing::info!(folders = ?swept, "removed unfinished workspaces"),
+        Err(error) => tracing::warn!(error = display_chain(&error), "failed to remove unfinished workspaces"),
     }
 }
 
@@ -251,7 +251,7 @@ impl RunningDaemon {
             }
         };
         if tokio::time::timeout(LOOK_AROUND, looked).await.is_err() {
-            tracing::warn!("some repositories are slow to read; they are shown as they were");
+            tracing::warn!("some repositories respond slowly; showing their last known state");
         }
     }
 
@@ -292,7 +292,7 @@ impl RunningDaemon {
             tokio::select! {
                 _ = &mut self.workers => {}
                 () = no_answer => {}
-                () = self.signals.wait_next() => tracing::warn!("ending at once; the next start goes on from the journal"),
+                () = self.signals.wait_next() => tracing::warn!("exiting now; the next start continues from the journal"),
             }
         }
     }

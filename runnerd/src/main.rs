@@ -155,7 +155,7 @@ fn prepare(args: &DaemonArgs) -> anyhow::Result<(DaemonParts, Logging, Runtime)>
     let runtime = build_runtime()?;
     let logging = logging::init(&paths.log_dir(), destination, Some(config.log_level.as_str()))?;
     if configured.socket_named && configured.socket != paths.socket {
-        tracing::warn!(named = %configured.socket.display(), "not listened on: the service manager passed another socket");
+        tracing::warn!(named = %configured.socket.display(), "not listening: the service manager passed another socket");
     }
     Ok((DaemonParts { paths, config, passed: activated }, logging, runtime))
 }

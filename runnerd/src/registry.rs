@@ -181,12 +181,12 @@ impl RegistryActor {
             Ok(Some(file)) => self.start_worker(store, file),
             Ok(None) => {
                 if let Err(error) = store.remove_leftover() {
-                    tracing::warn!(repo = store.id(), error = display_chain(&error), "state of no repository stays");
+                    tracing::warn!(repo = store.id(), error = display_chain(&error), "failed to remove state without a repository");
                 }
             }
             Err(error) => {
                 let id = store.id().to_owned();
-                tracing::error!(repo = id, error = display_chain(&error), "state not readable; repository left alone");
+                tracing::error!(repo = id, error = display_chain(&error), "failed to read the state of a repository; it is held");
                 let (handle, worker_loop) = worker::spawn_held(self.deps.clone(), store);
                 self.spawn_worker(id, handle, worker_loop);
             }
@@ -223,7 +223,7 @@ impl RegistryActor {
     fn worker_ended(&mut self, result: Result<(Id, ()), JoinError>) {
         let task = result.as_ref().map_or_else(JoinError::id, |(task, ())| *task);
         let (Some(id), Err(error)) = (self.repositories.remove(&task), result) else { return };
-        tracing::error!(repo = id, %error, "a worker ended by a bug; its repository is held");
+        tracing::error!(repo = id, %error, "a worker panicked; its repository is held");
         if !self.is_stopping() && self.workers.contains_key(&id) {
             let store = RepoStore::new(&self.state_dir, &id);
             let deps = self.deps_for(store.read_repo_file().ok().flatten().as_ref());

@@ -69,7 +69,7 @@ impl Readiness {
     fn write_line(self, line: &str) {
         let Some(mut pipe) = self.pipe else { return };
         if let Err(error) = pipe.write_all(format!("{line}\n").as_bytes()) {
-            tracing::debug!(%error, "the client that started this daemon is gone");
+            tracing::debug!(%error, "the client that started this daemon has exited");
         }
     }
 }

@@ -235,7 +235,7 @@ impl RepoStore {
                 return Err(StoreError::Orphaned { path: path.join(name) });
             }
         }
-        tracing::info!(path = %path.display(), "removed: state of no repository");
+        tracing::info!(path = %path.display(), "removed state without a repository");
         self.remove()
     }
 

@@ -203,7 +203,7 @@ impl Upstream {
         match self.client.push(push) {
             Ok(PushResult::Done(refused)) => {
                 if let Some(why) = refused {
-                    tracing::warn!(run = self.run, why, "the remote does not take what belongs to the branch");
+                    tracing::warn!(run = self.run, why, "the remote rejected objects of the branch");
                 }
                 state.published = Some(*push.tip);
                 state.sent_extras.extend(push.extras.iter().cloned());

@@ -78,7 +78,7 @@ pub async fn check_agents(candidates: AgentCandidates<'_>, launcher: &Launcher) 
                 tracing::info!(kind = %executor.kind, version, "the agent's version");
             }
             AgentReadiness::Unknown(why) => {
-                tracing::warn!(kind = %executor.kind, why, "the agent's version is not known yet");
+                tracing::warn!(kind = %executor.kind, why, "the agent's version is unknown so far");
             }
             AgentReadiness::Unavailable(unfit) => {
                 return Err(AgentUnavailable { what: format!("[{section}] {}", unfit.what), ..unfit });

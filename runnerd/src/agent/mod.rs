@@ -81,7 +81,7 @@ pub fn config_paths(executor: &Executor) -> &'static [&'static str] {
 /// Redacts secrets in an answer's file, if it is a regular file.
 pub fn redact_answer(file: &Path, secrets: &Secrets) {
     if let Err(error) = answer_file::redact_file(file, secrets) {
-        tracing::warn!(path = %file.display(), %error, "the answer may hold a secret");
+        tracing::warn!(path = %file.display(), %error, "the answer may contain a secret");
     }
 }
 

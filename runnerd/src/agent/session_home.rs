@@ -58,7 +58,7 @@ impl SessionDirs {
     pub fn remove(&self) {
         for path in [&self.home, &self.temp] {
             if let Err(error) = dir_permissions::remove_all(path) {
-                tracing::warn!(path = %path.display(), %error, "a folder of a session stays");
+                tracing::warn!(path = %path.display(), %error, "failed to remove a session's folder");
             }
         }
     }

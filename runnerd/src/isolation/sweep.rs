@@ -33,7 +33,7 @@ pub fn find_orphans(vault: &StateDir, workspaces: &Path) -> Vec<OrphanReservatio
     let known = match read_registered(vault) {
         Ok(known) => known,
         Err(error) => {
-            tracing::warn!(error, "what was left of isolated runs stays: not all records can be read");
+            tracing::warn!(error, "nothing of isolated runs is removed: not all records can be read");
             return Vec::new();
         }
     };
@@ -76,7 +76,7 @@ fn find_source_orphans(
     let (reservations, source) = match reservations {
         Ok(found) => found,
         Err(error) => {
-            tracing::warn!(source = %path.display(), error = display_chain(&error), "what was left of its isolated runs stays");
+            tracing::warn!(source = %path.display(), error = display_chain(&error), "failed to remove the rest of its isolated runs");
             return Vec::new();
         }
     };
@@ -117,14 +117,14 @@ impl OrphanReservation {
     pub fn remove(&self) {
         if !self.is_workspace_moved() && self.may_have_branch() {
             let (run, place) = (&self.reservation.run, self.workspace_path.display());
-            tracing::warn!(run, %place, "a workspace that no record tells of stays: its run had begun");
+            tracing::warn!(run, %place, "a workspace without a record is not removed: its run has started");
             return;
         }
         let run = &self.reservation.run;
         if let Err(error) = remove_run_traces(&self.source, &self.reservation, &self.workspace_path, &self.owner) {
-            tracing::warn!(run, error, "what was left of an isolated run without a record stays");
+            tracing::warn!(run, error, "failed to remove the rest of an isolated run without a record");
         } else {
-            tracing::info!(run, "removed: what was left of an isolated run without a record");
+            tracing::info!(run, "removed the rest of an isolated run without a record");
         }
     }
 }
@@ -143,7 +143,7 @@ pub fn remove_run_traces(
     if let Some(tip) = source.find_branch_tip(&format!("runner/{}", reserved.run)).map_err(error_line)?
         && let Err(error) = source.delete_ref(&keeper, &tip)
     {
-        tracing::warn!(keeper, error = display_chain(&error), "a reference of a run that is gone stays");
+        tracing::warn!(keeper, error = display_chain(&error), "failed to remove the reference of a removed run");
     }
     Ok(())
 }

@@ -164,7 +164,7 @@ async fn pause_and_wait(job: &DriveJob, handle: &mut WorkerHandle, connection: &
         }
     };
     tokio::select! {
-        ended = timeout(STOP_GRACE, settled) => if ended.is_err() { tracing::warn!("the session does not end in time") },
-        () = signals.wait_next() => tracing::warn!("ending at once"),
+        ended = timeout(STOP_GRACE, settled) => if ended.is_err() { tracing::warn!("the session did not end in time") },
+        () = signals.wait_next() => tracing::warn!("exiting now"),
     }
 }

@@ -62,7 +62,7 @@ pub fn move_branch(
 pub fn recover_landing(store: &RepoStore, bind: impl Fn(Repository) -> Repository) -> Result<(), RecoverError> {
     let note = store.landing_file::<PendingLanding>();
     let Some(pending) = note.read()? else { return Ok(()) };
-    tracing::warn!(branch = pending.branch, new = pending.new, "a landing was cut off, and is put right");
+    tracing::warn!(branch = pending.branch, new = pending.new, "finishing an interrupted landing");
     let path = pending.holder.as_ref().unwrap_or(&pending.path).as_path().to_owned();
     recover_branch(&pending, bind).map_err(|source| RecoverError::Git { path, source })?;
     Ok(note.remove()?)
@@ -77,7 +77,7 @@ pub fn recover_landings(vault: &StateDir) {
             continue;
         }
         if let Err(error) = recover_landing(&store, |repository| repository) {
-            tracing::error!(repo = store.id(), error = display_chain(&error), "a landing that was cut off stays so");
+            tracing::error!(repo = store.id(), error = display_chain(&error), "failed to finish an interrupted landing");
         }
     }
 }

@@ -259,7 +259,7 @@ impl Api {
             result.map_err(|error| ErrorData::new(ErrorKind::Fault, error))
         });
         if let Err(error) = result.await {
-            tracing::warn!(error = error.message, "what was begun of an isolated run stays until the next start");
+            tracing::warn!(error = error.message, "failed to remove an unfinished isolated run; the next start tries again");
         }
     }
 }

@@ -84,7 +84,7 @@ impl Api {
                 Ok(found) => found,
                 // An unreadable repository does not hide the others.
                 Err(error) if path.is_none() => {
-                    tracing::warn!(repo = worker.id, error = error.message, "no questions can be read");
+                    tracing::warn!(repo = worker.id, error = error.message, "failed to read questions");
                     continue;
                 }
                 Err(error) => return Err(error),

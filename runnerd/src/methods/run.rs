@@ -197,7 +197,7 @@ impl Api {
     fn try_save_target(&self, repository: &Repository, reply: &StartReply, start_branch: Option<String>) {
         let Some(start_branch) = start_branch.filter(|_| !reply.resumed) else { return };
         if let Err(error) = self.save_target(repository, &reply.run.id, &start_branch) {
-            tracing::warn!(run = reply.run.id, %error, "the branch that the run was started from is not kept");
+            tracing::warn!(run = reply.run.id, %error, "failed to save the branch that the run was started from");
         }
     }
 

@@ -95,7 +95,7 @@ async fn run_inhibitor(mut holder_count: watch::Receiver<usize>, state_sender: w
             Err(why) => Some(why.to_string()),
         };
         if let Some(why) = why {
-            tracing::info!(why, "the machine is not kept awake");
+            tracing::info!(why, "the machine may go to sleep");
             state_sender.send_replace(SleepState::Failed { why });
             wait_until_released(&mut holder_count).await;
         }

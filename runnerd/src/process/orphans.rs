@@ -79,7 +79,7 @@ pub fn end_survivors(mark: &Mark, lock: &Path, within: Duration) -> Result<Sweep
 pub async fn wait_until_gone(mark: &Mark, lock: &Path, remaining: Option<StillAlive>) {
     let mut remaining = remaining;
     while let Some(alive) = remaining.take() {
-        tracing::error!(error = &alive as &dyn std::error::Error, "waiting for processes that do not die");
+        tracing::error!(error = &alive as &dyn std::error::Error, "waiting for processes that do not exit");
         tokio::time::sleep(GONE_PAUSE).await;
         remaining = tokio::task::block_in_place(|| end_survivors(mark, lock, GONE_PAUSE)).err();
     }

@@ -240,7 +240,7 @@ impl Launcher {
     pub async fn from_installed() -> Self {
         let beside = async { Self::from_daemon_dir(&env::current_exe()?).await };
         beside.await.unwrap_or_else(|why| {
-            tracing::info!(%why, "runnerd-shim is not used: shims are made of the daemon's own program");
+            tracing::info!(%why, "runnerd-shim is not used: the daemon's own program serves as the shim");
             Self::from_current_exe()
         })
     }

@@ -89,7 +89,7 @@ impl Publisher<'_> {
             let is_current =
                 used.kind == BranchUseKind::CheckedOut && self.target.is_index_closer_to(used, &note.to, &from)?;
             if !is_current {
-                tracing::info!(run = self.source.run, place = %used.work_tree.display(), "the branch goes back: it is in use");
+                tracing::info!(run = self.source.run, place = %used.work_tree.display(), "the branch is moved back: it is in use");
                 return self.set_branch(Some(note.to), from);
             }
         }

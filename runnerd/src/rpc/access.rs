@@ -83,7 +83,7 @@ impl RefusalReporter {
         }
         *last_reported = Some(now);
         let method: String = method.chars().take(MAX_METHOD_CHARS).collect();
-        tracing::warn!(method, pid, "refused to a process inside an iteration");
+        tracing::warn!(method, pid, "refused: the caller is a process of an iteration");
         self.events.publish(EventSubject::default(), EventKind::Refused { method, pid });
     }
 }

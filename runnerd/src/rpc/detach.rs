@@ -63,7 +63,7 @@ fn to_owned_request(request: Request<'_>) -> Request<'static> {
 }
 
 fn panic_response(id: Id<'static>, method: &str, error: &JoinError) -> MethodResponse {
-    tracing::error!(method, %error, "a request did not come to its end");
+    tracing::error!(method, %error, "a request was not completed");
     let message = format!("the daemon has a bug: `{method}` did not come to its end");
     let refusal = ErrorData::new(ErrorKind::Bug, &message).hint("see the daemon's log");
     MethodResponse::error(id, ErrorObjectOwned::owned(INTERNAL_ERROR_CODE, message, Some(refusal)))

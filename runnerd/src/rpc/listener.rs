@@ -185,7 +185,7 @@ impl ConnectionAcceptor {
     async fn run(self, bound: BoundSocket, server: ServerHandle, stop: CancellationToken) {
         let BoundSocket { listener, file: socket_file } = bound;
         if stop.run_until_cancelled(self.accept(&listener)).await.is_some() {
-            tracing::error!("the control socket accepts no connections any more");
+            tracing::error!("the control socket no longer accepts connections");
         }
         drop(listener);
         let calls = self.calls.clone();
@@ -198,7 +198,7 @@ impl ConnectionAcceptor {
             calls.wait().await;
         };
         if timeout(STOP_LIMIT, ended).await.is_err() {
-            tracing::warn!(calls = calls.len(), "calls or connections did not end in time");
+            tracing::warn!(calls = calls.len(), "calls or connections did not finish in time");
         }
         drop(socket_file);
     }
@@ -215,7 +215,7 @@ impl ConnectionAcceptor {
                 // Out of descriptors or memory: connections wait in the kernel until some are free.
                 Err(error) => {
                     if !failing {
-                        tracing::warn!(%error, "cannot accept a connection; trying again");
+                        tracing::warn!(%error, "failed to accept a connection; retrying");
                     }
                     failing = true;
                     sleep(ACCEPT_PAUSE).await;
@@ -227,7 +227,7 @@ impl ConnectionAcceptor {
     /// Waits for a place, closing the most silent connection if necessary; if none can be closed, waits until one ends.
     async fn acquire_slot(&self) -> Option<OwnedSemaphorePermit> {
         if self.slots.available_permits() == 0 && self.connections.close_idle() {
-            tracing::debug!("a silent connection gives way to a new one");
+            tracing::debug!("closed an idle connection for a new one");
         }
         Arc::clone(&self.slots).acquire_owned().await.ok()
     }
@@ -236,13 +236,13 @@ impl ConnectionAcceptor {
         let peer = match Peer::from_stream(&stream) {
             Ok(peer) if peer.uid == self.uid => peer,
             Ok(peer) => return tracing::warn!(?peer, "refused a connection of another user"),
-            Err(error) => return tracing::warn!(%error, "refused a connection of nobody"),
+            Err(error) => return tracing::warn!(%error, "refused a connection without credentials"),
         };
         let agent_slot = match peer.role {
             PeerRole::Person => None,
             PeerRole::Agent => match Arc::clone(&self.agent_slots).try_acquire_owned() {
                 Ok(place) => Some(place),
-                Err(_) => return tracing::warn!(?peer, "refused one of too many connections from iterations"),
+                Err(_) => return tracing::warn!(?peer, "refused a connection: too many from iterations"),
             },
         };
         tracing::debug!(?peer, "connected");

@@ -121,7 +121,7 @@ impl Drop for SocketFile {
         if file_identity(&self.path).is_ok_and(|found| found == self.identity)
             && let Err(error) = fs::remove_file(&self.path)
         {
-            tracing::warn!(path = %self.path.display(), %error, "cannot remove the socket");
+            tracing::warn!(path = %self.path.display(), %error, "failed to remove the socket");
         }
     }
 }

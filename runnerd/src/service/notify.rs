@@ -69,7 +69,7 @@ impl ServiceNotifier {
         if self.enabled
             && let Err(error) = sd_notify::notify(states)
         {
-            tracing::warn!(%error, "the service manager cannot be told");
+            tracing::warn!(%error, "failed to notify the service manager");
         }
     }
 }

@@ -56,7 +56,7 @@ impl ServiceWatchdog {
             let threads_can_block = spawn_blocking(|| ()).await.is_ok();
             let missing = health.tick(&workers);
             if let Some(repo) = missing.as_ref().filter(|_| unresponsive.is_none()) {
-                tracing::error!(repo, "a worker answers nobody; the service manager is not told of progress any more");
+                tracing::error!(repo, "a worker does not respond; watchdog notifications to the service manager stop");
             }
             unresponsive = missing;
             if unresponsive.is_none() && threads_can_block {

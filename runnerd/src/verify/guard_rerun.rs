@@ -34,7 +34,7 @@ pub fn copies_dir(state: &Path) -> PathBuf {
 /// Removes the copies that a killed daemon has left.
 pub fn clear_copies(state: &Path) {
     if let Err(error) = remove_folder(&copies_dir(state)) {
-        tracing::warn!(%error, "a copy that a guard was run in is left");
+        tracing::warn!(%error, "failed to remove the checkout of a guard");
     }
 }
 

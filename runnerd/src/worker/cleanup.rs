@@ -19,7 +19,7 @@ pub(crate) fn clear_leftovers(repository: &Repository) -> Result<bool, GitError>
         .collect();
     let cleared = repository.clear_leftovers(&folders)?;
     if !cleared.is_empty() {
-        tracing::info!(files = ?cleared, "removed: processes that were killed have left them");
+        tracing::info!(files = ?cleared, "removed what killed processes left");
     }
     Ok(!cleared.is_empty())
 }

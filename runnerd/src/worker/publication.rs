@@ -63,7 +63,7 @@ pub(crate) fn publish_before_work(queue: &mut RepoQueue) -> Result<(), PrepareEr
 /// Publishes what was just committed; a failure shows again before the next iteration.
 pub(crate) fn publish_commit(queue: &mut RepoQueue) {
     if let Err(error) = publish_commits(queue) {
-        tracing::warn!(repo = queue.file.id, error = display_chain(&error), "a run is not published for now");
+        tracing::warn!(repo = queue.file.id, error = display_chain(&error), "a run cannot be published yet");
     }
 }
 

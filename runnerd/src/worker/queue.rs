@@ -436,7 +436,7 @@ impl RepoQueue {
         let mut file = self.file.clone();
         file.hooks.queue.retain(|waiting| waiting.event != *event);
         if let Err(error) = self.save_file(file) {
-            tracing::warn!(repo = self.file.id, error = display_chain(&error), "the event of a hook stays");
+            tracing::warn!(repo = self.file.id, error = display_chain(&error), "failed to remove the event of a hook");
         }
     }
 

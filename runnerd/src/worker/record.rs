@@ -66,7 +66,7 @@ pub(crate) fn append_event(work_tree: &Path, run: &str, event: &protocol::event:
     let opened =
         OpenOptions::new().append(true).create(true).mode(0o600).custom_flags(O_NOFOLLOW | O_NONBLOCK).open(&file);
     if let Err(error) = opened.and_then(|mut file| file.write_all(&hidden.redact(&line))) {
-        tracing::debug!(path = %file.display(), %error, "the event is not in the run's list");
+        tracing::debug!(path = %file.display(), %error, "failed to append an event to the run's list");
     }
 }
 

@@ -109,7 +109,7 @@ pub fn create_workspace(
     let builder = WorkspaceBuilder { options, folder, progress, stop };
     builder.build().inspect_err(|_| {
         if let Err(error) = remove_workspace(&builder.folder) {
-            tracing::warn!(error = &error as &dyn std::error::Error, "what was begun of a workspace stays");
+            tracing::warn!(error = &error as &dyn std::error::Error, "failed to remove an unfinished workspace");
         }
     })
 }

@@ -76,13 +76,13 @@ pub(super) fn take_rollout(home: &Path, session: &str) -> Option<CodexRollout> {
     match regular_file::open_regular(&path).and_then(|file| file.map(read).transpose()) {
         Ok(Some((is_compacted, tail))) => {
             if let Err(error) = fs::remove_file(&path) {
-                tracing::debug!(path = %path.display(), %error, "the agent's own record stays");
+                tracing::debug!(path = %path.display(), %error, "failed to remove the agent's own record");
             }
             Some(CodexRollout { is_compacted, ..parse_rollout(&tail) })
         }
         Ok(None) => None,
         Err(error) => {
-            tracing::debug!(path = %path.display(), %error, "the agent's own record is not read");
+            tracing::debug!(path = %path.display(), %error, "failed to read the agent's own record");
             None
         }
     }

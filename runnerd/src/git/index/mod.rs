@@ -59,7 +59,7 @@ pub(in crate::git) fn read_index(
     if error.is_transient() {
         return Err(error);
     }
-    tracing::warn!(%error, "the index cannot be read and is made anew");
+    tracing::warn!(%error, "failed to read the index; rebuilding it");
     from_commit(repo, repository, head)
 }
 

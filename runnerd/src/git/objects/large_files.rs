@@ -82,7 +82,7 @@ fn copy_large_file(old: &Path, new: &Path, temp_dir: &Path) -> io::Result<()> {
     let mut copy = temp_file::create_in(temp_dir, new)?;
     let name = copy_hashed(&file, copy.as_file_mut())?;
     if new.file_name() != Some(OsStr::new(&name)) {
-        tracing::warn!(file = %old.display(), "a large file is not published: its name is not that of its bytes");
+        tracing::warn!(file = %old.display(), "a large file is not published: its name does not match its content");
         return Ok(());
     }
     copy.as_file().set_permissions(Permissions::from_mode(found.permissions().mode() & 0o666))?;

@@ -111,7 +111,7 @@ impl PinnedConfigDir {
 
     /// The new file is written outside of the folder: inside it, another process would take it for a stray file.
     fn write_file(&self, file: &Path, bytes: &[u8]) -> Result<(), GitError> {
-        tracing::debug!(file = %file.display(), "git's captured configuration is laid out");
+        tracing::debug!(file = %file.display(), "writing a file of git's captured configuration");
         if file.symlink_metadata().is_ok_and(|found| found.is_dir()) {
             remove_path(file)?;
         }
@@ -137,7 +137,7 @@ impl PinnedConfigDir {
                 let entry = entry.map_err(GitError::io("listing", &folder))?;
                 let name = entry.file_name();
                 if !name.to_str().is_some_and(|name| is_expected(&format!("{part}{name}"))) {
-                    tracing::warn!(file = %entry.path().display(), "removed: git would obey it, and it was not captured");
+                    tracing::warn!(file = %entry.path().display(), "removed: git would read it, and it was not captured");
                     remove_path(&entry.path())?;
                 }
             }

@@ -217,7 +217,7 @@ impl<'a> GitPorcelain<'a> {
     /// Stages everything but `left_out`. Returns the paths that git could not store while it stored the rest.
     fn add_all(&self, names: &BTreeSet<BString>, left_out: &BTreeSet<BString>) -> Result<Vec<BString>, GitError> {
         let Some(error) = self.run_add(&[], names)? else { return Ok(Vec::new()) };
-        tracing::warn!(%error, "git cannot store everything");
+        tracing::warn!(%error, "git cannot store every file");
         let differences = self.read_status()?.into_iter();
         let missing = differences.filter(|(path, found)| found.is_unstaged && !left_out.contains(path));
         self.add_bisecting(&missing.map(|(path, _)| path).collect::<Vec<_>>(), names)

@@ -129,7 +129,7 @@ pub(crate) fn save_suspects(context: &RunContext, before: &GitDirSnapshot) -> Re
     if changed.is_empty() {
         return Ok(());
     }
-    tracing::warn!(run = context.run, files = ?changed, "the user's git configuration was changed while a session ran");
+    tracing::warn!(run = context.run, files = ?changed, "the user's git configuration changed during a session");
     Ok(context.store.suspects_file().write(&now)?)
 }
 
@@ -145,7 +145,7 @@ fn save_moved_refs(
     }
     let text: String = moved.iter().map(|moved| describe_moved_ref(moved) + "\n").collect();
     Quarantine::for_iteration(context, iter).save("refs.txt", context.secrets.redact(&text).as_bytes())?;
-    tracing::warn!(run = context.run, iter, refs = moved.len(), "a session has moved references of others");
+    tracing::warn!(run = context.run, iter, refs = moved.len(), "a session moved references that are not its own");
     for MovedRef { name, before, .. } in moved.iter().take(MAX_RECORDED_REFS) {
         let Some(id) = before.as_ref().and_then(|before| before.parse::<Id>().ok()) else { continue };
         let short = name.strip_prefix("refs/").unwrap_or(name);

@@ -323,7 +323,7 @@ impl Restorer<'_> {
         };
         self.repository.restore(&RestoreOptions { branch: &branch, target: to, tip, rescue, hold_back: &hold_back })?;
         rescue_note.remove()?;
-        tracing::warn!(run = context.run, iter, %phase, %rescue, "kept and put back");
+        tracing::warn!(run = context.run, iter, %phase, %rescue, "saved and restored");
         Ok(())
     }
 

@@ -231,7 +231,7 @@ impl<'a> SettleStep<'a> {
         };
         let committed = self.repository.commit_all(&request)?;
         if !committed.unstorable.is_empty() {
-            tracing::warn!(run = self.context.run, paths = ?committed.unstorable, "git cannot store these; they stay out");
+            tracing::warn!(run = self.context.run, paths = ?committed.unstorable, "git cannot store these files; they are not committed");
         }
         Ok(committed.commit)
     }

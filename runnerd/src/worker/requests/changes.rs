@@ -175,7 +175,7 @@ fn commit_when_idle(queue: &mut RepoQueue) -> (Vec<ChangeEnd>, Option<String>) {
         Ok(()) if queue.changes.queue.is_empty() => None,
         Ok(()) => Some("the run has not begun".to_owned()),
         Err(error) => {
-            tracing::warn!(repo = queue.file.id, error = display_chain(error), "a person's request waits");
+            tracing::warn!(repo = queue.file.id, error = display_chain(error), "a person's request is queued");
             Some(display_chain(error))
         }
     };
@@ -285,7 +285,7 @@ fn drop_change(
     let kept = queue.store.save_refused_text(&format!("{}-{command}.{end}", queued.number), &text)?;
     remove_queued(queue, queued.number)?;
     let message = format!("`{command}` could not be done: {refusal}; what it said is in {}", kept.display());
-    tracing::warn!(repo = queue.file.id, run = queued.run, message, "a person's request was given up");
+    tracing::warn!(repo = queue.file.id, run = queued.run, message, "a person's request was dropped");
     queue.publish_event(&queued.run, None, EventKind::Warning { message });
     Ok(ChangeEnd { number: queued.number, result: Err(refusal) })
 }

@@ -62,7 +62,7 @@ pub(crate) fn publish_questions(
     file.hooks.asked = Some(iteration);
     file.hooks.queue.push(PendingHook { event, begun: false });
     if let Err(error) = worker.queue.save_file(file) {
-        tracing::warn!(repo = worker.queue.file.id, error = display_chain(&error), "no hook is told of questions");
+        tracing::warn!(repo = worker.queue.file.id, error = display_chain(&error), "no hook is notified of questions");
     }
 }
 

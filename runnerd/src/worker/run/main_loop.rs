@@ -140,7 +140,7 @@ async fn shut_down(worker: RepoWorker) {
     if let Some(hook) = hook
         && let Err(error) = hook.await
     {
-        tracing::error!(error = display_chain(&error), "a hook met a bug");
+        tracing::error!(error = display_chain(&error), "a hook task panicked");
     }
 }
 
@@ -198,7 +198,7 @@ async fn handle_error(worker: &mut RepoWorker, id: &str, error: &RunError) {
         Ok(_) => tracing::error!(repo = worker.queue.file.id, run = id, what, "run held"),
         Err(illegal) => {
             let bug = display_chain(&illegal);
-            tracing::error!(repo = worker.queue.file.id, run = id, what, bug, "the run has come to rest before");
+            tracing::error!(repo = worker.queue.file.id, run = id, what, bug, "the run had already stopped");
         }
     }
     recover::recover_state(worker);
@@ -312,6 +312,6 @@ fn pack_objects(queue: &RepoQueue, context: &RunContext) {
         }
     });
     if let Err(error) = result {
-        tracing::warn!(run = context.run, error = display_chain(&error), "git's objects are not packed");
+        tracing::warn!(run = context.run, error = display_chain(&error), "failed to pack git's objects");
     }
 }

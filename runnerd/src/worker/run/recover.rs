@@ -59,7 +59,7 @@ fn clean_work_trees(worker: &RepoWorker) {
         let repository = PinnedRepo::for_work_tree(&worker.queue.store, path).try_open();
         let cleared = repository.and_then(|found| found.as_ref().map_or(Ok(false), clear_leftovers));
         if let Err(error) = cleared {
-            tracing::warn!(path = %path.display(), error = display_chain(&error), "what a killed process has left stays");
+            tracing::warn!(path = %path.display(), error = display_chain(&error), "failed to remove what a killed process left");
         }
     }
 }

@@ -166,7 +166,7 @@ impl RepoWorker {
     /// Removes the journal of an iteration whose consequences have all been stored.
     pub(crate) fn remove_journal(&self) {
         if let Err(error) = JournalFile::for_store(&self.queue.store).remove() {
-            tracing::warn!(repo = self.queue.file.id, error = display_chain(&error), "the journal stays");
+            tracing::warn!(repo = self.queue.file.id, error = display_chain(&error), "failed to remove the journal");
         }
     }
 

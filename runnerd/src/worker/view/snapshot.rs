@@ -213,7 +213,7 @@ fn recent_iterations(repository: &Repository, run: &str, tip: Id) -> Vec<Iterati
         views.len() >= MAX_RECENT
     });
     if let Err(error) = read {
-        tracing::debug!(%error, run, "the last iterations are not shown");
+        tracing::debug!(%error, run, "failed to read the last iterations");
     }
     add_durations(&Layout::new(repository.work_dir()), &mut views);
     views
