@@ -30,7 +30,6 @@ pub const KNOWN_COMMANDS: &[(&str, &str)] = &[
     ("End the run", "runnerctl cancel"),
     ("Pause after this iteration", "runnerctl pause"),
     ("Pause now", "runnerctl pause --now"),
-    ("Approve", "runnerctl approve"),
     ("Edit the task tree", "runnerctl edit"),
     ("Show the task tree", "runnerctl tree"),
     ("Check the files of the runner", "runnerctl validate"),
@@ -79,6 +78,11 @@ impl Command {
     /// Starts a run that was begun under an id before.
     pub fn start_again(id: &str) -> Self {
         Self::new("Start it again", ["runnerctl", "start", "--id", id])
+    }
+
+    /// Approves what an iteration has finished.
+    pub fn approve(iter: u32) -> Self {
+        Self::new("Approve", ["runnerctl", "approve", "--iter", &iter.to_string()])
     }
 
     /// Lists the iterations of a run.

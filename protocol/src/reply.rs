@@ -67,6 +67,9 @@ pub struct ControlReply {
     pub run: RunSummary,
     /// Whether the request takes effect only after the current iteration or session has ended.
     pub pending: bool,
+    /// Whether it had been made before, so that it has changed nothing.
+    #[serde(default)]
+    pub already: bool,
 }
 
 /// `daemon.vouch`: none of the processes runs inside an iteration.

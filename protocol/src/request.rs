@@ -43,7 +43,7 @@ pub struct RemoveParams {
 pub struct AtRun {
     /// Absolute path inside the work tree.
     pub path: WirePath,
-    /// Id of the run or a unique prefix; default: the first one in the queue, otherwise the last one.
+    /// Id of the run or a unique prefix; default: the only one that has not ended, otherwise the last one.
     #[serde(default)]
     pub run: Option<String>,
 }
@@ -107,7 +107,7 @@ pub struct StartParams {
 pub struct ForkParams {
     /// Absolute path inside the work tree.
     pub path: WirePath,
-    /// Id of the run to fork, or a unique prefix; default: the first one in the queue, otherwise the last one.
+    /// Id of the run to fork, or a unique prefix; default: the only one that has not ended, otherwise the last one.
     #[serde(default)]
     pub run: Option<String>,
     /// Number of the iteration from whose commit the new run starts.

@@ -30,6 +30,8 @@ pub struct ApproveParams {
     /// The run.
     #[serde(flatten)]
     pub at: AtRun,
+    /// Number of the iteration to decide on, from `review.pending`; refused if another one is pending by then.
+    pub iteration: u32,
     /// The person's SSH signature of the decision, in base64 without its armor, for `[review] sign`.
     #[serde(default)]
     pub signature: Option<String>,
@@ -41,6 +43,8 @@ pub struct RejectParams {
     /// The run.
     #[serde(flatten)]
     pub at: AtRun,
+    /// Number of the iteration to decide on, from `review.pending`; refused if another one is pending by then.
+    pub iteration: u32,
     /// The reason, at most 8 KiB; the next session on the node reads it.
     pub reason: String,
     /// The person's SSH signature of the decision, in base64 without its armor, for `[review] sign`.

@@ -18,7 +18,7 @@ use protocol::client::{Connection, caller_env};
 use protocol::reply::{ChangeReply, ControlReply, ReviewReply};
 use protocol::request::{AnswerParams, AtRun, NoteParams, PauseParams, ResumeParams, RetryParams, VouchParams};
 use protocol::review::{ApproveParams, RejectParams};
-use protocol::words::{ReviewVerdict, VerdictName};
+use protocol::words::ReviewVerdict;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
@@ -106,12 +106,10 @@ async fn perform_order(connection: &Arc<Connection>, at: AtRun, order: Steer) ->
         Steer::Note { text } => from_change(client.add_note(NoteParams { at, text }).await?),
         Steer::Retry { node } => from_change(client.retry(RetryParams { at, node }).await?),
         Steer::Approve { iter } => {
-            check_awaits_review(connection, &at, iter).await?;
-            from_review(&client.approve(ApproveParams { at, signature: None }).await?)
+            from_review(&client.approve(ApproveParams { at, iteration: iter, signature: None }).await?)
         }
         Steer::Reject { iter, reason } => {
-            check_awaits_review(connection, &at, iter).await?;
-            from_review(&client.reject(RejectParams { at, reason, signature: None }).await?)
+            from_review(&client.reject(RejectParams { at, iteration: iter, reason, signature: None }).await?)
         }
         Steer::Pause { now } => {
             let reply = RunApiClient::pause(client, PauseParams { path, run, now }).await?;
@@ -124,17 +122,6 @@ async fn perform_order(connection: &Arc<Connection>, at: AtRun, order: Steer) ->
             from_control(&RunApiClient::resume(client, params).await?, "continues", "when its session has ended")
         }
     })
-}
-
-/// Refuses a decision about another iteration than the one that was shown.
-async fn check_awaits_review(connection: &Connection, at: &AtRun, iter: u32) -> Result<(), ApiProblem> {
-    let status = RunApiClient::status(connection.client(), at.clone()).await?;
-    let last = status.run.as_ref().and_then(|run| run.recent.first());
-    if last.is_some_and(|last| last.iter == iter && last.verdict == VerdictName::Pending) {
-        return Ok(());
-    }
-    let message = format!("iteration {iter} does not wait for a review any more: nothing was decided");
-    Err(ApiProblem::new(StatusCode::CONFLICT, "wrong_state", message).hint("runnerctl status"))
 }
 
 fn from_change(reply: ChangeReply) -> Steered {

@@ -43,7 +43,8 @@ pub(crate) fn require_confirmation(ui: &Ui, yes: bool, question: &str) -> Result
     if ask_yes_no(&format!("{question} [y/N] "))? { Ok(()) } else { Err(refused()) }
 }
 
-fn ask_yes_no(question: &str) -> Result<bool, Failure> {
+/// Asks a question on the terminal.
+pub(crate) fn ask_yes_no(question: &str) -> Result<bool, Failure> {
     let mut answer = String::new();
     let mut stderr = io::stderr().lock();
     stderr

@@ -123,6 +123,32 @@ struct Words {
     text: String,
 }
 
+/// The iteration that is approved.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Approval {
+    /// Absolute path in the repository; by default where the server was started.
+    path: Option<String>,
+    /// Id of the run, or a unique beginning of it; by default the only one that has not ended, else the last one.
+    run: Option<String>,
+    /// Number of the iteration that awaits the review, as the run's status names it.
+    iteration: u32,
+}
+
+/// The iteration that is rejected, and why.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Rejection {
+    /// Absolute path in the repository; by default where the server was started.
+    path: Option<String>,
+    /// Id of the run, or a unique beginning of it; by default the only one that has not ended, else the last one.
+    run: Option<String>,
+    /// Number of the iteration that awaits the review, as the run's status names it.
+    iteration: u32,
+    /// What the next session is told, at most 8 KiB.
+    text: String,
+}
+
 /// An answer to a question.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -291,17 +317,20 @@ impl McpTools {
 
     /// Approve the task that waits for a person's review.
     #[tool(annotations(destructive_hint = false))]
-    async fn approve(&self, Parameters(of): Parameters<OfRun>) -> ToolResult {
-        let at = self.run_target(of)?;
-        to_tool_result(&self.connection().await?.client().approve(ApproveParams { at, signature: None }).await?)
+    async fn approve(&self, Parameters(review): Parameters<Approval>) -> ToolResult {
+        let Approval { path, run, iteration } = review;
+        let at = self.run_target(OfRun { path, run })?;
+        let params = ApproveParams { at, iteration, signature: None };
+        to_tool_result(&self.connection().await?.client().approve(params).await?)
     }
 
     /// Reject the task that waits for a person's review; the next session gets the reason.
     #[tool(annotations(destructive_hint = false))]
-    async fn reject(&self, Parameters(words): Parameters<Words>) -> ToolResult {
-        let Words { path, run, text: reason } = words;
+    async fn reject(&self, Parameters(review): Parameters<Rejection>) -> ToolResult {
+        let Rejection { path, run, iteration, text: reason } = review;
         let at = self.run_target(OfRun { path, run })?;
-        to_tool_result(&self.connection().await?.client().reject(RejectParams { at, reason, signature: None }).await?)
+        let params = RejectParams { at, iteration, reason, signature: None };
+        to_tool_result(&self.connection().await?.client().reject(params).await?)
     }
 }
 

@@ -7,18 +7,20 @@ use std::io::Write as _;
 use std::path::Path;
 
 use jsonrpsee::core::client::Error;
-use protocol::api::ReviewApiClient as _;
+use protocol::api::{IterationApiClient as _, ReviewApiClient as _};
 use protocol::client::{CallError, Connection};
 use protocol::error::{ErrorKind, ExitStatus};
 use protocol::reply::ReviewReply;
-use protocol::request::AtRun;
+use protocol::request::{AtIteration, AtRun, LogParams, LogStream};
 use protocol::review::{NAMESPACE, PendingReview, ReviewStatement};
+use protocol::view::TextView;
 use protocol::words::ReviewVerdict;
 use tempfile::NamedTempFile;
 
+use crate::confirm::ask_yes_no;
 use crate::failure::{Failure, is_refusal};
 use crate::program::{self, CommandOutput, LaunchError, ProgramCall};
-use crate::text::sanitize::sanitize;
+use crate::text::sanitize::{sanitize, sanitize_lines};
 use crate::ui::Ui;
 
 /// Git settings that may name the key, in order; the second applies if git signs with SSH. Only the user's own settings
@@ -31,20 +33,26 @@ const SIGNING_KEY_SETTING: &str = "user.signingKey";
 pub(crate) struct ReviewDecision<'a> {
     /// The run it is about.
     pub(crate) at: &'a AtRun,
+    /// The iteration that is meant, if it is named.
+    pub(crate) iter: Option<u32>,
     /// Approval or rejection.
     pub(crate) verdict: ReviewVerdict,
     /// The reason.
     pub(crate) reason: &'a str,
 }
 
-/// Sends a decision, and sends it again with a signature if the run requires one.
+/// Sends a decision on the iteration that is meant, and sends it again with a signature if the run requires one.
 pub(crate) async fn send_decision(
     ui: &Ui,
     connection: &Connection,
     decision: ReviewDecision<'_>,
-    request: impl AsyncFn(Option<String>) -> Result<ReviewReply, Error>,
+    request: impl AsyncFn(u32, Option<String>) -> Result<ReviewReply, Error>,
 ) -> Result<ReviewReply, Failure> {
-    let error = match request(None).await {
+    let iter = match decision.iter {
+        Some(iter) => iter,
+        None => ask_iteration((ui, connection), &decision).await?,
+    };
+    let error = match request(iter, None).await {
         Ok(reply) => return Ok(reply),
         Err(error) => CallError::from(error),
     };
@@ -55,7 +63,46 @@ pub(crate) async fn send_decision(
     let key = find_signing_key().await?;
     ui.print_note(&describe_signing(&review, decision.verdict, &key));
     let statement = ReviewStatement { review: &review, verdict: decision.verdict, reason: decision.reason };
-    Ok(request(Some(sign_statement(&key, &statement).await?)).await?)
+    Ok(request(iter, Some(sign_statement(&key, &statement).await?)).await?)
+}
+
+/// Shows what awaits a review, and asks whether it is meant; elsewhere than on a terminal it has to be named.
+async fn ask_iteration((ui, connection): (&Ui, &Connection), decision: &ReviewDecision<'_>) -> Result<u32, Failure> {
+    let client = connection.client();
+    let PendingReview { run, node, iteration, .. } = client.pending_review(decision.at.clone()).await?;
+    let command = if decision.verdict == ReviewVerdict::Accept { "approve" } else { "reject" };
+    let refused = |message: String| Failure::new(ExitStatus::Refused, ErrorKind::Unconfirmed.as_str(), message);
+    let way = format!("runnerctl log {iteration} --diff, then: runnerctl {command} --iter {iteration}");
+    let way = if decision.verdict == ReviewVerdict::Accept { way } else { way + " REASON" };
+    if !ui.can_ask() {
+        let message = format!("no iteration is named; {iteration} of run {run} awaits your review, of node {node}");
+        return Err(refused(message).hint(way));
+    }
+    let at = AtIteration { path: decision.at.path.clone(), run: Some(run.clone()), iter: Some(iteration), wait: None };
+    let title = client.get(at.clone()).await?.iteration.title.unwrap_or_default();
+    let diff = client.log(LogParams { at, stream: LogStream::Diff, offset: 0, raw: false }).await;
+    // A diff that is not there, as in a clone, is not shown.
+    let size = diff.map(|diff| describe_diff(&diff)).unwrap_or_default();
+    let question = format!("{node}  {title}\niteration {iteration} of run {run}{size}\n{command} it? [y/N] ");
+    if ask_yes_no(&sanitize_lines(&question))? {
+        Ok(iteration)
+    } else {
+        Err(refused("nothing was decided".into()).hint(way))
+    }
+}
+
+/// Returns how much a diff changes outside of `.runner/`, as far as it was read.
+fn describe_diff(diff: &TextView) -> String {
+    let (mut files, mut added, mut removed) = (0, 0, 0);
+    for part in diff.text.split("diff --git ").skip(1).filter(|part| !part.starts_with("a/.runner/")) {
+        let count = |sign: char| {
+            part.lines().skip_while(|line| !line.starts_with("@@")).filter(|line| line.starts_with(sign)).count()
+        };
+        (files, added, removed) = (files + 1, added + count('+'), removed + count('-'));
+    }
+    let more = if diff.size.is_some_and(|size| size > diff.next_offset) { " and more" } else { "" };
+    let noun = if files == 1 { "file" } else { "files" };
+    format!(", {files} {noun}, +{added} -{removed}{more}")
 }
 
 fn describe_signing(review: &PendingReview, verdict: ReviewVerdict, key: &str) -> String {

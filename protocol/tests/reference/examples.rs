@@ -309,10 +309,14 @@ fn runs() -> Vec<Example> {
         example(
             "run.pause",
             &PauseParams { path: proj(), run: None, now: true },
-            &ControlReply { run: summary(RunStatus::Running), pending: true },
+            &ControlReply { run: summary(RunStatus::Running), pending: true, already: false },
         ),
-        example("run.resume", &resume, &ControlReply { run: summary(RunStatus::Queued), pending: false }),
-        example("run.cancel", &at_run(), &ControlReply { run: cancelled, pending: false }),
+        example(
+            "run.resume",
+            &resume,
+            &ControlReply { run: summary(RunStatus::Queued), pending: false, already: false },
+        ),
+        example("run.cancel", &at_run(), &ControlReply { run: cancelled, pending: false, already: false }),
     ]
 }
 
@@ -716,9 +720,13 @@ fn pending_review() -> PendingReview {
 
 fn steering() -> Vec<Example> {
     let at = AtRun { path: proj(), run: None };
-    let approve = ApproveParams { at: at.clone(), signature: None };
-    let reject =
-        RejectParams { at, reason: "No test for empty input.".into(), signature: Some("U1NIU0lHAAAAAQ…".into()) };
+    let approve = ApproveParams { at: at.clone(), iteration: 6, signature: None };
+    let reject = RejectParams {
+        at,
+        iteration: 6,
+        reason: "No test for empty input.".into(),
+        signature: Some("U1NIU0lHAAAAAQ…".into()),
+    };
     let accept = AcceptParams { at: AtRun { path: proj(), run: None }, file: None };
     let accepted = ChangeReply { id: None, ..taken("guard accept", "", "justfile") };
     let note = NoteParams { at: AtRun { path: proj(), run: None }, text: "Use sqlx, not diesel.".into() };

@@ -13,9 +13,9 @@ use crate::sign_review::{self, ReviewDecision};
 use crate::text::review::render_review;
 
 const EXAMPLES: &str = "Examples:
-  runnerctl approve                  the task that `status` names
-  runnerctl approve /home/me/proj    in another repository
-  runnerctl approve tidy-1           of one run of several";
+  runnerctl approve                    shows what awaits you, and asks
+  runnerctl approve --iter 7           what `status` names
+  runnerctl approve tidy-1 --iter 7    of one run of several";
 
 /// Approve the task awaiting your review
 ///
@@ -28,14 +28,18 @@ const EXAMPLES: &str = "Examples:
 pub(crate) struct ApproveArgs {
     #[command(flatten)]
     target: RunTarget,
+    /// Number of the iteration that is meant, as `status` names it; without it, a terminal shows what awaits you and asks
+    #[arg(long, value_name = "ITER")]
+    iter: Option<u32>,
 }
 
 /// Runs the command.
 pub(crate) async fn run(invocation: &Invocation<'_>, args: ApproveArgs) -> Result<ExitStatus, Failure> {
     let connection = invocation.connect().await?;
     let at = args.target.resolve(invocation, connection.client()).await?;
-    let decision = ReviewDecision { at: &at, verdict: ReviewVerdict::Accept, reason: "" };
-    let request = async |signature| connection.client().approve(ApproveParams { at: at.clone(), signature }).await;
+    let decision = ReviewDecision { at: &at, iter: args.iter, verdict: ReviewVerdict::Accept, reason: "" };
+    let params = |iteration, signature| ApproveParams { at: at.clone(), iteration, signature };
+    let request = async |iteration, signature| connection.client().approve(params(iteration, signature)).await;
     let reply = sign_review::send_decision(invocation.ui, &connection, decision, request).await?;
     invocation.ui.print_answer("review", &reply, |_| render_review(&reply))?;
     Ok(ExitStatus::Success)

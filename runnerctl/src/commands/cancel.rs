@@ -26,8 +26,7 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: CancelArgs) -> Result
     let connection = invocation.connect().await?;
     let at = args.target.resolve(invocation, connection.client()).await?;
     let reply = connection.client().cancel(at).await?;
-    invocation
-        .ui
-        .print_answer("cancel", &reply, |screen| render_control(&reply, "ends when its session has ended", screen))?;
+    let pending = if reply.already { "ending" } else { "ends when its session has ended" };
+    invocation.ui.print_answer("cancel", &reply, |screen| render_control(&reply, pending, screen))?;
     Ok(ExitStatus::Success)
 }

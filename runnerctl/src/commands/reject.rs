@@ -13,8 +13,9 @@ use crate::sign_review::{self, ReviewDecision};
 use crate::text::review::render_review;
 
 const EXAMPLES: &str = "Examples:
-  runnerctl reject \"Untested input\"
-  runnerctl reject Untested /home/me/proj    in another repository";
+  runnerctl reject \"Untested input\"             shows what awaits you, and asks
+  runnerctl reject \"Untested\" --iter 7          what `status` names
+  runnerctl reject \"Untested\" tidy-1 --iter 7";
 
 /// Reject the task awaiting your review
 ///
@@ -27,16 +28,19 @@ pub(crate) struct RejectArgs {
     reason: String,
     #[command(flatten)]
     target: RunTarget,
+    /// Number of the iteration that is meant, as `status` names it; without it, a terminal shows what awaits you and asks
+    #[arg(long, value_name = "ITER")]
+    iter: Option<u32>,
 }
 
 /// Runs the command.
 pub(crate) async fn run(invocation: &Invocation<'_>, args: RejectArgs) -> Result<ExitStatus, Failure> {
-    let RejectArgs { reason, target } = args;
+    let RejectArgs { reason, target, iter } = args;
     let connection = invocation.connect().await?;
     let at = target.resolve(invocation, connection.client()).await?;
-    let decision = ReviewDecision { at: &at, verdict: ReviewVerdict::Reject, reason: &reason };
-    let params = |signature| RejectParams { at: at.clone(), reason: reason.clone(), signature };
-    let request = async |signature| connection.client().reject(params(signature)).await;
+    let decision = ReviewDecision { at: &at, iter, verdict: ReviewVerdict::Reject, reason: &reason };
+    let params = |iteration, signature| RejectParams { at: at.clone(), iteration, reason: reason.clone(), signature };
+    let request = async |iteration, signature| connection.client().reject(params(iteration, signature)).await;
     let reply = sign_review::send_decision(invocation.ui, &connection, decision, request).await?;
     invocation.ui.print_answer("review", &reply, |_| render_review(&reply))?;
     Ok(ExitStatus::Success)

@@ -52,9 +52,13 @@ pub(crate) fn reason_text(run: &RunSummary) -> String {
 
 /// Returns what a request to pause, resume or cancel did; `pending` says what happens later.
 pub(crate) fn render_control(reply: &ControlReply, pending: &str, screen: &Screen) -> String {
+    let already = if reply.already { "already " } else { "" };
     if reply.pending {
         let state = paint(state_style(reply.run.state), reply.run.state.as_str());
-        return format!("run {} {state}, {pending}\n", sanitize(&reply.run.id));
+        return format!("run {} {state}, {already}{pending}\n", sanitize(&reply.run.id));
+    }
+    if reply.already {
+        return format!("run {} is already {}\n", sanitize(&reply.run.id), reply.run.state);
     }
     render_headline(&reply.run) + &render_stop_reason(reply.run.reason.as_ref(), &reply.run.path, screen)
 }
@@ -62,6 +66,7 @@ pub(crate) fn render_control(reply: &ControlReply, pending: &str, screen: &Scree
 #[cfg(test)]
 mod tests {
     use anstream::adapter::strip_str;
+    use protocol::words::RunStatus;
 
     use super::*;
     use crate::text::samples;
@@ -69,7 +74,7 @@ mod tests {
     #[test]
     fn a_stopped_run_names_the_command_that_continues_it() {
         let run = samples::stuck().summary;
-        let reply = ControlReply { run, pending: false };
+        let reply = ControlReply { run, pending: false, already: false };
         insta::assert_snapshot!(strip_str(&render_control(&reply, "", &Screen::fixed())), @r"
         run run-1a2b3c4d stuck on branch runner/run-1a2b3c4d
           parser.lex has used all of its 3 attempts
@@ -78,8 +83,16 @@ mod tests {
     }
 
     #[test]
+    fn a_request_that_was_made_before_says_so() {
+        let mut reply = ControlReply { run: samples::summary(), pending: true, already: true };
+        insta::assert_snapshot!(strip_str(&render_control(&reply, "ending", &Screen::fixed())), @"run run-1a2b3c4d running, already ending");
+        (reply.pending, reply.run.state) = (false, RunStatus::Cancelled);
+        insta::assert_snapshot!(strip_str(&render_control(&reply, "ending", &Screen::fixed())), @"run run-1a2b3c4d is already cancelled");
+    }
+
+    #[test]
     fn a_request_that_waits_for_the_iteration_says_so() {
-        let reply = ControlReply { run: samples::summary(), pending: true };
+        let reply = ControlReply { run: samples::summary(), pending: true, already: false };
         insta::assert_snapshot!(strip_str(&render_control(&reply, "pauses after this iteration", &Screen::fixed())), @"run run-1a2b3c4d running, pauses after this iteration");
     }
 }

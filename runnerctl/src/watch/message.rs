@@ -145,10 +145,10 @@ pub(crate) enum SteerAction {
     Note(String),
     /// Answer the question with this id.
     Answer { id: String, text: String },
-    /// Pass the node that waits for a review.
-    Approve,
+    /// Pass the node that this iteration has finished.
+    Approve { iter: u32 },
     /// Leave it open, for this reason.
-    Reject(String),
+    Reject { iter: u32, reason: String },
 }
 
 impl fmt::Display for SteerAction {
@@ -161,8 +161,8 @@ impl fmt::Display for SteerAction {
             Self::Cancel => "cancel",
             Self::Note(_) => "note",
             Self::Answer { .. } => "answer",
-            Self::Approve => "approve",
-            Self::Reject(_) => "reject",
+            Self::Approve { .. } => "approve",
+            Self::Reject { .. } => "reject",
         })
     }
 }

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use protocol::path::WirePath;
 use protocol::request::LogStream;
 use protocol::view::{IterationView, QuestionView, RunView, StatusView};
-use protocol::words::{GuardOutcome, PhaseName, VerdictName};
+use protocol::words::{GuardOutcome, PhaseName, RunStatus, VerdictName};
 
 use super::capabilities::TermCapabilities;
 use super::entries::{EventEntry, RingBuffer};
@@ -81,7 +81,7 @@ pub(crate) enum DraftPurpose {
     /// A note to the next session.
     Note,
     /// The reason for rejecting a node.
-    Reject,
+    Reject { iter: u32 },
     /// The answer to a question.
     Answer(Box<QuestionView>),
 }
@@ -268,10 +268,11 @@ impl Model {
         !self.is_raw && newest_step.is_some() && newest_step >= shown_iteration
     }
 
-    /// Returns the finished node that waits for a person's review.
-    pub(crate) fn node_under_review(&self) -> Option<&str> {
-        let last = self.run().filter(|run| !run.summary.state.is_terminal())?.recent.first()?;
-        (last.verdict == VerdictName::Pending).then_some(last.node.as_str())
+    /// Returns the iteration whose finished node waits for a person's review.
+    pub(crate) fn iteration_under_review(&self) -> Option<&IterationView> {
+        let is_past = |state| matches!(state, RunStatus::Running | RunStatus::Cancelled);
+        let last = self.run().filter(|run| !is_past(run.summary.state))?.recent.first()?;
+        (last.verdict == VerdictName::Pending).then_some(last)
     }
 
     /// Whether the guard of the selected run is checking the base, before the first iteration.

@@ -102,11 +102,13 @@ async fn send_steer(connection: &Connection, request: &SteerRequest) -> Result<S
             let params = AnswerParams { path: Some(path), id: id.clone(), text: text.clone() };
             Ok(describe_answer(&client.answer(params).await?))
         }
-        SteerAction::Approve => Ok(describe_review(
-            &client.approve(ApproveParams { at: to_at_run(&request.target), signature: None }).await?,
-        )),
-        SteerAction::Reject(reason) => {
-            let params = RejectParams { at: to_at_run(&request.target), reason: reason.clone(), signature: None };
+        SteerAction::Approve { iter } => {
+            let params = ApproveParams { at: to_at_run(&request.target), iteration: *iter, signature: None };
+            Ok(describe_review(&client.approve(params).await?))
+        }
+        SteerAction::Reject { iter, reason } => {
+            let (at, reason) = (to_at_run(&request.target), reason.clone());
+            let params = RejectParams { at, iteration: *iter, reason, signature: None };
             Ok(describe_review(&client.reject(params).await?))
         }
     }

@@ -39,14 +39,14 @@ impl Model {
 
     /// Approves or rejects the node that is pending review.
     fn start_review(&mut self, target: RunKey, key: char) -> Vec<Request> {
-        if self.node_under_review().is_none() {
+        let Some(iter) = self.iteration_under_review().map(|view| view.iter) else {
             self.set_notice("nothing in this run awaits your review", true);
             return Vec::new();
-        }
+        };
         if key == 'y' {
-            self.ask_confirmation(target, SteerAction::Approve)
+            self.ask_confirmation(target, SteerAction::Approve { iter })
         } else {
-            self.start_draft(target, DraftPurpose::Reject)
+            self.start_draft(target, DraftPurpose::Reject { iter })
         }
     }
 
@@ -59,8 +59,9 @@ impl Model {
         let run = target.run.clone().unwrap_or_default();
         let text = match action {
             SteerAction::Cancel => format!("Cancel run {run}? Its branch and commits are kept."),
-            SteerAction::Approve => {
-                format!("Approve node {} of run {run}?", self.node_under_review().unwrap_or_default())
+            SteerAction::Approve { iter } => {
+                let node = self.iteration_under_review().map(|view| view.node.as_str()).unwrap_or_default();
+                format!("Approve node {node} of iteration {iter} of run {run}?")
             }
             _ => format!("End the session of run {run} now? Its work will be committed."),
         };
@@ -110,7 +111,7 @@ impl Model {
         }
         let action = match purpose {
             DraftPurpose::Note => SteerAction::Note(text),
-            DraftPurpose::Reject => SteerAction::Reject(text),
+            DraftPurpose::Reject { iter } => SteerAction::Reject { iter, reason: text },
             DraftPurpose::Answer(question) => SteerAction::Answer { id: question.id, text },
         };
         self.send_steer(SteerRequest::new(target, action))

@@ -128,3 +128,17 @@ fn a_goal_without_its_option_starts_nothing() {
     }
     assert_eq!(list_states(&home, &repo), before);
 }
+
+#[test]
+fn a_second_cancel_ends_no_other_run() {
+    let home = Home::new();
+    let repo = home.scripted_repo("one");
+    let _daemon = home.daemon();
+    queue(&home, &repo, "one");
+    home.ctl_in(&repo, &["cancel"]).exits(0);
+    let again = home.ctl_in(&repo, &["cancel"]);
+    assert_eq!(again.exits(0).stdout, "run one is already cancelled\n");
+    queue(&home, &repo, "two");
+    home.ctl_in(&repo, &["cancel", "one"]).exits(0);
+    assert!(list_states(&home, &repo).contains(&("two".to_owned(), "paused".to_owned())));
+}

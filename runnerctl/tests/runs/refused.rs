@@ -14,7 +14,7 @@ const STEP: &[&str] = &["step", "--yes"];
 const PAUSE: &[&str] = &["pause"];
 const PAUSE_NOW: &[&str] = &["pause", "--now"];
 const CANCEL: &[&str] = &["cancel"];
-const APPROVE: &[&str] = &["approve"];
+const APPROVE: &[&str] = &["approve", "--iter", "1"];
 const NOTE: &[&str] = &["note", "Anything"];
 const RETRY: &[&str] = &["retry", "b"];
 
@@ -130,7 +130,7 @@ fn a_cancelled_run_is_not_stepped_resumed_stopped_or_reviewed() {
         RunStatus::Cancelled,
         &[
             (&[STEP, RESUME, NOW, MORE, APPROVE], "is cancelled\n\nhint: runnerctl start --id play"),
-            (&[PAUSE, PAUSE_NOW, CANCEL], "has ended already (cancelled)"),
+            (&[PAUSE, PAUSE_NOW], "has ended already (cancelled)"),
             (&[NOTE], "the run is cancelled"),
         ],
     );

@@ -1,7 +1,8 @@
 //! Reviews by a person: finished work waits for a decision, and the decision is a separate iteration.
 
+use protocol::view::RunView;
 use protocol::words::RunStatus;
-use runner_testkit::{ProgramOutput, Repo};
+use runner_testkit::{ProgramOutput, Repo, Tty};
 
 use crate::play::{ExpectedRow, RUN, RunPlay, SeenIteration, sample};
 
@@ -54,9 +55,9 @@ fn a_finished_node_waits_for_a_person_and_passes_when_it_is_approved() {
     assert_eq!(play.repo.show("HEAD", "result.txt"), "1", "what is reviewed is committed");
     let reason = play.client().run(play.repo.path()).summary.reason.expect("it says what it waits for");
     assert_eq!(reason.message, "node b is done and awaits your review: `runnerctl log 1 --diff` shows it");
-    assert_eq!(reason.command.as_deref(), Some("runnerctl approve, or: runnerctl reject REASON"));
+    assert_eq!(reason.command.as_deref(), Some("runnerctl approve --iter 1, or: runnerctl reject --iter 1 REASON"));
     play.script().step(2, "answer retry 'Later.'");
-    let output = play.home.ctl_in(&play.repo, &["approve", "--json"]);
+    let output = play.home.review_in(&play.repo, &["approve", "--json"]);
     output.exits(0);
     let reply = output.json();
     assert_eq!((&reply["node"], &reply["iteration"], &reply["verdict"]), (&"b".into(), &1.into(), &"accept".into()));
@@ -70,22 +71,23 @@ fn a_finished_node_waits_for_a_person_and_passes_when_it_is_approved() {
     assert!(play.repo.show("HEAD", ".runner/state/progress.md").contains("b — Title of b (iteration 0002)"));
     assert_eq!(play.script().session_count(), 2, "the word needs no session");
     assert_eq!(play.iteration_at(3).meta.node, "c1", "the run continues");
-    assert_refused(&play.home.ctl_in(&play.repo, &["approve"]), &["nothing awaits your review", "runnerctl status"]);
+    assert_refused(&play.home.review_in(&play.repo, &["approve"]), &["nothing awaits your review", "runnerctl status"]);
 }
 
 #[test]
 fn a_rejection_charges_an_attempt_and_its_reason_is_in_the_next_prompt() {
     let play = waiting_play(3);
     play.script().step(2, "echo 2 > result.txt; answer done 'It is two now.'");
-    play.home.ctl_in(&play.repo, &["reject", "It must be 2, not 1."]).exits(0);
-    play.client().wait_for(play.repo.path(), RunStatus::Limit);
+    play.home.review_in(&play.repo, &["reject", "It must be 2, not 1."]).exits(0);
+    let waits_again = |run: &RunView| run.summary.state == RunStatus::Waiting && run.recent[0].iter == 3;
+    play.client().wait_until(play.repo.path(), waits_again);
     let seen = play.iteration_at(2);
     seen.assert_row(&ExpectedRow { verdict: "Rejected", attempts: "1/3", ..PENDING })
         .assert_detail("It must be 2, not 1.");
     assert_by_person(&play.repo, &seen, "reject");
     assert!(play.script().prompt(2).contains("It must be 2, not 1."));
     play.iteration_at(3).assert_row(&ExpectedRow { attempts: "1/3", ..PENDING });
-    play.home.ctl_in(&play.repo, &["approve"]).exits(0);
+    play.home.review_in(&play.repo, &["approve"]).exits(0);
     play.client().wait_for(play.repo.path(), RunStatus::Limit);
     assert!(play.iteration_at(4).meta.node == "b" && play.repo.node("b").passes, "a word is not kept off by a ceiling");
 }
@@ -95,17 +97,20 @@ fn a_word_needs_something_that_waits_for_it_and_a_rejection_a_reason() {
     let play = play(1);
     let gate = play.script().gate("session");
     play.script().step(1, "gate session; answer done 'The result is written.'");
-    let output = play.home.ctl_in(&play.repo, &["approve"]);
+    let output = play.home.ctl_in(&play.repo, &["approve", "--iter", "1"]);
     output.exits(1);
     assert!(output.stderr.contains("is not registered"), "{}", output.stderr);
     play.start_run();
     gate.wait_reached();
-    assert_refused(&play.home.ctl_in(&play.repo, &["approve"]), &["nothing awaits your review: run play is running"]);
+    assert_refused(
+        &play.home.review_in(&play.repo, &["approve"]),
+        &["nothing awaits your review: run play is running"],
+    );
     gate.open();
-    play.client().wait_for(play.repo.path(), RunStatus::Limit);
-    play.home.ctl_in(&play.repo, &["reject", "  "]).exits(2);
-    play.home.ctl_in(&play.repo, &["approve", "--run", "other"]).exits(1);
-    play.home.ctl_in(&play.repo, &["approve", "--run", "pl"]).exits(0);
+    play.client().wait_for(play.repo.path(), RunStatus::Waiting);
+    play.home.review_in(&play.repo, &["reject", "  "]).exits(2);
+    play.home.review_in(&play.repo, &["approve", "--run", "other"]).exits(1);
+    play.home.review_in(&play.repo, &["approve", "--run", "pl"]).exits(0);
     play.client().wait_for(play.repo.path(), RunStatus::Limit);
     play.iteration_at(2).assert_row(&ACCEPTED);
 }
@@ -129,12 +134,12 @@ fn what_waits_for_a_person_waits_through_restarts_and_requests_that_do_not_decid
     assert_eq!(play.script().session_count(), 1, "no session runs meanwhile");
     play.home.ctl_in(&play.repo, &["cancel"]).exits(0);
     assert_refused(
-        &play.home.ctl_in(&play.repo, &["approve"]),
+        &play.home.review_in(&play.repo, &["approve"]),
         &["run play is cancelled", "runnerctl start --id play"],
     );
     play.start_run();
     play.client().wait_for(play.repo.path(), RunStatus::Waiting);
-    play.home.ctl_in(&play.repo, &["approve"]).exits(0);
+    play.home.review_in(&play.repo, &["approve"]).exits(0);
     play.client().wait_for(play.repo.path(), RunStatus::Limit);
     play.iteration_at(2).assert_row(&ACCEPTED);
 }
@@ -143,7 +148,7 @@ fn what_waits_for_a_person_waits_through_restarts_and_requests_that_do_not_decid
 fn a_run_that_was_paused_is_paused_again_after_the_word() {
     let play = waiting_play(5);
     play.home.ctl_in(&play.repo, &["pause"]).exits(0);
-    play.home.ctl_in(&play.repo, &["approve"]).exits(0);
+    play.home.review_in(&play.repo, &["approve"]).exits(0);
     play.client().wait_for(play.repo.path(), RunStatus::Paused);
     play.iteration_at(2).assert_row(&ACCEPTED);
     assert_eq!(play.script().session_count(), 1);
@@ -155,7 +160,7 @@ fn files_that_a_person_has_committed_since_are_guarded_before_an_approval_counts
     play.script().guard_step(2, "echo checked; exit 0");
     play.repo.write("result.txt", "1 and a half\n");
     play.repo.commit("Finish it by hand");
-    play.home.ctl_in(&play.repo, &["approve"]).exits(0);
+    play.home.review_in(&play.repo, &["approve"]).exits(0);
     play.client().wait_for(play.repo.path(), RunStatus::Limit);
     let seen = play.iteration_at(2);
     seen.assert_row(&ACCEPTED);
@@ -171,7 +176,7 @@ fn an_approval_of_what_the_guard_does_not_pass_any_more_is_red() {
     play.script().guard_step(2, "echo 'FAIL: half'; exit 1").step(2, "answer retry 'I see.'");
     play.repo.write("result.txt", "half\n");
     play.repo.commit("Break it by hand");
-    play.home.ctl_in(&play.repo, &["approve"]).exits(0);
+    play.home.review_in(&play.repo, &["approve"]).exits(0);
     play.client().wait_for(play.repo.path(), RunStatus::Limit);
     let seen = play.iteration_at(2);
     seen.assert_row(&ExpectedRow { verdict: "RedGuard", guard: "fail", attempts: "1/3", ..PENDING });
@@ -186,7 +191,7 @@ fn a_word_that_was_acknowledged_survives_kill_and_is_said_once() {
     play.script().guard_step(2, "gate guard; exit 0").guard_step(3, "exit 0");
     play.repo.write("more.txt", "more\n");
     play.repo.commit("More");
-    play.home.ctl_in(&play.repo, &["approve"]).exits(0);
+    play.home.review_in(&play.repo, &["approve"]).exits(0);
     gate.wait_reached();
     play.kill_and_restart();
     play.client().wait_for(play.repo.path(), RunStatus::Limit);
@@ -202,7 +207,7 @@ fn an_interrupted_review_is_repeated_when_the_run_continues() {
     play.script().guard_step(2, "gate guard; exit 0").guard_step(3, "exit 0");
     play.repo.write("more.txt", "more\n");
     play.repo.commit("More");
-    play.home.ctl_in(&play.repo, &["approve"]).exits(0);
+    play.home.review_in(&play.repo, &["approve"]).exits(0);
     gate.wait_reached();
     play.home.ctl_in(&play.repo, &["pause", "--now"]).exits(0);
     play.client().wait_for(play.repo.path(), RunStatus::Paused);
@@ -219,7 +224,7 @@ fn what_a_guard_has_written_is_committed_where_the_word_is_cut_off() {
     play.script().guard_step(2, "echo half > lock; gate guard; exit 0");
     play.repo.write("more.txt", "more\n");
     play.repo.commit("More");
-    play.home.ctl_in(&play.repo, &["approve"]).exits(0);
+    play.home.review_in(&play.repo, &["approve"]).exits(0);
     gate.wait_reached();
     play.home.ctl_in(&play.repo, &["pause", "--now"]).exits(0);
     play.client().wait_for(play.repo.path(), RunStatus::Paused);
@@ -233,7 +238,7 @@ fn what_a_guard_has_written_is_committed_where_the_word_is_cut_off() {
 fn changes_that_are_not_committed_hold_the_word_until_they_are() {
     let play = waiting_play(2);
     play.repo.write("result.txt", "by hand\n");
-    play.home.ctl_in(&play.repo, &["approve"]).exits(0);
+    play.home.review_in(&play.repo, &["approve"]).exits(0);
     play.client().wait_for(play.repo.path(), RunStatus::Held);
     play.repo.commit("By hand");
     play.home.ctl_in(&play.repo, &["resume"]).exits(0);
@@ -247,7 +252,7 @@ fn without_reviews_in_the_configuration_nothing_waits_any_more() {
     let config = play.repo.read(".runner/state/config.toml").replace("by = \"human\"", "by = \"off\"");
     play.repo.write(".runner/state/config.toml", &config);
     play.repo.commit("No reviews");
-    assert_refused(&play.home.ctl_in(&play.repo, &["approve"]), &["nothing awaits your review"]);
+    assert_refused(&play.home.review_in(&play.repo, &["approve"]), &["nothing awaits your review"]);
     play.script().step(2, "answer done 'It was done.'");
     play.home.ctl_in(&play.repo, &["resume", "--yes"]).exits(0);
     play.client().wait_for(play.repo.path(), RunStatus::Limit);
@@ -261,10 +266,49 @@ fn what_the_guard_makes_of_the_tree_is_put_back_where_a_person_has_decided() {
     play.script().guard_step(2, "sed -i 's/Title of c1/Title of another/' .runner/state/tree.json; exit 0");
     play.repo.write("more.txt", "more\n");
     play.repo.commit("More");
-    play.home.ctl_in(&play.repo, &["approve"]).exits(0);
+    play.home.review_in(&play.repo, &["approve"]).exits(0);
     play.client().wait_for(play.repo.path(), RunStatus::Limit);
     let seen = play.iteration_at(2);
     seen.assert_row(&ACCEPTED);
     assert_eq!(play.repo.node("c1").title, "Title of c1");
     assert_eq!(seen.receipt.trailer("Runner-Reverted"), Some(".runner/state/tree.json"));
+}
+
+#[test]
+fn a_review_names_its_iteration_or_is_confirmed_on_a_terminal() {
+    let play = waiting_play(3);
+    let unnamed = play.home.ctl_in(&play.repo, &["approve"]);
+    let named = "no iteration is named; 1 of run play awaits your review, of node b";
+    assert!(unnamed.exits(6).stderr.contains(named), "{}", unnamed.stderr);
+    assert!(unnamed.stderr.contains("runnerctl approve --iter 1"), "{}", unnamed.stderr);
+    for command in [&["approve", "--iter", "2"][..], &["reject", "Not this.", "--iter", "2"]] {
+        let other = "iteration 2 of run play does not await your review: iteration 1 does, of node b";
+        assert_refused(&play.home.ctl_in(&play.repo, command), &[other, "runnerctl log 1 --diff"]);
+    }
+    play.script().step(2, "answer retry 'Later.'");
+    for (answer, passes) in [("n", false), ("y", true)] {
+        let mut tty = Tty::start(&play.home.ctl_command(&play.repo, &["approve"]), (80, 24));
+        tty.wait_for_text("iteration 1 of run play, 1 file, +1 -0");
+        tty.keys(&format!("{answer}\n"));
+        tty.wait_exit();
+        if passes {
+            play.client().wait_for(play.repo.path(), RunStatus::Limit);
+        }
+        assert_eq!(play.repo.node("b").passes, passes);
+    }
+}
+
+#[test]
+fn a_limit_hides_no_review_and_applies_after_it() {
+    let play = waiting_play(1);
+    let reason = play.client().run(play.repo.path()).summary.reason.expect("it says what it waits for");
+    assert_eq!(reason.command.as_deref(), Some("runnerctl approve --iter 1, or: runnerctl reject --iter 1 REASON"));
+    assert_refused(
+        &play.home.ctl_in(&play.repo, &["resume", "--more", "5"]),
+        &["is waiting for your review of node b"],
+    );
+    play.home.review_in(&play.repo, &["approve"]).exits(0);
+    let run = play.client().wait_for(play.repo.path(), RunStatus::Limit);
+    assert_eq!(run.summary.reason.and_then(|reason| reason.command).as_deref(), Some("runnerctl resume --more 20"));
+    assert!(play.repo.node("b").passes);
 }

@@ -7,6 +7,7 @@ use protocol::api::ReviewApiClient as _;
 use protocol::request::AtRun;
 use protocol::review::RejectParams;
 use protocol::verify::{AuditReport, AuditRule};
+use protocol::view::RunView;
 use protocol::words::RunStatus;
 use runner_testkit::ProgramOutput;
 
@@ -66,6 +67,10 @@ impl WaitingReview {
         self.play.home.ctl_in(&self.play.repo, args)
     }
 
+    fn review(&self, args: &[&str]) -> ProgramOutput {
+        self.play.home.review_in(&self.play.repo, args)
+    }
+
     fn verify_with(&self, name: &str) -> AuditReport {
         parse_report(&self.ctl(&[
             "verify",
@@ -97,6 +102,12 @@ impl WaitingReview {
         self.play.repo.git(&["update-ref", BRANCH, &id]);
     }
 
+    /// Waits for the review of the session after a rejection.
+    fn wait_again(&self) {
+        let is_pending = |run: &RunView| run.summary.state == RunStatus::Waiting && run.recent[0].iter == 3;
+        self.play.client().wait_until(self.play.repo.path(), is_pending);
+    }
+
     fn finish(&self) {
         self.play.client().wait_for(self.play.repo.path(), RunStatus::Limit);
     }
@@ -106,26 +117,24 @@ impl WaitingReview {
 fn a_word_that_is_signed_is_proven_and_no_other_one_is_taken() {
     let waiting = WaitingReview::new();
     let no_key = ["a review of this run has to be signed", "git config --global runner.reviewKey ~/.ssh/id_ed25519"];
-    assert_refused(&waiting.ctl(&["approve"]), &no_key);
+    assert_refused(&waiting.review(&["approve"]), &no_key);
     waiting.set_signing("gpg.format", "openpgp");
     waiting.set_signing("user.signingKey", &waiting.path("ann"));
-    assert_refused(&waiting.ctl(&["approve"]), &no_key);
+    assert_refused(&waiting.review(&["approve"]), &no_key);
     // A repository cannot name anyone's key.
     waiting.play.repo.git(&["config", KEY, &waiting.path("eve")]);
-    assert_refused(&waiting.ctl(&["approve"]), &no_key);
+    assert_refused(&waiting.review(&["approve"]), &no_key);
     waiting.set_signing(KEY, &waiting.path("no-such-key"));
-    assert_refused(&waiting.ctl(&["approve"]), &["the review could not be signed", "no-such-key"]);
+    assert_refused(&waiting.review(&["approve"]), &["the review could not be signed", "no-such-key"]);
     waiting.set_signing(KEY, &waiting.path("ann"));
 
     // Identical lines and blank lines stay as they were signed.
     let reason = "No test.\n\n\nNo test.\nNo test.\n";
-    let rejected = waiting.ctl(&["reject", reason]);
+    let rejected = waiting.review(&["reject", reason]);
     let told = "signing \"reject\" of node b, iteration 0001 of run play, commit ";
     assert!(rejected.exits(0).stderr.starts_with(told), "{}", rejected.stderr);
-    waiting.finish();
-    waiting.ctl(&["resume", "--more", "1"]).exits(0);
-    waiting.play.client().wait_for(waiting.play.repo.path(), RunStatus::Waiting);
-    waiting.ctl(&["approve"]).exits(0);
+    waiting.wait_again();
+    waiting.review(&["approve"]).exits(0);
     waiting.finish();
     assert!(waiting.play.repo.node("b").passes);
 
@@ -157,8 +166,8 @@ fn what_a_signature_is_of_is_told_so_that_others_can_check_it() {
     let waiting = WaitingReview::new();
     waiting.set_signing("gpg.format", "ssh");
     waiting.set_signing("user.signingKey", &waiting.path("ann"));
-    waiting.ctl(&["reject", "Not yet."]).exits(0);
-    waiting.finish();
+    waiting.review(&["reject", "Not yet."]).exits(0);
+    waiting.wait_again();
     let found = waiting.verify_with("ann");
     let [review] = &found.reviews[..] else { panic!("one word: {:?}", found.reviews) };
     let pending = waiting.play.iteration_at(1).receipt.commit;
@@ -180,8 +189,8 @@ fn a_word_of_somebody_else_or_on_something_else_does_not_count() {
     let mut waiting = WaitingReview::new();
     waiting.play.home.expect_forgery();
     waiting.set_signing(KEY, &waiting.path("ann"));
-    waiting.ctl(&["reject", "Not yet."]).exits(0);
-    waiting.finish();
+    waiting.review(&["reject", "Not yet."]).exits(0);
+    waiting.wait_again();
     let raw = waiting.play.repo.git(&["log", "-1", "--format=%B", &format!("{BRANCH}~1")]);
     let of_before = raw.lines().find_map(|line| line.strip_prefix("Runner-Signature: ")).expect("it is signed");
     assert!(raw.contains("\nRunner-Review: reject\nRunner-Signature: U1NIU0lH"), "{raw}");
@@ -189,8 +198,14 @@ fn a_word_of_somebody_else_or_on_something_else_does_not_count() {
     // A person who uses their own program to steer has no signature of this decision.
     let at = || AtRun { path: waiting.play.repo.path().into(), run: None };
     let client = waiting.play.client();
+    let last = client.run(waiting.play.repo.path()).recent[0].iter;
     let rejected = |signature: Option<&str>| {
-        let params = RejectParams { at: at(), reason: "Not yet.".into(), signature: signature.map(str::to_owned) };
+        let params = RejectParams {
+            at: at(),
+            iteration: last,
+            reason: "Not yet.".into(),
+            signature: signature.map(str::to_owned),
+        };
         client.wait(client.rpc().reject(params)).expect_err("it is refused").to_string()
     };
     assert!(rejected(None).contains("takes only a signed review of node b"), "{}", rejected(None));
@@ -199,7 +214,7 @@ fn a_word_of_somebody_else_or_on_something_else_does_not_count() {
     assert!(rejected(Some("U1NIU0lHAAAA")).contains(not_this));
     assert!(rejected(Some("nonsense")).contains("expected a signature of SSH's"));
 
-    waiting.ctl(&["approve"]).exits(0);
+    waiting.review(&["approve"]).exits(0);
     waiting.finish();
     let raw = waiting.play.repo.git(&["cat-file", "commit", BRANCH]) + "\n";
     let own = raw.lines().find(|line| line.starts_with("Runner-Signature: ")).expect("it is signed");
@@ -224,8 +239,8 @@ fn a_word_is_about_the_iteration_though_commits_are_between_and_a_fork_has_it_to
     client.wait_for(repo.path(), RunStatus::Waiting);
     repo.write("more.txt", "more\n").commit("More");
     waiting.ctl(&["note", "Take care."]).exits(0);
-    waiting.ctl(&["approve"]).exits(0);
-    waiting.finish();
+    waiting.ctl(&["approve", "--iter", "1"]).exits(0);
+    waiting.wait_again();
     let file = waiting.path("ann.reviewers");
     let verified = waiting.ctl(&["verify", "--run", "again", "--reviewers", &file]);
     assert!(verified.exits(0).stdout.contains("1 review by people, signed by ann@example.org"), "{}", verified.stdout);

@@ -289,7 +289,7 @@ fn what_waits_for_a_review_is_rejected_and_approved_with_keys() {
     tty.wait_for_absence("y approves, x rejects");
     second.open();
     tty.wait_for_text("y approves, x rejects");
-    tty.keys("y").wait_for_text("Approve node b of run play?");
+    tty.keys("y").wait_for_text("Approve node b of iteration 3 of run play?");
     tty.keys("y");
     third.wait_reached();
     tty.wait_for_text("2/4 leaves");

@@ -21,18 +21,19 @@ impl ReviewApiServer for Api {
     }
 
     async fn approve(&self, params: ApproveParams) -> RpcResult<ReviewReply> {
-        Ok(self.submit_decision(params.at, Decision::Approve, params.signature).await?)
+        Ok(self.submit_decision((params.at, params.iteration), Decision::Approve, params.signature).await?)
     }
 
     async fn reject(&self, params: RejectParams) -> RpcResult<ReviewReply> {
-        Ok(self.submit_decision(params.at, Decision::Reject { reasons: params.reason }, params.signature).await?)
+        let decision = Decision::Reject { reasons: params.reason };
+        Ok(self.submit_decision((params.at, params.iteration), decision, params.signature).await?)
     }
 }
 
 impl Api {
     async fn submit_decision(
         &self,
-        at: AtRun,
+        (at, iter): (AtRun, u32),
         decision: Decision,
         signature: Option<String>,
     ) -> Result<ReviewReply, ErrorData> {
@@ -42,6 +43,6 @@ impl Api {
         })?;
         let AtRun { path, run } = self.resolve_exact_run(at, command).await?;
         let (_, worker) = self.find_worker(path.as_path()).await?;
-        worker.send_request(|reply| WorkerMessage::Review { run, decision, signature, reply }).await
+        worker.send_request(|reply| WorkerMessage::Review { run, decision, iter, signature, reply }).await
     }
 }

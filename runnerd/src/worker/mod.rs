@@ -134,6 +134,8 @@ pub enum WorkerMessage {
         run: Option<String>,
         /// The person's decision.
         decision: Decision,
+        /// The iteration that it is meant for.
+        iter: u32,
         /// The person's signature of the decision.
         signature: Option<ReviewSignature>,
         /// Receives the answer.

@@ -219,6 +219,12 @@ impl Home {
         ProgramOutput::run_command(command)
     }
 
+    /// Runs `runnerctl approve` or `reject` on the last iteration of a repository's run.
+    pub fn review_in(&self, repo: &Repo, args: &[&str]) -> ProgramOutput {
+        let iter = self.client().run(repo.path()).recent.first().map_or(0, |view| view.iter);
+        self.ctl_in(repo, &[args, &["--iter", &iter.to_string()]].concat())
+    }
+
     /// Runs `runnerctl` on a repository with additional environment variables.
     pub fn ctl_with(&self, repo: &Repo, args: &[&str], env: &[(&str, &str)]) -> ProgramOutput {
         let mut command = self.command("runnerctl");

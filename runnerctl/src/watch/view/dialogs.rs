@@ -54,7 +54,7 @@ fn draw_draft(canvas: &mut PaneCanvas<'_, '_>, draft: &Draft, area: Rect) {
     let max_rows = usize::from(area.height).saturating_sub(4);
     let (title, mut rows) = match &draft.purpose {
         DraftPurpose::Note => ("Note to the next session: Enter sends, Escape discards", Vec::new()),
-        DraftPurpose::Reject => ("Why it is rejected: Enter sends, Escape discards", Vec::new()),
+        DraftPurpose::Reject { .. } => ("Why it is rejected: Enter sends, Escape discards", Vec::new()),
         DraftPurpose::Answer(question) => {
             let mut question_rows = wrap_lines(model, DIM, &question.text, area);
             question_rows.truncate(max_rows / 2);

@@ -151,7 +151,7 @@ fn run_lines(model: &Model, run: &RunView) -> (StyledSpans, StyledSpans) {
     if let Some(time) = run.wait_until {
         first.insert(1, caps.styled_span(WARN, &format!("until {}: ", format_until(time, &caps.screen))));
     }
-    if model.node_under_review().is_some() {
+    if model.iteration_under_review().is_some() {
         second = vec![caps.styled_span(DIM, "y approves, x rejects; l then 4 shows the diff")];
     }
     if second.is_empty() {

@@ -10,7 +10,7 @@ use crate::review_by_person::waiting_play;
 #[test]
 fn what_a_person_commits_of_a_word_under_way_is_no_finding_and_code_that_comes_and_goes_is_one() {
     let play = waiting_play(2);
-    play.home.ctl_in(&play.repo, &["approve"]).exits(0);
+    play.home.review_in(&play.repo, &["approve"]).exits(0);
     play.client().wait_for(play.repo.path(), RunStatus::Limit);
     let forge = BranchForge::from_play(play);
     let (word, pending) = (forge.tip().clone(), forge.pieces[forge.pieces.len() - 2].id.clone());

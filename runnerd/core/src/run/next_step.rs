@@ -11,6 +11,7 @@ use protocol::view::StopReason;
 use protocol::words::Role;
 
 use super::record::{RunEnd, StopRequest};
+use super::refusal::review_ways;
 use crate::approval::{PendingNode, ReviewDecision, find_pending_leaf};
 use crate::fallback::{KindChoice, ServiceOutage, choose_kind};
 use crate::policy::{Policy, ReviewPolicy};
@@ -96,11 +97,13 @@ pub fn decide_next(inputs: &RunInputs<'_>, ended: Option<&Verdict>, stop_request
             ..build_task(inputs, leaf)
         });
     }
+    // To wait for a person uses nothing, so no ceiling hides that: they apply once the person has decided.
+    let begins_session = pending.is_none();
     check_stall(inputs, leaf)
         .or_else(|| check_failure(inputs, ended))
         .or_else(|| ended.and_then(check_timeout))
-        .or_else(|| check_limits(inputs))
-        .or_else(|| ended.and_then(|_| check_unpriced_tokens(inputs)))
+        .or_else(|| check_limits(inputs).filter(|_| begins_session))
+        .or_else(|| ended.and_then(|_| check_unpriced_tokens(inputs)).filter(|_| begins_session))
         .or_else(|| check_moved_head(inputs, ended).filter(|_| stop_request != Some(StopRequest::Cancel)))
         .or_else(|| check_stop_request(stop_request, ended))
         .or_else(|| pending.map(|pending| wait_for_review(&pending)))
@@ -286,8 +289,7 @@ fn pause_step(why: &str, ended: Option<&Verdict>) -> NextStep {
 fn wait_for_review(pending: &PendingNode) -> NextStep {
     let PendingNode { node, iter } = pending;
     let message = format!("node {node} is done and awaits your review: `runnerctl log {iter} --diff` shows it");
-    let ways =
-        NextSteps::from("runnerctl approve, or: runnerctl reject REASON").with_command(Command::show_diff(*iter));
+    let ways = review_ways(pending).with_command(Command::show_diff(*iter));
     NextStep::WaitForPerson(StopReason::new(message, ways))
 }
 

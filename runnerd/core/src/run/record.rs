@@ -223,6 +223,12 @@ impl RunRecord {
         }
     }
 
+    /// Whether it is cancelled, or ends as such once its session has ended.
+    pub fn is_cancelled(&self) -> bool {
+        self.asked == Some(StopRequest::Cancel)
+            || matches!(self.state, RecordState::Over { end: RunEnd::Cancelled, .. })
+    }
+
     /// Returns what must be done before the next iteration; `None` if it can be opened.
     pub fn preparation(&self) -> Option<RunPreparation> {
         match (&self.beginning, &self.resume) {

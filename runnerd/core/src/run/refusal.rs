@@ -7,8 +7,10 @@ use protocol::words::RunStatus;
 
 use crate::approval::{InvalidReasons, PendingNode};
 
-/// What a person can type about a node that waits for them.
-const WAYS_ON: &str = "runnerctl approve, or: runnerctl reject REASON";
+/// Returns what a person can type about a node that waits for them.
+pub(super) fn review_ways(on: &PendingNode) -> NextSteps {
+    NextSteps::from(Command::approve(on.iter)).join(", or: ", format!("runnerctl reject --iter {} REASON", on.iter))
+}
 
 /// Why a request is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,6 +41,13 @@ pub enum RequestRefusal {
     SessionActive,
     /// No node waits for a review.
     NothingToReview(RunStatus),
+    /// Another iteration waits for a review than the one that was meant.
+    OtherReview {
+        /// What waits.
+        on: PendingNode,
+        /// The iteration that was meant.
+        iter: u32,
+    },
     /// A person's decision on this node counts only with their signature.
     Unsigned(PendingNode),
     /// A person's reasons are not valid.
@@ -75,6 +84,7 @@ impl RequestRefusal {
             | Self::StillAtLimit(_)
             | Self::SessionActive
             | Self::NothingToReview(_)
+            | Self::OtherReview { .. }
             | Self::RunExists
             | Self::NoReader(_)
             | Self::AllPassed => ErrorKind::WrongState,
@@ -97,6 +107,9 @@ impl RequestRefusal {
             Self::StillAtLimit(why) => format!("run {id} is still at its limit: {}", why.message),
             Self::SessionActive => format!("nothing awaits your review: run {id} is running"),
             Self::NothingToReview(status) => format!("nothing awaits your review: run {id} is {status}"),
+            Self::OtherReview { on: PendingNode { node, iter: waiting }, iter } => format!(
+                "iteration {iter} of run {id} does not await your review: iteration {waiting} does, of node {node}"
+            ),
             Self::Unsigned(on) => format!(
                 "run {id} takes only a signed review of node {}, from a terminal: `[review] sign` is set",
                 on.node
@@ -112,13 +125,14 @@ impl RequestRefusal {
     pub fn ways(&self, id: &str) -> Option<NextSteps> {
         let ways = match self {
             Self::RepositoryHeld(why) | Self::StillStuck(why) | Self::StillAtLimit(why) => return why.next_steps(),
+            Self::WaitsForReview(on) | Self::Unsigned(on) => return Some(review_ways(on)),
+            Self::OtherReview { on, .. } => return Some(Command::show_diff(on.iter).into()),
             Self::IsCancelled => return Some(Command::start_again(id).into()),
             Self::IsCompleted => {
                 "runnerctl start -m 'What is to be true next', or write the next goal into .runner/GOAL.md and: runnerctl start"
             }
             Self::OtherRunActive(_) => "runnerctl pause",
             Self::WaitsForService => "runnerctl resume --now",
-            Self::WaitsForReview(_) | Self::Unsigned(_) => WAYS_ON,
             Self::RunExists => "choose another id with --id",
             Self::IsOver(_) | Self::IsRunning | Self::IsBlocked(_) | Self::SessionActive | Self::NothingToReview(_) => {
                 "runnerctl status"

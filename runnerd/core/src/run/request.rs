@@ -43,6 +43,8 @@ pub enum RunRequest {
     Review {
         /// The decision.
         decision: Decision,
+        /// The iteration that it is meant for.
+        iter: u32,
         /// The person's signature of it, if they signed.
         signature: Option<ReviewSignature>,
     },
@@ -142,9 +144,9 @@ pub fn handle_request(
             check_step(run, situation)?;
             Ok(RunTransition::from(run.clone()).with_effect(RunAction::AwaitStep))
         }
-        RunRequest::Review { decision, signature } => {
+        RunRequest::Review { decision, iter, signature } => {
             held()?;
-            handle_review(run.clone(), decision, signature, situation)
+            handle_review(run.clone(), decision, iter, signature, situation)
         }
         RunRequest::Change(subject) => {
             held()?;
@@ -250,6 +252,7 @@ fn handle_pause(run: RunRecord, now: bool, situation: &RequestContext<'_>) -> Re
 /// Cancels a run; what a session has left is committed before the run ends.
 fn handle_cancel(run: RunRecord, situation: &RequestContext<'_>) -> Result<RunTransition, RequestRefusal> {
     match (run.state, situation.work) {
+        (RecordState::Over { end: RunEnd::Cancelled, .. }, _) => Ok(run.into()),
         (RecordState::Over { end, .. }, _) => Err(RequestRefusal::IsOver(end.status())),
         (_, RunActivity::Active | RunActivity::Unfinished) => {
             let run = RunRecord { asked: Some(StopRequest::Cancel), state: RecordState::Running, reason: None, ..run };
@@ -297,6 +300,7 @@ fn handle_resume(mut run: RunRecord, now: bool, more: Option<u32>, time: Timesta
 fn handle_review(
     mut run: RunRecord,
     decision: Decision,
+    iter: u32,
     signature: Option<ReviewSignature>,
     situation: &RequestContext<'_>,
 ) -> Result<RunTransition, RequestRefusal> {
@@ -308,6 +312,9 @@ fn handle_review(
         return Err(RequestRefusal::IsCancelled);
     }
     let on = situation.find_pending().ok_or_else(|| RequestRefusal::NothingToReview(run.state.status()))?;
+    if on.iter != iter {
+        return Err(RequestRefusal::OtherReview { on, iter });
+    }
     let review_decision = ReviewDecision { on, decision, signature };
     let policy = situation.inputs.as_ref().map(|inputs| inputs.policy);
     if !policy.is_some_and(|policy| review_decision.counts_for(Some(&review_decision.on), policy)) {

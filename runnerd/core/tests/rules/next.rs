@@ -170,7 +170,10 @@ fn of_two_reasons_the_first_of_the_order_decides() {
             let mut it = Situation::new();
             set_second(&mut it);
             set_first(&mut it);
-            assert_eq!(state(&it.next()), *expect, "{first} and {second}");
+            // To wait for a person uses nothing.
+            let is_hidden = (*expect, *second) == (RunStatus::Limit, "pending");
+            let expect = if is_hidden { RunStatus::Waiting } else { *expect };
+            assert_eq!(state(&it.next()), expect, "{first} and {second}");
         }
     }
 }

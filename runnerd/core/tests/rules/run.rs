@@ -119,6 +119,8 @@ impl Found {
 
     fn at_limit() -> Self {
         let mut found = Self::new();
+        // Nothing waits for a review: that would come before the limit.
+        found.policy.review = ReviewPolicy::Off;
         found.policy.max_iterations = 3;
         found
     }
@@ -165,7 +167,7 @@ fn requests() -> Vec<(&'static str, RunRequest)> {
         ("resume --now", resume(true, None)),
         ("resume --more 5", resume(false, Some(5))),
         ("cancel", RunRequest::Cancel),
-        ("approve", RunRequest::Review { decision: Decision::Approve, signature: None }),
+        ("approve", RunRequest::Review { decision: Decision::Approve, iter: 3, signature: None }),
         ("note", RunRequest::Change(ChangeSubject::Note)),
         ("retry, add, edit", RunRequest::Change(ChangeSubject::Tree)),
         ("answer, accept, config", RunRequest::Change(ChangeSubject::Files)),
@@ -324,7 +326,7 @@ const ANSWERS: &[(&str, [&str; 12])] = &[
             "IsOver",
             "IsOver",
             "IsOver",
-            "IsOver",
+            "cancelled",
         ],
     ),
     (
@@ -338,7 +340,7 @@ const ANSWERS: &[(&str, [&str; 12])] = &[
             "queued",
             "NothingToReview",
             "NothingToReview",
-            "queued",
+            "NothingToReview",
             "queued",
             "queued",
             "IsCancelled",
@@ -438,7 +440,8 @@ fn an_ended_run_continues_once_the_cause_of_its_end_is_removed() {
     let refused = ask_of(&found, resume(None)).expect_err("it has no iterations left");
     assert_eq!(refused.to_error_data("r").hint.as_deref(), Some("runnerctl resume --more 20"));
     assert_eq!(ask_of(&found, resume(Some(1))), Ok(RecordState::Queued));
-    let mut spent = Found::new();
+    let mut spent = Found::at_limit();
+    spent.policy.max_iterations = 10;
     spent.policy.max_cost_micro_usd = Some(20_000_000);
     spent.state.usage.cost_micro_usd = Some(20_500_000);
     let refused = ask_of(&spent, resume(Some(1))).expect_err("iterations are not what it lacks");
@@ -473,7 +476,7 @@ fn a_word_without_a_signature_is_refused_where_it_must_have_one() {
         let signature = signature.map(|text| text.parse().expect("a signature"));
         handle_request(
             &waiting,
-            RunRequest::Review { decision: Decision::Approve, signature },
+            RunRequest::Review { decision: Decision::Approve, iter: 3, signature },
             &found.situation(&waiting),
         )
     };
@@ -705,9 +708,27 @@ fn a_run_that_ended_is_resumed_with_its_counters_reset_and_one_that_rests_is_not
 }
 
 #[test]
+fn a_word_on_an_iteration_that_does_not_wait_decides_nothing() {
+    let on = PendingNode { node: "b".to_owned(), iter: 3 };
+    for iter in [2, 4] {
+        let request = RunRequest::Review { decision: Decision::Approve, iter, signature: None };
+        let refused = answer(&run(RecordState::WaitsForPerson), &request);
+        assert_eq!(refused.err(), Some(RequestRefusal::OtherReview { on: on.clone(), iter }));
+    }
+}
+
+#[test]
+fn a_run_is_cancelled_once() {
+    let over = run(RecordState::Over { end: RunEnd::Cancelled, at: now() });
+    let again = answer(&over, &RunRequest::Cancel).expect("it is what was asked for");
+    assert_eq!((&again.record, again.effects), (&over, Vec::new()));
+    assert!(over.is_cancelled() && !run(RecordState::Running).is_cancelled());
+}
+
+#[test]
 fn a_person_who_had_paused_the_run_finds_it_paused_after_their_word() {
     let asked = |state| {
-        answer(&run(state), &RunRequest::Review { decision: Decision::Approve, signature: None })
+        answer(&run(state), &RunRequest::Review { decision: Decision::Approve, iter: 3, signature: None })
             .expect("a node waits")
             .record
             .asked
@@ -910,15 +931,17 @@ pub(crate) fn refusals_table() -> String {
     let fork = StartRequest { start_spec: StartSpec { fork: true, ..order().start_spec }, ..order() };
     answer(&running, &RunRequest::Start(fork)).err().into_iter().for_each(&mut add);
     let empty = Decision::Reject { reasons: String::new() };
-    answer(&run(RecordState::WaitsForPerson), &RunRequest::Review { decision: empty, signature: None })
+    answer(&run(RecordState::WaitsForPerson), &RunRequest::Review { decision: empty, iter: 3, signature: None })
         .err()
         .into_iter()
         .for_each(&mut add);
     let waiting = run(RecordState::WaitsForPerson);
     let mut signed = Found::new();
     signed.policy.review_signed = true;
-    let unsigned = RunRequest::Review { decision: Decision::Approve, signature: None };
+    let unsigned = RunRequest::Review { decision: Decision::Approve, iter: 3, signature: None };
     handle_request(&waiting, unsigned, &signed.situation(&waiting)).err().into_iter().for_each(&mut add);
+    let other = RunRequest::Review { decision: Decision::Approve, iter: 2, signature: None };
+    answer(&waiting, &other).err().into_iter().for_each(&mut add);
     let mut text = String::from("| refusal | says | and names |\n|---|---|---|\n");
     for (name, (message, command)) in told {
         writeln!(text, "| *{name}* | {message} | {command} |").expect("writes");

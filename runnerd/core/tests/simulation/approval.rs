@@ -23,7 +23,8 @@ impl Course {
         let decision = if self.random.one_in(3) { Decision::Reject { reasons: reasons() } } else { Decision::Approve };
         let needs_signature = self.tip().is_ok_and(|tip| tip.settings.policy.review_signed);
         let signature = "U1NIU0lHAAAAAQ==".parse().ok().filter(|_| needs_signature);
-        match self.ask(RunRequest::Review { decision, signature })? {
+        let iter = self.tip().map_or(0, |tip| tip.run_state.next_iter.saturating_sub(1));
+        match self.ask(RunRequest::Review { decision, iter, signature })? {
             Ok(_) => Ok(()),
             // A review may no longer be pending if a person has changed the configuration or the tree.
             Err(RequestRefusal::NothingToReview(_)) => self.go_on(None, false),

@@ -46,8 +46,8 @@ pub(crate) fn handle_message(queue: &mut RepoQueue, message: WorkerMessage) -> O
         WorkerMessage::Change(order, reply) => {
             let _ = reply.send(changes::take_change(queue, *order));
         }
-        WorkerMessage::Review { run, decision, signature, reply } => {
-            let _ = reply.send(review::take_review(queue, run.as_deref(), decision, signature));
+        WorkerMessage::Review { run, decision, iter, signature, reply } => {
+            let _ = reply.send(review::take_review(queue, run.as_deref(), decision, iter, signature));
         }
         WorkerMessage::PendingReview { run, reply } => {
             let _ = reply.send(review::find_pending_review(queue, run.as_deref()));

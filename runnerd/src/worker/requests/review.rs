@@ -26,6 +26,7 @@ pub(crate) fn take_review(
     queue: &mut RepoQueue,
     run: Option<&str>,
     decision: Decision,
+    iter: u32,
     signature: Option<ReviewSignature>,
 ) -> Result<ReviewReply, ErrorData> {
     if let Some(held) = &queue.held {
@@ -42,7 +43,7 @@ pub(crate) fn take_review(
         refuse_wrong_signature(queue, &id, &decision, signature)?;
     }
     let verdict = review_verdict(&decision);
-    apply_request(queue, &id, RunRequest::Review { decision, signature })?;
+    apply_request(queue, &id, RunRequest::Review { decision, iter, signature })?;
     let run = queue.find_run(&id).ok_or_else(|| run_not_found(&id))?;
     let target = run.uncommitted.word.as_ref().map(|word| word.on.clone()).ok_or_else(|| run_not_found(&id))?;
     Ok(ReviewReply { run: queue.run_summary(run), node: target.node, iteration: target.iter, verdict })

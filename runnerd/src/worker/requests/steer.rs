@@ -17,16 +17,17 @@ pub(super) fn control_run(
     request: RunRequest,
     reply: ReplySender<ControlReply>,
 ) -> Option<StopCause> {
-    let run_id = queue.resolve_run(run).map(|run| run.id.clone());
-    let applied = run_id.and_then(|id| Ok((apply_request(queue, &id, request)?, id)));
+    let is_cancel = request == RunRequest::Cancel;
+    let found = queue.resolve_run(run).map(|run| (run.id.clone(), is_cancel && run.is_cancelled()));
+    let applied = found.and_then(|(id, already)| Ok((apply_request(queue, &id, request)?, id, already)));
     let (answer, stop) = match applied {
-        Ok((effects, id)) => {
+        Ok((effects, id, already)) => {
             let stop =
                 effects.iter().find_map(|effect| if let RunAction::Stop(cause) = effect { Some(*cause) } else { None });
             if effects.contains(&RunAction::AnswerSteps) {
                 queue.answer_steps(&id, None);
             }
-            (control_reply(queue, &id), stop)
+            (control_reply(queue, &id, already), stop)
         }
         Err(error) => (Err(error), None),
     };
@@ -35,10 +36,10 @@ pub(super) fn control_run(
     stop
 }
 
-fn control_reply(queue: &RepoQueue, id: &str) -> Result<ControlReply, ErrorData> {
+fn control_reply(queue: &RepoQueue, id: &str, already: bool) -> Result<ControlReply, ErrorData> {
     let run = queue.find_run(id).ok_or_else(|| run_not_found(id))?;
     let pending = matches!(run.asked, Some(StopRequest::Pause | StopRequest::Cancel));
-    Ok(ControlReply { run: queue.run_summary(run), pending })
+    Ok(ControlReply { run: queue.run_summary(run), pending, already })
 }
 
 pub(super) fn start_run(queue: &mut RepoQueue, order: StartOrder) -> Result<StartReply, ErrorData> {
