@@ -193,6 +193,8 @@ pub struct Attempt {
     pub iter: u32,
     /// How it ended.
     pub verdict: VerdictName,
+    /// What is known of that end, on one line: the exit code of the guard and what failed, else the start of the failure.
+    pub detail: Option<String>,
     /// The agent's summary, bounded.
     pub summary: Option<String>,
     /// Shortened digest of the essential part of the failure, if the agent's work failed: attempts with the same digest

@@ -181,12 +181,20 @@ impl RegistryActor {
             Ok(Some(file)) => self.start_worker(store, file),
             Ok(None) => {
                 if let Err(error) = store.remove_leftover() {
-                    tracing::warn!(repo = store.id(), error = display_chain(&error), "failed to remove state without a repository");
+                    tracing::warn!(
+                        repo = store.id(),
+                        error = display_chain(&error),
+                        "failed to remove state without a repository"
+                    );
                 }
             }
             Err(error) => {
                 let id = store.id().to_owned();
-                tracing::error!(repo = id, error = display_chain(&error), "failed to read the state of a repository; it is held");
+                tracing::error!(
+                    repo = id,
+                    error = display_chain(&error),
+                    "failed to read the state of a repository; it is held"
+                );
                 let (handle, worker_loop) = worker::spawn_held(self.deps.clone(), store);
                 self.spawn_worker(id, handle, worker_loop);
             }

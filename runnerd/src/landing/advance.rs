@@ -77,7 +77,11 @@ pub fn recover_landings(vault: &StateDir) {
             continue;
         }
         if let Err(error) = recover_landing(&store, |repository| repository) {
-            tracing::error!(repo = store.id(), error = display_chain(&error), "failed to finish an interrupted landing");
+            tracing::error!(
+                repo = store.id(),
+                error = display_chain(&error),
+                "failed to finish an interrupted landing"
+            );
         }
     }
 }

@@ -259,7 +259,10 @@ impl Api {
             result.map_err(|error| ErrorData::new(ErrorKind::Fault, error))
         });
         if let Err(error) = result.await {
-            tracing::warn!(error = error.message, "failed to remove an unfinished isolated run; the next start tries again");
+            tracing::warn!(
+                error = error.message,
+                "failed to remove an unfinished isolated run; the next start tries again"
+            );
         }
     }
 }

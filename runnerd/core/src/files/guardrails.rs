@@ -86,6 +86,7 @@ mod tests {
         let attempt = |(iter, digest): (u32, Option<&str>)| Attempt {
             iter,
             verdict: VerdictName::RedGuard,
+            detail: None,
             summary: None,
             failure_digest: digest.map(str::to_owned),
         };

@@ -9,10 +9,10 @@ use protocol::words::{GuardOutcome, IterationStatus, VerdictName};
 
 use crate::definition::GuardDefinition;
 use crate::digest::sha256_hex;
-use crate::feedback::fingerprint_failure;
+use crate::feedback::{fingerprint_failure, list_failures};
 use crate::fence::one_line;
 use crate::guardrails::{self, Guardrail};
-use crate::iteration::{GuardEnd, IterationOutcome, WorkSource};
+use crate::iteration::{GuardEnd, GuardEndKind, IterationOutcome, WorkSource};
 pub use crate::layout::PROGRESS_HEADING;
 use crate::tree;
 use crate::usage::{self, ResourceUsage};
@@ -28,6 +28,9 @@ const MAX_HISTORY: usize = 8;
 const MAX_SUMMARY: usize = 2_000;
 /// Most bytes of a failure in `feedback.json`.
 pub const MAX_FAILURE: usize = 16 * 1024;
+/// Most bytes of the details of an attempt, and the number of failures that they name.
+const MAX_DETAIL: usize = 240;
+const MAX_FAILURE_NAMES: usize = 4;
 /// Most bytes of the file names in a failure.
 const MAX_NAMED: usize = 400;
 /// Most bytes of `progress.md`.
@@ -286,6 +289,7 @@ fn record_outcome(node: &mut NodeFeedback, outcome: &IterationOutcome) {
     node.history.push(Attempt {
         iter,
         verdict,
+        detail: text.as_ref().map(|text| describe_end(outcome, text)),
         summary: usable_answer(outcome).map(|answer| clip_summary(&answer.summary)),
         failure_digest: text.as_ref().filter(|_| is_avoidable(verdict)).map(|text| fingerprint_failure(text).digest),
     });
@@ -296,6 +300,30 @@ fn record_outcome(node: &mut NodeFeedback, outcome: &IterationOutcome) {
         let invalid_tree = invalid_tree(outcome).map(|(_, text)| text.to_owned());
         Failure { iter, verdict, text, invalid_tree }
     }));
+}
+
+/// Returns how an attempt that failed has ended, on one line.
+fn describe_end(outcome: &IterationOutcome, text: &str) -> String {
+    let red = outcome.guard.as_ref().filter(|_| outcome.verdict == Verdict::RedGuard);
+    one_line(&red.map_or_else(|| text.to_owned(), |guard| describe_red_guard(guard, text)), MAX_DETAIL)
+}
+
+/// Returns how a red guard has ended, and the first failures in its output.
+fn describe_red_guard(guard: &GuardEnd, text: &str) -> String {
+    let end = match guard.how {
+        GuardEndKind::Exited(code) => format!("exit {code}"),
+        GuardEndKind::Signaled(signal) => format!("signal {signal}"),
+        GuardEndKind::TimedOut | GuardEndKind::Missing { .. } | GuardEndKind::Cut | GuardEndKind::Lost => {
+            "they did not end in time".to_owned()
+        }
+    };
+    let failures = list_failures(text.as_bytes());
+    let names: Vec<&str> = failures.iter().take(MAX_FAILURE_NAMES).map(|failure| failure.name.as_str()).collect();
+    match failures.len() - names.len() {
+        _ if names.is_empty() => end,
+        0 => format!("{end}: {}", names.join(", ")),
+        more => format!("{end}: {} and {more} more", names.join(", ")),
+    }
 }
 
 /// Whether an earlier failure is told to the next session, too: neither overcome nor replaced by one of its kind.

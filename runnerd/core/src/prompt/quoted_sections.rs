@@ -1,6 +1,6 @@
 //! The sections that can be shortened: the project's goal, what earlier sessions left, the tree, the diff under review.
 
-use protocol::state::{Failure, NodeFeedback};
+use protocol::state::{Attempt, Failure, NodeFeedback};
 use protocol::words::VerdictName;
 
 use super::section::{PromptSection, SectionMaterial, SectionText};
@@ -14,6 +14,8 @@ use crate::outline::TreeOutline;
 const MEMORY_LIMIT: usize = 16 * 1024;
 /// Most bytes of the list of passed nodes, from its end: it must not take room from what sessions have learned.
 const PROGRESS_LIMIT: usize = 8 * 1024;
+/// Most bytes of what an attempt did.
+const ATTEMPT_LIMIT: usize = 320;
 /// Where failures are told in full.
 const FAILURE_FILE: &str = ".runner/context/failure.md";
 
@@ -58,14 +60,14 @@ pub(super) fn goal_section<'a>(input: &PromptInput<'a>) -> Option<PromptSection<
 /// Past sessions on the node, newest last.
 pub(super) fn history_section<'a>(input: &PromptInput<'a>) -> Option<PromptSection<'a>> {
     let attempts = node_feedback(input).map_or(&[][..], |feedback| &feedback.history);
-    let line = |attempt: &protocol::state::Attempt| {
+    let line = |attempt: &Attempt| {
         let summary = clean(attempt.summary.as_deref().unwrap_or("(no summary)"));
         let summary: String = summary.lines().flat_map(|line| ["  ", line, "\n"]).collect();
-        format!("iteration {:04}: {}\n{summary}", attempt.iter, attempt.verdict)
+        format!("iteration {} {}\n{summary}", attempt.iter, describe_attempt(attempt))
     };
     let text: String = attempts.iter().map(line).collect();
     let words =
-        "## History of this node\n\nEarlier sessions on it, oldest first, each with its verdict and its own summary:\n"
+        "## History of this node\n\nEarlier sessions on it, oldest first, each with its end and its own summary:\n"
             .to_owned();
     QuotedSection {
         name: "history",
@@ -75,6 +77,29 @@ pub(super) fn history_section<'a>(input: &PromptInput<'a>) -> Option<PromptSecti
         min_bytes: 500,
     }
     .quote(&text)
+}
+
+/// Returns what an attempt did, in words for sessions.
+fn describe_attempt(Attempt { verdict, detail, .. }: &Attempt) -> String {
+    let words = match verdict {
+        VerdictName::RedGuard => {
+            let (end, names) = detail.as_deref().unwrap_or("red").split_once(": ").unzip();
+            let end = end.or(detail.as_deref()).unwrap_or("no exit code");
+            let names = names.map(|names| format!(": {names}")).unwrap_or_default();
+            return one_line(&format!("claimed done; the checks failed ({end}){names}"), ATTEMPT_LIMIT);
+        }
+        VerdictName::Rejected => "claimed done; the checks passed, and the review rejected it",
+        VerdictName::Broken => "broke a rule",
+        VerdictName::Retry => "asked for another session",
+        VerdictName::Narrowed => "made the task smaller",
+        VerdictName::Fault => "ended without a usable answer",
+        VerdictName::Timeout => "ran out of time",
+        VerdictName::Accepted | VerdictName::Pending => "claimed done; the checks passed",
+        VerdictName::Decomposed => "divided the task",
+        VerdictName::Unavailable | VerdictName::Misconfigured | VerdictName::Interrupted => "did not finish",
+    };
+    let detail = detail.as_ref().map(|detail| format!(": {detail}")).unwrap_or_default();
+    one_line(&format!("{words}{detail}"), ATTEMPT_LIMIT)
 }
 
 /// What is not overcome yet, oldest first, each kind in a section of its own, and the tree if it was unusable.

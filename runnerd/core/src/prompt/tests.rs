@@ -69,6 +69,7 @@ fn sample_case() -> PromptCase {
     let attempt = Attempt {
         iter: 3,
         verdict: VerdictName::RedGuard,
+        detail: Some("exit 101: shop::prices".to_owned()),
         summary: Some("Moved prices.\nTests are green here.".to_owned()),
         failure_digest: None,
     };
@@ -156,6 +157,32 @@ fn a_red_guard_a_rejection_and_a_broken_rule_are_told_beside_each_other() {
 }
 
 #[test]
+fn no_prompt_has_the_name_of_a_verdict() {
+    let mut case = sample_case();
+    let node = case.feedback.nodes.get_mut("root.2").expect("is remembered");
+    node.history = (1..)
+        .zip(VerdictName::ALL)
+        .map(|(iter, &verdict)| Attempt { iter, verdict, detail: None, summary: None, failure_digest: None })
+        .collect();
+    node.failures = (1..)
+        .zip(VerdictName::ALL)
+        .map(|(iter, &verdict)| Failure { iter, verdict, text: "text".to_owned(), invalid_tree: Some("{".to_owned()) })
+        .collect();
+    let review = Some(ReviewMaterial { from: "4b825dc6", criteria: "c", diff: "d" });
+    for &role in Role::ALL {
+        for (mode_strict, narrowing) in [(false, false), (true, true)] {
+            let input = PromptInput { narrowing, mode_strict, review, ..case.input("root.2", role) };
+            let files = context_files(&input);
+            for text in [build_prompt(&input).text, files.goal, files.history, files.failure] {
+                let words: Vec<&str> = text.split(|letter: char| !letter.is_alphanumeric()).collect();
+                let name = VerdictName::ALL.iter().find(|name| words.contains(&name.as_str()));
+                assert_eq!(name, None, "{role}: {text}");
+            }
+        }
+    }
+}
+
+#[test]
 fn a_red_base_is_told_until_a_guard_was_green() {
     let mut case = sample_case();
     let has_checks = |case: &PromptCase| build_prompt(&case.input("root.2", Role::Worker)).text.contains("<baseline-");
@@ -182,7 +209,11 @@ fn context_files_hold_what_the_prompt_may_shorten() {
     let case = sample_case();
     let files = context_files(&case.input("root.2", Role::Worker));
     assert!(files.goal.contains("What root.2 is to reach.") && files.goal.contains("Postgres 16"), "{}", files.goal);
-    assert!(files.history.contains("iteration 0003: RedGuard"), "{}", files.history);
+    assert!(
+        files.history.contains("iteration 3 claimed done; the checks failed (exit 101): shop::prices\n"),
+        "{}",
+        files.history
+    );
     assert!(files.failure.contains("assertion failed: 3 == 4"), "{}", files.failure);
     let fresh = context_files(&case.input("root.3", Role::Worker));
     assert_eq!(fresh.history, "No session has worked on this node before.\n");
@@ -279,7 +310,13 @@ fn largest_case() -> PromptCase {
     let failure =
         Failure { iter: 3, verdict: VerdictName::Broken, text: text.clone(), invalid_tree: Some(text.clone()) };
     let history = (0..8)
-        .map(|iter| Attempt { iter, verdict: VerdictName::Retry, summary: Some(text.clone()), failure_digest: None })
+        .map(|iter| Attempt {
+            iter,
+            verdict: VerdictName::Retry,
+            detail: None,
+            summary: Some(text.clone()),
+            failure_digest: None,
+        })
         .collect();
     case.feedback.baseline = Some(Baseline { guard: GuardOutcome::Fail, output: Some(text), green_at: None });
     case.feedback.nodes = [(leaf.id, NodeFeedback { history, failures: vec![failure] })].into();

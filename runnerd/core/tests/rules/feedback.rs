@@ -95,6 +95,28 @@ fn what_guard_and_reviewer_found_is_told_until_it_is_overcome() {
 }
 
 #[test]
+fn an_attempt_tells_how_it_ended_on_one_line() {
+    let detail = |outcome: IterationOutcome| {
+        applied(&outcome).feedback.nodes["b"].history.last().and_then(|attempt| attempt.detail.clone())
+    };
+    let red = |how, output: &str| {
+        let guard = Some(GuardEnd { output: output.to_owned(), ..guard(how) });
+        IterationOutcome { guard, ..outcome(Verdict::RedGuard) }
+    };
+    let go: String =
+        (1..=6).flat_map(|n| ["--- FAIL: Test".to_owned(), n.to_string(), " (0.00s)\n".to_owned()]).collect();
+    let words = |outcome| detail(outcome).unwrap_or_default();
+    assert_eq!(words(red(GuardEndKind::Exited(101), &go)), "exit 101: Test1, Test2, Test3, Test4 and 2 more");
+    assert_eq!(words(red(GuardEndKind::Signaled(9), "no runner\n")), "signal 9");
+    assert_eq!(words(red(GuardEndKind::TimedOut, "")), "they did not end in time");
+    assert_eq!(words(outcome(rejected("- no test\n- no docs"))), "- no test - no docs");
+    assert_eq!(words(outcome(fault())), "crash: signal 11");
+    assert_eq!(words(outcome(broken(SessionRule::History))), "history must not be rewritten (b: it was seen)");
+    assert!(words(outcome(rejected(&"word ".repeat(1_000)))).len() <= 240);
+    assert_eq!(detail(outcome(Verdict::Retry)), None);
+}
+
+#[test]
 fn an_invalid_tree_is_told_until_it_is_repaired() {
     let torn = || {
         let tree = TreeFinding::Invalid { faults: Vec::new(), text: "{".to_owned(), blob: None };

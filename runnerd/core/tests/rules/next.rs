@@ -210,7 +210,8 @@ fn a_finished_node_waits_for_a_person_until_anything_about_it_is_another() {
         |it| it.state.last_node = Some("c1".to_owned()),
         |it| node(&mut it.tree, "b").children = vec![leaf("b.1", 1)],
         |it| {
-            let rejected = Attempt { iter: 7, verdict: VerdictName::Rejected, summary: None, failure_digest: None };
+            let rejected =
+                Attempt { iter: 7, verdict: VerdictName::Rejected, detail: None, summary: None, failure_digest: None };
             it.feedback.nodes.entry("b".to_owned()).or_default().history.push(rejected);
         },
     ];

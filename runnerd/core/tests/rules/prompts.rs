@@ -69,6 +69,7 @@ fn story() -> Story {
     let attempt = Attempt {
         iter: 3,
         verdict: VerdictName::RedGuard,
+        detail: Some("exit 101: add_refuses_an_empty_text".to_owned()),
         summary: Some("`todo add` appends through the store; tests/cli.rs covers it.".to_owned()),
         failure_digest: None,
     };

@@ -45,8 +45,13 @@ pub(crate) fn before() -> (TaskTree, RunState, Feedback) {
         usage: UsageTotal { sessions: 6, input_tokens: Some(10), ..UsageTotal::default() },
         elapsed_ms: 100,
     };
-    let attempt =
-        Attempt { iter: 6, verdict: VerdictName::Retry, summary: Some("old".to_owned()), failure_digest: None };
+    let attempt = Attempt {
+        iter: 6,
+        verdict: VerdictName::Retry,
+        detail: None,
+        summary: Some("old".to_owned()),
+        failure_digest: None,
+    };
     let entry = NodeFeedback { history: vec![attempt], failures: Vec::new() };
     let nodes = ["b", "c1", "a", "gone"].map(|id| (id.to_owned(), entry.clone())).into();
     (tree, state, Feedback { baseline: None, nodes })

@@ -33,7 +33,10 @@ impl GitEngine {
         drop(at_work);
         done.or_else(|error| match error {
             GitError::Corrupt { .. } => {
-                tracing::warn!(error = &error as &dyn std::error::Error, "the library cannot do this; using the git program");
+                tracing::warn!(
+                    error = &error as &dyn std::error::Error,
+                    "the library cannot do this; using the git program"
+                );
                 use_git()
             }
             other => Err(other),
