@@ -38,10 +38,12 @@ const FIXED_ARGS: [&str; 9] = [
 ];
 
 /// Allows only the model's traffic; no update during a session, no work after the answer, nothing carried over from one
-/// session to the next, and no compaction.
-const FIXED_SWITCHES: [&str; 7] = [
+/// session to the next, no compaction, and no list of commits in front of the prompt: each iteration adds one, so that
+/// nothing after it could be read from a cache.
+const FIXED_SWITCHES: [&str; 8] = [
     "CLAUDE_CODE_DISABLE_AUTO_MEMORY",
     "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS",
+    "CLAUDE_CODE_DISABLE_GIT_INSTRUCTIONS",
     "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC",
     "DISABLE_AUTOUPDATER",
     "DISABLE_AUTO_COMPACT",
