@@ -147,6 +147,7 @@ fn leafs_prompt(tree: &protocol::tree::TaskTree) -> String {
         feedback: &Feedback::default(),
         notes: &[],
         guard_notice: None,
+        budget_ms: 3_600_000,
         guard_command: &["just".to_owned(), "ci".to_owned()],
         progress: &"- part-1: Part 1 is done.\n".repeat(1_000),
         memory: MemoryFiles { guardrails: &"- Mind the gap.\n".repeat(500), ..MemoryFiles::default() },

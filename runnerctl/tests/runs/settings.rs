@@ -30,7 +30,7 @@ fn a_key_that_is_set_under_a_session_holds_from_the_next_one_on() {
     play.client().wait_for(play.repo.path(), RunStatus::Limit);
     assert!(play.client().run(play.repo.path()).changes.is_empty());
     assert!(play.repo.show("HEAD", CONFIG).contains("max_iterations = 2  # enough\n"), "comments stay");
-    assert!(play.script().prompt(2).contains("planning and working are apart"));
+    assert!(play.script().prompt(2).contains("Planning and working are apart"));
     let humans =
         ReceiptCommit::read_all(&play.repo, &["--reverse", "--first-parent", &format!("runner/{RUN}")]).into_iter();
     let humans: Vec<_> = humans.filter(|receipt| receipt.trailer("Runner-Human") == Some("config set")).collect();

@@ -131,7 +131,7 @@ fn the_log_is_read_and_searched_on_the_whole_screen() {
     let mut tty = watch(&play, SMALL, &[]);
     tty.wait_for_text("reading src/main.rs");
     tty.keys("l").wait_for_text("1-1 of 1");
-    tty.keys("3").wait_for_text("# What binds you");
+    tty.keys("3").wait_for_text("# Rules");
     assert!(!tty.screen().contains("Goal of b"));
     tty.keys("/goal of b\r").wait_for_text("Goal of b");
     tty.keys("/nobody's goal\r").wait_for_text("not found: nobody's goal");

@@ -54,6 +54,8 @@ pub struct PromptInput<'a> {
     pub notes: &'a [PersonNote],
     /// What to say about the guard's definition, if anything.
     pub guard_notice: Option<&'a str>,
+    /// The time of an iteration.
+    pub budget_ms: u64,
     /// The guard's command.
     pub guard_command: &'a [String],
     /// The text of `progress.md`.
@@ -123,53 +125,56 @@ pub fn build_prompt(input: &PromptInput<'_>) -> Prompt {
 }
 
 /// The sections for a session that works, plans or repairs, and the notes among them.
+///
+/// What changes least stands first, so that two prompts of a run have as long a beginning in common as can be.
 fn work_sections<'a>(input: &PromptInput<'a>) -> (Vec<PromptSection<'a>>, Vec<String>) {
-    let (role, node, answer) = (
-        fixed_sections::role_section(input),
-        fixed_sections::node_section(input),
-        fixed_sections::answer_section(input),
-    );
-    let room = remaining_room([&role, &node, &answer]);
-    let checks = fixed_sections::checks_section(input, LIST_LIMIT.min(room / 2));
-    let left = room - checks.as_ref().map_or(0, |checks| checks.intro.len());
-    let (notes, shown) = fixed_sections::notes_section(input, LIST_LIMIT.min(left));
+    let (rules, answer) = (fixed_sections::rules_section(input), fixed_sections::answer_section(input));
+    let (role, node) = (fixed_sections::role_section(input), fixed_sections::node_section(input));
+    let (checks, room) = checks_section(input, [&rules, &answer, &role, &node]);
+    let (notes, shown) = fixed_sections::notes_section(input, LIST_LIMIT.min(room));
+    let [guardrails, assumptions, questions] = quoted_sections::memory_sections(input);
     let sections = [
+        Some(rules),
+        Some(answer),
+        quoted_sections::goal_section(input),
+        guardrails,
+        assumptions,
+        questions,
+        quoted_sections::progress_section(input),
         Some(role),
         Some(node),
-        quoted_sections::goal_section(input),
         checks,
         notes,
+        quoted_sections::context_section(input),
+        quoted_sections::outline_section(input),
         quoted_sections::history_section(input),
-    ]
-    .into_iter();
-    let sections = sections
-        .chain(quoted_sections::failure_sections(input).into_iter().map(Some))
-        .chain([quoted_sections::progress_section(input), quoted_sections::outline_section(input)]);
-    let sections = sections.chain(quoted_sections::memory_sections(input)).chain([Some(answer)]);
-    (sections.flatten().collect(), shown)
+    ];
+    let failures = quoted_sections::failure_sections(input);
+    (sections.into_iter().flatten().chain(failures).collect(), shown)
 }
 
 /// The sections for a session that reviews.
 fn review_sections<'a>(input: &PromptInput<'a>) -> (Vec<PromptSection<'a>>, Vec<String>) {
-    let (role, node, answer) = (
-        fixed_sections::role_section(input),
-        fixed_sections::node_section(input),
-        fixed_sections::answer_section(input),
-    );
-    let room = remaining_room([&role, &node, &answer]);
-    let checks = fixed_sections::checks_section(input, LIST_LIMIT.min(room / 2));
-    let left = room - checks.as_ref().map_or(0, |checks| checks.intro.len());
-    let criteria = fixed_sections::criteria_section(input, LIST_LIMIT.min(left));
+    let (role, answer) = (fixed_sections::role_section(input), fixed_sections::answer_section(input));
+    let node = fixed_sections::node_section(input);
+    let (checks, room) = checks_section(input, [&role, &answer, &node]);
+    let criteria = fixed_sections::criteria_section(input, LIST_LIMIT.min(room));
     let diff = quoted_sections::diff_section(input);
-    let sections =
-        [Some(role), Some(node), quoted_sections::goal_section(input), checks, criteria, Some(diff), Some(answer)];
+    let goal = quoted_sections::goal_section(input);
+    let sections = [Some(role), Some(answer), goal, Some(node), checks, criteria, Some(diff)];
     (sections.into_iter().flatten().collect(), Vec::new())
 }
 
-/// Room that these sections leave for the others that are never cut.
-fn remaining_room(sections: [&PromptSection<'_>; 3]) -> usize {
+/// The state of checks and files, and the room that it and these sections leave for the others that are never cut.
+fn checks_section<const N: usize>(
+    input: &PromptInput<'_>,
+    sections: [&PromptSection<'_>; N],
+) -> (Option<PromptSection<'static>>, usize) {
     const JOINTS: usize = 16;
-    UNCUT_LIMIT.saturating_sub(sections.iter().map(|section| section.intro.len()).sum::<usize>() + JOINTS)
+    let room = UNCUT_LIMIT.saturating_sub(sections.iter().map(|section| section.intro.len()).sum::<usize>() + JOINTS);
+    let checks = fixed_sections::checks_section(input, LIST_LIMIT.min(room / 2));
+    let left = room - checks.as_ref().map_or(0, |checks| checks.intro.len());
+    (checks, left)
 }
 
 /// The selected node and its ancestors, root first; only the root if there is no such node.

@@ -67,7 +67,7 @@ mod tests {
         assert_eq!(
             find_template_faults(read),
             [
-                ".runner/prompts/planner.md: line 3: there is no `{{nodes}}`; known are `{{node}}`, `{{guard}}`",
+                ".runner/prompts/planner.md: line 3: there is no `{{nodes}}`; known are `{{node}}`, `{{guard}}`, `{{time}}`",
                 ".runner/prompts/repair.md: line 2: not UTF-8",
                 ".runner/prompts/reviewer.md: may not be read",
             ]

@@ -123,6 +123,7 @@ fn build_prompt(
         feedback: from.feedback,
         notes: &notes,
         guard_notice,
+        budget_ms: from.settings.policy.budget_ms,
         guard_command: &from.settings.guard_command,
         progress: &from.text(layout::PROGRESS),
         memory: MemoryFiles {

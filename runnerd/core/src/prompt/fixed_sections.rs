@@ -22,6 +22,8 @@ const MAX_STATEMENTS: usize = 20;
 const PATH_LIMIT: usize = 1024;
 /// Most bytes of a list item.
 const ITEM_LIMIT: usize = 200;
+/// Most watched files that are named.
+const MAX_WATCHED: usize = 6;
 /// Most notes in one prompt: as many as a receipt names.
 const MAX_NOTES: usize = 20;
 
@@ -29,14 +31,17 @@ fn fixed_section(name: &'static str, intro: String) -> PromptSection<'static> {
     PromptSection { name, intro, material: SectionMaterial::None, min_bytes: 0 }
 }
 
-/// Contract and role; a repository may override the text of the role, but not the contract.
+/// What holds for every session; a repository cannot override it.
+pub(super) fn rules_section(input: &PromptInput<'_>) -> PromptSection<'static> {
+    fixed_section("rules", fill_template(input, template::CONTRACT))
+}
+
+/// The role; a repository may override its text.
 pub(super) fn role_section(input: &PromptInput<'_>) -> PromptSection<'static> {
     let own = input.overrides.get(&input.role).map(|text| clean(text));
     let text = fill_template(input, own.as_deref().unwrap_or_else(|| template::built_in_template(input.role)));
     let text = ClipOptions { limit: ROLE_LIMIT, head_eighths: 6, omitted_bytes: 0, hint: "" }.apply(&text).text;
-    let contract =
-        if input.role == Role::Reviewer { String::new() } else { fill_template(input, template::CONTRACT) + "\n" };
-    fixed_section("role", contract + &text)
+    fixed_section("role", text)
 }
 
 /// How to answer.
@@ -50,6 +55,7 @@ fn fill_template(input: &PromptInput<'_>, template: &str) -> String {
     let command = one_line(&shell::join_args(input.guard_command.iter().map(String::as_str)), COMMAND_LIMIT);
     let node = one_line(&selected_node(input).id, ITEM_LIMIT);
     let from = one_line(input.review.map_or("", |review| review.from), 64);
+    let time = render_time(input.budget_ms);
     let filling = TemplateValues {
         flags: &[
             ("auto", !input.mode_strict),
@@ -58,9 +64,18 @@ fn fill_template(input: &PromptInput<'_>, template: &str) -> String {
             ("leaf", !is_root),
             ("narrowing", input.narrowing),
         ],
-        slots: &[("node", &node), ("guard", &command), ("from", &from)],
+        slots: &[("node", &node), ("guard", &command), ("from", &from), ("time", &time)],
     };
     filling.fill(template)
+}
+
+/// The time of a session in whole minutes, or in seconds if there is less.
+fn render_time(budget_ms: u64) -> String {
+    match (budget_ms / 60_000, budget_ms / 1_000) {
+        (0, seconds) => format!("{seconds} seconds"),
+        (1, _) => "1 minute".to_owned(),
+        (minutes, _) => format!("{minutes} minutes"),
+    }
 }
 
 /// The node: id, attempt, title, goal, acceptance, path from the root.
@@ -71,10 +86,11 @@ pub(super) fn node_section(input: &PromptInput<'_>) -> PromptSection<'static> {
     let goal =
         ClipOptions { limit: GOAL_LIMIT, head_eighths: 6, omitted_bytes: 0, hint: "" }.apply(&clean(&node.goal)).text;
     let title = one_line(&node.title, ITEM_LIMIT);
-    let goal = wrap_fenced("node-goal", &format!("{title}\n\n{goal}"));
-    let words = format!("## The node\n\nId `{id}`, attempt {attempt} of {}.\n\n{goal}\n", node.max_attempts);
+    let goal = wrap_fenced("task", &format!("{title}\n\n{goal}"));
+    let words = format!("## Your task\n\nIts id is `{id}`.\n\n{goal}\n");
     let acceptance = render_acceptance(&node.acceptance);
-    fixed_section("node", words + &acceptance + &render_path(input))
+    let attempt = format!("\nThis is attempt {attempt} of {}.\n", node.max_attempts);
+    fixed_section("node", words + &acceptance + &render_path(input) + &attempt)
 }
 
 fn render_acceptance(statements: &[String]) -> String {
@@ -92,6 +108,10 @@ fn render_path(input: &PromptInput<'_>) -> String {
     let Some((root, between)) = lineage.split_last().and_then(|(_, ancestors)| ancestors.split_first()) else {
         return String::new();
     };
+    // The goal of the project says what the root is.
+    if between.is_empty() {
+        return String::new();
+    }
     let line = |node: &protocol::tree::Node| {
         truncate_text(&format!("{}  {}", one_line(&node.id, ITEM_LIMIT), one_line(&node.title, ITEM_LIMIT)), ITEM_LIMIT)
             + "\n"
@@ -124,17 +144,42 @@ pub(super) fn checks_section(input: &PromptInput<'_>, limit: usize) -> Option<Pr
         let [red, definition] = [render_baseline(input, 3 * share), render_guard_definition(input, share)];
         let dirty = render_dirty_submodules(input, share);
         let left = if dirty.is_empty() { 2 * share } else { share };
-        [red, definition, render_reverted(input, 2 * share), render_held_back(input, left), dirty].concat()
+        [
+            red,
+            definition,
+            render_watched(input),
+            render_reverted(input, 2 * share),
+            render_held_back(input, left),
+            dirty,
+        ]
+        .concat()
     };
     (!text.is_empty()).then(|| fixed_section("checks", format!("{HEADING}{text}")))
 }
 
 fn render_guard_definition(input: &PromptInput<'_>, limit: usize) -> String {
-    const CHANGED: &str = "The definition of the guard has changed:";
+    const CHANGED: &str = "What the checks run has changed:";
     input
         .guard_notice
         .map(|notice| render_quote("guard-definition", CHANGED, &clean(notice), limit))
         .unwrap_or_default()
+}
+
+/// The files that the checks run, as far as they are watched.
+fn render_watched(input: &PromptInput<'_>) -> String {
+    let files: Vec<&str> = input.run_state.guard_definition.keys().map(String::as_str).collect();
+    let shown = files.iter().take(MAX_WATCHED).map(|file| format!("`{}`", one_line(file, ITEM_LIMIT)));
+    let shown: Vec<String> = shown.collect();
+    if shown.is_empty() {
+        return String::new();
+    }
+    let more = render_more(files.len() - shown.len());
+    format!(
+        "\nWatched as what the checks run, so that a change to them is reported to a person: {}{}{}.\n",
+        shown.join(", "),
+        if more.is_empty() { "" } else { " " },
+        more.trim_end()
+    )
 }
 
 fn render_reverted(input: &PromptInput<'_>, limit: usize) -> String {
@@ -144,7 +189,7 @@ fn render_reverted(input: &PromptInput<'_>, limit: usize) -> String {
 
 fn render_held_back(input: &PromptInput<'_>, limit: usize) -> String {
     let words = "These files stay in the work tree but are not committed (secrets, too large, or nested repositories). The \
-                 guard sees them here, the branch lacks them; do not depend on them:";
+                 checks see them here, the branch lacks them; do not depend on them:";
     NameSection { name: "held-back", intro: words, items: &input.run_state.held_back }.render(limit)
 }
 
@@ -156,8 +201,8 @@ fn render_dirty_submodules(input: &PromptInput<'_>, limit: usize) -> String {
 }
 
 fn render_baseline(input: &PromptInput<'_>, limit: usize) -> String {
-    const RED: &str = "The guard did not exit 0 on the base of this run, before any session. No node can pass until it does, so \
-                       what it finds is to be repaired too:";
+    const RED: &str = "The checks failed before the first session of this run. No task can pass until they exit 0, so what they \
+                       find is to be repaired too:";
     let output = |baseline: &protocol::state::Baseline| match baseline.guard {
         GuardOutcome::Fail | GuardOutcome::Skipped => Some(clean(baseline.output.as_deref().unwrap_or_default())),
         GuardOutcome::Pass => None,

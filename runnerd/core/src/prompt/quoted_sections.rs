@@ -52,7 +52,7 @@ impl QuotedSection {
 
 /// The body of `GOAL.md`.
 pub(super) fn goal_section<'a>(input: &PromptInput<'a>) -> Option<PromptSection<'a>> {
-    let words = "## Goal of the project\n\nAll nodes together are to reach this:\n".to_owned();
+    let words = "## Goal of the project\n".to_owned();
     QuotedSection { name: "goal", intro: words, full_file: ".runner/GOAL.md", head_eighths: 6, min_bytes: 900 }
         .quote(input.goal_body)
 }
@@ -67,7 +67,7 @@ pub(super) fn history_section<'a>(input: &PromptInput<'a>) -> Option<PromptSecti
     };
     let text: String = attempts.iter().map(line).collect();
     let words =
-        "## History of this node\n\nEarlier sessions on it, oldest first, each with its end and its own summary:\n"
+        "## History of this task\n\nEarlier sessions on it, oldest first, each with its end and its own summary:\n"
             .to_owned();
     QuotedSection {
         name: "history",
@@ -128,15 +128,15 @@ fn describe_failure(verdict: VerdictName) -> (&'static str, usize, &'static str,
         VerdictName::RedGuard => (
             "failure",
             1300,
-            "The guard failed",
-            "answered `done`, but the guard did not exit 0, and it has not since. What it printed:",
+            "The checks failed",
+            "claimed that the task is done, but the checks failed, and they have not passed since. Their output:",
         ),
         VerdictName::Rejected => (
             "rejection",
             900,
             "The review rejected the work",
-            "answered `done` and the guard exited 0, but the review rejected the work, and none has accepted it since. The \
-             reasons:",
+            "claimed that the task is done and the checks passed, but the review rejected it, and none has accepted it \
+             since. The reasons:",
         ),
         VerdictName::Broken => (
             "broken-rule",
@@ -171,7 +171,7 @@ fn describe_failure(verdict: VerdictName) -> (&'static str, usize, &'static str,
 /// The nodes that have passed.
 pub(super) fn progress_section<'a>(input: &PromptInput<'a>) -> Option<PromptSection<'a>> {
     let lines = input.progress.strip_prefix(PROGRESS_HEADING).unwrap_or(input.progress);
-    let words = "## Done so far\n\nOne line for each node that passed, oldest first:\n".to_owned();
+    let words = "## Done so far\n\nOne line for each task that passed, oldest first:\n".to_owned();
     let quote = QuotedSection {
         name: "progress",
         intro: words,
@@ -185,8 +185,7 @@ pub(super) fn progress_section<'a>(input: &PromptInput<'a>) -> Option<PromptSect
 /// The rest of the tree.
 pub(super) fn outline_section<'a>(input: &PromptInput<'a>) -> Option<PromptSection<'a>> {
     let outline = TreeOutline::new(input.tree, input.node);
-    let words = "## Outline of the task tree\n\n`[>]` is your node, `[x]` passes, `[ ]` is open. Leaves are done from top to bottom; the \
-                 whole is in `.runner/state/tree.json`.\n";
+    let words = "## Outline of the task tree\n\n`[>]` is your task, `[x]` passes.\n";
     let is_worth_it = outline.has_others();
     let section = PromptSection {
         name: "outline",
@@ -197,28 +196,41 @@ pub(super) fn outline_section<'a>(input: &PromptInput<'a>) -> Option<PromptSecti
     is_worth_it.then_some(section)
 }
 
-/// What sessions left for others: the node's context, guardrails, assumptions, questions; the newest part is kept.
-pub(super) fn memory_sections<'a>(input: &PromptInput<'a>) -> [Option<PromptSection<'a>>; 4] {
-    let quote = |name, words: &str, (whole, floor)| {
-        let words = words.to_owned();
-        QuotedSection { name, intro: words, full_file: whole, head_eighths: 0, min_bytes: floor }
+/// What sessions left for those of all tasks: guardrails, assumptions, questions; the newest part is kept.
+pub(super) fn memory_sections<'a>(input: &PromptInput<'a>) -> [Option<PromptSection<'a>>; 3] {
+    let quote = |name, words: &str, (full_file, min_bytes), text| {
+        let quote = QuotedSection { name, intro: words.to_owned(), full_file, head_eighths: 0, min_bytes };
+        quote_newest(quote, text, MEMORY_LIMIT)
     };
-    let of_node = (".runner/nodes/<id>/context.md", 1200);
-    let context = quote("context", "## Left for this node by earlier sessions\n", of_node);
-    let rules = (".runner/state/guardrails.md", 1200);
-    let guardrails = quote("guardrails", "## Guardrails: what sessions learnt the hard way\n", rules);
-    let assumptions = quote("assumptions", "## Assumptions made so far\n", (".runner/state/assumptions.md", 600));
-    let questions = quote("questions", "## Questions to a person, and answers\n", (".runner/state/questions.md", 600));
+    let memory = &input.memory;
+    let guardrails = (".runner/state/guardrails.md", 1200);
+    let assumptions = (".runner/state/assumptions.md", 600);
+    let questions = (".runner/state/questions.md", 600);
     [
-        quote_newest(context, input.node_context.unwrap_or_default(), MEMORY_LIMIT),
-        quote_newest(guardrails, input.memory.guardrails, MEMORY_LIMIT),
-        quote_newest(assumptions, input.memory.assumptions, MEMORY_LIMIT),
-        quote_newest(questions, input.memory.questions, MEMORY_LIMIT),
+        quote("guardrails", "## What earlier sessions learnt\n", guardrails, memory.guardrails),
+        quote("assumptions", "## Assumptions made so far\n", assumptions, memory.assumptions),
+        quote("questions", "## Questions to a person, and answers\n", questions, memory.questions),
     ]
 }
 
-/// Quotes the end of a text of any size.
+/// What sessions left for those of this task.
+pub(super) fn context_section<'a>(input: &PromptInput<'a>) -> Option<PromptSection<'a>> {
+    let quote = QuotedSection {
+        name: "context",
+        intro: "## Left for this task by earlier sessions\n".to_owned(),
+        full_file: ".runner/nodes/<id>/context.md",
+        head_eighths: 0,
+        min_bytes: 1200,
+    };
+    quote_newest(quote, input.node_context.unwrap_or_default(), MEMORY_LIMIT)
+}
+
+/// Quotes the end of a text of any size, if it has more than headings.
 fn quote_newest(quote: QuotedSection, text: &str, limit: usize) -> Option<PromptSection<'static>> {
+    let is_heading = |line: &str| line.trim().is_empty() || line.starts_with('#');
+    if text.lines().all(is_heading) {
+        return None;
+    }
     let start = text.ceil_char_boundary(text.len().saturating_sub(limit));
     quote.quote_tail(&text[start..], start)
 }

@@ -29,6 +29,7 @@ impl PromptCase {
             feedback: &self.feedback,
             notes: &self.notes,
             guard_notice: None,
+            budget_ms: 3_600_000,
             guard_command: &self.guard,
             progress: "# Progress\n\n- root.1 — Store behind a trait (iteration 0002)\n",
             memory: MemoryFiles {
@@ -143,17 +144,16 @@ fn a_red_guard_a_rejection_and_a_broken_rule_are_told_beside_each_other() {
     failures.push(failure(5, VerdictName::Broken, "history must not be rewritten"));
     let prompt = build_prompt(&case.input("root.2", Role::Worker));
     for part in [
-        "Iteration 3 answered `done`, but the guard did not exit 0, and",
+        "Iteration 3 claimed that the task is done, but the checks failed, and",
         "assertion failed: 3 == 4",
-        "Iteration 4 answered `done` and the guard exited 0, but the review rejected",
+        "Iteration 4 claimed that the task is done and the checks passed, but the review rejected",
         "- prices.rs has no test",
         "Iteration 5 broke a rule",
         "history must not be rewritten",
     ] {
         assert!(prompt.text.contains(part), "{part}: {}", prompt.text);
     }
-    let told: Vec<&str> = names(&prompt).into_iter().filter(|name| name.contains('-') || name.contains("re")).collect();
-    assert_eq!(told, ["failure", "rejection", "broken-rule", "progress"]);
+    assert!(names(&prompt).ends_with(&["history", "failure", "rejection", "broken-rule"]), "{:?}", names(&prompt));
 }
 
 #[test]
@@ -180,6 +180,63 @@ fn no_prompt_has_the_name_of_a_verdict() {
             }
         }
     }
+}
+
+#[test]
+fn files_of_headings_alone_are_no_section() {
+    let case = sample_case();
+    let memory = MemoryFiles { guardrails: "# Guardrails\n", assumptions: "# Assumptions\n\n", questions: "#\n" };
+    let input = PromptInput { memory, progress: "# Progress\n\n", ..case.input("root.2", Role::Worker) };
+    let names = names(&build_prompt(&input));
+    assert!(
+        !["guardrails", "assumptions", "questions", "progress"].iter().any(|name| names.contains(name)),
+        "{names:?}"
+    );
+}
+
+#[test]
+fn a_prompt_names_the_time_and_what_is_watched() {
+    let mut case = sample_case();
+    case.run_state.guard_definition = (1..=9).map(|n| (format!("test{n}.sh"), String::new())).collect();
+    let text = |budget_ms| build_prompt(&PromptInput { budget_ms, ..case.input("root.2", Role::Worker) }).text;
+    assert!(text(3_600_000).contains("You have 60 minutes,"));
+    assert!(text(119_999).contains("You have 1 minute,") && text(45_000).contains("You have 45 seconds,"));
+    assert!(text(1).contains("reported to a person: `test1.sh`, `test2.sh`,") && text(1).contains("and 3 more.\n"));
+}
+
+/// Bytes that an agent reads of the runner's own words where there is nothing to tell yet; a token has about 4.3.
+#[test]
+fn a_first_prompt_is_short() {
+    let mut case = sample_case();
+    (case.feedback, case.run_state) = (Feedback::default(), RunState::default());
+    case.notes.clear();
+    let empty = MemoryFiles::default();
+    let input = PromptInput { progress: "", memory: empty, goal_body: "", ..case.input("root.2", Role::Worker) };
+    let own = build_prompt(&input).text.len();
+    let rules = template::CONTRACT.len();
+    assert!(own <= 6_900 && rules <= 3_100, "{own} and {rules} bytes");
+}
+
+/// The part of a prompt, in percent, that is the beginning of the one before it.
+fn shared_percent(before: &str, after: &str) -> usize {
+    let same = before.bytes().zip(after.bytes()).take_while(|(a, b)| a == b).count();
+    same * 100 / after.len()
+}
+
+#[test]
+fn a_prompt_begins_as_the_one_before_it() {
+    let mut case = sample_case();
+    let text = |case: &PromptCase, node: &str| build_prompt(&case.input(node, Role::Worker)).text;
+    let first = text(&case, "root.2");
+    let failed = case.feedback.nodes.get_mut("root.2").expect("has failed");
+    let attempt = Attempt { iter: 4, detail: Some("exit 1".to_owned()), summary: None, ..failed.history[0].clone() };
+    failed.history.push(attempt);
+    case.tree.root.children[1].attempts += 1;
+    let again = text(&case, "root.2");
+    let percent = shared_percent(&first, &again);
+    assert!(percent >= 70, "{percent} % of another attempt on the same task");
+    let percent = shared_percent(&again, &text(&case, "root.3"));
+    assert!(percent >= 45, "{percent} % of the next task");
 }
 
 #[test]
@@ -229,21 +286,22 @@ fn sections_stand_in_the_order_of_the_specification() {
     let memory = MemoryFiles { guardrails: "g", assumptions: "a", questions: "q" };
     let input = PromptInput { memory, node_context: Some("c"), ..case.input("root.2", Role::Worker) };
     let expected = [
-        "role",
-        "node",
+        "rules",
+        "answer",
         "goal",
-        "checks",
-        "notes",
-        "history",
-        "failure",
-        "invalid-tree",
-        "progress",
-        "outline",
-        "context",
         "guardrails",
         "assumptions",
         "questions",
-        "answer",
+        "progress",
+        "role",
+        "node",
+        "checks",
+        "notes",
+        "context",
+        "outline",
+        "history",
+        "failure",
+        "invalid-tree",
     ];
     assert_eq!(names(&build_prompt(&input)), expected);
 }
@@ -352,13 +410,13 @@ fn what_is_never_cut_fits_into_28_kib_together() {
             ..case.input(&id, role)
         };
         let prompt = build_prompt(&input);
-        let uncut = ["role", "node", "checks", "notes", "criteria", "answer"];
+        let uncut = ["rules", "role", "node", "checks", "notes", "criteria", "answer"];
         let fixed = prompt.sections.iter().filter(|section| uncut.contains(&section.name));
         assert!(fixed.clone().all(|section| section.cut_bytes == 0 && section.bytes > 0));
         let bytes: usize = fixed.map(|section| section.bytes).sum();
         assert!(bytes <= UNCUT_LIMIT, "{role}: {bytes} bytes: {:?}", prompt.sections);
         assert!(prompt.text.len() <= 32 * 1024);
-        assert!(prompt.text.ends_with(&fixed_sections::answer_section(&input).intro));
+        assert!(prompt.text.contains(&fixed_sections::answer_section(&input).intro));
     }
 }
 
@@ -375,12 +433,13 @@ fn the_built_in_templates_leave_room_and_are_not_cut() {
         let guard = vec!["g".repeat(300)];
         let id = "root.2";
         let input = PromptInput { mode_strict, narrowing: true, guard_command: &guard, ..case.input(id, role) };
-        assert!(!fixed_sections::role_section(&input).intro.contains("left out"), "{role}");
-        assert!(
-            fixed_sections::role_section(&input).intro.len() + fixed_sections::answer_section(&input).intro.len()
-                <= 9 * 1024,
-            "{role}"
-        );
+        let [rules, text, answer] = [
+            fixed_sections::rules_section(&input),
+            fixed_sections::role_section(&input),
+            fixed_sections::answer_section(&input),
+        ];
+        assert!(!text.intro.contains("left out"), "{role}");
+        assert!(rules.intro.len() + text.intro.len() + answer.intro.len() <= 9 * 1024, "{role}");
         assert!(!build_prompt(&input).text.contains("{{"), "{role}");
     }
 }
@@ -406,10 +465,7 @@ fn an_override_replaces_the_role_and_not_the_contract() {
     let mut case = sample_case();
     case.overrides = [(Role::Worker, "# House rules\n\nRun `{{guard}}`.\u{1b}[31m\n".to_owned())].into();
     let text = build_prompt(&case.input("root.2", Role::Worker)).text;
-    assert!(
-        text.contains("# House rules\n\nRun `sh -c 'make test'`.\n") && text.contains("# What binds you"),
-        "{text}"
-    );
+    assert!(text.contains("# House rules\n\nRun `sh -c 'make test'`.\n") && text.contains("# Rules\n"), "{text}");
     assert!(!text.contains("# Your role: worker"));
 }
 
@@ -418,7 +474,7 @@ fn all_that_an_override_may_hold_is_filled() {
     let mut case = sample_case();
     for &role in Role::ALL {
         let text = "{{#auto}}\n{{/auto}}\n{{#strict}}\n{{/strict}}\n{{#root}}\n{{/root}}\n{{#leaf}}\n{{/leaf}}\n\
-                    {{#narrowing}}\n{{/narrowing}}\n{{node}} {{guard}}\n";
+                    {{#narrowing}}\n{{/narrowing}}\n{{node}} {{guard}} {{time}}\n";
         let text = if role == Role::Reviewer { text.replace("{{node}}", "{{from}}") } else { text.to_owned() };
         assert_eq!(check_override(role, &text), [], "{role}");
         case.overrides = [(role, text)].into();
@@ -492,7 +548,7 @@ proptest! {
         case.tree.root.children[1].goal.clone_from(&b);
         let input = PromptInput { goal_body: &a, progress: &b, budget_bytes, ..case.input("root.2", Role::Worker) };
         let text = build_prompt(&input).text;
-        for name in ["node-goal", "acceptance", "path", "failure", "notes"] {
+        for name in ["task", "acceptance", "failure", "notes"] {
             let open = text.rfind(&format!("\n<{name}-")).expect("is opened") + 2;
             let border = format!("\n</{}\n", text[open..].lines().next().expect("has a line"));
             prop_assert_eq!(text.matches(&border).count(), 1, "{}", name);

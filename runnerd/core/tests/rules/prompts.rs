@@ -104,6 +104,7 @@ impl Story {
             feedback: &self.feedback,
             notes: &self.notes,
             guard_notice: None,
+            budget_ms: 3_600_000,
             guard_command: &self.guard,
             progress: &self.progress,
             memory: MemoryFiles {

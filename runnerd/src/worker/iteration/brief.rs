@@ -119,6 +119,7 @@ impl BriefSources {
             feedback: &loaded.feedback,
             notes: &self.notes,
             guard_notice: self.guard_notice.as_deref(),
+            budget_ms: loaded.policy.budget_ms,
             guard_command: &loaded.config.guard.command,
             progress: loaded.text(Layout::PROGRESS),
             memory: MemoryFiles {

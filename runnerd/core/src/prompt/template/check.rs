@@ -15,8 +15,8 @@ const FLAGS: [&str; 5] = ["auto", "strict", "root", "leaf", "narrowing"];
 /// Returns the slots that are filled in the template of a role.
 const fn known_slots(role: Role) -> &'static [&'static str] {
     match role {
-        Role::Reviewer => &["node", "guard", "from"],
-        Role::Worker | Role::Planner | Role::Repair | Role::Human => &["node", "guard"],
+        Role::Reviewer => &["node", "guard", "time", "from"],
+        Role::Worker | Role::Planner | Role::Repair | Role::Human => &["node", "guard", "time"],
     }
 }
 
@@ -135,9 +135,9 @@ mod tests {
         let text =
             "{{nod}} and {{guard}}\n{{#lief}}\n{{from}}\ntext {{#leaf}}\n{{/auto}}\n{{#root}}\n{{#auto}}\n{{/root}}\n";
         insta::assert_snapshot!(faults(text), @r"
-        line 1: there is no `{{nod}}`; known are `{{node}}`, `{{guard}}`
+        line 1: there is no `{{nod}}`; known are `{{node}}`, `{{guard}}`, `{{time}}`
         line 2: there is no `{{#lief}}`; conditions are auto, strict, root, leaf, narrowing
-        line 3: there is no `{{from}}`; known are `{{node}}`, `{{guard}}`
+        line 3: there is no `{{from}}`; known are `{{node}}`, `{{guard}}`, `{{time}}`
         line 4: `{{#leaf}}` must be alone on its line
         line 5: `{{/auto}}` closes nothing that is open here
         line 6: `{{#root}}` is not closed
