@@ -260,13 +260,19 @@ pub(crate) fn report_parse_error(error: &clap::Error) -> ExitStatus {
     if let (true, Failure::Report(report)) = (wants_json, Failure::usage(first_error_line(error))) {
         let _ = std::io::stderr().write_all(report.to_json().as_bytes());
     } else {
-        let _ = error.print();
+        let _ = anstream::stderr().write_all(reword_numbers(&error.render().ansi().to_string()).as_bytes());
     }
     ExitStatus::Usage
 }
 
+/// Says in words of this program what the standard library says of a text that is no number.
+fn reword_numbers(text: &str) -> String {
+    let text = text.replace("invalid digit found in string", "it is not a whole number");
+    text.replace("number too large to fit in target type", "the number is too large")
+}
+
 fn first_error_line(error: &clap::Error) -> String {
-    let text = error.render().to_string();
+    let text = reword_numbers(&error.render().to_string());
     text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned()
 }
 
@@ -289,6 +295,14 @@ mod tests {
 
     fn parse(line: &str) -> Result<Cli, clap::Error> {
         Cli::try_parse_from(line.split_whitespace())
+    }
+
+    #[test]
+    fn a_word_that_is_no_number_is_called_that() {
+        let error = parse("runnerctl gc --keep abc").expect_err("it is no number");
+        assert_eq!(first_error_line(&error), "invalid value 'abc' for '--keep <N>': it is not a whole number");
+        let error = parse("runnerctl gc --keep 99999999999").expect_err("it is too large");
+        assert!(!first_error_line(&error).contains("type"), "{error}");
     }
 
     #[test]

@@ -82,10 +82,15 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: DaemonArgs) -> Result
     if let DaemonVerb::SigningKey { make } = args.verb {
         return print_signing_key(invocation, make).await;
     }
-    let connection = invocation.connect_running().await.map_err(|error| match error {
-        ConnectError::NoDaemon { .. } => Failure::from(error).hint("runnerctl daemon run"),
-        error => error.into(),
-    })?;
+    let connection = match invocation.connect_running().await {
+        Ok(connection) => connection,
+        Err(ConnectError::NoDaemon { .. }) if matches!(args.verb, DaemonVerb::Stop | DaemonVerb::Drain) => {
+            invocation.ui.print_note("The daemon is not running.\n");
+            return Ok(ExitStatus::Success);
+        }
+        Err(error @ ConnectError::NoDaemon { .. }) => return Err(Failure::from(error).hint("runnerctl daemon run")),
+        Err(error) => return Err(error.into()),
+    };
     let client = connection.client();
     match args.verb {
         DaemonVerb::Run | DaemonVerb::SigningKey { .. } | DaemonVerb::Status => {

@@ -181,6 +181,9 @@ async fn print_log(
             };
             let answer = IterationList { iterations: &iterations };
             print_paged(invocation.ui, "iterations", &answer, |screen| render_list(&iterations, screen))?;
+            if iterations.is_empty() {
+                invocation.ui.print_note("No iteration has ended yet.\n");
+            }
         }
     }
     Ok(ExitStatus::Success)

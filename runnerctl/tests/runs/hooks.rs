@@ -60,7 +60,7 @@ fn a_stop_is_told_with_its_reason_and_its_command() {
     assert_eq!((event.hook, event.state, event.run.as_str()), (HookName::OnStop, RunStatus::Limit, RUN));
     assert_eq!((&event.schema[..], &event.branch[..]), ("runner/hook.v1", "runner/play"));
     assert_eq!(event.path.as_path(), called.repo.path());
-    assert!(event.reason.as_ref().is_some_and(|reason| reason.message.contains("iterations are used up")));
+    assert!(event.reason.as_ref().is_some_and(|reason| reason.message.contains("used up")));
     assert_eq!(called.repo.git(&["status", "--porcelain"]), "");
 }
 

@@ -104,7 +104,7 @@ fn a_run_at_its_limit_is_not_begun_stepped_resumed_or_stopped_until_it_is_raised
         &[
             (
                 &[START, STEP, RESUME, NOW],
-                "is still at its limit: 1 iterations are used up\n\nhint: runnerctl resume --more 20",
+                "is still at its limit: the only iteration is used up\n\nhint: runnerctl resume --more 20",
             ),
             (&[PAUSE, PAUSE_NOW, CANCEL], "has ended already (limit)"),
             (&[APPROVE], "nothing awaits your review"),

@@ -99,7 +99,7 @@ fn a_word_needs_something_that_waits_for_it_and_a_rejection_a_reason() {
     play.script().step(1, "gate session; answer done 'The result is written.'");
     let output = play.home.ctl_in(&play.repo, &["approve", "--iter", "1"]);
     output.exits(1);
-    assert!(output.stderr.contains("is not registered"), "{}", output.stderr);
+    assert!(output.stderr.contains("no run here yet"), "{}", output.stderr);
     play.start_run();
     gate.wait_reached();
     assert_refused(

@@ -101,7 +101,7 @@ fn a_note_needs_a_run_that_reads_it() {
     let repo = home.scripted_repo("one");
     repo.script().step(1, "echo done > done.txt; answer done 'It is done.'");
     let _daemon = home.daemon();
-    assert_refused(&home.ctl_in(&repo, &["note", "Anybody there?"]), 1, "is not registered");
+    assert_refused(&home.ctl_in(&repo, &["note", "Anybody there?"]), 1, "no run here yet");
     home.run(&repo, &["--id", RUN, "-m", "Do it"]).exits(0);
     assert_refused(&home.ctl_in(&repo, &["note", "Too late"]), 6, "the run is completed");
 }

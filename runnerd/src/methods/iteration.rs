@@ -100,6 +100,8 @@ pub(super) struct IterationTarget {
     agent: Option<String>,
     /// Whether the guard is running on the base.
     is_baseline: bool,
+    /// Whether it is a run of the queue, begun or not.
+    is_queued: bool,
     /// The daemon's folder for the repository.
     store: RepoStore,
     /// The location of the records if the workspace is gone.
@@ -170,10 +172,13 @@ impl Api {
         let status = self.registry.find(repository.common_dir()).await.map(|worker| worker.status());
         let store = RepoStore::new(&self.state_dir, &repo_id(repository.common_dir()));
         let kept = self.archived_records(repository.common_dir());
-        let current = move |repository, params| {
-            find_iteration(repository, store, kept, params, status.as_ref().and_then(|status| status.run.as_ref()))
-        };
-        run_blocking(move || current(repository, params)).await
+        run_blocking(move || {
+            let run = status.as_ref().and_then(|status| status.run.as_ref());
+            let target = find_iteration(repository, store, kept, params, run)?;
+            let queue = status.as_ref().map(|status| status.repo.queue.as_slice()).unwrap_or_default();
+            Ok(IterationTarget { is_queued: queue.iter().any(|run| run.id == target.run), ..target })
+        })
+        .await
     }
 }
 
@@ -205,7 +210,18 @@ fn find_iteration(
         Some(iter) => Some(iter),
         None => find_last_iteration(&repository, &store, &run)?,
     };
-    Ok(IterationTarget { iter, wait: params.wait, repository, run, live, agent, is_baseline, store, archive })
+    Ok(IterationTarget {
+        iter,
+        wait: params.wait,
+        repository,
+        run,
+        live,
+        agent,
+        is_baseline,
+        is_queued: false,
+        store,
+        archive,
+    })
 }
 
 /// Completes the unique prefix of a run's id from its branch.
@@ -291,6 +307,9 @@ fn unknown_iteration_error(target: &IterationTarget, iter: u32) -> ErrorData {
     let is_known = target.layout().run_records(&target.run).is_dir()
         || target.repository.find_branch_tip(&format!("runner/{}", target.run)).is_ok_and(|tip| tip.is_some());
     let (message, hint) = match target.wait {
+        _ if !is_known && target.is_queued => {
+            (format!("run {} has not begun its first iteration", target.run), "runnerctl status")
+        }
         _ if !is_known => {
             let place = target.repository.work_dir().display();
             (format!("there is no run {} in {place}", target.run), "runnerctl queue --ended")

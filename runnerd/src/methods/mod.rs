@@ -180,8 +180,8 @@ impl Api {
     async fn find_worker(&self, path: &Path) -> Result<(Repository, WorkerHandle), ErrorData> {
         let repository = self.find_repository(path).await?;
         let handle = self.registry.find(repository.common_dir()).await.ok_or_else(|| {
-            let message = format!("{} is not registered", repository.work_dir().display());
-            ErrorData::new(ErrorKind::NotFound, message).hint("runnerctl start")
+            let message = format!("no run here yet: {}", repository.work_dir().display());
+            ErrorData::new(ErrorKind::NotFound, message).hint("runnerctl start -m 'What is to be true'")
         })?;
         Ok((repository, handle))
     }

@@ -215,7 +215,11 @@ fn check_limits(inputs: &RunInputs<'_>) -> Option<NextStep> {
     if state.next_iter > iterations {
         return Some(end_step(
             RunEnd::Limit,
-            format!("{iterations} iterations are used up"),
+            if iterations == 1 {
+                "the only iteration is used up".into()
+            } else {
+                format!("{iterations} iterations are used up")
+            },
             "runnerctl resume --more 20",
         ));
     }
