@@ -125,6 +125,9 @@ pub struct LandReply {
     pub preview: bool,
     /// The work tree that was updated; null if the branch is not checked out.
     pub work_tree: Option<WirePath>,
+    /// The branch of a run on which the work tree is that the request names; null where it is on another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_run: Option<String>,
     /// The runs, in the order in which they landed.
     pub runs: Vec<RunLanding>,
 }

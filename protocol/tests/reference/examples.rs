@@ -282,7 +282,14 @@ fn runs() -> Vec<Example> {
         warnings: Vec::new(),
     };
     let isolated = RunSummary { path: workspace(), ..summary(RunStatus::Queued) };
-    let started = StartReply { run: isolated, ahead: 0, resumed: false, workspace: Some(made) };
+    let started = StartReply {
+        run: isolated,
+        ahead: 0,
+        resumed: false,
+        workspace: Some(made),
+        from: Some("main".into()),
+        back: Some("main".into()),
+    };
     let fork = ForkParams {
         path: proj(),
         run: Some("port".into()),
@@ -304,7 +311,18 @@ fn runs() -> Vec<Example> {
     vec![
         example("run.init", &InitParams { path: proj(), force: false }, &init),
         example("run.start", &start, &started),
-        example("run.fork", &fork, &StartReply { run: forked, ahead: 1, resumed: false, workspace: None }),
+        example(
+            "run.fork",
+            &fork,
+            &StartReply {
+                run: forked,
+                ahead: 1,
+                resumed: false,
+                workspace: None,
+                from: Some("main".into()),
+                back: Some("main".into()),
+            },
+        ),
         example("run.step", &step, &StepReply { run: paused, iteration: Some(iteration()) }),
         example(
             "run.pause",
@@ -813,6 +831,7 @@ fn landing() -> Vec<Example> {
         before: Some(COMMIT.into()),
         after: FROM.into(),
         preview: false,
+        on_run: None,
         work_tree: Some(proj()),
         runs: vec![of_run],
     };
@@ -830,7 +849,14 @@ fn landing() -> Vec<Example> {
     };
     let resolve =
         ResolveParams { path: proj(), run: ID.into(), onto: None, confirmed: true, env: CallerEnv::default() };
-    let queued = StartReply { run: summary(RunStatus::Queued), ahead: 0, resumed: false, workspace: None };
+    let queued = StartReply {
+        run: summary(RunStatus::Queued),
+        ahead: 0,
+        resumed: false,
+        workspace: None,
+        from: Some("main".into()),
+        back: Some("main".into()),
+    };
     let check =
         LandedCheck { run: ID.into(), landed: commit, state: LandedState::Same, differs: Vec::new(), note: None };
     let report = LandedReport { branch: "main".into(), tip: FROM.into(), commits: vec![check] };

@@ -9,6 +9,7 @@ use protocol::error::ExitStatus;
 use protocol::landing::{LandForm, LandOutcome, LandParams, LandReply, ResolveParams};
 use protocol::path::WirePath;
 use protocol::request::AtRun;
+use protocol::shell;
 
 use super::start::render_start;
 use crate::confirm::with_confirmation;
@@ -16,6 +17,7 @@ use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::run_target::RunTarget;
 use crate::text::landing;
+use crate::text::sanitize::sanitize;
 use crate::wait::wait_for_run;
 
 const EXAMPLES: &str = "Examples:
@@ -102,6 +104,10 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: LandArgs) -> Result<E
     let request = async |confirmed| connection.client().land(LandParams { confirmed, ..params.clone() }).await;
     let reply = with_confirmation(invocation.ui, args.yes, request).await?;
     invocation.ui.print_answer("land", &reply, |_| landing::render_landing(&reply))?;
+    if let Some(branch) = &reply.on_run {
+        let back = format!("git switch {}", shell::quote(&reply.onto));
+        invocation.ui.print_note(&format!("this work tree is on {}; back: {}\n", sanitize(branch), sanitize(&back)));
+    }
     Ok(exit_status(&reply))
 }
 

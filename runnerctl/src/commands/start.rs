@@ -115,6 +115,7 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: StartArgs) -> Result<
         with_confirmation(invocation.ui, args.yes, request).await?
     };
     invocation.ui.print_answer("start", &reply, |_| render_start(&reply))?;
+    invocation.ui.print_note(&render_origin(&reply));
     if let Some(workspace) = &reply.workspace {
         invocation.ui.print_note(&render_workspace_notes(workspace));
     }
@@ -124,7 +125,9 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: StartArgs) -> Result<
         invocation.ui.print_note(&render_guard_files(&guard));
     }
     if args.wait {
-        return wait_for_run(invocation, path, reply.run.id).await;
+        let status = wait_for_run(invocation, path, reply.run.id.clone()).await?;
+        invocation.ui.print_note(&render_way_back(&reply).replace("is then on", "is on"));
+        return Ok(status);
     }
     invocation.ui.print_note(&format!("\nCheck progress: {}\n", paint(HINT, "runnerctl status")));
     Ok(ExitStatus::Success)
@@ -199,6 +202,26 @@ pub(super) fn render_start(reply: &StartReply) -> String {
     line + &workspace.unwrap_or_default()
 }
 
+/// Says what a new run begins from, and how a work tree that goes to its branch comes back.
+fn render_origin(reply: &StartReply) -> String {
+    let Some(from) = &reply.from else { return String::new() };
+    let (from, is_behind) = (sanitize(from), from.starts_with("runner/"));
+    let other = reply.back.as_ref().map(|back| format!("; from {0}: --base {0}", sanitize(back))).unwrap_or_default();
+    let origin = match (is_behind, reply.ahead) {
+        (true, 0) => paint(WARN, &format!("it begins from {from}, on top of that run{other}")),
+        (true, _) => format!("it begins from the end of the run before it{other}"),
+        (false, _) => format!("it begins from {from}"),
+    };
+    format!("{origin}\n") + &render_way_back(reply)
+}
+
+/// Says how the work tree of a run comes back to the branch that it was on.
+fn render_way_back(reply: &StartReply) -> String {
+    let Some(back) = reply.back.as_ref().filter(|_| reply.workspace.is_none()) else { return String::new() };
+    let (branch, back) = (sanitize(&reply.run.branch), shell::quote(back));
+    format!("this work tree is then on {branch}; back: {}\n", paint(HINT, &format!("git switch {}", sanitize(&back))))
+}
+
 /// Describes what a workspace lacks, and other notes on it.
 fn render_workspace_notes(workspace: &CreatedWorkspace) -> String {
     let warnings = workspace
@@ -239,10 +262,30 @@ mod tests {
 
     #[test]
     fn the_branch_is_named_and_so_are_the_runs_before() {
-        let mut reply = StartReply { run: samples::summary(), ahead: 0, resumed: false, workspace: None };
+        let mut reply =
+            StartReply { run: samples::summary(), ahead: 0, resumed: false, workspace: None, from: None, back: None };
         insta::assert_snapshot!(strip_str(&render_start(&reply)), @"run run-1a2b3c4d running on branch runner/run-1a2b3c4d");
         (reply.ahead, reply.resumed) = (2, true);
         insta::assert_snapshot!(strip_str(&render_start(&reply)), @"run run-1a2b3c4d running already on branch runner/run-1a2b3c4d, behind 2 runs");
+    }
+
+    #[test]
+    fn what_a_run_begins_from_is_told_and_how_to_go_back() {
+        let (from, back) = (Some("main".to_owned()), Some("main".to_owned()));
+        let mut reply = StartReply { run: samples::summary(), ahead: 0, resumed: false, workspace: None, from, back };
+        insta::assert_snapshot!(strip_str(&render_origin(&reply)), @r"
+        it begins from main
+        this work tree is then on runner/run-1a2b3c4d; back: git switch main
+        ");
+        reply.from = Some("runner/bad".into());
+        insta::assert_snapshot!(strip_str(&render_origin(&reply)), @r"
+        it begins from runner/bad, on top of that run; from main: --base main
+        this work tree is then on runner/run-1a2b3c4d; back: git switch main
+        ");
+        (reply.ahead, reply.back) = (1, None);
+        insta::assert_snapshot!(strip_str(&render_origin(&reply)), @"it begins from the end of the run before it");
+        reply.from = None;
+        assert_eq!(render_origin(&reply), "");
     }
 
     #[test]
@@ -268,7 +311,8 @@ mod tests {
         node_modules/x leads out of the workspace
         not committed, so the run does not see: a.txt, b␛.txt and 5 more
         ");
-        let reply = StartReply { run: samples::summary(), ahead: 0, resumed: false, workspace: Some(workspace) };
+        let run = samples::summary();
+        let reply = StartReply { run, ahead: 0, resumed: false, workspace: Some(workspace), from: None, back: None };
         assert!(render_start(&reply).ends_with("  in /state/workspaces/9f86d081884c/tidy\n"));
     }
 

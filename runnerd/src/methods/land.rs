@@ -250,6 +250,7 @@ impl Api {
             after: prepared.new_tip.to_string(),
             preview: params.preview,
             work_tree: work_tree.filter(|_| moves),
+            on_run: run_branch(&repository)?,
             runs: prepared.runs,
         };
         if params.preview || !moves {
@@ -302,6 +303,11 @@ impl Api {
         sealed_targets.read().map(Option::unwrap_or_default).map_err(|error| sealed_file_error(&error))
     }
 
+    /// Returns the branch that a run is to land on, if it is known.
+    pub(super) fn find_target(&self, repository: &Repository, run: &str) -> Option<String> {
+        self.read_targets(repository).ok()?.0.get(run).cloned()
+    }
+
     /// Remembers the target branch of a run's result: the branch of HEAD, or the target of the run that HEAD is on.
     pub(super) fn save_target(&self, repository: &Repository, run: &str, onto: &str) -> Result<(), ErrorData> {
         let store = RepoStore::new(&self.state_dir, &repo_id(repository.common_dir()));
@@ -316,6 +322,12 @@ impl Api {
         }
         store.landing_targets_file::<LandTargets>().write(&targets).map_err(|error| sealed_file_error(&error))
     }
+}
+
+/// Returns the branch of a run that a work tree is on.
+fn run_branch(repository: &Repository) -> Result<Option<String>, ErrorData> {
+    let head = repository.head().map_err(|error| git_error(&error))?;
+    Ok(head.branch().filter(|branch| branch.starts_with("runner/")).map(str::to_owned))
 }
 
 /// Reports the submodule folders that a landing left outdated, and how to update them.

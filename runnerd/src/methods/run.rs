@@ -43,6 +43,7 @@ impl RunApiServer for Api {
         let params = self.redirect_to_isolated(params).await?;
         let repository = self.find_repository(params.path.as_path()).await?;
         let (repo, start_branch) = (repository.clone(), self.current_branch(&repository).await);
+        let from = params.base.clone().or_else(|| start_branch.clone());
         let reply = if self.is_isolated(&repository, &params).await? {
             let ClientDisconnected(left) = extensions.get().cloned().unwrap_or_default();
             self.start_isolated(repository, params, left).await?
@@ -54,7 +55,8 @@ impl RunApiServer for Api {
             self.enqueue_run(repository, asker, check).await?
         };
         self.try_save_target(&repo, &reply, start_branch);
-        Ok(reply)
+        let back = self.find_target(&repo, &reply.run.id);
+        Ok(StartReply { from: from.filter(|_| !reply.resumed), back, ..reply })
     }
 
     async fn fork(&self, params: ForkParams) -> RpcResult<StartReply> {
