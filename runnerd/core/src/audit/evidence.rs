@@ -212,7 +212,11 @@ impl<'a> IterationEvidence<'a> {
                 SessionRule::History if breach.guard_history().is_none() => finding.history = Some(breach.seen.clone()),
                 SessionRule::History | SessionRule::Context => finding.tree = legal,
                 SessionRule::ValidTree => finding.tree = self.rebuild_invalid_tree(breach),
-                SessionRule::PassedNode | SessionRule::KeepNodes | SessionRule::KeepPlace => {
+                SessionRule::PassedNode
+                | SessionRule::KeepNodes
+                | SessionRule::KeepPlace
+                | SessionRule::NodeCount
+                | SessionRule::SingleChild => {
                     finding.tree = TreeFinding::Illegal(breach.clone());
                 }
                 SessionRule::KeepGoal => finding.tree = TreeFinding::Legal { gained: 0, reworded: true },
@@ -332,9 +336,11 @@ fn replay_phases(
 /// Returns the answer that breaks a rule.
 fn status_breaking_rule(rule: SessionRule) -> AnswerStatus {
     match rule {
-        SessionRule::DecomposedNeedsChildren | SessionRule::ChildrenOneWay | SessionRule::WorkerNoChildren => {
-            AnswerStatus::Decomposed
-        }
+        SessionRule::DecomposedNeedsChildren
+        | SessionRule::ChildrenOneWay
+        | SessionRule::NodeCount
+        | SessionRule::SingleChild
+        | SessionRule::WorkerNoChildren => AnswerStatus::Decomposed,
         SessionRule::PlannerNoCode => AnswerStatus::Retry,
         SessionRule::ValidTree
         | SessionRule::PassedNode

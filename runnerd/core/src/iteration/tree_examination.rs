@@ -15,6 +15,11 @@ use crate::verdict::{RuleBreach, SessionRule, TreeFinding};
 /// Most bytes of an invalid tree that are kept for the next session.
 const MAX_INVALID_TEXT: usize = 8 * 1024;
 
+/// Most nodes that a session adds.
+const MAX_ADDED: usize = 12;
+/// Most single children in a row.
+const MAX_SINGLE: usize = 2;
+
 /// What a session started from, and what it left.
 #[derive(Debug, Clone, Copy)]
 pub struct SessionTree<'a> {
@@ -85,9 +90,35 @@ fn take_tree(session: &SessionTree<'_>, mut left: TaskTree, text: &[u8]) -> Tree
     tree::derive_passes(&mut left);
     tree::sort(&mut left);
     match validate::check_tree(&left) {
-        Ok(()) => TreeExamination { finding, tree: Some(left) },
+        Ok(()) => match find_growth_breach(session, &left) {
+            Some(breach) => TreeExamination { finding: TreeFinding::Illegal(breach), tree: None },
+            None => TreeExamination { finding, tree: Some(left) },
+        },
         Err(faults) => invalid_tree(faults, text),
     }
+}
+
+/// Returns the breach of a session that has added too much, or one more to a chain of single children.
+fn find_growth_breach(session: &SessionTree<'_>, left: &TaskTree) -> Option<RuleBreach> {
+    let (known, after) = (tree::index(session.from), tree::index(left));
+    let is_new = |placed: &PlacedNode<'_>| !known.contains_key(placed.node.id.as_str());
+    let added: Vec<PlacedNode<'_>> = tree::walk(left).into_iter().filter(is_new).collect();
+    if added.len() > MAX_ADDED {
+        let seen = format!("it added {}; let a part of them be divided by their own sessions", added.len());
+        return Some(RuleBreach { rule: SessionRule::NodeCount, at: session.node.to_owned(), seen });
+    }
+    added.iter().find(|placed| count_single(**placed, &after) > MAX_SINGLE).map(|placed| RuleBreach {
+        rule: SessionRule::SingleChild,
+        at: placed.node.id.clone(),
+        seen: "it and the two above it have no siblings; do the work, or divide it into 2 or more".to_owned(),
+    })
+}
+
+/// Returns how many nodes in a row, from this one upwards, are the single children of their parents.
+fn count_single<'a>(placed: PlacedNode<'a>, nodes: &BTreeMap<&'a str, PlacedNode<'a>>) -> usize {
+    let parent = |placed: &PlacedNode<'a>| nodes.get(placed.parent?.id.as_str()).copied();
+    let is_single = |placed: &PlacedNode<'a>| placed.parent.is_some_and(|parent| parent.children.len() == 1);
+    std::iter::successors(Some(placed), parent).take_while(is_single).count()
 }
 
 fn invalid_tree(faults: Vec<TreeFault>, text: &[u8]) -> TreeExamination {

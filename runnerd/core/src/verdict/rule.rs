@@ -33,6 +33,10 @@ pub enum SessionRule {
     DecomposedNeedsChildren,
     /// Children are given in one way only.
     ChildrenOneWay,
+    /// A session adds a bounded number of nodes.
+    NodeCount,
+    /// A chain of single children ends.
+    SingleChild,
     /// History is not rewritten.
     History,
     /// The root is not done if nothing was changed.
@@ -47,7 +51,7 @@ pub enum SessionRule {
 
 impl SessionRule {
     /// Every rule, in declaration order.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 15] = [
         Self::ValidTree,
         Self::PassedNode,
         Self::KeepNodes,
@@ -56,6 +60,8 @@ impl SessionRule {
         Self::ChildrenOnlyWithDecomposed,
         Self::DecomposedNeedsChildren,
         Self::ChildrenOneWay,
+        Self::NodeCount,
+        Self::SingleChild,
         Self::History,
         Self::RootNeedsChange,
         Self::PlannerNoCode,
@@ -74,6 +80,8 @@ impl SessionRule {
             Self::ChildrenOnlyWithDecomposed => "children may be added to the selected node only with `decomposed`",
             Self::DecomposedNeedsChildren => "`decomposed` needs children",
             Self::ChildrenOneWay => "children come in the answer or in the tree, not in both",
+            Self::NodeCount => "a session adds at most 12 nodes",
+            Self::SingleChild => "a third single child in a row is refused",
             Self::History => "history must not be rewritten",
             Self::RootNeedsChange => "the root cannot be done while nothing outside .runner/ has changed",
             Self::PlannerNoCode => "a planner must not touch code in strict mode",

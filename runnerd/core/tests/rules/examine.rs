@@ -56,6 +56,57 @@ fn brought(children: u32) -> AgentAnswer {
 }
 
 #[test]
+fn a_session_adds_at_most_twelve_nodes_by_answer_or_by_edit() {
+    let text = canonical(&from());
+    let by_answer = |count| look(text.as_bytes(), Some(&brought(count)));
+    let by_edit = |count: u32| {
+        changed(|tree| {
+            node(tree, "b").children = (0..count).map(|n| leaf(&format!("new{n}"), n.cast_signed().into())).collect();
+        })
+    };
+    let elsewhere = changed(|tree| {
+        let children = &mut tree.root.children;
+        children.extend((0..13).map(|n| leaf(&format!("new{n}"), 10 + n)));
+    });
+    for count in [1, 12] {
+        assert!(legal(by_answer(count)).2 != from() && legal(by_edit(count)).0 == count, "{count}");
+    }
+    for examined in [by_answer(13), by_edit(13), elsewhere, by_answer(500)] {
+        assert_eq!(rule(&examined), (SessionRule::NodeCount, "b"));
+    }
+}
+
+#[test]
+fn a_third_single_child_in_a_row_is_refused() {
+    let chain = |length: u32| {
+        changed(|tree| {
+            let deepest = (1..length)
+                .rev()
+                .fold(leaf(&format!("only{length}"), 0), |below, n| inner(&format!("only{n}"), 0, vec![below]));
+            node(tree, "b").children = vec![deepest];
+        })
+    };
+    assert_eq!(legal(chain(2)).0, 1);
+    assert_eq!(rule(&chain(3)), (SessionRule::SingleChild, "only3"));
+    let mut began = from();
+    node(&mut began, "b").children = vec![inner("only1", 0, vec![leaf("only2", 0)])];
+    let text = canonical(&began);
+    let divide = |count| {
+        let answer = brought(count);
+        let session = SessionTree {
+            from: &began,
+            node: "only2",
+            text: Some(text.as_bytes()),
+            answer: Some(&answer),
+            max_attempts: 4,
+        };
+        examine_tree(&session)
+    };
+    assert_eq!(rule(&divide(1)).0, SessionRule::SingleChild);
+    legal(divide(2));
+}
+
+#[test]
 fn an_untouched_tree_is_legal() {
     assert_eq!(legal(changed(|_| {})), (0, false, from()));
 }

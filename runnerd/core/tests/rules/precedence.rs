@@ -90,6 +90,12 @@ fn list() -> Vec<Entry> {
         entry("a node was moved", Breaks(SessionRule::KeepPlace), |it| {
             it.finding.tree = illegal(SessionRule::KeepPlace);
         }),
+        entry("more than 12 nodes were added", Breaks(SessionRule::NodeCount), |it| {
+            it.finding.tree = illegal(SessionRule::NodeCount);
+        }),
+        entry("a single child was added below two others", Breaks(SessionRule::SingleChild), |it| {
+            it.finding.tree = illegal(SessionRule::SingleChild);
+        }),
         entry("goal or acceptance were touched with `done`", Breaks(SessionRule::KeepGoal), |it| {
             it.answer().status = AnswerStatus::Done;
             it.tree(0, true);

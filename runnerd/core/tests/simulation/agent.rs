@@ -180,7 +180,18 @@ impl Course {
     /// Does something that an agent may not do.
     fn mischief(&mut self, task: &SessionTask) {
         let node = task.node.clone();
-        match self.random.below(16) {
+        match self.random.below(18) {
+            16 => self.edit_tree(|_, tree| {
+                tree::insert_children(tree, &node, &(0..13).map(child).collect::<Vec<_>>(), 7);
+            }),
+            17 => self.edit_tree(|_, tree| {
+                let mut parent = node;
+                for number in 0..3 {
+                    tree::insert_children(tree, &parent, &[child(number)], 7);
+                    let only = tree::find(tree, &parent).and_then(|node| node.children.first());
+                    parent = only.map_or(parent.clone(), |only| only.id.clone());
+                }
+            }),
             0 => self.repository.write(layout::TREE, b"{\"version\": 1, \"root\": "),
             1 => _ = self.repository.work.remove(layout::TREE),
             2 => self.edit_tree(|_, tree| passed(tree, |node| node.title.push('!'))),
