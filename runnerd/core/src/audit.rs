@@ -301,6 +301,7 @@ impl BranchAudit {
         CommitInput { diff, parsed }: CommitInput<'_>,
     ) {
         self.check_commit_form(header, commit.run());
+        marker_commit::check_release(commit, self.plan.claim_before(self.last_position()), &mut self.findings);
         let sides = (&self.state, &NetDiff::from_changes(&diff.changes));
         ownership::check((CommitKind::Driver, &[]), sides, &mut self.findings);
         self.apply_changes(&diff.changes, parsed);

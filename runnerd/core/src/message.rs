@@ -16,7 +16,7 @@ mod trailers;
 use protocol::words::{GuardOutcome, VerdictName};
 
 pub(crate) use git_trailers::{SCISSORS, ends_with_trailers, read_trailers};
-pub use git_trailers::{claims_receipt, has_runner_subject};
+pub use git_trailers::{claims_receipt, has_look_alike_trailer, has_runner_subject};
 pub use headline::compose_headline;
 pub use name_list::{InvalidNameList, NameList};
 pub use receipt::{Receipt, ReceiptSubject};
@@ -50,6 +50,9 @@ pub enum MessageError {
     /// The message is not UTF-8, which the runner always writes.
     #[error("not a commit of the runner: its message is not UTF-8")]
     Encoding,
+    /// A line looks like a trailer of the runner's, in other characters.
+    #[error("not a commit of the runner: a line looks like one of its trailers, in other characters")]
+    LookAlike,
     /// The subject does not belong to the kind of commit that the trailers name.
     #[error("malformed subject `{0}`")]
     Subject(String),

@@ -4,6 +4,8 @@
 //! Whether a person may make such a change to the tree at all is judged with everything that people did between two
 //! commits of the runner, not here.
 
+use std::collections::BTreeSet;
+
 use protocol::state::RunState;
 use protocol::tree::TaskTree;
 use protocol::verify::AuditRule;
@@ -19,7 +21,8 @@ use crate::change::{ChangeRequest, NodeAddition, RunDocuments};
 use crate::definition::DefinitionState;
 use crate::message::{HumanCommit, safe_summary};
 use crate::notes::PersonNote;
-use crate::{layout, notes, questions, tree};
+use crate::questions::AgentQuestion;
+use crate::{fence, layout, notes, questions, tree};
 
 /// The commands, each with the files it may change.
 const COMMANDS: [(&str, &[&str]); 8] = [
@@ -74,9 +77,9 @@ fn check_command_changes(
     };
     let is_right = match command {
         "note" => appends_note(&old, &new, summary),
-        "answer" => adds_answer(&old.text(layout::QUESTIONS), &new.text(layout::QUESTIONS)),
+        "answer" => adds_answer(&old, &new, summary),
         "retry" | "add" | "edit" => explains_tree_change(command, (&old, &new), summary),
-        "guard accept" => return check_acceptance(old.run_state, &new, findings),
+        "guard accept" => return check_acceptance(old.run_state, &new, summary, findings),
         // The content of the configuration is up to the person.
         _ => {
             let (base, text) = (old.text(layout::CONFIG), new.text(layout::CONFIG));
@@ -104,7 +107,7 @@ fn documents_of(old: &CommittedState<'_>) -> RunDocuments {
     RunDocuments {
         tree: old.tree.clone(),
         notes: old.text(layout::NOTES).into_owned(),
-        questions: String::new(),
+        questions: old.text(layout::QUESTIONS).into_owned(),
         config: old.text(layout::CONFIG).into_owned(),
         run_state: RunState::default(),
         definition_state: DefinitionState::default(),
@@ -112,20 +115,16 @@ fn documents_of(old: &CommittedState<'_>) -> RunDocuments {
     }
 }
 
-/// Whether one question of a file gained an answer, and nothing was removed.
-fn adds_answer(old: &str, new: &str) -> bool {
-    let (before, after) = (questions::parse_questions(old), questions::parse_questions(new));
-    let mut lines = new.lines();
-    let answered: Vec<&str> =
-        after.iter().zip(&before).filter(|(after, before)| after != before).map(|(after, _)| &*after.id).collect();
-    let is_one = |ids: &[&str]| ids.first().is_some_and(|first| ids.iter().all(|id| id == first));
-    let is_new = |(after, before): (&questions::AgentQuestion, &questions::AgentQuestion)| {
-        after == before || before.answer.is_none() && after.answer.is_some() && after.id == before.id
+/// Whether a question of a file gained an answer, the one that the commit's message tells.
+fn adds_answer(old: &CommittedState<'_>, new: &CommittedState<'_>, summary: &str) -> bool {
+    let (before, after) = (old.text(layout::QUESTIONS), new.text(layout::QUESTIONS));
+    let open = questions::parse_questions(&before).into_iter();
+    let added = open.zip(questions::parse_questions(&after)).find(|(open, after)| open.answer != after.answer);
+    let Some((AgentQuestion { id: question, .. }, AgentQuestion { answer: Some(text), .. })) = added else {
+        return false;
     };
-    before.len() == after.len()
-        && after.iter().zip(&before).all(is_new)
-        && is_one(&answered)
-        && old.lines().all(|line| lines.any(|there| there == line))
+    let made = ChangeRequest::Answer { question, text }.apply(&documents_of(old));
+    made.is_ok_and(|made| made.documents.questions == after && safe_summary(&made.summary) == summary)
 }
 
 /// Whether a command of this name turns the old tree into the new one, and says what the commit's message tells.
@@ -170,13 +169,39 @@ fn candidate_changes(command: &str, old: &TaskTree, new: &TaskTree) -> Vec<Chang
     }
 }
 
-/// Checks that only the accepted part of the guard's definition differs. It may also be unchanged, if a person's commit
-/// has already accepted the same.
-fn check_acceptance(old: &RunState, new: &CommittedState<'_>, findings: &mut AuditFindings) {
+/// Checks that only the accepted part of the guard's definition differs, and that the message names files of it. It
+/// may also be unchanged, if a person's commit has already accepted the same.
+fn check_acceptance(old: &RunState, new: &CommittedState<'_>, summary: &str, findings: &mut AuditFindings) {
     let guard_definition = new.run_state.guard_definition.clone();
+    let known: BTreeSet<&String> = old.guard_definition.keys().chain(guard_definition.keys()).collect();
+    if !lists_paths(summary, known) {
+        let expected = "the files of the guard's definition that were accepted";
+        findings.add_violation(AuditRule::Person, "message", (expected, summary));
+    }
     let expected = RunState { guard_definition, ..old.clone() };
     let file = CommittedFile { value: new.run_state, bytes: new.bytes(layout::RUN_STATE).unwrap_or_default() };
     compare::compare_values((AuditRule::Person, layout::RUN_STATE), &expected, &file, findings);
+}
+
+/// Whether a summary is a list of some of these paths, in this order, with line breaks and marks of quotation anywhere,
+/// and possibly cut.
+fn lists_paths<'a>(summary: &str, paths: impl IntoIterator<Item = &'a String>) -> bool {
+    let fold = |text: &str| text.replace(|c: char| c.is_whitespace() || c == '>', "");
+    let text = fold(&fence::clean(summary));
+    // Where the next path of the list may begin.
+    let mut begins = BTreeSet::from([0]);
+    for path in paths {
+        let item = format!("{},", fold(&fence::clean(path)));
+        for begin in begins.clone() {
+            let rest = &text[begin..];
+            if item.strip_suffix(',') == Some(rest) || rest.strip_suffix('…').is_some_and(|cut| item.starts_with(cut))
+            {
+                return true;
+            }
+            begins.extend(rest.starts_with(&item).then_some(begin + item.len()));
+        }
+    }
+    false
 }
 
 #[cfg(test)]
@@ -233,8 +258,13 @@ mod tests {
         tree::canonical(&tree)
     }
 
+    fn run_state() -> RunState {
+        let guard_definition = [("justfile".to_owned(), "0".repeat(40))].into_iter().collect();
+        RunState { next_iter: 3, guard_definition, ..RunState::default() }
+    }
+
     fn files() -> Vec<(&'static str, String)> {
-        let state = RunState { next_iter: 3, ..RunState::default() };
+        let state = run_state();
         vec![
             (layout::TREE, tree::canonical(&plan())),
             (layout::RUN_STATE, crate::json::to_canonical_json(&state)),
@@ -271,6 +301,11 @@ mod tests {
     fn message_of(command: &str, text: &str) -> String {
         let summary = match (command, crate::validate::load(text.as_bytes())) {
             ("note", _) => "n2: Mind this.".to_owned(),
+            ("answer", _) => {
+                let question = &questions::parse_questions(&files()[6].1)[0];
+                format!("{}: {}\nBecause. - of this", question.id, question.text)
+            }
+            ("guard accept", _) => "justfile".to_owned(),
             ("config set", _) => "a is 2".to_owned(),
             ("config edit", _) => "a".to_owned(),
             ("retry" | "add" | "edit", Ok(tree)) => {
@@ -338,6 +373,7 @@ mod tests {
         assert_refuses("answer", layout::QUESTIONS, &answered.replace("- When?\n", ""));
         assert_refuses("answer", layout::QUESTIONS, &format!("{answered}- And?\n"));
         assert_refuses("answer", layout::QUESTIONS, &answered.replace("# Questions", "# Orders"));
+        assert_refuses("answer", layout::QUESTIONS, &answered.replace("Because", "Never"));
     }
 
     #[test]
@@ -429,7 +465,7 @@ mod tests {
     #[test]
     fn an_acceptance_changes_what_is_accepted_of_the_guards_definition() {
         let accepted = |change: fn(&mut RunState)| {
-            let mut state = RunState { next_iter: 3, ..RunState::default() };
+            let mut state = run_state();
             change(&mut state);
             crate::json::to_canonical_json(&state)
         };
@@ -437,6 +473,19 @@ mod tests {
         assert_obeys("guard accept", layout::RUN_STATE, &accepted(accept));
         assert_refuses("guard accept", layout::RUN_STATE, &accepted(|state| state.next_iter = 4));
         assert_refuses("guard accept", layout::RUN_STATE, &format!("{}\n", accepted(accept)));
+        let other = compose_human("r-1", "guard accept", "All of it is proven.");
+        assert_eq!(collect_findings(&other, &[(layout::RUN_STATE, &accepted(accept))]), ["Person message"]);
+    }
+
+    #[test]
+    fn a_summary_lists_paths_that_may_be_wrapped_quoted_and_cut() {
+        let paths = ["#a", "a, b", "b c", "z"].map(str::to_owned);
+        for listed in ["#a", "> #a, a, b", "a, b, b\nc, z", "a, b, b…", "#a, …"] {
+            assert!(lists_paths(listed, &paths), "{listed}");
+        }
+        for other in ["", "a", "z, #a", "z, ", "b c, and more", "…and more"] {
+            assert!(!lists_paths(other, &paths), "{other}");
+        }
     }
 
     #[test]

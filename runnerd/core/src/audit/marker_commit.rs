@@ -12,7 +12,8 @@ use super::net_diff::NetDiff;
 use super::ownership::{self, CommitKind};
 use super::state::{CommittedState, RunnerFiles};
 use crate::definition::GuardDefinition;
-use crate::message::{MarkerCommit, ProcessEnd, Receipt};
+use crate::driver::ClaimState;
+use crate::message::{MarkerCommit, ProcessEnd, Receipt, RunnerCommit};
 use crate::transition::PROGRESS_HEADING;
 use crate::watched_files::WatchedFiles;
 use crate::{layout, person_edit, run, tree};
@@ -242,4 +243,17 @@ impl MarkerAudit<'_> {
             );
         }
     }
+}
+
+/// Checks that a release is by the driver that had the run, as far as that is known.
+pub(super) fn check_release(commit: &RunnerCommit, claim: Option<ClaimState>, findings: &mut AuditFindings) {
+    let (RunnerCommit::Release(MarkerCommit { driver: Some(driver), .. }), Some(claim)) = (commit, claim) else {
+        return;
+    };
+    let holder = match claim {
+        ClaimState::By(holder) if holder == *driver => return,
+        ClaimState::By(holder) => holder.to_string(),
+        ClaimState::Unclaimed => "a claim before it".to_owned(),
+    };
+    findings.add_violation(AuditRule::Chain, "Runner-Driver", (&holder, &driver.to_string()));
 }

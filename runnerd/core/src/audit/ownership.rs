@@ -140,7 +140,7 @@ pub(super) fn describe_change(old: Option<&PathEntry>, new: Option<&PathEntry>) 
 }
 
 /// Whether this is a file that cannot be executed, unless it could before: the runner gives none that right.
-fn has_own_mode(old: Option<&PathEntry>, new: &PathEntry) -> bool {
+pub(super) fn has_own_mode(old: Option<&PathEntry>, new: &PathEntry) -> bool {
     new.mode == 0o100_644 || is_file(new) && old.is_some_and(|old| old.mode == new.mode)
 }
 

@@ -7,8 +7,9 @@ use super::commit_data::{CommitHeader, PathChange};
 use super::compare;
 use super::findings::AuditFindings;
 use super::net_diff::NetDiff;
-use super::ownership::describe_change;
+use super::ownership::{describe_change, has_own_mode};
 use super::state::RunnerFiles;
+use crate::layout::PathOwnership;
 use crate::message::{HumanCommit, MessageError};
 use crate::person_edit::ForbiddenChange;
 use crate::{fence, layout, person_edit};
@@ -58,6 +59,16 @@ pub(super) fn check(before: &RunnerFiles, after: &RunnerFiles, net: &NetDiff, fi
             ForbiddenChange::Passed { .. } | ForbiddenChange::Attempts { .. } => AuditRule::Person,
         };
         findings.add_violation(rule, layout::TREE, ("what a person may change", &forbidden.to_string()));
+    }
+    for (path, (old, new)) in net.runner_paths() {
+        let is_runners = match layout::path_ownership(path.strip_prefix(".runner/").unwrap_or_default()) {
+            PathOwnership::Runner | PathOwnership::AppendOnly => true,
+            PathOwnership::Agent | PathOwnership::Ignored => false,
+        };
+        if is_runners && new.as_ref().is_some_and(|new| !has_own_mode(old.as_ref(), new)) {
+            let found = describe_change(old.as_ref(), new.as_ref());
+            findings.add_warning(AuditRule::Person, &path, ("a file that cannot be executed", &found));
+        }
     }
     let (Ok(old), Ok(new)) = (before.committed_state(), after.committed_state()) else { return };
     for (field, expected, found) in compare::differing_fields(old.run_state, new.run_state) {

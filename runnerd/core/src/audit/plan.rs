@@ -8,7 +8,10 @@ use std::collections::BTreeMap;
 
 use super::commit_data::CommitHeader;
 use super::completeness::BranchEnd;
-use crate::message::{MessageError, Receipt, RulesError, RunnerCommit, claims_receipt, has_runner_subject};
+use crate::driver::ClaimState;
+use crate::message::{
+    MessageError, Receipt, RulesError, RunnerCommit, claims_receipt, has_look_alike_trailer, has_runner_subject,
+};
 
 /// The commits of one run along first parents, oldest first, each with its owner.
 #[derive(Debug)]
@@ -160,6 +163,12 @@ impl AuditPlan {
         iteration_receipt(&self.planned, (self.first_position + at).checked_sub(1)?)
     }
 
+    /// Returns who had claimed the run before the audited commit at this index, if that is known.
+    pub(super) fn claim_before(&self, at: usize) -> Option<ClaimState> {
+        let before = self.planned.get(..self.first_position + at)?.iter().rev();
+        before.filter_map(PlannedCommit::commit).find_map(|commit| ClaimState::from_commit(commit.clone()))
+    }
+
     /// Returns the commit of an iteration before the audited one at this index: the last one with that number, in any
     /// run, because a fork continues another's numbering.
     pub(super) fn iteration_commit(&self, iter: u32, at: usize) -> Option<&str> {
@@ -293,7 +302,9 @@ fn classify_commits(commits: &[CommitHeader]) -> Vec<PlannedCommit> {
         session = session.filter(|from| *from != header.id);
         if session.is_some() {
             parts.push(PlannedCommit::Agent {
-                imitates_runner: claims_runner(header) || has_runner_subject(&header.message),
+                imitates_runner: claims_runner(header)
+                    || has_look_alike_trailer(&header.message)
+                    || has_runner_subject(&header.message),
             });
             continue;
         }
@@ -306,6 +317,7 @@ fn classify_commits(commits: &[CommitHeader]) -> Vec<PlannedCommit> {
             }
             Err(error) if claims_receipt(&header.message) => PlannedCommit::Malformed(error),
             Err(_) if claims_runner(header) => PlannedCommit::Malformed(MessageError::Encoding),
+            Err(_) if has_look_alike_trailer(&header.message) => PlannedCommit::Malformed(MessageError::LookAlike),
             Err(_) => PlannedCommit::Person,
         });
     }

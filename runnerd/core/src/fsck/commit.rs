@@ -31,6 +31,9 @@ pub enum HeaderFault {
     /// A header that the runner does not write, or does not repeat.
     #[error("an unexpected header `{0}`")]
     Unexpected(String),
+    /// The author is not the committer, as in no commit that the runner makes.
+    #[error("an author who is not the committer")]
+    OtherAuthor,
 }
 
 impl<'a> RawCommit<'a> {
@@ -57,7 +60,7 @@ pub fn is_utf8_encoding(encoding: &[u8]) -> bool {
 }
 
 /// Returns the fault in the headers of one of the runner's commits: anything that git's check calls an error, and
-/// anything other than tree, parents, author, committer, and a signature.
+/// anything other than tree, parents, one person as author and committer, and a signature.
 pub fn find_header_fault(header: &[u8]) -> Option<HeaderFault> {
     check_headers(header).err()
 }
@@ -70,8 +73,12 @@ fn check_headers(header: &[u8]) -> Result<(), HeaderFault> {
     let mut lines = lines.split(|byte| *byte == b'\n').peekable();
     lines.next_if(|line| has_valid_value(line, b"tree ", is_id)).ok_or(HeaderFault::Missing("tree"))?;
     while lines.next_if(|line| has_valid_value(line, b"parent ", is_id)).is_some() {}
-    for (name, prefix) in [("author", &b"author "[..]), ("committer", b"committer ")] {
-        lines.next_if(|line| has_valid_value(line, prefix, is_ident)).ok_or(HeaderFault::Missing(name))?;
+    let mut next_ident = |name: &'static str, prefix: &[u8]| {
+        let line = lines.next_if(|line| has_valid_value(line, prefix, is_ident)).ok_or(HeaderFault::Missing(name))?;
+        Ok(line.strip_prefix(prefix).and_then(|ident| ident.split(|byte| *byte == b'>').next()))
+    };
+    if next_ident("author", b"author ")? != next_ident("committer", b"committer ")? {
+        return Err(HeaderFault::OtherAuthor);
     }
     let mut signatures: Vec<&[u8]> = SIGNATURE_HEADERS.to_vec();
     while let Some(line) = lines.next() {

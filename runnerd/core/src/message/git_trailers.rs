@@ -4,7 +4,7 @@
 //! which of its lines are trailers. `git interpret-trailers` ends a message at a divider, and `git log` does not; a
 //! trailer that either of them reads counts. Whether the claim has the runner's form is not checked here.
 
-use super::{KIND, SCOPE};
+use super::{HUMAN, KIND, SCOPE};
 
 /// The line from which on git ignores everything.
 pub(crate) const SCISSORS: &str = "# ------------------------ >8 ------------------------";
@@ -23,6 +23,36 @@ pub fn has_runner_subject(message: &[u8]) -> bool {
     let subject = lines(message).find(|line| !is_blank(line)).unwrap_or_default();
     let text = subject.strip_prefix(SCOPE.as_bytes()).unwrap_or_default();
     text.starts_with(b"run ") || text.windows(5).any(|word| word == b" run ")
+}
+
+/// Whether a line looks like a trailer that makes a commit the runner's, and is none to git: characters that are not
+/// ASCII stand in it.
+pub fn has_look_alike_trailer(message: &[u8]) -> bool {
+    lines(message).filter(|line| !line.is_ascii()).any(|line| {
+        let line: String = String::from_utf8_lossy(line).chars().map(to_halfwidth).collect();
+        let name = line.split_once(':').map_or("", |(name, _)| name);
+        [KIND, HUMAN].iter().any(|trailer| is_look_alike(name.trim(), trailer))
+    })
+}
+
+/// Whether a name may be read as a trailer's if each character that is not ASCII stands for any one, or for none.
+/// At least half of the trailer must be there as it is.
+fn is_look_alike(name: &str, trailer: &str) -> bool {
+    // Bit n says that the name so far may stand for the first n characters of the trailer.
+    let mut matched = 1_u64;
+    for c in name.chars() {
+        let same = (0..).zip(trailer.chars()).filter(|(_, wanted)| c.eq_ignore_ascii_case(wanted));
+        let same: u64 = same.map(|(at, _): (u32, _)| 1 << at).sum();
+        matched = if c.is_ascii() { (matched & same) << 1 } else { matched | matched << 1 };
+    }
+    let kept = name.chars().filter(char::is_ascii).count();
+    matched >> trailer.len() & 1 == 1 && kept * 2 >= trailer.len()
+}
+
+/// Returns the ASCII character that a wide form is of.
+fn to_halfwidth(c: char) -> char {
+    let code = u32::from(c).wrapping_sub(0xfee0);
+    u8::try_from(code).ok().filter(u8::is_ascii_graphic).map_or(c, char::from)
 }
 
 /// The same as [`claims_receipt`], for any trailer.

@@ -425,3 +425,18 @@ fn usage_of_several_sessions_says_how_many_did_not_tell() {
         assert!(wrong.parse::<UsageLine>().is_err(), "{wrong}");
     }
 }
+
+#[test]
+fn a_trailer_in_other_characters_looks_like_one_and_other_text_does_not() {
+    for line in
+        ["Runner-Hum\u{430}n: note", "Runner\u{2010}Commit: iteration", "\u{ff32}unner-\u{200b}commit\u{ff1a} x"]
+    {
+        assert!(has_look_alike_trailer(format!("Fix\n\n{line}\nNo more.\n").as_bytes()), "{line}");
+    }
+    let wide: String = "Runner-Human".chars().filter_map(|c| char::from_u32(u32::from(c) + 0xfee0)).collect();
+    assert!(has_look_alike_trailer(format!("{wide}: note").as_bytes()));
+    for line in ["Runner-Human: note", "Ответственный: кто-то", "Ｒ: x", "Runner-Humanität: x", "Über Runner-Commit: x"]
+    {
+        assert!(!has_look_alike_trailer(format!("Fix\n\n{line}\n").as_bytes()), "{line}");
+    }
+}

@@ -21,7 +21,7 @@ const CONTEXT: &str = ".runner/nodes/root/context.md";
 const NOTE: &str = "\n\n- [n77] Mind it.\n";
 
 /// Every way, with its name.
-pub(crate) const WAYS: [(&str, Way); 33] = [
+pub(crate) const WAYS: [(&str, Way); 34] = [
     ("a fork with another configuration", |forgery| forgery.fork(layout::CONFIG, "\n")),
     ("a fork with another goal", |forgery| forgery.fork(layout::GOAL, "And more.\n")),
     ("a fork with a note", |forgery| forgery.fork(layout::NOTES, NOTE)),
@@ -44,7 +44,8 @@ pub(crate) const WAYS: [(&str, Way); 33] = [
     }),
     ("a resume with code", |forgery| forgery.between(is_resume, "resumed.rs")),
     ("a resume with the context of a node", |forgery| forgery.between(is_resume, CONTEXT)),
-    ("a claim with the context of a node", |forgery| forgery.drive(CONTEXT)),
+    ("a claim with the context of a node", |forgery| forgery.drive(RunnerCommit::Claim, &[(CONTEXT, "It is done.\n")])),
+    ("a release without a claim", |forgery| forgery.drive(RunnerCommit::Release, &[])),
     ("a baseline with a template", |forgery| forgery.between(is_baseline, TEMPLATE)),
     ("no baseline", |forgery| forgery.lose_baseline(true)),
     ("a baseline in the first session", |forgery| forgery.lose_baseline(false)),
@@ -226,9 +227,9 @@ impl Forgery {
         self.behind(|receipt| compose_human(&receipt.run, command, "As it was asked for."), files)
     }
 
-    /// Has a driver claim the run, and appends to a file.
-    fn drive(&mut self, path: &str) -> bool {
-        let claim = |receipt: Receipt| {
+    /// Has a new driver say something, and appends to these files.
+    fn drive(&mut self, of: fn(MarkerCommit) -> RunnerCommit, files: &[(&str, &str)]) -> bool {
+        let said = |receipt: Receipt| {
             let milestone = MarkerCommit {
                 run: receipt.run,
                 summary: String::new(),
@@ -236,11 +237,11 @@ impl Forgery {
                 from: None,
                 guard_run: None,
                 reverted: NameList::default(),
-                driver: Some(Driver::new("slurm", "7", 1, "n2", "0a1b")),
+                driver: Some(Driver::new("slurm", "8", 1, "n2", "0a1c")),
             };
-            RunnerCommit::Claim(milestone).compose()
+            of(milestone).compose()
         };
-        self.behind(claim, &[(path, "It is done.\n")])
+        self.behind(said, files)
     }
 
     /// Inserts a commit with this message after an iteration, which appends to these files.

@@ -6,7 +6,7 @@ use jiff::SignedDuration;
 use protocol::tree::TaskTree;
 use protocol::view::StopReason;
 use runner_core::change::{self, ChangeRequest, NodeAddition};
-use runner_core::driver::Driver;
+use runner_core::driver::{ClaimState, Driver};
 use runner_core::iteration::Phase;
 use runner_core::message::{MarkerCommit, RunnerCommit};
 use runner_core::policy::{ChangePolicy, ReviewPolicy};
@@ -186,7 +186,10 @@ impl Course {
         }
         let driver = Some(Driver::new("slurm", "7", 1, "n2", "0a1b"));
         let said = MarkerCommit { from: None, driver, ..self.milestone(String::new()) };
-        let said = if self.random.one_in(2) { RunnerCommit::Claim(said) } else { RunnerCommit::Release(said) };
+        let chain = self.repository.chain();
+        let claim = ClaimState::from_messages(chain.iter().rev().map(|commit| commit.message.as_bytes()));
+        let is_held = claim != ClaimState::Unclaimed && self.random.one_in(2);
+        let said = if is_held { RunnerCommit::Release(said) } else { RunnerCommit::Claim(said) };
         self.repository.commit_all(&said.compose());
     }
 
