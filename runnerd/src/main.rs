@@ -43,6 +43,9 @@ struct DaemonArgs {
     /// or for files that you have changed yourself: look at them first.
     #[arg(long, conflicts_with = "launched")]
     reseal: bool,
+    /// Read the settings as at a start, say why they are refused, and end.
+    #[arg(long, conflicts_with_all = ["launched", "reseal"])]
+    check: bool,
     /// Started by a client: leave its session and report on standard output.
     #[arg(long, hide = true)]
     launched: bool,
@@ -67,7 +70,11 @@ fn main() -> ExitCode {
     if let Some(DaemonCommand::Drive(options)) = args.command.take() {
         return drive(&args, *options);
     }
-    let result = if args.reseal { reseal(&args) } else { run(&args) };
+    let result = match &args {
+        DaemonArgs { reseal: true, .. } => reseal(&args),
+        DaemonArgs { check: true, .. } => load_settings(&args).map(drop),
+        _ => run(&args),
+    };
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

@@ -11,6 +11,7 @@ use protocol::view::DaemonView;
 use serde::Serialize;
 
 use crate::args::RepoTarget;
+use crate::commands::daemon::find_daemon_program;
 use crate::doctor::remote::{self, RepositoryReport};
 use crate::doctor::{DoctorCheck, machine, rules};
 use crate::failure::Failure;
@@ -70,7 +71,11 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: DoctorArgs) -> Result
 }
 
 async fn machine_checks(paths: &Paths, daemon: Result<&DaemonView, &ConnectError>) -> Vec<DoctorCheck> {
-    let (git, clock) = tokio::join!(machine::git_version(), machine::read_clock());
+    let settings = async {
+        let is_asked = matches!(daemon, Err(ConnectError::NoDaemon { .. }));
+        if is_asked { Some(machine::check_settings(&find_daemon_program(), paths).await) } else { None }
+    };
+    let (git, clock, settings) = tokio::join!(machine::git_version(), machine::read_clock(), settings);
     // A running daemon knows best where it listens and keeps its state.
     let running = daemon.ok();
     let socket = running.map_or(paths.socket.as_path(), |view| view.socket.as_path());
@@ -78,7 +83,7 @@ async fn machine_checks(paths: &Paths, daemon: Result<&DaemonView, &ConnectError
     let mut checks = vec![
         rules::check_git(&git),
         rules::check_clock(clock, running.map(|view| view.started_at)),
-        rules::check_daemon(daemon, machine::lock_holder(paths)),
+        rules::check_daemon(daemon, machine::lock_holder(paths), settings.as_ref()),
         rules::check_socket(socket, machine::inspect_file(socket).as_ref()),
         rules::check_state_dir(state, machine::inspect_file(state).as_ref()),
         rules::check_disk("disk", state, machine::free_bytes(state)),

@@ -1,5 +1,6 @@
 //! Inspects the machine without a daemon: files, programs, disk, clock. Judges nothing, changes nothing.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
@@ -119,6 +120,14 @@ pub(crate) async fn read_clock() -> ClockState {
 /// Runs `git --version`.
 pub(crate) async fn git_version() -> ProbeResult {
     probe::run_probe("git", &["--version"], Path::new("/")).await
+}
+
+/// Asks the daemon's program whether it would start with its settings.
+pub(crate) async fn check_settings(program: &Path, paths: &Paths) -> ProbeResult {
+    let socket = paths.socket_named.then_some(paths.socket.as_os_str());
+    let socket = socket.into_iter().flat_map(|socket| [OsStr::new("--socket"), socket]);
+    let args: Vec<&OsStr> = std::iter::once(OsStr::new("--check")).chain(socket).collect();
+    probe::run_probe(program, &args, Path::new("/")).await
 }
 
 /// Asks known agents for their versions, concurrently.

@@ -27,7 +27,7 @@ pub(crate) enum ProbeResult {
 }
 
 /// Runs a program in a folder. The program has ended when this returns.
-pub(crate) async fn run_probe<A: AsRef<OsStr>>(program: &str, args: &[A], folder: &Path) -> ProbeResult {
+pub(crate) async fn run_probe<A: AsRef<OsStr>>(program: impl AsRef<OsStr>, args: &[A], folder: &Path) -> ProbeResult {
     let mut command = Command::new(program);
     command.args(args).current_dir(folder).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = match command.kill_on_drop(true).spawn() {

@@ -91,9 +91,17 @@ pub(crate) fn check_agents(all: &[(&str, ProbeResult)]) -> DoctorCheck {
     check.with_details(details)
 }
 
-/// Checks the connection; if nothing answers, also who holds the lock.
-pub(crate) fn check_daemon(reached: Result<&DaemonView, &ConnectError>, holder: Option<i32>) -> DoctorCheck {
+/// Checks the connection; if nothing answers, also who holds the lock, and what the daemon's program says of its settings.
+pub(crate) fn check_daemon(
+    reached: Result<&DaemonView, &ConnectError>,
+    holder: Option<i32>,
+    settings: Option<&ProbeResult>,
+) -> DoctorCheck {
     match (reached, holder) {
+        (Err(ConnectError::NoDaemon { .. }), None) if let Some(ProbeResult::Failed(why)) = settings => {
+            let why = why.strip_prefix("error: ").unwrap_or(why);
+            DoctorCheck::fail("daemon", format!("it does not start: {why}"), "mend that, and then: runnerctl status")
+        }
         (Ok(view), _) if view.draining => {
             let found = format!("runnerd {} is shutting down, process {}", view.version, view.pid);
             DoctorCheck::warn("daemon", found, "runnerctl daemon status")

@@ -151,17 +151,19 @@ fn the_daemon_and_its_files_are_judged() {
     };
     let draining = DaemonView { draining: true, ..daemon_view() };
     let replaced = DaemonView { outdated: true, ..daemon_view() };
+    let refused = ProbeResult::Failed("error: /c/config.toml:2:15: `containment` must be one of these".to_owned());
     let open = FileAccess { mode: 0o666, ..file_access(true) };
     let foreign = FileAccess { is_own: false, ..file_access(false) };
     let closed = FileAccess { is_writable: false, ..file_access(false) };
     let at = Path::new("/s");
     insta::assert_snapshot!(render_table(vec![
-        ("runs", check_daemon(Ok(&daemon_view()), Some(4711))),
-        ("goes down", check_daemon(Ok(&draining), None)),
-        ("its program was replaced", check_daemon(Ok(&replaced), None)),
-        ("none", check_daemon(Err(&none), None)),
-        ("silent", check_daemon(Err(&none), Some(4711))),
-        ("another version", check_daemon(Err(&other), None)),
+        ("runs", check_daemon(Ok(&daemon_view()), Some(4711), None)),
+        ("goes down", check_daemon(Ok(&draining), None, None)),
+        ("its program was replaced", check_daemon(Ok(&replaced), None, None)),
+        ("none", check_daemon(Err(&none), None, None)),
+        ("refused settings", check_daemon(Err(&none), None, Some(&refused))),
+        ("silent", check_daemon(Err(&none), Some(4711), None)),
+        ("another version", check_daemon(Err(&other), None, None)),
         ("no socket yet", check_socket(at, None)),
         ("socket", check_socket(at, Some(&file_access(true)))),
         ("no socket", check_socket(at, Some(&file_access(false)))),
