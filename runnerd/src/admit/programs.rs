@@ -7,7 +7,8 @@ use protocol::error::{ErrorData, ErrorKind};
 
 use crate::agent;
 use crate::config::RepoConfig;
-use crate::git::Repository;
+use crate::git::{Id, Repository};
+use crate::repo::layout::Layout;
 
 /// A program that a run starts.
 struct RequiredProgram<'a> {
@@ -19,6 +20,7 @@ struct RequiredProgram<'a> {
 }
 
 /// Looks up the programs of agents, guard and hooks in the caller's `PATH`; the error names the first that is missing.
+/// If they are the defaults because the configuration is on a run's branch, its hint says so.
 pub fn find(repository: &Repository, config: &RepoConfig, env: &BTreeMap<String, String>) -> Result<(), ErrorData> {
     let executors = agent::list_executors(config);
     let agents = executors.iter().map(|(section, executor)| {
@@ -31,7 +33,28 @@ pub fn find(repository: &Repository, config: &RepoConfig, env: &BTreeMap<String,
         config.hooks.by_key().into_iter().filter_map(|(key, argv)| {
             Some(RequiredProgram { name: argv.first()?, key: key.to_owned(), install: None })
         });
-    agents.chain([guard]).chain(hooks).try_for_each(|program| find_program(repository.work_dir(), &program, env))
+    let mut programs = agents.chain([guard]).chain(hooks);
+    programs.try_for_each(|program| find_program(repository.work_dir(), &program, env)).map_err(|error| {
+        match find_branch_with_config(repository) {
+            Some(branch) => error.hint(format!(
+                "there is no {path} here, and one on {branch}: git checkout {branch} -- {path}",
+                path = Layout::CONFIG
+            )),
+            None => error,
+        }
+    })
+}
+
+/// Returns the branch of the newest run whose tip has a configuration, if there is none in the work tree.
+fn find_branch_with_config(repository: &Repository) -> Option<String> {
+    if Layout::new(repository.work_dir()).config().exists() {
+        return None;
+    }
+    let branches = repository.list_branches("runner/").ok()?.into_iter();
+    let has_config = |tip: &Id| repository.find_entry(tip, Layout::CONFIG).is_ok_and(|entry| entry.is_some());
+    let with_config = branches.filter(|(_, tip)| has_config(tip));
+    let time = |tip: &Id| Some(repository.first_parents(tip, 1).ok()?.first()?.time);
+    with_config.max_by_key(|(_, tip)| time(tip)).map(|(branch, _)| branch)
 }
 
 fn find_program(
