@@ -32,6 +32,7 @@ const THREAD_KEEP_ALIVE: Duration = Duration::from_mins(5);
 /// Drives coding agents through a task tree in git repositories. Steered with `runnerctl`.
 #[derive(Debug, Parser)]
 #[command(version, args_conflicts_with_subcommands = true)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 struct DaemonArgs {
     /// Socket to listen on.
     #[arg(long, value_name = "PATH")]
@@ -43,7 +44,7 @@ struct DaemonArgs {
     /// or for files that you have changed yourself: look at them first.
     #[arg(long, conflicts_with = "launched")]
     reseal: bool,
-    /// Read the settings as at a start, say why they are refused, and end.
+    /// Read the settings as at a start, report why they are refused, and exit.
     #[arg(long, conflicts_with_all = ["launched", "reseal"])]
     check: bool,
     /// Started by a client: leave its session and report on standard output.
