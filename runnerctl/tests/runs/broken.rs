@@ -59,9 +59,10 @@ fn tree_of_65_levels_is_too_deep() {
 
 #[test]
 fn tree_of_64_levels_is_legal() {
-    let play = RunPlay::new();
-    play.script_tree_change(|tree| tree.root.children.push(Node { order: 9, ..deep(63) }));
-    play.script().step(1, &format!("{LEAVE}answer retry 'Planned far ahead.'"));
+    let mut tree = sample();
+    tree.root.children.push(Node { order: 9, ..deep(63) });
+    let play = RunPlay::with_tree(&tree, |config| config.top("max_iterations = 1"));
+    play.script().step(1, "answer retry 'Planned far ahead.'");
     play.run_first(4).assert_row(&ExpectedRow { verdict: "Retry", ..BROKEN });
     assert!(play.repo.node("d63").children.is_empty());
     let shown = play.home.ctl_in(&play.repo, &["tree"]);

@@ -82,10 +82,10 @@ fn the_next_session_is_told_of_a_changed_definition() {
     play.script().step(1, "echo true > ci.sh; answer retry 'Not yet.'").step(2, "answer retry 'Nor now.'");
     let seen = play.run_first(4);
     assert_eq!(announced_changes(&seen), "ci.sh", "also where no guard ran");
-    assert!(!play.script().prompt(1).contains("definition of the guard has changed"));
+    assert!(!play.script().prompt(1).contains("What the checks run has changed"));
     play.home.ctl_in(&play.repo, &["resume", "--more", "1", "--wait"]).exits(4);
     let prompt = play.script().prompt(2);
-    assert!(prompt.contains("definition of the guard has changed") && prompt.contains("ci.sh (changed)"), "{prompt}");
+    assert!(prompt.contains("What the checks run has changed") && prompt.contains("ci.sh (changed)"), "{prompt}");
     assert_eq!(announced_changes(&play.iteration_at(2)), "ci.sh", "until someone accepts it");
 }
 
@@ -452,7 +452,7 @@ fn accepting_by_command_is_a_commit_of_a_persons_and_ends_the_notice() {
     let seen = play.iteration_at(2);
     seen.assert_row(&ExpectedRow { attempts: "1/3", ..PASSED });
     assert_eq!(announced_changes(&seen), "");
-    assert!(!play.script().prompt(2).contains("definition of the guard has changed"));
+    assert!(!play.script().prompt(2).contains("What the checks run has changed"));
 }
 
 #[test]
