@@ -33,9 +33,10 @@ fn tree_of_20_000_nodes_is_legal_and_one_more_is_not() {
                 .extend((0..count).map(|at| Node { acceptance: Vec::new(), ..leaf(&format!("n{at}"), 9) }));
         }
     };
-    let play = RunPlay::new();
-    play.script_tree_change(more(20_000 - 6));
-    play.script().step(1, &format!("{LEAVE}answer retry 'Planned wide.'"));
+    let mut tree = sample();
+    more(20_000 - 6)(&mut tree);
+    let play = RunPlay::with_tree(&tree, |config| config.top("max_iterations = 1"));
+    play.script().step(1, "answer retry 'Planned wide.'");
     play.run_first(4).assert_row(&ExpectedRow { verdict: "Retry", ..BROKEN });
     assert_eq!(play.repo.tree("HEAD").root.children.len(), 20_000 - 3);
     let play = RunPlay::new();
