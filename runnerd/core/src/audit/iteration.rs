@@ -240,7 +240,8 @@ impl IterationAudit<'_> {
             let is_excess = breach.tree_limit().is_some_and(TreeLimit::is_excess);
             (breach.rule > SessionRule::KeepPlace || broken == Some(breach.rule) || is_excess, breach.rule.as_str())
         } else {
-            (broken.is_some(), "a tree that breaks a rule")
+            // So may those in an answer that a stop made void; they are in no commit.
+            (broken.is_some() || self.receipt.output.is_some(), "a tree that breaks a rule")
         };
         if is_right {
             return;
