@@ -118,6 +118,55 @@ fn a_guards_file_in_a_submodule_that_a_session_made_is_announced() {
     }
 }
 
+/// A repository whose guard is the script of a submodule.
+fn with_submodule(home: &Home, definition: &str) -> Repo {
+    let module = home.repo("module");
+    module.write("check.sh", CHECK).write("other", "").commit("A check");
+    let repo = guarded(home, "both", "");
+    let from = module.path().display().to_string();
+    repo.git(&["-c", "protocol.file.allow=always", "submodule", "--quiet", "add", &from, "lib"]);
+    repo.write("check.sh", "sh lib/check.sh\n");
+    repo.write(".runner/state/config.toml", &repo.read(".runner/state/config.toml").replace("/ci/**", definition));
+    repo.commit("The check is in a submodule");
+    repo
+}
+
+#[test]
+fn a_guards_file_in_a_submodule_is_watched_whatever_a_session_does_to_it() {
+    let commit = "git -C lib commit -q -a -m Mine";
+    let changes = [
+        ("in its work tree", "echo true > lib/check.sh", "lib/check.sh"),
+        (
+            "where git does not look",
+            "echo true > lib/check.sh; git -C lib update-index --assume-unchanged check.sh",
+            "lib/check.sh",
+        ),
+        ("in a commit", &format!("echo true > lib/check.sh; {commit}"), "lib/check.sh"),
+        ("a link for it", "mkdir weak; echo true > weak/check.sh; rm -r lib; ln -s weak lib", "lib/check.sh"),
+        ("files for it", "rm -r lib; git rm -q --cached lib; mkdir lib; echo true > lib/check.sh", "lib/check.sh"),
+    ];
+    for (change, way) in changes.iter().zip([WAYS, WAYS].concat()) {
+        let (name, command, expected) = change;
+        let home = Home::new();
+        let repo = with_submodule(&home, "/ci/**");
+        repo.script().step(1, &format!("{command}; echo x > work; answer done 'Done.'"));
+        let (receipt, _) = first(&home, &repo, way);
+        assert_eq!((receipt.verdict(), announced(&receipt)), ("RedGuard", *expected), "{name}, {way}");
+    }
+}
+
+#[test]
+fn a_submodule_is_watched_as_a_whole_only_where_a_person_says_so() {
+    let work = "touch done.txt; echo x > lib/other; git -C lib commit -q -a -m Mine; answer done 'Done.'";
+    for (definition, expected) in [("/ci/**", ""), ("/lib/**", "lib/other")] {
+        let home = Home::new();
+        let repo = with_submodule(&home, definition);
+        repo.script().step(1, work);
+        let (receipt, _) = first(&home, &repo, "--in-place");
+        assert_eq!((receipt.verdict(), announced(&receipt)), ("Accepted", expected), "{definition}");
+    }
+}
+
 #[test]
 fn guards_are_run_again_on_files_that_are_laid_out_by_accepted_rules() {
     let home = Home::new();

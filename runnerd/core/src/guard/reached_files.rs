@@ -69,7 +69,7 @@ pub(super) enum AcceptedFile {
 pub(super) struct ReachedFiles {
     /// Files that exist.
     pub files: BTreeSet<String>,
-    /// Globs of files that would be read if they existed.
+    /// Globs of files that would be read if they existed, or that are in a submodule, of which no commit has files.
     pub optional_globs: BTreeSet<String>,
     /// Commands that run something that cannot be determined, each with the file that contains it.
     pub unknown: BTreeSet<String>,
@@ -431,7 +431,8 @@ impl<A: AcceptedFiles> FileWalk<'_, A> {
         }
         let Some(file) = self.files.read_file(&path)? else {
             if let Some(submodule) = self.files.submodule_above(&path)? {
-                self.report_unknown(COMMAND, &format!("submodule {submodule}"));
+                self.reached.optional_globs.insert(format!("/{}", escape_glob(&path)));
+                self.report_unknown(COMMAND, &format!("more of submodule {submodule}"));
             }
             return Ok(false);
         };

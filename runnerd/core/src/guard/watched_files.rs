@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::definition::GuardDefinition;
 use super::git_rules;
 use super::manifest;
-use super::paths::{escape_glob, is_pattern};
+use super::paths::escape_glob;
 use super::reached_files::{self, AcceptedFile, AcceptedFiles, ReachedFiles};
 use super::tools;
 
@@ -55,7 +55,7 @@ pub trait CommitFiles {
     /// Returns the content of a file with this form.
     fn read_content(&mut self, form: &str) -> Result<Vec<u8>, Self::Error>;
 
-    /// Whether a submodule is at a path: no commit here has its files.
+    /// Whether a submodule is at a path, or was when the run began: no commit here has its files.
     fn is_submodule(&mut self, path: &str) -> Result<bool, Self::Error>;
 }
 
@@ -72,8 +72,8 @@ pub struct WatchedFiles {
     /// an absolute path, which is out of a session's reach, nor for an empty list, which says that there is nothing to
     /// watch.
     pub is_blind: bool,
-    /// Commands that run files which cannot be determined, as `FILE: COMMAND`; if the configuration has a list, which
-    /// names them or says that there are none, only the submodules in it.
+    /// Commands that run files which cannot be determined, as `FILE: COMMAND`; empty if the configuration has a list,
+    /// which names them or says that there are none.
     pub unknown: Vec<String>,
     /// What the watched manifests say about checks, and git's own rules for watched files.
     pub checks: CheckDigests,
@@ -194,28 +194,14 @@ impl<F: CommitFiles> AcceptedView<'_, F> {
         // The configuration has the last word on a path: it may exclude what the command reaches.
         globs.splice(0..0, accepted.keys().map(|path| format!("/{}", escape_glob(path))));
         accepted.retain(|path, _| (self.query.matches)(&globs, path));
-        let is_empty = accepted.is_empty();
+        let is_empty = accepted.is_empty() && !self.folders.values().any(|is_submodule| *is_submodule);
         self.add_rules(&mut accepted, &mut globs)?;
         let checks = self.collect_checks(&accepted)?;
         let is_elsewhere = command.first().is_some_and(|program| program.starts_with('/'));
         let is_out_of_reach = is_elsewhere && tools::mentioned_tools(&command.join(" ")).next().is_none();
         let is_blind = is_empty && !is_out_of_reach && configured.is_none_or(|globs| !globs.is_empty());
-        let unknown = match configured {
-            Some(globs) => self.submodules_in_list(globs)?,
-            None => unknown.into_iter().collect(),
-        };
+        let unknown = unknown.into_iter().filter(|_| configured.is_none()).collect();
         Ok(WatchedFiles { globs, accepted, is_absence_accepted, is_blind, unknown, checks })
-    }
-
-    /// Names the submodules whose files a configured list has: these are not watched.
-    fn submodules_in_list(&mut self, globs: &[String]) -> Result<Vec<String>, F::Error> {
-        let mut named = BTreeSet::new();
-        for glob in globs.iter().filter(|glob| !glob.starts_with('!')) {
-            let parts = glob.trim_start_matches('/').split('/').take_while(|part| !is_pattern(part));
-            let path: String = parts.flat_map(|part| [part, "/"]).collect();
-            named.extend(self.submodule_above(&path)?.map(|path| format!("guard.definition: submodule {path}")));
-        }
-        Ok(named.into_iter().collect())
     }
 
     /// Adds git's own rules on the path to each watched file, because they affect how files are checked out for the

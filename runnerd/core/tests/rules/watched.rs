@@ -183,16 +183,17 @@ fn what_is_checked_is_not_watched() {
 }
 
 #[test]
-fn a_submodule_that_the_guard_reads_is_named_as_not_watched() {
+fn files_of_a_submodule_that_the_guard_reads_are_watched_as_they_stand() {
     let tree = Tree::of(&[("check.sh", "sh lib/check.sh; make -C lib; sh other/check.sh")]);
-    assert_eq!(begun(&words("sh check.sh"), &[], &tree).unknown, ["guard.command: submodule lib"]);
-    let configured = |globs: &[&str]| {
-        begun(&words("sh check.sh"), &globs.iter().map(|glob| (*glob).to_owned()).collect::<Vec<_>>(), &tree).unknown
-    };
-    for globs in [&["/check.sh", "/lib/**"], &["/check.sh", "/lib/check.sh"]] {
-        assert_eq!(configured(globs), ["guard.definition: submodule lib"], "{globs:?}");
+    let watched = begun(&words("sh check.sh"), &[], &tree);
+    assert_eq!(watched.unknown, ["guard.command: more of submodule lib"]);
+    assert_eq!(watched.accepted.keys().collect::<Vec<_>>(), ["check.sh"], "no commit has the others");
+    for path in ["lib/check.sh", "lib/Makefile", "lib/GNUmakefile"] {
+        assert!(matches(&watched.globs, path), "{path}: {:?}", watched.globs);
     }
-    assert_eq!(configured(&["/check.sh", "/library/**"]), [""; 0]);
+    assert!(!matches(&watched.globs, "lib/src.c"));
+    let direct = begun(&words("sh lib/check.sh"), &[], &tree);
+    assert!(!direct.is_blind && matches(&direct.globs, "lib/check.sh"));
 }
 
 #[test]

@@ -279,32 +279,39 @@ pub(super) fn watch_patterns(watched: &WatchedFiles) -> Patterns {
 }
 
 /// Returns the watched paths that may exist in the work tree. Never follows links. Only submodules of the run's base
-/// commit are left out, since a session can commit any folder as one.
+/// commit are left out, since a session can commit any folder as one, and only where no glob names a place in them.
 pub(super) fn paths_in_work_tree(
     context: &RunContext,
     repository: &Repository,
     loaded: &CommittedState,
 ) -> Result<BTreeSet<String>, EffectError> {
     let patterns = &watch_patterns(&known_definition(repository, loaded)?.watched_files);
-    let base = loaded.run_state.base.as_ref().and_then(|base| base.parse().ok()).unwrap_or(loaded.commit);
+    let base = watched::base_of(&loaded.run_state).unwrap_or(loaded.commit);
     let search_roots: BTreeSet<Place> = patterns.roots().into_iter().collect();
     // All other folders are below the root.
     let includes_root = search_roots.contains(&Place::Folder(String::new()));
-    let is_submodule = |folder: &str| {
-        Ok(repository.find_entry(&base, folder)?.is_some_and(|entry| entry.kind == EntryKind::Submodule))
+    let is_named = |submodule: &str| {
+        search_roots.iter().any(|place| matches!(place, Place::Folder(folder) if is_within(folder, submodule)))
     };
+    let is_separate = |folder: &str| Ok(!is_named(folder) && watched::is_submodule(repository, &base, folder)?);
     context.last_load.with_listing(|listing| {
         let mut paths = BTreeSet::new();
-        for place in search_roots {
+        for place in &search_roots {
             match place {
-                Place::File(path) => paths.extend([path]),
+                Place::File(path) => paths.extend([path.clone()]),
                 Place::Folder(folder) if includes_root && !folder.is_empty() => {}
                 Place::Folder(folder) => {
-                    paths.extend(listing.files_below(&context.layout, folder, patterns, is_submodule)?);
+                    paths.extend(listing.files_below(&context.layout, folder.clone(), patterns, is_separate)?);
                 }
             }
         }
         paths.retain(|path| is_definition_path(path, patterns));
+        let is_gits = |path: &&String| path.split('/').any(|name| name == ".git");
+        for path in paths.iter().filter(is_gits).cloned().collect::<Vec<_>>() {
+            if is_in_submodule(repository, loaded, &path)? {
+                paths.remove(&path);
+            }
+        }
         Ok(paths)
     })
 }
@@ -331,9 +338,22 @@ pub fn is_in_definition(globs: &[String], path: &str) -> bool {
 
 /// The runner's files and git's own folder are never part of a definition.
 fn is_definition_path(path: &str, patterns: &Patterns) -> bool {
-    let is_under =
-        |folder: &str| path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
-    !is_under(Layout::FOLDER) && !is_under(".git") && patterns.matches_path(path)
+    !is_within(path, Layout::FOLDER) && !is_within(path, ".git") && patterns.matches_path(path)
+}
+
+pub(super) fn is_within(path: &str, above: &str) -> bool {
+    path.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// Whether a path is in a submodule of the run's base commit: no commit has its files.
+pub(super) fn is_in_submodule(repository: &Repository, loaded: &CommittedState, path: &str) -> Result<bool, GitError> {
+    let base = watched::base_of(&loaded.run_state).unwrap_or(loaded.commit);
+    for (at, _) in path.match_indices('/') {
+        if watched::is_submodule(repository, &base, &path[..at])? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Returns where attributes that apply to a path may be.

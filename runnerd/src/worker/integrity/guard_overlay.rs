@@ -21,7 +21,7 @@ use crate::repo::sealed::{Sealable, SealedFile};
 use crate::worker::cleanup::remove_path;
 use crate::worker::context::{EffectError, RunContext};
 use crate::worker::integrity::definition::{
-    DefinitionFile, attribute_files_above, checkout_files, entry_form, work_tree_form,
+    DefinitionFile, attribute_files_above, checkout_files, entry_form, is_within, work_tree_form,
 };
 use crate::worker::integrity::ignored;
 use crate::worker::integrity::move_path::{move_path, sync_parent};
@@ -258,10 +258,6 @@ fn path_exists(path: &Path) -> Result<bool, EffectError> {
 /// Returns the folders on the way to a path, outermost first.
 fn parent_dirs(path: &str) -> impl Iterator<Item = &str> {
     path.match_indices('/').map(|(at, _)| &path[..at])
-}
-
-fn is_within(path: &str, above: &str) -> bool {
-    path.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 /// Not named after the iteration: like the files it lists, it survives the removal of an iteration's notes.

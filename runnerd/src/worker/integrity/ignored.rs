@@ -1,5 +1,5 @@
-//! Remembers the ignored files of the guard's definition as they were before a session, in the daemon's own state,
-//! since no commit has them.
+//! Remembers the ignored files of the guard's definition, and those in submodules, as they were before a session, in the
+//! daemon's own state, since no commit has them.
 //!
 //! `runner_core::ignored_files` decides which of them deviate.
 
@@ -25,6 +25,9 @@ use crate::worker::load::CommittedState;
 const MAX_COPIED: u64 = 256 * 1024;
 /// Size limit in bytes of all copies together.
 const MAX_COPIES: usize = 4 * 1024 * 1024;
+
+/// Form of a file that a submodule lacks: there, a removal departs like any other change.
+const ABSENT: &str = "absent";
 
 /// The sealed note of a run.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -108,7 +111,7 @@ pub(super) fn accepted_files(
     let IgnoredFiles { files, copies } = read_note(context)?;
     let mut accepted = BTreeMap::new();
     for path in diff.paths.iter().filter(|path| files.departed.contains(*path)) {
-        let Some(form) = files.accepted.get(path) else { continue };
+        let Some(form) = files.accepted.get(path).filter(|form| *form != ABSENT) else { continue };
         let kind = match form.split_once(':').map(|(mode, _)| mode) {
             None => EntryKind::File,
             Some("100755") => EntryKind::Executable,
@@ -125,7 +128,8 @@ pub(super) fn accepted_files(
 pub(crate) fn find_uncopied(context: &RunContext, diff: &DefinitionDiff) -> Result<Option<String>, EffectError> {
     let IgnoredFiles { files, copies } = read_note(context)?;
     let is_uncopied = |path: &&String| {
-        files.departed.contains(*path) && files.accepted.get(*path).is_some_and(|form| !copies.contains_key(form))
+        let is_copied = |form: &String| form == ABSENT || copies.contains_key(form);
+        files.departed.contains(*path) && files.accepted.get(*path).is_some_and(|form| !is_copied(form))
     };
     Ok(diff.paths.iter().find(is_uncopied).cloned())
 }
@@ -146,6 +150,10 @@ fn read_ignored_forms(
                 Some(format!("stat:{ino}:{len}:{}.{:09}", time.0, time.1))
             }
             _ => definition::work_tree_form(context, repository, &path)?,
+        };
+        let form = match form {
+            None if definition::is_in_submodule(repository, loaded, &path)? => Some(ABSENT.to_owned()),
+            form => form,
         };
         forms.extend(form.map(|form| (path, form)));
     }

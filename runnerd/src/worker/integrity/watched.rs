@@ -25,7 +25,7 @@ pub(crate) fn watched_at_start(
     let now = WatchConfig { command: &config.guard.command, configured, accepted: &kept };
     let changed = BTreeSet::new();
     let query = WatchQuery { now, before: None, changed: &changed, matches: is_in_definition };
-    find_watched(&query, &mut CommitReader { repository, commit: base })
+    find_watched(&query, &mut CommitReader { repository, commit: base, base: None })
 }
 
 /// Returns the files that a run beginning at HEAD would watch; `None` if they cannot be read.
@@ -52,15 +52,16 @@ pub(crate) fn watched_with_config(
         configured: config.guard.definition_globs(),
         accepted: &run_state.guard_definition,
     };
+    let mut reader = CommitReader { repository, commit: from, base: base_of(run_state) };
     let Some(last_commit) = last_runner_commit(repository, from)?.filter(|last| *last != from) else {
-        return query_watched(repository, from, now, now, &BTreeSet::new());
+        return query_watched(&mut reader, now, now, &BTreeSet::new());
     };
     let changed = repository.changed_paths(&last_commit, &from)?;
     let changed = changed.into_iter().filter_map(|path| String::from_utf8(path).ok()).collect();
     let (before, kept) =
         (load_config(repository, last_commit)?.guard, read_run_state(repository, &last_commit)?.guard_definition);
     let before = WatchConfig { command: &before.command, configured: before.definition_globs(), accepted: &kept };
-    query_watched(repository, from, now, before, &changed)
+    query_watched(&mut reader, now, before, &changed)
 }
 
 /// The same, with configuration and bookkeeping read from the commit.
@@ -75,14 +76,13 @@ pub(crate) fn watched_from_start(repository: &Repository, start: Id) -> Result<W
 }
 
 fn query_watched(
-    repository: &Repository,
-    commit: Id,
+    reader: &mut CommitReader<'_>,
     now: WatchConfig<'_>,
     before: WatchConfig<'_>,
     changed: &BTreeSet<String>,
 ) -> Result<WatchedFiles, LoadError> {
     let query = WatchQuery { now, before: Some(before), changed, matches: is_in_definition };
-    Ok(find_watched(&query, &mut CommitReader { repository, commit })?)
+    Ok(find_watched(&query, reader)?)
 }
 
 pub(super) fn read_run_state(repository: &Repository, commit: &Id) -> Result<RunState, LoadError> {
@@ -90,10 +90,21 @@ pub(super) fn read_run_state(repository: &Repository, commit: &Id) -> Result<Run
     serde_json::from_slice(&bytes).map_err(|source| LoadError::Json { path: Layout::RUN_STATE, source })
 }
 
+/// Returns the commit at which a run began.
+pub(super) fn base_of(run_state: &RunState) -> Option<Id> {
+    run_state.base.as_ref().and_then(|base| base.parse().ok())
+}
+
+pub(super) fn is_submodule(repository: &Repository, commit: &Id, path: &str) -> Result<bool, GitError> {
+    Ok(repository.find_entry(commit, path)?.is_some_and(|entry| entry.kind == EntryKind::Submodule))
+}
+
 /// Reads the files of a commit.
 struct CommitReader<'a> {
     repository: &'a Repository,
     commit: Id,
+    /// The commit at which the run began.
+    base: Option<Id>,
 }
 
 impl CommitFiles for CommitReader<'_> {
@@ -111,7 +122,12 @@ impl CommitFiles for CommitReader<'_> {
     }
 
     fn is_submodule(&mut self, path: &str) -> Result<bool, GitError> {
-        Ok(self.repository.find_entry(&self.commit, path)?.is_some_and(|entry| entry.kind == EntryKind::Submodule))
+        let mut is_any = false;
+        // A session can put files or a link in its place.
+        for commit in [Some(self.commit), self.base].into_iter().flatten() {
+            is_any |= is_submodule(self.repository, &commit, path)?;
+        }
+        Ok(is_any)
     }
 
     fn read_content(&mut self, form: &str) -> Result<Vec<u8>, GitError> {
