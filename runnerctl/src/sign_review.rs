@@ -50,7 +50,7 @@ pub(crate) async fn send_decision(
 ) -> Result<ReviewReply, Failure> {
     let iter = match decision.iter {
         Some(iter) => iter,
-        None => ask_iteration((ui, connection), &decision).await?,
+        None => ask_iteration(ui, connection, &decision).await?,
     };
     let error = match request(iter, None).await {
         Ok(reply) => return Ok(reply),
@@ -67,7 +67,7 @@ pub(crate) async fn send_decision(
 }
 
 /// Shows what awaits a review, and asks whether it is meant; elsewhere than on a terminal it has to be named.
-async fn ask_iteration((ui, connection): (&Ui, &Connection), decision: &ReviewDecision<'_>) -> Result<u32, Failure> {
+async fn ask_iteration(ui: &Ui, connection: &Connection, decision: &ReviewDecision<'_>) -> Result<u32, Failure> {
     let client = connection.client();
     let PendingReview { run, node, iteration, .. } = client.pending_review(decision.at.clone()).await?;
     let command = if decision.verdict == ReviewVerdict::Accept { "approve" } else { "reject" };

@@ -129,7 +129,7 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: LogArgs) -> Result<Ex
         return Err(Failure::usage("an iteration is named, and --node or --baseline too").hint("runnerctl log --help"));
     }
     let target = RunTarget { run: run.clone().or(target.run), ..target };
-    let Some(remote) = from.remote.clone() else { return print_log(invocation, (target, record), args).await };
+    let Some(remote) = from.remote.clone() else { return print_log(invocation, target, record, args).await };
     if args.follow || args.raw || args.streams.selected().is_some() {
         let message = "prompts, diffs, and what agents and guards print are on the machine that drove the run, and not \
                        in its branch";
@@ -139,14 +139,15 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: LogArgs) -> Result<Ex
     let query = RemoteQuery { remote: &remote, path: path.as_deref(), run: run.as_deref(), depth: FetchDepth::Commits };
     remote_status::with_remote(invocation, query, async |inside| {
         let target = RunTarget::from_id(remote_status::find_single_run(inside, run.clone()).await?);
-        print_log(inside, (target, record), args).await
+        print_log(inside, target, record, args).await
     })
     .await
 }
 
 async fn print_log(
     invocation: &Invocation<'_>,
-    (target, record): (RunTarget, Option<RecordSelector>),
+    target: RunTarget,
+    record: Option<RecordSelector>,
     args: LogArgs,
 ) -> Result<ExitStatus, Failure> {
     let connection = invocation.connect().await?;

@@ -21,19 +21,20 @@ impl ReviewApiServer for Api {
     }
 
     async fn approve(&self, params: ApproveParams) -> RpcResult<ReviewReply> {
-        Ok(self.submit_decision((params.at, params.iteration), Decision::Approve, params.signature).await?)
+        Ok(self.submit_decision(params.at, params.iteration, Decision::Approve, params.signature).await?)
     }
 
     async fn reject(&self, params: RejectParams) -> RpcResult<ReviewReply> {
         let decision = Decision::Reject { reasons: params.reason };
-        Ok(self.submit_decision((params.at, params.iteration), decision, params.signature).await?)
+        Ok(self.submit_decision(params.at, params.iteration, decision, params.signature).await?)
     }
 }
 
 impl Api {
     async fn submit_decision(
         &self,
-        (at, iter): (AtRun, u32),
+        at: AtRun,
+        iter: u32,
         decision: Decision,
         signature: Option<String>,
     ) -> Result<ReviewReply, ErrorData> {

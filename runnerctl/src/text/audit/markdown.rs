@@ -23,8 +23,8 @@ pub(crate) fn render_report(report: &AuditReport) -> String {
         report.base.as_deref().map_or("its beginning".to_owned(), |base| to_code(short_id(base))),
         to_code(short_id(&report.tip)),
     );
-    push_table(&mut text, ("Found", FINDINGS), &report.findings.iter().map(finding_row).collect::<Vec<_>>());
-    push_table(&mut text, ("People", PEOPLE), &report.people.iter().map(person_row).collect::<Vec<_>>());
+    push_table(&mut text, "Found", FINDINGS, &report.findings.iter().map(finding_row).collect::<Vec<_>>());
+    push_table(&mut text, "People", PEOPLE, &report.people.iter().map(person_row).collect::<Vec<_>>());
     push_list(&mut text, "Proven", &list_proven(report));
     push_list(&mut text, "Reported by the runner", &list_reported(report));
     push_list(&mut text, "Not proven", &list_unproven(report));
@@ -35,7 +35,7 @@ pub(crate) fn render_report(report: &AuditReport) -> String {
 const FINDINGS: &[&str] = &["", "commit", "iteration", "rule", "where", "expected", "found"];
 const PEOPLE: &[&str] = &["commit", "by", "files of `.runner/`", "other files", "subject"];
 
-fn push_table(text: &mut String, (heading, columns): (&str, &[&str]), rows: &[Vec<String>]) {
+fn push_table(text: &mut String, heading: &str, columns: &[&str], rows: &[Vec<String>]) {
     if rows.is_empty() {
         return;
     }

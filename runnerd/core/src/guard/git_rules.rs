@@ -34,8 +34,9 @@ pub(super) fn effective_lines(bytes: &[u8]) -> String {
 /// Whether two versions of a file say the same about watched files.
 pub(super) fn has_same_effect(
     path: &str,
-    (one, other): (&str, &str),
-    (watched, matches): (&GuardDefinition, GlobMatcher),
+    versions: [&str; 2],
+    watched: &GuardDefinition,
+    matches: GlobMatcher,
 ) -> bool {
     let name = RULES_FILES.into_iter().find(|name| path.ends_with(name)).unwrap_or_default();
     let folder = path.strip_suffix(name).unwrap_or_default();
@@ -45,7 +46,7 @@ pub(super) fn has_same_effect(
         let concerns = |line: &&str| below.iter().any(|path| may_match_path(name, line, path, matches));
         text.lines().filter(concerns).map(str::to_owned).collect::<Vec<_>>()
     };
-    concerning(one) == concerning(other)
+    concerning(versions[0]) == concerning(versions[1])
 }
 
 /// Whether a line may concern a path below the folder of its file.
@@ -86,7 +87,7 @@ mod tests {
     fn has_same_effect_on_watched(path: &str, one: &str, other: &str) -> bool {
         let watched = ["ci/check.sh", ".gitattributes"].map(|path| (path.to_owned(), "1".to_owned())).into();
         let said = |text: &str| effective_lines(text.as_bytes());
-        has_same_effect(path, (&said(one), &said(other)), (&watched, matches))
+        has_same_effect(path, [&said(one), &said(other)], &watched, matches)
     }
 
     #[test]

@@ -122,7 +122,7 @@ impl CheckDigests {
             // A missing file says nothing.
             let checks = |form: Option<&String>| form.map_or(Some(""), |form| self.0.get(form).map(String::as_str));
             let both = checks(accepted.get(&path)).zip(checks(current.get(&path)));
-            if both.is_some_and(|both| git_rules::has_same_effect(&path, both, (accepted, matches))) {
+            if both.is_some_and(|both| git_rules::has_same_effect(&path, both.into(), accepted, matches)) {
                 match accepted.get(&path) {
                     Some(form) => drop(current.insert(path, form.clone())),
                     None => drop(current.remove(&path)),
