@@ -90,8 +90,14 @@ pub fn transition(input: &[u8]) {
     };
     let NextStep::Continue(task) = run::decide_next(&standing, None, None) else { return };
     let answer: Option<AgentAnswer> = answer.and_then(|text| serde_json::from_slice(text).ok());
-    let session =
-        SessionTree { from: &from, node: &task.node, text: Some(left), answer: answer.as_ref(), max_attempts: 3 };
+    let session = SessionTree {
+        from: &from,
+        node: &task.node,
+        role: task.role,
+        text: Some(left),
+        answer: answer.as_ref(),
+        max_attempts: 3,
+    };
     let examined = examine_tree(&session);
     let is_green = guard == Some(b"green");
     let played = Played { answer: answer.clone(), finding: found(examined.finding), is_green };

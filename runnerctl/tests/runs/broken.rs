@@ -105,17 +105,19 @@ fn tree_that_is_gone_or_no_file_is_invalid() {
 
 #[test]
 fn passed_node_must_not_be_reworded() {
-    assert_tree_left("retry", "a passed node must not change (a: ", |tree| node(tree, "a").goal = "Another".to_owned());
+    assert_tree_left("retry", "a task that passed must not change (a: ", |tree| {
+        node(tree, "a").goal = "Another".to_owned()
+    });
 }
 
 #[test]
 fn passed_node_must_not_be_reordered() {
-    assert_tree_left("done", "a passed node must not change (a: ", |tree| node(tree, "a").order = 7);
+    assert_tree_left("done", "a task that passed must not change (a: ", |tree| node(tree, "a").order = 7);
 }
 
 #[test]
 fn passed_node_must_not_be_moved() {
-    assert_tree_left("retry", "a passed node must not change (a: ", |tree| {
+    assert_tree_left("retry", "a task that passed must not change (a: ", |tree| {
         let passed = tree.root.children.remove(0);
         node(tree, "c").children.push(passed);
     });
@@ -128,28 +130,28 @@ fn passed_node_must_not_be_removed() {
 
 #[test]
 fn passed_node_must_not_gain_children() {
-    assert_tree_left("retry", "a passed node must not change (a: ", |tree| {
+    assert_tree_left("retry", "a task that passed must not change (a: ", |tree| {
         node(tree, "a").children.push(leaf("a1", 1));
     });
 }
 
 #[test]
 fn open_sibling_must_not_be_removed() {
-    assert_tree_left("done", "a node must not be removed or renamed (c2: ", |tree| {
+    assert_tree_left("done", "a task must not be removed or renamed (c2: ", |tree| {
         drop(node(tree, "c").children.pop());
     });
 }
 
 #[test]
 fn open_node_must_not_be_renamed() {
-    assert_tree_left("done", "a node must not be removed or renamed (c1: ", |tree| {
+    assert_tree_left("done", "a task must not be removed or renamed (c1: ", |tree| {
         node(tree, "c1").id = "c9".to_owned();
     });
 }
 
 #[test]
 fn open_node_must_not_be_moved() {
-    assert_tree_left("done", "a node must not be moved (c2: ", |tree| {
+    assert_tree_left("done", "a task must not be moved (c2: ", |tree| {
         let moved = node(tree, "c").children.remove(1);
         tree.root.children.push(moved);
     });
@@ -177,7 +179,7 @@ fn children_come_with_decomposed_only() {
 
 #[test]
 fn decomposed_needs_children() {
-    assert_breaks(&RunPlay::new(), "answer decomposed 'Into nothing.'", "`decomposed` needs children");
+    assert_breaks(&RunPlay::new(), "answer decomposed 'Into nothing.'", "`decomposed` needs subtasks");
 }
 
 #[test]

@@ -104,7 +104,7 @@ fn touched_passed_node_goes_before_a_removed_one() {
         node(tree, "c").children.pop();
     });
     play.script().step(1, &format!("{LEAVE}answer done 'Done.'"));
-    play.run_first(4).assert_row(&BROKEN).assert_detail("a passed node must not change (a: ");
+    play.run_first(4).assert_row(&BROKEN).assert_detail("a task that passed must not change (a: ");
 }
 
 #[test]

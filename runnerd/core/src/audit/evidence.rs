@@ -157,7 +157,9 @@ impl<'a> IterationEvidence<'a> {
 
     fn session_tree(&self, text: Option<&'a [u8]>) -> tree_examination::SessionTree<'_> {
         let max_attempts = self.from.settings.policy.max_attempts_default;
-        tree_examination::SessionTree { from: self.from.tree, node: &self.task.node, text, answer: None, max_attempts }
+        let SessionTask { node, role, .. } = self.task;
+        let (from, role) = (self.from.tree, *role);
+        tree_examination::SessionTree { from, node, role, text, answer: None, max_attempts }
     }
 
     /// Returns how the session must have ended for this verdict.

@@ -226,6 +226,7 @@ impl IterationAudit<'_> {
         let left = crate::tree_examination::examine_tree(&crate::tree_examination::SessionTree {
             from: self.from.tree,
             node: &replayed.outcome.work.task.node,
+            role: replayed.outcome.work.task.role,
             text: Some(raw),
             answer: None,
             max_attempts: self.from.settings.policy.max_attempts_default,

@@ -147,6 +147,7 @@ fn examine_left_tree(input: &ForecastInput<'_>, task: &SessionTask, ending: Endi
     examine_tree(&tree_examination::SessionTree {
         from,
         node: &task.node,
+        role: task.role,
         text: text.as_deref().map(str::as_bytes),
         answer: sample_answer(ending).as_ref(),
         max_attempts: input.inputs.policy.max_attempts_default,

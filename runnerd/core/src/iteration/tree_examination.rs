@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use protocol::answer::{AgentAnswer, AnswerStatus};
 use protocol::tree::{ChildSpec, Node, TaskTree};
+use protocol::words::Role;
 
 use crate::tree::{self, PlacedNode};
 use crate::validate::{self, TreeFault, TreeLimit};
@@ -17,6 +18,8 @@ const MAX_INVALID_TEXT: usize = 8 * 1024;
 
 /// Most nodes that a session adds.
 const MAX_ADDED: usize = 12;
+/// Most nodes that a repair adds: those that the session before it has lost do not count against its own.
+const MAX_REPAIRED: usize = 2 * MAX_ADDED;
 /// Most single children in a row.
 const MAX_SINGLE: usize = 2;
 
@@ -27,6 +30,8 @@ pub struct SessionTree<'a> {
     pub from: &'a TaskTree,
     /// Id of the selected leaf.
     pub node: &'a str,
+    /// Role of the session.
+    pub role: Role,
     /// The file as the session left it; `None` if it is missing or not a regular file.
     pub text: Option<&'a [u8]>,
     /// The session's answer, if it gave one.
@@ -103,7 +108,8 @@ fn find_growth_breach(session: &SessionTree<'_>, left: &TaskTree) -> Option<Rule
     let (known, after) = (tree::index(session.from), tree::index(left));
     let is_new = |placed: &PlacedNode<'_>| !known.contains_key(placed.node.id.as_str());
     let added: Vec<PlacedNode<'_>> = tree::walk(left).into_iter().filter(is_new).collect();
-    if added.len() > MAX_ADDED {
+    let limit = if session.role == Role::Repair { MAX_REPAIRED } else { MAX_ADDED };
+    if added.len() > limit {
         let seen = format!("it added {}; let a part of them be divided by their own sessions", added.len());
         return Some(RuleBreach { rule: SessionRule::NodeCount, at: session.node.to_owned(), seen });
     }
@@ -154,7 +160,7 @@ fn find_node_breach(before: PlacedNode<'_>, after: &BTreeMap<&str, PlacedNode<'_
     let breach = |rule: SessionRule, seen: String| Some(RuleBreach { rule, at: id.clone(), seen });
     let Some(now) = after.get(id.as_str()) else {
         let rule = if before.node.passes { SessionRule::PassedNode } else { SessionRule::KeepNodes };
-        return breach(rule, "the node is gone, or has another id".to_owned());
+        return breach(rule, "the task is gone, or has another id".to_owned());
     };
     let (old_parent, new_parent) = (before.parent.map(|node| &node.id), now.parent.map(|node| &node.id));
     if old_parent != new_parent {

@@ -25,9 +25,9 @@ pub fn context_files(input: &PromptInput<'_>) -> ContextFiles {
         goal: join_sections(&[Some(node), quoted_sections::goal_section(input)], ""),
         history: join_sections(
             &[quoted_sections::history_section(input)],
-            "No session has worked on this node before.\n",
+            "No session has worked on this task before.\n",
         ),
-        failure: join_sections(&failures, "No attempt on this node has failed.\n"),
+        failure: join_sections(&failures, "No attempt at this task has failed.\n"),
     }
 }
 

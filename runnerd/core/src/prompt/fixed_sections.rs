@@ -175,7 +175,7 @@ fn render_watched(input: &PromptInput<'_>) -> String {
     }
     let more = render_more(files.len() - shown.len());
     format!(
-        "\nWatched as what the checks run, so that a change to them is reported to a person: {}{}{}.\n",
+        "\nThe checks run these; a change to them is reported to a person: {}{}{}.\n",
         shown.join(", "),
         if more.is_empty() { "" } else { " " },
         more.trim_end()

@@ -214,7 +214,7 @@ fn a_first_prompt_is_short() {
     let input = PromptInput { progress: "", memory: empty, goal_body: "", ..case.input("root.2", Role::Worker) };
     let own = build_prompt(&input).text.len();
     let rules = template::CONTRACT.len();
-    assert!(own <= 6_900 && rules <= 3_100, "{own} and {rules} bytes");
+    assert!(own <= 6_750 && rules <= 3_100, "{own} and {rules} bytes");
 }
 
 /// The part of a prompt, in percent, that is the beginning of the one before it.
@@ -273,8 +273,8 @@ fn context_files_hold_what_the_prompt_may_shorten() {
     );
     assert!(files.failure.contains("assertion failed: 3 == 4"), "{}", files.failure);
     let fresh = context_files(&case.input("root.3", Role::Worker));
-    assert_eq!(fresh.history, "No session has worked on this node before.\n");
-    assert_eq!(fresh.failure, "No attempt on this node has failed.\n");
+    assert_eq!(fresh.history, "No session has worked on this task before.\n");
+    assert_eq!(fresh.failure, "No attempt at this task has failed.\n");
 }
 
 #[test]

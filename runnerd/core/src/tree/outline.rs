@@ -123,8 +123,8 @@ fn parent_indices(nodes: &[PlacedNode<'_>]) -> Vec<Option<usize>> {
 fn render_gap(left_out: usize) -> String {
     match left_out {
         0 => String::new(),
-        1 => "… 1 more node\n".to_owned(),
-        n => format!("… {n} more nodes\n"),
+        1 => "… 1 more task\n".to_owned(),
+        n => format!("… {n} more tasks\n"),
     }
 }
 
@@ -184,7 +184,7 @@ mod tests {
         insta::assert_snapshot!(TreeOutline::new(&sample_tree(), "b.2").render(360).0, @r"
         [ ] root  title of root
           [x] a  title of a
-        … 4 more nodes
+        … 4 more tasks
           [ ] b  title of b
             [ ] b.1  title of b.1
             [>] b.2  title of b.2
@@ -192,7 +192,7 @@ mod tests {
             [ ] b.4  title of b.4
           [ ] c  title of c
             [ ] c.1  title of c.1
-        … 3 more nodes
+        … 3 more tasks
         ");
     }
 

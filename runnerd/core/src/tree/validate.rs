@@ -69,7 +69,7 @@ pub enum TreeLimit {
     #[error("the file is gone")]
     FileGone,
     /// The tree has too many nodes.
-    #[error("it has {found} nodes, more than {limit}")]
+    #[error("it has {found} tasks, more than {limit}")]
     Nodes {
         /// Number of nodes.
         found: usize,
@@ -247,7 +247,7 @@ fn check_node(&NodePlace { node, depth, .. }: &NodePlace<'_>, wrong: &mut impl F
         wrong(format!("attempts is {}, more than max_attempts {}", node.attempts, node.max_attempts));
     }
     if !node.is_leaf() && node.passes != node.children.iter().all(|child| child.passes) {
-        wrong(format!("passes is {}, but a node with children passes exactly when all of them do", node.passes));
+        wrong(format!("passes is {}, but a task with subtasks passes exactly when all of them do", node.passes));
     }
 }
 
@@ -264,7 +264,7 @@ fn parse_json(text: &[u8]) -> Result<Value, Vec<TreeFault>> {
 fn describe_bounds_error(error: &JsonBoundsError) -> String {
     match error {
         JsonBoundsError::Objects { line, column, .. } => {
-            format!("it has more than {MAX_NODES} nodes (line {line}, column {column})")
+            format!("it has more than {MAX_NODES} tasks (line {line}, column {column})")
         }
         JsonBoundsError::Bytes { .. } | JsonBoundsError::Nesting { .. } => error.to_string(),
     }

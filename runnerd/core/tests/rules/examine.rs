@@ -2,6 +2,7 @@
 
 use protocol::answer::{AgentAnswer, AnswerStatus};
 use protocol::tree::{Node, TaskTree};
+use protocol::words::Role;
 use runner_core::tree::{canonical, find};
 use runner_core::tree_examination::{
     SessionTree, TreeExamination, examine_parsed_tree, examine_tree, examine_unchanged_tree,
@@ -21,7 +22,14 @@ fn from() -> TaskTree {
 }
 
 fn look(left: &[u8], answer: Option<&AgentAnswer>) -> TreeExamination {
-    examine_tree(&SessionTree { from: &from(), node: "b", text: Some(left), answer, max_attempts: 4 })
+    examine_tree(&SessionTree {
+        from: &from(),
+        node: "b",
+        role: Role::Worker,
+        text: Some(left),
+        answer,
+        max_attempts: 4,
+    })
 }
 
 /// The findings if a session applies `change` to the tree and answers `retry`.
@@ -77,6 +85,20 @@ fn a_session_adds_at_most_twelve_nodes_by_answer_or_by_edit() {
 }
 
 #[test]
+fn a_repair_brings_back_what_was_lost_beside_its_own() {
+    let repaired = |count: u32| {
+        let mut left = from();
+        let added = (0..count).map(|n| leaf(&format!("new{n}"), 10 + i64::from(n)));
+        node(&mut left, "b").children = added.collect();
+        let text = canonical(&left);
+        let (role, text) = (Role::Repair, Some(text.as_bytes()));
+        examine_tree(&SessionTree { from: &from(), node: "b", role, text, answer: None, max_attempts: 4 })
+    };
+    assert_eq!(legal(repaired(24)).0, 24);
+    assert_eq!(rule(&repaired(25)), (SessionRule::NodeCount, "b"));
+}
+
+#[test]
 fn a_third_single_child_in_a_row_is_refused() {
     let chain = |length: u32| {
         changed(|tree| {
@@ -96,6 +118,7 @@ fn a_third_single_child_in_a_row_is_refused() {
         let session = SessionTree {
             from: &began,
             node: "only2",
+            role: Role::Worker,
             text: Some(text.as_bytes()),
             answer: Some(&answer),
             max_attempts: 4,
@@ -117,7 +140,14 @@ fn a_tree_that_is_not_read_again_is_judged_as_if_it_were() {
     let too_many = brought(20_000);
     for answer in [None, Some(&answer(AnswerStatus::Done)), Some(&brought(2)), Some(&too_many)] {
         let from = from();
-        let session = SessionTree { from: &from, node: "b", text: Some(text.as_bytes()), answer, max_attempts: 4 };
+        let session = SessionTree {
+            from: &from,
+            node: "b",
+            role: Role::Worker,
+            text: Some(text.as_bytes()),
+            answer,
+            max_attempts: 4,
+        };
         assert_eq!(examine_unchanged_tree(&session), examine_tree(&session));
         assert_eq!(examine_parsed_tree(&session, from.clone()), examine_tree(&session));
     }
@@ -263,7 +293,14 @@ fn of_two_breaches_the_first_rule_of_the_list_is_reported() {
     assert_eq!(rule(&moved_first), (SessionRule::KeepNodes, "c2"));
     let from = tree(inner("root", 0, vec![leaf("o", 1), passed("q", 2), leaf("s", 3)]));
     let left = canonical(&tree(inner("root", 0, vec![leaf("s", 3)])));
-    let session = SessionTree { from: &from, node: "o", text: Some(left.as_bytes()), answer: None, max_attempts: 3 };
+    let session = SessionTree {
+        from: &from,
+        node: "o",
+        role: Role::Worker,
+        text: Some(left.as_bytes()),
+        answer: None,
+        max_attempts: 3,
+    };
     assert_eq!(rule(&examine_tree(&session)), (SessionRule::PassedNode, "q"));
 }
 
@@ -301,8 +338,14 @@ fn children_that_would_stand_too_deep_make_the_tree_invalid() {
     let from = tree((1..64).rev().fold(last, |below, depth| inner(&format!("n{depth}"), 0, vec![below])));
     let text = canonical(&from);
     let answer = brought(1);
-    let session =
-        SessionTree { from: &from, node: "n64", text: Some(text.as_bytes()), answer: Some(&answer), max_attempts: 3 };
+    let session = SessionTree {
+        from: &from,
+        node: "n64",
+        role: Role::Worker,
+        text: Some(text.as_bytes()),
+        answer: Some(&answer),
+        max_attempts: 3,
+    };
     assert!(faults(examine_tree(&session))[0].contains("(id n64.1): it is 65 levels deep, more than 64"));
 }
 
@@ -311,14 +354,27 @@ fn children_beyond_the_limit_of_nodes_make_the_tree_invalid() {
     let from = tree(inner("root", 0, (1..20_000).map(|order| leaf(&format!("n{order}"), order)).collect()));
     let text = canonical(&from);
     let answer = brought(1);
-    let session =
-        SessionTree { from: &from, node: "n1", text: Some(text.as_bytes()), answer: Some(&answer), max_attempts: 3 };
-    assert_eq!(faults(examine_tree(&session)), ["it has 20001 nodes, more than 20000"]);
+    let session = SessionTree {
+        from: &from,
+        node: "n1",
+        role: Role::Worker,
+        text: Some(text.as_bytes()),
+        answer: Some(&answer),
+        max_attempts: 3,
+    };
+    assert_eq!(faults(examine_tree(&session)), ["it has 20001 tasks, more than 20000"]);
 }
 
 #[test]
 fn a_tree_that_is_gone_or_cannot_be_read_is_invalid() {
-    let gone = examine_tree(&SessionTree { from: &from(), node: "b", text: None, answer: None, max_attempts: 3 });
+    let gone = examine_tree(&SessionTree {
+        from: &from(),
+        node: "b",
+        role: Role::Worker,
+        text: None,
+        answer: None,
+        max_attempts: 3,
+    });
     assert_eq!(faults(gone), ["the file is gone"]);
     for text in ["", "{", "null", "<<<<<<< HEAD"] {
         assert!(!faults(look(text.as_bytes(), None)).is_empty());

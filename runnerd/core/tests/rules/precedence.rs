@@ -90,7 +90,7 @@ fn list() -> Vec<Entry> {
         entry("a node was moved", Breaks(SessionRule::KeepPlace), |it| {
             it.finding.tree = illegal(SessionRule::KeepPlace);
         }),
-        entry("more than 12 nodes were added", Breaks(SessionRule::NodeCount), |it| {
+        entry("more than 12 nodes were added, or 24 by a repair", Breaks(SessionRule::NodeCount), |it| {
             it.finding.tree = illegal(SessionRule::NodeCount);
         }),
         entry("a single child was added below two others", Breaks(SessionRule::SingleChild), |it| {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use protocol::tree::{Node, TaskTree};
+use protocol::words::Role;
 use runner_core::select::{LeafSelection, select};
 use runner_core::tree::{canonical, derive_passes, for_each_node_mut, index, sort, walk};
 use runner_core::tree_examination::{SessionTree, examine_tree};
@@ -144,7 +145,7 @@ proptest! {
         }
         let text = canonical(&left);
         let node = first_open(&tree);
-        let session = SessionTree { from: &tree, node: &node, text: Some(text.as_bytes()), answer: None, max_attempts: 3 };
+        let session = SessionTree { from: &tree, node: &node, role: Role::Worker, text: Some(text.as_bytes()), answer: None, max_attempts: 3 };
         let Some(taken) = examine_tree(&session).tree else { return Ok(()) };
         prop_assert_eq!(load(canonical(&taken).as_bytes()), Ok(taken.clone()));
         let (before, after) = (index(&tree), index(&taken));

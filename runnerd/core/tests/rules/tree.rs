@@ -52,9 +52,9 @@ fn a_valid_tree_is_read_as_it_was_written() {
 #[test]
 fn twenty_thousand_nodes_are_allowed_and_no_more() {
     assert_eq!(load(&text(&wide(20_000))).map(|tree| tree.root.leaves()), Ok((0, 19_999)));
-    check_fault(&text(&wide(20_001)), "", "more than 20000 nodes");
+    check_fault(&text(&wide(20_001)), "", "more than 20000 tasks");
     let faults = check_tree(&wide(20_001)).expect_err("too many");
-    assert_eq!(faults[0].to_string(), "it has 20001 nodes, more than 20000");
+    assert_eq!(faults[0].to_string(), "it has 20001 tasks, more than 20000");
 }
 
 #[test]

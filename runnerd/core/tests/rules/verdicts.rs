@@ -446,6 +446,6 @@ fn a_detail_tells_what_was_seen_where() {
     let details: Vec<Option<String>> =
         verdicts().iter().chain([&broken(SessionRule::History)]).map(Verdict::detail).collect();
     assert_eq!(details.iter().filter(|detail| detail.is_none()).count(), 6);
-    assert_eq!(details[7].as_deref(), Some("a passed node must not change (b: it was seen)"));
+    assert_eq!(details[7].as_deref(), Some("a task that passed must not change (b: it was seen)"));
     assert_eq!(details[8].as_deref(), Some("crash: signal 11"));
 }

@@ -264,6 +264,7 @@ impl Course {
             tree_examination::examine_tree(&tree_examination::SessionTree {
                 from: &loaded.tree,
                 node: &task.node,
+                role: task.role,
                 text: text.as_deref(),
                 answer,
                 max_attempts: loaded.settings.policy.max_attempts_default,

@@ -122,6 +122,7 @@ fn examine_agent_tree(
     let session = tree_examination::SessionTree {
         from: &loaded.tree,
         node: &task.node,
+        role: task.role,
         text,
         answer,
         max_attempts: loaded.policy.max_attempts_default,
