@@ -31,7 +31,11 @@ impl AgentBackend for CommandBackend {
     }
 }
 
-/// Ignores the output: everything that such a program reports is in its file.
+/// Number of last lines of standard error that are taken for the cause of an end.
+const CAUSE_LINES: usize = 3;
+
+/// Ignores the standard output, which may be the model's words: the answer is in its file, and why a session failed is
+/// at the end of its standard error.
 struct SilentReader;
 
 impl OutputReader for SilentReader {
@@ -43,7 +47,14 @@ impl OutputReader for SilentReader {
         false
     }
 
-    fn finish_output(self: Box<Self>, _rest: &SessionRest<'_>) -> SessionOutput {
-        SessionOutput::default()
+    fn finish_output(self: Box<Self>, rest: &SessionRest<'_>) -> SessionOutput {
+        let mut output = SessionOutput::default();
+        output.evidence.add("message", last_lines(&String::from_utf8_lossy(rest.errors)));
+        output
     }
+}
+
+fn last_lines(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+    lines[lines.len().saturating_sub(CAUSE_LINES)..].join("\n")
 }

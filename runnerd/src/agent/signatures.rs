@@ -15,7 +15,7 @@ use jiff::Timestamp;
 use protocol::words::FailureClass;
 use runner_core::feedback::clip_output;
 use runner_core::reset_time::{self, Clock};
-use runner_core::session_failure::ClassifiedFailure;
+use runner_core::session_failure::{ClassifiedFailure, is_transient};
 use serde::Deserialize;
 
 use super::embedded_error;
@@ -43,6 +43,10 @@ pub(super) struct KnownFailure {
 pub(super) fn classify(kind: ExecutorKind, evidence: &EndEvidence, clock: &Clock<'_>) -> Option<KnownFailure> {
     let (signature, signal) = TABLE.first_match(kind, evidence)?;
     let class = signature.class;
+    // What any program writes to its standard error may say much: it can make a run wait, but not end it.
+    if kind == ExecutorKind::Command && !is_transient(class) {
+        return None;
+    }
     let message = evidence.first_message().map(|message| embedded_error::find_error_text(&message).unwrap_or(message));
     let why = message.unwrap_or_else(|| format!("{}: {}", signal.field, signal.value));
     let failure = ClassifiedFailure {
@@ -56,7 +60,7 @@ pub(super) fn classify(kind: ExecutorKind, evidence: &EndEvidence, clock: &Clock
 
 /// Returns when the service is expected back: the point in time that the program gives, else the one in its text.
 fn stated_end(class: FailureClass, evidence: &EndEvidence, clock: &Clock<'_>) -> Option<Timestamp> {
-    if !runner_core::session_failure::is_transient(class) {
+    if !is_transient(class) {
         return None;
     }
     let stated = evidence.resets_at.filter(|time| *time > clock.now);

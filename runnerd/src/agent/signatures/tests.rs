@@ -220,3 +220,13 @@ fn what_nobody_knows_is_not_classed() {
     );
     assert_eq!(classify_signals(ExecutorKind::Command, &[]), None);
 }
+
+#[test]
+fn a_program_that_no_line_is_about_waits_for_its_service_and_is_never_ended_by_its_words() {
+    let class =
+        |message| classify_signals(ExecutorKind::Command, &[("message", message)]).map(|known| known.failure.class);
+    assert_eq!(class("Error: 429 {\"error\": \"usage limit reached\"}"), Some(FailureClass::UsageLimit));
+    assert_eq!(class("connect ECONNREFUSED 127.0.0.1:443"), Some(FailureClass::Network));
+    assert_eq!(class("401 Unauthorized"), None);
+    assert_eq!(class("prompt is too long"), None);
+}
