@@ -106,7 +106,7 @@ fn tree_that_is_gone_or_no_file_is_invalid() {
 #[test]
 fn passed_node_must_not_be_reworded() {
     assert_tree_left("retry", "a task that passed must not change (a: ", |tree| {
-        node(tree, "a").goal = "Another".to_owned()
+        node(tree, "a").goal = "Another".to_owned();
     });
 }
 
