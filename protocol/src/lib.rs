@@ -33,6 +33,7 @@ pub mod settings_file;
 pub mod shell;
 pub mod startup;
 pub mod state;
+pub mod test_record;
 pub mod tip_log;
 pub mod tree;
 pub mod verify;

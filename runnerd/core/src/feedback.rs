@@ -16,12 +16,14 @@ mod line_shape;
 mod lines;
 mod normalize;
 mod report_parsers;
+mod test_outcomes;
 
 use crate::clip::ClipOptions;
 use crate::fence;
 use classify::OutputClassifier;
 pub use failure_view::list_failures;
 pub use fingerprint::{FailureFingerprint, fingerprint_failure};
+pub use test_outcomes::read_test_results;
 
 /// Prefix of every text with failures in front.
 const HEADING: &str = "[failures: ";

@@ -28,7 +28,7 @@ pub mod tree;
 pub mod verdict;
 
 pub use self::files::{answer, change, guardrails, layout, notes, person_edit, questions};
-pub use self::guard::{definition, ignored_files, watched_files};
+pub use self::guard::{definition, ignored_files, test_results, watched_files};
 pub use self::iteration::{forecast, session_failure, transition, tree_examination};
 pub(crate) use self::prompt::template;
 pub use self::run::{approval, blocker, commit_advice, fallback, usage, wait};

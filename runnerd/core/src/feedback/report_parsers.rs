@@ -10,6 +10,9 @@ mod python;
 mod rust;
 mod wrapper;
 
+pub(super) use javascript::is_script;
+pub(super) use rust::read_nextest_status;
+
 /// Meaning of a line to a test runner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ReportLine<'a> {

@@ -1,5 +1,5 @@
 //! The files that define what the guard does: which these are, what a person has accepted of them, and what follows if
-//! they differ.
+//! they differ; and the tests that it names.
 
 mod command;
 pub mod definition;
@@ -10,6 +10,7 @@ mod paths;
 mod reached_files;
 mod script;
 mod targets;
+pub mod test_results;
 mod tools;
 mod variables;
 pub mod watched_files;

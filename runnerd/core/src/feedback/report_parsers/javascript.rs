@@ -42,9 +42,13 @@ fn read_vitest(line: &str) -> Option<ReportLine<'_>> {
 }
 
 fn read_eslint(line: &str) -> Option<ReportLine<'_>> {
+    (is_script(line) && !line.starts_with(' ')).then_some(ReportLine::FailureStart(line))
+}
+
+/// Whether a text ends like the name of a script.
+pub(in crate::feedback) fn is_script(text: &str) -> bool {
     const EXTENSIONS: &[&str] = &["js", "jsx", "mjs", "cjs", "ts", "tsx", "mts", "cts", "vue", "svelte"];
-    let is_file = line.rsplit_once('.').is_some_and(|(_, extension)| EXTENSIONS.contains(&extension));
-    (is_file && !line.starts_with(' ')).then_some(ReportLine::FailureStart(line))
+    text.rsplit_once('.').is_some_and(|(_, extension)| EXTENSIONS.contains(&extension))
 }
 
 /// The severity of a finding in a line such as `  1:7  error  'a' is not used  no-unused-vars`.

@@ -62,19 +62,27 @@ fn read_nextest(line: &str) -> Option<ReportLine<'_>> {
     if status.starts_with("Summary [") || status.starts_with("Cancelling ") || status.starts_with("Canceling ") {
         return Some(ReportLine::FailureEnd);
     }
-    let (word, rest) = status.split_once(" [")?;
+    let (word, name) = read_nextest_status(line)?;
+    match word {
+        "PASS" | "SLOW" | "LEAK" | "SKIP" => Some(ReportLine::Routine),
+        "FAIL" | "TIMEOUT" | "ABORT" | "LEAK-FAIL" | "XFAIL" => Some(ReportLine::FailureStart(name)),
+        signal if signal.starts_with("SIG") => Some(ReportLine::FailureStart(name)),
+        _ => None,
+    }
+}
+
+/// Returns the last word of a status and the test of a line such as `PASS [   0.005s] (2/6) shop tests::a`.
+pub(in crate::feedback) fn read_nextest_status(line: &str) -> Option<(&str, &str)> {
+    let (word, rest) = line.strip_prefix(' ')?.trim_start().split_once(" [")?;
     let (time, name) = rest.split_once("] ")?;
     if !time.trim_start_matches([' ', '>']).starts_with(|c: char| c.is_ascii_digit()) {
         return None;
     }
     let name = name.trim_start();
     let name = if name.starts_with('(') { name.split_once(") ").map_or(name, |(_, name)| name) } else { name };
-    match word.rsplit(' ').next()? {
-        "PASS" | "SLOW" | "LEAK" | "SKIP" => Some(ReportLine::Routine),
-        "FAIL" | "TIMEOUT" | "ABORT" | "LEAK-FAIL" | "XFAIL" => Some(ReportLine::FailureStart(name)),
-        signal if signal.starts_with("SIG") => Some(ReportLine::FailureStart(name)),
-        _ => None,
-    }
+    // The count of tries stands behind the word.
+    let word = word.strip_prefix("FLAKY ").map_or(word, |_| "FLAKY");
+    Some((word.rsplit(' ').next()?, name))
 }
 
 /// Output of the harness inside nextest about the single test that it ran.
