@@ -13,6 +13,7 @@ use protocol::request::{
     StartParams, Subscription,
 };
 use protocol::state::{Feedback, RunState};
+use protocol::test_record::TestRecord;
 use protocol::tree::{Node, TaskTree};
 use runner_core::iteration::{
     GuardEnd, GuardEndKind, IterationEffect, IterationEvent, IterationOutcome, Phase, decide,
@@ -102,7 +103,13 @@ pub fn transition(input: &[u8]) {
     let is_green = guard == Some(b"green");
     let played = Played { answer: answer.clone(), finding: found(examined.finding), is_green };
     let Some(outcome) = settle(&policy, &task, &played) else { return };
-    let before = StateBefore { tree: &from, run_state: &run_state, feedback: &feedback, progress: "" };
+    let before = StateBefore {
+        tree: &from,
+        run_state: &run_state,
+        feedback: &feedback,
+        progress: "",
+        tests: &TestRecord::default(),
+    };
     let after =
         apply_outcome(&before, &outcome, &TransitionFacts { agents_tree: examined.tree, ..TransitionFacts::default() });
     assert_legal(&from, &after.tree, &task, &outcome.verdict);

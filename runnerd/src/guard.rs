@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use runner_core::digest::Digest;
-use runner_core::feedback::reduce;
+use runner_core::feedback::{read_test_results, reduce};
 use runner_core::iteration::{GuardEnd, GuardEndKind};
 use runner_core::redact::Secrets;
 use runner_core::transition::MAX_FAILURE;
@@ -101,9 +101,12 @@ fn guard_end(report: &ProgramReport, output: &[u8]) -> GuardEnd {
         // Without an exit code there is no proof that it passed.
         ProgramEnd::Lingered | ProgramEnd::SupervisorLost => GuardEndKind::Lost,
     };
+    // A test that is named in what was left out must not count as lost.
+    let is_whole = report.dropped_bytes == 0 && report.log_fault.is_none();
     GuardEnd {
         digest: Some(Digest::compute(output).to_string()),
         output: reduce(output, MAX_FAILURE),
+        tests: is_whole.then(|| read_test_results(output)),
         elapsed_ms: u64::try_from(report.elapsed.as_millis()).unwrap_or(u64::MAX),
         survivors: report.survivors,
         log_fault: report.log_fault.as_ref().map(ToString::to_string),
@@ -116,6 +119,7 @@ fn guard_end(report: &ProgramReport, output: &[u8]) -> GuardEnd {
 mod tests {
     use super::*;
     use protocol::words::Containment;
+    use runner_core::test_results::TestOutcome;
 
     #[test]
     fn log_that_the_disk_has_refused_is_told() {
@@ -132,5 +136,23 @@ mod tests {
         };
         assert_eq!(guard_end(&report, b"").log_fault.as_deref(), Some("no storage space"));
         assert_eq!(guard_end(&report, b"").containment, Some(Containment::Cgroup));
+    }
+
+    #[test]
+    fn tests_are_known_only_from_a_whole_log() {
+        let whole = ProgramReport {
+            end: ProgramEnd::Exited(0),
+            elapsed: Duration::ZERO,
+            answered: None,
+            captured_bytes: 20,
+            dropped_bytes: 0,
+            log_fault: None,
+            survivors: 0,
+            still_alive: None,
+            containment: Containment::Cgroup,
+        };
+        let passed = guard_end(&whole, b"test a ... ok\n").tests.expect("a whole log");
+        assert_eq!(passed.names(TestOutcome::Passed), ["a"]);
+        assert_eq!(guard_end(&ProgramReport { dropped_bytes: 5, ..whole }, b"test a ... ok\n").tests, None);
     }
 }

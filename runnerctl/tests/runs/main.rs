@@ -50,6 +50,7 @@ mod sleep;
 mod slow;
 mod status;
 mod steering;
+mod test_names;
 mod usage;
 mod verdicts;
 mod verify_formats;

@@ -24,8 +24,8 @@ pub use rules_version::RulesError;
 pub use summary::first_line;
 pub(crate) use summary::sanitize_summary as safe_summary;
 pub use trailer_values::{
-    AgentStamp, AttemptCount, GuardRun, MalformedValue, ProcessEnd, ReviewRun, ReviewSignature, RunnerVersion,
-    UsageLine, VerdictLine,
+    AgentStamp, AttemptCount, GuardRun, GuardTests, MalformedValue, ProcessEnd, ReviewRun, ReviewSignature,
+    RunnerVersion, UsageLine, VerdictLine,
 };
 
 use self::trailers::TrailerReader;

@@ -37,6 +37,7 @@ pub(super) fn run_checks(repository: &Repository, inputs: ProgramInputs<'_>) -> 
         check_view("tree", tree_faults(&layout)),
         check_view("run_state", json_faults::<protocol::state::RunState>(&layout, Layout::RUN_STATE)),
         check_view("feedback", json_faults::<protocol::state::Feedback>(&layout, Layout::FEEDBACK)),
+        check_view("tests", json_faults::<protocol::test_record::TestRecord>(&layout, Layout::TESTS)),
         check_view("identity", identity_faults(repository, &layout)?),
     ];
     let ok = checks.iter().all(|check| check.ok);
@@ -74,6 +75,7 @@ fn layout_faults(layout: &Layout) -> Vec<String> {
         Layout::CONFIG,
         Layout::RUN_STATE,
         Layout::FEEDBACK,
+        Layout::TESTS,
         Layout::PROGRESS,
         Layout::NOTES,
     ];

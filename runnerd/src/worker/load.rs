@@ -7,6 +7,7 @@ use std::sync::OnceLock;
 use protocol::command::NextSteps;
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::state::{Feedback, RunState};
+use protocol::test_record::TestRecord;
 use protocol::tree::TaskTree;
 use protocol::view::StopReason;
 use runner_core::blocker::Transience;
@@ -48,6 +49,8 @@ pub struct CommittedState {
     pub run_state: RunState,
     /// The feedback that sessions are given.
     pub feedback: Feedback,
+    /// The names of tests.
+    pub tests: TestRecord,
     /// Text files by path: configuration, progress, notes, memory and overrides of prompts.
     pub texts: BTreeMap<&'static str, String>,
     /// What is wrong with the repository's own templates.
@@ -191,7 +194,7 @@ pub fn last_runner_commit(repository: &Repository, from: Id) -> Result<Option<Id
 pub fn load_state(repository: &Repository, commit: Id) -> Result<CommittedState, LoadError> {
     let optional = [Layout::CONFIG, Layout::PROGRESS, Layout::NOTES].into_iter().chain(Layout::MEMORY);
     let optional: Vec<&'static str> = optional.chain(OVERRIDE_TEMPLATES.map(|(_, path)| path)).collect();
-    let required = [Layout::GOAL, Layout::TREE, Layout::RUN_STATE, Layout::FEEDBACK];
+    let required = [Layout::GOAL, Layout::TREE, Layout::RUN_STATE, Layout::FEEDBACK, Layout::TESTS];
     let files = repository.read_files(&commit, optional.iter().copied().chain(required))?;
     let reader = StateFiles { files: &files, commit };
     let run_state: RunState = reader.read_json(Layout::RUN_STATE)?;
@@ -209,6 +212,7 @@ pub fn load_state(repository: &Repository, commit: Id) -> Result<CommittedState,
             .map_err(|faults| LoadError::Tree { path: Layout::TREE, faults })?,
         run_state,
         feedback: reader.read_json(Layout::FEEDBACK)?,
+        tests: reader.read_json(Layout::TESTS)?,
         texts: optional.into_iter().filter_map(text).collect(),
         template_faults: prompts::find_template_faults(|path| Ok::<_, GitError>(files.get(path).cloned())),
         definition: OnceLock::new(),

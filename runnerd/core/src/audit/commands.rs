@@ -273,6 +273,7 @@ mod tests {
             (layout::CONFIG, "a = 1\n".to_owned()),
             (layout::NOTES, "# Notes\n\n- [n1] First.\n".to_owned()),
             (layout::QUESTIONS, "# Questions\n\n- Why?\n- When?\n".to_owned()),
+            (layout::TESTS, crate::json::to_canonical_json(&protocol::test_record::TestRecord::default())),
         ]
     }
 

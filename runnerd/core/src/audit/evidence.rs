@@ -17,6 +17,7 @@ use crate::iteration::{
 use crate::layout;
 use crate::message::{ProcessEnd, Receipt};
 use crate::policy::Policy;
+use crate::test_results::TestResults;
 use crate::tree;
 use crate::tree_examination::{self, TreeExamination};
 use crate::validate::TreeFault;
@@ -274,9 +275,15 @@ impl<'a> IterationEvidence<'a> {
             elsewhere: self.is_elsewhere_after_guard(verdict).then(String::new),
             // Which process wrote what had to be restored is not recorded.
             reverted: self.to.run_state.reverted.clone(),
+            tests: self.rebuild_test_results(),
             wrote: wrote.items().iter().map(|path| String::from_utf8_lossy(path).into_owned()).collect(),
             ..GuardEnd::new(how)
         })
+    }
+
+    /// Returns the tests that the guard named, if it has changed what is known of them.
+    fn rebuild_test_results(&self) -> Option<TestResults> {
+        (self.to.tests != self.from.tests).then(|| TestResults::from_record(self.to.tests))
     }
 
     /// Returns how the review must have ended for this verdict, if one can have run.

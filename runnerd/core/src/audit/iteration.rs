@@ -19,7 +19,7 @@ use crate::approval::{self, Decision, ReviewDecision};
 use crate::definition::{GuardDefinition, session_notice};
 use crate::digest::Digest;
 use crate::iteration::{IterationOutcome, ReviewEnd};
-use crate::message::{AttemptCount, NameList, Receipt, VerdictLine, compose_headline};
+use crate::message::{AttemptCount, GuardTests, NameList, Receipt, VerdictLine, compose_headline};
 use crate::run::{self, NextStep, RunInputs};
 use crate::transition::{self, StateAfter, StateBefore, TransitionFacts};
 use crate::usage::{self, ResourceUsage};
@@ -264,6 +264,7 @@ impl IterationAudit<'_> {
             run_state: self.from.run_state,
             feedback: self.from.feedback,
             progress: &self.from.text(layout::PROGRESS),
+            tests: self.from.tests,
         };
         let (old, new) = (self.from.run_state, self.to.run_state);
         let facts = TransitionFacts {
@@ -302,6 +303,9 @@ impl IterationAudit<'_> {
         let feedback = (AuditRule::Feedback, layout::FEEDBACK);
         let found = CommittedFile { value: self.to.feedback, bytes: bytes(layout::FEEDBACK) };
         compare::compare_values(feedback, &after.feedback, &found, findings);
+        let tests = (AuditRule::Feedback, layout::TESTS);
+        let found = CommittedFile { value: self.to.tests, bytes: bytes(layout::TESTS) };
+        compare::compare_values(tests, &after.tests, &found, findings);
         if after.progress.as_bytes() != bytes(layout::PROGRESS) {
             let last = |text: &str| text.lines().last().unwrap_or_default().to_owned();
             let (expected, found) = (last(&after.progress), last(&self.to.text(layout::PROGRESS)));
@@ -334,6 +338,7 @@ impl IterationAudit<'_> {
             headline: compose_headline(title, replayed.outcome.verdict.name()),
             summary: self.to.run_state.last_summary.clone().unwrap_or_default(),
             attempts,
+            guard_tests: GuardTests::between(self.from.tests, self.to.tests),
             notes: NameList::new(used),
             reverted: NameList::new(&self.to.run_state.reverted),
             held_back: NameList::new(&self.to.run_state.held_back),

@@ -1,6 +1,7 @@
 //! Checks the runner's commits between iterations: a start, a baseline and a resume may change only what they are for.
 
 use protocol::state::{Baseline, Feedback, RunState};
+use protocol::test_record::TestRecord;
 use protocol::verify::AuditRule;
 use protocol::words::GuardOutcome;
 
@@ -14,6 +15,7 @@ use super::state::{CommittedState, RunnerFiles};
 use crate::definition::GuardDefinition;
 use crate::driver::ClaimState;
 use crate::message::{MarkerCommit, ProcessEnd, Receipt, RunnerCommit};
+use crate::test_results::{self, TestResults};
 use crate::transition::PROGRESS_HEADING;
 use crate::watched_files::WatchedFiles;
 use crate::{layout, person_edit, run, tree};
@@ -123,6 +125,9 @@ impl MarkerAudit<'_> {
             &CommittedFile { value: self.to.feedback, bytes: bytes(layout::FEEDBACK) },
             findings,
         );
+        let tests = (AuditRule::Milestone, layout::TESTS);
+        let found = CommittedFile { value: self.to.tests, bytes: bytes(layout::TESTS) };
+        compare::compare_values(tests, &TestRecord::default(), &found, findings);
         if bytes(layout::PROGRESS) != PROGRESS_HEADING.as_bytes() {
             findings.add_violation(AuditRule::Milestone, layout::PROGRESS, ("no line", "lines"));
         }
@@ -164,6 +169,10 @@ impl MarkerAudit<'_> {
         let state = RunState { elapsed_ms: self.to.run_state.elapsed_ms, guard_definition, ..before.run_state.clone() };
         let feedback = Feedback { baseline: baseline.cloned(), ..before.feedback.clone() };
         self.check_bookkeeping(&state, &feedback, findings);
+        let expected = test_results::first_record(&TestResults::from_record(self.to.tests));
+        let tests = (AuditRule::Milestone, layout::TESTS);
+        let found = CommittedFile { value: self.to.tests, bytes: self.to.bytes(layout::TESTS).unwrap_or_default() };
+        compare::compare_values(tests, &expected, &found, findings);
         self.check_changed_paths(CommitKind::Baseline, findings);
         self.check_same_tree(&before, findings);
     }

@@ -14,7 +14,7 @@ use crate::fsck::is_like_runner_path;
 use crate::layout::{self, PathOwnership, path_ownership};
 
 /// Files that the runner writes when it settles, which are compared with what the rules lead to.
-const SETTLED: &[&str] = &[layout::TREE, layout::RUN_STATE, layout::FEEDBACK, layout::PROGRESS];
+const SETTLED: &[&str] = &[layout::TREE, layout::RUN_STATE, layout::FEEDBACK, layout::PROGRESS, layout::TESTS];
 
 /// A kind of commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,7 +65,7 @@ impl CommitKind {
         let (rule, code, folder) = match self {
             Self::Start => (Milestone, false, AnyPrepared),
             Self::Fork => (Milestone, false, OnlyPaths(&[layout::GOAL, layout::RUN_STATE])),
-            Self::Baseline => (Owned, true, AgentPaths(&[layout::RUN_STATE, layout::FEEDBACK])),
+            Self::Baseline => (Owned, true, AgentPaths(&[layout::RUN_STATE, layout::FEEDBACK, layout::TESTS])),
             Self::Resume => (Milestone, false, OnlyPaths(&[layout::RUN_STATE])),
             Self::Driver => (Milestone, false, OnlyPaths(&[])),
             Self::Iteration => (Owned, true, AgentPaths(SETTLED)),
@@ -166,12 +166,13 @@ mod tests {
     const LIKE_RUNNER: &str = ".RUNNER/state/config.toml";
     const TEMPLATE: &str = ".runner/prompts/worker.md";
     /// One path of each sort.
-    const ALL: [&str; 12] = [
+    const ALL: [&str; 13] = [
         CODE,
         layout::TREE,
         layout::RUN_STATE,
         layout::FEEDBACK,
         layout::PROGRESS,
+        layout::TESTS,
         layout::ASSUMPTIONS,
         layout::CONFIG,
         layout::GOAL,
@@ -218,7 +219,8 @@ mod tests {
 
     #[test]
     fn a_baseline_has_what_the_guard_wrote() {
-        let all = [CODE, layout::TREE, layout::RUN_STATE, layout::FEEDBACK, layout::ASSUMPTIONS, CONTEXT];
+        let all =
+            [CODE, layout::TREE, layout::RUN_STATE, layout::FEEDBACK, layout::TESTS, layout::ASSUMPTIONS, CONTEXT];
         assert_eq!(allowed_paths(CommitKind::Baseline), all);
     }
 
@@ -235,7 +237,7 @@ mod tests {
 
     #[test]
     fn an_iteration_has_what_session_and_guard_left_and_what_is_settled() {
-        let settled = [CODE, layout::TREE, layout::RUN_STATE, layout::FEEDBACK, layout::PROGRESS];
+        let settled = [CODE, layout::TREE, layout::RUN_STATE, layout::FEEDBACK, layout::PROGRESS, layout::TESTS];
         assert_eq!(allowed_paths(CommitKind::Iteration), [&settled[..], &[layout::ASSUMPTIONS, CONTEXT]].concat());
         assert_eq!(removable_paths(CommitKind::Iteration), [CODE, CONTEXT, RECORD, LIKE_RUNNER]);
     }

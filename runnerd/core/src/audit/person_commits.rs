@@ -84,7 +84,7 @@ pub(super) fn check(before: &RunnerFiles, after: &RunnerFiles, net: &NetDiff, fi
         // A person may want to begin another run there; an iteration of this one would not have begun.
         findings.add_warning(AuditRule::Person, "GOAL.md: id", (&id(&old.goal.id), &id(&new.goal.id)));
     }
-    let runners = [layout::FEEDBACK, layout::PROGRESS, layout::SCHEMA, layout::ANSWER_SCHEMA];
+    let runners = [layout::FEEDBACK, layout::TESTS, layout::PROGRESS, layout::SCHEMA, layout::ANSWER_SCHEMA];
     for (path, (old, new)) in net.runner_paths().filter(|(path, _)| runners.contains(&path.as_ref())) {
         findings.add_warning(
             AuditRule::Person,

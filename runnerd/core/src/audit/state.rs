@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use protocol::state::{Feedback, RunState};
+use protocol::test_record::TestRecord;
 use protocol::tree::TaskTree;
 use serde::de::DeserializeOwned;
 
@@ -23,6 +24,7 @@ pub struct ParsedFiles {
     tree: Option<FileResult<TaskTree>>,
     bookkeeping: Option<FileResult<RunState>>,
     feedback: Option<FileResult<Feedback>>,
+    tests: Option<FileResult<TestRecord>>,
     settings: Option<FileResult<AuditSettings>>,
     goal: Option<FileResult<GoalFile>>,
 }
@@ -45,6 +47,8 @@ pub(super) struct CommittedState<'a> {
     pub run_state: &'a RunState,
     /// The feedback.
     pub feedback: &'a Feedback,
+    /// The names of tests.
+    pub tests: &'a TestRecord,
     /// The configuration.
     pub settings: &'a AuditSettings,
     /// The goal.
@@ -66,6 +70,7 @@ impl ParsedFiles {
         self.tree = since.tree.clone().or_else(|| self.tree.take());
         self.bookkeeping = since.bookkeeping.clone().or_else(|| self.bookkeeping.take());
         self.feedback = since.feedback.clone().or_else(|| self.feedback.take());
+        self.tests = since.tests.clone().or_else(|| self.tests.take());
         self.settings = since.settings.clone().or_else(|| self.settings.take());
         self.goal = since.goal.clone().or_else(|| self.goal.take());
     }
@@ -79,6 +84,7 @@ impl ParsedFiles {
             layout::TREE => self.tree = Some(text.and_then(parse_tree).map(Arc::new)),
             layout::RUN_STATE => self.bookkeeping = Some(text.and_then(parse_json).map(Arc::new)),
             layout::FEEDBACK => self.feedback = Some(text.and_then(parse_json).map(Arc::new)),
+            layout::TESTS => self.tests = Some(text.and_then(parse_json).map(Arc::new)),
             layout::CONFIG => self.settings = Some((readers.config)(text.unwrap_or_default()).map(Arc::new)),
             layout::GOAL => self.goal = Some(text.and_then(readers.goal).map(Arc::new)),
             _ => {}
@@ -119,6 +125,7 @@ impl RunnerFiles {
             tree: file(layout::TREE, read.tree.as_ref())?,
             run_state: file(layout::RUN_STATE, read.bookkeeping.as_ref())?,
             feedback: file(layout::FEEDBACK, read.feedback.as_ref())?,
+            tests: file(layout::TESTS, read.tests.as_ref())?,
             settings: file(layout::CONFIG, read.settings.as_ref())?,
             goal: file(layout::GOAL, read.goal.as_ref())?,
         })

@@ -28,6 +28,8 @@ pub const CONFIG: &str = ".runner/state/config.toml";
 pub const RUN_STATE: &str = ".runner/state/run_state.json";
 /// What is remembered about the last attempt at each open node.
 pub const FEEDBACK: &str = ".runner/state/feedback.json";
+/// Names of the tests that passed, and of those that do not any more.
+pub const TESTS: &str = ".runner/state/tests.json";
 /// One line per passed node.
 pub const PROGRESS: &str = ".runner/state/progress.md";
 /// A person's guidance for sessions.
@@ -98,6 +100,7 @@ mod tests {
             ("state/config.toml", Runner),
             ("state/run_state.json", Runner),
             ("state/feedback.json", Runner),
+            ("state/tests.json", Runner),
             ("state/progress.md", Runner),
             ("state/notes.md", Runner),
             ("state/assumptions.md", AppendOnly),

@@ -4,6 +4,7 @@
 
 use protocol::answer::{AgentAnswer, AnswerStatus};
 use protocol::explain::{Ending, StepView};
+use protocol::test_record::TestRecord;
 use protocol::tree::{ChildSpec, Node, TaskTree};
 use protocol::words::Role;
 
@@ -122,7 +123,8 @@ fn simulate_outcome(policy: &Policy, task: &SessionTask, assumed: &AssumedEnding
 
 fn apply_outcome(input: &ForecastInput<'_>, outcome: &IterationOutcome, agents_tree: Option<TaskTree>) -> StateAfter {
     let RunInputs { tree, run_state, retry_usage, .. } = input.inputs;
-    let before = StateBefore { tree, run_state, feedback: input.inputs.feedback, progress: input.progress };
+    let tests = &TestRecord::default();
+    let before = StateBefore { tree, run_state, feedback: input.inputs.feedback, progress: input.progress, tests };
     let (held_back, dirty_submodules) = (run_state.held_back.clone(), run_state.dirty_submodules.clone());
     let guard_definition = run_state.guard_definition.clone();
     let facts = TransitionFacts {

@@ -9,6 +9,7 @@ use crate::definition::DefinitionDiff;
 use crate::digest::Digest;
 use crate::fence::one_line;
 use crate::policy::{ChangePolicy, Policy};
+use crate::test_results::TestResults;
 use crate::usage;
 
 /// How a guard ended, as facts.
@@ -20,6 +21,8 @@ pub struct GuardEnd {
     pub digest: Option<String>,
     /// What it printed, reduced.
     pub output: String,
+    /// The tests that it named; `None` if what it printed is not known as a whole.
+    pub tests: Option<TestResults>,
     /// How it rewrote history, if it did; the rewritten commits are rescued and the branch is restored.
     pub history: Option<String>,
     /// Where HEAD pointed if it had left the run's branch, which still contained From; it is rescued and HEAD is
@@ -97,6 +100,7 @@ impl GuardEnd {
             how,
             digest: None,
             output: String::new(),
+            tests: None,
             history: None,
             elsewhere: None,
             reverted: Vec::new(),
@@ -158,6 +162,8 @@ impl GuardEnd {
             log_fault: self.log_fault.or(earlier.log_fault),
             containment: self.containment.into_iter().chain(earlier.containment).min(),
             departure: earlier.departure.merged_with(&self.departure),
+            // Of a changed definition, what it names of the tests is what counts: it may leave some out.
+            tests: if self.with_accepted { earlier.tests } else { self.tests },
             ..self
         }
     }

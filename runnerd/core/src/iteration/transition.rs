@@ -4,6 +4,7 @@
 
 use protocol::answer::AgentAnswer;
 use protocol::state::{Attempt, Deaths, Failure, Feedback, NodeFeedback, RunState, Stall, UsageTotal};
+use protocol::test_record::TestRecord;
 use protocol::tree::TaskTree;
 use protocol::words::{GuardOutcome, IterationStatus, VerdictName};
 
@@ -14,6 +15,7 @@ use crate::fence::one_line;
 use crate::guardrails::{self, Guardrail};
 use crate::iteration::{GuardEnd, GuardEndKind, IterationOutcome, WorkSource};
 pub use crate::layout::PROGRESS_HEADING;
+use crate::test_results;
 use crate::tree;
 use crate::usage::{self, ResourceUsage};
 use crate::validate::TreeFault;
@@ -47,6 +49,8 @@ pub struct StateBefore<'a> {
     pub feedback: &'a Feedback,
     /// The text of `progress.md`.
     pub progress: &'a str,
+    /// The names of tests.
+    pub tests: &'a TestRecord,
 }
 
 /// What the caller knows in addition to the outcome.
@@ -79,6 +83,8 @@ pub struct StateAfter {
     pub feedback: Feedback,
     /// The text of `progress.md`.
     pub progress: String,
+    /// The names of tests.
+    pub tests: TestRecord,
     /// Entry to append to `guardrails.md`, unless it is already there.
     pub guardrail: Option<Guardrail>,
     /// Whether the agent's tree was rejected although it differs from From's.
@@ -95,6 +101,7 @@ pub fn apply_outcome(before: &StateBefore<'_>, outcome: &IterationOutcome, facts
         guardrail: next_guardrail(&feedback, outcome, row),
         feedback,
         progress: next_progress(before.progress, &tree, outcome),
+        tests: next_tests(before.tests, outcome),
         tree_refused: matches!(tree_finding(outcome), Some(TreeFinding::Invalid { .. } | TreeFinding::Illegal(_)))
             || (row.tree == TreeSource::FromCommit
                 && facts.agents_tree.as_ref().is_some_and(|left| left != before.tree)),
@@ -407,6 +414,13 @@ fn keep_newest_lines(text: &str) -> String {
     let ends = lines.bytes().enumerate().skip(surplus.saturating_sub(1));
     let cut = ends.filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at + 1).next().unwrap_or(lines.len());
     format!("{PROGRESS_HEADING}{}", &lines[cut..])
+}
+
+/// A green guard says anew which tests pass.
+fn next_tests(old: &TestRecord, outcome: &IterationOutcome) -> TestRecord {
+    let green = outcome.guard.as_ref().filter(|_| outcome.guard_outcome() == GuardOutcome::Pass);
+    let results = green.and_then(|guard| guard.tests.as_ref());
+    results.map_or_else(|| old.clone(), |results| test_results::next_record(old, outcome.work.task.iter, results))
 }
 
 fn clip_summary(summary: &str) -> String {

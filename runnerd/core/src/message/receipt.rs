@@ -4,7 +4,7 @@ use protocol::words::{GuardOutcome, IterationStatus, Mode, Role};
 
 use super::name_list::NameList;
 use super::trailer_values::{
-    AgentStamp, AttemptCount, GuardRun, ReviewRun, ReviewSignature, RunnerVersion, UsageLine, VerdictLine,
+    AgentStamp, AttemptCount, GuardRun, GuardTests, ReviewRun, ReviewSignature, RunnerVersion, UsageLine, VerdictLine,
 };
 use super::trailers::TrailerReader;
 use super::{FROM, GUARD, KIND, MessageError, MessageParts, REVERTED, SCOPE, VERSION, headline, join_message};
@@ -47,6 +47,8 @@ pub struct Receipt {
     pub output: Option<Digest>,
     /// How the guard ended, if it ran.
     pub guard_run: Option<GuardRun>,
+    /// How the tests that passed differ from those at From, if they do.
+    pub guard_tests: Option<GuardTests>,
     /// The review's decision, if there was one.
     pub review: Option<ReviewRun>,
     /// The signature of the person who decided, if they signed.
@@ -98,6 +100,7 @@ impl Receipt {
             ("Runner-Prompt", self.prompt.as_ref().map(ToString::to_string)),
             ("Runner-Output", self.output.as_ref().map(ToString::to_string)),
             (GUARD, self.guard_run.as_ref().map(ToString::to_string)),
+            ("Runner-Guard-Tests", self.guard_tests.as_ref().map(ToString::to_string)),
             ("Runner-Review", self.review.as_ref().map(ToString::to_string)),
             ("Runner-Signature", self.signature.as_ref().map(ToString::to_string)),
             ("Runner-Notes", names(&self.notes)),
@@ -137,6 +140,7 @@ impl Receipt {
             prompt: trailers.take_optional("Runner-Prompt")?,
             output: trailers.take_optional("Runner-Output")?,
             guard_run: trailers.take_optional(GUARD)?,
+            guard_tests: trailers.take_optional("Runner-Guard-Tests")?,
             review: trailers.take_optional("Runner-Review")?,
             signature: trailers.take_optional("Runner-Signature")?,
             notes: trailers.take_optional("Runner-Notes")?.unwrap_or_default(),

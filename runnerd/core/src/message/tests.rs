@@ -31,6 +31,7 @@ fn receipt() -> Receipt {
         prompt: Some(Digest::compute(b"prompt")),
         output: Some(Digest::compute(b"output")),
         guard_run: Some(GuardRun { end: ProcessEnd::Exit(0), output: Digest::compute(b"guard") }),
+        guard_tests: Some(GuardTests { added: 3, lost: 1, names: NameList::new(["shop tests::a, b"]) }),
         review: Some(ReviewRun {
             accepted: true,
             prompt: Some(Digest::compute(b"p")),
@@ -62,6 +63,7 @@ pub(crate) fn minimal_receipt() -> Receipt {
         prompt: None,
         output: None,
         guard_run: None,
+        guard_tests: None,
         review: None,
         signature: None,
         notes: NameList::default(),
@@ -254,7 +256,7 @@ fn a_touched_receipt_is_refused() {
         Err(MessageError::Unexpected("Runner-Role: worker".to_owned()))
     );
     assert_eq!(touched("iter 0007", "iter 007"), Err(MessageError::Form { line: 1 }));
-    assert_eq!(touched("cost_usd=1.012345", "cost_usd=01.012345"), Err(MessageError::Form { line: 23 }));
+    assert_eq!(touched("cost_usd=1.012345", "cost_usd=01.012345"), Err(MessageError::Form { line: 24 }));
     assert_eq!(
         touched("iter 0007", "iteration 0007").map_err(|error| error.to_string().contains("malformed subject")),
         Err(true)

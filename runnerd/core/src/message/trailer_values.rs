@@ -7,11 +7,14 @@ use std::str::FromStr;
 
 use protocol::answer::SessionUsage;
 use protocol::state::UsageTotal;
+use protocol::test_record::TestRecord;
 use protocol::words::VerdictName;
 use serde::{Deserialize, Serialize};
 
+use super::name_list::NameList;
 use super::{rules_version, summary};
 use crate::digest::{Digest, is_lower_hex};
+use crate::test_results::{TestDiff, diff_records};
 use crate::verdict::SessionRule;
 
 /// Longest verdict with its detail, in bytes.
@@ -307,6 +310,49 @@ impl TryFrom<String> for ReviewSignature {
 impl From<ReviewSignature> for String {
     fn from(ReviewSignature(base64): ReviewSignature) -> Self {
         base64
+    }
+}
+
+/// How the tests that passed differ from those before: `+3 -1 shop tests::a`. The names are of those that are lost.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct GuardTests {
+    /// Number of tests that pass now and did not before.
+    pub added: usize,
+    /// Number of tests that passed before and do not now.
+    pub lost: usize,
+    /// Their names.
+    pub names: NameList,
+}
+
+impl GuardTests {
+    /// Returns the difference between two records; `None` if there is none.
+    pub fn between(before: &TestRecord, after: &TestRecord) -> Option<Self> {
+        let TestDiff { added, lost } = diff_records(before, after);
+        let tests = Self { added: added.len(), lost: lost.len(), names: NameList::new(lost) };
+        (tests != Self::default()).then_some(tests)
+    }
+}
+
+impl fmt::Display for GuardTests {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { added, lost, names } = self;
+        write!(f, "+{added} -{lost}")?;
+        if names.is_empty() { Ok(()) } else { write!(f, " {names}") }
+    }
+}
+
+impl FromStr for GuardTests {
+    type Err = MalformedValue;
+
+    fn from_str(text: &str) -> Result<Self, MalformedValue> {
+        const FORM: MalformedValue = MalformedValue("`+<number> -<number> <names>`");
+        let (added, rest) = text.strip_prefix('+').and_then(|text| text.split_once(" -")).ok_or(FORM)?;
+        let (lost, names) = rest.split_once(' ').map_or((rest, None), |(lost, names)| (lost, Some(names)));
+        let number = |text: &str| text.parse().map_err(|_| FORM);
+        let names: NameList = names.map_or(Ok(NameList::default()), str::parse).map_err(|_| FORM)?;
+        let tests = Self { added: number(added)?, lost: number(lost)?, names };
+        let is_counted = tests.lost == tests.names.items().len() + tests.names.more();
+        if is_counted && tests.to_string() == text { Ok(tests) } else { Err(FORM) }
     }
 }
 

@@ -1,6 +1,7 @@
 //! What later sessions read: the feedback of a node, and the list of passed nodes.
 
 use protocol::state::{Baseline, Failure, Feedback};
+use protocol::test_record::TestRecord;
 use protocol::words::{GuardOutcome, PhaseName, VerdictName};
 use runner_core::iteration::{GuardEnd, GuardEndKind, IterationOutcome};
 use runner_core::transition::{MAX_FAILURE, PROGRESS_HEADING, StateAfter, StateBefore, TransitionFacts, apply_outcome};
@@ -61,7 +62,13 @@ fn feedback_after(outcomes: &[IterationOutcome]) -> Feedback {
     for (iter, outcome) in (7..).zip(outcomes) {
         let mut outcome = outcome.clone();
         outcome.work.task.iter = iter;
-        let before = StateBefore { tree: &tree, run_state: &state, feedback: &feedback, progress: "" };
+        let before = StateBefore {
+            tree: &tree,
+            run_state: &state,
+            feedback: &feedback,
+            progress: "",
+            tests: &TestRecord::default(),
+        };
         feedback = apply_outcome(&before, &outcome, &facts()).feedback;
     }
     feedback
@@ -141,7 +148,13 @@ fn a_red_base_is_mended_by_the_first_green_guard() {
     let (tree, state, mut feedback) = before();
     feedback.baseline = Some(red.clone());
     for verdict in verdicts() {
-        let before = StateBefore { tree: &tree, run_state: &state, feedback: &feedback, progress: "" };
+        let before = StateBefore {
+            tree: &tree,
+            run_state: &state,
+            feedback: &feedback,
+            progress: "",
+            tests: &TestRecord::default(),
+        };
         let outcome = outcome(verdict);
         let after = apply_outcome(&before, &outcome, &facts()).feedback.baseline.expect("there is one");
         let is_green = outcome.guard_outcome() == GuardOutcome::Pass;
@@ -184,7 +197,13 @@ fn feedback_is_bounded_whatever_is_said_and_however_often() {
         let mut outcome = summarised(Verdict::RedGuard, &"ä".repeat(10_000));
         outcome.work.task.iter = iter;
         outcome.guard = Some(GuardEnd { output: "ö".repeat(1_000_000), ..guard(GuardEndKind::Exited(1)) });
-        let before = StateBefore { tree: &tree, run_state: &state, feedback: &feedback, progress: "" };
+        let before = StateBefore {
+            tree: &tree,
+            run_state: &state,
+            feedback: &feedback,
+            progress: "",
+            tests: &TestRecord::default(),
+        };
         let after = apply_outcome(&before, &outcome, &facts());
         assert!(after.run_state.last_summary.is_some_and(|summary| summary.len() <= 2_000));
         feedback = after.feedback;
@@ -237,7 +256,13 @@ fn after_guards(said: &[&str]) -> StateAfter {
     for said in said {
         let mut outcome = outcome(Verdict::RedGuard);
         outcome.guard = Some(GuardEnd { output: (*said).to_owned(), ..guard(GuardEndKind::Exited(1)) });
-        let before = StateBefore { tree: &tree, run_state: &run_state, feedback: &feedback, progress: "" };
+        let before = StateBefore {
+            tree: &tree,
+            run_state: &run_state,
+            feedback: &feedback,
+            progress: "",
+            tests: &TestRecord::default(),
+        };
         let after = apply_outcome(&before, &outcome, &TransitionFacts::default());
         feedback = after.feedback.clone();
         last = Some(after);

@@ -31,6 +31,7 @@ fn ended(run: &str, node: &str, verdict: VerdictName) -> RunnerCommit {
         prompt: None,
         output: None,
         guard_run: None,
+        guard_tests: None,
         review: None,
         signature: None,
         notes: NameList::default(),

@@ -12,12 +12,14 @@ use protocol::view::StopReason;
 use protocol::words::Containment;
 use runner_core::definition::session_notice;
 use runner_core::digest::Digest;
+use runner_core::feedback::read_test_results;
 use runner_core::iteration::{
     GuardEnd, GuardEndKind, IterationEffect, IterationEvent, Phase, ReviewEnd, ReviewEndKind, WorkResult,
 };
 use runner_core::policy::{ChangePolicy, RolesMode};
 use runner_core::prompt::{self, MemoryFiles, Prompt, PromptInput, ReviewMaterial};
 use runner_core::run::{self, NextStep};
+use runner_core::test_results::TestResults;
 use runner_core::tree_examination::{self, TreeExamination};
 use runner_core::verdict::{SessionEnd, SessionEndKind, SessionFinding, SessionTask, TreeFinding};
 use runner_core::{layout, notes, person_edit};
@@ -288,12 +290,14 @@ impl Course {
         self.witness.guard = if let GuardEndKind::Exited(code) = how { Some(code) } else { None };
         let wrote = self.written();
         let output = self.random.pick(&OUTPUTS).to_string();
+        let elapsed_ms = self.random.below(60_000);
         let is_silent = matches!(how, GuardEndKind::Cut | GuardEndKind::Lost | GuardEndKind::Missing { .. });
         let end = GuardEnd {
             wrote,
             output: if is_silent { String::new() } else { output.clone() },
             digest: (!is_silent).then(|| Digest::compute(output.as_bytes()).to_string()),
-            elapsed_ms: self.random.below(60_000),
+            elapsed_ms,
+            tests: (!is_silent && !elapsed_ms.is_multiple_of(7)).then(|| named_tests(elapsed_ms)),
             containment: Some(Containment::Walk),
             ..GuardEnd::new(how)
         };
@@ -333,6 +337,19 @@ impl Course {
 }
 
 /// What guards print.
+/// The tests that a guard names, each in one of four ways, as a number has it.
+pub(crate) fn named_tests(mut number: u64) -> TestResults {
+    let mut told = String::new();
+    for name in ["pays", "refunds", "rounds", "splits", "sums"] {
+        let end = ["ok", "ok", "ignored", ""][usize::try_from(number % 4).unwrap_or_default()];
+        number /= 4;
+        if !end.is_empty() {
+            told.extend(["test ", name, " ... ", end, "\n"]);
+        }
+    }
+    read_test_results(told.as_bytes())
+}
+
 const OUTPUTS: [&str; 4] = [
     "test result: ok",
     "error: the ledger does not match\n  at src/ledger.rs:12\n",

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use protocol::state::RunState;
+use protocol::test_record::TestRecord;
 use protocol::tree::TaskTree;
 use protocol::words::{Mode, Role, VerdictName};
 use runner_core::digest::Digest;
@@ -26,7 +27,7 @@ pub(crate) struct Forgery {
 pub(super) type Way = fn(&mut Forgery) -> bool;
 
 /// Every way, with its name.
-pub(crate) const WAYS: [(&str, Way); 46] = [
+pub(crate) const WAYS: [(&str, Way); 49] = [
     ("a leaf that passes", |forgery| forgery.trees(|node| !node.passes, |node| node.passes = true)),
     ("a person that sets passes", |forgery| forgery.person(|node| !node.passes, |node| node.passes = true)),
     ("attempts that were lowered", |forgery| {
@@ -128,6 +129,19 @@ pub(crate) const WAYS: [(&str, Way); 46] = [
             text.replace("\"nodes\": {", "\"nodes\": {\"ghost\": {\"history\": [], \"failures\": []},")
                 .replace(",}", "}")
         })
+    }),
+    ("tests that were never lost", |forgery| {
+        forgery.file(layout::TESTS, |text| {
+            let Ok(mut tests) = serde_json::from_str::<TestRecord>(text) else { return text.to_owned() };
+            tests.lost.clear();
+            json::to_canonical_json(&tests)
+        })
+    }),
+    ("tests that have not passed", |forgery| {
+        forgery.file(layout::TESTS, |text| text.replacen("\"passed\": [", "\"passed\": [\n    \"adds\",", 1))
+    }),
+    ("tests that are lost and not named", |forgery| {
+        forgery.receipts_that(|receipt| receipt.guard_tests.is_some(), |receipt| receipt.guard_tests = None)
     }),
     ("a changed guard that is not announced", |forgery| {
         forgery.receipts_that(is_announced_and_committed, |receipt| receipt.guard_changed = NameList::default())

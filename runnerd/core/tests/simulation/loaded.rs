@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use protocol::state::{Feedback, RunState};
+use protocol::test_record::TestRecord;
 use protocol::tree::TaskTree;
 use runner_core::audit::{AuditSettings, FileFault, FileReaders, GoalFile};
 use runner_core::change::ChangeRequest;
@@ -92,6 +93,8 @@ pub(crate) struct Loaded {
     pub(crate) run_state: RunState,
     /// The feedback.
     pub(crate) feedback: Feedback,
+    /// The names of tests.
+    pub(crate) tests: TestRecord,
     /// The configuration.
     pub(crate) settings: AuditSettings,
     /// The globs that name the guard's definition there.
@@ -112,6 +115,7 @@ impl Loaded {
             tree: validate::load(bytes(layout::TREE)).map_err(faults)?,
             run_state: serde_json::from_slice(bytes(layout::RUN_STATE)).map_err(|error| error.to_string())?,
             feedback: serde_json::from_slice(bytes(layout::FEEDBACK)).map_err(|error| error.to_string())?,
+            tests: serde_json::from_slice(bytes(layout::TESTS)).map_err(|error| error.to_string())?,
             settings: settings(bytes(layout::CONFIG))?,
             definition: Config::read(bytes(layout::CONFIG))?.definition,
             goal: goal(bytes(layout::GOAL))?,

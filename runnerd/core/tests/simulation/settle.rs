@@ -3,22 +3,24 @@
 //! Repeated after a death, each writes the same, and recognizes a commit that was already made.
 
 use protocol::state::{Baseline, Feedback, RunState};
+use protocol::test_record::TestRecord;
 use runner_core::change::{ChangeRequest, RunDocuments};
 use runner_core::digest::Digest;
 use runner_core::iteration::{GuardEnd, GuardEndKind, IterationOutcome};
 use runner_core::message::{
-    AgentStamp, AttemptCount, GuardRun, MarkerCommit, NameList, ProcessEnd, Receipt, RunnerCommit, RunnerVersion,
-    UsageLine, VerdictLine, compose_headline, compose_human,
+    AgentStamp, AttemptCount, GuardRun, GuardTests, MarkerCommit, NameList, ProcessEnd, Receipt, RunnerCommit,
+    RunnerVersion, UsageLine, VerdictLine, compose_headline, compose_human,
 };
 use runner_core::prompt::{PROMPT_FORMAT, templates_digest};
 use runner_core::run::ResumeOrder;
 use runner_core::transition::{self, PROGRESS_HEADING, StateAfter, StateBefore, TransitionFacts};
 use runner_core::verdict::{SessionEnd, verdict_row};
-use runner_core::{json, layout, run, schema, tree, validate};
+use runner_core::{json, layout, run, schema, test_results, tree, validate};
 
 use super::approval::review_run;
 use super::daemon::{Course, Halt, Lived};
 use super::definition::watched_from_start;
+use super::effects::named_tests;
 use super::loaded::{Config, Loaded, goal_text};
 use super::mischief;
 use super::mistake::Mistake;
@@ -45,6 +47,7 @@ impl Course {
             run_state: &loaded.run_state,
             feedback: &loaded.feedback,
             progress: &loaded.text(layout::PROGRESS),
+            tests: &loaded.tests,
         };
         let after = Mistake::change_after(self.mistake, transition::apply_outcome(&before, outcome, &facts), outcome);
         let is_it = |commit: &RunnerCommit| matches!(commit, RunnerCommit::Iteration(receipt) if receipt.iter == task.iter && receipt.from == task.from);
@@ -78,6 +81,7 @@ impl Course {
             (layout::RUN_STATE, json::to_canonical_json(&after.run_state).into_bytes()),
             (layout::FEEDBACK, json::to_canonical_json(&after.feedback).into_bytes()),
             (layout::PROGRESS, after.progress.clone().into_bytes()),
+            (layout::TESTS, json::to_canonical_json(&after.tests).into_bytes()),
         ];
         if let Some(line) = &after.guardrail {
             let there = self.repository.text(layout::GUARDRAILS);
@@ -139,6 +143,7 @@ impl Course {
             prompt,
             output: session.and_then(|session| session.output_digest.as_ref()?.parse().ok()),
             guard_run: guard.and_then(guard_run),
+            guard_tests: GuardTests::between(&loaded.tests, &after.tests),
             review: review_run(outcome),
             signature: task.signature.clone(),
             notes: NameList::new(used),
@@ -204,6 +209,7 @@ impl Course {
             (layout::TREE, tree::canonical(&tree)),
             (layout::RUN_STATE, json::to_canonical_json(&state)),
             (layout::FEEDBACK, json::to_canonical_json(&Feedback::default())),
+            (layout::TESTS, json::to_canonical_json(&TestRecord::default())),
             (layout::PROGRESS, PROGRESS_HEADING.to_owned()),
             (layout::SCHEMA, schema::tree_schema_text()),
             (layout::ANSWER_SCHEMA, schema::answer_schema_text()),
@@ -259,6 +265,9 @@ impl Course {
         self.repository.write(layout::RUN_STATE, json::to_canonical_json(&state).as_bytes());
         self.may_die()?;
         self.repository.write(layout::FEEDBACK, json::to_canonical_json(&feedback).as_bytes());
+        self.may_die()?;
+        let tests = test_results::first_record(&named_tests(elapsed_ms));
+        self.repository.write(layout::TESTS, json::to_canonical_json(&tests).as_bytes());
         let milestone = MarkerCommit {
             guard_run: guard_run(&end),
             reverted: NameList::new(&reverted),

@@ -13,8 +13,8 @@ use crate::git::durable::read_regular_file;
 use crate::git::{GitError, Repository};
 
 /// Files that have to be stored as they are.
-const RUNNER_FILES: [&str; 6] =
-    [layout::GOAL, layout::CONFIG, layout::TREE, layout::RUN_STATE, layout::FEEDBACK, layout::NOTES];
+const RUNNER_FILES: [&str; 7] =
+    [layout::GOAL, layout::CONFIG, layout::TREE, layout::RUN_STATE, layout::FEEDBACK, layout::TESTS, layout::NOTES];
 /// Attributes by which git changes what it stores or checks out.
 const CONVERSIONS: [&str; 4] = ["filter", "working-tree-encoding", "ident", "eol"];
 

@@ -11,7 +11,8 @@ use runner_core::digest::Digest;
 use runner_core::iteration::{GuardEndKind, IterationOutcome, ReviewEnd};
 use runner_core::json;
 use runner_core::message::{
-    AgentStamp, AttemptCount, NameList, Receipt, ReviewRun, RunnerCommit, UsageLine, VerdictLine, compose_headline,
+    AgentStamp, AttemptCount, GuardTests, NameList, Receipt, ReviewRun, RunnerCommit, UsageLine, VerdictLine,
+    compose_headline,
 };
 use runner_core::prompt::Prompt;
 use runner_core::transition::{self, StateBefore, TransitionFacts};
@@ -148,6 +149,7 @@ impl<'a> SettleStep<'a> {
             run_state: &self.loaded.run_state,
             feedback: &self.loaded.feedback,
             progress: self.loaded.text(Layout::PROGRESS),
+            tests: &self.loaded.tests,
         };
         Ok(transition::apply_outcome(&before, self.outcome, &facts))
     }
@@ -247,6 +249,7 @@ impl<'a> SettleStep<'a> {
             (Layout::RUN_STATE, json::to_canonical_json(&after.run_state).into_bytes()),
             (Layout::FEEDBACK, json::to_canonical_json(&after.feedback).into_bytes()),
             (Layout::PROGRESS, after.progress.clone().into_bytes()),
+            (Layout::TESTS, json::to_canonical_json(&after.tests).into_bytes()),
         ];
         durable::create_dir_below_unsynced(layout.root(), Layout::STATE, FileAccess::Repository)?;
         // An interrupted settlement may have left files that would be committed now.
@@ -314,6 +317,7 @@ impl<'a> SettleStep<'a> {
             prompt: prompt.map(|prompt| Digest::compute(prompt.text.as_bytes())),
             output: session.and_then(|session| session.output_digest.as_ref()?.parse().ok()),
             guard_run: guard.and_then(guard_run),
+            guard_tests: GuardTests::between(&self.loaded.tests, &after.tests),
             review: self.review_run(),
             signature: task.signature.clone(),
             notes: NameList::new(self.answered_notes(after)),

@@ -10,6 +10,7 @@ use protocol::words::PhaseName;
 use runner_core::iteration::{GuardEnd, GuardEndKind};
 use runner_core::json;
 use runner_core::message::{MarkerCommit, NameList, RunnerCommit};
+use runner_core::test_results;
 use runner_core::tree;
 use tokio_util::sync::CancellationToken;
 
@@ -74,9 +75,11 @@ pub(crate) async fn run_baseline(
             ..loaded.run_state.clone()
         };
         let feedback = Feedback { baseline: Some(baseline), ..loaded.feedback.clone() };
+        let tests = end.tests.as_ref().map(test_results::first_record).unwrap_or_default();
         let files = [
             (Layout::RUN_STATE, json::to_canonical_json(&state)),
             (Layout::FEEDBACK, json::to_canonical_json(&feedback)),
+            (Layout::TESTS, json::to_canonical_json(&tests)),
         ];
         let marker = MarkerCommit {
             guard_run: crate::worker::receipt::guard_run(&end),

@@ -4,6 +4,7 @@
 
 use protocol::command::{Command, NextSteps};
 use protocol::state::{Feedback, RunState};
+use protocol::test_record::TestRecord;
 use protocol::tree::TaskTree;
 use protocol::view::StopReason;
 use runner_core::message::{MarkerCommit, NameList, RunnerCommit};
@@ -287,6 +288,7 @@ fn start_files(
         (Layout::TREE, tree::canonical(&tree)),
         (Layout::RUN_STATE, json::to_canonical_json(&state)),
         (Layout::FEEDBACK, json::to_canonical_json(&Feedback::default())),
+        (Layout::TESTS, json::to_canonical_json(&TestRecord::default())),
         (Layout::PROGRESS, PROGRESS_HEADING.to_owned()),
         (Layout::SCHEMA, schema::tree_schema_text()),
         (Layout::ANSWER_SCHEMA, schema::answer_schema_text()),
@@ -314,6 +316,7 @@ pub fn create_layout(
         (Layout::ANSWER_SCHEMA, schema::answer_schema_text()),
         (Layout::RUN_STATE, json::to_canonical_json(&RunState::default())),
         (Layout::FEEDBACK, json::to_canonical_json(&Feedback::default())),
+        (Layout::TESTS, json::to_canonical_json(&TestRecord::default())),
         (Layout::CONFIG, config::default_text_with(proposal)),
     ];
     let files: Vec<(&str, &[u8])> = texts.iter().map(|(path, text)| (*path, text.as_bytes())).collect();

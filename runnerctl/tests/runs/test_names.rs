@@ -1,0 +1,51 @@
+//! The names of tests that a guard prints: which are kept, and which count as lost.
+
+use protocol::test_record::{TestAbsence, TestRecord};
+
+use crate::audits::parse_report;
+use crate::play::{RunPlay, sample};
+
+const CONFIG: &str = ".runner/state/config.toml";
+
+/// A run whose guard prints what is in `tests.txt`, from which three tests pass on the base.
+fn named_play(max_iterations: u32) -> RunPlay {
+    let play = RunPlay::with_tree(&sample(), |config| config.top(&format!("max_iterations = {max_iterations}")));
+    let config = play.repo.read(CONFIG).replace("baseline = false", "baseline = true");
+    play.repo.write(CONFIG, &config);
+    play.repo.write("tests.txt", "test adds ... ok\ntest pays ... ok\ntest rounds ... ok\n").commit("Test");
+    play.script().guard_always("cat tests.txt");
+    play
+}
+
+fn record_at(play: &RunPlay, revision: &str) -> TestRecord {
+    serde_json::from_str(&play.repo.show(revision, ".runner/state/tests.json")).expect("a record of tests")
+}
+
+fn lost_at(play: &RunPlay, revision: &str) -> Vec<(String, u32, TestAbsence)> {
+    record_at(play, revision).lost.into_iter().map(|lost| (lost.name, lost.iter, lost.now)).collect()
+}
+
+#[test]
+fn a_lost_test_is_named_until_it_passes_again() {
+    let play = named_play(3);
+    let script = play.script();
+    script.step(
+        1,
+        "printf 'test adds ... ok\\ntest pays ... ignored\\ntest sums ... ok\\n' > tests.txt; answer done 'One.'",
+    );
+    script.step(2, "printf 'test sums ... ok\\n' > tests.txt; answer done 'Two.'");
+    // The first run is that on the base.
+    script.guard_step(3, "cat tests.txt; echo 'test adds ... FAILED'; exit 1");
+    script.step(3, "printf 'test adds ... ok\\ntest pays ... ok\\n' > tests.txt; answer done 'Three.'");
+    play.run().exits(4);
+    let trailer = |iter| play.iteration_at(iter).receipt.trailer("Runner-Guard-Tests").map(str::to_owned);
+    assert_eq!(trailer(1).as_deref(), Some("+1 -2 pays, rounds"));
+    assert_eq!(trailer(2), None, "a red guard changes nothing");
+    assert_eq!(trailer(3).as_deref(), Some("+1 -1 sums"));
+    let rounds = |iter| ("rounds".to_owned(), iter, TestAbsence::Gone);
+    assert_eq!(lost_at(&play, "HEAD~1"), [("pays".to_owned(), 1, TestAbsence::Skipped), rounds(1)]);
+    assert_eq!(lost_at(&play, "HEAD"), [("sums".to_owned(), 3, TestAbsence::Gone), rounds(1)]);
+    assert_eq!(record_at(&play, "HEAD").passed, ["adds", "pays"]);
+    let report = parse_report(&play.home.ctl_in(&play.repo, &["verify", "--json"]));
+    assert_eq!(report.findings, []);
+}
