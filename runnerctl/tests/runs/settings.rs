@@ -71,6 +71,22 @@ fn a_guard_that_a_person_has_set_needs_no_second_confirmation() {
 }
 
 #[test]
+fn a_run_that_has_ended_and_whose_branch_was_left_keeps_its_settings() {
+    let play = RunPlay::new();
+    play.script().step(1, "answer retry 'Not yet.'");
+    play.run().exits(4);
+    let tip = play.repo.head();
+    play.repo.git(&["switch", "-q", "main"]);
+    let set = |args: &[&str]| play.home.ctl_in(&play.repo, &[&["config", "set"][..], args].concat());
+    let said = set(&["max_iterations", "7"]);
+    assert!(said.exits(0).stdout.contains("it becomes part of the next run's branch"), "{}", said.stdout);
+    assert!(play.repo.read(CONFIG).contains("max_iterations = 7"));
+    assert_eq!(play.repo.git(&["rev-parse", &format!("runner/{RUN}")]), tip);
+    set(&["max_iterations", "8", "--run", RUN]).exits(0);
+    assert!(play.repo.show(&format!("runner/{RUN}"), CONFIG).contains("max_iterations = 8"));
+}
+
+#[test]
 fn without_a_run_the_file_in_the_work_tree_is_written_and_shown_with_its_lines() {
     let home = Home::new();
     let _daemon = home.daemon();

@@ -147,7 +147,8 @@ fn write_config(layout: &Layout, text: &str) -> Result<(), ErrorData> {
 
 impl Api {
     /// Returns the run whose branch has the configuration in force: the one that is named, else the one of this work
-    /// tree that has begun and may continue.
+    /// tree that has begun and may continue. One that has ended counts only while its branch is checked out: on another
+    /// branch a person sets what the next run starts with.
     async fn resolve_config_run(
         &self,
         repository: &Repository,
@@ -163,11 +164,14 @@ impl Api {
         if is_over || run.path.as_path() != repository.work_dir() {
             return Ok(None);
         }
-        let (repository, branch, id) = (repository.clone(), run.branch.clone(), run.id.clone());
-        let has_begun =
-            run_blocking(move || Ok(repository.find_branch_tip(&branch).map_err(|error| git_error(&error))?.is_some()))
-                .await?;
-        Ok(has_begun.then_some(id))
+        let (repository, branch, id, has_ended) =
+            (repository.clone(), run.branch.clone(), run.id.clone(), run.state.is_terminal());
+        let is_in_force = run_blocking(move || {
+            let has_begun = repository.find_branch_tip(&branch).map_err(|error| git_error(&error))?.is_some();
+            let head = repository.head().map_err(|error| git_error(&error))?;
+            Ok(has_begun && (!has_ended || head.branch() == Some(&branch)))
+        });
+        Ok(is_in_force.await?.then_some(id))
     }
 
     /// Shows what the daemon was started with, if that overrides its file.
