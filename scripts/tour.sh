@@ -47,7 +47,7 @@ record() {
         --window --width "$columns" --height "$rows"
 }
 
-# The project of the README's first run, with an agent that takes its time.
+# The project of the quick start's run without an account, with an agent that takes its time.
 greeter() {
     mkdir "$lab/greeter"
     cd -- "$lab/greeter"

@@ -1,4 +1,4 @@
-//! The blocks of README and quick start, typed as written, in each common shell.
+//! The blocks of the quick start, typed as written, in each common shell.
 //!
 //! A shell that is not installed is skipped with a message; in CI each of them is required.
 
@@ -22,7 +22,7 @@ fn code_block(page: &str, mark: &str) -> String {
 }
 
 fn first_run() -> String {
-    code_block("README.md", "first-run")
+    code_block("docs/quick-start.md", "first-run")
 }
 
 /// The agent chosen there needs a login, so it is replaced.
