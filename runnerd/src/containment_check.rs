@@ -24,7 +24,7 @@ pub fn check_containment(config: &RepoConfig, capabilities: &HostCapabilities) -
         (
             capabilities.level(),
             "this machine",
-            missing.map_or("see docs/operations.md", |missing| missing.hint.as_str()),
+            missing.map_or("see docs/daemon.md", |missing| missing.hint.as_str()),
         )
     } else if is_wrapped {
         (capabilities.level_for(false), "an agent with a wrapper", "take out executor.wrapper")

@@ -260,7 +260,7 @@ fn row_68_journal_that_is_damaged_after_the_branch_moved_loses_no_commit() {
     let held = home.ctl_in(&repo, &["resume"]);
     assert_explains(&held, &["journal.jsonl", "byte", "move it away"]);
     assert_eq!(repo.head(), committed);
-    // As described on the operations page.
+    // As described in `docs/troubleshooting.md`.
     fs::rename(&journal, home.path().join("journal.damaged")).expect("it can be moved");
     repo.commit("What the session did");
     home.ctl_in(&repo, &["resume"]).exits(0);

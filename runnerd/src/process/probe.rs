@@ -152,7 +152,7 @@ fn raise_hint(level: Containment, is_unwanted: bool) -> String {
         Containment::Pidns if is_set("user/max_user_namespaces", "0") => "sysctl user.max_user_namespaces=10000",
         Containment::Pidns => "allow this user, or this container, to make user namespaces",
     };
-    format!("{hint}; see docs/operations.md")
+    format!("{hint}; see docs/daemon.md")
 }
 
 struct ContainmentProbe<'a> {
