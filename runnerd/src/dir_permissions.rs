@@ -5,11 +5,11 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
-use std::fs::{self, Permissions};
+use std::fs::{self, Metadata, Permissions};
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, AsRawFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::{CWD, Dir, FileType, Mode, OFlags, Stat, fstat, openat};
@@ -154,11 +154,20 @@ fn open_recursively(above: impl AsFd, name: &Path) -> io::Result<()> {
     below.iter().try_for_each(|name| open_recursively(&folder, Path::new(OsStr::from_bytes(name.to_bytes()))))
 }
 
-/// Returns the mode of a closed folder of this user's; someone else's folder is not this user's to open.
+/// Whether the owner has the permissions in `needed`; what is someone else's counts as fine, as it is not this user's to
+/// open.
+pub(crate) fn owner_has(found: &Metadata, needed: u32) -> bool {
+    found.mode() & needed == needed || !is_own(found.uid())
+}
+
+/// Returns the mode of a closed folder of this user's.
 fn closed_mode(found: &Stat) -> Option<u32> {
     let mode = found.st_mode & 0o7777;
-    let is_own = geteuid().is_root() || found.st_uid == geteuid().as_raw();
-    (mode & OWNER_RWX != OWNER_RWX && is_own).then_some(mode)
+    (mode & OWNER_RWX != OWNER_RWX && is_own(found.st_uid)).then_some(mode)
+}
+
+fn is_own(owner: u32) -> bool {
+    geteuid().is_root() || owner == geteuid().as_raw()
 }
 
 /// Uses the descriptor, so that whatever now has the folder's name is left alone.

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::git::{Id, IgnoreFiles, Repository, WorktreeChange};
 use crate::worker::integrity::listing::WorkTreeListing;
+use crate::worker::integrity::permissions::FolderTree;
 use crate::worker::load::{CommittedState, LoadError, load_state};
 
 /// What differed from HEAD at the last scan; shared among the effects of an iteration.
@@ -45,6 +46,7 @@ struct CachedLoad {
     repository: Option<Repository>,
     state: Option<Arc<CommittedState>>,
     listing: WorkTreeListing,
+    folders: FolderTree,
     ignore_files: Option<(Id, IgnoreFiles)>,
 }
 
@@ -74,6 +76,14 @@ impl LastLoad {
         let mut listing = std::mem::take(&mut self.lock_load().listing);
         let listed = list(&mut listing);
         self.lock_load().listing = listing;
+        listed
+    }
+
+    /// The same with the cached folders.
+    pub(crate) fn with_folders<T>(&self, list: impl FnOnce(&mut FolderTree) -> T) -> T {
+        let mut folders = std::mem::take(&mut self.lock_load().folders);
+        let listed = list(&mut folders);
+        self.lock_load().folders = folders;
         listed
     }
 

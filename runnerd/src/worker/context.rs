@@ -164,6 +164,7 @@ impl RunContext {
         let open = self.last_load.repository(self.layout.root());
         let repository = open.map_or_else(|| PinnedRepo::for_work_tree(&self.store, self.layout.root()).open(), Ok)?;
         repository.check_work_tree_not_moved()?;
+        repository.set_opens_files();
         self.last_load.store_repository(&repository);
         Ok(repository)
     }

@@ -30,6 +30,8 @@ pub(in crate::git) struct CacheState {
     /// Paths that an index cannot untrack, and those of them that were missing from the last index.
     pub(in crate::git) guarded: BTreeSet<BString>,
     pub(in crate::git) untracked_guarded: Vec<BString>,
+    /// Whether scans open files that their owner cannot read.
+    pub(in crate::git) opens_files: bool,
     /// Submodules that were examined, by path.
     pub(in crate::git) submodules: BTreeMap<BString, SubmoduleRepository>,
 }

@@ -2,6 +2,7 @@
 
 pub(in crate::git) mod change;
 pub(in crate::git) mod checkout;
+pub(in crate::git) mod closed;
 pub(in crate::git) mod content;
 pub(in crate::git) mod exclude;
 pub(in crate::git) mod hold_back;

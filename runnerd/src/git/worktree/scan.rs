@@ -82,6 +82,7 @@ impl WorktreeScan {
         let own_files = repository.runner_file_positions(state);
         unverified.retain(|position| !own_files.contains(position));
         if !unverified.is_empty() {
+            repository.open_files(unverified.iter().map(|position| state.entries()[*position].path(state)))?;
             for position in &unverified {
                 state.entries_mut()[*position].stat = UNKNOWN_STAT;
             }
@@ -109,6 +110,8 @@ impl WorktreeScan {
             scan.findings.entry(path).or_insert(finding);
         }
         scan.add_renormalized(repo, repository, tracked)?;
+        let is_new = |found: &(&BString, &ScanFinding)| *found.1 == ScanFinding::New;
+        repository.open_files(scan.findings.iter().filter(is_new).map(|(path, _)| path.as_ref()))?;
         Ok(scan)
     }
 

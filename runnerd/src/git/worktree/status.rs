@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use gix::bstr::BString;
+use gix::bstr::{BString, ByteSlice as _};
 
 use super::change::{ChangeKind, WorktreeChange, index_changes};
 use super::exclude;
@@ -19,8 +19,12 @@ impl Repository {
     pub fn list_changes(&self) -> Result<Vec<WorktreeChange>, GitError> {
         let repo = self.open()?;
         let with_gix = || self.list_changes_with_gix(&repo);
-        let mut changes =
-            self.choose_engine(&repo).run_with(self, "status", with_gix, || porcelain::list_changes(&repo, self))?;
+        let by_program = || {
+            let changes = porcelain::list_changes(&repo, self)?;
+            self.open_files(changes.iter().map(|change| change.path.as_bstr()))?;
+            Ok(changes)
+        };
+        let mut changes = self.choose_engine(&repo).run_with(self, "status", with_gix, by_program)?;
         let never = self.cache.lock().never_tracked.clone();
         changes.retain(|change| !never.iter().any(|folder| change.path.starts_with(folder)));
         let excluded = exclude::read_excluded_paths(self)?;

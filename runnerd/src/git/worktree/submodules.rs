@@ -90,6 +90,9 @@ impl Repository {
         let places = [&config.work_dir, &config.git_dir, &config.common_dir].map(|path| path.0.clone());
         let pinned = PinnedConfigDir::new(&rules_dir.path().join("git"), config);
         let repository = Self::from_dirs(places, ConfigSources::RepositoryOnly, Some(Arc::new(pinned)));
+        if self.opens_files() {
+            repository.set_opens_files();
+        }
         let submodule = SubmoduleRepository::new(repository, rules_dir);
         self.cache.lock().submodules.insert(path.clone(), submodule.clone());
         Some(submodule)

@@ -19,6 +19,9 @@ use crate::worker::context::EffectError;
 /// Minimum age of a folder's last change for its listing to be cached: a second change may have the same timestamp.
 const SETTLE_TIME: SignedDuration = SignedDuration::from_secs(2);
 
+/// Identifies a folder and its last change.
+pub(super) type ChangeStamp = (u64, u64, i64, i64);
+
 /// The folders as last listed.
 #[derive(Debug, Default)]
 pub(crate) struct WorkTreeListing {
@@ -29,7 +32,7 @@ pub(crate) struct WorkTreeListing {
 #[derive(Debug)]
 struct ListedDirectory {
     /// Identifies the folder's state; `None` if it was listed too soon after a change.
-    stamp: Option<(u64, u64, i64, i64)>,
+    stamp: Option<ChangeStamp>,
     /// Whether the folder contains a git folder, or a file that points to one.
     is_repository: bool,
     folders: Vec<String>,
@@ -83,14 +86,7 @@ impl ListedDirectory {
         metadata: &Metadata,
         patterns: &Patterns,
     ) -> Result<Option<Self>, EffectError> {
-        let changed = Timestamp::new(metadata.ctime(), i32::try_from(metadata.ctime_nsec()).unwrap_or(0)).ok();
-        let is_settled = changed.is_some_and(|changed| clock::now().duration_since(changed) > SETTLE_TIME);
-        let mut folder = Self {
-            stamp: is_settled.then(|| change_stamp(metadata)),
-            is_repository: false,
-            folders: vec![],
-            files: vec![],
-        };
+        let mut folder = Self { stamp: settled_stamp(metadata), is_repository: false, folders: vec![], files: vec![] };
         let entries = match std::fs::read_dir(absolute) {
             Ok(entries) => entries,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
@@ -113,7 +109,13 @@ impl ListedDirectory {
     }
 }
 
-fn change_stamp(metadata: &Metadata) -> (u64, u64, i64, i64) {
+/// Returns the stamp of a folder's last change; `None` if it is too recent to be told from a later one.
+pub(super) fn settled_stamp(metadata: &Metadata) -> Option<ChangeStamp> {
+    let changed = Timestamp::new(metadata.ctime(), i32::try_from(metadata.ctime_nsec()).unwrap_or(0)).ok()?;
+    (clock::now().duration_since(changed) > SETTLE_TIME).then(|| change_stamp(metadata))
+}
+
+pub(super) fn change_stamp(metadata: &Metadata) -> ChangeStamp {
     (metadata.dev(), metadata.ino(), metadata.ctime(), metadata.ctime_nsec())
 }
 

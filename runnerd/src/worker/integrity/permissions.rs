@@ -2,22 +2,23 @@
 //! anything is read, and reported with everything else that was restored.
 //!
 //! Only permissions that the runner needs are checked: folders that their owner can list, enter and write to, files
-//! that their owner can read. Permissions of others are not its concern. Elsewhere in the work tree, whatever its owner
-//! cannot read is opened: git would take it for unchanged, or would not see it.
+//! that their owner can read. Permissions of others are not its concern. Elsewhere in the work tree, every folder that its
+//! owner cannot read is opened: git would not see what is in it. Files are opened by the scan that would read them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsStr;
 use std::fs::{self, Metadata, Permissions};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-use nix::unistd::geteuid;
 use protocol::words::PhaseName;
 
+use crate::dir_permissions::owner_has;
 use crate::git::Repository;
 use crate::repo::layout::Layout;
 use crate::worker::context::{EffectError, RunContext};
+use crate::worker::integrity::listing::{ChangeStamp, change_stamp, settled_stamp};
 use crate::worker::integrity::restore;
 
 /// Mode given to the work tree if its own is useless.
@@ -26,8 +27,8 @@ const WORK_TREE_MODE: u32 = 0o755;
 const DIRECTORY_MODE: u32 = 0o700;
 /// Permissions the owner of a file needs, and the mask applied to its folder's mode when they are restored.
 const FILE_MODE: (u32, u32) = (0o400, 0o666);
-/// Permissions the owner of a folder and of a file elsewhere in the work tree needs, and those they get.
-const READABLE: [(u32, u32); 2] = [(0o500, 0o700), (0o400, 0o600)];
+/// Permissions the owner of a folder elsewhere in the work tree needs.
+const LISTABLE: u32 = 0o500;
 /// The same for a file that is appended to.
 const LOG_MODE: (u32, u32) = (0o600, 0o666);
 /// The same for a file that is never written to again.
@@ -62,18 +63,32 @@ pub(crate) fn restore_permissions(context: &RunContext, iter: u32, phase: PhaseN
             result.map_err(EffectError::io_error("giving back the mode of", &path))?;
         }
     }
-    open_work_tree(&repository)
+    context.last_load.with_folders(|known| open_folders(&repository, known))
 }
 
-/// Makes everything outside of the runner's folder and git's readable to its owner. Fails with the name of a folder that
-/// is another user's and cannot be listed, unless nothing in it concerns git.
-fn open_work_tree(repository: &Repository) -> Result<(), EffectError> {
+/// The folders of a work tree as they were listed last, each with those in it.
+pub(crate) type FolderTree = HashMap<PathBuf, ListedFolder>;
+
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ListedFolder {
+    /// `None` if it must be listed again.
+    stamp: Option<ChangeStamp>,
+    folders: Vec<PathBuf>,
+}
+
+/// Makes every folder outside of the runner's and git's readable to its owner. Fails with the name of a folder that is
+/// another user's and cannot be listed, unless nothing in it concerns git.
+fn open_folders(repository: &Repository, known: &mut FolderTree) -> Result<(), EffectError> {
     let root = repository.work_dir();
     let own = [root.join(".git"), root.join(Layout::FOLDER)];
     let mut folders = vec![root.to_owned()];
+    let mut before = std::mem::take(known);
     while let Some(folder) = folders.pop() {
-        match open_entries(&folder) {
-            Ok(below) => folders.extend(below.into_iter().filter(|below| !own.contains(below))),
+        match open_folder(&folder, before.remove(&folder)) {
+            Ok(listed) => {
+                folders.extend(listed.folders.iter().filter(|below| !own.contains(below)).cloned());
+                known.insert(folder, listed);
+            }
             Err(error) if error.kind() == ErrorKind::PermissionDenied => repository.check_unlisted(&folder, &error)?,
             Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
             Err(error) => return Err(EffectError::io_error("looking below", &folder)(error)),
@@ -82,26 +97,25 @@ fn open_work_tree(repository: &Repository) -> Result<(), EffectError> {
     Ok(())
 }
 
-/// Makes the entries of a folder readable, and returns the folders among them.
-fn open_entries(folder: &Path) -> io::Result<Vec<PathBuf>> {
-    let mut folders = Vec::new();
+/// Makes a folder readable, and returns the folders in it. It is listed again only if it has changed.
+fn open_folder(folder: &Path, known: Option<ListedFolder>) -> io::Result<ListedFolder> {
+    let mut found = folder.symlink_metadata()?;
+    if !found.is_dir() {
+        return Ok(ListedFolder::default());
+    }
+    if !owner_has(&found, LISTABLE) {
+        fs::set_permissions(folder, Permissions::from_mode(found.mode() & 0o7777 | DIRECTORY_MODE))?;
+        found = folder.symlink_metadata()?;
+    }
+    if let Some(known) = known.filter(|known| known.stamp == Some(change_stamp(&found))) {
+        return Ok(known);
+    }
+    let mut listed = ListedFolder { stamp: settled_stamp(&found), folders: Vec::new() };
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
-        let kind = entry.file_type()?;
-        if !kind.is_dir() && !kind.is_file() {
-            continue;
-        }
-        let metadata = match entry.metadata() {
-            Err(error) if error.kind() == ErrorKind::NotFound => continue,
-            metadata => metadata?,
-        };
-        let (needed, given) = READABLE[usize::from(kind.is_file())];
-        if !owner_has(&metadata, needed) {
-            fs::set_permissions(entry.path(), Permissions::from_mode(metadata.mode() & 0o7777 | given))?;
-        }
-        folders.extend(kind.is_dir().then(|| entry.path()));
+        listed.folders.extend(entry.file_type()?.is_dir().then(|| entry.path()));
     }
-    Ok(folders)
+    Ok(listed)
 }
 
 fn display_name(repository: &Repository, path: &Path) -> String {
@@ -172,13 +186,6 @@ fn collect_closed(
     Ok(())
 }
 
-/// Whether the owner has the permissions in `need`; files of other users count as fine, as they cannot be changed.
-fn owner_has(metadata: &Metadata, need: u32) -> bool {
-    let user = geteuid();
-    let is_own = user.is_root() || metadata.uid() == user.as_raw();
-    metadata.mode() & need == need || !is_own
-}
-
 #[cfg(test)]
 mod tests {
     use runner_testkit::run_unprivileged;
@@ -190,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_its_owner_cannot_read_is_opened_and_nothing_else_is() {
+    fn folders_that_their_owner_cannot_read_are_opened_and_nothing_else_is() {
         run_unprivileged(|| {
             let folder = tempfile::tempdir().unwrap();
             let at = |name: &str| folder.path().join(name);
@@ -207,12 +214,21 @@ mod tests {
             for (name, mode) in before {
                 fs::set_permissions(at(name), Permissions::from_mode(mode)).unwrap();
             }
+            let mut known = FolderTree::new();
             let mut pending = vec![folder.path().to_owned()];
             while let Some(folder) = pending.pop() {
-                pending.extend(open_entries(&folder).unwrap());
+                let listed = open_folder(&folder, None).unwrap();
+                pending.extend(listed.folders.clone());
+                known.insert(folder, listed);
             }
             let after = before.map(|(name, _)| mode_of(&at(name)));
-            assert_eq!(after, [0o600, 0o600, 0o700, 0o711, 0o555]);
+            assert_eq!(after, [0o000, 0o200, 0o700, 0o711, 0o555]);
+            // A folder that is closed again is not taken for what it was.
+            for name in folders {
+                fs::set_permissions(at(name), Permissions::from_mode(0o000)).unwrap();
+                open_folder(&at(name), known.remove(&at(name))).unwrap();
+                assert_eq!(mode_of(&at(name)), 0o700, "{name}");
+            }
         });
     }
 
