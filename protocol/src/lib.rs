@@ -5,6 +5,7 @@
 
 pub mod answer;
 pub mod api;
+pub mod begin;
 pub mod bisect;
 pub mod branch;
 #[cfg(feature = "client")]

@@ -40,6 +40,27 @@ pub struct StartReply {
     /// The branch that it is to land on, and that the work tree goes back to afterwards; null where that is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub back: Option<String>,
+    /// The settings that it takes from another run, because its base has none; null if there is nothing to take.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settings: Option<StartSettings>,
+}
+
+/// Settings that a new run takes from the newest run that the daemon began in the repository.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct StartSettings {
+    /// Id of that run.
+    pub run: String,
+    /// The keys that differ from the defaults.
+    pub keys: Vec<TakenSetting>,
+}
+
+/// A key that a new run takes over.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TakenSetting {
+    /// The dotted key.
+    pub key: String,
+    /// Its value as TOML.
+    pub value: String,
 }
 
 /// The workspace that was created for an isolated run.

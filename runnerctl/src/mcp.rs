@@ -294,6 +294,7 @@ impl McpTools {
             keep_tree: false,
             queue_only: false,
             isolated: new.isolated,
+            default_config: false,
             confirmed: false,
         };
         to_tool_result(&connection.client().start(params).await?)

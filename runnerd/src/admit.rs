@@ -2,9 +2,11 @@
 //! next command and not a run that is held during the night.
 
 mod fork;
+mod goal;
 mod identity;
 mod isolated;
 mod programs;
+mod start_config;
 mod user_config;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,16 +29,18 @@ use crate::error_chain::display_chain;
 use crate::git::{GitError, Head, Id, RUNNER_ATTRIBUTES_LINE, Repository, RunnerAttribute, WorktreeChange};
 use crate::process::{HostCapabilities, Launcher};
 use crate::repo::durable;
-use crate::repo::goal::Goal;
 use crate::repo::layout::Layout;
 use crate::repo::prompts;
 use crate::retryable::Retryable as _;
 use crate::worker::{self, IdChoice, PinnedRepo, StartOrder};
 
 pub use self::fork::check_fork;
+pub use self::goal::new_goal_headline;
+use self::goal::{goal_headline, missing_goal_error, parse_goal, read_goal, refuse_unwritten};
 use self::identity::{StartTarget, choose_run, refuse_other_case};
 pub use self::isolated::{CarriedFile, IsolatedStart, check_isolated, read_carried_files};
 pub use self::programs::find as find_programs;
+pub use self::start_config::{StartConfig, choose_start_config};
 pub use self::user_config::{check_user_config, check_user_push};
 
 /// Maximum number of paths shown of a dirty work tree.
@@ -152,6 +156,7 @@ pub fn check_start(
     repository: &Repository,
     params: &StartParams,
     preconditions: StartPreconditions<'_>,
+    start_config: Option<&StartConfig>,
 ) -> Result<(StartOrder, StartCommands), ErrorData> {
     refuse_old_git(repository)?;
     let head = find_head_commit(repository)?;
@@ -165,9 +170,11 @@ pub fn check_start(
     let layout = Layout::new(repository.work_dir());
     let new_goal = params.goal.as_deref().map(|text| parse_goal(text.as_bytes(), &layout)).transpose()?;
     let StartTarget { id, has_branch, refusal } = choose_run(repository, &layout, params, new_goal.as_ref())?;
-    let config = match &id {
-        IdChoice::Given(id) if has_branch => read_branch_config(repository, id)?,
-        IdChoice::Given(_) | IdChoice::Derived { .. } => read_config(&layout)?,
+    let start_config = start_config.filter(|_| !has_branch);
+    let config = match (&id, start_config) {
+        (_, Some(taken)) => taken.config.clone(),
+        (IdChoice::Given(id), None) if has_branch => read_branch_config(repository, id)?,
+        (_, None) => read_config(&layout)?,
     };
     if let IdChoice::Given(id) = &id {
         refuse_protected(&config, id)?;
@@ -195,24 +202,13 @@ pub fn check_start(
         goal: params.goal.clone(),
         keep_tree: params.keep_tree,
         fork: false,
+        config: start_config.map(|taken| taken.text.clone()),
     };
     let path = WirePath::from(repository.work_dir());
     let goal = goal_headline(new_goal.as_ref(), params, &layout);
     let start = StartRequest { path, goal, start_spec, queue_only: params.queue_only, is_begun: has_branch };
-    Ok((StartOrder { id, start, refusal }, commands))
-}
-
-/// Returns the title of a new run's goal, for display only; at another base it is read when the run begins there.
-fn goal_headline(new: Option<&Goal>, params: &StartParams, layout: &Layout) -> Option<String> {
-    let from_work_tree = || read_goal(layout).ok().flatten().filter(|_| params.base.is_none())?.headline();
-    new.map_or_else(from_work_tree, Goal::headline)
-}
-
-/// Returns the title of the goal of a new run in a work tree; the goal was checked before.
-pub fn new_goal_headline(params: &StartParams, work_tree: &Path) -> Option<String> {
-    let layout = Layout::new(work_tree);
-    let new = params.goal.as_deref().and_then(|text| parse_goal(text.as_bytes(), &layout).ok());
-    goal_headline(new.as_ref(), params, &layout)
+    let written_here = commands.written_here && start_config.is_none();
+    Ok((StartOrder { id, start, refusal }, StartCommands { written_here, ..commands }))
 }
 
 /// Checks what a step or a resume needs: nothing blocks git, and the commands of the run's branch can be found and are
@@ -309,38 +305,6 @@ fn refuse_operation(repository: &Repository) -> Result<(), ErrorData> {
     let Some(operation) = repository.operation() else { return Ok(()) };
     let message = format!("a {operation} is in progress in {}", repository.work_dir().display());
     Err(ErrorData::new(ErrorKind::DirtyTree, message).hint(format!("finish or abort the {operation}")))
-}
-
-fn parse_goal(bytes: &[u8], layout: &Layout) -> Result<Goal, ErrorData> {
-    Goal::parse(bytes, &layout.goal()).map_err(|error| {
-        ErrorData::new(ErrorKind::InvalidFile, error.to_string())
-            .caused_by(&error)
-            .hint("correct the goal and start again")
-    })
-}
-
-/// Refuses a goal that has not been written yet: a session would be paid to reach nothing.
-fn refuse_unwritten(new: Option<&Goal>, layout: &Layout) -> Result<(), ErrorData> {
-    let (is_unwritten, message) = match new {
-        Some(goal) => (goal.is_template(), "the goal is empty: there is nothing to reach"),
-        None => (
-            read_goal(layout)?.is_none_or(|goal| goal.is_template()),
-            "no goal is written in .runner/GOAL.md: there is nothing to reach",
-        ),
-    };
-    if is_unwritten { Err(missing_goal_error(message)) } else { Ok(()) }
-}
-
-fn missing_goal_error(message: &str) -> ErrorData {
-    let hint = "write it there and: runnerctl start; or: runnerctl start -m 'What is to be true'";
-    ErrorData::new(ErrorKind::InvalidRequest, message).hint(hint)
-}
-
-/// Reads `GOAL.md` in the work tree, if it exists.
-fn read_goal(layout: &Layout) -> Result<Option<Goal>, ErrorData> {
-    let bytes = durable::read(&layout.goal())
-        .map_err(|error| ErrorData::new(ErrorKind::Fault, error.to_string()).caused_by(&error))?;
-    bytes.map(|bytes| parse_goal(&bytes, layout)).transpose()
 }
 
 /// Returns the commit of the base: the one that was named, else HEAD unless it is on a run's branch.

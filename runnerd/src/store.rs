@@ -9,6 +9,7 @@ mod changes;
 mod hooks;
 mod landing;
 mod saved_tree;
+mod settings;
 mod workspace;
 
 use std::collections::BTreeMap;
@@ -31,6 +32,7 @@ use crate::retryable::{Retryable, fix_path_remedy, path_remedy};
 pub use changes::{ChangeQueue, QueuedChange};
 pub use hooks::{HookQueue, PendingHook};
 pub use saved_tree::SavedTree;
+pub use settings::RunSettings;
 pub use workspace::WorkspaceRecord;
 
 /// Maximum number of finished runs listed per repository.

@@ -24,8 +24,8 @@ use protocol::path::WirePath;
 use protocol::reply::{
     ActivityReply, ActivityStep, ChangeReply, ConfigEditReply, ConfigPathReply, ConfigReply, ConfigSetReply,
     ConfigShowReply, ConfigTextReply, ControlReply, CreatedWorkspace, ExportReply, GcReply, InitReply, IterationReply,
-    MemoryFile, MemoryReply, ReviewReply, RunRecords, SigningKeyReply, StartReply, StepReply, TreeReply, ValidateReply,
-    VouchReply, WorkspaceSwept,
+    MemoryFile, MemoryReply, ReviewReply, RunRecords, SigningKeyReply, StartReply, StartSettings, StepReply,
+    TakenSetting, TreeReply, ValidateReply, VouchReply, WorkspaceSwept,
 };
 use protocol::request::{
     AcceptParams, ActivityParams, AddParams, AnswerParams, AtIteration, AtPath, AtRun, CallerEnv, ConfigEditParams,
@@ -271,6 +271,7 @@ fn runs() -> Vec<Example> {
         keep_tree: false,
         queue_only: false,
         isolated: Some(true),
+        default_config: false,
         confirmed: false,
         env: caller(),
     };
@@ -289,6 +290,10 @@ fn runs() -> Vec<Example> {
         workspace: Some(made),
         from: Some("main".into()),
         back: Some("main".into()),
+        settings: Some(StartSettings {
+            run: "lexer".into(),
+            keys: vec![TakenSetting { key: "max_cost_usd".into(), value: "20.0".into() }],
+        }),
     };
     let fork = ForkParams {
         path: proj(),
@@ -321,6 +326,7 @@ fn runs() -> Vec<Example> {
                 workspace: None,
                 from: Some("main".into()),
                 back: Some("main".into()),
+                settings: None,
             },
         ),
         example("run.step", &step, &StepReply { run: paused, iteration: Some(iteration()) }),
@@ -832,6 +838,7 @@ fn landing() -> Vec<Example> {
         after: FROM.into(),
         preview: false,
         on_run: None,
+        settings: Some("runner/port-to-postgres".into()),
         work_tree: Some(proj()),
         runs: vec![of_run],
     };
@@ -856,6 +863,7 @@ fn landing() -> Vec<Example> {
         workspace: None,
         from: Some("main".into()),
         back: Some("main".into()),
+        settings: None,
     };
     let check =
         LandedCheck { run: ID.into(), landed: commit, state: LandedState::Same, differs: Vec::new(), note: None };

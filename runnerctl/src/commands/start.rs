@@ -11,7 +11,7 @@ use protocol::client::caller_env;
 use protocol::doctor::{GuardFiles, RepositoryFacts};
 use protocol::error::ExitStatus;
 use protocol::path::WirePath;
-use protocol::reply::{CreatedWorkspace, StartReply};
+use protocol::reply::{CreatedWorkspace, StartReply, StartSettings, TakenSetting};
 use protocol::request::{AtPath, StartParams};
 use protocol::shell;
 use protocol::words::RunStatus;
@@ -78,6 +78,9 @@ pub(crate) struct StartArgs {
     /// Work in this work tree [default, unless `[workspace] kind` says otherwise]
     #[arg(long, conflicts_with = "isolated")]
     in_place: bool,
+    /// Begin with the defaults, instead of the settings of the run before
+    #[arg(long)]
+    default_config: bool,
     /// Queue the run paused
     #[arg(long, conflicts_with = "wait")]
     queue_only: bool,
@@ -107,6 +110,7 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: StartArgs) -> Result<
             (_, true) => Some(false),
             (false, false) => None,
         },
+        default_config: args.default_config,
         confirmed: false,
     };
     let request = async |confirmed| connection.client().start(StartParams { confirmed, ..params.clone() }).await;
@@ -115,7 +119,7 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: StartArgs) -> Result<
         with_confirmation(invocation.ui, args.yes, request).await?
     };
     invocation.ui.print_answer("start", &reply, |_| render_start(&reply))?;
-    invocation.ui.print_note(&render_origin(&reply));
+    invocation.ui.print_note(&(render_origin(&reply) + &render_settings(&reply)));
     if let Some(workspace) = &reply.workspace {
         invocation.ui.print_note(&render_workspace_notes(workspace));
     }
@@ -215,6 +219,16 @@ fn render_origin(reply: &StartReply) -> String {
     format!("{origin}\n") + &render_way_back(reply)
 }
 
+/// Says which settings a new run takes from another one.
+fn render_settings(reply: &StartReply) -> String {
+    let Some(StartSettings { run, keys }) = reply.settings.as_ref().filter(|taken| !taken.keys.is_empty()) else {
+        return String::new();
+    };
+    let line = |TakenSetting { key, value }: &TakenSetting| format!("  {} = {}\n", sanitize(key), sanitize(value));
+    let keys: String = keys.iter().map(line).collect();
+    format!("its settings are those of run {} (start --default-config takes the defaults):\n{keys}", sanitize(run))
+}
+
 /// Says how the work tree of a run comes back to the branch that it was on.
 fn render_way_back(reply: &StartReply) -> String {
     let Some(back) = reply.back.as_ref().filter(|_| reply.workspace.is_none()) else { return String::new() };
@@ -262,8 +276,15 @@ mod tests {
 
     #[test]
     fn the_branch_is_named_and_so_are_the_runs_before() {
-        let mut reply =
-            StartReply { run: samples::summary(), ahead: 0, resumed: false, workspace: None, from: None, back: None };
+        let mut reply = StartReply {
+            run: samples::summary(),
+            ahead: 0,
+            resumed: false,
+            workspace: None,
+            from: None,
+            back: None,
+            settings: None,
+        };
         insta::assert_snapshot!(strip_str(&render_start(&reply)), @"run run-1a2b3c4d running on branch runner/run-1a2b3c4d");
         (reply.ahead, reply.resumed) = (2, true);
         insta::assert_snapshot!(strip_str(&render_start(&reply)), @"run run-1a2b3c4d running already on branch runner/run-1a2b3c4d, behind 2 runs");
@@ -272,7 +293,15 @@ mod tests {
     #[test]
     fn what_a_run_begins_from_is_told_and_how_to_go_back() {
         let (from, back) = (Some("main".to_owned()), Some("main".to_owned()));
-        let mut reply = StartReply { run: samples::summary(), ahead: 0, resumed: false, workspace: None, from, back };
+        let mut reply = StartReply {
+            run: samples::summary(),
+            ahead: 0,
+            resumed: false,
+            workspace: None,
+            from,
+            back,
+            settings: None,
+        };
         insta::assert_snapshot!(strip_str(&render_origin(&reply)), @r"
         it begins from main
         this work tree is then on runner/run-1a2b3c4d; back: git switch main
@@ -286,6 +315,26 @@ mod tests {
         insta::assert_snapshot!(strip_str(&render_origin(&reply)), @"it begins from the end of the run before it");
         reply.from = None;
         assert_eq!(render_origin(&reply), "");
+    }
+
+    #[test]
+    fn settings_of_the_run_before_are_shown_if_they_differ_from_the_defaults() {
+        let mut settings = StartSettings {
+            run: "port".into(),
+            keys: vec![TakenSetting { key: "max_cost_usd".into(), value: "20.0".into() }],
+        };
+        let run = samples::summary();
+        let mut reply =
+            StartReply { run, ahead: 0, resumed: false, workspace: None, from: None, back: None, settings: None };
+        assert_eq!(render_settings(&reply), "");
+        reply.settings = Some(settings.clone());
+        insta::assert_snapshot!(strip_str(&render_settings(&reply)), @r"
+        its settings are those of run port (start --default-config takes the defaults):
+          max_cost_usd = 20.0
+        ");
+        settings.keys.clear();
+        reply.settings = Some(settings);
+        assert_eq!(render_settings(&reply), "");
     }
 
     #[test]
@@ -312,7 +361,15 @@ mod tests {
         not committed, so the run does not see: a.txt, b␛.txt and 5 more
         ");
         let run = samples::summary();
-        let reply = StartReply { run, ahead: 0, resumed: false, workspace: Some(workspace), from: None, back: None };
+        let reply = StartReply {
+            run,
+            ahead: 0,
+            resumed: false,
+            workspace: Some(workspace),
+            from: None,
+            back: None,
+            settings: None,
+        };
         assert!(render_start(&reply).ends_with("  in /state/workspaces/9f86d081884c/tidy\n"));
     }
 

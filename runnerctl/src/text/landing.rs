@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use protocol::landing::{LandOutcome, LandReply, LandedCheck, LandedReport, LandedState, RunLanding};
+use protocol::shell;
 
 use super::measure::short_id;
 use super::paint::{BAD, DIM, GOOD, HEADING, HINT, WARN, paint};
@@ -64,6 +65,17 @@ fn render_run_landing(reply: &LandReply, run: &RunLanding) -> String {
 /// Says what follows a run that resolves conflicts.
 pub(crate) fn render_resolve_hint(run: &str) -> String {
     format!("\nWhen it is completed, land it: {}\n", paint(HINT, &format!("runnerctl land {}", sanitize(run))))
+}
+
+/// Says that the settings of a run are not on the branch that it landed on, and how to keep them there.
+pub(crate) fn render_settings_hint(branch: &str, onto: &str) -> String {
+    let command = format!("git checkout {} -- .runner/state/config.toml", shell::quote(branch));
+    format!(
+        "the settings of {branch} are not on {onto}: the next run here takes them; to keep them on {onto}: {}, and commit\n",
+        paint(HINT, &sanitize(&command)),
+        branch = sanitize(branch),
+        onto = sanitize(onto)
+    )
 }
 
 /// Returns the result of auditing a branch's landed commits.

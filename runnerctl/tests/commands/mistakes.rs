@@ -148,7 +148,7 @@ fn a_broken_configuration_is_named_by_line_and_can_be_found_and_mended() {
         &home,
         repo.path(),
         &[
-            expected_error(&["config", "get"], 1, &misspelt, "correct .runner/state/config.toml"),
+            expected_error(&["config", "get"], 1, &misspelt, "runnerctl validate"),
             expected_error(&["config", "show"], 1, &misspelt, "runnerctl validate"),
             expected_error(&["start", "-m", "x"], 1, &misspelt, "correct .runner/state/config.toml"),
             expected_error(

@@ -12,3 +12,4 @@ mod place;
 mod readme;
 mod refusals;
 mod stored;
+mod taken_settings;

@@ -10,9 +10,9 @@ use protocol::request::StartParams;
 use runner_core::ids::check_id;
 
 use super::{
-    ProgramInputs, StartCommands, StartPreconditions, check_config, find_head_commit, git_error, invalid_config_error,
-    missing_goal_error, parse_goal, refuse_like_runner, refuse_old_git, refuse_pipes, refuse_protected,
-    refuse_ref_conflict, refuse_runner_attributes, refuse_template_faults, resolve_base,
+    ProgramInputs, StartCommands, StartConfig, StartPreconditions, check_config, find_head_commit, git_error,
+    invalid_config_error, missing_goal_error, parse_goal, refuse_like_runner, refuse_old_git, refuse_pipes,
+    refuse_protected, refuse_ref_conflict, refuse_runner_attributes, refuse_template_faults, resolve_base,
 };
 use crate::config::{self, RepoConfig};
 use crate::git::{Id, Repository, WorktreeChange};
@@ -50,6 +50,7 @@ pub fn check_isolated(
     params: &StartParams,
     preconditions: StartPreconditions<'_>,
     active_runs: &BTreeSet<String>,
+    start_config: Option<&StartConfig>,
 ) -> Result<(IsolatedStart, StartCommands), ErrorData> {
     refuse_old_git(repository)?;
     if !preconditions.is_session_active {
@@ -61,7 +62,10 @@ pub fn check_isolated(
     let carried_files = if preconditions.is_session_active { Vec::new() } else { find_carried_files(repository)? };
     let reader = BaseReader { repository, base, carried_files: &carried_files };
     let layout = Layout::new(repository.work_dir());
-    let config = reader.parse_config(&layout)?;
+    let config = match start_config {
+        Some(taken) => taken.config.clone(),
+        None => reader.parse_config(&layout)?,
+    };
     let new_goal = params.goal.as_deref().map(|text| parse_goal(text.as_bytes(), &layout)).transpose()?;
     let goal = match new_goal {
         Some(goal) => Some(goal),
@@ -75,21 +79,29 @@ pub fn check_isolated(
     refuse_ref_conflict(repository, &stem)?;
     let inputs = ProgramInputs { env: &params.env.0, capabilities: preconditions.capabilities };
     let commands = check_config(repository, &config, inputs)?;
-    let written_here =
-        commands.written_here && !preconditions.is_session_active && reader.matches_head(Layout::CONFIG)?;
+    let written_here = start_config.is_none()
+        && commands.written_here
+        && !preconditions.is_session_active
+        && reader.matches_head(Layout::CONFIG)?;
     refuse_template_faults(&prompts::find_template_faults(|path| reader.read_file(path)))?;
     let not_taken =
         if preconditions.is_session_active { Vec::new() } else { find_not_carried(repository, &carried_files)? };
     Ok((IsolatedStart { base, stem, carried_files, not_taken }, StartCommands { written_here, ..commands }))
 }
 
-/// Returns the files to take along for a run that was admitted before, and its configuration.
+/// Returns the files to take along for a run that was admitted before, and its configuration; `taken` is the one that it
+/// takes over.
 pub fn read_carried_files(
     repository: &Repository,
     base: Id,
     is_session_active: bool,
+    taken: Option<String>,
 ) -> Result<(Vec<CarriedFile>, RepoConfig), ErrorData> {
-    let carried_files = if is_session_active { Vec::new() } else { find_carried_files(repository)? };
+    let mut carried_files = if is_session_active { Vec::new() } else { find_carried_files(repository)? };
+    let reader = BaseReader { repository, base, carried_files: &carried_files };
+    if let Some(text) = taken.filter(|_| matches!(reader.read_file(Layout::CONFIG), Ok(None))) {
+        carried_files.push((Layout::CONFIG.to_owned(), Some(text.into_bytes())));
+    }
     let config = BaseReader { repository, base, carried_files: &carried_files }
         .parse_config(&Layout::new(repository.work_dir()))?;
     Ok((carried_files, config))

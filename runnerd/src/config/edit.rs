@@ -2,6 +2,7 @@
 //!
 //! Comments and the order of lines are preserved. Nothing is read from or written to disk.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use toml::de::DeTable;
@@ -61,6 +62,13 @@ pub fn key_names(key: &str) -> Vec<String> {
 /// Returns every key of a repository: those with a default, and those of optional sections that the file sets.
 pub fn list_settings(text: &str, file: &Path) -> Result<Vec<SettingEntry>, ConfigError> {
     list_in(REPOSITORY, ConfigSource { text, file })
+}
+
+/// Returns the keys of a repository that differ from the defaults, with their values as TOML.
+pub fn list_changes(text: &str, file: &Path) -> Result<BTreeMap<String, String>, ConfigError> {
+    let differs = |setting: &SettingEntry| get("", &setting.key).ok().is_none_or(|usual| usual.value != setting.value);
+    let changed = list_settings(text, file)?.into_iter().filter(differs);
+    Ok(changed.filter_map(|setting| Some((setting.key, setting.value?))).collect())
 }
 
 /// Returns every key of the daemon's settings.

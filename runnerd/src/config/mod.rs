@@ -25,7 +25,9 @@ mod value_enums;
 
 pub use cost_limit::{PriceQuote, UnpricedBackend};
 pub use daemon::DaemonConfig;
-pub use edit::{SettingEntry, ValueOrigin, get, key_names, list_daemon_settings, list_settings, set, unset};
+pub use edit::{
+    SettingEntry, ValueOrigin, get, key_names, list_changes, list_daemon_settings, list_settings, set, unset,
+};
 pub use error::{ConfigError, ConfigProblem, FaultPosition};
 pub use executor::{Executor, ExecutorKind, Executors, Sandbox};
 pub use list_prices::{LIST_PRICES, ListPrices};

@@ -75,6 +75,7 @@ async fn start_run(job: &DriveJob, upstream: &Upstream, connection: &Connection,
         keep_tree: false,
         queue_only: false,
         isolated: Some(false),
+        default_config: false,
         confirmed: job.options.yes,
         env,
     };

@@ -24,23 +24,33 @@ use crate::git::Repository;
 use crate::logging::FILTER_VARIABLE;
 use crate::repo::durable::{self, FileAccess};
 use crate::repo::layout::Layout;
+use crate::store::{RepoStore, RunSettings, repo_id};
 use crate::worker;
 
 #[async_trait]
 impl ConfigApiServer for Api {
     async fn get(&self, params: ConfigKey) -> RpcResult<ConfigReply> {
         let repository = self.find_repository(params.path.as_path()).await?;
-        Ok(run_blocking(move || get_config(&repository, params.key.as_deref())).await?)
+        let store = self.settings_store(&repository);
+        Ok(run_blocking(move || get_config(&repository, &store, params.key.as_deref())).await?)
     }
 
     async fn show(&self, params: AtPath) -> RpcResult<ConfigShowReply> {
         let repository = self.find_repository(params.path.as_path()).await?;
         let file = Layout::new(repository.work_dir()).config();
-        let daemon_file = self.paths.config.clone();
+        let (daemon_file, store) = (self.paths.config.clone(), self.settings_store(&repository));
         let mut reply = run_blocking(move || {
+            let (text, run) = read_start_text(&Layout::new(repository.work_dir()), &store)?;
+            let mut settings = list_settings(&text, &file, config::list_settings)?;
+            for setting in settings.iter_mut().filter(|setting| setting.place.is_some()) {
+                setting.place = run.as_ref().map(|run| format!("run {run}")).or(setting.place.take());
+            }
+            let daemon_text = durable::read(&daemon_file).map_err(|error| fault_error(&error))?.unwrap_or_default();
+            let daemon_text =
+                config::decode_text(&daemon_text, &daemon_file).map_err(|error| invalid_config_error(&error))?;
             Ok(ConfigShowReply {
-                settings: [read_settings(&file, config::list_settings)?, read_list_prices(&file)?].concat(),
-                daemon_settings: read_settings(&daemon_file, config::list_daemon_settings)?,
+                settings: [settings, list_list_prices(&text, &file)?].concat(),
+                daemon_settings: list_settings(daemon_text, &daemon_file, config::list_daemon_settings)?,
                 file: WirePath(file),
                 daemon_file: WirePath(daemon_file),
             })
@@ -71,9 +81,9 @@ impl ConfigApiServer for Api {
             let value = change.summary.strip_prefix(&format!("{key} is ")).filter(|_| is_set).map(str::to_owned);
             return Ok(ConfigSetReply { key, value, change: Some(change), file });
         }
-        let capabilities = self.capabilities.clone();
+        let (capabilities, store) = (self.capabilities.clone(), self.settings_store(&repository));
         let setting = run_blocking(move || {
-            let text = admit::read_config_text(&layout)?;
+            let (text, _) = read_start_text(&layout, &store)?;
             let (text, config) = worker::set_key(&text, &key, value.as_deref())?;
             admit::check_usable(&config, Some(&capabilities))?;
             write_config(&layout, &text)?;
@@ -88,12 +98,12 @@ impl ConfigApiServer for Api {
         let params = self.resolve_named_run(params).await?;
         let repository = self.find_repository(params.path.as_path()).await?;
         let run = self.resolve_config_run(&repository, params.run.as_deref()).await?;
-        let layout = Layout::new(repository.work_dir());
+        let (layout, store) = (Layout::new(repository.work_dir()), self.settings_store(&repository));
         let file = WirePath(layout.config());
         let (text, digest) = run_blocking(move || {
             let text = match run {
                 Some(run) => read_config_at_tip(&repository, &run)?,
-                None => admit::read_config_text(&layout)?,
+                None => read_start_text(&layout, &store)?.0,
             };
             let digest = sha256_hex(text.as_bytes());
             Ok((if text.is_empty() { config::default_text() } else { text }, digest))
@@ -115,9 +125,9 @@ impl ConfigApiServer for Api {
             let change = self.submit_change(at, change, opened).await?;
             return Ok(ConfigEditReply { keys, change: Some(change), file });
         }
-        let capabilities = self.capabilities.clone();
+        let (capabilities, store) = (self.capabilities.clone(), self.settings_store(&repository));
         let keys = run_blocking(move || {
-            let base = admit::read_config_text(&layout)?;
+            let (base, _) = read_start_text(&layout, &store)?;
             let edited = worker::edited_config(&base, text.clone(), opened.as_deref())?;
             let config = config::parse(&text, &layout.config()).map_err(|error| invalid_config_error(&error))?;
             admit::check_usable(&config, Some(&capabilities))?;
@@ -145,7 +155,28 @@ fn write_config(layout: &Layout, text: &str) -> Result<(), ErrorData> {
     durable::replace(&layout.config(), text.as_bytes(), FileAccess::Repository).map_err(|error| fault_error(&error))
 }
 
+/// Reads the configuration with which a run starts from the work tree: its file, else the settings of the newest run,
+/// whose id is returned.
+fn read_start_text(layout: &Layout, store: &RepoStore) -> Result<(String, Option<String>), ErrorData> {
+    if layout.config().symlink_metadata().is_ok() {
+        return Ok((admit::read_config_text(layout)?, None));
+    }
+    Ok(read_settings(store)?.map(|(run, text)| (text, Some(run))).unwrap_or_default())
+}
+
+/// Reads the id of the newest run that this daemon began in a repository, and its configuration.
+pub(super) fn read_settings(store: &RepoStore) -> Result<Option<(String, String)>, ErrorData> {
+    let settings = store.settings_file().read().map_err(|error| {
+        ErrorData::new(ErrorKind::Fault, error.to_string()).caused_by(&error).hint("runnerctl start --default-config")
+    })?;
+    Ok(settings.map(|RunSettings { run, text }| (run, text)))
+}
+
 impl Api {
+    pub(super) fn settings_store(&self, repository: &Repository) -> RepoStore {
+        RepoStore::new(&self.state_dir, &repo_id(repository.common_dir()))
+    }
+
     /// Returns the run whose branch has the configuration in force: the one that is named, else the one of this work
     /// tree that has begun and may continue. One that has ended counts only while its branch is checked out: on another
     /// branch a person sets what the next run starts with.
@@ -193,12 +224,12 @@ impl Api {
     }
 }
 
-/// Reads every key of a file; defaults if there is none.
-fn read_settings(
+/// Returns every key of a file with this text.
+fn list_settings(
+    text: &str,
     file: &Path,
     show: impl Fn(&str, &Path) -> Result<Vec<SettingEntry>, config::ConfigError>,
 ) -> Result<Vec<SettingView>, ErrorData> {
-    let bytes = durable::read(file).map_err(|error| fault_error(&error))?.unwrap_or_default();
     let view = |setting: SettingEntry| {
         let place = match setting.origin {
             ValueOrigin::Default => None,
@@ -208,18 +239,13 @@ fn read_settings(
         let choices = setting.choices.iter().map(|word| (*word).to_owned()).collect();
         SettingView { key: setting.key, value: setting.value, origin, place, choices }
     };
-    let settings = config::decode_text(&bytes, file)
-        .and_then(|text| show(text, file))
-        .map_err(|error| invalid_config_error(&error))?;
+    let settings = show(text, file).map_err(|error| invalid_config_error(&error))?;
     Ok(settings.into_iter().map(view).collect())
 }
 
 /// Returns the list prices that apply to the models of a file, which does not state them itself.
-fn read_list_prices(file: &Path) -> Result<Vec<SettingView>, ErrorData> {
-    let bytes = durable::read(file).map_err(|error| fault_error(&error))?.unwrap_or_default();
-    let config = config::decode_text(&bytes, file)
-        .and_then(|text| config::parse(text, file))
-        .map_err(|error| invalid_config_error(&error))?;
+fn list_list_prices(text: &str, file: &Path) -> Result<Vec<SettingView>, ErrorData> {
+    let config = config::parse(text, file).map_err(|error| invalid_config_error(&error))?;
     let view = |(model, price): (&str, &Price)| SettingView {
         key: format!("prices.{model:?}"),
         value: Some(price.to_inline_table()),
@@ -238,9 +264,10 @@ fn invalid_config_error(error: &config::ConfigError) -> ErrorData {
     ErrorData::new(ErrorKind::InvalidFile, display_chain(error)).hint("fix the file, then: runnerctl validate")
 }
 
-fn get_config(repository: &Repository, key: Option<&str>) -> Result<ConfigReply, ErrorData> {
+fn get_config(repository: &Repository, store: &RepoStore, key: Option<&str>) -> Result<ConfigReply, ErrorData> {
     let layout = Layout::new(repository.work_dir());
-    let config = admit::read_config(&layout)?;
+    let (text, _) = read_start_text(&layout, store)?;
+    let config = config::parse(&text, &layout.config()).map_err(|error| invalid_config_error(&error))?;
     let all = serde_json::to_value(&config)
         .map_err(|error| ErrorData::new(ErrorKind::Bug, format!("the configuration does not serialize: {error}")))?;
     let Some(key) = key else {

@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 use super::run::{AdmittedRun, is_driven_elsewhere, is_session_active};
 use super::run_selector::run_summary;
 use super::{Api, run_blocking};
-use crate::admit::{self, CarriedFile, IsolatedStart, StartPreconditions, git_error};
+use crate::admit::{self, CarriedFile, IsolatedStart, StartConfig, StartPreconditions, git_error};
 use crate::config::{Patterns, WorkspaceKind};
 use crate::events::{EventStream, EventSubject};
 use crate::git::{Id, Repository};
@@ -54,6 +54,7 @@ struct WorkspaceCreation {
 struct InitialState {
     params: StartParams,
     carried_files: Vec<CarriedFile>,
+    config: Option<String>,
     digest: String,
 }
 
@@ -82,10 +83,19 @@ impl Api {
     }
 
     /// Whether a start requests an isolated run: explicitly, or by the repository's configuration.
-    pub(super) async fn is_isolated(&self, repository: &Repository, params: &StartParams) -> Result<bool, ErrorData> {
+    pub(super) async fn is_isolated(
+        &self,
+        repository: &Repository,
+        params: &StartParams,
+        start_config: Option<&StartConfig>,
+    ) -> Result<bool, ErrorData> {
         let worker = self.registry.find(repository.common_dir()).await;
         if let Some(source) = worker.and_then(|worker| worker.source) {
             return if params.isolated == Some(true) { Err(single_run_error(&source)) } else { Ok(false) };
+        }
+        // A run that is named may be there, and goes on where it is.
+        if let Some(taken) = start_config.filter(|_| params.id.is_none() || params.goal.is_some()) {
+            return Ok(params.isolated.unwrap_or(taken.config.workspace.kind == WorkspaceKind::Isolated));
         }
         let layout = Layout::new(repository.work_dir());
         // The check of the start refuses an unreadable file.
@@ -101,10 +111,12 @@ impl Api {
         &self,
         repository: Repository,
         params: StartParams,
+        start_config: Option<StartConfig>,
         disconnected: CancellationToken,
     ) -> Result<StartReply, ErrorData> {
         let (common_dir, path) = (repository.common_dir().to_owned(), repository.work_dir().to_owned());
         let known = self.registry.find(&common_dir).await;
+        let config = start_config.as_ref().map(|taken| taken.text.clone());
         let repository = self.pin_config(repository, known.as_ref(), params.confirmed).await?;
         let (isolated, commands) = run_blocking({
             let is_source_active = known.as_ref().is_some_and(|worker| is_session_active(&worker.status(), &path))
@@ -117,6 +129,7 @@ impl Api {
                     &params,
                     StartPreconditions { is_session_active: is_source_active, capabilities: Some(&offer) },
                     &live,
+                    start_config.as_ref(),
                 )
             }
         })
@@ -128,7 +141,7 @@ impl Api {
         self.save_confirmation(&worker, AdmittedRun { repository, commands, env: CallerEnv::default() }).await?;
         let IsolatedStart { base, stem, carried_files, not_taken } = isolated;
         let creation = self.reserve_id(&worker, &path, &stem, base, copy).await?;
-        let initial_state = InitialState { params, carried_files, digest };
+        let initial_state = InitialState { params, carried_files, config, digest };
         let created = self.create_run(&creation, &initial_state, disconnected).await;
         match created {
             Ok((reply, warnings)) => Ok(creation.into_reply(reply, not_taken, warnings)),
@@ -221,7 +234,7 @@ impl Api {
         let confirmed = vec![initial_state.digest.clone()];
         let (common_dir, path) = (workspace.common_dir(), workspace.work_dir());
         let worker = self.registry.register_workspace(common_dir, path, source, confirmed).await?;
-        let order = creation.start_order(&initial_state.params);
+        let order = creation.start_order(&initial_state.params, initial_state.config.clone());
         let reply = worker.send_request(|reply| WorkerMessage::Start(Box::new(order), reply)).await?;
         Ok((reply, warnings))
     }
@@ -295,12 +308,13 @@ impl WorkspaceCreation {
         .await
     }
 
-    fn start_order(&self, params: &StartParams) -> StartOrder {
+    fn start_order(&self, params: &StartParams, config: Option<String>) -> StartOrder {
         let beginning = StartSpec {
             base: Some(self.base.to_string()),
             goal: params.goal.clone(),
             keep_tree: params.keep_tree,
             fork: false,
+            config,
         };
         let (path, queue_only) = (WirePath::from(self.workspace_path.as_path()), params.queue_only);
         let goal = admit::new_goal_headline(params, &self.workspace_path);

@@ -9,7 +9,7 @@ use jsonrpsee::Extensions;
 use jsonrpsee::core::{RpcResult, async_trait};
 use protocol::api::{LandApiServer, RunApiServer as _};
 use protocol::error::{ErrorData, ErrorKind};
-use protocol::landing::{LandParams, LandReply, LandedParams, LandedReport, ResolveParams};
+use protocol::landing::{LandOutcome, LandParams, LandReply, LandedParams, LandedReport, ResolveParams, RunLanding};
 use protocol::path::WirePath;
 use protocol::reply::StartReply;
 use protocol::request::{CallerEnv, StartParams};
@@ -21,9 +21,11 @@ use super::run_selector::run_summary;
 use super::{Api, run_blocking};
 use crate::admit::git_error;
 use crate::call_context::ClientDisconnected;
+use crate::config;
 use crate::error_chain::display_chain;
 use crate::git::{BranchAdvance, Id, Identity, Repository};
 use crate::landing::{self, LandContext, LandTargets, MergeQueue, PreparedLanding};
+use crate::repo::layout::Layout;
 use crate::store::{RepoStore, repo_id};
 use crate::verify::resolve_target;
 use crate::worker::{ExclusiveWork, WorkerHandle, WorkerMessage};
@@ -101,6 +103,7 @@ impl LandApiServer for Api {
             keep_tree: false,
             queue_only: false,
             isolated: Some(false),
+            default_config: false,
             confirmed: params.confirmed,
             env: params.env,
         };
@@ -251,6 +254,7 @@ impl Api {
             preview: params.preview,
             work_tree: work_tree.filter(|_| moves),
             on_run: run_branch(&repository)?,
+            settings: find_other_settings(&repository, &prepared)?,
             runs: prepared.runs,
         };
         if params.preview || !moves {
@@ -328,6 +332,19 @@ impl Api {
 fn run_branch(repository: &Repository) -> Result<Option<String>, ErrorData> {
     let head = repository.head().map_err(|error| git_error(&error))?;
     Ok(head.branch().filter(|branch| branch.starts_with("runner/")).map(str::to_owned))
+}
+
+/// Returns the branch of the last run that lands, if its settings differ from the defaults and the result has none.
+fn find_other_settings(repository: &Repository, prepared: &PreparedLanding) -> Result<Option<String>, ErrorData> {
+    let read_config = |commit: &Id| repository.read_file(commit, Layout::CONFIG).map_err(|error| git_error(&error));
+    let landed = |run: &&RunLanding| run.outcome == LandOutcome::Landed;
+    let Some(run) = prepared.runs.iter().rfind(landed) else { return Ok(None) };
+    let branch = format!("runner/{}", run.run);
+    let tip = repository.find_branch_tip(&branch).map_err(|error| git_error(&error))?;
+    let Some(text) = tip.map(|tip| read_config(&tip)).transpose()?.flatten() else { return Ok(None) };
+    let keys = config::list_changes(&String::from_utf8_lossy(&text), Path::new(Layout::CONFIG));
+    let is_set = keys.is_ok_and(|keys| !keys.is_empty()) && read_config(&prepared.new_tip)?.is_none();
+    Ok(is_set.then_some(branch))
 }
 
 /// Reports the submodule folders that a landing left outdated, and how to update them.

@@ -6,6 +6,7 @@ use std::path::Path;
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::event::EventKind;
 use runner_core::publish::{StartBase, WorkspaceLoss, WorkspaceRemains, WorkspaceSource, choose_source};
+use runner_core::run::StartSpec;
 use tokio_util::sync::CancellationToken;
 
 use super::isolated::{workspace_error, write_carried_files};
@@ -85,9 +86,7 @@ impl MissingWorkspace<'_> {
     }
 
     fn find_remains(&self, repository: &Repository, kept: Option<Id>) -> Result<WorkspaceRemains<Id>, ErrorData> {
-        let file = self.workspace_store.read_repo_file().map_err(|error| fault_error(&error))?;
-        let run = file.and_then(|file| file.runs.into_iter().find(|run| run.id == self.source.run));
-        let base = run.and_then(|run| run.beginning).and_then(|beginning| beginning.base?.parse::<Id>().ok());
+        let base = self.read_start_spec()?.and_then(|beginning| beginning.base?.parse::<Id>().ok());
         let start_base = match base {
             Some(base) if repository.has_object(&base).map_err(|error| git_error(&error))? => Some(StartBase::At(base)),
             Some(_) => Some(StartBase::Gone),
@@ -95,6 +94,13 @@ impl MissingWorkspace<'_> {
         };
         let was_published = self.read_published()?.is_some_and(|published| published.was_published());
         Ok(WorkspaceRemains { last_commit: kept, was_published, start_base })
+    }
+
+    /// Returns how its run begins, unless it has begun.
+    fn read_start_spec(&self) -> Result<Option<StartSpec>, ErrorData> {
+        let file = self.workspace_store.read_repo_file().map_err(|error| fault_error(&error))?;
+        let run = file.and_then(|file| file.runs.into_iter().find(|run| run.id == self.source.run));
+        Ok(run.and_then(|run| run.beginning))
     }
 
     fn read_published(&self) -> Result<Option<PublishedMove>, ErrorData> {
@@ -130,7 +136,8 @@ impl MissingWorkspace<'_> {
         base: Id,
         stop: &CancellationToken,
     ) -> Result<String, ErrorData> {
-        let (carried_files, config) = admit::read_carried_files(repository, base, self.is_source_active)?;
+        let taken = self.read_start_spec()?.and_then(|beginning| beginning.config);
+        let (carried_files, config) = admit::read_carried_files(repository, base, self.is_source_active, taken)?;
         let order = WorkspaceOptions {
             source: repository,
             target_dir: self.workspace_path,

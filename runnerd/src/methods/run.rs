@@ -17,10 +17,11 @@ use protocol::view::{RunSummary, StatusView};
 use protocol::words::RunStatus;
 
 use super::run_selector::refresh_published;
-use super::{Api, branches, draining_error, isolated, repo_order, run_blocking};
-use crate::admit::{self, StartCommands, StartPreconditions, git_error};
+use super::{Api, branches, config as config_methods, draining_error, isolated, repo_order, run_blocking};
+use crate::admit::{self, StartCommands, StartConfig, StartPreconditions, git_error};
 use crate::agent::AgentCandidates;
 use crate::call_context::ClientDisconnected;
+use crate::config;
 use crate::git::Repository;
 use crate::repo::layout::Layout;
 use crate::store::{RepoStore, repo_id};
@@ -44,19 +45,22 @@ impl RunApiServer for Api {
         let repository = self.find_repository(params.path.as_path()).await?;
         let (repo, start_branch) = (repository.clone(), self.current_branch(&repository).await);
         let from = params.base.clone().or_else(|| start_branch.clone());
-        let reply = if self.is_isolated(&repository, &params).await? {
+        let start_config = self.choose_start_config(&repository, &params).await?;
+        let settings = start_config.as_ref().map(|taken| taken.settings.clone());
+        let reply = if self.is_isolated(&repository, &params, start_config.as_ref()).await? {
             let ClientDisconnected(left) = extensions.get().cloned().unwrap_or_default();
-            self.start_isolated(repository, params, left).await?
+            self.start_isolated(repository, params, start_config, left).await?
         } else {
             let asker = StartCaller { confirmed: params.confirmed, env: params.env.clone() };
             let check = move |repository: &Repository, ground: StartPreconditions<'_>| {
-                admit::check_start(repository, &params, ground)
+                admit::check_start(repository, &params, ground, start_config.as_ref())
             };
             self.enqueue_run(repository, asker, check).await?
         };
         self.try_save_target(&repo, &reply, start_branch);
         let back = self.find_target(&repo, &reply.run.id);
-        Ok(StartReply { from: from.filter(|_| !reply.resumed), back, ..reply })
+        let (from, settings) = (from.filter(|_| !reply.resumed), settings.filter(|_| !reply.resumed));
+        Ok(StartReply { from, back, settings, ..reply })
     }
 
     async fn fork(&self, params: ForkParams) -> RpcResult<StartReply> {
@@ -188,6 +192,23 @@ pub(super) struct AdmittedRun {
 }
 
 impl Api {
+    /// Returns the configuration that a new run takes over, because its base has none.
+    async fn choose_start_config(
+        &self,
+        repository: &Repository,
+        params: &StartParams,
+    ) -> Result<Option<StartConfig>, ErrorData> {
+        let worker = self.registry.find(repository.common_dir()).await;
+        let is_active =
+            worker.as_ref().is_some_and(|worker| is_session_active(&worker.status(), repository.work_dir()))
+                || is_driven_elsewhere(worker.as_ref(), repository.common_dir());
+        let (store, repository, params) = (self.settings_store(repository), repository.clone(), params.clone());
+        run_blocking(move || {
+            admit::choose_start_config(&repository, &params, is_active, || config_methods::read_settings(&store))
+        })
+        .await
+    }
+
     /// Returns the branch that HEAD is on.
     async fn current_branch(&self, repository: &Repository) -> Option<String> {
         let repository = repository.clone();
@@ -388,7 +409,8 @@ pub(super) fn is_driven_elsewhere(worker: Option<&WorkerHandle>, common_dir: &Pa
 
 fn init_layout(repository: &Repository, force: bool) -> Result<InitReply, ErrorData> {
     let layout = Layout::new(repository.work_dir());
-    let report = create_layout(&layout, force, propose_workspace(&layout).as_ref()).map_err(|error| {
+    let text = config::default_text_with(propose_workspace(&layout).as_ref());
+    let report = create_layout(&layout, force, text).map_err(|error| {
         ErrorData::new(ErrorKind::InvalidFile, format!("cannot make .runner/ in {}", layout.root().display()))
             .caused_by(&error)
             .hint("fix the file, then: runnerctl init")

@@ -158,6 +158,7 @@ async fn play_run(invocation: &Invocation<'_>, scratch: &ScratchRepo) -> Result<
         keep_tree: false,
         queue_only: false,
         isolated: Some(false),
+        default_config: false,
         confirmed: true,
     };
     let reply = connection.client().start(params).await?;

@@ -163,6 +163,8 @@ pub struct StartSpec {
     pub keep_tree: bool,
     /// Take over tree and state of the base, which is an iteration's commit.
     pub fork: bool,
+    /// Text of the configuration, if the base has none.
+    pub config: Option<String>,
 }
 
 /// Counters to reset and iterations to grant before a run continues.

@@ -39,7 +39,7 @@ fn why() -> StopReason {
 }
 
 fn order() -> StartRequest {
-    let beginning = StartSpec { base: None, goal: None, keep_tree: false, fork: false };
+    let beginning = StartSpec { base: None, goal: None, keep_tree: false, fork: false, config: None };
     StartRequest {
         path: WirePath("/work".into()),
         goal: None,

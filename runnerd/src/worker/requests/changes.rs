@@ -15,10 +15,10 @@ use tokio::task::block_in_place;
 use super::decide::apply_request;
 use crate::error_chain::display_chain;
 use crate::git::Id;
-use crate::store::{QueuedChange, StoreError};
+use crate::store::{QueuedChange, RunSettings, StoreError};
 use crate::worker::ChangeOrder;
 use crate::worker::claim::RepoClaim;
-use crate::worker::context::RunContext;
+use crate::worker::context::{EffectError, RunContext};
 use crate::worker::prepare_error::PrepareError;
 use crate::worker::publication::publish_when_idle;
 use crate::worker::queue::RepoQueue;
@@ -244,6 +244,9 @@ fn finish_change(
     committed: CommittedRequest,
 ) -> Result<ChangeEnd, PrepareError> {
     tip.update_work_tree(&committed)?;
+    if matches!(queued.change, ChangeRequest::Config { .. } | ChangeRequest::Settings { .. }) {
+        remember_settings(queue, &queued.run, &committed.changed.documents.config)?;
+    }
     let CommittedRequest { commit, before, changed } = committed;
     remove_queued(queue, queued.number)?;
     refresh_stop_reason(queue, &queued.run, tip)?;
@@ -255,6 +258,17 @@ fn finish_change(
         queue.publish_event(&queued.run, None, EventKind::Tree { leaves_passed, leaves_total });
     }
     Ok(ChangeEnd { number: queued.number, result: Ok((commit, changed)) })
+}
+
+/// Remembers the settings of a run for the next one, if none has begun since.
+fn remember_settings(queue: &RepoQueue, run: &str, text: &str) -> Result<(), PrepareError> {
+    let note = queue.store.start_store(queue.file.source.as_ref()).settings_file();
+    let is_newest = note.read().map_err(EffectError::from)?.is_some_and(|newest| newest.run == run);
+    if is_newest {
+        let settings = RunSettings { run: run.to_owned(), text: text.to_owned() };
+        note.write(&settings).map_err(EffectError::from)?;
+    }
+    Ok(())
 }
 
 /// Updates the reason why a run has ended, if the request has changed it.

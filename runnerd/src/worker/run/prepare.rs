@@ -98,7 +98,8 @@ fn perform_step(worker: &mut RepoWorker, run: &RunRecord, step: &RunPreparation)
     block_in_place(|| {
         Ok(match step {
             RunPreparation::Begin(order) => {
-                start_run::begin_run(&context, order, previous.as_deref())?;
+                let store = context.store.start_store(worker.queue.file.source.as_ref());
+                start_run::begin_run(&context, order, previous.as_deref(), &store)?;
                 RunEvent::Started
             }
             RunPreparation::AnchorResume => {

@@ -19,6 +19,7 @@ use crate::repo::durable::{self, FileAccess};
 use crate::repo::goal::Goal;
 use crate::repo::init::{InitError, InitOptions, init_layout};
 use crate::repo::layout::Layout;
+use crate::store::{RepoStore, RunSettings};
 use crate::worker::cleanup::clear_leftovers;
 use crate::worker::context::{EffectError, RunContext};
 use crate::worker::integrity::hold_back::marker_hold_back;
@@ -28,8 +29,14 @@ use crate::worker::person_commits::check_person_commits;
 use crate::worker::prepare_error::PrepareError;
 use crate::worker::receipt::runner_version;
 
-/// Puts the run on its branch and makes its start commit, unless both exist.
-pub(crate) fn begin_run(context: &RunContext, spec: &StartSpec, previous: Option<&str>) -> Result<(), PrepareError> {
+/// Puts the run on its branch and makes its start commit, unless both exist. Its settings are remembered in `store` for
+/// the next run.
+pub(crate) fn begin_run(
+    context: &RunContext,
+    spec: &StartSpec,
+    previous: Option<&str>,
+    store: &RepoStore,
+) -> Result<(), PrepareError> {
     let repository = context.repository()?;
     clear_leftovers(&repository)?;
     if let Some(operation) = repository.operation() {
@@ -65,6 +72,9 @@ pub(crate) fn begin_run(context: &RunContext, spec: &StartSpec, previous: Option
         (String::new(), start_files(context, spec, base, committed.as_ref())?)
     };
     let start = MarkerCommit { summary, driver: context.driver.clone(), ..marker_commit(context, head) };
+    // Written before the commit: a commit that is found after a crash may be another program's.
+    let text = read_config_text(&context.layout)?;
+    store.settings_file().write(&RunSettings { run: context.run.clone(), text }).map_err(EffectError::from)?;
     commit_files(context, &RunnerCommit::Start(start), &files)?;
     Ok(())
 }
@@ -255,7 +265,7 @@ fn start_files(
     committed: Option<&TaskTree>,
 ) -> Result<CommitFileList, PrepareError> {
     let layout = &context.layout;
-    create_layout(layout, false, None)?;
+    create_layout(layout, false, spec.config.clone().unwrap_or_else(config::default_text))?;
     let old_goal = read_goal_file(layout)?;
     let before: RunState = read_state_file(layout)?;
     let goal = match &spec.goal {
@@ -307,7 +317,7 @@ fn read_notes_used(repository: &Repository, base: &Id) -> Result<Vec<String>, Gi
 pub fn create_layout(
     layout: &Layout,
     force: bool,
-    proposal: Option<&SetupProposal>,
+    config_text: String,
 ) -> Result<crate::repo::init::InitReport, InitError> {
     let config = RepoConfig::default();
     let texts = [
@@ -317,7 +327,7 @@ pub fn create_layout(
         (Layout::RUN_STATE, json::to_canonical_json(&RunState::default())),
         (Layout::FEEDBACK, json::to_canonical_json(&Feedback::default())),
         (Layout::TESTS, json::to_canonical_json(&TestRecord::default())),
-        (Layout::CONFIG, config::default_text_with(proposal)),
+        (Layout::CONFIG, config_text),
     ];
     let files: Vec<(&str, &[u8])> = texts.iter().map(|(path, text)| (*path, text.as_bytes())).collect();
     init_layout(layout, &InitOptions { force, goal: None, files: &files })
@@ -346,11 +356,14 @@ fn read_state_file(layout: &Layout) -> Result<RunState, PrepareError> {
 }
 
 fn read_config_file(layout: &Layout) -> Result<RepoConfig, PrepareError> {
+    let text = read_config_text(layout)?;
+    config::parse(&text, &layout.config()).map_err(|error| PrepareError::from_file_error(&error))
+}
+
+fn read_config_text(layout: &Layout) -> Result<String, PrepareError> {
     let path = layout.config();
     let bytes = durable::read(&path)?.unwrap_or_default();
-    config::decode_text(&bytes, &path)
-        .and_then(|text| config::parse(text, &path))
-        .map_err(|error| PrepareError::from_file_error(&error))
+    config::decode_text(&bytes, &path).map(str::to_owned).map_err(|error| PrepareError::from_file_error(&error))
 }
 
 fn read_tree_file(layout: &Layout) -> Result<TaskTree, PrepareError> {

@@ -1,0 +1,77 @@
+//! Parameters of the requests with which runs begin.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::path::WirePath;
+use crate::request::CallerEnv;
+
+/// `run.init`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct InitParams {
+    /// Absolute path inside the work tree.
+    pub path: WirePath,
+    /// Overwrite existing files.
+    #[serde(default)]
+    pub force: bool,
+}
+
+/// `run.start`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
+pub struct StartParams {
+    /// Absolute path inside the work tree.
+    pub path: WirePath,
+    /// Text of a new goal, at most 64 KiB.
+    #[serde(default)]
+    pub goal: Option<String>,
+    /// Id of the run.
+    #[serde(default)]
+    pub id: Option<String>,
+    /// Revision from which the branch starts.
+    #[serde(default)]
+    pub base: Option<String>,
+    /// Keep the task tree even if the id changes.
+    #[serde(default)]
+    pub keep_tree: bool,
+    /// Queue the run paused.
+    #[serde(default)]
+    pub queue_only: bool,
+    /// Whether the run works in a separate workspace instead of this work tree; default: `[workspace] kind`.
+    #[serde(default)]
+    pub isolated: Option<bool>,
+    /// Whether a new run whose base has no configuration begins with the defaults, instead of the settings of the newest
+    /// run that the daemon began in the repository.
+    #[serde(default)]
+    pub default_config: bool,
+    /// Whether the commands in the repository's configuration are confirmed.
+    #[serde(default)]
+    pub confirmed: bool,
+    /// The caller's environment.
+    #[serde(default)]
+    pub env: CallerEnv,
+}
+
+/// `run.fork`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ForkParams {
+    /// Absolute path inside the work tree.
+    pub path: WirePath,
+    /// Id of the run to fork, or a unique prefix; default: the only one that has not ended, otherwise the last one.
+    #[serde(default)]
+    pub run: Option<String>,
+    /// Number of the iteration from whose commit the new run starts.
+    pub iter: u32,
+    /// Id of the new run.
+    #[serde(default)]
+    pub id: Option<String>,
+    /// Queue the new run paused.
+    #[serde(default)]
+    pub queue_only: bool,
+    /// Whether the commands in the commit's configuration are confirmed.
+    #[serde(default)]
+    pub confirmed: bool,
+    /// The caller's environment.
+    #[serde(default)]
+    pub env: CallerEnv,
+}

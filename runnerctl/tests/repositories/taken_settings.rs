@@ -1,0 +1,79 @@
+//! Settings of a second goal: what a person has set for the first run is not lost when its base has no configuration.
+
+use runner_testkit::{Home, Repo};
+
+const CONFIG: &str = ".runner/state/config.toml";
+
+/// A home, and a repository whose configuration is not committed, on which one run has ended; HEAD is on main again.
+fn after_one_run(lines: &str) -> (Home, Repo) {
+    let home = Home::new();
+    let repo = home.repo("plain");
+    repo.script().always("echo work >> work.txt; answer done 'Wrote work.txt.'");
+    repo.write(CONFIG, &repo.config().top(lines).text());
+    (home, repo)
+}
+
+fn run_first(home: &Home, repo: &Repo) {
+    home.ctl_in(repo, &["start", "--wait", "--id", "first", "-m", "First."]).exits(0);
+    repo.git(&["switch", "-q", "main"]);
+    assert!(!repo.path().join(CONFIG).exists());
+}
+
+#[test]
+fn a_second_goal_takes_the_settings_of_the_first_run() {
+    let (home, repo) = after_one_run("max_iterations = 7");
+    let _daemon = home.daemon();
+    run_first(&home, &repo);
+    let shown = home.ctl_in(&repo, &["config", "show", "--origin"]);
+    assert!(shown.exits(0).stdout.contains("max_iterations = 7  # run first"), "{}", shown.stdout);
+    let landed = home.ctl_in(&repo, &["land", "first", "--yes"]);
+    assert!(landed.exits(0).stderr.contains("git checkout runner/first -- .runner/state/config.toml"), "{landed:?}");
+    // Its commands are confirmed, so that nothing is asked; it begins in place.
+    let started = home.ctl_in(&repo, &["start", "--wait", "--id", "second", "-m", "Second."]);
+    assert!(started.exits(0).stderr.contains("its settings are those of run first"), "{started:?}");
+    assert!(started.stderr.contains("\n  max_iterations = 7\n"), "{started:?}");
+    assert!(repo.show("runner/second", CONFIG).contains("max_iterations = 7"));
+    home.ctl_in(&repo, &["verify", "second"]).exits(0);
+    repo.git(&["switch", "-q", "main"]);
+    let isolated = home.ctl_in(&repo, &["start", "--wait", "--isolated", "--id", "third", "-m", "Third."]);
+    assert!(isolated.exits(0).stderr.contains("its settings are those of run second"), "{isolated:?}");
+    assert!(repo.show("runner/third", CONFIG).contains("max_iterations = 7"));
+    let last = home.ctl_in(&repo, &["start", "--json", "--queue-only", "--id", "last", "-m", "Last."]);
+    assert_eq!(last.exits(0).json()["settings"]["run"], "third", "an isolated run counts where it was started");
+}
+
+#[test]
+fn a_later_change_by_a_person_is_taken_and_default_config_takes_nothing() {
+    let (home, repo) = after_one_run("max_iterations = 7");
+    let _daemon = home.daemon();
+    run_first(&home, &repo);
+    home.ctl_in(&repo, &["start", "--queue-only", "--id", "second", "-m", "Second."]).exits(0);
+    home.ctl_in(&repo, &["cancel", "second"]).exits(0);
+    home.ctl_in(&repo, &["config", "set", "--run", "first", "max_iterations", "9"]).exits(0);
+    let shown = home.ctl_in(&repo, &["config", "get", "max_iterations"]);
+    assert_eq!(shown.exits(0).stdout, "9\n", "a run that never began has no settings");
+    // What the file of the work tree is then made from.
+    home.ctl_in(&repo, &["config", "set", "stall_after", "4"]).exits(0);
+    assert!(repo.read(CONFIG).contains("max_iterations = 9") && repo.read(CONFIG).contains("stall_after = 4"));
+    std::fs::remove_file(repo.path().join(CONFIG)).expect("removes");
+    let refused = home.ctl_in(&repo, &["start", "--default-config", "-m", "Third."]);
+    assert!(refused.exits(6).stderr.contains("codex"), "the default agent is not installed: {refused:?}");
+}
+
+#[test]
+fn neither_a_branch_nor_a_file_of_a_session_becomes_a_setting() {
+    let (mut home, repo) = after_one_run("max_iterations = 7");
+    home.expect_forgery();
+    let _daemon = home.daemon();
+    run_first(&home, &repo);
+    // The branch of a run that this daemon has not begun, and another commit on that of the one that it has.
+    let forged = repo.config().top("max_iterations = 999").text();
+    for branch in ["runner/zz-newest", "runner/first"] {
+        repo.git(&["switch", "-q", "-C", branch]);
+        repo.write(CONFIG, &forged).commit("Change settings");
+        repo.git(&["switch", "-q", "main"]);
+    }
+    let started = home.ctl_in(&repo, &["start", "--wait", "--id", "second", "-m", "Second."]);
+    assert!(started.exits(0).stderr.contains("\n  max_iterations = 7\n"), "{started:?}");
+    assert!(repo.show("runner/second", CONFIG).contains("max_iterations = 7"));
+}

@@ -1,0 +1,55 @@
+//! The goal of a new run: given with the request, or written in `.runner/GOAL.md`.
+
+use std::path::Path;
+
+use protocol::error::{ErrorData, ErrorKind};
+use protocol::request::StartParams;
+
+use crate::repo::durable;
+use crate::repo::goal::Goal;
+use crate::repo::layout::Layout;
+
+/// Returns the title of a new run's goal, for display only; at another base it is read when the run begins there.
+pub(super) fn goal_headline(new: Option<&Goal>, params: &StartParams, layout: &Layout) -> Option<String> {
+    let from_work_tree = || read_goal(layout).ok().flatten().filter(|_| params.base.is_none())?.headline();
+    new.map_or_else(from_work_tree, Goal::headline)
+}
+
+/// Returns the title of the goal of a new run in a work tree; the goal was checked before.
+pub fn new_goal_headline(params: &StartParams, work_tree: &Path) -> Option<String> {
+    let layout = Layout::new(work_tree);
+    let new = params.goal.as_deref().and_then(|text| parse_goal(text.as_bytes(), &layout).ok());
+    goal_headline(new.as_ref(), params, &layout)
+}
+
+pub(super) fn parse_goal(bytes: &[u8], layout: &Layout) -> Result<Goal, ErrorData> {
+    Goal::parse(bytes, &layout.goal()).map_err(|error| {
+        ErrorData::new(ErrorKind::InvalidFile, error.to_string())
+            .caused_by(&error)
+            .hint("correct the goal and start again")
+    })
+}
+
+/// Refuses a goal that has not been written yet: a session would be paid to reach nothing.
+pub(super) fn refuse_unwritten(new: Option<&Goal>, layout: &Layout) -> Result<(), ErrorData> {
+    let (is_unwritten, message) = match new {
+        Some(goal) => (goal.is_template(), "the goal is empty: there is nothing to reach"),
+        None => (
+            read_goal(layout)?.is_none_or(|goal| goal.is_template()),
+            "no goal is written in .runner/GOAL.md: there is nothing to reach",
+        ),
+    };
+    if is_unwritten { Err(missing_goal_error(message)) } else { Ok(()) }
+}
+
+pub(super) fn missing_goal_error(message: &str) -> ErrorData {
+    let hint = "write it there and: runnerctl start; or: runnerctl start -m 'What is to be true'";
+    ErrorData::new(ErrorKind::InvalidRequest, message).hint(hint)
+}
+
+/// Reads `GOAL.md` in the work tree, if it exists.
+pub(super) fn read_goal(layout: &Layout) -> Result<Option<Goal>, ErrorData> {
+    let bytes = durable::read(&layout.goal())
+        .map_err(|error| ErrorData::new(ErrorKind::Fault, error.to_string()).caused_by(&error))?;
+    bytes.map(|bytes| parse_goal(&bytes, layout)).transpose()
+}

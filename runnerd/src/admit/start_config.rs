@@ -1,0 +1,68 @@
+//! The configuration of a new run whose base has none: that of the newest run that this daemon began in the repository.
+//!
+//! Branches say nothing of it, since anyone can make one; the note of that run does.
+
+use std::path::Path;
+
+use protocol::error::{ErrorData, ErrorKind};
+use protocol::reply::{StartSettings, TakenSetting};
+use protocol::request::StartParams;
+
+use super::{find_head_commit, git_error, resolve_base};
+use crate::config::{self, ConfigError, RepoConfig};
+use crate::error_chain::display_chain;
+use crate::git::Repository;
+use crate::repo::layout::Layout;
+
+/// A configuration that is in neither base nor work tree.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StartConfig {
+    /// Its text.
+    pub text: String,
+    /// Its source, and the keys that it sets.
+    pub settings: StartSettings,
+    /// Its value.
+    pub config: RepoConfig,
+}
+
+/// Returns the configuration that a new run takes over; `None` if its base or the work tree has one, or nothing is known.
+///
+/// `read_settings` returns the id of the newest run that this daemon began here, and its configuration.
+pub fn choose_start_config(
+    repository: &Repository,
+    params: &StartParams,
+    is_session_active: bool,
+    read_settings: impl FnOnce() -> Result<Option<(String, String)>, ErrorData>,
+) -> Result<Option<StartConfig>, ErrorData> {
+    if params.default_config || has_config(repository, params.base.as_deref(), is_session_active)? {
+        return Ok(None);
+    }
+    let Some((run, text)) = read_settings()? else { return Ok(None) };
+    let file = Path::new(Layout::CONFIG);
+    let parsed = config::parse(&text, file).and_then(|config| Ok((config, list_taken(&text, file)?)));
+    let (config, keys) = parsed.map_err(|error| refused_error(&run, &error))?;
+    Ok(Some(StartConfig { text, settings: StartSettings { run, keys }, config }))
+}
+
+fn list_taken(text: &str, file: &Path) -> Result<Vec<TakenSetting>, ConfigError> {
+    let changes = config::list_changes(text, file)?;
+    Ok(changes.into_iter().map(|(key, value)| TakenSetting { key, value }).collect())
+}
+
+/// Whether a run at this base, by default HEAD, finds a configuration when it begins.
+fn has_config(repository: &Repository, base: Option<&str>, is_session_active: bool) -> Result<bool, ErrorData> {
+    let head = find_head_commit(repository)?;
+    let base = base.map_or(Ok(head), |revision| resolve_base(repository, revision))?;
+    let is_tracked = |commit| {
+        let found = repository.read_file(&commit, Layout::CONFIG).map_err(|error| git_error(&error))?;
+        Ok::<_, ErrorData>(found.is_some())
+    };
+    // A file that HEAD has goes with it when the run's branch is checked out; another one stays.
+    let stays = || Ok::<_, ErrorData>(repository.work_dir().join(Layout::CONFIG).is_file() && !is_tracked(head)?);
+    Ok(is_tracked(base)? || (!is_session_active && stays()?))
+}
+
+fn refused_error(run: &str, error: &ConfigError) -> ErrorData {
+    let message = format!("the settings of run {run} cannot be taken: {}", display_chain(error));
+    ErrorData::new(ErrorKind::InvalidFile, message).hint("runnerctl start --default-config")
+}
