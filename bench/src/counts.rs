@@ -11,6 +11,7 @@ use std::process::Command;
 
 use anyhow::{Context as _, bail, ensure};
 use protocol::state::{Feedback, RunState};
+use protocol::test_record::TestRecord;
 use protocol::words::Role;
 use runner_core::prompt::{self, MemoryFiles, PromptInput};
 use runner_testkit::{Home, binary};
@@ -148,6 +149,7 @@ fn leafs_prompt(tree: &protocol::tree::TaskTree) -> String {
         notes: &[],
         guard_notice: None,
         budget_ms: 3_600_000,
+        tests: &TestRecord::default(),
         guard_command: &["just".to_owned(), "ci".to_owned()],
         progress: &"- part-1: Part 1 is done.\n".repeat(1_000),
         memory: MemoryFiles { guardrails: &"- Mind the gap.\n".repeat(500), ..MemoryFiles::default() },

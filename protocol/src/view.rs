@@ -12,6 +12,7 @@ use crate::doctor::GuardFiles;
 use crate::meta::{IterationMeta, PhaseTime, SecretFinding};
 use crate::path::WirePath;
 use crate::state::UsageTotal;
+use crate::test_record::{TestsChange, TestsView};
 use crate::words::{Containment, GuardOutcome, IterationStatus, PhaseName, Role, RunStatus, VerdictName};
 
 /// The daemon.
@@ -251,6 +252,9 @@ pub struct RunView {
     pub reverted: Vec<String>,
     /// Files of the guard definition whose committed versions differ from the ones that a person accepted.
     pub guard_changed: Vec<String>,
+    /// The tests that its guard names.
+    #[serde(default)]
+    pub tests: TestsView,
     /// The files that are watched for the guard; null if the committed state cannot be read.
     pub guard: Option<GuardFiles>,
     /// Files with secrets from the last iterations.
@@ -386,6 +390,9 @@ pub struct IterationView {
     pub usage: Option<UsageTotal>,
     /// Kind and version of the agent.
     pub agent: Option<String>,
+    /// How the tests that passed changed, if they did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tests: Option<TestsChange>,
     /// Number of the wait that it led to, if it left no commit: the iteration was then started again under the same
     /// number.
     pub wait: Option<u32>,
@@ -410,6 +417,7 @@ impl From<&IterationMeta> for IterationView {
             duration_ms: Some(meta.duration_ms()),
             usage: Some(UsageTotal::from(&meta.usage)),
             agent: Some(meta.agent.clone()),
+            tests: None,
             wait: None,
             phases: meta.phases.clone(),
         }

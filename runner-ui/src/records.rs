@@ -15,6 +15,7 @@ use protocol::path::WirePath;
 use protocol::reply::{IterationReply, MemoryFile, MemoryReply, TreeReply};
 use protocol::request::LogStream;
 use protocol::state::RunState;
+use protocol::test_record::{TestRecord, TestsView};
 use protocol::tree::TaskTree;
 use protocol::view::{IterationView, RepoView, RunSummary, RunView, StatusView, StopReason};
 use protocol::words::{Containment, RunStatus};
@@ -184,6 +185,7 @@ impl WorkTreeRecords {
             reverted: state.reverted.clone(),
             guard: None,
             guard_changed: Vec::new(),
+            tests: TestsView::from(&self.read_json::<TestRecord>(&["state", "tests.json"]).unwrap_or_default()),
             secrets: Vec::new(),
             notices: Vec::new(),
             containment: Containment::Walk,

@@ -35,6 +35,7 @@ use protocol::request::{
 };
 use protocol::review::{ApproveParams, PendingReview, RejectParams, ReviewStatement};
 use protocol::state::UsageTotal;
+use protocol::test_record::{LostTest, TestAbsence, TestsChange, TestsView};
 use protocol::tree::{Node, TaskTree};
 use protocol::verify::{
     AuditCounts, AuditFinding, AuditPass, AuditReport, AuditReview, AuditRule, PersonCommit, RerunReport, Severity,
@@ -105,8 +106,8 @@ trait Wire: Serialize + DeserializeOwned + PartialEq + Debug {
     }
 }
 
-/// Task tree and usage are parts of committed files, with fixed fields; variables can have any names.
-const CLOSED: [&str; 3] = ["tree", "usage", "env"];
+/// Task tree, usage and lost tests are parts of committed files, with fixed fields; variables can have any names.
+const CLOSED: [&str; 4] = ["tree", "usage", "env", "first_lost"];
 
 /// Returns the paths of all objects to which a later version may add fields.
 fn objects(value: &Value) -> Vec<String> {
@@ -363,6 +364,7 @@ fn iteration() -> IterationView {
         duration_ms: Some(184_210),
         usage: Some(usage(1)),
         agent: Some("codex codex-cli 0.169.0".into()),
+        tests: Some(TestsChange { added: 3, lost: 1, names: vec!["shop tests::rounds".to_owned()] }),
         wait: None,
         phases: vec![
             PhaseTime { phase: PhaseName::Work, duration_ms: 170_100 },
@@ -450,6 +452,11 @@ fn views_of_runs() -> Vec<Example> {
         held_back: vec![".env".into()],
         reverted: Vec::new(),
         guard_changed: Vec::new(),
+        tests: TestsView {
+            passed: 41,
+            lost: 1,
+            first_lost: vec![LostTest { name: "shop tests::rounds".to_owned(), iter: 2, now: TestAbsence::Skipped }],
+        },
         guard: Some(GuardFiles { watched: vec!["justfile".into()], is_blind: false, unknown: Vec::new() }),
         secrets: Vec::new(),
         notices: Vec::new(),

@@ -63,6 +63,10 @@ export type VerdictName =
   | 'Misconfigured'
   | 'Interrupted';
 /**
+ * Why a test does not pass.
+ */
+export type TestAbsence = 'gone' | 'skipped' | 'expected_failure' | 'failed';
+/**
  * Why an agent's session gave no answer, if known.
  */
 export type FailureClass =
@@ -618,6 +622,7 @@ export interface RunView {
    */
   secrets: SecretFinding[];
   summary: RunSummary;
+  tests?: TestsView;
   usage: UsageTotal;
   /**
    * When a waiting run continues automatically.
@@ -833,6 +838,10 @@ export interface IterationView {
    */
   summary?: string | null;
   /**
+   * How the tests that passed changed, if they did.
+   */
+  tests?: TestsChange | null;
+  /**
    * Title of the node, if its commit has it.
    */
   title?: string | null;
@@ -858,6 +867,23 @@ export interface PhaseTime {
   phase: PhaseName;
 }
 /**
+ * How the tests that passed changed with an iteration.
+ */
+export interface TestsChange {
+  /**
+   * Number of tests that pass now and did not before.
+   */
+  added: number;
+  /**
+   * Number of tests that passed before and do not now.
+   */
+  lost: number;
+  /**
+   * The first names of those.
+   */
+  names: string[];
+}
+/**
  * A known secret in a file that the agent changed.
  */
 export interface SecretFinding {
@@ -869,6 +895,38 @@ export interface SecretFinding {
    * The variable whose value it is.
    */
   variable: string;
+}
+/**
+ * What is known of a run's tests, for readers.
+ */
+export interface TestsView {
+  /**
+   * The first of those, newest first, at most 20.
+   */
+  first_lost: LostTest[];
+  /**
+   * Number of tests that passed before and do not now.
+   */
+  lost: number;
+  /**
+   * Number of tests that passed at the last green guard, or on the base; at least that many if there are too many to
+   * name.
+   */
+  passed: number;
+}
+/**
+ * A test that passed before and does not now.
+ */
+export interface LostTest {
+  /**
+   * The iteration since which it does not pass.
+   */
+  iter: number;
+  /**
+   * Its name, as the test runner or its report has it.
+   */
+  name: string;
+  now: TestAbsence;
 }
 /**
  * `tree.get`.

@@ -286,6 +286,9 @@ fn render_summary(reply: &IterationReply, has_record: bool, screen: &Screen) -> 
             fact("output", format!("{} bytes kept, {} dropped", meta.captured_bytes, meta.dropped_bytes).into());
         }
     }
+    if let Some(tests) = &reply.iteration.tests {
+        fact("tests", tests.to_string().into());
+    }
     if let Some(commit) = &reply.iteration.commit {
         fact("commit", commit.into());
     }

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use protocol::doctor::GuardFiles;
 use protocol::state::UsageTotal;
+use protocol::test_record::TestsView;
 use protocol::view::{IterationView, NodeRef, PhaseView, RepoView, RunSummary, RunView, StatusView, StopReason};
 use protocol::words::{Containment, GuardOutcome, IterationStatus, PhaseName, Role, RunStatus, VerdictName};
 
@@ -79,6 +80,7 @@ pub(crate) fn iteration() -> IterationView {
         duration_ms: Some(14_200),
         usage: Some(UsageTotal { sessions: 1, cost_micro_usd: Some(412_000), ..UsageTotal::default() }),
         agent: Some("codex 0.169.0".into()),
+        tests: None,
         wait: None,
         phases: Vec::new(),
     }
@@ -125,6 +127,7 @@ pub(crate) fn run() -> RunView {
         held_back: vec![".env".into()],
         reverted: Vec::new(),
         guard_changed: Vec::new(),
+        tests: TestsView::default(),
         guard: Some(GuardFiles { watched: vec!["justfile".into()], is_blind: false, unknown: Vec::new() }),
         secrets: Vec::new(),
         notices: Vec::new(),

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use protocol::test_record::TestsView;
 use protocol::view::{DiskView, GitWaitView, NodeRef, PhaseView, PublishedView, RunSummary, RunView, StatusView};
 use protocol::words::{Containment, GuardOutcome, RunStatus};
 
@@ -208,6 +209,7 @@ fn run_facts(run: &RunView, screen: &Screen) -> Vec<(&'static str, TableCell)> {
         let text = format!("definition changed: {}; runnerctl guard accept", render_first_paths(&run.guard_changed));
         facts.push(("guard", TableCell::styled(WARN, &text)));
     }
+    facts.extend(render_tests(&run.tests).map(|tests| ("tests", tests)));
     if run.guard.as_ref().is_some_and(|guard| guard.is_blind) {
         facts.push(("guard", TableCell::styled(WARN, UNWATCHED)));
     }
@@ -260,10 +262,25 @@ fn render_baseline(guard: GuardOutcome) -> TableCell {
 }
 
 fn render_first_paths(paths: &[String]) -> String {
+    render_first(paths, paths.len())
+}
+
+fn render_first(names: &[String], count: usize) -> String {
     const SHOWN: usize = 3;
-    let more = paths.len().saturating_sub(SHOWN);
+    let more = count.saturating_sub(SHOWN.min(names.len()));
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    paths.iter().take(SHOWN).map(|path| sanitize(path)).collect::<Vec<_>>().join(", ") + &more
+    names.iter().take(SHOWN).map(|name| sanitize(name)).collect::<Vec<_>>().join(", ") + &more
+}
+
+/// How many tests pass, and which passed before and do not now; `None` if the guard names none.
+fn render_tests(tests: &TestsView) -> Option<TableCell> {
+    let passed = format!("{} named by the guard pass", tests.passed);
+    if tests.lost == 0 {
+        return (tests.passed > 0).then(|| passed.into());
+    }
+    let names: Vec<String> = tests.first_lost.iter().map(ToString::to_string).collect();
+    let lost = render_first(&names, usize::try_from(tests.lost).unwrap_or(usize::MAX));
+    Some(TableCell::styled(WARN, &format!("{passed}; not any more: {lost}")))
 }
 
 fn render_phase(iteration: u32, phase: &PhaseView, screen: &Screen) -> String {
@@ -329,6 +346,7 @@ fn render_paths(title: &str, paths: &[String], screen: &Screen) -> String {
 #[cfg(test)]
 mod tests {
     use anstream::adapter::strip_str;
+    use protocol::test_record::{LostTest, TestAbsence};
 
     use super::*;
     use crate::text::samples;
@@ -474,6 +492,20 @@ mod tests {
         for (line, begin) in text.lines().zip(begins) {
             assert!(line.starts_with(begin), "`{begin}` is not the beginning of `{line}`");
         }
+    }
+
+    #[test]
+    fn tests_that_are_lost_are_named_and_many_are_counted() {
+        let lost = |name: &str| LostTest { name: name.to_owned(), iter: 3, now: TestAbsence::Skipped };
+        let text = |tests: TestsView| {
+            let text = strip_styles(&render_run(&RunView { tests, ..samples::run() }, &Screen::fixed()));
+            text.split_whitespace().collect::<Vec<_>>().join(" ")
+        };
+        let some = text(TestsView { passed: 12, lost: 30, first_lost: ["a", "b", "c", "d"].map(lost).to_vec() });
+        let line = "tests 12 named by the guard pass; not any more: a (skipped, iteration 3), b (skipped, iteration 3), \
+                    c (skipped, iteration 3) and 27 more questions";
+        assert!(some.contains(line), "{some}");
+        assert!(!text(TestsView::default()).contains("named by the guard"));
     }
 
     #[test]

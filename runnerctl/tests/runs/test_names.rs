@@ -48,4 +48,23 @@ fn a_lost_test_is_named_until_it_passes_again() {
     assert_eq!(record_at(&play, "HEAD").passed, ["adds", "pays"]);
     let report = parse_report(&play.home.ctl_in(&play.repo, &["verify", "--json"]));
     assert_eq!(report.findings, []);
+    assert_shown(&play);
+}
+
+/// Lost tests are told to the next session, and to people in log and status.
+fn assert_shown(play: &RunPlay) {
+    let prompt = |iter| play.record(iter, "prompt.md");
+    assert!(prompt(2).contains("\npays (skipped)\nrounds (gone)\n"), "{}", prompt(2));
+    assert!(!prompt(1).contains("passed before the last session") && !prompt(3).contains("rounds (gone)"));
+    let shown = |args: &[&str]| play.home.ctl_in(&play.repo, args).exits(0).stdout.clone();
+    let log = shown(&["log", "1"]);
+    assert!(log.contains("+1 -2, lost: pays, rounds"), "{log}");
+    let status = shown(&["status"]);
+    assert!(
+        status
+            .contains("2 named by the guard pass; not any more: sums (gone, iteration 3), rounds (gone, iteration 1)"),
+        "{status}"
+    );
+    let tests = play.client().run(play.repo.path()).tests;
+    assert_eq!((tests.passed, tests.lost, tests.first_lost), (2, 2, record_at(play, "HEAD").lost));
 }

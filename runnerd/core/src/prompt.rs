@@ -13,6 +13,7 @@ pub(crate) mod template;
 use std::collections::BTreeMap;
 
 use protocol::state::{Feedback, RunState};
+use protocol::test_record::TestRecord;
 use protocol::tree::{Node, TaskTree};
 use protocol::words::Role;
 
@@ -56,6 +57,8 @@ pub struct PromptInput<'a> {
     pub guard_notice: Option<&'a str>,
     /// The time of an iteration.
     pub budget_ms: u64,
+    /// The names of tests.
+    pub tests: &'a TestRecord,
     /// The guard's command.
     pub guard_command: &'a [String],
     /// The text of `progress.md`.

@@ -137,6 +137,7 @@ fn describe_branch(
         goal: loaded.goal.body(),
         tree: &loaded.tree,
         run_state: &loaded.run_state,
+        tests: &loaded.tests,
         questions: loaded.text(Layout::QUESTIONS),
         guard: &loaded.config.guard.command,
         iterations: &iterations,

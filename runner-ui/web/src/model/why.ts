@@ -1,5 +1,5 @@
 // Why a run does not go on, or how it ended: what stands on top of its page.
-import type { Command, IterationView, RunView } from '../wire';
+import type { Command, IterationView, RunView, TestAbsence } from '../wire';
 import { titled, titlesOf, type Titles } from './titles';
 import { awaitsReview, isOver, ofSummary, type Tone } from './words';
 
@@ -74,6 +74,13 @@ export interface Remark {
 
 const accept: Command = { label: 'Accept the guard as it is', argv: ['runnerctl', 'guard', 'accept'] };
 
+const absences: Record<TestAbsence, string> = {
+  gone: 'gone or renamed',
+  skipped: 'skipped',
+  expected_failure: 'expected to fail',
+  failed: 'failing, though the guard passes',
+};
+
 /** What else somebody should know of a run, each with its tone. */
 export function remarks(run: RunView): Remark[] {
   const found: Remark[] = [];
@@ -83,6 +90,10 @@ export function remarks(run: RunView): Remark[] {
   for (const outage of run.outages ?? []) add('wait', `${outage.agent} is not available: ${outage.why}`);
   for (const path of run.guard_changed ?? [])
     add('look', `The guard is defined otherwise than accepted: ${path}`, accept);
+  for (const test of run.tests?.first_lost ?? [])
+    add('look', `A test that passed before iteration ${test.iter} is ${absences[test.now]}: ${test.name}`);
+  const unnamed = (run.tests?.lost ?? 0) - (run.tests?.first_lost.length ?? 0);
+  if (unnamed > 0) add('look', `${unnamed} more tests that passed before do not now.`);
   for (const seen of run.secrets ?? []) add('bad', `${seen.path} holds the secret ${seen.variable}`);
   for (const path of run.reverted ?? []) add('look', `Put back, since the agent may not change it: ${path}`);
   for (const path of run.held_back ?? []) add('quiet', `Stays out of the branch: ${path}`);

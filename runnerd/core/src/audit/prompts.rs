@@ -124,6 +124,7 @@ fn build_prompt(
         notes: &notes,
         guard_notice,
         budget_ms: from.settings.policy.budget_ms,
+        tests: from.tests,
         guard_command: &from.settings.guard_command,
         progress: &from.text(layout::PROGRESS),
         memory: MemoryFiles {

@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 
 use protocol::delivery::{DESCRIPTION_BEGINS, DESCRIPTION_ENDS};
 use protocol::state::{RunState, UsageTotal};
+use protocol::test_record::{LostTest, TestRecord};
 use protocol::tree::{Node, TaskTree};
 use protocol::verify::{AuditFinding, AuditReport, Severity};
 use protocol::words::VerdictName;
@@ -47,6 +48,8 @@ pub struct DeliveredRun<'a> {
     pub tree: &'a TaskTree,
     /// The bookkeeping at the tip.
     pub run_state: &'a RunState,
+    /// The names of tests at the tip.
+    pub tests: &'a TestRecord,
     /// The text of `questions.md` at the tip.
     pub questions: &'a str,
     /// The guard's command at the tip.
@@ -194,7 +197,16 @@ impl DeliveredRun<'_> {
             self.render_runner_claims(),
             AGENT_CLAIMS
         );
-        text + &self.render_findings() + &self.render_person_commits()
+        text + &self.render_lost_tests() + &self.render_findings() + &self.render_person_commits()
+    }
+
+    /// The tests that passed on the base or in the run, and do not at the tip.
+    fn render_lost_tests(&self) -> String {
+        let item = |lost: &LostTest| {
+            let name = escape_code(&lost.name, LINE_LIMIT);
+            format!("- {name}: {}, session {}\n", lost.now.as_str(), lost.iter)
+        };
+        render_list("\nTests that passed before and do not now:", self.tests.lost.iter().map(item))
     }
 
     fn render_proven(&self) -> String {

@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use protocol::answer::SessionUsage;
 use protocol::state::UsageTotal;
-use protocol::test_record::TestRecord;
+use protocol::test_record::{TestRecord, TestsChange};
 use protocol::words::VerdictName;
 use serde::{Deserialize, Serialize};
 
@@ -330,6 +330,13 @@ impl GuardTests {
         let TestDiff { added, lost } = diff_records(before, after);
         let tests = Self { added: added.len(), lost: lost.len(), names: NameList::new(lost) };
         (tests != Self::default()).then_some(tests)
+    }
+
+    /// Returns it for readers.
+    pub fn to_change(&self) -> TestsChange {
+        let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+        let names = self.names.items().iter().map(|name| String::from_utf8_lossy(name).into_owned());
+        TestsChange { added: count(self.added), lost: count(self.lost), names: names.collect() }
     }
 }
 

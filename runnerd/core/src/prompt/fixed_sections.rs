@@ -2,6 +2,7 @@
 //!
 //! Each is bounded on its own; items that do not fit into a list are counted.
 
+use protocol::test_record::LostTest;
 use protocol::words::{GuardOutcome, Role};
 
 use super::section::{PromptSection, SectionMaterial};
@@ -148,6 +149,7 @@ pub(super) fn checks_section(input: &PromptInput<'_>, limit: usize) -> Option<Pr
             red,
             definition,
             render_watched(input),
+            render_lost_tests(input, share),
             render_reverted(input, 2 * share),
             render_held_back(input, left),
             dirty,
@@ -180,6 +182,16 @@ fn render_watched(input: &PromptInput<'_>) -> String {
         if more.is_empty() { "" } else { " " },
         more.trim_end()
     )
+}
+
+/// The tests that passed until the last iteration.
+fn render_lost_tests(input: &PromptInput<'_>, limit: usize) -> String {
+    let is_new = |lost: &&LostTest| lost.iter.saturating_add(1) == input.run_state.next_iter;
+    let lost = input.tests.lost.iter().filter(is_new);
+    let items: Vec<String> = lost.map(|lost| format!("{} ({})", lost.name, lost.now.as_str())).collect();
+    let words = "These tests passed before the last session and do not now. Bring back what was not meant to go; if it \
+                 was renamed or is wrong, say so in your summary:";
+    NameSection { name: "lost-tests", intro: words, items: &items }.render(limit)
 }
 
 fn render_reverted(input: &PromptInput<'_>, limit: usize) -> String {

@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 use protocol::state::{Attempt, Baseline, Failure, NodeFeedback};
+use protocol::test_record::{LostTest, TestAbsence};
 use protocol::words::{GuardOutcome, VerdictName};
 
 use super::*;
@@ -11,6 +12,7 @@ struct PromptCase {
     tree: TaskTree,
     run_state: RunState,
     feedback: Feedback,
+    tests: TestRecord,
     notes: Vec<PersonNote>,
     guard: Vec<String>,
     overrides: BTreeMap<Role, String>,
@@ -30,6 +32,7 @@ impl PromptCase {
             notes: &self.notes,
             guard_notice: None,
             budget_ms: 3_600_000,
+            tests: &self.tests,
             guard_command: &self.guard,
             progress: "# Progress\n\n- root.1 — Store behind a trait (iteration 0002)\n",
             memory: MemoryFiles {
@@ -88,6 +91,7 @@ fn sample_case() -> PromptCase {
             ..RunState::default()
         },
         feedback: Feedback { baseline: Some(baseline), nodes: [("root.2".to_owned(), remembered)].into() },
+        tests: TestRecord::default(),
         notes: vec![PersonNote { id: "n1".to_owned(), text: "Use sqlx, not diesel.\n".to_owned() }],
         guard: ["sh", "-c", "make test"].map(str::to_owned).to_vec(),
         overrides: BTreeMap::new(),
@@ -202,6 +206,24 @@ fn a_prompt_names_the_time_and_what_is_watched() {
     assert!(text(3_600_000).contains("You have 60 minutes,"));
     assert!(text(119_999).contains("You have 1 minute,") && text(45_000).contains("You have 45 seconds,"));
     assert!(text(1).contains("reported to a person: `test1.sh`, `test2.sh`,") && text(1).contains("and 3 more.\n"));
+}
+
+#[test]
+fn a_test_that_is_lost_is_told_to_the_next_session_alone() {
+    let mut case = sample_case();
+    let lost = |name: &str, iter, now| LostTest { name: name.to_owned(), iter, now };
+    case.tests.lost =
+        vec![lost("shop tests::new", 3, TestAbsence::Skipped), lost("shop tests::old", 2, TestAbsence::Gone)];
+    let mut text = |next_iter| {
+        case.run_state.next_iter = next_iter;
+        build_prompt(&case.input("root.2", Role::Worker)).text
+    };
+    let told = text(4);
+    assert!(
+        told.contains("passed before the last session") && told.contains("\nshop tests::new (skipped)\n"),
+        "{told}"
+    );
+    assert!(!told.contains("tests::old") && !text(5).contains("before the last session"));
 }
 
 /// Bytes that an agent reads of the runner's own words where there is nothing to tell yet; a token has about 4.3.

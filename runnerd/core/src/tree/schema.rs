@@ -10,6 +10,7 @@ use protocol::error::ErrorData;
 use protocol::event::Event;
 use protocol::meta::IterationMeta;
 use protocol::state::{Feedback, RunState};
+use protocol::test_record::TestRecord;
 use protocol::tree::TaskTree;
 use protocol::{delivery, landing, reply, request, view};
 use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings, json_schema};
@@ -40,6 +41,7 @@ pub fn schema_files() -> Vec<(&'static str, String)> {
         ("review-output.v1.schema.json", json::to_canonical_json(&schema_for::<ReviewAnswer>())),
         ("run-state.v1.schema.json", json::to_canonical_json(&schema_for::<RunState>())),
         ("feedback.v1.schema.json", json::to_canonical_json(&schema_for::<Feedback>())),
+        ("tests.v1.schema.json", json::to_canonical_json(&schema_for::<TestRecord>())),
         ("iteration-meta.v1.schema.json", json::to_canonical_json(&schema_for::<IterationMeta>())),
         ("event.v1.schema.json", json::to_canonical_json(&schema_for::<Event>())),
         ("rpc.v1.schema.json", json::to_canonical_json(&rpc_schema())),

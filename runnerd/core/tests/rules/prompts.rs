@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use protocol::state::{Attempt, Failure, Feedback, NodeFeedback, RunState};
+use protocol::test_record::TestRecord;
 use protocol::tree::{Node, TaskTree};
 use protocol::words::{Role, VerdictName};
 use runner_core::digest::sha256_hex;
@@ -105,6 +106,7 @@ impl Story {
             notes: &self.notes,
             guard_notice: None,
             budget_ms: 3_600_000,
+            tests: &TestRecord::default(),
             guard_command: &self.guard,
             progress: &self.progress,
             memory: MemoryFiles {

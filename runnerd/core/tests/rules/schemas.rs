@@ -54,6 +54,10 @@ fn what_the_runner_writes_is_valid_by_its_schema() {
     assert!(accepts("tree.v1.schema.json", &sample()));
     assert!(accepts("run-state.v1.schema.json", &protocol::state::RunState::default()));
     assert!(accepts("feedback.v1.schema.json", &protocol::state::Feedback::default()));
+    let tests =
+        json!({"passed": ["a"], "is_cut": false, "lost": [{"name": "b", "iter": 3, "now": "expected_failure"}]});
+    assert!(serde_json::from_value::<protocol::test_record::TestRecord>(tests.clone()).is_ok());
+    assert!(accepts("tests.v1.schema.json", &tests));
     assert!(accepts("agent-output.v1.schema.json", &answer(AnswerStatus::Done)));
     assert!(accepts("agent-output.v1.schema.json", &json!({"status": "retry", "summary": "x"})));
     assert!(accepts("review-output.v1.schema.json", &json!({"verdict": "reject", "reasons": ["x"]})));

@@ -166,6 +166,7 @@ impl Course {
             notes: &unused,
             guard_notice: session_notice(loaded.settings.policy.on_change, &self.guarded(loaded)).as_deref(),
             budget_ms: loaded.settings.policy.budget_ms,
+            tests: &loaded.tests,
             guard_command: &loaded.settings.guard_command,
             progress: &text(layout::PROGRESS).unwrap_or_default(),
             memory: MemoryFiles {

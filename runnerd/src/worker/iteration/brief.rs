@@ -120,6 +120,7 @@ impl BriefSources {
             notes: &self.notes,
             guard_notice: self.guard_notice.as_deref(),
             budget_ms: loaded.policy.budget_ms,
+            tests: &loaded.tests,
             guard_command: &loaded.config.guard.command,
             progress: loaded.text(Layout::PROGRESS),
             memory: MemoryFiles {

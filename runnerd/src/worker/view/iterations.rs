@@ -9,7 +9,7 @@ use std::path::Path;
 use protocol::meta::IterationMeta;
 use protocol::view::IterationView;
 use runner_core::iteration::IterationEvent;
-use runner_core::message::{Receipt, RunnerCommit, first_line};
+use runner_core::message::{GuardTests, Receipt, RunnerCommit, first_line};
 
 use crate::git::{CommitInfo, GitError, Id, Repository};
 use crate::repo::durable;
@@ -111,6 +111,7 @@ fn receipt_view(receipt: &Receipt, commit: &CommitInfo) -> IterationView {
         duration_ms: None,
         usage: receipt.usage.clone().map(|line| line.0),
         agent: receipt.agent.as_ref().map(ToString::to_string),
+        tests: receipt.guard_tests.as_ref().map(GuardTests::to_change),
         wait: None,
         phases: Vec::new(),
     }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use protocol::meta::{IterationMeta, SecretFinding};
 use protocol::state::UsageTotal;
+use protocol::test_record::TestsView;
 use protocol::view::{IterationView, NodeRef, OutageView, RepoView, RunSummary, RunView, StopReason};
 use protocol::words::Containment;
 use runner_core::fallback::ServiceOutage;
@@ -91,6 +92,7 @@ pub(crate) fn blank_view(run: &RunRecord, containment: Containment) -> RunView {
         held_back: Vec::new(),
         reverted: Vec::new(),
         guard_changed: Vec::new(),
+        tests: TestsView::default(),
         guard: None,
         secrets: Vec::new(),
         notices: Vec::new(),
@@ -183,6 +185,7 @@ fn state_view(blank: RunView, loaded: &CommittedState, retry_usage: &usage::Reso
         questions: u32::try_from(questions).unwrap_or(u32::MAX),
         held_back: state.held_back.clone(),
         reverted: state.reverted.clone(),
+        tests: TestsView::from(&loaded.tests),
         notes: notes::unused_notes(loaded.text(Layout::NOTES), &state.notes_used)
             .into_iter()
             .map(|note| note.id)

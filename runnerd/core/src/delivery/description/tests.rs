@@ -1,5 +1,6 @@
 //! Tests of what a reader who does not know the runner sees of a run.
 
+use protocol::test_record::TestAbsence;
 use protocol::verify::{AuditCounts, AuditPass, AuditRule, PersonCommit};
 
 use super::*;
@@ -73,6 +74,7 @@ struct DescriptionCase {
     goal: String,
     tree: TaskTree,
     questions: String,
+    tests: TestRecord,
     iterations: Vec<IterationCommit>,
     audit: AuditReport,
     run_state: RunState,
@@ -89,6 +91,7 @@ impl DescriptionCase {
                 iteration(2, "root.2", VerdictName::RedGuard, "Half of it."),
                 iteration(3, "root.2", VerdictName::Accepted, "Moved every query."),
             ],
+            tests: TestRecord::default(),
             audit: audit(2),
             run_state: usage(),
         }
@@ -103,6 +106,7 @@ impl DescriptionCase {
             goal: &self.goal,
             tree: &self.tree,
             run_state: &self.run_state,
+            tests: &self.tests,
             questions: &self.questions,
             guard: &guard,
             iterations: &self.iterations,
@@ -116,6 +120,18 @@ fn a_stranger_reads_what_was_asked_done_proven_and_said() {
     let described = DescriptionCase::plain().describe();
     assert_eq!(described.title, "Port the store to Postgres");
     insta::assert_snapshot!(described.body);
+}
+
+#[test]
+fn a_lost_test_is_named() {
+    let mut case = DescriptionCase::plain();
+    let lost = LostTest { name: "shop [x](y) @z".to_owned(), iter: 2, now: TestAbsence::Skipped };
+    case.tests.lost = vec![lost];
+    let body = case.describe().body;
+    assert!(
+        body.contains("Tests that passed before and do not now:\n\n- `shop [x](y) @z`: skipped, session 2\n"),
+        "{body}"
+    );
 }
 
 #[test]
