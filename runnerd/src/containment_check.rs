@@ -21,11 +21,7 @@ pub fn check_containment(config: &RepoConfig, capabilities: &HostCapabilities) -
     let missing = capabilities.unused_levels().iter().find(|missing| missing.level == required);
     let is_wrapped = config.executor.by_section().into_iter().any(|(_, executor)| !executor.wrapper.is_empty());
     let (actual_level, subject, change) = if capabilities.level() < required {
-        (
-            capabilities.level(),
-            "this machine",
-            missing.map_or("see docs/daemon.md", |missing| missing.hint.as_str()),
-        )
+        (capabilities.level(), "this machine", missing.map_or("see docs/daemon.md", |missing| missing.hint.as_str()))
     } else if is_wrapped {
         (capabilities.level_for(false), "an agent with a wrapper", "take out executor.wrapper")
     } else {

@@ -50,9 +50,9 @@ enum ConfigVerb {
     },
     /// Set a key; comments and order of the file are kept
     ///
-    /// If a run is active, the change is committed to its branch, immediately or when the current session ends.
-    /// So it is if a run has stopped and its branch is checked out. Otherwise the file in the work tree is changed, and
-    /// becomes part of the next run's branch.
+    /// If a run is active, or has stopped and its branch is checked out, the change is committed to that branch,
+    /// immediately or when the current session ends. Otherwise the file in the work tree is changed, and becomes part of
+    /// the next run's branch.
     Set {
         /// Dotted key, e.g. `guard.command`
         #[arg(value_name = "KEY")]
