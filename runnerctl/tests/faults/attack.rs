@@ -66,7 +66,8 @@ fn row_87_what_leads_elsewhere_in_the_place_of_a_file_is_neither_followed_nor_wa
     let repo = scripted(&home, 5);
     let victim = home.path().join("victim");
     fs::write(&victim, "precious\n").expect("a file can be written");
-    let files = ["run_state.json", "feedback.json", "progress.md", "tree.json", "config.toml", "questions.md"];
+    let files =
+        ["run_state.json", "feedback.json", "tests.json", "progress.md", "tree.json", "config.toml", "questions.md"];
     let records = ["executor.log", "guard.log", "meta.json", "diff.patch", "prompt.md", "output.json"];
     for (session, kind) in (1..).zip(["link", "hard", "pipe", "folder"]) {
         let swaps: String = files
@@ -164,7 +165,7 @@ fn row_89_state_that_an_agent_damages_is_put_back_and_named() {
     let repo = scripted(&home, 4);
     let deep = "head -c 100000 /dev/zero | tr '\\0' '['";
     let steps = [
-        ": > .runner/state/run_state.json; : > .runner/state/feedback.json".to_owned(),
+        ": > .runner/state/run_state.json; : > .runner/state/feedback.json; : > .runner/state/tests.json".to_owned(),
         "rm -rf .runner/state/run_state.json .runner/state/config.toml".to_owned(),
         format!("{deep} > .runner/state/run_state.json"),
         "sed -i 's/{/{\"next_iter\": 999, /' .runner/state/run_state.json".to_owned(),

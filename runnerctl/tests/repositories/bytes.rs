@@ -27,6 +27,7 @@ fn assert_stored_verbatim(repo: &Repo, place: &Path) {
         ".runner/state/tree.json",
         ".runner/state/run_state.json",
         ".runner/state/feedback.json",
+        ".runner/state/tests.json",
         ".runner/state/progress.md",
         ".runner/state/config.toml",
         ".runner/state/guardrails.md",
