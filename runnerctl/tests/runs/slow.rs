@@ -41,5 +41,5 @@ fn tree_of_20_000_nodes_is_legal_and_one_more_is_not() {
     assert_eq!(play.repo.tree("HEAD").root.children.len(), 20_000 - 3);
     let play = RunPlay::new();
     play.script_tree_change(more(20_000 - 5));
-    assert_breaks(&play, &format!("{LEAVE}answer retry 'Planned wide.'"), "more than 20000 nodes");
+    assert_breaks(&play, &format!("{LEAVE}answer retry 'Planned wide.'"), "more than 20000 tasks");
 }
