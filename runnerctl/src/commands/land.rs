@@ -88,7 +88,7 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: LandArgs) -> Result<E
         return start_resolution(invocation, args).await;
     }
     let connection = invocation.connect().await?;
-    let (path, runs) = resolve_runs(invocation, &connection, (args.targets, args.run, args.repo)).await?;
+    let (path, runs) = resolve_runs(invocation, &connection, args.targets, args.run, args.repo).await?;
     let params = LandParams {
         env: caller_env::collect(&connection, &path).await,
         path,
@@ -116,7 +116,7 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: LandArgs) -> Result<E
 
 async fn start_resolution(invocation: &Invocation<'_>, args: LandArgs) -> Result<ExitStatus, Failure> {
     let connection = invocation.connect().await?;
-    let (path, runs) = resolve_runs(invocation, &connection, (args.targets, args.run, args.repo)).await?;
+    let (path, runs) = resolve_runs(invocation, &connection, args.targets, args.run, args.repo).await?;
     let [run] = &runs[..] else {
         return Err(Failure::usage("one run at a time can be resolved").hint("runnerctl land RUN --resolve"));
     };
@@ -141,7 +141,9 @@ async fn start_resolution(invocation: &Invocation<'_>, args: LandArgs) -> Result
 async fn resolve_runs(
     invocation: &Invocation<'_>,
     connection: &Connection,
-    (targets, mut runs, repo): (Vec<PathBuf>, Vec<String>, Option<PathBuf>),
+    targets: Vec<PathBuf>,
+    mut runs: Vec<String>,
+    repo: Option<PathBuf>,
 ) -> Result<(WirePath, Vec<String>), Failure> {
     let client = connection.client();
     if let Some(repo) = repo {

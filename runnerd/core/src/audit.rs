@@ -122,11 +122,7 @@ impl BranchAudit {
                 None,
             );
             let expected = format!("the start of run {} among the commits of its branch", plan.run_at(0));
-            findings.add_violation(
-                AuditRule::Chain,
-                "Runner-Commit: start",
-                (&expected, "none, and nothing is cut off"),
-            );
+            findings.add_violation(AuditRule::Chain, "Runner-Commit: start", &expected, "none, and nothing is cut off");
         }
         let report = AuditReport {
             run: plan.run().to_owned(),
@@ -213,27 +209,27 @@ impl BranchAudit {
             && let Some(mode) = self.in_place_of_folder.take()
         {
             let found = format!("something else, with the mode {mode:o}");
-            self.findings.add_violation(AuditRule::Valid, ".runner", ("a folder", &found));
+            self.findings.add_violation(AuditRule::Valid, ".runner", "a folder", &found);
         }
         let input = CommitInput { diff, parsed };
         match part {
             PlannedCommit::Person => self.audit_person_commit(header, input),
             PlannedCommit::Malformed(error) => {
                 let found = error.to_string();
-                self.findings.add_violation(AuditRule::Form, "message", ("a message that the runner writes", &found));
+                self.findings.add_violation(AuditRule::Form, "message", "a message that the runner writes", &found);
                 self.audit_person_commit(header, input);
             }
             PlannedCommit::Agent { imitates_runner: poses } => {
                 if *poses {
                     let found = "a message like one of the runner's";
-                    self.findings.add_warning(AuditRule::Form, "message", ("a commit of the session's own", found));
+                    self.findings.add_warning(AuditRule::Form, "message", "a commit of the session's own", found);
                 }
                 self.audit_session_commit(input, 1);
             }
             PlannedCommit::Runner { commit, .. } if commit.is_transparent() => {
                 self.audit_driver_commit(header, commit, input);
             }
-            PlannedCommit::Runner { commit, has_from } => self.audit_runner_commit(header, (commit, *has_from), input),
+            PlannedCommit::Runner { commit, has_from } => self.audit_runner_commit(header, commit, *has_from, input),
         }
     }
 
@@ -249,7 +245,7 @@ impl BranchAudit {
         let is_told = self.position.checked_sub(1).and_then(|at| self.plan.planned_commit(at)).is_some_and(is_told);
         let is_all = self.position >= self.plan.commits().len();
         if let Some((path, fault)) = self.state.committed_state().err().filter(|_| is_all && !is_told) {
-            self.findings.add_violation(AuditRule::Valid, path, ("a valid file", &fault.to_string()));
+            self.findings.add_violation(AuditRule::Valid, path, "a valid file", &fault.to_string());
         }
         let counts = &mut self.report.counts;
         (counts.leaves_passed, counts.leaves_total) =
@@ -260,8 +256,7 @@ impl BranchAudit {
     fn audit_person_commit(&mut self, header: &CommitHeader, CommitInput { diff, parsed }: CommitInput<'_>) {
         let (changes, before) = (&diff.changes, self.state.clone());
         self.apply_changes(changes, parsed);
-        if let Some(run) = commands::check((header, changes), (&before, &self.state), &self.readers, &mut self.findings)
-        {
+        if let Some(run) = commands::check(header, changes, &before, &self.state, &self.readers, &mut self.findings) {
             self.check_commit_form(header, &run);
         }
         self.people_changes.add(changes);
@@ -302,8 +297,8 @@ impl BranchAudit {
     ) {
         self.check_commit_form(header, commit.run());
         marker_commit::check_release(commit, self.plan.claim_before(self.last_position()), &mut self.findings);
-        let sides = (&self.state, &NetDiff::from_changes(&diff.changes));
-        ownership::check((CommitKind::Driver, &[]), sides, &mut self.findings);
+        let net_diff = NetDiff::from_changes(&diff.changes);
+        ownership::check(CommitKind::Driver, &[], &self.state, &net_diff, &mut self.findings);
         self.apply_changes(&diff.changes, parsed);
         self.people_changes.add(&diff.changes);
         self.since_iteration.add(diff.changes.iter().filter(|change| is_code_change(change)));
@@ -312,7 +307,8 @@ impl BranchAudit {
     fn audit_runner_commit(
         &mut self,
         header: &CommitHeader,
-        (commit, has_from): (&RunnerCommit, bool),
+        commit: &RunnerCommit,
+        has_from: bool,
         given: CommitInput<'_>,
     ) {
         let iter = iteration_number(commit);
@@ -322,20 +318,20 @@ impl BranchAudit {
         self.check_commit_form(header, commit.run());
         if !has_from {
             let found = commit.from().unwrap_or("none");
-            self.findings.add_violation(AuditRule::Chain, "Runner-From", ("a commit before this one", found));
+            self.findings.add_violation(AuditRule::Chain, "Runner-From", "a commit before this one", found);
         }
         if let (Some(last), Some(iter)) = (self.last_iter, iter)
             && last.checked_add(1) != Some(iter)
         {
             let expected = format!("the one after {last}");
-            self.findings.add_violation(AuditRule::Number, "iter", (&expected, &iter.to_string()));
+            self.findings.add_violation(AuditRule::Number, "iter", &expected, &iter.to_string());
         }
         self.last_iter = iter.or(self.last_iter);
         if let Some(session) = self.session.take() {
             match commit {
                 RunnerCommit::Iteration(receipt) => self.audit_iteration(&session, receipt, given.diff),
                 RunnerCommit::Start(_) | RunnerCommit::Baseline(..) | RunnerCommit::Resume(_) => {
-                    self.audit_marker(&session, (header, commit), given.diff.start_watched.as_ref());
+                    self.audit_marker(&session, header, commit, given.diff.start_watched.as_ref());
                 }
                 RunnerCommit::Claim(_) | RunnerCommit::Release(_) => {}
             }
@@ -347,15 +343,15 @@ impl BranchAudit {
     fn check_commit_form(&mut self, header: &CommitHeader, named_run: &str) {
         let run = self.plan.run_at(self.last_position());
         if named_run != run {
-            self.findings.add_violation(AuditRule::Number, "run", (run, named_run));
+            self.findings.add_violation(AuditRule::Number, "run", run, named_run);
         }
         if header.parents.len() != 1 {
             let found = format!("{} parents", header.parents.len());
-            self.findings.add_violation(AuditRule::Chain, "parents", ("one parent", &found));
+            self.findings.add_violation(AuditRule::Chain, "parents", "one parent", &found);
         }
         if let Some(fault) = fsck::find_header_fault(&header.headers) {
             let expected = "the headers that the runner writes";
-            self.findings.add_violation(AuditRule::Form, "header", (expected, &fault.to_string()));
+            self.findings.add_violation(AuditRule::Form, "header", expected, &fault.to_string());
         }
     }
 
@@ -366,7 +362,7 @@ impl BranchAudit {
         let (from, to) = match sides {
             Ok(sides) => sides,
             Err((path, fault)) => {
-                return self.findings.add_violation(AuditRule::Valid, path, ("a valid file", &fault.to_string()));
+                return self.findings.add_violation(AuditRule::Valid, path, "a valid file", &fault.to_string());
             }
         };
         let rebuilt = IterationAudit {
@@ -405,19 +401,20 @@ impl BranchAudit {
         let iteration = receipt.iter.checked_sub(1)?;
         let commit = self.plan.iteration_commit(iteration, self.last_position()).unwrap_or_default().to_owned();
         let on = PendingReview { run: receipt.run.clone(), node: receipt.node.clone(), iteration, commit };
-        reviews::read_review((receipt, self.last_commit_id()), &on, after)
+        reviews::read_review(receipt, self.last_commit_id(), &on, after)
     }
 
     fn audit_marker(
         &mut self,
         session: &SessionCommits,
-        (header, commit): (&CommitHeader, &RunnerCommit),
+        header: &CommitHeader,
+        commit: &RunnerCommit,
         start_watched: Option<&WatchedFiles>,
     ) {
         let to = match self.state.committed_state() {
             Ok(to) => to,
             Err((path, fault)) => {
-                return self.findings.add_violation(AuditRule::Valid, path, ("a valid file", &fault.to_string()));
+                return self.findings.add_violation(AuditRule::Valid, path, "a valid file", &fault.to_string());
             }
         };
         let parent = header.parents.first().map_or("none", String::as_str);
@@ -441,7 +438,7 @@ impl BranchAudit {
                 let is_fork = step(milestone).check_start(&mut self.findings);
                 if !self.plan.is_run_start(self.last_position()) {
                     let found = "another one, after it";
-                    self.findings.add_violation(AuditRule::Milestone, "Runner-Commit", ("one start of a run", found));
+                    self.findings.add_violation(AuditRule::Milestone, "Runner-Commit", "one start of a run", found);
                 }
                 if self.since_base.is_none() {
                     self.report.brought = passed_leaves(to.tree);

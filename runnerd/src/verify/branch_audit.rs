@@ -144,7 +144,7 @@ impl AuditedCommits<'_> {
         if let Some((at, why)) = unread {
             let (commit, before) = (&self.commits[at], self.parent(at).map(|commit| &commit.tree));
             let trees = skip_unreadable(self.chain.find_tree_faults(before, &commit.tree))?.unwrap_or_default();
-            audit.push_unreadable(&commit.id.to_string(), (&trees, &why), self.repository.is_partial()?);
+            audit.push_unreadable(&commit.id.to_string(), &trees, &why, self.repository.is_partial()?);
         }
         Ok(audit.finish(is_live))
     }

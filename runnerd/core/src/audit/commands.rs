@@ -39,19 +39,21 @@ const COMMANDS: [(&str, &[&str]); 8] = [
 /// Checks a commit in which git finds a command, given the state before and after it and its changes; returns the run
 /// it names.
 pub(super) fn check(
-    (head, changes): (&CommitHeader, &[PathChange]),
-    sides: (&RunnerFiles, &RunnerFiles),
+    head: &CommitHeader,
+    changes: &[PathChange],
+    before: &RunnerFiles,
+    after: &RunnerFiles,
     readers: &FileReaders,
     findings: &mut AuditFindings,
 ) -> Option<String> {
     match person_commits::parse_human_commit(head)? {
         Ok(commit) => {
-            check_command_changes((&commit, readers), sides, &NetDiff::from_changes(changes), findings);
+            check_command_changes(&commit, readers, before, after, &NetDiff::from_changes(changes), findings);
             Some(commit.run)
         }
         Err(error) => {
             let expected = "a message that the runner writes for a person";
-            findings.add_violation(AuditRule::Form, "message", (expected, &error.to_string()));
+            findings.add_violation(AuditRule::Form, "message", expected, &error.to_string());
             None
         }
     }
@@ -59,38 +61,40 @@ pub(super) fn check(
 
 /// Checks that a commit has what its command produces, and nothing else.
 fn check_command_changes(
-    (HumanCommit { command, summary, .. }, readers): (&HumanCommit, &FileReaders),
-    (before, after): (&RunnerFiles, &RunnerFiles),
+    HumanCommit { command, summary, .. }: &HumanCommit,
+    readers: &FileReaders,
+    before: &RunnerFiles,
+    after: &RunnerFiles,
     net: &NetDiff,
     findings: &mut AuditFindings,
 ) {
     let Some((command, files)) = COMMANDS.into_iter().find(|(known, _)| known == command) else {
-        return findings.add_violation(AuditRule::Person, "Runner-Human", ("a command that makes a commit", command));
+        return findings.add_violation(AuditRule::Person, "Runner-Human", "a command that makes a commit", command);
     };
-    ownership::check((CommitKind::Human(files), &[]), (before, net), findings);
+    ownership::check(CommitKind::Human(files), &[], before, net, findings);
     // If the state before cannot be read, no such commit is made on top of it.
     let (old, new) = match (before.committed_state(), after.committed_state()) {
         (Ok(old), Ok(new)) => (old, new),
         (Err((path, fault)), _) | (_, Err((path, fault))) => {
-            return findings.add_violation(AuditRule::Person, path, ("a valid file", &fault.to_string()));
+            return findings.add_violation(AuditRule::Person, path, "a valid file", &fault.to_string());
         }
     };
     let is_right = match command {
         "note" => appends_note(&old, &new, summary),
         "answer" => adds_answer(&old, &new, summary),
-        "retry" | "add" | "edit" => explains_tree_change(command, (&old, &new), summary),
+        "retry" | "add" | "edit" => explains_tree_change(command, &old, &new, summary),
         "guard accept" => return check_acceptance(old.run_state, &new, summary, findings),
         // The content of the configuration is up to the person.
         _ => {
             let (base, text) = (old.text(layout::CONFIG), new.text(layout::CONFIG));
-            let change = (readers.config_change)(command, (&*base, &*text), summary);
+            let change = (readers.config_change)(command, &base, &text, summary);
             let made = change.and_then(|change| change.apply(&documents_of(&old)).ok());
             made.is_some_and(|made| made.documents.config == text && safe_summary(&made.summary) == *summary)
         }
     };
     if !is_right {
         let expected = format!("what `runnerctl {command}` makes of it");
-        findings.add_violation(AuditRule::Person, files[0], (&expected, "something else"));
+        findings.add_violation(AuditRule::Person, files[0], &expected, "something else");
     }
 }
 
@@ -128,7 +132,7 @@ fn adds_answer(old: &CommittedState<'_>, new: &CommittedState<'_>, summary: &str
 }
 
 /// Whether a command of this name turns the old tree into the new one, and says what the commit's message tells.
-fn explains_tree_change(command: &str, (old, new): (&CommittedState<'_>, &CommittedState<'_>), summary: &str) -> bool {
+fn explains_tree_change(command: &str, old: &CommittedState<'_>, new: &CommittedState<'_>, summary: &str) -> bool {
     let documents = documents_of(old);
     let makes = |change: &ChangeRequest| {
         let made = change.apply(&documents);
@@ -176,11 +180,11 @@ fn check_acceptance(old: &RunState, new: &CommittedState<'_>, summary: &str, fin
     let known: BTreeSet<&String> = old.guard_definition.keys().chain(guard_definition.keys()).collect();
     if !lists_paths(summary, known) {
         let expected = "the files of the guard's definition that were accepted";
-        findings.add_violation(AuditRule::Person, "message", (expected, summary));
+        findings.add_violation(AuditRule::Person, "message", expected, summary);
     }
     let expected = RunState { guard_definition, ..old.clone() };
     let file = CommittedFile { value: new.run_state, bytes: new.bytes(layout::RUN_STATE).unwrap_or_default() };
-    compare::compare_values((AuditRule::Person, layout::RUN_STATE), &expected, &file, findings);
+    compare::compare_values(AuditRule::Person, layout::RUN_STATE, &expected, &file, findings);
 }
 
 /// Whether a summary is a list of some of these paths, in this order, with line breaks and marks of quotation anywhere,
@@ -231,7 +235,7 @@ mod tests {
         goal: |_| Ok(GoalFile { id: None, body: String::new() }),
         rename_goal: |_, _| None,
         is_definition_path: |_, _| false,
-        config_change: |command, (base, text), _| {
+        config_change: |command, base, text, _| {
             let (key, value, base, text) = ("a".to_owned(), Some("2".to_owned()), base.to_owned(), text.to_owned());
             Some(match command {
                 "config set" => ChangeRequest::Config { key, value, base, text },
@@ -294,7 +298,7 @@ mod tests {
         let (header, message) = (Vec::new(), message.as_bytes().to_vec());
         let head = CommitHeader { id: "1".repeat(40), parents: Vec::new(), headers: header, message, recoded: None };
         let mut findings = AuditFindings::default();
-        check((&head, &changes), (&old, &state), &READERS, &mut findings);
+        check(&head, &changes, &old, &state, &READERS, &mut findings);
         findings.into_findings().into_iter().map(|found| format!("{:?} {}", found.rule, found.at)).collect()
     }
 

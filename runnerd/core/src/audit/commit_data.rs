@@ -113,7 +113,7 @@ pub struct FileReaders {
     pub is_definition_path: fn(&[String], &str) -> bool,
     /// Returns the request by which a command turns one text of `config.toml` into another, given what its commit says
     /// that it did; `None` if there is no such request.
-    pub config_change: fn(&str, (&str, &str), &str) -> Option<ChangeRequest>,
+    pub config_change: fn(&str, &str, &str, &str) -> Option<ChangeRequest>,
 }
 
 /// The configuration as far as an audit needs it.

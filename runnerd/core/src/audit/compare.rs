@@ -11,7 +11,8 @@ use super::findings::AuditFindings;
 use crate::{json, layout, tree};
 
 /// Reported if only the form of a file is wrong.
-const FORM: (&str, &str) = ("the canonical form", "the same content in another form");
+const CANONICAL_FORM: &str = "the canonical form";
+const OTHER_FORM: &str = "the same content in another form";
 /// Most nodes reported per tree.
 const MAX_NAMED: usize = 20;
 
@@ -50,12 +51,12 @@ pub(super) fn compare_trees(
             };
             named += 1;
             if named <= MAX_NAMED {
-                findings.add_violation(rule, &format!("node {id}: {field}"), (&expected, &found));
+                findings.add_violation(rule, &format!("node {id}: {field}"), &expected, &found);
             }
         }
     }
     if named == 0 {
-        findings.add_violation(AuditRule::Tree, layout::TREE, FORM);
+        findings.add_violation(AuditRule::Tree, layout::TREE, CANONICAL_FORM, OTHER_FORM);
     }
 }
 
@@ -88,7 +89,8 @@ fn differing_node_fields(
 
 /// Compares one of the runner's JSON files with the value that the rules lead to, field by field.
 pub(super) fn compare_values<T: Serialize>(
-    (rule, path): (AuditRule, &str),
+    rule: AuditRule,
+    path: &str,
     expected: &T,
     found: &CommittedFile<'_, T>,
     findings: &mut AuditFindings,
@@ -98,10 +100,10 @@ pub(super) fn compare_values<T: Serialize>(
     }
     let differing = differing_fields(expected, found.value);
     for (field, expected, found) in &differing {
-        findings.add_violation(rule, &format!("{path}: {field}"), (expected, found));
+        findings.add_violation(rule, &format!("{path}: {field}"), expected, found);
     }
     if differing.is_empty() {
-        findings.add_violation(rule, path, FORM);
+        findings.add_violation(rule, path, CANONICAL_FORM, OTHER_FORM);
     }
 }
 

@@ -101,19 +101,14 @@ impl UnreadableObject {
 impl BranchAudit {
     /// Ends the audit at a commit that cannot be read; its trees may still tell why. Only a partial clone may lack
     /// objects.
-    pub fn push_unreadable(
-        &mut self,
-        commit: &str,
-        (trees, unread): (&[PathFault], &UnreadableObject),
-        is_partial: bool,
-    ) {
+    pub fn push_unreadable(&mut self, commit: &str, trees: &[PathFault], unread: &UnreadableObject, is_partial: bool) {
         let why = unread.describe(is_partial);
         self.is_truncated = true;
         self.report.unseen.push(format!("the files of commit {commit}, and what was made of them since: {why}"));
         self.findings.begin_commit(commit, None);
         self.report_tree_faults(trees, false);
         if !unread.is_promised(is_partial) {
-            self.findings.add_violation(AuditRule::Valid, "tree", ("objects that can be read", &why));
+            self.findings.add_violation(AuditRule::Valid, "tree", "objects that can be read", &why);
         }
     }
 
@@ -126,7 +121,8 @@ impl BranchAudit {
                 self.findings.add_violation(
                     AuditRule::Valid,
                     &path,
-                    ("a tree that git's check accepts", &fault.to_string()),
+                    "a tree that git's check accepts",
+                    &fault.to_string(),
                 );
             }
         }

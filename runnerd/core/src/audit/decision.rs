@@ -35,7 +35,7 @@ impl DecisionAudit<'_> {
     pub(super) fn check(&self, findings: &mut AuditFindings) {
         if self.commits > 0 && !self.reran_guard {
             let found = format!("{} between From and the receipt", self.commits);
-            findings.add_violation(AuditRule::Owned, "commits", ("none: no process ran", &found));
+            findings.add_violation(AuditRule::Owned, "commits", "none: no process ran", &found);
         }
         let put_back = self.net.code_paths_with_sides().map(|(path, _)| path).filter(|path| self.is_restored(path));
         let put_back: Vec<&[u8]> = put_back.map(str::as_bytes).collect();
@@ -47,7 +47,7 @@ impl DecisionAudit<'_> {
             if self.reran_guard { self.receipt.guard_wrote.missing_names(&brought) } else { brought.iter().collect() };
         for path in unexplained {
             let path = String::from_utf8_lossy(path);
-            findings.add_violation(AuditRule::Owned, &path, ("as it was when a person spoke", "a change"));
+            findings.add_violation(AuditRule::Owned, &path, "as it was when a person spoke", "a change");
         }
     }
 

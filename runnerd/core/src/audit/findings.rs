@@ -25,16 +25,16 @@ impl AuditFindings {
     }
 
     /// Adds a deviation that a runner which keeps the rules never produces.
-    pub(super) fn add_violation(&mut self, rule: AuditRule, at: &str, (expected, found): (&str, &str)) {
-        self.push((Severity::Violation, rule), at, (expected, found));
+    pub(super) fn add_violation(&mut self, rule: AuditRule, at: &str, expected: &str, found: &str) {
+        self.push(Severity::Violation, rule, at, expected, found);
     }
 
     /// Adds something that a reader should know.
-    pub(super) fn add_warning(&mut self, rule: AuditRule, at: &str, (expected, found): (&str, &str)) {
-        self.push((Severity::Warning, rule), at, (expected, found));
+    pub(super) fn add_warning(&mut self, rule: AuditRule, at: &str, expected: &str, found: &str) {
+        self.push(Severity::Warning, rule, at, expected, found);
     }
 
-    fn push(&mut self, (severity, rule): (Severity, AuditRule), at: &str, (expected, found): (&str, &str)) {
+    fn push(&mut self, severity: Severity, rule: AuditRule, at: &str, expected: &str, found: &str) {
         if self.entries.iter().filter(|finding| finding.severity == severity).count() >= MAX_FINDINGS {
             return;
         }
@@ -64,9 +64,9 @@ mod tests {
     fn no_number_of_warnings_hides_a_violation() {
         let mut findings = AuditFindings::default();
         for number in 0..2 * MAX_FINDINGS {
-            findings.add_warning(AuditRule::Form, &number.to_string(), ("one", "another"));
+            findings.add_warning(AuditRule::Form, &number.to_string(), "one", "another");
         }
-        findings.add_violation(AuditRule::Passes, "node a", ("not passed", "passed"));
+        findings.add_violation(AuditRule::Passes, "node a", "not passed", "passed");
         let found = findings.into_findings();
         assert_eq!(found.len(), MAX_FINDINGS + 1);
         assert_eq!(found.last().map(|found| found.severity), Some(Severity::Violation));

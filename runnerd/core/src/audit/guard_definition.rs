@@ -74,7 +74,7 @@ impl DefinitionTracker {
             if let Some(told) = files.get(&path).filter(|told| Some(*told) != old.as_ref()) {
                 let found = old.as_deref().unwrap_or("nothing");
                 let at = format!("{}: guard_definition: {path}", layout::RUN_STATE);
-                findings.add_violation(AuditRule::Milestone, &at, (found, told));
+                findings.add_violation(AuditRule::Milestone, &at, found, told);
             }
             if let Some(current) = self.known.as_mut().filter(|it| (readers.is_definition_path)(&it.globs, &path)) {
                 set_file(&mut current.definition, &path, change.new.as_ref());
@@ -139,23 +139,23 @@ impl DefinitionTracker {
         for path in &departing {
             let expected = format!("{path}, which no person has accepted");
             if missing.contains(&path) {
-                findings.add_violation(AuditRule::Receipt, ANNOUNCED, (&expected, "not named"));
+                findings.add_violation(AuditRule::Receipt, ANNOUNCED, &expected, "not named");
             } else if !named.items().iter().any(|name| name == path.as_bytes()) {
                 // A reader of the receipt alone does not see these, so the audit reports them.
-                findings.add_warning(AuditRule::Receipt, ANNOUNCED, (&expected, "counted, and not named"));
+                findings.add_warning(AuditRule::Receipt, ANNOUNCED, &expected, "counted, and not named");
             }
         }
         if !named.is_sorted() {
-            findings.add_violation(AuditRule::Receipt, ANNOUNCED, ("names in order, each once", &named.to_string()));
+            findings.add_violation(AuditRule::Receipt, ANNOUNCED, "names in order, each once", &named.to_string());
         }
         let is_part = |name: &str| (readers.is_definition_path)(globs, name);
         for name in named.items().iter().filter(|name| !str::from_utf8(name).is_ok_and(is_part)) {
             let name = String::from_utf8_lossy(name);
-            findings.add_violation(AuditRule::Receipt, ANNOUNCED, ("files of the guard's definition", &name));
+            findings.add_violation(AuditRule::Receipt, ANNOUNCED, "files of the guard's definition", &name);
         }
         if named.more() > 0 && !named.is_full() {
             let found = format!("{} that are counted only", named.more());
-            findings.add_violation(AuditRule::Receipt, ANNOUNCED, ("every file by its name", &found));
+            findings.add_violation(AuditRule::Receipt, ANNOUNCED, "every file by its name", &found);
         }
     }
 }
@@ -187,7 +187,7 @@ impl SessionDefinition {
         };
         for path in reverted.iter().filter(|path| !is_runner_or_git_path(path) && !is_part(path)) {
             let expected = "files of the runner, of git, or of the guard's definition";
-            findings.add_violation(AuditRule::Receipt, "Runner-Reverted", (expected, path));
+            findings.add_violation(AuditRule::Receipt, "Runner-Reverted", expected, path);
         }
     }
 }

@@ -70,7 +70,7 @@ impl IterationAudit<'_> {
         let evidence = self.evidence(&task);
         let Some(mut replayed) = evidence.replay_outcome() else {
             let found = self.receipt.verdict.to_string();
-            findings.add_violation(AuditRule::Verdict, "Runner-Verdict", ("details that the runner writes", &found));
+            findings.add_violation(AuditRule::Verdict, "Runner-Verdict", "details that the runner writes", &found);
             return rebuilt;
         };
         self.check_verdict(&replayed, findings);
@@ -87,12 +87,12 @@ impl IterationAudit<'_> {
         // The file is almost always in canonical form, so it need not be serialized again to be hashed.
         if self.from.bytes(layout::TREE).map(Digest::compute).as_ref() != Some(&self.receipt.tree_from) {
             let expected = Digest::compute(tree::canonical(self.from.tree).as_bytes());
-            check_equal(findings, (AuditRule::Chain, "Runner-Tree-From"), &expected, &self.receipt.tree_from);
+            check_equal(findings, AuditRule::Chain, "Runner-Tree-From", &expected, &self.receipt.tree_from);
         }
-        check_equal(findings, (AuditRule::Number, "iter"), &self.from.run_state.next_iter, &self.receipt.iter);
+        check_equal(findings, AuditRule::Number, "iter", &self.from.run_state.next_iter, &self.receipt.iter);
         for (at, id) in [("GOAL.md", &self.from.goal.id), ("run_state.json", &self.from.run_state.run_id)] {
             let id = id.as_deref().unwrap_or("none");
-            check_equal(findings, (AuditRule::Number, at), &self.receipt.run.as_str(), &id);
+            check_equal(findings, AuditRule::Number, at, &self.receipt.run.as_str(), &id);
         }
     }
 
@@ -101,7 +101,7 @@ impl IterationAudit<'_> {
         let is_due = self.asks_baseline && self.from.is_baseline_due();
         if is_due {
             let expected = "how the guard ended on the base, before the first session";
-            findings.add_violation(AuditRule::Milestone, "feedback.json: baseline", (expected, "none"));
+            findings.add_violation(AuditRule::Milestone, "feedback.json: baseline", expected, "none");
         }
     }
 
@@ -130,17 +130,18 @@ impl IterationAudit<'_> {
                 findings.add_violation(
                     AuditRule::Selection,
                     "run",
-                    (&format!("no iteration: {}", reason.message), &found),
+                    &format!("no iteration: {}", reason.message),
+                    &found,
                 );
                 return None;
             }
         };
-        check_equal(findings, (AuditRule::Selection, "node"), &task.node, &self.receipt.node);
-        check_equal(findings, (AuditRule::Selection, "Runner-Role"), &task.role, &self.receipt.role);
+        check_equal(findings, AuditRule::Selection, "node", &task.node, &self.receipt.node);
+        check_equal(findings, AuditRule::Selection, "Runner-Role", &task.role, &self.receipt.role);
         let kinds = inputs.policy.kinds.for_role(task.role);
         let agent = self.receipt.agent.as_ref().filter(|agent| !kinds.is_empty() && !kinds.contains(&agent.kind));
         if let Some(agent) = agent {
-            findings.add_violation(AuditRule::Selection, "Runner-Agent", (&kinds.join(" or "), &agent.kind));
+            findings.add_violation(AuditRule::Selection, "Runner-Agent", &kinds.join(" or "), &agent.kind);
         }
         let recheck = task.decision.is_some() && self.changed_between;
         Some(SessionTask { from: self.receipt.from.clone(), recheck, ..task })
@@ -193,13 +194,13 @@ impl IterationAudit<'_> {
             }
             Ok(judged) => {
                 let expected = verdict_line(&judged.verdict).to_string();
-                findings.add_violation(AuditRule::Verdict, "Runner-Verdict", (&expected, &found));
+                findings.add_violation(AuditRule::Verdict, "Runner-Verdict", &expected, &found);
             }
-            Err(why) => findings.add_violation(AuditRule::Verdict, "Runner-Verdict", (&why.to_string(), &found)),
+            Err(why) => findings.add_violation(AuditRule::Verdict, "Runner-Verdict", &why.to_string(), &found),
         }
         if self.commit_kind(replayed) == CommitKind::Rewritten && self.code_commits > 0 {
             let found = format!("{} commits of the session", self.code_commits);
-            findings.add_violation(AuditRule::Verdict, "history", ("everything as it was at From", &found));
+            findings.add_violation(AuditRule::Verdict, "history", "everything as it was at From", &found);
         }
     }
 
@@ -248,7 +249,7 @@ impl IterationAudit<'_> {
             return;
         }
         let found = broken.map_or("a legal tree", SessionRule::as_str);
-        findings.add_violation(AuditRule::Verdict, "Runner-Raw", (expected, found));
+        findings.add_violation(AuditRule::Verdict, "Runner-Raw", expected, found);
     }
 
     /// Returns the guard's definition that the runner must have written.
@@ -290,37 +291,34 @@ impl IterationAudit<'_> {
         match &replayed.tree.finding {
             TreeFinding::Illegal(breach) if takes != TreeSource::FromCommit && self.receipt.raw.is_none() => {
                 let rule = if breach.rule == SessionRule::PassedNode { AuditRule::Passed } else { AuditRule::Tree };
-                findings.add_violation(rule, &format!("node {}", breach.at), (breach.rule.as_str(), &breach.seen));
+                findings.add_violation(rule, &format!("node {}", breach.at), breach.rule.as_str(), &breach.seen);
             }
             TreeFinding::Legal { .. } | TreeFinding::Invalid { .. } | TreeFinding::Illegal(_) => {
                 let tree = CommittedFile { value: self.to.tree, bytes: bytes(layout::TREE) };
                 compare::compare_trees(self.from.tree, &after.tree, &tree, findings);
             }
         }
-        let run_state = (AuditRule::RunState, layout::RUN_STATE);
         let found = CommittedFile { value: self.to.run_state, bytes: bytes(layout::RUN_STATE) };
-        compare::compare_values(run_state, &after.run_state, &found, findings);
-        let feedback = (AuditRule::Feedback, layout::FEEDBACK);
+        compare::compare_values(AuditRule::RunState, layout::RUN_STATE, &after.run_state, &found, findings);
         let found = CommittedFile { value: self.to.feedback, bytes: bytes(layout::FEEDBACK) };
-        compare::compare_values(feedback, &after.feedback, &found, findings);
-        let tests = (AuditRule::Feedback, layout::TESTS);
+        compare::compare_values(AuditRule::Feedback, layout::FEEDBACK, &after.feedback, &found, findings);
         let found = CommittedFile { value: self.to.tests, bytes: bytes(layout::TESTS) };
-        compare::compare_values(tests, &after.tests, &found, findings);
+        compare::compare_values(AuditRule::Feedback, layout::TESTS, &after.tests, &found, findings);
         if after.progress.as_bytes() != bytes(layout::PROGRESS) {
             let last = |text: &str| text.lines().last().unwrap_or_default().to_owned();
             let (expected, found) = (last(&after.progress), last(&self.to.text(layout::PROGRESS)));
-            findings.add_violation(AuditRule::Progress, layout::PROGRESS, (&expected, &found));
+            findings.add_violation(AuditRule::Progress, layout::PROGRESS, &expected, &found);
         }
         let mut besides: &[&str] = &[];
         if let Some(line) = &after.guardrail {
             besides = &[layout::GUARDRAILS];
             let before = self.from.bytes(layout::GUARDRAILS).unwrap_or_default();
             if !line.explains_change(before, bytes(layout::GUARDRAILS)) {
-                let expected = ("what was there, and a line for what failed twice in the same way", "something else");
-                findings.add_violation(AuditRule::Guardrails, layout::GUARDRAILS, expected);
+                let expected = "what was there, and a line for what failed twice in the same way";
+                findings.add_violation(AuditRule::Guardrails, layout::GUARDRAILS, expected, "something else");
             }
         }
-        ownership::check((self.commit_kind(replayed), besides), (self.from.state(), self.net), findings);
+        ownership::check(self.commit_kind(replayed), besides, self.from.state(), self.net, findings);
     }
 
     /// Checks the receipt's statements about its own commit.
@@ -349,14 +347,14 @@ impl IterationAudit<'_> {
         let differing = expected.lines().zip(found.lines()).find(|(expected, found)| expected != found);
         if let Some((expected, found)) = differing {
             let at = if found.starts_with("Runner-") { found.split(':').next().unwrap_or_default() } else { "message" };
-            findings.add_violation(AuditRule::Receipt, at, (expected, found));
+            findings.add_violation(AuditRule::Receipt, at, expected, found);
         }
         let is_kept = |breach: &RuleBreach| {
             breach.rule <= SessionRule::KeepPlace && breach.tree_limit() != Some(TreeLimit::FileGone)
         };
         let needs_raw = matches!(&replayed.outcome.verdict, Verdict::Broken(breach) if is_kept(breach));
         if needs_raw && receipt.raw.is_none() {
-            findings.add_violation(AuditRule::Receipt, "Runner-Raw", ("the tree that was not taken", "nothing"));
+            findings.add_violation(AuditRule::Receipt, "Runner-Raw", "the tree that was not taken", "nothing");
         }
         let judged =
             replayed.expected.as_ref().ok().filter(|judged| !matches!(judged.verdict, Verdict::Interrupted { .. }));
@@ -375,11 +373,11 @@ impl IterationAudit<'_> {
             decision_audit.check(findings);
         }
         if let Some(fault) = receipt.usage.as_ref().and_then(|used| usage::find_fault(&used.0)) {
-            findings.add_violation(AuditRule::Receipt, "Runner-Usage", ("what sessions can have used", fault));
+            findings.add_violation(AuditRule::Receipt, "Runner-Usage", "what sessions can have used", fault);
         }
         let writes = self.net.code_paths().next().is_some();
         if writes && receipt.mode == Mode::Decompose {
-            findings.add_violation(AuditRule::Receipt, "Runner-Mode", ("execute", "decompose"));
+            findings.add_violation(AuditRule::Receipt, "Runner-Mode", "execute", "decompose");
         }
     }
 
@@ -406,7 +404,7 @@ impl IterationAudit<'_> {
         ] {
             let describe = |is_there| if is_there { "what it said" } else { "nothing" };
             if !is_right {
-                findings.add_violation(AuditRule::Receipt, at, (describe(!is_there), describe(is_there)));
+                findings.add_violation(AuditRule::Receipt, at, describe(!is_there), describe(is_there));
             }
         }
     }
@@ -423,11 +421,12 @@ fn verdict_line(verdict: &Verdict) -> VerdictLine {
 
 fn check_equal<T: PartialEq + std::fmt::Display>(
     findings: &mut AuditFindings,
-    (rule, at): (AuditRule, &str),
+    rule: AuditRule,
+    at: &str,
     expected: &T,
     found: &T,
 ) {
     if expected != found {
-        findings.add_violation(rule, at, (&expected.to_string(), &found.to_string()));
+        findings.add_violation(rule, at, &expected.to_string(), &found.to_string());
     }
 }

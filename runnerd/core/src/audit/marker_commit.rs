@@ -50,17 +50,18 @@ impl MarkerAudit<'_> {
         self.check_no_guard(findings);
         if self.watched.is_some_and(|begun| begun.is_blind) {
             let (expected, found) = ("a guard whose files are watched", "none: changes to what it runs go unnoticed");
-            findings.add_warning(AuditRule::Milestone, "guard.definition", (expected, found));
+            findings.add_warning(AuditRule::Milestone, "guard.definition", expected, found);
         }
         if self.to.goal.id.as_deref() != Some(&self.marker.run) {
             let found = self.to.goal.id.as_deref().unwrap_or("none");
-            findings.add_violation(AuditRule::Milestone, layout::GOAL, (&self.marker.run, found));
+            findings.add_violation(AuditRule::Milestone, layout::GOAL, &self.marker.run, found);
         }
         if let Err(forbidden) = person_edit::check_start(self.before.tree(), self.to.tree) {
             findings.add_violation(
                 AuditRule::Passes,
                 layout::TREE,
-                ("a fresh tree, or the one that was there", &forbidden.to_string()),
+                "a fresh tree, or the one that was there",
+                &forbidden.to_string(),
             );
         }
         let is_fork = self.is_fork();
@@ -86,9 +87,10 @@ impl MarkerAudit<'_> {
     fn check_renamed_fork(&self, findings: &mut AuditFindings) {
         self.check_changed_paths(CommitKind::Fork, findings);
         let bytes = |path| self.to.bytes(path).unwrap_or_default();
-        let (run_state, found) = ((AuditRule::Milestone, layout::RUN_STATE), bytes(layout::RUN_STATE));
+        let found = bytes(layout::RUN_STATE);
         compare::compare_values(
-            run_state,
+            AuditRule::Milestone,
+            layout::RUN_STATE,
             self.to.run_state,
             &CommittedFile { value: self.to.run_state, bytes: found },
             findings,
@@ -96,7 +98,7 @@ impl MarkerAudit<'_> {
         let goal = (self.readers.rename_goal)(self.before.bytes(layout::GOAL).unwrap_or_default(), &self.marker.run);
         if goal.is_none_or(|goal| goal.as_bytes() != bytes(layout::GOAL)) {
             let expected = "the goal of the commit before, with another id";
-            findings.add_violation(AuditRule::Milestone, layout::GOAL, (expected, "another goal"));
+            findings.add_violation(AuditRule::Milestone, layout::GOAL, expected, "another goal");
         }
     }
 
@@ -111,25 +113,24 @@ impl MarkerAudit<'_> {
             ..RunState::default()
         };
         let bytes = |path| self.to.bytes(path).unwrap_or_default();
-        let run_state = (AuditRule::Milestone, layout::RUN_STATE);
         compare::compare_values(
-            run_state,
+            AuditRule::Milestone,
+            layout::RUN_STATE,
             &expected,
             &CommittedFile { value: state, bytes: bytes(layout::RUN_STATE) },
             findings,
         );
-        let feedback = (AuditRule::Milestone, layout::FEEDBACK);
         compare::compare_values(
-            feedback,
+            AuditRule::Milestone,
+            layout::FEEDBACK,
             &Feedback::default(),
             &CommittedFile { value: self.to.feedback, bytes: bytes(layout::FEEDBACK) },
             findings,
         );
-        let tests = (AuditRule::Milestone, layout::TESTS);
         let found = CommittedFile { value: self.to.tests, bytes: bytes(layout::TESTS) };
-        compare::compare_values(tests, &TestRecord::default(), &found, findings);
+        compare::compare_values(AuditRule::Milestone, layout::TESTS, &TestRecord::default(), &found, findings);
         if bytes(layout::PROGRESS) != PROGRESS_HEADING.as_bytes() {
-            findings.add_violation(AuditRule::Milestone, layout::PROGRESS, ("no line", "lines"));
+            findings.add_violation(AuditRule::Milestone, layout::PROGRESS, "no line", "lines");
         }
     }
 
@@ -142,11 +143,11 @@ impl MarkerAudit<'_> {
         let before = match self.before.committed_state() {
             Ok(before) => before,
             Err((path, fault)) => {
-                return findings.add_violation(AuditRule::Valid, path, ("a valid file before it", &fault.to_string()));
+                return findings.add_violation(AuditRule::Valid, path, "a valid file before it", &fault.to_string());
             }
         };
         if !before.is_baseline_due() {
-            findings.add_violation(AuditRule::Milestone, "baseline", ("no baseline: none is due", "one"));
+            findings.add_violation(AuditRule::Milestone, "baseline", "no baseline: none is due", "one");
         }
         let ran = self.marker.guard_run.as_ref().map_or(GuardOutcome::Skipped, |run| match run.end {
             ProcessEnd::Exit(0) => GuardOutcome::Pass,
@@ -156,23 +157,22 @@ impl MarkerAudit<'_> {
         for (at, found) in [("guard=", Some(guard)), ("feedback.json: baseline", baseline.map(|told| told.guard))] {
             if found != Some(ran) {
                 let found = found.map_or("none", GuardOutcome::as_str);
-                findings.add_violation(AuditRule::Milestone, at, (ran.as_str(), found));
+                findings.add_violation(AuditRule::Milestone, at, ran.as_str(), found);
             }
         }
         let is_told =
             |told: &Baseline| told.output.is_none() == (told.guard == GuardOutcome::Pass) && told.green_at.is_none();
         if !baseline.is_none_or(is_told) {
             let (expected, found) = ("what a guard printed that did not pass, and of no other", "something else");
-            findings.add_violation(AuditRule::Milestone, "feedback.json: baseline.output", (expected, found));
+            findings.add_violation(AuditRule::Milestone, "feedback.json: baseline.output", expected, found);
         }
         let guard_definition = self.guard_definition();
         let state = RunState { elapsed_ms: self.to.run_state.elapsed_ms, guard_definition, ..before.run_state.clone() };
         let feedback = Feedback { baseline: baseline.cloned(), ..before.feedback.clone() };
         self.check_bookkeeping(&state, &feedback, findings);
         let expected = test_results::first_record(&TestResults::from_record(self.to.tests));
-        let tests = (AuditRule::Milestone, layout::TESTS);
         let found = CommittedFile { value: self.to.tests, bytes: self.to.bytes(layout::TESTS).unwrap_or_default() };
-        compare::compare_values(tests, &expected, &found, findings);
+        compare::compare_values(AuditRule::Milestone, layout::TESTS, &expected, &found, findings);
         self.check_changed_paths(CommitKind::Baseline, findings);
         self.check_same_tree(&before, findings);
     }
@@ -203,12 +203,12 @@ impl MarkerAudit<'_> {
     fn check_from(&self, findings: &mut AuditFindings) {
         let from = self.marker.from.as_deref().unwrap_or("none");
         if from != self.parent {
-            findings.add_violation(AuditRule::Chain, "Runner-From", (self.parent, from));
+            findings.add_violation(AuditRule::Chain, "Runner-From", self.parent, from);
         }
     }
 
     fn check_changed_paths(&self, kind: CommitKind, findings: &mut AuditFindings) {
-        ownership::check((kind, &[]), (self.before, self.net), findings);
+        ownership::check(kind, &[], self.before, self.net, findings);
     }
 
     /// Checks that no guard has run for it.
@@ -216,24 +216,24 @@ impl MarkerAudit<'_> {
         let MarkerCommit { guard_run, reverted, .. } = self.marker;
         for (at, is_there) in [("Runner-Guard", guard_run.is_some()), ("Runner-Reverted", !reverted.is_empty())] {
             if is_there {
-                findings.add_violation(AuditRule::Receipt, at, ("nothing", "something"));
+                findings.add_violation(AuditRule::Receipt, at, "nothing", "something");
             }
         }
     }
 
     fn check_bookkeeping(&self, state: &RunState, feedback: &Feedback, findings: &mut AuditFindings) {
         let bytes = |path| self.to.bytes(path).unwrap_or_default();
-        let run_state = (AuditRule::Milestone, layout::RUN_STATE);
         compare::compare_values(
-            run_state,
+            AuditRule::Milestone,
+            layout::RUN_STATE,
             state,
             &CommittedFile { value: self.to.run_state, bytes: bytes(layout::RUN_STATE) },
             findings,
         );
         if self.net.runner_paths().any(|(path, _)| path == layout::FEEDBACK) {
-            let at = (AuditRule::Milestone, layout::FEEDBACK);
             compare::compare_values(
-                at,
+                AuditRule::Milestone,
+                layout::FEEDBACK,
                 feedback,
                 &CommittedFile { value: self.to.feedback, bytes: bytes(layout::FEEDBACK) },
                 findings,
@@ -264,5 +264,5 @@ pub(super) fn check_release(commit: &RunnerCommit, claim: Option<ClaimState>, fi
         ClaimState::By(holder) => holder.to_string(),
         ClaimState::Unclaimed => "a claim before it".to_owned(),
     };
-    findings.add_violation(AuditRule::Chain, "Runner-Driver", (&holder, &driver.to_string()));
+    findings.add_violation(AuditRule::Chain, "Runner-Driver", &holder, &driver.to_string());
 }

@@ -85,8 +85,10 @@ impl CommitKind {
 
 /// Checks that a commit has changed, since `from`, only what its kind allows and the paths in `besides`.
 pub(super) fn check(
-    (kind, besides): (CommitKind, &[&str]),
-    (from, net): (&RunnerFiles, &NetDiff),
+    kind: CommitKind,
+    besides: &[&str],
+    from: &RunnerFiles,
+    net: &NetDiff,
     findings: &mut AuditFindings,
 ) {
     let OwnershipRow { rule, may_change_code: code, folder } = kind.row();
@@ -96,7 +98,7 @@ pub(super) fn check(
         if !is_right {
             let expected = if is_like { "no name like .runner" } else { "no change outside .runner/" };
             let found = describe_change(old.as_ref(), new.as_ref());
-            findings.add_violation(rule, &String::from_utf8_lossy(path), (expected, &found));
+            findings.add_violation(rule, &String::from_utf8_lossy(path), expected, &found);
         }
     }
     let (listed, is_open) = match folder {
@@ -123,7 +125,7 @@ pub(super) fn check(
             }
         };
         if !is_right {
-            findings.add_violation(rule, &path, (expected, &describe_change(old.as_ref(), new.as_ref())));
+            findings.add_violation(rule, &path, expected, &describe_change(old.as_ref(), new.as_ref()));
         }
     }
 }
@@ -158,7 +160,7 @@ mod tests {
         goal: |_| Err(crate::audit::FileFault::Missing),
         rename_goal: |_, _| None,
         is_definition_path: |_, _| false,
-        config_change: |_, _, _| None,
+        config_change: |_, _, _, _| None,
     };
     const CODE: &str = "src/lib.rs";
     const CONTEXT: &str = ".runner/nodes/root/context.md";
@@ -187,7 +189,7 @@ mod tests {
             let (old, new) = (old.cloned(), new.cloned());
             let net = NetDiff::from_changes(&[PathChange { path: path.as_bytes().to_vec(), old, new }]);
             let mut findings = AuditFindings::default();
-            check((kind, &[]), (&RunnerFiles::empty(&READERS), &net), &mut findings);
+            check(kind, &[], &RunnerFiles::empty(&READERS), &net, &mut findings);
             findings.into_findings().is_empty()
         };
         ALL.into_iter().filter(is_right).collect()
@@ -277,7 +279,7 @@ mod tests {
         let change = |old: Option<PathEntry>, new| PathChange { path: layout::ASSUMPTIONS.into(), old, new };
         state.apply_changes(&[change(None, Some(old.clone()))], &crate::audit::ParsedFiles::default());
         let net = NetDiff::from_changes(&[change(Some(old), Some(file(0o100_755)))]);
-        check((CommitKind::Iteration, &[]), (&state, &net), &mut findings);
+        check(CommitKind::Iteration, &[], &state, &net, &mut findings);
         assert_eq!(findings.into_findings().len(), 1);
     }
 }

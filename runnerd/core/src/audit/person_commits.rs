@@ -58,7 +58,7 @@ pub(super) fn check(before: &RunnerFiles, after: &RunnerFiles, net: &NetDiff, fi
             ForbiddenChange::SetToPass { .. } => AuditRule::Passes,
             ForbiddenChange::Passed { .. } | ForbiddenChange::Attempts { .. } => AuditRule::Person,
         };
-        findings.add_violation(rule, layout::TREE, ("what a person may change", &forbidden.to_string()));
+        findings.add_violation(rule, layout::TREE, "what a person may change", &forbidden.to_string());
     }
     for (path, (old, new)) in net.runner_paths() {
         let is_runners = match layout::path_ownership(path.strip_prefix(".runner/").unwrap_or_default()) {
@@ -67,29 +67,30 @@ pub(super) fn check(before: &RunnerFiles, after: &RunnerFiles, net: &NetDiff, fi
         };
         if is_runners && new.as_ref().is_some_and(|new| !has_own_mode(old.as_ref(), new)) {
             let found = describe_change(old.as_ref(), new.as_ref());
-            findings.add_warning(AuditRule::Person, &path, ("a file that cannot be executed", &found));
+            findings.add_warning(AuditRule::Person, &path, "a file that cannot be executed", &found);
         }
     }
     let (Ok(old), Ok(new)) = (before.committed_state(), after.committed_state()) else { return };
     for (field, expected, found) in compare::differing_fields(old.run_state, new.run_state) {
         let at = format!("{}: {field}", layout::RUN_STATE);
         if RUN_FIELDS.contains(&field.as_str()) {
-            findings.add_violation(AuditRule::Person, &at, (&expected, &found));
+            findings.add_violation(AuditRule::Person, &at, &expected, &found);
         } else if field != ACCEPTED_FIELD {
-            findings.add_warning(AuditRule::Person, &at, (&expected, &found));
+            findings.add_warning(AuditRule::Person, &at, &expected, &found);
         }
     }
     if old.goal.id != new.goal.id {
         let id = |id: &Option<String>| id.clone().unwrap_or_else(|| "none".to_owned());
         // A person may want to begin another run there; an iteration of this one would not have begun.
-        findings.add_warning(AuditRule::Person, "GOAL.md: id", (&id(&old.goal.id), &id(&new.goal.id)));
+        findings.add_warning(AuditRule::Person, "GOAL.md: id", &id(&old.goal.id), &id(&new.goal.id));
     }
     let runners = [layout::FEEDBACK, layout::TESTS, layout::PROGRESS, layout::SCHEMA, layout::ANSWER_SCHEMA];
     for (path, (old, new)) in net.runner_paths().filter(|(path, _)| runners.contains(&path.as_ref())) {
         findings.add_warning(
             AuditRule::Person,
             &path,
-            ("what the runner wrote", &describe_change(old.as_ref(), new.as_ref())),
+            "what the runner wrote",
+            &describe_change(old.as_ref(), new.as_ref()),
         );
     }
 }

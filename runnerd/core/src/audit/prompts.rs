@@ -58,7 +58,8 @@ pub(super) fn check(
         findings.add_warning(
             AuditRule::Prompt,
             "Runner-Version",
-            (&format!("{expected}, to build the prompt again"), &found),
+            &format!("{expected}, to build the prompt again"),
+            &found,
         );
         let notes = receipt.notes.items().iter().map(|note| String::from_utf8_lossy(note).into_owned());
         return (PromptCheck::Unknown, notes.collect());
@@ -70,7 +71,7 @@ pub(super) fn check(
         return (PromptCheck::Same, built.notes);
     }
     let found = found.map_or_else(|| "none".to_owned(), ToString::to_string);
-    findings.add_violation(AuditRule::Prompt, "Runner-Prompt", (&expected.to_string(), &found));
+    findings.add_violation(AuditRule::Prompt, "Runner-Prompt", &expected.to_string(), &found);
     (PromptCheck::Differs, built.notes)
 }
 
@@ -98,7 +99,7 @@ pub(super) fn check_review(
     let expected = Digest::compute(build_prompt(sources, &task, Some(review)).text.as_bytes());
     if *found != expected {
         let (expected, found) = (expected.to_string(), found.to_string());
-        findings.add_violation(AuditRule::Prompt, "Runner-Review", (&expected, &found));
+        findings.add_violation(AuditRule::Prompt, "Runner-Review", &expected, &found);
     }
 }
 

@@ -18,7 +18,8 @@ use crate::message::Receipt;
 
 /// Returns a person's decision on `on`, if the receipt of a commit records one.
 pub(super) fn read_review(
-    (receipt, commit): (&Receipt, String),
+    receipt: &Receipt,
+    commit: String,
     on: &PendingReview,
     after: &Feedback,
 ) -> Option<AuditReview> {
@@ -47,20 +48,12 @@ pub fn report_reviews(signatures: &[SignatureStatus], report: &mut AuditReport) 
         }
         findings.begin_commit(commit, Some(*iter));
         let at = format!("node {node}");
-        findings.add_violation(
-            AuditRule::Signed,
-            &at,
-            ("an approval by a person who may review", "a pass without one"),
-        );
+        findings.add_violation(AuditRule::Signed, &at, "an approval by a person who may review", "a pass without one");
     }
     let signatures = signatures.iter().chain(std::iter::repeat(&SignatureStatus::None));
     let signed = count_signatures(report.reviews.iter().zip(signatures), |review, fault| {
         findings.begin_commit(&review.commit, Some(review.iter));
-        findings.add_violation(
-            AuditRule::Signed,
-            "Runner-Signature",
-            ("a signature of a person who may review", fault),
-        );
+        findings.add_violation(AuditRule::Signed, "Runner-Signature", "a signature of a person who may review", fault);
     });
     report.findings.extend(findings.into_findings());
     report.reviewed = Some(signed);

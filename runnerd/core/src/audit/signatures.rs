@@ -63,7 +63,7 @@ pub fn report_signatures(plan: &AuditPlan, signatures: &BTreeMap<String, Signatu
         .map(|(id, iter)| ((id, iter), signatures.get(id).unwrap_or(&SignatureStatus::None)));
     let signed = count_signatures(all, |(id, iter), fault| {
         findings.begin_commit(id, iter);
-        findings.add_violation(AuditRule::Signed, "signature", ("a signature of a key that may sign", fault));
+        findings.add_violation(AuditRule::Signed, "signature", "a signature of a key that may sign", fault);
     });
     report.findings.extend(findings.into_findings());
     report.signed = Some(signed);

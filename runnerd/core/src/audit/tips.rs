@@ -33,7 +33,7 @@ impl<'a> TipSearch<'a> {
         for tip in self.missing {
             let expected = format!("commit {tip}, which was its last once");
             let found = "a branch without it: cut off, or written anew";
-            findings.add_violation(AuditRule::Tip, "branch", (&expected, found));
+            findings.add_violation(AuditRule::Tip, "branch", &expected, found);
         }
         findings.into_findings()
     }

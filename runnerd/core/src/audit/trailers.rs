@@ -54,9 +54,9 @@ pub(super) fn check(receipt: &Receipt, asked: IterationProcesses, findings: &mut
     for (at, due, is_there) in table {
         match (due, is_there) {
             (TrailerPresence::Always, false) => {
-                findings.add_violation(AuditRule::Receipt, at, ("what the runner always writes", "nothing"));
+                findings.add_violation(AuditRule::Receipt, at, "what the runner always writes", "nothing");
             }
-            (TrailerPresence::Never, true) => findings.add_violation(AuditRule::Receipt, at, ("nothing", "something")),
+            (TrailerPresence::Never, true) => findings.add_violation(AuditRule::Receipt, at, "nothing", "something"),
             (TrailerPresence::Always, true) | (TrailerPresence::Never, false) | (TrailerPresence::Optional, _) => {}
         }
     }

@@ -43,7 +43,7 @@ pub(crate) const READERS: FileReaders = FileReaders {
     goal: |text| goal(text).map_err(FileFault::Form),
     rename_goal: |text, id| Some(goal_text(id, &goal(text).ok()?.body)),
     is_definition_path: is_definition,
-    config_change: |_, (base, text), summary| {
+    config_change: |_, base, text, summary| {
         let key = summary.split(' ').next()?.to_owned();
         let value = summary.strip_prefix(&format!("{key} is "))?.to_owned();
         Some(ChangeRequest::Config { key, value: Some(value), base: base.to_owned(), text: text.to_owned() })

@@ -56,7 +56,7 @@ pub fn text_change(base: &str, text: String, opened: Option<&str>) -> Result<Cha
 
 /// Returns the request by which `config set` or `config edit` turns one text into another, given the summary of its
 /// commit; `None` if more than the key that it names was changed.
-pub(crate) fn explain_config_change(command: &str, (base, text): (&str, &str), summary: &str) -> Option<ChangeRequest> {
+pub(crate) fn explain_config_change(command: &str, base: &str, text: &str, summary: &str) -> Option<ChangeRequest> {
     let keys = find_changed_keys(base, text);
     let (base, text) = (base.to_owned(), text.to_owned());
     if command == "config edit" {
