@@ -9,6 +9,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsStr;
 use std::fs::{self, Metadata, Permissions};
 use std::io::{self, ErrorKind};
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
@@ -36,6 +37,21 @@ const OBJECT_MODE: (u32, u32) = (0o400, 0o444);
 /// Folders nested deeper than this are not searched.
 const MAX_DEPTH: usize = 512;
 
+/// The records of a run. Those of other iterations are not looked at, since they grow with the run: nothing reads them but
+/// people.
+struct Records {
+    all: PathBuf,
+    /// Beginning of the names of this iteration's.
+    own: String,
+}
+
+impl Records {
+    fn are_others(&self, path: &Path) -> bool {
+        let is_own = |name: &OsStr| name.as_bytes().starts_with(self.own.as_bytes());
+        path.parent() == Some(&self.all) && !path.file_name().is_some_and(is_own)
+    }
+}
+
 /// A path that its owner cannot use, and the mode that it gets.
 struct ClosedPath {
     path: PathBuf,
@@ -47,9 +63,11 @@ struct ClosedPath {
 pub(crate) fn restore_permissions(context: &RunContext, iter: u32, phase: PhaseName) -> Result<(), EffectError> {
     let repository = context.repository()?;
     let mut reported: Vec<PathBuf> = Vec::new();
+    let records = Records { all: context.layout.run_records(&context.run), own: format!("{iter:04}") };
     // A closed folder may hide others.
     for _ in 0..MAX_DEPTH {
-        let closed = find_closed(&repository).map_err(EffectError::io_error("looking below", repository.work_dir()))?;
+        let closed = find_closed(&repository, &records)
+            .map_err(EffectError::io_error("looking below", repository.work_dir()))?;
         if closed.is_empty() {
             break;
         }
@@ -126,7 +144,7 @@ fn display_name(repository: &Repository, path: &Path) -> String {
 }
 
 /// Lists what is closed; not what is inside a closed folder.
-fn find_closed(repository: &Repository) -> io::Result<Vec<ClosedPath>> {
+fn find_closed(repository: &Repository, records: &Records) -> io::Result<Vec<ClosedPath>> {
     let root = repository.work_dir();
     let mut closed = Vec::new();
     let root_metadata = root.symlink_metadata()?;
@@ -139,7 +157,8 @@ fn find_closed(repository: &Repository) -> io::Result<Vec<ClosedPath>> {
     let folders = BTreeSet::from([common.to_owned(), root.join(".git"), root.join(Layout::FOLDER)]);
     for folder in folders {
         if let Ok(metadata) = folder.symlink_metadata() {
-            collect_closed(&folder, &metadata, root_metadata.mode() & 0o777, FILE_MODE, &mut closed)?;
+            let above = root_metadata.mode() & 0o777;
+            collect_closed(&folder, &metadata, (above, FILE_MODE), records, &mut closed)?;
         }
     }
     Ok(closed)
@@ -150,8 +169,8 @@ fn find_closed(repository: &Repository) -> io::Result<Vec<ClosedPath>> {
 fn collect_closed(
     path: &Path,
     metadata: &Metadata,
-    above: u32,
-    file: (u32, u32),
+    (above, file): (u32, (u32, u32)),
+    records: &Records,
     closed: &mut Vec<ClosedPath>,
 ) -> io::Result<()> {
     let (needed, inherited) = file;
@@ -177,8 +196,12 @@ fn collect_closed(
     };
     for entry in entries {
         let entry = entry?;
+        let below = entry.path();
+        if records.are_others(&below) {
+            continue;
+        }
         match entry.metadata() {
-            Ok(below) => collect_closed(&entry.path(), &below, metadata.mode() & 0o777, file, closed)?,
+            Ok(found) => collect_closed(&below, &found, (metadata.mode() & 0o777, file), records, closed)?,
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             Err(error) => return Err(error),
         }
@@ -236,17 +259,21 @@ mod tests {
     fn what_is_closed_is_found_with_the_mode_that_it_is_to_have() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
-        for name in ["objects/ab", "logs", "open"] {
+        for name in ["objects/ab", "logs", "open", "records/0002", "records/0003.w1"] {
             fs::create_dir_all(at(name)).unwrap();
         }
-        for name in ["objects/ab/cd", "logs/HEAD", "HEAD", "open/read-only"] {
+        for name in ["objects/ab/cd", "logs/HEAD", "HEAD", "open/read-only", "records/0002/log", "records/0003.w1/log"]
+        {
             fs::write(at(name), "").unwrap();
         }
-        for (name, mode) in [("objects/ab", 0o000), ("logs/HEAD", 0o444), ("HEAD", 0o000), ("open/read-only", 0o444)] {
+        let modes = [("objects/ab", 0o000), ("logs/HEAD", 0o444), ("HEAD", 0o000), ("open/read-only", 0o444)];
+        for (name, mode) in modes.into_iter().chain([("records/0002/log", 0o000), ("records/0003.w1/log", 0o000)]) {
             fs::set_permissions(at(name), Permissions::from_mode(mode)).unwrap();
         }
         let mut closed = Vec::new();
-        collect_closed(folder.path(), &folder.path().metadata().unwrap(), 0o755, FILE_MODE, &mut closed).unwrap();
+        let records = Records { all: at("records"), own: "0003".to_owned() };
+        let found = folder.path().metadata().unwrap();
+        collect_closed(folder.path(), &found, (0o755, FILE_MODE), &records, &mut closed).unwrap();
         closed.sort_by(|a, b| a.path.cmp(&b.path));
         let found: Vec<_> = closed.iter().map(|closed| (closed.path.clone(), closed.mode)).collect();
         let above = mode_of(folder.path());
@@ -254,6 +281,7 @@ mod tests {
             (at("HEAD"), above & 0o666 | 0o400),
             (at("logs/HEAD"), mode_of(&at("logs")) & 0o666 | 0o600),
             (at("objects/ab"), mode_of(&at("objects")) | DIRECTORY_MODE),
+            (at("records/0003.w1/log"), mode_of(&at("records/0003.w1")) & 0o666 | 0o400),
         ];
         assert_eq!(found, expected);
     }
