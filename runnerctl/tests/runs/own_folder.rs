@@ -69,6 +69,22 @@ fn a_person_who_commits_one_holds_no_run_and_the_next_receipt_takes_it_out() {
 }
 
 #[test]
+fn a_task_tree_that_a_person_makes_executable_is_told_as_the_runners_other_files_are() {
+    for name in ["tree.json", "run_state.json"] {
+        let play = RunPlay::with_tree(&sample(), |config| config.top("max_iterations = 1"));
+        play.script().step(1, "echo new > a.txt; answer retry 'Not yet.'").step(2, "answer retry 'Not yet.'");
+        play.run_first(4);
+        play.repo.git(&["update-index", "--chmod=+x", &format!(".runner/state/{name}")]);
+        play.repo.git(&["commit", "-q", "-m", "Executable"]);
+        play.repo.git(&["reset", "-q", "--hard"]);
+        play.home.ctl_in(&play.repo, &["resume", "--more", "1", "--wait"]).exits(4);
+        let verified = play.home.ctl_in(&play.repo, &["verify"]);
+        let text = verified.exits(0).stdout.clone();
+        assert!(text.contains("a file that cannot be executed") && text.contains(name), "{text}");
+    }
+}
+
+#[test]
 fn a_run_does_not_begin_where_such_a_folder_is_tracked() {
     let play = RunPlay::with_tree(&sample(), |config| config);
     play.repo.write(".Runner/notes.md", "mine\n").commit("Take notes");

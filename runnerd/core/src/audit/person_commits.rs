@@ -63,7 +63,7 @@ pub(super) fn check(before: &RunnerFiles, after: &RunnerFiles, net: &NetDiff, fi
     for (path, (old, new)) in net.runner_paths() {
         let is_runners = match layout::path_ownership(path.strip_prefix(".runner/").unwrap_or_default()) {
             PathOwnership::Runner | PathOwnership::AppendOnly => true,
-            PathOwnership::Agent | PathOwnership::Ignored => false,
+            PathOwnership::Agent | PathOwnership::Ignored => path == layout::TREE,
         };
         if is_runners && new.as_ref().is_some_and(|new| !has_own_mode(old.as_ref(), new)) {
             let found = describe_change(old.as_ref(), new.as_ref());
