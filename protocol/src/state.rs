@@ -56,7 +56,7 @@ pub struct RunState {
     pub reverted: Vec<String>,
     /// What the run has consumed.
     pub usage: UsageTotal,
-    /// Time spent in iterations and in the baseline, in milliseconds.
+    /// Time spent in sessions and guards, the baseline included, in milliseconds.
     pub elapsed_ms: u64,
 }
 

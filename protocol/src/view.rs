@@ -238,7 +238,7 @@ pub struct RunView {
     /// date.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub list_price: Option<String>,
-    /// Time spent in iterations, in milliseconds.
+    /// Time spent in sessions and guards, in milliseconds.
     pub elapsed_ms: u64,
     /// The guard's result on the base.
     pub baseline: Option<GuardOutcome>,

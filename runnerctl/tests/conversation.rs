@@ -47,7 +47,7 @@ fn waiting_tells_each_phase_and_ends_with_the_state_of_the_run() {
     insta::assert_snapshot!(output_text(&output), @r"
     run run-1 queued on branch runner/run-1
     run run-1 stuck on branch runner/run-1
-      1/3 leaves passed, 1m 01s in iterations
+      1/3 leaves passed, 1m 01s in sessions and guards
     --- stderr
     0003 work     a.b  0s
     0003 guard    a.b  12s

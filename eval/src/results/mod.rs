@@ -83,7 +83,7 @@ pub(crate) struct RunFacts {
     pub(crate) verdicts: BTreeMap<String, u64>,
     /// What it consumed; what is not known is null.
     pub(crate) usage: UsageTotal,
-    /// Milliseconds spent in iterations.
+    /// Milliseconds spent in sessions and guards.
     pub(crate) elapsed_ms: u64,
     /// Milliseconds from the start of the run to its end.
     pub(crate) wall_ms: u64,

@@ -545,7 +545,7 @@ export interface RunView {
   changes: ChangeView[];
   containment: Containment;
   /**
-   * Time spent in iterations, in milliseconds.
+   * Time spent in sessions and guards, in milliseconds.
    */
   elapsed_ms: number;
   /**

@@ -45,7 +45,10 @@ pub(crate) fn render_detail(run: &BranchView, screen: &Screen) -> String {
     if run.leaves_total > 0 {
         row("leaves", format!("{} passed", render_leaves(run)));
         row("iterations", run.iterations.to_string());
-        row("spent", format!("{} in iterations, {}", format_duration(run.elapsed_ms), usage::render_total(&run.usage)));
+        row(
+            "spent",
+            format!("{} in sessions and guards, {}", format_duration(run.elapsed_ms), usage::render_total(&run.usage)),
+        );
     }
     if let Some(node) = &run.node {
         row("next", format!("{}  {}, attempts {}/{}", node.id, node.title, node.attempts, node.max_attempts));

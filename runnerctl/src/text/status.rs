@@ -201,7 +201,7 @@ fn run_facts(run: &RunView, screen: &Screen) -> Vec<(&'static str, TableCell)> {
     }
     facts.extend(render_leaves(run).map(|leaves| ("leaves", format!("{leaves} passed").into())));
     if run.usage.sessions > 0 {
-        facts.push(("time", format!("{} in iterations", format_duration(run.elapsed_ms)).into()));
+        facts.push(("time", format!("{} in sessions and guards", format_duration(run.elapsed_ms)).into()));
         facts.push(("usage", usage::render_total_with_price(&run.usage, run.list_price.as_deref()).into()));
     }
     facts.extend(run.baseline.map(|guard| ("baseline", render_baseline(guard))));
@@ -366,7 +366,7 @@ mod tests {
           attempts     1/3 used
           this node    sessions 1, tokens in unknown, cached unknown, out unknown, cost $0.42
           leaves       4/9 passed
-          time         1h 05m in iterations
+          time         1h 05m in sessions and guards
           usage        sessions 3, tokens in 1.2M, cached 800k, out 30.4k, cost unknown
           baseline     the guard passed before the first session
           questions    2 open, in .runner/state/questions.md

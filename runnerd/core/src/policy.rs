@@ -32,7 +32,7 @@ pub struct Policy {
     pub max_cost_micro_usd: Option<u64>,
     /// Ceiling of tokens, all kinds together.
     pub max_tokens: Option<u64>,
-    /// Ceiling of time spent in iterations, in milliseconds.
+    /// Ceiling of time spent in sessions and guards, in milliseconds.
     pub max_run_ms: Option<u64>,
     /// The kinds of agents that sessions are asked of.
     pub kinds: AgentKinds,

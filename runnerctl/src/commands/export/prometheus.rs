@@ -155,7 +155,7 @@ impl RunMetrics {
         registry.register("run_tokens", "Tokens that its sessions consumed, as far as they said", self.tokens);
         let dollars = Unit::Other("dollars".into());
         registry.register_with_unit("run_cost", "Cost of its sessions, as far as it is known", dollars, self.cost);
-        registry.register_with_unit("run_work", "Time spent in iterations", Unit::Seconds, self.time);
+        registry.register_with_unit("run_work", "Time spent in sessions and guards", Unit::Seconds, self.time);
         registry
     }
 }
