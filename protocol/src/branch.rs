@@ -61,3 +61,12 @@ pub struct BranchView {
     /// What cannot be read, and why.
     pub fault: Option<String>,
 }
+
+/// A work tree that is on the branch of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RunCheckout {
+    /// The branch.
+    pub branch: String,
+    /// The branch that the run was started from; null if it is not known.
+    pub back: Option<String>,
+}

@@ -128,6 +128,9 @@ pub struct LandReply {
     /// The branch of a run on which the work tree is that the request names; null where it is on another one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_run: Option<String>,
+    /// The branch of a run that the work tree was on: it went from there to the branch that the run landed on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left: Option<String>,
     /// The branch of the last run that landed, if its settings differ from the defaults and the branch that it landed on
     /// has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]

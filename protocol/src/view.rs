@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use crate::branch::RunCheckout;
 use crate::command::{Command, NextSteps};
 use crate::doctor::GuardFiles;
 use crate::meta::{IterationMeta, PhaseTime, SecretFinding};
@@ -184,6 +185,9 @@ pub struct StatusView {
     /// Its isolated runs, each in a separate workspace, including those that have ended.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub isolated: Vec<RunSummary>,
+    /// The run's branch that the work tree is on, if it is on one and no run is at work there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_run: Option<RunCheckout>,
 }
 
 /// Disk space that a workspace uses.

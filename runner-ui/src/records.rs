@@ -65,7 +65,7 @@ impl WorkTreeRecords {
             source: None,
             source_id: None,
         };
-        StatusView { repo, run, isolated: Vec::new() }
+        StatusView { repo, run, isolated: Vec::new(), on_run: None }
     }
 
     /// Reads the task tree.

@@ -466,7 +466,12 @@ fn views_of_runs() -> Vec<Example> {
         changes: vec![ChangeView { command: "note".into(), id: Some("n2".into()), text: "Keep the old table.".into() }],
         git_wait: None,
     };
-    let status = StatusView { repo: repo(vec![summary(RunStatus::Running)]), run: Some(run), isolated: Vec::new() };
+    let status = StatusView {
+        repo: repo(vec![summary(RunStatus::Running)]),
+        run: Some(run),
+        isolated: Vec::new(),
+        on_run: None,
+    };
     let queue = vec![summary(RunStatus::Running)];
     vec![
         example("run.status", &AtRun { path: proj(), run: None }, &status),
@@ -845,6 +850,7 @@ fn landing() -> Vec<Example> {
         after: FROM.into(),
         preview: false,
         on_run: None,
+        left: Some("runner/port-to-postgres".into()),
         settings: Some("runner/port-to-postgres".into()),
         work_tree: Some(proj()),
         runs: vec![of_run],

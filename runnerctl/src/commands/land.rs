@@ -108,6 +108,13 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: LandArgs) -> Result<E
         let back = format!("git switch {}", shell::quote(&reply.onto));
         invocation.ui.print_note(&format!("this work tree is on {}; back: {}\n", sanitize(branch), sanitize(&back)));
     }
+    if let Some(branch) = &reply.left {
+        invocation.ui.print_note(&format!(
+            "this work tree went from {} to {}\n",
+            sanitize(branch),
+            sanitize(&reply.onto)
+        ));
+    }
     if let Some(branch) = reply.settings.as_ref().filter(|_| !reply.preview) {
         invocation.ui.print_note(&landing::render_settings_hint(branch, &reply.onto));
     }

@@ -7,18 +7,19 @@ use std::time::Duration;
 
 use clap::Args;
 use protocol::api::{DoctorApiClient as _, RunApiClient as _};
-use protocol::client::caller_env;
+use protocol::client::{Connection, caller_env};
 use protocol::doctor::{GuardFiles, RepositoryFacts};
-use protocol::error::ExitStatus;
+use protocol::error::{ErrorKind, ExitStatus};
 use protocol::path::WirePath;
 use protocol::reply::{CreatedWorkspace, StartReply, StartSettings, TakenSetting};
-use protocol::request::{AtPath, StartParams};
+use protocol::request::{AtPath, AtRun, StartParams};
 use protocol::shell;
+use protocol::view::{RunCheckout, StatusView};
 use protocol::words::RunStatus;
 use tokio::time::timeout;
 
 use crate::args::RepoTarget;
-use crate::confirm::with_confirmation;
+use crate::confirm::{ask_yes_no, with_confirmation};
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::run_target::{is_local_path, to_run_name};
@@ -113,6 +114,9 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: StartArgs) -> Result<
         default_config: args.default_config,
         confirmed: false,
     };
+    if invocation.ui.can_ask() && !args.yes && params.goal.is_some() && params.base.is_none() {
+        confirm_base(&connection, &path).await?;
+    }
     let request = async |confirmed| connection.client().start(StartParams { confirmed, ..params.clone() }).await;
     let reply = {
         let _progress = (!args.in_place).then(|| show_workspace_progress(invocation, path.clone()));
@@ -135,6 +139,29 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: StartArgs) -> Result<
     }
     invocation.ui.print_note(&format!("\nCheck progress: {}\n", paint(HINT, "runnerctl status")));
     Ok(ExitStatus::Success)
+}
+
+/// Asks whether a new run is to begin on top of another one that has not completed.
+async fn confirm_base(connection: &Connection, path: &WirePath) -> Result<(), Failure> {
+    let client = connection.client();
+    let at = AtRun { path: path.clone(), run: None };
+    // Where there is no run yet, there is nothing to ask.
+    let Ok(StatusView { on_run: Some(RunCheckout { branch, back }), .. }) = client.status(at).await else {
+        return Ok(());
+    };
+    let runs = client.list(AtPath { path: path.clone() }).await?;
+    let Some(run) = runs.iter().find(|run| run.branch == branch && run.state != RunStatus::Completed) else {
+        return Ok(());
+    };
+    let other = back.as_ref().map(|back| format!("; from {0}: --base {0}", sanitize(back))).unwrap_or_default();
+    let question = format!("it begins from {}, which is {}{other}\nBegin there? [y/N] ", sanitize(&branch), run.state);
+    if ask_yes_no(&question)? {
+        return Ok(());
+    }
+    let refused = Failure::new(ExitStatus::Refused, ErrorKind::Unconfirmed.as_str(), "nothing was started");
+    Err(refused.hint(back.map_or("name where it begins: --base REV".into(), |back| {
+        format!("runnerctl start --base {}", shell::quote(&back))
+    })))
 }
 
 /// Returns the path in the repository; a text in its place is refused.

@@ -48,7 +48,7 @@ pub(crate) fn workspace(run: &str) -> StatusView {
         source_id: Some(repo().id),
         ..repo()
     };
-    StatusView { repo, run: Some(RunView { summary, ..self::run() }), isolated: Vec::new() }
+    StatusView { repo, run: Some(RunView { summary, ..self::run() }), isolated: Vec::new(), on_run: None }
 }
 
 /// A leaf below the root.
@@ -88,7 +88,7 @@ pub(crate) fn iteration() -> IterationView {
 
 /// A repository whose run is in its fourth iteration.
 pub(crate) fn status() -> StatusView {
-    StatusView { repo: repo(), run: Some(run()), isolated: Vec::new() }
+    StatusView { repo: repo(), run: Some(run()), isolated: Vec::new(), on_run: None }
 }
 
 /// A run in its fourth iteration.

@@ -2,13 +2,16 @@
 
 use std::fmt::Write as _;
 
+use protocol::shell;
 use protocol::test_record::TestsView;
-use protocol::view::{DiskView, GitWaitView, NodeRef, PhaseView, PublishedView, RunSummary, RunView, StatusView};
+use protocol::view::{
+    DiskView, GitWaitView, NodeRef, PhaseView, PublishedView, RunCheckout, RunSummary, RunView, StatusView,
+};
 use protocol::words::{Containment, GuardOutcome, RunStatus};
 
 use super::iteration::render_lines;
 use super::measure::{format_bytes, format_duration, format_until, millis_between};
-use super::paint::{BAD, DIM, HEADING, WARN, paint, state_style};
+use super::paint::{BAD, DIM, HEADING, HINT, WARN, paint, state_style};
 use super::repo;
 use super::run::{reason_text, render_headline, render_stop_reason};
 use super::sanitize::sanitize;
@@ -118,12 +121,22 @@ pub(crate) fn render_detail(status: &StatusView, screen: &Screen) -> String {
         None if status.isolated.is_empty() => text += "no run\n",
         None => text += "no run in place\n",
     }
+    text += &render_checkout(status);
     text += &render_isolated_runs(status, screen);
     let queued = status.repo.queue.len().saturating_sub(1);
     if queued > 0 {
         let _ = writeln!(text, "\n{queued} more in the queue: runnerctl queue");
     }
     text
+}
+
+/// Says which run's branch the work tree is on, and the way back.
+fn render_checkout(status: &StatusView) -> String {
+    let Some(RunCheckout { branch, back }) = &status.on_run else { return String::new() };
+    let back = back
+        .as_ref()
+        .map(|back| format!("; back: {}", paint(HINT, &sanitize(&format!("git switch {}", shell::quote(back))))));
+    format!("\nthis work tree is on {}{}\n", sanitize(branch), back.unwrap_or_default())
 }
 
 /// Lists the isolated runs of a repository: all active ones, and as many of the others as fit.

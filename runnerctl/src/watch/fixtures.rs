@@ -34,8 +34,8 @@ pub(super) fn sample_statuses() -> Vec<StatusView> {
     stuck.summary.path = Path::new("/home/me/site").into();
     vec![
         samples::status(),
-        StatusView { repo: repo("b2", "site"), run: Some(stuck), isolated: Vec::new() },
-        StatusView { repo: repo("c3", "tools"), run: None, isolated: Vec::new() },
+        StatusView { repo: repo("b2", "site"), run: Some(stuck), isolated: Vec::new(), on_run: None },
+        StatusView { repo: repo("c3", "tools"), run: None, isolated: Vec::new(), on_run: None },
     ]
 }
 

@@ -169,3 +169,35 @@ fn a_merge_that_would_take_commits_from_before_the_run_for_merged_is_refused() {
     scene.land(&["a", "--onto", "release", "--as", "squash"]).exits(0);
     scene.land(&["a", "--onto", "main", "--as", "merge"]).exits(0);
 }
+
+#[test]
+fn the_work_tree_goes_from_the_runs_branch_to_the_one_that_it_landed_on() {
+    let scene = LandingScene::new(&["x"]);
+    scene.run("a", &[&write_step("made", "landed")]);
+    let branch = || scene.git(&["branch", "--show-current"]);
+    let status = scene.home.ctl_in(&scene.repo, &["status"]);
+    assert!(status.exits(0).stdout.contains("this work tree is on runner/a; back: git switch main"), "{status:?}");
+    scene.land(&["a", "--preview"]).exits(0);
+    assert_eq!(branch(), "runner/a", "a preview changes nothing");
+    // A change of a person's is not carried along.
+    scene.repo.write("made", "mine");
+    let landed = scene.land(&["a", "--onto", "main"]);
+    assert!(landed.exits(0).stderr.contains("this work tree is on runner/a; back: git switch main"), "{landed:?}");
+    assert_eq!((branch(), scene.repo.read("made")), ("runner/a".to_owned(), "mine".to_owned()));
+    scene.git(&["checkout", "-q", "--", "made"]);
+    let again = scene.land(&["a", "--onto", "main"]);
+    assert!(again.exits(0).stderr.contains("this work tree went from runner/a to main"), "{again:?}");
+    assert_eq!((branch(), scene.repo.read("made")), ("main".to_owned(), "landed".to_owned()));
+    assert!(!scene.home.ctl_in(&scene.repo, &["status"]).exits(0).stdout.contains("this work tree"));
+}
+
+#[test]
+fn the_work_tree_stays_on_the_branch_of_a_run_that_goes_on() {
+    let scene = LandingScene::new(&["x", "y"]);
+    scene.repo.script().step(1, &write_step("made", "landed"));
+    scene.git(&["checkout", "-q", "main"]);
+    scene.home.ctl_in(&scene.repo, &["start", "--yes", "--queue-only", "--id", "a"]).exits(0);
+    scene.home.ctl_in(&scene.repo, &["step", "a"]).exits(0);
+    scene.land(&["a", "--onto", "main", "--as", "squash"]);
+    assert_eq!(scene.git(&["branch", "--show-current"]), "runner/a");
+}

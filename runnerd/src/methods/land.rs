@@ -17,6 +17,7 @@ use protocol::view::RunSummary;
 use runner_core::shell;
 use tokio_util::sync::CancellationToken;
 
+use super::run::is_driven_elsewhere;
 use super::run_selector::run_summary;
 use super::{Api, run_blocking};
 use crate::admit::git_error;
@@ -254,22 +255,26 @@ impl Api {
             preview: params.preview,
             work_tree: work_tree.filter(|_| moves),
             on_run: run_branch(&repository)?,
+            left: None,
             settings: find_other_settings(&repository, &prepared)?,
             runs: prepared.runs,
         };
-        if params.preview || !moves {
+        if params.preview {
             return Ok(reply);
+        }
+        if !moves {
+            return self.go_back(&repository, worker.as_ref(), reply).await;
         }
         let store = RepoStore::new(&self.state_dir, &repo_id(repository.common_dir()));
         let message = format!("runner: land {}", params.runs.join(" "));
-        let checked_out = holder.clone();
+        let (checked_out, place) = (holder.clone(), repository.clone());
         let work = move || {
             let by = repository.identity().unwrap_or_else(Identity::runner);
             let advance = BranchAdvance { branch: &onto, old: before, new: after, message: &message, identity: &by };
             landing::move_branch(&store, &repository, holder.as_ref(), &advance)
         };
         // No run starts in the work tree meanwhile, since the worker is what starts runs.
-        match worker {
+        match &worker {
             Some(worker) => {
                 worker.send_request(|reply| WorkerMessage::RunExclusive(ExclusiveWork::new(work), reply)).await?;
             }
@@ -281,7 +286,50 @@ impl Api {
         if let Some(last) = reply.runs.last_mut() {
             last.notes.extend(stale_note.await?);
         }
-        Ok(reply)
+        self.go_back(&place, worker.as_ref(), reply).await
+    }
+
+    /// Checks out the branch that a run has landed on, if the work tree is on the run's, has no change that is not
+    /// committed, and the run has ended. Where that fails, the work tree stays where it is, and the reply says so.
+    async fn go_back(
+        &self,
+        repository: &Repository,
+        worker: Option<&WorkerHandle>,
+        reply: LandReply,
+    ) -> Result<LandReply, ErrorData> {
+        let is_landed = |branch: &String| {
+            let landed = reply.runs.iter().filter(|run| run.outcome != LandOutcome::LeftOut);
+            landed.map(|run| &run.run).any(|run| branch.strip_prefix("runner/") == Some(run))
+        };
+        let Some(branch) = reply.on_run.clone().filter(is_landed) else { return Ok(reply) };
+        let is_ended = |run: &RunSummary| run.branch != branch || run.state.is_terminal();
+        let is_busy = match worker {
+            Some(worker) => self.is_unsettled(worker) || !worker.list_runs().await.0.iter().all(is_ended),
+            None => false,
+        };
+        if is_busy || is_driven_elsewhere(worker, repository.common_dir()) {
+            return Ok(reply);
+        }
+        let (tree, onto, from) = (repository.clone(), reply.onto.clone(), branch.clone());
+        let work = move || {
+            let is_clean = || tree.list_changes().map(|changes| changes.is_empty()).map_err(|error| git_error(&error));
+            if run_branch(&tree)? == Some(from) && tree.operation().is_none() && is_clean()? {
+                tree.switch_branch(&onto).map_err(|error| git_error(&error))?;
+            }
+            Ok(())
+        };
+        let switched = match worker {
+            Some(worker) => {
+                worker.send_request(|reply| WorkerMessage::RunExclusive(ExclusiveWork::new(work), reply)).await
+            }
+            None => run_blocking(work).await,
+        };
+        if let Err(error) = switched {
+            tracing::warn!(error = error.message, "failed to check out the branch that a run landed on");
+        }
+        let on_run = run_branch(repository)?;
+        let left = Some(branch).filter(|_| on_run.is_none());
+        Ok(LandReply { on_run, left, ..reply })
     }
 
     /// Repairs what an earlier, interrupted landing has left.

@@ -13,7 +13,7 @@ use protocol::reply::{ControlReply, InitReply, StartReply, StepReply};
 use protocol::request::{
     AtIteration, AtPath, AtRun, CallerEnv, ForkParams, InitParams, PauseParams, ResumeParams, StartParams, StepParams,
 };
-use protocol::view::{RunSummary, StatusView};
+use protocol::view::{RunCheckout, RunSummary, StatusView};
 use protocol::words::RunStatus;
 
 use super::run_selector::refresh_published;
@@ -127,6 +127,7 @@ impl RunApiServer for Api {
         if view.repo.path.as_path().as_os_str().is_empty() {
             view.repo.path = WirePath::from(repository.work_dir());
         }
+        view.on_run = self.find_run_checkout(&repository, &view).await;
         Ok(if is_unnamed { self.add_isolated_runs(path.as_path(), view).await } else { view })
     }
 
@@ -207,6 +208,14 @@ impl Api {
             admit::choose_start_config(&repository, &params, is_active, || config_methods::read_settings(&store))
         })
         .await
+    }
+
+    /// Returns the run's branch that a work tree is on, unless a run is at work there.
+    async fn find_run_checkout(&self, repository: &Repository, status: &StatusView) -> Option<RunCheckout> {
+        let is_active = status.repo.source.is_some() || is_session_active(status, repository.work_dir());
+        let branch = self.current_branch(repository).await.filter(|_| !is_active)?;
+        let back = self.find_target(repository, branch.strip_prefix("runner/")?);
+        Some(RunCheckout { branch, back })
     }
 
     /// Returns the branch that HEAD is on.

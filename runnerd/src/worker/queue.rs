@@ -306,7 +306,7 @@ impl RepoQueue {
     pub(crate) fn publish_view(&mut self) {
         self.refresh_current_view();
         self.update_inhibitor();
-        let status = StatusView { repo: self.repo_view(), run: self.run_view(), isolated: Vec::new() };
+        let status = StatusView { repo: self.repo_view(), run: self.run_view(), isolated: Vec::new(), on_run: None };
         self.status.send_replace(Arc::new(status));
         *self.known_runs.lock().unwrap_or_else(PoisonError::into_inner) = self.list_runs();
     }
@@ -413,7 +413,7 @@ impl RepoQueue {
             changes: self.pending_changes(&record.id),
             ..self.snapshot_run(&record).view
         });
-        Ok(StatusView { repo, run: Some(view), isolated: Vec::new() })
+        Ok(StatusView { repo, run: Some(view), isolated: Vec::new(), on_run: None })
     }
 
     /// Records that this user has confirmed commands.

@@ -72,7 +72,8 @@ fn create_worker(deps: WorkerDeps, store: RepoStore, file: Option<RepoFile>) -> 
     let containment = deps.launcher.capabilities().level();
     let run = run::current_run(&file.runs).map(|run| snapshot::blank_view(run, containment));
     let repo = snapshot::repo_view(&file, None);
-    let (status, status_receiver) = watch::channel(Arc::new(StatusView { repo, run, isolated: Vec::new() }));
+    let (status, status_receiver) =
+        watch::channel(Arc::new(StatusView { repo, run, isolated: Vec::new(), on_run: None }));
     let known_runs = KnownRuns::default();
     let io = QueueIo {
         known_runs: Arc::clone(&known_runs),
