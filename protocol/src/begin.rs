@@ -25,6 +25,9 @@ pub struct StartParams {
     /// Text of a new goal, at most 64 KiB.
     #[serde(default)]
     pub goal: Option<String>,
+    /// The file that the goal was read from, if it may be in the work tree: it need not be committed.
+    #[serde(default)]
+    pub goal_file: Option<WirePath>,
     /// Id of the run.
     #[serde(default)]
     pub id: Option<String>,

@@ -289,6 +289,7 @@ impl McpTools {
             env: caller_env::collect(&connection, &path).await,
             path,
             goal: Some(new.goal),
+            goal_file: None,
             id: new.run,
             base: None,
             keep_tree: false,

@@ -35,7 +35,7 @@ use crate::retryable::Retryable as _;
 use crate::worker::{self, IdChoice, PinnedRepo, StartOrder};
 
 pub use self::fork::check_fork;
-pub use self::goal::new_goal_headline;
+pub use self::goal::{find_goal_file, new_goal_headline};
 use self::goal::{goal_headline, missing_goal_error, parse_goal, read_goal, refuse_unwritten};
 use self::identity::{StartTarget, choose_run, refuse_other_case};
 pub use self::isolated::{CarriedFile, IsolatedStart, check_isolated, read_carried_files};
@@ -161,11 +161,13 @@ pub fn check_start(
     refuse_old_git(repository)?;
     let head = find_head_commit(repository)?;
     refuse_like_runner(repository, &head)?;
+    let mut goal_file = None;
     if !preconditions.is_session_active {
         refuse_pipes(repository)?;
         refuse_runner_attributes(repository)?;
         refuse_operation(repository)?;
-        refuse_dirty(repository)?;
+        goal_file = find_goal_file(repository, params)?;
+        refuse_dirty(repository, goal_file.as_deref())?;
     }
     let layout = Layout::new(repository.work_dir());
     let new_goal = params.goal.as_deref().map(|text| parse_goal(text.as_bytes(), &layout)).transpose()?;
@@ -188,7 +190,7 @@ pub fn check_start(
         // A file that an earlier run held back may not be held back by this one: then it is an uncommitted change.
         let rule = worker::hold_back_from(&config, head);
         if !preconditions.is_session_active && repository.reveal_held_back(&rule).map_err(|error| git_error(&error))? {
-            refuse_dirty(repository)?;
+            refuse_dirty(repository, goal_file.as_deref())?;
         }
         refuse_ref_conflict_for(repository, &id)?;
         refuse_templates(&layout)?;
@@ -278,10 +280,10 @@ fn refuse_runner_attributes(repository: &Repository) -> Result<(), ErrorData> {
     Err(ErrorData::new(ErrorKind::InvalidFile, message).hint(hint))
 }
 
-fn refuse_dirty(repository: &Repository) -> Result<(), ErrorData> {
+fn refuse_dirty(repository: &Repository, goal_file: Option<&str>) -> Result<(), ErrorData> {
     let changes = repository.list_changes().map_err(|error| git_error(&error))?;
-    let foreign: Vec<String> =
-        changes.iter().map(WorktreeChange::display_path).filter(|path| !path.starts_with(".runner/")).collect();
+    let foreign = changes.iter().map(WorktreeChange::display_path).filter(|path| !path.starts_with(".runner/"));
+    let foreign: Vec<String> = foreign.filter(|path| Some(path.as_str()) != goal_file).collect();
     refuse_paths(repository, &foreign)
 }
 

@@ -267,6 +267,7 @@ fn runs() -> Vec<Example> {
     let start = StartParams {
         path: proj(),
         goal: Some("# Port the store to Postgres\n".into()),
+        goal_file: None,
         id: Some(ID.into()),
         base: None,
         keep_tree: false,

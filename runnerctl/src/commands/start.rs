@@ -102,6 +102,10 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: StartArgs) -> Result<
         env: caller_env::collect(&connection, &path).await,
         path: path.clone(),
         goal,
+        goal_file: match args.goal.as_deref().filter(|file| invocation.host.is_none() && *file != Path::new("-")) {
+            Some(file) => Some(WirePath(invocation.resolve_local(Some(file))?)),
+            None => None,
+        },
         id: args.id,
         base: args.base,
         keep_tree: args.keep_tree,

@@ -284,3 +284,44 @@ fn a_work_tree_that_is_moved_under_a_run_is_moved_back_by_what_is_said() {
     assert!(linked.path.join("work.txt").is_file());
     linked.assert_sound();
 }
+
+#[test]
+fn what_sessions_read_and_wrote_is_not_added_on_another_branch() {
+    let home = Home::new();
+    let repo = home.repo("plain");
+    repo.script().always(WRITES);
+    repo.write(".runner/state/config.toml", &repo.config().text());
+    repo.write(".git/info/exclude", "*.mine");
+    let _daemon = home.daemon();
+    home.run(&repo, &["-m", "Do it."]).exits(0);
+    repo.git(&["switch", "-q", "main"]);
+    assert!(repo.path().join(".runner/iterations").is_dir() && !repo.path().join(".runner/.gitignore").exists());
+    repo.git(&["add", "-A"]);
+    assert_eq!(repo.git(&["status", "--porcelain"]), "");
+    let excluded = "/.runner/context\n/.runner/iterations\n";
+    assert!(repo.read(".git/info/exclude").starts_with("*.mine\n# begin: held back by runnerd"));
+    assert_eq!(repo.read(".git/info/exclude").matches(excluded).count(), 1);
+    home.run(&repo, &["-m", "Do more."]).exits(0);
+    assert_eq!(repo.read(".git/info/exclude").matches(excluded).count(), 1);
+}
+
+#[test]
+fn the_file_of_a_goal_is_not_in_the_way_and_not_committed() {
+    let (home, repo) = home();
+    let _daemon = home.daemon();
+    repo.write("goal.md", "# Tidy the shelf\n");
+    repo.write("mine.txt", "x\n");
+    let refused = home.ctl_in(&repo, &["start", "--yes", "--goal", "goal.md"]);
+    assert!(refused.exits(6).stderr.contains("mine.txt") && !refused.stderr.contains("  goal.md"), "{refused:?}");
+    std::fs::remove_file(repo.path().join("mine.txt")).expect("removes");
+    home.run(&repo, &["--id", "shelf", "--goal", "goal.md"]).exits(0);
+    assert_eq!(repo.git(&["branch", "--show-current"]), "runner/shelf");
+    assert_eq!(repo.git(&["ls-files", "goal.md", "work.txt"]), "work.txt");
+    assert_eq!(
+        (repo.read("goal.md").as_str(), repo.git(&["status", "--porcelain"]).as_str()),
+        ("# Tidy the shelf\n", "")
+    );
+    repo.git(&["switch", "-q", "main"]);
+    home.run(&repo, &["-m", "Do more."]).exits(6);
+    assert_eq!(repo.git(&["status", "--porcelain"]), "?? goal.md", "it is hidden for its own run alone");
+}

@@ -5,9 +5,22 @@ use std::path::Path;
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::request::StartParams;
 
+use super::git_error;
+use crate::git::{ChangeKind, Repository, WorktreeChange};
 use crate::repo::durable;
 use crate::repo::goal::Goal;
 use crate::repo::layout::Layout;
+
+/// Returns the path of the file that a goal was read from, relative to the work tree, if it is there and not committed.
+pub fn find_goal_file(repository: &Repository, params: &StartParams) -> Result<Option<String>, ErrorData> {
+    let file = params.goal_file.as_ref().and_then(|file| file.as_path().canonicalize().ok());
+    let Some(path) = file.as_ref().and_then(|file| file.strip_prefix(repository.work_dir()).ok()?.to_str()) else {
+        return Ok(None);
+    };
+    let is_new = |change: &WorktreeChange| change.kind == ChangeKind::Untracked && change.display_path() == path;
+    let changes = repository.list_changes().map_err(|error| git_error(&error))?;
+    Ok(changes.iter().any(is_new).then(|| path.to_owned()))
+}
 
 /// Returns the title of a new run's goal, for display only; at another base it is read when the run begins there.
 pub(super) fn goal_headline(new: Option<&Goal>, params: &StartParams, layout: &Layout) -> Option<String> {

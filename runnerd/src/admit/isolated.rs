@@ -10,8 +10,8 @@ use protocol::request::StartParams;
 use runner_core::ids::check_id;
 
 use super::{
-    ProgramInputs, StartCommands, StartConfig, StartPreconditions, check_config, find_head_commit, git_error,
-    invalid_config_error, missing_goal_error, parse_goal, refuse_like_runner, refuse_old_git, refuse_pipes,
+    ProgramInputs, StartCommands, StartConfig, StartPreconditions, check_config, find_goal_file, find_head_commit,
+    git_error, invalid_config_error, missing_goal_error, parse_goal, refuse_like_runner, refuse_old_git, refuse_pipes,
     refuse_protected, refuse_ref_conflict, refuse_runner_attributes, refuse_template_faults, resolve_base,
 };
 use crate::config::{self, RepoConfig};
@@ -84,8 +84,11 @@ pub fn check_isolated(
         && !preconditions.is_session_active
         && reader.matches_head(Layout::CONFIG)?;
     refuse_template_faults(&prompts::find_template_faults(|path| reader.read_file(path)))?;
-    let not_taken =
-        if preconditions.is_session_active { Vec::new() } else { find_not_carried(repository, &carried_files)? };
+    let not_taken = if preconditions.is_session_active {
+        Vec::new()
+    } else {
+        find_not_carried(repository, params, &carried_files)?
+    };
     Ok((IsolatedStart { base, stem, carried_files, not_taken }, StartCommands { written_here, ..commands }))
 }
 
@@ -141,10 +144,16 @@ fn find_carried_files(repository: &Repository) -> Result<Vec<CarriedFile>, Error
     Ok(carried_files)
 }
 
-fn find_not_carried(repository: &Repository, taken: &[CarriedFile]) -> Result<Vec<String>, ErrorData> {
+fn find_not_carried(
+    repository: &Repository,
+    params: &StartParams,
+    taken: &[CarriedFile],
+) -> Result<Vec<String>, ErrorData> {
+    let goal_file = find_goal_file(repository, params)?;
     let changes = repository.list_changes().map_err(|error| git_error(&error))?;
     let paths = changes.iter().map(WorktreeChange::display_path);
-    Ok(paths.filter(|path| taken.iter().all(|(taken, _)| taken != path)).collect())
+    let is_taken = |path: &String| goal_file.as_ref() == Some(path) || taken.iter().any(|(taken, _)| taken == path);
+    Ok(paths.filter(|path| !is_taken(path)).collect())
 }
 
 /// Returns the stem of the id: as named, from the goal, or derived from the commit that is checked out.

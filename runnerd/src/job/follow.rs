@@ -70,6 +70,7 @@ async fn start_run(job: &DriveJob, upstream: &Upstream, connection: &Connection,
     let params = StartParams {
         path,
         goal: job.goal.clone().filter(|_| is_new),
+        goal_file: None,
         id: Some(job.options.run.clone()),
         base: None,
         keep_tree: false,

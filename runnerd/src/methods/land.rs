@@ -99,6 +99,7 @@ impl LandApiServer for Api {
         let start = StartParams {
             path: params.path,
             goal: Some(squash.goal),
+            goal_file: None,
             id: Some(id.clone()),
             base: Some(squash.base.to_string()),
             keep_tree: false,

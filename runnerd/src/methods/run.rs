@@ -51,7 +51,8 @@ impl RunApiServer for Api {
             let ClientDisconnected(left) = extensions.get().cloned().unwrap_or_default();
             self.start_isolated(repository, params, start_config, left).await?
         } else {
-            let asker = StartCaller { confirmed: params.confirmed, env: params.env.clone() };
+            let asker =
+                StartCaller { confirmed: params.confirmed, env: params.env.clone(), params: Some(params.clone()) };
             let check = move |repository: &Repository, ground: StartPreconditions<'_>| {
                 admit::check_start(repository, &params, ground, start_config.as_ref())
             };
@@ -71,7 +72,7 @@ impl RunApiServer for Api {
         let run = self.locate_iteration(AtIteration { path, run, iter, wait: None }).await?.run;
         let path = self.resolve_run_path(&params.path, Some(&run), "fork").await?;
         let repository = self.find_repository(path.as_path()).await?;
-        let asker = StartCaller { confirmed: params.confirmed, env: params.env.clone() };
+        let asker = StartCaller { confirmed: params.confirmed, env: params.env.clone(), params: None };
         let (repo, start_branch) = (repository.clone(), Some(format!("runner/{run}")));
         let check = move |repository: &Repository, ground: StartPreconditions<'_>| {
             admit::check_fork(repository, &run, &params, ground)
@@ -176,6 +177,8 @@ impl RunApiServer for Api {
 struct StartCaller {
     confirmed: bool,
     env: CallerEnv,
+    /// The request, if the goal of the run is new.
+    params: Option<StartParams>,
 }
 
 /// The caller that wants a run to continue, and what they pass on.
@@ -242,7 +245,7 @@ impl Api {
         + Send
         + 'static,
     ) -> Result<StartReply, ErrorData> {
-        let StartCaller { confirmed, env } = asker;
+        let StartCaller { confirmed, env, params } = asker;
         let (common_dir, path) = (repository.common_dir().to_owned(), repository.work_dir().to_owned());
         let known = self.registry.find(&common_dir).await;
         if let Some(worker) = &known {
@@ -264,8 +267,35 @@ impl Api {
         self.refuse_unconfirmed(&commands, confirmed, known.as_ref()).await?;
         self.check_agents(&commands, &env, &path).await?;
         let worker = self.registry.register(&common_dir, &path).await?;
+        self.exclude_files(&worker, &admitted, params).await?;
         self.save_confirmation(&worker, AdmittedRun { repository: admitted, commands, env }).await?;
         worker.ask_or_tell(|reply| WorkerMessage::Start(Box::new(order), reply)).await
+    }
+
+    /// Hides from git the runner's folders, and the file that a goal was read from, unless a session is at work: then
+    /// git's folder is compared with what it was.
+    pub(super) async fn exclude_files(
+        &self,
+        worker: &WorkerHandle,
+        repository: &Repository,
+        params: Option<StartParams>,
+    ) -> Result<(), ErrorData> {
+        if self.is_unsettled(worker) || is_driven_elsewhere(Some(worker), repository.common_dir()) {
+            return Ok(());
+        }
+        let keeps = params.is_none() || worker.list_runs().await.0.iter().any(|run| !run.state.is_terminal());
+        let repository = repository.clone();
+        run_blocking(move || {
+            let goal_file = match &params {
+                Some(params) => admit::find_goal_file(&repository, params)?,
+                None => None,
+            };
+            let folders = repository.exclude_folders(&[Layout::CONTEXT, Layout::ITERATIONS]);
+            folders
+                .and_then(|()| repository.exclude_goal(goal_file.as_deref(), keeps))
+                .map_err(|error| git_error(&error))
+        })
+        .await
     }
 
     /// Refuses commands that this user has neither written here nor confirmed.

@@ -153,6 +153,7 @@ async fn play_run(invocation: &Invocation<'_>, scratch: &ScratchRepo) -> Result<
         env: caller_env::collect(&connection, &path).await,
         path: path.clone(),
         goal: Some(script::GOAL.to_owned()),
+        goal_file: None,
         id: None,
         base: None,
         keep_tree: false,

@@ -13,10 +13,13 @@ use crate::git::durable::{read_regular_file, replace_file};
 use crate::git::repository::exclude_block::{BEGIN, END};
 use crate::git::{GitError, Repository};
 
+/// Owner of the block with the runner's own folders.
+const FOLDERS_OWNER: &str = "records of runs";
+
 /// Returns the paths in this work tree's block; nested repositories end in a slash.
 pub(in crate::git) fn read_excluded_paths(repository: &Repository) -> Result<BTreeSet<BString>, GitError> {
     let text = read_text(&exclude_file(repository))?;
-    let (_, block, _) = split_block(&text, repository);
+    let (_, block, _) = split_block(&text, &tree_owner(repository));
     Ok(block.lines().filter_map(parse_pattern).collect())
 }
 
@@ -30,10 +33,32 @@ pub(in crate::git) fn write_excluded_paths(
     repository: &Repository,
     hidden: &BTreeSet<BString>,
 ) -> Result<(), GitError> {
+    write_block(repository, &tree_owner(repository), hidden)
+}
+
+impl Repository {
+    /// Hides these folders of the runner in every work tree, also on branches without the runner's own ignore rules.
+    pub fn exclude_folders(&self, folders: &[&str]) -> Result<(), GitError> {
+        write_block(self, FOLDERS_OWNER, &folders.iter().map(|folder| BString::from(*folder)).collect())
+    }
+
+    /// Hides the file that a goal was read from, as long as it is there; with `keeps`, also those of earlier goals.
+    pub fn exclude_goal(&self, file: Option<&str>, keeps: bool) -> Result<(), GitError> {
+        let owner = format!("goals of {}", tree_owner(self));
+        let text = read_text(&exclude_file(self))?;
+        let (_, block, _) = split_block(&text, &owner);
+        let mut files: BTreeSet<BString> = block.lines().filter_map(parse_pattern).filter(|_| keeps).collect();
+        files.extend(file.map(BString::from));
+        files.retain(|file| self.absolute_path(file.as_ref()).is_file());
+        write_block(self, &owner, &files)
+    }
+}
+
+fn write_block(repository: &Repository, owner: &str, hidden: &BTreeSet<BString>) -> Result<(), GitError> {
     // The runner may use a copy: the block is in both files, and the other lines of each stay.
     for file in [exclude_file(repository), repository.rules_file("info/exclude")] {
         let old = read_text(&file)?;
-        let new = with_block(&old, repository, hidden);
+        let new = with_block(&old, owner, hidden);
         if old != new {
             replace_file(&file, &new, file_mode(&file)).map_err(GitError::io("writing", &file))?;
         }
@@ -41,14 +66,14 @@ pub(in crate::git) fn write_excluded_paths(
     Ok(())
 }
 
-fn with_block(old: &[u8], repository: &Repository, hidden: &BTreeSet<BString>) -> Vec<u8> {
-    let (before, _, after) = split_block(old, repository);
+fn with_block(old: &[u8], owner: &str, hidden: &BTreeSet<BString>) -> Vec<u8> {
+    let (before, _, after) = split_block(old, owner);
     let mut new = before.to_vec();
     if !hidden.is_empty() {
         if !new.is_empty() && !new.ends_with(b"\n") {
             new.push(b'\n');
         }
-        let (begin, end) = block_markers(repository);
+        let (begin, end) = block_markers(owner);
         new.extend_from_slice(begin.as_bytes());
         for path in hidden {
             new.extend_from_slice(&format_pattern(path.as_ref()));
@@ -60,15 +85,17 @@ fn with_block(old: &[u8], repository: &Repository, hidden: &BTreeSet<BString>) -
 }
 
 /// Linked work trees share the file, so each has its own block that names it.
-fn block_markers(repository: &Repository) -> (String, String) {
-    let tree =
-        repository.git_dir().strip_prefix(repository.common_dir()).map(Path::to_string_lossy).unwrap_or_default();
-    let owner = if tree.is_empty() { "this repository".into() } else { tree };
+fn tree_owner(repository: &Repository) -> String {
+    let tree = repository.git_dir().strip_prefix(repository.common_dir()).map(Path::to_string_lossy);
+    tree.ok().filter(|tree| !tree.is_empty()).map_or_else(|| "this repository".to_owned(), Into::into)
+}
+
+fn block_markers(owner: &str) -> (String, String) {
     (format!("{BEGIN}{owner}\n"), format!("{END}{owner}\n"))
 }
 
-fn split_block<'t>(text: &'t [u8], repository: &Repository) -> (&'t [u8], &'t [u8], &'t [u8]) {
-    let (begin, end) = block_markers(repository);
+fn split_block<'t>(text: &'t [u8], owner: &str) -> (&'t [u8], &'t [u8], &'t [u8]) {
+    let (begin, end) = block_markers(owner);
     let Some(from) = text.find(&begin) else {
         return (text, b"", b"");
     };
