@@ -14,6 +14,18 @@ pub struct InitParams {
     /// Overwrite existing files.
     #[serde(default)]
     pub force: bool,
+    /// The caller's own defaults, for a new configuration.
+    #[serde(default)]
+    pub defaults: Option<UserDefaults>,
+}
+
+/// A person's own defaults for every repository, from the settings of their client.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct UserDefaults {
+    /// The text of a configuration, with each key on the line where it is in the file.
+    pub text: String,
+    /// The file.
+    pub file: WirePath,
 }
 
 /// `run.start`.
@@ -47,6 +59,9 @@ pub struct StartParams {
     /// run that the daemon began in the repository.
     #[serde(default)]
     pub default_config: bool,
+    /// The caller's own defaults, for a new run with neither a configuration nor the settings of another run.
+    #[serde(default)]
+    pub defaults: Option<UserDefaults>,
     /// Whether the commands in the repository's configuration are confirmed.
     #[serde(default)]
     pub confirmed: bool,

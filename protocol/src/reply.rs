@@ -45,11 +45,12 @@ pub struct StartReply {
     pub settings: Option<StartSettings>,
 }
 
-/// Settings that a new run takes from the newest run that the daemon began in the repository.
+/// Settings that a new run takes from the newest run that the daemon began in the repository, or from the caller's own
+/// defaults.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct StartSettings {
-    /// Id of that run.
-    pub run: String,
+    /// Id of that run; null for the caller's defaults.
+    pub run: Option<String>,
     /// The keys that differ from the defaults.
     pub keys: Vec<TakenSetting>,
 }

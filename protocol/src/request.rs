@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use crate::begin::{ForkParams, InitParams, StartParams};
+pub use crate::begin::{ForkParams, InitParams, StartParams, UserDefaults};
 use crate::path::WirePath;
 use crate::verify::AuditPass;
 

@@ -296,6 +296,7 @@ impl McpTools {
             queue_only: false,
             isolated: new.isolated,
             default_config: false,
+            defaults: None,
             confirmed: false,
         };
         to_tool_result(&connection.client().start(params).await?)

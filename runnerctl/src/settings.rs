@@ -3,14 +3,20 @@
 //! A missing file means the defaults; an unknown key, or a value of the wrong type, is an error with line and column.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::io::{self, Read as _};
+use std::ops::Range;
 use std::path::PathBuf;
 
 use protocol::error::ExitStatus;
 use protocol::host::{Host, HostError};
+use protocol::path::WirePath;
 use protocol::paths::client_settings_path;
+use protocol::request::UserDefaults;
 use protocol::settings_file::{SettingsFileError, open_settings};
+use protocol::view::{SettingOrigin, SettingView};
 use serde::Deserialize;
+use toml::de::{DeTable, DeValue};
 
 use crate::failure::Failure;
 use crate::submit::batch_system::BatchSystem;
@@ -29,6 +35,11 @@ pub(crate) struct Settings {
     pub(crate) hosts: BTreeMap<String, HostUrl>,
     #[serde(default)]
     engine: BatchSystemsTable,
+    /// Settings of every repository that has none of its own; the daemon checks them.
+    #[serde(default)]
+    defaults: toml::Table,
+    #[serde(skip)]
+    text: String,
     #[serde(skip)]
     file: PathBuf,
 }
@@ -99,13 +110,48 @@ impl Settings {
 
     fn parse(text: &str, file: PathBuf) -> Result<Self, Failure> {
         match toml::from_str::<Self>(text) {
-            Ok(settings) => Ok(Self { file, ..settings }),
+            Ok(settings) => Ok(Self { text: text.to_owned(), file, ..settings }),
             Err(error) => {
                 let at = error.span().map_or_else(String::new, |span| line_and_column(text, span.start));
                 let message = format!("{}{at}: {}", file.display(), error.message().replace('\n', " "));
                 Err(Failure::new(ExitStatus::Error, INVALID_KIND, message))
             }
         }
+    }
+
+    /// Returns `[defaults]` as the text of a configuration, each key on its line in the file; `None` if there are none.
+    pub(crate) fn defaults(&self) -> Option<UserDefaults> {
+        let mut text = String::new();
+        for (key, span) in self.list_defaults() {
+            let line = self.text.get(..span.start)?.matches('\n').count();
+            text.extend(std::iter::repeat_n('\n', line.saturating_sub(text.matches('\n').count())));
+            let _ = writeln!(text, "{key} = {}", self.text.get(span)?);
+        }
+        (!text.is_empty()).then(|| UserDefaults { text, file: WirePath(self.file.clone()) })
+    }
+
+    /// Shows the default that applies to a setting of a repository without a configuration.
+    pub(crate) fn apply_default(&self, setting: &mut SettingView) {
+        let defaults = self.list_defaults();
+        let Some((_, span)) = defaults.into_iter().find(|(key, _)| *key == setting.key) else { return };
+        let line = self.text.get(..span.start).unwrap_or_default().matches('\n').count() + 1;
+        setting.value = self.text.get(span).map(str::to_owned);
+        setting.origin = SettingOrigin::File;
+        setting.place = Some(format!("{}:{line}", self.file.display()));
+    }
+
+    /// Returns the keys of `[defaults]` with the places of their values, in their order.
+    fn list_defaults(&self) -> Vec<(String, Range<usize>)> {
+        let mut values = Vec::new();
+        // The text was parsed before.
+        if let (false, Ok(root)) = (self.defaults.is_empty(), DeTable::parse(&self.text)) {
+            let defaults = root.get_ref().iter().find(|(name, _)| name.get_ref() == "defaults");
+            if let Some((_, table)) = defaults {
+                collect_values("", table.get_ref(), &mut values);
+            }
+        }
+        values.sort_by_key(|(_, span)| span.start);
+        values
     }
 
     /// Returns the settings of an engine.
@@ -119,6 +165,21 @@ impl Settings {
         let template =
             settings.template.map(|path| self.file.parent().map_or(path.clone(), |folder| folder.join(path)));
         BatchSystemSettings { template, file: self.file.clone(), ..settings }
+    }
+}
+
+/// Collects the values of a table with their dotted keys and places.
+fn collect_values(prefix: &str, value: &DeValue<'_>, values: &mut Vec<(String, Range<usize>)>) {
+    let Some(table) = value.as_table() else { return };
+    for (name, value) in table {
+        let name = name.get_ref();
+        let is_bare = name.chars().all(|char| char.is_ascii_alphanumeric() || "_-".contains(char));
+        let name = if is_bare { name.to_string() } else { serde_json::Value::from(&**name).to_string() };
+        let key = if prefix.is_empty() { name } else { format!("{prefix}.{name}") };
+        match value.get_ref() {
+            table @ DeValue::Table(_) => collect_values(&key, table, values),
+            _ => values.push((key, value.span())),
+        }
     }
 }
 
@@ -143,6 +204,15 @@ mod tests {
         let template = settings.batch_system(BatchSystem::Slurm).template.expect("one is named");
         assert_eq!(template, PathBuf::from("/home/u/.config/runnerctl/a.sh"));
         assert_eq!(settings.batch_system(BatchSystem::Kubernetes).template, None);
+    }
+
+    #[test]
+    fn defaults_keep_their_lines() {
+        let text = "[hosts]\n[defaults]\nmax_cost_usd = 20.0\nexecutor.kind = \"claude\"\n\n[defaults.prices.\"a b\"]\ninput = 1\n";
+        let defaults = parse(text).expect("it can be read").defaults().expect("there are some");
+        let lines = ["", "", "max_cost_usd = 20.0", "executor.kind = \"claude\"", "", "", "prices.\"a b\".input = 1"];
+        assert_eq!(defaults.text.lines().collect::<Vec<_>>(), lines);
+        assert_eq!(parse("[hosts]\n").expect("it can be read").defaults(), None);
     }
 
     #[test]

@@ -40,7 +40,7 @@ use self::goal::{goal_headline, missing_goal_error, parse_goal, read_goal, refus
 use self::identity::{StartTarget, choose_run, refuse_other_case};
 pub use self::isolated::{CarriedFile, IsolatedStart, check_isolated, read_carried_files};
 pub use self::programs::find as find_programs;
-pub use self::start_config::{StartConfig, choose_start_config};
+pub use self::start_config::{StartConfig, choose_start_config, default_config_text};
 pub use self::user_config::{check_user_config, check_user_push};
 
 /// Maximum number of paths shown of a dirty work tree.
@@ -209,7 +209,7 @@ pub fn check_start(
     let path = WirePath::from(repository.work_dir());
     let goal = goal_headline(new_goal.as_ref(), params, &layout);
     let start = StartRequest { path, goal, start_spec, queue_only: params.queue_only, is_begun: has_branch };
-    let written_here = commands.written_here && start_config.is_none();
+    let written_here = commands.written_here && start_config.is_none_or(StartConfig::is_own);
     Ok((StartOrder { id, start, refusal }, StartCommands { written_here, ..commands }))
 }
 

@@ -274,6 +274,7 @@ fn runs() -> Vec<Example> {
         queue_only: false,
         isolated: Some(true),
         default_config: false,
+        defaults: None,
         confirmed: false,
         env: caller(),
     };
@@ -293,7 +294,7 @@ fn runs() -> Vec<Example> {
         from: Some("main".into()),
         back: Some("main".into()),
         settings: Some(StartSettings {
-            run: "lexer".into(),
+            run: Some("lexer".into()),
             keys: vec![TakenSetting { key: "max_cost_usd".into(), value: "20.0".into() }],
         }),
     };
@@ -316,7 +317,7 @@ fn runs() -> Vec<Example> {
         ..stopped(RunStatus::Cancelled, "cancelled by the user", "runnerctl start")
     };
     vec![
-        example("run.init", &InitParams { path: proj(), force: false }, &init),
+        example("run.init", &InitParams { path: proj(), force: false, defaults: None }, &init),
         example("run.start", &start, &started),
         example(
             "run.fork",

@@ -15,6 +15,7 @@ use serde_json::Value;
 use crate::editor;
 use crate::failure::{Failure, is_refusal};
 use crate::invocation::Invocation;
+use crate::settings::Settings;
 use crate::text::change::render_change;
 use crate::text::paint::{DIM, paint};
 use crate::text::sanitize::{sanitize, sanitize_lines};
@@ -114,7 +115,12 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: ConfigArgs) -> Result
         }
         ConfigVerb::Edit { run } => edit(invocation, &connection, AtRun { path, run }).await?,
         ConfigVerb::Show { origin, daemon } => {
-            let reply = client.show(AtPath { path }).await?;
+            let mut reply = client.show(AtPath { path }).await?;
+            let has_file = invocation.host.is_some() || reply.file.as_path().exists();
+            if !has_file && reply.settings.iter().all(|setting| setting.origin != SettingOrigin::File) {
+                let settings = Settings::load()?;
+                reply.settings.iter_mut().for_each(|setting| settings.apply_default(setting));
+            }
             let settings = if daemon { &reply.daemon_settings } else { &reply.settings };
             invocation.ui.print_answer("config-show", &reply, |_| render_settings(settings, origin))?;
         }

@@ -11,6 +11,7 @@ use protocol::request::InitParams;
 use crate::args::RepoTarget;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
+use crate::settings::Settings;
 use crate::text::sanitize::sanitize;
 
 const EXAMPLES: &str = "Examples:
@@ -31,7 +32,8 @@ pub(crate) struct InitArgs {
 /// Runs the command.
 pub(crate) async fn run(invocation: &Invocation<'_>, args: InitArgs) -> Result<ExitStatus, Failure> {
     let path = invocation.daemon_path(args.repo.path())?;
-    let reply = invocation.connect().await?.client().init(InitParams { path, force: args.force }).await?;
+    let defaults = Settings::load()?.defaults();
+    let reply = invocation.connect().await?.client().init(InitParams { path, force: args.force, defaults }).await?;
     invocation.ui.print_answer("init", &reply, |_| render(&reply))?;
     invocation.ui.print_note("\nWrite the goal into .runner/GOAL.md, then: runnerctl start\n");
     Ok(ExitStatus::Success)

@@ -23,6 +23,7 @@ use crate::confirm::{ask_yes_no, with_confirmation};
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::run_target::{is_local_path, to_run_name};
+use crate::settings::Settings;
 use crate::text::paint::{HINT, WARN, paint, state_style};
 use crate::text::sanitize::sanitize;
 use crate::text::status::UNWATCHED;
@@ -116,6 +117,7 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: StartArgs) -> Result<
             (false, false) => None,
         },
         default_config: args.default_config,
+        defaults: Settings::load()?.defaults(),
         confirmed: false,
     };
     if invocation.ui.can_ask() && !args.yes && params.goal.is_some() && params.base.is_none() {
@@ -257,7 +259,11 @@ fn render_settings(reply: &StartReply) -> String {
     };
     let line = |TakenSetting { key, value }: &TakenSetting| format!("  {} = {}\n", sanitize(key), sanitize(value));
     let keys: String = keys.iter().map(line).collect();
-    format!("its settings are those of run {} (start --default-config takes the defaults):\n{keys}", sanitize(run))
+    let source = match run {
+        Some(run) => format!("those of run {} (start --default-config takes the defaults)", sanitize(run)),
+        None => "your own defaults".to_owned(),
+    };
+    format!("its settings are {source}:\n{keys}")
 }
 
 /// Says how the work tree of a run comes back to the branch that it was on.
@@ -351,7 +357,7 @@ mod tests {
     #[test]
     fn settings_of_the_run_before_are_shown_if_they_differ_from_the_defaults() {
         let mut settings = StartSettings {
-            run: "port".into(),
+            run: Some("port".into()),
             keys: vec![TakenSetting { key: "max_cost_usd".into(), value: "20.0".into() }],
         };
         let run = samples::summary();

@@ -1,5 +1,7 @@
 //! Settings of a second goal: what a person has set for the first run is not lost when its base has no configuration.
 
+use std::path::PathBuf;
+
 use runner_testkit::{Home, Repo};
 
 const CONFIG: &str = ".runner/state/config.toml";
@@ -76,4 +78,33 @@ fn neither_a_branch_nor_a_file_of_a_session_becomes_a_setting() {
     let started = home.ctl_in(&repo, &["start", "--wait", "--id", "second", "-m", "Second."]);
     assert!(started.exits(0).stderr.contains("\n  max_iterations = 7\n"), "{started:?}");
     assert!(repo.show("runner/second", CONFIG).contains("max_iterations = 7"));
+}
+
+#[test]
+fn a_persons_own_defaults_are_those_of_a_new_repository() {
+    let home = Home::new();
+    let repo = home.repo("plain");
+    let _daemon = home.daemon();
+    repo.script().always("echo work >> work.txt; answer done 'Wrote work.txt.'");
+    let folder = home.env().iter().find(|(name, _)| name == "XDG_CONFIG_HOME").expect("it is set").1.clone();
+    let file = PathBuf::from(folder).join("runnerctl/config.toml");
+    std::fs::create_dir_all(file.parent().expect("it is in a folder")).expect("creates");
+    let own = repo.config().top("max_iterations = 7").text().replace("[executor]", "[defaults.executor]");
+    let own = own.replace("[guard]", "[defaults.guard]").replace("max_iterations", "[defaults]\nmax_iterations");
+    std::fs::write(&file, &own).expect("writes");
+    let client = |args: &[&str]| home.ctl_in(&repo, args);
+    let line = own.lines().position(|line| line.starts_with("max_iterations")).expect("it is there") + 1;
+    let shown = client(&["config", "show", "--origin"]);
+    let place = format!("max_iterations = 7  # {}:{line}\n", file.display());
+    assert!(shown.exits(0).stdout.contains(&place), "{place}{}", shown.stdout);
+    let started = client(&["start", "--wait", "--id", "first", "-m", "First goal."]);
+    assert!(started.exits(0).stderr.contains("its settings are your own defaults:"), "{started:?}");
+    assert!(repo.show("runner/first", CONFIG).contains("\nmax_iterations = 7\n"));
+    std::fs::write(&file, "[defaults]\nmax_iteration = 7\n").expect("writes");
+    repo.git(&["switch", "-q", "main"]);
+    let other = home.repo("other");
+    let refused = home.ctl_in(&other, &["init"]);
+    let told =
+        format!("{}:2:1: unknown key `max_iteration` at the top level; did you mean `max_iterations`?", file.display());
+    assert!(refused.exits(1).stderr.contains(&told), "{told}: {refused:?}");
 }

@@ -79,7 +79,7 @@ pub fn check_isolated(
     refuse_ref_conflict(repository, &stem)?;
     let inputs = ProgramInputs { env: &params.env.0, capabilities: preconditions.capabilities };
     let commands = check_config(repository, &config, inputs)?;
-    let written_here = start_config.is_none()
+    let written_here = start_config.is_none_or(StartConfig::is_own)
         && commands.written_here
         && !preconditions.is_session_active
         && reader.matches_head(Layout::CONFIG)?;

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::reply::{StartSettings, TakenSetting};
-use protocol::request::StartParams;
+use protocol::request::{StartParams, UserDefaults};
 
 use super::{find_head_commit, git_error, resolve_base};
 use crate::config::{self, ConfigError, RepoConfig};
@@ -34,14 +34,27 @@ pub fn choose_start_config(
     is_session_active: bool,
     read_settings: impl FnOnce() -> Result<Option<(String, String)>, ErrorData>,
 ) -> Result<Option<StartConfig>, ErrorData> {
-    if params.default_config || has_config(repository, params.base.as_deref(), is_session_active)? {
+    if has_config(repository, params.base.as_deref(), is_session_active)? {
         return Ok(None);
     }
-    let Some((run, text)) = read_settings()? else { return Ok(None) };
+    let taken = if params.default_config { None } else { read_settings()? };
+    let (run, text) = match (taken, &params.defaults) {
+        (Some((run, text)), _) => (Some(run), text),
+        (None, Some(defaults)) => (None, default_config_text(&config::default_text(), defaults)?),
+        (None, None) => return Ok(None),
+    };
     let file = Path::new(Layout::CONFIG);
     let parsed = config::parse(&text, file).and_then(|config| Ok((config, list_taken(&text, file)?)));
-    let (config, keys) = parsed.map_err(|error| refused_error(&run, &error))?;
+    let (config, keys) = parsed.map_err(|error| refused_error(run.as_deref(), &error))?;
     Ok(Some(StartConfig { text, settings: StartSettings { run, keys }, config }))
+}
+
+/// Returns the text of a new configuration with a person's own defaults.
+pub fn default_config_text(text: &str, defaults: &UserDefaults) -> Result<String, ErrorData> {
+    config::apply_defaults(text, &defaults.text, defaults.file.as_path()).map_err(|error| {
+        let message = format!("[defaults]: {}", display_chain(&error));
+        ErrorData::new(ErrorKind::InvalidFile, message).hint("correct that file")
+    })
 }
 
 fn list_taken(text: &str, file: &Path) -> Result<Vec<TakenSetting>, ConfigError> {
@@ -62,7 +75,15 @@ fn has_config(repository: &Repository, base: Option<&str>, is_session_active: bo
     Ok(is_tracked(base)? || (!is_session_active && stays()?))
 }
 
-fn refused_error(run: &str, error: &ConfigError) -> ErrorData {
-    let message = format!("the settings of run {run} cannot be taken: {}", display_chain(error));
+fn refused_error(run: Option<&str>, error: &ConfigError) -> ErrorData {
+    let source = run.map_or_else(|| "your defaults".to_owned(), |run| format!("the settings of run {run}"));
+    let message = format!("{source} cannot be taken: {}", display_chain(error));
     ErrorData::new(ErrorKind::InvalidFile, message).hint("runnerctl start --default-config")
+}
+
+impl StartConfig {
+    /// Whether it is the caller's own, and no run's.
+    pub fn is_own(&self) -> bool {
+        self.settings.run.is_none()
+    }
 }

@@ -111,6 +111,24 @@ pub fn set(text: &str, key: &str, value: &str) -> Result<String, ConfigError> {
     check_edited(document.to_string(), key)
 }
 
+/// Sets every key that `defaults`, another configuration, sets.
+pub fn apply_defaults(text: &str, defaults: &str, file: &Path) -> Result<String, ConfigError> {
+    let mut text = text.to_owned();
+    for setting in list_settings(defaults, file)? {
+        let (ValueOrigin::File { .. }, Some(value)) = (setting.origin, setting.value) else { continue };
+        let path = DottedKey::find(parse_key(&setting.key)?, &setting.key)?;
+        let value = path.read_value(&value)?;
+        let mut document = parse_document(&text)?;
+        if let Some(replaced) = replace_comment(&text, &path, &value).filter(|_| !path.is_set(&document)) {
+            text = replaced;
+        } else {
+            put_value(&mut document, &path, value)?;
+            text = document.to_string();
+        }
+    }
+    super::parse(&text, file).map(|_| text)
+}
+
 /// Replaces the comment that shows a key's default; `None` if its section has no such line.
 fn replace_comment(text: &str, path: &DottedKey, value: &toml_edit::Value) -> Option<String> {
     let header = format!("[{}]", path.parents().join("."));

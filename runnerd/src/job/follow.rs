@@ -77,6 +77,7 @@ async fn start_run(job: &DriveJob, upstream: &Upstream, connection: &Connection,
         queue_only: false,
         isolated: Some(false),
         default_config: false,
+        defaults: None,
         confirmed: job.options.yes,
         env,
     };

@@ -106,6 +106,7 @@ impl LandApiServer for Api {
             queue_only: false,
             isolated: Some(false),
             default_config: false,
+            defaults: None,
             confirmed: params.confirmed,
             env: params.env,
         };

@@ -34,7 +34,8 @@ use crate::worker::{
 impl RunApiServer for Api {
     async fn init(&self, params: InitParams) -> RpcResult<InitReply> {
         let repository = self.find_repository(params.path.as_path()).await?;
-        Ok(run_blocking(move || init_layout(&repository, params.force)).await?)
+        let store = self.settings_store(&repository);
+        Ok(run_blocking(move || init_layout(&repository, &store, &params)).await?)
     }
 
     async fn start(&self, extensions: &Extensions, params: StartParams) -> RpcResult<StartReply> {
@@ -446,10 +447,16 @@ pub(super) fn is_driven_elsewhere(worker: Option<&WorkerHandle>, common_dir: &Pa
     !worker.is_some_and(WorkerHandle::is_driving) && is_claimed_by_another(common_dir)
 }
 
-fn init_layout(repository: &Repository, force: bool) -> Result<InitReply, ErrorData> {
+fn init_layout(repository: &Repository, store: &RepoStore, params: &InitParams) -> Result<InitReply, ErrorData> {
     let layout = Layout::new(repository.work_dir());
     let text = config::default_text_with(propose_workspace(&layout).as_ref());
-    let report = create_layout(&layout, force, text).map_err(|error| {
+    let taken = if params.force { None } else { config_methods::read_settings(store)? };
+    let text = match (taken, &params.defaults) {
+        (Some((_, taken)), _) => taken,
+        (None, Some(defaults)) => admit::default_config_text(&text, defaults)?,
+        (None, None) => text,
+    };
+    let report = create_layout(&layout, params.force, text).map_err(|error| {
         ErrorData::new(ErrorKind::InvalidFile, format!("cannot make .runner/ in {}", layout.root().display()))
             .caused_by(&error)
             .hint("fix the file, then: runnerctl init")

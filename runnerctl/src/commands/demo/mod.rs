@@ -146,7 +146,7 @@ async fn play_run(invocation: &Invocation<'_>, scratch: &ScratchRepo) -> Result<
     print_unless_terse(ui, &render_introduction(scratch, guard))?;
     let connection = invocation.connect().await?;
     let path = invocation.daemon_path(Some(scratch.folder()))?;
-    connection.client().init(InitParams { path: path.clone(), force: false }).await?;
+    connection.client().init(InitParams { path: path.clone(), force: false, defaults: None }).await?;
     let program = std::env::current_exe().map_err(|error| Failure::io("finding this program", &error))?;
     scratch.write_config(&program, guard)?;
     let params = StartParams {
@@ -160,6 +160,7 @@ async fn play_run(invocation: &Invocation<'_>, scratch: &ScratchRepo) -> Result<
         queue_only: false,
         isolated: Some(false),
         default_config: false,
+        defaults: None,
         confirmed: true,
     };
     let reply = connection.client().start(params).await?;
