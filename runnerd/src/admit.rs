@@ -19,6 +19,7 @@ use protocol::path::WirePath;
 use protocol::request::StartParams;
 use runner_core::blocker::Transience;
 use runner_core::fsck::is_like_runner_path;
+use runner_core::ids::{id_from_title, run_of_ref};
 use runner_core::run::{StartRequest, StartSpec};
 use runner_core::{commit_advice, git_version, shell};
 
@@ -29,6 +30,7 @@ use crate::error_chain::display_chain;
 use crate::git::{GitError, Head, Id, RUNNER_ATTRIBUTES_LINE, Repository, RunnerAttribute, WorktreeChange};
 use crate::process::{HostCapabilities, Launcher};
 use crate::repo::durable;
+use crate::repo::goal::Goal;
 use crate::repo::layout::Layout;
 use crate::repo::prompts;
 use crate::retryable::Retryable as _;
@@ -350,10 +352,16 @@ fn refuse_ref_conflict(repository: &Repository, id: &str) -> Result<(), ErrorDat
     repository.check_ref_conflict(&format!("refs/heads/runner/{id}")).map_err(|error| git_error(&error))
 }
 
-/// Returns the ids that branches of runs have, or leave no room for.
+/// Returns the ids, in lower case, that references have or leave no room for.
 fn used_run_ids(repository: &Repository) -> Result<BTreeSet<String>, ErrorData> {
-    let branches = repository.list_branches("runner/").map_err(|error| git_error(&error))?;
-    Ok(branches.into_iter().filter_map(|(name, _)| name.split('/').nth(1).map(str::to_owned)).collect())
+    let refs = repository.list_refs().map_err(|error| git_error(&error))?;
+    Ok(refs.keys().filter_map(|name| run_of_ref(name)).map(str::to_lowercase).collect())
+}
+
+/// Returns the stem of a new run's id: the first words of its goal, else what the commit that is checked out is called.
+fn made_stem(repository: &Repository, goal: Option<&Goal>) -> Result<String, ErrorData> {
+    let made = goal.and_then(Goal::headline).and_then(|title| id_from_title(&title));
+    made.map_or_else(|| Ok(format!("run-{}", find_head_commit(repository)?.short(8))), Ok)
 }
 
 fn read_branch_config(repository: &Repository, run: &str) -> Result<RepoConfig, ErrorData> {

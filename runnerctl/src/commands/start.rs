@@ -65,7 +65,7 @@ pub(crate) struct StartArgs {
     /// A new goal, as text
     #[arg(short, long, value_name = "TEXT")]
     message: Option<String>,
-    /// Id of the run [default: derived from the commit]
+    /// Id of the run [default: the first words of the goal]
     #[arg(long, value_name = "ID")]
     id: Option<String>,
     /// Revision to branch from [default: HEAD]

@@ -69,7 +69,7 @@ fn a_detached_head_is_a_base() {
     let base = place.git(&["rev-parse", "HEAD"]);
     place.git(&["checkout", "-q", "--detach"]);
     place.ctl(&["start", "--wait", "-m", "Do it."]).assert_exits(0);
-    assert_eq!(place.branch(), format!("runner/run-{}", &base[..8]));
+    assert_eq!(place.branch(), "runner/do-it");
     assert_eq!(repo.run_state("HEAD").base.as_deref(), Some(base.as_str()));
 }
 
@@ -114,11 +114,22 @@ fn a_goal_in_the_repository_is_enough_and_the_next_id_is_the_next_free_one() {
     repo.write(".runner/GOAL.md", "# From the file\n\nDo as it says.\n").commit("Set a goal");
     let base = repo.head();
     home.run(&repo, &[]).exits(0);
-    assert_eq!(repo.git(&["rev-parse", "--abbrev-ref", "HEAD"]), format!("runner/run-{}", &base[..8]));
+    assert_eq!(repo.git(&["rev-parse", "--abbrev-ref", "HEAD"]), "runner/from-the-file");
     assert!(repo.script().prompt(1).contains("Do as it says."));
     repo.git(&["checkout", "-q", "main"]);
     home.run(&repo, &["-m", "Another."]).exits(0);
-    assert_eq!(repo.git(&["rev-parse", "--abbrev-ref", "HEAD"]), format!("runner/run-{}-2", &base[..8]));
+    assert_eq!(repo.git(&["rev-parse", "--abbrev-ref", "HEAD"]), format!("runner/run-{}", &base[..8]));
+    repo.git(&["checkout", "-q", "main"]);
+    // What another remote has, or is kept of a run, is taken too, whatever the case of its letters.
+    repo.git(&["update-ref", "refs/remotes/fork/runner/From-The-File-2", "HEAD"]);
+    repo.git(&["update-ref", "refs/runner/rescue/from-the-file-3/0001", "HEAD"]);
+    repo.git(&["branch", "runner/from-the-file-4/x"]);
+    let started = home.ctl_in(&repo, &["start", "--json", "-m", "From the file: again"]);
+    assert_eq!(started.exits(0).json()["run"]["id"], "from-the-file-again");
+    let isolated =
+        home.ctl_in(&repo, &["start", "--isolated", "--base", "main", "--queue-only", "--json", "-m", "From the file"]);
+    assert_eq!(isolated.exits(0).json()["run"]["id"], "from-the-file-5");
+    repo.git(&["branch", "-q", "-D", "runner/from-the-file-4/x"]);
 }
 
 #[test]

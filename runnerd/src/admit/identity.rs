@@ -8,7 +8,7 @@ use runner_core::ids::check_id;
 use runner_core::run::{RequestRefusal, RunScratch, check_restart};
 use runner_core::select::{LeafSelection, select};
 
-use super::{find_head_commit, git_error, read_goal, used_run_ids};
+use super::{find_head_commit, git_error, made_stem, read_goal, used_run_ids};
 use crate::git::{GitError, Id, Repository};
 use crate::repo::goal::Goal;
 use crate::repo::layout::Layout;
@@ -38,8 +38,10 @@ pub(super) fn choose_run(
     new_goal: Option<&Goal>,
 ) -> Result<StartTarget, ErrorData> {
     let current_goal = if new_goal.is_none() { read_goal(layout)? } else { None };
+    // The goal at another base is read when the run begins there.
+    let goal = new_goal.or(current_goal.as_ref().filter(|_| params.base.is_none()));
     let written_id = new_goal.or(current_goal.as_ref()).and_then(Goal::id).map(str::to_owned);
-    let Some(id) = params.id.clone().or(written_id) else { return derive_id(repository) };
+    let Some(id) = params.id.clone().or(written_id) else { return derive_id(repository, goal) };
     refuse_other_case(repository, &id)?;
     check_id(&id).map_err(|error| {
         ErrorData::new(ErrorKind::InvalidRequest, error.to_string()).hint("choose another id with --id")
@@ -54,16 +56,15 @@ pub(super) fn choose_run(
     };
     if select(&loaded.tree) == LeafSelection::Complete {
         let is_new = params.id.is_none() && is_other_goal(repository, &loaded, current_goal.as_ref())?;
-        return if is_new { derive_id(repository) } else { Err(RequestRefusal::IsCompleted.to_error_data(&id)) };
+        return if is_new { derive_id(repository, goal) } else { Err(RequestRefusal::IsCompleted.to_error_data(&id)) };
     }
     let refusal = check_restart(&loaded.run_inputs(&RunScratch::default())).err().filter(|_| has_branch);
     Ok(StartTarget { id: IdChoice::Given(id), has_branch, refusal })
 }
 
-/// Derives the id from the commit that is checked out.
-fn derive_id(repository: &Repository) -> Result<StartTarget, ErrorData> {
-    let taken = used_run_ids(repository)?;
-    let id = IdChoice::Derived { stem: format!("run-{}", find_head_commit(repository)?.short(8)), taken };
+/// Makes an id that no run has.
+fn derive_id(repository: &Repository, goal: Option<&Goal>) -> Result<StartTarget, ErrorData> {
+    let id = IdChoice::Derived { stem: made_stem(repository, goal)?, taken: used_run_ids(repository)? };
     Ok(StartTarget { id, has_branch: false, refusal: None })
 }
 

@@ -11,8 +11,9 @@ use runner_core::ids::check_id;
 
 use super::{
     ProgramInputs, StartCommands, StartConfig, StartPreconditions, check_config, find_goal_file, find_head_commit,
-    git_error, invalid_config_error, missing_goal_error, parse_goal, refuse_like_runner, refuse_old_git, refuse_pipes,
-    refuse_protected, refuse_ref_conflict, refuse_runner_attributes, refuse_template_faults, resolve_base,
+    git_error, invalid_config_error, made_stem, missing_goal_error, parse_goal, refuse_like_runner, refuse_old_git,
+    refuse_pipes, refuse_protected, refuse_ref_conflict, refuse_runner_attributes, refuse_template_faults,
+    resolve_base,
 };
 use crate::config::{self, RepoConfig};
 use crate::git::{Id, Repository, WorktreeChange};
@@ -156,10 +157,10 @@ fn find_not_carried(
     Ok(paths.filter(|path| !is_taken(path)).collect())
 }
 
-/// Returns the stem of the id: as named, from the goal, or derived from the commit that is checked out.
+/// Returns the stem of the id: as named, as the goal says, or made from the goal.
 fn choose_stem(repository: &Repository, params: &StartParams, goal: Option<&Goal>) -> Result<String, ErrorData> {
     let requested = params.id.clone().or_else(|| goal.and_then(Goal::id).map(str::to_owned));
-    let Some(id) = requested else { return Ok(format!("run-{}", find_head_commit(repository)?.short(8))) };
+    let Some(id) = requested else { return made_stem(repository, goal) };
     check_id(&id).map_err(|error| {
         ErrorData::new(ErrorKind::InvalidRequest, error.to_string()).hint("choose another id with --id")
     })?;

@@ -3,6 +3,7 @@
 //! The content of a reservation is sealed: this daemon recognizes its own, and takes no one else's away.
 
 use protocol::error::{ErrorData, ErrorKind};
+use runner_core::ids::run_of_ref;
 use runner_core::run::free_id;
 
 use crate::git::{GitError, Repository};
@@ -11,18 +12,6 @@ use crate::store::repo_id;
 
 /// Number of ids that are tried while others take them concurrently.
 const MAX_TRIES: u32 = 100;
-
-/// Prefixes of references that occupy ids: branches that a run would continue from, and what is kept of earlier runs.
-const RUN_REF_PREFIXES: [&str; 8] = [
-    "refs/runner/reserved/",
-    "refs/heads/runner/",
-    "refs/remotes/origin/runner/",
-    "refs/runner/at/",
-    "refs/runner/raw/",
-    "refs/runner/rescue/",
-    "refs/runner/moved/",
-    "refs/runner/review/",
-];
 
 /// A reserved id.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,9 +56,7 @@ pub fn reserve_id(
 ) -> Result<ReservedId, ReserveError> {
     for _ in 0..MAX_TRIES {
         let refs = source.list_refs()?;
-        let run_names =
-            refs.keys().filter_map(|name| RUN_REF_PREFIXES.iter().find_map(|folder| name.strip_prefix(folder)));
-        let run_ids = run_names.map(|rest| rest.split('/').next().unwrap_or(rest));
+        let run_ids = refs.keys().filter_map(|name| run_of_ref(name));
         let taken: Vec<&str> = run_ids.chain(known.iter().map(String::as_str)).collect();
         let run = free_id(stem, |id| taken.iter().any(|taken| taken.eq_ignore_ascii_case(id)));
         let text = format!("{{\"nonce\":\"{}\"}}", random_nonce()?);

@@ -5,6 +5,9 @@
 /// Longest id, in bytes.
 pub const MAX_ID_BYTES: usize = 200;
 
+/// Longest id that is made from a goal, in bytes, without the number of another run.
+const TITLE_ID_LIMIT: usize = 40;
+
 /// What is wrong with an id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum IdError {
@@ -50,9 +53,65 @@ pub fn check_id(id: &str) -> Result<(), IdError> {
     Ok(())
 }
 
+/// Returns the id of a new run whose goal has this title: its first words; `None` if it has fewer than two.
+pub fn id_from_title(title: &str) -> Option<String> {
+    let lower = title.to_lowercase();
+    let mut words = lower.split(|char: char| !char.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+    let mut id = words.next().filter(|first| first.len() <= TITLE_ID_LIMIT)?.to_owned();
+    let first = id.len();
+    for word in words {
+        if id.len() + 1 + word.len() > TITLE_ID_LIMIT {
+            break;
+        }
+        id = format!("{id}-{word}");
+    }
+    (id.len() > first).then_some(id)
+}
+
+/// Returns the id of the run that a reference belongs to: a branch here or in a remote, or what is kept of a run.
+pub fn run_of_ref(name: &str) -> Option<&str> {
+    let rest = match (name.strip_prefix("refs/heads/runner/"), name.strip_prefix("refs/runner/")) {
+        (Some(rest), _) => rest,
+        (None, Some(rest)) => rest.split_once('/')?.1,
+        (None, None) => name.strip_prefix("refs/remotes/")?.split_once("/runner/")?.1,
+    };
+    rest.split('/').next()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_first_words_of_a_goal_are_its_id() {
+        for (title, id) in [
+            ("Port storage layer", Some("port-storage-layer")),
+            ("`Fix`  the_bug #12!", Some("fix-the-bug-12")),
+            ("Make each of the answers shorter than it was before", Some("make-each-of-the-answers-shorter-than-it")),
+            ("Tidy", None),
+            ("修正する", None),
+            ("--help", None),
+        ] {
+            assert_eq!(id_from_title(title).as_deref(), id, "{title}");
+            assert!(id_from_title(title).is_none_or(|id| check_id(&id).is_ok() && id.len() <= TITLE_ID_LIMIT));
+        }
+        assert_eq!(id_from_title(&format!("{} b", "a".repeat(41))), None);
+    }
+
+    #[test]
+    fn a_reference_names_its_run() {
+        for (name, run) in [
+            ("refs/heads/runner/tidy-up", Some("tidy-up")),
+            ("refs/heads/runner/tidy-up/x", Some("tidy-up")),
+            ("refs/remotes/fork/of/runner/tidy-up", Some("tidy-up")),
+            ("refs/runner/rescue/tidy-up/0001", Some("tidy-up")),
+            ("refs/runner/reserved/tidy-up", Some("tidy-up")),
+            ("refs/heads/main", None),
+            ("refs/tags/runner/tidy-up", None),
+        ] {
+            assert_eq!(run_of_ref(name), run, "{name}");
+        }
+    }
 
     #[test]
     fn ids_of_the_grammar_are_accepted() {

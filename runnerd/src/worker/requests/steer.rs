@@ -50,7 +50,8 @@ pub(super) fn start_run(queue: &mut RepoQueue, order: StartOrder) -> Result<Star
     let id = match id {
         IdChoice::Given(id) => id,
         IdChoice::Derived { stem, taken } => {
-            run::free_id(&stem, |id| taken.contains(id) || queue.find_run(id).is_some())
+            let is_known = |id: &str| queue.file.runs.iter().any(|run| run.id.eq_ignore_ascii_case(id));
+            run::free_id(&stem, |id| taken.contains(id) || is_known(id))
         }
     };
     if let Some(other) = queue.file.runs.iter().find(|run| run.id != id && run.id.eq_ignore_ascii_case(&id)) {
