@@ -416,6 +416,10 @@ export interface StatusView {
    * Its isolated runs, each in a separate workspace, including those that have ended.
    */
   isolated?: RunSummary[];
+  /**
+   * The run's branch that the work tree is on, if it is on one and no run is at work there.
+   */
+  on_run?: RunCheckout | null;
   repo: RepoView;
   /**
    * The run at the head of the queue, otherwise the last one that ended.
@@ -504,6 +508,19 @@ export interface Command {
    * Its purpose, in a few words.
    */
   label: string;
+}
+/**
+ * A work tree that is on the branch of a run.
+ */
+export interface RunCheckout {
+  /**
+   * The branch that the run was started from; null if it is not known.
+   */
+  back?: string | null;
+  /**
+   * The branch.
+   */
+  branch: string;
 }
 /**
  * A registered repository.
