@@ -284,7 +284,6 @@ impl Api {
         if self.is_unsettled(worker) || is_driven_elsewhere(Some(worker), repository.common_dir()) {
             return Ok(());
         }
-        let keeps = params.is_none() || worker.list_runs().await.0.iter().any(|run| !run.state.is_terminal());
         let repository = repository.clone();
         run_blocking(move || {
             let goal_file = match &params {
@@ -292,9 +291,7 @@ impl Api {
                 None => None,
             };
             let folders = repository.exclude_folders(&[Layout::CONTEXT, Layout::ITERATIONS]);
-            folders
-                .and_then(|()| repository.exclude_goal(goal_file.as_deref(), keeps))
-                .map_err(|error| git_error(&error))
+            folders.and_then(|()| repository.exclude_goal(goal_file.as_deref())).map_err(|error| git_error(&error))
         })
         .await
     }

@@ -42,12 +42,12 @@ impl Repository {
         write_block(self, FOLDERS_OWNER, &folders.iter().map(|folder| BString::from(*folder)).collect())
     }
 
-    /// Hides the file that a goal was read from, as long as it is there; with `keeps`, also those of earlier goals.
-    pub fn exclude_goal(&self, file: Option<&str>, keeps: bool) -> Result<(), GitError> {
+    /// Hides the file that a goal was read from, and those of earlier goals, as long as they are there.
+    pub fn exclude_goal(&self, file: Option<&str>) -> Result<(), GitError> {
         let owner = format!("goals of {}", tree_owner(self));
         let text = read_text(&exclude_file(self))?;
         let (_, block, _) = split_block(&text, &owner);
-        let mut files: BTreeSet<BString> = block.lines().filter_map(parse_pattern).filter(|_| keeps).collect();
+        let mut files: BTreeSet<BString> = block.lines().filter_map(parse_pattern).collect();
         files.extend(file.map(BString::from));
         files.retain(|file| self.absolute_path(file.as_ref()).is_file());
         write_block(self, &owner, &files)
