@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use crate::branch::RunCheckout;
+use crate::branch::RunCheckout;
 use crate::command::{Command, NextSteps};
 use crate::doctor::GuardFiles;
 use crate::meta::{IterationMeta, PhaseTime, SecretFinding};
@@ -359,8 +359,7 @@ pub struct NodeRef {
     pub max_attempts: u32,
     /// The role of its session, or of the next one.
     pub role: Option<Role>,
-    /// What its sessions have consumed, including failed ones and those without a service; null if it was not
-    /// requested.
+    /// What its sessions consumed, including failed ones and those without a service; null if not requested.
     pub usage: Option<UsageTotal>,
 }
 

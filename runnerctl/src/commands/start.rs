@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use clap::Args;
 use protocol::api::{DoctorApiClient as _, RunApiClient as _};
+use protocol::branch::RunCheckout;
 use protocol::client::{Connection, caller_env};
 use protocol::doctor::{GuardFiles, RepositoryFacts};
 use protocol::error::{ErrorKind, ExitStatus};
@@ -14,7 +15,7 @@ use protocol::path::WirePath;
 use protocol::reply::{CreatedWorkspace, StartReply, StartSettings, TakenSetting};
 use protocol::request::{AtPath, AtRun, StartParams};
 use protocol::shell;
-use protocol::view::{RunCheckout, StatusView};
+use protocol::view::StatusView;
 use protocol::words::RunStatus;
 use tokio::time::timeout;
 

@@ -2,11 +2,10 @@
 
 use std::fmt::Write as _;
 
+use protocol::branch::RunCheckout;
 use protocol::shell;
 use protocol::test_record::TestsView;
-use protocol::view::{
-    DiskView, GitWaitView, NodeRef, PhaseView, PublishedView, RunCheckout, RunSummary, RunView, StatusView,
-};
+use protocol::view::{DiskView, GitWaitView, NodeRef, PhaseView, PublishedView, RunSummary, RunView, StatusView};
 use protocol::words::{Containment, GuardOutcome, RunStatus};
 
 use super::iteration::render_lines;

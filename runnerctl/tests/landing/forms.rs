@@ -36,7 +36,7 @@ fn a_run_becomes_one_commit_or_a_merge_that_keeps_its_history() {
     let message = scene.git(&["log", "-1", "--format=%B", "main"]);
     assert!(message.contains("- Title of x\n- Title of y") && message.contains(" root"), "{message}");
     let squashed = scene.git(&["rev-parse", "main^{tree}"]);
-    scene.git(&["branch", "-f", "main", &before]);
+    scene.git(&["reset", "-q", "--hard", &before]);
     let said = scene.land(&["a", "--as", "merge"]).exits(0).stdout.clone();
     assert!(said.contains("note: .runner/ is in the history of runner/a"), "{said}");
     assert_eq!(scene.git(&["rev-parse", "main^{tree}"]), squashed);

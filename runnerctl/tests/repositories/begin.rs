@@ -336,6 +336,7 @@ fn the_file_of_a_goal_is_not_in_the_way_and_not_committed() {
     home.run(&repo, &["-m", "Do more."]).exits(0);
     assert_eq!(repo.git(&["ls-files", "goal.md"]), "", "it is in the way of no later run either");
     std::fs::remove_file(repo.path().join("goal.md")).expect("removes");
+    repo.git(&["switch", "-q", "main"]);
     home.run(&repo, &["-m", "Do most."]).exits(0);
     assert!(!repo.read(".git/info/exclude").contains("goal.md"));
 }

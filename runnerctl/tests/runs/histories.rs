@@ -115,9 +115,11 @@ fn what_stands_in_the_place_of_the_task_tree_must_be_the_file() {
     }
     // It is the same tree with another mode or line endings; the runner's next commit restores them.
     let crlf = text.replace('\n', "\r\n");
-    for (mode, id) in [("100755", blob(&text)), ("100644", blob(&crlf))] {
+    for (mode, id, warnings) in [("100755", blob(&text), &[AuditRule::Person][..]), ("100644", blob(&crlf), &[])] {
         let report = with_tree(&play, (mode, &id));
-        assert_eq!((&report.findings[..], report.people.len()), (&[][..], 1), "{mode}");
+        assert!(report.findings.iter().all(|finding| finding.severity == Severity::Warning), "{mode}");
+        let rules: Vec<AuditRule> = report.findings.iter().map(|finding| finding.rule).collect();
+        assert_eq!((&rules[..], report.people.len()), (warnings, 1), "{mode}");
     }
 }
 

@@ -8,7 +8,7 @@ use runner_core::ids::check_id;
 use runner_core::run::{RequestRefusal, RunScratch, check_restart};
 use runner_core::select::{LeafSelection, select};
 
-use super::{find_head_commit, git_error, made_stem, read_goal, used_run_ids};
+use super::{choose_id_stem, find_head_commit, git_error, read_goal, used_run_ids};
 use crate::git::{GitError, Id, Repository};
 use crate::repo::goal::Goal;
 use crate::repo::layout::Layout;
@@ -64,7 +64,7 @@ pub(super) fn choose_run(
 
 /// Makes an id that no run has.
 fn derive_id(repository: &Repository, goal: Option<&Goal>) -> Result<StartTarget, ErrorData> {
-    let id = IdChoice::Derived { stem: made_stem(repository, goal)?, taken: used_run_ids(repository)? };
+    let id = IdChoice::Derived { stem: choose_id_stem(repository, goal)?, taken: used_run_ids(repository)? };
     Ok(StartTarget { id, has_branch: false, refusal: None })
 }
 

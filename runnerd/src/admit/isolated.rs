@@ -10,10 +10,10 @@ use protocol::request::StartParams;
 use runner_core::ids::check_id;
 
 use super::{
-    ProgramInputs, StartCommands, StartConfig, StartPreconditions, check_config, find_goal_file, find_head_commit,
-    git_error, invalid_config_error, made_stem, missing_goal_error, parse_goal, refuse_like_runner, refuse_old_git,
-    refuse_pipes, refuse_protected, refuse_ref_conflict, refuse_runner_attributes, refuse_template_faults,
-    resolve_base,
+    ProgramInputs, StartCommands, StartConfig, StartPreconditions, check_config, choose_id_stem, find_goal_file,
+    find_head_commit, git_error, invalid_config_error, missing_goal_error, parse_goal, refuse_like_runner,
+    refuse_old_git, refuse_pipes, refuse_protected, refuse_ref_conflict, refuse_runner_attributes,
+    refuse_template_faults, resolve_base,
 };
 use crate::config::{self, RepoConfig};
 use crate::git::{Id, Repository, WorktreeChange};
@@ -160,7 +160,7 @@ fn find_not_carried(
 /// Returns the stem of the id: as named, as the goal says, or made from the goal.
 fn choose_stem(repository: &Repository, params: &StartParams, goal: Option<&Goal>) -> Result<String, ErrorData> {
     let requested = params.id.clone().or_else(|| goal.and_then(Goal::id).map(str::to_owned));
-    let Some(id) = requested else { return made_stem(repository, goal) };
+    let Some(id) = requested else { return choose_id_stem(repository, goal) };
     check_id(&id).map_err(|error| {
         ErrorData::new(ErrorKind::InvalidRequest, error.to_string()).hint("choose another id with --id")
     })?;

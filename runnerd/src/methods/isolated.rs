@@ -137,7 +137,6 @@ impl Api {
         self.refuse_unconfirmed(&commands, params.confirmed, known.as_ref()).await?;
         self.check_agents(&commands, &params.env, &path).await?;
         let worker = self.registry.register(&common_dir, &path).await?;
-        self.exclude_files(&worker, &repository, None).await?;
         let (copy, digest) = (commands.config.workspace.copy.clone(), commands.digest.clone());
         self.save_confirmation(&worker, AdmittedRun { repository, commands, env: CallerEnv::default() }).await?;
         let IsolatedStart { base, stem, carried_files, not_taken } = isolated;

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use jsonrpsee::Extensions;
 use jsonrpsee::core::{RpcResult, async_trait};
 use protocol::api::RunApiServer;
-use protocol::branch::BranchView;
+use protocol::branch::{BranchView, RunCheckout};
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::path::WirePath;
 use protocol::reply::{ControlReply, InitReply, StartReply, StepReply};
 use protocol::request::{
     AtIteration, AtPath, AtRun, CallerEnv, ForkParams, InitParams, PauseParams, ResumeParams, StartParams, StepParams,
 };
-use protocol::view::{RunCheckout, RunSummary, StatusView};
+use protocol::view::{RunSummary, StatusView};
 use protocol::words::RunStatus;
 
 use super::run_selector::refresh_published;

@@ -146,7 +146,7 @@ pub(super) fn has_own_mode(old: Option<&PathEntry>, new: &PathEntry) -> bool {
     new.mode == 0o100_644 || is_file(new) && old.is_some_and(|old| old.mode == new.mode)
 }
 
-fn is_file(stored: &PathEntry) -> bool {
+pub(super) fn is_file(stored: &PathEntry) -> bool {
     matches!(stored.mode, 0o100_644 | 0o100_755)
 }
 

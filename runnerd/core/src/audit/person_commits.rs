@@ -7,7 +7,7 @@ use super::commit_data::{CommitHeader, PathChange};
 use super::compare;
 use super::findings::AuditFindings;
 use super::net_diff::NetDiff;
-use super::ownership::{describe_change, has_own_mode};
+use super::ownership::{describe_change, has_own_mode, is_file};
 use super::state::RunnerFiles;
 use crate::layout::PathOwnership;
 use crate::message::{HumanCommit, MessageError};
@@ -63,7 +63,8 @@ pub(super) fn check(before: &RunnerFiles, after: &RunnerFiles, net: &NetDiff, fi
     for (path, (old, new)) in net.runner_paths() {
         let is_runners = match layout::path_ownership(path.strip_prefix(".runner/").unwrap_or_default()) {
             PathOwnership::Runner | PathOwnership::AppendOnly => true,
-            PathOwnership::Agent | PathOwnership::Ignored => path == layout::TREE,
+            // In the place of the task tree, anything but a file is a violation.
+            PathOwnership::Agent | PathOwnership::Ignored => path == layout::TREE && new.as_ref().is_some_and(is_file),
         };
         if is_runners && new.as_ref().is_some_and(|new| !has_own_mode(old.as_ref(), new)) {
             let found = describe_change(old.as_ref(), new.as_ref());
