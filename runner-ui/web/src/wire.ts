@@ -727,8 +727,7 @@ export interface NodeRef {
    */
   title: string;
   /**
-   * What its sessions have consumed, including failed ones and those without a service; null if it was not
-   * requested.
+   * What its sessions consumed, including failed ones and those without a service; null if not requested.
    */
   usage?: UsageTotal | null;
 }
