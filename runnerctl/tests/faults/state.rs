@@ -112,7 +112,7 @@ impl FileDamage {
             Self::Zeros => bytes.fill(0),
             Self::BitFlip => {
                 // Inside a string, where any parser accepts it.
-                let at = bytes.windows(4).position(|four| four == b"run-").expect("it names the run") + 5;
+                let at = bytes.windows(5).position(|five| five == b"do-it").expect("it names the run") + 3;
                 bytes[at] ^= 1;
             }
             Self::Garbage => bytes = (0..4096_u32).map(|number| (number * 37 % 251) as u8).collect(),
