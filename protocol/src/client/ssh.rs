@@ -10,7 +10,8 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream as StdStream;
 use std::process::{ExitStatus as ProcessStatus, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -31,6 +32,10 @@ use crate::startup::MARK_VARIABLE;
 const CONNECT_TIMEOUT: Duration = Duration::from_mins(1);
 /// Time for a program to exit after it has closed its output, or was told to.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
+/// Time for a program that was killed to exit, so that a command leaves no process behind it.
+const REAP_TIMEOUT: Duration = Duration::from_millis(500);
+/// Time between two looks at whether it has exited.
+const REAP_INTERVAL: Duration = Duration::from_millis(1);
 /// Time for the remaining output of a program that has exited: a process that it left may hold its standard error.
 const STDERR_TIMEOUT: Duration = Duration::from_millis(200);
 /// Number of bytes kept from the end of standard error.
@@ -169,13 +174,22 @@ pub(super) struct SshConnection {
     pub(super) program: SshProcess,
 }
 
-/// The program of a connection, which is killed when no one needs the connection any more.
+/// The program of a connection, which is killed and reaped when no one needs the connection any more.
 #[derive(Debug)]
-pub(super) struct SshProcess(JoinHandle<()>);
+pub(super) struct SshProcess {
+    child: Child,
+    /// Reads standard error, so that the program never waits to write there.
+    _stderr: StderrTail,
+}
 
 impl Drop for SshProcess {
     fn drop(&mut self) {
-        self.0.abort();
+        // It fails only where the program has exited.
+        let _ = self.child.start_kill();
+        let deadline = Instant::now() + REAP_TIMEOUT;
+        while matches!(self.child.try_wait(), Ok(None)) && Instant::now() < deadline {
+            thread::sleep(REAP_INTERVAL);
+        }
     }
 }
 
@@ -193,7 +207,7 @@ async fn connect_within(limit: Duration, host: &Host, options: &ConnectOptions) 
     let (child, stderr) = spawn_ssh(host, options, child_end)?;
     match timeout(limit, StdioGreeting::read(&mut stream)).await {
         Ok(Ok(Some(greeting))) => {
-            let program = SshProcess(tokio::spawn(hold_child(child, stderr)));
+            let program = SshProcess { child, _stderr: stderr };
             Ok(SshConnection { stream, environment: greeting.environment, program })
         }
         Ok(Ok(None)) => {
@@ -230,12 +244,6 @@ fn spawn_ssh(host: &Host, options: &ConnectOptions, child_end: OwnedFd) -> Resul
     let mut child = command.spawn().map_err(failed)?;
     let stderr = StderrTail::capture(child.stderr.take());
     Ok((child, stderr))
-}
-
-/// Stores the program, whose exit is noticed at the other end of the pair.
-async fn hold_child(mut child: Child, _words: StderrTail) {
-    // Whoever uses the connection notices its end.
-    let _ = child.wait().await;
 }
 
 /// Lets ssh exit on its own: it may have turned off the terminal's echo.
