@@ -21,7 +21,7 @@ use runner_core::blocker::Transience;
 use runner_core::fsck::is_like_runner_path;
 use runner_core::ids::{id_from_title, run_of_ref};
 use runner_core::run::{StartRequest, StartSpec};
-use runner_core::{commit_advice, git_version, shell};
+use runner_core::{commit_advice, git_version, prompt, shell};
 
 use crate::agent::{self, AgentCandidates};
 use crate::config::{self, RepoConfig};
@@ -32,7 +32,6 @@ use crate::process::{HostCapabilities, Launcher};
 use crate::repo::durable;
 use crate::repo::goal::Goal;
 use crate::repo::layout::Layout;
-use crate::repo::prompts;
 use crate::retryable::Retryable as _;
 use crate::worker::{self, IdChoice, PinnedRepo, StartOrder};
 
@@ -403,7 +402,7 @@ pub fn read_usable_config(layout: &Layout, capabilities: Option<&HostCapabilitie
 
 /// Refuses templates of the work tree that would be filled wrongly.
 fn refuse_templates(layout: &Layout) -> Result<(), ErrorData> {
-    refuse_template_faults(&prompts::find_template_faults(|path| durable::read(&layout.path(path))))
+    refuse_template_faults(&prompt::find_template_faults(|path| durable::read(&layout.path(path))))
 }
 
 fn refuse_template_faults(faults: &[String]) -> Result<(), ErrorData> {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use clap::{Parser, Subcommand};
 use protocol::paths::Paths;
-use runnerd::config::DaemonConfig;
+use runnerd::config::{DaemonConfig, load_daemon_config};
 use runnerd::daemon::{self, DaemonError, DaemonParts};
 use runnerd::job;
 use runnerd::logging::{self, LogDestination, Logging};
@@ -199,7 +199,7 @@ async fn keep_blocking_thread() {
 
 fn load_settings(args: &DaemonArgs) -> anyhow::Result<(Paths, DaemonConfig)> {
     let paths = Paths::find(args.socket.as_deref())?;
-    let config = DaemonConfig::load(&paths.config)?;
+    let config = load_daemon_config(&paths.config)?;
     let paths = match &config.socket {
         Some(socket) if !paths.socket_named => paths.with_socket(socket, "socket in config.toml")?,
         _ => paths,

@@ -7,6 +7,7 @@
 
 pub mod audit;
 pub mod bisect;
+pub mod config;
 pub mod delivery;
 pub mod driver;
 pub mod environment;
@@ -27,7 +28,7 @@ mod text;
 pub mod tree;
 pub mod verdict;
 
-pub use self::files::{answer, change, guardrails, layout, notes, person_edit, questions};
+pub use self::files::{answer, change, goal, guardrails, layout, notes, person_edit, questions};
 pub use self::guard::{definition, ignored_files, test_results, watched_files};
 pub use self::iteration::{forecast, session_failure, transition, tree_examination};
 pub(crate) use self::prompt::template;

@@ -1,9 +1,14 @@
 //! The validated numbers and choices of a repository's configuration that rules depend on.
 //!
-//! The daemon reads them from a file; `docs/configuration.md` explains each of them.
+//! `docs/configuration.md` explains each of them.
+
+use std::time::Duration;
 
 use protocol::words::Role;
 use serde::{Deserialize, Serialize};
+
+pub use crate::config::{ChangePolicy, ReviewPolicy, RolesMode, TimeoutPolicy};
+use crate::config::{Executor, RepoConfig};
 
 /// The configuration as far as rules need it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -61,69 +66,37 @@ impl AgentKinds {
     }
 }
 
-/// What a budget that ran out means.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum TimeoutPolicy {
-    /// The run ends as timed out.
-    Stop,
-    /// A session counts as a fault, a guard as red.
-    Retry,
-}
-
-/// Whether planners and workers are kept apart.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum RolesMode {
-    /// A session may plan or work.
-    Auto,
-    /// Planners do not touch code, workers do not decompose.
-    Strict,
-}
-
-/// What follows if the guard's definition differs from the one that a person has accepted.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ChangePolicy {
-    /// The guard is run with both, and both must be green.
-    #[default]
-    Both,
-    /// It is reported.
-    Report,
-    /// The accepted one is restored before the guard runs.
-    Revert,
-}
-
-/// Who reviews a finished node.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ReviewPolicy {
-    /// Nobody.
-    Off,
-    /// A reviewer's session.
-    Agent,
-    /// A person.
-    Human,
+impl RepoConfig {
+    /// Returns the part of the configuration that rules need.
+    pub fn policy(&self) -> Policy {
+        let millis = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+        let kind_names = |executor: &Executor| executor.kinds().into_iter().map(|kind| kind.to_string()).collect();
+        Policy {
+            budget_ms: millis(self.iteration_timeout),
+            max_iterations: self.max_iterations,
+            max_attempts_default: self.max_attempts_default,
+            max_consecutive_faults: self.max_consecutive_faults,
+            stall_after: self.stall_after,
+            on_timeout: self.on_timeout,
+            roles: self.roles.mode,
+            on_change: self.guard.on_change,
+            review: self.review.by,
+            review_signed: self.review.sign,
+            max_cost_micro_usd: self.max_cost.map(|cost| cost.0),
+            max_tokens: self.max_tokens,
+            max_run_ms: self.max_run.map(millis),
+            kinds: AgentKinds {
+                work: kind_names(&self.executor.work),
+                plan: kind_names(&self.executor.plan),
+                review: kind_names(&self.executor.review),
+            },
+        }
+    }
 }
 
 impl Default for Policy {
     /// Returns the policy of the default configuration.
     fn default() -> Self {
-        Self {
-            budget_ms: 1_800_000,
-            max_iterations: 100,
-            max_attempts_default: 3,
-            max_consecutive_faults: 3,
-            stall_after: 5,
-            on_timeout: TimeoutPolicy::Stop,
-            roles: RolesMode::Auto,
-            on_change: ChangePolicy::Both,
-            review: ReviewPolicy::Off,
-            review_signed: false,
-            max_cost_micro_usd: None,
-            max_tokens: None,
-            max_run_ms: None,
-            kinds: AgentKinds::default(),
-        }
+        RepoConfig::default().policy()
     }
 }

@@ -6,6 +6,7 @@
 
 mod context;
 mod fixed_sections;
+mod overrides;
 mod quoted_sections;
 mod section;
 pub(crate) mod template;
@@ -22,6 +23,7 @@ pub use crate::notes::PersonNote;
 pub use crate::template::{TemplateFault, check_override, templates_digest};
 use crate::tree;
 pub use context::{ContextFiles, context_files};
+pub use overrides::{OVERRIDE_TEMPLATES, find_template_faults, find_unknown_templates};
 use section::{PromptSection, fit_sections, join_rendered};
 
 /// Number of the prompt format that [`build_prompt`] writes.

@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::request::StartParams;
 use runner_core::ids::check_id;
+use runner_core::prompt;
 
 use super::{
     ProgramInputs, StartCommands, StartConfig, StartPreconditions, check_config, choose_id_stem, find_goal_file,
@@ -20,7 +21,6 @@ use crate::git::{Id, Repository, WorktreeChange};
 use crate::repo::durable;
 use crate::repo::goal::Goal;
 use crate::repo::layout::Layout;
-use crate::repo::prompts;
 
 /// A file that is taken from the work tree: its path, and its bytes; `None` if it was removed there.
 pub type CarriedFile = (String, Option<Vec<u8>>);
@@ -84,7 +84,7 @@ pub fn check_isolated(
         && commands.written_here
         && !preconditions.is_session_active
         && reader.matches_head(Layout::CONFIG)?;
-    refuse_template_faults(&prompts::find_template_faults(|path| reader.read_file(path)))?;
+    refuse_template_faults(&prompt::find_template_faults(|path| reader.read_file(path)))?;
     let not_taken = if preconditions.is_session_active {
         Vec::new()
     } else {
@@ -133,9 +133,9 @@ fn choose_isolated_base(
 /// Returns the files of the configuration, the prompts and the goal that differ from HEAD.
 fn find_carried_files(repository: &Repository) -> Result<Vec<CarriedFile>, ErrorData> {
     let head = find_head_commit(repository)?;
-    let prompts = prompts::OVERRIDE_TEMPLATES.map(|(_, path)| path);
+    let templates = prompt::OVERRIDE_TEMPLATES.map(|(_, path)| path);
     let mut carried_files = Vec::new();
-    for path in [Layout::GOAL, Layout::CONFIG].into_iter().chain(prompts) {
+    for path in [Layout::GOAL, Layout::CONFIG].into_iter().chain(templates) {
         let bytes = durable::read(&repository.work_dir().join(path))
             .map_err(|error| ErrorData::new(ErrorKind::Fault, error.to_string()).caused_by(&error))?;
         if bytes != repository.read_file(&head, path).map_err(|error| git_error(&error))? {

@@ -6,7 +6,7 @@ use protocol::error::ErrorData;
 use protocol::path::WirePath;
 use protocol::reply::ValidateReply;
 use protocol::view::CheckView;
-use runner_core::validate;
+use runner_core::{prompt, validate};
 
 use crate::admit::{self, ProgramInputs, git_error};
 use crate::error_chain::display_chain;
@@ -14,7 +14,6 @@ use crate::git::Repository;
 use crate::repo::durable::{self, DurableError};
 use crate::repo::goal::Goal;
 use crate::repo::layout::Layout;
-use crate::repo::prompts;
 use crate::worker::tool_faults;
 
 /// Runs all checks.
@@ -58,9 +57,9 @@ fn prompt_faults(layout: &Layout) -> Vec<String> {
     let names = std::fs::read_dir(layout.prompts()).into_iter().flatten().flatten();
     let mut names: Vec<String> = names.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
     names.sort();
-    prompts::find_template_faults(|path| durable::read(&layout.path(path)))
+    prompt::find_template_faults(|path| durable::read(&layout.path(path)))
         .into_iter()
-        .chain(prompts::find_unknown_templates(names))
+        .chain(prompt::find_unknown_templates(names))
         .collect()
 }
 

@@ -5,10 +5,8 @@
 
 pub mod disk;
 pub mod durable;
-pub mod goal;
 pub mod init;
 pub mod layout;
-pub mod prompts;
 pub mod records;
 pub mod seal;
 pub mod sealed;
@@ -16,5 +14,5 @@ pub mod sealed;
 #[path = "tests/simulated_disk.rs"]
 pub(crate) mod simulated_disk;
 
-pub use goal::{Goal, GoalError};
 pub use layout::{Layout, PathOwnership};
+pub use runner_core::goal::{self, Goal, GoalError};

@@ -20,7 +20,7 @@ use crate::git::{ChainChange, ChainCommit, ChainFile, CommitChain, GitError, Id,
 use crate::process::SpawnError;
 use crate::repo::goal;
 use crate::repo::layout::Layout;
-use crate::worker::{self, LoadError, MAX_REVIEWED_BYTES, policy_from_config};
+use crate::worker::{self, LoadError, MAX_REVIEWED_BYTES};
 use crate::workspace::WorkspaceError;
 
 /// Maximum number of commits in one branch.
@@ -372,7 +372,7 @@ const READERS: FileReaders = FileReaders {
     config: read_config,
     goal: read_goal,
     rename_goal,
-    is_definition_path: worker::is_in_definition,
+    is_definition_path: runner_core::definition::is_in_definition,
     config_change: worker::explain_config_change,
 };
 
@@ -381,7 +381,7 @@ fn read_config(text: &[u8]) -> Result<AuditSettings, FileFault> {
     let config = config::decode_text(text, path).and_then(|text| config::parse(text, path));
     let config = config.map_err(|error| FileFault::Form(display_chain(&error)))?;
     Ok(AuditSettings {
-        policy: policy_from_config(&config),
+        policy: config.policy(),
         guard_command: config.guard.command,
         criteria: config.review.criteria,
         baseline: config.guard.baseline,

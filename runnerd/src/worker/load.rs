@@ -12,7 +12,8 @@ use protocol::tree::TaskTree;
 use protocol::view::StopReason;
 use runner_core::blocker::Transience;
 use runner_core::message::{MessageError, RulesError, RunnerCommit, claims_receipt};
-use runner_core::policy::{self, AgentKinds, Policy};
+use runner_core::policy::Policy;
+use runner_core::prompt::{self, OVERRIDE_TEMPLATES};
 use runner_core::run::RunInputs;
 use runner_core::run::RunScratch;
 use runner_core::tree;
@@ -20,12 +21,11 @@ use runner_core::validate::{self, TreeFault};
 use serde::de::DeserializeOwned;
 
 use crate::clock;
-use crate::config::{self, ConfigError, Executor, OnChange, OnTimeout, RepoConfig, Reviewer, RoleMode};
+use crate::config::{self, ConfigError, RepoConfig};
 use crate::error_chain::display_chain;
 use crate::git::{GitError, Id, Repository};
 use crate::repo::goal::{Goal, GoalError};
 use crate::repo::layout::Layout;
-use crate::repo::prompts::{self, OVERRIDE_TEMPLATES};
 use crate::retryable::Retryable;
 use crate::worker::integrity::definition::CommitDefinition;
 
@@ -205,7 +205,7 @@ pub fn load_state(repository: &Repository, commit: Id) -> Result<CommittedState,
     let text = |path| Some((path, String::from_utf8_lossy(files.get(path)?).into_owned()));
     Ok(CommittedState {
         commit,
-        policy: policy_from_config(&config),
+        policy: config.policy(),
         config,
         goal: Goal::parse(reader.read_bytes(Layout::GOAL)?, &PathBuf::from(Layout::GOAL))?,
         tree: validate::load(reader.read_bytes(Layout::TREE)?)
@@ -214,7 +214,7 @@ pub fn load_state(repository: &Repository, commit: Id) -> Result<CommittedState,
         feedback: reader.read_json(Layout::FEEDBACK)?,
         tests: reader.read_json(Layout::TESTS)?,
         texts: optional.into_iter().filter_map(text).collect(),
-        template_faults: prompts::find_template_faults(|path| Ok::<_, GitError>(files.get(path).cloned())),
+        template_faults: prompt::find_template_faults(|path| Ok::<_, GitError>(files.get(path).cloned())),
         definition: OnceLock::new(),
         canonical_text: OnceLock::new(),
     })
@@ -268,48 +268,5 @@ impl<'a> StateFiles<'a> {
 
     fn read_json<T: DeserializeOwned>(&self, path: &'static str) -> Result<T, LoadError> {
         serde_json::from_slice(self.read_bytes(path)?).map_err(|source| LoadError::Json { path, source })
-    }
-}
-
-fn kind_names(executor: &Executor) -> Vec<String> {
-    executor.kinds().into_iter().map(|kind| kind.to_string()).collect()
-}
-
-/// Returns the part of the configuration that rules need.
-pub fn policy_from_config(config: &RepoConfig) -> Policy {
-    let millis = |duration: std::time::Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
-    Policy {
-        budget_ms: millis(config.iteration_timeout),
-        max_iterations: config.max_iterations,
-        max_attempts_default: config.max_attempts_default,
-        max_consecutive_faults: config.max_consecutive_faults,
-        stall_after: config.stall_after,
-        on_timeout: match config.on_timeout {
-            OnTimeout::Stop => policy::TimeoutPolicy::Stop,
-            OnTimeout::Retry => policy::TimeoutPolicy::Retry,
-        },
-        roles: match config.roles.mode {
-            RoleMode::Auto => policy::RolesMode::Auto,
-            RoleMode::Strict => policy::RolesMode::Strict,
-        },
-        on_change: match config.guard.on_change {
-            OnChange::Both => policy::ChangePolicy::Both,
-            OnChange::Report => policy::ChangePolicy::Report,
-            OnChange::Revert => policy::ChangePolicy::Revert,
-        },
-        review: match config.review.by {
-            Reviewer::Off => policy::ReviewPolicy::Off,
-            Reviewer::Agent => policy::ReviewPolicy::Agent,
-            Reviewer::Human => policy::ReviewPolicy::Human,
-        },
-        review_signed: config.review.sign,
-        max_cost_micro_usd: config.max_cost.map(|cost| cost.0),
-        max_tokens: config.max_tokens,
-        max_run_ms: config.max_run.map(millis),
-        kinds: AgentKinds {
-            work: kind_names(&config.executor.work),
-            plan: kind_names(&config.executor.plan),
-            review: kind_names(&config.executor.review),
-        },
     }
 }

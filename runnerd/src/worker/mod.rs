@@ -60,13 +60,12 @@ mod slots;
 mod view;
 
 pub use self::claim::is_claimed_by_another;
-pub use self::integrity::definition::is_in_definition;
 pub(crate) use self::integrity::definition::{changed_files, checkout_files_at};
 pub use self::integrity::hold_back::hold_back_from;
 pub(crate) use self::integrity::watched::{guard_files_at_head, watched_at_commit, watched_from_start};
 pub use self::iteration::brief::MAX_REVIEWED_BYTES;
 pub use self::iteration::node_limits::find_faults as tool_faults;
-pub use self::load::{CommittedState, LoadError, last_runner_commit, load_config, load_state, policy_from_config};
+pub use self::load::{CommittedState, LoadError, last_runner_commit, load_config, load_state};
 pub use self::pinned_repo::PinnedRepo;
 pub(crate) use self::receipt::runner_version;
 pub(crate) use self::requests::config_change::explain_config_change;

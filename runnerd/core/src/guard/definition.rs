@@ -7,7 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
+use crate::config::Patterns;
 use crate::fence::one_line;
+use crate::layout;
 use crate::policy::ChangePolicy;
 
 /// Most bytes of a path in a notice.
@@ -35,6 +37,22 @@ pub struct DefinitionDiff {
     pub paths: Vec<String>,
     /// Whether there is an accepted definition at all.
     pub has_accepted: bool,
+}
+
+/// Whether a path belongs to the definition that these globs select.
+pub fn is_in_definition(globs: &[String], path: &str) -> bool {
+    is_definition_path(path, &Patterns::new(globs.iter().cloned()))
+}
+
+/// Whether a path belongs to the definition that these patterns select; the runner's files and git's own folder never
+/// do.
+pub fn is_definition_path(path: &str, patterns: &Patterns) -> bool {
+    !is_within(path, layout::FOLDER) && !is_within(path, ".git") && patterns.matches_path(path)
+}
+
+/// Whether a path is that of a folder, or below it.
+pub fn is_within(path: &str, folder: &str) -> bool {
+    path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 impl DefinitionDiff {

@@ -9,7 +9,9 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use runner_core::definition::{DefinitionDiff, DefinitionState, GuardDefinition};
+use runner_core::definition::{
+    DefinitionDiff, DefinitionState, GuardDefinition, is_definition_path, is_in_definition, is_within,
+};
 use runner_core::watched_files::WatchedFiles;
 
 use crate::config::{PatternRoot as Place, Patterns};
@@ -329,20 +331,6 @@ pub(super) fn read_forms<'p>(
         }
     }
     Ok(definition)
-}
-
-/// Whether a path belongs to the definition that these globs select.
-pub fn is_in_definition(globs: &[String], path: &str) -> bool {
-    is_definition_path(path, &Patterns::new(globs.iter().cloned()))
-}
-
-/// The runner's files and git's own folder are never part of a definition.
-fn is_definition_path(path: &str, patterns: &Patterns) -> bool {
-    !is_within(path, Layout::FOLDER) && !is_within(path, ".git") && patterns.matches_path(path)
-}
-
-pub(super) fn is_within(path: &str, above: &str) -> bool {
-    path.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 /// Whether a path is in a submodule of the run's base commit: no commit has its files.

@@ -11,7 +11,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use runner_core::definition::{DefinitionDiff, GuardDefinition};
+use runner_core::definition::{DefinitionDiff, GuardDefinition, is_within};
 use serde::{Deserialize, Serialize};
 
 use crate::dir_permissions::OpenedDirs;
@@ -21,7 +21,7 @@ use crate::repo::sealed::{Sealable, SealedFile};
 use crate::worker::cleanup::remove_path;
 use crate::worker::context::{EffectError, RunContext};
 use crate::worker::integrity::definition::{
-    DefinitionFile, attribute_files_above, checkout_files, entry_form, is_within, work_tree_form,
+    DefinitionFile, attribute_files_above, checkout_files, entry_form, work_tree_form,
 };
 use crate::worker::integrity::ignored;
 use crate::worker::integrity::move_path::{move_path, sync_parent};

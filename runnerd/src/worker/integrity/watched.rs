@@ -6,10 +6,10 @@ use std::collections::BTreeSet;
 
 use protocol::doctor::GuardFiles;
 use protocol::state::RunState;
-use runner_core::definition::GuardDefinition;
+use runner_core::definition::{GuardDefinition, is_in_definition};
 use runner_core::watched_files::{CommitFiles, WatchConfig, WatchQuery, WatchedFiles, find_watched};
 
-use super::definition::{entry_form, is_in_definition};
+use super::definition::entry_form;
 use crate::config::RepoConfig;
 use crate::git::{EntryKind, GitError, Id, Repository};
 use crate::repo::layout::Layout;

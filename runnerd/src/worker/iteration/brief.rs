@@ -7,13 +7,12 @@ use protocol::words::Role;
 use runner_core::definition::session_notice;
 use runner_core::notes;
 use runner_core::policy::RolesMode;
-use runner_core::prompt::{self, MemoryFiles, PersonNote, Prompt, PromptInput, ReviewMaterial};
+use runner_core::prompt::{self, MemoryFiles, OVERRIDE_TEMPLATES, PersonNote, Prompt, PromptInput, ReviewMaterial};
 use runner_core::verdict::SessionTask;
 
 use crate::git::{Id, Repository};
 use crate::repo::durable::{self, FileAccess};
 use crate::repo::layout::Layout;
-use crate::repo::prompts::OVERRIDE_TEMPLATES;
 use crate::worker::cleanup;
 use crate::worker::context::{EffectError, RunContext};
 use crate::worker::integrity::definition;

@@ -10,7 +10,9 @@ use super::keys::ValueKind::{
     AbsolutePath, Arguments, Argv, Choice, Choices, Dollars, Flag, Name, Number, Patterns, Text,
 };
 use super::keys::{ConfigSection, GlobSubject, KeyDefinition, ValueKind};
-use super::value_enums::{LogLevel, OnChange, OnTimeout, PublishExtras, Reviewer, RoleMode, WorkspaceKind};
+use super::value_enums::{
+    ChangePolicy, LogLevel, PublishExtras, ReviewPolicy, RolesMode, TimeoutPolicy, WorkspaceKind,
+};
 
 const COUNT: ValueKind = Number { min: 1, max: 1_000_000 };
 const SECONDS: ValueKind = Number { min: 1, max: 365 * 24 * 60 * 60 };
@@ -114,7 +116,7 @@ const TOP: &[KeyDefinition] = &[
     ),
     KeyDefinition::new(
         "on_timeout",
-        Choice(OnTimeout::SPELLINGS),
+        Choice(TimeoutPolicy::SPELLINGS),
         Toml("\"stop\""),
         "When an iteration runs out of time: stop the run, or count a fault and continue.",
     ),
@@ -173,7 +175,7 @@ const EXECUTOR: &[KeyDefinition] = &[
 
 const ROLES: &[KeyDefinition] = &[KeyDefinition::new(
     "mode",
-    Choice(RoleMode::SPELLINGS),
+    Choice(RolesMode::SPELLINGS),
     Toml("\"auto\""),
     "\"auto\" lets a session plan or work; with \"strict\" planners do not touch code and workers do not decompose.",
 )];
@@ -199,7 +201,7 @@ const GUARD: &[KeyDefinition] = &[
     ),
     KeyDefinition::new(
         "on_change",
-        Choice(OnChange::SPELLINGS),
+        Choice(ChangePolicy::SPELLINGS),
         Toml("\"both\""),
         "If an agent changed them: \"both\" runs the guard with the agent's and with the accepted files, and both must be green; \"report\" reports the change; \"revert\" restores the accepted files first.",
     ),
@@ -209,7 +211,7 @@ const GUARD: &[KeyDefinition] = &[
 const REVIEW: &[KeyDefinition] = &[
     KeyDefinition::new(
         "by",
-        Choice(Reviewer::SPELLINGS),
+        Choice(ReviewPolicy::SPELLINGS),
         Toml("\"off\""),
         "Who reviews tasks that pass the guard: nobody, a fresh agent session, or a person.",
     ),

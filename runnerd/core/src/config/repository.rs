@@ -15,7 +15,7 @@ use super::money::{MicroUsd, Price};
 use super::parse::{self, ConfigSource};
 use super::pattern::Patterns;
 use super::table;
-use super::value_enums::{OnChange, OnTimeout, PublishExtras, Reviewer, RoleMode, WorkspaceKind};
+use super::value_enums::{ChangePolicy, PublishExtras, ReviewPolicy, RolesMode, TimeoutPolicy, WorkspaceKind};
 
 /// The configuration of one repository, complete and checked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,7 +33,7 @@ pub struct RepoConfig {
     #[serde(rename = "iteration_timeout_secs", with = "secs")]
     pub iteration_timeout: Duration,
     /// What an iteration out of time does.
-    pub on_timeout: OnTimeout,
+    pub on_timeout: TimeoutPolicy,
     /// Cost after which a run stops.
     #[serde(rename = "max_cost_usd")]
     pub max_cost: Option<MicroUsd>,
@@ -76,7 +76,7 @@ pub struct RepoConfig {
 #[serde(deny_unknown_fields)]
 pub struct RolesConfig {
     /// How sessions divide planning and working.
-    pub mode: RoleMode,
+    pub mode: RolesMode,
 }
 
 /// The `[guard]` section.
@@ -90,7 +90,7 @@ pub struct GuardConfig {
     /// Paths that say what the guard does, beside those that its command reaches.
     pub definition: Option<Patterns>,
     /// What follows when an agent changed one of them.
-    pub on_change: OnChange,
+    pub on_change: ChangePolicy,
     /// Whether the guard runs before the first session.
     pub baseline: bool,
 }
@@ -100,7 +100,7 @@ pub struct GuardConfig {
 #[serde(deny_unknown_fields)]
 pub struct ReviewConfig {
     /// Who reviews.
-    pub by: Reviewer,
+    pub by: ReviewPolicy,
     /// What to look for; may be empty.
     pub criteria: String,
     /// Whether a person's review counts only with their signature.

@@ -4,10 +4,9 @@
 
 use std::fmt::Display;
 
+use super::check_override;
+use crate::layout;
 use protocol::words::Role;
-use runner_core::prompt::check_override;
-
-use super::Layout;
 
 /// Maximum number of faults reported at once.
 const MAX_SHOWN: usize = 5;
@@ -48,7 +47,7 @@ pub fn find_unknown_templates(names: impl IntoIterator<Item = String>) -> Vec<St
     let is_known = |name: &str| name == "README" || OVERRIDE_TEMPLATES.iter().any(|(role, _)| name == role.as_str());
     let unknown = names.into_iter().filter(|name| name.strip_suffix(".md").is_some_and(|name| !is_known(name)));
     let describe_name =
-        |name| format!("{}/{name}: no role is called that: worker, planner, repair or reviewer", Layout::PROMPTS);
+        |name| format!("{}/{name}: no role is called that: worker, planner, repair or reviewer", layout::PROMPTS);
     unknown.take(MAX_SHOWN).map(describe_name).collect()
 }
 

@@ -234,10 +234,12 @@ impl Goal {
 
     fn yaml_error(&self, error: &serde_saphyr::Error) -> GoalError {
         let line = error.location().and_then(|location| usize::try_from(location.line()).ok()).unwrap_or(0);
-        let message = match error.without_snippet() {
-            serde_saphyr::Error::DuplicateMappingKey { key: Some(key), .. } => format!("`{key}` is a duplicate key"),
+        let error = error.without_snippet();
+        let message = if let serde_saphyr::Error::DuplicateMappingKey { key: Some(key), .. } = error {
+            format!("`{key}` is a duplicate key")
+        } else {
             // The location at the end counts lines from the start of the front matter.
-            other => other.to_string().split(" at line ").next().unwrap_or_default().to_owned(),
+            error.to_string().split(" at line ").next().unwrap_or_default().to_owned()
         };
         GoalError::FrontMatter { path: self.file.clone(), line: line + 1, message }
     }

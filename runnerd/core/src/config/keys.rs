@@ -144,10 +144,12 @@ impl ValueKind {
 
     /// Returns the allowed words, if the key takes one of a few; otherwise empty.
     pub(super) fn choices(self) -> &'static [&'static str] {
-        match self {
-            Self::Choice(words) => words,
-            Self::Flag => &["true", "false"],
-            _ => &[],
+        if let Self::Choice(words) = self {
+            words
+        } else if let Self::Flag = self {
+            &["true", "false"]
+        } else {
+            &[]
         }
     }
 

@@ -33,7 +33,7 @@ pub use error::{ConfigError, ConfigProblem, FaultPosition};
 pub use executor::{Executor, ExecutorKind, Executors, Sandbox};
 pub use list_prices::{LIST_PRICES, ListPrices};
 pub use money::{MicroUsd, Price};
-pub use parse::decode_text;
+pub use parse::{MAX_BYTES, decode_text};
 pub use pattern::{PatternRoot, Patterns};
 pub use proposal::SetupProposal;
 pub use repository::{
@@ -41,7 +41,7 @@ pub use repository::{
     RepoConfig, ReviewConfig, RolesConfig, WorkspaceConfig, parse,
 };
 pub use text::{daemon_default_text, default_text, default_text_with, reference_page};
-pub use value_enums::{LogLevel, OnChange, OnTimeout, PublishExtras, Reviewer, RoleMode, WorkspaceKind};
+pub use value_enums::{ChangePolicy, LogLevel, PublishExtras, ReviewPolicy, RolesMode, TimeoutPolicy, WorkspaceKind};
 
 #[cfg(test)]
 mod tests;

@@ -152,7 +152,11 @@ impl ConfigProblem {
         match self {
             Self::Invalid { key, .. } | Self::Requires { key, .. } => Some(key),
             Self::NotASection(key) | Self::Missing(key) => Some(key),
-            _ => None,
+            Self::Syntax(_)
+            | Self::NotUtf8
+            | Self::TooLarge { .. }
+            | Self::UnknownKey { .. }
+            | Self::TypeMismatch(_) => None,
         }
     }
 }

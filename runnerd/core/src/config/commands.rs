@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use runner_core::digest::sha256_hex;
+use crate::digest::sha256_hex;
 use serde_json::json;
 
 use super::executor::{Executor, ExecutorKind};
@@ -60,9 +60,7 @@ fn agent_commands(section: &'static str, executor: &Executor) -> Vec<(String, Ve
 }
 
 fn agent_argv(executor: &Executor) -> Vec<String> {
-    let program = match executor.kind {
-        ExecutorKind::Command => executor.command.clone(),
-        known => vec![known.to_string()],
-    };
+    let is_named = executor.kind == ExecutorKind::Command;
+    let program = if is_named { executor.command.clone() } else { vec![executor.kind.to_string()] };
     [executor.wrapper.clone(), program, executor.extra_args.clone()].concat()
 }

@@ -22,7 +22,7 @@ choices! {
 
 choices! {
     /// What an iteration that ran out of time does to its run.
-    OnTimeout {
+    TimeoutPolicy {
         /// The run ends.
         Stop = "stop",
         /// The run continues, and the iteration counts as a fault.
@@ -32,7 +32,7 @@ choices! {
 
 choices! {
     /// How sessions divide planning and working.
-    RoleMode {
+    RolesMode {
         /// A session may do either.
         Auto = "auto",
         /// Planners do not touch code, workers do not decompose.
@@ -42,7 +42,7 @@ choices! {
 
 choices! {
     /// What follows when an agent changed the guard's definition.
-    OnChange {
+    ChangePolicy {
         /// Both the old and the new definition must pass.
         Both = "both",
         /// The change is only named.
@@ -76,7 +76,7 @@ choices! {
 
 choices! {
     /// Who reviews work that the guard has passed.
-    Reviewer {
+    ReviewPolicy {
         /// Nobody.
         Off = "off",
         /// A fresh agent session.

@@ -6,7 +6,7 @@ use super::executor::{Executor, ExecutorKind};
 use super::list_prices::{LIST_PRICES, ListPrices};
 use super::money::Price;
 use super::repository::RepoConfig;
-use super::value_enums::Reviewer;
+use super::value_enums::ReviewPolicy;
 
 /// A cost ceiling that could not be enforced, since an agent's cost would stay unknown.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -30,7 +30,7 @@ impl RepoConfig {
         if self.max_cost.is_none() {
             return Ok(());
         }
-        let agent_reviews = self.review.by == Reviewer::Agent;
+        let agent_reviews = self.review.by == ReviewPolicy::Agent;
         for (section, executor) in self.executor.by_section() {
             if section == "executor.review" && !agent_reviews {
                 continue;

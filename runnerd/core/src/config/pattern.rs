@@ -3,7 +3,7 @@
 //! `*` and `?` match within one path component, `**` across components, `[a-z]` and `[!a-z]` are classes, and a leading
 //! `!` excludes what an earlier pattern included. No file is accessed.
 
-use runner_core::environment;
+use crate::environment;
 use serde::{Deserialize, Serialize};
 
 /// An ordered list of globs.
@@ -150,7 +150,7 @@ fn advance_state(tokens: &[GlobToken], token: &GlobToken, index: usize, c: char,
         GlobToken::DoubleStar => enter_state(tokens, next, index),
         GlobToken::Folders if c == '/' => enter_state(tokens, next, index),
         GlobToken::Folders => next[index] = true,
-        _ => {}
+        GlobToken::Literal(_) | GlobToken::AnyChar | GlobToken::Star | GlobToken::Class { .. } => {}
     }
 }
 

@@ -11,7 +11,7 @@ use super::error::{ConfigError, ConfigProblem, FaultPosition};
 use super::keys::{ConfigSection, KeyDefault, SectionDisplay};
 
 /// Size limit of a configuration in bytes.
-pub(super) const MAX_BYTES: usize = 256 << 10;
+pub const MAX_BYTES: usize = 256 << 10;
 
 /// A configuration text and its name in messages.
 #[derive(Clone, Copy)]
