@@ -162,7 +162,7 @@ async fn verify_run(invocation: &Invocation<'_>, args: VerifyArgs) -> Result<Exi
         report.findings.extend(unverified);
     }
     print_report(invocation.ui, args.format, &report)?;
-    if let Some(tips) = tips.filter(|_| status == ExitStatus::Success) {
+    if let Some(tips) = tips.filter(|_| status == ExitStatus::Success && audit::has_commits(&report)) {
         tips.append_tip(invocation.ui, &report)?;
     }
     Ok(status)

@@ -16,6 +16,9 @@ use super::table::{Table, TableCell};
 
 /// Returns the whole report.
 pub(crate) fn render_report(report: &AuditReport, screen: &Screen) -> String {
+    if !has_commits(report) && is_sound(report) {
+        return format!("run {} has not made its first commit: there is nothing to verify\n", sanitize(&report.run));
+    }
     let mut text = format!(
         "{} {}, {} from {} to {}\n",
         paint(HEADING, "run"),
@@ -80,6 +83,11 @@ fn render_people(people: &[PersonCommit], screen: &Screen) -> String {
     table.render(screen, 2)
 }
 
+/// Whether the run has made a commit, according to the daemon that runs it; of other runs, a branch never lacks one.
+pub(crate) fn has_commits(report: &AuditReport) -> bool {
+    report.counts.commits > 0
+}
+
 /// Whether there are no rule violations.
 pub(crate) fn is_sound(report: &AuditReport) -> bool {
     report.findings.iter().all(|finding| finding.severity != Severity::Violation)
@@ -88,7 +96,7 @@ pub(crate) fn is_sound(report: &AuditReport) -> bool {
 /// Returns the unseen parts as findings of one weight: what could not be read, and a run without an iteration. Anything
 /// already reported as a violation is left out.
 pub(crate) fn unseen_findings(report: &AuditReport, severity: Severity) -> Vec<AuditFinding> {
-    let is_empty = report.counts.iterations == 0 && report.unseen.is_empty();
+    let is_empty = report.counts.iterations == 0 && report.unseen.is_empty() && has_commits(report);
     let no_iteration = is_empty.then(|| format!("no iteration of run {}", report.run));
     let finding = |found: &String| AuditFinding {
         commit: report.tip.clone(),

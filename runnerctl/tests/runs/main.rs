@@ -51,6 +51,7 @@ mod slow;
 mod status;
 mod steering;
 mod test_names;
+mod unbegun;
 mod usage;
 mod verdicts;
 mod verify_formats;

@@ -22,16 +22,18 @@ use crate::worker::load_config;
 #[async_trait]
 impl BisectApiServer for Api {
     async fn bisect_points(&self, extensions: &Extensions, params: PointsParams) -> RpcResult<PointsReply> {
-        let (repository, target) = self.resolve_branch(&params).await?;
+        let found = self.resolve_branch(&params).await;
+        let (repository, target) = self.explain_unbegun(&params.path, params.run.as_deref(), found).await?;
         let query = format!("bisect {} {} {:?}", target.run, target.tip, params.command);
-        let repo = repository.clone();
+        let (repo, run) = (repository.clone(), target.run.clone());
         let read = move |stop: &CancellationToken| {
             let points = list_bisect_points(&repo, &target, &params.command, stop)
                 .map_err(|error| verify_error_data(&repo, &error))?;
             let points = points.ok_or_else(|| missing_start_error(&repo, &target))?;
             Ok(PointsReply { run: target.run, points })
         };
-        Ok(self.read_shared(extensions, &repository, &query, read).await?)
+        let points = self.read_shared(extensions, &repository, &query, read).await;
+        Ok(self.explain_unbegun(&params.path, Some(&run), points).await?)
     }
 
     async fn bisect_try(&self, extensions: &Extensions, params: TryParams) -> RpcResult<TryReply> {

@@ -36,8 +36,8 @@ impl DeliveryApiServer for Api {
         let repository = self.find_repository(path.as_path()).await?;
         let worker = self.registry.find(repository.common_dir()).await;
         let store = RepoStore::new(&self.state_dir, &repo_id(repository.common_dir()));
-        let (repo, target) = run_blocking({
-            let (repository, suspects) = (repository.clone(), store.suspects_file());
+        let found = run_blocking({
+            let (repository, suspects, run) = (repository.clone(), store.suspects_file(), run.clone());
             move || {
                 // The person's own git pushes what is described here.
                 admit::check_user_push(&suspects, confirmed)?;
@@ -47,7 +47,9 @@ impl DeliveryApiServer for Api {
                 Ok((repository, VerifyTarget { run, tip }))
             }
         })
-        .await?;
+        .await;
+        let (repo, target) = self.explain_unbegun(&path, run.as_deref(), found).await?;
+        let run = target.run.clone();
         let active_run = worker.as_ref().and_then(|worker| self.find_active_run(worker));
         // While a session may have written it, the configuration of the work tree does not count.
         let own = match active_run {
@@ -62,7 +64,8 @@ impl DeliveryApiServer for Api {
         };
         let query = format!("describe {} {} {remote:?} {own:?}", target.run, target.tip);
         let read = move |stop: &CancellationToken| describe_branch(&repo, &target, remote, own.as_ref(), stop);
-        let (reply, digest) = self.read_shared(extensions, &repository, &query, read).await?;
+        let described = self.read_shared(extensions, &repository, &query, read).await;
+        let (reply, digest) = self.explain_unbegun(&path, Some(&run), described).await?;
         let digests = match &worker {
             Some(worker) => worker.list_runs().await.1,
             None => Vec::new(),

@@ -18,7 +18,7 @@ use runner_core::shell;
 use tokio_util::sync::CancellationToken;
 
 use super::run::is_driven_elsewhere;
-use super::run_selector::run_summary;
+use super::run_selector::{run_summary, unbegun_run_error};
 use super::{Api, run_blocking};
 use crate::admit::git_error;
 use crate::call_context::ClientDisconnected;
@@ -158,6 +158,11 @@ impl Api {
     /// Finds the branch, and the work tree that has it checked out.
     async fn find_land_target(&self, repository: Repository, params: &LandParams) -> Result<LandTarget, ErrorData> {
         let worker = self.registry.find(repository.common_dir()).await;
+        for run in &params.runs {
+            if let Some((unbegun, _)) = self.find_unbegun_run(&params.path, Some(run)).await {
+                return Err(unbegun_run_error(&unbegun));
+            }
+        }
         let runs = match resolve_runs(&repository, params.runs.clone()).await {
             Err(error) if error.kind == ErrorKind::NotFound => {
                 return Err(self.explain_unpublished(&repository, &params.runs).await.unwrap_or(error));

@@ -10,10 +10,13 @@ use protocol::id_lookup;
 use protocol::path::WirePath;
 use protocol::request::AtRun;
 use protocol::view::{RunSummary, StatusView};
+use runner_core::run::RunRecord;
 use runner_core::shell;
 
 use super::{Api, run_blocking};
 use crate::admit::git_error;
+use crate::git::Id;
+use crate::store::{RepoStore, repo_id};
 use crate::worker::WorkerHandle;
 
 /// A run of a repository, in place or isolated.
@@ -82,6 +85,51 @@ impl Api {
             None => find_only_active(&all, path, command)?,
         }
         .cloned())
+    }
+
+    /// Returns the requested run, and the tip of its branch, if it has made no commit according to this daemon: the
+    /// branch is missing, or is at the base.
+    pub(super) async fn find_unbegun_run(&self, path: &WirePath, run: Option<&str>) -> Option<(RunRecord, Option<Id>)> {
+        let RunSummary { id, path, branch, .. } = self.choose_run(path, run, "verify").await.ok()??.summary;
+        let repository = self.find_repository(path.as_path()).await.ok()?;
+        let store = RepoStore::new(&self.state_dir, &repo_id(repository.common_dir()));
+        let find = move || {
+            // An unreadable record is reported when the repository is held for it.
+            let runs = store.read_repo_file().ok().flatten().map(|file| file.runs).unwrap_or_default();
+            let record = runs.into_iter().find(|run| run.id == id);
+            let Some((record, spec)) = record.and_then(|run| run.beginning.clone().map(|spec| (run, spec))) else {
+                return Ok(None);
+            };
+            let tip = repository.find_branch_tip(&branch).map_err(|error| git_error(&error))?;
+            let is_at_base = match (tip, spec.base) {
+                (None, _) => true,
+                (Some(tip), Some(base)) => tip.to_string() == base,
+                // Its base was to be the end of another run.
+                (Some(tip), None) => {
+                    let own = format!("refs/heads/{branch}");
+                    let refs = repository.list_refs().map_err(|error| git_error(&error))?;
+                    refs.iter().any(|(name, id)| *name != own && *id == tip.to_string())
+                }
+            };
+            Ok(is_at_base.then_some((record, tip)))
+        };
+        run_blocking(find).await.ok()?
+    }
+
+    /// Replaces the error of a request about a run that has made no commit.
+    pub(super) async fn explain_unbegun<T>(
+        &self,
+        path: &WirePath,
+        run: Option<&str>,
+        result: Result<T, ErrorData>,
+    ) -> Result<T, ErrorData> {
+        match result {
+            Err(error) => {
+                let unbegun = self.find_unbegun_run(path, run).await;
+                Err(unbegun.map_or(error, |(run, _)| unbegun_run_error(&run)))
+            }
+            done => done,
+        }
     }
 
     /// Whether the repository that contains a path has the branch of a run with exactly this id.
@@ -163,6 +211,13 @@ fn find_only_active<'a>(
         [] => Ok(all.iter().max_by_key(|run| run.summary.ended_at)),
         _ => Err(ambiguous_run_error(&live, path, command)),
     }
+}
+
+/// Says of a run without a commit that nothing can be done with its branch.
+pub(super) fn unbegun_run_error(run: &RunRecord) -> ErrorData {
+    let how = if run.state.is_over() { "ended before its first commit" } else { "has not made its first commit yet" };
+    let message = format!("run {} {how}", run.id);
+    ErrorData::new(ErrorKind::NotFound, message).hint(format!("runnerctl status --run {}", run.id))
 }
 
 fn ambiguous_run_error(live: &[&RunCandidate], path: &WirePath, command: &str) -> ErrorData {

@@ -32,7 +32,7 @@ impl TreeApiServer for Api {
         let params = self.resolve_run(params, "tree").await?;
         let repository = self.find_repository(params.path.as_path()).await?;
         let status = self.registry.find(repository.common_dir()).await.map(|worker| worker.status());
-        let loaded = run_blocking(move || load_tip(&repository, params.run.as_deref())).await?;
+        let loaded = self.load_run_tip(repository, &params).await?;
         let run = status.as_ref().and_then(|status| status.run.as_ref());
         let run = run.filter(|run| loaded.run_state.run_id.as_ref() == Some(&run.summary.id));
         let state = run.map(|run| run.summary.state);
@@ -48,7 +48,7 @@ impl TreeApiServer for Api {
     async fn select(&self, params: AtRun) -> RpcResult<SelectView> {
         let params = self.resolve_run(params, "select").await?;
         let repository = self.find_repository(params.path.as_path()).await?;
-        let loaded = run_blocking(move || load_tip(&repository, params.run.as_deref())).await?;
+        let loaded = self.load_run_tip(repository, &params).await?;
         Ok(match select(&loaded.tree) {
             LeafSelection::Open(leaf) => SelectView::Open { node: node_ref(&loaded, leaf) },
             LeafSelection::Exhausted(leaf) => SelectView::Stuck { node: node_ref(&loaded, leaf) },
@@ -57,22 +57,23 @@ impl TreeApiServer for Api {
     }
 
     async fn explain(&self, extensions: &Extensions, params: AtRun) -> RpcResult<ExplainReply> {
-        let params = self.resolve_run(params, "explain").await?;
-        let repository = self.find_repository(params.path.as_path()).await?;
+        let at = self.resolve_run(params, "explain").await?;
+        let repository = self.find_repository(at.path.as_path()).await?;
         let worker = self.registry.find(repository.common_dir()).await;
         let store = RepoStore::new(&self.state_dir, &repo_id(repository.common_dir()));
         let known = match worker {
             Some(worker) => worker.list_runs().await.0,
             None => Vec::new(),
         };
-        let query = format!("explain {:?} {}", params.run, self.events.last_seq());
-        let repo = repository.clone();
+        let query = format!("explain {:?} {}", at.run, self.events.last_seq());
+        let (repo, run) = (repository.clone(), at.run.clone());
         let read = move |_: &CancellationToken| {
-            let loaded = load_tip(&repo, params.run.as_deref())?;
+            let loaded = load_tip(&repo, run.as_deref())?;
             let summary = known.into_iter().find(|run| loaded.run_state.run_id.as_ref() == Some(&run.id));
             Ok(explain_next(&loaded, summary, &store))
         };
-        Ok(self.read_shared(extensions, &repository, &query, read).await?)
+        let explained = self.read_shared(extensions, &repository, &query, read).await;
+        Ok(self.explain_unbegun(&at.path, at.run.as_deref(), explained).await?)
     }
 
     async fn validate(&self, params: ValidateParams) -> RpcResult<ValidateReply> {
@@ -98,6 +99,15 @@ impl TreeApiServer for Api {
         let EditParams { at, file, opened } = params;
         let edited = run_blocking(move || read_edited_tree(file.as_path())).await?;
         Ok(self.submit_change(at, ChangeRequest::Edit { base: String::new(), edited }, opened).await?)
+    }
+}
+
+impl Api {
+    /// Reads the state at the tip of a run's branch; says of a run without a commit that it has none.
+    async fn load_run_tip(&self, repository: Repository, at: &AtRun) -> Result<CommittedState, ErrorData> {
+        let run = at.run.clone();
+        let loaded = run_blocking(move || load_tip(&repository, run.as_deref())).await;
+        self.explain_unbegun(&at.path, at.run.as_deref(), loaded).await
     }
 }
 

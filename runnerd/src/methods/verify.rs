@@ -9,10 +9,11 @@ use protocol::error::{ErrorData, ErrorKind};
 use protocol::path::WirePath;
 use protocol::request::{RerunParams, VerifyParams};
 use protocol::shell;
-use protocol::verify::{AuditFinding, AuditPass, AuditReport, RerunReport, TipsParams};
+use protocol::verify::{AuditCounts, AuditFinding, AuditPass, AuditReport, RerunReport, TipsParams};
 use runner_core::audit::TipSearch;
 use tokio_util::sync::CancellationToken;
 
+use super::run_selector::unbegun_run_error;
 use super::{Api, run_blocking};
 use crate::admit::git_error;
 use crate::call_context::ClientDisconnected;
@@ -27,12 +28,14 @@ impl VerifyApiServer for Api {
     async fn verify(&self, extensions: &Extensions, params: VerifyParams) -> RpcResult<AuditReport> {
         let path = self.resolve_run_path(&params.path, params.run.as_deref(), "verify").await?;
         let repository = self.find_readable_repository(&path).await?;
-        let run = params.run;
-        let (repository, target) = run_blocking(move || {
-            let target = resolve_target(&repository, run.as_deref())?;
-            Ok((repository, target))
-        })
-        .await?;
+        let (repo, run) = (repository.clone(), params.run.clone());
+        let found = run_blocking(move || resolve_target(&repo, run.as_deref())).await;
+        let run = found.as_ref().map_or(params.run.as_deref(), |target| Some(&target.run));
+        let target = match (self.find_unbegun_run(&params.path, run).await, found) {
+            (Some((_, Some(tip))), Ok(target)) if tip == target.tip => return Ok(report_without_commits(target)),
+            (Some((run, None)), Err(_)) => return Err(unbegun_run_error(&run).into()),
+            (_, found) => found?,
+        };
         let is_live = self.is_run_active(&repository, &target).await;
         let (since, signers, reviewers) = (params.since, params.signers, params.reviewers);
         let query = format!("verify {} {} {is_live} {since:?} {signers:?} {reviewers:?}", target.run, target.tip);
@@ -111,6 +114,25 @@ impl VerifyApiServer for Api {
             Ok(search.into_findings())
         };
         Ok(self.read_shared(extensions, &repository, &query, read).await?)
+    }
+}
+
+/// The report on the branch of a run that has made no commit.
+fn report_without_commits(VerifyTarget { run, tip }: VerifyTarget) -> AuditReport {
+    AuditReport {
+        run,
+        base: Some(tip.to_string()),
+        tip: tip.to_string(),
+        findings: Vec::new(),
+        people: Vec::new(),
+        passes: Vec::new(),
+        brought: Vec::new(),
+        unseen: Vec::new(),
+        counts: AuditCounts::default(),
+        since: None,
+        signed: None,
+        reviews: Vec::new(),
+        reviewed: None,
     }
 }
 
