@@ -33,6 +33,36 @@ fn what_a_guard_commits_is_named_too() {
 }
 
 #[test]
+fn a_run_does_not_begin_with_a_submodule_that_the_guard_has_moved_on_the_base() {
+    for then in ["true", "git add sub", "git commit -qam Moved"] {
+        let home = Home::new();
+        let _daemon = home.daemon();
+        let module = home.repo("module");
+        module.write("inner.txt", "").commit("One");
+        module.write("inner.txt", "inner\n").commit("Two");
+        let url = module.path().display().to_string();
+        let repo = home.scripted_repo("around");
+        repo.git(&["-c", "protocol.file.allow=always", "submodule", "--quiet", "add", &url, "sub"]);
+        let config = repo.read(".runner/state/config.toml").replace("baseline = false", "baseline = true");
+        repo.write(".runner/state/config.toml", &config).commit("With a module");
+        repo.script().guard_step(1, &format!("git -C sub checkout -q HEAD~1; {then}; echo report > report.txt"));
+        repo.script().guard_always("echo report > report.txt");
+        repo.script().always("echo work > work.txt; answer done 'Wrote work.txt.'");
+        let held = home.run(&repo, &["--id", "x", "-m", "Do it."]);
+        let said = format!("{}{}", held.stdout, held.stderr);
+        assert!(said.contains("not at the commits that the base names: sub\n"), "{then}: {said}");
+        assert_eq!(repo.script().session_count(), 0);
+        let start = repo.git(&["log", "-1", "--grep=start run x", "--format=%H"]);
+        assert!(said.contains(&format!("git reset {start}, then: git submodule update --init -- sub")), "{said}");
+        repo.git(&["reset", "-q", &start]);
+        repo.git(&["submodule", "--quiet", "update", "--init", "--", "sub"]);
+        home.ctl_in(&repo, &["resume", "--wait"]).exits(0);
+        let changed = repo.git(&["diff", "--name-only", "main", "HEAD", "--", ".", ":!.runner"]);
+        assert_eq!(changed, "report.txt\nwork.txt", "{then}");
+    }
+}
+
+#[test]
 fn a_justfile_is_the_guard_where_just_is_installed_and_asked_for_where_not() {
     let home = Home::new();
     let _daemon = home.daemon();

@@ -4,22 +4,25 @@
 
 use std::time::Duration;
 
+use protocol::command::NextSteps;
 use protocol::state::{Baseline, Feedback, RunState};
 use protocol::view::StopReason;
 use protocol::words::PhaseName;
 use runner_core::iteration::{GuardEnd, GuardEndKind};
 use runner_core::json;
 use runner_core::message::{MarkerCommit, NameList, RunnerCommit};
-use runner_core::test_results;
 use runner_core::tree;
+use runner_core::{publish, shell, test_results};
 use tokio_util::sync::CancellationToken;
 
+use crate::git::SnapshotRequest;
 use crate::guard;
 use crate::process::Mark;
 use crate::repo::layout::Layout;
 use crate::worker::context::{EffectError, RunContext};
 use crate::worker::integrity::definition;
 use crate::worker::integrity::git_dir;
+use crate::worker::integrity::hold_back::hold_back_rule;
 use crate::worker::integrity::restore::{self, RestoreRequest};
 use crate::worker::iteration::relay;
 use crate::worker::iteration::session::{ProcessContext, end_leftovers};
@@ -66,6 +69,7 @@ pub(crate) async fn run_baseline(
     };
     tokio::task::block_in_place(|| {
         let reverted = restore_after_program(context, loaded)?;
+        refuse_moved_submodules(context, loaded)?;
         let baseline = Baseline { guard: end.outcome(), output, green_at: None };
         let state = RunState {
             guard_definition: definition::definition_at(&context.repository()?, loaded)
@@ -90,6 +94,35 @@ pub(crate) async fn run_baseline(
         Ok::<_, PrepareError>(())
     })?;
     Ok(true)
+}
+
+/// Refuses submodules that are no longer at the commits that the base names: the run would begin with other code than its
+/// base, and git does not put their files back.
+fn refuse_moved_submodules(context: &RunContext, loaded: &CommittedState) -> Result<(), PrepareError> {
+    let (repository, from) = (context.repository()?, loaded.commit);
+    if repository.head()?.commit() == Some(from) && context.scan_changes()?.is_empty() {
+        return Ok(());
+    }
+    let after = repository.create_snapshot(&SnapshotRequest {
+        name: &publish::guard_ref(&context.run),
+        message: &format!("guard: run {} on the base", context.run),
+        author: RunContext::identity(&repository),
+        hold_back: &hold_back_rule(context, &repository, loaded).map_err(EffectError::from)?,
+        restore_target: None,
+    })?;
+    let moved = repository.find_moved_submodules(&from, &after.commit)?;
+    if moved.is_empty() {
+        return Ok(());
+    }
+    let message = format!(
+        "after the guard ran on the base, these submodules are not at the commits that the base names: {}",
+        moved.join(", ")
+    );
+    let words = ["git", "submodule", "update", "--init", "--"].into_iter();
+    let update = shell::join_args(words.chain(moved.iter().map(String::as_str)));
+    let ways =
+        NextSteps::from("let the guard leave submodules as they are").join("; then: ", format!("git reset {from}"));
+    Err(PrepareError::Hold(StopReason::new(message, ways.then(update).then("runnerctl resume"))))
 }
 
 /// Runs the guard on the base as committed.
