@@ -82,6 +82,39 @@ fn rules_of_a_session_for_a_guards_file_are_announced_and_answered_like_a_change
 }
 
 #[test]
+fn attributes_that_a_session_writes_into_gits_folder_decide_nothing() {
+    let rules = [
+        ("* text eol=crlf", RETURNS),
+        ("* text working-tree-encoding=UTF-16LE", "iconv -f UTF-8 -t UTF-16LE check.sh > wide && mv wide check.sh"),
+    ];
+    for ((rules, change), way) in rules.iter().flat_map(|rule| WAYS.map(|way| (rule, way))) {
+        let home = Home::new();
+        let repo = guarded(&home, "both", "");
+        // To the session's own git, nothing has changed but the work.
+        repo.script().step(
+            1,
+            &format!(
+                "mkdir -p .git/info; echo '{rules}' > .git/info/attributes; {change}; printf 'x\\r\\n' > work\n\
+                 cp check.sh \"$kit/sent\"; git add -A; git diff --cached --name-only > \"$kit/seen\"; answer done 'Done.'"
+            ),
+        );
+        let (receipt, place) = first(&home, &repo, way);
+        let kit = repo.script().folder();
+        assert!(!std::fs::read_to_string(kit.join("seen")).expect("a list").contains("check.sh"), "{rules}");
+        assert_eq!((receipt.verdict(), announced(&receipt)), ("RedGuard", "check.sh"), "{rules}, {way}");
+        let sent = std::fs::read(kit.join("sent")).expect("a script");
+        assert_eq!(repo.git_bytes(&["cat-file", "blob", "runner/x:check.sh"]), sent, "{rules}, {way}");
+        assert_eq!(repo.git_bytes(&["cat-file", "blob", "runner/x:work"]), b"x\r\n", "{rules}, {way}");
+        let left = std::fs::read_to_string(place.join(".git/info/attributes")).unwrap_or_default();
+        assert!(!left.contains(rules), "{way}: {left}");
+        assert!(
+            receipt.trailer("Runner-Reverted").is_some_and(|names| names.contains(".git/info/attributes")),
+            "{way}"
+        );
+    }
+}
+
+#[test]
 fn rules_about_other_files_are_no_change_of_the_guard() {
     let home = Home::new();
     let repo = guarded(&home, "both", "* text=auto\n");
