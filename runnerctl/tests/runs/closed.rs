@@ -35,3 +35,16 @@ fn new_folders_that_cannot_be_read_are_committed() {
     let deed = "mkdir -p a/b c; echo new > a/b/file; echo new > c/file; chmod 000 a/b/file a/b a; chmod 300 c";
     run_unprivileged(|| assert_eq!(committed(deed), ["HEAD:a/b/file", "HEAD:c/file"]));
 }
+
+#[test]
+fn ignored_folders_that_a_session_closes_are_open_for_the_next_one() {
+    run_unprivileged(|| {
+        let play = RunPlay::with_tree(&sample(), |config| config.top("max_iterations = 2"));
+        play.repo.write(".gitignore", "out/\n").commit("Ignore");
+        play.script()
+            .step(1, "mkdir -p out/deep; echo x > out/deep/file; chmod 000 out/deep out; answer retry 'Later.'");
+        play.script().step(2, "cat out/deep/file > seen && echo y >> out/deep/file; answer retry 'Later.'");
+        play.run().exits(4);
+        assert_eq!(play.repo.show("HEAD", "seen"), "x");
+    });
+}
