@@ -143,3 +143,14 @@ fn a_run_that_an_invalid_tree_holds_is_told_as_it_was_last_valid() {
         assert!(status.contains(known), "`{known}` is not in\n{status}");
     }
 }
+
+#[test]
+fn what_an_earlier_session_changed_in_gits_folder_is_still_shown() {
+    let play = RunPlay::with_tree(&sample(), |config| config.top("max_iterations = 2"));
+    play.script().step(1, "mkdir -p .git/info; echo '* text' > .git/info/attributes; answer retry 'Later.'");
+    play.script().step(2, "answer retry 'Still not.'");
+    play.run().exits(4);
+    let status = play.home.ctl_in(&play.repo, &["status"]);
+    let notice = "iteration 1 changed .git/info/attributes, which was put back";
+    assert!(status.exits(0).stdout.contains(notice), "{}", status.stdout);
+}
