@@ -33,7 +33,7 @@ pub use error::{ConfigError, ConfigProblem, FaultPosition};
 pub use executor::{Executor, ExecutorKind, Executors, Sandbox};
 pub use list_prices::{LIST_PRICES, ListPrices};
 pub use money::{MicroUsd, Price};
-pub use parse::{MAX_BYTES, decode_text};
+pub use parse::{MAX_BYTES, decode_text, locate_key};
 pub use pattern::{PatternRoot, Patterns};
 pub use proposal::SetupProposal;
 pub use repository::{

@@ -6,8 +6,9 @@ use std::path::Path;
 use protocol::error::{ErrorData, ErrorKind};
 
 use crate::agent;
-use crate::config::RepoConfig;
+use crate::config::{self, FaultPosition, RepoConfig};
 use crate::git::{Id, Repository};
+use crate::repo::durable;
 use crate::repo::layout::Layout;
 
 /// A program that a run starts.
@@ -34,15 +35,28 @@ pub fn find(repository: &Repository, config: &RepoConfig, env: &BTreeMap<String,
             Some(RequiredProgram { name: argv.first()?, key: key.to_owned(), install: None })
         });
     let mut programs = agents.chain([guard]).chain(hooks);
-    programs.try_for_each(|program| find_program(repository.work_dir(), &program, env)).map_err(|error| {
-        match find_branch_with_config(repository) {
-            Some(branch) => error.hint(format!(
-                "there is no {path} here, and one on {branch}: git checkout {branch} -- {path}",
-                path = Layout::CONFIG
-            )),
-            None => error,
-        }
+    let find = |program: RequiredProgram<'_>| {
+        find_program(repository.work_dir(), &program, env).map_err(|error| {
+            let message = format!("{}{}", locate_key(repository, config, &program.key), error.message);
+            ErrorData { message, ..error }
+        })
+    };
+    programs.try_for_each(find).map_err(|error| match find_branch_with_config(repository) {
+        Some(branch) => error.hint(format!(
+            "there is no {path} here, and one on {branch}: git checkout {branch} -- {path}",
+            path = Layout::CONFIG
+        )),
+        None => error,
     })
+}
+
+/// Returns where the configuration of the work tree sets a key, if it is the one that is checked.
+fn locate_key(repository: &Repository, config: &RepoConfig, key: &str) -> FaultPosition {
+    let file = Layout::new(repository.work_dir()).config();
+    let bytes = durable::read(&file).ok().flatten().unwrap_or_default();
+    let text = config::decode_text(&bytes, &file).unwrap_or_default();
+    let is_checked = config::parse(text, &file).is_ok_and(|found| found == *config);
+    if is_checked { config::locate_key(text, &file, key) } else { FaultPosition::default() }
 }
 
 /// Returns the branch of the newest run whose tip has a configuration, if there is none in the work tree.

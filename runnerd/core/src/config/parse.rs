@@ -28,10 +28,20 @@ impl ConfigSource<'_> {
 
     /// Reports a fault at the value of a key.
     pub(super) fn error_at_key(self, path: &[&str], problem: ConfigProblem) -> ConfigError {
-        let root = DeTable::parse(self.text).ok();
-        let offset = root.and_then(|root| check::locate_value(root.get_ref(), path));
-        self.error_at(offset, problem)
+        self.error_at(self.find_key(path), problem)
     }
+
+    /// Finds the byte at which the value of a key begins, or else the innermost table around it.
+    fn find_key(self, path: &[&str]) -> Option<usize> {
+        check::locate_value(DeTable::parse(self.text).ok()?.get_ref(), path)
+    }
+}
+
+/// Returns where a text sets a key, or begins its section; in no file if it does neither.
+pub fn locate_key(text: &str, file: &Path, key: &str) -> FaultPosition {
+    let path: Vec<&str> = key.split('.').collect();
+    let offset = ConfigSource { text, file }.find_key(&path);
+    offset.map_or_else(FaultPosition::default, |offset| FaultPosition::locate(file, text, Some(offset)))
 }
 
 /// Decodes the content of `file`; an error points at the first byte that is not UTF-8.
