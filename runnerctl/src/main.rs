@@ -31,6 +31,7 @@ mod submit;
 mod target_host;
 mod temp_daemon;
 mod text;
+mod text_file;
 mod ui;
 mod wait;
 mod watch;

@@ -20,6 +20,10 @@ use crate::failure::{Failure, is_refusal};
 use crate::invocation::Invocation;
 use crate::run_target::RunTarget;
 use crate::text::change::render_change;
+use crate::text_file;
+
+/// Maximum size of a file with a task tree, in kibibytes: well above that of any legal one.
+const TREE_LIMIT_KIB: u64 = 64 << 10;
 
 const EXAMPLES: &str = "Examples:
   runnerctl edit                     in $VISUAL, else $EDITOR, else vi
@@ -58,9 +62,12 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: EditArgs) -> Result<E
 }
 
 fn read_tree_file(file: &Path) -> Result<String, Failure> {
-    let text = if file == Path::new("-") { io::read_to_string(io::stdin()) } else { fs::read_to_string(file) };
-    let failed = |error| Failure::io(format!("reading {}", file.display()), &error);
-    text.map_err(|error| failed(error).or_hint("name an existing file, or use your editor: runnerctl edit"))
+    let text = if file == Path::new("-") {
+        io::read_to_string(io::stdin()).map_err(|error| Failure::io("reading standard input", &error))
+    } else {
+        text_file::read_text("task tree", file, TREE_LIMIT_KIB)
+    };
+    text.map_err(|failure| failure.or_hint("name an existing file, or use your editor: runnerctl edit"))
 }
 
 /// Opens the tree in an editor, repeatedly, until it is accepted or the user gives up.

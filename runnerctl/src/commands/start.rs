@@ -1,6 +1,5 @@
 //! `start`: queues a run in a repository, or resumes one.
 
-use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -28,6 +27,7 @@ use crate::settings::Settings;
 use crate::text::paint::{HINT, WARN, paint, state_style};
 use crate::text::sanitize::sanitize;
 use crate::text::status::UNWATCHED;
+use crate::text_file;
 use crate::wait::wait_for_run;
 use crate::workspace_progress::show_workspace_progress;
 
@@ -198,7 +198,7 @@ pub(super) fn load_goal(
         Some(file) => {
             let file = invocation.resolve_local(Some(file))?;
             let name = file.display().to_string();
-            let opened = File::open(&file).map_err(|error| {
+            let opened = text_file::open_file(&file).map_err(|error| {
                 let failure = Failure::io(format!("reading the goal {name}"), &error);
                 failure.hint("name an existing file, or write the goal itself: runnerctl start -m TEXT")
             })?;

@@ -2,10 +2,8 @@
 
 mod tip_log;
 
-use std::fs::File;
-use std::io::Read as _;
 use std::mem;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Instant;
 
 use clap::{Args, ValueEnum};
@@ -25,6 +23,7 @@ use crate::remote_status::{self, FetchDepth, RemoteArgs, RemoteQuery};
 use crate::run_target::RunTarget;
 use crate::text::sanitize::sanitize;
 use crate::text::{audit, landing};
+use crate::text_file;
 use crate::ui::Ui;
 use crate::wait::ProgressLines;
 
@@ -99,8 +98,8 @@ enum ReportFormat {
     Markdown,
 }
 
-/// Maximum size of a file of keys, in bytes.
-const KEYS_LIMIT: u64 = 64 * 1024;
+/// Maximum size of a file of keys, in kibibytes.
+const KEYS_LIMIT_KIB: u64 = 64;
 
 /// Runs the command.
 pub(crate) async fn run(invocation: &Invocation<'_>, mut args: VerifyArgs) -> Result<ExitStatus, Failure> {
@@ -121,8 +120,10 @@ async fn verify_run(invocation: &Invocation<'_>, args: VerifyArgs) -> Result<Exi
     if invocation.ui.json && !matches!(args.format, ReportFormat::Text | ReportFormat::Json) {
         return Err(Failure::usage("--json and --format name different forms").hint("runnerctl verify --format sarif"));
     }
-    let signers = args.signers.as_deref().map(|path| read_keys("signers", path)).transpose()?;
-    let reviewers = args.reviewers.as_deref().map(|path| read_keys("reviewers", path)).transpose()?;
+    let signers =
+        args.signers.as_deref().map(|path| text_file::read_text("signers", path, KEYS_LIMIT_KIB)).transpose()?;
+    let reviewers =
+        args.reviewers.as_deref().map(|path| text_file::read_text("reviewers", path, KEYS_LIMIT_KIB)).transpose()?;
     let tips = args.tip_log.as_deref().map(TipLog::read).transpose()?;
     let connection = invocation.connect().await?;
     let AtRun { path, run } = args.target.resolve(invocation, connection.client()).await?;
@@ -166,17 +167,6 @@ async fn verify_run(invocation: &Invocation<'_>, args: VerifyArgs) -> Result<Exi
         tips.append_tip(invocation.ui, &report)?;
     }
     Ok(status)
-}
-
-fn read_keys(what: &str, path: &Path) -> Result<String, Failure> {
-    let mut text = String::new();
-    let read = File::open(path).and_then(|file| file.take(KEYS_LIMIT + 1).read_to_string(&mut text));
-    let shown = path.display();
-    read.map_err(|error| Failure::io(format!("reading the {what} {shown}"), &error))?;
-    if text.len() as u64 > KEYS_LIMIT {
-        return Err(Failure::usage(format!("the {what} {shown} are longer than 64 KiB")));
-    }
-    Ok(text)
 }
 
 fn print_report(ui: &Ui, format: ReportFormat, report: &AuditReport) -> Result<(), Failure> {

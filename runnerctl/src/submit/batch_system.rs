@@ -1,7 +1,6 @@
 //! The supported batch engines: their templates, how values are quoted in them, and the program that takes the script.
 
 use std::ffi::OsString;
-use std::fs;
 use std::path::Path;
 
 use clap::ValueEnum;
@@ -13,7 +12,10 @@ use super::template::{UnknownPlaceholder, fill_template};
 use crate::failure::Failure;
 use crate::program::{LaunchError, ProgramCall, run_program};
 use crate::settings::BatchSystemSettings;
+use crate::text_file;
 
+/// Maximum size of a template, in kibibytes.
+const TEMPLATE_LIMIT_KIB: u64 = 1024;
 /// Maximum length of a job name: Kubernetes derives a host name from it, with the pod's number.
 const MAX_NAME_LEN: usize = 52;
 /// Kubernetes secret with the agents' keys, unless the settings name another.
@@ -56,7 +58,7 @@ impl BatchSystem {
     /// Returns the script for the engine.
     pub(crate) fn render_script(self, settings: &BatchSystemSettings, job: &JobSpec<'_>) -> Result<String, Failure> {
         let (text, name) = match &settings.template {
-            Some(path) => (read_template(path)?, path.display().to_string()),
+            Some(path) => (text_file::read_text("template", path, TEMPLATE_LIMIT_KIB)?, path.display().to_string()),
             None => (self.default_template().to_owned(), format!("the template of {}", self.name())),
         };
         if !settings.drive.is_empty() && !text.contains(OPTIONS_PLACEHOLDER) {
@@ -200,12 +202,9 @@ pub(crate) fn job_name(job: &JobSpec<'_>) -> String {
     format!("{prefix}-{suffix}").trim_start_matches('-').to_owned()
 }
 
-fn read_template(path: &Path) -> Result<String, Failure> {
-    fs::read_to_string(path).map_err(|error| Failure::io(format!("reading the template {}", path.display()), &error))
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::process::Command;
 
     use super::*;

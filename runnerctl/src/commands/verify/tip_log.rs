@@ -1,6 +1,5 @@
 //! `--tip-log`: checks that former branch tips are still on the branch, and records the current one for later checks.
 
-use std::fs;
 use std::path::Path;
 
 use protocol::api::VerifyApiClient as _;
@@ -11,7 +10,11 @@ use protocol::verify::{AuditReport, TipsParams};
 
 use crate::failure::Failure;
 use crate::text::measure::short_id;
+use crate::text_file;
 use crate::ui::Ui;
+
+/// Maximum size of the file, in kibibytes.
+const LIMIT_KIB: u64 = 64 << 10;
 
 /// An append-only file of tips.
 pub(super) struct TipLog<'a> {
@@ -22,14 +25,9 @@ pub(super) struct TipLog<'a> {
 impl<'a> TipLog<'a> {
     /// Reads the file. A missing file is not treated as empty: it may have been removed to hide something.
     pub(super) fn read(path: &'a Path) -> Result<Self, Failure> {
-        let shown = path.display();
-        match fs::read_to_string(path) {
-            Ok(text) => Ok(Self { path, text }),
-            Err(error) => {
-                let hint = format!("if this is the first time: touch {}", protocol::shell::quote(&shown.to_string()));
-                Err(Failure::io(format!("reading the tip log {shown}"), &error).hint(hint))
-            }
-        }
+        let hint = format!("if this is the first time: touch {}", protocol::shell::quote(&path.display().to_string()));
+        let text = text_file::read_text("tip log", path, LIMIT_KIB).map_err(|failure| failure.or_hint(hint))?;
+        Ok(Self { path, text })
     }
 
     /// Adds a finding for each recorded commit that is not on the branch.
