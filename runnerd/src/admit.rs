@@ -27,7 +27,9 @@ use crate::agent::{self, AgentCandidates};
 use crate::config::{self, RepoConfig};
 use crate::containment_check;
 use crate::error_chain::display_chain;
-use crate::git::{GitError, Head, Id, RUNNER_ATTRIBUTES_LINE, Repository, RunnerAttribute, WorktreeChange};
+use crate::git::{
+    GitError, Head, Id, RUNNER_ATTRIBUTES_LINE, Repository, RunnerAttribute, WorktreeChange, refuse_user_pipes,
+};
 use crate::process::{HostCapabilities, Launcher};
 use crate::repo::durable;
 use crate::repo::goal::Goal;
@@ -248,7 +250,8 @@ fn find_head_commit(repository: &Repository) -> Result<Id, ErrorData> {
 }
 
 /// Refuses pipes in the place of files that git reads: git would block forever, and so would a run.
-fn refuse_pipes(repository: &Repository) -> Result<(), ErrorData> {
+pub fn refuse_pipes(repository: &Repository) -> Result<(), ErrorData> {
+    refuse_user_pipes().map_err(|error| git_error(&error))?;
     let Some(pipe) = repository.find_pipes().into_iter().next() else { return Ok(()) };
     Err(git_error(&GitError::Pipe { path: pipe }))
 }

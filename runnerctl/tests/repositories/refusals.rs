@@ -181,6 +181,58 @@ fn a_pipe_that_git_would_wait_for_is_named() {
 }
 
 #[test]
+fn a_pipe_in_the_place_of_a_file_of_gits_keeps_no_command_waiting() {
+    let home = Home::new();
+    let _daemon = home.daemon();
+    let repo = home.scripted_repo("plain");
+    repo.script().always("echo x > work; answer done 'Done.'");
+    home.run(&repo, &["--id", "x", "-m", "Do it."]).exits(0);
+    let place = RepoPlace::of_repo(&home, &repo);
+    let own = home.path().join(".gitconfig");
+    fs::create_dir_all(home.path().join("config/git")).expect("a folder can be made");
+    let files =
+        [".gitattributes", ".gitignore", ".git/config", ".git/info/attributes"].map(|file| repo.path().join(file));
+    let users = [own.clone(), home.path().join("config/git/attributes")];
+    for file in files.into_iter().chain(users) {
+        let before = fs::read(&file).ok();
+        if before.is_some() {
+            fs::remove_file(&file).expect("it can be removed");
+        }
+        mkfifo(&file, Mode::S_IRWXU).expect("a pipe can be made");
+        let name = file.file_name().and_then(|name| name.to_str()).expect("a name");
+        for args in [&START[..], &["land", "x", "--yes"], &["deliver", "x", "--dry-run"]] {
+            assert_refused(&place, args, (6, "dirty_tree", &format!("{name} is a pipe")));
+        }
+        place.ctl(&["status"]).assert_exits(0);
+        fs::remove_file(&file).expect("the pipe is there");
+        if let Some(before) = before {
+            fs::write(&file, before).expect("it can be written");
+        }
+    }
+    place.ctl(&["land", "x", "--yes"]).assert_exits(0);
+}
+
+#[test]
+fn a_pipe_that_a_person_names_is_refused() {
+    let home = Home::new();
+    let _daemon = home.daemon();
+    let repo = home.scripted_repo("plain");
+    let pipe = home.path().join("pipe");
+    mkfifo(&pipe, Mode::S_IRWXU).expect("a pipe can be made");
+    let pipe = pipe.display().to_string();
+    let commands = [
+        &["start", "--goal", &pipe][..],
+        &["edit", "--file", &pipe],
+        &["verify", "--signers", &pipe],
+        &["verify", "--tip-log", &pipe],
+    ];
+    for args in commands {
+        let told = home.ctl_in(&repo, args);
+        assert!(told.exits(1).stderr.contains("it is a pipe"), "{args:?}: {}", told.stderr);
+    }
+}
+
+#[test]
 fn a_program_that_is_not_there_is_named() {
     let home = Home::new();
     let _daemon = home.daemon();

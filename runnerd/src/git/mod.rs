@@ -70,7 +70,7 @@ pub use repository::handle::Repository;
 pub use repository::identity::Identity;
 pub use repository::pinned_config::PinnedConfig;
 pub use repository::runner_attributes::{RUNNER_ATTRIBUTES_LINE, RunnerAttribute};
-pub use repository::user_config::{UserGitConfig, find_revoked_keys_file};
+pub use repository::user_config::{UserGitConfig, find_revoked_keys_file, refuse_user_pipes};
 pub use rescue::{RescueSnapshot, RestoreOptions, RestoreOutcome, SnapshotRequest};
 pub use worktree::change::{ChangeKind, WorktreeChange};
 pub use worktree::checkout::CheckoutDir;

@@ -39,7 +39,8 @@ impl DeliveryApiServer for Api {
         let found = run_blocking({
             let (repository, suspects, run) = (repository.clone(), store.suspects_file(), run.clone());
             move || {
-                // The person's own git pushes what is described here.
+                // The person's own git pushes what is described here, and reads this work tree.
+                admit::refuse_pipes(&repository)?;
                 admit::check_user_push(&suspects, confirmed)?;
                 let VerifyTarget { run, tip } = resolve_target(&repository, run.as_deref())?;
                 // Commits that the current session has made are not judged yet.

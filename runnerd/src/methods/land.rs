@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 use super::run::is_driven_elsewhere;
 use super::run_selector::{run_summary, unbegun_run_error};
 use super::{Api, run_blocking};
-use crate::admit::git_error;
+use crate::admit::{self, git_error};
 use crate::call_context::ClientDisconnected;
 use crate::config;
 use crate::error_chain::display_chain;
@@ -158,6 +158,7 @@ impl Api {
     /// Finds the branch, and the work tree that has it checked out.
     async fn find_land_target(&self, repository: Repository, params: &LandParams) -> Result<LandTarget, ErrorData> {
         let worker = self.registry.find(repository.common_dir()).await;
+        refuse_pipes(&repository).await?;
         for run in &params.runs {
             if let Some((unbegun, _)) = self.find_unbegun_run(&params.path, Some(run)).await {
                 return Err(unbegun_run_error(&unbegun));
@@ -171,6 +172,9 @@ impl Api {
         };
         let onto = choose_branch(&self.read_targets(&repository)?, params.onto.as_deref(), &runs)?;
         let checkout = self.find_checkout(&repository, &onto, params.confirmed).await?;
+        if let Some(checkout) = &checkout {
+            refuse_pipes(checkout).await?;
+        }
         Ok(LandTarget { repository, worker, onto, checkout })
     }
 
@@ -414,6 +418,12 @@ fn stale_submodules_note(holder: &Repository, before: &Id, after: &Id) -> Option
 
 fn sealed_file_error(error: &crate::repo::sealed::SealedFileError) -> ErrorData {
     ErrorData::new(ErrorKind::Fault, error.to_string()).caused_by(error)
+}
+
+/// Refuses a work tree in which git would wait for ever.
+async fn refuse_pipes(repository: &Repository) -> Result<(), ErrorData> {
+    let repository = repository.clone();
+    run_blocking(move || admit::refuse_pipes(&repository)).await
 }
 
 /// Returns the ids of the requested runs, each of which has a branch.

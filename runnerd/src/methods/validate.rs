@@ -79,8 +79,12 @@ fn layout_faults(layout: &Layout) -> Vec<String> {
         Layout::NOTES,
     ];
     let all = files.into_iter().chain(Layout::MEMORY);
-    let missing = all.filter(|path| !layout.path(path).is_file());
-    let mut faults: Vec<String> = missing.map(|path| format!("{path} is missing; runnerctl init makes it")).collect();
+    let describe_fault = |path: &str| match layout.path(path).metadata() {
+        Ok(found) if found.is_file() => None,
+        Ok(_) => Some(format!("{path} is no regular file; remove it, then: runnerctl init")),
+        Err(_) => Some(format!("{path} is missing; runnerctl init makes it")),
+    };
+    let mut faults: Vec<String> = all.filter_map(describe_fault).collect();
     let ignored = durable::read(&layout.path(Layout::GITIGNORE)).ok().flatten().unwrap_or_default();
     for line in ["context/", "iterations/"] {
         if !ignored.split(|&byte| byte == b'\n').any(|found| found.trim_ascii() == line.as_bytes()) {

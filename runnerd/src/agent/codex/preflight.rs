@@ -1,8 +1,9 @@
 //! Checks for what keeps every session of `codex` from working, as far as files and variables show.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
 use std::path::{Path, PathBuf};
+
+use nix::unistd::{AccessFlags, access};
 
 use super::super::agent_unavailable::AgentUnavailable;
 use crate::config::{Executor, Sandbox};
@@ -73,7 +74,7 @@ fn is_logged_in(executor: &Executor, env: &[(OsString, OsString)], home: &Path) 
     let is_other = |argument: &String| OTHER_LOGIN_ARGS.iter().any(|word| argument.starts_with(word));
     LOGIN_VARIABLES.iter().any(|name| env_value(env, name).is_some())
         || executor.extra_args.iter().any(is_other)
-        || File::open(home.join("auth.json")).is_ok()
+        || access(&home.join("auth.json"), AccessFlags::R_OK).is_ok()
         || Path::new(MANAGED_CONFIG).exists()
 }
 

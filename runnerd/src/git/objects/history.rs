@@ -1,6 +1,5 @@
 //! Commits and how they descend from each other.
 
-use std::fs;
 use std::io;
 
 use gix::ObjectId;
@@ -51,8 +50,8 @@ impl Repository {
     /// absent.
     pub fn is_shallow_at(&self, commit: &Id) -> Result<bool, GitError> {
         let path = self.common_dir().join("shallow");
-        match fs::read_to_string(&path) {
-            Ok(listed) => Ok(listed.lines().any(|line| line.trim() == commit.to_string())),
+        match read_regular_file(&path) {
+            Ok(listed) => Ok(listed.lines().any(|line| line.trim_ascii() == commit.to_string().as_bytes())),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
             Err(error) => Err(GitError::io("reading", &path)(error)),
         }

@@ -4,7 +4,7 @@
 use std::ffi::OsStr;
 use std::num::NonZeroUsize;
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::PoisonError;
 
@@ -16,6 +16,8 @@ use super::engine::{GitEngine, RefStore};
 use super::handle::ConfigSources;
 use super::object_cache::{GixView, ObjectCache};
 use super::preflight;
+use super::user_config::{refuse_pipe_among, refuse_user_pipes};
+use crate::git::durable::read_regular_file;
 use crate::git::{GitError, Repository};
 
 /// Bytes of objects cached for repeated reads.
@@ -38,11 +40,8 @@ pub(in crate::git) const CONFIG_OVERRIDES: [&str; 6] = [
 const CORE_FILES: [&str; 7] =
     ["HEAD", "config", "commondir", "packed-refs", "index", "info/exclude", "info/attributes"];
 
-/// Fails if one of these files is a pipe: nobody ever writes to it, and whoever reads it waits.
 fn refuse_pipes(git_dir: &Path) -> Result<(), GitError> {
-    let files = CORE_FILES.iter().map(|name| git_dir.join(name));
-    let is_pipe = |file: &PathBuf| file.metadata().is_ok_and(|found| found.file_type().is_fifo());
-    files.into_iter().find(is_pipe).map_or(Ok(()), |path| Err(GitError::Pipe { path }))
+    refuse_pipe_among(CORE_FILES.iter().map(|name| git_dir.join(name)))
 }
 
 impl Repository {
@@ -73,6 +72,9 @@ impl Repository {
     pub(in crate::git) fn discover_with(from: &Path, sources: ConfigSources) -> Result<Self, GitError> {
         let from = from.canonicalize().map_err(GitError::io("looking for a repository at", from))?;
         from.ancestors().map(|folder| folder.join(".git")).try_for_each(|folder| refuse_pipes(&folder))?;
+        if sources == ConfigSources::User {
+            refuse_user_pipes()?;
+        }
         let (found, _) = gix::discover::upwards(&from).map_err(|error| discover_error(&from, error))?;
         let (git_dir, work_dir) = found.into_repository_and_work_tree_directories();
         let opened = gix::open_opts(work_dir.as_ref().unwrap_or(&git_dir), open_options(sources))
@@ -122,6 +124,9 @@ impl Repository {
         } else {
             refuse_pipes(&self.git_dir)?;
             refuse_pipes(&self.common_dir)?;
+            if self.sources == ConfigSources::User {
+                refuse_user_pipes()?;
+            }
             (self.git_dir.as_path(), self.sources)
         };
         let mut repo = gix::open_opts(folder, open_options(sources).open_path_as_is(true))
@@ -160,7 +165,7 @@ impl Repository {
             return Ok(());
         }
         // If that is unknown, whatever needs the work tree reports that it is missing.
-        let Ok(link) = std::fs::read(self.git_dir.join("gitdir")) else { return Ok(()) };
+        let Ok(link) = read_regular_file(&self.git_dir.join("gitdir")) else { return Ok(()) };
         let link = self.git_dir.join(OsStr::from_bytes(link.trim_ascii_end()));
         match link.parent() {
             Some(to) if link.is_file() && to != self.work_dir => Err(GitError::WorkTreeMoved {

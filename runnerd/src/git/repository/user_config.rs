@@ -2,6 +2,7 @@
 //!
 //! What a session writes there affects no run in progress, but would affect the next capture.
 
+use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 
 use gix::config::path::interpolate::Context;
@@ -22,12 +23,7 @@ pub struct UserGitConfig(Vec<(PathBuf, Option<FileState>)>);
 impl UserGitConfig {
     /// Reads the files.
     pub fn read() -> Result<Self, GitError> {
-        let home = path_variable("HOME");
-        let settings = home.as_ref().map(|home| home.join(".gitconfig"));
-        let folder = user_config_dir();
-        let others = ["config", "attributes", "ignore"].map(|name| Some(folder.as_ref()?.join(name)));
-        let files = [settings].into_iter().chain(others).flatten();
-        files.map(|file| Ok((file.clone(), read_file_state(&file)?))).collect::<Result<_, _>>().map(Self)
+        user_files().map(|file| Ok((file.clone(), read_file_state(&file)?))).collect::<Result<_, _>>().map(Self)
     }
 
     /// Returns the files that differ from `other`, for display.
@@ -46,6 +42,25 @@ pub fn find_revoked_keys_file() -> Result<Option<PathBuf>, GitError> {
     let context = Context { home_dir: home.as_deref(), ..Context::default() };
     let path = settings.path(REVOCATION_FILE_SETTING).filter(|path| !path.is_empty());
     path.map(|path| path.interpolate(context)).transpose().map_err(failed())
+}
+
+/// Fails if a file with the user's settings or rules is a pipe.
+pub fn refuse_user_pipes() -> Result<(), GitError> {
+    refuse_pipe_among(user_files())
+}
+
+/// Fails if one of these files is a pipe: nobody ever writes to it, and the program that reads it waits.
+pub(super) fn refuse_pipe_among(mut files: impl Iterator<Item = PathBuf>) -> Result<(), GitError> {
+    let is_pipe = |file: &PathBuf| file.metadata().is_ok_and(|found| found.file_type().is_fifo());
+    files.find(is_pipe).map_or(Ok(()), |path| Err(GitError::Pipe { path }))
+}
+
+/// Returns the paths of the user's settings and rules under their usual names.
+fn user_files() -> impl Iterator<Item = PathBuf> {
+    let settings = path_variable("HOME").map(|home| home.join(".gitconfig"));
+    let folder = user_config_dir();
+    let others = ["config", "attributes", "ignore"].map(|name| Some(folder.as_ref()?.join(name)));
+    [settings].into_iter().chain(others).flatten()
 }
 
 /// Returns the folder with the user's rules under their usual names.
