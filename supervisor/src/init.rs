@@ -57,14 +57,14 @@ enum InitMessage {
 /// The second value is the leader's process id outside; `None` if it had ended by the time it was looked up.
 pub(crate) fn start_init(plan: LeaderPlan<'_>) -> Result<(InitProcess, Option<Pid>), (StartStep, io::Error)> {
     let in_namespace = |error: io::Error| (StartStep::Namespace, error);
-    let (words, told) = socketpair(AddressFamily::Unix, SockType::SeqPacket, None, SockFlag::SOCK_CLOEXEC)
+    let (messages, sender) = socketpair(AddressFamily::Unix, SockType::SeqPacket, None, SockFlag::SOCK_CLOEXEC)
         .map_err(|errno| in_namespace(errno.into()))?;
     let shim = PidFd::open(getpid().as_raw(), || true).map_err(in_namespace)?.expect("BUG: the caller is alive");
     let group = plan.group;
-    let pid = fork_into(group, |group| init_main(LeaderPlan { group, ..plan }, &shim, &told));
+    let pid = fork_into(group, |group| init_main(LeaderPlan { group, ..plan }, &shim, &sender));
     let pid = pid.map_err(|errno| in_namespace(errno.into()))?;
-    drop(told);
-    let init = InitProcess { pid, messages: words };
+    drop(sender);
+    let init = InitProcess { pid, messages };
     match init.next_message(MsgFlags::empty()) {
         Some(InitMessage::Started { leader }) => {
             let outside = number_outside(pid, leader);
