@@ -651,9 +651,9 @@ fn delivered() -> Vec<Example> {
         add: false,
         dry_run: true,
     };
-    let told =
+    let reply =
         FeedbackReply { told: 1, known: 0, left: 0, text: "Feedback on pull request 5 …\n".into(), change: None };
-    vec![example("delivery.describe", &describe, &described), example("delivery.feedback", &feedback, &told)]
+    vec![example("delivery.describe", &describe, &described), example("delivery.feedback", &feedback, &reply)]
 }
 
 fn audited() -> AuditReport {

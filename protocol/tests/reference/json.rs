@@ -333,15 +333,15 @@ pub(crate) fn text() -> String {
                 format!("{head}\n\n{}", fields(&schema, name))
             }
             Fields(all) => {
-                let rows = all.iter().map(|(name, told)| ((*name).to_owned(), (*told).to_owned()));
+                let rows = all.iter().map(|(name, meaning)| ((*name).to_owned(), (*meaning).to_owned()));
                 format!("\n\n{}", table(rows))
             }
         };
         page += &body;
         if !command.jq.is_empty() {
             page += "\n```sh\n";
-            for (filter, told) in command.jq {
-                let _ = writeln!(page, "runnerctl {} --json | jq -r '{filter}'    # {told}", command.typed);
+            for (filter, meaning) in command.jq {
+                let _ = writeln!(page, "runnerctl {} --json | jq -r '{filter}'    # {meaning}", command.typed);
             }
             page += "```\n";
         }
@@ -370,14 +370,14 @@ fn fields(schema: &Value, name: &str) -> String {
     let shapes = definition["oneOf"].as_array().map_or_else(|| vec![definition], |shapes| shapes.iter().collect());
     let mut rows: Vec<(String, String)> = Vec::new();
     for (name, field) in shapes.iter().filter_map(|shape| shape["properties"].as_object()).flatten() {
-        let told = field["description"].as_str().map(line).or_else(|| Some(field["const"].as_str()?.to_owned()));
+        let text = field["description"].as_str().map(line).or_else(|| Some(field["const"].as_str()?.to_owned()));
         match rows.iter_mut().find(|(known, _)| known == name) {
             Some((_, all)) if field["const"].is_string() => {
                 all.push_str(", ");
-                all.push_str(&told.unwrap_or_default());
+                all.push_str(&text.unwrap_or_default());
             }
             Some(_) => {}
-            None => rows.push((name.clone(), told.unwrap_or_default())),
+            None => rows.push((name.clone(), text.unwrap_or_default())),
         }
     }
     assert!(!rows.is_empty(), "{name} has no fields");
@@ -386,8 +386,8 @@ fn fields(schema: &Value, name: &str) -> String {
 
 fn table(rows: impl Iterator<Item = (String, String)>) -> String {
     let head = "| field | is |\n|---|---|\n".to_owned();
-    rows.fold(head, |mut text, (name, told)| {
-        let _ = writeln!(text, "| `{name}` | {} |", told.replace('|', "\\|"));
+    rows.fold(head, |mut text, (name, meaning)| {
+        let _ = writeln!(text, "| `{name}` | {} |", meaning.replace('|', "\\|"));
         text
     })
 }
