@@ -45,8 +45,8 @@ pub fn reduce(output: &[u8], limit_bytes: usize) -> String {
     if failures.is_empty() {
         return clip_output(&sorter.rest.finish(limit_bytes), limit_bytes);
     }
-    let told = failures.render(limit_bytes / 8 * 5);
-    let text = format!("{HEADING}{}]\n{told}{REST_HEADING}", failures.render_heading());
+    let report = failures.render(limit_bytes / 8 * 5);
+    let text = format!("{HEADING}{}]\n{report}{REST_HEADING}", failures.render_heading());
     let rest = sorter.rest.finish(limit_bytes.saturating_sub(text.len()));
     clip_output(&(text + &rest), limit_bytes)
 }

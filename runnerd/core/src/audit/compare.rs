@@ -35,14 +35,14 @@ pub(super) fn compare_trees(
     if tree::is_canonical(expected, found.bytes) {
         return;
     }
-    let (old, right, there) = (tree::index(before), tree::index(expected), tree::index(found.value));
-    let mut ids: Vec<&str> = right.keys().chain(there.keys()).copied().collect();
+    let (old, right, actual) = (tree::index(before), tree::index(expected), tree::index(found.value));
+    let mut ids: Vec<&str> = right.keys().chain(actual.keys()).copied().collect();
     ids.sort_unstable();
     ids.dedup();
     let mut named = 0;
     for id in ids {
         let has_passed = old.get(id).is_some_and(|placed| placed.node.passes);
-        let (expected, found) = (right.get(id).copied(), there.get(id).copied());
+        let (expected, found) = (right.get(id).copied(), actual.get(id).copied());
         for (field, expected, found) in differing_node_fields(expected, found) {
             let rule = match field {
                 "passes" => AuditRule::Passes,
@@ -66,8 +66,8 @@ fn differing_node_fields(
     found: Option<tree::PlacedNode<'_>>,
 ) -> Vec<(&'static str, String, String)> {
     let (Some(expected), Some(found)) = (expected, found) else {
-        let there = |placed: Option<tree::PlacedNode<'_>>| if placed.is_some() { "a node" } else { "no such node" };
-        return vec![("place", there(expected).to_owned(), there(found).to_owned())];
+        let describe = |placed: Option<tree::PlacedNode<'_>>| if placed.is_some() { "a node" } else { "no such node" };
+        return vec![("place", describe(expected).to_owned(), describe(found).to_owned())];
     };
     let parent = |placed: &tree::PlacedNode<'_>| placed.parent.map_or("none", |node| node.id.as_str()).to_owned();
     let values = |placed: &tree::PlacedNode<'_>| {
@@ -84,7 +84,10 @@ fn differing_node_fields(
         ]
     };
     let pairs = values(&expected).into_iter().zip(values(&found));
-    pairs.filter(|(right, there)| right != there).map(|((field, right), (_, there))| (field, right, there)).collect()
+    pairs
+        .filter(|(right, actual)| right != actual)
+        .map(|((field, right), (_, actual))| (field, right, actual))
+        .collect()
 }
 
 /// Compares one of the runner's JSON files with the value that the rules lead to, field by field.
@@ -113,9 +116,9 @@ pub(super) fn differing_fields<T: Serialize>(expected: &T, found: &T) -> Vec<(St
         Ok(Value::Object(fields)) => fields.into_iter().collect::<BTreeMap<_, _>>(),
         _ => BTreeMap::new(),
     };
-    let (right, mut there) = (fields(expected), fields(found));
+    let (right, mut actual) = (fields(expected), fields(found));
     let pairs = right.into_iter().map(|(name, right)| {
-        let found = there.remove(&name).unwrap_or(Value::Null);
+        let found = actual.remove(&name).unwrap_or(Value::Null);
         (name, right, found)
     });
     let pairs = pairs.filter(|(_, right, found)| right != found);

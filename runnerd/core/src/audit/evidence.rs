@@ -138,7 +138,7 @@ impl<'a> IterationEvidence<'a> {
         self.receipt.verdict.broken_rule() == Some(SessionRule::ValidTree)
     }
 
-    /// Returns the failure of this iteration as it is told to the next session.
+    /// Returns the failure of this iteration as the next session reads it.
     fn recorded_failure(&self) -> Option<&'a Failure> {
         find_failure(self.to.feedback, &self.task.node, self.task.iter)
     }

@@ -71,10 +71,10 @@ impl DefinitionTracker {
         for change in changes.iter().filter(|change| !change.path.starts_with(b".runner/")) {
             let Ok(path) = String::from_utf8(change.path.clone()) else { continue };
             let old = change.old.as_ref().and_then(definition_form);
-            if let Some(told) = files.get(&path).filter(|told| Some(*told) != old.as_ref()) {
+            if let Some(recorded) = files.get(&path).filter(|recorded| Some(*recorded) != old.as_ref()) {
                 let found = old.as_deref().unwrap_or("nothing");
                 let at = format!("{}: guard_definition: {path}", layout::RUN_STATE);
-                findings.add_violation(AuditRule::Milestone, &at, found, told);
+                findings.add_violation(AuditRule::Milestone, &at, found, recorded);
             }
             if let Some(current) = self.known.as_mut().filter(|it| (readers.is_definition_path)(&it.globs, &path)) {
                 set_file(&mut current.definition, &path, change.new.as_ref());

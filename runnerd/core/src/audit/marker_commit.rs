@@ -154,14 +154,17 @@ impl MarkerAudit<'_> {
             ProcessEnd::Exit(_) | ProcessEnd::Signal(_) => GuardOutcome::Fail,
         });
         let baseline = self.to.feedback.baseline.as_ref();
-        for (at, found) in [("guard=", Some(guard)), ("feedback.json: baseline", baseline.map(|told| told.guard))] {
+        for (at, found) in
+            [("guard=", Some(guard)), ("feedback.json: baseline", baseline.map(|recorded| recorded.guard))]
+        {
             if found != Some(ran) {
                 let found = found.map_or("none", GuardOutcome::as_str);
                 findings.add_violation(AuditRule::Milestone, at, ran.as_str(), found);
             }
         }
-        let is_told =
-            |told: &Baseline| told.output.is_none() == (told.guard == GuardOutcome::Pass) && told.green_at.is_none();
+        let is_told = |recorded: &Baseline| {
+            recorded.output.is_none() == (recorded.guard == GuardOutcome::Pass) && recorded.green_at.is_none()
+        };
         if !baseline.is_none_or(is_told) {
             let (expected, found) = ("what a guard printed that did not pass, and of no other", "something else");
             findings.add_violation(AuditRule::Milestone, "feedback.json: baseline.output", expected, found);

@@ -1,4 +1,4 @@
-//! Renders anybody's text as Markdown that shows it unchanged: nothing in it is formatted, links, mentions, closes or
+//! Renders foreign text as Markdown that shows it unchanged: nothing in it formats, links, mentions, closes an issue or
 //! gives commands.
 //!
 //! Forges look for mentions and references in the rendered text: escaping does not prevent that, but a zero-width

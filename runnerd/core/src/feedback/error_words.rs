@@ -41,7 +41,7 @@ fn begins_error_word(line: &str, at: usize) -> bool {
     let Ok(row) = ERROR_WORDS.binary_search_by_key(&letter, |(letter, _)| *letter) else { return false };
     ERROR_WORDS[row].1.iter().any(|word| {
         let is_said =
-            line.as_bytes()[at..].get(..word.len()).is_some_and(|said| said.eq_ignore_ascii_case(word.as_bytes()));
+            line.as_bytes()[at..].get(..word.len()).is_some_and(|part| part.eq_ignore_ascii_case(word.as_bytes()));
         is_said && is_whole_word(&line[at + word.len()..]) && !is_negated(&line[..at], &line[at + word.len()..])
     })
 }

@@ -40,10 +40,10 @@ mod tests {
     fn a_failure_is_told_with_the_line_that_names_it_and_without_its_build_tool() {
         let output = "=== RUN   TestReject\n--- FAIL: TestReject (0.00s)\n    roman_test.go:12: want an error\nFAIL\n\
                       make: *** [Makefile:3: test] Error 1\n";
-        let told = list_failures(output.as_bytes());
-        assert_eq!(told.len(), 1, "{told:?}");
+        let failures = list_failures(output.as_bytes());
+        assert_eq!(failures.len(), 1, "{failures:?}");
         for line in ["--- FAIL: TestReject (0.00s)", "    roman_test.go:12: want an error"] {
-            assert!(told[0].lines.iter().any(|told| told == line), "{told:?}");
+            assert!(failures[0].lines.iter().any(|text| text == line), "{failures:?}");
         }
         assert_eq!(list_failures(b"make: *** [Makefile:3: test] Error 1\n"), []);
     }
@@ -53,7 +53,11 @@ mod tests {
         assert_eq!(list_failures(b"all is well\n"), []);
         let many: Vec<String> =
             (0..500).map(|at| format!("--- FAIL: Test{at} (0.00s)\n    a_test.go:{at}: why\n")).collect();
-        let told = list_failures(many.concat().as_bytes());
-        assert!(!told.is_empty() && told.len() <= MAX_FAILURES && told.iter().all(|one| one.lines.len() <= MAX_LINES));
+        let failures = list_failures(many.concat().as_bytes());
+        assert!(
+            !failures.is_empty()
+                && failures.len() <= MAX_FAILURES
+                && failures.iter().all(|one| one.lines.len() <= MAX_LINES)
+        );
     }
 }

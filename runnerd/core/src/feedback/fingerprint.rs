@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn wrapper_is_not_what_failed() {
-        let of = |said: &str| format!("{said}\nmake: *** [Makefile:11: check] Error 1\n");
+        let of = |line: &str| format!("{line}\nmake: *** [Makefile:11: check] Error 1\n");
         assert_ne!(digest(&of("ledger does not match")), digest(&of("port is taken")));
         assert_eq!(fingerprint_failure(&of("error: port is taken")).summary, "error: port is taken");
     }

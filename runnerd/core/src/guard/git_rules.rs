@@ -86,8 +86,8 @@ mod tests {
 
     fn has_same_effect_on_watched(path: &str, one: &str, other: &str) -> bool {
         let watched = ["ci/check.sh", ".gitattributes"].map(|path| (path.to_owned(), "1".to_owned())).into();
-        let said = |text: &str| effective_lines(text.as_bytes());
-        has_same_effect(path, [&said(one), &said(other)], &watched, matches)
+        let lines = |text: &str| effective_lines(text.as_bytes());
+        has_same_effect(path, [&lines(one), &lines(other)], &watched, matches)
     }
 
     #[test]

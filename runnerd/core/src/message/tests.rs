@@ -115,11 +115,11 @@ fn a_commit_of_other_rules_is_refused_with_both_versions() {
     let own = env!("CARGO_PKG_VERSION");
     for rules in ["rules=2", "rules=99", "rules=0", "rules=01", "rules=", "rules=-1", "rules=+1", "rules=4294967297"] {
         let why = refusal_of(&format!(" {rules}"));
-        let told = why.to_string();
-        assert!(matches!(why, MessageError::Rules(RulesError::Unknown { .. })), "{told}");
+        let message = why.to_string();
+        assert!(matches!(why, MessageError::Rules(RulesError::Unknown { .. })), "{message}");
         assert!(
-            told.starts_with(&format!("it was made by runner 0.1.0 under {rules}, and this runner, {own}, ")),
-            "{told}"
+            message.starts_with(&format!("it was made by runner 0.1.0 under {rules}, and this runner, {own}, ")),
+            "{message}"
         );
     }
     let twice = refusal_of(" rules=1 rules=1");

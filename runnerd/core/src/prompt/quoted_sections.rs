@@ -16,7 +16,7 @@ const MEMORY_LIMIT: usize = 16 * 1024;
 const PROGRESS_LIMIT: usize = 8 * 1024;
 /// Most bytes of what an attempt did.
 const ATTEMPT_LIMIT: usize = 320;
-/// Where failures are told in full.
+/// The file with the failures in full.
 const FAILURE_FILE: &str = ".runner/context/failure.md";
 
 /// A section with foreign text; `words` is its heading and the runner's introduction.

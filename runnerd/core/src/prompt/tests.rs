@@ -218,12 +218,12 @@ fn a_test_that_is_lost_is_told_to_the_next_session_alone() {
         case.run_state.next_iter = next_iter;
         build_prompt(&case.input("root.2", Role::Worker)).text
     };
-    let told = text(4);
+    let prompt = text(4);
     assert!(
-        told.contains("passed before the last session") && told.contains("\nshop tests::new (skipped)\n"),
-        "{told}"
+        prompt.contains("passed before the last session") && prompt.contains("\nshop tests::new (skipped)\n"),
+        "{prompt}"
     );
-    assert!(!told.contains("tests::old") && !text(5).contains("before the last session"));
+    assert!(!prompt.contains("tests::old") && !text(5).contains("before the last session"));
 }
 
 /// Bytes that an agent reads of the runner's own words where there is nothing to tell yet; a token has about 4.3.

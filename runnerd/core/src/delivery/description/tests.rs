@@ -157,7 +157,7 @@ fn what_is_not_whole_is_not_called_so() {
     });
     case.run_state.usage = UsageTotal { sessions: 2, cost_unknown: 2, tokens_unknown: 2, ..UsageTotal::default() };
     let body = case.describe().body;
-    for told in [
+    for line in [
         "**The run is not complete.**",
         "- [ ] **The queries** (not done, 1 session)",
         "not all of it.** 1 violation of the rules.",
@@ -165,7 +165,7 @@ fn what_is_not_whole_is_not_called_so() {
         "by hand: Fix \\#&#8203;12 by hand",
         "tokens read unknown, from a cache unknown, written unknown; cost unknown",
     ] {
-        assert!(body.contains(told), "{told}\n{body}");
+        assert!(body.contains(line), "{line}\n{body}");
     }
 }
 

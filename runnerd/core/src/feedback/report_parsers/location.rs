@@ -5,15 +5,15 @@ use super::{ReportLine, ReportParser};
 
 /// Compilers that write `file:line:column: error: …`.
 pub(super) const COMPILER: ReportParser = ReportParser::diagnostics("compiler", |line| {
-    let (_, said) = split_location(line)?;
-    let is_error = ["error: ", "fatal error: ", "Error: "].iter().any(|word| said.starts_with(word));
+    let (_, message) = split_location(line)?;
+    let is_error = ["error: ", "fatal error: ", "Error: "].iter().any(|word| message.starts_with(word));
     is_error.then_some(ReportLine::FailureStart(line))
 });
 
 /// mypy.
 pub(super) const MYPY: ReportParser = ReportParser::diagnostics("mypy", |line| {
-    let (file, said) = split_location(line)?;
-    (is_file_of(file, "py") && said.starts_with("error: ")).then_some(ReportLine::FailureStart(line))
+    let (file, message) = split_location(line)?;
+    (is_file_of(file, "py") && message.starts_with("error: ")).then_some(ReportLine::FailureStart(line))
 });
 
 /// go build, go vet.
@@ -24,8 +24,8 @@ pub(super) const GO: ReportParser = ReportParser::diagnostics("go", |line| {
 
 /// ruff and flake8, a line per finding.
 pub(super) const RUFF_CONCISE: ReportParser = ReportParser::diagnostics("ruff", |line| {
-    let (file, said) = split_location(line)?;
-    (is_file_of(file, "py") && is_rule_code(said.split(' ').next()?)).then_some(ReportLine::FailureStart(line))
+    let (file, message) = split_location(line)?;
+    (is_file_of(file, "py") && is_rule_code(message.split(' ').next()?)).then_some(ReportLine::FailureStart(line))
 });
 
 /// tsc, for people and for programs.
