@@ -229,15 +229,15 @@ const TOLD: &[Told] = &[
 
 #[test]
 fn failures_of_known_runners_come_first_and_the_rest_is_kept() {
-    for told in TOLD {
-        let text = reduce(&sample(told.sample), MAX_FAILURE);
-        let name = told.sample;
-        assert!(text.starts_with(told.heading), "{name}:\n{text}");
+    for case in TOLD {
+        let text = reduce(&sample(case.sample), MAX_FAILURE);
+        let name = case.sample;
+        assert!(text.starts_with(case.heading), "{name}:\n{text}");
         let (first, rest) = text.split_once(REST).unwrap_or_else(|| panic!("{name} has no rest:\n{text}"));
-        for words in told.first {
+        for words in case.first {
             assert!(first.contains(words), "{name} does not begin with `{words}`:\n{text}");
         }
-        for words in told.rest {
+        for words in case.rest {
             assert!(rest.contains(words), "{name} does not end with `{words}`:\n{text}");
         }
     }
@@ -245,7 +245,7 @@ fn failures_of_known_runners_come_first_and_the_rest_is_kept() {
 
 #[test]
 fn samples_are_seen_as_they_are_here() {
-    let mut names: Vec<&str> = TOLD.iter().map(|told| told.sample).collect();
+    let mut names: Vec<&str> = TOLD.iter().map(|case| case.sample).collect();
     names.extend(["own", "prove", "pip-bar"]);
     for name in names {
         insta::with_settings!({ snapshot_path => "seen", prepend_module_to_snapshot => false, omit_expression => true }, {
@@ -267,10 +267,10 @@ fn output_of_an_unknown_tool_keeps_its_first_error_and_its_end() {
 
 #[test]
 fn reducing_again_changes_nothing() {
-    for told in TOLD {
+    for case in TOLD {
         for limit in [MAX_FAILURE, 3_000] {
-            let once = reduce(&sample(told.sample), limit);
-            assert_eq!(reduce(once.as_bytes(), limit), once, "{}", told.sample);
+            let once = reduce(&sample(case.sample), limit);
+            assert_eq!(reduce(once.as_bytes(), limit), once, "{}", case.sample);
         }
     }
     let once = reduce(&sample("own"), MAX_FAILURE);
@@ -279,18 +279,18 @@ fn reducing_again_changes_nothing() {
 
 #[test]
 fn small_limits_still_name_the_first_failure() {
-    for told in TOLD {
-        let text = reduce(&sample(told.sample), 1_500);
-        assert!(text.len() <= 1_500 && text.starts_with("[failures: "), "{}:\n{text}", told.sample);
-        let first = reduce(&sample(told.sample), MAX_FAILURE);
+    for case in TOLD {
+        let text = reduce(&sample(case.sample), 1_500);
+        assert!(text.len() <= 1_500 && text.starts_with("[failures: "), "{}:\n{text}", case.sample);
+        let first = reduce(&sample(case.sample), MAX_FAILURE);
         let name = first.lines().nth(1).expect("a failure has a first line");
-        assert!(text.contains(name), "{} does not tell `{name}`:\n{text}", told.sample);
+        assert!(text.contains(name), "{} does not tell `{name}`:\n{text}", case.sample);
     }
 }
 
 /// All lines of all samples.
 static LINES: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
-    let samples = TOLD.iter().map(|told| sample(told.sample));
+    let samples = TOLD.iter().map(|case| sample(case.sample));
     samples.flat_map(|text| text.split(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect::<Vec<_>>()).collect()
 });
 

@@ -48,12 +48,12 @@ fn without_an_accepted_definition_a_new_one_is_only_reported() {
 fn a_session_is_told_which_files_depart_and_what_follows() {
     let accepted = definition(&[("a", "1"), ("b", "1")]);
     let committed = definition(&[("a", "2"), ("c\nNo person", "1")]);
-    let told = session_notice(
+    let notice = session_notice(
         ChangePolicy::Both,
         &DefinitionState { accepted: accepted.clone(), committed, is_absence_accepted: false },
     )
     .expect("it departs");
-    insta::assert_snapshot!(told, @r"
+    insta::assert_snapshot!(notice, @r"
     a (changed)
     b (removed)
     c No person (new)
@@ -172,13 +172,13 @@ fn a_reviewer_is_asked_after_both_alone() {
 #[test]
 fn feedback_says_with_which_definition_the_guard_was_red() {
     let both = policy(ChangePolicy::Both);
-    let told = |ends: Vec<GuardEnd>| {
+    let first_line = |ends: Vec<GuardEnd>| {
         let after = applied(&settled(after(&both, ends)));
         after.feedback.nodes["b"].failures.last().expect("is told").text.lines().next().unwrap_or_default().to_owned()
     };
-    insta::assert_snapshot!(told(vec![departed(GuardEndKind::Exited(1))]), @"[red with a definition of the guard that no person has accepted: justfile]");
-    insta::assert_snapshot!(told(vec![departed(GuardEndKind::Exited(0)), guard(GuardEndKind::Exited(1))]), @"[red with the accepted definition of the guard, green with the changed one: justfile]");
-    assert!(!told(vec![guard(GuardEndKind::Exited(1))]).starts_with('['));
+    insta::assert_snapshot!(first_line(vec![departed(GuardEndKind::Exited(1))]), @"[red with a definition of the guard that no person has accepted: justfile]");
+    insta::assert_snapshot!(first_line(vec![departed(GuardEndKind::Exited(0)), guard(GuardEndKind::Exited(1))]), @"[red with the accepted definition of the guard, green with the changed one: justfile]");
+    assert!(!first_line(vec![guard(GuardEndKind::Exited(1))]).starts_with('['));
 }
 
 #[test]

@@ -58,7 +58,7 @@ fn faults(examined: TreeExamination) -> Vec<String> {
     faults.iter().map(ToString::to_string).collect()
 }
 
-fn brought(children: u32) -> AgentAnswer {
+fn answer_with_children(children: u32) -> AgentAnswer {
     let SessionEndKind::Answered(answer) = decomposed(children).how else { panic!("an answer") };
     answer
 }
@@ -66,7 +66,7 @@ fn brought(children: u32) -> AgentAnswer {
 #[test]
 fn a_session_adds_at_most_twelve_nodes_by_answer_or_by_edit() {
     let text = canonical(&from());
-    let by_answer = |count| look(text.as_bytes(), Some(&brought(count)));
+    let by_answer = |count| look(text.as_bytes(), Some(&answer_with_children(count)));
     let by_edit = |count: u32| {
         changed(|tree| {
             node(tree, "b").children = (0..count).map(|n| leaf(&format!("new{n}"), n.cast_signed().into())).collect();
@@ -114,7 +114,7 @@ fn a_third_single_child_in_a_row_is_refused() {
     node(&mut began, "b").children = vec![inner("only1", 0, vec![leaf("only2", 0)])];
     let text = canonical(&began);
     let divide = |count| {
-        let answer = brought(count);
+        let answer = answer_with_children(count);
         let session = SessionTree {
             from: &began,
             node: "only2",
@@ -137,8 +137,8 @@ fn an_untouched_tree_is_legal() {
 #[test]
 fn a_tree_that_is_not_read_again_is_judged_as_if_it_were() {
     let text = canonical(&from());
-    let too_many = brought(20_000);
-    for answer in [None, Some(&answer(AnswerStatus::Done)), Some(&brought(2)), Some(&too_many)] {
+    let too_many = answer_with_children(20_000);
+    for answer in [None, Some(&answer(AnswerStatus::Done)), Some(&answer_with_children(2)), Some(&too_many)] {
         let from = from();
         let session = SessionTree {
             from: &from,
@@ -308,7 +308,7 @@ fn of_two_breaches_the_first_rule_of_the_list_is_reported() {
 fn children_of_an_answer_are_inserted_under_the_selected_node() {
     let mut left = from();
     left.root.children.push(leaf("B.1", 9));
-    let (gained, _, tree) = legal(look(canonical(&left).as_bytes(), Some(&brought(2))));
+    let (gained, _, tree) = legal(look(canonical(&left).as_bytes(), Some(&answer_with_children(2))));
     assert_eq!(gained, 0);
     let made: Vec<_> =
         find(&tree, "b").expect("b").children.iter().map(|node| (node.id.as_str(), node.order)).collect();
@@ -320,14 +320,14 @@ fn children_of_an_answer_are_inserted_under_the_selected_node() {
 fn children_of_an_answer_are_not_inserted_beside_those_in_the_tree() {
     let mut left = from();
     node(&mut left, "b").children.push(leaf("own", 1));
-    let (gained, _, tree) = legal(look(canonical(&left).as_bytes(), Some(&brought(2))));
+    let (gained, _, tree) = legal(look(canonical(&left).as_bytes(), Some(&answer_with_children(2))));
     assert_eq!((gained, find(&tree, "b").map(|node| node.children.len())), (1, Some(1)));
 }
 
 #[test]
 fn children_of_another_answer_are_not_inserted() {
     for status in [AnswerStatus::Done, AnswerStatus::Retry] {
-        let answer = AgentAnswer { status, ..brought(2) };
+        let answer = AgentAnswer { status, ..answer_with_children(2) };
         assert_eq!(legal(look(canonical(&from()).as_bytes(), Some(&answer))).2, from());
     }
 }
@@ -337,7 +337,7 @@ fn children_that_would_stand_too_deep_make_the_tree_invalid() {
     let last = leaf("n64", 0);
     let from = tree((1..64).rev().fold(last, |below, depth| inner(&format!("n{depth}"), 0, vec![below])));
     let text = canonical(&from);
-    let answer = brought(1);
+    let answer = answer_with_children(1);
     let session = SessionTree {
         from: &from,
         node: "n64",
@@ -353,7 +353,7 @@ fn children_that_would_stand_too_deep_make_the_tree_invalid() {
 fn children_beyond_the_limit_of_nodes_make_the_tree_invalid() {
     let from = tree(inner("root", 0, (1..20_000).map(|order| leaf(&format!("n{order}"), order)).collect()));
     let text = canonical(&from);
-    let answer = brought(1);
+    let answer = answer_with_children(1);
     let session = SessionTree {
         from: &from,
         node: "n1",

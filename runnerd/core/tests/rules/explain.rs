@@ -51,7 +51,7 @@ fn ends(course: &Forecast) -> Option<RunStatus> {
 
 #[test]
 fn every_ending_is_told_with_its_verdict() {
-    let told: Vec<(Ending, VerdictName)> = explained(&Policy::default(), &sample(), &state())
+    let endings: Vec<(Ending, VerdictName)> = explained(&Policy::default(), &sample(), &state())
         .iter()
         .map(|course| (course.ending, course.outcome.verdict.name()))
         .collect();
@@ -69,7 +69,7 @@ fn every_ending_is_told_with_its_verdict() {
         (Ending::Misconfigured, VerdictName::Misconfigured),
         (Ending::Interrupted, VerdictName::Interrupted),
     ];
-    assert_eq!(told, expected);
+    assert_eq!(endings, expected);
 }
 
 #[test]

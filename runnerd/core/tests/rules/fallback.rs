@@ -27,7 +27,7 @@ fn words(kinds: &[&str]) -> Vec<String> {
     kinds.iter().map(|kind| (*kind).to_owned()).collect()
 }
 
-fn asked(kinds: &[&str], known: &[ServiceOutage], at: Timestamp) -> Option<String> {
+fn choose(kinds: &[&str], known: &[ServiceOutage], at: Timestamp) -> Option<String> {
     match choose_kind(&words(kinds), known, at) {
         KindChoice::Ask(kind) => Some(kind.unwrap_or("as configured").to_owned()),
         KindChoice::Wait(..) => None,
@@ -98,10 +98,10 @@ fn a_clock_that_was_set_back_does_not_lengthen_a_wait() {
 fn the_first_kind_is_asked_again_when_its_time_has_come() {
     let known = outages(&[("a", Some(now() + SignedDuration::from_hours(1)), now())]);
     let back = now() + SignedDuration::from_hours(1) + MINUTE;
-    assert_eq!(asked(&["a", "b"], &known, now()).as_deref(), Some("b"));
-    assert_eq!(asked(&["a", "b"], &known, back - SignedDuration::from_secs(1)).as_deref(), Some("b"));
-    assert_eq!(asked(&["a", "b"], &known, back).as_deref(), Some("a"));
-    assert_eq!(asked(&["b", "a"], &known, back).as_deref(), Some("b"));
+    assert_eq!(choose(&["a", "b"], &known, now()).as_deref(), Some("b"));
+    assert_eq!(choose(&["a", "b"], &known, back - SignedDuration::from_secs(1)).as_deref(), Some("b"));
+    assert_eq!(choose(&["a", "b"], &known, back).as_deref(), Some("a"));
+    assert_eq!(choose(&["b", "a"], &known, back).as_deref(), Some("b"));
 }
 
 #[test]
@@ -112,7 +112,7 @@ fn where_all_are_out_the_one_that_comes_back_first_is_waited_for() {
     let KindChoice::Wait(wait, out) = choose_kind(&kinds, &known, now()) else { panic!("an agent was chosen") };
     assert_eq!(wait.until, early + MINUTE, "what is not a fallback does not count");
     assert_eq!(out.iter().map(|outage| outage.kind.as_str()).collect::<Vec<_>>(), ["a", "b"]);
-    assert_eq!(asked(&["a", "b"], &known, wait.until).as_deref(), Some("b"));
+    assert_eq!(choose(&["a", "b"], &known, wait.until).as_deref(), Some("b"));
 }
 
 #[test]
@@ -144,14 +144,14 @@ fn an_answer_ends_an_outage_and_nothing_else_does() {
 fn a_wait_that_is_cut_short_leaves_the_count_of_waits() {
     let mut known = outages(&[("a", Some(now() + SignedDuration::from_hours(1)), now())]);
     known[0].retry_now(now());
-    assert_eq!(asked(&["a", "b"], &known, now()).as_deref(), Some("a"));
+    assert_eq!(choose(&["a", "b"], &known, now()).as_deref(), Some("a"));
     let known = outages_after(&known, "a", &unavailable(None), now());
     assert_eq!(known[0].wait.until, now() + SignedDuration::from_mins(5));
 }
 
 #[test]
 fn without_kinds_sessions_are_run_as_configured() {
-    assert_eq!(asked(&[], &outages(&[("a", None, now())]), now()).as_deref(), Some("as configured"));
+    assert_eq!(choose(&[], &outages(&[("a", None, now())]), now()).as_deref(), Some("as configured"));
 }
 
 proptest! {

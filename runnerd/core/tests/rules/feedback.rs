@@ -49,10 +49,10 @@ fn a_failure_says_what_the_row_promises() {
     );
 }
 
-/// What is told of node `b` after these verdicts in a row: the verdicts of its failures, and their text.
-fn told_after(verdicts: &[Verdict]) -> Vec<(VerdictName, String)> {
+/// Returns the failures of node `b` after these verdicts in a row, each with its verdict and its text.
+fn failures_after(verdicts: &[Verdict]) -> Vec<(VerdictName, String)> {
     let outcomes: Vec<IterationOutcome> = verdicts.iter().cloned().map(outcome).collect();
-    let failures = feedback_after(&outcomes).nodes.remove("b").map(|told| told.failures).unwrap_or_default();
+    let failures = feedback_after(&outcomes).nodes.remove("b").map(|node| node.failures).unwrap_or_default();
     failures.into_iter().map(|failure| (failure.verdict, failure.text)).collect()
 }
 
@@ -82,7 +82,7 @@ fn rejected(reasons: &str) -> Verdict {
 fn what_guard_and_reviewer_found_is_told_until_it_is_overcome() {
     use VerdictName::{RedGuard, Rejected};
 
-    let names = |verdicts: &[Verdict]| told_after(verdicts).into_iter().map(|(name, _)| name).collect::<Vec<_>>();
+    let names = |verdicts: &[Verdict]| failures_after(verdicts).into_iter().map(|(name, _)| name).collect::<Vec<_>>();
     let silent = [Verdict::Retry, Verdict::Narrowed, broken(SessionRule::History), fault()];
     let cut = [Verdict::Timeout { during: PhaseName::Work }, Verdict::Interrupted { by: StopCause::Pause }];
     for then in silent.into_iter().chain(cut) {
@@ -96,7 +96,7 @@ fn what_guard_and_reviewer_found_is_told_until_it_is_overcome() {
     assert_eq!(names(&[Verdict::RedGuard, rejected("a")]), [Rejected], "the guard was green");
     assert_eq!(names(&[Verdict::RedGuard, Verdict::Pending]), []);
     assert_eq!(names(&[rejected("a"), Verdict::Accepted]), []);
-    assert_eq!(told_after(&[rejected("a"), rejected("b")]), [(Rejected, "b".to_owned())]);
+    assert_eq!(failures_after(&[rejected("a"), rejected("b")]), [(Rejected, "b".to_owned())]);
     assert_eq!(names(&[broken(SessionRule::History), broken(SessionRule::Context)]), [VerdictName::Broken]);
     assert_eq!(names(&[Verdict::RedGuard, fault(), fault()]), [RedGuard, VerdictName::Fault]);
 }
@@ -170,23 +170,25 @@ fn an_invalid_tree_is_told_with_its_faults_and_its_text() {
         TreeFault { path: String::new(), rule: "more".to_owned() },
     ];
     let tree = TreeFinding::Invalid { faults, text: "{ \"version\"".to_owned(), blob: None };
-    let told = applied(&with_tree(broken(SessionRule::ValidTree), tree)).feedback.nodes["b"].failures.last().cloned();
+    let failure =
+        applied(&with_tree(broken(SessionRule::ValidTree), tree)).feedback.nodes["b"].failures.last().cloned();
     let expect = Failure {
         iter: 7,
         verdict: VerdictName::Broken,
         text: "the task tree must be valid:\n- root.goal (id root): goal is longer\n- more".to_owned(),
         invalid_tree: Some("{ \"version\"".to_owned()),
     };
-    assert_eq!(told, Some(expect));
+    assert_eq!(failure, Some(expect));
 }
 
 #[test]
 fn an_invalid_tree_is_not_told_where_another_rule_decided() {
     let invalid = TreeFinding::Invalid { faults: Vec::new(), text: "{".to_owned(), blob: None };
     for verdict in [broken(SessionRule::Context), broken(SessionRule::History), fault()] {
-        let told = applied(&with_tree(verdict.clone(), invalid.clone())).feedback.nodes["b"].failures.last().cloned();
-        let told = told.expect("a failure");
-        assert_eq!((Some(told.text), told.invalid_tree), (verdict.detail(), None));
+        let failure =
+            applied(&with_tree(verdict.clone(), invalid.clone())).feedback.nodes["b"].failures.last().cloned();
+        let failure = failure.expect("a failure");
+        assert_eq!((Some(failure.text), failure.invalid_tree), (verdict.detail(), None));
     }
 }
 
@@ -208,10 +210,10 @@ fn feedback_is_bounded_whatever_is_said_and_however_often() {
         assert!(after.run_state.last_summary.is_some_and(|summary| summary.len() <= 2_000));
         feedback = after.feedback;
     }
-    let told = &feedback.nodes["b"];
-    assert_eq!(told.history.iter().map(|attempt| attempt.iter).collect::<Vec<_>>(), (32..40).collect::<Vec<_>>());
-    assert!(told.history.iter().all(|attempt| attempt.summary.as_ref().is_some_and(|text| text.len() <= 2_000)));
-    assert!(told.failures.len() == 1 && told.failures[0].text.len() <= MAX_FAILURE);
+    let node = &feedback.nodes["b"];
+    assert_eq!(node.history.iter().map(|attempt| attempt.iter).collect::<Vec<_>>(), (32..40).collect::<Vec<_>>());
+    assert!(node.history.iter().all(|attempt| attempt.summary.as_ref().is_some_and(|text| text.len() <= 2_000)));
+    assert!(node.failures.len() == 1 && node.failures[0].text.len() <= MAX_FAILURE);
 }
 
 #[test]
@@ -250,12 +252,12 @@ fn progress_keeps_the_newest_lines_within_its_bound() {
 }
 
 /// The committed feedback after attempts whose guards printed these texts, in order.
-fn after_guards(said: &[&str]) -> StateAfter {
+fn after_guards(outputs: &[&str]) -> StateAfter {
     let (tree, run_state, mut feedback) = before();
     let mut last = None;
-    for said in said {
+    for output in outputs {
         let mut outcome = outcome(Verdict::RedGuard);
-        outcome.guard = Some(GuardEnd { output: (*said).to_owned(), ..guard(GuardEndKind::Exited(1)) });
+        outcome.guard = Some(GuardEnd { output: (*output).to_owned(), ..guard(GuardEndKind::Exited(1)) });
         let before = StateBefore {
             tree: &tree,
             run_state: &run_state,
@@ -288,7 +290,7 @@ fn only_failures_that_an_agent_could_have_avoided_are_known_again() {
     for verdict in verdicts() {
         let name = verdict.name();
         let after = after(verdict);
-        let last = after.feedback.nodes.get("b").and_then(|told| told.history.last());
+        let last = after.feedback.nodes.get("b").and_then(|node| node.history.last());
         let is_known = last.is_some_and(|attempt| attempt.iter == 7 && attempt.failure_digest.is_some());
         assert_eq!(is_known, matches!(name, RedGuard | Rejected | Broken), "{name}");
     }

@@ -140,8 +140,8 @@ fn rejection() -> Decision {
     Decision::Reject { reasons: "no test".to_owned() }
 }
 
-/// The subject of a person's decision.
-fn said(decision: Decision, recheck: bool) -> SessionTask {
+/// Returns the task of a person's decision.
+fn decision_task(decision: Decision, recheck: bool) -> SessionTask {
     SessionTask { role: Role::Human, decision: Some(decision), recheck, ..task() }
 }
 
@@ -152,9 +152,9 @@ fn accepted() -> ReviewEnd {
 fn events() -> Vec<(String, IterationEvent)> {
     let mut events = vec![
         ("Opened".to_owned(), IterationEvent::Opened(task())),
-        ("Opened(approved)".to_owned(), IterationEvent::Opened(said(Decision::Approve, false))),
-        ("Opened(approved after a change)".to_owned(), IterationEvent::Opened(said(Decision::Approve, true))),
-        ("Opened(rejected)".to_owned(), IterationEvent::Opened(said(rejection(), true))),
+        ("Opened(approved)".to_owned(), IterationEvent::Opened(decision_task(Decision::Approve, false))),
+        ("Opened(approved after a change)".to_owned(), IterationEvent::Opened(decision_task(Decision::Approve, true))),
+        ("Opened(rejected)".to_owned(), IterationEvent::Opened(decision_task(rejection(), true))),
         ("Declined".to_owned(), IterationEvent::Declined),
         ("Briefed".to_owned(), IterationEvent::Briefed),
         ("Settled".to_owned(), IterationEvent::Settled { commit: Some("c".repeat(40)) }),
@@ -551,17 +551,18 @@ fn a_reviewer_that_fails_is_asked_again_with_what_is_left_and_nothing_is_forgott
 fn a_persons_word_needs_no_session_and_an_approval_of_other_files_a_green_guard() {
     let policy = Policy { review: ReviewPolicy::Human, ..Policy::default() };
     let verdict = |task: SessionTask, events: &[IterationEvent]| {
-        let said = [IterationEvent::Opened(task), IterationEvent::Briefed].into_iter().chain(events.iter().cloned());
-        match drive(&policy, said) {
+        let sequence =
+            [IterationEvent::Opened(task), IterationEvent::Briefed].into_iter().chain(events.iter().cloned());
+        match drive(&policy, sequence) {
             Phase::Settle { outcome } => Some((outcome.verdict.clone(), outcome.leaves_commit())),
             _ => None,
         }
     };
     let guarded = |how| [IterationEvent::GuardEnded(guard(how))];
-    let approved = || said(Decision::Approve, true);
-    assert_eq!(verdict(said(Decision::Approve, false), &[]), Some((Verdict::Accepted, true)));
+    let approved = || decision_task(Decision::Approve, true);
+    assert_eq!(verdict(decision_task(Decision::Approve, false), &[]), Some((Verdict::Accepted, true)));
     let rejected = Verdict::Rejected { reasons: "no test".to_owned() };
-    assert_eq!(verdict(said(rejection(), true), &[]), Some((rejected, true)));
+    assert_eq!(verdict(decision_task(rejection(), true), &[]), Some((rejected, true)));
     assert_eq!(verdict(approved(), &[]), None);
     assert_eq!(verdict(approved(), &guarded(GuardEndKind::Exited(0))), Some((Verdict::Accepted, true)));
     assert_eq!(verdict(approved(), &guarded(GuardEndKind::Exited(1))), Some((Verdict::RedGuard, true)));

@@ -124,14 +124,14 @@ fn a_persons_commit_stays_its_own_only_where_nothing_is_outstanding() {
 fn landing_continues_after_the_newest_landed_commit() {
     let (one, two) = (ended("a", "x", VerdictName::Accepted), ended("a", "y", VerdictName::Accepted));
     let commits = [commit("one", 1, CommitOwner::Runner(&one)), commit("two", 2, CommitOwner::Runner(&two))];
-    let said = |commit: &str| LandedTrailer { run: "a".into(), commit: commit.into(), node: "x".into() };
-    match ask(&commits, &[said("one"), said("another")]) {
+    let trailer = |commit: &str| LandedTrailer { run: "a".into(), commit: commit.into(), node: "x".into() };
+    match ask(&commits, &[trailer("one"), trailer("another")]) {
         Ok(MissingCommits::Missing(landing)) => {
             assert_eq!((landing.base.as_str(), cuts(&landing)), ("one", vec![("two", Some("y"))]));
         }
         other => panic!("{other:?}"),
     }
-    assert_eq!(ask(&commits, &[said("two")]), Ok(MissingCommits::AlreadyLanded));
+    assert_eq!(ask(&commits, &[trailer("two")]), Ok(MissingCommits::AlreadyLanded));
     assert_eq!(ask(&[], &[]), Ok(MissingCommits::AlreadyLanded), "the branch has all of it");
 }
 

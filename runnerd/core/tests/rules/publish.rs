@@ -135,7 +135,7 @@ fn up_to_date_is_a_branch_at_the_tip_with_all_that_it_needs() {
 
 #[test]
 fn every_hold_says_why_in_a_sentence_and_what_can_be_typed() {
-    let told = HoldContext {
+    let context = HoldContext {
         run: "port",
         source: "/home/my code",
         workspace: "/state/w",
@@ -150,7 +150,8 @@ fn every_hold_says_why_in_a_sentence_and_what_can_be_typed() {
         PublishHold::ReservedForAnother,
         PublishHold::Incomplete,
     ];
-    let said: Vec<_> = holds.iter().map(|hold| hold.stop_reason(&told)).map(|why| (why.message, why.command)).collect();
+    let reasons: Vec<_> =
+        holds.iter().map(|hold| hold.stop_reason(&context)).map(|why| (why.message, why.command)).collect();
     let expected = [
         (
             "runner/port has 0123456789ab, which the run did not make",
@@ -181,20 +182,20 @@ fn every_hold_says_why_in_a_sentence_and_what_can_be_typed() {
     ];
     let expected: Vec<_> =
         expected.iter().map(|(message, command)| ((*message).to_owned(), Some((*command).to_owned()))).collect();
-    assert_eq!(said, expected);
+    assert_eq!(reasons, expected);
 }
 
 #[test]
 fn a_branch_that_nothing_is_kept_of_comes_back_from_the_workspace() {
-    let told = HoldContext { run: "port", source: "/s", workspace: "/w", found: "", kept: None };
-    let why = PublishHold::BranchGone.stop_reason(&told);
+    let context = HoldContext { run: "port", source: "/s", workspace: "/w", found: "", kept: None };
+    let why = PublishHold::BranchGone.stop_reason(&context);
     let expected = "git -C /s fetch /w runner/port:runner/port && runnerctl resume /s --run port";
     assert_eq!(why.command.as_deref(), Some(expected));
 }
 
 #[test]
 fn a_branch_in_use_names_the_work_tree_and_how_to_leave_it() {
-    let said = [BranchUse::InWorkTree, BranchUse::InLostWorkTree, BranchUse::GitAtWork].map(|how| {
+    let reasons = [BranchUse::InWorkTree, BranchUse::InLostWorkTree, BranchUse::GitAtWork].map(|how| {
         let why = skip_reason("port", how, ["/s", "/home/my code"]);
         (why.message, why.command.unwrap_or_default())
     });
@@ -206,7 +207,7 @@ fn a_branch_in_use_names_the_work_tree_and_how_to_leave_it() {
         ),
         ("git is at work in /home/my code", "git -C '/home/my code' status"),
     ];
-    assert_eq!(said, expected.map(|(message, command)| (message.to_owned(), command.to_owned())));
+    assert_eq!(reasons, expected.map(|(message, command)| (message.to_owned(), command.to_owned())));
 }
 
 #[test]
@@ -228,7 +229,7 @@ fn a_missing_workspace_is_created_again_from_the_remaining_commits_and_lost_ones
 
 #[test]
 fn what_is_lost_with_a_workspace_is_said_with_what_can_be_typed() {
-    let told = |lost: WorkspaceLoss, last| {
+    let render = |lost: WorkspaceLoss, last| {
         let why = lost.stop_reason("port", ["/my code", "/w/port"], last);
         format!("{}\n{}", why.message, why.command.unwrap_or_default())
     };
@@ -236,13 +237,13 @@ fn what_is_lost_with_a_workspace_is_said_with_what_can_be_typed() {
     let back = "git -C '/my code' branch runner/port fedc && runnerctl resume '/my code' --run port";
     let gone = "the workspace /w/port is gone";
     assert_eq!(
-        told(WorkspaceLoss::Branch, Some("fedc")),
+        render(WorkspaceLoss::Branch, Some("fedc")),
         format!("{gone}, and so is runner/port in /my code\n{back}; or: {cancel}")
     );
     let branch = format!("{gone}, and so is runner/port in /my code with its commits\n{cancel}");
-    assert_eq!(told(WorkspaceLoss::Branch, None), branch);
+    assert_eq!(render(WorkspaceLoss::Branch, None), branch);
     let commits = format!("{gone}, and what run port had committed in it was not published yet\n{cancel}");
-    assert_eq!(told(WorkspaceLoss::Commits, None), commits);
+    assert_eq!(render(WorkspaceLoss::Commits, None), commits);
     let base = format!("{gone}, and so is the commit in /my code that run port was to begin from\n{cancel}");
-    assert_eq!(told(WorkspaceLoss::Base, None), base);
+    assert_eq!(render(WorkspaceLoss::Base, None), base);
 }

@@ -911,10 +911,10 @@ fn granted(state: RecordState, step: &RunTransition) -> String {
 
 /// The refusals for the page: their texts, and the commands that they name.
 pub(crate) fn refusals_table() -> String {
-    let mut told = BTreeMap::new();
+    let mut sentences = BTreeMap::new();
     let runs = states().into_iter().map(run);
     let mut add = |refusal: RequestRefusal| {
-        told.insert(
+        sentences.insert(
             name(&refusal),
             (refusal.message("ID"), refusal.ways("ID").map_or_else(|| "–".to_owned(), |ways| ways.text().to_owned())),
         );
@@ -943,7 +943,7 @@ pub(crate) fn refusals_table() -> String {
     let other = RunRequest::Review { decision: Decision::Approve, iter: 2, signature: None };
     answer(&waiting, &other).err().into_iter().for_each(&mut add);
     let mut text = String::from("| refusal | says | and names |\n|---|---|---|\n");
-    for (name, (message, command)) in told {
+    for (name, (message, command)) in sentences {
         writeln!(text, "| *{name}* | {message} | {command} |").expect("writes");
     }
     text

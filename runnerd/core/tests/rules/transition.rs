@@ -493,11 +493,11 @@ fn a_persons_word_is_no_answer_of_a_session() {
         assert_eq!((state.usage.sessions, state.consecutive_faults), (6, 2), "no session, and none that answered");
         assert_eq!((state.last_status, state.last_guard), (Some(IterationStatus::Done), Some(GuardOutcome::Pass)));
         let b = find(&after.tree, "b").expect("b");
-        let failure = after.feedback.nodes.get("b").and_then(|told| told.failures.last());
+        let failure = after.feedback.nodes.get("b").and_then(|node| node.failures.last());
         match decision {
             Decision::Approve => assert_eq!((b.passes, b.attempts, failure), (true, 1, None)),
             Decision::Reject { reasons } => {
-                assert_eq!((b.passes, b.attempts, failure.map(|told| &told.text)), (false, 2, Some(&reasons)));
+                assert_eq!((b.passes, b.attempts, failure.map(|node| &node.text)), (false, 2, Some(&reasons)));
             }
         }
     }

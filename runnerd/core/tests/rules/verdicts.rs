@@ -63,13 +63,13 @@ fn outcome_of(phase: Phase) -> IterationOutcome {
 }
 
 /// Asserts that an iteration is settled with this verdict after `more` events.
-fn check(told: &Told, more: impl IntoIterator<Item = IterationEvent>, expect: &Verdict) {
-    assert_eq!(&outcome_of(told.after(more)).verdict, expect);
+fn check(case: &Told, more: impl IntoIterator<Item = IterationEvent>, expect: &Verdict) {
+    assert_eq!(&outcome_of(case.after(more)).verdict, expect);
 }
 
 /// Asserts that an iteration is settled as Broken by this rule, right after Inspect.
-fn check_rule(told: &Told, expect: SessionRule) {
-    let verdict = outcome_of(told.after([])).verdict;
+fn check_rule(case: &Told, expect: SessionRule) {
+    let verdict = outcome_of(case.after([])).verdict;
     assert!(matches!(&verdict, Verdict::Broken(RuleBreach { rule, .. }) if *rule == expect), "{verdict:?}");
 }
 
@@ -77,9 +77,9 @@ fn reviewed(by: ReviewPolicy) -> Told {
     Told::done().with_policy(Policy { review: by, ..Policy::default() })
 }
 
-fn strict(role: Role, told: Told) -> Told {
+fn strict(role: Role, case: Told) -> Told {
     let policy = Policy { roles: RolesMode::Strict, ..Policy::default() };
-    told.with_policy(policy).with_task(SessionTask { role, ..task() })
+    case.with_policy(policy).with_task(SessionTask { role, ..task() })
 }
 
 fn guarded(how: GuardEndKind) -> IterationEvent {
@@ -117,22 +117,22 @@ fn the_guard_runs_for_a_claim_of_done_only() {
 #[test]
 fn the_reviewer_decides_after_a_green_guard() {
     let ended = |how: ReviewEndKind| [IterationEvent::GuardEnded(green()), IterationEvent::ReviewEnded(review(how))];
-    let told = reviewed(ReviewPolicy::Agent);
+    let case = reviewed(ReviewPolicy::Agent);
     let text = || "text".to_owned();
-    check(&told, ended(ReviewEndKind::Accepted { reasons: text() }), &Verdict::Accepted);
-    check(&told, ended(ReviewEndKind::Rejected { reasons: text() }), &Verdict::Rejected { reasons: text() });
+    check(&case, ended(ReviewEndKind::Accepted { reasons: text() }), &Verdict::Accepted);
+    check(&case, ended(ReviewEndKind::Rejected { reasons: text() }), &Verdict::Rejected { reasons: text() });
     let failed = || IterationEvent::ReviewEnded(review(ReviewEndKind::Failed { what: text() }));
     let fault = Verdict::Fault { kind: FaultKind::Reviewer, what: text() };
-    check(&told, [IterationEvent::GuardEnded(green()), failed(), failed(), failed()], &fault);
+    check(&case, [IterationEvent::GuardEnded(green()), failed(), failed(), failed()], &fault);
     assert_eq!(
-        told.after([IterationEvent::GuardEnded(green()), failed(), failed()]).effect(),
+        case.after([IterationEvent::GuardEnded(green()), failed(), failed()]).effect(),
         Some(IterationEffect::RunReview)
     );
     let until = Some("2026-01-01T00:00:00Z".parse().expect("a time"));
     let limit = Verdict::Unavailable { why: text(), until };
-    check(&told, ended(ReviewEndKind::Unavailable { why: text(), until }), &limit);
-    check(&told, ended(ReviewEndKind::Misconfigured { what: text() }), &Verdict::Misconfigured { what: text() });
-    check(&told, ended(ReviewEndKind::TimedOut), &Verdict::Timeout { during: PhaseName::Review });
+    check(&case, ended(ReviewEndKind::Unavailable { why: text(), until }), &limit);
+    check(&case, ended(ReviewEndKind::Misconfigured { what: text() }), &Verdict::Misconfigured { what: text() });
+    check(&case, ended(ReviewEndKind::TimedOut), &Verdict::Timeout { during: PhaseName::Review });
 }
 
 #[test]
@@ -151,23 +151,23 @@ fn what_is_not_done_is_settled_by_its_status() {
 #[test]
 fn a_planner_that_may_narrow_loses_no_attempt_for_a_changed_goal() {
     let reworded = TreeFinding::Legal { gained: 0, reworded: true };
-    let told =
+    let case =
         |narrowing, status, tree| Told::of(answered(status), tree).with_task(SessionTask { narrowing, ..task() });
-    check(&told(true, AnswerStatus::Retry, reworded.clone()), [], &Verdict::Narrowed);
-    check(&told(false, AnswerStatus::Retry, reworded.clone()), [], &Verdict::Retry);
-    check(&told(true, AnswerStatus::Retry, legal()), [], &Verdict::Retry);
-    check_rule(&told(true, AnswerStatus::Done, reworded), SessionRule::KeepGoal);
+    check(&case(true, AnswerStatus::Retry, reworded.clone()), [], &Verdict::Narrowed);
+    check(&case(false, AnswerStatus::Retry, reworded.clone()), [], &Verdict::Retry);
+    check(&case(true, AnswerStatus::Retry, legal()), [], &Verdict::Retry);
+    check_rule(&case(true, AnswerStatus::Done, reworded), SessionRule::KeepGoal);
 }
 
 #[test]
 fn a_session_without_an_answer_is_settled_by_its_end() {
-    let told = |how| Told::of(session(how), legal());
-    check(&told(unavailable()), [], &Verdict::Unavailable { why: "usage limit".to_owned(), until: None });
-    check(&told(SessionEndKind::TimedOut), [], &Verdict::Timeout { during: PhaseName::Work });
-    check(&told(misconfigured()), [], &Verdict::Misconfigured { what: "log in".to_owned() });
-    check(&told(faulty()), [], &fault());
-    check(&told(SessionEndKind::Cut), [], &Verdict::Interrupted { by: StopCause::Death });
-    check_rule(&told(context_exceeded()), SessionRule::Context);
+    let case = |how| Told::of(session(how), legal());
+    check(&case(unavailable()), [], &Verdict::Unavailable { why: "usage limit".to_owned(), until: None });
+    check(&case(SessionEndKind::TimedOut), [], &Verdict::Timeout { during: PhaseName::Work });
+    check(&case(misconfigured()), [], &Verdict::Misconfigured { what: "log in".to_owned() });
+    check(&case(faulty()), [], &fault());
+    check(&case(SessionEndKind::Cut), [], &Verdict::Interrupted { by: StopCause::Death });
+    check_rule(&case(context_exceeded()), SessionRule::Context);
 }
 
 #[test]
@@ -197,32 +197,32 @@ fn each_rule_of_broken_is_found() {
 #[test]
 fn an_empty_list_of_children_is_none() {
     let empty = AgentAnswer { children: Some(Vec::new()), ..answer(AnswerStatus::Done) };
-    let told = Told::of(session(SessionEndKind::Answered(empty)), legal());
-    assert_eq!(told.after([]).name(), PhaseName::Guard);
+    let case = Told::of(session(SessionEndKind::Answered(empty)), legal());
+    assert_eq!(case.after([]).name(), PhaseName::Guard);
 }
 
 #[test]
 fn the_root_is_not_done_while_nothing_differs_from_the_base() {
-    let told = |path: &[&str], status, changed_since_base| {
+    let case = |path: &[&str], status, changed_since_base| {
         let path = path.iter().map(|id| (*id).to_owned()).collect();
         Told::of(answered(status), legal())
             .with_task(SessionTask { path, role: Role::Planner, ..task() })
             .with_finding(SessionFinding { changed_since_base, ..finding(legal()) })
     };
-    check_rule(&told(&["root"], AnswerStatus::Done, false), SessionRule::RootNeedsChange);
-    assert_eq!(told(&["root"], AnswerStatus::Done, true).after([]).name(), PhaseName::Guard);
-    assert_eq!(told(&["root", "b"], AnswerStatus::Done, false).after([]).name(), PhaseName::Guard);
-    check(&told(&["root"], AnswerStatus::Retry, false), [], &Verdict::Retry);
+    check_rule(&case(&["root"], AnswerStatus::Done, false), SessionRule::RootNeedsChange);
+    assert_eq!(case(&["root"], AnswerStatus::Done, true).after([]).name(), PhaseName::Guard);
+    assert_eq!(case(&["root", "b"], AnswerStatus::Done, false).after([]).name(), PhaseName::Guard);
+    check(&case(&["root"], AnswerStatus::Retry, false), [], &Verdict::Retry);
 }
 
 #[test]
 fn strict_mode_keeps_planners_from_code_and_workers_from_plans() {
     let code = || SessionFinding { changed_code: true, ..finding(legal()) };
     for status in [AnswerStatus::Done, AnswerStatus::Retry] {
-        let told = || Told::of(answered(status), legal()).with_finding(code());
-        check_rule(&strict(Role::Planner, told()), SessionRule::PlannerNoCode);
+        let case = || Told::of(answered(status), legal()).with_finding(code());
+        check_rule(&strict(Role::Planner, case()), SessionRule::PlannerNoCode);
         for role in [Role::Worker, Role::Repair] {
-            assert_ne!(outcome_name(&strict(role, told())), Some(VerdictName::Broken));
+            assert_ne!(outcome_name(&strict(role, case())), Some(VerdictName::Broken));
         }
     }
     check_rule(
@@ -238,16 +238,16 @@ fn strict_mode_keeps_planners_from_code_and_workers_from_plans() {
 #[test]
 fn outside_strict_mode_a_session_may_plan_or_work() {
     let code = SessionFinding { changed_code: true, ..finding(legal()) };
-    let told = Told::of(decomposed(1), legal()).with_finding(code);
+    let case = Told::of(decomposed(1), legal()).with_finding(code);
     for role in [Role::Planner, Role::Worker] {
-        let told =
-            Told { policy: Policy::default(), ..strict(role, Told { session: told.session.clone(), ..Told::done() }) };
-        check(&told, [], &Verdict::Decomposed);
+        let case =
+            Told { policy: Policy::default(), ..strict(role, Told { session: case.session.clone(), ..Told::done() }) };
+        check(&case, [], &Verdict::Decomposed);
     }
 }
 
-fn outcome_name(told: &Told) -> Option<VerdictName> {
-    match told.after([]) {
+fn outcome_name(case: &Told) -> Option<VerdictName> {
+    match case.after([]) {
         Phase::Settle { outcome } => Some(outcome.verdict.name()),
         _ => None,
     }
@@ -264,12 +264,12 @@ fn a_budget_that_runs_out_ends_the_run() {
 #[test]
 fn a_budget_that_is_to_be_retried_is_a_fault_and_a_hanging_guard_is_red() {
     let policy = || Policy { on_timeout: TimeoutPolicy::Retry, review: ReviewPolicy::Agent, ..Policy::default() };
-    let told = Told::of(session(SessionEndKind::TimedOut), legal()).with_policy(policy());
-    let faults = |told: &Told, more: Vec<IterationEvent>| {
-        let verdict = outcome_of(told.after(more)).verdict;
+    let case = Told::of(session(SessionEndKind::TimedOut), legal()).with_policy(policy());
+    let faults = |case: &Told, more: Vec<IterationEvent>| {
+        let verdict = outcome_of(case.after(more)).verdict;
         assert!(matches!(verdict, Verdict::Fault { kind: FaultKind::Timeout, .. }), "{verdict:?}");
     };
-    faults(&told, Vec::new());
+    faults(&case, Vec::new());
     let claimed = Told::done().with_policy(policy());
     faults(
         &claimed,
@@ -298,8 +298,8 @@ fn a_guard_whose_supervisor_is_lost_is_asked_once_more_and_then_is_a_fault() {
         vec![IterationEvent::Restarted],
         vec![IterationEvent::Stop(StopCause::Shutdown), IterationEvent::Restarted],
     ] {
-        let told = Told::done().after([lost()].into_iter().chain(more).chain([lost()]));
-        let outcome = outcome_of(told);
+        let end = Told::done().after([lost()].into_iter().chain(more).chain([lost()]));
+        let outcome = outcome_of(end);
         assert_eq!(outcome.verdict.detail().as_deref(), Some("guard lost: the guard's supervisor was killed twice"));
         assert_eq!(verdict_row(outcome.verdict.name()).attempts, 0, "it is not an answer");
         assert_eq!(outcome.guard_outcome(), GuardOutcome::Skipped, "its result is unknown");
@@ -317,7 +317,7 @@ fn a_guard_that_rewrites_history_breaks_a_rule_green_or_red() {
 
 #[test]
 fn a_stop_in_guard_or_review_is_what_the_iteration_ends_with() {
-    let told = reviewed(ReviewPolicy::Agent);
+    let case = reviewed(ReviewPolicy::Agent);
     for by in [StopCause::Pause, StopCause::Cancel] {
         let interrupted = Verdict::Interrupted { by };
         for how in [
@@ -327,13 +327,13 @@ fn a_stop_in_guard_or_review_is_what_the_iteration_ends_with() {
             GuardEndKind::TimedOut,
             GuardEndKind::Lost,
         ] {
-            check(&told, [IterationEvent::Stop(by), guarded(how)], &interrupted);
+            check(&case, [IterationEvent::Stop(by), guarded(how)], &interrupted);
         }
         let accepted = ReviewEndKind::Accepted { reasons: String::new() };
         let failed = ReviewEndKind::Failed { what: String::new() };
         for how in [ReviewEndKind::Cut, accepted, failed, ReviewEndKind::TimedOut] {
             let ended = IterationEvent::ReviewEnded(review(how));
-            check(&told, [IterationEvent::GuardEnded(green()), IterationEvent::Stop(by), ended], &interrupted);
+            check(&case, [IterationEvent::GuardEnded(green()), IterationEvent::Stop(by), ended], &interrupted);
         }
     }
 }

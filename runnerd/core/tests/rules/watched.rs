@@ -48,11 +48,11 @@ pub(crate) fn matches(globs: &[String], path: &str) -> bool {
         Some(rooted) => is_like(rooted, path),
         None => path.rsplit('/').next() == Some(glob),
     };
-    let said = |glob: &String| match glob.strip_prefix('!') {
+    let verdict = |glob: &String| match glob.strip_prefix('!') {
         Some(glob) => is_match(glob).then_some(false),
         None => is_match(glob).then_some(true),
     };
-    globs.iter().rev().find_map(said).unwrap_or(false)
+    globs.iter().rev().find_map(verdict).unwrap_or(false)
 }
 
 fn is_like(glob: &str, path: &str) -> bool {

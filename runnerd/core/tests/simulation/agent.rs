@@ -125,12 +125,12 @@ impl Course {
             _ => AnswerStatus::Done,
         };
         let is_own = self.random.one_in(2);
-        let said = if is_own {
+        let summary = if is_own {
             format!("Ported {}", self.random.below(500))
         } else {
             (*self.random.pick(&SUMMARIES)).to_owned()
         };
-        AgentAnswer { status, summary: said, children: None }
+        AgentAnswer { status, summary, children: None }
     }
 
     /// Changes the tree to match the answer, or puts the children into the answer; sometimes both, or neither.

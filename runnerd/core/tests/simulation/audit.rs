@@ -24,9 +24,9 @@ impl Course {
         let first = chain.iter().find_map(|commit| RunnerCommit::parse(&commit.message).ok());
         if !matches!(first, Some(RunnerCommit::Start(_))) {
             let is_told = |violation: &String| violation.contains(" Chain Runner-Commit: start: ");
-            let told =
+            let position =
                 violations.iter().position(is_told).ok_or("a run without a start is none, and nobody says so")?;
-            violations.remove(told);
+            violations.remove(position);
         }
         if !violations.is_empty() {
             let first = report.findings.iter().find(|finding| finding.severity == Severity::Violation);
@@ -64,15 +64,16 @@ impl Course {
         let plan = AuditPlan::new(self.run, heads, BranchEnd::Root);
         let first = chain.len() - plan.commits().len();
         for (at, link) in links[first..].iter_mut().enumerate() {
-            let here = first + at;
+            let position = first + at;
             let loaded = |at: usize| Loaded::of(&chain[at]).ok();
             match plan.watch_point(at) {
                 None => {}
                 Some(WatchPoint::From) => {
-                    link.watched = loaded(here - 1).and_then(|from| watched_at(&from, chain[..here].iter().rev()));
+                    link.watched =
+                        loaded(position - 1).and_then(|from| watched_at(&from, chain[..position].iter().rev()));
                 }
                 Some(WatchPoint::Start) => {
-                    link.start_watched = loaded(here).map(|it| watched_from_start(&it.files, &it.definition));
+                    link.start_watched = loaded(position).map(|it| watched_from_start(&it.files, &it.definition));
                 }
             }
         }

@@ -158,8 +158,8 @@ impl Course {
     }
 
     fn stand_aside(&mut self, path: &str) {
-        let there = self.repository.work.remove(path);
-        self.witness.aside.extend(there.map(|there| there.id.to_string()));
+        let removed = self.repository.work.remove(path);
+        self.witness.aside.extend(removed.map(|removed| removed.id.to_string()));
     }
 
     /// Returns the accepted content of the differing paths.

@@ -79,12 +79,12 @@ impl Course {
     /// Records an event and acts on it; the daemon may die before or after it is recorded.
     pub(crate) fn take(&mut self, phase: Phase, event: IterationEvent) -> Lived<Phase> {
         self.may_die()?;
-        self.kept(event.clone())?;
+        self.append_event(event.clone())?;
         self.may_die()?;
         self.decided(phase, event)
     }
 
-    fn kept(&mut self, event: IterationEvent) -> Lived<()> {
+    fn append_event(&mut self, event: IterationEvent) -> Lived<()> {
         let policy = self.policy();
         let marks = &mut self.marks;
         let journal = self.journal.get_or_insert_with(|| {

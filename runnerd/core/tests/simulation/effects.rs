@@ -129,8 +129,8 @@ impl Course {
         self.may_die()?;
         let Some((sent, _)) = self.prompt(&loaded, task) else { return Ok(IterationEvent::Briefed) };
         // If an earlier daemon process died before its session began, that session had the same prompt.
-        let told = self.witness.prompt.replace(sent.clone()).unwrap_or_else(|| sent.clone());
-        promise(told == sent, || "P1: the same commit made two prompts".to_owned())?;
+        let before = self.witness.prompt.replace(sent.clone()).unwrap_or_else(|| sent.clone());
+        promise(before == sent, || "P1: the same commit made two prompts".to_owned())?;
         Ok(IterationEvent::Briefed)
     }
 
@@ -190,7 +190,7 @@ impl Course {
         let end = self.bill(ended(how, task));
         self.pass(SignedDuration::from_millis(end.elapsed_ms.cast_signed()));
         self.may_die()?;
-        self.witness.heard(&end.how);
+        self.witness.note_end(&end.how);
         Ok(IterationEvent::SessionEnded(end))
     }
 
@@ -245,8 +245,8 @@ impl Course {
 
     /// Returns the tree that the session left: the first time from the work tree, then as it was saved.
     pub(crate) fn agents_tree(&mut self) -> Option<Vec<u8>> {
-        let there = self.repository.work.get(layout::TREE).map(|blob| blob.bytes.to_vec());
-        self.live.tree.get_or_insert(there).clone().filter(|text| !text.is_empty())
+        let bytes = self.repository.work.get(layout::TREE).map(|blob| blob.bytes.to_vec());
+        self.live.tree.get_or_insert(bytes).clone().filter(|text| !text.is_empty())
     }
 
     /// Returns a session's tree if it is acceptable; `None` if a person has decided instead.
@@ -340,15 +340,15 @@ impl Course {
 /// What guards print.
 /// The tests that a guard names, each in one of four ways, as a number has it.
 pub(crate) fn named_tests(mut number: u64) -> TestResults {
-    let mut told = String::new();
+    let mut report = String::new();
     for name in ["pays", "refunds", "rounds", "splits", "sums"] {
         let end = ["ok", "ok", "ignored", ""][usize::try_from(number % 4).unwrap_or_default()];
         number /= 4;
         if !end.is_empty() {
-            told.extend(["test ", name, " ... ", end, "\n"]);
+            report.extend(["test ", name, " ... ", end, "\n"]);
         }
     }
-    read_test_results(told.as_bytes())
+    read_test_results(report.as_bytes())
 }
 
 const OUTPUTS: [&str; 4] = [

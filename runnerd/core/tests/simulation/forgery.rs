@@ -162,7 +162,9 @@ pub(crate) const WAYS: [(&str, Way); 49] = [
     ("a person's word that was another", |forgery| {
         forgery.receipts_that(
             |receipt| receipt.role == Role::Human,
-            |receipt| receipt.review = receipt.review.take().map(|said| ReviewRun { accepted: !said.accepted, ..said }),
+            |receipt| {
+                receipt.review = receipt.review.take().map(|review| ReviewRun { accepted: !review.accepted, ..review })
+            },
         )
     }),
     ("a person's word without its signature", |forgery| {
@@ -180,7 +182,7 @@ pub(crate) const WAYS: [(&str, Way); 49] = [
             |receipt| has_prompts && receipt.review.as_ref().is_some_and(|review| review.prompt.is_some()),
             |receipt| {
                 let prompt = Some(Digest::compute(b"another"));
-                receipt.review = receipt.review.take().map(|said| ReviewRun { prompt, ..said });
+                receipt.review = receipt.review.take().map(|review| ReviewRun { prompt, ..review });
             },
         )
     }),
@@ -200,14 +202,14 @@ pub(crate) const WAYS: [(&str, Way); 49] = [
         forgery.receipts_that(
             |receipt| receipt.review.as_ref().is_some_and(|review| review.prompt.is_some()),
             |receipt| {
-                receipt.review = receipt.review.take().map(|said| ReviewRun { prompt: None, output: None, ..said });
+                receipt.review = receipt.review.take().map(|review| ReviewRun { prompt: None, output: None, ..review });
             },
         )
     }),
     ("a review without its answer", |forgery| {
         forgery.receipts_that(
             |receipt| receipt.review.as_ref().is_some_and(|review| review.output.is_some()),
-            |receipt| receipt.review = receipt.review.take().map(|said| ReviewRun { output: None, ..said }),
+            |receipt| receipt.review = receipt.review.take().map(|review| ReviewRun { output: None, ..review }),
         )
     }),
     ("a person's word that an agent has answered", |forgery| {
@@ -399,9 +401,9 @@ impl Forgery {
         let Some(at) = self.place(is_next) else { return false };
         let (first, second) = (self.chain[at].clone(), self.chain[at + 1].clone());
         let from = |commit: &Commit| read(commit).map(|receipt| receipt.from).unwrap_or_default();
-        let swapped = |commit: &Commit, id: &str, upon: &str| Commit {
+        let swapped = |commit: &Commit, id: &str, base: &str| Commit {
             id: id.to_owned(),
-            message: commit.message.replace(&from(commit), upon),
+            message: commit.message.replace(&from(commit), base),
             ..commit.clone()
         };
         self.chain[at] = swapped(&second, &first.id, &from(&first));
@@ -435,8 +437,8 @@ impl Forgery {
             write(commit, "brought.rs", "fn brought() {}\n");
         }
         let Some(receipt) = read(&self.chain[at]) else { return false };
-        let told = Receipt { mode: Mode::Execute, ..receipt };
-        self.chain[at].message = RunnerCommit::Iteration(Box::new(told)).compose();
+        let forged = Receipt { mode: Mode::Execute, ..receipt };
+        self.chain[at].message = RunnerCommit::Iteration(Box::new(forged)).compose();
         true
     }
 

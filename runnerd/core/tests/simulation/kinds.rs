@@ -186,8 +186,8 @@ impl Forgery {
             write(commit, layout::RUN_STATE, &json::to_canonical_json(&state));
         }
         let none = protocol::state::UsageTotal { sessions: 0, ..usage };
-        let told = Receipt { usage: Some(UsageLine(none)), ..receipt };
-        self.chain[at].message = RunnerCommit::Iteration(Box::new(told)).compose();
+        let forged = Receipt { usage: Some(UsageLine(none)), ..receipt };
+        self.chain[at].message = RunnerCommit::Iteration(Box::new(forged)).compose();
         true
     }
 
@@ -201,16 +201,16 @@ impl Forgery {
         };
         let Some(at) = self.place(is_it) else { return false };
         self.add(at, "brought.rs", "fn brought() {}\n");
-        let (Some(receipt), Some(mut told)) = (read(&self.chain[at]), state(&self.chain[at])) else { return false };
-        told.reverted = vec!["brought.rs".to_owned()];
+        let (Some(receipt), Some(mut forged)) = (read(&self.chain[at]), state(&self.chain[at])) else { return false };
+        forged.reverted = vec!["brought.rs".to_owned()];
         let honest = text(&self.chain[at], layout::RUN_STATE);
         for commit in &mut self.chain[at..] {
             if text(commit, layout::RUN_STATE) == honest {
-                write(commit, layout::RUN_STATE, &json::to_canonical_json(&told));
+                write(commit, layout::RUN_STATE, &json::to_canonical_json(&forged));
             }
         }
-        let told = Receipt { mode: Mode::Execute, reverted: NameList::new(["brought.rs"]), ..receipt };
-        self.chain[at].message = RunnerCommit::Iteration(Box::new(told)).compose();
+        let forged = Receipt { mode: Mode::Execute, reverted: NameList::new(["brought.rs"]), ..receipt };
+        self.chain[at].message = RunnerCommit::Iteration(Box::new(forged)).compose();
         true
     }
 
@@ -229,7 +229,7 @@ impl Forgery {
 
     /// Has a new driver say something, and appends to these files.
     fn drive(&mut self, of: fn(MarkerCommit) -> RunnerCommit, files: &[(&str, &str)]) -> bool {
-        let said = |receipt: Receipt| {
+        let start_message = |receipt: Receipt| {
             let milestone = MarkerCommit {
                 run: receipt.run,
                 summary: String::new(),
@@ -241,7 +241,7 @@ impl Forgery {
             };
             of(milestone).compose()
         };
-        self.behind(said, files)
+        self.behind(start_message, files)
     }
 
     /// Inserts a commit with this message after an iteration, which appends to these files.
@@ -249,12 +249,12 @@ impl Forgery {
         let Some(at) = self.place(|_, _| true) else { return false };
         let before = self.chain[at].clone();
         let Some(receipt) = read(&before) else { return false };
-        let said = Commit { id: "f".repeat(40), message: message(receipt), ..before.clone() };
+        let forged = Commit { id: "f".repeat(40), message: message(receipt), ..before.clone() };
         let from = format!("Runner-From: {}", before.id);
         for later in &mut self.chain[at + 1..] {
-            later.message = later.message.replace(&from, &format!("Runner-From: {}", said.id));
+            later.message = later.message.replace(&from, &format!("Runner-From: {}", forged.id));
         }
-        self.chain.insert(at + 1, said);
+        self.chain.insert(at + 1, forged);
         files.iter().all(|(path, more)| self.add(at + 1, path, more))
     }
 }

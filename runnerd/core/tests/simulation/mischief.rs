@@ -58,8 +58,8 @@ impl Course {
         }
         for (path, right) in self.wrong_files(from, after) {
             self.may_die()?;
-            if let Some(there) = self.repository.work.remove(&path) {
-                self.witness.aside.insert(there.id.to_string());
+            if let Some(blob) = self.repository.work.remove(&path) {
+                self.witness.aside.insert(blob.id.to_string());
             }
             if let Some(right) = right {
                 self.repository.work.insert(path, right);
@@ -110,7 +110,7 @@ impl Course {
         let mut wrong: BTreeMap<String, Option<Blob>> =
             wrong.map(|path| (path.to_owned(), from.files.get(path).cloned())).collect();
         if let Some(text) = after.tree.map(|text| Blob::of(text.as_bytes()))
-            && self.repository.work.get(layout::TREE).is_none_or(|there| there.id != text.id)
+            && self.repository.work.get(layout::TREE).is_none_or(|blob| blob.id != text.id)
         {
             wrong.insert(layout::TREE.to_owned(), Some(text));
         }
@@ -119,8 +119,8 @@ impl Course {
 
     /// Whether a differing path may differ in this way.
     fn is_right(&self, path: &str, from: &Files) -> bool {
-        let there = self.repository.work.get(path);
-        match (path_ownership(path.strip_prefix(".runner/").unwrap_or(path)), from.get(path), there) {
+        let blob = self.repository.work.get(path);
+        match (path_ownership(path.strip_prefix(".runner/").unwrap_or(path)), from.get(path), blob) {
             (PathOwnership::Agent | PathOwnership::Ignored, _, _) => true,
             (PathOwnership::AppendOnly, Some(old), Some(now)) => now.bytes.starts_with(&old.bytes),
             (PathOwnership::AppendOnly, None, Some(_)) => true,

@@ -185,12 +185,12 @@ impl Course {
             return;
         }
         let driver = Some(Driver::new("slurm", "7", 1, "n2", "0a1b"));
-        let said = MarkerCommit { from: None, driver, ..self.milestone(String::new()) };
+        let marker = MarkerCommit { from: None, driver, ..self.milestone(String::new()) };
         let chain = self.repository.chain();
         let claim = ClaimState::from_messages(chain.iter().rev().map(|commit| commit.message.as_bytes()));
         let is_held = claim != ClaimState::Unclaimed && self.random.one_in(2);
-        let said = if is_held { RunnerCommit::Release(said) } else { RunnerCommit::Claim(said) };
-        self.repository.commit_all(&said.compose());
+        let commit = if is_held { RunnerCommit::Release(marker) } else { RunnerCommit::Claim(marker) };
+        self.repository.commit_all(&commit.compose());
     }
 
     /// Does something a person may not do: the run is held until it is undone.

@@ -171,7 +171,7 @@ impl Repository {
 
 /// Returns the paths at which two sets of files differ.
 pub(crate) fn differing<'a>(a: &'a Files, b: &'a Files) -> impl Iterator<Item = &'a str> {
-    let other = a.iter().filter(|(path, blob)| b.get(*path).is_none_or(|there| there.id != blob.id));
+    let other = a.iter().filter(|(path, blob)| b.get(*path).is_none_or(|other_blob| other_blob.id != blob.id));
     let new = b.keys().filter(|path| !a.contains_key(*path));
     other.map(|(path, _)| path.as_str()).chain(new.map(String::as_str))
 }

@@ -30,7 +30,7 @@ impl Course {
     pub(crate) fn settle(&mut self, outcome: &IterationOutcome) -> Lived<Option<String>> {
         let task = &outcome.work.task;
         let loaded = self.loaded(task)?;
-        let upon = self.live.upon.get_or_insert_with(|| self.repository.tip.clone()).clone();
+        let base = self.live.upon.get_or_insert_with(|| self.repository.tip.clone()).clone();
         self.may_die()?;
         let (prompt, notes) = self.prompt(&loaded, task).unzip();
         let facts = TransitionFacts {
@@ -50,9 +50,9 @@ impl Course {
             tests: &loaded.tests,
         };
         let after = Mistake::change_after(self.mistake, transition::apply_outcome(&before, outcome, &facts), outcome);
-        let is_it = |commit: &RunnerCommit| matches!(commit, RunnerCommit::Iteration(receipt) if receipt.iter == task.iter && receipt.from == task.from);
+        let is_same = |commit: &RunnerCommit| matches!(commit, RunnerCommit::Iteration(receipt) if receipt.iter == task.iter && receipt.from == task.from);
         if self.mistake != Some(Mistake::ForgetCommit)
-            && let Some(made) = self.was_made(&upon, is_it)
+            && let Some(made) = self.find_existing(&base, is_same)
         {
             return Ok(Some(made));
         }
@@ -68,10 +68,10 @@ impl Course {
         Ok(Some(made))
     }
 
-    /// Returns a commit since `upon` that satisfies `is_it`, if it was already made.
-    fn was_made(&self, upon: &str, is_it: impl Fn(&RunnerCommit) -> bool) -> Option<String> {
-        let mut commits = self.repository.since(&self.repository.tip, upon);
-        let made = commits.find(|commit| RunnerCommit::parse(&commit.message).is_ok_and(|read| is_it(&read)));
+    /// Returns a commit since `base` that satisfies `matches`, if it was already made.
+    fn find_existing(&self, base: &str, matches: impl Fn(&RunnerCommit) -> bool) -> Option<String> {
+        let mut commits = self.repository.since(&self.repository.tip, base);
+        let made = commits.find(|commit| RunnerCommit::parse(&commit.message).is_ok_and(|read| matches(&read)));
         made.map(|commit| commit.id.clone())
     }
 
@@ -84,8 +84,8 @@ impl Course {
             (layout::TESTS, json::to_canonical_json(&after.tests).into_bytes()),
         ];
         if let Some(line) = &after.guardrail {
-            let there = self.repository.text(layout::GUARDRAILS);
-            files.extend(line.append_to(there.as_bytes()).map(|text| (layout::GUARDRAILS, text)));
+            let guardrails = self.repository.text(layout::GUARDRAILS);
+            files.extend(line.append_to(guardrails.as_bytes()).map(|text| (layout::GUARDRAILS, text)));
         }
         for (path, text) in files {
             self.repository.write(path, &text);
@@ -280,7 +280,7 @@ impl Course {
     /// Resets counters and grants iterations; makes a separate commit if there is anything to change.
     pub(crate) fn resume(&mut self, order: &ResumeOrder) -> Lived<()> {
         let from = order.from.clone().unwrap_or_default();
-        if self.was_made(&from, |commit| matches!(commit, RunnerCommit::Resume(_))).is_some() {
+        if self.find_existing(&from, |commit| matches!(commit, RunnerCommit::Resume(_))).is_some() {
             return Ok(());
         }
         // Problems are reported when the iteration is opened.

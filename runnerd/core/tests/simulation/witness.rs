@@ -108,7 +108,7 @@ impl Witness {
     }
 
     /// Records how a session ended.
-    pub(crate) fn heard(&mut self, how: &SessionEndKind) {
+    pub(crate) fn note_end(&mut self, how: &SessionEndKind) {
         self.said = if let SessionEndKind::Answered(answer) = how { Some(answer.status) } else { None };
         self.is_too_large = matches!(how, SessionEndKind::ContextExceeded { .. });
     }
@@ -155,11 +155,11 @@ impl Witness {
     }
 
     /// P7: everything the last process left is kept somewhere, except for files that are rewritten.
-    pub(crate) fn nothing_is_lost(&self, repository: &Repository, anew: &[&str]) -> Result<(), String> {
+    pub(crate) fn nothing_is_lost(&self, repository: &Repository, exempt_paths: &[&str]) -> Result<(), String> {
         let name = format!("/{:04}", self.iter);
         let lost = self.left.iter().find(|(blob, path)| {
             let is_kept = self.aside.contains(*blob) || repository.keeps(blob, &self.from, &name);
-            !is_kept && !anew.contains(&path.as_str())
+            !is_kept && !exempt_paths.contains(&path.as_str())
         });
         lost.map_or(Ok(()), |(blob, path)| Err(format!("P7: {path} ({blob}) is lost")))
     }
@@ -171,9 +171,9 @@ impl Witness {
             let is_new = placed.node.passes && !old.get(id).is_some_and(|was| was.node.passes);
             let is_earned = *id == self.node && (self.earned() || self.approved());
             if is_new && placed.node.is_leaf() && !is_earned {
-                let (said, guard, word) = (self.said, self.guard, &self.word);
+                let (claim, guard, word) = (self.said, self.guard, &self.word);
                 let files = (&self.accepted, &self.found);
-                return Err(format!("P5: {id} passes; said {said:?}, guard {guard:?} {files:?}, a person {word:?}"));
+                return Err(format!("P5: {id} passes; said {claim:?}, guard {guard:?} {files:?}, a person {word:?}"));
             }
         }
         let own = |node: &Node| {
