@@ -39,12 +39,12 @@ pub struct AllowedSigner<'a> {
 }
 
 impl SignedText<'_> {
-    /// Returns the fingerprint of the signing key, whoever owns it; `None` if the signature does not match the text.
-    /// The signature is written to a temporary file in `folder`.
+    /// Returns the fingerprint of the signing key, no matter who owns it; `None` if the signature does not match the
+    /// text. The signature is written to a temporary file in `folder`.
     pub fn signing_key(&self, folder: &Path) -> io::Result<Option<String>> {
         let file = self.write_signature(folder)?;
         let output = self.run_keygen("check-novalidate", &file, &[])?;
-        Ok(output.map(|said| parse_fingerprint(&said)))
+        Ok(output.map(|text| parse_fingerprint(&text)))
     }
 
     /// Returns whether the signature is by a key that may sign.

@@ -265,11 +265,11 @@ mod tests {
             }
             fs::create_dir(home.path().join("a folder.old-1")).unwrap();
             let before = content(home.path());
-            let said = refusal(&state);
+            let message = refusal(&state);
             let path = state.display();
-            assert!(said.contains("was made by a development build"), "{name}: {said}");
-            assert!(said.contains(&format!("`mv -n -- '{path}' '{path}.old-2'`")), "{name}: {said}");
-            assert_eq!(reseal(&state).unwrap_err().to_string(), said);
+            assert!(message.contains("was made by a development build"), "{name}: {message}");
+            assert!(message.contains(&format!("`mv -n -- '{path}' '{path}.old-2'`")), "{name}: {message}");
+            assert_eq!(reseal(&state).unwrap_err().to_string(), message);
             assert_eq!(content(home.path()), before, "{name}");
         }
     }

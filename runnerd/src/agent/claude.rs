@@ -2,8 +2,8 @@
 //! enforces.
 //!
 //! The arguments are known to work without a terminal, and without settings, hooks, memory and servers other than those
-//! of the prompt's commit. Its folder is the session's own where a variable is the login; else the user's stays, with
-//! the login in it.
+//! of the prompt's commit. If a variable is the login, a session has its own folder for the program's settings;
+//! otherwise it has the user's, which contains the login.
 
 mod activity;
 mod reader;
@@ -159,8 +159,7 @@ fn claude_argv(order: &LaunchRequest<'_>) -> Vec<OsString> {
     words.into_iter().map(OsString::from).collect()
 }
 
-/// Returns the schema of an answer, without its draft: the program does not know drafts by address, and refuses such a
-/// schema.
+/// Returns the schema of an answer without `$schema`: the program refuses a schema whose draft is named by its URL.
 fn answer_schema(form: AnswerForm) -> String {
     let mut schema = match form {
         AnswerForm::Answer => schema::schema_for::<AgentAnswer>(),

@@ -223,7 +223,7 @@ mod tests {
         for (field, value) in signals {
             evidence.add(field, *value);
         }
-        let heard =
+        let output =
             SessionOutput { evidence, answer: answer.map(|text| text.as_bytes().to_vec()), ..SessionOutput::default() };
         let left = SessionLeftovers {
             output: folder.path().join("output.json"),
@@ -231,8 +231,8 @@ mod tests {
             kind: ExecutorKind::Codex,
             zone: TimeZone::UTC,
         };
-        let answer = super::choose_answer::<AgentAnswer>(&heard, &left);
-        let (how, failure) = left.classify_end(ended, &answer, heard.evidence);
+        let answer = super::choose_answer::<AgentAnswer>(&output, &left);
+        let (how, failure) = left.classify_end(ended, &answer, output.evidence);
         (how, failure.unwrap_or(SessionFailure { class: None, signature: None, until: None, evidence: Vec::new() }))
     }
 

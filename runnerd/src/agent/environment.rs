@@ -23,7 +23,7 @@ const NETWORK_VARIABLES: [&str; 11] = [
     "no_proxy",
 ];
 
-/// Returns the environment of a session: what every program gets, what its kind needs, and what `named` adds.
+/// Returns the environment of a session: what every program gets, what its kind needs, and what `extra_patterns` add.
 pub fn session_environment(
     executor: &Executor,
     extra_patterns: &Patterns,

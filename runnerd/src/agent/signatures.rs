@@ -126,7 +126,7 @@ fn derived_signals(evidence: &EndEvidence) -> impl Iterator<Item = EndSignal> {
 
 impl FailureSignature {
     fn matches_message(&self, messages: &[String]) -> bool {
-        self.required_text.as_ref().is_none_or(|said| messages.iter().any(|message| message.contains(said)))
+        self.required_text.as_ref().is_none_or(|text| messages.iter().any(|message| message.contains(text)))
     }
 
     fn matches_signal(&self, signal: &EndSignal) -> bool {
@@ -167,7 +167,7 @@ impl fmt::Display for FailureSignature {
             ValueMatcher::Status(range) if range.start() == range.end() => write!(f, "is {}", range.start())?,
             ValueMatcher::Status(range) => write!(f, "is {} to {}", range.start(), range.end())?,
         }
-        self.required_text.as_ref().map_or(Ok(()), |said| write!(f, ", and it says `{said}`"))
+        self.required_text.as_ref().map_or(Ok(()), |phrase| write!(f, ", and it says `{phrase}`"))
     }
 }
 

@@ -49,12 +49,12 @@ mod tests {
 
     #[test]
     fn version_is_found_in_what_programs_say() {
-        let found = |said: &str| AgentVersion::find(said).map(|version| version.to_string());
+        let found = |text: &str| AgentVersion::find(text).map(|version| version.to_string());
         assert_eq!(found("codex-cli 0.169.0\n").as_deref(), Some("0.169.0"));
         assert_eq!(found("2.1.330 (Claude Code)").as_deref(), Some("2.1.330"));
         assert_eq!(found("v1.18.33-beta.2").as_deref(), Some("1.18.33-beta.2"));
-        for said in ["", "codex", "1.2", "1.2.3.4", "1.2.x", "1.2.3\u{1b}[0m", "99999999999.0.0"] {
-            assert_eq!(found(said), None, "{said}");
+        for text in ["", "codex", "1.2", "1.2.3.4", "1.2.x", "1.2.3\u{1b}[0m", "99999999999.0.0"] {
+            assert_eq!(found(text), None, "{text}");
         }
     }
 

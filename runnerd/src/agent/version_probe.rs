@@ -95,7 +95,7 @@ pub(super) async fn probe_version(
     Ok((result, report.elapsed))
 }
 
-fn program_spec<'a>(probe: &VersionProbe<'_>, said: &'a mut ProbeOutput) -> ProgramSpec<'a> {
+fn program_spec<'a>(probe: &VersionProbe<'_>, output: &'a mut ProbeOutput) -> ProgramSpec<'a> {
     let wrapper = probe.executor.wrapper.iter().map(OsString::from);
     ProgramSpec {
         argv: wrapper.chain([probe.info.program.into(), "--version".into()]).collect(),
@@ -106,7 +106,7 @@ fn program_spec<'a>(probe: &VersionProbe<'_>, said: &'a mut ProbeOutput) -> Prog
         lock: probe.lock.clone(),
         limits: TimeLimits { budget: probe.limit.min(LIMIT), idle: None, grace: Duration::from_secs(1) },
         log: LogFile { path: probe.log.clone(), cap_bytes: MAX_OUTPUT_BYTES as u64, secrets: Secrets::default() },
-        follower: Some(Box::new(said)),
+        follower: Some(Box::new(output)),
         separates_output: true,
         stop_policy: StopPolicy::Terminate,
         output: None,
@@ -114,17 +114,21 @@ fn program_spec<'a>(probe: &VersionProbe<'_>, said: &'a mut ProbeOutput) -> Prog
     }
 }
 
-fn parse_report(report: &ProgramReport, said: &ProbeOutput, about: &AgentInfo) -> Result<AgentVersion, VersionResult> {
+fn parse_report(
+    report: &ProgramReport,
+    output: &ProbeOutput,
+    about: &AgentInfo,
+) -> Result<AgentVersion, VersionResult> {
     let name = format!("`{} --version`", about.program);
     let unfit = |what: String| Err(VersionResult::Unavailable(AgentUnavailable::new(what, about.install)));
     match report.end {
         ProgramEnd::Exited(0) | ProgramEnd::Lingered => {
-            match AgentVersion::find(&String::from_utf8_lossy(&said.output)) {
+            match AgentVersion::find(&String::from_utf8_lossy(&output.output)) {
                 Some(version) => Ok(version),
-                None => unfit(format!("{name} says no version, but {:?}", clip_shown(&said.output))),
+                None => unfit(format!("{name} says no version, but {:?}", clip_shown(&output.output))),
             }
         }
-        ProgramEnd::Exited(code) => unfit(format!("{name} exits with code {code}: {}", clip_shown(&said.errors))),
+        ProgramEnd::Exited(code) => unfit(format!("{name} exits with code {code}: {}", clip_shown(&output.errors))),
         ProgramEnd::Signaled(signal) => {
             Err(VersionResult::Faulty(FaultKind::Crash, format!("{name} died of signal {signal}")))
         }
@@ -148,8 +152,8 @@ fn judge_version(version: AgentVersion, about: &AgentInfo) -> VersionResult {
     VersionResult::Unavailable(AgentUnavailable::new(what, about.install))
 }
 
-fn clip_shown(said: &[u8]) -> String {
-    clip_output(String::from_utf8_lossy(said).trim(), MAX_SHOWN)
+fn clip_shown(bytes: &[u8]) -> String {
+    clip_output(String::from_utf8_lossy(bytes).trim(), MAX_SHOWN)
 }
 
 /// The beginning of what a program prints.
@@ -161,11 +165,11 @@ struct ProbeOutput {
 
 impl OutputFollower for ProbeOutput {
     fn on_output(&mut self, stream: OutputStream, bytes: &[u8]) {
-        let said = match stream {
+        let buffer = match stream {
             OutputStream::Output => &mut self.output,
             OutputStream::Error => &mut self.errors,
         };
-        said.extend(bytes.iter().take(MAX_OUTPUT_BYTES - said.len()));
+        buffer.extend(bytes.iter().take(MAX_OUTPUT_BYTES - buffer.len()));
     }
 
     fn has_answered(&mut self) -> bool {

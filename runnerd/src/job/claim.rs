@@ -206,7 +206,7 @@ pub(super) fn release_run(job: &DriveJob) -> Result<(), JobError> {
         match job.remote.push(&push)? {
             PushResult::Done(_) => released = Some(release),
             PushResult::Diverged(_) => {}
-            PushResult::Rejected(said) => why = said,
+            PushResult::Rejected(reason) => why = reason,
         }
     }
     Err(UpstreamError::Unreachable { remote: job.remote.display_url(), why }.into())
@@ -266,7 +266,7 @@ fn marker_commit(job: &DriveJob) -> MarkerCommit {
 fn write_marker(job: &DriveJob, repository: &Repository, parent: &Id, commit: &RunnerCommit) -> Result<Id, JobError> {
     let sign = load_run_config(job, repository, *parent)?.git.sign;
     let who = repository.identity().unwrap_or_else(Identity::runner);
-    tracing::info!(run = job.options.run, upon = %parent, "{}", commit.compose().lines().next().unwrap_or_default());
+    tracing::info!(run = job.options.run, %parent, "{}", commit.compose().lines().next().unwrap_or_default());
     Ok(repository.create_commit(&NewCommit {
         tree: repository.tree_id(parent)?,
         parents: &[*parent],

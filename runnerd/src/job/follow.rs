@@ -124,7 +124,7 @@ async fn watch_run(
     }
 }
 
-/// Returns why a run has come to rest; `None` if it has not.
+/// Returns why a run has stopped; `None` if it has not.
 fn find_run_end(run: &RunView, upstream: &Upstream) -> Option<JobEnd> {
     let state = run.summary.state;
     let stopped = || JobEnd::Stopped(state, run.summary.reason.clone());

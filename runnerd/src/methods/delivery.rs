@@ -86,7 +86,7 @@ impl DeliveryApiServer for Api {
         let repository = self.find_repository(at.path.as_path()).await?;
         let store = RepoStore::new(&self.state_dir, &repo_id(repository.common_dir()));
         let run = at.run.clone();
-        let (told, root, request) = run_blocking(move || {
+        let (rendering, root, request) = run_blocking(move || {
             let loaded = load_tip(&repository, run.as_deref())?;
             let queued = load_queued_changes(&store)?;
             let known = known_texts(&loaded, &queued);
@@ -96,7 +96,7 @@ impl DeliveryApiServer for Api {
             Ok((rendered, loaded.tree.root.id.clone(), request))
         })
         .await?;
-        let RenderedFeedback { text, included, already_known, omitted } = told;
+        let RenderedFeedback { text, included, already_known, omitted } = rendering;
         let change = if dry_run || text.is_empty() {
             None
         } else {

@@ -2,7 +2,7 @@
 //! answer.
 //!
 //! Of the reads requested from inside iterations, only one runs at a time overall. A read without waiting callers is
-//! told to stop. What is read is not known here.
+//! told to stop. This module does not know what is read.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -227,14 +227,14 @@ mod tests {
     #[tokio::test]
     async fn a_read_that_nobody_waits_for_is_told_to_stop() {
         let (flights, begun, left) = (SingleFlight::default(), Arc::<AtomicU32>::default(), CancellationToken::new());
-        let (told, stopped) = tokio::sync::oneshot::channel();
+        let (sender, stopped) = tokio::sync::oneshot::channel();
         let noted = Arc::clone(&begun);
         let read = move |stop: &CancellationToken| {
             noted.fetch_add(1, Ordering::SeqCst);
             while !stop.is_cancelled() {
                 std::thread::yield_now();
             }
-            told.send(()).unwrap();
+            sender.send(()).unwrap();
             Ok(())
         };
         let leave = async {

@@ -49,7 +49,7 @@ fn check_view(name: &str, faults: Vec<String>) -> CheckView {
 
 fn error_faults(error: Option<ErrorData>) -> Vec<String> {
     let describe_error =
-        |error: ErrorData| error.hint.iter().fold(error.message, |told, hint| format!("{told}; {hint}"));
+        |error: ErrorData| error.hint.iter().fold(error.message, |text, hint| format!("{text}; {hint}"));
     error.into_iter().map(describe_error).collect()
 }
 

@@ -133,7 +133,7 @@ pub enum WorkerMessage {
         run: Option<String>,
         /// The person's decision.
         decision: Decision,
-        /// The iteration that it is meant for.
+        /// The iteration that it is about.
         iter: u32,
         /// The person's signature of the decision.
         signature: Option<ReviewSignature>,

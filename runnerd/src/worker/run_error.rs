@@ -148,8 +148,8 @@ mod tests {
             ),
             (remedy(&EffectError::InvalidCommit("x".to_owned())), LOOK_AT_LOG),
         ];
-        for (said, expected) in table {
-            assert_eq!(said, expected);
+        for (actual, expected) in table {
+            assert_eq!(actual, expected);
         }
     }
 
@@ -161,8 +161,8 @@ mod tests {
             describe_blocker(&RunError::from(StoreError::Disk(full()))),
             describe_blocker(&RunError::from(Box::new(EffectError::Disk(full())))),
         ];
-        for told in wrapped {
-            assert_eq!(told, describe_blocker(&full()));
+        for blocker in wrapped {
+            assert_eq!(blocker, describe_blocker(&full()));
         }
     }
 }

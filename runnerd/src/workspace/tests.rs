@@ -251,13 +251,15 @@ fn what_is_copied_is_counted_first() {
     for name in [".env", "node_modules/a/b", "node_modules/c"] {
         scene.source.write(name, "x\n");
     }
-    let told = std::cell::RefCell::new(Vec::new());
+    let steps = std::cell::RefCell::new(Vec::new());
     let made =
-        scene.make_until(&[".env", "node_modules"], &CancellationToken::new(), &|step| told.borrow_mut().push(step));
-    let (files, told) = (made.unwrap().copied.files, told.into_inner());
+        scene.make_until(&[".env", "node_modules"], &CancellationToken::new(), &|step| steps.borrow_mut().push(step));
+    let (files, steps) = (made.unwrap().copied.files, steps.into_inner());
     assert_eq!(files, 3);
-    let counted = told.iter().position(|step| *step == WorkspaceProgress::Counting { files }).expect("the sum");
-    let begun =
-        told.iter().position(|step| *step == WorkspaceProgress::Copying { files: 0, total: files }).expect("the first");
-    assert!(counted < begun && told.contains(&WorkspaceProgress::Copying { files, total: files }), "{told:?}");
+    let counted = steps.iter().position(|step| *step == WorkspaceProgress::Counting { files }).expect("the sum");
+    let begun = steps
+        .iter()
+        .position(|step| *step == WorkspaceProgress::Copying { files: 0, total: files })
+        .expect("the first");
+    assert!(counted < begun && steps.contains(&WorkspaceProgress::Copying { files, total: files }), "{steps:?}");
 }

@@ -33,7 +33,7 @@ impl UsageMeter {
         }
     }
 
-    /// Takes a last line; if there are several, each includes what was before it.
+    /// Counts a result line; if there are several, each includes the ones before it.
     pub(super) fn count_result(&mut self, line: &Value) {
         let models = line["modelUsage"].as_object().into_iter().flatten().map(|(_, model)| model);
         let model_usage = models.clone().fold(None, |sum, model| Some(add_model_usage(sum.unwrap_or_default(), model)));
@@ -44,8 +44,8 @@ impl UsageMeter {
         self.total = Some(SessionUsage { cost_micro_usd: cost.map(|cost| cost.0), ..usage });
     }
 
-    /// Returns the sum. The output of a killed session is unknown: its lines have only the beginning of it. Its input
-    /// is that of the completed messages.
+    /// Returns the sum. The output of a killed session is unknown, because its lines count only the beginning of it.
+    /// Its input is that of the completed messages.
     pub(super) fn usage(self) -> SessionUsage {
         self.total.unwrap_or_else(|| {
             let sum = |part: fn(&(u64, u64)) -> u64| {

@@ -144,9 +144,9 @@ fn session_that_waited_for_its_service_ended_for_what_it_waited_for() {
     let waiting = "{\"type\":\"turn.started\"}\n{\"type\":\"error\",\"message\":\"Reconnecting... 1/2 (exceeded retry limit, \
                    last status: 429 Too Many Requests)\"}\n";
     let session = |stdout| CodexSample { stdout, stderr: "", rollout: "", last: "" };
-    let heard = play_sample(&session(waiting), &[]).output;
+    let output = play_sample(&session(waiting), &[]).output;
     assert_eq!(
-        heard.evidence.first_message().as_deref(),
+        output.evidence.first_message().as_deref(),
         Some("exceeded retry limit, last status: 429 Too Many Requests")
     );
     let step = "{\"type\":\"item.completed\",\"item\":{\"type\":\"reasoning\",\"text\":\"On.\"}}\n";
@@ -176,16 +176,16 @@ fn refused_key_is_told_by_the_status_of_the_reply() {
 fn full_context_is_told_by_the_compaction_of_a_session_that_gave_no_answer() {
     let filler = "x".repeat((1 << 20) - 10);
     let compacted = format!("{filler}\n{{\"type\":\"compacted\",\"payload\":{{}}}}\n");
-    let told = |text: &str, sample: CodexSample| {
+    let play = |text: &str, sample: CodexSample| {
         let rollout: &'static str = Box::leak((text.to_owned() + sample.rollout).into_boxed_str());
         play_sample(&CodexSample { rollout, ..sample }, &[])
     };
-    let played = told(&compacted, sample!("killed-sigkill"));
+    let played = play(&compacted, sample!("killed-sigkill"));
     assert_eq!(signal_pairs(&played.output)[0], ("error_info", "context_window_exceeded"));
     assert_eq!((played.output.answer, played.output.usage), (None, token_usage(800, 200, 50)));
     let quoted = compacted.replace('"', "\\\"");
-    assert_eq!(signal_pairs(&told(&quoted, sample!("killed-sigkill")).output), [], "a session may write such a text");
-    let answered = told(&compacted, success_sample());
+    assert_eq!(signal_pairs(&play(&quoted, sample!("killed-sigkill")).output), [], "a session may write such a text");
+    let answered = play(&compacted, success_sample());
     assert_eq!(signal_pairs(&answered.output), []);
     assert!(answered.output.answer.is_some(), "an answer counts");
 }
@@ -406,16 +406,16 @@ fn home_is_the_sessions_own_with_a_link_to_the_login() {
     }
     let config = config::parse("[executor]\nkind = \"codex\"\n", Path::new("config.toml")).unwrap();
     let env = [("CODEX_HOME".into(), person.path().into())];
-    let here = Path::new("/repo");
+    let repo = Path::new("/repo");
     let order = LaunchRequest {
         form: AnswerForm::Answer,
         executor: &config.executor.work,
-        folder: here,
-        git_folder: here,
+        folder: repo,
+        git_folder: repo,
         env: &env,
-        record: here,
+        record: repo,
         home: Some(Path::new("/own")),
-        output: here,
+        output: repo,
     };
     let launch = CodexBackend.plan_launch(&order);
     assert_eq!(launch.env, [("CODEX_HOME".into(), "/own".into())]);

@@ -98,11 +98,11 @@ impl GeminiReader {
 
     /// Returns the last text if it is a single JSON object, and no file contains an answer.
     fn final_answer(&self) -> Option<Vec<u8>> {
-        let said = self.last_text.trim();
+        let text = self.last_text.trim();
         let is_object =
-            said.starts_with('{') && serde_json::from_str::<Value>(said).is_ok_and(|value| value.is_object());
+            text.starts_with('{') && serde_json::from_str::<Value>(text).is_ok_and(|value| value.is_object());
         let has_file = || answer_file::holds_answer(&self.output, self.form);
-        (self.has_answered() && is_object && !has_file()).then(|| said.as_bytes().to_vec())
+        (self.has_answered() && is_object && !has_file()).then(|| text.as_bytes().to_vec())
     }
 
     /// Collects what the program says about its service, apart from what the model says.

@@ -51,7 +51,7 @@ fn find_signal<'a>(played: &'a GeminiPlayback, field: &str) -> Option<&'a str> {
     signals.iter().find(|signal| signal.field == field).map(|signal| signal.value.as_str())
 }
 
-fn said_line(text: &str) -> Value {
+fn text_line(text: &str) -> Value {
     json!({"type": "message", "role": "assistant", "content": text, "delta": true})
 }
 
@@ -91,19 +91,19 @@ fn answer_usage_and_steps_of_a_session_are_heard() {
 fn answer_in_the_file_comes_before_what_is_said() {
     let object = r#"{"status":"retry","summary":"Said."}"#;
     let answer = |lines: &[Value], file: Option<&str>| play_lines(lines, file).output.answer;
-    assert_eq!(answer(&[said_line(object), end_line()], Some(r#"{"status":"done","summary":"Written."}"#)), None);
-    assert_eq!(answer(&[said_line(object), end_line()], Some("")).as_deref(), Some(object.as_bytes()));
-    assert_eq!(answer(&[said_line(object), end_line()], None).as_deref(), Some(object.as_bytes()));
+    assert_eq!(answer(&[text_line(object), end_line()], Some(r#"{"status":"done","summary":"Written."}"#)), None);
+    assert_eq!(answer(&[text_line(object), end_line()], Some("")).as_deref(), Some(object.as_bytes()));
+    assert_eq!(answer(&[text_line(object), end_line()], None).as_deref(), Some(object.as_bytes()));
 }
 
 #[test]
 fn only_one_object_that_is_said_last_is_an_answer() {
     let object = r#"{"status":"retry","summary":"Said."}"#;
     let answer = |lines: &[Value]| play_lines(lines, None).output.answer;
-    assert_eq!(answer(&[said_line("Here it is: "), said_line(object), end_line()]), None);
-    assert_eq!(answer(&[said_line(object), json!({"type": "tool_use", "tool_name": "glob"}), end_line()]), None);
-    assert_eq!(answer(&[said_line(object)]), None, "a session that was killed may not have said all");
-    assert!(answer(&[said_line("{\"a\":"), said_line("1}"), end_line()]).is_some());
+    assert_eq!(answer(&[text_line("Here it is: "), text_line(object), end_line()]), None);
+    assert_eq!(answer(&[text_line(object), json!({"type": "tool_use", "tool_name": "glob"}), end_line()]), None);
+    assert_eq!(answer(&[text_line(object)]), None, "a session that was killed may not have said all");
+    assert!(answer(&[text_line("{\"a\":"), text_line("1}"), end_line()]).is_some());
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn refusal_of_the_service_is_evidence() {
 
 #[test]
 fn words_of_the_model_are_no_signal_of_its_service() {
-    let played = play_lines(&[said_line("You have exhausted your daily quota."), end_line()], None);
+    let played = play_lines(&[text_line("You have exhausted your daily quota."), end_line()], None);
     assert_eq!(find_signal(&played, "message"), None);
     assert!(find_signal(&played, "said").is_some());
 }
@@ -132,7 +132,7 @@ fn killed_session_has_no_usage() {
 #[test]
 fn hostile_lines_are_passed_over() {
     let deep = format!("{}{}\n", r#"{"type":"result","stats":"#.repeat(5_000), "}".repeat(5_000));
-    let long = said_line(&"x".repeat(3 << 20));
+    let long = text_line(&"x".repeat(3 << 20));
     let wrong = [
         json!({"type": "init", "session_id": "x".repeat(1_000)}),
         json!({"type": "message", "role": "assistant", "content": 7}),
@@ -212,16 +212,16 @@ fn login_is_a_link_to_the_persons_file() {
     fs::write(&login, "{}").unwrap();
     let config = config::parse("[executor]\nkind = \"gemini\"\n", Path::new("config.toml")).unwrap();
     let env = [("HOME".into(), person.path().into())];
-    let here = Path::new("/repo");
+    let repo = Path::new("/repo");
     let launch = GeminiBackend.plan_launch(&LaunchRequest {
         form: AnswerForm::Answer,
         executor: &config.executor.work,
-        folder: here,
-        git_folder: here,
+        folder: repo,
+        git_folder: repo,
         env: &env,
-        record: here,
+        record: repo,
         home: Some(Path::new("/own")),
-        output: here,
+        output: repo,
     });
     assert_eq!(launch.links, [("/own/.gemini/oauth_creds.json".into(), login)]);
 }

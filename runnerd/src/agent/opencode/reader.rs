@@ -110,10 +110,10 @@ impl OpencodeReader {
 
     /// Returns the last text if it is a single JSON object, and no file contains an answer.
     fn final_answer(&self) -> Option<Vec<u8>> {
-        let said = self.last_text.as_deref().map(str::trim).filter(|_| self.has_answered())?;
-        let is_object = serde_json::from_str::<Value>(said).is_ok_and(|value| value.is_object());
+        let text = self.last_text.as_deref().map(str::trim).filter(|_| self.has_answered())?;
+        let is_object = serde_json::from_str::<Value>(text).is_ok_and(|value| value.is_object());
         let has_file = || answer_file::holds_answer(&self.output, self.form);
-        (is_object && !has_file()).then(|| said.as_bytes().to_vec())
+        (is_object && !has_file()).then(|| text.as_bytes().to_vec())
     }
 
     fn collect_evidence(&self, rest: &SessionRest<'_>) -> EndEvidence {

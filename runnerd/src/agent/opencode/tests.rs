@@ -20,16 +20,16 @@ fn play_text(stdout: &str, output: &Path) -> (Vec<String>, bool, SessionOutput) 
 
 #[test]
 fn session_is_followed_to_its_last_message() {
-    let (steps, has_answered, heard) = play_text(SUCCESS, Path::new("/absent"));
+    let (steps, has_answered, output) = play_text(SUCCESS, Path::new("/absent"));
     assert!(has_answered);
     insta::assert_snapshot!(steps.join("\n"), @r#"
     ToolResult: completed: bash echo hi > work; echo seen
     Message: {"children":null,"status":"done","summary":"All done."}
     "#);
-    assert_eq!(heard.answer.as_deref(), Some(&br#"{"children":null,"status":"done","summary":"All done."}"#[..]));
-    assert!(heard.session_id.unwrap().starts_with("ses_"));
-    assert_eq!(heard.evidence.signals, []);
-    let SessionUsage { input_tokens, cached_tokens, output_tokens, cost_micro_usd } = heard.usage;
+    assert_eq!(output.answer.as_deref(), Some(&br#"{"children":null,"status":"done","summary":"All done."}"#[..]));
+    assert!(output.session_id.unwrap().starts_with("ses_"));
+    assert_eq!(output.evidence.signals, []);
+    let SessionUsage { input_tokens, cached_tokens, output_tokens, cost_micro_usd } = output.usage;
     assert_eq!((input_tokens, cached_tokens, output_tokens), (Some(1_600), Some(400), Some(100)));
     assert_eq!(cost_micro_usd, Some(6_420));
 }
@@ -45,19 +45,19 @@ fn file_comes_before_the_last_message() {
 #[test]
 fn session_that_is_cut_off_has_no_answer_and_its_usage() {
     let end = SUCCESS.rfind("{\"type\":\"step_finish\"").unwrap();
-    let (_, has_answered, heard) = play_text(&SUCCESS[..end], Path::new("/absent"));
-    assert!(!has_answered && heard.answer.is_none());
-    assert_eq!(heard.usage.output_tokens, Some(50));
+    let (_, has_answered, output) = play_text(&SUCCESS[..end], Path::new("/absent"));
+    assert!(!has_answered && output.answer.is_none());
+    assert_eq!(output.usage.output_tokens, Some(50));
 }
 
 #[test]
 fn failure_is_told_by_its_name_and_status() {
     let line = r#"{"type":"error","sessionID":"ses_1","error":{"name":"APIError","data":{"statusCode":429,"message":"Too many."}}}"#;
-    let (steps, has_answered, heard) = play_text(line, Path::new("/absent"));
+    let (steps, has_answered, output) = play_text(line, Path::new("/absent"));
     assert_eq!((steps, has_answered), (vec!["Notice: Too many.".to_owned()], false));
-    let signals: Vec<_> = heard.evidence.signals.iter().map(|signal| (signal.field, signal.value.as_str())).collect();
+    let signals: Vec<_> = output.evidence.signals.iter().map(|signal| (signal.field, signal.value.as_str())).collect();
     assert_eq!(signals, [("error_name", "APIError"), ("http_status", "429"), ("message", "Too many.")]);
-    assert_eq!(heard.usage, SessionUsage::default());
+    assert_eq!(output.usage, SessionUsage::default());
 }
 
 #[test]
@@ -91,16 +91,16 @@ fn its_settings_are_the_sessions_and_those_of_other_programs_are_found() {
     }
     let config = config::parse("[executor]\nkind = \"opencode\"\n", Path::new("config.toml")).unwrap();
     let env = [("XDG_CONFIG_HOME".into(), person.path().into())];
-    let here = Path::new("/repo");
+    let repo = Path::new("/repo");
     let order = LaunchRequest {
         form: AnswerForm::Answer,
         executor: &config.executor.work,
-        folder: here,
-        git_folder: here,
+        folder: repo,
+        git_folder: repo,
         env: &env,
-        record: here,
+        record: repo,
         home: Some(Path::new("/home-of-the-session")),
-        output: here,
+        output: repo,
     };
     let launch = OpencodeBackend.plan_launch(&order);
     let value = |name: &str| launch.env.iter().find(|(given, _)| given == name).map(|(_, value)| value.as_os_str());

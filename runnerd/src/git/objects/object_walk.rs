@@ -88,11 +88,11 @@ impl<'a> ObjectWalk<'a> {
             before.map(|before| object_reader::read_entries(self.repo, before)).transpose()?.unwrap_or_default();
         let before: BTreeMap<_, _> = before.into_iter().map(|(name, mode, id)| (name, (mode, id))).collect();
         for (name, mode, id) in object_reader::read_entries(self.repo, id)? {
-            let there = before.get(&name).filter(|there| there.0.is_tree() == mode.is_tree()).map(|there| there.1);
-            if there == Some(id) || mode.is_commit() {
+            let known = before.get(&name).filter(|entry| entry.0.is_tree() == mode.is_tree()).map(|entry| entry.1);
+            if known == Some(id) || mode.is_commit() {
                 continue;
             }
-            if mode.is_tree() { self.visit_tree(id, there)? } else { self.visit_blob(id)? }
+            if mode.is_tree() { self.visit_tree(id, known)? } else { self.visit_blob(id)? }
         }
         Ok(())
     }

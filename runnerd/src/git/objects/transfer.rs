@@ -73,21 +73,21 @@ impl Repository {
     /// Copies objects one by one, durably; false if git has to send them, because there are too many or something is
     /// odd.
     fn copy_loose_objects(&self, to: &Repository, objects: ObjectRange<'_>) -> Result<bool, GitError> {
-        let (here, there) = (self.open()?, to.open()?);
-        if to.choose_engine(&there) == GitEngine::Git {
+        let (source, target) = (self.open()?, to.open()?);
+        if to.choose_engine(&target) == GitEngine::Git {
             return Ok(false);
         }
         let [tips, known] = [objects.tips, objects.excluded].map(to_object_ids);
-        let Ok(ids) = ObjectWalk::new(&here, &known, SMALL_TRANSFER).collect_from(&tips) else { return Ok(false) };
+        let Ok(ids) = ObjectWalk::new(&source, &known, SMALL_TRANSFER).collect_from(&tips) else { return Ok(false) };
         let folder = to.common_dir().join("objects");
         let ids: Vec<ObjectId> = ids.into_iter().collect();
         // A torn object from an interrupted attempt would have the right name but the wrong content.
         durable::remove_torn_objects(&folder, &ids)?;
         // The library always knows the empty tree; git misses it if it is not stored.
-        for id in ids.iter().filter(|id| !there.objects.exists(id)) {
+        for id in ids.iter().filter(|id| !target.objects.exists(id)) {
             let object =
-                object_reader::read_object(&here, *id).map_err(GitError::gix("reading an object", self.git_dir()))?;
-            let written = there.objects.write_buf(object.kind, &object.data);
+                object_reader::read_object(&source, *id).map_err(GitError::gix("reading an object", self.git_dir()))?;
+            let written = target.objects.write_buf(object.kind, &object.data);
             written.map_err(GitError::gix("writing an object below", &folder))?;
         }
         durable::sync_objects(&folder, &ids).map(|()| true)

@@ -175,7 +175,7 @@ pub fn waits(is_of: impl Fn(&Path) -> bool) -> Option<GitWait> {
     find_wait(is_of, REPORT_DELAY)
 }
 
-/// Returns the same if it waits for another program, and has not answered whoever asks for a while.
+/// Returns the longest-running program if it waits for another program and has kept its callers waiting for a while.
 pub fn blocks(is_of: impl Fn(&Path) -> bool) -> Option<GitWait> {
     find_wait(is_of, BLOCKS_AFTER).filter(|wait| wait.program.is_some())
 }

@@ -40,6 +40,7 @@ pub(in crate::git) const CONFIG_OVERRIDES: [&str; 6] = [
 const CORE_FILES: [&str; 7] =
     ["HEAD", "config", "commondir", "packed-refs", "index", "info/exclude", "info/attributes"];
 
+/// Fails if one of these files is a pipe: nothing ever writes to it, so its readers would wait forever.
 fn refuse_pipes(git_dir: &Path) -> Result<(), GitError> {
     refuse_pipe_among(CORE_FILES.iter().map(|name| git_dir.join(name)))
 }

@@ -434,16 +434,16 @@ mod tests {
 
     #[test]
     fn lock_is_named_by_its_path() {
-        let said =
+        let stderr =
             "fatal: Unable to create '/r/.git/index.lock': File exists.\n\nAnother git process seems to be running";
-        assert_eq!(parse_lock_path(said), Some(PathBuf::from("/r/.git/index.lock")));
+        assert_eq!(parse_lock_path(stderr), Some(PathBuf::from("/r/.git/index.lock")));
         let reference = "fatal: cannot lock ref 'HEAD': Unable to create '/r/.git/HEAD.lock': File exists.";
         assert_eq!(parse_lock_path(reference), Some(PathBuf::from("/r/.git/HEAD.lock")));
     }
 
     #[test]
     fn shortages_that_git_complains_of_pass() {
-        for said in [
+        for stderr in [
             "fatal: unable to create threaded lstat: Resource temporarily unavailable",
             "error: cannot fork() for gpg: Cannot allocate memory",
             "fatal: cannot write: No space left on device",
@@ -453,18 +453,18 @@ mod tests {
             let outcome = GitOutput {
                 status: ExitStatus::from_raw(128 << 8),
                 stdout: Vec::new(),
-                stderr: said.into(),
+                stderr: stderr.into(),
                 ended: None,
             };
-            assert!(classify_failure(&outcome, Path::new("/r")).is_some_and(|error| error.is_transient()), "{said}");
+            assert!(classify_failure(&outcome, Path::new("/r")).is_some_and(|error| error.is_transient()), "{stderr}");
         }
     }
 
     #[test]
     fn complaints_of_the_store_are_told_from_those_of_a_file() {
         let status = ExitStatus::from_raw(1 << 8);
-        let outcome = |said: &str| GitOutput { status, stdout: Vec::new(), stderr: said.to_owned(), ended: None };
-        for said in [
+        let outcome = |text: &str| GitOutput { status, stdout: Vec::new(), stderr: text.to_owned(), ended: None };
+        for text in [
             "error: insufficient permission for adding an object to repository database .git/objects\n\
              error: x: failed to insert into database\nerror: unable to index file 'x'",
             "error: unable to write file .git/objects/1e/99: Not a directory\n\
@@ -474,9 +474,9 @@ mod tests {
             "fatal: unable to write new index file",
             "error: bad index file sha1 signature\nfatal: index file corrupt",
         ] {
-            assert!(outcome(said).is_store_error(), "{said}");
+            assert!(outcome(text).is_store_error(), "{text}");
         }
-        for said in [
+        for text in [
             "error: open(\"x\"): Permission denied\nerror: unable to index file 'x'",
             "error: invalid path '.GIT/config'\nerror: unable to add '.GIT/config' to index",
             "error: external filter 'false' failed 1\nerror: external filter 'false' failed\n\
@@ -485,7 +485,7 @@ mod tests {
             "error: 'nested/' does not have a commit checked out\nerror: unable to index file 'nested/'",
             "fatal: failed to encode 'x' from UTF-16 to UTF-8",
         ] {
-            assert!(!outcome(said).is_store_error(), "{said}");
+            assert!(!outcome(text).is_store_error(), "{text}");
         }
     }
 

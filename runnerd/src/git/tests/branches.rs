@@ -410,8 +410,8 @@ fn reference_is_not_made_where_another_leaves_no_room_be_it_packed_or_not() {
             ];
             for refusal in refusals {
                 let error = refusal.unwrap_err();
-                let said = format!("the branch `{standing}` is in the way of `{wanted}`: git cannot hold both");
-                assert_eq!(error.to_string(), said, "{engine:?}, packed: {is_packed}");
+                let message = format!("the branch `{standing}` is in the way of `{wanted}`: git cannot hold both");
+                assert_eq!(error.to_string(), message, "{engine:?}, packed: {is_packed}");
                 assert!(!error.is_transient());
                 let other = format!("{}-old", standing.replace('/', "-"));
                 let place = fixture.path("").canonicalize().unwrap();
@@ -485,8 +485,8 @@ fn work_tree_that_was_removed_uses_its_branch_only_where_it_is_locked() {
         fs::remove_dir_all(&linked).unwrap();
         assert!(is_used());
         let error = repository.switch_branch("side").unwrap_err();
-        let said = format!("branch side is in use in {}, which is locked and not there", linked.display());
-        assert_eq!(error.to_string(), said);
+        let message = format!("branch side is in use in {}, which is locked and not there", linked.display());
+        assert_eq!(error.to_string(), message);
         let place = fixture.path("").canonicalize().unwrap();
         let (place, linked) = (place.display(), linked.display());
         let remedy = format!("git -C {place} worktree unlock {linked} && git -C {place} worktree prune");

@@ -200,8 +200,8 @@ impl Fixture {
     pub(super) fn assert_sound(&self) {
         assert_eq!(self.status(), "");
         let fsck = self.try_git(&self.tree, &["fsck", "--strict", "--cache", "--no-dangling"]);
-        let said = [fsck.stdout, fsck.stderr].concat();
-        assert_eq!(String::from_utf8_lossy(&said), "");
+        let text = [fsck.stdout, fsck.stderr].concat();
+        assert_eq!(String::from_utf8_lossy(&text), "");
         assert_eq!(self.git(&["write-tree"]), self.git(&["rev-parse", "HEAD^{tree}"]));
     }
 }

@@ -49,10 +49,10 @@ const STEPS: &[TransferStep] = &[
 /// A repository, and an empty one to copy its objects to.
 fn pair() -> (Fixture, Repository) {
     let source = Fixture::new();
-    let there = source.folder().join("there");
-    source.git(&["init", "-q", &there.display().to_string()]);
-    let there = Repository::discover_own_config(&there).unwrap();
-    (source, there)
+    let folder = source.folder().join("there");
+    source.git(&["init", "-q", &folder.display().to_string()]);
+    let target = Repository::discover_own_config(&folder).unwrap();
+    (source, target)
 }
 
 /// Returns the ids of a repository's objects.
@@ -71,72 +71,72 @@ fn expected_objects(fixture: &Fixture, tip: &Id, known: Option<&Id>) -> BTreeSet
 
 #[test]
 fn each_commit_comes_with_all_that_git_lists_of_it() {
-    let (source, there) = pair();
-    let here = source.repository();
+    let (source, target) = pair();
+    let repository = source.repository();
     let mut known = None;
     for (what, step) in STEPS {
         step(&source);
         source.git(&["add", "-A"]);
         source.git(&["commit", "-q", "--allow-empty", "-m", what]);
         let tip = source.head();
-        here.send_objects(&there, ObjectRange { tips: &[tip], excluded: known.as_slice() }).unwrap();
-        assert!(objects(&source, &there).is_superset(&expected_objects(&source, &tip, None)), "{what}");
-        source.git_in(there.work_dir(), &["update-ref", "refs/heads/copied", &tip.to_string()]);
-        let broken = source.try_git(there.work_dir(), &["fsck", "--connectivity-only", "--no-dangling"]);
+        repository.send_objects(&target, ObjectRange { tips: &[tip], excluded: known.as_slice() }).unwrap();
+        assert!(objects(&source, &target).is_superset(&expected_objects(&source, &tip, None)), "{what}");
+        source.git_in(target.work_dir(), &["update-ref", "refs/heads/copied", &tip.to_string()]);
+        let broken = source.try_git(target.work_dir(), &["fsck", "--connectivity-only", "--no-dangling"]);
         assert!(broken.status.success(), "{what}: {broken:?}");
         known = Some(tip);
     }
-    assert_eq!(objects(&source, &there), expected_objects(&source, &source.head(), None), "and with nothing else");
+    assert_eq!(objects(&source, &target), expected_objects(&source, &source.head(), None), "and with nothing else");
 }
 
 #[test]
 fn many_bytes_are_gits_to_send() {
-    let (source, there) = pair();
-    let (here, base) = (source.repository(), source.head());
-    here.send_objects(&there, ObjectRange { tips: &[base], excluded: &[] }).unwrap();
+    let (source, target) = pair();
+    let (repository, base) = (source.repository(), source.head());
+    repository.send_objects(&target, ObjectRange { tips: &[base], excluded: &[] }).unwrap();
     for (bytes, is_few) in [(1 << 20, true), (9 << 20, false)] {
         source.write("large", vec![b'x'; bytes]);
         let tip = source.commit_by_git("large");
         let sent = ObjectRange { tips: &[tip], excluded: &[base] };
-        assert_eq!(here.send_objects(&there, sent).unwrap(), is_few, "{bytes} bytes");
-        assert_eq!(there.find_missing_object(&[tip], KnownObjects::Commit(base)).unwrap(), None);
+        assert_eq!(repository.send_objects(&target, sent).unwrap(), is_few, "{bytes} bytes");
+        assert_eq!(target.find_missing_object(&[tip], KnownObjects::Commit(base)).unwrap(), None);
     }
 }
 
 #[test]
 fn each_object_that_is_missing_is_found_to_be() {
-    let (source, there) = pair();
-    let here = source.repository();
+    let (source, target) = pair();
+    let repository = source.repository();
     let base = source.head();
-    here.send_objects(&there, ObjectRange { tips: &[base], excluded: &[] }).unwrap();
+    repository.send_objects(&target, ObjectRange { tips: &[base], excluded: &[] }).unwrap();
     STEPS[0].1(&source);
     let tip = source.commit_by_git("more");
-    here.send_objects(&there, ObjectRange { tips: &[tip], excluded: &[base] }).unwrap();
-    assert_eq!(there.find_missing_object(&[tip], KnownObjects::Commit(base)).unwrap(), None);
+    repository.send_objects(&target, ObjectRange { tips: &[tip], excluded: &[base] }).unwrap();
+    assert_eq!(target.find_missing_object(&[tip], KnownObjects::Commit(base)).unwrap(), None);
     for id in expected_objects(&source, &tip, Some(&base)) {
-        let file = there.git_dir().join("objects").join(&id[..2]).join(&id[2..]);
+        let file = target.git_dir().join("objects").join(&id[..2]).join(&id[2..]);
         let bytes = fs::read(&file).unwrap();
         fs::remove_file(&file).unwrap();
-        assert_eq!(there.find_missing_object(&[tip], KnownObjects::Commit(base)).unwrap(), Some(id));
+        assert_eq!(target.find_missing_object(&[tip], KnownObjects::Commit(base)).unwrap(), Some(id));
         fs::write(&file, bytes).unwrap();
     }
-    assert_eq!(there.find_missing_object(&[tip], KnownObjects::Commit(base)).unwrap(), None);
+    assert_eq!(target.find_missing_object(&[tip], KnownObjects::Commit(base)).unwrap(), None);
 }
 
 #[test]
 fn what_a_git_does_not_understand_is_no_answer_of_it() {
-    let (source, there) = pair();
-    let (here, base) = (source.repository(), source.head());
-    here.send_objects(&there, ObjectRange { tips: &[base], excluded: &[] }).unwrap();
-    assert_eq!(there.find_missing_object(&[base], KnownObjects::References).unwrap(), None);
-    assert_eq!(there.parse_revision("refs/heads/nothing").unwrap(), None);
-    source.git_in(there.work_dir(), &["config", "core.repositoryFormatVersion", "1"]);
-    source.git_in(there.work_dir(), &["config", "extensions.ofTheFuture", "1"]);
+    let (source, target) = pair();
+    let (repository, base) = (source.repository(), source.head());
+    repository.send_objects(&target, ObjectRange { tips: &[base], excluded: &[] }).unwrap();
+    assert_eq!(target.find_missing_object(&[base], KnownObjects::References).unwrap(), None);
+    assert_eq!(target.parse_revision("refs/heads/nothing").unwrap(), None);
+    source.git_in(target.work_dir(), &["config", "core.repositoryFormatVersion", "1"]);
+    source.git_in(target.work_dir(), &["config", "extensions.ofTheFuture", "1"]);
     for error in [
-        there.find_missing_object(&[base], KnownObjects::References).unwrap_err(),
-        there.parse_revision("refs/heads/nothing").unwrap_err(),
-        there.merge_base(&base, &base).unwrap_err(),
-        there.check_git_usable().unwrap_err(),
+        target.find_missing_object(&[base], KnownObjects::References).unwrap_err(),
+        target.parse_revision("refs/heads/nothing").unwrap_err(),
+        target.merge_base(&base, &base).unwrap_err(),
+        target.check_git_usable().unwrap_err(),
     ] {
         assert!(display_chain(&error).contains("unknown repository extension"), "{error}");
     }
@@ -144,9 +144,9 @@ fn what_a_git_does_not_understand_is_no_answer_of_it() {
 
 #[test]
 fn a_repository_of_the_usual_form_has_no_extension_that_an_older_git_refuses() {
-    let (source, there) = pair();
+    let (source, destination) = pair();
     let folder = source.folder().join("laid-out");
-    let target = source.repository().pinned_target(there.common_dir(), &folder).unwrap();
+    let target = source.repository().pinned_target(destination.common_dir(), &folder).unwrap();
     assert_eq!(target.find_missing_object(&[], KnownObjects::References).unwrap(), None);
     let settings = fs::read_to_string(folder.join("config")).unwrap().to_lowercase();
     assert!(settings.contains("[core]") && !settings.contains("refstorage"), "{settings}");
@@ -154,25 +154,25 @@ fn a_repository_of_the_usual_form_has_no_extension_that_an_older_git_refuses() {
 
 #[test]
 fn row_118_what_a_power_cut_has_left_of_an_object_is_sent_again() {
-    let (source, there) = pair();
-    let (here, base) = (source.repository(), source.head());
-    here.send_objects(&there, ObjectRange { tips: &[base], excluded: &[] }).unwrap();
+    let (source, target) = pair();
+    let (repository, base) = (source.repository(), source.head());
+    repository.send_objects(&target, ObjectRange { tips: &[base], excluded: &[] }).unwrap();
     STEPS[0].1(&source);
     let tip = source.commit_by_git("more");
     let sent = ObjectRange { tips: &[tip], excluded: &[base] };
-    here.send_objects(&there, sent).unwrap();
+    repository.send_objects(&target, sent).unwrap();
     let names = expected_objects(&source, &tip, Some(&base));
     for id in &names {
-        let file = there.git_dir().join("objects").join(&id[..2]).join(&id[2..]);
+        let file = target.git_dir().join("objects").join(&id[..2]).join(&id[2..]);
         let bytes = fs::read(&file).unwrap();
         for left in [0, bytes.len() / 2] {
             fs::remove_file(&file).unwrap();
             fs::write(&file, &bytes[..left]).unwrap();
-            assert!(here.send_objects(&there, sent).unwrap(), "{id}, {left} bytes");
+            assert!(repository.send_objects(&target, sent).unwrap(), "{id}, {left} bytes");
             assert_eq!(fs::read(&file).unwrap().len(), bytes.len(), "{id}, {left} bytes");
         }
     }
-    source.git_in(there.work_dir(), &["update-ref", "refs/heads/copied", &tip.to_string()]);
-    let whole = source.try_git(there.work_dir(), &["fsck", "--no-dangling"]);
+    source.git_in(target.work_dir(), &["update-ref", "refs/heads/copied", &tip.to_string()]);
+    let whole = source.try_git(target.work_dir(), &["fsck", "--no-dangling"]);
     assert!(whole.status.success() && names.len() > 1, "{whole:?}");
 }

@@ -8,14 +8,14 @@ use super::fixture::Fixture;
 use crate::git::repository::engine::GitEngine;
 use crate::git::{HoldBackRule, Repository, WorktreeChange};
 
-/// Every path below a folder, with what is there; does not follow links.
+/// Returns every path below a folder with its content; does not follow links.
 fn contents(folder: &Path) -> Vec<(PathBuf, String)> {
     let mut found = Vec::new();
     let mut folders = vec![folder.to_owned()];
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(&folder).unwrap() {
             let (path, kind) = entry.map(|entry| (entry.path(), entry.file_type().unwrap())).unwrap();
-            let said = match kind {
+            let content = match kind {
                 kind if kind.is_dir() => "folder".to_owned(),
                 kind if kind.is_symlink() => fs::read_link(&path).unwrap().display().to_string(),
                 _ => String::from_utf8_lossy(&fs::read(&path).unwrap()).into_owned(),
@@ -23,7 +23,7 @@ fn contents(folder: &Path) -> Vec<(PathBuf, String)> {
             if kind.is_dir() {
                 folders.push(path.clone());
             }
-            found.push((path, said));
+            found.push((path, content));
         }
     }
     found.sort();

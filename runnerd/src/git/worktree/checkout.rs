@@ -64,7 +64,7 @@ impl Repository {
         let outcome = git.args(["--all", "--force", "--quiet"]).output()?;
         if !outcome.status.success() {
             self.check_git_usable()?;
-            tracing::warn!(said = outcome.stderr, "git cannot check out every file");
+            tracing::warn!(stderr = outcome.stderr, "git cannot check out every file");
         }
         Ok(CheckoutDir { folder })
     }

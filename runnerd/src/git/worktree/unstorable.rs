@@ -249,7 +249,7 @@ impl<'a> StorabilityCheck<'a> {
         let file = self.repository.absolute_path(path);
         let message = outcome.stderr.lines().rev().find_map(|line| line.strip_prefix("fatal: "));
         let named = format!("{}: ", display_path(path));
-        let message = message.map(|said| said.strip_prefix(named.as_str()).unwrap_or(said));
+        let message = message.map(|text| text.strip_prefix(named.as_str()).unwrap_or(text));
         let remedy = match self.converter(path) {
             Some(ContentConverter::Filter { name, .. }) if name == "lfs" => "install git-lfs".to_owned(),
             Some(ContentConverter::Filter { name, program }) => {

@@ -162,7 +162,7 @@ fn clean(command: &mut Command) -> Output {
 }
 
 fn ok(what: &Path, output: &Output) -> String {
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{}: {said}", what.display());
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{}: {stderr}", what.display());
     String::from_utf8_lossy(&output.stdout).trim_end().to_owned()
 }

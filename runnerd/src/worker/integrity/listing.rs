@@ -109,7 +109,7 @@ impl ListedDirectory {
     }
 }
 
-/// Returns the stamp of a folder's last change; `None` if it is too recent to be told from a later one.
+/// Returns the stamp of a folder's last change; `None` if it is too recent to be distinguished from a later one.
 pub(super) fn settled_stamp(metadata: &Metadata) -> Option<ChangeStamp> {
     let changed = Timestamp::new(metadata.ctime(), i32::try_from(metadata.ctime_nsec()).unwrap_or(0)).ok()?;
     (clock::now().duration_since(changed) > SETTLE_TIME).then(|| change_stamp(metadata))

@@ -1,4 +1,4 @@
-//! One path of the working tree: what is there, read without following a link, and a file that replaces it.
+//! One path of the working tree: its content, read without following a link, and a file that replaces it.
 
 use std::fs::OpenOptions;
 use std::io::{self, Read as _};

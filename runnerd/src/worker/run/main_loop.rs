@@ -102,7 +102,7 @@ async fn run_loop(mut worker: RepoWorker) {
     if let Some(bug) = worker.bug.take() {
         worker.queue.held = Some(bug.clone());
         worker.refresh_view();
-        // Clients waiting for the run have not been told anything yet.
+        // Clients waiting for the run have not been notified yet.
         if let Some(run) = worker.queue.current_run().map(|run| run.id.clone()) {
             let held = EventKind::RunState { state: RunStatus::Held, reason: Some(bug), until: None };
             worker.queue.publish_event(&run, None, held);

@@ -212,7 +212,7 @@ pub fn node_ref(loaded: &CommittedState, leaf: &protocol::tree::Node) -> NodeRef
 fn recent_iterations(repository: &Repository, run: &str, tip: Id) -> Vec<IterationView> {
     let (mut views, mut chain) = (Vec::new(), RunnerChain::default());
     let read = repository.visit_first_parents(&tip, MAX_COMMITS, |commit| {
-        views.extend(chain.next_runner_commit(&commit).and_then(|told| iteration_view(run, told, &commit)));
+        views.extend(chain.next_runner_commit(&commit).and_then(|found| iteration_view(run, found, &commit)));
         views.len() >= MAX_RECENT
     });
     if let Err(error) = read {

@@ -68,7 +68,7 @@ impl UsageTotals {
                     Some(RunnerCommit::Start(milestone)) if milestone.run == self.run => {
                         return Ok(Some((views, false)));
                     }
-                    told => views.extend(told.and_then(|told| iteration_view(&self.run, told, &commit))),
+                    found => views.extend(found.and_then(|found| iteration_view(&self.run, found, &commit))),
                 }
             }
         }
