@@ -94,7 +94,7 @@ impl<'a> ServiceManager<'a> {
         let until = Instant::now() + limit;
         while let Some(left) = until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) {
             self.notifications.set_read_timeout(Some(left)).expect("a limit can be set");
-            if self.next_notification().is_some_and(|said| said.lines().any(|line| line == word)) {
+            if self.next_notification().is_some_and(|message| message.lines().any(|line| line == word)) {
                 return true;
             }
         }

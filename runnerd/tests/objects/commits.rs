@@ -4,7 +4,7 @@ use runner_core::fsck::{HeaderFault, RawCommit, find_header_fault};
 use runner_testkit::RandomSource;
 
 use crate::store::Store;
-use crate::{OBJECTS, all_same, made, number, pick};
+use crate::{OBJECTS, all_same, make_objects, number, pick};
 
 const TREE: &[u8] = b"tree 4b825dc642cb6eb9a060e54bf8d69288fbee4904\n";
 const PARENT: &[u8] = b"parent 1111111111111111111111111111111111111111\n";
@@ -89,14 +89,15 @@ fn commit(random: &mut RandomSource) -> Vec<u8> {
 }
 
 /// Whether git's check rejects the headers; a NUL in the message and missing objects do not count.
-fn is_wrong(said: Option<&std::collections::BTreeSet<String>>) -> bool {
-    said.is_some_and(|said| said.iter().any(|name| !matches!(name.as_str(), "nulInCommit" | "broken links")))
+fn is_wrong(findings: Option<&std::collections::BTreeSet<String>>) -> bool {
+    findings
+        .is_some_and(|findings| findings.iter().any(|name| !matches!(name.as_str(), "nulInCommit" | "broken links")))
 }
 
 #[test]
 fn headers_that_gits_check_refuses_are_none_of_a_receipt() {
     let store = Store::new();
-    let commits = made(commit);
+    let commits = make_objects(commit);
     let ids = store.store("commit", commits.iter().map(|(_, commit)| commit.as_slice()));
     let checked = store.fsck();
     let (mut differing, mut refused) = (Vec::new(), 0);
@@ -112,8 +113,8 @@ fn headers_that_gits_check_refuses_are_none_of_a_receipt() {
         refused += usize::from(is_wrong);
         // This may refuse what git's check accepts if the runner does not write it, but never the reverse.
         if is_wrong != fault.is_some() && (is_wrong || !is_ours_alone) {
-            let (text, said) = (String::from_utf8_lossy(commit), checked.get(id));
-            differing.push(format!("seed {seed}: {text:?}: {fault:?}, git: {said:?}"));
+            let (text, findings) = (String::from_utf8_lossy(commit), checked.get(id));
+            differing.push(format!("seed {seed}: {text:?}: {fault:?}, git: {findings:?}"));
         }
     }
     all_same(&differing, commits.len());

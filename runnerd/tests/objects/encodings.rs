@@ -50,8 +50,8 @@ fn a_message_in_another_encoding_is_read_as_git_shows_it() {
     let mut read: Vec<ChainCommit> = ids.iter().map(read).collect();
     repository.recode_messages(&mut read).expect("git shows them");
     for (((encoding, _, is_receipt), id), read) in CASES.iter().zip(&ids).zip(&read) {
-        let said = store.git(&["log", "-1", "--format=%(trailers:key=Runner-Commit)", id], b"");
-        assert_eq!(!said.trim_ascii().is_empty(), *is_receipt, "{encoding}: git finds a receipt");
+        let output = store.git(&["log", "-1", "--format=%(trailers:key=Runner-Commit)", id], b"");
+        assert_eq!(!output.trim_ascii().is_empty(), *is_receipt, "{encoding}: git finds a receipt");
         let is_claim = claims_receipt(&read.message) || read.recoded_message.as_deref().is_some_and(claims_receipt);
         assert_eq!(is_claim, *is_receipt, "{encoding}: {:?}", read.recoded_message);
     }

@@ -18,7 +18,7 @@ fn number(name: &str, default: u64) -> u64 {
 }
 
 /// Generates one object for each seed, and returns it with its seed.
-fn made<T>(make: impl Fn(&mut RandomSource) -> T) -> Vec<(u64, T)> {
+fn make_objects<T>(make: impl Fn(&mut RandomSource) -> T) -> Vec<(u64, T)> {
     let seed = number("SEED", 0);
     (seed..seed + number("OBJECTS", OBJECTS)).map(|seed| (seed, make(&mut RandomSource::new(seed)))).collect()
 }

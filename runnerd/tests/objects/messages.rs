@@ -4,7 +4,7 @@ use runner_core::message::claims_receipt;
 use runner_testkit::RandomSource;
 
 use crate::store::Store;
-use crate::{OBJECTS, all_same, made, number, pick};
+use crate::{OBJECTS, all_same, make_objects, number, pick};
 
 const LINES: [&[u8]; 44] = [
     b"chore(loop): run r iter 0001 node b status=done guard=pass",
@@ -82,10 +82,10 @@ fn logged(store: &Store, messages: &[(u64, Vec<u8>)]) -> Vec<bool> {
     let commits: Vec<Vec<u8>> = messages.iter().map(|(_, message)| crate::commits::with(b"", message)).collect();
     let ids = store.store("commit", commits.iter().map(Vec::as_slice));
     let args = ["log", "--no-walk=unsorted", "--stdin", "-z", "--format=tformat:%H%n%(trailers:only,unfold)"];
-    let said = store.git(&args, (ids.join("\n") + "\n").as_bytes());
-    let said = String::from_utf8_lossy(&said);
+    let output = store.git(&args, (ids.join("\n") + "\n").as_bytes());
+    let output = String::from_utf8_lossy(&output);
     let records: std::collections::BTreeMap<&str, &str> =
-        said.split('\0').filter_map(|it| it.split_once('\n')).collect();
+        output.split('\0').filter_map(|it| it.split_once('\n')).collect();
     ids.iter().map(|id| has_receipt(records[id.as_str()])).collect()
 }
 
@@ -95,9 +95,9 @@ fn interpreted(store: &Store, (name, options): (&str, &[&str]), messages: &[(u64
     let paths = store.files(name, messages.iter().map(|(_, message)| message.as_slice()));
     let paths: Vec<String> = paths.iter().flat_map(|it| [path(it), mark.clone()]).collect();
     let args = ["interpret-trailers", "--parse"].into_iter().chain(options.iter().copied());
-    let said = store.git(&args.chain(paths.iter().map(String::as_str)).collect::<Vec<_>>(), b"");
-    let said = String::from_utf8_lossy(&said).into_owned();
-    let records: Vec<&str> = said.split("Mark-Of-This-Test: x\n").collect();
+    let output = store.git(&args.chain(paths.iter().map(String::as_str)).collect::<Vec<_>>(), b"");
+    let output = String::from_utf8_lossy(&output).into_owned();
+    let records: Vec<&str> = output.split("Mark-Of-This-Test: x\n").collect();
     assert_eq!(records.len(), messages.len() + 1, "there is a mark behind each");
     records.into_iter().take(messages.len()).map(has_receipt).collect()
 }
@@ -105,7 +105,7 @@ fn interpreted(store: &Store, (name, options): (&str, &[&str]), messages: &[(u64
 #[test]
 fn what_git_takes_for_a_receipt_is_a_claim_and_nothing_else_is() {
     let store = Store::new();
-    let messages = made(message);
+    let messages = make_objects(message);
     let logged = logged(&store, &messages);
     let parsed = interpreted(&store, ("parsed", &[]), &messages);
     let whole = interpreted(&store, ("whole", &["--no-divider"]), &messages);

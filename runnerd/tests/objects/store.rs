@@ -73,12 +73,12 @@ impl Store {
     /// Has git check every object, as strictly as when it receives objects.
     pub(crate) fn fsck(&self) -> Said {
         let output = self.run(&["fsck", "--strict", "--no-dangling", "--no-progress"], b"");
-        let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+        let text = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
         // The exit status depends on the findings; only a signal gives a higher one.
-        assert!(output.status.code().is_some_and(|code| code < 128), "git fsck: {said}");
+        assert!(output.status.code().is_some_and(|code| code < 128), "git fsck: {text}");
         let mut by_id = Said::new();
         let mut put = |id: &str, name: &str| by_id.entry(id.to_owned()).or_default().insert(name.to_owned());
-        for line in said.lines() {
+        for line in text.lines() {
             if let Some((id, _)) = line.split_once(": object could not be parsed") {
                 put(id.trim_start_matches("error: "), "unparsable");
             }

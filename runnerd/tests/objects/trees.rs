@@ -6,7 +6,7 @@ use runner_core::fsck::{FaultTarget, GitTreeFault, PathFault, check_added_trees}
 use runner_testkit::RandomSource;
 
 use crate::store::Store;
-use crate::{OBJECTS, all_same, made, number, pick};
+use crate::{OBJECTS, all_same, make_objects, number, pick};
 
 const NAMES: [&[u8]; 40] = [
     b"a",
@@ -84,8 +84,8 @@ fn entry(random: &mut RandomSource, [blob, folder]: [&[u8]; 2]) -> (Vec<u8>, Vec
     (key, [mode.as_bytes(), b" ", name, b"\0", id].concat())
 }
 
-/// This crate's findings about a tree, in git's words.
-fn said(tree: &[u8]) -> BTreeSet<&'static str> {
+/// Returns this crate's findings about a tree, in git's words.
+fn our_faults(tree: &[u8]) -> BTreeSet<&'static str> {
     let root = vec![1; 20];
     let is_root = |id: &Vec<u8>| *id == root;
     let found = check_added_trees(None, root.clone(), |id| Ok::<_, ()>(is_root(id).then(|| tree.to_vec())));
@@ -105,12 +105,12 @@ fn said(tree: &[u8]) -> BTreeSet<&'static str> {
 }
 
 /// If a tree is malformed, git's other findings are incomplete, so only that one counts.
-fn alone(said: BTreeSet<&'static str>) -> BTreeSet<&'static str> {
-    if said.contains("malformed") { BTreeSet::from(["malformed"]) } else { said }
+fn alone(faults: BTreeSet<&'static str>) -> BTreeSet<&'static str> {
+    if faults.contains("malformed") { BTreeSet::from(["malformed"]) } else { faults }
 }
 
 /// Git's messages, without those about the object that an entry names.
-fn gits(said: Option<&BTreeSet<String>>) -> BTreeSet<&'static str> {
+fn gits(messages: Option<&BTreeSet<String>>) -> BTreeSet<&'static str> {
     let words = [
         ("badTree", "malformed"),
         ("duplicateEntries", "malformed"),
@@ -125,7 +125,11 @@ fn gits(said: Option<&BTreeSet<String>>) -> BTreeSet<&'static str> {
         ("nullSha1", "nullSha1"),
     ];
     alone(
-        words.into_iter().filter(|(name, _)| said.is_some_and(|said| said.contains(*name))).map(|(_, it)| it).collect(),
+        words
+            .into_iter()
+            .filter(|(name, _)| messages.is_some_and(|messages| messages.contains(*name)))
+            .map(|(_, it)| it)
+            .collect(),
     )
 }
 
@@ -141,21 +145,21 @@ fn what_gits_check_says_of_a_tree_is_what_the_audit_says() {
     };
     let (blob, folder) = (id("blob"), id("tree"));
     std::fs::remove_dir_all(store.path().join("tree")).expect("it was made");
-    let trees = made(|random| tree(random, [&blob, &folder]));
+    let trees = make_objects(|random| tree(random, [&blob, &folder]));
     let ids = store.store("tree", trees.iter().map(|(_, tree)| tree.as_slice()));
     let checked = store.fsck();
-    let (mut differing, mut told) = (Vec::new(), BTreeMap::<&str, usize>::new());
+    let (mut differing, mut counts) = (Vec::new(), BTreeMap::<&str, usize>::new());
     for ((seed, tree), id) in trees.iter().zip(&ids) {
-        let (ours, gits) = (said(tree), gits(checked.get(id)));
+        let (ours, gits) = (our_faults(tree), gits(checked.get(id)));
         if ours != gits {
             differing.push(format!("seed {seed}: {:?}: {ours:?}, git: {gits:?}", String::from_utf8_lossy(tree)));
         }
         for word in ours.iter().copied().chain(ours.is_empty().then_some("nothing")) {
-            *told.entry(word).or_default() += 1;
+            *counts.entry(word).or_default() += 1;
         }
     }
     all_same(&differing, trees.len());
-    assert!(number("OBJECTS", OBJECTS) < OBJECTS || told.len() == 9, "all of it comes about: {told:?}");
+    assert!(number("OBJECTS", OBJECTS) < OBJECTS || counts.len() == 9, "all of it comes about: {counts:?}");
 }
 
 #[test]

@@ -132,14 +132,14 @@ impl OutputFollower for Heard {
 
 #[tokio::test]
 async fn streams_that_are_kept_apart_are_heard_to_the_last_byte_and_are_both_in_the_log() {
-    let (bench, mut heard) = (Bench::new(), Heard::default());
+    let (bench, mut sink) = (Bench::new(), Heard::default());
     let mut spec = bench.sh("for i in $(seq 1000); do echo out $i; echo err $i >&2; done; printf last; exit 4");
     spec.separates_output = true;
-    spec.follower = Some(Box::new(&mut heard));
+    spec.follower = Some(Box::new(&mut sink));
     let report = run_program(&launcher(), spec, &CancellationToken::new()).await.unwrap();
     let lines = |word: &str| (1..=1000).map(|at| format!("{word} {at}")).collect::<Vec<_>>().join("\n") + "\n";
     assert_eq!(report.end, ProgramEnd::Exited(4));
-    assert_eq!(String::from_utf8(heard.output).unwrap(), lines("out") + "last");
-    assert_eq!(String::from_utf8(heard.errors).unwrap(), lines("err"));
+    assert_eq!(String::from_utf8(sink.output).unwrap(), lines("out") + "last");
+    assert_eq!(String::from_utf8(sink.errors).unwrap(), lines("err"));
     assert_eq!(bench.log().len(), lines("out").len() + lines("err").len() + "last".len());
 }

@@ -59,7 +59,7 @@ impl Server {
         let dir = tempfile::tempdir().unwrap();
         let paths = paths_in(dir.path());
         let view = DaemonView { api_version, ..view(&paths) };
-        Self::with_methods(dir, paths, |told| methods(told, view))
+        Self::with_methods(dir, paths, |state| methods(state, view))
     }
 
     /// A daemon whose first method has another name, as in development builds.
@@ -67,8 +67,8 @@ impl Server {
         let dir = tempfile::tempdir().unwrap();
         let paths = paths_in(dir.path());
         let view = view(&paths);
-        Self::with_methods(dir, paths, |told| {
-            let mut module = methods(told, view.clone());
+        Self::with_methods(dir, paths, |state| {
+            let mut module = methods(state, view.clone());
             module.remove_method("daemon.handshake").unwrap();
             module.register_method("daemon.info", move |_, _, _| Ok::<_, ErrorObjectOwned>(view.clone())).unwrap();
             module
@@ -77,17 +77,18 @@ impl Server {
 
     pub(crate) fn start_at(dir: TempDir, paths: Paths) -> Self {
         let view = view(&paths);
-        Self::with_methods(dir, paths, |told| methods(told, view))
+        Self::with_methods(dir, paths, |state| methods(state, view))
     }
 
     fn with_methods(dir: TempDir, paths: Paths, methods: impl FnOnce(&Arc<Told>) -> RpcModule<Told>) -> Self {
         let locks = DaemonLocks::acquire(&paths).unwrap();
         let bound = BoundSocket::new(&paths, &locks).unwrap();
-        let told = Arc::new(Told::default());
+        let state = Arc::new(Told::default());
         let (events, stop) = (EventStream::default(), CancellationToken::new());
-        let served = ServerOptions { methods: methods(&told).into(), events: events.clone(), connections: CONNECTIONS };
+        let served =
+            ServerOptions { methods: methods(&state).into(), events: events.clone(), connections: CONNECTIONS };
         let handle = serve(bound, served, stop.clone());
-        Self { told, events, paths, stop, handle, _locks: locks, dir }
+        Self { told: state, events, paths, stop, handle, _locks: locks, dir }
     }
 
     pub(crate) fn socket(&self) -> &Path {
@@ -140,8 +141,8 @@ impl Drop for OnDrop {
     }
 }
 
-fn methods(told: &Arc<Told>, view: DaemonView) -> RpcModule<Told> {
-    let mut module = RpcModule::from_arc(Arc::clone(told));
+fn methods(state: &Arc<Told>, view: DaemonView) -> RpcModule<Told> {
+    let mut module = RpcModule::from_arc(Arc::clone(state));
     module.register_method("daemon.handshake", move |_, _, _| Ok::<_, ErrorObjectOwned>(view.clone())).unwrap();
     module.register_method("run.status", |_, _, _| "fine").unwrap();
     module.register_method("run.pause", |params, _, _| params.one::<u32>()).unwrap();
@@ -149,17 +150,17 @@ fn methods(told: &Arc<Told>, view: DaemonView) -> RpcModule<Told> {
     module.register_method("test.panic", |_, _, _| panic_on_purpose()).unwrap();
     let panics = |_, _, _| async { panic_on_purpose() };
     module.register_async_method("test.panic_later", panics).unwrap();
-    let slow = |_, told: Arc<Told>, _| async move {
-        told.slow.fetch_add(1, Ordering::SeqCst);
-        told.begun.notify_one();
-        told.go_on.notified().await;
-        told.finished.notify_one();
+    let slow = |_, state: Arc<Told>, _| async move {
+        state.slow.fetch_add(1, Ordering::SeqCst);
+        state.begun.notify_one();
+        state.go_on.notified().await;
+        state.finished.notify_one();
         "slow"
     };
     module.register_async_method("test.slow", slow).unwrap();
-    let step = |_, told: Arc<Told>, _| async move {
-        let _told = OnDrop(Arc::clone(&told));
-        told.begun.notify_one();
+    let step = |_, state: Arc<Told>, _| async move {
+        let _told = OnDrop(Arc::clone(&state));
+        state.begun.notify_one();
         std::future::pending::<()>().await;
     };
     module.register_async_method("run.step", step).unwrap();
@@ -175,7 +176,7 @@ fn panic_on_purpose() -> &'static str {
 async fn subscribe(
     params: Params<'static>,
     pending: PendingSubscriptionSink,
-    told: Arc<Told>,
+    state: Arc<Told>,
     _: Extensions,
 ) -> SubscriptionCloseResponse {
     let busy = params.one().unwrap_or(false);
@@ -184,7 +185,7 @@ async fn subscribe(
         while sink.send(item.clone()).await.is_ok() && busy {}
         sink.closed().await;
     }
-    told.unsubscribed.notify_one();
+    state.unsubscribed.notify_one();
     SubscriptionCloseResponse::None
 }
 

@@ -118,10 +118,10 @@ async fn at_the_end_subscriptions_are_closed() {
     let mut client = RawSocket::open(server.socket()).await;
     client.call("events.subscribe").await;
     client.receive().await.unwrap();
-    let told = std::sync::Arc::clone(&server.told);
+    let state = std::sync::Arc::clone(&server.told);
     let reading = tokio::spawn(async move { while client.receive().await.is_some() {} });
     let _dir = server.stopped().await;
-    told.unsubscribed.notified().await;
+    state.unsubscribed.notified().await;
     reading.await.unwrap();
 }
 

@@ -52,9 +52,9 @@ async fn peer(server: &Server, script: &str, mark: bool) -> Vec<String> {
         shell.wait().await.unwrap();
     }
     input.write_all(b"go\n").await.unwrap();
-    let mut said = String::new();
-    output.read_to_string(&mut said).await.unwrap();
-    said.lines().filter_map(|line| line.strip_prefix("peer ")).map(str::to_owned).collect()
+    let mut text = String::new();
+    output.read_to_string(&mut text).await.unwrap();
+    text.lines().filter_map(|line| line.strip_prefix("peer ")).map(str::to_owned).collect()
 }
 
 /// The peer: reads, tries to steer, and reports the results.
@@ -78,11 +78,11 @@ async fn peer_process() {
 async fn a_child_of_the_daemon_reads_and_does_not_steer() {
     let server = Server::start();
     assert_eq!(peer(&server, CHILD, false).await, [READ, REFUSED]);
-    let told = server.events.subscribe(Some(1)).backlog;
-    let [EventKind::Refused { method, pid }] = told.iter().map(|event| &event.kind).collect::<Vec<_>>()[..] else {
-        panic!("{told:#?}");
+    let events = server.events.subscribe(Some(1)).backlog;
+    let [EventKind::Refused { method, pid }] = events.iter().map(|event| &event.kind).collect::<Vec<_>>()[..] else {
+        panic!("{events:#?}");
     };
-    assert!(method == "run.pause" && pid.is_some(), "{told:#?}");
+    assert!(method == "run.pause" && pid.is_some(), "{events:#?}");
 }
 
 #[tokio::test]

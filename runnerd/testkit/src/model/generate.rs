@@ -22,16 +22,16 @@ pub(super) fn render(request: &ModelRequest, reply: &ModelReply) -> HttpReply {
         events.push_unnamed(&body);
         HttpReply::stream(events)
     };
-    let text = |said: &str, reason: &str| send(json!([{"text": said}]), reason);
+    let text = |content: &str, reason: &str| send(json!([{"text": content}]), reason);
     match &reply.what {
         ReplyContent::Run(command) => {
             let call = json!({"name": "run_shell_command", "args": {"command": command}});
             send(json!([{"functionCall": call}]), "STOP")
         }
         ReplyContent::Answer(result) => text(&result.to_string(), "STOP"),
-        ReplyContent::Text(said) => text(said, "STOP"),
+        ReplyContent::Text(content) => text(content, "STOP"),
         ReplyContent::Empty => send(json!([]), "STOP"),
-        ReplyContent::Truncated(said) => text(said, "MAX_TOKENS"),
+        ReplyContent::Truncated(content) => text(content, "MAX_TOKENS"),
         ReplyContent::Fault(fault) => render_fault(fault),
         ReplyContent::Status { code, body } => HttpReply::text(*code, "application/json", body.clone()),
         ReplyContent::Raw(bytes) => HttpReply::text(200, "text/event-stream", bytes.clone()),

@@ -23,9 +23,9 @@ pub(super) fn render(request: &ModelRequest, reply: &ModelReply, number: usize) 
             message(&[tool_block("StructuredOutput", result, number)], "tool_use")
         }
         ReplyContent::Answer(result) => message(&[text_block(&result.to_string())], "end_turn"),
-        ReplyContent::Text(said) => message(&[text_block(said)], "end_turn"),
+        ReplyContent::Text(text) => message(&[text_block(text)], "end_turn"),
         ReplyContent::Empty => message(&[], "end_turn"),
-        ReplyContent::Truncated(said) => message(&[text_block(said)], "max_tokens"),
+        ReplyContent::Truncated(text) => message(&[text_block(text)], "max_tokens"),
         ReplyContent::Fault(fault) => render_fault(request, fault),
         ReplyContent::Status { code, body } => HttpReply::text(*code, "application/json", body.clone()),
         ReplyContent::Raw(bytes) => HttpReply::text(200, "text/event-stream", bytes.clone()),
