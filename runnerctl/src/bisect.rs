@@ -164,10 +164,10 @@ mod tests {
 
     #[test]
     fn what_receipts_say_is_not_tried() {
-        let told = points("abcdefgh", &[(0, 0), (3, 0), (4, 2), (7, 1)]);
-        assert_eq!(run_search(&told, &[]), (vec![], SearchStep::Found(4)));
-        let told = points("abcdefgh", &[(0, 0), (3, 125), (4, 137)]);
-        let (tried, step) = run_search(&told, &[0, 0, 0, 1, 1, 1, 1, 1]);
+        let candidates = points("abcdefgh", &[(0, 0), (3, 0), (4, 2), (7, 1)]);
+        assert_eq!(run_search(&candidates, &[]), (vec![], SearchStep::Found(4)));
+        let candidates = points("abcdefgh", &[(0, 0), (3, 125), (4, 137)]);
+        let (tried, step) = run_search(&candidates, &[0, 0, 0, 1, 1, 1, 1, 1]);
         assert_eq!((tried, step), (vec![7, 3, 1, 2], SearchStep::Found(3)), "an undecided result is not an answer");
     }
 

@@ -27,7 +27,7 @@ pub(crate) enum RecordTarget {
 }
 
 impl RecordTarget {
-    /// Returns which run or repository is meant, and the record of it that is.
+    /// Returns the selected run or repository, and the selected record of it.
     pub(crate) fn into_parts(self) -> (RunTarget, Option<RecordSelector>) {
         match self {
             Self::Record(record) => (RunTarget { target: None, run: record.run.clone() }, Some(record)),

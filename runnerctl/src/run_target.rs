@@ -40,9 +40,9 @@ impl RunTarget {
         self.target.is_none() && self.run.is_none()
     }
 
-    /// Asks the daemon which run or repository is meant.
+    /// Asks the daemon which run or repository the arguments select.
     ///
-    /// Whether a path that is written as one exists is for the daemon to say, on whose machine it is.
+    /// Only the daemon can say whether a path exists, since the path is on its machine.
     pub(crate) async fn resolve<C: RunApiClient + Sync>(
         self,
         invocation: &Invocation<'_>,
@@ -55,10 +55,10 @@ impl RunTarget {
         };
         let is_path = is_local_path(invocation, &word)?;
         // Where no repository is named, a word can only be a path.
-        let Ok(here) = invocation.daemon_path(None) else {
+        let Ok(folder) = invocation.daemon_path(None) else {
             return Ok(AtRun { path: invocation.daemon_path(Some(&word))?, run });
         };
-        let known = list_ids(client, &here, name).await;
+        let known = list_ids(client, &folder, name).await;
         let mut matching = known.iter().filter(|id| id.starts_with(name));
         let exact = known.iter().find(|id| *id == name);
         let run = match (exact, matching.next(), matching.next()) {
@@ -69,7 +69,7 @@ impl RunTarget {
         };
         match (is_path, run) {
             (true, None) => Ok(AtRun { path: invocation.daemon_path(Some(&word))?, run: None }),
-            (false, Some(run)) => Ok(AtRun { path: here, run: Some(run) }),
+            (false, Some(run)) => Ok(AtRun { path: folder, run: Some(run) }),
             (true, Some(run)) => {
                 let failure = Failure::usage(format!("`{name}` is a path, and run {run} has that name too"));
                 Err(failure.hint(format!("write ./{name} for the path, or: --run {run}")))
@@ -78,7 +78,7 @@ impl RunTarget {
         }
     }
 
-    /// Returns the path and the run where nobody can be asked, as of a remote: a word that is no path names a run.
+    /// Returns the path and the run if no daemon can be asked, as for a remote: a word that is not a path names a run.
     pub(crate) fn split(self, invocation: &Invocation<'_>) -> Result<(Option<PathBuf>, Option<String>), Failure> {
         let Self { target, run } = self;
         let Some(word) = target else { return Ok((None, run)) };
@@ -100,13 +100,14 @@ pub(crate) fn is_local_path(invocation: &Invocation<'_>, word: &Path) -> Result<
 }
 
 /// Returns the ids of the runs of a repository; of a clone that the daemon does not know, those of its branches.
-async fn list_ids<C: RunApiClient + Sync>(client: &C, here: &WirePath, name: &str) -> Vec<String> {
-    let runs = client.list(AtPath { path: here.clone() }).await.unwrap_or_default();
+async fn list_ids<C: RunApiClient + Sync>(client: &C, folder: &WirePath, name: &str) -> Vec<String> {
+    let runs = client.list(AtPath { path: folder.clone() }).await.unwrap_or_default();
     let ids: Vec<String> = runs.into_iter().map(|run| run.id).collect();
     if ids.iter().any(|id| id.starts_with(name)) {
         return ids;
     }
-    let branches = client.branches(AtRun { path: here.clone(), run: Some(name.to_owned()) }).await.unwrap_or_default();
+    let branches =
+        client.branches(AtRun { path: folder.clone(), run: Some(name.to_owned()) }).await.unwrap_or_default();
     branches.into_iter().map(|branch| branch.run).chain(ids).collect()
 }
 

@@ -33,7 +33,7 @@ const SIGNING_KEY_SETTING: &str = "user.signingKey";
 pub(crate) struct ReviewDecision<'a> {
     /// The run it is about.
     pub(crate) at: &'a AtRun,
-    /// The iteration that is meant, if it is named.
+    /// The iteration, if the person named one.
     pub(crate) iter: Option<u32>,
     /// Approval or rejection.
     pub(crate) verdict: ReviewVerdict,
@@ -41,7 +41,7 @@ pub(crate) struct ReviewDecision<'a> {
     pub(crate) reason: &'a str,
 }
 
-/// Sends a decision on the iteration that is meant, and sends it again with a signature if the run requires one.
+/// Sends a decision on an iteration, and sends it again with a signature if the run requires one.
 pub(crate) async fn send_decision(
     ui: &Ui,
     connection: &Connection,
@@ -66,7 +66,7 @@ pub(crate) async fn send_decision(
     Ok(request(iter, Some(sign_statement(&key, &statement).await?)).await?)
 }
 
-/// Shows what awaits a review, and asks whether it is meant; elsewhere than on a terminal it has to be named.
+/// Shows the iteration that awaits a review, and asks whether to decide on it; without a terminal, it has to be named.
 async fn ask_iteration(ui: &Ui, connection: &Connection, decision: &ReviewDecision<'_>) -> Result<u32, Failure> {
     let client = connection.client();
     let PendingReview { run, node, iteration, .. } = client.pending_review(decision.at.clone()).await?;

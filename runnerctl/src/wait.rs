@@ -239,9 +239,9 @@ mod tests {
         status.repo.queue = vec![first];
         assert_eq!(describe_blocker(&run, &status, &Screen::fixed()), None, "it has its turn");
         run.summary.state = RunStatus::Queued;
-        let said = describe_blocker(&run, &status, &Screen::fixed()).expect("something is before it");
-        assert!(said.starts_with("run before is before it, and is held\n  "), "{said}");
-        assert!(said.contains("to continue: "), "{said}");
+        let text = describe_blocker(&run, &status, &Screen::fixed()).expect("something is before it");
+        assert!(text.starts_with("run before is before it, and is held\n  "), "{text}");
+        assert!(text.contains("to continue: "), "{text}");
         status.repo.queue[0].id = run.summary.id.clone();
         assert_eq!(describe_blocker(&run, &status, &Screen::fixed()), None, "it is the first");
     }

@@ -35,7 +35,7 @@ pub(crate) struct AnswerArgs {
 /// Runs the command.
 pub(crate) async fn run(invocation: &Invocation<'_>, args: AnswerArgs) -> Result<ExitStatus, Failure> {
     let connection = invocation.connect().await?;
-    // Without a target, the run that has the question is meant.
+    // Without a target, it is the run that has the question.
     let (path, id) = if args.target.is_empty() {
         (None, args.id)
     } else {

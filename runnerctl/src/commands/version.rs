@@ -106,10 +106,10 @@ mod tests {
 
     #[test]
     fn a_release_is_newer_by_its_number_and_what_comes_before_one_is_not_offered() {
-        let newest = |than: &str, there: &[&str]| {
+        let newest = |than: &str, installed: &[&str]| {
             let version = |text: &&str| Version::parse(text).expect("a version");
-            let there: Vec<Version> = there.iter().map(version).collect();
-            find_newer(&version(&than), &there).map(|version| version.to_string())
+            let installed: Vec<Version> = installed.iter().map(version).collect();
+            find_newer(&version(&than), &installed).map(|version| version.to_string())
         };
         assert_eq!(newest("0.1.0", &["0.1.0", "0.9.0", "0.10.0", "0.2.0"]).as_deref(), Some("0.10.0"));
         assert_eq!(newest("0.1.0", &["0.1.0", "0.2.0-rc.1"]), None);

@@ -68,7 +68,7 @@ impl ForgeCli {
     pub(crate) async fn read_log<'a>(&self, argv: impl IntoIterator<Item = &'a str>, tail: usize) -> Option<String> {
         let (argv, input) = (argv.into_iter().map(OsString::from).collect(), Vec::new());
         let call = ProgramCall { argv, folder: self.directory.path(), env: UNATTENDED_ENV, input, tail: Some(tail) };
-        program::run_program(call).await.ok().filter(|said| said.status.success()).map(|said| said.stdout)
+        program::run_program(call).await.ok().filter(|output| output.status.success()).map(|output| output.stdout)
     }
 
     /// Runs a forge program, which must be installed.
@@ -88,7 +88,7 @@ impl ForgeCli {
     /// Whether a forge program is logged in to a host.
     pub(super) async fn has_login(&self, program: &str, host: &str) -> bool {
         let argv = [program, "auth", "status", "--hostname", host].map(OsString::from).to_vec();
-        matches!(self.try_run(argv, Vec::new()).await, Ok(said) if said.status.success())
+        matches!(self.try_run(argv, Vec::new()).await, Ok(output) if output.status.success())
     }
 }
 

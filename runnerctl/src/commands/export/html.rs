@@ -133,8 +133,8 @@ mod tests {
 
     #[test]
     fn a_refusal_keeps_its_kind() {
-        let said = br#"{"error":{"code":"invalid_request","message":"it is there already","hint":null}}"#;
-        assert_eq!(parse_error_reply(said).status(), ExitStatus::from(ErrorKind::InvalidRequest));
+        let body = br#"{"error":{"code":"invalid_request","message":"it is there already","hint":null}}"#;
+        assert_eq!(parse_error_reply(body).status(), ExitStatus::from(ErrorKind::InvalidRequest));
         assert_eq!(parse_error_reply(b"").status(), ExitStatus::Error);
     }
 }

@@ -207,7 +207,7 @@ mod tests {
             format!(r#"runner_run_tokens{{{run},kind="cached"}} 800000"#),
             format!("runner_run_work_seconds{{{run}}} 3900.0"),
         ] {
-            assert!(text.lines().any(|told| told == line), "{line}: {text}");
+            assert!(text.lines().any(|printed| printed == line), "{line}: {text}");
         }
         // Unknown values are not reported as 0.
         assert!(!text.contains("cost"), "{text}");
