@@ -42,8 +42,8 @@ fn completions_in(home: &Home, repo: &Repo, words: &[&str]) -> Vec<String> {
     let output = command.output().expect("the client can be started");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     assert_eq!(String::from_utf8_lossy(&output.stderr), "", "a shell has no place for words");
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    said.lines().map(|line| line.trim_end().to_owned()).filter(|value| !value.starts_with('-')).collect()
+    let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
+    stdout.lines().map(|line| line.trim_end().to_owned()).filter(|value| !value.starts_with('-')).collect()
 }
 
 #[test]
@@ -114,8 +114,8 @@ fn bash_completes_with_the_script_of_the_command() {
     bash.args(["--norc", "-c", session]).env_clear().envs(begun.home.env().iter().cloned());
     bash.env("PATH", format!("{programs}:{}", std::env::var("PATH").unwrap_or_default()));
     let output = bash.current_dir(begun.repo.path()).stdin(Stdio::null()).output().expect("bash can be started");
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(said.contains(&format!("offered: {RUN}")), "{said}{}", String::from_utf8_lossy(&output.stderr));
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    assert!(stdout.contains(&format!("offered: {RUN}")), "{stdout}{}", String::from_utf8_lossy(&output.stderr));
 }
 
 #[test]

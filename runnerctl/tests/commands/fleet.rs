@@ -22,21 +22,21 @@ struct HostFleet {
 impl HostFleet {
     /// `ssh` reaches `gpu`, hangs on the way to `slow`, and knows no other host.
     fn new() -> Self {
-        let (here, there) = (Home::new(), Home::new());
-        let repo = there.scripted_repo("one");
+        let (local, remote) = (Home::new(), Home::new());
+        let repo = remote.scripted_repo("one");
         repo.script().step(1, "echo '- Which port?' >> .runner/state/questions.md\nanswer retry 'Not yet.'");
-        there.install("runnerctl", &format!("#!/bin/sh\nexec '{}' \"$@\"\n", binary("runnerctl").display()));
-        let pairs = there.env().iter().map(|(name, value)| format!("{name}='{value}'")).collect::<Vec<_>>().join(" ");
+        remote.install("runnerctl", &format!("#!/bin/sh\nexec '{}' \"$@\"\n", binary("runnerctl").display()));
+        let pairs = remote.env().iter().map(|(name, value)| format!("{name}='{value}'")).collect::<Vec<_>>().join(" ");
         let ssh = format!(
             "#!/bin/sh\nwhile [ \"$1\" != -- ]; do shift; done\nhost=$2\nshift 2\ncase $host in\n\
              gpu) exec env -i {pairs} sh -c \"$*\" ;;\nslow) exec sleep 60 ;;\nesac\n\
              echo \"no route to $host\" >&2\nexit 255\n"
         );
-        here.install("ssh", &ssh);
-        let daemon = Some(there.daemon());
-        there.ctl_in(&repo, &["start", "--yes", "-m", "Do it.", "--id", "far", "--queue-only"]).exits(0);
-        there.ctl_in(&repo, &["step"]).exits(0);
-        Self { here, there, repo, daemon }
+        local.install("ssh", &ssh);
+        let daemon = Some(remote.daemon());
+        remote.ctl_in(&repo, &["start", "--yes", "-m", "Do it.", "--id", "far", "--queue-only"]).exits(0);
+        remote.ctl_in(&repo, &["step"]).exits(0);
+        Self { here: local, there: remote, repo, daemon }
     }
 
     fn write_settings(&self, text: &str) {
@@ -72,8 +72,8 @@ fn machines_are_watched_one_at_a_time_and_none_is_waited_for() {
     let mut command = fleet.here.command("runnerctl");
     let mut tty = Tty::start(command.args(["watch", "--all-hosts"]), (120, 40));
     tty.wait_until_screen("one that is not there is told, and the others are known", |screen| {
-        let told = ["[ssh://gone] no answer", "ssh://gpu 1 paused", "ssh://slow connecting", "no route to gone"];
-        told.iter().all(|words| screen.contains(words))
+        let expected = ["[ssh://gone] no answer", "ssh://gpu 1 paused", "ssh://slow connecting", "no route to gone"];
+        expected.iter().all(|words| screen.contains(words))
     });
     tty.keys(">").wait_for_text("[ssh://gpu] 1 paused");
     tty.wait_for_text("to continue: runnerctl --host ssh://gpu");

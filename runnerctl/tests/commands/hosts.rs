@@ -24,12 +24,12 @@ struct TwoMachines {
 
 impl TwoMachines {
     fn new() -> Self {
-        let (here, there) = (Home::new(), Home::new());
-        there.install("runnerctl", &format!("#!/bin/sh\nexec '{}' \"$@\"\n", binary("runnerctl").display()));
-        let repo = there.scripted_repo("one");
+        let (local, remote) = (Home::new(), Home::new());
+        remote.install("runnerctl", &format!("#!/bin/sh\nexec '{}' \"$@\"\n", binary("runnerctl").display()));
+        let repo = remote.scripted_repo("one");
         let ask = "echo '- Which port?' >> .runner/state/questions.md\nprintf %s \"$HOME\" > home.txt\n";
         repo.script().step(1, &format!("{ask}answer retry 'Not yet.'"));
-        let machines = Self { _daemon: there.daemon(), here, repo, there };
+        let machines = Self { _daemon: remote.daemon(), here: local, repo, there: remote };
         machines.write_fake_ssh(&format!(
             "cd '{}' && exec env -i {} sh -c \"$*\"",
             machines.there.path().display(),
@@ -57,9 +57,9 @@ impl TwoMachines {
     /// Returns the calls of ssh since the previous call of this function.
     fn ssh_calls(&self) -> Vec<String> {
         let calls = self.here.path().join("calls");
-        let said = fs::read_to_string(&calls).unwrap_or_default();
+        let text = fs::read_to_string(&calls).unwrap_or_default();
         fs::write(&calls, "").expect("a file of the test can be written");
-        said.lines().map(str::to_owned).collect()
+        text.lines().map(str::to_owned).collect()
     }
 
     fn args<'a>(&'a self, args: &[&'a str]) -> Vec<&'a str> {
@@ -97,10 +97,12 @@ fn a_run_on_another_machine_is_started_steered_and_followed_by_one_ssh_for_each_
     machines.run_on_host(&["answer", &id, "8080"]).exits(0);
     machines.run_on_host(&["note", "Hurry."]).exits(0);
     machines.ssh_calls();
-    for (args, said) in [(&["status"][..], "runnerctl --host ssh://gpu -C "), (&["log"], "0001"), (&["tree"], "root")] {
+    for (args, expected) in
+        [(&["status"][..], "runnerctl --host ssh://gpu -C "), (&["log"], "0001"), (&["tree"], "root")]
+    {
         let output = machines.run_on_host(args);
         output.exits(0);
-        assert!(output.stdout.contains(said), "{args:?}: {}", output.stdout);
+        assert!(output.stdout.contains(expected), "{args:?}: {}", output.stdout);
         assert_eq!(machines.ssh_calls().len(), 1, "{args:?}");
     }
     let home = machines.there.path().display().to_string();
@@ -118,10 +120,11 @@ fn without_a_path_there_all_repositories_are_shown_or_one_has_to_be_named() {
     let all = machines.here.ctl(&["--host", HOST, "status"]);
     all.exits(0);
     assert!(all.stdout.contains(machines.repo.path().to_str().expect("a path")), "{}", all.stdout);
-    for (args, said) in [(["log", "1"], "nothing says which repository"), (["tree", "src"], "`src` is not absolute")] {
+    for (args, reason) in [(["log", "1"], "nothing says which repository"), (["tree", "src"], "`src` is not absolute")]
+    {
         let refused = machines.here.ctl(&[&["--host", HOST], &args[..]].concat());
         refused.exits(2);
-        assert!(refused.stderr.contains(said), "{}", refused.stderr);
+        assert!(refused.stderr.contains(reason), "{}", refused.stderr);
     }
     let named = machines.here.ctl_with(&machines.repo, &["status", "--all"], &[("RUNNER_HOST", HOST)]);
     assert_eq!(named.stdout, all.stdout, "the variable does what the option does");
@@ -144,31 +147,31 @@ fn a_daemon_is_started_on_the_other_machine_and_stopped_there() {
 #[test]
 fn what_is_in_the_way_of_another_machine_is_told_once_and_with_what_to_do() {
     let machines = TwoMachines::new();
-    let told = |does: &str, code: i32| {
+    let check_error = |does: &str, code: i32| {
         machines.write_fake_ssh(does);
-        let said = machines.here.ctl(&["--host", HOST, "--json", "status"]);
-        said.exits(code);
-        let told: Value = serde_json::from_str(&said.stderr).expect("an error is one object");
-        let text = |key: &str| told["error"][key].as_str().unwrap_or_default().to_owned();
+        let output = machines.here.ctl(&["--host", HOST, "--json", "status"]);
+        output.exits(code);
+        let reply: Value = serde_json::from_str(&output.stderr).expect("an error is one object");
+        let text = |key: &str| reply["error"][key].as_str().unwrap_or_default().to_owned();
         (text("message"), text("hint"))
     };
-    let (message, hint) = told("echo 'gpu: Permission denied (publickey).' >&2; exit 255", 5);
+    let (message, hint) = check_error("echo 'gpu: Permission denied (publickey).' >&2; exit 255", 5);
     assert_eq!(message, "ssh did not get to ssh://gpu: gpu: Permission denied (publickey).");
     assert!(hint.ends_with("ssh -t gpu 'runnerctl daemon status'"), "{hint}");
-    let (message, hint) = told("no-such-program", 5);
+    let (message, hint) = check_error("no-such-program", 5);
     assert!(message.starts_with("there is no runnerctl in the PATH of a login to ssh://gpu: "), "{message}");
     assert!(hint.contains("ssh -t gpu 'echo $PATH'"), "{hint}");
     assert!(!hint.contains("--host"), "it is no command: {hint}");
-    let (message, _) = told("echo 'Last login: today'; kill -9 $$", 5);
+    let (message, _) = check_error("echo 'Last login: today'; kill -9 $$", 5);
     assert!(message.starts_with("the line to ssh://gpu ended before a daemon answered (signal: 9"), "{message}");
-    let (message, _) = told("echo 'runnerctl-stdio {}'; exec echo nonsense", 5);
+    let (message, _) = check_error("echo 'runnerctl-stdio {}'; exec echo nonsense", 5);
     assert!(message.starts_with("no daemon answers on ssh://gpu: "), "{message}");
 }
 
 #[test]
 fn a_command_about_its_own_machine_is_not_asked_of_another() {
     let machines = TwoMachines::new();
-    for (args, there) in [
+    for (args, command) in [
         (&["doctor"][..], "ssh -t gpu 'runnerctl doctor'"),
         (&["daemon", "run"], "ssh -t gpu 'runnerctl daemon run'"),
         (&["deliver"], "ssh -t gpu 'runnerctl deliver'"),
@@ -176,7 +179,7 @@ fn a_command_about_its_own_machine_is_not_asked_of_another() {
     ] {
         let refused = machines.here.ctl(&[&["--host", HOST], args].concat());
         refused.exits(2);
-        assert!(refused.stderr.contains(there), "{}", refused.stderr);
+        assert!(refused.stderr.contains(command), "{}", refused.stderr);
     }
     for host in ["ssh://-oProxyCommand=touch", "gpu", "ssh://gpu/srv", "ssh://a;b"] {
         machines.here.ctl(&["status", &format!("--host={host}")]).exits(2);
@@ -197,10 +200,14 @@ fn a_session_of_a_run_steers_nothing_through_the_way_of_other_machines() {
     machines.repo.script().step(1, &script);
     machines.run_on_host(&["start", "--yes", "-m", "Do it.", "--id", RUN, "--queue-only"]).exits(0);
     machines.run_on_host(&["step"]).exits(0);
-    let said = |file: &str| machines.repo.git(&["show", &format!("runner/{RUN}:{file}")]);
-    assert!(said("first.txt").contains("ssh://gpu is not asked from inside an iteration"), "{}", said("first.txt"));
-    assert!(said("second.txt").contains("inside an iteration"), "{}", said("second.txt"));
-    assert!(!said("second.txt").contains("is not asked"), "{}", said("second.txt"));
+    let read_file = |file: &str| machines.repo.git(&["show", &format!("runner/{RUN}:{file}")]);
+    assert!(
+        read_file("first.txt").contains("ssh://gpu is not asked from inside an iteration"),
+        "{}",
+        read_file("first.txt")
+    );
+    assert!(read_file("second.txt").contains("inside an iteration"), "{}", read_file("second.txt"));
+    assert!(!read_file("second.txt").contains("is not asked"), "{}", read_file("second.txt"));
 }
 
 #[test]
@@ -225,9 +232,9 @@ fn a_run_there_is_written_to_a_page_here() {
 fn a_key_that_is_made_there_is_named_to_git_there() {
     let machines = TwoMachines::new();
     let made = machines.run_on_host(&["daemon", "signing-key", "--make"]).exits(0).stderr.clone();
-    for told in
+    for fact in
         ["ssh -t gpu 'git config --global runner.signingKey /", "runnerctl --host ssh://gpu config set git.sign"]
     {
-        assert!(made.contains(told), "{told}: {made}");
+        assert!(made.contains(fact), "{fact}: {made}");
     }
 }

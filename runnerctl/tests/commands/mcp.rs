@@ -122,6 +122,6 @@ fn asked_for_it_steers_and_never_from_inside_an_iteration() {
     let ask = format!("{serve}; echo 2 > two; answer done 'Done.'");
     served.repo.script().always(&ask);
     served.home.run(&served.repo, &["--id", "z", "-m", "Again."]);
-    let said = fs::read_to_string(&out).expect("the session has written it");
-    assert!(said.contains("inside_iteration"), "{said}");
+    let text = fs::read_to_string(&out).expect("the session has written it");
+    assert!(text.contains("inside_iteration"), "{text}");
 }

@@ -33,10 +33,10 @@ fn a_folder_that_is_not_there_is_refused_by_every_command() {
     for (folder, cause) in [("/nonexistent", "No such file"), ("README.md", "not a directory")] {
         repo.write("README.md", "A file.");
         for command in ["status", "repos", "queue", "init"] {
-            let said = home.ctl_in(&repo, &["-C", folder, command]);
-            said.exits(2);
-            assert!(said.stderr.starts_with(&format!("error: cannot work in {folder}\n")), "{}", said.stderr);
-            assert!(said.stderr.contains(cause) && said.stderr.contains("hint: "), "{}", said.stderr);
+            let output = home.ctl_in(&repo, &["-C", folder, command]);
+            output.exits(2);
+            assert!(output.stderr.starts_with(&format!("error: cannot work in {folder}\n")), "{}", output.stderr);
+            assert!(output.stderr.contains(cause) && output.stderr.contains("hint: "), "{}", output.stderr);
         }
     }
 }
@@ -54,12 +54,12 @@ fn assert_errors(home: &Home, folder: &Path, answers: &[ExpectedError<'_>]) {
     for ExpectedError { args, code, error, hint } in answers {
         let mut all = vec!["-C", folder.to_str().expect("a path"), "--json"];
         all.extend(*args);
-        let said = home.ctl(&all);
-        said.exits(*code);
-        let told: Value = serde_json::from_str(&said.stderr).expect("an error is one object");
-        let text = |key: &str| told["error"][key].as_str().unwrap_or_default().to_owned();
-        assert!(text("message").starts_with(error), "{args:?}: {told:#}");
-        assert!(text("hint").contains(hint), "{args:?}: {told:#}");
+        let output = home.ctl(&all);
+        output.exits(*code);
+        let reply: Value = serde_json::from_str(&output.stderr).expect("an error is one object");
+        let text = |key: &str| reply["error"][key].as_str().unwrap_or_default().to_owned();
+        assert!(text("message").starts_with(error), "{args:?}: {reply:#}");
+        assert!(text("hint").contains(hint), "{args:?}: {reply:#}");
     }
 }
 
@@ -185,11 +185,14 @@ fn what_is_installed_is_listed_and_nothing_is_removed() {
 fn the_versions_of_client_and_daemon_are_told_and_what_was_built_is_not_replaced() {
     let home = Home::new();
     let version = env!("CARGO_PKG_VERSION");
-    let told = home.ctl(&["version", "--json"]).exits(0).json();
-    assert_eq!((&told["client"], &told["daemon"], &told["available"]), (&version.into(), &Value::Null, &Value::Null));
+    let reply = home.ctl(&["version", "--json"]).exits(0).json();
+    assert_eq!(
+        (&reply["client"], &reply["daemon"], &reply["available"]),
+        (&version.into(), &Value::Null, &Value::Null)
+    );
     let _daemon = home.daemon();
-    let told = home.ctl(&["version"]);
-    assert_eq!(told.exits(0).stdout, format!("runnerctl  {version}\nrunnerd    {version}\n"));
+    let output = home.ctl(&["version"]);
+    assert_eq!(output.exits(0).stdout, format!("runnerctl  {version}\nrunnerd    {version}\n"));
     for asked in [&["version", "--check"][..], &["self-update"], &["self-update", "--to", "0.0.1", "--from", "/tmp"]] {
         let refused = home.ctl(asked);
         assert!(refused.exits(6).stderr.contains("was not installed by install.sh"), "{}", refused.stderr);

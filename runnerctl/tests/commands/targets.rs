@@ -45,12 +45,12 @@ fn queue(home: &Home, repo: &Repo, id: &str) {
 #[track_caller]
 fn assert_refused(home: &Home, repo: &Repo, (command, word): (&[&str], &str), (code, message): (i32, &str)) {
     let args = [&["--json"][..], command, &[word]].concat();
-    let said = home.ctl_in(repo, &args);
-    said.exits(code);
-    let told: Value = serde_json::from_str(&said.stderr).expect("an error is one object");
-    let (text, hint) = (&told["error"]["message"], &told["error"]["hint"]);
-    assert!(text.as_str().is_some_and(|text| text.contains(message)), "{args:?}: {told:#}");
-    assert!(hint.as_str().is_some_and(|hint| !hint.is_empty()), "{args:?}: {told:#}");
+    let output = home.ctl_in(repo, &args);
+    output.exits(code);
+    let reply: Value = serde_json::from_str(&output.stderr).expect("an error is one object");
+    let (text, hint) = (&reply["error"]["message"], &reply["error"]["hint"]);
+    assert!(text.as_str().is_some_and(|text| text.contains(message)), "{args:?}: {reply:#}");
+    assert!(hint.as_str().is_some_and(|hint| !hint.is_empty()), "{args:?}: {reply:#}");
 }
 
 #[test]
@@ -100,10 +100,10 @@ fn of_several_runs_that_have_not_ended_none_is_meant_and_any_can_be_named() {
     }
     let before = list_states(&home, &repo);
     for command in STEERING {
-        let said = home.ctl_in(&repo, command);
-        said.exits(2);
-        let told = ["3 runs of ", "first", "second", "third", "--run second"];
-        assert!(told.iter().all(|part| said.stderr.contains(part)), "{command:?}: {}", said.stderr);
+        let output = home.ctl_in(&repo, command);
+        output.exits(2);
+        let expected = ["3 runs of ", "first", "second", "third", "--run second"];
+        assert!(expected.iter().all(|part| output.stderr.contains(part)), "{command:?}: {}", output.stderr);
     }
     assert_eq!(list_states(&home, &repo), before);
     home.ctl_in(&repo, &["cancel", "sec"]).exits(0);
@@ -122,9 +122,9 @@ fn a_goal_without_its_option_starts_nothing() {
     queue(&home, &repo, "one");
     let before = list_states(&home, &repo);
     for (word, hint) in [("Add tests", "runnerctl start -m 'Add tests'"), ("one", "runnerctl start --id one")] {
-        let said = home.ctl_in(&repo, &["start", word]);
-        said.exits(2);
-        assert!(said.stderr.contains(hint), "{}", said.stderr);
+        let output = home.ctl_in(&repo, &["start", word]);
+        output.exits(2);
+        assert!(output.stderr.contains(hint), "{}", output.stderr);
     }
     assert_eq!(list_states(&home, &repo), before);
 }

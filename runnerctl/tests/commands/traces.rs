@@ -119,11 +119,11 @@ fn what_a_collector_refuses_is_left_out_and_what_it_has_no_time_for_is_sent_agai
     for (answer, is_again) in [("400 Bad Request", false), ("503 Service Unavailable", true)] {
         let collector = FakeCollector::new(answer);
         let mut watch = ExportWatch::start(&home, &repo, &collector);
-        let told = || {
+        let step_trace_id = || {
             home.ctl_in(&repo, &["step"]).exits(0);
             collector.next_request().1[0].trace_id.clone()
         };
-        let (first, second) = (told(), told());
+        let (first, second) = (step_trace_id(), step_trace_id());
         assert_eq!(first == second, is_again, "{answer}");
         assert!(watch.line().contains(answer));
         watch.interrupt();
@@ -135,11 +135,11 @@ fn a_collector_that_is_away_or_refuses_is_told() {
     let home = Home::new();
     let _daemon = home.daemon();
     let (repo, refuses) = (started_repo(&home), FakeCollector::new("401 Unauthorized"));
-    let said = home.ctl_in(&repo, &["export", "otlp", &refuses.url]);
-    assert!(said.exits(1).stderr.contains("caused by: it answered 401 Unauthorized"), "{}", said.stderr);
+    let output = home.ctl_in(&repo, &["export", "otlp", &refuses.url]);
+    assert!(output.exits(1).stderr.contains("caused by: it answered 401 Unauthorized"), "{}", output.stderr);
     drop(refuses);
     let closed = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|listener| listener.local_addr());
-    let said = home.ctl_in(&repo, &["export", "otlp", &format!("http://{}", closed.expect("a port"))]);
-    assert!(said.exits(1).stderr.contains("refused") && said.stderr.contains("4318"), "{}", said.stderr);
+    let output = home.ctl_in(&repo, &["export", "otlp", &format!("http://{}", closed.expect("a port"))]);
+    assert!(output.exits(1).stderr.contains("refused") && output.stderr.contains("4318"), "{}", output.stderr);
     home.ctl_in(&repo, &["export", "otlp", "https://collector.example.org"]).exits(2);
 }

@@ -120,17 +120,17 @@ fn what_keeps_the_server_from_beginning_is_told() {
     let _daemon = home.daemon();
     let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
     let port = taken.local_addr().expect("an address").port().to_string();
-    let said = home.ctl_in(&repo, &["ui", "--port", &port]);
+    let output = home.ctl_in(&repo, &["ui", "--port", &port]);
     let wanted = format!("listening on port {port} of this machine: Address already in use");
-    assert!(said.exits(1).stderr.contains(&wanted), "{}", said.stderr);
-    assert!(said.stderr.contains("hint: runnerctl ui"), "{}", said.stderr);
+    assert!(output.exits(1).stderr.contains(&wanted), "{}", output.stderr);
+    assert!(output.stderr.contains("hint: runnerctl ui"), "{}", output.stderr);
     let elsewhere = home.path().display().to_string();
-    let said = home.ctl_in(&repo, &["ui", &elsewhere]);
-    assert!(said.exits(1).stderr.contains("no usable git work tree"), "{}", said.stderr);
+    let output = home.ctl_in(&repo, &["ui", &elsewhere]);
+    assert!(output.exits(1).stderr.contains("no usable git work tree"), "{}", output.stderr);
     let alone = home.path().join("bin/alone");
     fs::copy(binary("runnerctl"), &alone).expect("a copy");
-    let said = home.run_program(&alone, &["--no-spawn", "ui"]);
-    assert!(said.exits(1).stderr.contains("hint: install runner-ui beside runnerctl"), "{}", said.stderr);
+    let output = home.run_program(&alone, &["--no-spawn", "ui"]);
+    assert!(output.exits(1).stderr.contains("hint: install runner-ui beside runnerctl"), "{}", output.stderr);
 }
 
 #[test]

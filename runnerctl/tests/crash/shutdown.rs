@@ -104,8 +104,8 @@ fn second_daemon_is_refused_and_the_first_one_stays() {
     let daemon = home.daemon();
     let second = home.command("runnerd").output().unwrap();
     assert_eq!(second.status.code(), Some(EXIT_OCCUPIED.into()));
-    let said = String::from_utf8_lossy(&second.stderr).into_owned();
-    assert!(said.contains(&daemon.pid().to_string()), "it names the holder: {said}");
+    let stderr = String::from_utf8_lossy(&second.stderr).into_owned();
+    assert!(stderr.contains(&daemon.pid().to_string()), "it names the holder: {stderr}");
     home.client();
 }
 

@@ -56,8 +56,8 @@ mod slow {
             }
             let (repo, _daemon, wait) = unanswered(&home, is_first);
             assert_eq!((wait.command.as_str(), wait.program.as_deref()), ("commit-tree", Some("gpg")));
-            let told = home.ctl_in(&repo, &["status"]).exits(0).stdout.clone();
-            assert!(told.contains("waits for") && told.contains("gpg (git commit-tree), 1"), "{told}");
+            let stdout = home.ctl_in(&repo, &["status"]).exits(0).stdout.clone();
+            assert!(stdout.contains("waits for") && stdout.contains("gpg (git commit-tree), 1"), "{stdout}");
             let paused = home.ctl_in(&repo, &["pause"]).exits(1).stderr.clone();
             assert!(paused.contains("the run waits for git commit-tree, which waits for gpg"), "{paused}");
             let began = Instant::now();

@@ -70,12 +70,15 @@ fn the_same_command_again_pushes_what_is_new_and_keeps_what_people_wrote() {
     assert!(output_text(&output).contains("nothing new to push"), "{}", output_text(&output));
     let body = fs::read_to_string(stage.path("forge/body")).expect("a description");
     assert_eq!(body, format!("Closes #4\n\n{}\n\nSeen by Bob.", own_part("What was asked").trim_end()));
-    let told = stage.options();
+    let options = stage.options();
     assert!(
-        told.contains("--method=PATCH") && told.ends_with("gh\n  pr\n  ready\n  5\n  --repo=github.com/o/r"),
-        "{told}"
+        options.contains("--method=PATCH") && options.ends_with("gh\n  pr\n  ready\n  5\n  --repo=github.com/o/r"),
+        "{options}"
     );
-    assert!(!told.contains("Port the store\n  --body-file=…/description.md\n  --draft\ngh\n  pr\n  create"), "{told}");
+    assert!(
+        !options.contains("Port the store\n  --body-file=…/description.md\n  --draft\ngh\n  pr\n  create"),
+        "{options}"
+    );
     stage.run_git(&["switch", "-q", "deliver/port"]);
     stage.commit("c", "The queries");
     stage.deliver(&[]);

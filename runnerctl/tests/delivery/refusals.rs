@@ -18,11 +18,12 @@ fn a_branch_that_leaves_no_room_at_the_remote_refuses_before_anything_is_landed(
             "nobody was asked yet"
         );
         let refused = output_text(&stage.deliver(&[]));
-        let said = format!("the branch `{standing}` at origin is in the way of `deliver/port`: git cannot hold both");
-        assert!(refused.contains(&said) && refused.contains("exit 6"), "{refused}");
+        let message =
+            format!("the branch `{standing}` at origin is in the way of `deliver/port`: git cannot hold both");
+        assert!(refused.contains(&message) && refused.contains("exit 6"), "{refused}");
         stage.run_git(&["fetch", "-q", "origin"]);
         let refused = output_text(&stage.deliver(&["--dry-run", "--base", "main"]));
-        assert!(refused.contains(&said) && refused.contains("git fetch --prune origin"), "{refused}");
+        assert!(refused.contains(&message) && refused.contains("git fetch --prune origin"), "{refused}");
         assert_eq!(stage.daemon.requests_of("land.run").len(), 1, "the first preview alone");
         stage.run_git_in("remote.git", &["branch", "-m", standing, "aside"]);
         stage.run_git(&["fetch", "-q", "--prune", "origin"]);

@@ -81,8 +81,8 @@ fn records_outlive_the_job_where_they_are_wanted() {
     remote.assert_swept();
     fs::write(remote.home.path().join("file"), "").expect("it can be written");
     let refused = format!("{}/file/below", remote.home.path().display());
-    let said = remote.start_with(("8", 0), &["--records", &refused]).assert_exits(0);
-    assert!(said.contains("run x is completed"), "nothing is made for nothing: {said}");
+    let output = remote.start_with(("8", 0), &["--records", &refused]).assert_exits(0);
+    assert!(output.contains("run x is completed"), "nothing is made for nothing: {output}");
 }
 
 #[test]
@@ -91,8 +91,8 @@ fn a_bare_repository_is_the_remote_itself_wherever_it_was_cloned_from() {
     remote.repo.script().always(WRITES);
     let mut command = remote.home.command("runnerd");
     command.arg("drive").arg(&remote.bare).args(["--run", "x", "-m", "Do it.", "--yes"]);
-    let said = DriverProcess::spawn(command).assert_exits(0);
-    assert!(said.contains(&format!("driving run x at {} as host/", remote.bare.display())), "{said}");
+    let output = DriverProcess::spawn(command).assert_exits(0);
+    assert!(output.contains(&format!("driving run x at {} as host/", remote.bare.display())), "{output}");
     assert_eq!(remote.subjects().last().map(String::as_str), Some("release run x"));
     assert_eq!(remote.repo.git(&["branch", "--list", "runner/*"]), "");
 }
@@ -102,16 +102,16 @@ fn start_only_publishes_a_run_that_any_driver_continues() {
     let remote = TestRemote::new();
     remote.repo.script().always(WRITES);
     let begin = ["-m", "Do it.", "--start-only"];
-    let said = remote.start_with(("7", 0), &begin).assert_exits(0);
-    assert!(said.lines().any(|line| line == remote.url()), "the address is printed: {said}");
+    let output = remote.start_with(("7", 0), &begin).assert_exits(0);
+    assert!(output.lines().any(|line| line == remote.url()), "the address is printed: {output}");
     assert_eq!(remote.subjects(), ["start run x", "release run x"]);
-    let said = remote.start_with(("7", 0), &begin).assert_exits(0);
-    assert!(said.contains("run x is there already") && said.lines().any(|line| line == remote.url()), "{said}");
+    let output = remote.start_with(("7", 0), &begin).assert_exits(0);
+    assert!(output.contains("run x is there already") && output.lines().any(|line| line == remote.url()), "{output}");
     assert_eq!(remote.subjects().len(), 2, "nothing is begun twice");
     remote.start_with(("8", 0), &[]).assert_exits(0);
     assert_eq!(remote.git(&["show", "runner/x:work.txt"]), "work");
-    let said = remote.start_with(("9", 0), &begin).assert_exits(6);
-    assert!(said.contains("run x is completed at") && said.contains("--run"), "{said}");
+    let output = remote.start_with(("9", 0), &begin).assert_exits(6);
+    assert!(output.contains("run x is completed at") && output.contains("--run"), "{output}");
     remote.assert_swept();
     remote.assert_sound();
 }
@@ -123,8 +123,8 @@ fn a_run_is_begun_where_the_programs_of_its_project_are_not() {
     remote.repo.commit_config(&missing).git(&["push", "--quiet", &remote.url(), "main"]);
     remote.start_with(("7", 0), &["-m", "Do it.", "--start-only"]).assert_exits(0);
     assert_eq!(remote.subjects(), ["start run x", "release run x"]);
-    let said = remote.start_with(("8", 0), &[]).assert_exits(6);
-    assert!(said.contains("no-such-guard"), "{said}");
+    let output = remote.start_with(("8", 0), &[]).assert_exits(6);
+    assert!(output.contains("no-such-guard"), "{output}");
 }
 
 #[test]
@@ -148,8 +148,8 @@ fn a_run_is_not_begun_for_a_job_that_would_have_to_be_told_a_password() {
     let remote = TestRemote::new();
     let mut command = remote.home.command("runnerd");
     command.args(["drive", "https://me:secret@localhost/x.git", "--run", "x", "-m", "Do it.", "--start-only"]);
-    let said = DriverProcess::spawn(command).assert_exits(6);
-    assert!(said.contains("holds a password") && !said.contains("secret"), "{said}");
+    let output = DriverProcess::spawn(command).assert_exits(6);
+    assert!(output.contains("holds a password") && !output.contains("secret"), "{output}");
 }
 
 #[test]
@@ -274,8 +274,8 @@ fn what_a_kept_work_tree_has_lost_is_sent_again() {
 #[test]
 fn neither_a_branch_nor_a_goal_is_refused() {
     let remote = TestRemote::new();
-    let said = remote.start_with(("7", 0), &[]).assert_exits(6);
-    assert!(said.contains("has no run x, and no goal for a new one was given"), "{said}");
+    let output = remote.start_with(("7", 0), &[]).assert_exits(6);
+    assert!(output.contains("has no run x, and no goal for a new one was given"), "{output}");
     assert_eq!(remote.git(&["for-each-ref", "refs/heads/runner"]), "");
     remote.assert_swept();
 }
@@ -293,8 +293,8 @@ fn what_a_driver_has_committed_and_not_published_is_put_aside_in_a_kept_work_tre
     driver.signal(Signal::SIGKILL);
     driver.assert_exits(-1);
     fs::remove_file(hook).expect("it is there");
-    let said = remote.start_with(("7", 1), &options).assert_exits(0);
-    assert!(said.contains("has committed and not published"), "{said}");
+    let output = remote.start_with(("7", 1), &options).assert_exits(0);
+    assert!(output.contains("has committed and not published"), "{output}");
     assert!(remote.git(&["log", "--format=%b", "runner/x"]).contains("Runner-Driver: slurm/7.1@"));
     remote.assert_sound();
 }
@@ -349,8 +349,8 @@ fn a_folder_that_no_driver_has_made_is_left_alone() {
     let remote = TestRemote::new();
     let theirs = remote.repo.path().to_str().expect("a path is text");
     remote.repo.write("unsaved.txt", "mine");
-    let said = remote.start_with(("7", 0), &["-m", "Do it.", "--work", theirs]).assert_exits(6);
-    assert!(said.contains("no driver has made it"), "{said}");
+    let output = remote.start_with(("7", 0), &["-m", "Do it.", "--work", theirs]).assert_exits(6);
+    assert!(output.contains("no driver has made it"), "{output}");
     assert_eq!(remote.repo.git(&["status", "--porcelain"]), "?? unsaved.txt");
 }
 
@@ -381,14 +381,14 @@ fn a_remote_that_is_away_or_takes_nothing_gives_the_job_back_until_it_does() {
     let gone = remote.home.path().join("away.git");
     fs::rename(&remote.bare, &gone).expect("it can be moved");
     let in_vain = ["-m", "Do it.", "--max-wait", "0s"];
-    let said = remote.start_with(("7", 0), &in_vain).assert_exits(75);
-    assert!(said.contains("does not answer, or refuses"), "{said}");
-    assert!(said.lines().any(|line| line.starts_with("not before ")), "{said}");
+    let output = remote.start_with(("7", 0), &in_vain).assert_exits(75);
+    assert!(output.contains("does not answer, or refuses"), "{output}");
+    assert!(output.lines().any(|line| line.starts_with("not before ")), "{output}");
     fs::rename(&gone, &remote.bare).expect("it can be moved");
     let hook = remote.hook("pre-receive", "echo full >&2; exit 1");
-    let said = remote.start_with(("7", 1), &in_vain).assert_exits(75);
-    assert!(said.contains("does not take what is committed"), "{said}");
-    assert!(said.lines().any(|line| line.starts_with("not before ")), "{said}");
+    let output = remote.start_with(("7", 1), &in_vain).assert_exits(75);
+    assert!(output.contains("does not take what is committed"), "{output}");
+    assert!(output.lines().any(|line| line.starts_with("not before ")), "{output}");
     fs::remove_file(hook).expect("it is there");
     remote.start(("7", 2)).assert_exits(0);
     remote.assert_sound();

@@ -12,11 +12,11 @@ use crate::kit::{GATED, TestRemote, WRITES};
 #[track_caller]
 fn run_ctl(remote: &TestRemote, args: &[&str]) -> ProgramOutput {
     let url = remote.url();
-    let said = remote.home.ctl(&[args, &["--remote", &url]].concat());
+    let output = remote.home.ctl(&[args, &["--remote", &url]].concat());
     let tmp = fs::read_dir(remote.home.path().join("tmp")).expect("the folder is there").flatten();
     let left: Vec<_> = tmp.map(|entry| entry.path()).filter(|path| is_runner_path(&path.to_string_lossy())).collect();
     assert!(left.is_empty(), "{args:?} has left {left:?}");
-    said
+    output
 }
 
 fn is_runner_path(path: &str) -> bool {

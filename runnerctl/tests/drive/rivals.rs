@@ -28,8 +28,8 @@ fn a_driver_that_was_overtaken_keeps_its_work_at_the_remote_and_ends() {
     gate.wait_reached();
     remote.start_with(("7", 1), &[]).assert_exits(0);
     gate.open();
-    let said = first.assert_exits(11);
-    assert!(said.contains("refs/runner/rescue/x/7.0"), "{said}");
+    let output = first.assert_exits(11);
+    assert!(output.contains("refs/runner/rescue/x/7.0"), "{output}");
     assert_eq!(remote.git(&["show", "refs/runner/rescue/x/7.0:work.txt"]), "work");
     assert_eq!(remote.git(&["show", "runner/x:other.txt"]), "other");
     remote.assert_sound();
@@ -64,8 +64,8 @@ fn a_claim_after_a_forbidden_change_does_not_hide_it() {
         format!("{before}\"passes\": true{after}")
     };
     remote.commit_as_person(pass_last, ".runner/state/tree.json");
-    let said = remote.start_with(("8", 0), &[]).assert_exits(6);
-    assert!(said.contains("breaks a rule"), "{said}");
+    let output = remote.start_with(("8", 0), &[]).assert_exits(6);
+    assert!(output.contains("breaks a rule"), "{output}");
     assert_eq!(remote.subjects().last().map(String::as_str), Some("release run x"), "claimed, looked at and released");
     let accepted = remote.subjects().iter().filter(|subject| subject.contains("guard=pass")).count();
     assert_eq!(accepted, 0, "{:?}", remote.subjects());
@@ -77,14 +77,14 @@ fn a_release_that_changes_files_is_no_release() {
     remote.repo.script().always(WRITES);
     remote.start(("7", 0)).assert_exits(0);
     remote.assert_sound();
-    let said = remote.git(&["log", "-1", "--format=%B", "runner/x"]);
-    let forged = remote.git(&["commit-tree", "main^{tree}", "-p", "runner/x", "-m", &said]);
+    let message = remote.git(&["log", "-1", "--format=%B", "runner/x"]);
+    let forged = remote.git(&["commit-tree", "main^{tree}", "-p", "runner/x", "-m", &message]);
     remote.git(&["update-ref", "refs/heads/runner/x", &forged]);
     let _daemon = remote.home.daemon();
     let folder = remote.bare.to_str().expect("a path is text");
-    let told = remote.home.ctl(&["verify", folder, "--run", "x"]);
-    told.exits(10);
-    assert!(told.stdout.contains("no change outside .runner/"), "{}", told.stdout);
+    let output = remote.home.ctl(&["verify", folder, "--run", "x"]);
+    output.exits(10);
+    assert!(output.stdout.contains("no change outside .runner/"), "{}", output.stdout);
 }
 
 #[test]
@@ -98,8 +98,8 @@ fn a_driver_that_was_stopped_for_long_finds_that_another_one_went_on() {
     remote.start_with(("8", 0), &["--take-over"]).assert_exits(0);
     gate.open();
     first.signal(Signal::SIGCONT);
-    let said = first.assert_exits(11);
-    assert!(said.contains("refs/runner/rescue/x/7.0"), "{said}");
+    let output = first.assert_exits(11);
+    assert!(output.contains("refs/runner/rescue/x/7.0"), "{output}");
     assert_eq!(remote.git(&["show", "refs/runner/rescue/x/7.0:work.txt"]), "work");
     assert_eq!(remote.git(&["show", "runner/x:other.txt"]), "other");
     remote.assert_sound();

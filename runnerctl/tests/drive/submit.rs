@@ -43,9 +43,9 @@ fn a_run_is_begun_at_the_remote_and_its_script_drives_it_to_the_end() {
     let remote = TestRemote::new();
     remote.repo.script().always(WRITES);
     let engine = FakeEngine::new(&remote, "sbatch", "echo '4711;north'");
-    let said = run_submit(&remote, &engine, &["--to", "slurm", "-m", "Do it.", "--yes", "--", "--partition=long"]);
-    said.exits(0);
-    assert!(said.stdout.contains("run x is job 4711 of slurm"), "{said:?}");
+    let output = run_submit(&remote, &engine, &["--to", "slurm", "-m", "Do it.", "--yes", "--", "--partition=long"]);
+    output.exits(0);
+    assert!(output.stdout.contains("run x is job 4711 of slurm"), "{output:?}");
     assert_eq!(engine.read_file("args"), "--parsable --partition=long\n");
     assert_eq!(remote.subjects(), ["start run x", "release run x"]);
 
@@ -58,18 +58,18 @@ fn a_run_is_begun_at_the_remote_and_its_script_drives_it_to_the_end() {
     remote.assert_swept();
     remote.assert_sound();
 
-    let said = run_submit(&remote, &engine, &["--to", "slurm", "-m", "Do it.", "--yes"]);
-    said.exits(6);
-    assert!(said.stderr.contains("run x is completed at"), "{said:?}");
+    let output = run_submit(&remote, &engine, &["--to", "slurm", "-m", "Do it.", "--yes"]);
+    output.exits(6);
+    assert!(output.stderr.contains("run x is completed at"), "{output:?}");
 }
 
 #[test]
 fn what_is_only_shown_is_neither_begun_nor_asked_for() {
     let remote = TestRemote::new();
     let engine = FakeEngine::new(&remote, "sbatch", "echo 4711");
-    let said = run_submit(&remote, &engine, &["--to", "slurm", "--print"]);
-    said.exits(0);
-    assert!(said.stdout.starts_with("#!/bin/bash\n") && said.stdout.contains(&remote.url()), "{said:?}");
+    let output = run_submit(&remote, &engine, &["--to", "slurm", "--print"]);
+    output.exits(0);
+    assert!(output.stdout.starts_with("#!/bin/bash\n") && output.stdout.contains(&remote.url()), "{output:?}");
     assert_eq!(
         (engine.read_file("args"), remote.git(&["branch", "--list", "runner/*"])),
         (String::new(), String::new())
@@ -80,13 +80,13 @@ fn what_is_only_shown_is_neither_begun_nor_asked_for() {
 fn nothing_is_submitted_that_was_not_confirmed_or_by_a_session() {
     let remote = TestRemote::new();
     let engine = FakeEngine::new(&remote, "sbatch", "echo 4711");
-    let said = run_submit(&remote, &engine, &["--to", "slurm", "-m", "Do it."]);
-    said.exits(6);
-    assert!(said.stderr.contains("it was not confirmed") && said.stderr.contains("--yes"), "{said:?}");
+    let output = run_submit(&remote, &engine, &["--to", "slurm", "-m", "Do it."]);
+    output.exits(6);
+    assert!(output.stderr.contains("it was not confirmed") && output.stderr.contains("--yes"), "{output:?}");
     let args = ["submit", &remote.url(), "--to", "slurm", "--run", "x", "-m", "Do it.", "--yes"];
-    let said = remote.home.ctl_with(&remote.repo, &args, &[("RUNNERD_MARK", "x")]);
-    said.exits(6);
-    assert!(said.stderr.contains("no job is submitted from inside an iteration"), "{said:?}");
+    let output = remote.home.ctl_with(&remote.repo, &args, &[("RUNNERD_MARK", "x")]);
+    output.exits(6);
+    assert!(output.stderr.contains("no job is submitted from inside an iteration"), "{output:?}");
     assert_eq!(
         (engine.read_file("args"), remote.git(&["branch", "--list", "runner/*"])),
         (String::new(), String::new())
@@ -101,14 +101,14 @@ fn an_engine_that_refuses_is_missing_or_says_something_else_is_told_and_the_begi
         ("echo 'Invalid partition' >&2; exit 1", ["handing job", "Invalid partition"]),
         ("echo Submitted.", ["did not say what it calls job", "squeue --name remote-x"]),
     ] {
-        let said = run_submit(&remote, &FakeEngine::new(&remote, "sbatch", script), &args);
-        said.exits(1);
-        assert!(words.iter().all(|word| said.stderr.contains(word)), "{said:?}");
+        let output = run_submit(&remote, &FakeEngine::new(&remote, "sbatch", script), &args);
+        output.exits(1);
+        assert!(words.iter().all(|word| output.stderr.contains(word)), "{output:?}");
         assert_eq!(remote.subjects(), ["start run x", "release run x"]);
     }
-    let said = run_submit(&remote, &FakeEngine::new(&remote, "other", ""), &["--to", "command", "--yes"]);
-    said.exits(6);
-    assert!(said.stderr.contains("[engine.command] submit"), "{said:?}");
+    let output = run_submit(&remote, &FakeEngine::new(&remote, "other", ""), &["--to", "command", "--yes"]);
+    output.exits(6);
+    assert!(output.stderr.contains("[engine.command] submit"), "{output:?}");
     // Of this machine's programs, which may include a real engine, only git is found.
     let bare = remote.home.path().join("bare");
     fs::create_dir(&bare).expect("a folder can be made");
@@ -118,7 +118,7 @@ fn an_engine_that_refuses_is_missing_or_says_something_else_is_told_and_the_begi
     symlink(git.expect("git is installed"), bare.join("git")).expect("a link can be made");
     let url = remote.url();
     let all = [&["submit", &url, "--run", "x"], &args[..]].concat();
-    let said = remote.home.ctl_with(&remote.repo, &all, &[("PATH", &bare.display().to_string())]);
-    said.exits(1);
-    assert!(said.stderr.contains("`sbatch` is not on your PATH"), "{said:?}");
+    let output = remote.home.ctl_with(&remote.repo, &all, &[("PATH", &bare.display().to_string())]);
+    output.exits(1);
+    assert!(output.stderr.contains("`sbatch` is not on your PATH"), "{output:?}");
 }

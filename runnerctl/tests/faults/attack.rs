@@ -46,8 +46,8 @@ fn row_86_agent_that_steers_through_the_socket_is_refused_however_it_hides() {
     let _daemon = home.daemon();
     run(&home, &repo).exits(4);
     for way in ["direct", "orphan"] {
-        let said = read_noted(&repo, way);
-        assert!(said.contains("only reading is allowed") && said.ends_with("6\n"), "{way}: {said}");
+        let reply = read_noted(&repo, way);
+        assert!(reply.contains("only reading is allowed") && reply.ends_with("6\n"), "{way}: {reply}");
     }
     assert_eq!(home.client().run(repo.path()).summary.state, RunStatus::Limit, "it was not cancelled");
     assert_survived(&home, &repo, &["mine\n"]);

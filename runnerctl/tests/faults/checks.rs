@@ -21,10 +21,10 @@ pub(crate) fn assert_survived(home: &Home, repo: &Repo, work: &[&str]) {
 /// Asserts that a failed command reports what a person needs: a nonzero exit code, and each of these words.
 #[track_caller]
 pub(crate) fn assert_explains(output: &ProgramOutput, words: &[&str]) {
-    let said = format!("{}{}", output.stdout, output.stderr);
-    assert_ne!(output.code, 0, "it claims success: {said}");
+    let text = format!("{}{}", output.stdout, output.stderr);
+    assert_ne!(output.code, 0, "it claims success: {text}");
     for word in words {
-        assert!(said.contains(word), "`{word}` is missing: {said}");
+        assert!(text.contains(word), "`{word}` is missing: {text}");
     }
 }
 

@@ -48,8 +48,8 @@ fn begin_and_die(at: u32) -> bool {
 #[test]
 fn row_107_daemon_that_dies_during_the_creation_of_an_isolated_run_leaves_it_whole_or_nothing() {
     let every = sampled(9, 60);
-    let there = (every.from..every.from + every.limit).step_by(every.step).filter(|at| begin_and_die(*at)).count();
-    assert!(there > 0, "no course gets as far as the record of the run");
+    let deaths = (every.from..every.from + every.limit).step_by(every.step).filter(|at| begin_and_die(*at)).count();
+    assert!(deaths > 0, "no course gets as far as the record of the run");
 }
 
 /// Kills the daemon at a call while it removes a finished run, and returns whether that call was reached.

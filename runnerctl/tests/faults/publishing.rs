@@ -54,7 +54,7 @@ stop "after $step"
 exit $code
 "#;
 
-/// An isolated run whose sessions stop at a gate, and whose publications stop at another one if told to.
+/// An isolated run whose sessions stop at a gate, and whose publications stop at a second one if the test asks for it.
 struct PublishScene {
     daemon: Option<Daemon>,
     work: SessionGate,
@@ -126,8 +126,8 @@ impl PublishScene {
     }
 
     fn workspace(&self) -> PathBuf {
-        let told = self.home.ctl_in(&self.repo, &["path", RUN]).exits(0).stdout.clone();
-        PathBuf::from(told.trim_end())
+        let stdout = self.home.ctl_in(&self.repo, &["path", RUN]).exits(0).stdout.clone();
+        PathBuf::from(stdout.trim_end())
     }
 
     fn wait_for_state(&self, state: RunStatus) -> RunView {

@@ -296,8 +296,8 @@ fn row_70_record_that_was_removed_is_missed_by_nobody() {
     home.run(&repo, &["-m", "Do it"]).exits(0);
     fs::remove_dir_all(&records).expect("the last record is there");
     home.ctl_in(&repo, &["status"]).exits(0);
-    let told = home.ctl_in(&repo, &["log", "1"]);
-    assert!(told.exits(0).stdout.contains("handed over"), "git has it: {}", told.stdout);
+    let output = home.ctl_in(&repo, &["log", "1"]);
+    assert!(output.exits(0).stdout.contains("handed over"), "git has it: {}", output.stdout);
     assert_explains(&home.ctl_in(&repo, &["log", "1", "--prompt"]), &["0001", "hint:"]);
     assert_survived(&home, &repo, &["first\n", "second\n"]);
 }

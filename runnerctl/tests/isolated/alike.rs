@@ -191,18 +191,18 @@ fn write_attributes(repo: &Repo, file: &str, text: &str) {
 
 #[test]
 fn runs_are_alike_by_the_identity_of_that_place() {
-    let told = assert_alike(|home, repo| {
+    let outcome = assert_alike(|home, repo| {
         let own = home.path().join("own.config");
         fs::write(&own, "[user]\n\tname = Some Body\n\temail = some@body\n").expect("a configuration can be written");
         let condition = format!("includeIf.gitdir:{}.path", repo.path().join(".git").display());
         repo.git(&["config", "--global", &condition, &own.display().to_string()]);
     });
-    assert!(told.commits.iter().any(|commit| commit.people.contains("Some Body <some@body>")), "{told:#?}");
+    assert!(outcome.commits.iter().any(|commit| commit.people.contains("Some Body <some@body>")), "{outcome:#?}");
 }
 
 #[test]
 fn runs_are_alike_with_large_files_kept_beside_git() {
-    let told = assert_alike(|home, repo| {
+    let outcome = assert_alike(|home, repo| {
         home.install("large", LARGE);
         repo.git(&["config", "filter.large.clean", "large clean"]);
         repo.git(&["config", "filter.large.smudge", "large smudge"]);
@@ -211,15 +211,16 @@ fn runs_are_alike_with_large_files_kept_beside_git() {
         repo.write("old.big", "an old one\n");
         repo.commit("Large files");
     });
-    told.assert_has_seen("an old one")
+    outcome
+        .assert_has_seen("an old one")
         .assert_checks_out("new1.big", "large")
         .assert_checks_out("old.big", "an old one");
-    assert!(told.stored["new1.big"].starts_with("oid "), "{told:#?}");
+    assert!(outcome.stored["new1.big"].starts_with("oid "), "{outcome:#?}");
 }
 
 #[test]
 fn runs_are_alike_with_attributes_of_all_three_kinds() {
-    let told = assert_alike(|home, repo| {
+    let outcome = assert_alike(|home, repo| {
         for name in ["one", "two", "three"] {
             repo.git(&["config", &format!("filter.{name}.clean"), &format!("sed s/^/{name}:/")]);
             repo.git(&["config", &format!("filter.{name}.smudge"), &format!("sed s/^{name}://")]);
@@ -230,64 +231,67 @@ fn runs_are_alike_with_attributes_of_all_three_kinds() {
         fs::write(&users, "*.tmp filter=three\n*.txt text eol=crlf\n").expect("attributes can be written");
         repo.git(&["config", "--global", "core.attributesFile", &users.display().to_string()]);
     });
-    told.assert_stores("new1.big", "one:large").assert_stores("x1.log", "two:x").assert_stores("x1.tmp", "three:x");
-    told.assert_checks_out("x1.tmp", "x").assert_stores("new1.txt", "a\nb").assert_checks_out("new1.txt", "a\r\nb");
+    outcome.assert_stores("new1.big", "one:large").assert_stores("x1.log", "two:x").assert_stores("x1.tmp", "three:x");
+    outcome.assert_checks_out("x1.tmp", "x").assert_stores("new1.txt", "a\nb").assert_checks_out("new1.txt", "a\r\nb");
 }
 
 #[test]
 fn runs_are_alike_with_ends_of_lines_converted() {
-    let told = assert_alike(|_, repo| {
+    let outcome = assert_alike(|_, repo| {
         repo.git(&["config", "core.autocrlf", "true"]);
         repo.git(&["rm", "-q", "--cached", "README.md"]);
         repo.git(&["reset", "-q", "--hard"]);
     });
-    told.assert_stores("new1.txt", "a\nb").assert_checks_out("new1.txt", "a\r\nb");
+    outcome.assert_stores("new1.txt", "a\nb").assert_checks_out("new1.txt", "a\r\nb");
 }
 
 #[test]
 fn runs_are_alike_with_ignore_rules_of_all_three_kinds() {
-    let told = assert_alike(|home, repo| {
+    let outcome = assert_alike(|home, repo| {
         repo.write(".gitignore", "*.log\n").commit("Rules");
         write_attributes(repo, "exclude", "*.tmp\n");
         let users = home.path().join("users-rules");
         fs::write(&users, "*.bak\n").expect("rules can be written");
         repo.git(&["config", "--global", "core.excludesFile", &users.display().to_string()]);
     });
-    told.assert_lacks("x1.log").assert_lacks("x1.tmp").assert_lacks("x1.bak").assert_stores("new1.big", "large");
+    outcome.assert_lacks("x1.log").assert_lacks("x1.tmp").assert_lacks("x1.bak").assert_stores("new1.big", "large");
 }
 
 #[test]
 fn runs_are_alike_where_modes_of_files_do_not_count() {
-    let told = assert_alike(|_, repo| {
+    let outcome = assert_alike(|_, repo| {
         repo.git(&["config", "core.fileMode", "false"]);
     });
-    assert_eq!((told.mode("run1.sh"), told.mode("README.md")), ("100644", "100644"));
+    assert_eq!((outcome.mode("run1.sh"), outcome.mode("README.md")), ("100644", "100644"));
 }
 
 #[test]
 fn runs_are_alike_where_modes_of_files_count() {
-    let told = assert_alike(|_, _| {});
-    assert_eq!((told.mode("run1.sh"), told.mode("README.md"), told.mode("link1")), ("100755", "100755", "120000"));
+    let outcome = assert_alike(|_, _| {});
+    assert_eq!(
+        (outcome.mode("run1.sh"), outcome.mode("README.md"), outcome.mode("link1")),
+        ("100755", "100755", "120000")
+    );
 }
 
 #[test]
 fn runs_are_alike_where_a_part_is_checked_out() {
-    let told = assert_alike(|_, repo| {
+    let outcome = assert_alike(|_, repo| {
         repo.write("wide/file.txt", "wide\n").write("narrow/file.txt", "narrow\n").commit("Folders");
         repo.git(&["sparse-checkout", "set", "--cone", "narrow", ".runner"]);
     });
-    told.assert_stores("wide/file.txt", "wide").assert_stores("new1.big", "large");
+    outcome.assert_stores("wide/file.txt", "wide").assert_stores("new1.big", "large");
 }
 
 #[test]
 fn runs_are_alike_by_settings_of_the_work_tree() {
-    let told = assert_alike(|_, repo| {
+    let outcome = assert_alike(|_, repo| {
         repo.git(&["config", "extensions.worktreeConfig", "true"]);
         repo.git(&["config", "--worktree", "core.autocrlf", "input"]);
         repo.git(&["config", "--worktree", "user.name", "Some Body"]);
     });
-    told.assert_stores("new1.txt", "a\nb");
-    assert!(told.commits.iter().any(|commit| commit.people.contains("Some Body")), "{told:#?}");
+    outcome.assert_stores("new1.txt", "a\nb");
+    assert!(outcome.commits.iter().any(|commit| commit.people.contains("Some Body")), "{outcome:#?}");
 }
 
 #[test]
@@ -307,31 +311,31 @@ fn runs_are_alike_with_objects_that_are_borrowed() {
 
 #[test]
 fn runs_are_alike_in_a_shallow_clone() {
-    let told = assert_alike(|home, repo| {
+    let outcome = assert_alike(|home, repo| {
         repo.write("inner/file", "old\n").commit("An old one");
         repo.write("inner/file", "last\n").commit("The last one");
         let from = format!("file://{}", move_away(home, repo).display());
         git(home, home.path(), &["clone", "-q", "--depth=1", &from, &repo.path().display().to_string()]);
         assert!(repo.path().join(".git/shallow").exists());
     });
-    told.assert_has_seen("last");
+    outcome.assert_has_seen("last");
 }
 
 #[test]
 fn runs_are_alike_in_a_linked_work_tree() {
-    let told = assert_alike(|home, repo| {
+    let outcome = assert_alike(|home, repo| {
         repo.write("inner/file", "linked\n").commit("A file");
         let aside = move_away(home, repo);
         git(home, &aside, &["switch", "-q", "--detach"]);
         git(home, &aside, &["worktree", "add", "-q", &repo.path().display().to_string(), "main"]);
         assert!(repo.path().join(".git").is_file());
     });
-    told.assert_has_seen("linked");
+    outcome.assert_has_seen("linked");
 }
 
 #[test]
 fn runs_are_alike_with_a_submodule() {
-    let told = assert_alike(|home, repo| {
+    let outcome = assert_alike(|home, repo| {
         let other = home.path().join("other");
         git(home, home.path(), &["init", "-q", "-b", "main", "other"]);
         fs::write(other.join("file"), "of the submodule\n").expect("a file can be written");
@@ -342,14 +346,14 @@ fn runs_are_alike_with_a_submodule() {
         repo.write(".gitmodules", "[submodule \"inner\"]\n\tpath = inner\n\turl = https://example.com/inner\n");
         repo.commit("A submodule");
     });
-    told.assert_has_seen("of the submodule");
-    assert_eq!(told.mode("inner"), "160000");
+    outcome.assert_has_seen("of the submodule");
+    assert_eq!(outcome.mode("inner"), "160000");
 }
 
 #[test]
 fn runs_are_alike_with_ids_of_another_length() {
-    let told = assert_alike(|_, repo| assert_recreated(repo, "--object-format=sha256"));
-    assert!(told.commits[0].files[0].len() > 64, "{told:#?}");
+    let outcome = assert_alike(|_, repo| assert_recreated(repo, "--object-format=sha256"));
+    assert!(outcome.commits[0].files[0].len() > 64, "{outcome:#?}");
 }
 
 #[test]

@@ -17,9 +17,9 @@ fn a_dirty_checkout_stays_as_it_is_byte_for_byte_and_the_run_is_published() {
     repo.write("README.md", "Changed.\n").write("new.txt", "new\n");
     repo.git(&["add", "new.txt"]);
     let before = snapshot_files(repo.path());
-    let said = run(&home, &repo, "tidy");
-    said.exits(0);
-    assert!(said.stderr.contains("the run does not see: README.md, new.txt"), "{}", said.stderr);
+    let output = run(&home, &repo, "tidy");
+    output.exits(0);
+    assert!(output.stderr.contains("the run does not see: README.md, new.txt"), "{}", output.stderr);
     assert_eq!(snapshot_files(repo.path()), before);
     assert_eq!(repo.git(&["show", "runner/tidy:work.txt"]), "work");
     assert_eq!(repo.git(&["show", "runner/tidy:README.md"]), "A project.");
@@ -36,9 +36,9 @@ fn configuration_and_goal_come_along_uncommitted() {
     repo.write(".runner/GOAL.md", "# Another goal\n\nSay so.\n");
     let config = repo.read(".runner/state/config.toml");
     repo.write(".runner/state/config.toml", &format!("stall_after = 7\n{config}"));
-    let said = home.ctl_in(&repo, &["start", "--worktree", "--wait", "--yes", "--id", "new"]);
-    said.exits(0);
-    assert!(!said.stderr.contains("does not see"), "{}", said.stderr);
+    let output = home.ctl_in(&repo, &["start", "--worktree", "--wait", "--yes", "--id", "new"]);
+    output.exits(0);
+    assert!(!output.stderr.contains("does not see"), "{}", output.stderr);
     assert!(repo.script().prompt(1).contains("Say so."));
     assert!(repo.git(&["show", "runner/new:.runner/state/config.toml"]).starts_with("stall_after = 7"));
 }

@@ -16,12 +16,12 @@ fn a_repository_that_is_gone_is_forgotten_with_its_runs_and_their_commits_stay()
     let place = workspace(&home, &repo, "a");
     let path = repo.path().display().to_string();
     fs::rename(repo.path(), home.path().join("elsewhere")).expect("it can be moved");
-    let said = home.ctl(&["gc", &path]).exits(0).stdout.clone();
-    assert!(said.contains(&format!("runnerctl repos --remove {path}")), "{said}");
+    let stdout = home.ctl(&["gc", &path]).exits(0).stdout.clone();
+    assert!(stdout.contains(&format!("runnerctl repos --remove {path}")), "{stdout}");
     let refused = home.ctl(&["repos", "--remove", &path]);
-    let said = &refused.exits(6).stderr;
-    assert!(said.contains(&format!("hint: runnerctl repos --remove {path} --force")), "{said}");
-    assert!(said.contains(&place.display().to_string()), "{said}");
+    let stderr = &refused.exits(6).stderr;
+    assert!(stderr.contains(&format!("hint: runnerctl repos --remove {path} --force")), "{stderr}");
+    assert!(stderr.contains(&place.display().to_string()), "{stderr}");
     home.ctl(&["repos", "--remove", &path, "--force"]).exits(0);
     assert!(!home.ctl(&["repos"]).exits(0).stdout.contains(&path));
     let git = std::process::Command::new("git")

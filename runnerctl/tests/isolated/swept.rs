@@ -41,8 +41,8 @@ fn a_workspace_with_files_of_its_own_is_kept_and_they_are_named() {
     let _daemon = home.daemon();
     run(&home, &repo, "tidy").exits(0);
     let place = workspace(&home, &repo, "tidy");
-    let said = home.ctl_in(&repo, &["gc"]).exits(0).stdout.clone();
-    assert!(said.contains("results.db"), "{said}");
+    let stdout = home.ctl_in(&repo, &["gc"]).exits(0).stdout.clone();
+    assert!(stdout.contains("results.db"), "{stdout}");
     assert!(place.join("results.db").exists());
     std::fs::remove_file(place.join("results.db")).expect("it can be removed");
     home.ctl_in(&repo, &["gc"]).exits(0);
@@ -60,8 +60,8 @@ fn what_an_agent_leaves_in_a_folder_that_the_setup_made_is_kept_and_named() {
     let _daemon = home.daemon();
     run(&home, &repo, "tidy").exits(0);
     let place = workspace(&home, &repo, "tidy");
-    let said = home.ctl_in(&repo, &["gc"]).exits(0).stdout.clone();
-    assert!(said.contains("build/kept.txt") && !said.contains("made.txt"), "{said}");
+    let stdout = home.ctl_in(&repo, &["gc"]).exits(0).stdout.clone();
+    assert!(stdout.contains("build/kept.txt") && !stdout.contains("made.txt"), "{stdout}");
     std::fs::remove_file(place.join("build/kept.txt")).expect("it can be removed");
     home.ctl_in(&repo, &["gc"]).exits(0);
     assert!(!place.exists());
@@ -76,8 +76,8 @@ fn a_workspace_that_was_never_made_ready_is_not_kept_for_what_was_copied() {
     repo.commit_config(&repo.config().section(setup));
     repo.write(".env", "KEY=1\n");
     let _daemon = home.daemon();
-    let said = run(&home, &repo, "tidy");
-    assert_ne!(said.code, 0, "{}", said.stderr);
+    let output = run(&home, &repo, "tidy");
+    assert_ne!(output.code, 0, "{}", output.stderr);
     let place = workspace(&home, &repo, "tidy");
     assert!(place.join(".env").exists() && place.join("half/x").exists());
     assert_eq!(repo.script().session_count(), 0);

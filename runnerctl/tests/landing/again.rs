@@ -14,8 +14,8 @@ fn what_passes_later_lands_behind_what_has_landed() {
     scene.land(&["a"]).exits(0);
     assert_eq!(scene.landed_subjects(), ["Title of x", "Title of y"]);
     let tip = scene.git(&["rev-parse", "--short=7", "main"]);
-    let said = scene.land(&["a"]).exits(0).stdout.clone();
-    assert!(said.contains(&format!("already landed as {tip}")), "{said}");
+    let stdout = scene.land(&["a"]).exits(0).stdout.clone();
+    assert!(stdout.contains(&format!("already landed as {tip}")), "{stdout}");
     let report = scene.home.ctl_in(&scene.repo, &["verify", "--landed", "main", "--json"]).exits(0).json();
     let states: Vec<_> = report["commits"].as_array().unwrap().iter().map(|it| it["state"].clone()).collect();
     assert_eq!(states, ["same", "same"]);
@@ -29,9 +29,9 @@ fn a_landed_commit_that_was_amended_is_found() {
     scene.home.ctl_in(&scene.repo, &["verify", "--landed", "main"]).exits(0);
     scene.repo.write("y", "tampered");
     scene.git(&["commit", "-q", "--amend", "--no-edit", "-a"]);
-    let said = scene.home.ctl_in(&scene.repo, &["verify", "--landed", "main"]).exits(10).stdout.clone();
-    assert!(said.contains("1 as merged, 1 changed since, 0 of runs not proven, 0 not checked"), "{said}");
-    assert!(said.contains("      y\n"), "the file is named: {said}");
+    let stdout = scene.home.ctl_in(&scene.repo, &["verify", "--landed", "main"]).exits(10).stdout.clone();
+    assert!(stdout.contains("1 as merged, 1 changed since, 0 of runs not proven, 0 not checked"), "{stdout}");
+    assert!(stdout.contains("      y\n"), "the file is named: {stdout}");
 }
 
 #[test]
@@ -42,8 +42,11 @@ fn a_squash_and_a_merge_are_made_again_as_well() {
     scene.land(&["a", "--as", "squash"]).exits(0);
     scene.land(&["a", "--as", "merge", "--onto", "other"]).exits(0);
     for branch in ["main", "other"] {
-        let said = scene.home.ctl_in(&scene.repo, &["verify", "--landed", branch]).exits(0).stdout.clone();
-        assert!(said.contains("1 as merged, 0 changed since, 0 of runs not proven, 0 not checked"), "{branch}: {said}");
+        let stdout = scene.home.ctl_in(&scene.repo, &["verify", "--landed", branch]).exits(0).stdout.clone();
+        assert!(
+            stdout.contains("1 as merged, 0 changed since, 0 of runs not proven, 0 not checked"),
+            "{branch}: {stdout}"
+        );
     }
 }
 
@@ -56,9 +59,9 @@ fn a_branch_without_the_runs_commits_is_not_called_right() {
     let clone = clone.to_str().expect("a path of text");
     let from = format!("file://{}", scene.repo.path().display());
     scene.git(&["clone", "-q", "--single-branch", "--branch", "main", &from, clone]);
-    let said = scene.home.ctl_in(&scene.repo, &["verify", "--landed", "main", clone]).exits(10).stdout.clone();
-    assert!(said.contains("0 as merged, 0 changed since, 0 of runs not proven, 1 not checked"), "{said}");
-    assert!(said.contains("branch runner/a is not here"), "{said}");
+    let stdout = scene.home.ctl_in(&scene.repo, &["verify", "--landed", "main", clone]).exits(10).stdout.clone();
+    assert!(stdout.contains("0 as merged, 0 changed since, 0 of runs not proven, 1 not checked"), "{stdout}");
+    assert!(stdout.contains("branch runner/a is not here"), "{stdout}");
     scene.home.ctl_in(&scene.repo, &["verify", "--landed", "main", "--allow-shallow", clone]).exits(0);
     scene.git(&["-C", clone, "fetch", "-q", "origin", "runner/a:refs/remotes/origin/runner/a"]);
     scene.home.ctl_in(&scene.repo, &["verify", "--landed", "main", clone]).exits(0);
@@ -98,9 +101,9 @@ fn a_landing_of_a_commit_that_is_not_on_the_runs_branch_is_found() {
     scene.repo.write("evil", "1");
     scene.git(&["add", "evil"]);
     name_commit(&scene, &forged);
-    let said = scene.home.ctl_in(&scene.repo, &["verify", "--landed", "main"]).exits(10).stdout.clone();
-    assert!(said.contains("0 as merged, 0 changed since, 1 of runs not proven, 0 not checked"), "{said}");
-    assert!(said.contains(&format!("commit {forged} is not among the first parents of branch runner/a")), "{said}");
+    let stdout = scene.home.ctl_in(&scene.repo, &["verify", "--landed", "main"]).exits(10).stdout.clone();
+    assert!(stdout.contains("0 as merged, 0 changed since, 1 of runs not proven, 0 not checked"), "{stdout}");
+    assert!(stdout.contains(&format!("commit {forged} is not among the first parents of branch runner/a")), "{stdout}");
 }
 
 #[test]
@@ -116,8 +119,8 @@ fn a_landing_is_looked_at_in_whatever_spelling_git_reads_it() {
         scene.repo.write("evil", "1");
         scene.git(&["add", "evil"]);
         scene.git(&["commit", "-q", "--amend", "-m", &message]);
-        let said = scene.home.ctl_in(&scene.repo, &["verify", "--landed", "main"]).exits(10).stdout.clone();
-        assert!(said.contains(counts), "{spelled:?}: {said}");
+        let stdout = scene.home.ctl_in(&scene.repo, &["verify", "--landed", "main"]).exits(10).stdout.clone();
+        assert!(stdout.contains(counts), "{spelled:?}: {stdout}");
     }
 }
 
@@ -129,9 +132,9 @@ fn a_landing_of_a_run_that_breaks_the_rules_is_found() {
     let honest = scene.git(&["rev-parse", "runner/a"]);
     name_commit(&scene, &forged);
     scene.git(&["branch", "-f", "runner/a", &forged]);
-    let said = scene.home.ctl_in(&scene.repo, &["verify", "--landed", "main"]).exits(10).stdout.clone();
-    assert!(said.contains("0 as merged, 0 changed since, 1 of runs not proven, 0 not checked"), "{said}");
-    assert!(said.contains("owned, .runner/GOAL.md"), "{said}");
+    let stdout = scene.home.ctl_in(&scene.repo, &["verify", "--landed", "main"]).exits(10).stdout.clone();
+    assert!(stdout.contains("0 as merged, 0 changed since, 1 of runs not proven, 0 not checked"), "{stdout}");
+    assert!(stdout.contains("owned, .runner/GOAL.md"), "{stdout}");
     scene.git(&["branch", "-f", "runner/a", &honest]);
 }
 
@@ -163,8 +166,8 @@ fn a_landed_commit_with_another_subject_author_or_node_is_found() {
         let words: Vec<&str> =
             ["commit", "-q", "--amend"].into_iter().chain(amend.iter().map(String::as_str)).collect();
         scene.git(&words);
-        let said = scene.home.ctl_in(&scene.repo, &["verify", "--landed", "main"]).exits(10).stdout.clone();
-        assert!(said.contains("0 as merged, 1 changed since"), "{at}: {said}");
-        assert!(said.contains(&format!("      {at}: expected ")), "{at}: {said}");
+        let stdout = scene.home.ctl_in(&scene.repo, &["verify", "--landed", "main"]).exits(10).stdout.clone();
+        assert!(stdout.contains("0 as merged, 1 changed since"), "{at}: {stdout}");
+        assert!(stdout.contains(&format!("      {at}: expected ")), "{at}: {stdout}");
     }
 }

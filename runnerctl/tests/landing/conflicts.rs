@@ -13,9 +13,9 @@ fn conflicting_scene() -> LandingScene {
 fn a_conflict_names_leaf_and_files_and_moves_nothing() {
     let scene = conflicting_scene();
     let (before, status) = (scene.git(&["rev-parse", "main"]), scene.git(&["status", "--porcelain"]));
-    let said = scene.land(&["a"]).exits(6).stderr.clone();
-    assert!(said.contains("leaf x of run a conflicts in shared"), "{said}");
-    assert!(said.contains("runnerctl land a --resolve --onto main"), "{said}");
+    let stderr = scene.land(&["a"]).exits(6).stderr.clone();
+    assert!(stderr.contains("leaf x of run a conflicts in shared"), "{stderr}");
+    assert!(stderr.contains("runnerctl land a --resolve --onto main"), "{stderr}");
     assert_eq!((scene.git(&["rev-parse", "main"]), scene.git(&["status", "--porcelain"])), (before, status));
 }
 
@@ -24,10 +24,10 @@ fn squash_is_offered_where_only_the_leaves_conflict() {
     let scene = LandingScene::new(&["x", "y"]);
     scene.run("a", &[&change_step("one", "eins"), &change_step("eins", "uno")]).on_main();
     scene.repo.write("shared", "uno\ntwo\nthree\nfour\nfive\n").write("beside", "1").commit("Say it in Spanish");
-    let said = scene.land(&["a"]).exits(6).stderr.clone();
-    assert!(said.contains("runnerctl land a --as squash --onto main"), "{said}");
-    let said = scene.land(&["a", "--as", "squash"]).exits(0).stdout.clone();
-    assert!(said.contains("all of it is there already"), "{said}");
+    let stderr = scene.land(&["a"]).exits(6).stderr.clone();
+    assert!(stderr.contains("runnerctl land a --as squash --onto main"), "{stderr}");
+    let stdout = scene.land(&["a", "--as", "squash"]).exits(0).stdout.clone();
+    assert!(stdout.contains("all of it is there already"), "{stdout}");
 }
 
 #[test]
@@ -37,9 +37,9 @@ fn a_red_guard_on_the_result_moves_nothing_and_shows_its_lines() {
     scene.repo.write("beside", "1").commit("Move on");
     scene.repo.script().guard_always("if [ -e beside ]; then echo 'FAIL: beside'; exit 1; fi");
     let before = scene.git(&["rev-parse", "main"]);
-    let said = scene.land(&["a"]).exits(6).stderr.clone();
-    assert!(said.contains("the guard of run a is red on the result (exit=1)"), "{said}");
-    assert!(said.contains("FAIL: beside"), "{said}");
+    let stderr = scene.land(&["a"]).exits(6).stderr.clone();
+    assert!(stderr.contains("the guard of run a is red on the result (exit=1)"), "{stderr}");
+    assert!(stderr.contains("FAIL: beside"), "{stderr}");
     assert_eq!(scene.git(&["rev-parse", "main"]), before);
 }
 
@@ -60,8 +60,8 @@ fn a_run_settles_the_conflicts_and_lands_with_what_it_settled() {
     scene.on_main().land(&["resolve-a"]).exits(0);
     assert_eq!(scene.repo.read("shared"), "eins, uno\ntwo\nthree\nfour\nfive\n");
     assert_eq!(scene.repo.read("y"), "2");
-    let said = scene.land(&["a"]).exits(0).stdout.clone();
-    assert!(said.contains("already landed as"), "{said}");
+    let stdout = scene.land(&["a"]).exits(0).stdout.clone();
+    assert!(stdout.contains("already landed as"), "{stdout}");
 }
 
 #[test]
@@ -71,6 +71,6 @@ fn a_guard_that_the_run_has_weakened_is_run_as_it_was_accepted() {
     scene.repo.commit_config(&scene.repo.config().guard_command(&["sh", "check.sh"]).guard("on_change = \"report\""));
     scene.run("a", &["echo true > check.sh; answer done 'Done.'"]).on_main();
     scene.repo.write("beside", "1").commit("Move on");
-    let said = scene.land(&["a", "--yes"]).exits(6).stderr.clone();
-    assert!(said.contains("(exit=1, with check.sh as accepted)"), "{said}");
+    let stderr = scene.land(&["a", "--yes"]).exits(6).stderr.clone();
+    assert!(stderr.contains("(exit=1, with check.sh as accepted)"), "{stderr}");
 }

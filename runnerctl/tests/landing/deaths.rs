@@ -107,6 +107,9 @@ fn row_114_link_that_stands_in_the_place_of_a_landed_folder_by_then_is_not_follo
     assert_eq!(status, "?? a\n?? a.txt");
     assert!(scene.repo.read("shared").starts_with("one\n"));
     scene.git(&["config", "--unset", "filter.stops.smudge"]);
-    let said = scene.land(&["--run", "a"]).exits(6).stderr.clone();
-    assert!(said.contains("a is in the way (untracked)") || said.contains("a.txt is in the way (untracked)"), "{said}");
+    let stderr = scene.land(&["--run", "a"]).exits(6).stderr.clone();
+    assert!(
+        stderr.contains("a is in the way (untracked)") || stderr.contains("a.txt is in the way (untracked)"),
+        "{stderr}"
+    );
 }

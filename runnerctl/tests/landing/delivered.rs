@@ -50,14 +50,14 @@ fn a_run_is_pushed_as_a_branch_of_its_leaves_and_described_from_its_receipts() {
     let main = repo.head();
     scene
         .run("a", &["echo half > x; answer retry 'Half of it.'", &write_step("x", "whole"), &write_step("y", "other")]);
-    let said = home.ctl_in(repo, &["deliver", "a", "--yes"]).exits(0).stdout.clone();
-    assert!(said.contains("run a is deliver/a at origin for main"), "{said}");
-    assert!(said.contains("opened pull request: https://github.com/o/r/pull/5"), "{said}");
+    let stdout = home.ctl_in(repo, &["deliver", "a", "--yes"]).exits(0).stdout.clone();
+    assert!(stdout.contains("run a is deliver/a at origin for main"), "{stdout}");
+    assert!(stdout.contains("opened pull request: https://github.com/o/r/pull/5"), "{stdout}");
     let tip = repo.git(&["rev-parse", "deliver/a"]);
     assert_eq!(remote_tip(home, repo), format!("deliver/a {tip}\nmain {main}"));
     assert_eq!(repo.git(&["log", "--reverse", "--format=%s", "main..deliver/a"]), "Title of x\nTitle of y");
     let body = fs::read_to_string(home.path().join("body")).expect("a description was sent");
-    for told in [
+    for line in [
         "2 of 2 tasks are done",
         "- [x] **Title of x** (session 2, after 1 earlier try)",
         "> Wrote y.",
@@ -65,10 +65,10 @@ fn a_run_is_pushed_as_a_branch_of_its_leaves_and_described_from_its_receipts() {
         "2 tasks passed",
         "runnerctl verify --landed deliver/a",
     ] {
-        assert!(body.contains(told), "{told}\n{body}");
+        assert!(body.contains(line), "{line}\n{body}");
     }
-    let said = home.ctl_in(repo, &["deliver", "a", "--yes"]).exits(0).stdout.clone();
-    assert!(said.contains("nothing new to push"), "{said}");
+    let stdout = home.ctl_in(repo, &["deliver", "a", "--yes"]).exits(0).stdout.clone();
+    assert!(stdout.contains("nothing new to push"), "{stdout}");
     let shown = home.ctl_in(repo, &["deliver", "a", "--dry-run"]).exits(0).stdout.clone();
     assert!(shown.contains(body.trim_end()), "{shown}");
     home.ctl_in(repo, &["verify", "--landed", "deliver/a"]).exits(0);
@@ -91,12 +91,12 @@ fn what_a_reviewer_says_is_read_by_the_next_session_and_told_once() {
     assert!(body.contains("**The run is not complete.**") && body.contains("(not done, 1 session)"), "{body}");
     let open = r#"[{"number": 5, "url": "https://github.com/o/r/pull/5", "state": "OPEN", "isDraft": true, "title": "T", "body": "", "isCrossRepository": false}]"#;
     fs::write(home.path().join("list"), open).expect("an answer can be written");
-    let said = home.ctl_in(&repo, &["deliver", "a", "--feedback"]).exits(0).stdout.clone();
-    assert!(said.contains("1 new piece of feedback"), "{said}");
+    let stdout = home.ctl_in(&repo, &["deliver", "a", "--feedback"]).exits(0).stdout.clone();
+    assert!(stdout.contains("1 new piece of feedback"), "{stdout}");
     let notes = repo.show("runner/a", ".runner/state/notes.md");
     assert!(notes.contains("Comment of alice (owner)") && notes.contains("This loses the last line."), "{notes}");
-    let said = home.ctl_in(&repo, &["deliver", "a", "--feedback"]).exits(0).stdout.clone();
-    assert!(said.contains("nothing new") && said.contains("1 piece of feedback told before"), "{said}");
+    let stdout = home.ctl_in(&repo, &["deliver", "a", "--feedback"]).exits(0).stdout.clone();
+    assert!(stdout.contains("nothing new") && stdout.contains("1 piece of feedback told before"), "{stdout}");
     repo.script().step(3, &write_step("y", "other"));
     home.ctl_in(&repo, &["resume", "--more", "1", "--wait"]).exits(0);
     assert!(repo.read_record(3, "prompt.md").contains("This loses the last line."));
@@ -118,8 +118,8 @@ fn an_isolated_run_at_work_keeps_nobody_from_delivering_and_one_in_place_does() 
     gate.open();
     home.ctl_in(repo, &["start", "--yes", "--in-place", "--id", "here", "-m", "Do more."]).exits(0);
     gate.wait_reached();
-    let said = home.ctl_in(repo, &["deliver", "a", "--yes"]).exits(6).stderr.clone();
-    assert!(said.contains("run here is at work in this repository"), "{said}");
+    let stderr = home.ctl_in(repo, &["deliver", "a", "--yes"]).exits(6).stderr.clone();
+    assert!(stderr.contains("run here is at work in this repository"), "{stderr}");
     gate.open();
     home.client().wait_for(repo.path(), protocol::words::RunStatus::Completed);
     home.ctl_in(repo, &["deliver", "a", "--yes"]).exits(0);

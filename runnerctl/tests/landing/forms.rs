@@ -13,8 +13,8 @@ fn two_leaves() -> LandingScene {
 fn each_leaf_becomes_a_commit_with_its_title_goal_and_summary() {
     let scene = two_leaves();
     let runner = scene.git(&["rev-parse", "main:.runner"]);
-    let said = scene.land(&["a"]).exits(0).stdout.clone();
-    assert!(said.contains("run a: landed") && said.contains("main went from"), "{said}");
+    let stdout = scene.land(&["a"]).exits(0).stdout.clone();
+    assert!(stdout.contains("run a: landed") && stdout.contains("main went from"), "{stdout}");
     assert_eq!(scene.landed_subjects(), ["Title of x", "Title of y"]);
     assert_eq!(scene.git(&["rev-parse", "main:.runner"]), runner, "the runner's folder is as main has it");
     assert_eq!(scene.git(&["show", "main:x"]), "whole");
@@ -37,8 +37,8 @@ fn a_run_becomes_one_commit_or_a_merge_that_keeps_its_history() {
     assert!(message.contains("- Title of x\n- Title of y") && message.contains(" root"), "{message}");
     let squashed = scene.git(&["rev-parse", "main^{tree}"]);
     scene.git(&["reset", "-q", "--hard", &before]);
-    let said = scene.land(&["a", "--as", "merge"]).exits(0).stdout.clone();
-    assert!(said.contains("note: .runner/ is in the history of runner/a"), "{said}");
+    let stdout = scene.land(&["a", "--as", "merge"]).exits(0).stdout.clone();
+    assert!(stdout.contains("note: .runner/ is in the history of runner/a"), "{stdout}");
     assert_eq!(scene.git(&["rev-parse", "main^{tree}"]), squashed);
     let parents = scene.git(&["log", "-1", "--format=%P", "main"]);
     assert_eq!(parents, format!("{before} {}", scene.git(&["rev-parse", "runner/a"])));
@@ -51,8 +51,8 @@ fn a_moved_branch_keeps_what_it_has_and_gets_what_the_run_did() {
     scene.run("a", &[&change_step("one", "eins"), &change_step("five", "fuenf")]);
     scene.on_main();
     scene.repo.write("shared", "one\ntwo\ndrei\nfour\nfive\n").write("beside", "main's\n").commit("Move on");
-    let said = scene.land(&["a"]).exits(0).stdout.clone();
-    assert!(said.contains("work tree updated"), "{said}");
+    let stdout = scene.land(&["a"]).exits(0).stdout.clone();
+    assert!(stdout.contains("work tree updated"), "{stdout}");
     assert_eq!(scene.repo.read("shared"), "eins\ntwo\ndrei\nfour\nfuenf\n");
     assert_eq!(scene.landed_subjects(), ["Move on", "Title of x", "Title of y"]);
     scene.repo.assert_sound();

@@ -51,8 +51,8 @@ fn the_guard_on_a_result_finds_the_submodules_that_are_checked_out() {
 fn a_red_guard_on_a_result_names_the_submodules_that_it_was_without() {
     let scene = with_submodule();
     scene.git(&["submodule", "--quiet", "deinit", "--force", "lib"]);
-    let said = scene.land(&["a"]).exits(6).stderr.clone();
-    assert!(said.contains(", without submodule lib: git submodule update --init)"), "{said}");
+    let stderr = scene.land(&["a"]).exits(6).stderr.clone();
+    assert!(stderr.contains(", without submodule lib: git submodule update --init)"), "{stderr}");
 }
 
 #[test]
@@ -63,10 +63,11 @@ fn who_has_confirmed_nothing_is_shown_setup_and_guard_first() {
     fs::remove_dir_all(scene.home.path().join("state")).expect("the state can be removed");
     scene.restart();
     let before = scene.git(&["rev-parse", "main"]);
-    let said = scene.land(&["a", "--onto", "main"]).exits(6).stderr.clone();
-    assert!(said.contains("the guard would be run on the result, as this user:"), "{said}");
-    let (setup, guard) = (said.find("sh -c 'cp deps/lib made.ready'"), said.find(&scene.repo.script().guard_program()));
-    assert!(setup.is_some() && setup < guard, "{said}");
+    let stderr = scene.land(&["a", "--onto", "main"]).exits(6).stderr.clone();
+    assert!(stderr.contains("the guard would be run on the result, as this user:"), "{stderr}");
+    let (setup, guard) =
+        (stderr.find("sh -c 'cp deps/lib made.ready'"), stderr.find(&scene.repo.script().guard_program()));
+    assert!(setup.is_some() && setup < guard, "{stderr}");
     assert_eq!(scene.git(&["rev-parse", "main"]), before);
     scene.land(&["a", "--onto", "main", "--yes"]).exits(0);
 }

@@ -18,9 +18,9 @@ fn an_ignored_file_in_a_folder_that_becomes_a_link_is_moved_out_of_the_folder() 
     scene.repo.write("dir/f", "1\n").write("other/f", "1\n").commit("Folders");
     scene.run("a", &["rm -r dir; ln -s other dir; answer done 'Linked.'"]).on_main();
     scene.repo.write("dir/sub/a.log", "mine\n");
-    let said = scene.land(&["a"]).exits(6).stderr.clone();
-    assert!(said.contains("dir/sub/a.log is in the way (ignored)"), "{said}");
-    type_hint(&scene, &said);
+    let stderr = scene.land(&["a"]).exits(6).stderr.clone();
+    assert!(stderr.contains("dir/sub/a.log is in the way (ignored)"), "{stderr}");
+    type_hint(&scene, &stderr);
     scene.land(&["a"]).exits(0);
     assert_eq!(fs::read_link(scene.repo.path().join("dir")).expect("a link").to_str(), Some("other"));
     assert_eq!(scene.repo.read("dir.before-landing/sub/a.log"), "mine\n");
@@ -31,9 +31,9 @@ fn a_name_with_a_line_break_is_told_in_one_line_and_can_be_typed() {
     let scene = LandingScene::new(&["x"]);
     scene.run("a", &["echo 1 > \"$(printf 'new\\nline')\"; answer done 'Made it.'"]).on_main();
     scene.repo.write("new\nline", "mine\n");
-    let said = scene.land(&["a"]).exits(6).stderr.clone();
-    assert!(said.contains(r#"error: "new\nline" is in the way (untracked)"#), "{said}");
-    type_hint(&scene, &said);
+    let stderr = scene.land(&["a"]).exits(6).stderr.clone();
+    assert!(stderr.contains(r#"error: "new\nline" is in the way (untracked)"#), "{stderr}");
+    type_hint(&scene, &stderr);
     scene.land(&["a"]).exits(0);
     assert_eq!(scene.repo.read("new\nline"), "1\n");
     assert_eq!(scene.repo.read("new\nline.before-landing"), "mine\n");

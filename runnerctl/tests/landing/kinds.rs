@@ -61,10 +61,10 @@ fn a_submodule_that_a_run_moves_lands_and_its_folder_is_named() {
     let [first, second] = with_submodule(&scene);
     scene.run("a", &[&moves(&second)]).on_main();
     scene.git(&["-C", "sub", "checkout", "-q", &first]);
-    let said = scene.land(&["a"]).exits(0).stdout.clone();
+    let stdout = scene.land(&["a"]).exits(0).stdout.clone();
     let tree = scene.repo.path().display().to_string();
     let command = format!("git -C {tree} submodule update --init -- sub");
-    assert!(said.contains(&format!("note: the folders of submodules are as they were: {command}")), "{said}");
+    assert!(stdout.contains(&format!("note: the folders of submodules are as they were: {command}")), "{stdout}");
     assert_eq!(scene.git(&["rev-parse", "main:sub"]), second);
     assert_eq!(scene.git(&["-C", "sub", "rev-parse", "HEAD"]), first, "the submodule's folder is not touched");
     scene.git(&["submodule", "update", "--init", "--", "sub"]);
@@ -92,8 +92,8 @@ fn a_submodule_that_both_sides_have_moved_is_refused() {
     ]);
     scene.git(&["commit", "-q", "-a", "-m", "Aside"]);
     let before = scene.git(&["rev-parse", "main"]);
-    let said = scene.land(&["a", "--onto", "main"]).exits(6).stderr.clone();
-    assert!(said.contains("leaf x of run a conflicts in the submodule sub"), "{said}");
+    let stderr = scene.land(&["a", "--onto", "main"]).exits(6).stderr.clone();
+    assert!(stderr.contains("leaf x of run a conflicts in the submodule sub"), "{stderr}");
     assert_eq!(scene.git(&["rev-parse", "main"]), before);
 }
 
@@ -124,8 +124,8 @@ fn where_commits_are_signed_the_landed_ones_are() {
     scene.git(&["reset", "-q", "--hard", "main~2"]);
     std::fs::remove_file(&key).expect("the key goes");
     let before = scene.git(&["rev-parse", "main"]);
-    let said = scene.land(&["a"]).exits(1).stderr.clone();
-    assert!(said.contains("git commit-tree failed"), "{said}");
+    let stderr = scene.land(&["a"]).exits(1).stderr.clone();
+    assert!(stderr.contains("git commit-tree failed"), "{stderr}");
     assert_eq!((scene.git(&["rev-parse", "main"]), tracked(&scene)), (before, String::new()));
 }
 
@@ -136,9 +136,9 @@ fn a_git_that_cannot_merge_trees_is_refused_with_its_version() {
     scene.home.fake_git_version("2.34.1");
     let before = scene.git(&["rev-parse", "main"]);
     for words in [&["a"][..], &["a", "--preview"], &["a", "--resolve"]] {
-        let said = scene.land(&[words, &["--onto", "main"]].concat()).exits(6).stderr.clone();
-        assert!(said.contains("git 2.34.1 cannot merge trees by themselves"), "{said}");
-        assert!(said.contains("install git 2.38 or later") && said.contains("runnerctl doctor"), "{said}");
+        let stderr = scene.land(&[words, &["--onto", "main"]].concat()).exits(6).stderr.clone();
+        assert!(stderr.contains("git 2.34.1 cannot merge trees by themselves"), "{stderr}");
+        assert!(stderr.contains("install git 2.38 or later") && stderr.contains("runnerctl doctor"), "{stderr}");
     }
     assert_eq!(scene.git(&["rev-parse", "main"]), before);
 }

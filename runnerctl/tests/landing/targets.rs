@@ -12,8 +12,8 @@ fn run_of(file: &str) -> LandingScene {
 fn assert_refused(scene: &LandingScene, words: &str) {
     let look = || (scene.git(&["rev-parse", "main"]), scene.git(&["status", "--porcelain", "--ignored"]));
     let before = look();
-    let said = scene.land(&["a", "--onto", "main"]).exits(6).stderr.clone();
-    assert!(said.contains(words), "{said}");
+    let stderr = scene.land(&["a", "--onto", "main"]).exits(6).stderr.clone();
+    assert!(stderr.contains(words), "{stderr}");
     assert_eq!(look(), before);
 }
 
@@ -73,8 +73,8 @@ fn a_linked_work_tree_that_has_the_branch_is_brought_along() {
     std::fs::write(format!("{linked}/shared"), "mine\n").expect("a file can be written");
     assert_refused(&scene, "has changes that are not committed: shared");
     scene.git(&["-C", &linked, "checkout", "-q", "--", "shared"]);
-    let said = scene.land(&["a"]).exits(0).stdout.clone();
-    assert!(said.contains(&format!("work tree updated: {linked}")), "{said}");
+    let stdout = scene.land(&["a"]).exits(0).stdout.clone();
+    assert!(stdout.contains(&format!("work tree updated: {linked}")), "{stdout}");
     assert_eq!(scene.git(&["-C", &linked, "status", "--porcelain"]), "");
     assert!(std::fs::read_to_string(format!("{linked}/shared")).expect("it is there").starts_with("eins\n"));
     assert_eq!(scene.git(&["status", "--porcelain"]), "", "the run's own work tree is as it was");
@@ -121,13 +121,13 @@ fn a_filter_that_fails_puts_everything_back() {
 #[test]
 fn a_branch_that_is_not_known_has_to_be_named() {
     let scene = run_of("made");
-    let said = scene.land(&["a", "--onto", "nowhere"]).exits(1).stderr.clone();
-    assert!(said.contains("there is no branch nowhere"), "{said}");
+    let stderr = scene.land(&["a", "--onto", "nowhere"]).exits(1).stderr.clone();
+    assert!(stderr.contains("there is no branch nowhere"), "{stderr}");
     scene.git(&["branch", "next", "main"]);
     scene.land(&["a", "--onto", "next"]).exits(0);
     assert_eq!(scene.git(&["show", "next:made"]), "landed");
-    let said = scene.land(&["a", "--onto", "runner/a"]).exits(2).stderr.clone();
-    assert!(said.contains("runner/a is the branch of a run"), "{said}");
+    let stderr = scene.land(&["a", "--onto", "runner/a"]).exits(2).stderr.clone();
+    assert!(stderr.contains("runner/a is the branch of a run"), "{stderr}");
 }
 
 #[test]
@@ -150,8 +150,8 @@ fn a_branch_that_is_checked_out_while_the_guard_runs_does_not_move() {
     scene.git(&["checkout", "-q", "--detach"]);
     scene.repo.script().guard_step(2, &format!("git -C '{}' checkout -q main", scene.repo.path().display()));
     let before = scene.git(&["rev-parse", "main"]);
-    let said = scene.land(&["a", "--onto", "main"]).exits(6).stderr.clone();
-    assert!(said.contains("main is in use in"), "{said}");
+    let stderr = scene.land(&["a", "--onto", "main"]).exits(6).stderr.clone();
+    assert!(stderr.contains("main is in use in"), "{stderr}");
     assert_eq!(scene.git(&["rev-parse", "main"]), before);
     assert_eq!(scene.git(&["status", "--porcelain", "--untracked-files=no"]), "");
     scene.land(&["a", "--onto", "main"]).exits(0);
@@ -163,9 +163,9 @@ fn a_merge_that_would_take_commits_from_before_the_run_for_merged_is_refused() {
     scene.git(&["branch", "release"]);
     scene.repo.write("later", "1").commit("A person's, which release has not");
     scene.run("a", &[&write_step("made", "landed")]).on_main();
-    let said = scene.land(&["a", "--onto", "release", "--as", "merge"]).exits(6).stderr.clone();
-    assert!(said.contains("which release has not: a merge would take it for merged without its changes"), "{said}");
-    assert!(said.contains("runnerctl land a --as squash --onto release"), "{said}");
+    let stderr = scene.land(&["a", "--onto", "release", "--as", "merge"]).exits(6).stderr.clone();
+    assert!(stderr.contains("which release has not: a merge would take it for merged without its changes"), "{stderr}");
+    assert!(stderr.contains("runnerctl land a --as squash --onto release"), "{stderr}");
     scene.land(&["a", "--onto", "release", "--as", "squash"]).exits(0);
     scene.land(&["a", "--onto", "main", "--as", "merge"]).exits(0);
 }

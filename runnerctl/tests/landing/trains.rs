@@ -26,9 +26,9 @@ fn a_run_based_on_another_one_is_refused_alone_and_lands_after_it() {
     scene.repo.write(".runner/GOAL.md", "# Go on\n");
     scene.git(&["commit", "-q", "-a", "-m", "Another goal"]);
     scene.run_on("q", &["answer done 'Nothing.'; echo 3 > z"]);
-    let said = scene.land(&["q"]).exits(6).stderr.clone();
-    assert!(said.contains("run q begins on run a, which has not landed"), "{said}");
-    assert!(said.contains("runnerctl land a q --onto main"), "{said}");
+    let stderr = scene.land(&["q"]).exits(6).stderr.clone();
+    assert!(stderr.contains("run q begins on run a, which has not landed"), "{stderr}");
+    assert!(stderr.contains("runnerctl land a q --onto main"), "{stderr}");
     let output = scene.land(&["q", "a"]);
     output.exits(0);
     assert!(output.stdout.find("run a: landed") < output.stdout.find("run q: landed"), "{}", output.stdout);

@@ -47,11 +47,11 @@ fn every_command_answers_with_one_object_that_names_its_form() {
     ];
     let mut story = String::new();
     for &(args, code) in commands {
-        let said = place.ctl(&[args, &["--json"]].concat()).assert_exits(code);
-        let value = said.json();
+        let output = place.ctl(&[args, &["--json"]].concat()).assert_exits(code);
+        let value = output.json();
         let schema = value["schema"].as_str().unwrap_or("none").to_owned();
         writeln!(story, "{:<12} {schema}: {}", args[0], keys(&value)).expect("a String takes everything");
-        assert_eq!(said.facts().lines().count(), 1, "{args:?}: {}", said.facts());
+        assert_eq!(output.facts().lines().count(), 1, "{args:?}: {}", output.facts());
     }
     insta::assert_snapshot!(story);
 }
@@ -74,9 +74,9 @@ fn errors_are_objects_with_kind_message_and_hint() {
         &["frobnicate"],
         &["start", "--goal", "no-such-file.md"],
     ] {
-        let said = place.ctl(&[args, &["--json"]].concat());
-        let error = said.error();
-        assert_eq!(said.facts(), "", "{args:?}");
+        let output = place.ctl(&[args, &["--json"]].concat());
+        let error = output.error();
+        assert_eq!(output.facts(), "", "{args:?}");
         let [kind, message, hint] = ["kind", "message", "hint"].map(|key| &error[key]);
         writeln!(story, "{args:?}: {kind} | {message} | {hint}").expect("a String takes everything");
     }

@@ -285,9 +285,9 @@ fn a_work_tree_that_is_moved_under_a_run_is_moved_back_by_what_is_said() {
     gate.open();
     home.client().wait_until(repo.path(), |run| run.summary.state == RunStatus::Held);
     let moved = RepoPlace { path: repo.path().with_file_name("moved"), ..RepoPlace::of_repo(&home, &repo) };
-    let said = moved.ctl(&["status"]);
-    let told = said.facts();
-    let command = told.lines().find_map(|line| line.split_once("move it back: ")).expect("a command").1;
+    let output = moved.ctl(&["status"]);
+    let reply = output.facts();
+    let command = reply.lines().find_map(|line| line.split_once("move it back: ")).expect("a command").1;
     let command = command.split_once(", then: runnerctl resume").expect("the next one").0;
     assert!(main.command("sh").args(["-c", command]).status().expect("sh runs").success(), "{command}");
     linked.ctl(&["resume", "--wait"]).assert_exits(0);

@@ -209,8 +209,8 @@ fn guards_are_run_again_on_files_that_are_laid_out_by_accepted_rules() {
     let _daemon = home.daemon();
     home.run(&repo, &["--id", "x", "-m", "Do it."]).exits(0);
     assert_eq!(announced(&ReceiptCommit::read(&repo, "HEAD")), ".gitattributes");
-    let said = home.ctl_in(&repo, &["verify", "--rerun-guards", "--yes"]);
-    assert!(!said.exits(0).stdout.contains("rerun"), "{}", said.stdout);
+    let output = home.ctl_in(&repo, &["verify", "--rerun-guards", "--yes"]);
+    assert!(!output.exits(0).stdout.contains("rerun"), "{}", output.stdout);
 }
 
 /// A repository in which git checks out each file of the guard with other bytes than it stores.

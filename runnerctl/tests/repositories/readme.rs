@@ -54,9 +54,9 @@ fn type_block(home: &Home, (shell, name): (&str, &str), block: &str) -> String {
     // fish continues after a failed line: later assertions notice.
     let options = if shell == "fish" { "-c" } else { "-euc" };
     let output = command.args([options, block]).env("PATH", format!("{folder}:{path}")).output().expect("runs");
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(output.status.success(), "{shell}: {said}{}", String::from_utf8_lossy(&output.stderr));
-    said
+    let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{shell}: {stdout}{}", String::from_utf8_lossy(&output.stderr));
+    stdout
 }
 
 /// Types both blocks, with and without the user's own identity.
@@ -72,8 +72,8 @@ fn assert_both_typed_in(shell: &str) {
         let agent = home.path().join("agent.sh");
         fs::write(&agent, AGENT).expect("the agent can be written");
         let daemon = home.daemon();
-        let said = type_block(&home, (shell, "typed"), &first_run());
-        assert!(said.contains("completed on branch runner/"), "{shell}: {said}");
+        let text = type_block(&home, (shell, "typed"), &first_run());
+        assert!(text.contains("completed on branch runner/"), "{shell}: {text}");
         let greeter = RepoPlace::folder(&home, b"typed/greeter");
         let log = greeter.git(&["log", "--format=%s", "--reverse", "main.."]);
         let ends: Vec<&str> = log.lines().filter_map(|line| line.split_once("status=")).map(|(_, end)| end).collect();
@@ -82,9 +82,9 @@ fn assert_both_typed_in(shell: &str) {
         assert_eq!(authors(&greeter), author, "{shell}");
         greeter.assert_sound();
 
-        let said = type_block(&home, (shell, "quick"), &quick_start(&agent));
+        let text = type_block(&home, (shell, "quick"), &quick_start(&agent));
         for fact in ["completed on branch runner/", "finished  ", "0 violations"] {
-            assert!(said.contains(fact), "{shell}: {fact:?} is missing:\n{said}");
+            assert!(text.contains(fact), "{shell}: {fact:?} is missing:\n{text}");
         }
         assert_eq!(authors(&RepoPlace::folder(&home, b"quick/first")), author, "{shell}");
         drop(daemon);

@@ -74,9 +74,9 @@ fn a_branch_that_leaves_no_room_for_that_of_a_run_is_refused_and_renamed_by_what
             repo.git(&["pack-refs", "--all"]);
         }
         let before = repo.git(&["for-each-ref"]);
-        let said = format!("the branch `{standing}` is in the way of `runner/demo`");
-        assert_refused(&place, &start, (6, "wrong_state", &said));
-        assert_refused(&place, &[&start[..], &["--isolated"]].concat(), (6, "wrong_state", &said));
+        let message = format!("the branch `{standing}` is in the way of `runner/demo`");
+        assert_refused(&place, &start, (6, "wrong_state", &message));
+        assert_refused(&place, &[&start[..], &["--isolated"]].concat(), (6, "wrong_state", &message));
         assert_eq!((repo.git(&["for-each-ref"]), place.branch()), (before, "main".to_owned()));
         let hint = place.ctl(&[&start[..], &["--json"]].concat()).error()["hint"].to_string();
         let command = hint.trim_matches('"').strip_prefix("rename it: ").expect("a command");
@@ -330,7 +330,7 @@ fn assert_invalid(place: &RepoPlace, check: &str, part: &str) {
     let checks = reply["checks"].as_array().expect("a list").iter().filter(|check| check["ok"] == false);
     let checks: Vec<_> =
         checks.map(|check| (check["name"].as_str().unwrap_or_default(), check["faults"].to_string())).collect();
-    assert!(matches!(&checks[..], [(name, told)] if *name == check && told.contains(part)), "{checks:?}");
+    assert!(matches!(&checks[..], [(name, detail)] if *name == check && detail.contains(part)), "{checks:?}");
     let error = place.ctl(&[&START[..], &["--json"]].concat()).error();
     assert!(error["message"].as_str().is_some_and(|message| message.contains(part)), "`{part}` is not in {error}");
 }
@@ -361,6 +361,6 @@ fn what_a_start_refuses_of_the_work_tree_is_found_by_validate() {
     repo.write(".runner/prompts/worker.md", "# Work\n\nOn {{node}}.\n");
     place.ctl(&["validate"]).assert_exits(0);
     repo.write(".runner/prompts/workers.md", "# Work\n");
-    let told = place.ctl(&["validate"]).assert_exits(1).facts();
-    assert!(told.contains("workers.md: no role is called that"), "{told}");
+    let reply = place.ctl(&["validate"]).assert_exits(1).facts();
+    assert!(reply.contains("workers.md: no role is called that"), "{reply}");
 }

@@ -40,8 +40,8 @@ fn a_new_file_that_a_filter_refuses_stays_out_and_is_named_everywhere() {
         assert_eq!(repo.meta(iter).held_back, ["new.f"]);
         let receipt = repo.git(&["log", "-1", "--format=%B", &format!("HEAD~{}", 2 - iter)]);
         assert!(receipt.contains("Runner-Held-Back: new.f\n"), "{receipt}");
-        let told = home.ctl_in(&repo, &["log", &iter.to_string()]);
-        assert!(told.exits(0).stdout.contains("held back  new.f"), "{}", told.stdout);
+        let output = home.ctl_in(&repo, &["log", &iter.to_string()]);
+        assert!(output.exits(0).stdout.contains("held back  new.f"), "{}", output.stdout);
     }
     assert_eq!(repo.run_state("HEAD").held_back, ["new.f"]);
     assert!(repo.script().prompt(2).contains("new.f"), "the next session reads about it");

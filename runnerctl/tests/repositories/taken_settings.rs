@@ -104,7 +104,7 @@ fn a_persons_own_defaults_are_those_of_a_new_repository() {
     repo.git(&["switch", "-q", "main"]);
     let other = home.repo("other");
     let refused = home.ctl_in(&other, &["init"]);
-    let told =
+    let message =
         format!("{}:2:1: unknown key `max_iteration` at the top level; did you mean `max_iterations`?", file.display());
-    assert!(refused.exits(1).stderr.contains(&told), "{told}: {refused:?}");
+    assert!(refused.exits(1).stderr.contains(&message), "{message}: {refused:?}");
 }

@@ -47,8 +47,8 @@ fn bare_shallow_and_detached_clones_are_audited_without_any_record() {
         assert_eq!((report.counts.iterations, report.counts.prompts), (2, 2), "{folder}");
         assert_eq!(report.unseen, [""; 0], "{folder}");
     }
-    let told = play.home.ctl(&["verify", &shallow, "--allow-shallow"]);
-    assert!(told.exits(0).stdout.contains("partly not checked"), "{}", told.stdout);
+    let output = play.home.ctl(&["verify", &shallow, "--allow-shallow"]);
+    assert!(output.exits(0).stdout.contains("partly not checked"), "{}", output.stdout);
     let report = parse_report(play.home.ctl(&["verify", &shallow, "--json"]).exits(10));
     assert_eq!((report.counts.iterations, report.counts.prompts), (1, 1));
     assert_eq!(report.unseen.len(), 1, "what is not here is said");
@@ -99,8 +99,8 @@ fn guards_are_run_again_in_a_folder_that_is_gone_afterwards() {
     assert_eq!(found.len(), 2, "one for each pass: {found:#?}");
     assert!(found.iter().all(|it| (it.rule, it.severity) == (AuditRule::Rerun, Severity::Warning)), "{found:#?}");
     assert_eq!((found[0].iter, found[0].found.as_str()), (Some(1), "exit=1"));
-    let told = std::fs::read_to_string(&seen).expect("the guard has run");
-    assert!(told.contains("file1") && !told.contains(&play.repo.path().display().to_string()), "{told}");
+    let text = std::fs::read_to_string(&seen).expect("the guard has run");
+    assert!(text.contains("file1") && !text.contains(&play.repo.path().display().to_string()), "{text}");
     let left = std::fs::read_dir(play.home.state().join("verify")).expect("the daemon made it").count();
     assert_eq!(left, 0, "nothing is left behind");
     assert_eq!(play.repo.git(&["worktree", "list"]).lines().count(), 1);

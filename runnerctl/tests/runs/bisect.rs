@@ -49,8 +49,8 @@ fn the_leaf_is_found_whose_commit_broke_a_command() {
     assert_eq!(parse_found(&bisect(&play, &["sh", "-c", skips])).0, [2, 3]);
     let tells =
         "test ! -e broken || { printf '%s\\n' one two three four five six seven eight nine ten eleven; exit 1; }";
-    let told = play.home.ctl_in(&play.repo, &["bisect", "--", "sh", "-c", tells]);
-    let text = &told.exits(0).stdout;
+    let output = play.home.ctl_in(&play.repo, &["bisect", "--", "sh", "-c", tells]);
+    let text = &output.exits(0).stdout;
     assert!(text.contains("iteration 0002, node c1") && text.contains("\n    git diff "), "{text}");
     assert!(text.contains("\n\n  | two\n") && text.contains("  | eleven\n\n"), "the last ten lines: {text}");
     // Every receipt records the result of the guard's own command.
@@ -58,10 +58,10 @@ fn the_leaf_is_found_whose_commit_broke_a_command() {
     let words: Vec<&str> = guard["value"].as_array().expect("a command").iter().filter_map(Value::as_str).collect();
     play.script().guard_always("exit 9");
     assert_eq!(parse_found(&bisect(&play, &words)), (vec![3], 0));
-    for (command, said) in
+    for (command, message) in
         [("true", "nothing is broken"), ("false", "did not work before the run"), ("kill -9 $$", "signal=9")]
     {
-        assert!(bisect(&play, &["sh", "-c", command]).exits(1).stderr.contains(said), "{command}");
+        assert!(bisect(&play, &["sh", "-c", command]).exits(1).stderr.contains(message), "{command}");
     }
     let missing = bisect(&play, &["no-such-program"]);
     assert!(missing.exits(1).stderr.contains("the command cannot be started"), "{}", missing.stderr);

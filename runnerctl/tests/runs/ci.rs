@@ -184,11 +184,11 @@ fn the_steps_of_action_and_template_judge_what_was_pushed() {
     let honest = remote(&["rev-parse", &pushed.branch]);
     remote(&["update-ref", "refs/pull/5/head", &honest]);
     fs::write(pushed.at("tips"), "").expect("it can be written");
-    let told = action(&pushed, &honest);
-    assert!(told.exits(0).stdout.contains("0 violations"), "{}", told.stdout);
-    let (begins, ends) = told.stdout.trim_end().split_once('\n').expect("there are lines");
+    let output = action(&pushed, &honest);
+    assert!(output.exits(0).stdout.contains("0 violations"), "{}", output.stdout);
+    let (begins, ends) = output.stdout.trim_end().split_once('\n').expect("there are lines");
     let words = begins.strip_prefix("::stop-commands::").expect("no text of the branch is a command");
-    assert!(words.len() == 32 && ends.ends_with(&format!("\n::{words}::")), "{}", told.stdout);
+    assert!(words.len() == 32 && ends.ends_with(&format!("\n::{words}::")), "{}", output.stdout);
     assert_eq!(findings(&pushed.at("action.sarif")), 0);
     template(&pushed, &honest).exits(0);
     assert_eq!(findings(&pushed.at("runner.sarif")), 0);
@@ -248,8 +248,8 @@ fn the_branch_that_is_judged_does_not_choose_what_is_looked_at() {
     }
     // A branch of the remote that was moved along hides nothing.
     pushed.play.repo.git(&["--git-dir", "../../remote.git", "branch", "copy", &forged]);
-    let told = pushed.verify(&format!("--ref {branch} --since copy"));
-    assert!(told.exits(10).stderr.contains("copy has all of it"), "{}", told.stderr);
+    let output = pushed.verify(&format!("--ref {branch} --since copy"));
+    assert!(output.exits(10).stderr.contains("copy has all of it"), "{}", output.stderr);
     for wrong in ["", "--ref a:b", "--ref x --commit HEAD", "--ref", "--ref x --remote=y", "--ref x -v"] {
         assert!(pushed.verify(wrong).exits(2).stderr.contains("usage: verify.sh"), "{wrong}");
     }

@@ -75,13 +75,13 @@ fn agent_that_sheds_its_environment_and_its_parents_does_not_steer() {
         let repo = home.scripted_repo("one");
         let daemon = home.daemon();
         let call = format!("{} --socket {} --no-spawn daemon stop", ctl.display(), home.socket().display());
-        let said = "\"$TMPDIR/said\"";
-        let orphan = format!("(setsid env -i HOME=\"$HOME\" {call} > call.txt 2>&1; echo \"exit $?\" > {said}) &");
-        repo.script().step(1, &format!("mkfifo {said}; {orphan}\ncat {said} > exit.txt; answer done 'It is done.'"));
+        let pipe = "\"$TMPDIR/said\"";
+        let orphan = format!("(setsid env -i HOME=\"$HOME\" {call} > call.txt 2>&1; echo \"exit $?\" > {pipe}) &");
+        repo.script().step(1, &format!("mkfifo {pipe}; {orphan}\ncat {pipe} > exit.txt; answer done 'It is done.'"));
         home.run(&repo, &["-m", "Do it"]).exits(0);
         assert_eq!(repo.show("HEAD", "exit.txt").trim(), "exit 6", "{level}");
-        let said = repo.show("HEAD", "call.txt");
-        assert!(said.contains("where only reading is allowed"), "{level}: {said}");
+        let text = repo.show("HEAD", "call.txt");
+        assert!(text.contains("where only reading is allowed"), "{level}: {text}");
         assert!(daemon.stop().success());
     }
 }

@@ -1,4 +1,4 @@
-//! A run is in its branch: wherever it is cloned to, and whoever continues it, it continues with the same prompt (P14).
+//! A run is in its branch: it continues with the same prompt in every clone, no matter who continues it (P14).
 
 use std::fs;
 
@@ -57,11 +57,11 @@ impl PromptTour {
     /// Runs the next session, elsewhere and here; its prompts must be equal, and contain this text.
     #[track_caller]
     fn assert_next_prompt(&self, session: u32, shown: &str) {
-        let there = self.elsewhere.next_prompt(&self.play, session - 1);
+        let remote_prompt = self.elsewhere.next_prompt(&self.play, session - 1);
         self.play.home.ctl_in(&self.play.repo, &["step"]).exits(0);
-        let here = self.play.script().prompt(session);
-        assert!(here.contains(shown), "prompt {session} does not show `{shown}`:\n{here}");
-        assert_eq!(here, there, "prompt {session}");
+        let local_prompt = self.play.script().prompt(session);
+        assert!(local_prompt.contains(shown), "prompt {session} does not show `{shown}`:\n{local_prompt}");
+        assert_eq!(local_prompt, remote_prompt, "prompt {session}");
     }
 }
 

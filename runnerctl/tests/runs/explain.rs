@@ -7,17 +7,17 @@ use serde_json::Value;
 
 use crate::play::{RUN, RunPlay, sample};
 
-fn find_ending<'a>(told: &'a Value, name: &str) -> &'a Value {
-    let endings = told["endings"].as_array().expect("endings are told");
-    endings.iter().find(|ending| ending["ending"] == name).unwrap_or_else(|| panic!("no {name} in {told:#}"))
+fn find_ending<'a>(reply: &'a Value, name: &str) -> &'a Value {
+    let endings = reply["endings"].as_array().expect("endings are told");
+    endings.iter().find(|ending| ending["ending"] == name).unwrap_or_else(|| panic!("no {name} in {reply:#}"))
 }
 
 /// Explains the next session, runs it, and compares the result with the prediction for this ending.
 fn assert_forecast_holds(play: &RunPlay, name: &str) {
     let explain = || play.home.ctl_in(&play.repo, &["explain", "--json"]).exits(0).json();
-    let told = explain();
-    assert_eq!(told["commit"], play.repo.head(), "the next session begins there");
-    let ending = find_ending(&told, name);
+    let reply = explain();
+    assert_eq!(reply["commit"], play.repo.head(), "the next session begins there");
+    let ending = find_ending(&reply, name);
     play.home.ctl_in(&play.repo, &["step"]).exits(0);
     let receipts = play.repo.receipts();
     let receipt = receipts.last().expect("the iteration has a receipt");
@@ -25,7 +25,7 @@ fn assert_forecast_holds(play: &RunPlay, name: &str) {
     assert_eq!(ending["verdict"], receipt.verdict());
     let attempts = format!("{}/{}", ending["attempts"], ending["max_attempts"]);
     assert_eq!(receipt.trailer("Runner-Attempts"), Some(attempts.as_str()));
-    let (before, after) = (nodes(play, &told["commit"]), nodes(play, &play.repo.head().into()));
+    let (before, after) = (nodes(play, &reply["commit"]), nodes(play, &play.repo.head().into()));
     let passes: Vec<&String> =
         after.iter().filter(|(id, passes)| **passes && before.get(*id) == Some(&false)).map(|(id, _)| id).collect();
     assert_eq!(sorted(&ending["passes"]), passes, "after {name}");
@@ -63,9 +63,9 @@ fn what_is_told_of_an_ending_is_what_comes_of_it() {
     play.home.ctl_in(&play.repo, &["start", "--yes", "--queue-only", "--id", RUN]).exits(0);
     play.home.ctl_in(&play.repo, &["step"]).exits(0);
     assert_forecast_holds(&play, "red");
-    let told = play.home.ctl_in(&play.repo, &["explain", "--json"]).exits(0).json();
-    assert_eq!(told["leaf"]["role_reason"], "last_attempt");
-    assert_eq!(find_ending(&told, "invalid_tree")["next"]["state"], "stuck");
+    let reply = play.home.ctl_in(&play.repo, &["explain", "--json"]).exits(0).json();
+    assert_eq!(reply["leaf"]["role_reason"], "last_attempt");
+    assert_eq!(find_ending(&reply, "invalid_tree")["next"]["state"], "stuck");
     for ending in ["crash", "green", "decomposed", "invalid_tree"] {
         assert_forecast_holds(&play, ending);
     }
@@ -78,7 +78,7 @@ fn a_repository_without_a_run_is_explained_too() {
     let _daemon = home.daemon();
     home.ctl_in(&repo, &["init"]).exits(0);
     repo.commit("Plan");
-    let told = home.ctl_in(&repo, &["explain"]);
-    told.exits(0);
-    assert!(told.stdout.contains("planner: it is the root"), "{}", told.stdout);
+    let output = home.ctl_in(&repo, &["explain"]);
+    output.exits(0);
+    assert!(output.stdout.contains("planner: it is the root"), "{}", output.stdout);
 }

@@ -58,8 +58,8 @@ fn run_continues_with_its_fallback_under_the_same_number_and_says_so() {
     let rows: Vec<&str> = list.lines().skip(1).take(2).collect();
     assert!(rows[0].starts_with("0001.w1  unavailable") && rows[0].contains("usage limit reached"), "{list}");
     assert!(rows[1].starts_with("0001     finished"), "{list}");
-    let said = play.home.ctl_in(&play.repo, &["log", "1.w1", "--json"]).json();
-    assert_eq!(said["meta"]["agent"].as_str(), Some("command"), "{said}");
+    let reply = play.home.ctl_in(&play.repo, &["log", "1.w1", "--json"]).json();
+    assert_eq!(reply["meta"]["agent"].as_str(), Some("command"), "{reply}");
 }
 
 #[test]

@@ -99,9 +99,9 @@ impl BranchForge {
 
     /// Asserts that the branch made of these pieces cannot be judged, and why.
     #[track_caller]
-    fn assert_ends(&self, pieces: &[BranchCommit], told: &str) {
+    fn assert_ends(&self, pieces: &[BranchCommit], reason: &str) {
         let output = self.run_verify(pieces);
-        assert!(output.exits(6).stderr.contains(told), "{}", output.stderr);
+        assert!(output.exits(6).stderr.contains(reason), "{}", output.stderr);
     }
 
     fn run_verify(&self, pieces: &[BranchCommit]) -> ProgramOutput {
@@ -299,8 +299,8 @@ fn forge_bookkeeping(forge: &BranchForge) {
         forge.assert_finds(field, &state(forge.index_of("iter 0003"), change), violation(Rule::RunState, &at));
     }
     let first = (forge.index_of("iter 0001"), false);
-    let told = forge.with_file(first, FEEDBACK, |text| text.replace("Not yet.", "Fine."));
-    forge.assert_finds("edited feedback", &told, violation(Rule::Feedback, "feedback.json: nodes"));
+    let edited = forge.with_file(first, FEEDBACK, |text| text.replace("Not yet.", "Fine."));
+    forge.assert_finds("edited feedback", &edited, violation(Rule::Feedback, "feedback.json: nodes"));
     let blamed = forge.with_file(first, FEEDBACK, |text| text.replace("error: not yet", "error: something else"));
     forge.assert_finds("edited failure", &blamed, violation(Rule::Feedback, "feedback.json: nodes"));
     let boasted = forge.with_file((forge.index_of("iter 0003"), false), PROGRESS, |text| {
@@ -437,8 +437,8 @@ fn forge_people_and_milestones(forge: &BranchForge) {
     let passes = forge.with_json::<TaskTree>(hand, TREE, |tree| node(tree, "c2").passes = true);
     forge.assert_finds("a person who sets passes", &passes, violation(Rule::Passes, "node c2"));
     let mut kept = passes.clone();
-    let upon = forge.with_json::<TaskTree>(resume, TREE, |tree| node(tree, "c2").passes = true);
-    kept[resume].tree.clone_from(&upon[resume].tree);
+    let at_resume = forge.with_json::<TaskTree>(resume, TREE, |tree| node(tree, "c2").passes = true);
+    kept[resume].tree.clone_from(&at_resume[resume].tree);
     forge.assert_finds("a person who sets passes for good", &kept, violation(Rule::Passes, TREE));
     let edited =
         forge.with_file((hand, true), RUN_STATE, |text| text.replace("\"run_id\": \"play\"", "\"run_id\": \"other\""));

@@ -109,8 +109,8 @@ fn what_waits_for_a_person_is_approved_in_a_fork_without_another_guard() {
     play.home.ctl_in(&play.repo, &["approve", "--iter", "1"]).exits(0);
     play.client().wait_for(play.repo.path(), RunStatus::Limit);
     let receipt = runner_testkit::ReceiptCommit::read(&play.repo, "runner/again");
-    let told = ["Runner-Verdict", "Runner-Role", "Runner-Guard"].map(|name| receipt.trailer(name));
-    assert_eq!(told, [Some("Accepted"), Some("human"), None]);
+    let trailers = ["Runner-Verdict", "Runner-Role", "Runner-Guard"].map(|name| receipt.trailer(name));
+    assert_eq!(trailers, [Some("Accepted"), Some("human"), None]);
 }
 
 #[test]

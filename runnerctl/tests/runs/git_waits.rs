@@ -9,7 +9,7 @@ use protocol::words::RunStatus;
 
 use crate::play::{RUN, RunPlay, sample};
 
-/// So long anybody waits for an answer.
+/// Longest time to wait for an answer.
 const SOON: Duration = Duration::from_secs(20);
 
 #[test]
@@ -34,15 +34,15 @@ fn a_filter_that_never_answers_is_named_and_keeps_nobody_waiting() {
     assert_eq!(wait.program.as_deref(), Some("hangs"), "{wait:?}");
     let answered = |args: &[&str]| {
         let began = Instant::now();
-        let said = play.home.ctl_in(&play.repo, args);
+        let output = play.home.ctl_in(&play.repo, args);
         assert!(began.elapsed() < SOON, "{args:?} took {:?}", began.elapsed());
-        said
+        output
     };
     assert!(answered(&["status", "--run", RUN]).exits(0).stdout.contains("hangs (git "));
     assert!(answered(&["queue", "--ended"]).exits(0).stdout.contains(RUN));
     for asked in [&["note", "hello"][..], &["step"], &["resume"]] {
-        let said = answered(asked).stderr.clone();
-        assert!(said.contains("which waits for hangs"), "{asked:?}: {said}");
+        let stderr = answered(asked).stderr.clone();
+        assert!(stderr.contains("which waits for hangs"), "{asked:?}: {stderr}");
     }
     answered(&["cancel"]).exits(0);
     play.client().wait_for(play.repo.path(), RunStatus::Cancelled);

@@ -63,11 +63,11 @@ fn a_weakened_guard_is_caught_by_the_accepted_one() {
     assert_eq!(play.repo.read("ci.sh"), "true\n", "the session's work is kept");
     assert_eq!(play.record(1, "guard.log"), "green\n");
     assert!(play.has_record("0001/guard-accepted.log"));
-    let told = |args: &[&str]| play.home.ctl_in(&play.repo, args).exits(0).stdout.clone();
-    let summary = told(&["log", "1"]);
+    let ctl = |args: &[&str]| play.home.ctl_in(&play.repo, args).exits(0).stdout.clone();
+    let summary = ctl(&["log", "1"]);
     assert!(summary.contains("ran twice: green as the session left it (--guard), and not green (exit 1)"), "{summary}");
-    assert_eq!(told(&["log", "1", "--guard"]), "green\n");
-    assert_eq!(told(&["log", "1", "--guard-accepted"]), play.record(1, "guard-accepted.log"));
+    assert_eq!(ctl(&["log", "1", "--guard"]), "green\n");
+    assert_eq!(ctl(&["log", "1", "--guard-accepted"]), play.record(1, "guard-accepted.log"));
     let feedback = play.repo.feedback("HEAD");
     let failure = feedback.nodes["b"].failures.last().expect("it failed");
     assert!(failure.text.starts_with("[red with the accepted definition"), "{}", failure.text);
@@ -312,8 +312,8 @@ fn what_an_earlier_session_has_changed_is_put_back_in_a_commit_that_says_so() {
     play.home.ctl_in(&play.repo, &["resume", "--more", "1", "--wait"]).exits(4);
     let seen = play.iteration_at(2);
     seen.assert_row(&ExpectedRow { attempts: "1/3", ..PASSED });
-    let told = ["Runner-Mode", "Runner-Reverted", "Runner-Guard-Wrote"].map(|name| seen.receipt.trailer(name));
-    assert_eq!(told, [Some("execute"), Some("ci.sh"), None]);
+    let trailers = ["Runner-Mode", "Runner-Reverted", "Runner-Guard-Wrote"].map(|name| seen.receipt.trailer(name));
+    assert_eq!(trailers, [Some("execute"), Some("ci.sh"), None]);
     assert_eq!(play.repo.show("HEAD", "ci.sh"), STRICT.trim_end());
 }
 

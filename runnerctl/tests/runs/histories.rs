@@ -56,10 +56,10 @@ fn a_partial_clone_is_told_what_brings_the_rest() {
     play.repo.git(&["clone", "-q", "--bare", "--filter=blob:none", &url, &folder]);
     let unseen = audit(&play, &folder);
     let hint = "git fetch --refetch --no-filter";
-    assert!(unseen.unseen.iter().any(|told| told.contains(hint)), "{:#?}", unseen.unseen);
+    assert!(unseen.unseen.iter().any(|reason| reason.contains(hint)), "{:#?}", unseen.unseen);
     assert_eq!((&unseen.findings[..], unseen.counts.iterations), (&[][..], 0), "nothing is wrong, and nothing proven");
-    let told = play.home.ctl(&["verify", &folder, "--run", RUN, "--allow-shallow"]);
-    assert!(told.exits(0).stdout.contains("nothing proven"), "{}", told.stdout);
+    let output = play.home.ctl(&["verify", &folder, "--run", RUN, "--allow-shallow"]);
+    assert!(output.exits(0).stdout.contains("nothing proven"), "{}", output.stdout);
     let mut words = hint.split(' ').skip(1).collect::<Vec<_>>();
     words.splice(0..0, ["-C", &folder]);
     play.repo.git(&words);

@@ -28,12 +28,12 @@ fn play_with_rules(named: &str) -> RunPlay {
 
 /// Asserts that each of these is refused with a message, and changes nothing.
 #[track_caller]
-fn assert_refused(play: &RunPlay, commands: &[&[&str]], told: &str) {
+fn assert_refused(play: &RunPlay, commands: &[&[&str]], reason: &str) {
     let (tip, branches) = (play.repo.head(), play.repo.refs("refs/heads/"));
     for command in commands {
         let output = play.home.ctl_in(&play.repo, command);
-        let said = format!("{}{}", output.exits(6).stdout, output.stderr);
-        assert!(said.contains(told) && said.contains("runnerctl start --id NEW"), "{command:?}: {said}");
+        let text = format!("{}{}", output.exits(6).stdout, output.stderr);
+        assert!(text.contains(reason) && text.contains("runnerctl start --id NEW"), "{command:?}: {text}");
     }
     assert_eq!((play.repo.head(), play.repo.refs("refs/heads/")), (tip, branches));
     assert_eq!(play.repo.git(&["status", "--porcelain"]), "");
@@ -58,24 +58,24 @@ fn a_branch_of_other_rules_is_refused_by_whatever_reads_receipts() {
         &["note", "Mind the gap."],
         &["resume", "--more", "1", "--wait"],
     ];
-    for (named, told) in [("", UNNAMED), (" rules=2", LATER)] {
+    for (named, reason) in [("", UNNAMED), (" rules=2", LATER)] {
         let play = play_with_rules(named);
-        assert_refused(&play, &commands, told);
+        assert_refused(&play, &commands, reason);
         let runs = play.home.ctl_in(&play.repo, &["status", "--json"]).json().to_string();
-        assert!(runs.contains(told), "a run that was resumed is held for it: {runs}");
+        assert!(runs.contains(reason), "a run that was resumed is held for it: {runs}");
     }
 }
 
 #[test]
 fn a_clone_of_such_a_branch_is_refused_as_well() {
-    for (named, told) in [("", UNNAMED), (" rules=2", LATER)] {
+    for (named, reason) in [("", UNNAMED), (" rules=2", LATER)] {
         let play = play_with_rules(named);
         let clone = play.home.path().join("clone").display().to_string();
         play.repo.git(&["clone", "-q", "-b", "main", ".", &clone]);
         let branch = format!("origin/runner/{RUN}");
         for command in [&["-C", &clone, "start", "--yes", "--id", RUN][..], &["verify", &clone, "--run", RUN]] {
             let output = play.home.ctl(command);
-            assert!(output.exits(6).stderr.contains(told), "{command:?}: {}", output.stderr);
+            assert!(output.exits(6).stderr.contains(reason), "{command:?}: {}", output.stderr);
         }
         let runs = play.home.ctl(&["-C", &clone, "status", "--remote", "origin"]).exits(0).stdout.clone();
         assert!(runs.contains("cannot be read"), "{runs}");

@@ -88,7 +88,7 @@ fn a_task_tree_that_a_person_makes_executable_is_told_as_the_runners_other_files
 fn a_run_does_not_begin_where_such_a_folder_is_tracked() {
     let play = RunPlay::with_tree(&sample(), |config| config);
     play.repo.write(".Runner/notes.md", "mine\n").commit("Take notes");
-    let said = play.run().exits(6).stderr.clone();
-    assert!(said.contains(".Runner, which some file systems take for .runner"), "{said}");
-    assert!(said.contains("git rm -r --cached .Runner"), "{said}");
+    let stderr = play.run().exits(6).stderr.clone();
+    assert!(stderr.contains(".Runner, which some file systems take for .runner"), "{stderr}");
+    assert!(stderr.contains("git rm -r --cached .Runner"), "{stderr}");
 }

@@ -73,11 +73,11 @@ fn only_records_of_runs_that_are_over_are_removed() {
     gate.wait_reached();
     let kept = gc(&["--keep", "1"]);
     assert_eq!((&kept["removed"], &kept["freed_bytes"]), (&serde_json::json!([]), &0.into()));
-    let told = gc(&["--keep", "0", "--dry-run"]);
-    assert_eq!((&told["removed"][0]["run"], &told["kept"][0]["run"]), (&RUN.into(), &"next".into()));
+    let preview = gc(&["--keep", "0", "--dry-run"]);
+    assert_eq!((&preview["removed"][0]["run"], &preview["kept"][0]["run"]), (&RUN.into(), &"next".into()));
     assert!(play.has_record("0002"), "a dry run removes nothing");
     let freed = gc(&["--keep", "0"]);
-    assert_eq!((&freed["freed_bytes"], &freed["removed"][0]["records"]), (&told["freed_bytes"], &2.into()));
+    assert_eq!((&freed["freed_bytes"], &freed["removed"][0]["records"]), (&preview["freed_bytes"], &2.into()));
     assert!(freed["freed_bytes"].as_u64() > Some(0));
     assert!(!play.has_record(""), "the records of the run that is over are gone");
     assert!(play.repo.path().join(".runner/iterations/next/0001/prompt.md").exists(), "a live run keeps its own");

@@ -183,10 +183,10 @@ fn a_receipt_that_was_tampered_with_holds_the_run_and_is_nobodys_own_commit() {
         let tampered = change(&play.repo.git(&["log", "-1", "--format=%B"]));
         play.repo.git(&["commit", "-q", "--amend", "--cleanup=verbatim", "-m", &tampered]);
         let tip = play.repo.head();
-        let said = play.home.ctl_in(&play.repo, &["resume", "--more", "1", "--wait"]);
-        let said = format!("{}{}", said.stdout, said.stderr);
-        assert!(said.contains(&format!("commit {tip} was tampered with")), "{said}");
-        assert!(said.contains("runnerctl start --id NEW"), "{said}");
+        let output = play.home.ctl_in(&play.repo, &["resume", "--more", "1", "--wait"]);
+        let text = format!("{}{}", output.stdout, output.stderr);
+        assert!(text.contains(&format!("commit {tip} was tampered with")), "{text}");
+        assert!(text.contains("runnerctl start --id NEW"), "{text}");
         assert_eq!((play.repo.head(), play.script().session_count()), (tip, 1), "no run continues from it");
     }
 }

@@ -52,8 +52,11 @@ fn an_accepted_definition_that_was_replaced_holds_the_run_and_is_named() {
     play.script().step(1, &format!("{SWAP}swap HEAD:ci.sh HEAD:weak; cp weak ci.sh\nanswer done 'Done.'"));
     play.start_run();
     let run = play.client().wait_for(play.repo.path(), RunStatus::Held);
-    let told = format!("{:?}", run.summary.reason);
-    assert!(told.contains(&format!("object {accepted} in ")) && told.contains("is not what its name says"), "{told}");
+    let reason = format!("{:?}", run.summary.reason);
+    assert!(
+        reason.contains(&format!("object {accepted} in ")) && reason.contains("is not what its name says"),
+        "{reason}"
+    );
     play.repo.git(&["cat-file", "-e", &accepted]);
     assert!(play.repo.receipts().iter().all(|receipt| !receipt.subject.contains("iter 0001")), "nothing is committed");
 }
@@ -69,8 +72,8 @@ fn an_object_of_a_branch_that_was_replaced_is_a_violation_and_is_named() {
     ] {
         let replaced = ReplacedObject::new(&play, instead_of, other);
         let found = parse_report(play.home.ctl_in(&play.repo, &["verify", "--json"]).exits(10)).findings;
-        let told = format!("object {} is not what its name says", replaced.id);
-        assert!(found.iter().any(|finding| finding.found.contains(&told)), "{instead_of}: {found:#?}");
+        let message = format!("object {} is not what its name says", replaced.id);
+        assert!(found.iter().any(|finding| finding.found.contains(&message)), "{instead_of}: {found:#?}");
         replaced.restore();
     }
     ReplacedObject::new(&play, "HEAD", "HEAD^");
@@ -86,8 +89,8 @@ fn a_state_that_was_replaced_is_not_gone_on_from() {
     let replaced = ReplacedObject::new(&play, "HEAD:.runner/state/tree.json", "HEAD^:.runner/state/tree.json");
     play.stop_and_restart();
     play.home.ctl_in(&play.repo, &["resume", "--more", "1"]);
-    let told = format!("object {} in ", replaced.id);
-    let is_told = |run: &RunView| run.summary.reason.as_ref().is_some_and(|reason| reason.message.contains(&told));
+    let message = format!("object {} in ", replaced.id);
+    let is_told = |run: &RunView| run.summary.reason.as_ref().is_some_and(|reason| reason.message.contains(&message));
     play.client().wait_until(play.repo.path(), is_told);
     replaced.restore();
     play.home.ctl_in(&play.repo, &["resume"]).exits(0);

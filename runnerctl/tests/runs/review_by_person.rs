@@ -230,8 +230,8 @@ fn what_a_guard_has_written_is_committed_where_the_word_is_cut_off() {
     play.client().wait_for(play.repo.path(), RunStatus::Paused);
     let seen = play.iteration_at(2);
     seen.assert_row(&ExpectedRow { verdict: "Interrupted", status: "interrupted", guard: "skipped", ..PENDING });
-    let told = ["Runner-Role", "Runner-Guard-Wrote", "Runner-Guard"].map(|name| seen.receipt.trailer(name));
-    assert_eq!(told, [Some("human"), Some("lock"), None]);
+    let trailers = ["Runner-Role", "Runner-Guard-Wrote", "Runner-Guard"].map(|name| seen.receipt.trailer(name));
+    assert_eq!(trailers, [Some("human"), Some("lock"), None]);
 }
 
 #[test]

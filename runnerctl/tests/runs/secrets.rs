@@ -82,8 +82,8 @@ fn secret_in_a_file_of_the_agents_is_told_and_the_file_is_kept() {
     repo.script().step(1, "echo \"token: $ACME_API_KEY\" > config.yml; answer done 'Configured it.'");
     let _daemon = home.daemon();
     let ended = home.run(&repo, &["-m", "Do it", "--id", "told"]);
-    let told = "secrets were committed: config.yml (ACME_API_KEY)";
-    assert!(ended.exits(0).stderr.contains(told), "{}", ended.stderr);
+    let warning = "secrets were committed: config.yml (ACME_API_KEY)";
+    assert!(ended.exits(0).stderr.contains(warning), "{}", ended.stderr);
     let shown = home.ctl_in(&repo, &["log", "1"]);
     assert!(shown.stdout.contains("the value of ACME_API_KEY is in config.yml"), "{}", shown.stdout);
     let status = home.ctl_in(&repo, &["status"]);

@@ -45,14 +45,14 @@ fn a_key_that_does_not_exist_or_fit_is_refused_with_what_was_meant() {
     play.script().step(1, "answer retry 'Not yet.'");
     play.run().exits(4);
     let head = play.repo.head();
-    for (args, told) in [
+    for (args, message) in [
         (["guard.comand", "[]"], "did you mean `command`"),
         (["max_iterations", "none"], "must be a whole number from 1 to"),
         (["max_cost_usd", "5"], "max_cost_usd"),
         (["executor.command", "--default"], "hint: runnerctl config set executor.command … first"),
     ] {
         let output = play.home.ctl_in(&play.repo, &[&["config", "set"][..], &args].concat());
-        assert!(output.exits(2).stderr.contains(told), "{}", output.stderr);
+        assert!(output.exits(2).stderr.contains(message), "{}", output.stderr);
         assert!(output.stderr.contains("hint: "), "{}", output.stderr);
     }
     assert_eq!(play.repo.head(), head);
@@ -78,8 +78,8 @@ fn a_run_that_has_ended_and_whose_branch_was_left_keeps_its_settings() {
     let tip = play.repo.head();
     play.repo.git(&["switch", "-q", "main"]);
     let set = |args: &[&str]| play.home.ctl_in(&play.repo, &[&["config", "set"][..], args].concat());
-    let said = set(&["max_iterations", "7"]);
-    assert!(said.exits(0).stdout.contains("it becomes part of the next run's branch"), "{}", said.stdout);
+    let output = set(&["max_iterations", "7"]);
+    assert!(output.exits(0).stdout.contains("it becomes part of the next run's branch"), "{}", output.stdout);
     assert!(play.repo.read(CONFIG).contains("max_iterations = 7"));
     assert_eq!(play.repo.git(&["rev-parse", &format!("runner/{RUN}")]), tip);
     set(&["max_iterations", "8", "--run", RUN]).exits(0);
@@ -92,8 +92,8 @@ fn without_a_run_the_file_in_the_work_tree_is_written_and_shown_with_its_lines()
     let _daemon = home.daemon();
     let repo = home.scripted_repo("one");
     repo.write(CONFIG, &repo.read(CONFIG).replace("[guard]\n", "[guard]\n# what must hold\n"));
-    let said = home.ctl_in(&repo, &["config", "set", "guard.baseline", "false"]);
-    assert!(said.exits(0).stdout.contains("it becomes part of the next run's branch"), "{}", said.stdout);
+    let output = home.ctl_in(&repo, &["config", "set", "guard.baseline", "false"]);
+    assert!(output.exits(0).stdout.contains("it becomes part of the next run's branch"), "{}", output.stdout);
     let text = repo.read(CONFIG);
     assert!(text.contains("# what must hold\n") && text.contains("baseline = false\n"), "{text}");
     let line = text.lines().position(|line| line == "baseline = false").expect("a line") + 1;

@@ -47,8 +47,8 @@ fn a_file_that_is_not_understood_holds_the_run_before_a_session() {
     play.run().exits(6);
     let reason = play.client().run(play.repo.path()).summary.reason.expect("it says why");
     assert!(reason.message.contains(".runner/nodes/b/tools.json: unknown field `deny`"), "{}", reason.message);
-    let told = play.home.ctl_in(&play.repo, &["validate"]);
-    assert!(told.exits(1).stdout.contains("nodes      fault .runner/nodes/b/tools.json"), "{}", told.stdout);
+    let output = play.home.ctl_in(&play.repo, &["validate"]);
+    assert!(output.exits(1).stdout.contains("nodes      fault .runner/nodes/b/tools.json"), "{}", output.stdout);
     play.repo.write(".runner/nodes/b/tools.json", "{}\n").commit("Right");
     play.script().step(1, "answer retry 'Not yet.'");
     play.home.ctl_in(&play.repo, &["resume", "--wait"]).exits(4);

@@ -97,9 +97,13 @@ fn signature(raw: &str) -> &str {
 fn each_commit_of_the_runner_is_signed_by_a_key_that_was_named() {
     let signed = SignedRun::new();
     let found = signed.verify_with("runner");
-    let told = found.signed.expect("it was asked");
-    assert_eq!((told.held, told.commits, &found.findings[..]), (3, 3, &[][..]), "a start and two iterations");
-    assert!(told.by[0].starts_with("runner@example.org SHA256:"), "{:?}", told.by);
+    let signed_commits = found.signed.expect("it was asked");
+    assert_eq!(
+        (signed_commits.held, signed_commits.commits, &found.findings[..]),
+        (3, 3, &[][..]),
+        "a start and two iterations"
+    );
+    assert!(signed_commits.by[0].starts_with("runner@example.org SHA256:"), "{:?}", signed_commits.by);
     let file = signed.path("runner.signers");
     let text = signed.play.home.ctl_in(&signed.play.repo, &["verify", "--signers", &file]);
     assert!(text.exits(0).stdout.contains("3 commits of the runner, signed by runner@example.org"), "{}", text.stdout);
@@ -175,8 +179,8 @@ fn a_red_guard_that_is_retold_falls_with_signers_alone() {
     let found = signed.verify_with("runner");
     assert_eq!(found.signed.map(|signed| signed.held), Some(2));
     let is_it = |finding: &&AuditFinding| finding.rule == AuditRule::Signed;
-    let told: Vec<&str> = found.findings.iter().filter(is_it).map(|finding| finding.found.as_str()).collect();
-    assert_eq!(told, ["a signature that cannot be checked as one of SSH's"]);
+    let findings: Vec<&str> = found.findings.iter().filter(is_it).map(|finding| finding.found.as_str()).collect();
+    assert_eq!(findings, ["a signature that cannot be checked as one of SSH's"]);
     signed.replace_tip(|_| raw.clone());
     assert_eq!(signed.verify_with("runner").findings, []);
 }
@@ -228,9 +232,9 @@ fn what_the_runner_commits_for_people_is_signed_and_a_forged_word_of_theirs_is_n
     assert!(raw.ends_with("\nRunner-Human: note\n"), "{raw}");
     signed.replace_tip(|raw| raw.replace(signature(raw), ""));
     let found = signed.verify_with("runner");
-    let told: Vec<_> =
+    let findings: Vec<_> =
         found.findings.iter().map(|finding| (finding.rule, finding.iter, finding.found.as_str())).collect();
-    assert_eq!(told, [(AuditRule::Signed, None, "no signature")]);
+    assert_eq!(findings, [(AuditRule::Signed, None, "no signature")]);
     // Whatever git reads as such a name is one, in any form.
     for name in ["runner-human: note", "Runner-Human\t: note", "Runner-Human:note"] {
         signed.replace_tip(|_| raw.replace(signature(&raw), "").replace("Runner-Human: note", name));

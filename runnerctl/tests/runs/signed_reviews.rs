@@ -86,9 +86,9 @@ impl WaitingReview {
     #[track_caller]
     fn assert_violations_with(&self, name: &str, instead: &str) {
         let found = self.verify_with(name);
-        let told: Vec<_> = found.findings.iter().map(|finding| (finding.rule, finding.found.as_str())).collect();
-        assert!(!told.is_empty(), "{name}");
-        for (rule, seen) in told {
+        let findings: Vec<_> = found.findings.iter().map(|finding| (finding.rule, finding.found.as_str())).collect();
+        assert!(!findings.is_empty(), "{name}");
+        for (rule, seen) in findings {
             assert!(rule == AuditRule::Signed && seen.starts_with(instead), "{name}: {rule} {seen}");
         }
         assert_eq!(found.reviewed.map(|signed| signed.held), Some(0), "{name}");
@@ -131,8 +131,8 @@ fn a_word_that_is_signed_is_proven_and_no_other_one_is_taken() {
     // Identical lines and blank lines stay as they were signed.
     let reason = "No test.\n\n\nNo test.\nNo test.\n";
     let rejected = waiting.review(&["reject", reason]);
-    let told = "signing \"reject\" of node b, iteration 0001 of run play, commit ";
-    assert!(rejected.exits(0).stderr.starts_with(told), "{}", rejected.stderr);
+    let notice = "signing \"reject\" of node b, iteration 0001 of run play, commit ";
+    assert!(rejected.exits(0).stderr.starts_with(notice), "{}", rejected.stderr);
     waiting.wait_again();
     waiting.review(&["approve"]).exits(0);
     waiting.finish();
@@ -220,8 +220,8 @@ fn a_word_of_somebody_else_or_on_something_else_does_not_count() {
     let own = raw.lines().find(|line| line.starts_with("Runner-Signature: ")).expect("it is signed");
     waiting.replace_tip(&raw.replace(own, &format!("Runner-Signature: {of_before}")));
     let found = waiting.verify_with("ann");
-    let told: Vec<_> = found.findings.iter().map(|finding| (finding.rule, finding.found.as_str())).collect();
-    assert_eq!(told, [(AuditRule::Signed, "a signature of something else, or of a revoked key")]);
+    let findings: Vec<_> = found.findings.iter().map(|finding| (finding.rule, finding.found.as_str())).collect();
+    assert_eq!(findings, [(AuditRule::Signed, "a signature of something else, or of a revoked key")]);
     let without = parse_report(&waiting.ctl(&["verify", "--run", "play", "--json"]));
     assert_eq!(without.findings, [], "whose it is, is not asked");
     waiting.replace_tip(&raw.replace(&format!("{own}\n"), ""));
@@ -249,7 +249,7 @@ fn a_word_is_about_the_iteration_though_commits_are_between_and_a_fork_has_it_to
     waiting.ctl(&["config", "set", "review.by", "off"]).exits(0);
     waiting.ctl(&["resume", "--more", "1", "--wait"]).exits(4);
     let found = parse_report(&waiting.ctl(&["verify", "--run", "again", "--reviewers", &file, "--json"]));
-    let told: Vec<_> = found.findings.iter().map(|finding| (finding.rule, finding.found.as_str())).collect();
-    assert_eq!(told, [(AuditRule::Signed, "a pass without one")]);
+    let findings: Vec<_> = found.findings.iter().map(|finding| (finding.rule, finding.found.as_str())).collect();
+    assert_eq!(findings, [(AuditRule::Signed, "a pass without one")]);
     assert_eq!(found.reviewed.map(|signed| (signed.held, signed.commits)), Some((1, 1)));
 }

@@ -51,7 +51,7 @@ fn a_lost_test_is_named_until_it_passes_again() {
     assert_shown(&play);
 }
 
-/// Lost tests are told to the next session, and to people in log and status.
+/// Asserts that lost tests are in the next prompt, in the log and in the status.
 fn assert_shown(play: &RunPlay) {
     let prompt = |iter| play.record(iter, "prompt.md");
     assert!(prompt(2).contains("\npays (skipped)\nrounds (gone)\n"), "{}", prompt(2));

@@ -28,9 +28,9 @@ fn try_that_left_no_commit_is_counted_though_the_daemon_dies_and_goes_into_the_n
     play.start_run();
     play.client().wait_for(play.repo.path(), RunStatus::Waiting);
     play.kill_and_restart();
-    let told = play.client().run(play.repo.path());
-    assert_eq!((told.usage.sessions, told.usage.input_tokens, told.usage.cost_micro_usd), (1, Some(100), Some(1500)));
-    assert_eq!(told.node.expect("a node is next").usage.as_ref(), Some(&told.usage), "it is the node's, too");
+    let view = play.client().run(play.repo.path());
+    assert_eq!((view.usage.sessions, view.usage.input_tokens, view.usage.cost_micro_usd), (1, Some(100), Some(1500)));
+    assert_eq!(view.node.expect("a node is next").usage.as_ref(), Some(&view.usage), "it is the node's, too");
     play.home.ctl_in(&play.repo, &["resume", "--now"]).exits(0);
     let run = play.client().wait_for(play.repo.path(), RunStatus::Limit);
     let total = UsageTotal {

@@ -374,11 +374,14 @@ fn failure_in_the_middle_of_a_long_log_leads_the_next_prompt() {
     let guard = format!("{}\ncat \"$kit/files/report\"\n{}\nexit 1", noise("built"), noise("swept"));
     play.script().guard_always(&guard);
     play.run().exits(4);
-    let told = failure_of_b(&play);
+    let failure = failure_of_b(&play);
     let report = "[failures: 1, reported by cargo test]\n---- shop::adds stdout ----\n\nthread 'shop::adds' (7) panicked at \
                   src/shop.rs:12:9:\nleft is not right\n";
-    assert!(told.starts_with(report) && told.len() <= 16 * 1024, "{told}");
-    assert!(told.contains("\n1 built 1 things: 7x\n") && told.contains("\n4000 swept 3 things: 1x\n"), "{told}");
+    assert!(failure.starts_with(report) && failure.len() <= 16 * 1024, "{failure}");
+    assert!(
+        failure.contains("\n1 built 1 things: 7x\n") && failure.contains("\n4000 swept 3 things: 1x\n"),
+        "{failure}"
+    );
     assert!(play.script().prompt(2).contains(report));
     assert!(play.repo.read(".runner/context/failure.md").contains(report));
 }
@@ -395,8 +398,8 @@ fn same_failure_twice_at_one_node_becomes_one_guardrail() {
     let play = RunPlay::with_tree(&tree, |config| config.top("max_iterations = 5"));
     play.script().always("answer done 'It should work.'");
     play.script().step(2, "echo '- never sell on sundays' >> .runner/state/guardrails.md\nanswer done 'Again.'");
-    for (run, said) in [(1, "db:5432 after 3s"), (2, "db:9001 after 1.5s"), (3, "cache"), (4, "db:1 after 9s")] {
-        play.script().guard_step(run, &format!("echo 'FAIL: no answer from {said}'\nexit 1"));
+    for (run, detail) in [(1, "db:5432 after 3s"), (2, "db:9001 after 1.5s"), (3, "cache"), (4, "db:1 after 9s")] {
+        play.script().guard_step(run, &format!("echo 'FAIL: no answer from {detail}'\nexit 1"));
     }
     play.run().exits(4);
     let counts: Vec<usize> = (1..=4).map(|iter| guardrails(&play, &play.iteration_at(iter).receipt.commit)).collect();

@@ -67,9 +67,9 @@ fn findings_are_results_with_rule_file_and_commit() {
     let at = usize::try_from(result["ruleIndex"].as_u64().expect("a place")).expect("small");
     assert_eq!(run["tool"]["driver"]["rules"][at]["id"], "valid");
     let markdown = verify(&play, &["--format", "markdown"]);
-    let told = &markdown.exits(10).stdout;
-    assert!(told.contains("| violation | `") && told.contains("| valid | "), "{told}");
-    assert!(told.contains("<code>It &#124; &#96;passes&#96;</code>"), "a subject stays text: {told}");
+    let stdout = &markdown.exits(10).stdout;
+    assert!(stdout.contains("| violation | `") && stdout.contains("| valid | "), "{stdout}");
+    assert!(stdout.contains("<code>It &#124; &#96;passes&#96;</code>"), "a subject stays text: {stdout}");
     assert_eq!(parse_report(&verify(&play, &["--format", "json"])), parse_report(&verify(&play, &["--json"])));
     assert!(
         verify(&play, &["--json", "--format", "sarif"]).exits(2).stderr.contains("runnerctl verify --format sarif")
@@ -84,16 +84,16 @@ fn what_a_revision_has_is_counted_and_no_more_called_proven() {
     let before = since("HEAD~1");
     assert!(before.exits(10).stdout.contains(" before"), "{}", before.stdout);
     let all = since("HEAD");
-    let told = &all.exits(0).stdout;
-    assert!(told.contains("0 violations, 0 warnings since ") && told.contains(", 1 violation and "), "{told}");
-    assert!(!told.contains(proven), "an earlier commit breaks a rule: {told}");
+    let stdout = &all.exits(0).stdout;
+    assert!(stdout.contains("0 violations, 0 warnings since ") && stdout.contains(", 1 violation and "), "{stdout}");
+    assert!(!stdout.contains(proven), "an earlier commit breaks a rule: {stdout}");
     let of = parse_report(&verify(&play, &["--since", "HEAD", "--json"])).since;
     let tip = play.repo.git(&["rev-parse", "HEAD"]);
     assert_eq!(of, Some(AuditSince { commit: tip, violations: 1, warnings: 0 }));
     assert!(since("nowhere").exits(1).stderr.contains("`nowhere` names no commit"), "a typing mistake hides nothing");
     play.repo.git(&["reset", "-q", "--hard", "HEAD~1"]);
-    let told = since("HEAD~1").exits(0).stdout.clone();
-    assert!(told.contains(proven), "{told}");
+    let stdout = since("HEAD~1").exits(0).stdout.clone();
+    assert!(stdout.contains(proven), "{stdout}");
 }
 
 #[test]

@@ -38,9 +38,9 @@ impl WorkspaceScene {
     }
 
     fn workspace_path(&self) -> PathBuf {
-        let told = self.home.ctl_in(&self.repo, &["path", RUN]);
-        told.exits(0);
-        PathBuf::from(told.stdout.trim())
+        let output = self.home.ctl_in(&self.repo, &["path", RUN]);
+        output.exits(0);
+        PathBuf::from(output.stdout.trim())
     }
 
     fn log(&self) -> Vec<u8> {
@@ -70,9 +70,9 @@ fn setup_that_fails_ends_the_run_before_any_session_and_is_run_again_by_resume()
     let _daemon = scene.home.daemon();
     let ended = scene.start();
     ended.exits(FAILED);
-    let said = format!("{}{}", ended.stdout, ended.stderr);
+    let text = format!("{}{}", ended.stdout, ended.stderr);
     for part in ["exit code 3", "no registry", "setup.log", "runnerctl resume"] {
-        assert!(said.contains(part), "{part}: {said}");
+        assert!(text.contains(part), "{part}: {text}");
     }
     assert_eq!(scene.repo.script().session_count(), 0);
     fs::write(scene.home.path().join("setup.sh.fixed"), "").expect("a file can be written");
@@ -86,8 +86,8 @@ fn setup_that_hangs_is_ended_with_all_that_it_has_started() {
     let _daemon = scene.home.daemon();
     let ended = scene.start();
     ended.exits(FAILED);
-    let said = format!("{}{}", ended.stdout, ended.stderr);
-    assert!(said.contains("did not end within 1 seconds"), "{said}");
+    let text = format!("{}{}", ended.stdout, ended.stderr);
+    assert!(text.contains("did not end within 1 seconds"), "{text}");
 }
 
 #[test]
@@ -107,8 +107,8 @@ fn setup_that_cannot_be_started_is_named() {
     let _daemon = scene.home.daemon();
     let ended = scene.start();
     ended.exits(FAILED);
-    let said = format!("{}{}", ended.stdout, ended.stderr);
-    assert!(said.contains("the setup of the workspace cannot be started"), "{said}");
+    let text = format!("{}{}", ended.stdout, ended.stderr);
+    assert!(text.contains("the setup of the workspace cannot be started"), "{text}");
 }
 
 #[test]
@@ -134,10 +134,10 @@ fn key_of_the_agents_service_is_given_to_the_session_alone() {
     let _daemon = home.daemon();
     home.run(&repo, &["--isolated", "--id", RUN]).exits(0);
     gate.wait_reached();
-    let told = |name: &str| fs::read_to_string(kit.join(name));
-    assert!(told("session").expect("the session ran").contains(key));
+    let read_file = |name: &str| fs::read_to_string(kit.join(name));
+    assert!(read_file("session").expect("the session ran").contains(key));
     for name in ["guard", "setup", "hook"] {
-        let env = told(name).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let env = read_file(name).unwrap_or_else(|error| panic!("{name}: {error}"));
         assert!(env.contains("PATH=") && !env.contains(key), "{name}: {env}");
     }
 }

@@ -80,9 +80,9 @@ impl InstalledService {
 #[test]
 fn install_writes_the_units_and_starts_the_daemon_that_they_name() {
     let installed = InstalledService::with_systemctl(SYSTEMCTL);
-    let said = installed.ctl(&["service", "install", "--json"]).exits(0).json();
-    assert_eq!(said["schema"], "runner/service.v1");
-    assert_eq!(said["changed"].as_array().map(Vec::len), Some(2), "{said}");
+    let reply = installed.ctl(&["service", "install", "--json"]).exits(0).json();
+    assert_eq!(reply["schema"], "runner/service.v1");
+    assert_eq!(reply["changed"].as_array().map(Vec::len), Some(2), "{reply}");
     let service = fs::read_to_string(installed.unit("runnerd.service")).expect("a unit");
     assert!(service.contains(&format!("ExecStart=\"{}\"\n", installed.program("runnerd").display())), "{service}");
     let socket = fs::read_to_string(installed.unit("runnerd.socket")).expect("a unit");
@@ -100,8 +100,8 @@ fn install_again_leaves_units_and_daemon_as_they_are() {
     let installed = InstalledService::with_systemctl(SYSTEMCTL);
     installed.ctl(&["service", "install"]).exits(0);
     let before = installed.pid();
-    let said = installed.ctl(&["service", "install", "--json"]).exits(0).json();
-    assert_eq!(said["changed"].as_array().map(Vec::len), Some(0), "{said}");
+    let reply = installed.ctl(&["service", "install", "--json"]).exits(0).json();
+    assert_eq!(reply["changed"].as_array().map(Vec::len), Some(0), "{reply}");
     let after = installed.ctl(&["daemon", "status", "--json"]).exits(0).json();
     assert_eq!(after["pid"].as_u64(), Some(before));
 }
@@ -114,8 +114,8 @@ fn a_unit_that_a_person_has_changed_is_neither_overwritten_nor_removed() {
     let mine = fs::read_to_string(&unit).expect("a unit").replace("WatchdogSec=60", "WatchdogSec=600");
     fs::write(&unit, &mine).expect("it can be changed");
     for verb in ["install", "uninstall"] {
-        let said = installed.ctl(&["service", verb]).exits(6).stderr.clone();
-        assert!(said.contains("was changed by hand") && said.contains("hint: mv "), "{said}");
+        let stderr = installed.ctl(&["service", verb]).exits(6).stderr.clone();
+        assert!(stderr.contains("was changed by hand") && stderr.contains("hint: mv "), "{stderr}");
         assert_eq!(fs::read_to_string(&unit).expect("a unit"), mine);
     }
 }
@@ -140,8 +140,8 @@ fn uninstall_ends_the_daemon_and_leaves_its_state() {
 #[test]
 fn without_a_service_manager_nothing_is_written_and_the_way_without_is_named() {
     let installed = InstalledService::with_systemctl(NO_BUS);
-    let said = installed.ctl(&["service", "install"]).exits(1).stderr.clone();
-    assert!(said.contains("Failed to connect to bus") && said.contains("hint: runnerctl daemon run"), "{said}");
+    let stderr = installed.ctl(&["service", "install"]).exits(1).stderr.clone();
+    assert!(stderr.contains("Failed to connect to bus") && stderr.contains("hint: runnerctl daemon run"), "{stderr}");
     assert!(!installed.unit("runnerd.service").exists());
     installed.ctl(&["service", "install", "--no-start"]).exits(0);
     assert!(installed.unit("runnerd.service").exists(), "an image can be prepared without one");

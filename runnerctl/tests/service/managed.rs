@@ -44,8 +44,8 @@ fn stop_and_drain_end_a_daemon_whose_socket_stays() {
     let manager = ServiceManager::new(&home);
     for verb in ["stop", "drain"] {
         let daemon = manager.start(&binary("runnerd"), UNHURRIED);
-        let said = home.ctl(&["daemon", verb]).exits(0).stdout.clone();
-        assert_eq!(said, format!("daemon {} stopped\n", daemon.pid()));
+        let stdout = home.ctl(&["daemon", verb]).exits(0).stdout.clone();
+        assert_eq!(stdout, format!("daemon {} stopped\n", daemon.pid()));
         daemon.wait_killed();
     }
 }
@@ -112,8 +112,8 @@ fn two_sockets_are_refused_with_the_line_that_helps() {
     let mut command = manager.command(&binary("runnerd"), UNHURRIED);
     let output = command.env("LISTEN_FDS", "2").stderr(Stdio::piped()).output().expect("the daemon can be started");
     assert_eq!(output.status.code(), Some(1));
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(said.contains("passed 2 sockets, and one is served: leave one `ListenStream=`"), "{said}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(stderr.contains("passed 2 sockets, and one is served: leave one `ListenStream=`"), "{stderr}");
     assert!(manager.receives_within(
         "STATUS=the service manager passed 2 sockets, and one is served: leave one `ListenStream=` in the socket unit",
         PATIENCE

@@ -19,8 +19,8 @@ with_each_agent!(
 fn assert_faulty(agent: RealAgent, reply: ModelReply) {
     let stage = AgentStage::new(agent, ReplyScript::new().then(ModelReply::run("echo 1 > work")).always(reply));
     let output = stage.run();
-    let said = format!("{}{}", output.exits(9).stdout, output.stderr);
-    assert!(said.contains("answer"), "{said}");
+    let text = format!("{}{}", output.exits(9).stdout, output.stderr);
+    assert!(text.contains("answer"), "{text}");
     assert_eq!(stage.repo.node("root").attempts, 0);
     let receipts = stage.assert_ended_as(&["Fault"]);
     assert_eq!(stage.repo.show("HEAD", "work"), "1");

@@ -36,8 +36,8 @@ fn program_of_an_old_version_is_refused_with_the_fix(agent: RealAgent) {
     fs::set_permissions(&path, Permissions::from_mode(0o755)).expect("a program can be made executable");
     let output = stage.run();
     assert_ne!(output.code, 0, "{}", output.stdout);
-    let said = format!("{}{}", output.stdout, output.stderr);
-    assert!(said.contains("0.0.1") && said.contains(agent.kind()), "{said}");
+    let text = format!("{}{}", output.stdout, output.stderr);
+    assert!(text.contains("0.0.1") && text.contains(agent.kind()), "{text}");
     assert_eq!(stage.model.requests().len(), 0);
 }
 

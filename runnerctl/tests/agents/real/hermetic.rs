@@ -15,7 +15,7 @@ const PLANT: &str = include_str!("hermetic/plant.sh");
 
 fn planted_settings_configure_no_session(agent: RealAgent) {
     let other = ModelServer::start(ReplyScript::new().always(done_reply("I am another service.")));
-    // The sandbox of codex lets nobody write some of what is planted.
+    // Codex's own sandbox would prevent a session from planting some of the files.
     let setup = StageSetup::for_agent(agent).with_config(|config| config.executor("sandbox = \"danger-full-access\""));
     let stage = setup.start(ReplyScript::new());
     let marks = stage.home.path().join("marks");

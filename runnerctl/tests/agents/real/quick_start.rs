@@ -23,10 +23,10 @@ fn what_is_typed_leads_to_a_finished_branch(agent: RealAgent) {
         shell.env(name, if name == "PATH" { format!("{folder}:{value}") } else { value.clone() });
     }
     let output = shell.output().expect("a shell runs");
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{stdout}{}", String::from_utf8_lossy(&output.stderr));
     for fact in ["completed on branch runner/", "finished  ", "0 violations"] {
-        assert!(said.contains(fact), "{fact:?} is missing:\n{said}");
+        assert!(stdout.contains(fact), "{fact:?} is missing:\n{stdout}");
     }
 }
 

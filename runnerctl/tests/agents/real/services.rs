@@ -120,8 +120,8 @@ fn service_that_drops_every_stream_is_waited_for(agent: RealAgent) {
 fn refused_key_fails_the_run_and_names_the_fix(agent: RealAgent) {
     let stage = AgentStage::new(agent, ReplyScript::new().always(ModelReply::unauthorized()));
     let output = stage.run();
-    let said = format!("{}{}", output.exits(9).stdout, output.stderr);
-    assert!(said.contains(agent.kind()) && said.contains("runnerctl resume"), "{said}");
+    let text = format!("{}{}", output.exits(9).stdout, output.stderr);
+    assert!(text.contains(agent.kind()) && text.contains("runnerctl resume"), "{text}");
     assert_eq!(stage.repo.node("root").attempts, 0);
     stage.assert_ended_as(&[]);
 }
@@ -129,8 +129,8 @@ fn refused_key_fails_the_run_and_names_the_fix(agent: RealAgent) {
 fn unknown_model_fails_the_run_and_names_the_fix(agent: RealAgent) {
     let stage = AgentStage::new(agent, ReplyScript::new().always(ModelReply::unknown_model()));
     let output = stage.run();
-    let said = format!("{}{}", output.exits(9).stdout, output.stderr);
-    assert!(said.contains("model"), "{said}");
+    let text = format!("{}{}", output.exits(9).stdout, output.stderr);
+    assert!(text.contains("model"), "{text}");
     assert_eq!(stage.repo.node("root").attempts, 0);
     stage.assert_ended_as(&[]);
 }

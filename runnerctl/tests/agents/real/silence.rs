@@ -20,8 +20,8 @@ fn assert_silent(agent: RealAgent, reply: ModelReply) {
         .with_config(|config| config.executor(SILENCE))
         .start(ReplyScript::new().always(reply));
     let output = stage.run();
-    let said = format!("{}{}", output.exits(9).stdout, output.stderr);
-    assert!(said.contains("printed nothing"), "{said}");
+    let text = format!("{}{}", output.exits(9).stdout, output.stderr);
+    assert!(text.contains("printed nothing"), "{text}");
     assert_eq!(stage.repo.node("root").attempts, 0);
     stage.assert_ended_as(&["Fault"]);
 }

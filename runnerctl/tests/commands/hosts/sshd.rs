@@ -38,29 +38,29 @@ fn make_key(home: &Home, name: &str) -> PathBuf {
 
 /// Makes the client's `ssh` reach a real `sshd`, whose logins get the environment of the other machine.
 fn assert_connects(machines: &TwoMachines, (ssh, sshd): &(PathBuf, PathBuf)) {
-    let (here, there) = (machines.here.path(), machines.there.path());
+    let (local, remote) = (machines.here.path(), machines.there.path());
     let (host_key, own_key) = (make_key(&machines.there, "host_key"), make_key(&machines.here, "id"));
-    fs::copy(own_key.with_extension("pub"), there.join("authorized")).expect("a key can be authorized");
+    fs::copy(own_key.with_extension("pub"), remote.join("authorized")).expect("a key can be authorized");
     let login: Vec<String> = machines.there.env().iter().map(|(name, value)| format!("{name}={value}")).collect();
     let server = format!(
         "HostKey {}\nAuthorizedKeysFile {}\nStrictModes no\nPidFile none\nPermitRootLogin yes\n\
          PasswordAuthentication no\nKbdInteractiveAuthentication no\nSetEnv {}\n",
         host_key.display(),
-        there.join("authorized").display(),
+        remote.join("authorized").display(),
         login.join(" "),
     );
-    fs::write(there.join("sshd_config"), server).expect("a configuration can be written");
+    fs::write(remote.join("sshd_config"), server).expect("a configuration can be written");
     let client = format!(
         "Host gpu\n  ProxyCommand {} -i -f {} -E {}\n  IdentityFile {}\n  IdentitiesOnly yes\n  UserKnownHostsFile {}\n  \
          StrictHostKeyChecking accept-new\n",
         sshd.display(),
-        there.join("sshd_config").display(),
-        there.join("sshd.log").display(),
+        remote.join("sshd_config").display(),
+        remote.join("sshd.log").display(),
         own_key.display(),
-        here.join("known_hosts").display(),
+        local.join("known_hosts").display(),
     );
-    fs::write(here.join("ssh_config"), client).expect("a configuration can be written");
-    let text = format!("#!/bin/sh\nexec '{}' -F '{}' \"$@\"\n", ssh.display(), here.join("ssh_config").display());
+    fs::write(local.join("ssh_config"), client).expect("a configuration can be written");
+    let text = format!("#!/bin/sh\nexec '{}' -F '{}' \"$@\"\n", ssh.display(), local.join("ssh_config").display());
     machines.here.install("ssh", &text);
 }
 

@@ -147,9 +147,9 @@ impl SlurmCluster {
     /// Submits the run to Slurm; returns the job's number.
     #[track_caller]
     pub(super) fn submit(&self, args: &[&str], engine: &[&str]) -> String {
-        let said = self.try_submit(args, engine);
-        said.exits(0);
-        said.json()["job"].as_str().expect("a job has a number").to_owned()
+        let output = self.try_submit(args, engine);
+        output.exits(0);
+        output.json()["job"].as_str().expect("a job has a number").to_owned()
     }
 
     /// Submits the run to Slurm; Slurm or the driver may refuse.

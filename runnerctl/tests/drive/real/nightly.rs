@@ -27,8 +27,8 @@ fn a_time_limit_warns_first() {
 #[test]
 fn a_preempted_job_continues_when_there_is_room() {
     assert_continues_after(USUAL, &["--partition=low", "--nodes=2", "--exclusive"], |cluster| {
-        let said = cluster.run_program("sbatch", &["--partition=high", "--nodes=2", "--exclusive", "--wrap=sleep 5"]);
-        assert!(said.contains("Submitted"), "{said}");
+        let output = cluster.run_program("sbatch", &["--partition=high", "--nodes=2", "--exclusive", "--wrap=sleep 5"]);
+        assert!(output.contains("Submitted"), "{output}");
     });
 }
 

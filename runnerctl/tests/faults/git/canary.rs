@@ -156,7 +156,7 @@ fn row_78_no_command_obeys_a_users_configuration_of_a_session() {
         .step(1, &format!("{PLANT}\n{}\n{}\necho mine > mine.txt\nanswer retry 'Once more.'", PLACES[3], RULES[0]));
     let _daemon = home.daemon();
     home.run(&repo, &["--id", "x", "-m", "Do it"]);
-    let told = ["your own git configuration was changed", "--yes"];
+    let expected = ["your own git configuration was changed", "--yes"];
     for lays_out in [
         &["resume", "--more", "1"][..],
         &["start", "--id", "other", "-m", "More"],
@@ -166,7 +166,7 @@ fn row_78_no_command_obeys_a_users_configuration_of_a_session() {
         &["land", "x", "--onto", "main"],
     ] {
         let refused = home.ctl_in(&repo, lays_out);
-        assert_explains(&refused, &told);
+        assert_explains(&refused, &expected);
         assert_eq!(canary_output(&home), "", "{lays_out:?}");
     }
     for looks in [

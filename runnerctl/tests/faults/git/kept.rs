@@ -43,8 +43,8 @@ fn row_76_commit_whose_reference_is_removed_and_pruned_is_named_and_nothing_is_s
         let obstacle = run.phase.as_ref().and_then(|phase| phase.obstacle.clone());
         obstacle.is_some_and(|obstacle| obstacle.contains("its objects were removed"))
     });
-    let said = home.ctl_in(&repo, &["status"]);
-    assert!(said.stdout.contains("fetch CLONE"), "{}", said.stdout);
+    let output = home.ctl_in(&repo, &["status"]);
+    assert!(output.stdout.contains("fetch CLONE"), "{}", output.stdout);
     assert_eq!(list_verdicts(&repo), Vec::<String>::new());
     assert_explains(&home.ctl_in(&repo, &["verify", "--run", "x"]), &["nothing proven"]);
     home.ctl_in(&repo, &["cancel"]).exits(0);

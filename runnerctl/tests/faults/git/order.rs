@@ -19,11 +19,11 @@ mod slow {
             .stderr(Stdio::piped())
             .spawn()
             .expect("strace can be started");
-        let mut said = BufReader::new(strace.stderr.take().expect("a pipe"));
+        let mut stderr = BufReader::new(strace.stderr.take().expect("a pipe"));
         let mut line = String::new();
-        said.read_line(&mut line).expect("strace says that it is attached");
+        stderr.read_line(&mut line).expect("strace says that it is attached");
         assert!(line.contains("attached"), "{line}");
-        (strace, said)
+        (strace, stderr)
     }
 
     #[test]

@@ -50,10 +50,10 @@ impl WorkingRun {
     #[track_caller]
     fn assert_ends_naming(&self, words: &[&str]) {
         let reason = self.assert_cancelled().summary.reason.expect("it says why");
-        let said = format!("{}\n{}", reason.message, reason.command.unwrap_or_default());
+        let text = format!("{}\n{}", reason.message, reason.command.unwrap_or_default());
         let path = self.repo.path().display().to_string();
         for word in words.iter().copied().chain(["cancelled by the user", &path, "runnerctl start --id x"]) {
-            assert!(said.contains(word), "`{word}` is missing: {said}");
+            assert!(text.contains(word), "`{word}` is missing: {text}");
         }
         let status = self.home.ctl_in(&self.repo, &["status"]);
         assert!(status.stdout.contains("what is not committed stays"), "{}", status.stdout);

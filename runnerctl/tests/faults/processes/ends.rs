@@ -55,10 +55,10 @@ fn row_05_clean_up_within_the_grace_is_completed_and_one_beyond_it_is_cut_off() 
 #[test]
 fn row_18_agent_without_memory_is_a_fault_as_is_one_that_the_kernel_kills_for_it() {
     let ends = [("become eats-memory 200000000", "exited with code 1"), ("kill -KILL $$", "died of signal 9")];
-    for (end, told) in ends {
+    for (end, reason) in ends {
         let stage = FaultStage::new();
         stage.script().step(1, &format!("echo mine > mine.txt; {end}"));
-        stage.assert_fails_with(told);
+        stage.assert_fails_with(reason);
         stage.assert_ended_as(&["Fault"], &["mine\n"]);
     }
 }

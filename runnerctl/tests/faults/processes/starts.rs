@@ -121,8 +121,8 @@ fn row_28_second_daemon_on_the_same_state_is_refused_by_whatever_path_it_comes()
     second.env(STATE_VARIABLE, elsewhere.join("state")).env(SOCKET_VARIABLE, stage.home.path().join("run/other"));
     let second = second.output().unwrap();
     assert_eq!(second.status.code(), Some(EXIT_OCCUPIED.into()));
-    let said = String::from_utf8_lossy(&second.stderr).into_owned();
-    assert!(said.contains(&stage.daemon().pid().to_string()), "it names the holder: {said}");
+    let stderr = String::from_utf8_lossy(&second.stderr).into_owned();
+    assert!(stderr.contains(&stage.daemon().pid().to_string()), "it names the holder: {stderr}");
     stage.ctl(&["start", "--yes", "--queue-only", "-m", "Do it"]).exits(0);
 }
 

@@ -26,8 +26,8 @@ fn row_19_what_outlives_a_killed_shim_is_ended_and_the_session_is_a_fault() {
 fn row_19_guard_that_kills_its_shim_is_not_green() {
     let stage = FaultStage::without_sandbox(|config| config);
     stage.script().step(1, "echo mine > mine.txt; answer done 'It is done.'").guard_always("become kills-shim");
-    let said = ["the guard's supervisor was killed twice", "`runnerctl log --guard`", "runnerctl resume"];
-    assert_explains(stage.run().exits(9), &said);
+    let expected = ["the guard's supervisor was killed twice", "`runnerctl log --guard`", "runnerctl resume"];
+    assert_explains(stage.run().exits(9), &expected);
     assert!(!stage.repo.node("root").passes);
     stage.assert_ended_as(&["Fault"], &["mine\n"]);
 }

@@ -75,15 +75,15 @@ fn row_64_note_that_was_forged_or_left_unsealed_holds_its_repository() {
             let name = path.file_name().expect("a name").to_string_lossy().into_owned();
             let run = || died.home.ctl_in(&died.repo, &["status"]).stdout;
             let held = died.home.ctl_in(&died.repo, &["resume"]);
-            let said = format!("{}{}", held.stderr, run());
+            let text = format!("{}{}", held.stderr, run());
             // If only the run is held, it notices at its next turn.
-            let said = if said.contains(&name) {
-                said
+            let text = if text.contains(&name) {
+                text
             } else {
                 died.home.client().wait_for(died.repo.path(), RunStatus::Held);
                 run()
             };
-            assert!(said.contains(&name) && said.contains("seal"), "{name}: {said}");
+            assert!(text.contains(&name) && text.contains("seal"), "{name}: {text}");
             assert_eq!(read_text(&path), wrong, "{name}: what is not sealed is not written to");
             drop(daemon);
         }
@@ -156,8 +156,11 @@ fn row_64_state_of_another_repository_is_not_taken() {
         let right = read_text(&folders[0].join(name));
         write(&folders[0].join(name), &others);
         let daemon = home.daemon();
-        let said = repos.iter().map(|repo| home.ctl_in(repo, &["status"]).stdout).collect::<String>();
-        assert!(said.contains(&*folders[0].join(name).to_string_lossy()) && said.contains("seal"), "{name}: {said}");
+        let output = repos.iter().map(|repo| home.ctl_in(repo, &["status"]).stdout).collect::<String>();
+        assert!(
+            output.contains(&*folders[0].join(name).to_string_lossy()) && output.contains("seal"),
+            "{name}: {output}"
+        );
         drop(daemon);
         write(&folders[0].join(name), &right);
     }

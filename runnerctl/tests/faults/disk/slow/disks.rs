@@ -106,9 +106,12 @@ fn row_61_state_folder_that_is_read_only_at_the_start_is_named() {
     state.remount("ro");
     let mut command = home.command("runnerd");
     let output = command.arg("--log-stderr").output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(!output.status.success());
-    assert!(said.contains("Read-only file system") && said.contains(&home.state().display().to_string()), "{said}");
+    assert!(
+        stderr.contains("Read-only file system") && stderr.contains(&home.state().display().to_string()),
+        "{stderr}"
+    );
 }
 
 #[test]
