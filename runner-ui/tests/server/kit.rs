@@ -197,15 +197,15 @@ impl EventReader {
 
     /// Waits for the next event; `None` if the stream has ended.
     pub(crate) fn next_event(&mut self) -> Option<ReceivedEvent> {
-        let mut heard = ReceivedEvent::default();
+        let mut event = ReceivedEvent::default();
         loop {
             let line = self.line()?;
             // Other lines are sizes of chunks, keep-alives, and empty.
             match line.split_once(": ") {
-                Some(("event", name)) => name.clone_into(&mut heard.name),
-                Some(("id", id)) => heard.id = Some(id.to_owned()),
-                Some(("data", data)) => data.clone_into(&mut heard.data),
-                _ if line.is_empty() && !heard.name.is_empty() => return Some(heard),
+                Some(("event", name)) => name.clone_into(&mut event.name),
+                Some(("id", id)) => event.id = Some(id.to_owned()),
+                Some(("data", data)) => data.clone_into(&mut event.data),
+                _ if line.is_empty() && !event.name.is_empty() => return Some(event),
                 _ => {}
             }
         }
@@ -215,9 +215,9 @@ impl EventReader {
     #[track_caller]
     pub(crate) fn next_named(&mut self, name: &str) -> ReceivedEvent {
         loop {
-            let heard = self.next_event().unwrap_or_else(|| panic!("the stream ends before `{name}`"));
-            if heard.name == name {
-                return heard;
+            let event = self.next_event().unwrap_or_else(|| panic!("the stream ends before `{name}`"));
+            if event.name == name {
+                return event;
             }
         }
     }

@@ -226,8 +226,8 @@ fn a_session_that_has_the_token_is_refused() {
     std::fs::write(files.join("ask.sh"), ask).expect("a file of the script can be written");
     stage.home.ctl_in(&stage.repo, &["resume", "--yes"]).exits(0);
     stage.home.client().wait_for(stage.repo.path(), RunStatus::Completed);
-    let said = stage.repo.read("said.txt");
-    assert!(said.starts_with("HTTP/1.1 403") && said.contains("inside_iteration"), "{said}");
+    let text = stage.repo.read("said.txt");
+    assert!(text.starts_with("HTTP/1.1 403") && text.contains("inside_iteration"), "{text}");
 }
 
 #[test]
