@@ -118,7 +118,7 @@ fn measure_requests(args: &CrowdArgs, home: &Home, repo: &Path, report: &mut Rep
         one.time(|| client.status(repo));
     }
     for _ in 0..args.requests / 10 {
-        all.time(|| client.wait(client.rpc().status_all()).expect("the daemon tells of all"));
+        all.time(|| client.wait(client.rpc().status_all()).expect("the daemon answers"));
     }
     let mut group = report.group(format!("open connection, {} repositories", args.repositories));
     group.add_bounded("status of one", &one, 99, REQUEST_BUDGET);
