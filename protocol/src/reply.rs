@@ -348,6 +348,9 @@ pub struct WorkspaceSwept {
     pub bytes: u64,
     /// Why the workspace stays; null if it was removed, or would be.
     pub kept: Option<StopReason>,
+    /// If only files that no commit has keep it: the number of those files, and of folders with nothing else.
+    #[serde(default)]
+    pub uncommitted: u64,
 }
 
 /// The size of a run's records.

@@ -347,6 +347,9 @@ pub struct GcParams {
     /// Report what would be removed, without removing anything.
     #[serde(default)]
     pub dry_run: bool,
+    /// Ids of runs whose workspaces are removed even if they hold files that no commit has.
+    #[serde(default)]
+    pub discard: Vec<String>,
 }
 
 /// `log.read`.

@@ -199,8 +199,8 @@ pub struct WorkspaceDisk {
     pub source: WirePath,
     /// Id of the run.
     pub run: String,
-    /// Whether the run has ended, so that `runnerctl gc` may remove the workspace.
-    pub over: bool,
+    /// Whether `runnerctl gc` would remove the workspace: its run has ended, and nothing in it exists nowhere else.
+    pub removable: bool,
     /// Size of its files in bytes.
     pub bytes: u64,
 }

@@ -227,7 +227,7 @@ fn disk() -> DiskView {
             path: workspace(),
             source: proj(),
             run: ID.into(),
-            over: false,
+            removable: false,
             bytes: 734_003_200,
         }],
         free_bytes: Some(51_539_607_552),
@@ -940,7 +940,13 @@ fn iterations() -> Vec<Example> {
         path: proj(),
         removed: vec![of_run("tidy", 31, 48_310_225)],
         kept: vec![of_run(ID, 12, 20_118_400)],
-        workspaces: vec![WorkspaceSwept { run: "tidy".into(), path: workspace(), bytes: 734_003_200, kept: None }],
+        workspaces: vec![WorkspaceSwept {
+            run: "tidy".into(),
+            path: workspace(),
+            bytes: 734_003_200,
+            kept: None,
+            uncommitted: 0,
+        }],
         freed_bytes: 782_313_425,
         dry_run: true,
     };
@@ -962,7 +968,7 @@ fn iterations() -> Vec<Example> {
         example("iteration.log", &log, &text),
         example("iteration.activity", &ActivityParams { at: second, offset: 4096 }, &done),
         example("iteration.export", &export, &exported),
-        example("iteration.gc", &GcParams { path: proj(), keep: 1, dry_run: true }, &freed),
+        example("iteration.gc", &GcParams { path: proj(), keep: 1, dry_run: true, discard: Vec::new() }, &freed),
         example("events.subscribe", &Subscription { path: Some(proj()), since: Some(118), output: false }, &event),
     ]
 }

@@ -3,10 +3,11 @@
 use clap::Args;
 use protocol::api::IterationApiClient as _;
 use protocol::error::ExitStatus;
-use protocol::reply::GcReply;
+use protocol::reply::{GcReply, WorkspaceSwept};
 use protocol::request::GcParams;
 
 use crate::args::RepoTarget;
+use crate::confirm::ask_yes_no;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::text::measure::format_bytes;
@@ -18,12 +19,15 @@ use crate::text::table::{Table, TableCell};
 const EXAMPLES: &str = "Examples:
   runnerctl gc --dry-run     show what would be removed
   runnerctl gc               of all but the 10 latest runs
-  runnerctl gc --keep 0      of every finished run";
+  runnerctl gc --keep 0      of every finished run
+  runnerctl gc --force       and files that no commit has";
 
 /// Remove the records of old runs; branches and commits are kept
 ///
 /// The workspaces of isolated runs that are over are removed as well, unless one has something that is nowhere else; their
-/// records are kept like those of other runs.
+/// records are kept like those of other runs. Folders with a `CACHEDIR.TAG` and those that setup or the guard created are
+/// no reason to keep a workspace. If other files that no commit has are the only one, `gc` asks on a terminal, and refuses
+/// elsewhere.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct GcArgs {
@@ -35,15 +39,36 @@ pub(crate) struct GcArgs {
     /// Show what would be removed, and remove nothing
     #[arg(long)]
     dry_run: bool,
+    /// Remove workspaces with files that no commit has, too
+    #[arg(long)]
+    force: bool,
 }
 
 /// Runs the command.
 pub(crate) async fn run(invocation: &Invocation<'_>, args: GcArgs) -> Result<ExitStatus, Failure> {
     let path = invocation.daemon_path(args.repo.path())?;
-    let params = GcParams { path, keep: args.keep, dry_run: args.dry_run };
-    let reply = invocation.connect().await?.client().gc(params).await?;
+    let connection = invocation.connect().await?;
+    let mut params = GcParams { path, keep: args.keep, dry_run: args.dry_run, discard: Vec::new() };
+    if args.force || (invocation.ui.can_ask() && !args.dry_run) {
+        let preview = connection.client().gc(GcParams { dry_run: true, ..params.clone() }).await?;
+        for swept in preview.workspaces.iter().filter(|swept| swept.uncommitted > 0) {
+            if args.force || ask_yes_no(&(render_kept(swept) + "Remove it with these files? [y/N] "))? {
+                params.discard.push(swept.run.clone());
+            }
+        }
+    }
+    let reply = connection.client().gc(params).await?;
     invocation.ui.print_answer("gc", &reply, |screen| render(&reply, screen))?;
-    Ok(ExitStatus::Success)
+    let is_refused = !args.dry_run && reply.workspaces.iter().any(|swept| swept.uncommitted > 0);
+    Ok(if is_refused { ExitStatus::Refused } else { ExitStatus::Success })
+}
+
+/// Says why a workspace stays, and what to do; nothing for one that is removed.
+fn render_kept(swept: &WorkspaceSwept) -> String {
+    let Some(why) = &swept.kept else { return String::new() };
+    let line = format!("workspace of {} kept: {}\n", sanitize(&swept.run), sanitize(&why.message));
+    let command = why.command.iter().map(|command| format!("  {}\n", paint(HINT, &sanitize(command))));
+    paint(WARN, &line) + &command.collect::<String>()
 }
 
 fn render(reply: &GcReply, screen: &Screen) -> String {
@@ -70,14 +95,7 @@ fn render(reply: &GcReply, screen: &Screen) -> String {
             format_bytes(swept.bytes).into(),
         ]);
     }
-    let kept = reply.workspaces.iter().filter_map(|swept| Some((swept, swept.kept.as_ref()?)));
-    let kept: String = kept
-        .map(|(swept, why)| {
-            let line = format!("workspace of {} kept: {}\n", sanitize(&swept.run), sanitize(&why.message));
-            let command = why.command.iter().map(|command| format!("  {}\n", paint(HINT, &sanitize(command))));
-            paint(WARN, &line) + &command.collect::<String>()
-        })
-        .collect();
+    let kept: String = reply.workspaces.iter().map(render_kept).collect();
     let verb = if reply.dry_run { "would be freed" } else { "freed" };
     table.render(screen, 0) + &kept + &format!("{} {verb}\n", format_bytes(reply.freed_bytes))
 }
@@ -87,7 +105,7 @@ mod tests {
     use std::path::Path;
 
     use anstream::adapter::strip_str;
-    use protocol::reply::{RunRecords, WorkspaceSwept};
+    use protocol::reply::RunRecords;
 
     use super::*;
 
@@ -115,6 +133,7 @@ mod tests {
             path: Path::new("/w").join(run).as_path().into(),
             bytes: 2_000_000,
             kept,
+            uncommitted: 0,
         };
         reply.workspaces = vec![swept("tidy", None), swept("lint", Some(why))];
         insta::assert_snapshot!(strip_str(&render(&reply, &Screen::fixed())), @r"

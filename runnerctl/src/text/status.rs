@@ -46,7 +46,7 @@ pub(crate) fn render_overview(all: &[StatusView], screen: &Screen) -> String {
 /// Describes the disk space that workspaces use, and the space available.
 pub(crate) fn render_disk_use(disk: &DiskView) -> String {
     let used: u64 = disk.workspaces.iter().map(|workspace| workspace.bytes).sum();
-    let finished = disk.workspaces.iter().filter(|workspace| workspace.over).count();
+    let finished = disk.workspaces.iter().filter(|workspace| workspace.removable).count();
     let free = disk.free_bytes.map(|free| format!(", {} free", format_bytes(free))).unwrap_or_default();
     let gc = if finished > 0 { format!("; {finished} of runs that are over: runnerctl gc") } else { String::new() };
     let line = format!("workspaces: {} in {}{free}{gc}", format_bytes(used), disk.workspaces.len());

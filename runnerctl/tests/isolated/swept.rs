@@ -41,28 +41,38 @@ fn a_workspace_with_files_of_its_own_is_kept_and_they_are_named() {
     let _daemon = home.daemon();
     run(&home, &repo, "tidy").exits(0);
     let place = workspace(&home, &repo, "tidy");
-    let stdout = home.ctl_in(&repo, &["gc"]).exits(0).stdout.clone();
-    assert!(stdout.contains("results.db"), "{stdout}");
+    let stdout = home.ctl_in(&repo, &["gc"]).exits(6).stdout.clone();
+    assert!(stdout.contains("results.db") && stdout.contains("runnerctl gc --force"), "{stdout}");
     assert!(place.join("results.db").exists());
-    std::fs::remove_file(place.join("results.db")).expect("it can be removed");
-    home.ctl_in(&repo, &["gc"]).exits(0);
+    let status = home.ctl_in(&repo, &["status", "--all"]).exits(0).stdout.clone();
+    assert!(status.contains("workspaces:") && !status.contains("runnerctl gc"), "{status}");
+    home.ctl_in(&repo, &["gc", "--force", "--dry-run"]).exits(0);
+    assert!(place.join("results.db").exists());
+    home.ctl_in(&repo, &["gc", "--force"]).exits(0);
     assert!(!place.exists());
 }
 
 #[test]
-fn what_an_agent_leaves_in_a_folder_that_the_setup_made_is_kept_and_named() {
+fn folders_of_the_setup_the_guard_and_a_cache_do_not_keep_a_workspace() {
     let home = Home::new();
     let repo = home.scripted_repo("plain");
-    repo.write(".gitignore", "build/\n").commit("Ignore");
+    repo.write(".gitignore", "build/\ndist/\ntarget/\nown/\n").commit("Ignore");
     let setup = "[workspace]\nsetup = [\"sh\", \"-c\", \"mkdir -p build/deep && echo x > build/deep/made.txt\"]";
-    repo.commit_config(&repo.config().section(setup));
-    repo.script().always("echo x > build/kept.txt; echo work > work.txt; answer done 'Done.'");
+    let guard = ["sh", "-c", "mkdir -p dist && echo x > dist/out"];
+    repo.commit_config(&repo.config().guard_command(&guard).section(setup));
+    let tag = "printf 'Signature: 8a477f597d28d172789f06886806bc55' > target/CACHEDIR.TAG";
+    let work =
+        "echo x > build/more.txt; mkdir target own; echo x > target/out; echo x > own/kept.txt; echo work > work.txt";
+    repo.script().always(&format!("{work}; {tag}; answer done 'Done.'"));
     let _daemon = home.daemon();
     run(&home, &repo, "tidy").exits(0);
     let place = workspace(&home, &repo, "tidy");
-    let stdout = home.ctl_in(&repo, &["gc"]).exits(0).stdout.clone();
-    assert!(stdout.contains("build/kept.txt") && !stdout.contains("made.txt"), "{stdout}");
-    std::fs::remove_file(place.join("build/kept.txt")).expect("it can be removed");
+    for path in ["build/more.txt", "dist/out", "target/out"] {
+        assert!(place.join(path).exists(), "{path}");
+    }
+    let stdout = home.ctl_in(&repo, &["gc"]).exits(6).stdout.clone();
+    assert!(stdout.contains("no commit has: own/\n"), "{stdout}");
+    std::fs::remove_dir_all(place.join("own")).expect("it can be removed");
     home.ctl_in(&repo, &["gc"]).exits(0);
     assert!(!place.exists());
 }

@@ -80,7 +80,7 @@ impl IterationApiServer for Api {
             let runs = worker.list_runs().await.0;
             open.extend(runs.into_iter().filter(|run| !run.state.is_terminal()).map(|run| run.id));
         }
-        let workspaces = self.sweep_workspaces(repository.work_dir(), params.dry_run).await?;
+        let workspaces = self.sweep_workspaces(repository.work_dir(), &params).await?;
         let (layout, archive) = (Layout::new(repository.work_dir()), self.archived_records(repository.common_dir()));
         Ok(run_blocking(move || records::gc_all_records(&layout, &archive, &open, workspaces, &params)).await?)
     }

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::path::WirePath;
 use protocol::reply::WorkspaceSwept;
+use protocol::request::GcParams;
 use protocol::view::{DiskView, RunSummary, StopReason, WorkspaceDisk};
 use runner_core::publish;
 use runner_core::shell;
@@ -30,8 +31,8 @@ const RECORDS_DIR: &str = "records";
 /// Maximum number of paths shown that keep a workspace from being removed.
 const MAX_SHOWN_PATHS: usize = 5;
 
-/// A workspace that may be removed.
-struct EndedWorkspace {
+/// The workspace of an isolated run.
+struct IsolatedWorkspace {
     summary: RunSummary,
     source: SourceRepo,
     store: RepoStore,
@@ -45,6 +46,8 @@ struct EndedWorkspace {
 enum KeepReason {
     /// It contains something that exists nowhere else.
     UniqueContent(StopReason),
+    /// All that it contains exists elsewhere, but for these files.
+    Uncommitted(Vec<String>),
     /// Something failed.
     Failed(ErrorData),
 }
@@ -71,17 +74,10 @@ impl Api {
     pub(super) async fn measure_workspaces(&self) -> Result<DiskView, ErrorData> {
         let workers = self.registry.list().await;
         let known: Vec<_> =
-            workers.iter().filter_map(|worker| Some((run_summary(worker)?, worker.source.clone()?))).collect();
+            workers.iter().filter_map(|worker| self.isolated_workspace(worker, run_summary(worker)?)).collect();
         let folder = self.workspaces.clone();
         run_blocking(move || {
-            let disk = |(run, source): (RunSummary, std::sync::Arc<SourceRepo>)| WorkspaceDisk {
-                bytes: isolation::directory_bytes(run.path.as_path()),
-                over: run.state.is_terminal(),
-                source: source.path.clone(),
-                path: run.path,
-                run: run.id,
-            };
-            let mut workspaces: Vec<WorkspaceDisk> = known.into_iter().map(disk).collect();
+            let mut workspaces: Vec<WorkspaceDisk> = known.into_iter().map(IsolatedWorkspace::measure).collect();
             workspaces.sort_by(|a, b| b.bytes.cmp(&a.bytes).then_with(|| a.run.cmp(&b.run)));
             Ok(DiskView { free_bytes: isolation::free_bytes(&folder), folder: WirePath(folder), workspaces })
         })
@@ -89,44 +85,62 @@ impl Api {
     }
 
     /// Removes the workspaces of a repository's isolated runs that are over, and returns what happened to each.
-    pub(super) async fn sweep_workspaces(&self, path: &Path, dry_run: bool) -> Result<Vec<WorkspaceSwept>, ErrorData> {
+    pub(super) async fn sweep_workspaces(
+        &self,
+        path: &Path,
+        params: &GcParams,
+    ) -> Result<Vec<WorkspaceSwept>, ErrorData> {
         let Some((_, workers)) = self.isolated_runs_of(path).await else { return Ok(Vec::new()) };
         let mut swept = Vec::new();
         for worker in workers {
             let Some(summary) = run_summary(&worker).filter(|run| run.state.is_terminal()) else { continue };
             let (run, path) = (summary.id.clone(), summary.path.clone());
-            let (bytes, removal) = self.sweep_workspace(&worker, summary, dry_run).await?;
+            let (bytes, removal) = self.sweep_workspace(&worker, summary, params).await?;
+            let mut uncommitted = 0;
             let kept = match removal {
                 Ok(()) => None,
                 Err(KeepReason::UniqueContent(why)) => Some(why),
+                Err(KeepReason::Uncommitted(files)) => {
+                    uncommitted = files.len() as u64;
+                    Some(uncommitted_reason(path.as_path(), &files))
+                }
                 Err(KeepReason::Failed(ErrorData { message, hint: Some(hint), .. })) => {
                     Some(StopReason::new(message, hint))
                 }
                 Err(KeepReason::Failed(ErrorData { message, .. })) => Some(StopReason::new(message, "runnerctl gc")),
             };
-            swept.push(WorkspaceSwept { run, path, bytes, kept });
+            swept.push(WorkspaceSwept { run, path, bytes, kept, uncommitted });
         }
         Ok(swept)
+    }
+
+    fn isolated_workspace(&self, worker: &WorkerHandle, summary: RunSummary) -> Option<IsolatedWorkspace> {
+        let source = worker.source.as_deref()?.clone();
+        let common_dir = source.common_dir.as_path();
+        Some(IsolatedWorkspace {
+            summary,
+            store: RepoStore::new(&self.state_dir, &worker.id),
+            source_store: RepoStore::new(&self.state_dir, &repo_id(common_dir)),
+            archive: self.archived_records(common_dir),
+            source,
+        })
     }
 
     async fn sweep_workspace(
         &self,
         worker: &WorkerHandle,
         summary: RunSummary,
-        dry_run: bool,
+        params: &GcParams,
     ) -> Result<(u64, Result<(), KeepReason>), ErrorData> {
-        let Some(source) = worker.source.clone() else { return Ok((0, Ok(()))) };
-        let common_dir = source.common_dir.as_path();
-        let ended = EndedWorkspace {
-            summary,
-            store: RepoStore::new(&self.state_dir, &worker.id),
-            source_store: RepoStore::new(&self.state_dir, &repo_id(common_dir)),
-            archive: self.archived_records(common_dir),
-            source: (*source).clone(),
-        };
+        let (dry_run, is_forced) = (params.dry_run, params.discard.contains(&summary.id));
+        let Some(ended) = self.isolated_workspace(worker, summary) else { return Ok((0, Ok(()))) };
         let (bytes, ended, outcome) = run_blocking(move || {
             let bytes = isolation::directory_bytes(ended.summary.path.as_path());
-            let checked = ended.check_removable().and_then(|()| if dry_run { Ok(()) } else { ended.move_away() });
+            let checked = match ended.check_removable() {
+                Err(KeepReason::Uncommitted(_)) if is_forced => Ok(()),
+                checked => checked,
+            };
+            let checked = checked.and_then(|()| if dry_run { Ok(()) } else { ended.move_away() });
             Ok((bytes, ended, checked))
         })
         .await?;
@@ -141,7 +155,29 @@ impl Api {
     }
 }
 
-impl EndedWorkspace {
+/// Says which files keep a workspace.
+fn uncommitted_reason(workspace: &Path, files: &[String]) -> StopReason {
+    let shown = files.iter().take(MAX_SHOWN_PATHS).cloned().collect::<Vec<_>>().join(", ");
+    let more = files.len().saturating_sub(MAX_SHOWN_PATHS);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let place = shell::quote_path(workspace);
+    StopReason::new(
+        format!("it holds files that no commit has: {shown}{more}"),
+        format!("git -C {place} status --ignored; take what you need, then: runnerctl gc --force"),
+    )
+}
+
+impl IsolatedWorkspace {
+    fn measure(self) -> WorkspaceDisk {
+        WorkspaceDisk {
+            bytes: isolation::directory_bytes(self.workspace_path()),
+            removable: self.summary.state.is_terminal() && self.check_removable().is_ok(),
+            source: self.source.path,
+            path: self.summary.path,
+            run: self.summary.id,
+        }
+    }
+
     fn workspace_path(&self) -> &Path {
         self.summary.path.as_path()
     }
@@ -190,14 +226,7 @@ impl EndedWorkspace {
         if files.is_empty() {
             return Ok(());
         }
-        let shown = files.iter().take(MAX_SHOWN_PATHS).cloned().collect::<Vec<_>>().join(", ");
-        let more = files.len().saturating_sub(MAX_SHOWN_PATHS);
-        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        let place = shell::quote_path(self.workspace_path());
-        Err(KeepReason::UniqueContent(StopReason::new(
-            format!("it holds files that no commit has: {shown}{more}"),
-            format!("git -C {place} status --ignored; take what you need, remove the rest, then: runnerctl gc"),
-        )))
+        Err(KeepReason::Uncommitted(files))
     }
 
     /// Fails if there are submodules: commits in them are published nowhere.

@@ -14,8 +14,8 @@ const FILE: &str = "workspace.json";
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WorkspaceRecord {
-    /// What `[workspace] copy` and `setup` have created, by paths relative to the work tree: each file; a folder, which
-    /// ends in a slash, includes everything in it.
+    /// What `[workspace] copy`, `setup` and the guard have created, by paths relative to the work tree: each file; a
+    /// folder, which ends in a slash, includes everything in it.
     pub made: Vec<WirePath>,
 }
 

@@ -57,6 +57,7 @@ mod runner_chain;
 #[path = "tests/simulation.rs"]
 mod simulation;
 mod slots;
+mod tool_folders;
 mod view;
 
 pub use self::claim::is_claimed_by_another;

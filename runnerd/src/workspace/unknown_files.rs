@@ -3,6 +3,8 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
+use std::fs::File;
+use std::io::Read as _;
 use std::ops::Bound;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
@@ -11,6 +13,9 @@ use protocol::path::WirePath;
 
 use crate::git::{GitError, Repository};
 use crate::repo::layout::Layout;
+
+/// The beginning of the file `CACHEDIR.TAG`.
+const CACHE_SIGNATURE: &[u8; 43] = b"Signature: 8a477f597d28d172789f06886806bc55";
 
 /// What copy and setup have created.
 struct ProvisionedFiles<'a> {
@@ -22,13 +27,15 @@ struct ProvisionedFiles<'a> {
 /// Returns files that neither copy nor setup has created, and folders in which these have created nothing; `made` lists
 /// what they have created: files, and folders with all their contents, which end in a slash.
 ///
-/// Leaves out `.runner/`: the records are the runner's.
+/// Leaves out `.runner/`, since the records are the runner's, and folders with a `CACHEDIR.TAG`.
 pub fn find_unknown_files(repository: &Repository, provisioned: &[WirePath]) -> Result<Vec<String>, GitError> {
     let known = ProvisionedFiles::from_paths(provisioned);
     let mut unknown = Vec::new();
     for name in repository.list_uncommitted_paths()?.iter().filter(|name| !to_path(name).starts_with(Layout::FOLDER)) {
         if !name.ends_with(b"/") {
             unknown.extend(known.display_unknown(name));
+        } else if is_cache(repository, name) {
+            // The programs of a build mark what they can make again.
         } else if known.touches_folder(to_path(name)) {
             let files = repository.list_files_below(name)?;
             unknown.extend(files.iter().filter_map(|file| known.display_unknown(file)));
@@ -37,6 +44,14 @@ pub fn find_unknown_files(repository: &Repository, provisioned: &[WirePath]) -> 
         }
     }
     Ok(unknown)
+}
+
+/// Whether a folder is marked as one that its program can create again: <https://bford.info/cachedir/>.
+fn is_cache(repository: &Repository, folder: &[u8]) -> bool {
+    let tag = repository.work_dir().join(to_path(folder)).join("CACHEDIR.TAG");
+    let mut start = [0; CACHE_SIGNATURE.len()];
+    let is_file = tag.symlink_metadata().is_ok_and(|found| found.is_file());
+    is_file && File::open(tag).and_then(|mut file| file.read_exact(&mut start)).is_ok() && start == *CACHE_SIGNATURE
 }
 
 fn to_path(name: &[u8]) -> &Path {

@@ -37,13 +37,13 @@ pub(crate) fn check_workspaces(disk: &DiskView) -> Option<DoctorCheck> {
 }
 
 fn render_workspace(workspace: &WorkspaceDisk) -> String {
-    let suffix = if workspace.over { ", over" } else { "" };
+    let suffix = if workspace.removable { ", over" } else { "" };
     format!("{} {}: {}{suffix}", workspace.source, workspace.run, format_bytes(workspace.bytes))
 }
 
 /// Returns the command that removes removable workspaces, or how else to make room.
 fn suggest_fix(disk: &DiskView) -> String {
-    let finished = disk.workspaces.iter().filter(|workspace| workspace.over);
+    let finished = disk.workspaces.iter().filter(|workspace| workspace.removable);
     let sources: BTreeSet<String> = finished.map(|workspace| shell::quote(&workspace.source.to_string())).collect();
     let commands: Vec<String> = sources.into_iter().map(|source| format!("runnerctl gc {source}")).collect();
     if commands.is_empty() {
@@ -64,11 +64,11 @@ mod tests {
     const GB: u64 = 1_000_000_000;
 
     fn disk_view(workspaces: &[(&str, u64, bool)], free_bytes: Option<u64>) -> DiskView {
-        let workspace = |(source, bytes, over): &(&str, u64, bool)| WorkspaceDisk {
+        let workspace = |(source, bytes, removable): &(&str, u64, bool)| WorkspaceDisk {
             path: Path::new("/w/1/tidy").into(),
             source: Path::new(source).into(),
             run: "tidy".into(),
-            over: *over,
+            removable: *removable,
             bytes: *bytes,
         };
         DiskView { folder: Path::new("/w").into(), workspaces: workspaces.iter().map(workspace).collect(), free_bytes }

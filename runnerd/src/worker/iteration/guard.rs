@@ -29,6 +29,7 @@ use crate::worker::iteration::relay;
 use crate::worker::iteration::session::ProcessContext;
 use crate::worker::load::CommittedState;
 use crate::worker::record;
+use crate::worker::tool_folders;
 
 /// Size limit in bytes of a path in messages.
 const MAX_PATH: usize = 200;
@@ -78,6 +79,7 @@ pub(crate) async fn run_check(
         mark: Mark::new(format!("{mark}-guard")),
         lock: context.store.live_dir().join("shim.lock"),
     };
+    let folders = block_in_place(|| tool_folders::list_before_program(context))?;
     context.last_scan.invalidate();
     let timed_out = || Ok(GuardEnd::new(GuardEndKind::TimedOut));
     let end = if remaining_ms == 0 { timed_out() } else { guard::run_guard(guard, &context.launcher, stop).await };
@@ -85,6 +87,7 @@ pub(crate) async fn run_check(
         permissions::restore_permissions(context, work.task.iter, PhaseName::Guard)?;
         guard_overlay::revert(context)?;
         let end = end?;
+        tool_folders::record_after_program(context, folders.as_ref())?;
         let discarded = restore_discarded_paths(context, loaded, &before)?;
         if let Some(reason) = discarded_reason(&discarded) {
             record::append_file(context, &log, format!("\n{reason}\n").as_bytes())?;

@@ -30,6 +30,7 @@ use crate::worker::load::{CommittedState, load_state};
 use crate::worker::prepare_error::PrepareError;
 use crate::worker::record;
 use crate::worker::run::start_run;
+use crate::worker::tool_folders;
 
 /// Returns the state at HEAD if the run still needs its baseline.
 pub(crate) fn find_missing_baseline(context: &RunContext) -> Result<Option<CommittedState>, EffectError> {
@@ -128,7 +129,10 @@ fn refuse_moved_submodules(context: &RunContext, loaded: &CommittedState) -> Res
 /// Runs the guard on the base as committed.
 async fn run_guard(process: ProcessContext<'_>, left_ms: u64) -> Result<GuardEnd, PrepareError> {
     let ProcessContext { context, loaded, mark, stop } = process;
-    tokio::task::block_in_place(|| prepare_program(process))?;
+    let folders = tokio::task::block_in_place(|| {
+        prepare_program(process)?;
+        Ok::<_, PrepareError>(tool_folders::list_before_program(context)?)
+    })?;
     let guard = guard::GuardCall {
         display_name: guard::GUARD_NAME,
         config: &loaded.config.guard,
@@ -141,7 +145,9 @@ async fn run_guard(process: ProcessContext<'_>, left_ms: u64) -> Result<GuardEnd
         mark: Mark::new(format!("{mark}-{}", PhaseName::Open)),
         lock: context.store.live_dir().join("shim.lock"),
     };
-    Ok(guard::run_guard(guard, &context.launcher, stop).await.map_err(EffectError::from)?)
+    let end = guard::run_guard(guard, &context.launcher, stop).await.map_err(EffectError::from)?;
+    tokio::task::block_in_place(|| tool_folders::record_after_program(context, folders.as_ref()))?;
+    Ok(end)
 }
 
 /// Ends and reverts what a program of an earlier daemon process has left, and takes the snapshot for the next one.

@@ -1,7 +1,7 @@
 //! Sets up a workspace: runs the program of `[workspace] setup` once, before the baseline and any session.
 //!
-//! It is repeated unless its end was recorded. Uncommitted files that it leaves are remembered, so that they are not
-//! taken for someone's work later. A run in place has no setup.
+//! It is repeated unless its end was recorded. Uncommitted files that it leaves, and folders that it creates, are
+//! remembered, so that they are not taken for someone's work later. A run in place has no setup.
 
 use std::ffi::OsStr;
 use std::fmt::Write as _;
@@ -26,6 +26,7 @@ use crate::worker::iteration::relay;
 use crate::worker::iteration::session::ProcessContext;
 use crate::worker::load::{CommittedState, load_state};
 use crate::worker::prepare_error::PrepareError;
+use crate::worker::tool_folders::FolderList;
 
 /// The name of its log in the records of the run.
 const LOG_NAME: &str = "setup.log";
@@ -60,6 +61,7 @@ pub(super) async fn run_setup(
     loaded: &CommittedState,
     stop: &CancellationToken,
 ) -> Result<SetupOutcome, PrepareError> {
+    let before = block_in_place(|| FolderList::read(&context.repository()?).map_err(EffectError::from))?;
     if !loaded.config.workspace.setup.is_empty() {
         let mark = format!("{}-{}", context.store.id(), context.run);
         let end = run_program(ProcessContext { context, loaded, mark: &mark, stop }).await?;
@@ -71,10 +73,15 @@ pub(super) async fn run_setup(
     }
     block_in_place(|| {
         baseline::restore_after_program(context, loaded)?;
-        let names = context.repository()?.list_uncommitted_files()?;
+        let repository = context.repository()?;
+        let mut made = FolderList::read(&repository)?.new_since(&before);
+        let names = repository.list_uncommitted_files()?;
         let paths = names.iter().map(|name| PathBuf::from(OsStr::from_bytes(name)));
-        let created = paths.filter(|path| !path.starts_with(Layout::FOLDER)).map(WirePath).collect();
-        context.store.workspace_file().write(&WorkspaceRecord { made: created }).map_err(EffectError::from)?;
+        let is_made = |path: &PathBuf| made.iter().any(|folder| path.starts_with(folder.as_path()));
+        let files = paths.filter(|path| !path.starts_with(Layout::FOLDER) && !is_made(path)).map(WirePath);
+        let files: Vec<_> = files.collect();
+        made.extend(files);
+        context.store.workspace_file().write(&WorkspaceRecord { made }).map_err(EffectError::from)?;
         Ok(SetupOutcome::Done)
     })
 }
