@@ -271,5 +271,7 @@ words! {
         Hung = "hung",
         /// The agent died or gave up for another reason.
         Crashed = "crashed",
+        /// The agent failed before it used a token, for a reason that no rule knows.
+        Unexplained = "unexplained",
     }
 }

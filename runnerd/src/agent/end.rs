@@ -1,15 +1,17 @@
 //! Turns what is left of a session into the facts of its end.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use jiff::tz::TimeZone;
 use protocol::answer::{AgentError, AgentErrorClass, SessionUsage};
 use protocol::meta::SessionFailure;
+use protocol::words::FailureClass;
 use runner_core::answer::SessionAnswer;
 use runner_core::feedback::clip_output;
 use runner_core::redact::Secrets;
 use runner_core::reset_time::Clock;
-use runner_core::session_failure::{class_of_fault, explains_end};
+use runner_core::session_failure::{ClassifiedFailure, class_of_fault, explains_end, is_waited_for};
 use runner_core::verdict::{FaultKind, SessionEnd, SessionEndKind};
 
 use super::answer_file::{self, AnswerFile};
@@ -44,7 +46,8 @@ pub(super) fn session_end<A: SessionAnswer + Clone>(
     let answer_age = answer_file::file_age(&leftovers.output, clock::now());
     let answer = choose_answer(&output, leftovers);
     redact_answer(&leftovers.output, &leftovers.secrets);
-    let (how, failure) = leftovers.classify_end(report.end, &answer, with_exit_code(output.evidence, report.end));
+    let evidence = with_exit_code(output.evidence, report.end);
+    let (how, failure) = leftovers.classify_end(report.end, &answer, evidence, &output.usage, report.elapsed);
     // Time after a timely answer is charged to no one: the machine slept, or the daemon did.
     let elapsed = match (&how, report.end) {
         (SessionEndKind::Answered(_), ProgramEnd::TimedOut) => {
@@ -69,7 +72,7 @@ pub(super) fn session_end<A: SessionAnswer + Clone>(
         model: output.model,
         output_digest: answer.digest(),
         usage: session_usage(&answer, output.usage, leftovers.kind),
-        elapsed_ms: u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX),
+        elapsed_ms: elapsed_ms(elapsed),
         captured_bytes: report.captured_bytes,
         dropped_bytes: report.dropped_bytes,
         log_fault: report.log_fault.as_ref().map(ToString::to_string),
@@ -77,6 +80,10 @@ pub(super) fn session_end<A: SessionAnswer + Clone>(
         containment: report.containment,
         ..blank
     }
+}
+
+fn elapsed_ms(elapsed: Duration) -> u64 {
+    u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Adds the exit code, by which some programs say why they ended.
@@ -95,16 +102,35 @@ impl SessionLeftovers {
         ended: ProgramEnd,
         answer: &AnswerFile<A>,
         evidence: EndEvidence,
+        usage: &SessionUsage,
+        elapsed: Duration,
     ) -> (SessionEndKind<A>, Option<SessionFailure>) {
         let evidence = evidence.redact_signals(&self.secrets);
         let clock = Clock { now: clock::now(), local: self.zone.clone(), zone: &zone::zone_by_name };
         let observed = end_kind(ended, answer, &message_suffix(&evidence));
-        let matched = signatures::classify(self.kind, &evidence, &clock);
-        // If the supervisor was killed, no one saw the session's end.
-        let known =
-            matched.filter(|known| ended != ProgramEnd::SupervisorLost && explains_end(known.failure.class, &observed));
+        let known = signatures::classify(self.kind, &evidence, &clock)
+            .filter(|known| explains_end(known.failure.class, &observed))
+            .or_else(|| self.unexplained_failure(&observed, usage, elapsed_ms(elapsed)))
+            // If the supervisor was killed, no one saw the session's end.
+            .filter(|_| ended != ProgramEnd::SupervisorLost);
         let failure = session_failure(&observed, known.as_ref(), &evidence);
         (known.map_or(observed, |known| known.failure.end_kind()), failure)
+    }
+
+    /// Returns the failure of a session that is tried again later although no rule explains it. A program of kind
+    /// `command` is a person's own: its faults are theirs to mend.
+    fn unexplained_failure<A>(
+        &self,
+        observed: &SessionEndKind<A>,
+        usage: &SessionUsage,
+        elapsed_ms: u64,
+    ) -> Option<KnownFailure> {
+        let SessionEndKind::Faulty { kind, what } = observed else { return None };
+        let is_tried_again = self.kind != ExecutorKind::Command && is_waited_for(*kind, usage, elapsed_ms);
+        is_tried_again.then(|| KnownFailure {
+            failure: ClassifiedFailure { class: FailureClass::Unexplained, why: what.clone(), until: None, fix: None },
+            signature: None,
+        })
     }
 }
 
@@ -176,7 +202,7 @@ fn session_failure<A>(
         | SessionEndKind::ContextExceeded { .. } => matched.map(|known| known.failure.class),
     };
     let (signature, until) =
-        (matched.map(|known| known.signature.clone()), matched.and_then(|known| known.failure.until));
+        (matched.and_then(|known| known.signature.clone()), matched.and_then(|known| known.failure.until));
     let shown = evidence.record_lines();
     (class.is_some() || !shown.is_empty()).then_some(SessionFailure { class, signature, until, evidence: shown })
 }
@@ -200,7 +226,6 @@ fn stated_error_end<A>(stated: &AgentError) -> SessionEndKind<A> {
 #[cfg(test)]
 mod tests {
     use protocol::answer::AgentAnswer;
-    use protocol::words::FailureClass;
     use tempfile::TempDir;
 
     use super::*;
@@ -212,11 +237,21 @@ mod tests {
         &[("http_status", "401"), ("message", "Incorrect API key provided: geheim-1234567890")];
     const UNHEARD: &[(&str, &str)] = &[("error_info", "other"), ("message", "something is new")];
 
-    /// Returns the end of a session of codex with these signals and this answer.
+    /// Returns the end of a session of codex that has used tokens, with these signals and this answer.
     fn classify_sample(
         ended: ProgramEnd,
         signals: &[(&'static str, &str)],
         answer: Option<&str>,
+    ) -> (SessionEndKind, SessionFailure) {
+        let usage = SessionUsage { output_tokens: Some(7), ..SessionUsage::default() };
+        classify_with_usage(ended, signals, answer, usage)
+    }
+
+    fn classify_with_usage(
+        ended: ProgramEnd,
+        signals: &[(&'static str, &str)],
+        answer: Option<&str>,
+        usage: SessionUsage,
     ) -> (SessionEndKind, SessionFailure) {
         let folder = TempDir::new().unwrap();
         let mut evidence = EndEvidence::default();
@@ -232,7 +267,7 @@ mod tests {
             zone: TimeZone::UTC,
         };
         let answer = super::choose_answer::<AgentAnswer>(&output, &left);
-        let (how, failure) = left.classify_end(ended, &answer, output.evidence);
+        let (how, failure) = left.classify_end(ended, &answer, output.evidence, &usage, Duration::from_secs(2));
         (how, failure.unwrap_or(SessionFailure { class: None, signature: None, until: None, evidence: Vec::new() }))
     }
 
@@ -249,11 +284,17 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_knows_is_a_fault_that_shows_it() {
+    fn what_no_rule_knows_is_a_fault_that_shows_it_or_is_tried_again_later() {
         let (how, failure) = classify_sample(ProgramEnd::Exited(1), UNHEARD, None);
         assert!(matches!(how, SessionEndKind::Faulty { kind: FaultKind::Exit, .. }), "{how:?}");
         assert_eq!(failure.class, None);
         assert_eq!(failure.evidence, ["error_info: other", "message: something is new"]);
+        let (how, failure) = classify_with_usage(ProgramEnd::Exited(1), UNHEARD, None, SessionUsage::default());
+        let SessionEndKind::Unavailable { why, until: None } = how else { panic!("it is tried again: {how:?}") };
+        assert_eq!(why, "failed before it used a token: it exited with code 1: something is new");
+        assert_eq!((failure.class, failure.signature), (Some(FailureClass::Unexplained), None));
+        let (how, _) = classify_with_usage(ProgramEnd::SupervisorLost, UNHEARD, None, SessionUsage::default());
+        assert!(matches!(how, SessionEndKind::Faulty { kind: FaultKind::Crash, .. }), "{how:?}");
     }
 
     #[test]

@@ -32,11 +32,11 @@ const HTTP_STATUS: [&str; 2] = ["http_status", "api_error_status"];
 static TABLE: LazyLock<SignatureTable> =
     LazyLock::new(|| toml::from_str(include_str!("signatures.toml")).expect("BUG: the table of signatures is wrong"));
 
-/// A classified failure, and the line that matched.
+/// A classified failure, and the line that matched, if one did.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct KnownFailure {
     pub(super) failure: ClassifiedFailure,
-    pub(super) signature: String,
+    pub(super) signature: Option<String>,
 }
 
 /// Classifies a failed session by its evidence; `None` if no line matches.
@@ -55,7 +55,7 @@ pub(super) fn classify(kind: ExecutorKind, evidence: &EndEvidence, clock: &Clock
         until: stated_end(class, evidence, clock),
         fix: TABLE.fixes.get(&kind).and_then(|fixes| fixes.get(&class)).cloned(),
     };
-    Some(KnownFailure { failure, signature: signature.to_string() })
+    Some(KnownFailure { failure, signature: Some(signature.to_string()) })
 }
 
 /// Returns when the service is expected back: the point in time that the program gives, else the one in its text.

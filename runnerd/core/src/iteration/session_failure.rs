@@ -3,9 +3,13 @@
 //! How a class is recognized in an agent's output is data of the daemon, not part of this module.
 
 use jiff::Timestamp;
+use protocol::answer::SessionUsage;
 use protocol::words::FailureClass;
 
 use crate::verdict::{FaultKind, SessionEndKind};
+
+/// A session that is longer than this may have used tokens that its program did not report.
+const MAX_UNUSED_MS: u64 = 60_000;
 
 /// A failure whose class is known.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,7 +37,8 @@ impl ClassifiedFailure {
             | FailureClass::Quota
             | FailureClass::RateLimit
             | FailureClass::Overloaded
-            | FailureClass::Network => SessionEndKind::Unavailable { why: said, until: self.until },
+            | FailureClass::Network
+            | FailureClass::Unexplained => SessionEndKind::Unavailable { why: said, until: self.until },
             FailureClass::Authentication
             | FailureClass::ModelUnknown
             | FailureClass::SchemaRefused
@@ -52,8 +57,8 @@ impl ClassifiedFailure {
 
 /// Returns whether a failure passes without anybody's intervention, so that it is waited for.
 pub fn is_transient(class: FailureClass) -> bool {
-    use FailureClass::{Network, Overloaded, Quota, RateLimit, UsageLimit};
-    matches!(class, UsageLimit | Quota | RateLimit | Overloaded | Network)
+    use FailureClass::{Network, Overloaded, Quota, RateLimit, Unexplained, UsageLimit};
+    matches!(class, UsageLimit | Quota | RateLimit | Overloaded | Network | Unexplained)
 }
 
 /// Returns whether a failure of this class, reported by a session, explains the end that was observed.
@@ -83,6 +88,22 @@ pub fn class_of_fault(kind: FaultKind) -> Option<FailureClass> {
     }
 }
 
+/// Returns whether a fault that no rule explains is tried again after a wait, like an outage: an agent that fails before
+/// it uses a token has most likely been refused by its service, in words that are new.
+pub fn is_waited_for(kind: FaultKind, usage: &SessionUsage, elapsed_ms: u64) -> bool {
+    let tokens = [usage.input_tokens, usage.cached_tokens, usage.output_tokens];
+    let is_unused = match tokens.into_iter().flatten().reduce(u64::saturating_add) {
+        Some(total) => total == 0,
+        None => elapsed_ms <= MAX_UNUSED_MS,
+    };
+    is_unused && matches!(kind, FaultKind::Exit | FaultKind::Crash | FaultKind::NoAnswer)
+}
+
+/// Returns whether an outage is a failure that no rule explains, by what the verdict says about it.
+pub fn is_unexplained(why: &str) -> bool {
+    why.strip_prefix(class_name(FailureClass::Unexplained)).is_some_and(|rest| rest.starts_with(": "))
+}
+
 /// Returns the class in words.
 pub fn class_name(class: FailureClass) -> &'static str {
     match class {
@@ -103,6 +124,7 @@ pub fn class_name(class: FailureClass) -> &'static str {
         FailureClass::Empty => "no answer",
         FailureClass::Hung => "silence",
         FailureClass::Crashed => "crash",
+        FailureClass::Unexplained => "failed before it used a token",
     }
 }
 
@@ -125,7 +147,8 @@ fn class_fix(class: FailureClass) -> &'static str {
         | FailureClass::InvalidAnswer
         | FailureClass::Empty
         | FailureClass::Hung
-        | FailureClass::Crashed => "look at the log",
+        | FailureClass::Crashed
+        | FailureClass::Unexplained => "look at the log",
     }
 }
 
@@ -175,6 +198,7 @@ mod tests {
             ("empty", "Fault"),
             ("hung", "Fault"),
             ("crashed", "Fault"),
+            ("unexplained", "Unavailable"),
         ];
         assert_eq!(rows, expected);
     }
@@ -207,6 +231,23 @@ mod tests {
             ClassifiedFailure { fix: Some("run `codex login`".to_owned()), ..failure(FailureClass::Authentication) };
         let SessionEndKind::Misconfigured { what } = end_kind_of(own) else { panic!("only a person can log in") };
         assert_eq!(what, "authentication: it said so; run `codex login`");
+    }
+
+    #[test]
+    fn a_fault_without_tokens_is_waited_for_and_one_that_has_worked_is_not() {
+        let used = |output_tokens| SessionUsage { output_tokens, ..SessionUsage::default() };
+        let (soon, late) = (2_000, MAX_UNUSED_MS + 1);
+        for kind in [FaultKind::Exit, FaultKind::Crash, FaultKind::NoAnswer] {
+            assert!(is_waited_for(kind, &used(None), soon) && is_waited_for(kind, &used(Some(0)), late), "{kind:?}");
+            assert!(!is_waited_for(kind, &used(None), late) && !is_waited_for(kind, &used(Some(1)), soon), "{kind:?}");
+        }
+        for kind in [FaultKind::InvalidAnswer, FaultKind::Silence, FaultKind::Guard, FaultKind::Reviewer] {
+            assert!(!is_waited_for(kind, &used(Some(0)), soon), "{kind:?}");
+        }
+        let SessionEndKind::Unavailable { why, .. } = end_kind_of(failure(FailureClass::Unexplained)) else {
+            panic!("it is tried again")
+        };
+        assert!(is_unexplained(&why) && !is_unexplained("usage limit: it said so"), "{why}");
     }
 
     #[test]

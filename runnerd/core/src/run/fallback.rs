@@ -5,8 +5,12 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::session_failure::is_unexplained;
 use crate::verdict::Verdict;
 use crate::wait::{WaitPeriod, is_plausible_end};
+
+/// Number of times that an agent is tried again although no rule knows why it fails: for six hours.
+const MAX_UNEXPLAINED: u32 = 9;
 
 /// A kind of agent whose service was unavailable when last tried.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,6 +27,11 @@ pub struct ServiceOutage {
 }
 
 impl ServiceOutage {
+    /// Whether the agent has failed for so long, for a reason that no rule knows, that it is no outage.
+    pub fn is_failure(&self) -> bool {
+        self.times > MAX_UNEXPLAINED && is_unexplained(&self.why)
+    }
+
     /// Lets the service be tried again at once; the number of outages is kept.
     pub fn retry_now(&mut self, now: Timestamp) {
         self.wait = WaitPeriod { since: now, until: now };

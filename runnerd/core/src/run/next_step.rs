@@ -16,6 +16,7 @@ use crate::approval::{PendingNode, ReviewDecision, find_pending_leaf};
 use crate::fallback::{KindChoice, ServiceOutage, choose_kind};
 use crate::policy::{Policy, ReviewPolicy};
 use crate::select::{LeafSelection, select};
+use crate::session_failure::is_unexplained;
 use crate::tree;
 use crate::usage::{self, ResourceUsage};
 use crate::verdict::{FaultKind, SessionTask, StopCause, Verdict};
@@ -314,6 +315,14 @@ fn choose_agents(inputs: &RunInputs<'_>, task: SessionTask) -> NextStep {
 fn choose_agent_kind(inputs: &RunInputs<'_>, role: Role) -> Result<Option<String>, Box<NextStep>> {
     match choose_kind(inputs.policy.kinds.for_role(role), inputs.outages, inputs.now) {
         KindChoice::Ask(kind) => Ok(kind.map(str::to_owned)),
+        KindChoice::Wait(_, out) if out.iter().all(|outage| outage.is_failure()) => {
+            let why = describe_outages(&out);
+            Err(Box::new(end_step(
+                RunEnd::Failed,
+                format!("{why}; it was tried again for six hours"),
+                "runnerctl resume",
+            )))
+        }
         KindChoice::Wait(wait, out) => {
             Err(Box::new(NextStep::Wait(wait, StopReason::new(describe_outages(&out), "runnerctl resume --now"))))
         }
@@ -322,6 +331,7 @@ fn choose_agent_kind(inputs: &RunInputs<'_>, role: Role) -> Result<Option<String
 
 fn describe_outages(out: &[&ServiceOutage]) -> String {
     match out {
+        [only] if is_unexplained(&only.why) => format!("the agent {}", only.why),
         [only] => format!("the model's service is not available: {}", only.why),
         all => {
             let each: Vec<String> = all.iter().map(|outage| format!("{}: {}", outage.kind, outage.why)).collect();

@@ -1,17 +1,19 @@
 //! What a run does next: the order of precedence, waits, roles, stalls, and what `resume` resets.
 
 use jiff::Timestamp;
+use protocol::answer::AgentAnswer;
 use protocol::state::{Attempt, Deaths, Feedback, RunState, Stall, UsageTotal};
 use protocol::tree::{Node, TaskTree};
-use protocol::words::{GuardOutcome, IterationStatus, PhaseName, Role, RunStatus, VerdictName};
+use protocol::words::{FailureClass, GuardOutcome, IterationStatus, PhaseName, Role, RunStatus, VerdictName};
 use runner_core::approval::{Decision, PendingNode, ReviewDecision, find_pending};
 use runner_core::fallback::{self, ServiceOutage};
 use runner_core::policy::{AgentKinds, Policy, ReviewPolicy};
 use runner_core::run::{
-    NextStep, RunInputs, StopRequest, decide_next, needs_packing, reset_counters, session_role, state_on_resume,
+    NextStep, RunEnd, RunInputs, StopRequest, decide_next, needs_packing, reset_counters, session_role, state_on_resume,
 };
+use runner_core::session_failure::ClassifiedFailure;
 use runner_core::usage::ResourceUsage;
-use runner_core::verdict::{FaultKind, SessionTask, StopCause, Verdict};
+use runner_core::verdict::{FaultKind, SessionEndKind, SessionTask, StopCause, Verdict};
 
 use crate::fixture::{fault, inner, leaf, node, passed, sample, tree, verdicts};
 
@@ -151,8 +153,42 @@ fn reasons() -> Vec<Reason> {
         ("unavailable", RunStatus::Waiting, |it| {
             it.verdict = Some(Verdict::Unavailable { why: "limit".to_owned(), until: None });
         }),
+        ("unexplained", RunStatus::Failed, |it| fail_unexplained(it, 10)),
         ("pending", RunStatus::Waiting, finish),
     ]
+}
+
+/// The only agent has failed so many times in a row, in words that no rule knows.
+fn fail_unexplained(it: &mut Situation, times: u32) {
+    let failure = ClassifiedFailure {
+        class: FailureClass::Unexplained,
+        why: "it exited with code 1: E_NEW".to_owned(),
+        until: None,
+        fix: None,
+    };
+    let SessionEndKind::<AgentAnswer>::Unavailable { why, until } = failure.end_kind() else {
+        panic!("it is tried again")
+    };
+    let verdict = Verdict::Unavailable { why, until };
+    for _ in 1..times {
+        it.outages = fallback::outages_after(&it.outages, "first", &verdict, now());
+    }
+    it.verdict = Some(verdict);
+}
+
+#[test]
+fn an_agent_that_fails_without_tokens_is_tried_again_for_six_hours() {
+    let next = |times| Situation::with(|it| fail_unexplained(it, times)).next();
+    let NextStep::Wait(wait, reason) = next(9) else { panic!("it does not wait") };
+    assert_eq!(wait.until.to_string(), "2026-01-01T13:00:00Z");
+    assert_eq!(reason.message, "the agent failed before it used a token: it exited with code 1: E_NEW");
+    let NextStep::End { end: RunEnd::Failed, reason } = next(10) else { panic!("it does not end") };
+    assert!(reason.message.ends_with("E_NEW; it was tried again for six hours"), "{}", reason.message);
+    let other = Situation::with(|it| {
+        fail_unexplained(it, 10);
+        it.policy.kinds = kinds(&["first", "second"]);
+    });
+    assert_eq!(other.task().kind.as_deref(), Some("second"), "another agent works");
 }
 
 #[test]
