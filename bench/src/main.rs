@@ -69,7 +69,7 @@ enum Measurement {
     Counts(counts::CountsArgs),
     /// Time from the death of the daemon to the death of all that it had started, for each case and level.
     Kills(kills::KillsArgs),
-    /// Random kills of daemon and shims over a long run: what is lost, doubled, left alive, and when the run goes on.
+    /// Random kills of daemon and shims over a long run: what is lost, doubled, left alive, and when the run continues.
     Crashes(crashes::CrashesArgs),
 }
 

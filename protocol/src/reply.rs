@@ -34,7 +34,7 @@ pub struct StartReply {
     /// The workspace that was created for the run; null if the run works in place, or continues.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workspace: Option<CreatedWorkspace>,
-    /// What it begins from, as the request or HEAD names it; null where it goes on, or HEAD is on no branch.
+    /// What it begins from, as the request or HEAD names it; null where it continues, or HEAD is on no branch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
     /// The branch that it is to land on, and that the work tree goes back to afterwards; null where that is not known.

@@ -125,6 +125,6 @@ pub(crate) async fn wait_for_connection(link: &mut EventStream) -> Result<Arc<Co
     timeout(RECONNECT_TIMEOUT, link.wait_for_connection()).await.map_err(|_| {
         let message = format!("the daemon went away and did not come back within {} s", RECONNECT_TIMEOUT.as_secs());
         Failure::new(ExitStatus::NoDaemon, "no_daemon", message)
-            .hint("runnerctl status (starts the daemon, and the run goes on)")
+            .hint("runnerctl status (starts the daemon, and the run continues)")
     })
 }

@@ -21,7 +21,7 @@ use crate::ui::Ui;
 const SILENT_WAIT: Duration = Duration::from_secs(3);
 
 /// Hint for users of machines where a background daemon does not last.
-const DRIVE_HINT: &str = "`runnerd drive` drives a run as a job, and another job goes on with it";
+const DRIVE_HINT: &str = "`runnerd drive` drives a run as a job, and another job continues with it";
 
 /// Context of every command.
 #[derive(Debug, Clone)]

@@ -116,7 +116,7 @@ impl DriveJob {
         };
         let (at, branch, is_new) = match &claim_result {
             ClaimResult::AlreadyStarted => {
-                print_note(&format!("run {run} is there already, and goes on from there"));
+                print_note(&format!("run {run} is there already, and continues from there"));
                 print_fact(&self.remote.display_url());
                 return Ok(ExitStatus::Success.code());
             }
@@ -128,7 +128,7 @@ impl DriveJob {
                 return Ok(ExitStatus::Success.code());
             }
             ClaimResult::Superseded => {
-                print_note(&format!("another driver goes on with run {run}"));
+                print_note(&format!("another driver continues with run {run}"));
                 return Ok(ExitStatus::Superseded.code());
             }
             ClaimResult::Claimed(claim) => (claim, &self.branch, false),
@@ -262,7 +262,7 @@ impl DriveJob {
         }
         match claim::has_other_driver(self)? {
             Some(true) => {
-                print_note(&format!("another driver goes on with run {}", self.options.run));
+                print_note(&format!("another driver continues with run {}", self.options.run));
                 Ok(ExitStatus::Superseded.code())
             }
             Some(false) => {

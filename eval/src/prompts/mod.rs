@@ -122,7 +122,7 @@ pub(crate) async fn run(global: &GlobalOptions, places: &EvalDirs, args: Prompts
     let runner = GridRunner { session: Arc::clone(&session), answers_dir, force: args.force, is_quiet: global.quiet };
     let cells = runner.run_all(&templates, &inputs, args.jobs.into()).await?;
     if session.stop.is_cancelled() {
-        return Err(EvalError::interrupted().hint("the same command goes on: answers that there are were kept"));
+        return Err(EvalError::interrupted().hint("the same command continues: answers that there are were kept"));
     }
     let grid = PromptGrid {
         schema: "runner/eval-prompts.v1",

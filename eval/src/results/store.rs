@@ -150,7 +150,7 @@ impl ResultStore {
                 Some(lock) => locks.push(lock),
                 None => {
                     return Err(EvalError::new(format!(
-                        "{} is being written: a run of {case} goes on",
+                        "{} is being written: a run of {case} is under way",
                         result.display()
                     )));
                 }

@@ -12,7 +12,7 @@ use crate::run_target::RunTarget;
 use crate::ui::Ui;
 
 const EXAMPLES: &str = "Examples:
-  runnerctl path                    of the run that goes on
+  runnerctl path                    of the run under way
   cd \"$(runnerctl path tidy)\"       into the workspace of run tidy
   runnerctl -C ~/proj path tidy     of a run of another repository";
 

@@ -68,7 +68,7 @@ impl ExplainPage<'_> {
 
     fn describe_next(&self, next: &NextView) -> String {
         match next {
-            NextView::GoesOn { node, role } => format!("goes on with {} as {role}", sanitize(node)),
+            NextView::GoesOn { node, role } => format!("continues with {} as {role}", sanitize(node)),
             NextView::Waits { until: time, reason } => {
                 format!("waits until {}: {}", format_until(*time, self.screen), render_reason(reason))
             }

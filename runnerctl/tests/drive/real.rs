@@ -79,7 +79,7 @@ fn a_driver_on_a_node_that_was_lost_is_overtaken_and_keeps_its_work_aside() {
     assert_eq!(cluster.remote.git(&["show", &format!("{aside}:work.txt")]), "work");
     assert_eq!(cluster.remote.git(&["show", "runner/x:other.txt"]), "other");
     wait_until("the first driver says why it ends", || {
-        cluster.job_output(&job).contains("another driver goes on with run x")
+        cluster.job_output(&job).contains("another driver continues with run x")
     });
     cluster.assert_clean();
 }

@@ -126,7 +126,7 @@ fn a_branch_that_grows_is_no_base_and_one_in_the_way_is_told() {
     gate.wait_reached();
     let refused = home.ctl_in(&repo, &["start", "--isolated", "-m", "Do it."]);
     refused.exits(6);
-    assert!(refused.stderr.contains("HEAD is on runner/here, whose run goes on"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("HEAD is on runner/here, whose run is not over"), "{}", refused.stderr);
     home.ctl_in(&repo, &["start", "--isolated", "--yes", "-m", "Do it.", "--base", "main", "--id", "there"]).exits(0);
     gate.wait_reached();
     gate.open();

@@ -123,7 +123,7 @@ fn choose_isolated_base(
     let head = repository.head().map_err(|error| git_error(&error))?;
     let run = head.branch().and_then(|branch| branch.strip_prefix("runner/"));
     if let Some(run) = run.filter(|run| active_runs.contains(*run)) {
-        let message = format!("HEAD is on runner/{run}, whose run goes on: what it is to begin from is not known");
+        let message = format!("HEAD is on runner/{run}, whose run is not over: what it is to begin from is not known");
         let hint = format!("name it: runnerctl start --isolated --base runner/{run}, or another branch");
         return Err(ErrorData::new(ErrorKind::WrongState, message).hint(hint));
     }

@@ -183,7 +183,7 @@ const HOMES: &[Home] = &[
             "supervisor/src/leader.rs",
             "runnerd/testkit/",
             "bench/",                           // controls, beside what is measured
-            "scripts/link.rs",              // a build asks the compiler, and waits for its answer
+            "scripts/link.rs",                  // a build asks the compiler, and waits for its answer
             "protocol/src/client/start.rs",     // the daemon, by its clients
             "protocol/src/client/ssh.rs",       // the user's ssh, to a daemon on another machine
             "runnerctl/src/commands/daemon.rs", // the daemon, in the foreground

@@ -21,10 +21,10 @@ fn cells(row: VerdictRow) -> [String; 6] {
         TreeSource::FromCommit => "From's",
     };
     let run = match row.run {
-        RunEffect::Continues => "goes on",
+        RunEffect::Continues => "continues",
         RunEffect::WaitsForPerson => "waits for a person",
         RunEffect::WaitsForService => "waits for the service",
-        RunEffect::CountsFault => "goes on; failed after too many in a row",
+        RunEffect::CountsFault => "continues; failed after too many in a row",
         RunEffect::TimedOut => "timed out",
         RunEffect::Failed => "failed, with the fix",
         RunEffect::ByStopCause => "as asked; failed after too many deaths in a row",
@@ -32,7 +32,7 @@ fn cells(row: VerdictRow) -> [String; 6] {
     let feedback = match row.feedback {
         FeedbackEffect::Clear => "cleared",
         FeedbackEffect::Keep => "kept",
-        FeedbackEffect::Record => "told",
+        FeedbackEffect::Record => "recorded",
     };
     let attempts = if row.attempts == 0 { "–".to_owned() } else { format!("+{}", row.attempts) };
     let guard = row.guard.map_or("as it ran", GuardOutcome::as_str);

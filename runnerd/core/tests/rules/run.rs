@@ -188,7 +188,7 @@ fn events() -> Vec<(String, RunEvent)> {
         ),
         ("Hold".to_owned(), RunEvent::Hold(why())),
         ("Restarted(journal is over)".to_owned(), RunEvent::Restarted { is_over: true }),
-        ("Restarted(journal goes on)".to_owned(), RunEvent::Restarted { is_over: false }),
+        ("Restarted(journal continues)".to_owned(), RunEvent::Restarted { is_over: false }),
     ];
     for nature in [Transience::Passing, Transience::Lasting, Transience::Lost] {
         events.push((format!("Obstructed({nature:?})"), RunEvent::Blocked(obstruction(nature))));
@@ -696,7 +696,7 @@ fn a_cancelled_session_is_not_paused_by_a_pause_that_comes_later() {
 
 #[test]
 fn a_run_that_ended_is_resumed_with_its_counters_reset_and_one_that_rests_is_not() {
-    let resumed = |state| answer(&run(state), &requests()[6].1).expect("it goes on").record.resume;
+    let resumed = |state| answer(&run(state), &requests()[6].1).expect("it continues").record.resume;
     let granted = |reset| Some(ResumeOrder { more: 5, reset, from: None, then: 0 });
     assert_eq!(resumed(RecordState::Over { end: RunEnd::Limit, at: now() }), granted(true));
     assert_eq!(resumed(RecordState::Paused), granted(false));

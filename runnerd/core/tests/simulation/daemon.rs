@@ -258,10 +258,10 @@ impl Course {
             let is_completed = matches!(run.state, RecordState::Over { end: RunEnd::Completed, .. });
             let has_command = reason.command.as_deref().is_some_and(|command| command.contains("runnerctl"));
             promise(!reason.message.is_empty() && (has_command || is_completed), || {
-                format!("P13: it stops without saying why or what goes on: {reason:?}")
+                format!("P13: it stops without saying why or which command continues: {reason:?}")
             })?;
         }
-        promise(stands || run.reason.is_none(), || format!("P13: it goes on, and says why it does not: {run:?}"))?;
+        promise(stands || run.reason.is_none(), || format!("P13: it continues, and says why it does not: {run:?}"))?;
         self.record = run;
         Ok(step.effects)
     }

@@ -291,7 +291,7 @@ impl Course {
                 self.follow_advice(reason.ok_or_else(|| Halt::Broken("P13: it ended without a reason".to_owned()))?)
             }
             RecordState::Queued | RecordState::Running => {
-                Err(Halt::Broken(format!("P13: it is {}, and nothing goes on with it", self.record.state.status())))
+                Err(Halt::Broken(format!("P13: it is {}, and nothing continues with it", self.record.state.status())))
             }
         }
     }

@@ -58,7 +58,7 @@ pub fn spawn_after_bug(
     let message = format!("a bug of the daemon ended the work on this repository: {what}");
     worker.bug = Some(StopReason::new(
         message,
-        "the daemon's log has more; nothing is lost, and it goes on with: runnerctl resume",
+        "the daemon's log has more; nothing is lost, and it continues with: runnerctl resume",
     ));
     (handle, run_loop(worker))
 }
