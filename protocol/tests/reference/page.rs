@@ -32,7 +32,7 @@ curl --silent --unix-socket "$XDG_RUNTIME_DIR/runnerd/runnerd.sock" http://local
 ```
 
 The daemon answers only its own user: the socket has mode 0600, and the daemon compares the peer's user id. A process inside a running
-iteration (an agent, a guard) may call only the methods that read; `security.md` describes how the daemon recognizes it, and the limits
+iteration (an agent, a guard) may call only the methods that read; `contributing/attacks.md` describes how the daemon recognizes it, and the limits
 of that check. `runnerctl` starts a daemon if none is running; other programs must start `runnerd` themselves.
 
 The first request on a connection should be `daemon.handshake`. The daemon answers it for every client version; the client compares the

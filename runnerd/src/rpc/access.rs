@@ -1,7 +1,7 @@
 //! Access control: a peer from inside an iteration may read, but not change anything.
 //!
 //! It gets an explained refusal instead of a closed socket: an agent that calls the runner by mistake learns what it
-//! may do. A guard rail, not a boundary: see `docs/security.md`.
+//! may do. A guard rail, not a boundary: see `docs/contributing/attacks.md`.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
