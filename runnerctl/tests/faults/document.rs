@@ -1,4 +1,4 @@
-//! Compares the tables of promises and faults in `docs/testing.md` with the existing tests.
+//! Compares the tables of promises and faults in `docs/contributing/faults.md` with the existing tests.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -42,7 +42,7 @@ fn every_promise_names_tests_that_there_are() {
 #[test]
 fn rules_of_git_and_what_helps_a_run_are_shown_by_tests_that_there_are() {
     let code = code();
-    let page = include_str!("../../../docs/testing.md");
+    let page = include_str!("../../../docs/contributing/faults.md");
     for title in ["Rules of git in the work tree", "Runs that succeed"] {
         let section = page.split("## ").find(|section| section.starts_with(title)).expect("the section");
         let lines = section.lines().filter_map(|line| line.strip_prefix("| ")?.strip_suffix(" |")?.split_once(" | "));
@@ -100,7 +100,7 @@ fn table() -> Vec<TableRow> {
 
 /// The cells of every line of a table with three columns.
 fn cells() -> impl Iterator<Item = Vec<&'static str>> {
-    let lines = include_str!("../../../docs/testing.md").lines();
+    let lines = include_str!("../../../docs/contributing/faults.md").lines();
     let lines = lines.filter_map(|line| line.strip_prefix("| ")?.strip_suffix(" |"));
     lines.map(|line| line.split(" | ").collect::<Vec<_>>()).filter(|cells| cells.len() == 3)
 }

@@ -1,5 +1,5 @@
-//! The fault matrix: one test for each row, `row_NN_…`, in the file of its group. `docs/testing.md` describes each row,
-//! and says which rows cannot be run on this kind of machine.
+//! The fault matrix: one test for each row, `row_NN_…`, in the file of its group. `docs/contributing/faults.md`
+//! describes each row, and says which rows cannot be run on this kind of machine.
 //!
 //! Quick rows are part of the default run; those in modules called `slow` are run by `just test-faults`. Every row ends
 //! with [`checks::assert_survived`]; a row about ending processes has a control next to it that must leak.
