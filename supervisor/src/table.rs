@@ -67,8 +67,8 @@ pub fn entries() -> io::Result<impl Iterator<Item = ProcessEntry>> {
 ///
 /// A kernel may be built without lists of children; then all processes are searched.
 pub(crate) fn children(of: i32) -> io::Result<impl Iterator<Item = ProcessEntry>> {
-    let born = if lists_children() { listed_children(of)? } else { numbered_entries("/proc")?.collect() };
-    Ok(born.into_iter().filter_map(entry).filter(move |entry| entry.parent == of))
+    let pids = if lists_children() { listed_children(of)? } else { numbered_entries("/proc")?.collect() };
+    Ok(pids.into_iter().filter_map(entry).filter(move |entry| entry.parent == of))
 }
 
 /// Whether the kernel lists the children of each thread.

@@ -33,10 +33,10 @@ pub(crate) fn terminate(group: Option<Pid>, spared: Option<Pid>) {
     }
     let is_meant =
         |entry: &ProcessEntry| group.is_none_or(|group| entry.group != group.as_raw()) && !is_process(entry, spared);
-    let mut asked = HashSet::new();
+    let mut pids = HashSet::new();
     for _ in 0..TERM_PASSES {
         let mut others = list_descendants();
-        others.retain(|entry| is_meant(entry) && asked.insert((entry.pid, entry.started)));
+        others.retain(|entry| is_meant(entry) && pids.insert((entry.pid, entry.started)));
         if others.is_empty() {
             break;
         }
