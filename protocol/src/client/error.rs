@@ -326,15 +326,15 @@ mod tests {
     #[test]
     fn a_daemon_of_a_development_build_is_named_with_the_command_that_stops_it() {
         let development_build = |at, pid| ConnectError::DevelopmentBuild { at, pid };
-        let here = development_build(Address::Socket("/run/r.sock".into()), Some(4711));
+        let local_build = development_build(Address::Socket("/run/r.sock".into()), Some(4711));
         assert!(
-            here.to_string().starts_with("the daemon on /run/r.sock (pid 4711) is of a development build"),
-            "{here}"
+            local_build.to_string().starts_with("the daemon on /run/r.sock (pid 4711) is of a development build"),
+            "{local_build}"
         );
-        assert!(here.hint().unwrap().starts_with("`kill 4711` "));
-        assert_eq!(here.exit_status(), ExitStatus::ProtocolMismatch);
-        let there = development_build(Address::Host("ssh://me@there".parse().unwrap()), Some(4711));
-        assert_eq!(there.hint().unwrap().split('`').nth(1), Some("ssh -t -l me there 'kill 4711'"));
+        assert!(local_build.hint().unwrap().starts_with("`kill 4711` "));
+        assert_eq!(local_build.exit_status(), ExitStatus::ProtocolMismatch);
+        let remote_build = development_build(Address::Host("ssh://me@there".parse().unwrap()), Some(4711));
+        assert_eq!(remote_build.hint().unwrap().split('`').nth(1), Some("ssh -t -l me there 'kill 4711'"));
         assert_eq!(
             development_build(Address::Socket("/run/r.sock".into()), None).hint(),
             None,
