@@ -371,9 +371,9 @@ mod tests {
 
     #[test]
     fn an_answer_stands_under_one_question() {
-        let (_, asked) = &files()[6];
-        let id = &questions::parse_questions(asked)[0].id;
-        let answered = questions::add_answer(asked, id, "Because.\n\n  - of this").expect("there is one");
+        let (_, request) = &files()[6];
+        let id = &questions::parse_questions(request)[0].id;
+        let answered = questions::add_answer(request, id, "Because.\n\n  - of this").expect("there is one");
         assert_obeys("answer", layout::QUESTIONS, &answered);
         assert_refuses("answer", layout::QUESTIONS, &answered.replace("- When?\n", ""));
         assert_refuses("answer", layout::QUESTIONS, &format!("{answered}- And?\n"));

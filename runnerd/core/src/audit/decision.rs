@@ -39,12 +39,11 @@ impl DecisionAudit<'_> {
         }
         let put_back = self.net.code_paths_with_sides().map(|(path, _)| path).filter(|path| self.is_restored(path));
         let put_back: Vec<&[u8]> = put_back.map(str::as_bytes).collect();
-        let brought = self.net.code_paths().map(|(path, _)| path);
+        let paths = self.net.code_paths().map(|(path, _)| path);
         // What some file system takes for `.runner` is taken out; that none is added is checked for all commits.
-        let brought: Vec<&[u8]> =
-            brought.filter(|path| !put_back.contains(path) && !is_like_runner_path(path)).collect();
+        let paths: Vec<&[u8]> = paths.filter(|path| !put_back.contains(path) && !is_like_runner_path(path)).collect();
         let unexplained =
-            if self.reran_guard { self.receipt.guard_wrote.missing_names(&brought) } else { brought.iter().collect() };
+            if self.reran_guard { self.receipt.guard_wrote.missing_names(&paths) } else { paths.iter().collect() };
         for path in unexplained {
             let path = String::from_utf8_lossy(path);
             findings.add_violation(AuditRule::Owned, &path, "as it was when a person spoke", "a change");

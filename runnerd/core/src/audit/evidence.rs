@@ -191,9 +191,9 @@ impl<'a> IterationEvidence<'a> {
             Verdict::Fault { .. } | Verdict::Unavailable { .. } | Verdict::Timeout { .. } => AnswerStatus::Done,
             Verdict::Misconfigured { .. } | Verdict::Interrupted { .. } => AnswerStatus::Done,
         };
-        let brought = if let Verdict::Broken(breach) = verdict { breach.child_counts().answered } else { 0 };
+        let answered = if let Verdict::Broken(breach) = verdict { breach.child_counts().answered } else { 0 };
         let child = ChildSpec { title: String::new(), goal: String::new(), acceptance: Vec::new() };
-        let children = (brought > 0).then(|| vec![child; brought.min(tree::MAX_NODES)]);
+        let children = (answered > 0).then(|| vec![child; answered.min(tree::MAX_NODES)]);
         let summary = self.to.run_state.last_summary.clone().unwrap_or_default();
         AgentAnswer { status, summary, children }
     }
@@ -321,7 +321,7 @@ fn replay_phases(
 ) -> Result<Box<IterationOutcome>, ReplayError> {
     let ProcessEnds { mut stop, guard, review } = ends;
     let mut phase = decide(policy, begin.0, begin.1)?;
-    let mut asked = 1;
+    let mut count = 1;
     loop {
         let event = match &phase {
             // A stop during a person's decision can only have stopped the repeated guard.
@@ -334,8 +334,8 @@ fn replay_phases(
             Phase::Open | Phase::Brief { .. } | Phase::Work { .. } => return Err(ReplayError::Unfinished),
             Phase::Inspect { .. } | Phase::Over { .. } => return Err(ReplayError::Unfinished),
         };
-        asked += 1;
-        if asked > 4 {
+        count += 1;
+        if count > 4 {
             return Err(ReplayError::Unfinished);
         }
         phase = decide(policy, phase, event)?;

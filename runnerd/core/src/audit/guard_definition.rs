@@ -76,7 +76,8 @@ impl DefinitionTracker {
                 let at = format!("{}: guard_definition: {path}", layout::RUN_STATE);
                 findings.add_violation(AuditRule::Milestone, &at, found, recorded);
             }
-            if let Some(current) = self.known.as_mut().filter(|it| (readers.is_definition_path)(&it.globs, &path)) {
+            if let Some(current) = self.known.as_mut().filter(|known| (readers.is_definition_path)(&known.globs, &path))
+            {
                 set_file(&mut current.definition, &path, change.new.as_ref());
             }
             set_file(files, &path, change.new.as_ref());

@@ -180,15 +180,15 @@ impl AuditPlan {
     /// Returns the commit at which the watched files are determined for the audited commit at this index, if any.
     pub fn watch_point(&self, at: usize) -> Option<WatchPoint> {
         let is_agents = |at: usize| matches!(self.planned.get(at), Some(PlannedCommit::Agent { .. }));
-        let here = self.first_position + at;
-        match self.planned.get(here)? {
+        let position = self.first_position + at;
+        match self.planned.get(position)? {
             PlannedCommit::Person | PlannedCommit::Malformed(_) => return None,
             PlannedCommit::Runner { commit, .. } if commit.is_transparent() => return None,
-            PlannedCommit::Agent { .. } if here.checked_sub(1).is_some_and(is_agents) => return None,
-            PlannedCommit::Runner { .. } if here.checked_sub(1).is_some_and(is_agents) => return None,
+            PlannedCommit::Agent { .. } if position.checked_sub(1).is_some_and(is_agents) => return None,
+            PlannedCommit::Runner { .. } if position.checked_sub(1).is_some_and(is_agents) => return None,
             PlannedCommit::Agent { .. } | PlannedCommit::Runner { .. } => {}
         }
-        match self.planned[here..].iter().find_map(PlannedCommit::commit)? {
+        match self.planned[position..].iter().find_map(PlannedCommit::commit)? {
             RunnerCommit::Start(_) => Some(WatchPoint::Start),
             RunnerCommit::Baseline(..) | RunnerCommit::Resume(_) | RunnerCommit::Iteration(_) => Some(WatchPoint::From),
             // Claims and releases end no session, so there is nothing to examine in between.

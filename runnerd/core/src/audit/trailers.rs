@@ -28,11 +28,11 @@ pub(super) struct IterationProcesses {
 }
 
 /// Checks that each trailer is present exactly if it must be.
-pub(super) fn check(receipt: &Receipt, asked: IterationProcesses, findings: &mut AuditFindings) {
-    let is_word = !asked.session;
+pub(super) fn check(receipt: &Receipt, processes: IterationProcesses, findings: &mut AuditFindings) {
+    let is_word = !processes.session;
     let of_session = if is_word { TrailerPresence::Never } else { TrailerPresence::Always };
     let open_or_never = |may_be: bool| if may_be { TrailerPresence::Optional } else { TrailerPresence::Never };
-    let of_guard = open_or_never(asked.guard.unwrap_or(true));
+    let of_guard = open_or_never(processes.guard.unwrap_or(true));
     let review = receipt.review.as_ref();
     // A decision without a session has read no prompt; a reviewer that has decided has read one and has answered.
     let of_review = match review {

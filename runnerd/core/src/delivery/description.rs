@@ -221,7 +221,7 @@ impl DeliveredRun<'_> {
             return format!("- **Proven from the commits: not all of it.** {why}.\n");
         }
         let sent = counts.iterations.saturating_sub(counts.said);
-        let brought = match self.audit.brought.len() {
+        let merged = match self.audit.brought.len() {
             0 => String::new(),
             many => {
                 format!("; {} passed before its first commit, which these say nothing about", pluralize(many, "task"))
@@ -230,7 +230,7 @@ impl DeliveredRun<'_> {
         format!(
             "- **Proven from the commits alone:** {sessions}, each on the task that was next, each changing what its \
              result allows and nothing else; {} passed, each by a session that the checks accepted, and none was touched \
-             since{brought}; {} of {sent} prompts are exactly those that the rules make.\n",
+             since{merged}; {} of {sent} prompts are exactly those that the rules make.\n",
             pluralize(self.audit.passes.len(), "task"),
             counts.prompts,
         )

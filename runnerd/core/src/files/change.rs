@@ -454,16 +454,16 @@ fn check_open(node: &Node) -> Result<(), ChangeRefusal> {
 }
 
 /// Expands a unique prefix of a node's id.
-fn resolve_node_id(tree: &TaskTree, wanted: &str) -> Result<String, ChangeRefusal> {
+fn resolve_node_id(tree: &TaskTree, prefix: &str) -> Result<String, ChangeRefusal> {
     let ids: Vec<&str> = tree::walk(tree).into_iter().map(|placed| placed.node.id.as_str()).collect();
-    if ids.contains(&wanted) {
-        return Ok(wanted.to_owned());
+    if ids.contains(&prefix) {
+        return Ok(prefix.to_owned());
     }
-    let fitting: Vec<&str> = ids.into_iter().filter(|id| id.starts_with(wanted)).collect();
+    let fitting: Vec<&str> = ids.into_iter().filter(|id| id.starts_with(prefix)).collect();
     match fitting[..] {
         [one] => Ok(one.to_owned()),
-        [] => Err(unknown_node(wanted)),
-        [a, b, ..] => Err(ChangeRefusal::Invalid(format!("`{wanted}` matches more than one node: {a}, {b}"))),
+        [] => Err(unknown_node(prefix)),
+        [a, b, ..] => Err(ChangeRefusal::Invalid(format!("`{prefix}` matches more than one node: {a}, {b}"))),
     }
 }
 

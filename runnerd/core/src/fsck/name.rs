@@ -37,7 +37,7 @@ fn matches_hfs(name: &[u8], word: &str) -> bool {
     let text = name.utf8_chunks().next().map_or("", |chunk| chunk.valid());
     let mut letters = text.chars().filter(|c| !HFS_IGNORED.iter().any(|ignored| ignored.contains(c)));
     letters.next() == Some('.')
-        && word.chars().all(|wanted| letters.next().is_some_and(|c| c.eq_ignore_ascii_case(&wanted)))
+        && word.chars().all(|letter| letters.next().is_some_and(|c| c.eq_ignore_ascii_case(&letter)))
         && letters.next().is_none_or(|c| c == '/')
 }
 

@@ -162,5 +162,5 @@ pub(super) fn find_tree_faults<'a>(
         let same = before.iter().filter(|entry| entry.name == name);
         fault.concerns_entry() && same.flat_map(RawEntry::find_faults).any(|known| known == *fault)
     };
-    found.into_iter().filter(move |it| !stood(it))
+    found.into_iter().filter(move |path_fault| !stood(path_fault))
 }

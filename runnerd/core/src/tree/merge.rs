@@ -75,13 +75,13 @@ pub(crate) fn merge(base: &TaskTree, edited: &TaskTree, now: &TaskTree) -> Resul
 fn merge_node(id: &str, NodeEdit { before, after }: NodeEdit<'_>, now: &mut NodeRow) -> Result<(), MergeConflict> {
     macro_rules! fields {
         ($($field:ident).+) => {{
-            let (was, wanted, is) = (&before.$($field).+, &after.$($field).+, &mut now.$($field).+);
-            if was != wanted && is != wanted {
+            let (was, edited, is) = (&before.$($field).+, &after.$($field).+, &mut now.$($field).+);
+            if was != edited && is != edited {
                 if is != was {
                     let field = stringify!($($field).+).trim_start_matches("node.");
                     return Err(MergeConflict::Field { field, node: id.to_owned() });
                 }
-                is.clone_from(wanted);
+                is.clone_from(edited);
             }
         }};
     }
