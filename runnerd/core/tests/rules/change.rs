@@ -229,9 +229,9 @@ fn a_file_that_is_gone_is_accepted_as_gone() {
 #[test]
 fn only_what_has_changed_can_be_accepted_and_once() {
     let documents = documents();
-    let wanted = |file: &str| select_files_to_accept(&documents.definition_state, [file.to_owned()].iter());
-    assert!(matches!(wanted("README.md"), Err(ChangeRefusal::NotFound(_))));
-    let files = wanted("justfile").expect("it has changed");
+    let select = |file: &str| select_files_to_accept(&documents.definition_state, [file.to_owned()].iter());
+    assert!(matches!(select("README.md"), Err(ChangeRefusal::NotFound(_))));
+    let files = select("justfile").expect("it has changed");
     let accepted =
         ChangeRequest::Accept { files: files.clone() }.apply(&documents).expect("it can be accepted").documents;
     let again = select_files_to_accept(&accepted.definition_state, ["justfile".to_owned()].iter());

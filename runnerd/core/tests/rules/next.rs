@@ -103,12 +103,12 @@ fn pass_all(tree: &mut TaskTree) {
 }
 
 /// Finishes `b` in iteration 7, to be reviewed by a person.
-fn finish(it: &mut Situation) {
-    it.policy.review = ReviewPolicy::Human;
-    it.state.last_status = Some(IterationStatus::Done);
-    it.state.last_guard = Some(GuardOutcome::Pass);
-    it.state.last_node = Some("b".to_owned());
-    it.state.next_iter = it.state.next_iter.max(8);
+fn finish(case: &mut Situation) {
+    case.policy.review = ReviewPolicy::Human;
+    case.state.last_status = Some(IterationStatus::Done);
+    case.state.last_guard = Some(GuardOutcome::Pass);
+    case.state.last_node = Some("b".to_owned());
+    case.state.next_iter = case.state.next_iter.max(8);
 }
 
 /// A person's decision on the node that `finish` finished.
@@ -121,37 +121,39 @@ type Reason = (&'static str, RunStatus, fn(&mut Situation));
 /// The reasons why a run does not continue, in order of precedence; reasons that lead to the same state are adjacent.
 fn reasons() -> Vec<Reason> {
     vec![
-        ("complete", RunStatus::Completed, |it| pass_all(&mut it.tree)),
-        ("exhausted", RunStatus::Stuck, |it| node(&mut it.tree, "b").attempts = 3),
-        ("stalled", RunStatus::Stuck, |it| it.state.stall.count = 5),
-        ("decomposing", RunStatus::Stuck, |it| it.state.decomposed_in_row = 20),
-        ("misconfigured", RunStatus::Failed, |it| {
-            it.verdict = Some(Verdict::Misconfigured { what: "log in".to_owned() });
+        ("complete", RunStatus::Completed, |case| pass_all(&mut case.tree)),
+        ("exhausted", RunStatus::Stuck, |case| node(&mut case.tree, "b").attempts = 3),
+        ("stalled", RunStatus::Stuck, |case| case.state.stall.count = 5),
+        ("decomposing", RunStatus::Stuck, |case| case.state.decomposed_in_row = 20),
+        ("misconfigured", RunStatus::Failed, |case| {
+            case.verdict = Some(Verdict::Misconfigured { what: "log in".to_owned() });
         }),
-        ("deaths", RunStatus::Failed, |it| it.state.deaths.count = 10),
-        ("faults", RunStatus::Failed, |it| it.state.consecutive_faults = 3),
-        ("timed out", RunStatus::TimedOut, |it| it.verdict = Some(Verdict::Timeout { during: PhaseName::Guard })),
-        ("iterations", RunStatus::Limit, |it| it.state.next_iter = 101),
-        ("cost", RunStatus::Limit, |it| {
-            it.policy.max_cost_micro_usd = Some(5);
-            it.state.usage.cost_micro_usd = Some(5);
+        ("deaths", RunStatus::Failed, |case| case.state.deaths.count = 10),
+        ("faults", RunStatus::Failed, |case| case.state.consecutive_faults = 3),
+        ("timed out", RunStatus::TimedOut, |case| case.verdict = Some(Verdict::Timeout { during: PhaseName::Guard })),
+        ("iterations", RunStatus::Limit, |case| case.state.next_iter = 101),
+        ("cost", RunStatus::Limit, |case| {
+            case.policy.max_cost_micro_usd = Some(5);
+            case.state.usage.cost_micro_usd = Some(5);
         }),
-        ("tokens", RunStatus::Limit, |it| {
-            it.policy.max_tokens = Some(6);
-            it.state.usage.input_tokens = Some(1);
-            it.state.usage.cached_tokens = Some(2);
-            it.state.usage.output_tokens = Some(3);
+        ("tokens", RunStatus::Limit, |case| {
+            case.policy.max_tokens = Some(6);
+            case.state.usage.input_tokens = Some(1);
+            case.state.usage.cached_tokens = Some(2);
+            case.state.usage.output_tokens = Some(3);
         }),
-        ("time", RunStatus::Limit, |it| {
-            it.policy.max_run_ms = Some(1_000);
-            it.state.elapsed_ms = 1_000;
+        ("time", RunStatus::Limit, |case| {
+            case.policy.max_run_ms = Some(1_000);
+            case.state.elapsed_ms = 1_000;
         }),
-        ("cancel --now", RunStatus::Cancelled, |it| it.verdict = Some(Verdict::Interrupted { by: StopCause::Cancel })),
-        ("cancel", RunStatus::Cancelled, |it| it.asked = Some(StopRequest::Cancel)),
-        ("pause --now", RunStatus::Paused, |it| it.verdict = Some(Verdict::Interrupted { by: StopCause::Pause })),
-        ("pause", RunStatus::Paused, |it| it.asked = Some(StopRequest::Pause)),
-        ("unavailable", RunStatus::Waiting, |it| {
-            it.verdict = Some(Verdict::Unavailable { why: "limit".to_owned(), until: None });
+        ("cancel --now", RunStatus::Cancelled, |case| {
+            case.verdict = Some(Verdict::Interrupted { by: StopCause::Cancel })
+        }),
+        ("cancel", RunStatus::Cancelled, |case| case.asked = Some(StopRequest::Cancel)),
+        ("pause --now", RunStatus::Paused, |case| case.verdict = Some(Verdict::Interrupted { by: StopCause::Pause })),
+        ("pause", RunStatus::Paused, |case| case.asked = Some(StopRequest::Pause)),
+        ("unavailable", RunStatus::Waiting, |case| {
+            case.verdict = Some(Verdict::Unavailable { why: "limit".to_owned(), until: None });
         }),
         ("unexplained", RunStatus::Failed, |it| fail_unexplained(it, 10)),
         ("pending", RunStatus::Waiting, finish),
@@ -203,13 +205,13 @@ fn of_two_reasons_the_first_of_the_order_decides() {
     let reasons = reasons();
     for (at, (first, expect, set_first)) in reasons.iter().enumerate() {
         for (second, _, set_second) in &reasons[at + 1..] {
-            let mut it = Situation::new();
-            set_second(&mut it);
-            set_first(&mut it);
+            let mut case = Situation::new();
+            set_second(&mut case);
+            set_first(&mut case);
             // To wait for a person uses nothing.
             let is_hidden = (*expect, *second) == (RunStatus::Limit, "pending");
             let expect = if is_hidden { RunStatus::Waiting } else { *expect };
-            assert_eq!(state(&it.next()), expect, "{first} and {second}");
+            assert_eq!(state(&case.next()), expect, "{first} and {second}");
         }
     }
 }
@@ -239,39 +241,39 @@ fn every_stop_says_why_in_a_sentence_and_names_a_command() {
 fn a_finished_node_waits_for_a_person_until_anything_about_it_is_another() {
     type Change = fn(&mut Situation);
     let changes: [Change; 7] = [
-        |it| it.policy.review = ReviewPolicy::Off,
-        |it| it.policy.review = ReviewPolicy::Agent,
-        |it| it.state.last_status = Some(IterationStatus::Fault),
-        |it| it.state.last_guard = Some(GuardOutcome::Fail),
-        |it| it.state.last_node = Some("c1".to_owned()),
-        |it| node(&mut it.tree, "b").children = vec![leaf("b.1", 1)],
-        |it| {
+        |case| case.policy.review = ReviewPolicy::Off,
+        |case| case.policy.review = ReviewPolicy::Agent,
+        |case| case.state.last_status = Some(IterationStatus::Fault),
+        |case| case.state.last_guard = Some(GuardOutcome::Fail),
+        |case| case.state.last_node = Some("c1".to_owned()),
+        |case| node(&mut case.tree, "b").children = vec![leaf("b.1", 1)],
+        |case| {
             let rejected =
                 Attempt { iter: 7, verdict: VerdictName::Rejected, detail: None, summary: None, failure_digest: None };
-            it.feedback.nodes.entry("b".to_owned()).or_default().history.push(rejected);
+            case.feedback.nodes.entry("b".to_owned()).or_default().history.push(rejected);
         },
     ];
-    let it = Situation::with(finish);
-    assert_eq!(find_pending(&it.standing(&[])), Some(PendingNode { node: "b".to_owned(), iter: 7 }));
+    let case = Situation::with(finish);
+    assert_eq!(find_pending(&case.standing(&[])), Some(PendingNode { node: "b".to_owned(), iter: 7 }));
     for change in changes {
-        let it = Situation::with(|it| {
-            finish(it);
-            change(it);
+        let case = Situation::with(|case| {
+            finish(case);
+            change(case);
         });
-        assert_eq!(find_pending(&it.standing(&[])), None);
-        assert_eq!(state(&it.next()), RunStatus::Running);
+        assert_eq!(find_pending(&case.standing(&[])), None);
+        assert_eq!(state(&case.next()), RunStatus::Running);
     }
 }
 
 #[test]
 fn a_persons_word_is_an_iteration_without_a_session_whatever_the_ceilings_say() {
     for decision in [Decision::Approve, Decision::Reject { reasons: "no test".to_owned() }] {
-        let it = Situation::with(|it| {
-            it.state.next_iter = 101;
-            finish(it);
-            it.word = Some(word(100, decision.clone()));
+        let case = Situation::with(|case| {
+            case.state.next_iter = 101;
+            finish(case);
+            case.word = Some(word(100, decision.clone()));
         });
-        let task = it.task();
+        let task = case.task();
         assert_eq!((task.role, task.kind, task.decision), (Role::Human, None, Some(decision)));
         assert_eq!((task.node.as_str(), task.iter), ("b", 101));
     }
@@ -279,30 +281,30 @@ fn a_persons_word_is_an_iteration_without_a_session_whatever_the_ceilings_say() 
 
 #[test]
 fn a_word_on_another_iteration_or_after_the_one_that_it_was_is_not_heard() {
-    let late = Situation::with(|it| {
-        finish(it);
-        it.word = Some(word(6, Decision::Approve));
+    let late = Situation::with(|case| {
+        finish(case);
+        case.word = Some(word(6, Decision::Approve));
     });
     assert_eq!(state(&late.next()), RunStatus::Waiting);
-    let missing = Situation::with(|it| {
-        finish(it);
-        it.word = Some(word(7, Decision::Approve));
-        it.verdict = Some(Verdict::Misconfigured { what: "install just".to_owned() });
+    let missing = Situation::with(|case| {
+        finish(case);
+        case.word = Some(word(7, Decision::Approve));
+        case.verdict = Some(Verdict::Misconfigured { what: "install just".to_owned() });
     });
     assert_eq!(state(&missing.next()), RunStatus::Failed, "it is not said again at once");
 }
 
 #[test]
 fn nobody_works_while_nobody_can_review() {
-    let it = Situation::with(|it| {
-        it.policy.review = ReviewPolicy::Agent;
-        it.policy.kinds.review = vec!["judge".to_owned()];
+    let case = Situation::with(|case| {
+        case.policy.review = ReviewPolicy::Agent;
+        case.policy.kinds.review = vec!["judge".to_owned()];
         let limit = Verdict::Unavailable { why: "limit".to_owned(), until: None };
-        it.outages = fallback::outages_after(&[], "judge", &limit, now());
+        case.outages = fallback::outages_after(&[], "judge", &limit, now());
     });
-    assert_eq!(state(&it.next()), RunStatus::Waiting);
-    let it = Situation { outages: Vec::new(), ..it };
-    assert_eq!(it.task().reviewer.as_deref(), Some("judge"));
+    assert_eq!(state(&case.next()), RunStatus::Waiting);
+    let case = Situation { outages: Vec::new(), ..case };
+    assert_eq!(case.task().reviewer.as_deref(), Some("judge"));
 }
 
 #[test]
@@ -315,67 +317,68 @@ fn verdicts_that_continue_a_run_continue_it() {
                 | Verdict::Misconfigured { .. }
                 | Verdict::Interrupted { .. }
         );
-        let next = Situation::with(|it| it.verdict = Some(verdict.clone())).next();
+        let next = Situation::with(|case| case.verdict = Some(verdict.clone())).next();
         assert_eq!(state(&next) == RunStatus::Running, !stops, "{verdict:?}");
     }
     for by in [StopCause::Shutdown, StopCause::Death] {
-        let next = Situation::with(|it| it.verdict = Some(Verdict::Interrupted { by })).next();
+        let next = Situation::with(|case| case.verdict = Some(Verdict::Interrupted { by })).next();
         assert_eq!(state(&next), RunStatus::Running, "{by:?}");
     }
 }
 
 #[test]
 fn counters_below_their_limit_let_a_run_continue() {
-    let it = Situation::with(|it| {
-        it.policy.max_cost_micro_usd = Some(6);
-        it.policy.max_tokens = Some(6);
-        it.policy.max_run_ms = Some(6);
-        it.state = RunState {
+    let case = Situation::with(|case| {
+        case.policy.max_cost_micro_usd = Some(6);
+        case.policy.max_tokens = Some(6);
+        case.policy.max_run_ms = Some(6);
+        case.state = RunState {
             stall: Stall { digest: None, count: 4 },
             decomposed_in_row: 19,
             deaths: Deaths { node: Some("b".to_owned()), count: 9 },
             consecutive_faults: 2,
             next_iter: 100,
             elapsed_ms: 5,
-            ..it.state.clone()
+            ..case.state.clone()
         };
-        it.state.usage.cost_micro_usd = Some(5);
-        it.state.usage.output_tokens = Some(5);
-        it.verdict = Some(fault());
-        node(&mut it.tree, "b").attempts = 2;
+        case.state.usage.cost_micro_usd = Some(5);
+        case.state.usage.output_tokens = Some(5);
+        case.verdict = Some(fault());
+        node(&mut case.tree, "b").attempts = 2;
     });
-    assert_eq!(state(&it.next()), RunStatus::Running);
+    assert_eq!(state(&case.next()), RunStatus::Running);
 }
 
 #[test]
 fn an_allowance_adds_to_the_iterations() {
-    let at =
-        |next_iter| state(&Situation::with(|it| (it.state.next_iter, it.state.allowance) = (next_iter, 20)).next());
+    let at = |next_iter| {
+        state(&Situation::with(|case| (case.state.next_iter, case.state.allowance) = (next_iter, 20)).next())
+    };
     assert_eq!((at(120), at(121)), (RunStatus::Running, RunStatus::Limit));
 }
 
 #[test]
 fn without_ceilings_nothing_is_counted() {
-    let it = Situation::with(|it| {
-        it.state.usage.cost_micro_usd = Some(u64::MAX);
-        it.state.usage.output_tokens = Some(u64::MAX);
-        it.state.elapsed_ms = u64::MAX;
+    let case = Situation::with(|case| {
+        case.state.usage.cost_micro_usd = Some(u64::MAX);
+        case.state.usage.output_tokens = Some(u64::MAX);
+        case.state.elapsed_ms = u64::MAX;
     });
-    assert_eq!(state(&it.next()), RunStatus::Running);
+    assert_eq!(state(&case.next()), RunStatus::Running);
 }
 
 #[test]
 fn what_was_tried_without_a_commit_counts_towards_every_ceiling() {
     let with = |set: fn(&mut Policy), tried: u64| {
-        let it = Situation::with(|it| {
-            set(&mut it.policy);
-            it.state.usage = UsageTotal { cost_micro_usd: Some(4), cached_tokens: Some(4), ..UsageTotal::default() };
-            it.state.elapsed_ms = 4;
-            it.tried.usage =
+        let case = Situation::with(|case| {
+            set(&mut case.policy);
+            case.state.usage = UsageTotal { cost_micro_usd: Some(4), cached_tokens: Some(4), ..UsageTotal::default() };
+            case.state.elapsed_ms = 4;
+            case.tried.usage =
                 UsageTotal { cost_micro_usd: Some(tried), input_tokens: Some(tried), ..UsageTotal::default() };
-            it.tried.elapsed_ms = tried;
+            case.tried.elapsed_ms = tried;
         });
-        state(&it.next())
+        state(&case.next())
     };
     let ceilings: [fn(&mut Policy); 3] = [
         |policy| policy.max_cost_micro_usd = Some(6),
@@ -390,7 +393,7 @@ fn what_was_tried_without_a_commit_counts_towards_every_ceiling() {
 #[test]
 fn a_session_is_asked_of_the_first_kind_that_is_not_out() {
     let with = |verdict: Option<Verdict>| {
-        Situation::with(|it| (it.policy.kinds, it.verdict) = (kinds(&["first", "second"]), verdict)).task().kind
+        Situation::with(|case| (case.policy.kinds, case.verdict) = (kinds(&["first", "second"]), verdict)).task().kind
     };
     assert_eq!(with(None).as_deref(), Some("first"));
     assert_eq!(with(Some(fault())).as_deref(), Some("first"));
@@ -401,13 +404,13 @@ fn a_session_is_asked_of_the_first_kind_that_is_not_out() {
 #[test]
 fn a_run_waits_at_its_beginning_too_where_every_service_is_known_to_be_out() {
     let unavailable = |why: &str| Verdict::Unavailable { why: why.to_owned(), until: None };
-    let it = Situation::with(|it| {
-        it.policy.kinds = kinds(&["first", "second"]);
-        it.outages = fallback::outages_after(&[], "first", &unavailable("limit"), now());
-        it.outages = fallback::outages_after(&it.outages, "first", &unavailable("limit"), now());
-        it.outages = fallback::outages_after(&it.outages, "second", &unavailable("overloaded"), now());
+    let case = Situation::with(|case| {
+        case.policy.kinds = kinds(&["first", "second"]);
+        case.outages = fallback::outages_after(&[], "first", &unavailable("limit"), now());
+        case.outages = fallback::outages_after(&case.outages, "first", &unavailable("limit"), now());
+        case.outages = fallback::outages_after(&case.outages, "second", &unavailable("overloaded"), now());
     });
-    let NextStep::Wait(wait, reason) = it.next() else { panic!("it does not wait") };
+    let NextStep::Wait(wait, reason) = case.next() else { panic!("it does not wait") };
     assert_eq!(wait.until.to_string(), "2026-01-01T12:01:00Z", "the earliest");
     assert_eq!(reason.message, "no service is available: first: limit; second: overloaded");
     assert_eq!(reason.command.as_deref(), Some("runnerctl resume --now"));
@@ -415,28 +418,28 @@ fn a_run_waits_at_its_beginning_too_where_every_service_is_known_to_be_out() {
 
 #[test]
 fn each_role_has_kinds_of_its_own() {
-    let mut it = Situation::with(|it| {
-        it.policy.kinds.plan = vec!["planner".to_owned()];
-        it.outages = fallback::outages_after(
+    let mut case = Situation::with(|case| {
+        case.policy.kinds.plan = vec!["planner".to_owned()];
+        case.outages = fallback::outages_after(
             &[],
             "first",
             &Verdict::Unavailable { why: "limit".to_owned(), until: None },
             now(),
         );
     });
-    assert_eq!(state(&it.next()), RunStatus::Waiting, "a worker is next");
-    node(&mut it.tree, "b").attempts = 2;
-    assert_eq!(it.task().kind.as_deref(), Some("planner"));
+    assert_eq!(state(&case.next()), RunStatus::Waiting, "a worker is next");
+    node(&mut case.tree, "b").attempts = 2;
+    assert_eq!(case.task().kind.as_deref(), Some("planner"));
 }
 
 #[test]
 fn the_task_tells_the_leaf_its_path_and_its_attempts() {
-    let it = Situation::with(|it| {
-        it.state.next_iter = 8;
-        node(&mut it.tree, "b").passes = true;
-        node(&mut it.tree, "c1").attempts = 1;
+    let case = Situation::with(|case| {
+        case.state.next_iter = 8;
+        node(&mut case.tree, "b").passes = true;
+        node(&mut case.tree, "c1").attempts = 1;
     });
-    let task = it.task();
+    let task = case.task();
     assert_eq!((task.run.as_str(), task.iter, task.node.as_str()), ("run-1", 8, "c1"));
     assert_eq!((task.path, task.attempts, task.max_attempts), (vec!["root".into(), "c".into(), "c1".into()], 1, 3));
 }
@@ -468,11 +471,11 @@ fn roles_follow_from_repair_root_and_the_last_attempt() {
 #[test]
 fn a_planner_may_narrow_on_the_last_attempt_once_per_node() {
     let narrowing = |tree: TaskTree, set: fn(&mut RunState)| {
-        let it = Situation::with(|it| {
-            it.tree = tree;
-            set(&mut it.state);
+        let case = Situation::with(|case| {
+            case.tree = tree;
+            set(&mut case.state);
         });
-        it.task().narrowing
+        case.task().narrowing
     };
     let at = |attempts, max_attempts| {
         let mut tree = sample();
@@ -493,20 +496,20 @@ fn a_planner_may_narrow_on_the_last_attempt_once_per_node() {
 
 #[test]
 fn the_root_alone_is_planned() {
-    let alone = Situation::with(|it| it.tree = tree(leaf("root", 0)));
+    let alone = Situation::with(|case| case.tree = tree(leaf("root", 0)));
     assert_eq!(alone.task().role, Role::Planner);
-    let below = Situation::with(|it| it.tree = tree(inner("root", 0, vec![passed("a", 1), leaf("b", 2)])));
+    let below = Situation::with(|case| case.tree = tree(inner("root", 0, vec![passed("a", 1), leaf("b", 2)])));
     assert_eq!(below.task().role, Role::Worker);
 }
 
 #[test]
 fn failed_run_says_what_its_last_session_came_to() {
     let message_of = |count, kind, what: &str| {
-        let it = Situation::with(|it| {
-            (it.policy.max_consecutive_faults, it.state.consecutive_faults) = (count, count);
-            it.verdict = Some(Verdict::Fault { kind, what: what.to_owned() });
+        let case = Situation::with(|case| {
+            (case.policy.max_consecutive_faults, case.state.consecutive_faults) = (count, count);
+            case.verdict = Some(Verdict::Fault { kind, what: what.to_owned() });
         });
-        match it.next() {
+        match case.next() {
             NextStep::End { reason, .. } => reason.message,
             other => panic!("it continues: {other:?}"),
         }

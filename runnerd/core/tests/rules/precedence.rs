@@ -66,67 +66,79 @@ fn entry(name: &'static str, expect: Expect, set: fn(&mut Situation)) -> Entry {
 fn list() -> Vec<Entry> {
     use Expect::{Rule as Breaks, Verdict as Is};
     vec![
-        entry("the user stopped it", Is(VerdictName::Interrupted), |it| it.stop = Some(StopCause::Cancel)),
-        entry("HEAD was elsewhere, and the run's branch still contained From", Is(VerdictName::Interrupted), |it| {
-            it.finding.elsewhere = Some("HEAD was moved to branch main".to_owned());
+        entry("the user stopped it", Is(VerdictName::Interrupted), |case| case.stop = Some(StopCause::Cancel)),
+        entry("HEAD was elsewhere, and the run's branch still contained From", Is(VerdictName::Interrupted), |case| {
+            case.finding.elsewhere = Some("HEAD was moved to branch main".to_owned());
         }),
-        entry("the service was unavailable", Is(VerdictName::Unavailable), |it| it.session = session(unavailable())),
-        entry("the budget ran out", Is(VerdictName::Timeout), |it| it.session = session(SessionEndKind::TimedOut)),
-        entry("the agent is misconfigured", Is(VerdictName::Misconfigured), |it| it.session = session(misconfigured())),
-        entry("the context was exceeded", Breaks(SessionRule::Context), |it| it.session = session(context_exceeded())),
-        entry("the process failed, went silent or gave no valid answer", Is(VerdictName::Fault), |it| {
-            it.session = session(faulty());
+        entry("the service was unavailable", Is(VerdictName::Unavailable), |case| {
+            case.session = session(unavailable())
         }),
-        entry("history was rewritten", Breaks(SessionRule::History), |it| {
-            it.finding.history = Some("a merge is in progress".to_owned());
+        entry("the budget ran out", Is(VerdictName::Timeout), |case| case.session = session(SessionEndKind::TimedOut)),
+        entry("the agent is misconfigured", Is(VerdictName::Misconfigured), |case| {
+            case.session = session(misconfigured())
         }),
-        entry("the tree is unreadable or invalid", Breaks(SessionRule::ValidTree), |it| it.finding.tree = invalid()),
-        entry("a passed node was touched", Breaks(SessionRule::PassedNode), |it| {
-            it.finding.tree = illegal(SessionRule::PassedNode);
+        entry("the context was exceeded", Breaks(SessionRule::Context), |case| {
+            case.session = session(context_exceeded())
         }),
-        entry("a node was removed or renamed", Breaks(SessionRule::KeepNodes), |it| {
-            it.finding.tree = illegal(SessionRule::KeepNodes);
+        entry("the process failed, went silent or gave no valid answer", Is(VerdictName::Fault), |case| {
+            case.session = session(faulty());
         }),
-        entry("a node was moved", Breaks(SessionRule::KeepPlace), |it| {
-            it.finding.tree = illegal(SessionRule::KeepPlace);
+        entry("history was rewritten", Breaks(SessionRule::History), |case| {
+            case.finding.history = Some("a merge is in progress".to_owned());
         }),
-        entry("more than 12 nodes were added, or 24 by a repair", Breaks(SessionRule::NodeCount), |it| {
-            it.finding.tree = illegal(SessionRule::NodeCount);
+        entry("the tree is unreadable or invalid", Breaks(SessionRule::ValidTree), |case| {
+            case.finding.tree = invalid()
         }),
-        entry("a single child was added below two others", Breaks(SessionRule::SingleChild), |it| {
-            it.finding.tree = illegal(SessionRule::SingleChild);
+        entry("a passed node was touched", Breaks(SessionRule::PassedNode), |case| {
+            case.finding.tree = illegal(SessionRule::PassedNode);
         }),
-        entry("goal or acceptance were touched with `done`", Breaks(SessionRule::KeepGoal), |it| {
-            it.answer().status = AnswerStatus::Done;
-            it.tree(0, true);
+        entry("a node was removed or renamed", Breaks(SessionRule::KeepNodes), |case| {
+            case.finding.tree = illegal(SessionRule::KeepNodes);
         }),
-        entry("children came with `done` or `retry`", Breaks(SessionRule::ChildrenOnlyWithDecomposed), |it| {
-            it.answers(AnswerStatus::Done, 1);
+        entry("a node was moved", Breaks(SessionRule::KeepPlace), |case| {
+            case.finding.tree = illegal(SessionRule::KeepPlace);
         }),
-        entry("`decomposed` came without children", Breaks(SessionRule::DecomposedNeedsChildren), |it| {
-            it.answers(AnswerStatus::Decomposed, 0);
-            it.tree(0, false);
+        entry("more than 12 nodes were added, or 24 by a repair", Breaks(SessionRule::NodeCount), |case| {
+            case.finding.tree = illegal(SessionRule::NodeCount);
         }),
-        entry("children came in the answer and in the tree", Breaks(SessionRule::ChildrenOneWay), |it| {
-            it.answers(AnswerStatus::Decomposed, 1);
-            it.tree(1, false);
+        entry("a single child was added below two others", Breaks(SessionRule::SingleChild), |case| {
+            case.finding.tree = illegal(SessionRule::SingleChild);
         }),
-        entry("the root was claimed while nothing differs from the base", Breaks(SessionRule::RootNeedsChange), |it| {
-            it.answers(AnswerStatus::Done, 0);
-            it.tree(0, false);
-            it.task.path.truncate(1);
-            it.finding.changed_since_base = false;
+        entry("goal or acceptance were touched with `done`", Breaks(SessionRule::KeepGoal), |case| {
+            case.answer().status = AnswerStatus::Done;
+            case.tree(0, true);
         }),
-        entry("strict mode: a planner touched code", Breaks(SessionRule::PlannerNoCode), |it| {
-            it.answer();
-            it.policy.roles = RolesMode::Strict;
-            it.task.role = Role::Planner;
-            it.finding.changed_code = true;
+        entry("children came with `done` or `retry`", Breaks(SessionRule::ChildrenOnlyWithDecomposed), |case| {
+            case.answers(AnswerStatus::Done, 1);
         }),
-        entry("strict mode: a worker decomposed", Breaks(SessionRule::WorkerNoChildren), |it| {
-            it.answers(AnswerStatus::Decomposed, 1);
-            it.policy.roles = RolesMode::Strict;
-            it.task.role = Role::Worker;
+        entry("`decomposed` came without children", Breaks(SessionRule::DecomposedNeedsChildren), |case| {
+            case.answers(AnswerStatus::Decomposed, 0);
+            case.tree(0, false);
+        }),
+        entry("children came in the answer and in the tree", Breaks(SessionRule::ChildrenOneWay), |case| {
+            case.answers(AnswerStatus::Decomposed, 1);
+            case.tree(1, false);
+        }),
+        entry(
+            "the root was claimed while nothing differs from the base",
+            Breaks(SessionRule::RootNeedsChange),
+            |case| {
+                case.answers(AnswerStatus::Done, 0);
+                case.tree(0, false);
+                case.task.path.truncate(1);
+                case.finding.changed_since_base = false;
+            },
+        ),
+        entry("strict mode: a planner touched code", Breaks(SessionRule::PlannerNoCode), |case| {
+            case.answer();
+            case.policy.roles = RolesMode::Strict;
+            case.task.role = Role::Planner;
+            case.finding.changed_code = true;
+        }),
+        entry("strict mode: a worker decomposed", Breaks(SessionRule::WorkerNoChildren), |case| {
+            case.answers(AnswerStatus::Decomposed, 1);
+            case.policy.roles = RolesMode::Strict;
+            case.task.role = Role::Worker;
         }),
     ]
 }
@@ -166,9 +178,9 @@ fn without_a_finding_a_claim_is_a_claim() {
 #[test]
 fn each_finding_alone_is_the_verdict() {
     for Entry { name, set, expect } in list() {
-        let mut it = dull();
-        set(&mut it);
-        assert!(holds(&expect, &it.judge()), "{name}: {:?}", it.judge());
+        let mut case = dull();
+        set(&mut case);
+        assert!(holds(&expect, &case.judge()), "{name}: {:?}", case.judge());
     }
 }
 
@@ -177,10 +189,10 @@ fn of_two_findings_the_first_of_the_list_is_the_verdict() {
     let list = list();
     for (at, first) in list.iter().enumerate() {
         for second in &list[at + 1..] {
-            let mut it = dull();
-            (second.set)(&mut it);
-            (first.set)(&mut it);
-            assert!(holds(&first.expect, &it.judge()), "{} and {}: {:?}", first.name, second.name, it.judge());
+            let mut case = dull();
+            (second.set)(&mut case);
+            (first.set)(&mut case);
+            assert!(holds(&first.expect, &case.judge()), "{} and {}: {:?}", first.name, second.name, case.judge());
         }
     }
 }

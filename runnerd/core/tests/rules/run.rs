@@ -541,7 +541,9 @@ const EDGES: &[(&str, &str, &str)] = &[
 #[test]
 fn what_happens_leads_where_it_is_typed_here_and_is_a_bug_where_nothing_is_being_driven() {
     let mut found = BTreeSet::new();
-    for (state, (label, event)) in states().iter().flat_map(|state| events().into_iter().map(move |it| (*state, it))) {
+    for (state, (label, event)) in
+        states().iter().flat_map(|state| events().into_iter().map(move |entry| (*state, entry)))
+    {
         let step = decide(&run(state), event.clone(), now());
         let has_turn =
             state == RecordState::Running || matches!(event, RunEvent::Turn { .. } | RunEvent::Restarted { .. });
@@ -687,9 +689,9 @@ fn what_a_request_does_beside_the_record() {
 
 #[test]
 fn a_cancelled_session_is_not_paused_by_a_pause_that_comes_later() {
-    let asked = RunRecord { asked: Some(StopRequest::Cancel), ..run(RecordState::Running) };
+    let cancelled = RunRecord { asked: Some(StopRequest::Cancel), ..run(RecordState::Running) };
     assert_eq!(
-        answer(&asked, &RunRequest::Pause { now: false }).expect("it runs").record.asked,
+        answer(&cancelled, &RunRequest::Pause { now: false }).expect("it runs").record.asked,
         Some(StopRequest::Cancel)
     );
 }
@@ -727,13 +729,16 @@ fn a_run_is_cancelled_once() {
 
 #[test]
 fn a_person_who_had_paused_the_run_finds_it_paused_after_their_word() {
-    let asked = |state| {
+    let request_after_review = |state| {
         answer(&run(state), &RunRequest::Review { decision: Decision::Approve, iter: 3, signature: None })
             .expect("a node waits")
             .record
             .asked
     };
-    assert_eq!((asked(RecordState::Paused), asked(RecordState::WaitsForPerson)), (Some(StopRequest::Step), None));
+    assert_eq!(
+        (request_after_review(RecordState::Paused), request_after_review(RecordState::WaitsForPerson)),
+        (Some(StopRequest::Step), None)
+    );
 }
 
 #[test]
@@ -764,8 +769,8 @@ fn the_turn_is_whose_run_was_running_then_of_who_asked_for_a_step_then_of_the_fi
             QueueTurn::Run("b".to_owned()),
         ),
     ];
-    for (runs, wanted, expect) in table {
-        assert_eq!(choose_turn(&runs, wanted, now()), expect, "{runs:?}");
+    for (runs, selected, expect) in table {
+        assert_eq!(choose_turn(&runs, selected, now()), expect, "{runs:?}");
     }
     let waiting = runs(RecordState::WaitsForService(wait()), RecordState::Queued);
     assert_eq!(choose_turn(&waiting, nobody, now()), QueueTurn::Idle(Some(wait())));
@@ -899,7 +904,7 @@ pub(crate) fn requests_table() -> String {
 
 fn granted(state: RecordState, step: &RunTransition) -> String {
     let mut words = vec![if step.record.state == state { "as it is".to_owned() } else { word(step.record.state) }];
-    words.extend(step.record.asked.map(|asked| format!("asked to {}", format!("{asked:?}").to_lowercase())));
+    words.extend(step.record.asked.map(|request| format!("asked to {}", format!("{request:?}").to_lowercase())));
     words.extend(step.effects.iter().filter_map(|effect| match effect {
         RunAction::MoveToBack => Some("behind the others".to_owned()),
         RunAction::Stop(_) => Some("the session ends".to_owned()),

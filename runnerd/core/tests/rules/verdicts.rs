@@ -175,8 +175,8 @@ fn each_rule_of_broken_is_found() {
     let of = Told::of;
     let tree = |gained, reworded| TreeFinding::Legal { gained, reworded };
     let with_children = |status| {
-        let SessionEndKind::Answered(brought) = decomposed(1).how else { panic!("an answer") };
-        session(SessionEndKind::Answered(AgentAnswer { status, ..brought }))
+        let SessionEndKind::Answered(decomposed_answer) = decomposed(1).how else { panic!("an answer") };
+        session(SessionEndKind::Answered(AgentAnswer { status, ..decomposed_answer }))
     };
     check_rule(&of(answered(AnswerStatus::Done), invalid()), SessionRule::ValidTree);
     for rule in [SessionRule::PassedNode, SessionRule::KeepNodes, SessionRule::KeepPlace] {

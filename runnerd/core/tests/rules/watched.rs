@@ -79,8 +79,8 @@ pub(crate) fn begun(command: &[String], configured: &[String], tree: &Tree) -> W
     let kept = GuardDefinition::new();
     let configured = Some(configured).filter(|globs| !globs.is_empty());
     let now = WatchConfig { command, configured, accepted: &kept };
-    let asked = WatchQuery { now, before: None, changed: &BTreeSet::new(), matches };
-    let Ok(watched) = find_watched(&asked, &mut tree.clone());
+    let query = WatchQuery { now, before: None, changed: &BTreeSet::new(), matches };
+    let Ok(watched) = find_watched(&query, &mut tree.clone());
     watched
 }
 
@@ -88,8 +88,8 @@ pub(crate) fn begun(command: &[String], configured: &[String], tree: &Tree) -> W
 fn later(command: &[String], kept: &GuardDefinition, (tree, changed): (&Tree, &[&str])) -> WatchedFiles {
     let set = WatchConfig { command, configured: None, accepted: kept };
     let changed = changed.iter().map(|path| (*path).to_owned()).collect();
-    let asked = WatchQuery { now: set, before: Some(set), changed: &changed, matches };
-    let Ok(watched) = find_watched(&asked, &mut tree.clone());
+    let query = WatchQuery { now: set, before: Some(set), changed: &changed, matches };
+    let Ok(watched) = find_watched(&query, &mut tree.clone());
     watched
 }
 

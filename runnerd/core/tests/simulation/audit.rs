@@ -73,7 +73,8 @@ impl Course {
                         loaded(position - 1).and_then(|from| watched_at(&from, chain[..position].iter().rev()));
                 }
                 Some(WatchPoint::Start) => {
-                    link.start_watched = loaded(position).map(|it| watched_from_start(&it.files, &it.definition));
+                    link.start_watched =
+                        loaded(position).map(|state| watched_from_start(&state.files, &state.definition));
                 }
             }
         }

@@ -192,8 +192,8 @@ impl Course {
             return Ok(self.make_amends());
         }
         self.seen.insert(self.record.state.status().to_string());
-        let wanted = QueueInput { steps: &self.steps, unfinished: self.journal.as_ref().map(|_| self.run) };
-        match run::choose_turn(std::slice::from_ref(&self.record), wanted, self.now) {
+        let input = QueueInput { steps: &self.steps, unfinished: self.journal.as_ref().map(|_| self.run) };
+        match run::choose_turn(std::slice::from_ref(&self.record), input, self.now) {
             QueueTurn::Run(_) => self.drive_run(false)?,
             QueueTurn::Step(_) => self.drive_run(true)?,
             QueueTurn::Idle(_) => self.at_rest()?,

@@ -35,13 +35,13 @@ pub(crate) fn watched_at<'c>(
     let last = ancestors.clone().find(|commit| is_last_word(commit));
     let before = last.filter(|last| last.id != from.commit).map(Loaded::of).transpose().ok()?;
     let changed = before.as_ref().map(|before| differing(&before.files, &from.files).map(str::to_owned).collect());
-    let asked = WatchQuery {
+    let query = WatchQuery {
         now: set(from),
         before: Some(set(before.as_ref().unwrap_or(from))),
         changed: &changed.unwrap_or_default(),
         matches: is_definition,
     };
-    let Ok(watched) = find_watched(&asked, &mut At { files: &from.files, ancestors: &ancestors.collect::<Vec<_>>() });
+    let Ok(watched) = find_watched(&query, &mut At { files: &from.files, ancestors: &ancestors.collect::<Vec<_>>() });
     Some(watched)
 }
 
@@ -49,8 +49,8 @@ pub(crate) fn watched_at<'c>(
 pub(crate) fn watched_from_start(files: &Files, definition: &[String]) -> WatchedFiles {
     let kept = GuardDefinition::new();
     let now = WatchConfig { command: &guard_command(), configured: Some(definition), accepted: &kept };
-    let asked = WatchQuery { now, before: None, changed: &BTreeSet::new(), matches: is_definition };
-    let Ok(watched) = find_watched(&asked, &mut At { files, ancestors: &[] });
+    let query = WatchQuery { now, before: None, changed: &BTreeSet::new(), matches: is_definition };
+    let Ok(watched) = find_watched(&query, &mut At { files, ancestors: &[] });
     watched
 }
 

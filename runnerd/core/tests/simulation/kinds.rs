@@ -177,7 +177,9 @@ impl Forgery {
         let Some(at) = self.place(|chain, at| read(&chain[at]).is_some_and(|receipt| receipt.usage.is_some())) else {
             return false;
         };
-        let Some((receipt, usage)) = read(&self.chain[at]).and_then(|it| Some((it.clone(), used(&it)?))) else {
+        let Some((receipt, usage)) =
+            read(&self.chain[at]).and_then(|read_receipt| Some((read_receipt.clone(), used(&read_receipt)?)))
+        else {
             return false;
         };
         for commit in &mut self.chain[at..] {

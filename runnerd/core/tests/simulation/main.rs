@@ -92,7 +92,7 @@ fn keep_every_promise(seeds: Range<u64>) {
     println!("{settled} iterations in {runs} runs from seed {seed}");
     if runs >= ENOUGH {
         let all: BTreeSet<String> = ends.into_iter().flatten().flat_map(|(_, seen)| seen).collect();
-        let never: Vec<String> = everything().filter(|wanted| !all.contains(wanted)).collect();
+        let never: Vec<String> = everything().filter(|label| !all.contains(label)).collect();
         assert_eq!(never, Vec::<String>::new(), "never came about");
     }
 }
@@ -101,9 +101,9 @@ fn keep_every_promise(seeds: Range<u64>) {
 fn everything() -> impl Iterator<Item = String> {
     let verdicts = VerdictName::ALL.iter().map(ToString::to_string);
     let rules = SessionRule::ALL.into_iter().map(|rule| rule.as_str().to_owned());
-    let asked = [Role::Worker, Role::Planner, Role::Repair, Role::Human].map(|role| format!("role {role}"));
+    let role_labels = [Role::Worker, Role::Planner, Role::Repair, Role::Human].map(|role| format!("role {role}"));
     let states = RunStatus::ALL.iter().filter(|state| **state != RunStatus::Completed).map(ToString::to_string);
-    verdicts.chain(rules).chain(asked).chain(states).chain([daemon::FORKED.to_owned()])
+    verdicts.chain(rules).chain(role_labels).chain(states).chain([daemon::FORKED.to_owned()])
 }
 
 #[test]

@@ -124,7 +124,7 @@ impl Course {
     /// request.
     pub(crate) fn accepts(&mut self, files: &BTreeMap<String, Option<String>>) {
         let id = |commit: &Commit| commit.files.get(JUSTFILE).map(|blob| blob.id.to_string());
-        let last = self.repository.ancestors(&self.repository.tip).find(|it| is_last_word(it));
+        let last = self.repository.ancestors(&self.repository.tip).find(|ancestor| is_last_word(ancestor));
         let is_by_hand = last.is_some_and(|last| id(last) != id(self.repository.head()));
         if let Some(form) = files.get(JUSTFILE).filter(|_| !is_by_hand) {
             self.accepted.clone_from(form);
