@@ -135,8 +135,8 @@ async fn build_launcher(paths: &Paths, config: &DaemonConfig, given: LauncherInp
     let launcher =
         Launcher::from_installed().await.with_descriptor_limit(descriptors.initial).with_hidden_folder(private);
     let owner = paths.state.to_string_lossy();
-    let wanted = ProbeOptions { strongest: config.containment, owner: &owner, folder: &paths.state };
-    let offer = probe_host(&launcher, wanted).await;
+    let options = ProbeOptions { strongest: config.containment, owner: &owner, folder: &paths.state };
+    let offer = probe_host(&launcher, options).await;
     for missing in offer.unused_levels() {
         tracing::info!(level = %missing.level, why = missing.why, "containment is not used");
     }

@@ -252,8 +252,10 @@ impl Upstream {
             PublishExtras::Off => return Ok(Vec::new()),
         };
         let folders: Vec<String> = kinds.iter().map(|kind| format!("refs/runner/{kind}/{}/", self.run)).collect();
-        let refs =
-            repository.list_refs()?.into_iter().filter(|(name, _)| folders.iter().any(|it| name.starts_with(it)));
+        let refs = repository
+            .list_refs()?
+            .into_iter()
+            .filter(|(name, _)| folders.iter().any(|folder| name.starts_with(folder)));
         let remote_name = |name: String| match extras {
             PublishExtras::Branches => to_branch_name(&name).unwrap_or(name),
             PublishExtras::Refs | PublishExtras::Off => name,

@@ -88,8 +88,8 @@ fn choose_fork_id(repository: &Repository, requested: Option<&str>, from: Id) ->
     refuse_other_case(repository, id)?;
     let branch = format!("runner/{id}");
     let tips = [repository.find_branch_tip(&branch), repository.find_remote_branch("origin", &branch)];
-    let [here, elsewhere] = tips.map(|tip| tip.map_err(|error| git_error(&error)));
-    if here?.is_some() || elsewhere?.is_some() {
+    let [local_tip, elsewhere] = tips.map(|tip| tip.map_err(|error| git_error(&error)));
+    if local_tip?.is_some() || elsewhere?.is_some() {
         return refuse(ErrorKind::WrongState, format!("run {id} already exists, and a fork is a new run"));
     }
     Ok(IdChoice::Given(id.to_owned()))

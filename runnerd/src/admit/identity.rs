@@ -90,7 +90,7 @@ fn is_other_goal(
     end: &CommittedState,
     current_goal: Option<&Goal>,
 ) -> Result<bool, ErrorData> {
-    let Some(here) = current_goal else { return Ok(false) };
+    let Some(goal) = current_goal else { return Ok(false) };
     let mut reached = end.goal.body().trim().to_owned();
     let commits = repository.first_parents(&end.commit, MAX_COMMITS).map_err(|error| git_error(&error))?;
     for commit in commits {
@@ -101,7 +101,7 @@ fn is_other_goal(
         let Some(loaded) = before.filter(is_end) else { break };
         loaded.goal.body().trim().clone_into(&mut reached);
     }
-    Ok(here.body().trim() != reached)
+    Ok(goal.body().trim() != reached)
 }
 
 /// Refuses an id that differs from another run's only in case: ids must be unique regardless of case.

@@ -85,12 +85,12 @@ mod tests {
 
     #[test]
     fn caller_is_asked_for_what_agents_their_stand_ins_and_the_guard_need() {
-        let wanted = caller_variables(&parse_text(
+        let names = caller_variables(&parse_text(
             "[executor]\nkind = \"command\"\ncommand = [\"a\"]\n[executor.review]\nfallback = [\"codex\"]\n[env]\nguard = [\"CI\"]\n",
         ));
         assert!(
-            ["CI", "CODEX_HOME", "HTTPS_PROXY"].iter().all(|name| wanted.iter().any(|wanted| wanted == name)),
-            "{wanted:?}"
+            ["CI", "CODEX_HOME", "HTTPS_PROXY"].iter().all(|name| names.iter().any(|names| names == name)),
+            "{names:?}"
         );
         let command = "[executor]\nkind = \"command\"\ncommand = [\"a\"]\n";
         assert!(caller_variables(&parse_text(command)).is_empty());

@@ -145,7 +145,7 @@ fn code_tree(repository: &Repository, head: &CommitHeader) -> Result<String, Lan
 
 /// Explains why a branch is not proven, and returns whether that is only because something could not be checked.
 fn find_proof_gap(report: &AuditReport) -> Option<(String, bool)> {
-    let violations: Vec<_> = report.findings.iter().filter(|it| it.severity == Severity::Violation).collect();
+    let violations: Vec<_> = report.findings.iter().filter(|finding| finding.severity == Severity::Violation).collect();
     if let Some(first) = violations.first() {
         let iter = first.iter.map(|iter| format!("iteration {iter:04}, ")).unwrap_or_default();
         let more = match violations.len() - 1 {

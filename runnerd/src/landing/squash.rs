@@ -58,8 +58,10 @@ fn create_stripped_commit(
     let (parent, tree) = if repository.is_ancestor(&base, &onto)? {
         (base, repository.replace_runner_folder(&last, &repository.read_runner_folder(&base)?)?)
     } else {
-        let landed =
-            missing.landed_commits.iter().find(|(_, landed)| landed.iter().any(|it| it.commit == landing.base));
+        let landed = missing
+            .landed_commits
+            .iter()
+            .find(|(_, landed)| landed.iter().any(|landed_commit| landed_commit.commit == landing.base));
         let unrelated = || LandingRefusal::Unrelated { run: branch.run().to_owned() };
         let parent = match landed {
             Some((commit, _)) => *commit,

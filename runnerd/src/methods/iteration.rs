@@ -110,9 +110,9 @@ pub(super) struct IterationTarget {
 
 impl IterationTarget {
     fn layout(&self) -> Layout {
-        let here = Layout::new(self.repository.work_dir());
+        let layout = Layout::new(self.repository.work_dir());
         let is_kept = || self.archive.run_records(&self.run).is_dir();
-        if here.run_records(&self.run).is_dir() || !is_kept() { here } else { self.archive.clone() }
+        if layout.run_records(&self.run).is_dir() || !is_kept() { layout } else { self.archive.clone() }
     }
 
     /// Returns the kind of agent whose output is in an iteration's record, if known.
@@ -225,14 +225,14 @@ fn find_iteration(
 }
 
 /// Completes the unique prefix of a run's id from its branch.
-pub(super) fn complete_run_id(repository: &Repository, wanted: &str) -> Result<String, ErrorData> {
-    let branches = repository.list_branches(&format!("runner/{wanted}")).map_err(|error| git_error(&error))?;
+pub(super) fn complete_run_id(repository: &Repository, prefix: &str) -> Result<String, ErrorData> {
+    let branches = repository.list_branches(&format!("runner/{prefix}")).map_err(|error| git_error(&error))?;
     let ids: Vec<&str> = branches.iter().filter_map(|(name, _)| name.strip_prefix("runner/")).collect();
     match ids[..] {
         [one] => Ok(one.to_owned()),
-        _ if ids.contains(&wanted) || ids.is_empty() => Ok(wanted.to_owned()),
+        _ if ids.contains(&prefix) || ids.is_empty() => Ok(prefix.to_owned()),
         _ => {
-            let message = format!("`{wanted}` matches more than one run: {}", ids.join(", "));
+            let message = format!("`{prefix}` matches more than one run: {}", ids.join(", "));
             Err(ErrorData::new(ErrorKind::InvalidRequest, message).hint("runnerctl queue --ended"))
         }
     }
@@ -286,7 +286,7 @@ fn find_committed(target: &IterationTarget, iter: u32) -> Result<Option<Iteratio
 /// Finds the requested attempt among those without a commit; the last one by default.
 fn find_uncommitted(target: &IterationTarget, iter: u32) -> Option<IterationView> {
     let layout = target.layout();
-    let matches = |(number, wait): &(u32, u32)| *number == iter && target.wait.is_none_or(|wanted| wanted == *wait);
+    let matches = |(number, wait): &(u32, u32)| *number == iter && target.wait.is_none_or(|index| index == *wait);
     let (_, wait) = list_waits(&layout, &target.run).into_iter().rev().find(matches)?;
     let meta = read_meta_in(&layout.waited_iteration(&target.run, iter, wait))?;
     Some(IterationView { iter, wait: Some(wait), ..IterationView::from(&meta) })

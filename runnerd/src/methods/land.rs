@@ -179,12 +179,12 @@ impl Api {
     }
 
     /// Says of an isolated run that has no branch here that it is not published yet, and what is in the way.
-    async fn explain_unpublished(&self, repository: &Repository, wanted: &[String]) -> Option<ErrorData> {
+    async fn explain_unpublished(&self, repository: &Repository, selectors: &[String]) -> Option<ErrorData> {
         let (_, workers) = self.isolated_runs_of(repository.work_dir()).await?;
         let runs = workers.iter().filter_map(run_summary);
         let has_branch =
             |run: &RunSummary| !matches!(repository.find_branch_tip(&format!("runner/{}", run.id)), Ok(None));
-        let run = runs.into_iter().find(|run| wanted.contains(&run.id) && !has_branch(run))?;
+        let run = runs.into_iter().find(|run| selectors.contains(&run.id) && !has_branch(run))?;
         let why = run.published.as_ref().and_then(|published| published.why.clone());
         let message = match &why {
             Some(why) => format!("run {} is {}, and not published here yet: {}", run.id, run.state, why.message),
@@ -429,7 +429,7 @@ async fn refuse_pipes(repository: &Repository) -> Result<(), ErrorData> {
 /// Returns the ids of the requested runs, each of which has a branch.
 async fn resolve_runs(repository: &Repository, requested: Vec<String>) -> Result<Vec<String>, ErrorData> {
     let repository = repository.clone();
-    let run = move |wanted: &String| Ok(resolve_target(&repository, Some(wanted))?.run);
+    let run = move |selector: &String| Ok(resolve_target(&repository, Some(selector))?.run);
     run_blocking(move || requested.iter().map(run).collect()).await
 }
 

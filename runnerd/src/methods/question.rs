@@ -22,7 +22,7 @@ impl QuestionApiServer for Api {
     async fn questions(&self, params: QuestionsParams) -> RpcResult<Vec<QuestionView>> {
         let mut views = match &params.path {
             Some(path) if let Some(found) = self.list_branch_questions(path).await? => found,
-            path => self.list_questions(path.as_ref()).await?.into_iter().map(|asked| asked.view).collect(),
+            path => self.list_questions(path.as_ref()).await?.into_iter().map(|entry| entry.view).collect(),
         };
         views.retain(|view| params.all || view.answer.is_none());
         views.sort_by_key(|view| view.answer.is_some());
@@ -99,17 +99,17 @@ impl Api {
 }
 
 /// Returns the question with this id or prefix, or `RUN/` and the id; open ones take precedence over answered ones.
-fn find_question(asked: Vec<QuestionEntry>, requested: &str) -> Result<QuestionEntry, ErrorData> {
+fn find_question(entries: Vec<QuestionEntry>, requested: &str) -> Result<QuestionEntry, ErrorData> {
     let (run, id) = requested.rsplit_once('/').map_or((None, requested), |(run, id)| (Some(run), id));
     let matches =
         |view: &QuestionView| !id.is_empty() && view.id.starts_with(id) && run.is_none_or(|run| view.run == run);
-    let mut matching: Vec<QuestionEntry> = asked.into_iter().filter(|asked| matches(&asked.view)).collect();
-    matching.sort_by_key(|asked| asked.view.answer.is_some());
-    let entry_key = |asked: &QuestionEntry| (asked.view.id.clone(), asked.view.path.clone());
+    let mut matching: Vec<QuestionEntry> = entries.into_iter().filter(|entry| matches(&entry.view)).collect();
+    matching.sort_by_key(|entry| entry.view.answer.is_some());
+    let entry_key = |entry: &QuestionEntry| (entry.view.id.clone(), entry.view.path.clone());
     let first = matching.first().map(entry_key);
-    if matching.iter().any(|asked| asked.view.answer.is_none() && Some(entry_key(asked)) != first) {
+    if matching.iter().any(|entry| entry.view.answer.is_none() && Some(entry_key(entry)) != first) {
         let describe_entry =
-            |asked: &QuestionEntry| format!("{}/{} in {}", asked.view.run, asked.view.id, asked.view.path);
+            |entry: &QuestionEntry| format!("{}/{} in {}", entry.view.run, entry.view.id, entry.view.path);
         let all: Vec<String> = matching.iter().map(describe_entry).collect();
         let message = format!("`{requested}` matches more than one question: {}", all.join(", "));
         let hint = "name the run too, as in: runnerctl answer RUN/ID TEXT";

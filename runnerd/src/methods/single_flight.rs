@@ -179,21 +179,21 @@ mod tests {
     async fn those_who_ask_the_same_get_one_answer_also_where_the_first_leaves() {
         let (flights, begun) = (SingleFlight::default(), Arc::default());
         let (read, go_on) = blocking_read(&begun);
-        let (left, asked) = (CancellationToken::new(), test_query("verify", true));
+        let (left, query) = (CancellationToken::new(), test_query("verify", true));
         let mut others = tokio::task::JoinSet::new();
         let follow = async {
             wait_until_started(&begun, 1).await;
             for _ in 0..100 {
-                let (flights, asked) = (flights.clone(), asked.clone());
+                let (flights, asked) = (flights.clone(), query.clone());
                 let unused = |_: &CancellationToken| Err(ErrorData::new(ErrorKind::Bug, "read once more"));
                 others.spawn(async move { flights.run::<u32>(asked, &CancellationToken::new(), unused).await });
             }
-            while lock_mutex(&flights.0.pending).get(&asked).map_or(0, Weak::strong_count) < 101 {
+            while lock_mutex(&flights.0.pending).get(&query).map_or(0, Weak::strong_count) < 101 {
                 tokio::task::yield_now().await;
             }
             left.cancel();
         };
-        let (first, ()) = tokio::join!(flights.run(asked.clone(), &left, read), follow);
+        let (first, ()) = tokio::join!(flights.run(query.clone(), &left, read), follow);
         assert!(first.is_err());
         go_on.send(()).unwrap();
         while let Some(answer) = others.join_next().await {

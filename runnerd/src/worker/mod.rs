@@ -375,8 +375,8 @@ impl WorkerHandle {
     /// Describes a run: as it was last seen, if a blocked git command keeps the worker from answering and it is the
     /// current one.
     pub async fn describe_run(&self, run: &str) -> Result<StatusView, ErrorData> {
-        let wanted = run.to_owned();
-        let described = self.ask_or_tell(|reply| WorkerMessage::Describe { run: wanted, reply }).await;
+        let id = run.to_owned();
+        let described = self.ask_or_tell(|reply| WorkerMessage::Describe { run: id, reply }).await;
         let view = self.status();
         let is_current = view.run.as_ref().is_some_and(|current| current.summary.id.starts_with(run));
         match described {

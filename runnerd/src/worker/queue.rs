@@ -356,7 +356,7 @@ impl RepoQueue {
         view.wait_until = current.state.wait().map(|wait| wait.until);
         view.outages = outage_views(current);
         view.changes = self.pending_changes(&current.id);
-        view.pending = current.asked.and_then(|asked| match asked {
+        view.pending = current.asked.and_then(|request| match request {
             StopRequest::Pause => Some(PendingControl::Pause),
             StopRequest::Cancel => Some(PendingControl::Cancel),
             StopRequest::Step => None,

@@ -307,16 +307,16 @@ fn launch_claude(section: &str, env: &[(&str, &str)]) -> (Vec<String>, Vec<(Stri
     let text = format!("[executor]\nkind = \"claude\"\n{section}");
     let config = config::parse(&text, Path::new("config.toml")).unwrap();
     let env: Vec<(OsString, OsString)> = env.iter().map(|(name, value)| (name.into(), value.into())).collect();
-    let here = Path::new("/repo");
+    let repo = Path::new("/repo");
     let order = LaunchRequest {
         form: AnswerForm::Answer,
         executor: &config.executor.work,
-        folder: here,
-        git_folder: here,
+        folder: repo,
+        git_folder: repo,
         env: &env,
-        record: here,
+        record: repo,
         home: None,
-        output: here,
+        output: repo,
     };
     let launch = ClaudeBackend.plan_launch(&order);
     let text = |word: OsString| word.into_string().unwrap();

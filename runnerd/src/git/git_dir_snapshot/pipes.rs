@@ -32,7 +32,7 @@ impl Repository {
     /// Removes pipes, sockets and devices at paths of HEAD: git cannot store them, and reading one would block. Returns
     /// whether there were any.
     pub fn remove_pipes_among(&self, changes: &[WorktreeChange]) -> Result<bool, GitError> {
-        let of_head = changes.iter().filter(|it| !matches!(it.kind, ChangeKind::Untracked | ChangeKind::Added));
+        let of_head = changes.iter().filter(|entry| !matches!(entry.kind, ChangeKind::Untracked | ChangeKind::Added));
         let paths = of_head.map(|change| self.absolute_path(change.path.as_bstr()));
         let is_pipe = |path: &PathBuf| path.symlink_metadata().is_ok_and(|found| is_blocking(found.file_type()));
         let pipes: Vec<PathBuf> = paths.filter(is_pipe).collect();

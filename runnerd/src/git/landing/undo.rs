@@ -31,9 +31,9 @@ impl Repository {
         };
         let differing = read().map_err(GitError::gix("comparing commits", self.git_dir()))?;
         let old_paths: BTreeSet<&[u8]> =
-            differing.iter().filter(|it| it.old.is_some()).map(|it| it.path.as_slice()).collect();
+            differing.iter().filter(|diff| diff.old.is_some()).map(|diff| diff.path.as_slice()).collect();
         let added: Vec<&PathDiff> =
-            differing.iter().filter(|it| it.old.is_none() && !old_paths.contains(it.path.as_slice())).collect();
+            differing.iter().filter(|diff| diff.old.is_none() && !old_paths.contains(diff.path.as_slice())).collect();
         // Compares by the attributes the files were written with, which are reverted too.
         let foreign = self.find_foreign_files(&added)?;
         self.with_stale_lock_retry(|| {

@@ -142,7 +142,7 @@ impl Repository {
         };
         let differing = read().map_err(GitError::gix("comparing commits", self.git_dir()))?;
         let is_submodule = |difference: &PathDiff| difference.new.is_some_and(|(mode, _)| mode.is_commit());
-        Ok(differing.iter().filter(|it| is_submodule(it)).map(|it| display_path(&it.path)).collect())
+        Ok(differing.iter().filter(|diff| is_submodule(diff)).map(|diff| display_path(&diff.path)).collect())
     }
 
     /// Returns the paths that `new` has and `old` lacks.
@@ -157,9 +157,14 @@ impl Repository {
         };
         let differing = read().map_err(GitError::gix("comparing commits", self.git_dir()))?;
         // A file that becomes a link is reported as removed and added.
-        let gone: Vec<_> = differing.iter().filter(|it| it.new.is_none()).map(|it| it.path.clone()).collect();
-        let appearing = differing.into_iter().filter(|it| it.old.is_none() && !gone.contains(&it.path));
-        Ok(appearing.map(|it| it.path.into()).collect())
+        let gone: Vec<_> = differing
+            .iter()
+            .filter(|difference| difference.new.is_none())
+            .map(|difference| difference.path.clone())
+            .collect();
+        let appearing =
+            differing.into_iter().filter(|difference| difference.old.is_none() && !gone.contains(&difference.path));
+        Ok(appearing.map(|difference| difference.path.into()).collect())
     }
 
     /// Returns a path at, below or above `path` that exists and is not from the commit `old`.

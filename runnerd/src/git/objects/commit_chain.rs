@@ -111,7 +111,7 @@ impl CommitChain<'_> {
                 return Ok(Some(known.clone()));
             }
             let object = object_reader::try_read_object(&self.repo, gix::ObjectId::try_from(id.as_slice())?)?;
-            let Some(tree) = object.filter(|it| it.kind == gix::objs::Kind::Tree) else { return Ok(None) };
+            let Some(tree) = object.filter(|found| found.kind == gix::objs::Kind::Tree) else { return Ok(None) };
             let tree = tree.detach().data;
             let mut trees = self.trees.borrow_mut();
             if trees.len() >= MAX_CACHED_TREES {

@@ -393,7 +393,7 @@ fn references_are_all_there_while_somebody_packs_them() {
 
 #[test]
 fn reference_is_not_made_where_another_leaves_no_room_be_it_packed_or_not() {
-    for (standing, wanted) in [("runner", "runner/x"), ("runner/x/y", "runner/x")] {
+    for (standing, branch) in [("runner", "runner/x"), ("runner/x/y", "runner/x")] {
         for (is_packed, engine) in [(false, ENGINES[0]), (false, ENGINES[1]), (true, ENGINES[0]), (true, ENGINES[1])] {
             let fixture = Fixture::new();
             fixture.git(&["branch", standing]);
@@ -402,15 +402,15 @@ fn reference_is_not_made_where_another_leaves_no_room_be_it_packed_or_not() {
             }
             let (repository, before, head) =
                 (fixture.with_engine(engine), fixture.git(&["for-each-ref"]), fixture.head());
-            let change = RefChange { name: format!("refs/heads/{wanted}"), from: None, to: head };
+            let change = RefChange { name: format!("refs/heads/{branch}"), from: None, to: head };
             let refusals = [
-                repository.start_branch(wanted, &head),
+                repository.start_branch(branch, &head),
                 repository.set_runner_ref(&change.name, &head),
                 repository.update_refs("test", std::slice::from_ref(&change)),
             ];
             for refusal in refusals {
                 let error = refusal.unwrap_err();
-                let message = format!("the branch `{standing}` is in the way of `{wanted}`: git cannot hold both");
+                let message = format!("the branch `{standing}` is in the way of `{branch}`: git cannot hold both");
                 assert_eq!(error.to_string(), message, "{engine:?}, packed: {is_packed}");
                 assert!(!error.is_transient());
                 let other = format!("{}-old", standing.replace('/', "-"));
@@ -420,7 +420,7 @@ fn reference_is_not_made_where_another_leaves_no_room_be_it_packed_or_not() {
             }
             assert_eq!(fixture.git(&["for-each-ref"]), before);
             fixture.git(&["branch", "-m", standing, "aside"]);
-            repository.start_branch(wanted, &head).unwrap();
+            repository.start_branch(branch, &head).unwrap();
             fixture.assert_sound();
         }
     }
