@@ -85,7 +85,7 @@ fn logged(store: &Store, messages: &[(u64, Vec<u8>)]) -> Vec<bool> {
     let output = store.git(&args, (ids.join("\n") + "\n").as_bytes());
     let output = String::from_utf8_lossy(&output);
     let records: std::collections::BTreeMap<&str, &str> =
-        output.split('\0').filter_map(|it| it.split_once('\n')).collect();
+        output.split('\0').filter_map(|record| record.split_once('\n')).collect();
     ids.iter().map(|id| has_receipt(records[id.as_str()])).collect()
 }
 
@@ -93,7 +93,7 @@ fn interpreted(store: &Store, (name, options): (&str, &[&str]), messages: &[(u64
     let path = |path: &std::path::PathBuf| path.display().to_string();
     let mark = path(&store.files(&format!("{name}-mark"), [MARK])[0]);
     let paths = store.files(name, messages.iter().map(|(_, message)| message.as_slice()));
-    let paths: Vec<String> = paths.iter().flat_map(|it| [path(it), mark.clone()]).collect();
+    let paths: Vec<String> = paths.iter().flat_map(|text| [path(text), mark.clone()]).collect();
     let args = ["interpret-trailers", "--parse"].into_iter().chain(options.iter().copied());
     let output = store.git(&args.chain(paths.iter().map(String::as_str)).collect::<Vec<_>>(), b"");
     let output = String::from_utf8_lossy(&output).into_owned();

@@ -354,10 +354,10 @@ async fn leftovers_of_a_dead_daemon_are_ended_when_it_starts_again() {
 
     let owner = bench.folder().to_str().unwrap();
     let other = format!("{owner}-another");
-    let wanted = ProbeOptions { strongest: Containment::Cgroup, owner: &other, folder: bench.folder() };
-    probe_host(&launcher(), wanted).await;
+    let options = ProbeOptions { strongest: Containment::Cgroup, owner: &other, folder: bench.folder() };
+    probe_host(&launcher(), options).await;
     assert!(!processes[0].is_dead(), "another daemon has ended it");
-    probe_host(&launcher(), ProbeOptions { owner, ..wanted }).await;
+    probe_host(&launcher(), ProbeOptions { owner, ..options }).await;
     assert_all_dead(&processes);
     assert!(!group.exists(), "the control group is still there");
 }

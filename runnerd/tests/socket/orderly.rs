@@ -39,7 +39,7 @@ async fn twenty_clients_at_once_are_all_answered() {
 async fn questions_at_the_same_time_have_each_their_own_answer() {
     let server = Server::start();
     let options = fixture::options(&server.paths);
-    let asked = client::query(&options, async |client: &OneShotClient| {
+    let reply = client::query(&options, async |client: &OneShotClient| {
         let slow = client.request::<String, _>("test.slow", rpc_params![]);
         let others = async {
             server.told.begun.notified().await;
@@ -51,17 +51,17 @@ async fn questions_at_the_same_time_have_each_their_own_answer() {
         let (slow, others) = tokio::join!(slow, others);
         (slow.unwrap(), others)
     });
-    assert_eq!(asked.await.unwrap(), ("slow".to_owned(), (7, ExitStatus::Error)));
+    assert_eq!(reply.await.unwrap(), ("slow".to_owned(), (7, ExitStatus::Error)));
 }
 
 #[tokio::test]
 async fn daemon_of_another_version_is_told_before_what_it_answers() {
     let server = Server::of_api_version(API_VERSION + 1);
     let options = fixture::options(&server.paths);
-    let asked = client::query(&options, async |client: &OneShotClient| {
+    let reply = client::query(&options, async |client: &OneShotClient| {
         client.request::<String, _>("test.slow", rpc_params![]).await
     });
-    assert!(matches!(asked.await, Err(ConnectError::ProtocolMismatch { .. })));
+    assert!(matches!(reply.await, Err(ConnectError::ProtocolMismatch { .. })));
 }
 
 #[tokio::test]
@@ -71,10 +71,10 @@ async fn daemon_of_a_development_build_is_named_with_its_process() {
     let is_named = |error| matches!(error, ConnectError::DevelopmentBuild { pid: Some(pid), .. } if pid == mine);
     assert!(is_named(fixture::connect(&server.paths).await.unwrap_err()));
     let options = fixture::options(&server.paths);
-    let asked = client::query(&options, async |client: &OneShotClient| {
+    let reply = client::query(&options, async |client: &OneShotClient| {
         client.request::<String, _>("run.status", rpc_params![]).await
     });
-    assert!(is_named(asked.await.unwrap_err()));
+    assert!(is_named(reply.await.unwrap_err()));
 }
 
 #[tokio::test]

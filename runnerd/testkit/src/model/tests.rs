@@ -71,8 +71,8 @@ fn requests_are_recorded_as_they_came() {
     let model = ModelServer::start(ReplyScript::new().always(ModelReply::empty()));
     responses(&model);
     messages(&model, true);
-    let asked = model.wait_for_requests(2);
-    let [first, second] = asked.as_slice() else { panic!("{asked:#?}") };
+    let requests = model.wait_for_requests(2);
+    let [first, second] = requests.as_slice() else { panic!("{requests:#?}") };
     assert_eq!(
         (first.protocol, first.model(), first.header("x-key")),
         (ModelProtocol::Responses, "m-1", Some("dummy"))
