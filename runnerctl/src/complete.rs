@@ -257,7 +257,7 @@ mod tests {
     fn every_argument_that_names_something_of_the_daemons_is_completed() {
         let mut names = Vec::new();
         collect_completed(&add_completers(Cli::command()), &mut names);
-        for wanted in [
+        for word in [
             "status target",
             "land targets",
             "gc path",
@@ -268,7 +268,7 @@ mod tests {
             "export what",
             "set key",
         ] {
-            assert!(names.iter().any(|name| name == wanted), "{wanted}: {names:?}");
+            assert!(names.iter().any(|name| name == word), "{word}: {names:?}");
         }
     }
 

@@ -69,9 +69,9 @@ impl Screen {
         if let (Some(host), Some(path)) = (self.host, work_tree.to_str()) {
             return command.in_directory(path).on_host(host).to_shell();
         }
-        let is_shell_dir = self.shell_dir.is_none_or(|here| match command.argv.first().map(String::as_str) {
-            Some("git") => here == work_tree,
-            _ => here.starts_with(work_tree),
+        let is_shell_dir = self.shell_dir.is_none_or(|shell_dir| match command.argv.first().map(String::as_str) {
+            Some("git") => shell_dir == work_tree,
+            _ => shell_dir.starts_with(work_tree),
         });
         match work_tree.to_str() {
             Some(path) if !is_shell_dir => command.in_directory(path).to_shell(),
@@ -128,8 +128,9 @@ mod tests {
 
     #[test]
     fn a_command_names_its_place_unless_the_reader_is_there() {
-        let command_line = |here: &'static str, command: &Command| {
-            Screen { shell_dir: Some(Path::new(here)), ..Screen::fixed() }.command_line(command, Path::new("/srv/a b"))
+        let command_line = |shell_dir: &'static str, command: &Command| {
+            Screen { shell_dir: Some(Path::new(shell_dir)), ..Screen::fixed() }
+                .command_line(command, Path::new("/srv/a b"))
         };
         let (resume, stage) = (Command::retry("x"), Command::stage(["y"]));
         assert_eq!(command_line("/srv/a b", &resume), "runnerctl retry x");

@@ -63,7 +63,7 @@ fn a_daemon_that_comes_back_is_asked_for_everything() {
     assert!(model.needs_clock(), "the age of what is shown grows");
     assert_eq!(model.status().map(|status| status.repo.id.as_str()), Some(REPO), "what was seen stays");
     let requests = model.update(fixed_now(), Message::Connected);
-    let count_of = |wanted: fn(&Request) -> bool| requests.iter().filter(|request| wanted(request)).count();
+    let count_of = |is_counted: fn(&Request) -> bool| requests.iter().filter(|request| is_counted(request)).count();
     assert_eq!(count_of(|request| matches!(request, Request::Statuses)), 1);
     assert_eq!(count_of(|request| matches!(request, Request::Follow(_))), 1);
     assert_eq!(count_of(|request| matches!(request, Request::Tree(_))), 1);
