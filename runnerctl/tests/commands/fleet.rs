@@ -58,8 +58,8 @@ fn each_machine_is_shown_below_its_name_and_one_that_hangs_is_not_waited_for() {
     {
         assert!(text.contains(words), "{words}: {text}");
     }
-    let asked = fleet.here.ctl(&["questions", "--host", "gpu", "--host", "ssh://gone", "--json"]).exits(0).json();
-    let hosts = asked["hosts"].as_array().expect("it is a list");
+    let questions = fleet.here.ctl(&["questions", "--host", "gpu", "--host", "ssh://gone", "--json"]).exits(0).json();
+    let hosts = questions["hosts"].as_array().expect("it is a list");
     assert_eq!((&hosts[0]["host"], &hosts[0]["questions"][0]["text"]), (&"ssh://gpu".into(), &"Which port?".into()));
     assert_eq!((&hosts[1]["host"], &hosts[1]["error"]["kind"]), (&"ssh://gone".into(), &"host".into()));
     fleet.here.ctl(&["status", "--host", "gone", "--host", "ssh://lost"]).exits(5);

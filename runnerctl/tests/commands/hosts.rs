@@ -91,9 +91,9 @@ fn a_run_on_another_machine_is_started_steered_and_followed_by_one_ssh_for_each_
     machines.run_on_host(&["step"]).exits(0);
     assert_eq!(follows.wait_exit(), 0);
 
-    let asked = machines.run_on_host(&["questions", "--json"]);
-    asked.exits(0);
-    let id = asked.json()["questions"][0]["id"].as_str().expect("a question").to_owned();
+    let questions = machines.run_on_host(&["questions", "--json"]);
+    questions.exits(0);
+    let id = questions.json()["questions"][0]["id"].as_str().expect("a question").to_owned();
     machines.run_on_host(&["answer", &id, "8080"]).exits(0);
     machines.run_on_host(&["note", "Hurry."]).exits(0);
     machines.ssh_calls();

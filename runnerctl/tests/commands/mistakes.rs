@@ -18,8 +18,8 @@ fn client_of_a_development_build_is_told_to_be_updated() {
     let _daemon = home.daemon();
     let client = home.client();
     let hello = json!({"client": "runnerctl", "version": "0.1.0", "api_major": 1, "api_minor": 0});
-    let asked: Result<Value, ClientError> = client.wait(client.rpc().request("daemon.hello", rpc_params![hello]));
-    let CallError::Refused(refusal) = asked.expect_err("it is refused").into() else { panic!("it is not a refusal") };
+    let reply: Result<Value, ClientError> = client.wait(client.rpc().request("daemon.hello", rpc_params![hello]));
+    let CallError::Refused(refusal) = reply.expect_err("it is refused").into() else { panic!("it is not a refusal") };
     assert_eq!(refusal.kind, ErrorKind::ProtocolMismatch);
     assert!(refusal.message.contains("this client is of a development build"), "{refusal}");
     assert!(refusal.hint.is_some_and(|hint| hint.contains("update runnerctl")));
@@ -193,8 +193,9 @@ fn the_versions_of_client_and_daemon_are_told_and_what_was_built_is_not_replaced
     let _daemon = home.daemon();
     let output = home.ctl(&["version"]);
     assert_eq!(output.exits(0).stdout, format!("runnerctl  {version}\nrunnerd    {version}\n"));
-    for asked in [&["version", "--check"][..], &["self-update"], &["self-update", "--to", "0.0.1", "--from", "/tmp"]] {
-        let refused = home.ctl(asked);
+    for command in [&["version", "--check"][..], &["self-update"], &["self-update", "--to", "0.0.1", "--from", "/tmp"]]
+    {
+        let refused = home.ctl(command);
         assert!(refused.exits(6).stderr.contains("was not installed by install.sh"), "{}", refused.stderr);
     }
     home.ctl(&["self-update", "--to", "new"]).exits(2);

@@ -121,8 +121,8 @@ fn what_keeps_the_server_from_beginning_is_told() {
     let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
     let port = taken.local_addr().expect("an address").port().to_string();
     let output = home.ctl_in(&repo, &["ui", "--port", &port]);
-    let wanted = format!("listening on port {port} of this machine: Address already in use");
-    assert!(output.exits(1).stderr.contains(&wanted), "{}", output.stderr);
+    let message = format!("listening on port {port} of this machine: Address already in use");
+    assert!(output.exits(1).stderr.contains(&message), "{}", output.stderr);
     assert!(output.stderr.contains("hint: runnerctl ui"), "{}", output.stderr);
     let elsewhere = home.path().display().to_string();
     let output = home.ctl_in(&repo, &["ui", &elsewhere]);

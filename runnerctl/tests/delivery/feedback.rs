@@ -21,19 +21,19 @@ fn failed_checks_and_comments_become_a_note() {
     --- stderr
     --- exit 0
     ");
-    let asked = &stage.daemon.requests_of("delivery.feedback")[0];
-    assert_eq!((&asked["run"], &asked["add"], &asked["dry_run"]), (&json!("port"), &json!(false), &json!(false)));
-    assert_eq!(asked["request"], json!("pull request 5, https://github.com/o/r/pull/5"));
-    assert_eq!(asked["items"].as_array().map(Vec::len), Some(6));
-    let log = asked["items"][0]["log"].as_str().unwrap_or_default();
-    assert!(log.starts_with("Run cargo test\ncargo test\ntest store::keeps_the_last_line ... FAILED\n"), "{asked}");
-    assert_eq!(asked["items"][1].get("log"), None, "a check of others has no log here");
+    let request = &stage.daemon.requests_of("delivery.feedback")[0];
+    assert_eq!((&request["run"], &request["add"], &request["dry_run"]), (&json!("port"), &json!(false), &json!(false)));
+    assert_eq!(request["request"], json!("pull request 5, https://github.com/o/r/pull/5"));
+    assert_eq!(request["items"].as_array().map(Vec::len), Some(6));
+    let log = request["items"][0]["log"].as_str().unwrap_or_default();
+    assert!(log.starts_with("Run cargo test\ncargo test\ntest store::keeps_the_last_line ... FAILED\n"), "{request}");
+    assert_eq!(request["items"][1].get("log"), None, "a check of others has no log here");
     assert!(stage.requests_made().contains("  --log-failed"), "{}", stage.requests_made());
     let output = stage.deliver(&["--feedback", "--add", "--anyone", "--dry-run"]);
     assert!(String::from_utf8_lossy(&output.stdout).starts_with("Feedback on …"), "{}", output_text(&output));
-    let asked = &stage.daemon.requests_of("delivery.feedback")[1];
+    let request = &stage.daemon.requests_of("delivery.feedback")[1];
     assert_eq!(
-        (asked["items"].as_array().map(Vec::len), &asked["add"], &asked["dry_run"]),
+        (request["items"].as_array().map(Vec::len), &request["add"], &request["dry_run"]),
         (Some(8), &json!(true), &json!(true))
     );
 }
@@ -47,8 +47,8 @@ fn a_log_that_is_gone_keeps_nothing_from_being_told() {
     let reply = json!({"told": 4, "known": 0, "left": 0, "text": "Feedback on …\n", "change": null});
     let stage = DeliveryStage { daemon: stage.daemon.with_reply("delivery.feedback", reply), ..stage };
     assert_eq!(stage.deliver(&["--feedback"]).status.code(), Some(0));
-    let asked = &stage.daemon.requests_of("delivery.feedback")[0];
-    assert_eq!((&asked["items"][0]["kind"], asked["items"][0].get("log")), (&json!("check"), None));
+    let request = &stage.daemon.requests_of("delivery.feedback")[0];
+    assert_eq!((&request["items"][0]["kind"], request["items"][0].get("log")), (&json!("check"), None));
 }
 
 #[test]
@@ -68,10 +68,10 @@ fn the_logs_of_failed_jobs_are_read_from_gitlab_too() {
     let stage = DeliveryStage { daemon: stage.daemon.with_reply("delivery.feedback", reply), ..stage };
     let output = stage.deliver(&["--feedback"]);
     assert_eq!(output.status.code(), Some(0), "{}", output_text(&output));
-    let asked = &stage.daemon.requests_of("delivery.feedback")[0];
+    let request = &stage.daemon.requests_of("delivery.feedback")[0];
     assert!(
-        asked["items"][0]["log"].as_str().unwrap_or_default().starts_with("$ bundle exec rspec\nFailures:\n"),
-        "{asked}"
+        request["items"][0]["log"].as_str().unwrap_or_default().starts_with("$ bundle exec rspec\nFailures:\n"),
+        "{request}"
     );
     assert!(stage.requests_made().contains("/jobs/8/trace"), "{}", stage.requests_made());
 }

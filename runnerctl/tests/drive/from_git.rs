@@ -91,8 +91,9 @@ fn an_interrupted_look_leaves_nothing() {
     command.args(["status", "--remote", "ssh://example.invalid/x.git"]).env("GIT_SSH_COMMAND", &hang);
     let looking = crate::kit::DriverProcess::spawn(command);
     let tmp = remote.home.path().join("tmp");
-    let is_there =
-        || fs::read_dir(&tmp).into_iter().flatten().flatten().any(|it| is_runner_path(&it.path().to_string_lossy()));
+    let is_there = || {
+        fs::read_dir(&tmp).into_iter().flatten().flatten().any(|entry| is_runner_path(&entry.path().to_string_lossy()))
+    };
     while !is_there() {
         std::thread::yield_now();
     }

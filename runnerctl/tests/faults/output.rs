@@ -265,9 +265,9 @@ mod slow {
         gate.wait_reached();
         let client = once.home.client();
         let ask = || {
-            let asked = Instant::now();
+            let asked_at = Instant::now();
             client.status(once.repo.path());
-            asked.elapsed()
+            asked_at.elapsed()
         };
         let idle = median((0..50).map(|_| ask()).collect());
         gate.open();

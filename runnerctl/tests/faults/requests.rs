@@ -104,10 +104,10 @@ impl RequestScene {
         let tree = tree.display().to_string();
         let words = request.iter().map(|word| if *word == "{tree}" { tree.as_str() } else { word });
         let words: Vec<&str> = words.collect();
-        let asked = self.home.ctl_in(&self.repo, &words);
-        let says_why = asked.stderr.contains("error:") || !asked.stdout.is_empty();
-        assert!(asked.code == 0 || asked.code != 2 && says_why, "it says nothing: {asked:?}");
-        asked.code == 0
+        let output = self.home.ctl_in(&self.repo, &words);
+        let says_why = output.stderr.contains("error:") || !output.stdout.is_empty();
+        assert!(output.code == 0 || output.code != 2 && says_why, "it says nothing: {output:?}");
+        output.code == 0
     }
 
     /// Continues with another daemon, repeats a request that was never answered, and completes the run.
@@ -199,8 +199,8 @@ fn row_98_client_that_dies_while_it_asks_leaves_nothing() {
             let scene = RequestScene::new(doing);
             let place = ["-C", &scene.repo.path().display().to_string()].map(str::to_owned);
             let words: Vec<&str> = place.iter().map(String::as_str).chain(request.iter().copied()).collect();
-            let asked = scene.home.ctl_with_fault(&SystemFault::kill_at(WORDS, at), &words);
-            print_figure(&format!("{request:?}, word {at}: {}", asked.code));
+            let output = scene.home.ctl_with_fault(&SystemFault::kill_at(WORDS, at), &words);
+            print_figure(&format!("{request:?}, word {at}: {}", output.code));
             scene.finish((request, false), &format!("{request:?}, word {at} of the client"));
         }
     }

@@ -59,10 +59,10 @@ fn row_105_killed_while_a_workspace_is_made() {
     let refs = scene.repo.refs("refs/heads/");
     let daemon = scene.home.daemon();
     let args = ["start", "--isolated", "--yes", "--id", RUN, "-m", "Do it"];
-    let mut asked = scene.home.ctl_command(&scene.repo, &args).spawn().expect("the client can be started");
+    let mut client = scene.home.ctl_command(&scene.repo, &args).spawn().expect("the client can be started");
     scene.gate.wait_reached();
     daemon.kill();
-    assert!(!asked.wait().expect("the client ends").success());
+    assert!(!client.wait().expect("the client ends").success());
     scene.gate.open();
     scene.home.wait_all_gone(PATIENCE);
     let _daemon = scene.home.daemon();

@@ -12,8 +12,8 @@ fn run_states(client: &Client) -> Vec<RunStatus> {
     all.iter().filter_map(|status| status.run.as_ref()).map(|run| run.summary.state).collect()
 }
 
-fn count(states: &[RunStatus], wanted: RunStatus) -> usize {
-    states.iter().filter(|state| **state == wanted).count()
+fn count(states: &[RunStatus], expected: RunStatus) -> usize {
+    states.iter().filter(|state| **state == expected).count()
 }
 
 #[test]
@@ -38,18 +38,18 @@ fn four_isolated_runs_and_one_in_place_ask_and_are_answered_and_none_is_blamed_f
     }
     gate.open();
     client.wait_for(repo.path(), RunStatus::Completed);
-    let here = client.run(repo.path());
-    assert_eq!((here.summary.id.as_str(), here.notices.as_slice()), ("here", &[][..]));
+    let run = client.run(repo.path());
+    assert_eq!((run.summary.id.as_str(), run.notices.as_slice()), ("here", &[][..]));
     assert_eq!(repo.git(&["for-each-ref", "refs/runner/moved"]), "", "what others have published is nobody's doing");
     let shown = home.ctl_in(&repo, &["status"]).exits(0).stdout.clone();
     assert!(shown.contains("isolated runs (4)"), "{shown}");
     let all = home.ctl_in(&repo, &["status", "--all"]).exits(0).stdout.clone();
     let names: Vec<&str> = all.lines().skip(1).take(5).filter_map(|line| line.split_whitespace().next()).collect();
     assert_eq!(names[1..], ids, "{all}");
-    let asked = home.ctl_in(&repo, &["questions", "--json", "."]).exits(0).json();
-    let asked = asked["questions"].as_array().expect("questions").clone();
-    assert_eq!(asked.len(), 5, "{asked:?}");
-    let question = asked[0]["id"].as_str().expect("an id");
+    let reply = home.ctl_in(&repo, &["questions", "--json", "."]).exits(0).json();
+    let questions = reply["questions"].as_array().expect("questions").clone();
+    assert_eq!(questions.len(), 5, "{questions:?}");
+    let question = questions[0]["id"].as_str().expect("an id");
     home.ctl_in(&repo, &["answer", question, "Postgres"]).exits(2);
     home.ctl_in(&repo, &["answer", &format!("c/{question}"), "Postgres"]).exits(0);
     for id in ids {

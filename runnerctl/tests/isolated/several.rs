@@ -57,11 +57,11 @@ fn the_same_question_of_two_runs_is_answered_by_naming_the_run() {
         start(&home, &repo, id, &[]);
         home.client().wait_for(&workspace(&home, &repo, id), RunStatus::Completed);
     }
-    let asked = home.ctl_in(&repo, &["questions", "--json", "."]).exits(0).json();
-    let asked = asked["questions"].as_array().expect("questions").clone();
-    assert_eq!(asked.len(), 2, "{asked:?}");
-    let id = asked[0]["id"].as_str().expect("an id");
-    assert_eq!(asked[1]["id"].as_str(), Some(id));
+    let reply = home.ctl_in(&repo, &["questions", "--json", "."]).exits(0).json();
+    let questions = reply["questions"].as_array().expect("questions").clone();
+    assert_eq!(questions.len(), 2, "{questions:?}");
+    let id = questions[0]["id"].as_str().expect("an id");
+    assert_eq!(questions[1]["id"].as_str(), Some(id));
     let shown = home.ctl_in(&repo, &["questions"]).exits(0).stdout.clone();
     assert!(shown.contains(&format!("a/{id}")) && shown.contains(&format!("b/{id}")), "{shown}");
     let refused = home.ctl_in(&repo, &["answer", id, "Postgres"]);

@@ -86,9 +86,9 @@ impl SlowCopy {
     /// Makes a daemon create a workspace, up to the gate.
     fn started(home: &Home) -> (Self, Daemon, Child) {
         let (slow, daemon) = (Self::new(home), home.daemon());
-        let asked = slow.begin(home);
+        let client = slow.begin(home);
         slow.gate.wait_reached();
-        (slow, daemon, asked)
+        (slow, daemon, client)
     }
 
     fn begin(&self, home: &Home) -> Child {
@@ -101,12 +101,12 @@ impl SlowCopy {
 fn a_daemon_that_starts_removes_nothing_that_another_is_making_in_the_same_folder() {
     let (home, other) = (Home::new(), Home::new());
     let folder = share(&home, &other);
-    let (slow, daemon, mut asked) = SlowCopy::started(&home);
+    let (slow, daemon, mut client) = SlowCopy::started(&home);
     assert_eq!(count_started(&folder), 1);
     let _second = other.daemon();
     assert_eq!(count_started(&folder), 1, "it is in the making");
     slow.gate.open();
-    assert!(asked.wait().expect("the client ends").success());
+    assert!(client.wait().expect("the client ends").success());
     assert_eq!(count_started(&folder), 0);
     home.ctl_in(&slow.repo, &["cancel"]).exits(0);
     drop(daemon);
@@ -116,9 +116,9 @@ fn a_daemon_that_starts_removes_nothing_that_another_is_making_in_the_same_folde
 fn row_111_what_a_killed_daemon_has_left_in_a_shared_folder_waits_for_that_daemon() {
     let (home, other) = (Home::new(), Home::new());
     let folder = share(&home, &other);
-    let (slow, daemon, mut asked) = SlowCopy::started(&home);
+    let (slow, daemon, mut client) = SlowCopy::started(&home);
     daemon.kill();
-    assert!(!asked.wait().expect("the client ends").success());
+    assert!(!client.wait().expect("the client ends").success());
     slow.gate.open();
     home.wait_all_gone(PATIENCE);
     let _second = other.daemon();

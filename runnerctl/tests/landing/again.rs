@@ -17,7 +17,7 @@ fn what_passes_later_lands_behind_what_has_landed() {
     let stdout = scene.land(&["a"]).exits(0).stdout.clone();
     assert!(stdout.contains(&format!("already landed as {tip}")), "{stdout}");
     let report = scene.home.ctl_in(&scene.repo, &["verify", "--landed", "main", "--json"]).exits(0).json();
-    let states: Vec<_> = report["commits"].as_array().unwrap().iter().map(|it| it["state"].clone()).collect();
+    let states: Vec<_> = report["commits"].as_array().unwrap().iter().map(|commit| commit["state"].clone()).collect();
     assert_eq!(states, ["same", "same"]);
 }
 

@@ -71,8 +71,12 @@ fn a_preview_shows_the_commits_and_moves_nothing() {
     let before = scene.git(&["rev-parse", "main"]);
     let guards = std::fs::read_to_string(scene.repo.script().folder().join("guarded")).expect("guards are counted");
     let reply = scene.land(&["a", "--preview", "--json"]).exits(0).json();
-    let subjects: Vec<&str> =
-        reply["runs"][0]["commits"].as_array().unwrap().iter().map(|it| it["subject"].as_str().unwrap()).collect();
+    let subjects: Vec<&str> = reply["runs"][0]["commits"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|commit| commit["subject"].as_str().unwrap())
+        .collect();
     assert_eq!(subjects, ["Title of x", "Title of y"]);
     assert_eq!(scene.git(&["rev-parse", "main"]), before);
     let after = std::fs::read_to_string(scene.repo.script().folder().join("guarded")).expect("guards are counted");

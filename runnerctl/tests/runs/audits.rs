@@ -97,7 +97,10 @@ fn guards_are_run_again_in_a_folder_that_is_gone_afterwards() {
     let output = play.home.ctl_in(&play.repo, &["verify", "--rerun-guards", "--yes", "--json"]);
     let found = parse_report(output.exits(0)).findings;
     assert_eq!(found.len(), 2, "one for each pass: {found:#?}");
-    assert!(found.iter().all(|it| (it.rule, it.severity) == (AuditRule::Rerun, Severity::Warning)), "{found:#?}");
+    assert!(
+        found.iter().all(|finding| (finding.rule, finding.severity) == (AuditRule::Rerun, Severity::Warning)),
+        "{found:#?}"
+    );
     assert_eq!((found[0].iter, found[0].found.as_str()), (Some(1), "exit=1"));
     let text = std::fs::read_to_string(&seen).expect("the guard has run");
     assert!(text.contains("file1") && !text.contains(&play.repo.path().display().to_string()), "{text}");
@@ -107,7 +110,10 @@ fn guards_are_run_again_in_a_folder_that_is_gone_afterwards() {
     play.repo.assert_sound();
     let output = play.home.ctl_in(&play.repo, &["verify", "--rerun-guards", "--strict", "--yes", "--json"]);
     let found = parse_report(output.exits(10)).findings;
-    assert!(found.iter().all(|it| (it.rule, it.severity) == (AuditRule::Rerun, Severity::Violation)), "{found:#?}");
+    assert!(
+        found.iter().all(|finding| (finding.rule, finding.severity) == (AuditRule::Rerun, Severity::Violation)),
+        "{found:#?}"
+    );
     let since = ["verify", "--rerun-guards", "--since", "HEAD~1", "--yes"];
     let output = play.home.ctl_in(&play.repo, &since);
     assert!(output.exits(0).stdout.contains("1 warning"), "the last pass alone: {}", output.stdout);

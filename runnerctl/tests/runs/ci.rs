@@ -94,7 +94,8 @@ impl PushedRun {
         let git = |args: &[&str]| self.play.repo.git(&[&["-C", "../../checkout"], args].concat());
         assert_eq!(git(&["for-each-ref", "--format=%(refname)"]), "refs/heads/main\nrefs/remotes/origin/main");
         assert_eq!(git(&["status", "--porcelain"]), "");
-        let left: Vec<_> = fs::read_dir(self.at("tmp")).expect("it is there").flatten().map(|it| it.path()).collect();
+        let left: Vec<_> =
+            fs::read_dir(self.at("tmp")).expect("it is there").flatten().map(|entry| entry.path()).collect();
         assert_eq!(left, [""; 0].map(PathBuf::from));
         assert!(!self.at("sprung").exists(), "a hook of the checkout was run");
         assert_eq!(fs::read_to_string(self.at("of-the-job")).expect("it is there"), "", "a link was followed");

@@ -136,7 +136,8 @@ impl BranchForge {
     #[track_caller]
     fn assert_finds_at(&self, (run, tip): (&str, &str), (severity, rule, at): (Severity, Rule, &str)) {
         let report = self.audit_at(run, tip);
-        let is_it = |it: &AuditFinding| it.severity == severity && it.rule == rule && it.at.contains(at);
+        let is_it =
+            |finding: &AuditFinding| finding.severity == severity && finding.rule == rule && finding.at.contains(at);
         assert!(report.findings.iter().any(is_it), "no {severity} of {rule} at {at} in {report:#?}");
     }
 
@@ -453,6 +454,6 @@ fn forge_people_and_milestones(forge: &BranchForge) {
     forge.assert_finds("a start with work in it", &code, violation(Rule::Milestone, "one"));
     let base = forge.with_json::<RunState>(start, RUN_STATE, |state| state.elapsed_ms = 5);
     forge.assert_finds("a start that has spent", &base, violation(Rule::Milestone, "elapsed_ms"));
-    let born = forge.with_json::<TaskTree>(start, TREE, |tree| node(tree, "c2").passes = true);
-    forge.assert_finds("a start with a pass", &born, violation(Rule::Passes, TREE));
+    let passes_at_start = forge.with_json::<TaskTree>(start, TREE, |tree| node(tree, "c2").passes = true);
+    forge.assert_finds("a start with a pass", &passes_at_start, violation(Rule::Passes, TREE));
 }

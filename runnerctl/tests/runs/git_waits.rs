@@ -40,9 +40,9 @@ fn a_filter_that_never_answers_is_named_and_keeps_nobody_waiting() {
     };
     assert!(answered(&["status", "--run", RUN]).exits(0).stdout.contains("hangs (git "));
     assert!(answered(&["queue", "--ended"]).exits(0).stdout.contains(RUN));
-    for asked in [&["note", "hello"][..], &["step"], &["resume"]] {
-        let stderr = answered(asked).stderr.clone();
-        assert!(stderr.contains("which waits for hangs"), "{asked:?}: {stderr}");
+    for command in [&["note", "hello"][..], &["step"], &["resume"]] {
+        let stderr = answered(command).stderr.clone();
+        assert!(stderr.contains("which waits for hangs"), "{command:?}: {stderr}");
     }
     answered(&["cancel"]).exits(0);
     play.client().wait_for(play.repo.path(), RunStatus::Cancelled);

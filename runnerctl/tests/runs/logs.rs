@@ -40,11 +40,11 @@ fn a_run_that_ended_without_an_iteration_has_nothing_to_follow() {
 #[test]
 fn a_terminal_gets_a_pager_and_a_pipe_does_not() {
     let play = ended_play();
-    for (args, wanted) in [(["log", "1"].as_slice(), "> 0001  handed over"), (&["log", "1", "--agent"], "> first")] {
+    for (args, expected) in [(["log", "1"].as_slice(), "> 0001  handed over"), (&["log", "1", "--agent"], "> first")] {
         let mut command = play.home.ctl_command(&play.repo, args);
         let mut tty = Tty::start(command.env("PAGER", "sed 's/^/> /'"), SIZE);
         assert_eq!(tty.wait_exit(), 0);
-        assert!(tty.screen().contains(wanted), "`{wanted}` is not on\n{}", tty.screen());
+        assert!(tty.screen().contains(expected), "`{expected}` is not on\n{}", tty.screen());
     }
     let piped = play.home.ctl_with(&play.repo, &["log", "1", "--agent"], &[("PAGER", "sed 's/^/> /'")]);
     assert!(piped.stdout.starts_with("first"), "{}", piped.stdout);

@@ -37,11 +37,11 @@ impl PipedStatus {
     }
 
     /// Reads lines until one satisfies the condition.
-    fn read_until(&mut self, wanted: impl Fn(&str) -> bool) -> Vec<String> {
+    fn read_until(&mut self, matches: impl Fn(&str) -> bool) -> Vec<String> {
         let mut seen = Vec::new();
         for line in self.lines.by_ref() {
             seen.push(line.expect("its output is text"));
-            if wanted(seen.last().expect("a line was just read")) {
+            if matches(seen.last().expect("a line was just read")) {
                 return seen;
             }
         }

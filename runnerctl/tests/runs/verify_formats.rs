@@ -59,7 +59,8 @@ fn findings_are_results_with_rule_file_and_commit() {
     let tip = play.repo.git(&["rev-parse", "HEAD"]);
     let run = parse_sarif(&verify(&play, &["--format", "sarif"]), 10);
     let results = run["results"].as_array().expect("results");
-    let result = results.iter().find(|it| it["ruleId"] == "valid").unwrap_or_else(|| panic!("none: {results:#?}"));
+    let result =
+        results.iter().find(|entry| entry["ruleId"] == "valid").unwrap_or_else(|| panic!("none: {results:#?}"));
     assert_eq!(result["level"], "error");
     let place = &result["locations"][0];
     assert_eq!(place["physicalLocation"]["artifactLocation"]["uri"], TREE);

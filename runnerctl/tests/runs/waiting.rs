@@ -61,10 +61,10 @@ fn service_that_stays_out_is_asked_after_longer_and_longer_times() {
     play.start_run();
     let client = play.client();
     for (session, minutes) in [(1, 1), (2, 5), (3, 15)] {
-        let asked = |run: &protocol::view::RunView| {
+        let is_pending = |run: &protocol::view::RunView| {
             run.summary.state == RunStatus::Waiting && play.script().session_count() == session
         };
-        let run = client.wait_until(play.repo.path(), asked);
+        let run = client.wait_until(play.repo.path(), is_pending);
         let wait = Timestamp::now().duration_until(run.wait_until.expect("it says until when"));
         let (least, most) = (SignedDuration::from_secs(60 * minutes - 30), SignedDuration::from_secs(60 * minutes));
         assert!(wait > least && wait <= most, "{minutes}: {wait}");

@@ -249,20 +249,23 @@ fn a_question_is_chosen_and_answered_with_keys_at_three_sizes() {
     let asks = "printf '%s\\n' '- Which port?' '- Which host?' '- Which user?' >> .runner/state/questions.md\n";
     play.script().step(1, &format!("{asks}answer retry 'I must ask.'"));
     play.run().exits(4);
-    let mut asked: Vec<&str> = vec!["Which port?", "Which host?", "Which user?"];
+    let mut questions: Vec<&str> = vec!["Which port?", "Which host?", "Which user?"];
     for size in SIZES {
         let mut tty = watch(&play, size, &[]);
         tty.wait_for_text("to continue: runnerctl resume");
         let is_listed = |screen: &str| screen.contains("Questions: Enter") && !screen.contains("reading the questions");
         tty.keys("a").wait_until_screen("the questions are listed", is_listed);
-        for question in &asked {
+        for question in &questions {
             tty.wait_for_text(question);
         }
-        let question = asked.pop().expect("there are as many as sizes");
+        let question = questions.pop().expect("there are as many as sizes");
         tty.keys("jjjj\r").wait_for_text("Your answer: Enter sends");
         tty.wait_for_text(question);
         tty.keys("What I say\r").wait_for_text("is answered");
-        assert_eq!(play.client().run(play.repo.path()).questions, u32::try_from(asked.len()).expect("there are few"));
+        assert_eq!(
+            play.client().run(play.repo.path()).questions,
+            u32::try_from(questions.len()).expect("there are few")
+        );
         let text = play.repo.show("HEAD", ".runner/state/questions.md");
         assert!(text.contains("What I say") && text.contains(question), "{text}");
     }

@@ -87,10 +87,10 @@ fn install_writes_the_units_and_starts_the_daemon_that_they_name() {
     assert!(service.contains(&format!("ExecStart=\"{}\"\n", installed.program("runnerd").display())), "{service}");
     let socket = fs::read_to_string(installed.unit("runnerd.socket")).expect("a unit");
     assert!(socket.contains(&format!("ListenStream={}\n", installed.home.socket().display())), "{socket}");
-    let asked = installed.systemctl_calls();
+    let calls = installed.systemctl_calls();
     let order =
         ["daemon-reload", "enable runnerd.service", "reset-failed runnerd", "start runnerd.socket runnerd.service"];
-    assert!(asked.iter().zip(order).all(|(line, word)| line.contains(word)), "{asked:#?}");
+    assert!(calls.iter().zip(order).all(|(line, word)| line.contains(word)), "{calls:#?}");
     let status = installed.ctl(&["daemon", "status", "--json"]).exits(0).json();
     assert_eq!(status["pid"], installed.pid());
 }
@@ -129,8 +129,8 @@ fn uninstall_ends_the_daemon_and_leaves_its_state() {
     installed.ctl(&["service", "install"]).exits(0);
     installed.systemctl_calls();
     installed.ctl(&["service", "uninstall"]).exits(0);
-    let asked = installed.systemctl_calls();
-    assert!(asked[0].contains("disable --now runnerd.socket runnerd.service"), "{asked:#?}");
+    let calls = installed.systemctl_calls();
+    assert!(calls[0].contains("disable --now runnerd.socket runnerd.service"), "{calls:#?}");
     assert!(!installed.unit("runnerd.service").exists() && !installed.unit("runnerd.socket").exists());
     assert!(drop_in.exists() && installed.home.state().join("lock").exists());
     installed.ctl(&["service", "uninstall"]).exits(0);

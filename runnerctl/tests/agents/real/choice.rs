@@ -51,8 +51,8 @@ fn planner_may_have_another_model(agent: RealAgent) {
     let stage = setup.start(with_work(ReplyScript::new().then(split_reply(&["only"]))));
     stage.run().exits(0);
     stage.assert_ended_as(&["Decomposed", "Accepted"]);
-    let asked = stage.model.requests();
-    let models: Vec<&str> = asked.iter().map(ModelRequest::model).collect();
+    let requests = stage.model.requests();
+    let models: Vec<&str> = requests.iter().map(ModelRequest::model).collect();
     assert_eq!(models, [planner, agent.model(), agent.model()]);
 }
 

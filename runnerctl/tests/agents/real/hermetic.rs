@@ -36,9 +36,9 @@ fn planted_settings_configure_no_session(agent: RealAgent) {
     assert!(stage.repo.path().join(".env").exists(), "what the session wrote stays: {}", stage.log());
     assert_eq!((other.requests().len(), other.other_requests()), (0, Vec::new()), "another service was asked");
     assert_eq!(names_in(&marks), Vec::<String>::new(), "a planted program ran");
-    let asked = stage.model.requests();
-    assert_eq!(asked.len(), 4, "{}", stage.log());
-    for request in asked {
+    let requests = stage.model.requests();
+    assert_eq!(requests.len(), 4, "{}", stage.log());
+    for request in requests {
         let text = request.body.to_string();
         assert!(!text.contains("PLANTED-"), "what was planted reaches the model: {text}");
     }
@@ -66,7 +66,10 @@ fn sessions_leave_nothing_beside_the_work_tree(agent: RealAgent) {
     let is_known = |path: &String| known_leftovers(agent).iter().any(|known| path.starts_with(known));
     let left: Vec<String> = person_files(&stage).difference(&before).filter(|path| !is_known(path)).cloned().collect();
     assert_eq!(left, Vec::<String>::new());
-    assert_eq!(stage.model.other_requests().iter().filter(|asked| !asked.contains("/v1/models")).count(), 0);
+    assert_eq!(
+        stage.model.other_requests().iter().filter(|request_path| !request_path.contains("/v1/models")).count(),
+        0
+    );
 }
 
 /// Returns the files and folders below the person's home and the folders of their agents, but for what is the runner's.

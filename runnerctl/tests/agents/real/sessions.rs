@@ -71,12 +71,12 @@ fn what_is_done_is_reviewed_by_a_session_of_its_own(agent: RealAgent) {
     let facts = stage.repo.meta(2).review.expect("the record has its facts");
     assert!(facts.by.starts_with(agent.kind()) && facts.tries == 1, "{facts:?}");
     assert_eq!(stage.repo.run_state("HEAD").usage.sessions, 4);
-    let asked = stage.model.requests();
-    assert!(asked[2].user_text().contains("# Your role: reviewer"), "the third request is the reviewer's");
+    let requests = stage.model.requests();
+    assert!(requests[2].user_text().contains("# Your role: reviewer"), "the third request is the reviewer's");
     assert!(
-        asked[3].user_text().contains("The file says 1, not 2."),
+        requests[3].user_text().contains("The file says 1, not 2."),
         "the reason is missing: {}",
-        asked[3].user_text()
+        requests[3].user_text()
     );
 }
 
@@ -98,9 +98,9 @@ fn every_session_is_a_fresh_one_with_its_whole_prompt(agent: RealAgent) {
         with_work(ReplyScript::new().then(ModelReply::run("echo 1 > other")).then(done_reply("I think so."))),
     );
     stage.run().exits(0);
-    let asked = stage.model.requests();
-    let openings: Vec<&ModelRequest> = asked.iter().filter(|request| request.is_first_turn()).collect();
-    assert_eq!((asked.len(), openings.len()), (4, 2), "{}", stage.log());
+    let requests = stage.model.requests();
+    let openings: Vec<&ModelRequest> = requests.iter().filter(|request| request.is_first_turn()).collect();
+    assert_eq!((requests.len(), openings.len()), (4, 2), "{}", stage.log());
     for (iter, opening) in (1..).zip(&openings) {
         let prompt = stage.repo.read_record(iter, "prompt.md");
         assert!(opening.user_text().contains(prompt.trim_end()), "{}", opening.user_text());

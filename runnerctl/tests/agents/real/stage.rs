@@ -119,8 +119,8 @@ impl AgentStage {
     /// Diagnostics for a run that did not go as expected.
     pub(crate) fn log(&self) -> String {
         let log = self.ctl(&["log"]);
-        let asked: Vec<String> = self.model.requests().iter().map(|request| request.path.clone()).collect();
-        format!("{}{}\nthe model was asked: {asked:?}, and {:?}", log.stdout, log.stderr, self.model.other_requests())
+        let paths: Vec<String> = self.model.requests().iter().map(|request| request.path.clone()).collect();
+        format!("{}{}\nthe model was asked: {paths:?}, and {:?}", log.stdout, log.stderr, self.model.other_requests())
     }
 }
 

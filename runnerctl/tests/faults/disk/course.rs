@@ -60,8 +60,8 @@ impl FaultCourse {
     pub(super) fn run_with_fault(&self, fault: &SystemFault) -> usize {
         let daemon = FaultyDaemon::start(&self.home, fault);
         if daemon.is_up() {
-            let asked = self.home.ctl_in(&self.repo, &["start", "--yes", "--id", "same", "-m", "Do it"]);
-            assert!(asked.code == 0 || asked.stderr.contains("error:"), "it says nothing: {asked:?}");
+            let output = self.home.ctl_in(&self.repo, &["start", "--yes", "--id", "same", "-m", "Do it"]);
+            assert!(output.code == 0 || output.stderr.contains("error:"), "it says nothing: {output:?}");
             self.follow();
         }
         daemon.stop()

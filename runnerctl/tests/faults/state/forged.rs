@@ -169,12 +169,12 @@ fn row_64_state_of_another_repository_is_not_taken() {
 #[test]
 fn row_64_configuration_of_git_that_is_rewritten_while_the_daemon_is_down_runs_nothing() {
     let died = CrashedRun::new();
-    let laid = only_file(&died.file("git"), ".json").with_extension("");
-    let ran = poison(&died.home, &laid);
+    let folder = only_file(&died.file("git"), ".json").with_extension("");
+    let ran = poison(&died.home, &folder);
     let daemon = died.home.daemon();
     died.assert_continues(daemon);
     assert!(!ran.exists(), "{}", read_text(&ran));
-    assert!(!laid.join("hooks").exists() && !laid.join("config.worktree").exists(), "they are removed");
+    assert!(!folder.join("hooks").exists() && !folder.join("config.worktree").exists(), "they are removed");
 }
 
 #[test]
@@ -186,8 +186,8 @@ fn row_64_configuration_of_git_that_is_rewritten_under_a_session_runs_nothing() 
     let _daemon = home.daemon();
     home.ctl_in(&repo, &["start", "--yes", "-m", "Do it"]).exits(0);
     gate.wait_reached();
-    let laid = only_file(&home.registered_dir().join("git"), ".json").with_extension("");
-    let ran = poison(&home, &laid);
+    let folder = only_file(&home.registered_dir().join("git"), ".json").with_extension("");
+    let ran = poison(&home, &folder);
     home.ctl_in(&repo, &["status"]).exits(0);
     gate.open();
     home.client().wait_for(repo.path(), RunStatus::Completed);

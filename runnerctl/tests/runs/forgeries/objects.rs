@@ -100,7 +100,7 @@ fn headers_that_the_runner_does_not_write_are_named_and_a_signature_is_not() {
     forge.assert_honest("a signature", &forge.tip_with(signed));
     let changes: [TextChange; 7] = [
         |text| text.replace("author ", "author A <a@b> 1 +0000\nauthor "),
-        |text| text.lines().filter(|it| !it.starts_with("author")).flat_map(|it| [it, "\n"]).collect(),
+        |text| text.lines().filter(|line| !line.starts_with("author")).flat_map(|line| [line, "\n"]).collect(),
         |text| text.replace("\ncommitter ", "\ncommitter A <a@b>\ncommitter "),
         |text| format!("{text}x-hidden: y\n"),
         |text| format!("{text}encoding UTF-8\n"),

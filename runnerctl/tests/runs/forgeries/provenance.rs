@@ -184,7 +184,9 @@ fn what_is_missing_or_cut_off_is_never_proven() {
     let report = audit();
     assert_eq!(report.unseen.len(), 1, "{report:#?}");
     assert!(report.unseen[0].contains("git fsck"), "it blames no depth: {:?}", report.unseen);
-    assert!(report.findings.iter().any(|it| (it.rule, it.severity) == (Rule::Valid, Severity::Violation)));
+    assert!(
+        report.findings.iter().any(|finding| (finding.rule, finding.severity) == (Rule::Valid, Severity::Violation))
+    );
     let allowed = play.home.ctl(&["verify", &at, "--run", RUN, "--allow-shallow"]);
     allowed.exits(10);
     play.home.expect_forgery();

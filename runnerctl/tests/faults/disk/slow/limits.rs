@@ -71,9 +71,9 @@ fn row_60_daemon_without_handles_waits_and_continues_when_there_are_some() {
     let why = run.summary.reason.expect("it says why").message;
     assert!(why.contains("Too many open files"), "{why}");
     let mut status = course.home.command("runnerctl");
-    let mut asked = status.args(["--no-spawn", "status"]).current_dir(course.repo.path()).spawn().unwrap();
+    let mut status_process = status.args(["--no-spawn", "status"]).current_dir(course.repo.path()).spawn().unwrap();
     daemon.limit_handles(None);
-    assert!(asked.wait().unwrap().success(), "a request made meanwhile is answered");
+    assert!(status_process.wait().unwrap().success(), "a request made meanwhile is answered");
     client.wait_for(course.repo.path(), RunStatus::Completed);
     drop(daemon);
     course.assert_undisturbed("no handles");
