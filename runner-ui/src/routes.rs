@@ -73,14 +73,14 @@ fn repository_router() -> Router<App> {
         .route("/memory", get(memory))
         .route("/questions", get(questions))
         .route("/runs", get(runs))
-        .route("/baseline.log", get(|asked: TextRequest| serve_text(asked, LogStream::Baseline)))
+        .route("/baseline.log", get(|request: TextRequest| serve_text(request, LogStream::Baseline)))
         .route("/iterations", get(iterations))
         .route("/iterations/{run}/{iter}", get(iteration))
         .route("/iterations/{run}/{iter}/activity", get(activity));
     TEXTS.into_iter().fold(router, |router, (name, stream)| {
         router.route(
             &format!("/iterations/{{run}}/{{iter}}/{name}"),
-            get(move |asked: TextRequest| serve_text(asked, stream)),
+            get(move |request: TextRequest| serve_text(request, stream)),
         )
     })
 }

@@ -111,12 +111,12 @@ fn whatever_is_asked_for_is_answered_and_nothing_breaks() {
     let path = (proptest::collection::vec(part, 0..8), query)
         .prop_map(|(parts, query)| format!("/{}{query}", parts.join("/")));
     let mut runner = TestRunner::new(Config { cases: 400, failure_persistence: None, ..Config::default() });
-    let asked = runner.run(&path, |path| {
+    let reply = runner.run(&path, |path| {
         let reply = stage.ui().get(&path);
         prop_assert!((200..500).contains(&reply.status), "{}: {:?}", path, reply);
         prop_assert!(reply.header("content-security-policy").is_some() || reply.status == 400, "{}: {:?}", path, reply);
         Ok(())
     });
-    asked.expect("every path is answered");
+    reply.expect("every path is answered");
     assert_eq!(stage.ui().get("/api/tree").status, 200);
 }

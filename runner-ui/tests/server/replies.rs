@@ -18,8 +18,8 @@ fn validator(file: &str, name: &str, is_list: bool) -> Validator {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../schemas").join(file);
     let mut schema: Value = serde_json::from_str(&std::fs::read_to_string(path).expect("a schema")).expect("JSON");
     let one = json!({"$ref": format!("#/$defs/{name}")});
-    let wanted = if is_list { json!({"type": "array", "items": one}) } else { one };
-    schema.as_object_mut().expect("an object").extend(wanted.as_object().expect("an object").clone());
+    let kind = if is_list { json!({"type": "array", "items": one}) } else { one };
+    schema.as_object_mut().expect("an object").extend(kind.as_object().expect("an object").clone());
     jsonschema::validator_for(&schema).expect("a schema compiles")
 }
 

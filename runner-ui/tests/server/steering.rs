@@ -220,9 +220,9 @@ fn a_session_that_has_the_token_is_refused() {
     let page = open_page(&stage);
     let request = page.request("POST", &page.headers(), &json!({"action": "pause", "now": false}).to_string());
     let files = stage.repo.script().folder().join("files");
-    let asked = files.join("request.txt");
-    std::fs::write(&asked, request).expect("a file of the script can be written");
-    let ask = format!("exec 3<>/dev/tcp/127.0.0.1/{}; cat '{}' >&3; cat <&3\n", page.ui.port, asked.display());
+    let request_file = files.join("request.txt");
+    std::fs::write(&request_file, request).expect("a file of the script can be written");
+    let ask = format!("exec 3<>/dev/tcp/127.0.0.1/{}; cat '{}' >&3; cat <&3\n", page.ui.port, request_file.display());
     std::fs::write(files.join("ask.sh"), ask).expect("a file of the script can be written");
     stage.home.ctl_in(&stage.repo, &["resume", "--yes"]).exits(0);
     stage.home.client().wait_for(stage.repo.path(), RunStatus::Completed);
