@@ -112,8 +112,8 @@ fn report_event(event: Result<Event, serde_json::Error>, progress: &RunProgress)
 }
 
 async fn subscribe_events(daemon: &SandboxDaemon) -> Result<Stream<Event>, EvalError> {
-    let wanted = Subscription { path: None, since: None, output: false };
-    Ok(daemon.connection().client().subscribe_events(wanted).await?)
+    let subscription = Subscription { path: None, since: None, output: false };
+    Ok(daemon.connection().client().subscribe_events(subscription).await?)
 }
 
 async fn start_run(request: &RunRequest<'_>) -> Result<(), EvalError> {

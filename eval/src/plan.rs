@@ -192,7 +192,9 @@ mod tests {
 
     #[test]
     fn a_variant_is_a_kind_with_a_model_and_a_name() {
-        let read = |text: &str| text.parse::<CaseOverrides>().map(|it| (it.label, it.executor, it.model));
+        let read = |text: &str| {
+            text.parse::<CaseOverrides>().map(|overrides| (overrides.label, overrides.executor, overrides.model))
+        };
         let some = |text: &str| Some(text.to_owned());
         assert_eq!(read("codex"), Ok((some("codex"), some("codex"), None)));
         assert_eq!(read("claude:opus"), Ok((some("claude:opus"), some("claude"), some("opus"))));

@@ -23,16 +23,18 @@ pub(crate) struct EvalDirs {
 impl EvalDirs {
     /// Uses the given folders; defaults to `eval/cases` here or in a parent folder, and `results` next to it.
     pub(crate) fn find(cases: Option<PathBuf>, results: Option<PathBuf>) -> Result<Self, EvalError> {
-        let here = std::env::current_dir().map_err(|error| EvalError::new("finding this folder").caused_by(&error))?;
-        let cases = match cases.map(|named| here.join(named)) {
+        let current_dir =
+            std::env::current_dir().map_err(|error| EvalError::new("finding this folder").caused_by(&error))?;
+        let cases = match cases.map(|named| current_dir.join(named)) {
             Some(named) if !named.is_dir() => {
                 return Err(EvalError::usage(format!("there is no folder of cases {}", named.display())));
             }
             Some(named) => Some(named),
-            None => here.ancestors().map(|folder| folder.join("eval/cases")).find(|folder| folder.is_dir()),
+            None => current_dir.ancestors().map(|folder| folder.join("eval/cases")).find(|folder| folder.is_dir()),
         };
         let beside = cases.as_deref().and_then(Path::parent).map(|folder| folder.join("results"));
-        let results = results.map(|named| here.join(named)).or(beside).unwrap_or_else(|| here.join("eval-results"));
+        let results =
+            results.map(|named| current_dir.join(named)).or(beside).unwrap_or_else(|| current_dir.join("eval-results"));
         Ok(Self { cases, results })
     }
 

@@ -50,7 +50,8 @@ pub(super) fn run_compare(
 /// Writes an HTML page, if a file was requested.
 pub(crate) fn write_page(file: Option<&Path>, page: impl FnOnce() -> String) -> Result<(), EvalError> {
     let Some(file) = file else { return Ok(()) };
-    let here = std::env::current_dir().map_err(|error| EvalError::new("finding this folder").caused_by(&error))?;
-    let file: PathBuf = here.join(file);
+    let current_dir =
+        std::env::current_dir().map_err(|error| EvalError::new("finding this folder").caused_by(&error))?;
+    let file: PathBuf = current_dir.join(file);
     write_durably(&file, page().as_bytes())
 }

@@ -257,7 +257,7 @@ mod tests {
     #[test]
     fn cases_count_the_same_in_the_mean_and_one_of_too_few_runs_leaves_none() {
         let runs = |case: &'static str, outcomes: &[Outcome]| {
-            outcomes.iter().map(|it| sample_entry(case, *it)).collect::<Vec<_>>()
+            outcomes.iter().map(|outcome| sample_entry(case, *outcome)).collect::<Vec<_>>()
         };
         let (won, lost) = (Outcome::Success, Outcome::Fail);
         let all = [runs("a", &[won, won, won, won]), runs("b", &[lost, lost])].concat();
