@@ -10,7 +10,7 @@ pub fn quote(word: &str) -> String {
     }
     // A shell takes line breaks away at the end of what a command prints.
     if word.contains(char::is_control) && !word.ends_with('\n') {
-        return format!("\"$(printf '{}')\"", word.chars().map(escaped).collect::<String>());
+        return format!("\"$(printf '{}')\"", word.chars().map(escape_char).collect::<String>());
     }
     format!("'{}'", word.replace('\'', r"'\''"))
 }
@@ -21,7 +21,7 @@ pub fn quote_path(path: &Path) -> String {
 }
 
 /// Returns a character as it stands in a format of `printf`, which keeps a word in one line.
-fn escaped(c: char) -> String {
+fn escape_char(c: char) -> String {
     match c {
         '%' => "%%".to_owned(),
         '\\' => r"\\".to_owned(),

@@ -80,9 +80,9 @@ pub(crate) fn all() -> Vec<Example> {
         iterations(),
         audits(),
         landing(),
-        bisected(),
-        examined(),
-        delivered(),
+        bisect_examples(),
+        doctor_examples(),
+        delivery_examples(),
     ]
     .into_iter()
     .flatten()
@@ -248,7 +248,7 @@ fn summary(state: RunStatus) -> RunSummary {
     }
 }
 
-fn stopped(state: RunStatus, message: &str, ways: impl Into<NextSteps>) -> RunSummary {
+fn stopped_run(state: RunStatus, message: &str, ways: impl Into<NextSteps>) -> RunSummary {
     let reason = StopReason::new(message, ways);
     RunSummary { reason: Some(reason), ..summary(state) }
 }
@@ -310,7 +310,7 @@ fn runs() -> Vec<Example> {
     let forked =
         RunSummary { id: "port-again".into(), branch: "runner/port-again".into(), ..summary(RunStatus::Queued) };
     let step = StepParams { path: proj(), run: None, confirmed: false, env: caller() };
-    let paused = stopped(RunStatus::Paused, "the iteration you asked for is done", "runnerctl resume");
+    let paused = stopped_run(RunStatus::Paused, "the iteration you asked for is done", "runnerctl resume");
     let resume = ResumeParams { path: proj(), run: None, now: false, more: Some(20), confirmed: false, env: caller() };
     let cancelled = RunSummary {
         ended_at: Some(at("10:00:00")),
@@ -375,7 +375,7 @@ fn iteration() -> IterationView {
     }
 }
 
-fn explained() -> ExplainReply {
+fn explain_reply() -> ExplainReply {
     let step = StepView { node: "root.1".into(), parent: "root".into(), passed_before: 0, siblings: 2 };
     let goes_on = |node: &str| NextView::GoesOn { node: node.into(), role: Role::Worker };
     let leaf = LeafView { node: node(), steps: vec![step], role_reason: RoleReason::Leaf, narrowing: false };
@@ -559,7 +559,7 @@ fn trees() -> Vec<Example> {
     let configured = ConfigSetReply {
         key: "guard.command".into(),
         value: Some("[\"make\", \"test\"]".into()),
-        change: Some(taken("config set", "guard.command", "guard.command is [\"make\", \"test\"]")),
+        change: Some(change_reply("config set", "guard.command", "guard.command is [\"make\", \"test\"]")),
         file: path("/home/me/proj/.runner/state/config.toml"),
     };
     let key = ConfigKey { path: proj(), key: Some("guard.command".into()) };
@@ -570,13 +570,13 @@ fn trees() -> Vec<Example> {
     vec![
         example("tree.get", &at_run(), &tree),
         example("tree.select", &at_run(), &SelectView::Open { node: node() }),
-        example("tree.explain", &at_run(), &explained()),
+        example("tree.explain", &at_run(), &explain_reply()),
         example("tree.validate", &validate, &ValidateReply { path: proj(), ok: false, checks }),
         example("tree.retry", &RetryParams { at: at_run(), node: "root.1".into() }, &retried),
         example("tree.add", &add, &ChangeReply { id: None, ..taken("add", "", "node root.2 under root: Docs") }),
         example("tree.edit", &edit, &ChangeReply { id: None, ..taken("edit", "", "changed root.1; added root.3") }),
         example("config.get", &key, &ConfigReply { value: serde_json::json!(["just", "ci"]), variables: Vec::new() }),
-        example("config.show", &AtPath { path: proj() }, &shown()),
+        example("config.show", &AtPath { path: proj() }, &config_reply()),
         example("config.path", &AtPath { path: proj() }, &files),
         example("config.set", &set, &configured),
     ]
@@ -598,7 +598,7 @@ fn edits() -> Vec<Example> {
     vec![example("config.text", &at_run(), &text), example("config.edit", &settings, &edited)]
 }
 
-fn examined() -> Vec<Example> {
+fn doctor_examples() -> Vec<Example> {
     let facts = RepositoryFacts {
         path: proj(),
         has_layout: true,
@@ -619,7 +619,7 @@ fn examined() -> Vec<Example> {
     ]
 }
 
-fn delivered() -> Vec<Example> {
+fn delivery_examples() -> Vec<Example> {
     let describe = DescribeParams { path: proj(), run: Some(ID.into()), remote: None, confirmed: false };
     let described = DescribeReply {
         run: ID.into(),
@@ -656,7 +656,7 @@ fn delivered() -> Vec<Example> {
     vec![example("delivery.describe", &describe, &described), example("delivery.feedback", &feedback, &reply)]
 }
 
-fn audited() -> AuditReport {
+fn audit_report() -> AuditReport {
     let [base, tip, commit] = [FROM, COMMIT, COMMIT].map(str::to_owned);
     AuditReport {
         run: "port-to-postgres".into(),
@@ -706,7 +706,7 @@ fn audited() -> AuditReport {
     }
 }
 
-fn shown() -> ConfigShowReply {
+fn config_reply() -> ConfigShowReply {
     let setting = |key: &str, value: &str, place: Option<&str>| SettingView {
         choices: Vec::new(),
         key: key.into(),
@@ -732,7 +732,7 @@ fn shown() -> ConfigShowReply {
     }
 }
 
-fn taken(command: &str, id: &str, summary: &str) -> ChangeReply {
+fn change_reply(command: &str, id: &str, summary: &str) -> ChangeReply {
     ChangeReply {
         run: summary_of_now(),
         command: command.into(),
@@ -748,7 +748,7 @@ fn summary_of_now() -> RunSummary {
     summary(RunStatus::Running)
 }
 
-fn reviewed(verdict: ReviewVerdict) -> ReviewReply {
+fn review_reply(verdict: ReviewVerdict) -> ReviewReply {
     ReviewReply { run: summary(RunStatus::Queued), node: "root.1".into(), iteration: 2, verdict }
 }
 
@@ -776,7 +776,7 @@ fn steering() -> Vec<Example> {
         run: ID.into(),
     };
     let answer = AnswerParams { path: None, id: "1a2b".into(), text: "16".into() };
-    let answered = taken("answer", "1a2b3c4d", "1a2b3c4d: Which version of Postgres?\n16");
+    let answered = change_reply("answer", "1a2b3c4d", "1a2b3c4d: Which version of Postgres?\n16");
     let text = "- accounts have one currency\n";
     let files = vec![MemoryFile { name: "assumptions.md".into(), text: text.into() }];
     vec![
@@ -784,9 +784,9 @@ fn steering() -> Vec<Example> {
         example("question.list", &QuestionsParams { path: None, all: false }, &vec![question]),
         example("question.answer", &answer, &answered),
         example("review.pending", &at_run(), &pending_review()),
-        example("review.approve", &approve, &reviewed(ReviewVerdict::Accept)),
-        example("review.reject", &reject, &reviewed(ReviewVerdict::Reject)),
-        example("note.add", &note, &taken("note", "n1", "n1: Use sqlx, not diesel.")),
+        example("review.approve", &approve, &review_reply(ReviewVerdict::Accept)),
+        example("review.reject", &reject, &review_reply(ReviewVerdict::Reject)),
+        example("note.add", &note, &change_reply("note", "n1", "n1: Use sqlx, not diesel.")),
         example("guard.accept", &accept, &accepted),
     ]
 }
@@ -890,7 +890,7 @@ fn landing() -> Vec<Example> {
     ]
 }
 
-fn bisected() -> Vec<Example> {
+fn bisect_examples() -> Vec<Example> {
     let command = vec!["cargo".to_owned(), "test".to_owned()];
     let points = PointsParams { path: proj(), run: Some(ID.into()), command: command.clone() };
     let point = BisectPoint {
@@ -976,7 +976,7 @@ fn iterations() -> Vec<Example> {
 fn audits() -> Vec<Example> {
     let rerun = RerunParams {
         path: proj(),
-        passes: audited().passes,
+        passes: audit_report().passes,
         since: Some("HEAD~3".into()),
         confirmed: true,
         env: CallerEnv::default(),
@@ -1001,7 +1001,7 @@ fn audits() -> Vec<Example> {
                 signers: None,
                 reviewers: None,
             },
-            &audited(),
+            &audit_report(),
         ),
         example("verify.rerun", &rerun, &RerunReport { guards: 1, findings: Vec::new() }),
         example("verify.tips", &tips, &lost),

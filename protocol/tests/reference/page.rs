@@ -91,7 +91,7 @@ pub(crate) fn text() -> String {
         }
         for method in &section.methods {
             let example = examples.iter().find(|example| example.method == method.name).expect("every method has one");
-            page += &described(method, example);
+            page += &describe_method(method, example);
         }
     }
     page + &errors() + &exit_codes()
@@ -107,7 +107,7 @@ fn index() -> String {
     format!("\n{}", table(["method", "does", ""], rows))
 }
 
-fn described(method: &Method, example: &Example) -> String {
+fn describe_method(method: &Method, example: &Example) -> String {
     let mut text = format!("\n### `{}`\n\n{}\n\n", method.name, method.doc);
     let params = if method.params.is_empty() { "nothing".to_owned() } else { format!("`{}`", method.params) };
     let verb = if method.is_subscription { "sends" } else { "answers with" };

@@ -33,10 +33,10 @@ pub(crate) fn sections() -> Vec<Section> {
         if let Some(text) = line.strip_prefix("/// ") {
             doc.push(text);
         } else if line.starts_with("#[rpc(") {
-            let namespace = quoted(line, "namespace = ").to_owned();
-            sections.push(Section { namespace, doc: taken(&mut doc), methods: Vec::new() });
+            let namespace = quoted_text(line, "namespace = ").to_owned();
+            sections.push(Section { namespace, doc: take_doc(&mut doc), methods: Vec::new() });
         } else if line.starts_with("#[method(") || line.starts_with("#[subscription(") {
-            method = Some((line, taken(&mut doc)));
+            method = Some((line, take_doc(&mut doc)));
         } else if let (true, Some((attribute, doc))) = (line.starts_with("async fn "), method.take()) {
             let section = sections.last_mut().expect("a method is in a trait");
             section.methods.push(parse(&section.namespace, attribute, doc, line));
@@ -52,7 +52,7 @@ fn parse(namespace: &str, attribute: &str, doc: String, signature: &str) -> Meth
     let reply =
         if is_subscription { between(attribute, "item = ", ")") } else { between(signature, "RpcResult<", ">;") };
     Method {
-        name: format!("{namespace}.{}", quoted(attribute, "name = ")),
+        name: format!("{namespace}.{}", quoted_text(attribute, "name = ")),
         doc,
         params: between(signature, "params: ", ")").to_owned(),
         reply: reply.to_owned(),
@@ -66,11 +66,11 @@ pub(crate) fn reading() -> Vec<&'static str> {
     list.split('"').skip(1).step_by(2).collect()
 }
 
-fn taken(doc: &mut Vec<&str>) -> String {
+fn take_doc(doc: &mut Vec<&str>) -> String {
     std::mem::take(doc).join(" ")
 }
 
-fn quoted<'a>(text: &'a str, before: &str) -> &'a str {
+fn quoted_text<'a>(text: &'a str, before: &str) -> &'a str {
     between(text, &format!("{before}\""), "\"")
 }
 
@@ -83,27 +83,27 @@ fn between<'a>(text: &'a str, before: &str, after: &str) -> &'a str {
 /// Returns word and meaning of every variant of an enum defined with `words!`.
 pub(crate) fn words(source: &str, name: &str) -> Vec<(String, String)> {
     let body = between(source, &format!("    {name} {{\n"), "\n    }\n");
-    documented(body, |line| line.split('"').nth(1).map(str::to_owned))
+    documented_items(body, |line| line.split('"').nth(1).map(str::to_owned))
 }
 
 /// Returns tag and meaning of every variant of [`protocol::event::EventKind`].
 pub(crate) fn event_kinds() -> Vec<(String, String)> {
     let body = between(include_str!("../../src/event.rs"), "pub enum EventKind {\n", "\n}\n");
     let variants: Vec<&str> = body.lines().filter(|line| !line.starts_with("        ")).collect();
-    documented(&variants.join("\n"), |line| {
+    documented_items(&variants.join("\n"), |line| {
         let name: String = line.trim().chars().take_while(char::is_ascii_alphanumeric).collect();
         (!name.is_empty()).then(|| snake(&name))
     })
 }
 
-fn documented(body: &str, name: impl Fn(&str) -> Option<String>) -> Vec<(String, String)> {
+fn documented_items(body: &str, name: impl Fn(&str) -> Option<String>) -> Vec<(String, String)> {
     let mut doc = Vec::new();
     let mut found = Vec::new();
     for line in body.lines().map(str::trim) {
         if let Some(text) = line.strip_prefix("/// ") {
             doc.push(text);
         } else if let Some(name) = name(line) {
-            found.push((name, taken(&mut doc)));
+            found.push((name, take_doc(&mut doc)));
         }
     }
     found
