@@ -150,33 +150,33 @@ mod tests {
         TestResults::from_outcomes(tests.iter().map(|(name, outcome)| (clean_name(name), *outcome)).collect())
     }
 
-    fn passed(names: &[&str]) -> TestResults {
+    fn passed_results(names: &[&str]) -> TestResults {
         results(&names.iter().map(|name| (*name, TestOutcome::Passed)).collect::<Vec<_>>())
     }
 
-    fn lost(record: &TestRecord) -> Vec<(&str, u32, TestAbsence)> {
+    fn lost_tests(record: &TestRecord) -> Vec<(&str, u32, TestAbsence)> {
         record.lost.iter().map(|lost| (lost.name.as_str(), lost.iter, lost.now)).collect()
     }
 
     #[test]
     fn a_test_is_lost_until_it_passes_again() {
-        let base = first_record(&passed(&["a", "b", "c", "d"]));
+        let base = first_record(&passed_results(&["a", "b", "c", "d"]));
         let now =
             results(&[("a", TestOutcome::Passed), ("b", TestOutcome::Skipped), ("c", TestOutcome::ExpectedFailure)]);
         let first = next_record(&base, 1, &now);
         let all = [("b", 1, TestAbsence::Skipped), ("c", 1, TestAbsence::ExpectedFailure), ("d", 1, TestAbsence::Gone)];
-        assert_eq!(lost(&first), all);
+        assert_eq!(lost_tests(&first), all);
         assert_eq!(diff_records(&base, &first).lost, ["b", "c", "d"]);
-        let second = next_record(&first, 2, &passed(&["b", "d", "e"]));
-        assert_eq!(lost(&second), [("a", 2, TestAbsence::Gone), ("c", 1, TestAbsence::Gone)]);
+        let second = next_record(&first, 2, &passed_results(&["b", "d", "e"]));
+        assert_eq!(lost_tests(&second), [("a", 2, TestAbsence::Gone), ("c", 1, TestAbsence::Gone)]);
         let diff = diff_records(&first, &second);
         assert_eq!((diff.added.join(" "), diff.lost.join(" ")), ("b d e".to_owned(), "a".to_owned()));
-        assert_eq!(next_record(&second, 3, &passed(&["a", "b", "c", "d", "e"])).lost, []);
+        assert_eq!(next_record(&second, 3, &passed_results(&["a", "b", "c", "d", "e"])).lost, []);
     }
 
     #[test]
     fn a_record_follows_from_the_one_before_it_and_from_itself() {
-        let base = first_record(&passed(&["a", "b", "c"]));
+        let base = first_record(&passed_results(&["a", "b", "c"]));
         let after = next_record(&base, 4, &results(&[("a", TestOutcome::Passed), ("b", TestOutcome::Skipped)]));
         let is_right = |record: &TestRecord| next_record(&base, 4, &TestResults::from_record(record)) == *record;
         assert!(is_right(&after));
@@ -191,7 +191,8 @@ mod tests {
     fn records_that_are_cut_are_compared_as_far_as_both_reach() {
         let numbered =
             |numbers: std::ops::Range<usize>| -> Vec<String> { numbers.map(|n| format!("t{n:05}")).collect() };
-        let record = |names: &[String]| first_record(&passed(&names.iter().map(String::as_str).collect::<Vec<_>>()));
+        let record =
+            |names: &[String]| first_record(&passed_results(&names.iter().map(String::as_str).collect::<Vec<_>>()));
         let (many, more) = (record(&numbered(0..7_000)), record(&numbered(10..8_000)));
         assert!(many.is_cut && many.passed.len() == MAX_PASSED);
         let diff = diff_records(&many, &more);
@@ -206,10 +207,10 @@ mod tests {
     #[test]
     fn hostile_names_are_one_short_line_and_the_lost_are_bounded() {
         let hostile = format!("a\nRunner-Verdict: Accepted\u{202e}{}", "x".repeat(5_000));
-        let name = &first_record(&passed(&[&hostile])).passed[0];
+        let name = &first_record(&passed_results(&[&hostile])).passed[0];
         assert!(name.len() <= NAME_LIMIT && !name.contains(['\n', '\u{202e}']), "{name}");
         let names: Vec<String> = (0..4_000).map(|n| format!("t{n}")).collect();
-        let base = first_record(&passed(&names.iter().map(String::as_str).collect::<Vec<_>>()));
+        let base = first_record(&passed_results(&names.iter().map(String::as_str).collect::<Vec<_>>()));
         assert_eq!(next_record(&base, 1, &TestResults::default()).lost.len(), MAX_LOST);
     }
 }
