@@ -42,16 +42,16 @@ fn addition(parent: &str) -> NodeAddition {
 }
 
 #[track_caller]
-fn done(change: &ChangeRequest) -> ChangeResult {
+fn apply(change: &ChangeRequest) -> ChangeResult {
     change.apply(&documents()).expect("is done")
 }
 
 #[track_caller]
-fn refused(change: &ChangeRequest) -> String {
+fn refusal(change: &ChangeRequest) -> String {
     change.apply(&documents()).expect_err("is refused").to_string()
 }
 
-fn edited(change: impl FnOnce(&mut TaskTree)) -> ChangeRequest {
+fn tree_edit(change: impl FnOnce(&mut TaskTree)) -> ChangeRequest {
     let base = tree::canonical(&documents().tree);
     let mut tree = documents().tree;
     change(&mut tree);
@@ -64,20 +64,20 @@ fn node<'a>(tree: &'a mut TaskTree, id: &str) -> &'a mut Node {
 
 #[test]
 fn a_note_gets_into_its_file_under_the_id_that_was_acknowledged() {
-    let changed = done(&ChangeRequest::Note { id: "n1".into(), text: "Use sqlx.\nNot diesel.".into() });
+    let changed = apply(&ChangeRequest::Note { id: "n1".into(), text: "Use sqlx.\nNot diesel.".into() });
     assert_eq!(changed.id.as_deref(), Some("n1"));
     assert_eq!(notes::parse_notes(&changed.documents.notes)[0].text, "Use sqlx.\nNot diesel.");
     assert_eq!(changed.documents.tree, documents().tree);
-    assert!(refused(&ChangeRequest::Note { id: "n1".into(), text: " \n".into() }).contains("needs a text"));
+    assert!(refusal(&ChangeRequest::Note { id: "n1".into(), text: " \n".into() }).contains("needs a text"));
     let long = "x".repeat(notes::MAX_NOTE_BYTES + 1);
-    assert!(refused(&ChangeRequest::Note { id: "n1".into(), text: long }).contains("8192 bytes"));
+    assert!(refusal(&ChangeRequest::Note { id: "n1".into(), text: long }).contains("8192 bytes"));
 }
 
 #[test]
 fn a_question_is_answered_once() {
     let id = questions::parse_questions(&documents().questions)[0].id.clone();
     let answer = ChangeRequest::Answer { question: id, text: "Postgres.".into() };
-    let changed = done(&answer);
+    let changed = apply(&answer);
     assert_eq!(questions::count_open(&changed.documents.questions), 0);
     assert!(
         matches!(answer.apply(&changed.documents), Err(ChangeRefusal::Rule(why)) if why.contains("is already answered"))
@@ -88,7 +88,7 @@ fn a_question_is_answered_once() {
 
 #[test]
 fn an_exhausted_node_gets_as_many_attempts_as_a_new_one() {
-    let changed = done(&ChangeRequest::Retry { node: "b".into() });
+    let changed = apply(&ChangeRequest::Retry { node: "b".into() });
     let node = tree::find(&changed.documents.tree, "b").expect("is there");
     assert_eq!((node.attempts, node.max_attempts), (3, 6));
     assert_eq!(changed.summary, "node b may now be tried 6 times, 3 more than before");
@@ -96,18 +96,18 @@ fn an_exhausted_node_gets_as_many_attempts_as_a_new_one() {
 
 #[test]
 fn a_retry_is_for_an_exhausted_leaf() {
-    assert_eq!(refused(&ChangeRequest::Retry { node: "c".into() }), "node c has 3 of its 3 attempts left");
-    assert!(refused(&ChangeRequest::Retry { node: "a".into() }).contains("has passed"));
-    assert!(refused(&ChangeRequest::Retry { node: "root".into() }).contains("has children"));
-    assert!(refused(&ChangeRequest::Retry { node: "x".into() }).contains("no node x"));
+    assert_eq!(refusal(&ChangeRequest::Retry { node: "c".into() }), "node c has 3 of its 3 attempts left");
+    assert!(refusal(&ChangeRequest::Retry { node: "a".into() }).contains("has passed"));
+    assert!(refusal(&ChangeRequest::Retry { node: "root".into() }).contains("has children"));
+    assert!(refusal(&ChangeRequest::Retry { node: "x".into() }).contains("no node x"));
     // A unique prefix is enough, and no other id begins like the root's.
-    assert!(refused(&ChangeRequest::Retry { node: "ro".into() }).contains("node root"));
+    assert!(refusal(&ChangeRequest::Retry { node: "ro".into() }).contains("node root"));
 }
 
 #[test]
 fn an_added_node_comes_last_or_where_it_was_put() {
     let orders = |change: NodeAddition| {
-        let changed = done(&ChangeRequest::Add(change));
+        let changed = apply(&ChangeRequest::Add(change));
         let children = &changed.documents.tree.root.children;
         children.iter().map(|node| format!("{}:{}", node.order, node.id)).collect::<Vec<_>>().join(" ")
     };
@@ -115,25 +115,25 @@ fn an_added_node_comes_last_or_where_it_was_put() {
     assert_eq!(orders(NodeAddition { order: Some(-5), ..addition("root") }), "-5:root.1 1:a 2:b 3:c");
     assert_eq!(orders(NodeAddition { after: Some("b".into()), ..addition("root") }), "1:a 2:b 3:root.1 4:c");
     let unknown = NodeAddition { after: Some("x".into()), ..addition("root") };
-    assert!(refused(&ChangeRequest::Add(unknown)).contains("no child x"));
+    assert!(refusal(&ChangeRequest::Add(unknown)).contains("no child x"));
 }
 
 #[test]
 fn a_stuck_leaf_is_decomposed_by_adding_to_it() {
-    let changed = done(&ChangeRequest::Add(addition("b")));
+    let changed = apply(&ChangeRequest::Add(addition("b")));
     let node = tree::find(&changed.documents.tree, "b.1").expect("is there");
     assert_eq!((node.attempts, node.max_attempts, node.passes), (0, 3, false));
     assert_eq!(changed.id.as_deref(), Some("b.1"));
-    assert!(refused(&ChangeRequest::Add(addition("a"))).contains("has passed"));
+    assert!(refusal(&ChangeRequest::Add(addition("a"))).contains("has passed"));
     let nameless = NodeAddition { title: " ".into(), ..addition("b") };
-    assert!(refused(&ChangeRequest::Add(nameless)).contains("title"));
+    assert!(refusal(&ChangeRequest::Add(nameless)).contains("title"));
     let long = NodeAddition { title: "t".repeat(201), ..addition("b") };
-    assert!(refused(&ChangeRequest::Add(long)).contains("title is longer than 200 bytes"));
+    assert!(refusal(&ChangeRequest::Add(long)).contains("title is longer than 200 bytes"));
 }
 
 #[test]
 fn an_edit_may_do_what_a_person_may() {
-    let changed = done(&edited(|tree| {
+    let changed = apply(&tree_edit(|tree| {
         node(tree, "b").goal = "smaller".into();
         node(tree, "b").max_attempts = 4;
         tree.root.children.remove(2);
@@ -144,24 +144,24 @@ fn an_edit_may_do_what_a_person_may() {
 
 #[test]
 fn the_last_open_node_may_be_removed_without_counting_what_passes() {
-    let changed = done(&edited(|tree| tree.root.children.truncate(1)));
+    let changed = apply(&tree_edit(|tree| tree.root.children.truncate(1)));
     assert!(changed.documents.tree.root.passes);
 }
 
 #[test]
 fn an_edit_may_not_do_what_a_person_may_not() {
-    assert!(refused(&edited(|tree| node(tree, "c").passes = true)).contains("node c was set to pass"));
-    assert!(refused(&edited(|tree| node(tree, "a").title = "x".into())).contains("passed node a was changed"));
-    assert!(refused(&edited(|tree| node(tree, "b").attempts = 0)).contains("were lowered"));
-    assert!(refused(&edited(|tree| node(tree, "b").id = "C".into())).contains("not unique"));
-    assert!(refused(&edited(|_| ())).contains("nothing was changed"));
+    assert!(refusal(&tree_edit(|tree| node(tree, "c").passes = true)).contains("node c was set to pass"));
+    assert!(refusal(&tree_edit(|tree| node(tree, "a").title = "x".into())).contains("passed node a was changed"));
+    assert!(refusal(&tree_edit(|tree| node(tree, "b").attempts = 0)).contains("were lowered"));
+    assert!(refusal(&tree_edit(|tree| node(tree, "b").id = "C".into())).contains("not unique"));
+    assert!(refusal(&tree_edit(|_| ())).contains("nothing was changed"));
     let broken = ChangeRequest::Edit { base: tree::canonical(&documents().tree), edited: "{".into() };
-    assert!(refused(&broken).contains("it is not JSON"));
+    assert!(refusal(&broken).contains("it is not JSON"));
 }
 
 #[test]
 fn an_edit_is_done_to_the_tree_that_a_session_has_left_meanwhile() {
-    let edit = edited(|tree| node(tree, "b").max_attempts = 5);
+    let edit = tree_edit(|tree| node(tree, "b").max_attempts = 5);
     let mut later = documents();
     node(&mut later.tree, "c").passes = true;
     let changed = edit.apply(&later).expect("no conflict");
@@ -169,7 +169,7 @@ fn an_edit_is_done_to_the_tree_that_a_session_has_left_meanwhile() {
     assert!(now("c").passes);
     assert_eq!(now("b").max_attempts, 5);
     node(&mut later.tree, "c").title = "passed with another title".into();
-    let edit = edited(|tree| node(tree, "c").goal = "too late".into());
+    let edit = tree_edit(|tree| node(tree, "c").goal = "too late".into());
     assert!(matches!(edit.apply(&later), Err(ChangeRefusal::Rule(why)) if why.contains("passed node c")));
 }
 
@@ -182,14 +182,14 @@ fn a_key_is_set_in_the_text_for_which_it_was_requested() {
         text: text.into(),
     };
     let base = documents().config;
-    let changed = done(&set(&base, "max_iterations = 9\n", Some("9")));
+    let changed = apply(&set(&base, "max_iterations = 9\n", Some("9")));
     assert_eq!(
         (changed.documents.config.as_str(), changed.summary.as_str()),
         ("max_iterations = 9\n", "max_iterations is 9")
     );
-    assert_eq!(done(&set(&base, "", None)).summary, "max_iterations is reset to default");
-    assert!(refused(&set(&base, &base, Some("7"))).contains("is already 7"));
-    assert!(refused(&set("stall_after = 2\n", "", None)).contains("has changed since you asked to set max_iterations"));
+    assert_eq!(apply(&set(&base, "", None)).summary, "max_iterations is reset to default");
+    assert!(refusal(&set(&base, &base, Some("7"))).contains("is already 7"));
+    assert!(refusal(&set("stall_after = 2\n", "", None)).contains("has changed since you asked to set max_iterations"));
 }
 
 #[test]

@@ -69,7 +69,7 @@ fn a_session_is_told_which_files_depart_and_what_follows() {
 }
 
 /// An iteration whose session claimed `done`.
-fn claimed() -> Phase {
+fn claim_phase() -> Phase {
     let events = [
         IterationEvent::Opened(task()),
         IterationEvent::Briefed,
@@ -82,7 +82,7 @@ fn claimed() -> Phase {
 /// The outcome of these guard results under a policy.
 fn after(policy: &Policy, ends: impl IntoIterator<Item = GuardEnd>) -> Phase {
     ends.into_iter()
-        .fold(claimed(), |phase, end| decide(policy, phase, IterationEvent::GuardEnded(end)).expect("is legal"))
+        .fold(claim_phase(), |phase, end| decide(policy, phase, IterationEvent::GuardEnded(end)).expect("is legal"))
 }
 
 fn policy(on_change: ChangePolicy) -> Policy {
@@ -90,7 +90,7 @@ fn policy(on_change: ChangePolicy) -> Policy {
 }
 
 #[track_caller]
-fn settled(phase: Phase) -> IterationOutcome {
+fn settled_outcome(phase: Phase) -> IterationOutcome {
     match phase {
         Phase::Settle { outcome } => *outcome,
         other => panic!("not settled: {other:?}"),
@@ -105,7 +105,7 @@ fn a_changed_definition_that_is_green_is_followed_by_the_accepted_one_under_both
         let next = after(&policy(on_change), [departed(GuardEndKind::Exited(0))]);
         assert_eq!(next.effect() == Some(IterationEffect::RunAccepted), runs_both, "{on_change:?}");
     }
-    assert_eq!(settled(after(&policy(ChangePolicy::Both), [green()])).verdict, Verdict::Accepted);
+    assert_eq!(settled_outcome(after(&policy(ChangePolicy::Both), [green()])).verdict, Verdict::Accepted);
 }
 
 #[test]
@@ -133,13 +133,13 @@ fn both_definitions_must_be_green() {
         ),
     ];
     for (ends, verdict, outcome, with_accepted) in table {
-        let settled = settled(after(&both, ends.clone()));
+        let settled = settled_outcome(after(&both, ends.clone()));
         let end = settled.guard.as_ref().expect("it ran");
         assert_eq!((&settled.verdict, settled.guard_outcome()), (&verdict, outcome), "{ends:?}");
         assert_eq!((end.with_accepted, &end.departure), (with_accepted, &departure()), "{ends:?}");
     }
     let retry = Policy { on_timeout: TimeoutPolicy::Retry, ..both };
-    assert_eq!(settled(after(&retry, [first(), guard(GuardEndKind::TimedOut)])).verdict, Verdict::RedGuard);
+    assert_eq!(settled_outcome(after(&retry, [first(), guard(GuardEndKind::TimedOut)])).verdict, Verdict::RedGuard);
 }
 
 #[test]
@@ -147,8 +147,8 @@ fn both_runs_share_the_budget_and_count_together() {
     let both = policy(ChangePolicy::Both);
     let first = GuardEnd { wrote: vec!["lock".to_owned()], survivors: 1, ..departed(GuardEndKind::Exited(0)) };
     let between = after(&both, [first.clone()]);
-    assert_eq!(between.elapsed_ms(), claimed().elapsed_ms() + first.elapsed_ms);
-    let end = settled(after(&both, [first.clone(), green()])).guard.expect("it ran");
+    assert_eq!(between.elapsed_ms(), claim_phase().elapsed_ms() + first.elapsed_ms);
+    let end = settled_outcome(after(&both, [first.clone(), green()])).guard.expect("it ran");
     assert_eq!((end.elapsed_ms, end.wrote, end.survivors), (2 * first.elapsed_ms, first.wrote, 1));
 }
 
@@ -159,7 +159,7 @@ fn a_stop_between_the_two_ends_the_second() {
     let stopped = decide(&both, between, IterationEvent::Stop(StopCause::Cancel)).expect("is legal");
     assert_eq!(stopped.effect(), Some(IterationEffect::EndGuard));
     let end = decide(&both, stopped, IterationEvent::GuardEnded(green())).expect("is legal");
-    assert_eq!(settled(end).verdict, Verdict::Interrupted { by: StopCause::Cancel });
+    assert_eq!(settled_outcome(end).verdict, Verdict::Interrupted { by: StopCause::Cancel });
 }
 
 #[test]
@@ -173,7 +173,7 @@ fn a_reviewer_is_asked_after_both_alone() {
 fn feedback_says_with_which_definition_the_guard_was_red() {
     let both = policy(ChangePolicy::Both);
     let first_line = |ends: Vec<GuardEnd>| {
-        let after = applied(&settled(after(&both, ends)));
+        let after = applied(&settled_outcome(after(&both, ends)));
         after.feedback.nodes["b"].failures.last().expect("is told").text.lines().next().unwrap_or_default().to_owned()
     };
     insta::assert_snapshot!(first_line(vec![departed(GuardEndKind::Exited(1))]), @"[red with a definition of the guard that no person has accepted: justfile]");
@@ -183,6 +183,6 @@ fn feedback_says_with_which_definition_the_guard_was_red() {
 
 #[test]
 fn what_was_accepted_is_in_the_run_state() {
-    let after = applied(&settled(after(&Policy::default(), [green()])));
+    let after = applied(&settled_outcome(after(&Policy::default(), [green()])));
     assert_eq!(after.run_state.guard_definition, facts().guard_definition);
 }

@@ -59,7 +59,7 @@ fn effects() -> String {
 }
 
 /// Inserts a generated part between its markers.
-fn put(page: &str, name: &str, part: &str) -> String {
+fn replace_part(page: &str, name: &str, part: &str) -> String {
     let (begin, end) = (format!("<!-- generated: {name} -->\n"), format!("<!-- end: {name} -->"));
     let (before, rest) = page.split_once(&begin).unwrap_or_else(|| panic!("the mark of {name} is missing"));
     let (_, after) = rest.split_once(&end).unwrap_or_else(|| panic!("the end of {name} is missing"));
@@ -71,7 +71,7 @@ fn put(page: &str, name: &str, part: &str) -> String {
 pub(crate) fn compare(page: &str, parts: &[(&str, String)]) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(page);
     let found = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{page}: {error}"));
-    let expect = parts.iter().fold(found.clone(), |page, (name, part)| put(&page, name, part));
+    let expect = parts.iter().fold(found.clone(), |page, (name, part)| replace_part(&page, name, part));
     if std::env::var_os("UPDATE_GENERATED").is_some() {
         std::fs::write(path, expect).unwrap_or_else(|error| panic!("{page}: {error}"));
     } else {

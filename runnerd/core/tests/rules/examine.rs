@@ -33,7 +33,7 @@ fn look(left: &[u8], answer: Option<&AgentAnswer>) -> TreeExamination {
 }
 
 /// The findings if a session applies `change` to the tree and answers `retry`.
-fn changed(change: impl FnOnce(&mut TaskTree)) -> TreeExamination {
+fn examine_edit(change: impl FnOnce(&mut TaskTree)) -> TreeExamination {
     let mut left = from();
     change(&mut left);
     look(canonical(&left).as_bytes(), Some(&answer(AnswerStatus::Retry)))
@@ -68,11 +68,11 @@ fn a_session_adds_at_most_twelve_nodes_by_answer_or_by_edit() {
     let text = canonical(&from());
     let by_answer = |count| look(text.as_bytes(), Some(&answer_with_children(count)));
     let by_edit = |count: u32| {
-        changed(|tree| {
+        examine_edit(|tree| {
             node(tree, "b").children = (0..count).map(|n| leaf(&format!("new{n}"), n.cast_signed().into())).collect();
         })
     };
-    let elsewhere = changed(|tree| {
+    let elsewhere = examine_edit(|tree| {
         let children = &mut tree.root.children;
         children.extend((0..13).map(|n| leaf(&format!("new{n}"), 10 + n)));
     });
@@ -101,7 +101,7 @@ fn a_repair_brings_back_what_was_lost_beside_its_own() {
 #[test]
 fn a_third_single_child_in_a_row_is_refused() {
     let chain = |length: u32| {
-        changed(|tree| {
+        examine_edit(|tree| {
             let deepest = (1..length)
                 .rev()
                 .fold(leaf(&format!("only{length}"), 0), |below, n| inner(&format!("only{n}"), 0, vec![below]));
@@ -131,7 +131,7 @@ fn a_third_single_child_in_a_row_is_refused() {
 
 #[test]
 fn an_untouched_tree_is_legal() {
-    assert_eq!(legal(changed(|_| {})), (0, false, from()));
+    assert_eq!(legal(examine_edit(|_| {})), (0, false, from()));
 }
 
 #[test]
@@ -155,20 +155,20 @@ fn a_tree_that_is_not_read_again_is_judged_as_if_it_were() {
 
 #[test]
 fn what_the_runner_owns_is_silently_reset() {
-    let (gained, reworded, tree) = legal(changed(|tree| {
+    let (gained, reworded, tree) = legal(examine_edit(|tree| {
         runner_core::tree::for_each_node_mut(tree, |node| {
             (node.passes, node.attempts, node.max_attempts) = (!node.passes, 0, 99);
         });
     }));
     assert_eq!((gained, reworded, tree), (0, false, from()));
-    assert_eq!(legal(changed(|tree| node(tree, "b").passes = true)).2, from());
-    assert_eq!(legal(changed(|tree| node(tree, "p1").passes = false)).2, from());
-    assert_eq!(legal(changed(|tree| node(tree, "b").max_attempts = 100)).2, from());
+    assert_eq!(legal(examine_edit(|tree| node(tree, "b").passes = true)).2, from());
+    assert_eq!(legal(examine_edit(|tree| node(tree, "p1").passes = false)).2, from());
+    assert_eq!(legal(examine_edit(|tree| node(tree, "b").max_attempts = 100)).2, from());
 }
 
 #[test]
 fn new_nodes_begin_open_with_the_configured_attempts() {
-    let left = changed(|tree| {
+    let left = examine_edit(|tree| {
         let new = Node { passes: true, attempts: 3, max_attempts: 77, ..leaf("new", 9) };
         tree.root.children.push(new.clone());
         node(tree, "c").children.push(Node { id: "c3".to_owned(), ..new });
@@ -195,7 +195,7 @@ fn open_nodes_may_be_retitled_reworded_reordered_and_extended() {
         let mut expect = from();
         edit(&mut expect);
         runner_core::tree::sort(&mut expect);
-        let (gained, reworded, tree) = legal(changed(edit));
+        let (gained, reworded, tree) = legal(examine_edit(edit));
         let owned = |tree: &TaskTree| {
             let mut tree = tree.clone();
             runner_core::tree::for_each_node_mut(&mut tree, |node| node.max_attempts = 1);
@@ -207,7 +207,7 @@ fn open_nodes_may_be_retitled_reworded_reordered_and_extended() {
 
 #[test]
 fn a_changed_wording_of_the_selected_node_is_told() {
-    let reworded = |change: fn(&mut Node)| legal(changed(|tree| change(node(tree, "b")))).1;
+    let reworded = |change: fn(&mut Node)| legal(examine_edit(|tree| change(node(tree, "b")))).1;
     assert!(reworded(|node| node.goal.push('x')));
     assert!(reworded(|node| node.acceptance.push("more".to_owned())));
     assert!(!reworded(|node| node.title.push('x')));
@@ -216,7 +216,7 @@ fn a_changed_wording_of_the_selected_node_is_told() {
 
 #[test]
 fn children_that_the_selected_node_gained_are_counted() {
-    let (gained, _, tree) = legal(changed(|tree| node(tree, "b").children = vec![leaf("x", 1), leaf("y", 2)]));
+    let (gained, _, tree) = legal(examine_edit(|tree| node(tree, "b").children = vec![leaf("x", 1), leaf("y", 2)]));
     assert_eq!((gained, find(&tree, "b").map(|node| node.children.len())), (2, Some(2)));
 }
 
@@ -231,7 +231,7 @@ fn no_field_of_a_passed_node_may_change() {
             |node| node.children.push(leaf("new", 1)),
         ];
         for edit in edits {
-            assert_eq!(rule(&changed(|tree| edit(node(tree, id)))), (SessionRule::PassedNode, id));
+            assert_eq!(rule(&examine_edit(|tree| edit(node(tree, id)))), (SessionRule::PassedNode, id));
         }
     }
 }
@@ -239,35 +239,42 @@ fn no_field_of_a_passed_node_may_change() {
 #[test]
 fn a_passed_node_is_neither_removed_nor_moved_nor_renamed() {
     let remove = |tree: &mut TaskTree, id: &str| tree.root.children.retain(|node| node.id != id);
-    assert_eq!(rule(&changed(|tree| remove(tree, "a"))), (SessionRule::PassedNode, "a"));
-    assert_eq!(rule(&changed(|tree| node(tree, "a").id = "A".to_owned())), (SessionRule::PassedNode, "a"));
-    let moved = changed(|tree| {
+    assert_eq!(rule(&examine_edit(|tree| remove(tree, "a"))), (SessionRule::PassedNode, "a"));
+    assert_eq!(rule(&examine_edit(|tree| node(tree, "a").id = "A".to_owned())), (SessionRule::PassedNode, "a"));
+    let moved = examine_edit(|tree| {
         remove(tree, "a");
         node(tree, "c").children.push(passed("a", 1));
     });
     assert_eq!(rule(&moved), (SessionRule::PassedNode, "a"));
-    assert_eq!(rule(&changed(|tree| node(tree, "p").children.clear())), (SessionRule::PassedNode, "p"));
+    assert_eq!(rule(&examine_edit(|tree| node(tree, "p").children.clear())), (SessionRule::PassedNode, "p"));
 }
 
 #[test]
 fn an_open_node_is_neither_removed_nor_renamed() {
-    assert_eq!(rule(&changed(|tree| tree.root.children.retain(|node| node.id != "c"))), (SessionRule::KeepNodes, "c"));
-    assert_eq!(rule(&changed(|tree| node(tree, "c2").id = "c3".to_owned())), (SessionRule::KeepNodes, "c2"));
-    assert_eq!(rule(&changed(|tree| node(tree, "b").id = "B".to_owned())), (SessionRule::KeepNodes, "b"));
-    assert_eq!(rule(&changed(|tree| node(tree, "c").id = "d".to_owned())), (SessionRule::KeepNodes, "c"));
+    assert_eq!(
+        rule(&examine_edit(|tree| tree.root.children.retain(|node| node.id != "c"))),
+        (SessionRule::KeepNodes, "c")
+    );
+    assert_eq!(rule(&examine_edit(|tree| node(tree, "c2").id = "c3".to_owned())), (SessionRule::KeepNodes, "c2"));
+    assert_eq!(rule(&examine_edit(|tree| node(tree, "b").id = "B".to_owned())), (SessionRule::KeepNodes, "b"));
+    assert_eq!(rule(&examine_edit(|tree| node(tree, "c").id = "d".to_owned())), (SessionRule::KeepNodes, "c"));
     let rename_root = |tree: &mut TaskTree| tree.root.id = "goal".to_owned();
-    assert_eq!(rule(&changed(rename_root)), (SessionRule::PassedNode, "p"), "the parent of a passed node is another");
+    assert_eq!(
+        rule(&examine_edit(rename_root)),
+        (SessionRule::PassedNode, "p"),
+        "the parent of a passed node is another"
+    );
 }
 
 #[test]
 fn an_open_node_is_not_moved() {
-    let moved = changed(|tree| {
+    let moved = examine_edit(|tree| {
         let branch = node(tree, "c");
         let c2 = branch.children.pop().expect("c2");
         tree.root.children.push(c2);
     });
     assert_eq!(rule(&moved), (SessionRule::KeepPlace, "c2"));
-    let wrapped = changed(|tree| {
+    let wrapped = examine_edit(|tree| {
         let old = tree.root.clone();
         tree.root = inner("above", 0, vec![old]);
     });
@@ -276,7 +283,7 @@ fn an_open_node_is_not_moved() {
 
 #[test]
 fn of_two_breaches_the_first_rule_of_the_list_is_reported() {
-    let removed_first = changed(|tree| {
+    let removed_first = examine_edit(|tree| {
         tree.root.children.retain(|node| node.id != "b");
         let last = inner("z", 90, vec![passed("z1", 1)]);
         tree.root.children.push(last);
@@ -284,7 +291,7 @@ fn of_two_breaches_the_first_rule_of_the_list_is_reported() {
         node(tree, "p").order = 99;
     });
     assert_eq!(rule(&removed_first), (SessionRule::PassedNode, "p"));
-    let moved_first = changed(|tree| {
+    let moved_first = examine_edit(|tree| {
         let b = tree.root.children.remove(2);
         assert_eq!(b.id, "b");
         node(tree, "c1").children.push(b);

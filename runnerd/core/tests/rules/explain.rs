@@ -12,7 +12,7 @@ use runner_core::usage::ResourceUsage;
 
 use crate::fixture::{node, sample};
 
-fn explained(policy: &Policy, tree: &TaskTree, run_state: &RunState) -> Vec<Forecast> {
+fn forecasts(policy: &Policy, tree: &TaskTree, run_state: &RunState) -> Vec<Forecast> {
     let (tried, feedback) = (ResourceUsage::default(), Feedback::default());
     let now = jiff::Timestamp::UNIX_EPOCH;
     let standing = RunInputs {
@@ -51,7 +51,7 @@ fn ends(course: &Forecast) -> Option<RunStatus> {
 
 #[test]
 fn every_ending_is_told_with_its_verdict() {
-    let endings: Vec<(Ending, VerdictName)> = explained(&Policy::default(), &sample(), &state())
+    let endings: Vec<(Ending, VerdictName)> = forecasts(&Policy::default(), &sample(), &state())
         .iter()
         .map(|course| (course.ending, course.outcome.verdict.name()))
         .collect();
@@ -74,7 +74,7 @@ fn every_ending_is_told_with_its_verdict() {
 
 #[test]
 fn tree_attempts_and_next_leaf_follow_from_the_ending() {
-    let courses = explained(&Policy::default(), &sample(), &state());
+    let courses = forecasts(&Policy::default(), &sample(), &state());
     let leaf = |ending| {
         let after = of(&courses, ending).after.as_ref().expect("it leaves a commit");
         let leaf = find(&after.tree, "b").expect("the leaf is there");
@@ -93,7 +93,7 @@ fn tree_attempts_and_next_leaf_follow_from_the_ending() {
 
 #[test]
 fn what_changes_nothing_leaves_no_commit() {
-    for course in explained(&Policy::default(), &sample(), &state()) {
+    for course in forecasts(&Policy::default(), &sample(), &state()) {
         let is_idle = matches!(course.ending, Ending::Unavailable | Ending::Misconfigured);
         assert_eq!(course.after.is_none(), is_idle, "{:?}", course.ending);
     }
@@ -103,10 +103,10 @@ fn what_changes_nothing_leaves_no_commit() {
 fn a_service_that_is_not_available_is_waited_for() {
     let mut policy = Policy::default();
     policy.kinds.work = vec!["codex".to_owned()];
-    let courses = explained(&policy, &sample(), &state());
+    let courses = forecasts(&policy, &sample(), &state());
     assert!(matches!(of(&courses, Ending::Unavailable).next, NextStep::Wait(..)));
     policy.kinds.work.push("claude".to_owned());
-    let courses = explained(&policy, &sample(), &state());
+    let courses = forecasts(&policy, &sample(), &state());
     let NextStep::Continue(task) = &of(&courses, Ending::Unavailable).next else { panic!("the other kind is asked") };
     assert_eq!(task.kind.as_deref(), Some("claude"));
 }
@@ -115,19 +115,19 @@ fn a_service_that_is_not_available_is_waited_for() {
 fn the_last_attempt_is_a_planners_and_ends_the_run_or_narrows_the_leaf() {
     let mut tree = sample();
     node(&mut tree, "b").attempts = 2;
-    let courses = explained(&Policy::default(), &tree, &state());
+    let courses = forecasts(&Policy::default(), &tree, &state());
     assert_eq!(of(&courses, Ending::Retry).outcome.work.task.role, Role::Planner);
     assert_eq!(ends(of(&courses, Ending::Retry)), Some(RunStatus::Stuck));
     let reworded = of(&courses, Ending::Reworded);
     assert_eq!((reworded.outcome.verdict.name(), goes_on(reworded)), (VerdictName::Narrowed, ("b", Role::Planner)));
     let narrowed = RunState { narrowed: vec!["b".to_owned()], ..state() };
-    let courses = explained(&Policy::default(), &tree, &narrowed);
+    let courses = forecasts(&Policy::default(), &tree, &narrowed);
     assert!(courses.iter().all(|course| course.ending != Ending::Reworded), "a leaf is narrowed once");
 }
 
 #[test]
 fn a_reviewer_can_reject_and_a_person_is_waited_for() {
-    let by = |review| explained(&Policy { review, ..Policy::default() }, &sample(), &state());
+    let by = |review| forecasts(&Policy { review, ..Policy::default() }, &sample(), &state());
     let agent = by(ReviewPolicy::Agent);
     assert_eq!(of(&agent, Ending::Rejected).outcome.verdict.name(), VerdictName::Rejected);
     assert_eq!(goes_on(of(&agent, Ending::Rejected)), ("b", Role::Worker));
@@ -138,11 +138,11 @@ fn a_reviewer_can_reject_and_a_person_is_waited_for() {
 #[test]
 fn strict_roles_are_told_as_they_are_kept() {
     let strict = Policy { roles: RolesMode::Strict, ..Policy::default() };
-    let worker = explained(&strict, &sample(), &state());
+    let worker = forecasts(&strict, &sample(), &state());
     assert_eq!(of(&worker, Ending::Decomposed).outcome.verdict.name(), VerdictName::Broken);
     let mut tree = sample();
     node(&mut tree, "b").attempts = 2;
-    let planner = explained(&strict, &tree, &state());
+    let planner = forecasts(&strict, &tree, &state());
     assert_eq!(of(&planner, Ending::Decomposed).outcome.verdict.name(), VerdictName::Decomposed);
 }
 

@@ -74,7 +74,7 @@ fn feedback_after(outcomes: &[IterationOutcome]) -> Feedback {
     feedback
 }
 
-fn rejected(reasons: &str) -> Verdict {
+fn rejection(reasons: &str) -> Verdict {
     Verdict::Rejected { reasons: reasons.to_owned() }
 }
 
@@ -86,17 +86,17 @@ fn what_guard_and_reviewer_found_is_told_until_it_is_overcome() {
     let silent = [Verdict::Retry, Verdict::Narrowed, broken(SessionRule::History), fault()];
     let cut = [Verdict::Timeout { during: PhaseName::Work }, Verdict::Interrupted { by: StopCause::Pause }];
     for then in silent.into_iter().chain(cut) {
-        for found in [Verdict::RedGuard, rejected("no test")] {
+        for found in [Verdict::RedGuard, rejection("no test")] {
             assert_eq!(names(&[found.clone(), then.clone()])[0], found.name(), "{then:?}");
             let later = [found.clone(), then.clone(), Verdict::Retry];
             assert_eq!(names(&later), [found.name()], "{then:?}: told once");
         }
     }
-    assert_eq!(names(&[rejected("a"), Verdict::RedGuard]), [Rejected, RedGuard]);
-    assert_eq!(names(&[Verdict::RedGuard, rejected("a")]), [Rejected], "the guard was green");
+    assert_eq!(names(&[rejection("a"), Verdict::RedGuard]), [Rejected, RedGuard]);
+    assert_eq!(names(&[Verdict::RedGuard, rejection("a")]), [Rejected], "the guard was green");
     assert_eq!(names(&[Verdict::RedGuard, Verdict::Pending]), []);
-    assert_eq!(names(&[rejected("a"), Verdict::Accepted]), []);
-    assert_eq!(failures_after(&[rejected("a"), rejected("b")]), [(Rejected, "b".to_owned())]);
+    assert_eq!(names(&[rejection("a"), Verdict::Accepted]), []);
+    assert_eq!(failures_after(&[rejection("a"), rejection("b")]), [(Rejected, "b".to_owned())]);
     assert_eq!(names(&[broken(SessionRule::History), broken(SessionRule::Context)]), [VerdictName::Broken]);
     assert_eq!(names(&[Verdict::RedGuard, fault(), fault()]), [RedGuard, VerdictName::Fault]);
 }
@@ -116,10 +116,10 @@ fn an_attempt_tells_how_it_ended_on_one_line() {
     assert_eq!(words(red(GuardEndKind::Exited(101), &go)), "exit 101: Test1, Test2, Test3, Test4 and 2 more");
     assert_eq!(words(red(GuardEndKind::Signaled(9), "no runner\n")), "signal 9");
     assert_eq!(words(red(GuardEndKind::TimedOut, "")), "they did not end in time");
-    assert_eq!(words(outcome(rejected("- no test\n- no docs"))), "- no test - no docs");
+    assert_eq!(words(outcome(rejection("- no test\n- no docs"))), "- no test - no docs");
     assert_eq!(words(outcome(fault())), "crash: signal 11");
     assert_eq!(words(outcome(broken(SessionRule::History))), "history must not be rewritten (b: it was seen)");
-    assert!(words(outcome(rejected(&"word ".repeat(1_000)))).len() <= 240);
+    assert!(words(outcome(rejection(&"word ".repeat(1_000)))).len() <= 240);
     assert_eq!(detail(outcome(Verdict::Retry)), None);
 }
 

@@ -145,7 +145,7 @@ fn decision_task(decision: Decision, recheck: bool) -> SessionTask {
     SessionTask { role: Role::Human, decision: Some(decision), recheck, ..task() }
 }
 
-fn accepted() -> ReviewEnd {
+fn acceptance() -> ReviewEnd {
     review(ReviewEndKind::Accepted { reasons: "it holds".to_owned() })
 }
 
@@ -523,7 +523,7 @@ fn the_budget_counts_the_session_and_the_guard() {
     assert_eq!(guarding.elapsed_ms(), 1_000);
     let reviewing = decide(&policy, guarding, IterationEvent::GuardEnded(green())).expect("legal");
     assert_eq!(reviewing.elapsed_ms(), 1_200);
-    let settling = decide(&policy, reviewing, IterationEvent::ReviewEnded(accepted())).expect("legal");
+    let settling = decide(&policy, reviewing, IterationEvent::ReviewEnded(acceptance())).expect("legal");
     assert_eq!(settling.elapsed_ms(), 1_230);
 }
 
@@ -539,7 +539,7 @@ fn a_reviewer_that_fails_is_asked_again_with_what_is_left_and_nothing_is_forgott
     let again =
         drive(&policy, start.into_iter().chain(guarded).chain([failing("a"), IterationEvent::Restarted, failing("b")]));
     assert_eq!((again.elapsed_ms(), again.effect()), (1_260, Some(IterationEffect::RunReview)));
-    let settling = decide(&policy, again, IterationEvent::ReviewEnded(accepted())).expect("legal");
+    let settling = decide(&policy, again, IterationEvent::ReviewEnded(acceptance())).expect("legal");
     let Phase::Settle { outcome } = settling else { panic!("{settling:?}") };
     assert_eq!((outcome.elapsed_ms(), &outcome.verdict), (1_290, &Verdict::Accepted));
     let review = outcome.review.expect("a review");

@@ -12,7 +12,7 @@ use runner_core::message::{AttemptCount, NameList, Receipt, RunnerCommit, Runner
 
 const BASE: (&str, &str) = ("base", "files of base");
 
-fn ended(run: &str, node: &str, verdict: VerdictName) -> RunnerCommit {
+fn iteration_commit(run: &str, node: &str, verdict: VerdictName) -> RunnerCommit {
     RunnerCommit::Iteration(Box::new(Receipt {
         run: run.to_owned(),
         iter: 1,
@@ -73,9 +73,9 @@ fn cuts(landing: &LandPlan) -> Vec<(&str, Option<&str>)> {
 #[test]
 fn each_leaf_that_passed_is_a_cut_and_everything_before_it_folds_into_it() {
     let (red, one, two) = (
-        ended("a", "x", VerdictName::RedGuard),
-        ended("a", "x", VerdictName::Accepted),
-        ended("a", "y", VerdictName::Accepted),
+        iteration_commit("a", "x", VerdictName::RedGuard),
+        iteration_commit("a", "x", VerdictName::Accepted),
+        iteration_commit("a", "y", VerdictName::Accepted),
     );
     let commits = [
         commit("agent", 1, CommitOwner::Agent),
@@ -90,7 +90,8 @@ fn each_leaf_that_passed_is_a_cut_and_everything_before_it_folds_into_it() {
 
 #[test]
 fn work_after_the_last_pass_does_not_land_and_is_counted() {
-    let (one, red) = (ended("a", "x", VerdictName::Accepted), ended("a", "y", VerdictName::RedGuard));
+    let (one, red) =
+        (iteration_commit("a", "x", VerdictName::Accepted), iteration_commit("a", "y", VerdictName::RedGuard));
     let commits = [
         commit("one", 1, CommitOwner::Runner(&one)),
         commit("red", 2, CommitOwner::Runner(&red)),
@@ -104,9 +105,9 @@ fn work_after_the_last_pass_does_not_land_and_is_counted() {
 #[test]
 fn a_persons_commit_stays_its_own_only_where_nothing_is_outstanding() {
     let (one, retry, two) = (
-        ended("a", "x", VerdictName::Accepted),
-        ended("a", "y", VerdictName::Retry),
-        ended("a", "y", VerdictName::Accepted),
+        iteration_commit("a", "x", VerdictName::Accepted),
+        iteration_commit("a", "y", VerdictName::Retry),
+        iteration_commit("a", "y", VerdictName::Accepted),
     );
     let commits = [
         commit("one", 1, CommitOwner::Runner(&one)),
@@ -122,7 +123,8 @@ fn a_persons_commit_stays_its_own_only_where_nothing_is_outstanding() {
 
 #[test]
 fn landing_continues_after_the_newest_landed_commit() {
-    let (one, two) = (ended("a", "x", VerdictName::Accepted), ended("a", "y", VerdictName::Accepted));
+    let (one, two) =
+        (iteration_commit("a", "x", VerdictName::Accepted), iteration_commit("a", "y", VerdictName::Accepted));
     let commits = [commit("one", 1, CommitOwner::Runner(&one)), commit("two", 2, CommitOwner::Runner(&two))];
     let trailer = |commit: &str| LandedTrailer { run: "a".into(), commit: commit.into(), node: "x".into() };
     match ask(&commits, &[trailer("one"), trailer("another")]) {
@@ -137,8 +139,9 @@ fn landing_continues_after_the_newest_landed_commit() {
 
 #[test]
 fn a_run_without_a_pass_and_one_based_on_an_unlanded_run_are_refused() {
-    let (red, other) = (ended("a", "x", VerdictName::RedGuard), ended("b", "x", VerdictName::Accepted));
-    let one = ended("a", "x", VerdictName::Accepted);
+    let (red, other) =
+        (iteration_commit("a", "x", VerdictName::RedGuard), iteration_commit("b", "x", VerdictName::Accepted));
+    let one = iteration_commit("a", "x", VerdictName::Accepted);
     let refused = ask(&[commit("red", 1, CommitOwner::Runner(&red))], &[]).unwrap_err();
     assert_eq!(refused.to_string(), "no leaf of run a has passed yet: there is nothing to land");
     let commits = [commit("other", 1, CommitOwner::Runner(&other)), commit("one", 2, CommitOwner::Runner(&one))];
@@ -263,7 +266,7 @@ fn what_an_agent_says_orders_nothing_and_what_the_goal_says_may() {
 
 #[test]
 fn an_author_that_only_a_session_names_is_no_co_author() {
-    let one = ended("a", "x", VerdictName::Accepted);
+    let one = iteration_commit("a", "x", VerdictName::Accepted);
     let commits = [
         by("Linus <linus@x>", commit("forged", 1, CommitOwner::Agent)),
         by("Bob <bob@x>", commit("amid", 2, CommitOwner::Person)),

@@ -84,7 +84,7 @@ fn apply(tree: &mut TaskTree, at: prop::sample::Index, edit: Edit) {
 }
 
 /// What must not change about passed nodes (P6): records, parents, positions among siblings.
-fn fixed(tree: &TaskTree) -> BTreeMap<String, (Option<String>, Node)> {
+fn fixed_nodes(tree: &TaskTree) -> BTreeMap<String, (Option<String>, Node)> {
     let passed = walk(tree).into_iter().filter(|placed| placed.node.passes);
     passed
         .map(|placed| {
@@ -157,7 +157,7 @@ proptest! {
             prop_assert!(!new.is_leaf() || new.passes == old.node.passes);
         }
         prop_assert!(after.iter().all(|(id, new)| before.contains_key(id) || !new.node.passes));
-        prop_assert_eq!(fixed(&taken), fixed(&tree));
+        prop_assert_eq!(fixed_nodes(&taken), fixed_nodes(&tree));
     }
 
     #[test]

@@ -19,7 +19,7 @@ struct Case {
 
 const CASE: Case = Case { command: "make test", files: &[], watched: &[], seen: &[], unseen: &[] };
 
-fn watched(command: &str, files: &[(&str, &str)]) -> WatchedFiles {
+fn find_files(command: &str, files: &[(&str, &str)]) -> WatchedFiles {
     let command: Vec<String> = words(command).into_iter().map(|word| word.replace('\t', " ")).collect();
     begun(&command, &[], &Tree::of(files))
 }
@@ -27,7 +27,7 @@ fn watched(command: &str, files: &[(&str, &str)]) -> WatchedFiles {
 fn check(cases: &[Case]) {
     let mut wrong = Vec::new();
     for case in cases {
-        let watched = watched(case.command, case.files);
+        let watched = find_files(case.command, case.files);
         let is_seen = |path: &&&str| matches(&watched.globs, path);
         let (seen, unseen) = (case.seen.iter().filter(is_seen), case.unseen.iter().filter(is_seen));
         let (seen, unseen) = (seen.copied().collect::<Vec<_>>(), unseen.copied().collect::<Vec<_>>());
@@ -304,18 +304,18 @@ fn what_cannot_be_told_is_said_and_nothing_else() {
             vec![],
         ),
     ] {
-        let watched = watched("sh check.sh", &[("check.sh", text), ("ci/a.sh", "")]);
+        let watched = find_files("sh check.sh", &[("check.sh", text), ("ci/a.sh", "")]);
         assert_eq!(watched.unknown, unknown, "{text}");
     }
     let large = "#".repeat(1024 * 1024 + 1);
-    assert_eq!(watched("sh a.sh", &[("a.sh", &large)]).unknown, ["a.sh: it has more than a mebibyte"]);
+    assert_eq!(find_files("sh a.sh", &[("a.sh", &large)]).unknown, ["a.sh: it has more than a mebibyte"]);
     let many: Vec<String> = (0..300).map(|n| format!("ci/{n}.sh")).collect();
     let many: Vec<(&str, &str)> = many.iter().map(|path| (path.as_str(), "")).collect();
-    assert_eq!(watched("run-parts ci", &many).unknown, ["guard.command: it leads to too many files"]);
+    assert_eq!(find_files("run-parts ci", &many).unknown, ["guard.command: it leads to too many files"]);
     let long = format!("sh $1 {}", "x".repeat(100));
-    assert_eq!(watched("sh a.sh", &[("a.sh", &long)]).unknown[0].len(), "a.sh: ".len() + 80);
+    assert_eq!(find_files("sh a.sh", &[("a.sh", &long)]).unknown[0].len(), "a.sh: ".len() + 80);
     let several = (0..40).map(|n| format!("sh $1 {n}\n")).collect::<Vec<_>>().concat();
-    assert_eq!(watched("sh a.sh", &[("a.sh", &several)]).unknown.len(), 11);
+    assert_eq!(find_files("sh a.sh", &[("a.sh", &several)]).unknown.len(), 11);
 }
 
 #[test]
@@ -335,7 +335,7 @@ fn hostile_texts_end() {
         "for f in ".repeat(10_000),
         (0..2000).map(|n| format!("for f in d{n}/*.sh; do sh $f; done; cd d{n}\n")).collect::<Vec<_>>().concat(),
     ] {
-        watched("sh check.sh", &[("check.sh", &text)]);
+        find_files("sh check.sh", &[("check.sh", &text)]);
     }
 }
 

@@ -73,7 +73,7 @@ fn check_rule(case: &Told, expect: SessionRule) {
     assert!(matches!(&verdict, Verdict::Broken(RuleBreach { rule, .. }) if *rule == expect), "{verdict:?}");
 }
 
-fn reviewed(by: ReviewPolicy) -> Told {
+fn review_case(by: ReviewPolicy) -> Told {
     Told::done().with_policy(Policy { review: by, ..Policy::default() })
 }
 
@@ -82,7 +82,7 @@ fn strict(role: Role, case: Told) -> Told {
     case.with_policy(policy).with_task(SessionTask { role, ..task() })
 }
 
-fn guarded(how: GuardEndKind) -> IterationEvent {
+fn guard_event(how: GuardEndKind) -> IterationEvent {
     IterationEvent::GuardEnded(guard(how))
 }
 
@@ -95,14 +95,14 @@ fn done_with_a_green_guard_is_accepted() {
 fn done_with_any_other_end_of_the_guard_is_red() {
     for how in [GuardEndKind::Exited(1), GuardEndKind::Exited(-1), GuardEndKind::Exited(256), GuardEndKind::Signaled(9)]
     {
-        check(&Told::done(), [guarded(how)], &Verdict::RedGuard);
+        check(&Told::done(), [guard_event(how)], &Verdict::RedGuard);
     }
 }
 
 #[test]
 fn a_red_guard_is_not_reviewed() {
     for by in [ReviewPolicy::Agent, ReviewPolicy::Human] {
-        check(&reviewed(by), [guarded(GuardEndKind::Exited(1))], &Verdict::RedGuard);
+        check(&review_case(by), [guard_event(GuardEndKind::Exited(1))], &Verdict::RedGuard);
     }
 }
 
@@ -117,7 +117,7 @@ fn the_guard_runs_for_a_claim_of_done_only() {
 #[test]
 fn the_reviewer_decides_after_a_green_guard() {
     let ended = |how: ReviewEndKind| [IterationEvent::GuardEnded(green()), IterationEvent::ReviewEnded(review(how))];
-    let case = reviewed(ReviewPolicy::Agent);
+    let case = review_case(ReviewPolicy::Agent);
     let text = || "text".to_owned();
     check(&case, ended(ReviewEndKind::Accepted { reasons: text() }), &Verdict::Accepted);
     check(&case, ended(ReviewEndKind::Rejected { reasons: text() }), &Verdict::Rejected { reasons: text() });
@@ -137,7 +137,7 @@ fn the_reviewer_decides_after_a_green_guard() {
 
 #[test]
 fn a_person_decides_later_after_a_green_guard() {
-    check(&reviewed(ReviewPolicy::Human), [IterationEvent::GuardEnded(green())], &Verdict::Pending);
+    check(&review_case(ReviewPolicy::Human), [IterationEvent::GuardEnded(green())], &Verdict::Pending);
 }
 
 #[test]
@@ -256,9 +256,9 @@ fn outcome_name(case: &Told) -> Option<VerdictName> {
 #[test]
 fn a_budget_that_runs_out_ends_the_run() {
     let during = |during| Verdict::Timeout { during };
-    check(&Told::done(), [guarded(GuardEndKind::TimedOut)], &during(PhaseName::Guard));
+    check(&Told::done(), [guard_event(GuardEndKind::TimedOut)], &during(PhaseName::Guard));
     let timed_out = [IterationEvent::GuardEnded(green()), IterationEvent::ReviewEnded(review(ReviewEndKind::TimedOut))];
-    check(&reviewed(ReviewPolicy::Agent), timed_out, &during(PhaseName::Review));
+    check(&review_case(ReviewPolicy::Agent), timed_out, &during(PhaseName::Review));
 }
 
 #[test]
@@ -275,24 +275,24 @@ fn a_budget_that_is_to_be_retried_is_a_fault_and_a_hanging_guard_is_red() {
         &claimed,
         vec![IterationEvent::GuardEnded(green()), IterationEvent::ReviewEnded(review(ReviewEndKind::TimedOut))],
     );
-    check(&claimed, [guarded(GuardEndKind::TimedOut)], &Verdict::RedGuard);
+    check(&claimed, [guard_event(GuardEndKind::TimedOut)], &Verdict::RedGuard);
 }
 
 #[test]
 fn a_guard_that_cannot_run_is_misconfigured_and_one_that_was_cut_is_interrupted() {
     let missing = GuardEndKind::Missing { what: "install just".to_owned() };
-    check(&Told::done(), [guarded(missing)], &Verdict::Misconfigured { what: "install just".to_owned() });
-    check(&Told::done(), [guarded(GuardEndKind::Cut)], &Verdict::Interrupted { by: StopCause::Death });
+    check(&Told::done(), [guard_event(missing)], &Verdict::Misconfigured { what: "install just".to_owned() });
+    check(&Told::done(), [guard_event(GuardEndKind::Cut)], &Verdict::Interrupted { by: StopCause::Death });
 }
 
 #[test]
 fn a_guard_whose_supervisor_is_lost_is_asked_once_more_and_then_is_a_fault() {
-    let lost = || guarded(GuardEndKind::Lost);
+    let lost = || guard_event(GuardEndKind::Lost);
     let again = Told::done().after([lost()]);
     assert_eq!(again.effect(), Some(IterationEffect::RunGuard));
     check(&Told::done(), [lost(), IterationEvent::GuardEnded(green())], &Verdict::Accepted);
-    check(&Told::done(), [lost(), guarded(GuardEndKind::Exited(1))], &Verdict::RedGuard);
-    check(&Told::done(), [lost(), guarded(GuardEndKind::TimedOut)], &Verdict::Timeout { during: PhaseName::Guard });
+    check(&Told::done(), [lost(), guard_event(GuardEndKind::Exited(1))], &Verdict::RedGuard);
+    check(&Told::done(), [lost(), guard_event(GuardEndKind::TimedOut)], &Verdict::Timeout { during: PhaseName::Guard });
     for more in [
         vec![],
         vec![IterationEvent::Restarted],
@@ -317,7 +317,7 @@ fn a_guard_that_rewrites_history_breaks_a_rule_green_or_red() {
 
 #[test]
 fn a_stop_in_guard_or_review_is_what_the_iteration_ends_with() {
-    let case = reviewed(ReviewPolicy::Agent);
+    let case = review_case(ReviewPolicy::Agent);
     for by in [StopCause::Pause, StopCause::Cancel] {
         let interrupted = Verdict::Interrupted { by };
         for how in [
@@ -327,7 +327,7 @@ fn a_stop_in_guard_or_review_is_what_the_iteration_ends_with() {
             GuardEndKind::TimedOut,
             GuardEndKind::Lost,
         ] {
-            check(&case, [IterationEvent::Stop(by), guarded(how)], &interrupted);
+            check(&case, [IterationEvent::Stop(by), guard_event(how)], &interrupted);
         }
         let accepted = ReviewEndKind::Accepted { reasons: String::new() };
         let failed = ReviewEndKind::Failed { what: String::new() };

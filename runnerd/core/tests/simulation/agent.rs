@@ -194,9 +194,9 @@ impl Course {
             }),
             0 => self.repository.write(layout::TREE, b"{\"version\": 1, \"root\": "),
             1 => _ = self.repository.work.remove(layout::TREE),
-            2 => self.edit_tree(|_, tree| passed(tree, |node| node.title.push('!'))),
+            2 => self.edit_tree(|_, tree| edit_passed_node(tree, |node| node.title.push('!'))),
             3 => self.edit_tree(|_, tree| drop(tree.root.children.pop())),
-            4 => self.edit_tree(|_, tree| moved(tree)),
+            4 => self.edit_tree(|_, tree| move_node(tree)),
             5 => self.edit_tree(|random, tree| reword(random.below(99), &node, tree)),
             6 => self.edit_tree(|_, tree| {
                 tree::for_each_node_mut(tree, |node| (node.passes, node.attempts) = (node.children.is_empty(), 0));
@@ -276,7 +276,7 @@ fn reword(number: u64, id: &str, tree: &mut TaskTree) {
 }
 
 /// Changes the first passed node.
-fn passed(tree: &mut TaskTree, change: impl FnOnce(&mut Node)) {
+fn edit_passed_node(tree: &mut TaskTree, change: impl FnOnce(&mut Node)) {
     let first = tree::walk(tree).into_iter().find(|placed| placed.node.passes).map(|placed| placed.node.id.clone());
     if let Some(node) = first.and_then(|id| tree::find_mut(tree, &id)) {
         change(node);
@@ -284,7 +284,7 @@ fn passed(tree: &mut TaskTree, change: impl FnOnce(&mut Node)) {
 }
 
 /// Moves the last child of the root below the first.
-fn moved(tree: &mut TaskTree) {
+fn move_node(tree: &mut TaskTree) {
     let children = &mut tree.root.children;
     if children.len() > 1
         && let Some(last) = children.pop()

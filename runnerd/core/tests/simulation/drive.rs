@@ -38,7 +38,7 @@ impl Course {
                 phase = self.take(phase, IterationEvent::Stop(cause))?;
                 continue;
             }
-            if let Some(obstruction) = self.obstructed() {
+            if let Some(obstruction) = self.draw_blocker() {
                 tries += 1;
                 let same = decide(&self.policy(), phase.clone(), IterationEvent::Obstructed(obstruction.clone()));
                 promise(same.as_ref() == Ok(&phase), || format!("an obstacle leads from {phase:?} to {same:?}"))?;
@@ -81,7 +81,7 @@ impl Course {
         self.may_die()?;
         self.append_event(event.clone())?;
         self.may_die()?;
-        self.decided(phase, event)
+        self.decide_phase(phase, event)
     }
 
     fn append_event(&mut self, event: IterationEvent) -> Lived<()> {
@@ -96,7 +96,7 @@ impl Course {
         promise(journal.events.len() <= MAX_EVENTS, || format!("it does not end: {:?}", journal.events))
     }
 
-    fn decided(&mut self, phase: Phase, event: IterationEvent) -> Lived<Phase> {
+    fn decide_phase(&mut self, phase: Phase, event: IterationEvent) -> Lived<Phase> {
         let next = decide(&self.policy(), phase, event).map_err(|illegal| Halt::Broken(illegal.to_string()))?;
         Ok(Mistake::change_phase(self.mistake, next))
     }
@@ -110,7 +110,7 @@ impl Course {
         }
     }
 
-    fn obstructed(&mut self) -> Option<Blocker> {
+    fn draw_blocker(&mut self) -> Option<Blocker> {
         if !self.random.one_in(self.habits.obstacles) {
             return None;
         }

@@ -41,7 +41,7 @@ impl Course {
             (Some(IterationEffect::Brief), Phase::Brief { task }) => self.brief(task),
             (Some(IterationEffect::RunSession), Phase::Work { task, .. }) => self.session(task, is_cut),
             (Some(IterationEffect::EndSession), Phase::Work { task, .. }) => {
-                Ok(IterationEvent::SessionEnded(ended(SessionEndKind::Cut, task)))
+                Ok(IterationEvent::SessionEnded(session_end(SessionEndKind::Cut, task)))
             }
             (Some(IterationEffect::Inspect), Phase::Inspect { task, session, .. }) => self.inspect(task, session),
             (Some(effect @ (IterationEffect::RunGuard | IterationEffect::RunAccepted)), Phase::Guard { work, .. }) => {
@@ -49,7 +49,7 @@ impl Course {
             }
             (Some(IterationEffect::EndGuard), Phase::Guard { work, .. }) => {
                 self.swap_back();
-                let wrote = self.written();
+                let wrote = self.paths_by_guards();
                 self.look_after(work, GuardEnd { wrote, ..GuardEnd::new(GuardEndKind::Cut) })
             }
             (Some(IterationEffect::RunReview), Phase::Review { work, .. }) => self.review(work, is_cut),
@@ -187,7 +187,7 @@ impl Course {
         let how = self.act(&loaded, task);
         self.witness.saw(&self.repository);
         let how = if is_cut && !self.random.one_in(4) { SessionEndKind::Cut } else { how };
-        let end = self.bill(ended(how, task));
+        let end = self.bill(session_end(how, task));
         self.pass(SignedDuration::from_millis(end.elapsed_ms.cast_signed()));
         self.may_die()?;
         self.witness.note_end(&end.how);
@@ -289,7 +289,7 @@ impl Course {
         self.may_die()?;
         let how = if is_cut { GuardEndKind::Cut } else { how };
         self.witness.guard = if let GuardEndKind::Exited(code) = how { Some(code) } else { None };
-        let wrote = self.written();
+        let wrote = self.paths_by_guards();
         let output = self.random.pick(&OUTPUTS).to_string();
         let elapsed_ms = self.random.below(60_000);
         let is_silent = matches!(how, GuardEndKind::Cut | GuardEndKind::Lost | GuardEndKind::Missing { .. });
@@ -307,7 +307,7 @@ impl Course {
 
     /// Returns the paths outside `.runner/` that guards have written since the first one of the iteration, in any
     /// daemon process.
-    fn written(&self) -> Vec<String> {
+    fn paths_by_guards(&self) -> Vec<String> {
         let Some((tip, before)) = &self.live.before_guard else { return Vec::new() };
         let of = |files: &Files, path: &str| files.get(path).map(|blob| Arc::clone(&blob.id));
         let tip = &self.repository.commit(tip).files;
@@ -363,7 +363,7 @@ fn hold(message: String) -> Box<Declined> {
 }
 
 /// Returns a session with this end.
-fn ended(how: SessionEndKind, task: &SessionTask) -> SessionEnd {
+fn session_end(how: SessionEndKind, task: &SessionTask) -> SessionEnd {
     let agent = format!("{} 1.2.3", task.kind.as_deref().unwrap_or("command"));
     SessionEnd { agent, ..SessionEnd::new(how) }
 }

@@ -169,7 +169,7 @@ impl Witness {
         let (old, new) = (tree::index(before), tree::index(after));
         for (id, placed) in &new {
             let is_new = placed.node.passes && !old.get(id).is_some_and(|was| was.node.passes);
-            let is_earned = *id == self.node && (self.earned() || self.approved());
+            let is_earned = *id == self.node && (self.is_earned() || self.is_approved());
             if is_new && placed.node.is_leaf() && !is_earned {
                 let (claim, guard, word) = (self.said, self.guard, &self.word);
                 let files = (&self.accepted, &self.found);
@@ -191,7 +191,7 @@ impl Witness {
     }
 
     /// Whether the session, the guard and the reviewer have passed the node.
-    fn earned(&self) -> bool {
+    fn is_earned(&self) -> bool {
         let is_accepted = match self.review {
             Some(ReviewPolicy::Off) => true,
             Some(ReviewPolicy::Agent) => !self.has_rejected,
@@ -206,7 +206,7 @@ impl Witness {
     }
 
     /// Whether a person has approved a claimed and guarded node that is unchanged, or has passed the guard again.
-    fn approved(&self) -> bool {
+    fn is_approved(&self) -> bool {
         let is_claimed = self.claim.as_ref().is_some_and(|claim| claim.node == self.node);
         let is_guarded = self.was_green() || !self.has_changed && self.guard.is_none();
         self.word == Some(Decision::Approve) && is_claimed && is_guarded
