@@ -206,7 +206,7 @@ mod tests {
     use super::*;
     use crate::publish::tests::fixture::PublishFixture;
 
-    fn moved(name: &str, before: &str, after: &str) -> MovedRef {
+    fn moved_ref(name: &str, before: &str, after: &str) -> MovedRef {
         MovedRef { name: name.to_owned(), before: Some(before.to_owned()), after: Some(after.to_owned()) }
     }
 
@@ -222,14 +222,14 @@ mod tests {
         pair.store.save_repo_file(&mut file).unwrap();
         let source = Repository::discover(pair.source()).unwrap();
         let all = vec![
-            moved("refs/heads/runner/x", &first, &second),
-            moved("refs/heads/runner/y", &first, &second),
-            moved("refs/heads/main", &first, &second),
+            moved_ref("refs/heads/runner/x", &first, &second),
+            moved_ref("refs/heads/runner/y", &first, &second),
+            moved_ref("refs/heads/main", &first, &second),
         ];
         let names = |moved: Vec<MovedRef>| moved.into_iter().map(|moved| moved.name).collect::<Vec<_>>();
         let left = exclude_published(&pair.store, &source, all.clone()).unwrap();
         assert_eq!(names(left), ["refs/heads/runner/y", "refs/heads/main"]);
-        let back = vec![moved("refs/heads/runner/x", &second, &first)];
+        let back = vec![moved_ref("refs/heads/runner/x", &second, &first)];
         assert_eq!(exclude_published(&pair.store, &source, back.clone()).unwrap(), back, "a session has set it back");
 
         let elsewhere = WirePath(pair.place("elsewhere"));

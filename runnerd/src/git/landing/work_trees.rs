@@ -50,7 +50,7 @@ pub enum WorktreeConflict {
         path: PathBuf,
     },
     /// An untracked file is where the result has a file.
-    #[error("{} is in the way ({})", shown(file), if *is_ignored { "ignored" } else { "untracked" })]
+    #[error("{} is in the way ({})", one_line_path(file), if *is_ignored { "ignored" } else { "untracked" })]
     FileInTheWay {
         /// The work tree.
         path: PathBuf,
@@ -218,7 +218,7 @@ impl Repository {
 }
 
 /// Returns a path in one line.
-fn shown(path: &Path) -> String {
+fn one_line_path(path: &Path) -> String {
     let text = path.display().to_string();
     if text.contains(char::is_control) { format!("{text:?}") } else { text }
 }

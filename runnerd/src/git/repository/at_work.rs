@@ -146,8 +146,8 @@ impl Program {
         since_boot().saturating_sub(self.began)
     }
 
-    /// Returns what it has started, nearest first.
-    fn started(&self) -> Vec<i32> {
+    /// Returns the processes that it has started, nearest first.
+    fn descendant_pids(&self) -> Vec<i32> {
         match &self.processes {
             Processes::Group(group) => below(group.as_raw()),
             Processes::FiltersOf(work_dir) => filters_of(work_dir),
@@ -155,7 +155,7 @@ impl Program {
     }
 
     fn end(&self, by: Ender) {
-        let below = self.started();
+        let below = self.descendant_pids();
         let ended = Ended { command: self.command.clone(), waited_for: waited_for(&below), after: self.age(), by };
         if self.ended.set(ended).is_err() {
             return;
@@ -183,7 +183,7 @@ pub fn blocks(is_of: impl Fn(&Path) -> bool) -> Option<GitWait> {
 fn find_wait(is_of: impl Fn(&Path) -> bool, after: Duration) -> Option<GitWait> {
     let long = |program: &&Arc<Program>| program.age() >= after && is_of(&program.common_dir);
     let oldest = all().iter().filter(long).max_by_key(|program| program.age()).cloned()?;
-    let program = waited_for(&oldest.started());
+    let program = waited_for(&oldest.descendant_pids());
     Some(GitWait { command: oldest.command.clone(), program, since: oldest.since })
 }
 
@@ -194,7 +194,7 @@ pub fn end_waiting(is_of: impl Fn(&Path) -> bool, by: Ender) {
         let long = |program: &&Arc<Program>| program.age() >= ENDED_AFTER && is_of(&program.common_dir);
         all().iter().filter(long).cloned().collect()
     };
-    for program in slow.iter().filter(|program| waited_for(&program.started()).is_some()) {
+    for program in slow.iter().filter(|program| waited_for(&program.descendant_pids()).is_some()) {
         program.end(by);
     }
 }

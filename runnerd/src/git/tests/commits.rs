@@ -168,7 +168,7 @@ same_as_git! {
         f.remove("announced");
         f.write("b.txt", "x");
     };
-    conflict_without_a_merge_is_settled_by_the_work_tree: conflicted, |f| f.write("a.txt", "settled\n");
+    conflict_without_a_merge_is_settled_by_the_work_tree: conflict_fixture, |f| f.write("a.txt", "settled\n");
     submodule_at_a_new_commit_is_committed: with_submodule, |f| { f.write("sm/more", "x"); f.commit_in("sm"); };
     submodule_that_is_removed_is_committed: with_submodule, |f| { f.remove("sm"); f.write("b.txt", "x"); };
     submodule_that_becomes_a_file_is_committed: with_submodule, |f| { f.remove("sm"); f.write("sm", "file\n"); };
@@ -183,7 +183,7 @@ same_as_git! {
     first_commit_takes_what_is_staged: Fixture::unborn, |f| { f.write("a", "x"); f.git(&["add", "a"]); f.write("b", "x"); };
     detached_head_is_advanced: || { let f = Fixture::new(); f.git(&["checkout", "--quiet", "--detach"]); f },
         |f| f.write("a.txt", "x");
-    linked_work_tree_is_committed: linked, |f| { f.write("a.txt", "x"); f.write("new", "x"); };
+    linked_work_tree_is_committed: linked_fixture, |f| { f.write("a.txt", "x"); f.write("new", "x"); };
     repository_with_its_git_folder_elsewhere_is_committed: || {
         let f = Fixture::with_init(&["--separate-git-dir=../elsewhere"]); f.write("a", "x"); f.commit_by_git("base"); f
     }, |f| { f.write("a", "changed"); f.write("n", "new"); };
@@ -236,14 +236,14 @@ fn with_plain_gitlink() -> Fixture {
     fixture
 }
 
-fn linked() -> Fixture {
+fn linked_fixture() -> Fixture {
     let fixture = Fixture::new();
     fixture.git(&["worktree", "add", "--quiet", "-b", "side", "../linked"]);
     let tree = fixture.folder().join("linked");
     fixture.at(tree)
 }
 
-fn conflicted() -> Fixture {
+fn conflict_fixture() -> Fixture {
     let fixture = Fixture::new();
     fixture.git(&["checkout", "--quiet", "-b", "side"]);
     fixture.write("a.txt", "theirs\n");
@@ -301,7 +301,7 @@ fn head_that_moved_is_not_committed_on() {
 
 #[test]
 fn merge_under_way_is_not_committed() {
-    let fixture = conflicted();
+    let fixture = conflict_fixture();
     fixture.write(".git/MERGE_HEAD", fixture.git(&["rev-parse", "side"]));
     let error = commit(&fixture.repository()).unwrap_err();
     assert!(matches!(error, GitError::OperationInProgress { .. }), "{error}");

@@ -39,7 +39,7 @@ const ATTRIBUTES: [&str; 12] = [
 const LINE_ENDS: [&[&str]; 3] = [&["core.eol", "crlf"], &["core.autocrlf", "true"], &["core.autocrlf", "input"]];
 
 /// A repository with filters, in memory.
-fn filtered(settings: &[&str]) -> Fixture {
+fn filter_fixture(settings: &[&str]) -> Fixture {
     let fixture = Fixture::in_memory();
     let mut config = fixture.read(".git/config");
     config += "[filter \"upper\"]\n\tclean = tr a-z A-Z\n\trequired = true\n[filter \"soft\"]\n\tclean = false\n";
@@ -84,7 +84,7 @@ fn assert_same(theirs: &Fixture, ours: &Fixture, committed: &CommitOutcome, what
 fn every_content_under_every_attribute_is_stored_as_git_stores_it() {
     for settings in LINE_ENDS {
         let base = || {
-            let fixture = filtered(settings);
+            let fixture = filter_fixture(settings);
             attribute(&fixture);
             fill(&fixture, "tracked");
             fixture.commit_by_git("base");
@@ -121,7 +121,7 @@ fn files_are_stored_again_when_attributes_change_as_git_renormalises_them() {
     };
     for (before, old) in ATTRIBUTES.iter().enumerate() {
         let base = || {
-            let fixture = filtered(&[]);
+            let fixture = filter_fixture(&[]);
             contents(&fixture);
             fixture.write("other/.gitattributes", "* -text\n.gitattributes !filter\n");
             if !old.is_empty() {

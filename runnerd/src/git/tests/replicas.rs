@@ -74,7 +74,7 @@ fn sparse() -> Fixture {
     fixture
 }
 
-fn cloned(how: &[&str]) -> Fixture {
+fn clone_fixture(how: &[&str]) -> Fixture {
     let origin = Fixture::new();
     origin.commit_by_git("second");
     let tree = origin.folder().join("clone");
@@ -87,7 +87,7 @@ fn cloned(how: &[&str]) -> Fixture {
     clone
 }
 
-fn linked() -> Fixture {
+fn linked_fixture() -> Fixture {
     let fixture = Fixture::new();
     let tree = fixture.folder().join("linked");
     fixture.git(&["worktree", "add", "--quiet", "-b", "side", tree.to_str().unwrap()]);
@@ -95,7 +95,7 @@ fn linked() -> Fixture {
 }
 
 fn worktree_settings() -> Fixture {
-    let fixture = linked();
+    let fixture = linked_fixture();
     fixture.git(&["config", "extensions.worktreeConfig", "true"]);
     fixture.git(&["config", "--worktree", "core.autocrlf", "input"]);
     fixture.git(&["config", "--worktree", "user.name", "Here Alone"]);
@@ -119,7 +119,7 @@ fn of_format(options: &[&str]) -> Fixture {
     fixture
 }
 
-fn included() -> Fixture {
+fn include_fixture() -> Fixture {
     let fixture = with_settings(LFS_LIKE, &[(".gitattributes", "*.big filter=big\n"), ("stored.big", "stored\n")]);
     let more = fixture.folder().join("more");
     fs::write(&more, "[user]\n\tname = In Cluded\n[core]\n\tautocrlf = input\n").unwrap();
@@ -127,7 +127,7 @@ fn included() -> Fixture {
     fixture
 }
 
-fn excluded() -> Fixture {
+fn exclude_fixture() -> Fixture {
     let fixture = with_settings(&[], &[(".gitignore", "*.log\n")]);
     let users = fixture.folder().join("users-ignore");
     fs::write(&users, "*.user\n").unwrap();
@@ -136,7 +136,7 @@ fn excluded() -> Fixture {
     fixture
 }
 
-fn attributed() -> Fixture {
+fn attribute_fixture() -> Fixture {
     let fixture = with_settings(LFS_LIKE, &[]);
     let users = fixture.folder().join("users-attributes");
     fs::write(&users, "*.big filter=big\n").unwrap();
@@ -147,7 +147,7 @@ fn attributed() -> Fixture {
     fixture
 }
 
-fn packed() -> Fixture {
+fn pack_fixture() -> Fixture {
     let fixture = Fixture::new();
     fixture.git(&["tag", "-a", "-m", "tag", "v1"]);
     fixture.git(&["notes", "add", "-m", "note"]);
@@ -157,11 +157,11 @@ fn packed() -> Fixture {
     fixture
 }
 
-fn filtered() -> Fixture {
+fn filter_fixture() -> Fixture {
     with_settings(LFS_LIKE, &[(".gitattributes", "*.big filter=big\n"), ("stored.big", "stored\n")])
 }
 
-fn identified() -> Fixture {
+fn ident_fixture() -> Fixture {
     with_settings(&[&["config", "user.name", "Some Body"], &["config", "user.email", "some@body"]], &[])
 }
 
@@ -181,21 +181,21 @@ macro_rules! kinds {
 
 kinds! {
     plain: Fixture::new();
-    identity: identified();
-    filter: filtered();
-    attributes_of_the_repository_and_the_user: attributed();
+    identity: ident_fixture();
+    filter: filter_fixture();
+    attributes_of_the_repository_and_the_user: attribute_fixture();
     line_ends: with_settings(&[&["config", "core.autocrlf", "true"]], &[]);
-    excludes_of_all_three_kinds: excluded();
+    excludes_of_all_three_kinds: exclude_fixture();
     file_mode: with_settings(&[&["config", "core.fileMode", "false"]], &[]);
     sparse_checkout: sparse();
     settings_of_a_work_tree: worktree_settings();
-    included_settings: included();
-    alternates: cloned(&["--shared"]);
-    shallow: cloned(&["--depth=1"]);
-    linked_work_tree: linked();
+    included_settings: include_fixture();
+    alternates: clone_fixture(&["--shared"]);
+    shallow: clone_fixture(&["--depth=1"]);
+    linked_work_tree: linked_fixture();
     submodule: with_submodule();
     sha256: of_format(&["--object-format=sha256"]);
-    packs_tags_and_notes: packed();
+    packs_tags_and_notes: pack_fixture();
     reftable: if knows_reftable() { of_format(&["--ref-format=reftable"]) } else { Fixture::new() };
 }
 
@@ -230,7 +230,7 @@ fn assert_same_trees(source: &Fixture) {
 
 #[test]
 fn references_are_taken_but_those_of_runs() {
-    let source = packed();
+    let source = pack_fixture();
     for branch in ["runner/x", "topic/y"] {
         source.git(&["branch", branch]);
     }

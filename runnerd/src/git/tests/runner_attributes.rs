@@ -3,7 +3,7 @@
 use super::fixture::Fixture;
 use crate::git::Repository;
 
-fn found(fixture: &Fixture) -> Option<(usize, String, String)> {
+fn find_rule(fixture: &Fixture) -> Option<(usize, String, String)> {
     let rule = fixture.repository().find_runner_attribute().unwrap()?;
     assert_eq!(rule.file, fixture.path(".git/info/attributes"));
     Some((rule.line, rule.attribute, rule.path))
@@ -15,18 +15,18 @@ fn rule_that_outranks_the_runners_own_is_found_with_its_line() {
     fixture.write(".runner/.gitattributes", "* -text -ident -filter !working-tree-encoding\n");
     fixture.write(".gitattributes", "* filter=x ident\n");
     fixture.git(&["config", "filter.x.clean", "rev"]);
-    assert_eq!(found(&fixture), None);
+    assert_eq!(find_rule(&fixture), None);
     fixture.write(".git/info/attributes", "# mine\n*.txt filter=x\n*.json filter=x\n");
-    assert_eq!(found(&fixture), Some((3, "filter=x".to_owned(), ".runner/state/tree.json".to_owned())));
+    assert_eq!(find_rule(&fixture), Some((3, "filter=x".to_owned(), ".runner/state/tree.json".to_owned())));
     fixture.write(".git/info/attributes", "* filter=none text=auto\n");
-    assert_eq!(found(&fixture), None, "a filter without a program changes nothing");
+    assert_eq!(find_rule(&fixture), None, "a filter without a program changes nothing");
     fixture.write(".git/info/attributes", "* working-tree-encoding=UTF-16\n");
     let goal = ".runner/GOAL.md".to_owned();
-    assert_eq!(found(&fixture), Some((1, "working-tree-encoding=UTF-16".to_owned(), goal.clone())));
+    assert_eq!(find_rule(&fixture), Some((1, "working-tree-encoding=UTF-16".to_owned(), goal.clone())));
     fixture.write(".git/info/attributes", "* ident\n/.runner/** -text -ident -filter !working-tree-encoding\n");
-    assert_eq!(found(&fixture), None);
+    assert_eq!(find_rule(&fixture), None);
     fixture.write(".git/info/attributes", "* ident\n");
-    assert_eq!(found(&fixture), Some((1, "ident".to_owned(), goal)));
+    assert_eq!(find_rule(&fixture), Some((1, "ident".to_owned(), goal)));
 }
 
 #[test]

@@ -123,7 +123,7 @@ pub(super) fn change_stamp(metadata: &Metadata) -> ChangeStamp {
 mod tests {
     use super::*;
 
-    fn listed(listing: &mut WorkTreeListing, root: &Path, globs: &[&str]) -> Vec<String> {
+    fn list_files(listing: &mut WorkTreeListing, root: &Path, globs: &[&str]) -> Vec<String> {
         let patterns = Patterns::new(globs.iter().copied());
         let mut files =
             listing.files_below(&Layout::new(root), String::new(), &patterns, |path| Ok(path == "apart")).unwrap();
@@ -143,10 +143,10 @@ mod tests {
             put(path);
         }
         let mut listing = WorkTreeListing::default();
-        assert_eq!(listed(&mut listing, root.path(), &["x"]), ["a/b/x", "a/x", "own/.git/x", "own/x"]);
+        assert_eq!(list_files(&mut listing, root.path(), &["x"]), ["a/b/x", "a/x", "own/.git/x", "own/x"]);
         put("a/b/c/x");
-        assert_eq!(listed(&mut listing, root.path(), &["x"]), ["a/b/c/x", "a/b/x", "a/x", "own/.git/x", "own/x"]);
-        assert_eq!(listed(&mut listing, root.path(), &["y"]), ["a/b/y"]);
+        assert_eq!(list_files(&mut listing, root.path(), &["x"]), ["a/b/c/x", "a/b/x", "a/x", "own/.git/x", "own/x"]);
+        assert_eq!(list_files(&mut listing, root.path(), &["y"]), ["a/b/y"]);
     }
 
     #[test]
@@ -155,12 +155,12 @@ mod tests {
         std::fs::write(root.path().join("x"), "").unwrap();
         std::thread::sleep(SETTLE_TIME.unsigned_abs() + std::time::Duration::from_millis(100));
         let mut listing = WorkTreeListing::default();
-        assert_eq!(listed(&mut listing, root.path(), &["x"]), ["x"]);
+        assert_eq!(list_files(&mut listing, root.path(), &["x"]), ["x"]);
         let known = listing.folders.get_mut("").unwrap();
         assert!(known.stamp.is_some());
         known.files = vec!["known".to_owned()];
-        assert_eq!(listed(&mut listing, root.path(), &["x"]), ["known"]);
+        assert_eq!(list_files(&mut listing, root.path(), &["x"]), ["known"]);
         std::fs::write(root.path().join("y"), "").unwrap();
-        assert_eq!(listed(&mut listing, root.path(), &["x"]), ["x"]);
+        assert_eq!(list_files(&mut listing, root.path(), &["x"]), ["x"]);
     }
 }
