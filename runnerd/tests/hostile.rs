@@ -56,7 +56,7 @@ fn changes() -> impl Strategy<Value = Vec<Change>> {
     vec(change, 1..6)
 }
 
-fn changed(mut input: Vec<u8>, changes: Vec<Change>) -> Vec<u8> {
+fn apply_changes(mut input: Vec<u8>, changes: Vec<Change>) -> Vec<u8> {
     for change in changes {
         if input.is_empty() {
             break;
@@ -88,7 +88,7 @@ proptest! {
         let (name, target) = TARGETS[target];
         let mut inputs = corpus(name);
         let input = inputs.swap_remove(input.index(inputs.len())).1;
-        target(&changed(input, changes));
+        target(&apply_changes(input, changes));
     }
 
     #[test]

@@ -78,7 +78,7 @@ fn has_receipt(printed: &str) -> bool {
     printed.lines().any(|line| name(line) == "runner-commit")
 }
 
-fn logged(store: &Store, messages: &[(u64, Vec<u8>)]) -> Vec<bool> {
+fn receipts_in_log(store: &Store, messages: &[(u64, Vec<u8>)]) -> Vec<bool> {
     let commits: Vec<Vec<u8>> = messages.iter().map(|(_, message)| crate::commits::with(b"", message)).collect();
     let ids = store.store("commit", commits.iter().map(Vec::as_slice));
     let args = ["log", "--no-walk=unsorted", "--stdin", "-z", "--format=tformat:%H%n%(trailers:only,unfold)"];
@@ -89,7 +89,7 @@ fn logged(store: &Store, messages: &[(u64, Vec<u8>)]) -> Vec<bool> {
     ids.iter().map(|id| has_receipt(records[id.as_str()])).collect()
 }
 
-fn interpreted(store: &Store, (name, options): (&str, &[&str]), messages: &[(u64, Vec<u8>)]) -> Vec<bool> {
+fn receipts_in_trailers(store: &Store, (name, options): (&str, &[&str]), messages: &[(u64, Vec<u8>)]) -> Vec<bool> {
     let path = |path: &std::path::PathBuf| path.display().to_string();
     let mark = path(&store.files(&format!("{name}-mark"), [MARK])[0]);
     let paths = store.files(name, messages.iter().map(|(_, message)| message.as_slice()));
@@ -106,9 +106,9 @@ fn interpreted(store: &Store, (name, options): (&str, &[&str]), messages: &[(u64
 fn what_git_takes_for_a_receipt_is_a_claim_and_nothing_else_is() {
     let store = Store::new();
     let messages = make_objects(message);
-    let logged = logged(&store, &messages);
-    let parsed = interpreted(&store, ("parsed", &[]), &messages);
-    let whole = interpreted(&store, ("whole", &["--no-divider"]), &messages);
+    let logged = receipts_in_log(&store, &messages);
+    let parsed = receipts_in_trailers(&store, ("parsed", &[]), &messages);
+    let whole = receipts_in_trailers(&store, ("whole", &["--no-divider"]), &messages);
     let (mut differing, mut claimed) = (Vec::new(), 0);
     for (at, (seed, message)) in messages.iter().enumerate() {
         let gits = [logged[at], parsed[at], whole[at]];

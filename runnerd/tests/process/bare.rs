@@ -30,16 +30,16 @@ impl Bare {
     pub(crate) fn left_after_kill(mut self) -> usize {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
-        self.left()
+        self.count_left()
     }
 
     /// Lets the program exit, and returns how many processes survive.
     pub(crate) fn left_after_end(mut self) -> usize {
         self.child.wait().unwrap();
-        self.left()
+        self.count_left()
     }
 
-    fn left(&self) -> usize {
+    fn count_left(&self) -> usize {
         let left: Vec<&Watched> = self.processes.iter().filter(|process| !process.is_dead()).collect();
         for process in &left {
             process.kill();

@@ -136,7 +136,7 @@ async fn binary_that_is_no_shim_is_told_from_the_program() {
 }
 
 /// The programs of a separate installation: the daemon's, and the small one next to it.
-fn installed(bench: &Bench) -> [PathBuf; 2] {
+fn install_programs(bench: &Bench) -> [PathBuf; 2] {
     let built = [env!("CARGO_BIN_EXE_runnerd"), env!("CARGO_BIN_EXE_runnerd-shim")];
     built.map(|program| {
         let installed = bench.folder().join(Path::new(program).file_name().unwrap());
@@ -148,7 +148,7 @@ fn installed(bench: &Bench) -> [PathBuf; 2] {
 #[tokio::test]
 async fn the_small_program_serves_as_it_was_when_it_was_found() {
     let bench = Bench::new();
-    let [daemon, shim] = installed(&bench);
+    let [daemon, shim] = install_programs(&bench);
     let launcher = Launcher::from_daemon_dir(&daemon).await.unwrap();
     fs::write(&shim, "#!/bin/sh\necho somebody else's\n").unwrap();
     let ran = run_program(&launcher, bench.sh("echo ran"), &CancellationToken::new()).await.unwrap();
@@ -158,7 +158,7 @@ async fn the_small_program_serves_as_it_was_when_it_was_found() {
 #[tokio::test]
 async fn a_program_of_another_build_is_no_shim() {
     let bench = Bench::new();
-    let [daemon, shim] = installed(&bench);
+    let [daemon, shim] = install_programs(&bench);
     fs::copy("/bin/echo", &shim).unwrap();
     let refused = Launcher::from_daemon_dir(&daemon).await.unwrap_err();
     assert_eq!(refused.to_string(), "it is of another build than the daemon");
