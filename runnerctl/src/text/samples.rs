@@ -122,7 +122,7 @@ pub(crate) fn run() -> RunView {
         list_price: None,
         elapsed_ms: 3_900_000,
         baseline: Some(GuardOutcome::Pass),
-        recent: vec![iteration(), accepted()],
+        recent: vec![iteration(), accepted_iteration()],
         questions: 2,
         held_back: vec![".env".into()],
         reverted: Vec::new(),
@@ -148,7 +148,7 @@ pub(crate) fn stuck() -> RunView {
     run
 }
 
-fn accepted() -> IterationView {
+fn accepted_iteration() -> IterationView {
     IterationView {
         iter: 2,
         node: "parser.ast".into(),
