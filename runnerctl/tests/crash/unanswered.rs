@@ -18,7 +18,7 @@ printf -- '-----BEGIN PGP SIGNATURE-----\\n\\nx\\n-----END PGP SIGNATURE-----\\n
 const SOON: Duration = Duration::from_secs(8);
 
 /// Starts a run whose first commit, or the commit of its first iteration, hangs in signing; returns the reported wait.
-fn unanswered(home: &Home, is_first: bool) -> (Repo, Daemon, GitWaitView) {
+fn hang_commit(home: &Home, is_first: bool) -> (Repo, Daemon, GitWaitView) {
     let repo = home.scripted_repo("one");
     repo.commit_config(&repo.config().section("[git]\nsign = true\n"));
     home.install("gpg", GPG);
@@ -54,7 +54,7 @@ mod slow {
                 // A run that was cancelled before its first commit has a branch without commits.
                 home.expect_forgery();
             }
-            let (repo, _daemon, wait) = unanswered(&home, is_first);
+            let (repo, _daemon, wait) = hang_commit(&home, is_first);
             assert_eq!((wait.command.as_str(), wait.program.as_deref()), ("commit-tree", Some("gpg")));
             let stdout = home.ctl_in(&repo, &["status"]).exits(0).stdout.clone();
             assert!(stdout.contains("waits for") && stdout.contains("gpg (git commit-tree), 1"), "{stdout}");
@@ -70,7 +70,7 @@ mod slow {
     #[test]
     fn a_program_without_an_answer_ends_with_the_daemon_and_the_run_continues_at_the_next_start() {
         let home = Home::new();
-        let (repo, daemon, _) = unanswered(&home, false);
+        let (repo, daemon, _) = hang_commit(&home, false);
         let began = Instant::now();
         assert!(daemon.stop().success());
         assert!(began.elapsed() < SOON, "{:?}", began.elapsed());

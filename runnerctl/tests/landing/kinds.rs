@@ -14,9 +14,9 @@ fn a_sparse_work_tree_stays_as_sparse_as_it_is() {
     assert_eq!(scene.repo.read("in/a"), "2\n");
     assert!(!scene.repo.path().join("out").exists(), "what is not to be there is not laid out");
     assert_eq!(scene.git(&["show", "main:out/b"]), "2");
-    assert_eq!(tracked(&scene), "");
+    assert_eq!(tracked_files(&scene), "");
     scene.git(&["sparse-checkout", "disable"]);
-    assert_eq!((scene.repo.read("out/b").as_str(), tracked(&scene).as_str()), ("2\n", ""));
+    assert_eq!((scene.repo.read("out/b").as_str(), tracked_files(&scene).as_str()), ("2\n", ""));
 }
 
 #[test]
@@ -31,7 +31,7 @@ fn attributes_of_a_run_say_nothing_of_how_it_is_merged() {
 }
 
 /// Returns the tracked files that differ.
-fn tracked(scene: &LandingScene) -> String {
+fn tracked_files(scene: &LandingScene) -> String {
     scene.git(&["status", "--porcelain", "--untracked-files=no"])
 }
 
@@ -68,7 +68,7 @@ fn a_submodule_that_a_run_moves_lands_and_its_folder_is_named() {
     assert_eq!(scene.git(&["rev-parse", "main:sub"]), second);
     assert_eq!(scene.git(&["-C", "sub", "rev-parse", "HEAD"]), first, "the submodule's folder is not touched");
     scene.git(&["submodule", "update", "--init", "--", "sub"]);
-    assert_eq!(tracked(&scene), "");
+    assert_eq!(tracked_files(&scene), "");
 }
 
 #[test]
@@ -126,7 +126,7 @@ fn where_commits_are_signed_the_landed_ones_are() {
     let before = scene.git(&["rev-parse", "main"]);
     let stderr = scene.land(&["a"]).exits(1).stderr.clone();
     assert!(stderr.contains("git commit-tree failed"), "{stderr}");
-    assert_eq!((scene.git(&["rev-parse", "main"]), tracked(&scene)), (before, String::new()));
+    assert_eq!((scene.git(&["rev-parse", "main"]), tracked_files(&scene)), (before, String::new()));
 }
 
 #[test]

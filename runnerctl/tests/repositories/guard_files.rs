@@ -13,7 +13,7 @@ const WAYS: [&str; 2] = ["--in-place", "--isolated"];
 const RETURNS: &str = "sed -i 's/$/\\r/' check.sh";
 
 /// A repository whose guard is `check.sh`.
-fn guarded(home: &Home, on_change: &str, attributes: &str) -> Repo {
+fn guarded_repo(home: &Home, on_change: &str, attributes: &str) -> Repo {
     let repo = home.repo("guarded");
     repo.commit_config(
         &repo
@@ -40,7 +40,7 @@ fn first(home: &Home, repo: &Repo, way: &str) -> (ReceiptCommit, PathBuf) {
     (ReceiptCommit::read(repo, "runner/x"), PathBuf::from(place.exits(0).stdout.trim_end()))
 }
 
-fn announced(receipt: &ReceiptCommit) -> &str {
+fn guard_trailer(receipt: &ReceiptCommit) -> &str {
     receipt.trailer("Runner-Guard-Changed").unwrap_or_default()
 }
 
@@ -48,11 +48,11 @@ fn announced(receipt: &ReceiptCommit) -> &str {
 fn line_ends_that_a_session_puts_into_the_guard_are_no_accepted_guard() {
     for way in WAYS {
         let home = Home::new();
-        let repo = guarded(&home, "both", "");
+        let repo = guarded_repo(&home, "both", "");
         let attributes = "echo 'check.sh text eol=crlf' > .gitattributes";
         repo.script().step(1, &format!("{attributes}; {RETURNS}; echo x > work; answer done 'Done.'"));
         let (receipt, _) = first(&home, &repo, way);
-        assert_eq!((receipt.verdict(), announced(&receipt)), ("RedGuard", ".gitattributes, check.sh"));
+        assert_eq!((receipt.verdict(), guard_trailer(&receipt)), ("RedGuard", ".gitattributes, check.sh"));
         assert_eq!(repo.show("runner/x", "check.sh"), CHECK.trim_end(), "what is stored is what was accepted");
     }
 }
@@ -61,10 +61,10 @@ fn line_ends_that_a_session_puts_into_the_guard_are_no_accepted_guard() {
 fn line_ends_that_git_does_not_tell_are_laid_out_again_before_the_guard() {
     for on_change in ["both", "report", "revert"] {
         let home = Home::new();
-        let repo = guarded(&home, on_change, "* text=auto\n");
+        let repo = guarded_repo(&home, on_change, "* text=auto\n");
         repo.script().step(1, &format!("{RETURNS}; echo x > work; answer done 'Done.'"));
         let (receipt, _) = first(&home, &repo, "--in-place");
-        assert_eq!((receipt.verdict(), announced(&receipt)), ("RedGuard", "check.sh"), "{on_change}");
+        assert_eq!((receipt.verdict(), guard_trailer(&receipt)), ("RedGuard", "check.sh"), "{on_change}");
         assert_eq!(repo.read("check.sh"), CHECK);
     }
 }
@@ -73,11 +73,11 @@ fn line_ends_that_git_does_not_tell_are_laid_out_again_before_the_guard() {
 fn rules_of_a_session_for_a_guards_file_are_announced_and_answered_like_a_change_of_it() {
     for (on_change, verdict) in [("both", "RedGuard"), ("revert", "RedGuard"), ("report", "Accepted")] {
         let home = Home::new();
-        let repo = guarded(&home, on_change, "* text\n");
+        let repo = guarded_repo(&home, on_change, "* text\n");
         let attributes = "printf '* text\\ncheck.sh -text\\n' > .gitattributes";
         repo.script().step(1, &format!("{attributes}; {RETURNS}; echo x > work; answer done 'Done.'"));
         let (receipt, _) = first(&home, &repo, "--in-place");
-        assert_eq!((receipt.verdict(), announced(&receipt)), (verdict, ".gitattributes, check.sh"), "{on_change}");
+        assert_eq!((receipt.verdict(), guard_trailer(&receipt)), (verdict, ".gitattributes, check.sh"), "{on_change}");
     }
 }
 
@@ -117,28 +117,28 @@ fn attributes_that_a_session_writes_into_gits_folder_decide_nothing() {
 #[test]
 fn rules_about_other_files_are_no_change_of_the_guard() {
     let home = Home::new();
-    let repo = guarded(&home, "both", "* text=auto\n");
+    let repo = guarded_repo(&home, "both", "* text=auto\n");
     let rules = "printf '* text=auto\\n*.png binary\\n' > .gitattributes; echo target > .gitignore";
     repo.script().step(1, &format!("{rules}; touch done.txt; answer done 'Done.'"));
     let (receipt, place) = first(&home, &repo, "--in-place");
-    assert_eq!((receipt.verdict(), announced(&receipt)), ("Accepted", ""));
+    assert_eq!((receipt.verdict(), guard_trailer(&receipt)), ("Accepted", ""));
     assert!(!place.join(".runner/iterations/x/0001/guard-accepted.log").exists(), "it was run once");
 }
 
 #[test]
 fn an_ignored_guards_file_is_announced() {
     let home = Home::new();
-    let repo = guarded(&home, "both", "");
+    let repo = guarded_repo(&home, "both", "");
     repo.script().step(1, "printf 'target\\n*.sh\\n' > .gitignore; touch done.txt; answer done 'Done.'");
     let (receipt, _) = first(&home, &repo, "--in-place");
-    assert_eq!((receipt.verdict(), announced(&receipt)), ("Accepted", ".gitignore"));
+    assert_eq!((receipt.verdict(), guard_trailer(&receipt)), ("Accepted", ".gitignore"));
 }
 
 #[test]
 fn a_guards_file_in_a_submodule_that_a_session_made_is_announced() {
     for way in WAYS {
         let home = Home::new();
-        let repo = guarded(&home, "both", "");
+        let repo = guarded_repo(&home, "both", "");
         repo.script().step(
             1,
             "git init -q ci/aa; echo true > ci/aa/check.sh\n\
@@ -146,7 +146,7 @@ fn a_guards_file_in_a_submodule_that_a_session_made_is_announced() {
              answer done 'Done.'",
         );
         let (receipt, _) = first(&home, &repo, way);
-        assert!(announced(&receipt).contains("ci/aa/check.sh"), "{way}: {}", announced(&receipt));
+        assert!(guard_trailer(&receipt).contains("ci/aa/check.sh"), "{way}: {}", guard_trailer(&receipt));
         assert_eq!(receipt.verdict(), "RedGuard", "{way}");
     }
 }
@@ -155,7 +155,7 @@ fn a_guards_file_in_a_submodule_that_a_session_made_is_announced() {
 fn with_submodule(home: &Home, definition: &str) -> Repo {
     let module = home.repo("module");
     module.write("check.sh", CHECK).write("other", "").commit("A check");
-    let repo = guarded(home, "both", "");
+    let repo = guarded_repo(home, "both", "");
     let from = module.path().display().to_string();
     repo.git(&["-c", "protocol.file.allow=always", "submodule", "--quiet", "add", &from, "lib"]);
     repo.write("check.sh", "sh lib/check.sh\n");
@@ -184,7 +184,7 @@ fn a_guards_file_in_a_submodule_is_watched_whatever_a_session_does_to_it() {
         let repo = with_submodule(&home, "/ci/**");
         repo.script().step(1, &format!("{command}; echo x > work; answer done 'Done.'"));
         let (receipt, _) = first(&home, &repo, way);
-        assert_eq!((receipt.verdict(), announced(&receipt)), ("RedGuard", *expected), "{name}, {way}");
+        assert_eq!((receipt.verdict(), guard_trailer(&receipt)), ("RedGuard", *expected), "{name}, {way}");
     }
 }
 
@@ -196,19 +196,19 @@ fn a_submodule_is_watched_as_a_whole_only_where_a_person_says_so() {
         let repo = with_submodule(&home, definition);
         repo.script().step(1, work);
         let (receipt, _) = first(&home, &repo, "--in-place");
-        assert_eq!((receipt.verdict(), announced(&receipt)), ("Accepted", expected), "{definition}");
+        assert_eq!((receipt.verdict(), guard_trailer(&receipt)), ("Accepted", expected), "{definition}");
     }
 }
 
 #[test]
 fn guards_are_run_again_on_files_that_are_laid_out_by_accepted_rules() {
     let home = Home::new();
-    let repo = guarded(&home, "both", "");
+    let repo = guarded_repo(&home, "both", "");
     repo.write("check.sh", "tr -d '\\r' < check.sh | cmp -s - check.sh && test -e done.txt\n").commit("No returns");
     repo.script().step(1, "echo '* text eol=crlf' > .gitattributes; touch done.txt; answer done 'Done.'");
     let _daemon = home.daemon();
     home.run(&repo, &["--id", "x", "-m", "Do it."]).exits(0);
-    assert_eq!(announced(&ReceiptCommit::read(&repo, "HEAD")), ".gitattributes");
+    assert_eq!(guard_trailer(&ReceiptCommit::read(&repo, "HEAD")), ".gitattributes");
     let output = home.ctl_in(&repo, &["verify", "--rerun-guards", "--yes"]);
     assert!(!output.exits(0).stdout.contains("rerun"), "{}", output.stdout);
 }
@@ -217,7 +217,7 @@ fn guards_are_run_again_on_files_that_are_laid_out_by_accepted_rules() {
 fn odd(home: &Home, on_change: &str) -> Repo {
     let attributes = "* text=auto\n/ci/ends.txt text eol=crlf\n/ci/id.txt ident\n/ci/wide.txt text \
          working-tree-encoding=UTF-16LE\n/ci/coat.txt filter=coat\n";
-    let repo = guarded(home, on_change, attributes);
+    let repo = guarded_repo(home, on_change, attributes);
     repo.git(&["config", "--global", "filter.coat.clean", "sed 's/^bare/coat/'"]);
     repo.git(&["config", "--global", "filter.coat.smudge", "sed 's/^coat/bare/'"]);
     repo.git(&["config", "--global", "filter.coat.required", "true"]);
@@ -240,7 +240,7 @@ fn files_that_git_lays_out_otherwise_than_it_stores_them_are_no_change() {
         let repo = odd(&home, "both");
         repo.script().step(1, "touch done.txt; answer done 'Done.'");
         let (receipt, place) = first(&home, &repo, way);
-        assert_eq!((receipt.verdict(), announced(&receipt)), ("Accepted", ""), "{way}");
+        assert_eq!((receipt.verdict(), guard_trailer(&receipt)), ("Accepted", ""), "{way}");
         assert!(!place.join(".runner/iterations/x/0001/guard-accepted.log").exists(), "it was run once");
     }
 }
@@ -258,7 +258,7 @@ fn accepted_files_are_laid_out_as_a_checkout_lays_them_out() {
         );
         let (receipt, place) = first(&home, &repo, "--in-place");
         let named = "check.sh, ci/.gitattributes, ci/coat.txt, ci/ends.txt, ci/id.txt, ci/wide.txt";
-        assert_eq!((receipt.verdict(), announced(&receipt)), ("Accepted", named), "{on_change}");
+        assert_eq!((receipt.verdict(), guard_trailer(&receipt)), ("Accepted", named), "{on_change}");
         assert_eq!(repo.read("ci/coat.txt"), if on_change == "both" { "other\n" } else { "bare\n" });
         assert!(!place.join(".runner/iterations/x/0001/swapped").exists(), "everything is as it was laid out");
     }

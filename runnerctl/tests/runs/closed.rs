@@ -6,7 +6,7 @@ use crate::play::{RunPlay, sample};
 
 /// Runs one session in a repository with a folder `kept` that has one file, and returns what the receipt's commit has
 /// of the session's files.
-fn committed(deed: &str) -> Vec<String> {
+fn committed_files(deed: &str) -> Vec<String> {
     let play = RunPlay::with_tree(&sample(), |config| config.top("max_iterations = 1"));
     play.repo.write("kept/file", "old\n").commit("Keep a file");
     play.script().step(1, &format!("{deed}; answer done 'Done.'"));
@@ -18,7 +18,7 @@ fn committed(deed: &str) -> Vec<String> {
 
 #[test]
 fn a_changed_file_that_cannot_be_read_is_committed() {
-    run_unprivileged(|| assert_eq!(committed("echo new > kept/file; chmod 000 kept/file"), ["HEAD:kept/file"]));
+    run_unprivileged(|| assert_eq!(committed_files("echo new > kept/file; chmod 000 kept/file"), ["HEAD:kept/file"]));
 }
 
 #[test]
@@ -26,14 +26,14 @@ fn what_was_changed_in_a_folder_that_cannot_be_read_is_committed() {
     let both = ["HEAD:kept/file", "HEAD:kept/more"];
     for mode in ["000", "100", "300", "600"] {
         let deed = format!("echo new > kept/file; echo new > kept/more; chmod {mode} kept");
-        run_unprivileged(|| assert_eq!(committed(&deed), both, "{mode}"));
+        run_unprivileged(|| assert_eq!(committed_files(&deed), both, "{mode}"));
     }
 }
 
 #[test]
 fn new_folders_that_cannot_be_read_are_committed() {
     let deed = "mkdir -p a/b c; echo new > a/b/file; echo new > c/file; chmod 000 a/b/file a/b a; chmod 300 c";
-    run_unprivileged(|| assert_eq!(committed(deed), ["HEAD:a/b/file", "HEAD:c/file"]));
+    run_unprivileged(|| assert_eq!(committed_files(deed), ["HEAD:a/b/file", "HEAD:c/file"]));
 }
 
 #[test]

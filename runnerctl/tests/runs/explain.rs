@@ -28,9 +28,9 @@ fn assert_forecast_holds(play: &RunPlay, name: &str) {
     let (before, after) = (nodes(play, &reply["commit"]), nodes(play, &play.repo.head().into()));
     let passes: Vec<&String> =
         after.iter().filter(|(id, passes)| **passes && before.get(*id) == Some(&false)).map(|(id, _)| id).collect();
-    assert_eq!(sorted(&ending["passes"]), passes, "after {name}");
+    assert_eq!(sorted_ids(&ending["passes"]), passes, "after {name}");
     let gains: Vec<&String> = after.keys().filter(|id| !before.contains_key(*id)).collect();
-    assert_eq!(sorted(&ending["gains"]), gains, "after {name}");
+    assert_eq!(sorted_ids(&ending["gains"]), gains, "after {name}");
     assert_eq!(ending["next"], explain()["next"], "after {name}");
 }
 
@@ -45,7 +45,7 @@ fn nodes(play: &RunPlay, commit: &Value) -> BTreeMap<String, bool> {
     nodes
 }
 
-fn sorted(ids: &Value) -> Vec<&str> {
+fn sorted_ids(ids: &Value) -> Vec<&str> {
     let mut ids: Vec<&str> = ids.as_array().expect("ids").iter().map(|id| id.as_str().expect("an id")).collect();
     ids.sort_unstable();
     ids

@@ -10,7 +10,7 @@ const STRICT: &str = "sh ./check.sh\n";
 const FORGE: &str = include_str!("forged_index.py");
 
 /// A run of two iterations whose guard is `ci.sh`, a file of the definition, which uses `check.sh`, which is not one.
-fn guarded() -> RunPlay {
+fn guarded_play() -> RunPlay {
     let play = RunPlay::with_tree(&sample(), |config| {
         let config = config.top("max_iterations = 2").guard("definition = [\"/ci.sh\"]");
         config.guard("on_change = \"both\"")
@@ -37,7 +37,7 @@ fn assert_hides(path: &str, text: &str, mark: &str) -> String {
 
 /// Runs both iterations, each of which hides a change of `path`, and checks what each has committed.
 fn assert_seen(path: &str, mark: &str) {
-    let play = guarded();
+    let play = guarded_play();
     let before = play.repo.read(path);
     let weak = |word: &str| format!("{word:<width$}\\n", width = before.len() - 1);
     play.script().step(1, &format!("{}answer retry 'Not yet.'", assert_hides(path, &weak("true"), mark)));

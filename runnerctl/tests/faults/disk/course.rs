@@ -94,14 +94,14 @@ impl FaultCourse {
 
     /// Asserts that the run, which is completed, has the same result as an undisturbed one.
     pub(super) fn assert_undisturbed(&self, what: &str) {
-        assert_eq!(self.repo.show("HEAD", TREE), undisturbed(), "{what}: {:#?}", self.repo.receipts());
+        assert_eq!(self.repo.show("HEAD", TREE), undisturbed_tree(), "{what}: {:#?}", self.repo.receipts());
         assert_survived(&self.home, &self.repo, &[]);
         assert_work_kept(&self.repo);
     }
 }
 
 /// Returns the task tree of an undisturbed run.
-fn undisturbed() -> &'static str {
+fn undisturbed_tree() -> &'static str {
     static TREE_OF_ITS_END: OnceLock<String> = OnceLock::new();
     TREE_OF_ITS_END.get_or_init(|| {
         let course = FaultCourse::new();
