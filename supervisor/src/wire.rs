@@ -81,7 +81,7 @@ impl ShimCommand {
         }
     }
 
-    /// Decodes a byte; an unknown one is taken for the safe command.
+    /// Decodes a byte; an unknown one counts as the safe command.
     pub(crate) fn from_byte(byte: u8) -> Self {
         if byte == b'T' { Self::Stop } else { Self::Kill }
     }
