@@ -48,7 +48,7 @@ words! {
 }
 
 /// `land.run`: lands runs on a branch, or previews the result.
-#[expect(clippy::struct_excessive_bools, reason = "each is an option that somebody types")]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of a command")]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LandParams {
     /// Absolute path inside the work tree.

@@ -35,7 +35,7 @@ pub enum SettingsFileError {
 /// Opens a settings file that belongs to this user or to root, and that no one else can write. The user's own group may
 /// have write permission: on systems where each user has one, files are created that way.
 pub fn open_settings(path: &Path) -> Result<File, SettingsFileError> {
-    // Opening a pipe would wait for somebody who writes to it.
+    // Opening a pipe would wait for a writer.
     if fs::metadata(path)?.file_type().is_fifo() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is a pipe").into());
     }
