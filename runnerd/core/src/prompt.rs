@@ -131,7 +131,7 @@ pub fn build_prompt(input: &PromptInput<'_>) -> Prompt {
 
 /// The sections for a session that works, plans or repairs, and the notes among them.
 ///
-/// What changes least stands first, so that two prompts of a run have as long a beginning in common as can be.
+/// The sections that change least come first, so that two prompts of a run share the longest possible beginning.
 fn work_sections<'a>(input: &PromptInput<'a>) -> (Vec<PromptSection<'a>>, Vec<String>) {
     let (rules, answer) = (fixed_sections::rules_section(input), fixed_sections::answer_section(input));
     let (role, node) = (fixed_sections::role_section(input), fixed_sections::node_section(input));

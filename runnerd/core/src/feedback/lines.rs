@@ -36,7 +36,7 @@ fn last_state(raw: &str) -> &str {
     let mut written = raw.trim_end();
     while let Some(start) = written.rfind('\r') {
         let last = &written[start + 1..];
-        // Some programs only clear the line in the end: the last state is then what was there before.
+        // Some programs only clear the line in the end: then the last state is the text before that.
         if !ansi::strip(&last[..last.floor_char_boundary(RAW_LIMIT)]).trim().is_empty() {
             return last;
         }

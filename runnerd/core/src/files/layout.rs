@@ -28,7 +28,7 @@ pub const CONFIG: &str = ".runner/state/config.toml";
 pub const RUN_STATE: &str = ".runner/state/run_state.json";
 /// What is remembered about the last attempt at each open node.
 pub const FEEDBACK: &str = ".runner/state/feedback.json";
-/// Names of the tests that passed, and of those that do not any more.
+/// Names of the tests that passed, and of those that passed before and no longer do.
 pub const TESTS: &str = ".runner/state/tests.json";
 /// One line per passed node.
 pub const PROGRESS: &str = ".runner/state/progress.md";

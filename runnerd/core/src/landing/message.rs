@@ -164,7 +164,7 @@ pub fn parse_git_version(message: &str) -> Option<String> {
     named.iter().find_map(|value| value.strip_prefix("git/")).map(str::to_owned)
 }
 
-/// Quotes a person's line that could be taken for one of the runner's trailers, or for the end of the message.
+/// Quotes a person's line that could be mistaken for one of the runner's trailers, or for the end of the message.
 fn quote_line(line: &str) -> String {
     let is_runners = line.get(..7).is_some_and(|start| start.eq_ignore_ascii_case("runner-"));
     if is_runners || line == SCISSORS { format!("> {line}") } else { line.to_owned() }

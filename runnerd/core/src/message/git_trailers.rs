@@ -49,7 +49,7 @@ fn is_look_alike(name: &str, trailer: &str) -> bool {
     matched >> trailer.len() & 1 == 1 && kept * 2 >= trailer.len()
 }
 
-/// Returns the ASCII character that a wide form is of.
+/// Returns the ASCII character of a wide form.
 fn to_halfwidth(c: char) -> char {
     let code = u32::from(c).wrapping_sub(0xfee0);
     u8::try_from(code).ok().filter(u8::is_ascii_graphic).map_or(c, char::from)

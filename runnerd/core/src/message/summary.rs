@@ -100,7 +100,7 @@ fn prefixes(line: &str) -> (&str, String) {
     (&line[..margin + mark], hanging)
 }
 
-/// Puts `> ` in front of a line that could be taken for one of our trailers, a comment or a divider.
+/// Puts `> ` in front of a line that could be mistaken for one of our trailers, a comment or a divider.
 fn quote_line(line: &str) -> String {
     let own = line.get(..7).is_some_and(|start| start.eq_ignore_ascii_case("runner-"));
     if own || line.starts_with('#') || line.starts_with("---") { format!("> {line}") } else { line.to_owned() }

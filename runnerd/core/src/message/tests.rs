@@ -133,7 +133,7 @@ fn what_other_rules_may_have_added_is_no_fault_of_the_form() {
     let later = later.replace("rules=1", "rules=2");
     assert!(matches!(RunnerCommit::parse(&later), Err(MessageError::Rules(RulesError::Unknown { .. }))));
     let persons = later.replace("Runner-Commit: iteration\n", "");
-    assert_eq!(RunnerCommit::parse(&persons), Err(MessageError::NotRunner), "whoever claims nothing is a person");
+    assert_eq!(RunnerCommit::parse(&persons), Err(MessageError::NotRunner), "a commit without claims is a person's");
 }
 
 #[test]

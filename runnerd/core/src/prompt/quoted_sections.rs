@@ -102,7 +102,7 @@ fn describe_attempt(Attempt { verdict, detail, .. }: &Attempt) -> String {
     one_line(&format!("{words}{detail}"), ATTEMPT_LIMIT)
 }
 
-/// What is not overcome yet, oldest first, each kind in a section of its own, and the tree if it was unusable.
+/// The failures that are not overcome yet, oldest first, each in its own section, and the tree if it was unusable.
 pub(super) fn failure_sections<'a>(input: &PromptInput<'a>) -> Vec<PromptSection<'a>> {
     let failures = node_feedback(input).map_or(&[][..], |feedback| &feedback.failures);
     failures.iter().flat_map(|failure| [evidence_section(failure), invalid_tree_section(failure)]).flatten().collect()

@@ -80,7 +80,7 @@ pub(in crate::feedback) fn read_nextest_status(line: &str) -> Option<(&str, &str
     }
     let name = name.trim_start();
     let name = if name.starts_with('(') { name.split_once(") ").map_or(name, |(_, name)| name) } else { name };
-    // The count of tries stands behind the word.
+    // The number of tries follows the word.
     let word = word.strip_prefix("FLAKY ").map_or(word, |_| "FLAKY");
     Some((word.rsplit(' ').next()?, name))
 }
