@@ -174,7 +174,7 @@ fn feedback_says_with_which_definition_the_guard_was_red() {
     let both = policy(ChangePolicy::Both);
     let first_line = |ends: Vec<GuardEnd>| {
         let after = applied(&settled_outcome(after(&both, ends)));
-        after.feedback.nodes["b"].failures.last().expect("is told").text.lines().next().unwrap_or_default().to_owned()
+        after.feedback.nodes["b"].failures.last().expect("a failure").text.lines().next().unwrap_or_default().to_owned()
     };
     insta::assert_snapshot!(first_line(vec![departed(GuardEndKind::Exited(1))]), @"[red with a definition of the guard that no person has accepted: justfile]");
     insta::assert_snapshot!(first_line(vec![departed(GuardEndKind::Exited(0)), guard(GuardEndKind::Exited(1))]), @"[red with the accepted definition of the guard, green with the changed one: justfile]");

@@ -89,7 +89,7 @@ fn what_guard_and_reviewer_found_is_told_until_it_is_overcome() {
         for found in [Verdict::RedGuard, rejection("no test")] {
             assert_eq!(names(&[found.clone(), then.clone()])[0], found.name(), "{then:?}");
             let later = [found.clone(), then.clone(), Verdict::Retry];
-            assert_eq!(names(&later), [found.name()], "{then:?}: told once");
+            assert_eq!(names(&later), [found.name()], "{then:?}: reported once");
         }
     }
     assert_eq!(names(&[rejection("a"), Verdict::RedGuard]), [Rejected, RedGuard]);

@@ -51,7 +51,7 @@ const UNTIL_CAUGHT: u64 = 400;
 /// Maximum number of failures to print.
 const SHOWN: usize = 5;
 
-#[expect(clippy::disallowed_methods, reason = "whoever runs the tests chooses what is played")]
+#[expect(clippy::disallowed_methods, reason = "the person who runs the tests chooses the seeds")]
 fn number(name: &str, default: u64) -> u64 {
     std::env::var(name).map_or(default, |text| text.parse().unwrap_or_else(|_| panic!("{name} is no number: {text}")))
 }
@@ -81,7 +81,7 @@ fn whatever_happens_in_a_run_every_promise_is_kept_and_the_audit_finds_nothing()
     keep_every_promise(seed..seed + runs);
 }
 
-#[expect(clippy::print_stdout, reason = "who has chosen the seeds is told what was played")]
+#[expect(clippy::print_stdout, reason = "a person who chose the seeds wants to see the runs")]
 fn keep_every_promise(seeds: Range<u64>) {
     let (seed, runs) = (seeds.start, seeds.end - seeds.start);
     let ends = play_all(seeds, |seed| Course::play(seed, None).map(|course| (course.settled, course.seen)));
@@ -93,7 +93,7 @@ fn keep_every_promise(seeds: Range<u64>) {
     if runs >= ENOUGH {
         let all: BTreeSet<String> = ends.into_iter().flatten().flat_map(|(_, seen)| seen).collect();
         let never: Vec<String> = everything().filter(|label| !all.contains(label)).collect();
-        assert_eq!(never, Vec::<String>::new(), "never came about");
+        assert_eq!(never, Vec::<String>::new(), "never occurred");
     }
 }
 
