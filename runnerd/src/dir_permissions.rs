@@ -23,7 +23,7 @@ const OWNER_RX: u32 = 0o500;
 /// Flags for holding a folder that even its owner may not list.
 const PATH_FLAGS: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// Removes a file, a link, or a folder with all its contents; it is not an error if nothing is there.
+/// Removes a file, a link, or a folder with all its contents; it is not an error if it does not exist.
 pub(crate) fn remove_all(path: &Path) -> io::Result<()> {
     let removed = match remove_plain(path) {
         Err(error) if error.kind() == ErrorKind::PermissionDenied => {

@@ -11,7 +11,8 @@ use crate::repo::durable;
 use crate::repo::goal::Goal;
 use crate::repo::layout::Layout;
 
-/// Returns the path of the file that a goal was read from, relative to the work tree, if it is there and not committed.
+/// Returns the path, relative to the work tree, of the file that a goal was read from, if it exists and is not
+/// committed.
 pub fn find_goal_file(repository: &Repository, params: &StartParams) -> Result<Option<String>, ErrorData> {
     let file = params.goal_file.as_ref().and_then(|file| file.as_path().canonicalize().ok());
     let Some(path) = file.as_ref().and_then(|file| file.strip_prefix(repository.work_dir()).ok()?.to_str()) else {

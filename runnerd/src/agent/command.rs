@@ -31,7 +31,7 @@ impl AgentBackend for CommandBackend {
     }
 }
 
-/// Number of last lines of standard error that are taken for the cause of an end.
+/// Number of last lines of standard error that count as the cause of an end.
 const CAUSE_LINES: usize = 3;
 
 /// Ignores the standard output, which may be the model's words: the answer is in its file, and why a session failed is

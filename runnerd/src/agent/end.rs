@@ -162,7 +162,7 @@ fn end_kind<A: Clone>(ended: ProgramEnd, answer: &AnswerFile<A>, suffix: &str) -
     let fault = |kind: FaultKind, what: &str| SessionEndKind::Faulty { kind, what: format!("{what}{suffix}") };
     match (ended, answer) {
         (ProgramEnd::Stopped, _) => SessionEndKind::Cut,
-        // It was there before the budget ran out: the daemon or the machine was asleep or stopped.
+        // The answer existed before the budget ran out: the daemon or the machine was asleep or stopped.
         (ProgramEnd::TimedOut, AnswerFile::Given { content: Ok(answer), .. }) => {
             SessionEndKind::Answered(answer.clone())
         }

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use nix::libc::{O_NOFOLLOW, O_NONBLOCK};
 
-/// Opens a regular file for reading; `None` if nothing is there.
+/// Opens a regular file for reading; `None` if it does not exist.
 pub(super) fn open_regular(path: &Path) -> io::Result<Option<File>> {
     let file = match OpenOptions::new().read(true).custom_flags(O_NOFOLLOW | O_NONBLOCK).open(path) {
         Ok(file) => file,
@@ -17,7 +17,7 @@ pub(super) fn open_regular(path: &Path) -> io::Result<Option<File>> {
     if file.metadata()?.is_file() { Ok(Some(file)) } else { Err(io::Error::other("it is no regular file")) }
 }
 
-/// Reads at most `limit` bytes from the beginning of a regular file; `None` if nothing is there.
+/// Reads at most `limit` bytes from the beginning of a regular file; `None` if it does not exist.
 pub(super) fn read_regular(path: &Path, limit: u64) -> io::Result<Option<Vec<u8>>> {
     let Some(file) = open_regular(path)? else { return Ok(None) };
     let mut bytes = Vec::new();

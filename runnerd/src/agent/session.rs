@@ -42,7 +42,7 @@ pub struct AgentSession<'a> {
     pub env: Vec<(OsString, OsString)>,
     /// The record of the iteration, where the session's own files go.
     pub record: PathBuf,
-    /// Where its folders are created, unless a wrapper has a world of its own.
+    /// Where its folders are created, unless a wrapper has its own file system.
     pub dirs: SessionDirs,
     /// The file for the answer; it does not exist when the session begins.
     pub output: PathBuf,

@@ -54,7 +54,7 @@ impl SessionDirs {
         Ok(created)
     }
 
-    /// Removes the folders of a session that is over, if they are there. Links in them are not followed.
+    /// Removes the folders of a session that is over, if they exist. Links in them are not followed.
     pub fn remove(&self) {
         for path in [&self.home, &self.temp] {
             if let Err(error) = dir_permissions::remove_all(path) {

@@ -184,7 +184,7 @@ pub(super) fn read_regular_file(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Removes a path; it is not an error if nothing is there.
+/// Removes a path; it is not an error if it does not exist.
 pub(super) fn remove_path(path: &Path) -> Result<(), GitError> {
     dir_permissions::remove_all(path).map_err(GitError::io("removing", path))
 }

@@ -115,7 +115,7 @@ pub enum GitError {
         /// The work tree.
         path: PathBuf,
     },
-    /// A pipe stands in the place of a file that git reads.
+    /// A pipe is in the place of a file that git reads.
     #[error("{} is a pipe, which git would wait for ever to read", path.display())]
     Pipe {
         /// The pipe.

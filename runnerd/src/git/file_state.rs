@@ -23,7 +23,7 @@ pub(super) enum FileState {
     Other,
 }
 
-/// Reads a file's state; `None` if nothing is there.
+/// Reads a file's state; `None` if it does not exist.
 pub(super) fn read_file_state(path: &Path) -> Result<Option<FileState>, GitError> {
     let metadata = match path.symlink_metadata() {
         Ok(found) => found,

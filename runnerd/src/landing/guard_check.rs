@@ -63,7 +63,7 @@ fn commit_with_accepted(
     let departed = changed_files(repository, &load_state(repository, tip).map_err(state)?).map_err(state)?;
     let mut files = Vec::new();
     for (path, accepted) in departed {
-        // Where the branch differs from the run, the change is a person's.
+        // A difference between the branch and the run is a person's change.
         if repository.find_entry(commit, &path)? == repository.find_entry(&tip, &path)? {
             files.push((path, accepted.as_deref().and_then(mode_and_blob)));
         }

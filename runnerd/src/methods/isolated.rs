@@ -93,7 +93,7 @@ impl Api {
         if let Some(source) = worker.and_then(|worker| worker.source) {
             return if params.isolated == Some(true) { Err(single_run_error(&source)) } else { Ok(false) };
         }
-        // A run that is named may be there, and continues where it is.
+        // A named run may exist already; it continues where it is.
         if let Some(taken) = start_config.filter(|_| params.id.is_none() || params.goal.is_some()) {
             return Ok(params.isolated.unwrap_or(taken.config.workspace.kind == WorkspaceKind::Isolated));
         }

@@ -1,4 +1,4 @@
-//! The program that shims run: the small one next to the daemon's if it is of the same build, else the daemon's own.
+//! The program that shims run: the small one next to the daemon's if it is from the same build, else the daemon's own.
 //!
 //! The owner of a file can write to it while it is not running, and shims contain what its owner runs. It is therefore
 //! read once, into sealed memory, and started from there; later changes to the file have no effect.

@@ -249,7 +249,7 @@ impl Launcher {
     ///
     /// # Errors
     ///
-    /// Fails if there is none, or if it is of another build than the caller or cannot be started.
+    /// Fails if there is none, or if it is from another build than the caller or cannot be started.
     pub async fn from_daemon_dir(daemon: &Path) -> io::Result<Self> {
         Ok(Self::with_shim(ShimProgram::from_daemon_dir(daemon).await?))
     }

@@ -36,7 +36,7 @@ impl Layout {
     pub const RUN_STATE: &str = layout::RUN_STATE;
     /// What is remembered about the last attempt at each open node.
     pub const FEEDBACK: &str = layout::FEEDBACK;
-    /// Names of the tests that passed, and of those that do not any more.
+    /// Names of the tests that passed, and of those that passed before and no longer do.
     pub const TESTS: &str = layout::TESTS;
     /// One line per passed node.
     pub const PROGRESS: &str = layout::PROGRESS;

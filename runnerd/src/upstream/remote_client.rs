@@ -223,7 +223,7 @@ fn list_remote_refs(git: UserGit, url: &str, branch: &str) -> Result<RemoteRefs,
     if !output.is_success {
         return Err(unreachable(output.failure_reason()));
     }
-    // An id that cannot be parsed must not be taken for a missing branch.
+    // An id that cannot be parsed must not be mistaken for a missing branch.
     let id = |ref_name: &str| {
         let lines =
             output.stdout.lines().filter(|line| !line.starts_with("ref: ")).filter_map(|line| line.split_once('\t'));

@@ -213,7 +213,7 @@ impl RunContext {
         let folder = self.store.live_dir();
         let start = format!("{}-{iter:04}-", self.run);
         for file in std::fs::read_dir(&folder).map_err(EffectError::io_error("listing", &folder))? {
-            // A note that was skipped would be taken for one of the next attempt.
+            // A note that was skipped would be mistaken for one of the next attempt.
             let file = file.map_err(EffectError::io_error("listing", &folder))?;
             if file.file_name().to_string_lossy().starts_with(&start) {
                 std::fs::remove_file(file.path()).map_err(EffectError::io_error("removing", &file.path()))?;

@@ -322,7 +322,7 @@ impl RepoQueue {
         }
     }
 
-    /// Rebuilds the view if it is of another run: a run is visible from the moment it is queued.
+    /// Rebuilds the view if it shows another run: a run is visible from the moment it is queued.
     fn refresh_current_view(&mut self) {
         let is_other_run = |run: &&RunRecord| self.view.as_ref().is_none_or(|view| view.summary.id != run.id);
         let Some(current) = self.current_run().filter(is_other_run).cloned() else { return };

@@ -55,7 +55,7 @@ mod tests {
             _ = &mut third => panic!("only two of a source are driven at once"),
             () = std::future::ready(()) => {}
         }
-        assert!(all.acquire().await.is_some(), "the third place is anybody's");
+        assert!(all.acquire().await.is_some(), "any run can have the third slot");
         drop(taken);
         assert!(third.await.is_some());
     }

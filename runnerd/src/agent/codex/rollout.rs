@@ -21,7 +21,7 @@ const MAX_TAIL: u64 = 8 << 20;
 const MAX_DAYS: usize = 4;
 /// Maximum number of entries read from a folder.
 const MAX_ENTRIES: usize = 50_000;
-/// What a line has, and no text within one, where the session was compacted.
+/// A line contains this, and no text in a line does, where the session was compacted.
 const COMPACTED: &[u8] = br#""type":"compacted""#;
 /// Bytes that are searched at once.
 const BLOCK: u64 = 1 << 20;

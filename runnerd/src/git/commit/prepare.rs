@@ -176,7 +176,7 @@ impl Repository {
                 continue;
             }
             match judge.judge_path(path.as_ref())? {
-                // git leaves it out by itself, by the rules of HEAD.
+                // git leaves it out automatically, by the rules of HEAD.
                 HoldBackVerdict::HeldBack(_) if judge.is_ignored_at_head(path.as_ref())? => {}
                 HoldBackVerdict::HeldBack(name) => drop(held_back.insert(name)),
                 HoldBackVerdict::Unstorable => drop(unstorable.insert(path)),

@@ -40,7 +40,7 @@ impl<'p> GuardedPath<'p> {
         Ok(Some(Self { dirs }))
     }
 
-    /// Opens the plain file at the path; `None` if nothing or something else is there.
+    /// Opens the plain file at the path; `None` if it does not exist or is something else.
     pub(super) fn open_file(&self) -> io::Result<Option<File>> {
         let Some((folder, name)) = self.dirs.last() else { return Ok(None) };
         let file = match openat(folder, *name, FILE_FLAGS, Mode::empty()) {

@@ -98,7 +98,7 @@ impl Repository {
         read().map_err(GitError::gix("reading a file of a commit", self.git_dir()))
     }
 
-    /// Returns the entry at `path` in `commit`; `None` if nothing or a folder is there.
+    /// Returns the entry at `path` in `commit`; `None` if it does not exist or is a folder.
     pub fn find_entry(&self, commit: &Id, path: &str) -> Result<Option<CommitEntry>, GitError> {
         let repo = self.open()?;
         let read = || -> gix::Result<Option<CommitEntry>> {

@@ -109,7 +109,7 @@ impl PinnedConfigDir {
         self.remove_unpinned()
     }
 
-    /// The new file is written outside of the folder: inside it, another process would take it for a stray file.
+    /// The new file is written outside of the folder: inside it, another process would mistake it for a stray file.
     fn write_file(&self, file: &Path, bytes: &[u8]) -> Result<(), GitError> {
         tracing::debug!(file = %file.display(), "writing a file of git's captured configuration");
         if file.symlink_metadata().is_ok_and(|found| found.is_dir()) {

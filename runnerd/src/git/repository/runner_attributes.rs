@@ -25,7 +25,7 @@ pub struct RunnerAttribute {
     pub file: PathBuf,
     /// The line in it, from 1.
     pub line: usize,
-    /// The attribute, as it stands in such a file.
+    /// The attribute, as written in such a file.
     pub attribute: String,
     /// The first file of the runner that it concerns.
     pub path: String,

@@ -53,7 +53,7 @@ fn repository_of_another_user_is_refused() {
     }
     let error = Repository::discover_with(&fixture.path(""), ConfigSources::RepositoryOnly).unwrap_err();
     let GitError::ForeignOwner { path } = error else { panic!("{error}") };
-    assert_eq!(path, fixture.path("").canonicalize().unwrap(), "what git wants to be told is the work tree");
+    assert_eq!(path, fixture.path("").canonicalize().unwrap(), "git expects the path of the work tree");
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! An object that was replaced by another: every reader reports it by name. Nothing takes it for valid, for missing, or
-//! for the result of a crash.
+//! An object that was replaced by another: every reader reports it by name. Nothing mistakes it for a valid or missing
+//! object, or for the result of a crash.
 
 use std::fs;
 

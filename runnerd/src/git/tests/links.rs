@@ -21,7 +21,7 @@ fn assert_untouched(place: impl Fn(&Fixture, &Path), named: &[&str]) {
     place(&fixture, &victim);
     fixture.write("one.txt", "1");
     commit(&repository).unwrap();
-    assert_eq!(fs::read(&victim).unwrap(), VICTIM, "before anybody has looked");
+    assert_eq!(fs::read(&victim).unwrap(), VICTIM, "before anything has read it");
     let mut found = repository.remove_pipes(&before).unwrap();
     found.extend(repository.replace_linked_files(&before).unwrap());
     assert_eq!(found, named);

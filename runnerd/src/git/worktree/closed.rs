@@ -1,5 +1,5 @@
-//! Files that a program has closed to their owner with `chmod`: opened before a scan would read them, where that is
-//! wanted. Git would take them for unchanged, or could not store them.
+//! Files that a program has closed to their owner with `chmod`: opened before a scan would read them, if that is
+//! wanted. Git would mistake them for unchanged, or could not store them.
 
 use std::fs::{self, Permissions};
 use std::io::ErrorKind;

@@ -42,7 +42,7 @@ impl Repository {
         write_block(self, FOLDERS_OWNER, &folders.iter().map(|folder| BString::from(*folder)).collect())
     }
 
-    /// Hides the file that a goal was read from, and those of earlier goals, as long as they are there.
+    /// Hides the file that a goal was read from, and those of earlier goals, as long as they exist.
     pub fn exclude_goal(&self, file: Option<&str>) -> Result<(), GitError> {
         let owner = format!("goals of {}", tree_owner(self));
         let text = read_text(&exclude_file(self))?;

@@ -404,7 +404,7 @@ fn crosses_non_directory(context: &RunContext, path: &str) -> bool {
     folders.into_iter().any(|folder| !is_folder(&context.layout.path(folder)))
 }
 
-/// Returns the metadata of a path, or `None` if nothing is there.
+/// Returns the metadata of a path, or `None` if it does not exist.
 ///
 /// Errors are reported: a file that the guard can see must not be compared as if it were missing.
 fn stat_optional(file: &Path) -> Result<Option<Metadata>, EffectError> {

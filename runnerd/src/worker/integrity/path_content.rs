@@ -59,7 +59,7 @@ fn read_bounded(file: &Path) -> io::Result<PathContent> {
     Ok(if bytes.len() as u64 > MAX_BYTES { PathContent::TooLarge } else { PathContent::File(bytes) })
 }
 
-/// Whether the error indicates that nothing is there; a file may be in the place of a folder.
+/// Whether the error indicates that the path does not exist; a file may be in the place of a folder.
 pub(crate) fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }

@@ -37,7 +37,7 @@ const OBJECT_MODE: (u32, u32) = (0o400, 0o444);
 /// Folders nested deeper than this are not searched.
 const MAX_DEPTH: usize = 512;
 
-/// The records of a run. Those of other iterations are not looked at, since they grow with the run: nothing reads them but
+/// The records of a run. Those of other iterations are skipped, since they grow with the run: nothing reads them but
 /// people.
 struct Records {
     all: PathBuf,
@@ -246,7 +246,7 @@ mod tests {
             }
             let after = before.map(|(name, _)| mode_of(&at(name)));
             assert_eq!(after, [0o000, 0o200, 0o700, 0o711, 0o555]);
-            // A folder that is closed again is not taken for what it was.
+            // A folder that is closed again is not mistaken for what it was.
             for name in folders {
                 fs::set_permissions(at(name), Permissions::from_mode(0o000)).unwrap();
                 open_folder(&at(name), known.remove(&at(name))).unwrap();

@@ -1,7 +1,7 @@
 //! Sets up a workspace: runs the program of `[workspace] setup` once, before the baseline and any session.
 //!
 //! It is repeated unless its end was recorded. Uncommitted files that it leaves, and folders that it creates, are
-//! remembered, so that they are not taken for someone's work later. A run in place has no setup.
+//! remembered, so that they are not mistaken for someone's work later. A run in place has no setup.
 
 use std::ffi::OsStr;
 use std::fmt::Write as _;

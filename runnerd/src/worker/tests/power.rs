@@ -32,7 +32,7 @@ struct InjectedMistakes {
     ref_before_objects: bool,
     /// The session's files are not flushed before they are committed.
     unflushed_work: bool,
-    /// A branch that has the commit already is taken for flushed.
+    /// A branch that has the commit already counts as flushed.
     trusts_ref: bool,
 }
 
