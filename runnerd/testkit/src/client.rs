@@ -148,7 +148,7 @@ impl Client {
         let all = self.rpc().subscribe_events(Subscription::default());
         let mut events = self.wait(all).expect("the daemon sends its events");
         let result = act();
-        while !matches!(self.next_event(&mut events).expect("the daemon is told to end").kind, EventKind::Stopping) {}
+        while !matches!(self.next_event(&mut events).expect("the daemon ends").kind, EventKind::Stopping) {}
         result
     }
 

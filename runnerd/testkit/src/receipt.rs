@@ -16,7 +16,7 @@ pub struct ReceiptCommit {
     pub subject: String,
     /// Text between the first line and the trailers, after the headline with which an iteration's message begins.
     pub body: String,
-    /// Title of the task and how it ended, if the message is of an iteration.
+    /// Title of the task and how it ended, if the message is an iteration's.
     pub headline: Option<String>,
     /// Trailers, in order.
     pub trailers: Vec<(String, String)>,

@@ -118,7 +118,7 @@ impl<'a> ServiceManager<'a> {
             Ok(length) => Some(String::from_utf8_lossy(&buffer[..length]).into_owned()),
             // A wait with a timeout is interrupted if the process was stopped meanwhile.
             Err(error) if matches!(error.kind(), WouldBlock | TimedOut | Interrupted) => None,
-            Err(error) => panic!("nothing can be heard: {error}"),
+            Err(error) => panic!("no notification can be received: {error}"),
         }
     }
 }

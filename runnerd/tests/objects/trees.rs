@@ -159,7 +159,7 @@ fn what_gits_check_says_of_a_tree_is_what_the_audit_says() {
         }
     }
     all_same(&differing, trees.len());
-    assert!(number("OBJECTS", OBJECTS) < OBJECTS || counts.len() == 9, "all of it comes about: {counts:?}");
+    assert!(number("OBJECTS", OBJECTS) < OBJECTS || counts.len() == 9, "every fault occurs: {counts:?}");
 }
 
 #[test]
