@@ -1,6 +1,6 @@
 //! The command line: options that hold everywhere, and the list of commands.
 //!
-//! A command's own options stand in its file under `commands/`.
+//! A command's own options are in its file under `commands/`.
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -89,7 +89,7 @@ pub(crate) struct RepoTarget {
 }
 
 impl RepoTarget {
-    /// Returns the path, where one was given.
+    /// Returns the path, if one was given.
     pub(crate) fn path(&self) -> Option<&Path> {
         self.path.as_deref()
     }
@@ -174,7 +174,7 @@ commands! {
     }
 }
 
-/// Returns the template of the program's own help: the commands stand in groups, which clap does not know.
+/// Returns the template of the program's own help: the commands are in groups, which clap does not support.
 fn render_help_template(command: &clap::Command) -> String {
     let style = command.get_styles();
     let (header, literal) = (style.get_header(), style.get_literal());
@@ -265,7 +265,7 @@ pub(crate) fn report_parse_error(error: &clap::Error) -> ExitStatus {
     ExitStatus::Usage
 }
 
-/// Says in words of this program what the standard library says of a text that is no number.
+/// Rewords the standard library's errors about text that is not a number.
 fn reword_numbers(text: &str) -> String {
     let text = text.replace("invalid digit found in string", "it is not a whole number");
     text.replace("number too large to fit in target type", "the number is too large")

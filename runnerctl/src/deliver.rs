@@ -1,7 +1,7 @@
 //! Delivers a run: pushes a branch, opens or updates a pull request, and collects feedback.
 //!
 //! All of it is done by the user's own programs, git and the forge's, with the user's environment and logins. The
-//! daemon writes what is said about a run; this module decides when and to whom.
+//! daemon writes the texts about a run; this module decides when and where they are sent.
 
 pub(crate) mod address;
 pub(crate) mod body;

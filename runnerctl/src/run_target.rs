@@ -54,7 +54,7 @@ impl RunTarget {
             return Ok(AtRun { path: invocation.daemon_path(Some(&word))?, run });
         };
         let is_path = is_local_path(invocation, &word)?;
-        // Where no repository is named, a word can only be a path.
+        // If no repository is named, a word can only be a path.
         let Ok(folder) = invocation.daemon_path(None) else {
             return Ok(AtRun { path: invocation.daemon_path(Some(&word))?, run });
         };

@@ -79,7 +79,7 @@ pub(crate) struct BatchSystemSettings {
     pub(crate) image: Option<String>,
     /// Kubernetes: the secret whose keys become variables of a job.
     pub(crate) secret: Option<String>,
-    /// Where all of this stands.
+    /// The file that these settings are from.
     #[serde(skip)]
     pub(crate) file: PathBuf,
 }

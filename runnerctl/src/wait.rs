@@ -60,7 +60,7 @@ async fn follow_run(invocation: &Invocation<'_>, path: WirePath, run: String) ->
 
 struct RunWatcher<'a> {
     ui: &'a Ui,
-    /// What was said last of the run that this one waits for.
+    /// The last message about the run that this one waits for.
     blocker: String,
     progress: RunProgress,
     lines: ProgressLines<'a>,

@@ -152,7 +152,7 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: StartArgs) -> Result<
 async fn confirm_base(connection: &Connection, path: &WirePath) -> Result<(), Failure> {
     let client = connection.client();
     let at = AtRun { path: path.clone(), run: None };
-    // Where there is no run yet, there is nothing to ask.
+    // If there is no run yet, there is nothing to ask.
     let Ok(StatusView { on_run: Some(RunCheckout { branch, back }), .. }) = client.status(at).await else {
         return Ok(());
     };

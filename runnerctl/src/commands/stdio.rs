@@ -130,7 +130,8 @@ mod tests {
             let read = (&reader).read_exact(&mut received);
             ended.send(read.map(|()| received))
         });
-        let received = first.recv_timeout(std::time::Duration::from_secs(10)).expect("somebody reads").expect("reads");
+        let received =
+            first.recv_timeout(std::time::Duration::from_secs(10)).expect("the other end reads").expect("reads");
         assert_eq!(&received, b"hello");
     }
 
