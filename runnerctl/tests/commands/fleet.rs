@@ -156,7 +156,7 @@ impl FleetPage {
             if body.contains(words) {
                 return body;
             }
-            assert!(begun.elapsed() < PATIENCE, "{path} never told `{words}`: {body}");
+            assert!(begun.elapsed() < PATIENCE, "{path} never contained `{words}`: {body}");
             std::thread::sleep(Duration::from_millis(50));
         }
     }

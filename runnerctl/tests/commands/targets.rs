@@ -1,4 +1,4 @@
-//! Which run a command is about: one grammar for all of them, and no command is ever about another run than the one named.
+//! Which run a command is about: one grammar for all commands, and no command acts on any run but the one named.
 
 use runner_testkit::{Home, Repo};
 use serde_json::Value;

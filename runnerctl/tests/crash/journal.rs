@@ -106,7 +106,7 @@ fn journal_that_cannot_be_written_is_waited_for_and_costs_nothing() {
     home.ctl_in(&repo, &["resume"]).exits(0);
     let run = home.client().wait_until(repo.path(), |run| run.summary.state == RunStatus::Waiting);
     assert!(run.summary.reason.expect("it says why").message.contains("journal.jsonl"));
-    assert_eq!(repo.script().session_count(), 0, "what is not kept is not acted upon");
+    assert_eq!(repo.script().session_count(), 0, "an event that is not stored has no effect");
     fs::remove_dir(&in_the_way).unwrap();
     home.client().wait_for(repo.path(), RunStatus::Completed);
     assert_eq!(list_verdicts(&repo), ["Accepted"]);

@@ -36,7 +36,7 @@ fn a_program_of_the_persons_reads_what_is_offered_and_says_where() {
     );
     let output = output_text(&stage.deliver(&[]));
     assert!(output.contains("opened pull request: https://forge/5\n"), "{output}");
-    let text = fs::read_to_string(stage.path("forge/told")).expect("it was told");
+    let text = fs::read_to_string(stage.path("forge/told")).expect("the forge received it");
     let (argument, offered) = text.split_once('\n').expect("two lines");
     assert_eq!(argument, "two words");
     let offered: Value = serde_json::from_str(offered).expect("json");

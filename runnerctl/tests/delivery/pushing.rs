@@ -172,7 +172,7 @@ fn row_110_a_delivery_that_was_killed_before_its_request_is_brought_to_its_end()
     assert!(made.success());
     let mut client = stage.client(&[]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("runs");
     let mut line = String::new();
-    BufReader::new(fs::File::open(&gate).expect("somebody writes")).read_line(&mut line).expect("it is told");
+    BufReader::new(fs::File::open(&gate).expect("the other end writes")).read_line(&mut line).expect("it can be read");
     client.kill().expect("is killed");
     client.wait().expect("is gone");
     assert_eq!(stage.remote_tip(), stage.local_tip(), "the branch was pushed");
@@ -203,7 +203,7 @@ fn a_push_ends_with_the_delivery_that_is_ended_and_its_folder_goes() {
         stage.write_program("ssh", &SSH.replace("exec ", hangs));
         let mut client = stage.client(&["--base", "main"]);
         let mut client = client.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("runs");
-        let mut connection = BufReader::new(fs::File::open(&gate).expect("somebody writes"));
+        let mut connection = BufReader::new(fs::File::open(&gate).expect("the other end writes"));
         connection.read_line(&mut String::new()).expect("it is pushing");
         kill(Pid::from_raw(i32::try_from(client.id()).expect("a number")), signal).expect("it is there");
         client.wait().expect("is gone");

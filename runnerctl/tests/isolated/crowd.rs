@@ -40,7 +40,11 @@ fn four_isolated_runs_and_one_in_place_ask_and_are_answered_and_none_is_blamed_f
     client.wait_for(repo.path(), RunStatus::Completed);
     let run = client.run(repo.path());
     assert_eq!((run.summary.id.as_str(), run.notices.as_slice()), ("here", &[][..]));
-    assert_eq!(repo.git(&["for-each-ref", "refs/runner/moved"]), "", "what others have published is nobody's doing");
+    assert_eq!(
+        repo.git(&["for-each-ref", "refs/runner/moved"]),
+        "",
+        "other runs' published branches are not blamed on a session"
+    );
     let shown = home.ctl_in(&repo, &["status"]).exits(0).stdout.clone();
     assert!(shown.contains("isolated runs (4)"), "{shown}");
     let all = home.ctl_in(&repo, &["status", "--all"]).exits(0).stdout.clone();

@@ -1,4 +1,4 @@
-//! What stands in the way of a landing: it is named in one line, and what is said to be typed helps.
+//! Files in the way of a landing: one line names each, and the suggested command moves it out of the way.
 
 use std::fs;
 use std::process::Command;

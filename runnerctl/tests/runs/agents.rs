@@ -39,7 +39,7 @@ fn temporary_folder_of_a_session_is_its_own_and_goes_with_it() {
                 answer done 'Left files.'";
     play.script().step(1, step).guard_step(1, "echo \"$TMPDIR\" > \"$kit/of-the-guard\"");
     play.run_first(4).assert_row(&ACCEPTED);
-    let read_fact = |name: &str| fs::read_to_string(play.script().folder().join(name)).expect("the session said so");
+    let read_fact = |name: &str| fs::read_to_string(play.script().folder().join(name)).expect("the session wrote it");
     let temp = play.home.path().join("tmp");
     assert!(read_fact("folder").starts_with(&format!("{}/runner-", temp.display())), "{}", read_fact("folder"));
     assert!(read_fact("mode").starts_with("drwx------"), "{}", read_fact("mode"));

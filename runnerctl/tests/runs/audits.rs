@@ -51,8 +51,8 @@ fn bare_shallow_and_detached_clones_are_audited_without_any_record() {
     assert!(output.exits(0).stdout.contains("partly not checked"), "{}", output.stdout);
     let report = parse_report(play.home.ctl(&["verify", &shallow, "--json"]).exits(10));
     assert_eq!((report.counts.iterations, report.counts.prompts), (1, 1));
-    assert_eq!(report.unseen.len(), 1, "what is not here is said");
-    assert_eq!(report.brought, ["a", "b"], "what had passed before cannot be told");
+    assert_eq!(report.unseen.len(), 1, "missing commits are reported");
+    assert_eq!(report.brought, ["a", "b"], "tasks that passed before are unknown");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::play::{RUN, RunPlay, sample};
 
 fn find_ending<'a>(reply: &'a Value, name: &str) -> &'a Value {
-    let endings = reply["endings"].as_array().expect("endings are told");
+    let endings = reply["endings"].as_array().expect("there are endings");
     endings.iter().find(|ending| ending["ending"] == name).unwrap_or_else(|| panic!("no {name} in {reply:#}"))
 }
 

@@ -191,7 +191,11 @@ fn no_session_is_begun_while_nobody_can_review_it() {
     let run = play.client().run(play.repo.path());
     let out: Vec<&str> = run.outages.iter().map(|outage| outage.agent.as_str()).collect();
     assert_eq!(out, ["command"], "it is the reviewer's service that is out");
-    assert_eq!((play.script().session_count(), run.iteration), (2, 2), "nobody works on what nobody can review");
+    assert_eq!(
+        (play.script().session_count(), run.iteration),
+        (2, 2),
+        "no session works on a task that nobody can review"
+    );
 }
 
 #[test]

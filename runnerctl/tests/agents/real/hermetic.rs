@@ -21,7 +21,7 @@ fn planted_settings_configure_no_session(agent: RealAgent) {
     let marks = stage.home.path().join("marks");
     fs::create_dir(&marks).expect("a folder can be made");
     stage.home.install("plant", PLANT);
-    // A login shell has a path of its own.
+    // A login shell has its own `PATH`.
     let program = stage.home.path().join("bin/plant").display().to_string();
     let plant = |folder: &str, word: &str| format!("{program} {folder} {} {} {word}", other.url(), marks.display());
     // The person's own configuration, at every place where a program looks.
@@ -72,7 +72,7 @@ fn sessions_leave_nothing_beside_the_work_tree(agent: RealAgent) {
     );
 }
 
-/// Returns the files and folders below the person's home and the folders of their agents, but for what is the runner's.
+/// Returns the files and folders below the person's home and the folders of their agents, except for the runner's own.
 fn person_files(stage: &AgentStage) -> BTreeSet<String> {
     let home = stage.home.path();
     let of_runner =

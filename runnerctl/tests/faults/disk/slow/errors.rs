@@ -33,7 +33,7 @@ fn row_58_run_waits_while_every_flush_fails_and_a_new_daemon_brings_it_to_its_en
     let run = course.home.client().wait_until(course.repo.path(), |run| run.summary.state == RunStatus::Waiting);
     let why = run.summary.reason.expect("it says why").message;
     assert!(why.contains("journal.jsonl") && why.contains("Input/output error"), "{why}");
-    assert_eq!(course.repo.script().session_count(), 0, "what is not kept is not acted upon");
+    assert_eq!(course.repo.script().session_count(), 0, "an event that is not stored has no effect");
     assert!(daemon.stop() > 0);
     course.finish("every flush fails");
 }
