@@ -28,7 +28,7 @@ impl ApiProblem {
         Self { status, body: error_body(code, message.into(), NextSteps::default()) }
     }
 
-    /// Creates a 404: nothing is there.
+    /// Creates a 404: it does not exist.
     pub(crate) fn not_found(message: impl Into<String>) -> Self {
         Self::new(StatusCode::NOT_FOUND, ErrorKind::NotFound.as_str(), message)
     }
@@ -89,7 +89,7 @@ impl ApiProblem {
         self
     }
 
-    /// Whether the error says that nothing is there, as far as the daemon knows.
+    /// Whether the error says that it does not exist, as far as the daemon knows.
     pub(crate) fn is_not_found(&self) -> bool {
         self.status == StatusCode::NOT_FOUND
     }
