@@ -45,7 +45,7 @@ fn assert_red_then_green(id: &str) {
     let kit = EvalKit::new();
     let solution: PathBuf = eval_dir().join("solutions").join(id);
     if !install_script(&kit, id, "echo x >>untouched.txt\nanswer done \"All is done.\"") {
-        #[expect(clippy::print_stderr, reason = "whoever reads the test's output is to know")]
+        #[expect(clippy::print_stderr, reason = "the reader of the test's output should know")]
         {
             eprintln!("left out: this machine lacks what {id} requires");
         }
