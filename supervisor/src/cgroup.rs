@@ -245,10 +245,10 @@ fn kill_and_remove(folder: &Path, until: Duration) {
     remove(folder, MAX_DEPTH);
 }
 
-fn list_groups(folder: &Path, is_meant: impl Fn(&str) -> bool) -> Vec<PathBuf> {
+fn list_groups(folder: &Path, is_selected: impl Fn(&str) -> bool) -> Vec<PathBuf> {
     let items = fs::read_dir(folder).into_iter().flatten().flatten();
     let folders = items.filter(|item| item.file_type().is_ok_and(|kind| kind.is_dir()));
-    folders.filter(|item| item.file_name().to_str().is_some_and(&is_meant)).map(|item| item.path()).collect()
+    folders.filter(|item| item.file_name().to_str().is_some_and(&is_selected)).map(|item| item.path()).collect()
 }
 
 fn group_suffix(mark: &Mark) -> String {

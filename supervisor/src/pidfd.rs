@@ -21,11 +21,11 @@ pub struct PidFd {
 }
 
 impl PidFd {
-    /// Opens the process with this id; `None` if there is none, or `is_it` is false after it was opened.
-    pub fn open(pid: i32, is_it: impl FnOnce() -> bool) -> io::Result<Option<Self>> {
+    /// Opens the process with this id; `None` if there is none, or `matches` is false after it was opened.
+    pub fn open(pid: i32, matches: impl FnOnce() -> bool) -> io::Result<Option<Self>> {
         let number = Pid::from_raw(pid).ok_or(io::ErrorKind::InvalidInput)?;
         match pidfd_open(number, PidfdFlags::empty()) {
-            Ok(fd) => Ok(is_it().then_some(Self { pid, fd })),
+            Ok(fd) => Ok(matches().then_some(Self { pid, fd })),
             Err(Errno::SRCH) => Ok(None),
             Err(errno) => Err(errno.into()),
         }

@@ -31,12 +31,12 @@ pub(crate) fn terminate(group: Option<Pid>, spared: Option<Pid>) {
         let _ = killpg(group, NixSignal::SIGTERM);
         let _ = killpg(group, NixSignal::SIGCONT);
     }
-    let is_meant =
+    let matches =
         |entry: &ProcessEntry| group.is_none_or(|group| entry.group != group.as_raw()) && !is_process(entry, spared);
     let mut pids = HashSet::new();
     for _ in 0..TERM_PASSES {
         let mut others = list_descendants();
-        others.retain(|entry| is_meant(entry) && pids.insert((entry.pid, entry.started)));
+        others.retain(|entry| matches(entry) && pids.insert((entry.pid, entry.started)));
         if others.is_empty() {
             break;
         }
