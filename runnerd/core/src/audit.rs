@@ -241,10 +241,11 @@ impl BranchAudit {
         }
         self.report.unseen.extend(self.missing_files.describe());
         self.findings.begin_commit(&self.report.tip, None);
-        let is_told = |part: &PlannedCommit| part.commit().is_some_and(|commit| !commit.is_transparent());
-        let is_told = self.position.checked_sub(1).and_then(|at| self.plan.planned_commit(at)).is_some_and(is_told);
+        let is_visible = |part: &PlannedCommit| part.commit().is_some_and(|commit| !commit.is_transparent());
+        let is_visible =
+            self.position.checked_sub(1).and_then(|at| self.plan.planned_commit(at)).is_some_and(is_visible);
         let is_all = self.position >= self.plan.commits().len();
-        if let Some((path, fault)) = self.state.committed_state().err().filter(|_| is_all && !is_told) {
+        if let Some((path, fault)) = self.state.committed_state().err().filter(|_| is_all && !is_visible) {
             self.findings.add_violation(AuditRule::Valid, path, "a valid file", &fault.to_string());
         }
         let counts = &mut self.report.counts;

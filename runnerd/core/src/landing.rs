@@ -95,8 +95,8 @@ pub fn find_missing_commits(question: &LandQuery<'_>) -> Result<MissingCommits, 
     }
     let cuts = group_commits(rest, code);
     let Some(last) = cuts.last() else {
-        let is_there = newest.is_some() || rest.is_empty();
-        return if is_there {
+        let has_landed = newest.is_some() || rest.is_empty();
+        return if has_landed {
             Ok(MissingCommits::AlreadyLanded)
         } else {
             Err(LandingRefusal::NothingPassed { run: (*run).to_owned() })

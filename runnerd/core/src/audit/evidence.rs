@@ -125,10 +125,10 @@ impl<'a> IterationEvidence<'a> {
     /// Returns the verdict with all its details: `feedback.json` has more of them than the receipt.
     fn full_verdict(&self) -> Option<Verdict> {
         let line = &self.receipt.verdict;
-        let is_told = verdict_row(line.name).feedback == FeedbackEffect::Record;
+        let is_recorded = verdict_row(line.name).feedback == FeedbackEffect::Record;
         let failure = self
             .recorded_failure()
-            .filter(|failure| is_told && failure.verdict == line.name && !self.is_invalid_tree());
+            .filter(|failure| is_recorded && failure.verdict == line.name && !self.is_invalid_tree());
         let detail = failure.map(|failure| failure.text.as_str()).or(line.detail.as_deref());
         Verdict::parse(line.name, detail)
     }

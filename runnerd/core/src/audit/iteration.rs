@@ -398,13 +398,13 @@ impl IterationAudit<'_> {
             None if is_green => guard,
             None => !guard || judged.guard.is_some(),
         };
-        for (at, is_right, is_there) in [
+        for (at, is_right, is_expected) in [
             ("Runner-Guard", is_right, guard),
             ("Runner-Review", review.map(|review| review.accepted) == decided.or(reviewed), review.is_some()),
         ] {
-            let describe = |is_there| if is_there { "what it said" } else { "nothing" };
+            let describe = |is_expected| if is_expected { "what it said" } else { "nothing" };
             if !is_right {
-                findings.add_violation(AuditRule::Receipt, at, describe(!is_there), describe(is_there));
+                findings.add_violation(AuditRule::Receipt, at, describe(!is_expected), describe(is_expected));
             }
         }
     }

@@ -162,10 +162,10 @@ impl MarkerAudit<'_> {
                 findings.add_violation(AuditRule::Milestone, at, ran.as_str(), found);
             }
         }
-        let is_told = |recorded: &Baseline| {
+        let is_consistent = |recorded: &Baseline| {
             recorded.output.is_none() == (recorded.guard == GuardOutcome::Pass) && recorded.green_at.is_none()
         };
-        if !baseline.is_none_or(is_told) {
+        if !baseline.is_none_or(is_consistent) {
             let (expected, found) = ("what a guard printed that did not pass, and of no other", "something else");
             findings.add_violation(AuditRule::Milestone, "feedback.json: baseline.output", expected, found);
         }
@@ -217,8 +217,8 @@ impl MarkerAudit<'_> {
     /// Checks that no guard has run for it.
     fn check_no_guard(&self, findings: &mut AuditFindings) {
         let MarkerCommit { guard_run, reverted, .. } = self.marker;
-        for (at, is_there) in [("Runner-Guard", guard_run.is_some()), ("Runner-Reverted", !reverted.is_empty())] {
-            if is_there {
+        for (at, is_present) in [("Runner-Guard", guard_run.is_some()), ("Runner-Reverted", !reverted.is_empty())] {
+            if is_present {
                 findings.add_violation(AuditRule::Receipt, at, "nothing", "something");
             }
         }

@@ -172,8 +172,8 @@ impl AuditPlan {
     /// Returns the commit of an iteration before the audited one at this index: the last one with that number, in any
     /// run, because a fork continues another's numbering.
     pub(super) fn iteration_commit(&self, iter: u32, at: usize) -> Option<&str> {
-        let is_it = |part: &PlannedCommit| matches!(part.commit(), Some(RunnerCommit::Iteration(receipt)) if receipt.iter == iter);
-        let found = self.planned.get(..self.first_position + at)?.iter().rposition(is_it)?;
+        let is_iteration = |part: &PlannedCommit| matches!(part.commit(), Some(RunnerCommit::Iteration(receipt)) if receipt.iter == iter);
+        let found = self.planned.get(..self.first_position + at)?.iter().rposition(is_iteration)?;
         self.commits.get(found).map(|head| head.id.as_str())
     }
 

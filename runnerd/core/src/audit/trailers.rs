@@ -51,8 +51,8 @@ pub(super) fn check(receipt: &Receipt, processes: IterationProcesses, findings: 
         ("Runner-Review prompt=", of_review, review.is_some_and(|review| review.prompt.is_some())),
         ("Runner-Review output=", of_review, review.is_some_and(|review| review.output.is_some())),
     ];
-    for (at, due, is_there) in table {
-        match (due, is_there) {
+    for (at, due, is_present) in table {
+        match (due, is_present) {
             (TrailerPresence::Always, false) => {
                 findings.add_violation(AuditRule::Receipt, at, "what the runner always writes", "nothing");
             }

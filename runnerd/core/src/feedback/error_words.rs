@@ -40,9 +40,9 @@ fn begins_error_word(line: &str, at: usize) -> bool {
     let letter = line.as_bytes()[at].to_ascii_lowercase();
     let Ok(row) = ERROR_WORDS.binary_search_by_key(&letter, |(letter, _)| *letter) else { return false };
     ERROR_WORDS[row].1.iter().any(|word| {
-        let is_said =
+        let matches_word =
             line.as_bytes()[at..].get(..word.len()).is_some_and(|part| part.eq_ignore_ascii_case(word.as_bytes()));
-        is_said && is_whole_word(&line[at + word.len()..]) && !is_negated(&line[..at], &line[at + word.len()..])
+        matches_word && is_whole_word(&line[at + word.len()..]) && !is_negated(&line[..at], &line[at + word.len()..])
     })
 }
 

@@ -118,7 +118,7 @@ impl<'a> RawEntry<'a> {
             (GitTreeFault::InvalidMode, !is_plain),
             (GitTreeFault::NullId, self.id.iter().all(|byte| *byte == 0)),
         ];
-        all.into_iter().filter_map(|(fault, is_there)| is_there.then_some(fault))
+        all.into_iter().filter_map(|(fault, is_present)| is_present.then_some(fault))
     }
 
     /// Returns the sort key of the entry: a folder's name ends in a slash.

@@ -272,11 +272,11 @@ impl<A: AcceptedFiles> FileWalk<'_, A> {
             ("", _) | (_, None) => name.to_owned(),
             (folder, Some(name)) => format!("/{}/{name}", escape_glob(folder)),
         };
-        let mut is_there = false;
+        let mut exists = false;
         for name in tool.files {
-            is_there |= self.add_file(folder, name, Some(tool.form))?;
+            exists |= self.add_file(folder, name, Some(tool.form))?;
         }
-        if tool.shadows && is_there {
+        if tool.shadows && exists {
             self.reached.optional_globs.extend(tool.files.iter().map(|name| rooted(&format!("/{name}"))));
         }
         self.reached.optional_globs.extend(tool.optional_globs.iter().map(|glob| rooted(glob)));
@@ -411,11 +411,11 @@ impl<A: AcceptedFiles> FileWalk<'_, A> {
     /// Reaches a file whose path is relative to a folder or to the root, and returns whether one exists. A variable in
     /// front of the path stands for one of the two.
     fn add_near(&mut self, folder: &str, path: &str, form: Option<ScriptForm>) -> Result<bool, A::Error> {
-        let mut is_there = false;
+        let mut exists = false;
         for folder in BTreeSet::from(["", folder]) {
-            is_there |= self.add_file(folder, after_variable(path), form)?;
+            exists |= self.add_file(folder, after_variable(path), form)?;
         }
-        Ok(is_there)
+        Ok(exists)
     }
 
     /// Reaches a file if it exists; an unknown form is detected by the name or the first line.

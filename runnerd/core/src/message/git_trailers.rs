@@ -154,18 +154,18 @@ fn trailer_block(text: &[u8]) -> &[u8] {
 
 fn block_values(block: &[u8], trailer: &str) -> Vec<String> {
     let mut values: Vec<String> = Vec::new();
-    let mut is_it = false;
+    let mut is_match = false;
     for line in lines(block).filter(|line| !line.starts_with(b"#")) {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes.trim_ascii()).into_owned();
         if let Some(name) = trailer_name(line) {
-            is_it = name.trim_ascii_end().eq_ignore_ascii_case(trailer.as_bytes());
-            values.extend(is_it.then(|| text(&line[name.len() + 1..])));
+            is_match = name.trim_ascii_end().eq_ignore_ascii_case(trailer.as_bytes());
+            values.extend(is_match.then(|| text(&line[name.len() + 1..])));
         } else if line.first().is_some_and(|byte| is_space(*byte)) {
-            if let Some(value) = values.last_mut().filter(|_| is_it) {
+            if let Some(value) = values.last_mut().filter(|_| is_match) {
                 *value = format!("{value} {}", text(line)).trim_ascii().into();
             }
         } else {
-            is_it = false;
+            is_match = false;
         }
     }
     values
