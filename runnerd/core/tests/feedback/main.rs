@@ -314,8 +314,8 @@ proptest! {
         prop_assert!(text.len() <= limit);
         prop_assert_eq!(clean(&text), text.clone());
         prop_assert_eq!(reduce(&output, limit), text.clone());
-        let is_told = text.starts_with("[failures: ");
+        let has_failures = text.starts_with("[failures: ");
         let again = reduce(text.as_bytes(), limit);
-        prop_assert!(again.len() <= limit && (!is_told || again == text));
+        prop_assert!(again.len() <= limit && (!has_failures || again == text));
     }
 }

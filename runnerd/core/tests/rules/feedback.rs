@@ -129,15 +129,15 @@ fn an_invalid_tree_is_told_until_it_is_repaired() {
         let tree = TreeFinding::Invalid { faults: Vec::new(), text: "{".to_owned(), blob: None };
         with_tree(broken(SessionRule::ValidTree), tree)
     };
-    let is_told = |then: &[IterationOutcome]| {
+    let is_reported = |then: &[IterationOutcome]| {
         let feedback = feedback_after(&[&[torn()], then].concat());
         feedback.nodes["b"].failures.iter().any(|failure| failure.invalid_tree.is_some())
     };
-    assert!(is_told(&[]));
-    assert!(is_told(&[outcome(fault())]), "no session has read it");
-    assert!(is_told(&[outcome(broken(SessionRule::History))]), "the next session is a repair, too");
-    assert!(!is_told(&[outcome(Verdict::Retry)]));
-    assert!(!is_told(&[outcome(Verdict::RedGuard)]));
+    assert!(is_reported(&[]));
+    assert!(is_reported(&[outcome(fault())]), "no session has read it");
+    assert!(is_reported(&[outcome(broken(SessionRule::History))]), "the next session is a repair, too");
+    assert!(!is_reported(&[outcome(Verdict::Retry)]));
+    assert!(!is_reported(&[outcome(Verdict::RedGuard)]));
     let twice = feedback_after(&[torn(), torn()]);
     assert_eq!(twice.nodes["b"].failures.len(), 1);
 }

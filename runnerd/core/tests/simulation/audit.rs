@@ -23,9 +23,11 @@ impl Course {
         // reports it.
         let first = chain.iter().find_map(|commit| RunnerCommit::parse(&commit.message).ok());
         if !matches!(first, Some(RunnerCommit::Start(_))) {
-            let is_told = |violation: &String| violation.contains(" Chain Runner-Commit: start: ");
-            let position =
-                violations.iter().position(is_told).ok_or("a run without a start is none, and nobody says so")?;
+            let is_missing_start = |violation: &String| violation.contains(" Chain Runner-Commit: start: ");
+            let position = violations
+                .iter()
+                .position(is_missing_start)
+                .ok_or("a run without a start is none, and nobody says so")?;
             violations.remove(position);
         }
         if !violations.is_empty() {

@@ -462,8 +462,8 @@ impl Course {
         self.happens(event(next))?;
         self.is_stopped();
         if let (RecordState::Over { end, .. }, Some(reason)) = (self.record.state, &self.record.reason) {
-            let is_said = self.said.as_ref() == Some(&reason.message) && end != RunEnd::Cancelled;
-            promise(!is_said, || format!("P13: it was resumed as it said, and says the same again: {reason:?}"))?;
+            let is_repeated = self.said.as_ref() == Some(&reason.message) && end != RunEnd::Cancelled;
+            promise(!is_repeated, || format!("P13: it was resumed as it said, and says the same again: {reason:?}"))?;
             self.said = Some(reason.message.clone());
         }
         Ok(if goes_on { Then::GoOn } else { Then::Rest })

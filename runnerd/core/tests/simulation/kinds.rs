@@ -120,8 +120,8 @@ impl Forgery {
     }
 
     /// Chooses one of the runner's commits that belongs to no session and no iteration.
-    fn other(&mut self, is_it: impl Fn(&RunnerCommit) -> bool) -> Option<usize> {
-        let fits = |at: &usize| RunnerCommit::parse(&self.chain[*at].message).is_ok_and(|commit| is_it(&commit));
+    fn other(&mut self, is_match: impl Fn(&RunnerCommit) -> bool) -> Option<usize> {
+        let fits = |at: &usize| RunnerCommit::parse(&self.chain[*at].message).is_ok_and(|commit| is_match(&commit));
         let places: Vec<usize> =
             (self.start..self.chain.len()).filter(|at| fits(at) && !self.is_sessions(*at)).collect();
         self.random.place(places.len()).map(|at| places[at])
@@ -138,8 +138,8 @@ impl Forgery {
     }
 
     /// Appends to a file in a commit between iterations.
-    fn between(&mut self, is_it: fn(&RunnerCommit) -> bool, path: &str) -> bool {
-        let Some(at) = self.other(is_it) else { return false };
+    fn between(&mut self, is_match: fn(&RunnerCommit) -> bool, path: &str) -> bool {
+        let Some(at) = self.other(is_match) else { return false };
         self.add(at, path, "It is done.\n")
     }
 
@@ -195,13 +195,13 @@ impl Forgery {
 
     /// Claims that code left by a session was reverted.
     fn put_back(&mut self, fits: impl Fn(&Receipt, &Config) -> bool) -> bool {
-        let is_it = |chain: &[Commit], at: usize| {
+        let is_match = |chain: &[Commit], at: usize| {
             let config = Config::read(text(&chain[at], layout::CONFIG).as_bytes());
             read(&chain[at]).zip(config.ok()).is_some_and(|(receipt, config)| {
                 receipt.reverted.is_empty() && receipt.verdict.name != VerdictName::Broken && fits(&receipt, &config)
             })
         };
-        let Some(at) = self.place(is_it) else { return false };
+        let Some(at) = self.place(is_match) else { return false };
         self.add(at, "brought.rs", "fn brought() {}\n");
         let (Some(receipt), Some(mut forged)) = (read(&self.chain[at]), state(&self.chain[at])) else { return false };
         forged.reverted = vec!["brought.rs".to_owned()];
