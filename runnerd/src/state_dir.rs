@@ -130,8 +130,8 @@ pub fn check_not_development(state: &Path) -> Result<(), StateDirError> {
     // An unreadable file only stops the repository it belongs to.
     let is_development =
         |place: &String| matches!(durable::read(&folder.join(place)), Ok(Some(text)) if is_development_sealed(&text));
-    let is_there = |name: &&str| state.join(name).symlink_metadata().is_ok();
-    if UNSEALED_FILES.iter().any(is_there) || reseal::list_sealed_files(&folder)?.iter().any(is_development) {
+    let exists = |name: &&str| state.join(name).symlink_metadata().is_ok();
+    if UNSEALED_FILES.iter().any(exists) || reseal::list_sealed_files(&folder)?.iter().any(is_development) {
         return Err(StateDirError::DevelopmentBuild { path: state.to_owned(), away: move_away_command(state) });
     }
     Ok(())

@@ -311,9 +311,9 @@ fn is_on_first_parents(repository: &Repository, tip: &Id, searched: &Id) -> Resu
 fn count_behind(repository: &Repository, tip: &Id, published: Option<Id>) -> Result<u32, GitError> {
     let mut count = 0;
     repository.visit_first_parents(tip, MAX_BEHIND, |commit| {
-        let is_there = Some(commit.id) == published;
-        count += u32::from(!is_there);
-        is_there
+        let is_published = Some(commit.id) == published;
+        count += u32::from(!is_published);
+        is_published
     })?;
     Ok(count)
 }

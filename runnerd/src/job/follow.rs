@@ -118,7 +118,7 @@ async fn watch_run(
                 pause_and_wait(job, &mut handle, connection, signals).await;
                 return Ok(if let Some(parted) = upstream.superseded_reason() { JobEnd::Superseded(parted) } else { JobEnd::Terminated });
             }
-            is_there = handle.wait_for_change() => if !is_there { return Err(JobError::Interrupted) },
+            is_alive = handle.wait_for_change() => if !is_alive { return Err(JobError::Interrupted) },
             () = sleep(wait_limit) => {}
         }
     }

@@ -31,8 +31,8 @@ impl RepoApiServer for Api {
             Some(worker) => worker.id,
             None => self.find_worker(params.path.as_path()).await?.1.id,
         };
-        let is_it = |worker: &WorkerHandle| worker.id == id;
-        if let Some(source) = self.registry.list().await.into_iter().find(is_it).and_then(|worker| worker.source) {
+        let has_id = |worker: &WorkerHandle| worker.id == id;
+        if let Some(source) = self.registry.list().await.into_iter().find(has_id).and_then(|worker| worker.source) {
             let message = format!("{} is the workspace of run {}, and forgotten with it", params.path, source.run);
             let place = shell::quote(&source.path.to_string());
             let refused = ErrorData::new(ErrorKind::WrongState, message);

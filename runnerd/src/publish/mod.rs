@@ -176,9 +176,9 @@ impl<'a> Publisher<'a> {
         }
         let mut count = 0;
         self.workspace.visit_first_parents(&snapshot.tip, MAX_BEHIND, |commit| {
-            let is_there = Some(commit.id) == until;
-            count += u32::from(!is_there);
-            is_there
+            let is_end = Some(commit.id) == until;
+            count += u32::from(!is_end);
+            is_end
         })?;
         Ok(count)
     }

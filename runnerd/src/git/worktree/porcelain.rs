@@ -151,11 +151,11 @@ impl<'a> GitPorcelain<'a> {
         let failed = GitError::gix("comparing attributes", self.repository.work_dir());
         let affected =
             find_affected(private.repo, self.repository, &tracked.head_state(), rules.iter()).map_err(failed)?;
-        let is_there = |path: &BString| {
+        let exists = |path: &BString| {
             let is_tracked = tracked.state.entry_by_path(path.as_ref()).is_some();
             is_tracked && self.repository.absolute_path(path).symlink_metadata().is_ok()
         };
-        let affected: Vec<BString> = affected.into_iter().filter(is_there).collect();
+        let affected: Vec<BString> = affected.into_iter().filter(exists).collect();
         // A removed attribute file would still apply through the index.
         let gone: Vec<&BString> =
             rules.iter().filter(|path| self.repository.absolute_path(path).symlink_metadata().is_err()).collect();

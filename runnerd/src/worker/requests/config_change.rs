@@ -64,9 +64,9 @@ pub(crate) fn explain_config_change(command: &str, base: &str, text: &str, summa
     }
     let mut words = summary.split_whitespace();
     let key = words.next()?.to_owned();
-    let is_it =
+    let is_at_or_below =
         |other: &String| other.strip_prefix(&key).is_some_and(|below| below.is_empty() || below.starts_with('.'));
-    if !keys.iter().all(is_it) {
+    if !keys.iter().all(is_at_or_below) {
         return None;
     }
     let is_reset = words.eq(["is", "reset", "to", "default"]);
