@@ -384,8 +384,8 @@ fn every_home_is_still_needed() {
     let sources = sources();
     for home in HOMES {
         for allowed in home.homes {
-            let is_said = |source: &Source| source.path.starts_with(allowed) && source.text.contains(home.word);
-            assert!(sources.iter().any(is_said), "nothing in {allowed} says `{}`", home.word);
+            let has_word = |source: &Source| source.path.starts_with(allowed) && source.text.contains(home.word);
+            assert!(sources.iter().any(has_word), "nothing in {allowed} says `{}`", home.word);
         }
     }
 }
