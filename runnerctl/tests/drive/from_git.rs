@@ -91,13 +91,13 @@ fn an_interrupted_look_leaves_nothing() {
     command.args(["status", "--remote", "ssh://example.invalid/x.git"]).env("GIT_SSH_COMMAND", &hang);
     let looking = crate::kit::DriverProcess::spawn(command);
     let tmp = remote.home.path().join("tmp");
-    let is_there = || {
+    let has_temp_folder = || {
         fs::read_dir(&tmp).into_iter().flatten().flatten().any(|entry| is_runner_path(&entry.path().to_string_lossy()))
     };
-    while !is_there() {
+    while !has_temp_folder() {
         std::thread::yield_now();
     }
     looking.signal(nix::sys::signal::Signal::SIGINT);
     assert!(looking.assert_exits(130).contains("interrupted"));
-    assert!(!is_there());
+    assert!(!has_temp_folder());
 }

@@ -33,16 +33,16 @@ fn begin_and_die(at: u32) -> bool {
     dying.stop();
     let _daemon = home.daemon();
     let known = home.ctl_in(&repo, &["queue", "--json"]);
-    let is_there = known.code == 0 && known.json()["runs"].as_array().is_some_and(|runs| !runs.is_empty());
+    let exists = known.code == 0 && known.json()["runs"].as_array().is_some_and(|runs| !runs.is_empty());
     let reserved = repo.git(&["for-each-ref", "--format=%(refname)", "refs/runner"]);
-    assert_eq!(reserved, if is_there { "refs/runner/reserved/tidy" } else { "" }, "died at {at}");
-    assert_eq!(workspaces(&home), usize::from(is_there), "died at {at}");
-    assert!(registered_count(&home) <= 1 + usize::from(is_there), "died at {at}");
-    if is_there {
+    assert_eq!(reserved, if exists { "refs/runner/reserved/tidy" } else { "" }, "died at {at}");
+    assert_eq!(workspaces(&home), usize::from(exists), "died at {at}");
+    assert!(registered_count(&home) <= 1 + usize::from(exists), "died at {at}");
+    if exists {
         home.ctl_in(&repo, &["cancel"]).exits(0);
     }
     repo.assert_sound();
-    is_there
+    exists
 }
 
 #[test]

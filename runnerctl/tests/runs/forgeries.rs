@@ -136,9 +136,9 @@ impl BranchForge {
     #[track_caller]
     fn assert_finds_at(&self, (run, tip): (&str, &str), (severity, rule, at): (Severity, Rule, &str)) {
         let report = self.audit_at(run, tip);
-        let is_it =
+        let is_expected =
             |finding: &AuditFinding| finding.severity == severity && finding.rule == rule && finding.at.contains(at);
-        assert!(report.findings.iter().any(is_it), "no {severity} of {rule} at {at} in {report:#?}");
+        assert!(report.findings.iter().any(is_expected), "no {severity} of {rule} at {at} in {report:#?}");
     }
 
     fn tip(&self) -> &BranchCommit {
@@ -216,11 +216,11 @@ impl BranchForge {
     #[track_caller]
     fn assert_finds(&self, name: &str, pieces: &[BranchCommit], (severity, rule, at): (Severity, Rule, &str)) {
         let report = self.audit(pieces);
-        let is_it = report
+        let is_found = report
             .findings
             .iter()
             .any(|finding| finding.severity == severity && finding.rule == rule && finding.at.contains(at));
-        assert!(is_it, "{name}: no {severity} of {rule} at {at} in {:#?}", report.findings);
+        assert!(is_found, "{name}: no {severity} of {rule} at {at} in {:#?}", report.findings);
     }
 }
 

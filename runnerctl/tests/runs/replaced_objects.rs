@@ -90,8 +90,9 @@ fn a_state_that_was_replaced_is_not_gone_on_from() {
     play.stop_and_restart();
     play.home.ctl_in(&play.repo, &["resume", "--more", "1"]);
     let message = format!("object {} in ", replaced.id);
-    let is_told = |run: &RunView| run.summary.reason.as_ref().is_some_and(|reason| reason.message.contains(&message));
-    play.client().wait_until(play.repo.path(), is_told);
+    let is_reported =
+        |run: &RunView| run.summary.reason.as_ref().is_some_and(|reason| reason.message.contains(&message));
+    play.client().wait_until(play.repo.path(), is_reported);
     replaced.restore();
     play.home.ctl_in(&play.repo, &["resume"]).exits(0);
     play.client().wait_for(play.repo.path(), RunStatus::Limit);

@@ -178,8 +178,9 @@ fn a_red_guard_that_is_retold_falls_with_signers_alone() {
     signed.replace_tip(|_| raw.replace(signature(&raw), "gpgsig \n"));
     let found = signed.verify_with("runner");
     assert_eq!(found.signed.map(|signed| signed.held), Some(2));
-    let is_it = |finding: &&AuditFinding| finding.rule == AuditRule::Signed;
-    let findings: Vec<&str> = found.findings.iter().filter(is_it).map(|finding| finding.found.as_str()).collect();
+    let is_signed_rule = |finding: &&AuditFinding| finding.rule == AuditRule::Signed;
+    let findings: Vec<&str> =
+        found.findings.iter().filter(is_signed_rule).map(|finding| finding.found.as_str()).collect();
     assert_eq!(findings, ["a signature that cannot be checked as one of SSH's"]);
     signed.replace_tip(|_| raw.clone());
     assert_eq!(signed.verify_with("runner").findings, []);
