@@ -254,8 +254,8 @@ fn what_waits_for_a_person_is_decided_as_it_was_shown() {
     stage.home.ctl_in(&stage.repo, &["start", "--yes", "--id", RUN]).exits(0);
     // The iteration that waits, after another one.
     let waits_after = |before: u32| {
-        let is_it = |last: &IterationView| last.iter > before && last.verdict == VerdictName::Pending;
-        let run = stage.home.client().wait_until(stage.repo.path(), |run| run.recent.first().is_some_and(is_it));
+        let is_pending = |last: &IterationView| last.iter > before && last.verdict == VerdictName::Pending;
+        let run = stage.home.client().wait_until(stage.repo.path(), |run| run.recent.first().is_some_and(is_pending));
         run.recent[0].iter
     };
     let first = waits_after(0);
