@@ -84,9 +84,9 @@ pub(crate) fn plan_run(case: &Case, changes: &CaseOverrides, host_env: &HostEnv)
 
 /// Returns the kind of agent that the case configures, else the first of its agents that is installed.
 fn choose_agent(case: &Case, host_env: &HostEnv) -> String {
-    let is_here = |kind: &&String| host_env.find_program(kind).is_some();
+    let is_installed = |kind: &&String| host_env.find_program(kind).is_some();
     let agents = &case.requires.agents;
-    let named = case.executor().or_else(|| agents.iter().find(is_here).or(agents.first()).cloned());
+    let named = case.executor().or_else(|| agents.iter().find(is_installed).or(agents.first()).cloned());
     named.unwrap_or_else(|| DEFAULT_AGENT_KIND.into())
 }
 
