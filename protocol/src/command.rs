@@ -150,7 +150,7 @@ impl Command {
         shell::join_args(self.argv.iter().map(String::as_str))
     }
 
-    /// Returns it for somebody who is elsewhere than in `place`; programs that know no other place stay as they are.
+    /// Returns it for a person whose shell is not in `directory`; programs without such an option stay as they are.
     #[must_use]
     pub fn in_directory(&self, directory: &str) -> Self {
         let mut command = self.clone();
@@ -160,7 +160,7 @@ impl Command {
         command
     }
 
-    /// Returns it for somebody on another machine than `host`: `runnerctl` asks there, another program is started there.
+    /// Returns it for a person on another machine than `host`: `runnerctl` asks there, another program is started there.
     #[must_use]
     pub fn on_host(&self, host: &Host) -> Self {
         let mut command = self.clone();
