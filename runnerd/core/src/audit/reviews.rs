@@ -38,7 +38,7 @@ pub(super) fn read_review(
 }
 
 /// Reports which leaves have passed without a person's decision, and which decisions are not signed by a named key;
-/// `said` has the signature status of each, in order.
+/// `signatures` has the signature status of each, in order.
 pub fn report_reviews(signatures: &[SignatureStatus], report: &mut AuditReport) {
     let mut findings = AuditFindings::default();
     let by_people: BTreeSet<&str> = report.reviews.iter().map(|review| review.commit.as_str()).collect();
