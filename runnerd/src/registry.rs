@@ -45,7 +45,7 @@ pub type RegistryTask = tokio::task::JoinHandle<()>;
 impl RepoRegistry {
     /// Starts the workers of all registered repositories.
     ///
-    /// Of the isolated runs of one source, at most `per_source` are driven at once.
+    /// Of the isolated runs of one source, at most `max_per_source` are driven at once.
     pub fn open(
         vault: &StateDir,
         means: WorkerDeps,

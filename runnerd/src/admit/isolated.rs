@@ -45,7 +45,7 @@ struct BaseReader<'a> {
     carried_files: &'a [CarriedFile],
 }
 
-/// Checks everything that an isolated start needs of its source. `live` are the active runs, whose branches still grow.
+/// Checks everything that an isolated start needs of its source. The branches of `active_runs` still grow.
 pub fn check_isolated(
     repository: &Repository,
     params: &StartParams,

@@ -106,7 +106,7 @@ impl Api {
         })
     }
 
-    /// Starts a run in its own workspace; `left` is cancelled when the caller is gone.
+    /// Starts a run in its own workspace; `disconnected` is cancelled when the caller is gone.
     pub(super) async fn start_isolated(
         &self,
         repository: Repository,
@@ -357,7 +357,7 @@ pub(super) fn write_carried_files(root: &Path, files: &[CarriedFile]) -> Result<
     Ok(())
 }
 
-/// Cancels `stop` when `left` is cancelled, as long as the returned guard lives.
+/// Cancels `stop` when `trigger` is cancelled, as long as the returned guard lives.
 fn cancel_when(trigger: CancellationToken, stop: CancellationToken) -> tokio_util::task::AbortOnDropHandle<()> {
     tokio_util::task::AbortOnDropHandle::new(tokio::spawn(async move {
         trigger.cancelled().await;

@@ -187,7 +187,7 @@ impl Api {
     }
 }
 
-/// Returns the work trees of a repository's runs that `wanted` accepts: filtered first, since each costs a digest.
+/// Returns the work trees of a repository's runs that `is_wanted` accepts: filtered first, since each costs a digest.
 fn find_pinned(state_dir: &StateDir, worker: &WorkerHandle, is_wanted: impl Fn(&Path) -> bool) -> Vec<PinnedRepo> {
     let (store, status) = (RepoStore::new(state_dir, &worker.id), worker.status());
     let runs = status.run.iter().map(|run| &run.summary).chain(&status.repo.queue).map(|run| &run.path);

@@ -85,7 +85,7 @@ impl<Resource> GuardedIo<Resource> {
         }
     }
 
-    /// Cuts the peer off when its line is closed, or if it makes no call within `greeting`.
+    /// Cuts the peer off when its line is closed, or if it makes no call within `first_call`.
     pub(super) fn with_silence_limit(mut self, line: PeerConnection, first_call: Duration) -> Self {
         let closing = Box::pin(line.closing().clone().cancelled_owned());
         self.silence_limit = Some(SilenceLimit {

@@ -27,7 +27,7 @@ pub struct ServiceWatchdog {
 }
 
 impl ServiceWatchdog {
-    /// Creates one that reports to `notifier`. Once `ending` is cancelled, each beat requests more time to stop.
+    /// Creates one that reports to `notifier`. Once `stopping` is cancelled, each beat requests more time to stop.
     pub fn new(notifier: ServiceNotifier, registry: RepoRegistry, stopping: CancellationToken) -> Self {
         Self { notifier, registry, stopping }
     }

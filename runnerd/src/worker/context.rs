@@ -184,8 +184,8 @@ impl RunContext {
         Ok(changes)
     }
 
-    /// Returns the oldest commit on top of `from` that satisfies `is_own`: a repeated effect recognizes its own commit by
-    /// it. Commits that others have made on top hide nothing.
+    /// Returns the oldest commit on top of `from` that satisfies `is_own`: a repeated effect recognizes its own commit
+    /// by it. Commits that others have made on top hide nothing.
     pub(crate) fn find_own_commit(
         repository: &Repository,
         from: &str,

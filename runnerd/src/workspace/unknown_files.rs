@@ -24,8 +24,9 @@ struct ProvisionedFiles<'a> {
     folders: Vec<&'a Path>,
 }
 
-/// Returns files that neither copy nor setup has created, and folders in which these have created nothing; `made` lists
-/// what they have created: files, and folders with all their contents, which end in a slash.
+/// Returns files that neither copy nor setup has created, and folders in which these have created nothing.
+///
+/// `provisioned` lists what they have created: files, and folders with all their contents, which end in a slash.
 ///
 /// Leaves out `.runner/`, since the records are the runner's, and folders with a `CACHEDIR.TAG`.
 pub fn find_unknown_files(repository: &Repository, provisioned: &[WirePath]) -> Result<Vec<String>, GitError> {

@@ -32,8 +32,8 @@ pub struct RepositoryClone<'a> {
 }
 
 impl<'a> RepositoryClone<'a> {
-    /// Creates an empty repository in `work_dir`, a new folder that will be moved to `place`, with the formats of
-    /// `source`, whose configuration must have been captured.
+    /// Creates an empty repository in `work_dir`, a new folder that will be moved to `final_dir`, with the formats
+    /// of `source`, whose configuration must have been captured.
     ///
     /// Refuses a source of which a part belongs to another user: what that user writes there meanwhile would take
     /// effect here.

@@ -25,7 +25,7 @@ impl RepositoryClone<'_> {
     /// Replicates the submodules of `base` that are checked out in the source; returns those that are not as `base` has
     /// them, and why.
     ///
-    /// `laid` is a scratch folder.
+    /// `rules_dir` is a scratch folder.
     pub fn clone_submodules(&self, base: &Id, rules_dir: &Path) -> Result<Vec<String>, GitError> {
         let mut skipped = Vec::new();
         self.clone_submodules_at(base, rules_dir, MAX_DEPTH, &mut skipped)?;

@@ -94,7 +94,7 @@ struct PendingDir {
 }
 
 /// Visits everything below a folder that is neither a file nor a folder and may have appeared since a moment, without
-/// following links. Skips the contents of folders that are `is_seen`.
+/// following links. Skips the contents of folders for which `is_visited` returns true.
 fn visit_special_files(
     root: &Path,
     moment: Option<&FsClock>,

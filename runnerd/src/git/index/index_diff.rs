@@ -79,7 +79,7 @@ struct EntryUpdates {
 }
 
 /// Reads the names. Flags that hide files from git count unless something newly known (`is_new`) contradicts them: a
-/// person set them, or `git_dir_snapshot` has cleared them.
+/// person set them, or the module `git_dir_snapshot` has cleared them.
 ///
 /// In a repository that is bound to no captured configuration, the index is the person's, so what it records about
 /// files is trusted.

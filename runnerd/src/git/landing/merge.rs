@@ -68,7 +68,7 @@ pub struct TreeMerger<'a> {
 }
 
 impl Repository {
-    /// Creates a folder for merges in `within`, with the attributes of a commit.
+    /// Creates a folder for merges in `parent_dir`, with the attributes of a commit.
     pub fn create_merger(&self, parent_dir: &Path, attributes: &Id) -> Result<TreeMerger<'_>, GitError> {
         fs::create_dir_all(parent_dir).map_err(GitError::io("making", parent_dir))?;
         let made = tempfile::Builder::new().prefix("merge-").tempdir_in(parent_dir);

@@ -124,8 +124,8 @@ impl CommitChain<'_> {
             .map_err(GitError::gix("checking trees", self.repository.git_dir()))
     }
 
-    /// Returns the differences between two trees (`None` is the empty tree), with the new content of the `wanted`
-    /// paths.
+    /// Returns the differences between two trees (`None` is the empty tree), with the new content of the paths
+    /// that `wants_content` accepts.
     pub fn diff_trees(
         &self,
         old: Option<&Id>,
@@ -150,7 +150,7 @@ impl CommitChain<'_> {
         read().map_err(GitError::gix("comparing commits", self.repository.git_dir()))
     }
 
-    /// Returns the files of a tree in a folder, with the content of the `wanted` ones.
+    /// Returns the files of a tree in a folder, with the content of those that `wants_content` accepts.
     pub fn list_files(
         &self,
         tree: &Id,

@@ -49,7 +49,7 @@ impl Repository {
         self.diff_paths(from, to, |_| true, limit_bytes)
     }
 
-    /// Returns the patch between two commits for the `wanted` paths, in the same form.
+    /// Returns the patch between two commits for the paths that `includes_path` accepts, in the same form.
     pub fn diff_paths(
         &self,
         from: &Id,

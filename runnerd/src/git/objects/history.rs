@@ -65,7 +65,7 @@ impl Repository {
         Err(GitError::CommitPruned { commit: *commit, path: self.work_dir().to_owned() })
     }
 
-    /// Whether `ancestor` is `of` itself or reachable from it.
+    /// Whether `ancestor` is `descendant` itself or reachable from it.
     pub fn is_ancestor(&self, ancestor: &Id, descendant: &Id) -> Result<bool, GitError> {
         if ancestor == descendant {
             return Ok(true);
@@ -77,7 +77,7 @@ impl Repository {
         Ok(bases.is_some_and(|bases| *bases.first() == ancestor.object_id()))
     }
 
-    /// Whether `ancestor` is `of` itself or on its first-parent chain.
+    /// Whether `ancestor` is `descendant` itself or on its first-parent chain.
     pub fn is_first_parent_ancestor(&self, ancestor: &Id, descendant: &Id) -> Result<bool, GitError> {
         let repo = self.open()?;
         let mut next = Some(*descendant);

@@ -69,8 +69,8 @@ fn list_hash_names(folder: &Path, digits: usize) -> Result<Vec<String>, GitError
     Ok(names.into_iter().flatten().filter(|name| name.len() == digits && name.bytes().all(is_digit)).collect())
 }
 
-/// Copies a file named after its content, to `beside` first, and flushes it and the folders that hold it; leaves a file
-/// whose content does not match its name.
+/// Copies a file named after its content, to `temp_dir` first, and flushes it and the folders that hold it; leaves a
+/// file whose content does not match its name.
 fn copy_large_file(old: &Path, new: &Path, temp_dir: &Path) -> io::Result<()> {
     let file = match OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(old) {
         Err(error) if error.raw_os_error() == Some(libc::ELOOP) => return Ok(()),

@@ -83,7 +83,7 @@ impl<'a> ContentStore<'a> {
         at_path.is_ok_and(|at_path| at_path.matching_attributes(&mut found))
     }
 
-    /// Writes the file at `path` to the object database. `known` is its mode in the index.
+    /// Writes the file at `path` to the object database. `known_mode` is its mode in the index.
     pub(in crate::git) fn store_file(
         &mut self,
         path: &BStr,

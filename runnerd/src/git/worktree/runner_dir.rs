@@ -50,7 +50,7 @@ impl Repository {
 }
 
 impl RunnerDirDiff {
-    /// Compares the files with HEAD, and looks for new ones; `strangers` are all paths that may exist without an entry.
+    /// Compares the files with HEAD, and looks for new ones; `untracked` are all paths that may exist without an entry.
     pub(in crate::git) fn compare(
         repo: &gix::Repository,
         repository: &Repository,

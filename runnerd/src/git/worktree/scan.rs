@@ -311,7 +311,7 @@ pub(in crate::git) fn stat_if_unchanged(
 
 /// Returns what is neither tracked nor ignored, including pipes and the like, which git itself does not report.
 ///
-/// If `strangers` lists all candidates, only the folders among them are walked.
+/// If `untracked_paths` lists all candidates, only the folders among them are walked.
 fn find_untracked(
     repo: &gix::Repository,
     repository: &Repository,

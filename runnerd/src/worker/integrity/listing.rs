@@ -42,7 +42,7 @@ struct ListedDirectory {
 
 impl WorkTreeListing {
     /// Lists the files below a folder that match the patterns and whose paths are text. Never follows links; leaves out
-    /// git's own folder, the runner's, and repositories for which `is_apart` returns true.
+    /// git's own folder, the runner's, and repositories for which `is_separate` returns true.
     pub(super) fn files_below(
         &mut self,
         layout: &Layout,

@@ -327,7 +327,7 @@ impl Restorer<'_> {
         Ok(())
     }
 
-    /// Whether everything is already in the state that `rescue` would reset it to.
+    /// Whether everything is already in the state that `rescue_and_reset` would restore.
     fn is_intact(&self) -> Result<bool, EffectError> {
         let Some(baseline) = self.request.baseline else { return Ok(self.check_branch(self.request.from)?.is_none()) };
         let mut report = RestoreReport::default();
