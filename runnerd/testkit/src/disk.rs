@@ -28,7 +28,7 @@ impl TmpfsDisk {
         disk
     }
 
-    /// Fills the disk except for `left` bytes, which must be a multiple of the page size.
+    /// Fills the disk except for `free_bytes`, which must be a multiple of the page size.
     ///
     /// # Panics
     ///

@@ -183,7 +183,7 @@ impl Drop for Tty {
     }
 }
 
-/// Returns a command that becomes `program` in a session whose controlling terminal is `inside`.
+/// Returns a command that becomes `program` in a session whose controlling terminal is `program_side`.
 fn tty_command(program_side: &File, program: &Command) -> Command {
     let handle = || program_side.try_clone().expect("a terminal can be shared");
     let mut command = Command::new("setsid");
