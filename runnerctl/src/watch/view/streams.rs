@@ -97,7 +97,7 @@ fn draw_tail(canvas: &mut PaneCanvas<'_, '_>, tail: &LogTail, scroll: ScrollPosi
     draw_from_bottom(canvas, visible.rev().map(|line| vec![(PLAIN, line.clone())]), area);
 }
 
-/// Draws as many lines as fit, from the bottom up; `before` yields them in reverse order.
+/// Draws as many lines as fit, from the bottom up; `newest_first` yields them in reverse order.
 fn draw_from_bottom(canvas: &mut PaneCanvas<'_, '_>, newest_first: impl Iterator<Item = Vec<StyledLine>>, area: Rect) {
     let model = canvas.model;
     let (width, height) = (usize::from(area.width), usize::from(area.height));
