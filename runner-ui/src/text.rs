@@ -73,7 +73,7 @@ impl RecordText {
         Ok(Self { size: file.metadata()?.len(), is_complete: true, source: TextSource::File(Arc::new(file)) })
     }
 
-    /// Reads at most `most` bytes: everything if it fits, else the beginning and the end.
+    /// Reads at most `limit` bytes: everything if it fits, else the beginning and the end.
     pub(crate) async fn read_ends(&self, limit: u64) -> io::Result<TextEnds> {
         if self.size <= limit {
             return Ok(TextEnds { head: self.read_range(0, self.size).await?, tail: Vec::new(), size: self.size });
