@@ -15,7 +15,7 @@ pub(crate) enum LabRole {
     Worker,
     /// Brings back what an invalid task tree meant.
     Repair,
-    /// Judges work that an agent claims to be done.
+    /// Judges work that is said to be done.
     Reviewer,
 }
 
