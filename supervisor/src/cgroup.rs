@@ -183,8 +183,8 @@ impl ControlGroup {
             set_tid: 0,
             set_tid_size: 0,
         };
-        // SAFETY: as for `fork`: the caller has one thread, which it has made sure of, and the child a copy of its memory. The
-        // library does not learn the child's number, which it needs for locks and signals between threads alone.
+        // SAFETY: as for `fork`: the caller has one thread, which it has made sure of, and the child a copy of its memory.
+        // The library does not learn the child's number, which it needs for locks and signals between threads alone.
         let number = unsafe { libc::syscall(libc::SYS_clone3, &raw const order, size_of::<libc::clone_args>()) };
         match i32::try_from(number) {
             Ok(0) => Ok(ForkResult::Child),
