@@ -160,7 +160,7 @@ impl Command {
         command
     }
 
-    /// Returns it for a person on another machine than `host`: `runnerctl` asks there, another program is started there.
+    /// Returns it for a person on another machine than `host`: `runnerctl` asks there, other programs start there.
     #[must_use]
     pub fn on_host(&self, host: &Host) -> Self {
         let mut command = self.clone();
