@@ -1,5 +1,5 @@
 //! Renders foreign text as Markdown that shows it unchanged: nothing in it formats, links, mentions, closes an issue or
-//! gives commands.
+//! gives a command.
 //!
 //! Forges look for mentions and references in the rendered text: escaping does not prevent that, but a zero-width
 //! character in the middle does.
