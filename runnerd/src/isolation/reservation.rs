@@ -46,8 +46,8 @@ impl From<ReserveError> for ErrorData {
     }
 }
 
-/// Reserves `stem`, or the first of `-2`, `-3`… that has no branch in `source` or its remotes, no reservation and is not
-/// `known`; ids that differ only in case count as the same.
+/// Reserves `stem`, or the first of `-2`, `-3`… that has no branch in `source` or its remotes, no reservation and is
+/// not `known`; ids that differ only in case count as the same.
 pub fn reserve_id(
     source: &Repository,
     key: &SealKey,
