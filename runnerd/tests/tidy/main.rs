@@ -317,7 +317,7 @@ fn none(findings: &str, rule: &str) {
 }
 
 /// Returns the modules that a piece of code names as `crate::module` or in `crate::{…}`.
-fn named_modules(code: &str) -> Vec<&str> {
+fn module_names(code: &str) -> Vec<&str> {
     let mut modules = Vec::new();
     for after in code.split("crate::").skip(1) {
         let list = match after.strip_prefix('{') {
@@ -341,7 +341,7 @@ fn modules_use_only_what_is_below_them() {
             continue;
         };
         for (line, code) in code(&source.product()) {
-            let modules = named_modules(code).into_iter().filter(|name| ARROWS.iter().any(|(module, _)| module == name));
+            let modules = module_names(code).into_iter().filter(|name| ARROWS.iter().any(|(module, _)| module == name));
             for name in modules.filter(|name| *name != module && !below.contains(name)) {
                 let _ = writeln!(findings, "  {}:{line}: `{module}` uses `{name}`", source.path);
             }
