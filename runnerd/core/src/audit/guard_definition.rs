@@ -91,7 +91,7 @@ impl DefinitionTracker {
 
     /// Returns the definition that these globs match, as far as it is known.
     fn known_definition(&mut self, globs: &[String], readers: &FileReaders) -> &GuardDefinition {
-        let known = self.known.take().filter(|standing| standing.globs == globs);
+        let known = self.known.take().filter(|definition| definition.globs == globs);
         let named = || {
             let files = self.files.iter().flatten().filter(|(path, _)| (readers.is_definition_path)(globs, path));
             let definition = files.map(|(path, form)| (path.clone(), form.clone())).collect();

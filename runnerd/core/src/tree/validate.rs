@@ -100,7 +100,7 @@ impl TreeLimit {
         let (first, second) = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
         let (nodes, depth) = (Self::Nodes { found: first, limit: second }, Self::Depth { found: first, limit: second });
         let all = [Self::FileGone, nodes, depth, Self::Bytes { limit: first }];
-        all.into_iter().find(|unfit| unfit.to_string() == rule)
+        all.into_iter().find(|fault| fault.to_string() == rule)
     }
 
     /// Whether the tree is too large or too deep, which the children in an answer can do to any tree.
@@ -412,10 +412,10 @@ mod tests {
             TreeLimit::Depth { found, limit },
             TreeLimit::Bytes { limit },
         ];
-        for unfit in all {
-            assert_eq!(TreeLimit::parse(&TreeFault::of_whole_tree(unfit).to_string()), Some(unfit));
-            let below = TreeFault::at_node("root.children[0]", "n1", unfit.to_string());
-            assert_eq!(TreeLimit::parse(&below.to_string()), Some(unfit));
+        for fault in all {
+            assert_eq!(TreeLimit::parse(&TreeFault::of_whole_tree(fault).to_string()), Some(fault));
+            let below = TreeFault::at_node("root.children[0]", "n1", fault.to_string());
+            assert_eq!(TreeLimit::parse(&below.to_string()), Some(fault));
         }
         for other in ["acceptance has more than 20 statements", "id is empty", ""] {
             assert_eq!(TreeLimit::parse(other), None);
