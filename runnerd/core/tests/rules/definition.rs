@@ -19,8 +19,8 @@ fn definition(files: &[(&str, &str)]) -> GuardDefinition {
 #[test]
 fn what_is_changed_removed_or_new_departs() {
     let accepted = definition(&[("changed", "1"), ("removed", "1"), ("same", "1"), ("script", "1")]);
-    let standing = definition(&[("changed", "2"), ("new", "1"), ("same", "1"), ("script", "100755:1")]);
-    let departure = DefinitionDiff::between(&accepted, &standing);
+    let current = definition(&[("changed", "2"), ("new", "1"), ("same", "1"), ("script", "100755:1")]);
+    let departure = DefinitionDiff::between(&accepted, &current);
     assert_eq!(departure.paths, ["changed", "new", "removed", "script"]);
     assert_eq!(DefinitionDiff::between(&accepted, &accepted).paths, [""; 0]);
 }

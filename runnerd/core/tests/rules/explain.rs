@@ -15,7 +15,7 @@ use crate::fixture::{node, sample};
 fn forecasts(policy: &Policy, tree: &TaskTree, run_state: &RunState) -> Vec<Forecast> {
     let (tried, feedback) = (ResourceUsage::default(), Feedback::default());
     let now = jiff::Timestamp::UNIX_EPOCH;
-    let standing = RunInputs {
+    let inputs = RunInputs {
         policy,
         tree,
         run_state,
@@ -25,8 +25,8 @@ fn forecasts(policy: &Policy, tree: &TaskTree, run_state: &RunState) -> Vec<Fore
         retry_usage: &tried,
         now,
     };
-    let NextStep::Continue(task) = run::decide_next(&standing, None, None) else { panic!("a leaf is open") };
-    simulate_endings(&ForecastInput { inputs: standing, progress: "" }, &task)
+    let NextStep::Continue(task) = run::decide_next(&inputs, None, None) else { panic!("a leaf is open") };
+    simulate_endings(&ForecastInput { inputs, progress: "" }, &task)
 }
 
 fn state() -> RunState {

@@ -108,8 +108,8 @@ impl Course {
     /// Compares the work tree with the accepted definition.
     pub(crate) fn departure(&self, from: &Loaded) -> DefinitionDiff {
         let globs = self.watched(from).unwrap_or_default().globs;
-        let standing = among(&self.repository.work, &globs);
-        self.guarded(from).diff_from_accepted(&standing)
+        let current = among(&self.repository.work, &globs);
+        self.guarded(from).diff_from_accepted(&current)
     }
 
     /// Writes the definition that the guard must run with.
@@ -129,8 +129,8 @@ impl Course {
         self.may_die()?;
         if with_accepted && self.mistake != Some(Mistake::GuardWithChanged) {
             let files = self.accepted_files(from, &found);
-            let standing = |path: &String| self.repository.work.get(path).cloned();
-            self.live.moved = Some(files.keys().map(|path| (path.clone(), standing(path))).collect());
+            let work_blob = |path: &String| self.repository.work.get(path).cloned();
+            self.live.moved = Some(files.keys().map(|path| (path.clone(), work_blob(path))).collect());
             self.may_die()?;
             for (path, blob) in files {
                 self.repository.work.remove(&path);

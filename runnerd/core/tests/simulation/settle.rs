@@ -288,8 +288,8 @@ impl Course {
         if self.breach(&loaded).is_some() {
             return Ok(());
         }
-        let standing = loaded.standing(&self.record.uncommitted, self.now);
-        let state = run::state_on_resume(&standing, order.reset, order.more);
+        let inputs = loaded.standing(&self.record.uncommitted, self.now);
+        let state = run::state_on_resume(&inputs, order.reset, order.more);
         if state == loaded.run_state {
             return Ok(());
         }
