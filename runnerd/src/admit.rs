@@ -462,7 +462,7 @@ pub async fn check_agents(candidates: AgentCandidates<'_>, launcher: &Launcher) 
         return Ok(());
     }
     let refused =
-        |unfit: agent::AgentUnavailable| ErrorData::new(ErrorKind::MissingCommand, unfit.what).hint(unfit.fix);
+        |error: agent::AgentUnavailable| ErrorData::new(ErrorKind::MissingCommand, error.what).hint(error.fix);
     agent::check_agents(candidates, launcher).await.map_err(refused)
 }
 

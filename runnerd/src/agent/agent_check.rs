@@ -80,8 +80,8 @@ pub async fn check_agents(candidates: AgentCandidates<'_>, launcher: &Launcher) 
             AgentReadiness::Unknown(why) => {
                 tracing::warn!(kind = %executor.kind, why, "the agent's version is unknown so far");
             }
-            AgentReadiness::Unavailable(unfit) => {
-                return Err(AgentUnavailable { what: format!("[{section}] {}", unfit.what), ..unfit });
+            AgentReadiness::Unavailable(error) => {
+                return Err(AgentUnavailable { what: format!("[{section}] {}", error.what), ..error });
             }
         }
     }
@@ -97,8 +97,8 @@ pub async fn examine_agent(
     static PROBE_COUNT: AtomicU32 = AtomicU32::new(0);
     let backend = backends::backend_for(executor.kind);
     let env = session_environment(executor, &candidates.config.env.agent, candidates.env);
-    if let Err(unfit) = run_preflight(backend, executor, &env) {
-        return AgentReadiness::Unavailable(unfit);
+    if let Err(error) = run_preflight(backend, executor, &env) {
+        return AgentReadiness::Unavailable(error);
     }
     let login = if executor.wrapper.is_empty() { backend.has_login(executor, &env) } else { None };
     let Some(about) = backend.info() else { return AgentReadiness::Ready { version: None, login } };

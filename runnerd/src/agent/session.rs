@@ -138,8 +138,8 @@ async fn check_fitness<A>(
     session: &AgentSession<'_>,
     controls: SessionControls<'_>,
 ) -> Result<(Result<String, SessionEndKind<A>>, Duration), SpawnError> {
-    if let Err(unfit) = run_preflight(backend, session.executor, &session.env) {
-        return Ok((Err(SessionEndKind::Misconfigured { what: unfit.to_string() }), Duration::ZERO));
+    if let Err(error) = run_preflight(backend, session.executor, &session.env) {
+        return Ok((Err(SessionEndKind::Misconfigured { what: error.to_string() }), Duration::ZERO));
     }
     let Some(about) = backend.info() else { return Ok((Ok(String::new()), Duration::ZERO)) };
     let probe = VersionProbe {
@@ -155,7 +155,7 @@ async fn check_fitness<A>(
     let (probed, probe_time) = version_probe::probe_version(&probe, controls.launcher, controls.stop).await?;
     let fitness = match probed {
         VersionResult::Supported(version) => Ok(format!(" {version}")),
-        VersionResult::Unavailable(unfit) => Err(SessionEndKind::Misconfigured { what: unfit.to_string() }),
+        VersionResult::Unavailable(error) => Err(SessionEndKind::Misconfigured { what: error.to_string() }),
         VersionResult::Faulty(kind, what) => Err(SessionEndKind::Faulty { kind, what }),
         VersionResult::Stopped => Err(SessionEndKind::Cut),
     };

@@ -120,15 +120,17 @@ fn parse_report(
     about: &AgentInfo,
 ) -> Result<AgentVersion, VersionResult> {
     let name = format!("`{} --version`", about.program);
-    let unfit = |what: String| Err(VersionResult::Unavailable(AgentUnavailable::new(what, about.install)));
+    let unavailable = |what: String| Err(VersionResult::Unavailable(AgentUnavailable::new(what, about.install)));
     match report.end {
         ProgramEnd::Exited(0) | ProgramEnd::Lingered => {
             match AgentVersion::find(&String::from_utf8_lossy(&output.output)) {
                 Some(version) => Ok(version),
-                None => unfit(format!("{name} says no version, but {:?}", clip_shown(&output.output))),
+                None => unavailable(format!("{name} says no version, but {:?}", clip_shown(&output.output))),
             }
         }
-        ProgramEnd::Exited(code) => unfit(format!("{name} exits with code {code}: {}", clip_shown(&output.errors))),
+        ProgramEnd::Exited(code) => {
+            unavailable(format!("{name} exits with code {code}: {}", clip_shown(&output.errors)))
+        }
         ProgramEnd::Signaled(signal) => {
             Err(VersionResult::Faulty(FaultKind::Crash, format!("{name} died of signal {signal}")))
         }

@@ -290,10 +290,12 @@ fn describe_ref(name: &str) -> String {
 
 /// Returns what a person can do about the reference that is in the way.
 fn ref_conflict_remedy(path: &Path, existing: &str, free: Option<&str>) -> String {
-    let (place, standing) = (path.display().to_string(), short_ref_name(existing));
+    let (place, existing_name) = (path.display().to_string(), short_ref_name(existing));
     match free {
-        Some(free) => format!("rename it: {}", shell::join_args(["git", "-C", &place, "branch", "-m", standing, free])),
-        None => format!("look at it: {}", shell::join_args(["git", "-C", &place, "for-each-ref", standing])),
+        Some(free) => {
+            format!("rename it: {}", shell::join_args(["git", "-C", &place, "branch", "-m", existing_name, free]))
+        }
+        None => format!("look at it: {}", shell::join_args(["git", "-C", &place, "for-each-ref", existing_name])),
     }
 }
 

@@ -94,7 +94,7 @@ fn unconfirmed_error() -> ErrorData {
 fn to_agent_fitness(fitness: AgentReadiness) -> AgentFitness {
     match fitness {
         AgentReadiness::Ready { version, login } => AgentFitness::Fit { version, login },
-        AgentReadiness::Unavailable(unfit) => AgentFitness::Unfit { what: unfit.what, fix: unfit.fix },
+        AgentReadiness::Unavailable(error) => AgentFitness::Unfit { what: error.what, fix: error.fix },
         AgentReadiness::Unknown(why) => AgentFitness::Unknown { why },
     }
 }

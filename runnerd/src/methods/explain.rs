@@ -21,9 +21,9 @@ pub(super) fn explain_next(loaded: &CommittedState, summary: Option<RunSummary>,
     let scratch = load_scratch(store, summary.as_ref());
     let inputs = loaded.run_inputs(&scratch);
     let resumed = run::state_on_resume(&inputs, true, 0);
-    let (standing, next, after_resume) = next_step_or_resumed(inputs, &resumed);
+    let (inputs, next, after_resume) = next_step_or_resumed(inputs, &resumed);
     // The choice of the session does not depend on waiting for a service.
-    let task = match run::decide_next(&RunInputs { outages: &[], ..standing }, None, None) {
+    let task = match run::decide_next(&RunInputs { outages: &[], ..inputs }, None, None) {
         NextStep::Continue(task) => Some(task),
         NextStep::Wait(..)
         | NextStep::WaitForPerson(_)
@@ -35,7 +35,7 @@ pub(super) fn explain_next(loaded: &CommittedState, summary: Option<RunSummary>,
         LeafSelection::Open(leaf) | LeafSelection::Exhausted(leaf) => Some(leaf),
         LeafSelection::Complete => None,
     };
-    let input = ForecastInput { inputs: standing, progress: loaded.text(Layout::PROGRESS) };
+    let input = ForecastInput { inputs, progress: loaded.text(Layout::PROGRESS) };
     let endings = task
         .as_ref()
         .map(|task| simulate_endings(&input, task).iter().map(|course| ending_view(&input, task, course)).collect());
@@ -59,12 +59,12 @@ fn load_scratch(store: &RepoStore, summary: Option<&RunSummary>) -> RunScratch {
 }
 
 /// Returns what a run does next, as if it had been resumed if it would otherwise be over and resuming helps.
-fn next_step_or_resumed<'a>(standing: RunInputs<'a>, resumed: &'a RunState) -> (RunInputs<'a>, NextStep, bool) {
-    let next = run::decide_next(&standing, None, None);
-    let resumed_inputs = RunInputs { run_state: resumed, ..standing };
+fn next_step_or_resumed<'a>(inputs: RunInputs<'a>, resumed: &'a RunState) -> (RunInputs<'a>, NextStep, bool) {
+    let next = run::decide_next(&inputs, None, None);
+    let resumed_inputs = RunInputs { run_state: resumed, ..inputs };
     match (&next, run::decide_next(&resumed_inputs, None, None)) {
         (NextStep::End { .. }, again @ (NextStep::Continue(_) | NextStep::Wait(..))) => (resumed_inputs, again, true),
-        _ => (standing, next, false),
+        _ => (inputs, next, false),
     }
 }
 

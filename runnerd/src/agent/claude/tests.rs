@@ -387,8 +387,8 @@ fn sandbox_whose_tools_are_missing_is_refused_where_it_is_needed() {
         let config = config::parse(&text, Path::new("config.toml")).unwrap();
         ClaudeBackend.preflight(&config.executor.work, &env)
     };
-    let unfit = check("network = false\n").unwrap_err();
-    assert!(unfit.what.contains("there is no bwrap") && unfit.fix.contains("network = true"), "{unfit}");
+    let error = check("network = false\n").unwrap_err();
+    assert!(error.what.contains("there is no bwrap") && error.fix.contains("network = true"), "{error}");
     assert_eq!(check(""), Ok(()));
     assert_eq!(check("network = false\nsandbox = \"read-only\"\n"), Ok(()));
     assert_eq!(check("network = false\nwrapper = [\"podman\"]\n"), Ok(()));

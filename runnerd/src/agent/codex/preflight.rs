@@ -128,8 +128,8 @@ mod tests {
     #[test]
     fn a_login_is_a_file_a_key_or_another_service() {
         let place = CodexTestHome::new();
-        let unfit = place.check("", &[]).unwrap_err();
-        assert!(unfit.what.contains("auth.json") && unfit.fix.starts_with("codex login"), "{unfit}");
+        let error = place.check("", &[]).unwrap_err();
+        assert!(error.what.contains("auth.json") && error.fix.starts_with("codex login"), "{error}");
         assert_eq!(place.check("", &[("CODEX_API_KEY", "dummy")]), Ok(()));
         assert!(place.check("", &[("CODEX_API_KEY", "")]).is_err());
         assert_eq!(place.check("extra_args = [\"-c\", \"model_provider=\\\"mine\\\"\"]", &[]), Ok(()));
@@ -144,8 +144,8 @@ mod tests {
         let below = place.temporary.join("codex");
         let env = [("CODEX_HOME", below.to_str().unwrap()), ("CODEX_API_KEY", "dummy")];
         let wrapped = "wrapper = [\"env\"]";
-        let unfit = place.check(wrapped, &env).unwrap_err();
-        assert!(unfit.what.contains("temporary folder") && unfit.fix.contains("CODEX_HOME"), "{unfit}");
+        let error = place.check(wrapped, &env).unwrap_err();
+        assert!(error.what.contains("temporary folder") && error.fix.contains("CODEX_HOME"), "{error}");
         assert_eq!(place.check(&format!("{wrapped}\nsandbox = \"danger-full-access\""), &env), Ok(()));
         assert_eq!(place.check("", &env), Ok(()), "its home is the session's own");
     }
@@ -154,8 +154,8 @@ mod tests {
     fn key_that_a_provider_names_must_be_given() {
         let place = CodexTestHome::new();
         let provider = r#"extra_args = ["-c", "model_provider=\"x\"", "-c", "model_providers.x={name=\"x\",env_key = \"X_KEY\"}"]"#;
-        let unfit = place.check(provider, &[]).unwrap_err();
-        assert!(unfit.fix.contains("agent = [\"X_KEY\"]"), "{unfit}");
+        let error = place.check(provider, &[]).unwrap_err();
+        assert!(error.fix.contains("agent = [\"X_KEY\"]"), "{error}");
         assert_eq!(place.check(provider, &[("X_KEY", "dummy")]), Ok(()));
     }
 }

@@ -170,7 +170,7 @@ fn network_that_it_cannot_keep_out_is_refused() {
         GeminiBackend.preflight(&config.executor.work, &[])
     };
     assert_eq!(check(""), Ok(()));
-    assert!(check("network = false\n").is_err_and(|unfit| unfit.fix.contains("network = true")));
+    assert!(check("network = false\n").is_err_and(|error| error.fix.contains("network = true")));
     assert_eq!(check("network = false\nsandbox = \"danger-full-access\"\n"), Ok(()));
 }
 

@@ -79,7 +79,7 @@ fn network_that_it_cannot_keep_out_is_refused() {
         OpencodeBackend.preflight(&config.executor.work, &[])
     };
     assert_eq!(check(""), Ok(()));
-    assert!(check("network = false\n").is_err_and(|unfit| unfit.fix.contains("network = true")));
+    assert!(check("network = false\n").is_err_and(|error| error.fix.contains("network = true")));
     assert_eq!(check("network = false\nsandbox = \"read-only\"\n"), Ok(()), "without a shell it has no commands");
 }
 

@@ -393,10 +393,10 @@ fn references_are_all_there_while_somebody_packs_them() {
 
 #[test]
 fn reference_is_not_made_where_another_leaves_no_room_be_it_packed_or_not() {
-    for (standing, branch) in [("runner", "runner/x"), ("runner/x/y", "runner/x")] {
+    for (existing, branch) in [("runner", "runner/x"), ("runner/x/y", "runner/x")] {
         for (is_packed, engine) in [(false, ENGINES[0]), (false, ENGINES[1]), (true, ENGINES[0]), (true, ENGINES[1])] {
             let fixture = Fixture::new();
-            fixture.git(&["branch", standing]);
+            fixture.git(&["branch", existing]);
             if is_packed {
                 fixture.git(&["pack-refs", "--all"]);
             }
@@ -410,16 +410,16 @@ fn reference_is_not_made_where_another_leaves_no_room_be_it_packed_or_not() {
             ];
             for refusal in refusals {
                 let error = refusal.unwrap_err();
-                let message = format!("the branch `{standing}` is in the way of `{branch}`: git cannot hold both");
+                let message = format!("the branch `{existing}` is in the way of `{branch}`: git cannot hold both");
                 assert_eq!(error.to_string(), message, "{engine:?}, packed: {is_packed}");
                 assert!(!error.is_transient());
-                let other = format!("{}-old", standing.replace('/', "-"));
+                let other = format!("{}-old", existing.replace('/', "-"));
                 let place = fixture.path("").canonicalize().unwrap();
-                let remedy = format!("rename it: git -C {} branch -m {standing} {other}", place.display());
+                let remedy = format!("rename it: git -C {} branch -m {existing} {other}", place.display());
                 assert_eq!(error.remedy(), Some(remedy));
             }
             assert_eq!(fixture.git(&["for-each-ref"]), before);
-            fixture.git(&["branch", "-m", standing, "aside"]);
+            fixture.git(&["branch", "-m", existing, "aside"]);
             repository.start_branch(branch, &head).unwrap();
             fixture.assert_sound();
         }
