@@ -86,8 +86,8 @@ impl GitCheckout {
         })
     }
 
-    async fn git_output(&self, args: &[&str], doing: &str) -> Result<String, Failure> {
-        self.run_git(args).await?.require_success("git", doing)
+    async fn git_output(&self, args: &[&str], operation: &str) -> Result<String, Failure> {
+        self.run_git(args).await?.require_success("git", operation)
     }
 
     /// Looks up a remote and its push URL.
@@ -214,11 +214,12 @@ impl GitCheckout {
 
 /// Suggests what to do after a rejected push.
 fn push_hint(stderr: &str, remote: &str, branch: &str) -> String {
-    let says = |words: &[&str]| words.iter().any(|word| stderr.contains(word));
-    if says(&["stale info", "fetch first", "non-fast-forward"]) {
+    let mentions = |words: &[&str]| words.iter().any(|word| stderr.contains(word));
+    if mentions(&["stale info", "fetch first", "non-fast-forward"]) {
         return "somebody pushed to it meanwhile; the same command again takes that in first".to_owned();
     }
-    if says(&["Authentication failed", "could not read Username", "Permission denied", "terminal prompts disabled"]) {
+    if mentions(&["Authentication failed", "could not read Username", "Permission denied", "terminal prompts disabled"])
+    {
         return format!("log in, and try it by hand:\ngit push {remote} {branch}");
     }
     format!("git push {remote} {branch}")
