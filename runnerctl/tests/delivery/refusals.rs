@@ -9,9 +9,9 @@ use crate::stage::{DeliveryStage, describe_reply, land_reply, open_pr_json};
 
 #[test]
 fn a_branch_that_leaves_no_room_at_the_remote_refuses_before_anything_is_landed() {
-    for standing in ["deliver", "deliver/port/fix"] {
+    for existing in ["deliver", "deliver/port/fix"] {
         let stage = DeliveryStage::new();
-        stage.run_git_in("remote.git", &["branch", standing, "main"]);
+        stage.run_git_in("remote.git", &["branch", existing, "main"]);
         stage.run_git_in("remote.git", &["pack-refs", "--all"]);
         assert!(
             output_text(&stage.deliver(&["--dry-run", "--base", "main"])).contains("exit 0"),
@@ -19,13 +19,13 @@ fn a_branch_that_leaves_no_room_at_the_remote_refuses_before_anything_is_landed(
         );
         let refused = output_text(&stage.deliver(&[]));
         let message =
-            format!("the branch `{standing}` at origin is in the way of `deliver/port`: git cannot hold both");
+            format!("the branch `{existing}` at origin is in the way of `deliver/port`: git cannot hold both");
         assert!(refused.contains(&message) && refused.contains("exit 6"), "{refused}");
         stage.run_git(&["fetch", "-q", "origin"]);
         let refused = output_text(&stage.deliver(&["--dry-run", "--base", "main"]));
         assert!(refused.contains(&message) && refused.contains("git fetch --prune origin"), "{refused}");
         assert_eq!(stage.daemon.requests_of("land.run").len(), 1, "the first preview alone");
-        stage.run_git_in("remote.git", &["branch", "-m", standing, "aside"]);
+        stage.run_git_in("remote.git", &["branch", "-m", existing, "aside"]);
         stage.run_git(&["fetch", "-q", "--prune", "origin"]);
         assert!(output_text(&stage.deliver(&[])).contains("exit 0"));
     }

@@ -35,8 +35,8 @@ fn assert_stored_verbatim(repo: &Repo, place: &Path) {
         ".runner/nodes/root/artifacts/odd.json",
     ] {
         let stored = repo.git_bytes(&["cat-file", "blob", &format!("runner/x:{path}")]);
-        let standing = fs::read(place.join(path)).unwrap_or_else(|error| panic!("{path}: {error}"));
-        assert_eq!(String::from_utf8_lossy(&stored), String::from_utf8_lossy(&standing), "{path}");
+        let content = fs::read(place.join(path)).unwrap_or_else(|error| panic!("{path}: {error}"));
+        assert_eq!(String::from_utf8_lossy(&stored), String::from_utf8_lossy(&content), "{path}");
     }
 }
 

@@ -68,13 +68,13 @@ fn a_branch_that_leaves_no_room_for_that_of_a_run_is_refused_and_renamed_by_what
     let _daemon = home.daemon();
     let place = RepoPlace::of_repo(&home, &repo);
     let start = ["start", "--wait", "--yes", "--id", "demo", "-m", "Do it."];
-    for (standing, is_packed) in [("runner", true), ("runner", false), ("runner/demo/x", true)] {
-        repo.git(&["branch", standing]);
+    for (existing, is_packed) in [("runner", true), ("runner", false), ("runner/demo/x", true)] {
+        repo.git(&["branch", existing]);
         if is_packed {
             repo.git(&["pack-refs", "--all"]);
         }
         let before = repo.git(&["for-each-ref"]);
-        let message = format!("the branch `{standing}` is in the way of `runner/demo`");
+        let message = format!("the branch `{existing}` is in the way of `runner/demo`");
         assert_refused(&place, &start, (6, "wrong_state", &message));
         assert_refused(&place, &[&start[..], &["--isolated"]].concat(), (6, "wrong_state", &message));
         assert_eq!((repo.git(&["for-each-ref"]), place.branch()), (before, "main".to_owned()));
