@@ -46,7 +46,7 @@ impl App {
             return args.host.iter().map(|host| open(Some(host))).collect();
         }
         let mut app = open(args.host.first());
-        app.daemon_status.wait_for(|standing| !matches!(standing, DaemonStatus::Untried)).await.ok();
+        app.daemon_status.wait_for(|status| !matches!(status, DaemonStatus::Untried)).await.ok();
         vec![app]
     }
 
