@@ -25,26 +25,28 @@ impl EvalDirs {
     pub(crate) fn find(cases: Option<PathBuf>, results: Option<PathBuf>) -> Result<Self, EvalError> {
         let current_dir =
             std::env::current_dir().map_err(|error| EvalError::new("finding this folder").caused_by(&error))?;
-        let cases = match cases.map(|named| current_dir.join(named)) {
-            Some(named) if !named.is_dir() => {
-                return Err(EvalError::usage(format!("there is no folder of cases {}", named.display())));
+        let cases = match cases.map(|folder_path| current_dir.join(folder_path)) {
+            Some(folder_path) if !folder_path.is_dir() => {
+                return Err(EvalError::usage(format!("there is no folder of cases {}", folder_path.display())));
             }
-            Some(named) => Some(named),
+            Some(folder_path) => Some(folder_path),
             None => current_dir.ancestors().map(|folder| folder.join("eval/cases")).find(|folder| folder.is_dir()),
         };
-        let beside = cases.as_deref().and_then(Path::parent).map(|folder| folder.join("results"));
-        let results =
-            results.map(|named| current_dir.join(named)).or(beside).unwrap_or_else(|| current_dir.join("eval-results"));
+        let sibling = cases.as_deref().and_then(Path::parent).map(|folder| folder.join("results"));
+        let results = results
+            .map(|folder_path| current_dir.join(folder_path))
+            .or(sibling)
+            .unwrap_or_else(|| current_dir.join("eval-results"));
         Ok(Self { cases, results })
     }
 
     /// Returns every case of the folder by name, or why it cannot be used.
     pub(crate) fn load_all(&self) -> Result<BTreeMap<String, Result<Case, EvalError>>, EvalError> {
         let folder = self.cases_dir()?;
-        let read = |error| EvalError::file("reading the folder of cases", folder, &error);
+        let read_error = |error| EvalError::file("reading the folder of cases", folder, &error);
         let mut found = BTreeMap::new();
-        for entry in fs::read_dir(folder).map_err(read)? {
-            let path = entry.map_err(read)?.path();
+        for entry in fs::read_dir(folder).map_err(read_error)? {
+            let path = entry.map_err(read_error)?.path();
             let is_case = path.extension().is_some_and(|extension| extension == "toml") && path.is_file();
             if let (true, Some(name)) = (is_case, path.file_stem().and_then(|name| name.to_str())) {
                 found.insert(name.to_owned(), load_named(&path, name));
@@ -54,17 +56,19 @@ impl EvalDirs {
     }
 
     /// Returns the case with a name or at a path.
-    pub(crate) fn load_one(&self, named: &str) -> Result<Case, EvalError> {
-        if named.contains('/') || Path::new(named).extension().is_some_and(|extension| extension == "toml") {
-            return load_case(Path::new(named));
+    pub(crate) fn load_one(&self, name_or_path: &str) -> Result<Case, EvalError> {
+        if name_or_path.contains('/')
+            || Path::new(name_or_path).extension().is_some_and(|extension| extension == "toml")
+        {
+            return load_case(Path::new(name_or_path));
         }
-        let path = self.cases_dir()?.join(format!("{named}.toml"));
-        if is_id(named) && path.is_file() {
-            return load_named(&path, named);
+        let path = self.cases_dir()?.join(format!("{name_or_path}.toml"));
+        if is_id(name_or_path) && path.is_file() {
+            return load_named(&path, name_or_path);
         }
         let all = self.load_all()?;
-        let suggestion = suggest_word(named, all.keys());
-        let message = format!("there is no case `{named}` in {}{suggestion}", self.cases_dir()?.display());
+        let suggestion = suggest_word(name_or_path, all.keys());
+        let message = format!("there is no case `{name_or_path}` in {}{suggestion}", self.cases_dir()?.display());
         Err(EvalError::usage(message).hint("runner-eval list"))
     }
 
@@ -76,8 +80,8 @@ impl EvalDirs {
 }
 
 /// Returns a "did you mean" suffix if a known word is similar.
-pub(crate) fn suggest_word<'a>(written: &str, known: impl IntoIterator<Item = &'a String>) -> String {
-    let suggestion = find_nearest(written, known.into_iter().map(String::as_str));
+pub(crate) fn suggest_word<'a>(input: &str, known: impl IntoIterator<Item = &'a String>) -> String {
+    let suggestion = find_nearest(input, known.into_iter().map(String::as_str));
     suggestion.map(|word| format!("; did you mean `{word}`?")).unwrap_or_default()
 }
 
@@ -95,15 +99,15 @@ fn load_named(path: &Path, name: &str) -> Result<Case, EvalError> {
 }
 
 fn load_case(path: &Path) -> Result<Case, EvalError> {
-    let read = |error: &std::io::Error| EvalError::file("reading the case", path, error);
-    let size = fs::metadata(path).map_err(|error| read(&error))?.len();
+    let read_error = |error: &std::io::Error| EvalError::file("reading the case", path, error);
+    let size = fs::metadata(path).map_err(|error| read_error(&error))?.len();
     if size > MAX_CASE_BYTES {
         return Err(EvalError::usage(format!(
             "{}: a case has at most 1 MiB, this one has {size} bytes",
             path.display()
         )));
     }
-    let text = fs::read_to_string(path).map_err(|error| read(&error))?;
+    let text = fs::read_to_string(path).map_err(|error| read_error(&error))?;
     let mut case = parse(&text, path)?;
     let mut digest = InputDigest::new();
     digest.add("case", text.as_bytes());

@@ -15,10 +15,10 @@ pub(super) fn byte_offset(text: &str, line: usize, column: usize) -> usize {
 }
 
 /// Returns the known word most similar to the one written, if any is similar.
-pub(super) fn find_nearest<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let likeness = |word: &str| strsim::jaro_winkler(typed, word);
-    let best = known.into_iter().max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
-    best.filter(|word| likeness(word) > 0.75)
+pub(super) fn find_nearest<'a>(input: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let similarity = |word: &str| strsim::jaro_winkler(input, word);
+    let best = known.into_iter().max_by(|a, b| similarity(a).total_cmp(&similarity(b)));
+    best.filter(|word| similarity(word) > 0.75)
 }
 
 /// Returns the offset of a word in the table starting at `from`, for errors where the parser reports only the table.

@@ -139,24 +139,24 @@ pub(crate) async fn run(global: &GlobalOptions, places: &EvalDirs, args: Prompts
     Ok(if is_fine { ExitStatus::Success } else { ExitStatus::RunEnded })
 }
 
-fn inputs_dir(places: &EvalDirs, named: Option<&Path>) -> Result<PathBuf, EvalError> {
-    let beside = || places.cases.as_deref().and_then(Path::parent).map(|folder| folder.join("prompts"));
+fn inputs_dir(places: &EvalDirs, dir: Option<&Path>) -> Result<PathBuf, EvalError> {
+    let default_dir = || places.cases.as_deref().and_then(Path::parent).map(|folder| folder.join("prompts"));
     let missing = || EvalError::usage("there is no folder of inputs").hint("runner-eval prompts ROLE --inputs DIR");
-    named.map(Path::to_owned).or_else(beside).filter(|folder| folder.is_dir()).ok_or_else(missing)
+    dir.map(Path::to_owned).or_else(default_dir).filter(|folder| folder.is_dir()).ok_or_else(missing)
 }
 
-fn read_templates(named: &[String]) -> Result<Vec<PromptTemplate>, EvalError> {
-    if named.is_empty() {
+fn read_templates(names: &[String]) -> Result<Vec<PromptTemplate>, EvalError> {
+    if names.is_empty() {
         return Ok(vec![PromptTemplate { name: BUILT_IN.into(), text: None }]);
     }
-    let read = |name: &String| {
-        let read = |path: &String| {
+    let read_template = |name: &String| {
+        let read_file = |path: &String| {
             fs::read_to_string(path).map_err(|error| EvalError::file("reading the template", Path::new(path), &error))
         };
-        let text = if name == BUILT_IN { None } else { Some(read(name)?) };
+        let text = if name == BUILT_IN { None } else { Some(read_file(name)?) };
         Ok(PromptTemplate { name: name.clone(), text })
     };
-    named.iter().map(read).collect()
+    names.iter().map(read_template).collect()
 }
 
 /// The work behind all cells of a grid.
