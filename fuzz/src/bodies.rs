@@ -79,7 +79,7 @@ pub fn transition(input: &[u8]) {
     let run_state = RunState { run_id: Some("run-1".to_owned()), next_iter: 7, ..RunState::default() };
     let (policy, tried, feedback) = (Policy::default(), ResourceUsage::default(), Feedback::default());
     let now = Timestamp::UNIX_EPOCH;
-    let standing = RunInputs {
+    let inputs = RunInputs {
         policy: &policy,
         tree: &from,
         run_state: &run_state,
@@ -89,7 +89,7 @@ pub fn transition(input: &[u8]) {
         retry_usage: &tried,
         now,
     };
-    let NextStep::Continue(task) = run::decide_next(&standing, None, None) else { return };
+    let NextStep::Continue(task) = run::decide_next(&inputs, None, None) else { return };
     let answer: Option<AgentAnswer> = answer.and_then(|text| serde_json::from_slice(text).ok());
     let session = SessionTree {
         from: &from,
