@@ -100,9 +100,14 @@ impl Command {
         Self::new("Show what it has changed", ["runnerctl", "log", &iter.to_string(), "--diff"])
     }
 
-    /// Sets a key of the configuration.
-    pub fn set_config(key: &str, value: &str) -> Self {
-        Self::new(&format!("Set {key} to {value}"), ["runnerctl", "config", "set", key, value])
+    /// Sets a key of a run's configuration.
+    pub fn set_config(key: &str, value: &str, run: &str) -> Self {
+        Self::new(&format!("Set {key} to {value}"), ["runnerctl", "config", "set", key, value, "--run", run])
+    }
+
+    /// Continues a run.
+    pub fn resume(run: &str) -> Self {
+        Self::new("Continue the run", ["runnerctl", "resume", "--run", run])
     }
 
     /// Fetches from `origin`.

@@ -234,7 +234,9 @@ fn check_limits(inputs: &RunInputs<'_>) -> Option<NextStep> {
         let ceiling = ceiling.filter(|ceiling| used >= *ceiling)?;
         // The original ceiling again, on top of what is spent.
         let raised = used.saturating_add(ceiling).div_ceil(unit);
-        let ways = NextSteps::from(Command::set_config(key, &raised.to_string())).join(" && ", "runnerctl resume");
+        let run = state.run_id.as_deref().unwrap_or_default();
+        let raise = Command::set_config(key, &raised.to_string(), run);
+        let ways = NextSteps::from(raise).join(" && ", Command::resume(run));
         Some(end_step(RunEnd::Limit, format!("{key} is used up"), ways))
     })
 }

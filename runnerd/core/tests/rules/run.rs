@@ -444,10 +444,11 @@ fn an_ended_run_continues_once_the_cause_of_its_end_is_removed() {
     spent.policy.max_iterations = 10;
     spent.policy.max_cost_micro_usd = Some(20_000_000);
     spent.state.usage.cost_micro_usd = Some(20_500_000);
+    spent.state.run_id = Some("port".into());
     let refused = ask_of(&spent, resume(Some(1))).expect_err("iterations are not what it lacks");
     assert_eq!(
         refused.to_error_data("r").hint.as_deref(),
-        Some("runnerctl config set max_cost_usd 41 && runnerctl resume")
+        Some("runnerctl config set max_cost_usd 41 --run port && runnerctl resume --run port")
     );
     spent.policy.max_cost_micro_usd = Some(41_000_000);
     for request in [resume(None), RunRequest::Step, RunRequest::Start(order())] {
