@@ -46,6 +46,7 @@ pub use self::programs::find as find_programs;
 pub use self::start_config::{StartConfig, choose_start_config, default_config_text};
 pub use self::user_config::{check_user_config, check_user_push};
 
+pub use crate::worker::no_run_error;
 /// Maximum number of paths shown of a dirty work tree.
 const MAX_SHOWN_PATHS: usize = 10;
 
@@ -327,7 +328,7 @@ fn choose_base(repository: &Repository, requested: Option<&str>) -> Result<Optio
 fn resolve_base(repository: &Repository, revision: &str) -> Result<Id, ErrorData> {
     let resolved = repository.resolve_revision(revision).map_err(|error| git_error(&error))?;
     let unknown_revision =
-        || ErrorData::new(ErrorKind::InvalidRequest, format!("`{revision}` names no commit")).hint("git log --oneline");
+        || ErrorData::new(ErrorKind::NotFound, format!("`{revision}` names no commit")).hint("git log --oneline");
     resolved.ok_or_else(unknown_revision)
 }
 

@@ -182,9 +182,6 @@ async fn print_log(
             };
             let answer = IterationList { iterations: &iterations };
             print_paged(invocation.ui, "iterations", &answer, |screen| render_list(&iterations, screen))?;
-            if iterations.is_empty() {
-                invocation.ui.print_note("No iteration has ended yet.\n");
-            }
         }
     }
     Ok(ExitStatus::Success)
@@ -228,7 +225,7 @@ fn to_iteration_target(AtRun { path, run }: AtRun, record: Option<(u32, Option<u
 }
 
 fn render_list(iterations: &[IterationView], screen: &Screen) -> String {
-    if iterations.is_empty() { String::new() } else { render_table(iterations, screen) }
+    if iterations.is_empty() { "No iteration has ended yet.\n".to_owned() } else { render_table(iterations, screen) }
 }
 
 fn render_summary(reply: &IterationReply, has_record: bool, screen: &Screen) -> String {

@@ -261,7 +261,7 @@ fn ids_revisions_and_branches_that_cannot_be_are_refused() {
         let id = format!("--id={id}");
         assert_refused(&place, &[&START[..], &[id.as_str()]].concat(), (2, "invalid_request", "id"));
     }
-    assert_refused(&place, &[&START[..], &["--base", "nowhere"]].concat(), (2, "invalid_request", "nowhere"));
+    assert_refused(&place, &[&START[..], &["--base", "nowhere"]].concat(), (1, "not_found", "nowhere"));
     assert_refused(&place, &[&START[..], &["--id", "kept"]].concat(), (2, "invalid_request", "protected"));
     assert_eq!(place.ctl(&["repos", "--json"]).assert_exits(0).json()["repos"], serde_json::json!([]));
 }

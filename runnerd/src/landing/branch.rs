@@ -34,7 +34,7 @@ pub(super) struct BranchGap {
 impl RunBranch {
     /// Reads the branch of the run that `run` refers to.
     pub(super) fn load(site: &LandContext<'_>, run: &str) -> Result<Self, LandError> {
-        let target = verify::resolve_target(site.repository, Some(run)).map_err(adapt_hint)?;
+        let target = verify::resolve_target(site.repository, Some(run), "land").map_err(adapt_hint)?;
         let plan = verify::plan_audit(site.repository, &target, site.stop)?;
         Ok(Self { target, plan })
     }

@@ -108,7 +108,7 @@ fn resolve_start(site: &LandContext<'_>, queue: &MergeQueue<'_>) -> Result<Id, L
     let found = site.repository.resolve_revision(from)?;
     found.ok_or_else(|| {
         let message = format!("`{from}` names no commit");
-        ErrorData::new(ErrorKind::InvalidRequest, message).hint("git log --oneline").into()
+        ErrorData::new(ErrorKind::NotFound, message).hint("git log --oneline").into()
     })
 }
 

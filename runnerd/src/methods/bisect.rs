@@ -70,7 +70,7 @@ impl Api {
         let repository = self.find_readable_repository(&path).await?;
         let run = params.run.clone();
         run_blocking(move || {
-            let target = resolve_target(&repository, run.as_deref())?;
+            let target = resolve_target(&repository, run.as_deref(), "bisect")?;
             Ok((repository, target))
         })
         .await
@@ -84,7 +84,7 @@ fn load_tried_state(
     commit: &str,
     command: Vec<String>,
 ) -> Result<(Id, RepoConfig), ErrorData> {
-    let target = resolve_target(repository, Some(run))?;
+    let target = resolve_target(repository, Some(run), "bisect")?;
     let unknown_commit = || verify_error_data(repository, &VerifyError::InvalidCommit(commit.to_owned()));
     let commit: Id = commit.parse().map_err(|_| unknown_commit())?;
     if !repository.is_ancestor(&commit, &target.tip).map_err(|error| git_error(&error))? {

@@ -42,7 +42,7 @@ impl DeliveryApiServer for Api {
                 // The person's own git pushes what is described here, and reads this work tree.
                 admit::refuse_pipes(&repository)?;
                 admit::check_user_push(&suspects, confirmed)?;
-                let VerifyTarget { run, tip } = resolve_target(&repository, run.as_deref())?;
+                let VerifyTarget { run, tip } = resolve_target(&repository, run.as_deref(), "deliver")?;
                 // Commits that the current session has made are not judged yet.
                 let tip = session_base(&store, &run).unwrap_or(tip);
                 Ok((repository, VerifyTarget { run, tip }))

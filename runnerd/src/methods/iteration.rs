@@ -10,6 +10,7 @@ use jsonrpsee::Extensions;
 use jsonrpsee::core::{RpcResult, async_trait};
 use nix::libc::{O_NOFOLLOW, O_NONBLOCK};
 use protocol::api::IterationApiServer;
+use protocol::command::Command;
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::path::WirePath;
 use protocol::reply::{ActivityReply, ExportReply, GcReply, IterationReply, ReportedFailure};
@@ -17,10 +18,11 @@ use protocol::request::{ActivityParams, AtIteration, AtRun, ExportParams, GcPara
 use protocol::view::{IterationView, RunView, TextView};
 use protocol::words::{GuardOutcome, PhaseName, RunStatus};
 use runner_core::{feedback, fence};
+use tokio_util::sync::CancellationToken;
 
 use super::activity::OutputPart;
 use super::{Api, activity, records, run_blocking};
-use crate::admit::git_error;
+use crate::admit::{git_error, no_run_error};
 use crate::git::{Id, Repository};
 use crate::repo::layout::Layout;
 use crate::store::{RepoStore, repo_id};
@@ -40,7 +42,11 @@ impl IterationApiServer for Api {
             self.locate_iteration(AtIteration { path: params.path, run: params.run, iter: None, wait: None }).await?;
         let (repository, query) =
             (target.repository.clone(), format!("list {} {}", target.run, self.events.last_seq()));
-        Ok(self.read_shared(extensions, &repository, &query, move |_| list_views(&target)).await?)
+        let read = move |_: &CancellationToken| {
+            target.require_known()?;
+            list_views(&target)
+        };
+        Ok(self.read_shared(extensions, &repository, &query, read).await?)
     }
 
     async fn get(&self, extensions: &Extensions, params: AtIteration) -> RpcResult<IterationReply> {
@@ -100,8 +106,8 @@ pub(super) struct IterationTarget {
     agent: Option<String>,
     /// Whether the guard is running on the base.
     is_baseline: bool,
-    /// Whether it is a run of the queue, begun or not.
-    is_queued: bool,
+    /// The state of the run, if it is listed.
+    state: Option<RunStatus>,
     /// The daemon's folder for the repository.
     store: RepoStore,
     /// The location of the records if the workspace is gone.
@@ -128,6 +134,33 @@ impl IterationTarget {
         let tip =
             self.repository.find_branch_tip(&format!("runner/{}", self.run)).map_err(|error| git_error(&error))?;
         Ok(session_base(&self.store, &self.run).or(tip))
+    }
+
+    /// Whether it has a branch or records.
+    fn has_begun(&self) -> bool {
+        self.layout().run_records(&self.run).is_dir()
+            || self.repository.find_branch_tip(&format!("runner/{}", self.run)).is_ok_and(|tip| tip.is_some())
+    }
+
+    /// Fails if there is no such run.
+    fn require_known(&self) -> Result<(), ErrorData> {
+        if self.state.is_some() || self.has_begun() { Ok(()) } else { Err(self.not_begun_error()) }
+    }
+
+    fn not_begun_error(&self) -> ErrorData {
+        let (message, hint) = match self.state {
+            Some(state) if !state.is_terminal() => {
+                (format!("run {} has not begun its first iteration", self.run), "runnerctl status")
+            }
+            Some(state) => {
+                (format!("run {} is {state}, and has no iterations here", self.run), "runnerctl queue --ended")
+            }
+            None => {
+                let place = self.repository.work_dir().display();
+                (format!("there is no run {} in {place}", self.run), "runnerctl queue --ended")
+            }
+        };
+        ErrorData::new(ErrorKind::NotFound, message).hint(hint)
     }
 
     fn iteration_number(&self) -> Result<u32, ErrorData> {
@@ -169,14 +202,18 @@ impl Api {
         let path = self.resolve_run_path(&params.path, params.run.as_deref(), "log").await?;
         let params = AtIteration { path, ..params };
         let repository = self.find_repository(params.path.as_path()).await?;
-        let status = self.registry.find(repository.common_dir()).await.map(|worker| worker.status());
+        let worker = self.registry.find(repository.common_dir()).await;
+        let listed = match &worker {
+            Some(worker) => worker.list_runs().await.0,
+            None => Vec::new(),
+        };
+        let status = worker.map(|worker| worker.status());
         let store = RepoStore::new(&self.state_dir, &repo_id(repository.common_dir()));
         let kept = self.archived_records(repository.common_dir());
         run_blocking(move || {
             let run = status.as_ref().and_then(|status| status.run.as_ref());
             let target = find_iteration(repository, store, kept, params, run)?;
-            let queue = status.as_ref().map(|status| status.repo.queue.as_slice()).unwrap_or_default();
-            Ok(IterationTarget { is_queued: queue.iter().any(|run| run.id == target.run), ..target })
+            Ok(IterationTarget { state: listed.iter().find(|run| run.id == target.run).map(|run| run.state), ..target })
         })
         .await
     }
@@ -194,10 +231,7 @@ fn find_iteration(
         head.branch()?.strip_prefix("runner/").map(str::to_owned)
     };
     let requested = params.run.or_else(|| current.map(|run| run.summary.id.clone())).or_else(checked_out_run);
-    let requested = requested.ok_or_else(|| {
-        let message = format!("{} has no run", repository.work_dir().display());
-        ErrorData::new(ErrorKind::NotFound, message).hint("runnerctl start")
-    })?;
+    let requested = requested.ok_or_else(|| no_run_error(repository.work_dir()))?;
     let run = complete_run_id(&repository, &requested)?;
     let current = current.filter(|current| current.summary.id == run);
     let live = current.filter(|current| current.summary.state == RunStatus::Running || current.phase.is_some());
@@ -218,7 +252,7 @@ fn find_iteration(
         live,
         agent,
         is_baseline,
-        is_queued: false,
+        state: None,
         store,
         archive,
     })
@@ -304,20 +338,14 @@ fn load_error_data(error: &LoadError) -> ErrorData {
 }
 
 fn unknown_iteration_error(target: &IterationTarget, iter: u32) -> ErrorData {
-    let is_known = target.layout().run_records(&target.run).is_dir()
-        || target.repository.find_branch_tip(&format!("runner/{}", target.run)).is_ok_and(|tip| tip.is_some());
-    let (message, hint) = match target.wait {
-        _ if !is_known && target.is_queued => {
-            (format!("run {} has not begun its first iteration", target.run), "runnerctl status")
-        }
-        _ if !is_known => {
-            let place = target.repository.work_dir().display();
-            (format!("there is no run {} in {place}", target.run), "runnerctl queue --ended")
-        }
-        Some(wait) => (format!("iteration {iter:04} of run {} has no wait {wait}", target.run), "runnerctl log"),
-        None => (format!("run {} has no iteration {iter:04}", target.run), "runnerctl log"),
+    if !target.has_begun() {
+        return target.not_begun_error();
+    }
+    let message = match target.wait {
+        Some(wait) => format!("iteration {iter:04} of run {} has no wait {wait}", target.run),
+        None => format!("run {} has no iteration {iter:04}", target.run),
     };
-    ErrorData::new(ErrorKind::NotFound, message).hint(hint)
+    ErrorData::new(ErrorKind::NotFound, message).hint(Command::list_iterations(&target.run))
 }
 
 /// A file of the records to read.

@@ -83,7 +83,8 @@ impl LandApiServer for Api {
     async fn resolve(&self, extensions: &Extensions, params: ResolveParams) -> RpcResult<StartReply> {
         let repository = self.find_repository(params.path.as_path()).await?;
         let runs = resolve_runs(&repository, vec![params.run.clone()]).await?;
-        let onto = choose_branch(&self.read_targets(&repository)?, params.onto.as_deref(), &runs)?;
+        let onto =
+            choose_branch(&self.read_targets(&repository)?, params.onto.as_deref(), &runs, &own_branch(&repository))?;
         let (stop, scratch) = (self.shutdown.child_token(), landing::scratch_dir(&self.paths.state));
         let (launcher, env, run, branch) = (self.launcher.clone(), params.env.clone(), params.run, onto.clone());
         let (squash, id) = run_blocking(move || {
@@ -170,7 +171,8 @@ impl Api {
             }
             found => found?,
         };
-        let onto = choose_branch(&self.read_targets(&repository)?, params.onto.as_deref(), &runs)?;
+        let onto =
+            choose_branch(&self.read_targets(&repository)?, params.onto.as_deref(), &runs, &own_branch(&repository))?;
         let checkout = self.find_checkout(&repository, &onto, params.confirmed).await?;
         if let Some(checkout) = &checkout {
             refuse_pipes(checkout).await?;
@@ -429,12 +431,18 @@ async fn refuse_pipes(repository: &Repository) -> Result<(), ErrorData> {
 /// Returns the ids of the requested runs, each of which has a branch.
 async fn resolve_runs(repository: &Repository, requested: Vec<String>) -> Result<Vec<String>, ErrorData> {
     let repository = repository.clone();
-    let run = move |selector: &String| Ok(resolve_target(&repository, Some(selector))?.run);
+    let run = move |selector: &String| Ok(resolve_target(&repository, Some(selector), "land")?.run);
     run_blocking(move || requested.iter().map(run).collect()).await
 }
 
-/// Chooses the branch that runs land on: the one that was named, else the one from which all of them were started.
-fn choose_branch(targets: &LandTargets, requested: Option<&str>, runs: &[String]) -> Result<String, ErrorData> {
+/// Chooses the branch that runs land on: the one that was named, else the one from which all of them were started. If
+/// there is neither, the refusal suggests `fallback`.
+fn choose_branch(
+    targets: &LandTargets,
+    requested: Option<&str>,
+    runs: &[String],
+    fallback: &str,
+) -> Result<String, ErrorData> {
     if let Some(named) = requested {
         return Ok(named.to_owned());
     }
@@ -448,10 +456,17 @@ fn choose_branch(targets: &LandTargets, requested: Option<&str>, runs: &[String]
     }
     let message = match found.iter().flatten().next() {
         Some(_) => "these runs were not started from one branch: say which they land on",
-        None => "which branch the run was started from is not known here: say which it lands on",
+        None => "this daemon has not started the run, and does not know its branch: say which one it lands on",
     };
-    let first = found.iter().flatten().next().map_or("main", |onto| onto.as_str());
+    let first = found.iter().flatten().next().map_or(fallback, |onto| onto.as_str());
     Err(ErrorData::new(ErrorKind::InvalidRequest, message).hint(command(first)))
+}
+
+/// Returns the branch that is checked out, unless it is a run's.
+fn own_branch(repository: &Repository) -> String {
+    let head = repository.head().ok();
+    let branch = head.as_ref().and_then(|head| head.branch()).filter(|branch| !branch.starts_with("runner/"));
+    branch.unwrap_or("main").to_owned()
 }
 
 fn missing_branch_error(repository: &Repository, name: &str) -> ErrorData {

@@ -53,7 +53,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::single_flight::ReadQuery;
 pub use self::single_flight::SingleFlight;
-use crate::admit;
+use crate::admit::{self, no_run_error};
 use crate::call_context::{ClientDisconnected, InsideIteration};
 use crate::events::EventStream;
 use crate::git::Repository;
@@ -179,10 +179,8 @@ impl Api {
     /// Finds the worker of the repository that contains a path.
     async fn find_worker(&self, path: &Path) -> Result<(Repository, WorkerHandle), ErrorData> {
         let repository = self.find_repository(path).await?;
-        let handle = self.registry.find(repository.common_dir()).await.ok_or_else(|| {
-            let message = format!("no run here yet: {}", repository.work_dir().display());
-            ErrorData::new(ErrorKind::NotFound, message).hint("runnerctl start -m 'What is to be true'")
-        })?;
+        let handle = self.registry.find(repository.common_dir()).await;
+        let handle = handle.ok_or_else(|| no_run_error(repository.work_dir()))?;
         Ok((repository, handle))
     }
 }

@@ -18,7 +18,7 @@ use protocol::words::RunStatus;
 
 use super::run_selector::refresh_published;
 use super::{Api, branches, config as config_methods, draining_error, isolated, repo_order, run_blocking};
-use crate::admit::{self, StartCommands, StartConfig, StartPreconditions, git_error};
+use crate::admit::{self, StartCommands, StartConfig, StartPreconditions, git_error, no_run_error};
 use crate::agent::AgentCandidates;
 use crate::call_context::ClientDisconnected;
 use crate::config;
@@ -159,11 +159,8 @@ impl RunApiServer for Api {
             None => (*worker.status()).clone(),
             Some(run) => worker.describe_run(&run).await?,
         };
-        let none = || {
-            let message = format!("{} has no run", view.repo.path);
-            ErrorData::new(ErrorKind::NotFound, message).hint("runnerctl start")
-        };
-        Ok(view.run.as_ref().map(|run| run.summary.clone()).ok_or_else(none)?)
+        let run = view.run.as_ref().map(|run| run.summary.clone());
+        Ok(run.ok_or_else(|| no_run_error(view.repo.path.as_path()))?)
     }
 
     async fn queue(&self, params: AtPath) -> RpcResult<Vec<RunSummary>> {

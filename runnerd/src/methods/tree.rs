@@ -10,7 +10,7 @@ use protocol::error::{ErrorData, ErrorKind};
 use protocol::explain::ExplainReply;
 use protocol::reply::{ChangeReply, TreeReply, ValidateReply};
 use protocol::request::{AddParams, AtRun, EditParams, RetryParams, ValidateParams};
-use protocol::view::SelectView;
+use protocol::view::{RunSummary, SelectView};
 use runner_core::change::{ChangeRequest, NodeAddition};
 use runner_core::digest::sha256_hex;
 use runner_core::select::{LeafSelection, select};
@@ -20,11 +20,12 @@ use tokio_util::sync::CancellationToken;
 use super::explain::explain_next;
 use super::iteration::complete_run_id;
 use super::{Api, run_blocking, validate as checks};
-use crate::admit::{ProgramInputs, git_error};
+use crate::admit::{ProgramInputs, git_error, no_run_error};
 use crate::git::{Id, Repository};
 use crate::repo::durable;
+use crate::repo::layout::Layout;
 use crate::store::{RepoStore, repo_id};
-use crate::worker::{CommittedState, load_state, node_ref};
+use crate::worker::{CommittedState, LoadError, load_state, node_ref};
 
 #[async_trait]
 impl TreeApiServer for Api {
@@ -126,7 +127,21 @@ fn read_edited_tree(file: &Path) -> Result<String, ErrorData> {
 
 /// Reads the state at the tip of a run's branch, else at HEAD.
 pub(super) fn load_tip(repository: &Repository, run: Option<&str>) -> Result<CommittedState, ErrorData> {
-    load_at(repository, find_tip(repository, run)?)
+    let tip = find_tip(repository, run)?;
+    match load_state(repository, tip) {
+        Err(LoadError::Missing { path: Layout::RUN_STATE, .. }) if run.is_none() => Err(no_run_at_head(repository)),
+        loaded => loaded.map_err(|error| error.to_error_data("runnerctl validate, or runnerctl start")),
+    }
+}
+
+fn no_run_at_head(repository: &Repository) -> ErrorData {
+    let branches = repository.list_branches("runner/").unwrap_or_default();
+    let ids: Vec<&str> = branches.iter().filter_map(|(name, _)| name.strip_prefix("runner/")).collect();
+    match ids[..] {
+        [] => no_run_error(repository.work_dir()),
+        _ => ErrorData::new(ErrorKind::NotFound, "the commit at HEAD belongs to no run")
+            .hint(format!("name one of these with --run: {}", ids.join(", "))),
+    }
 }
 
 /// Returns the last commit of a run; the one that is checked out if none is named.
@@ -145,8 +160,4 @@ pub(super) fn find_tip(repository: &Repository, run: Option<&str>) -> Result<Id,
         ErrorData::new(ErrorKind::NotFound, message).hint(hint)
     };
     tip.ok_or_else(no_run)
-}
-
-fn load_at(repository: &Repository, commit: Id) -> Result<CommittedState, ErrorData> {
-    load_state(repository, commit).map_err(|error| error.to_error_data("runnerctl validate, or runnerctl start"))
 }

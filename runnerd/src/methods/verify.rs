@@ -29,7 +29,7 @@ impl VerifyApiServer for Api {
         let path = self.resolve_run_path(&params.path, params.run.as_deref(), "verify").await?;
         let repository = self.find_readable_repository(&path).await?;
         let (repo, run) = (repository.clone(), params.run.clone());
-        let found = run_blocking(move || resolve_target(&repo, run.as_deref())).await;
+        let found = run_blocking(move || resolve_target(&repo, run.as_deref(), "verify")).await;
         let run = found.as_ref().map_or(params.run.as_deref(), |target| Some(&target.run));
         let target = match (self.find_unbegun_run(&params.path, run).await, found) {
             (Some((_, Some(tip))), Ok(target)) if tip == target.tip => return Ok(report_without_commits(target)),

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use protocol::command::Command;
+use protocol::command::{Command, NextSteps};
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::state::RunState;
 
 use super::branch_audit::skip_unreadable;
-use crate::admit::git_error;
+use crate::admit::{git_error, no_run_error};
 use crate::git::{GitError, Head, Id, Repository};
 use crate::repo::layout::Layout;
 
@@ -20,8 +20,12 @@ pub struct VerifyTarget {
     pub tip: Id,
 }
 
-/// Finds the branch of a run; `wanted` is its id or a prefix of it.
-pub fn resolve_target(repository: &Repository, run_prefix: Option<&str>) -> Result<VerifyTarget, ErrorData> {
+/// Finds the branch of a run, named by its id or a prefix of it; `command` is the one to suggest if there are several.
+pub fn resolve_target(
+    repository: &Repository,
+    run_prefix: Option<&str>,
+    command: &str,
+) -> Result<VerifyTarget, ErrorData> {
     if run_prefix.is_none()
         && let Some(target) = find_checked_out(repository).map_err(|error| git_error(&error))?
     {
@@ -37,7 +41,7 @@ pub fn resolve_target(repository: &Repository, run_prefix: Option<&str>) -> Resu
     match (exact, &matching[..]) {
         (Some(one), _) | (None, [one]) => Ok(one.clone()),
         (None, []) => Err(not_found_error(repository, run_prefix)),
-        (None, several) => Err(ambiguous_error(run_prefix, several)),
+        (None, several) => Err(ambiguous_error(run_prefix, several, command)),
     }
 }
 
@@ -85,18 +89,32 @@ fn list_run_branches(repository: &Repository) -> Result<Vec<(String, Id)>, GitEr
 
 fn not_found_error(repository: &Repository, run_prefix: Option<&str>) -> ErrorData {
     let place = repository.work_dir().display();
-    let (message, command) = match run_prefix {
-        Some(run) => (format!("{place} has no branch runner/{run}"), Command::fetch(&format!("runner/{run}"))),
-        None => (format!("{place} has no branch of a run"), Command::fetch("refs/heads/runner/*:refs/heads/runner/*")),
-    };
-    ErrorData::new(ErrorKind::NotFound, message).hint(command)
+    let is_cloned =
+        repository.list_refs().is_ok_and(|refs| refs.keys().any(|name| name.starts_with("refs/remotes/origin/")));
+    let missing = |message: String| ErrorData::new(ErrorKind::NotFound, message);
+    match run_prefix {
+        None if !is_cloned => no_run_error(repository.work_dir()),
+        None => missing(format!("{place} has no branch of a run"))
+            .hint(Command::fetch("refs/heads/runner/*:refs/heads/runner/*")),
+        Some(run) if !is_cloned => {
+            missing(format!("{place} has no branch runner/{run}")).hint("runnerctl queue --ended")
+        }
+        Some(run) => {
+            missing(format!("{place} has no branch runner/{run}")).hint(Command::fetch(&format!("runner/{run}")))
+        }
+    }
 }
 
-fn ambiguous_error(run_prefix: Option<&str>, several: &[VerifyTarget]) -> ErrorData {
+fn ambiguous_error(run_prefix: Option<&str>, several: &[VerifyTarget], command: &str) -> ErrorData {
     let ids: Vec<&str> = several.iter().map(|target| target.run.as_str()).collect();
     let message = match run_prefix {
         Some(wanted) => format!("`{wanted}` matches more than one run: {}", ids.join(", ")),
         None => format!("there is more than one run: {}", ids.join(", ")),
     };
-    ErrorData::new(ErrorKind::InvalidRequest, message).hint(Command::verify(ids[0]))
+    let way = match command {
+        "verify" => Command::verify(ids[0]).into(),
+        "bisect" => NextSteps::from(format!("runnerctl bisect --run {} -- COMMAND", ids[0])),
+        other => NextSteps::from(format!("runnerctl {other} {}", ids[0])),
+    };
+    ErrorData::new(ErrorKind::InvalidRequest, message).hint(way)
 }

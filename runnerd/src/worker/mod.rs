@@ -68,6 +68,7 @@ pub use self::iteration::brief::MAX_REVIEWED_BYTES;
 pub use self::iteration::node_limits::find_faults as tool_faults;
 pub use self::load::{CommittedState, LoadError, last_runner_commit, load_config, load_state};
 pub use self::pinned_repo::PinnedRepo;
+pub use self::queue::no_run_error;
 pub(crate) use self::receipt::runner_version;
 pub(crate) use self::requests::config_change::explain_config_change;
 pub use self::requests::config_change::{set_config_key as set_key, text_change as edited_config};

@@ -2,6 +2,7 @@
 //!
 //! It has one owner. Requests of clients are handled in `requests`; no effects, and no rules of iterations.
 
+use std::path::Path;
 use std::sync::{Arc, PoisonError};
 
 use jiff::Timestamp;
@@ -464,11 +465,7 @@ impl RepoQueue {
     /// Finds a run by id or unique prefix; `None` means the current one.
     pub(crate) fn resolve_run(&self, selector: Option<&str>) -> Result<&RunRecord, ErrorData> {
         let Some(selector) = selector else {
-            let none = || {
-                let message = format!("{} has no run", self.file.path);
-                ErrorData::new(ErrorKind::NotFound, message).hint("runnerctl start")
-            };
-            return self.current_run().ok_or_else(none);
+            return self.current_run().ok_or_else(|| no_run_error(self.file.path.as_path()));
         };
         find_by_id(&self.file.runs, |run| &run.id, selector)?.ok_or_else(|| run_not_found(selector))
     }
@@ -476,6 +473,12 @@ impl RepoQueue {
 
 pub(crate) fn store_error_data(error: &StoreError) -> ErrorData {
     ErrorData::new(ErrorKind::Fault, error.to_string()).caused_by(error)
+}
+
+/// Returns the error about a repository in which no run was started.
+pub fn no_run_error(place: &Path) -> ErrorData {
+    let message = format!("no run here yet: {}", place.display());
+    ErrorData::new(ErrorKind::NotFound, message).hint("runnerctl start -m 'What is to be true'")
 }
 
 pub(crate) fn run_not_found(id: &str) -> ErrorData {
