@@ -43,10 +43,11 @@ use self::goal::{goal_headline, missing_goal_error, parse_goal, read_goal, refus
 use self::identity::{StartTarget, choose_run, refuse_other_case};
 pub use self::isolated::{CarriedFile, IsolatedStart, check_isolated, read_carried_files};
 pub use self::programs::find as find_programs;
-pub use self::start_config::{StartConfig, choose_start_config, default_config_text};
+pub use self::start_config::{StartConfig, choose_start_config, default_config_text, has_config_at_head};
+use self::start_config::{has_same_config, read_base_config};
 pub use self::user_config::{check_user_config, check_user_push};
-
 pub use crate::worker::no_run_error;
+
 /// Maximum number of paths shown of a dirty work tree.
 const MAX_SHOWN_PATHS: usize = 10;
 
@@ -180,7 +181,7 @@ pub fn check_start(
     let config = match (&id, start_config) {
         (_, Some(taken)) => taken.config.clone(),
         (IdChoice::Given(id), None) if has_branch => read_branch_config(repository, id)?,
-        (_, None) => read_config(&layout)?,
+        (_, None) => read_base_config(repository, params.base.as_deref(), &head)?,
     };
     if let IdChoice::Given(id) = &id {
         refuse_protected(&config, id)?;
@@ -213,7 +214,11 @@ pub fn check_start(
     let path = WirePath::from(repository.work_dir());
     let goal = goal_headline(new_goal.as_ref(), params, &layout);
     let start = StartRequest { path, goal, start_spec, queue_only: params.queue_only, is_begun: has_branch };
-    let written_here = commands.written_here && start_config.is_none_or(StartConfig::is_own);
+    let is_same = match params.base.as_deref().filter(|_| !has_branch && start_config.is_none()) {
+        Some(base) => has_same_config(repository, &resolve_base(repository, base)?, &head)?,
+        None => true,
+    };
+    let written_here = commands.written_here && is_same && start_config.is_none_or(StartConfig::is_own);
     Ok((StartOrder { id, start, refusal }, StartCommands { written_here, ..commands }))
 }
 

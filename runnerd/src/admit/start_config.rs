@@ -8,11 +8,12 @@ use protocol::error::{ErrorData, ErrorKind};
 use protocol::reply::{StartSettings, TakenSetting};
 use protocol::request::{StartParams, UserDefaults};
 
-use super::{find_head_commit, git_error, resolve_base};
+use super::{find_head_commit, git_error, invalid_config_error, read_config, resolve_base};
 use crate::config::{self, ConfigError, RepoConfig};
 use crate::error_chain::display_chain;
-use crate::git::Repository;
+use crate::git::{Id, Repository};
 use crate::repo::layout::Layout;
+use crate::worker::load_config;
 
 /// A configuration that is in neither base nor work tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,6 +63,12 @@ fn list_taken(text: &str, file: &Path) -> Result<Vec<TakenSetting>, ConfigError>
     Ok(changes.into_iter().map(|(key, value)| TakenSetting { key, value }).collect())
 }
 
+/// Whether the commit at HEAD has a configuration.
+pub fn has_config_at_head(repository: &Repository) -> Result<bool, ErrorData> {
+    let head = find_head_commit(repository)?;
+    Ok(repository.find_entry(&head, Layout::CONFIG).map_err(|error| git_error(&error))?.is_some())
+}
+
 /// Whether a run at this base, by default HEAD, finds a configuration when it begins.
 fn has_config(repository: &Repository, base: Option<&str>, is_session_active: bool) -> Result<bool, ErrorData> {
     let head = find_head_commit(repository)?;
@@ -73,6 +80,27 @@ fn has_config(repository: &Repository, base: Option<&str>, is_session_active: bo
     // A file that HEAD has goes with it when the run's branch is checked out; another one stays.
     let stays = || Ok::<_, ErrorData>(repository.work_dir().join(Layout::CONFIG).is_file() && !is_tracked(head)?);
     Ok(is_tracked(base)? || (!is_session_active && stays()?))
+}
+
+/// Reads the configuration with which a new run begins: that of its base, else an uncommitted one in the work tree.
+pub(super) fn read_base_config(
+    repository: &Repository,
+    base: Option<&str>,
+    head: &Id,
+) -> Result<RepoConfig, ErrorData> {
+    let layout = Layout::new(repository.work_dir());
+    let Some(base) = base else { return read_config(&layout) };
+    let base = resolve_base(repository, base)?;
+    if has_same_config(repository, &base, head)? {
+        return read_config(&layout);
+    }
+    load_config(repository, base).map_err(|error| invalid_config_error(&error))
+}
+
+/// Whether two commits have the same configuration, or none.
+pub(super) fn has_same_config(repository: &Repository, one: &Id, other: &Id) -> Result<bool, ErrorData> {
+    let entry = |commit: &Id| repository.find_entry(commit, Layout::CONFIG).map_err(|error| git_error(&error));
+    Ok(entry(one)? == entry(other)?)
 }
 
 fn refused_error(run: Option<&str>, error: &ConfigError) -> ErrorData {
