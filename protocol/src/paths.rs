@@ -33,7 +33,7 @@ const SOCKET: &str = "runnerd.sock";
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PathsError {
     /// There is no home folder to derive paths from.
-    #[error("this user has no home folder: set HOME, or {SOCKET_VARIABLE} and {STATE_VARIABLE}")]
+    #[error("this user has no home folder: set HOME to an absolute path, or {SOCKET_VARIABLE} and {STATE_VARIABLE}")]
     NoHome,
     /// A named path is relative.
     #[error("the path `{path}` in {origin} is not absolute")]
@@ -96,6 +96,11 @@ impl Paths {
     pub fn with_socket(self, socket: &Path, origin: &'static str) -> Result<Self, PathsError> {
         let socket = check_socket_length(require_absolute(socket.to_owned(), origin)?)?;
         Ok(Self { socket, socket_named: true, ..self })
+    }
+
+    /// Whether the socket is where it would be without a flag or variable.
+    pub fn has_default_socket(&self) -> bool {
+        self.socket == PathEnvironment::read().default_socket(&self.state)
     }
 
     /// Returns the folder of the daemon's own log.
@@ -162,7 +167,12 @@ impl Paths {
 
 /// Returns the file of the client's own settings; `None` without a home folder.
 pub fn client_settings_path() -> Option<PathBuf> {
-    BaseDirs::new().map(|dirs| dirs.config_dir().join("runnerctl/config.toml"))
+    base_dirs().map(|dirs| dirs.config_dir().join("runnerctl/config.toml"))
+}
+
+/// Returns the user's folders; `None` if the home folder is unknown, or is not an absolute path.
+fn base_dirs() -> Option<BaseDirs> {
+    BaseDirs::new().filter(|dirs| dirs.home_dir().is_absolute())
 }
 
 /// Returns the folder for the folders of this user's jobs: in the folder for temporary files, which an engine may
@@ -205,7 +215,7 @@ struct PathEnvironment {
 
 impl PathEnvironment {
     fn read() -> Self {
-        let base = BaseDirs::new();
+        let base = base_dirs();
         let base = base.as_ref();
         let named = |name| env::var_os(name).filter(|value: &OsString| !value.is_empty()).map(PathBuf::from);
         let login = PathBuf::from(format!("/run/user/{}", nix::unistd::getuid()));

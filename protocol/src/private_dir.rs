@@ -43,7 +43,9 @@ pub enum PrivateDirError {
         own: u32,
     },
     /// Others may enter it.
-    #[error("the folder {path} is open to others (mode {mode:04o}): `chmod 700` it or name another")]
+    #[error(
+        "the folder {path} is open to others (mode {mode:04o}): name one of its own, which is created with mode 0700; or, if nothing else is in it, `chmod 700` it"
+    )]
     OpenToOthers {
         /// The folder.
         path: PathBuf,

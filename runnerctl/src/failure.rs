@@ -86,6 +86,13 @@ impl Failure {
         Self::new(ExitStatus::Error, "io", doing).caused_by(error.to_string())
     }
 
+    /// Creates the failure of a temporary file or folder.
+    pub(crate) fn temp_file(error: &io::Error) -> Self {
+        let folder = std::env::temp_dir();
+        Self::io(format!("creating a temporary file in {}", folder.display()), error)
+            .hint("name another folder with TMPDIR, or create that one")
+    }
+
     /// Appends a cause below the existing ones.
     #[must_use]
     pub(crate) fn caused_by(mut self, cause: impl Into<String>) -> Self {

@@ -71,7 +71,7 @@ pub(crate) async fn with_remote<T>(
     }
     unless_interrupted("the look", async {
         let folder = tempfile::Builder::new().prefix("runnerd-").tempdir();
-        let folder = folder.map_err(|error| Failure::io("making a folder for the branches", &error))?;
+        let folder = folder.map_err(|error| Failure::temp_file(&error))?;
         let mirror = MirrorRepo { directory: folder };
         mirror.fetch_branches(invocation, query).await?;
         let daemon = TempDaemon::start().await?;

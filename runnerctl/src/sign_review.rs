@@ -156,7 +156,7 @@ fn write_public_key(key: &str) -> Result<Option<NamedTempFile>, Failure> {
         return Ok(None);
     };
     let failed = |error| Failure::io("laying out the public key that signs", &error);
-    let mut file = tempfile::Builder::new().suffix(".pub").tempfile().map_err(failed)?;
+    let mut file = tempfile::Builder::new().suffix(".pub").tempfile().map_err(|error| Failure::temp_file(&error))?;
     writeln!(file, "{text}").map_err(failed)?;
     Ok(Some(file))
 }

@@ -33,7 +33,7 @@ impl TempDaemon {
     /// Starts the daemon and waits until it listens.
     pub(crate) async fn start() -> Result<Self, Failure> {
         let folder = tempfile::Builder::new().prefix("runnerd-").tempdir();
-        let folder = folder.map_err(|error| Failure::io("making a folder for the daemon", &error))?;
+        let folder = folder.map_err(|error| Failure::temp_file(&error))?;
         let socket = folder.path().join("socket/runnerd.sock");
         let program = find_daemon_program();
         let mut process = Command::new(&program)

@@ -14,7 +14,8 @@ use super::address::Address;
 use super::ssh::SshError;
 use crate::api::API_VERSION;
 use crate::error::{ERROR_CODE, ErrorData, ErrorKind, ExitStatus};
-use crate::paths::PathsError;
+use crate::paths::{PathsError, SOCKET_VARIABLE, STATE_VARIABLE};
+use crate::private_dir::PrivateDirError;
 
 /// Why there is no connection.
 #[derive(Debug, thiserror::Error)]
@@ -204,6 +205,9 @@ impl ConnectError {
             Self::Refused(refusal) => refusal.hint.clone(),
             Self::Ssh(error) => error.hint(),
             Self::Start(StartError::Spawn { .. }) => Some("install runnerd beside runnerctl or in PATH".into()),
+            Self::Start(StartError::Folder(PrivateDirError::Create { .. })) => Some(format!(
+                "name a folder that can be written to: {STATE_VARIABLE}=/PATH; sockets have {SOCKET_VARIABLE}"
+            )),
             Self::Paths(_)
             | Self::Unreachable { .. }
             | Self::Thread(_)

@@ -137,7 +137,7 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: ConfigArgs) -> Result
 async fn edit(invocation: &Invocation<'_>, connection: &Connection, at: AtRun) -> Result<(), Failure> {
     let opened = connection.client().text(at.clone()).await?;
     let folder = tempfile::Builder::new().prefix("runnerctl-config").tempdir();
-    let folder = folder.map_err(|error| Failure::io("creating a temporary folder", &error).hint("check TMPDIR"))?;
+    let folder = folder.map_err(|error| Failure::temp_file(&error))?;
     let copy = folder.path().join("config.toml");
     let failed = |doing: &str, error: &io::Error| Failure::io(format!("{doing} {}", copy.display()), error);
     fs::write(&copy, &opened.text).map_err(|error| failed("writing", &error))?;

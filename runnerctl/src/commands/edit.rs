@@ -48,7 +48,7 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: EditArgs) -> Result<E
     let connection = invocation.connect().await?;
     let at = args.target.resolve(invocation, connection.client()).await?;
     let folder = tempfile::Builder::new().prefix("runnerctl-edit").tempdir();
-    let folder = folder.map_err(|error| Failure::io("making a temporary folder", &error))?;
+    let folder = folder.map_err(|error| Failure::temp_file(&error))?;
     match args.file {
         Some(file) => {
             let text = read_tree_file(&file)?;

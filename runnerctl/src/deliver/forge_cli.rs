@@ -38,7 +38,7 @@ impl ForgeCli {
     /// Creates the empty folder.
     pub(crate) fn create() -> Result<Self, Failure> {
         remove_stale_dirs();
-        let failed = |error| Failure::io("making a temporary folder", &error);
+        let failed = |error| Failure::temp_file(&error);
         let folder = tempfile::Builder::new().prefix(DIR_PREFIX).tempdir().map_err(failed)?;
         let lock = File::open(folder.path()).map_err(failed)?;
         lock.lock().map_err(failed)?;

@@ -211,7 +211,7 @@ impl Api {
             "log_level" => {
                 std::env::var(FILTER_VARIABLE).ok().filter(|value| !value.is_empty()).zip(Some(FILTER_VARIABLE))
             }
-            "socket" if self.paths.socket_named => {
+            "socket" if self.paths.socket_named && !self.paths.has_default_socket() => {
                 Some((self.paths.socket.display().to_string(), "RUNNERD_SOCKET or --socket"))
             }
             _ => None,

@@ -31,7 +31,7 @@ impl ScratchRepo {
     pub(super) fn create(folder: Option<PathBuf>) -> Result<Self, Failure> {
         let folder = match folder {
             Some(folder) => create_empty_dir(folder)?,
-            None => create_temp_dir().map_err(|error| Failure::io("making a temporary folder", &error))?,
+            None => create_temp_dir().map_err(|error| Failure::temp_file(&error))?,
         };
         let identity = if has_identity(&folder) { &[][..] } else { &FALLBACK_IDENTITY };
         let scratch = Self { folder, identity };
