@@ -158,7 +158,8 @@ fn render(summary: &ExportSummary, is_single_record: bool) -> String {
         (false, 1) => format!("the record of run {}", sanitize(run)),
         (false, _) => format!("{records} records of run {}", sanitize(run)),
     };
-    let mut text = format!("{what} in {}: {files} files, {}\n", sanitize(to), format_bytes(*bytes));
+    let files = if *files == 1 { "1 file".to_owned() } else { format!("{files} files") };
+    let mut text = format!("{what} in {}: {files}, {}\n", sanitize(to), format_bytes(*bytes));
     for path in left_out {
         let _ = writeln!(text, "skipped, not a regular file: {}", sanitize(&path.to_string()));
     }

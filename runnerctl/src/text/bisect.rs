@@ -46,8 +46,8 @@ pub(crate) fn render_outcome(outcome: &BisectOutcome<'_>, screen: &Screen) -> St
         1 => "the command was run once".to_owned(),
         n => format!("the command was run {n} times"),
     };
-    let _ =
-        writeln!(text, "\n{}", paint(DIM, &format!("{} states of {}; {tried}", outcome.points, sanitize(outcome.run))));
+    let states = if outcome.points == 1 { "1 state".to_owned() } else { format!("{} states", outcome.points) };
+    let _ = writeln!(text, "\n{}", paint(DIM, &format!("{states} of {}; {tried}", sanitize(outcome.run))));
     text
 }
 

@@ -105,7 +105,10 @@ fn describe_step(step: &StepView) -> String {
 fn describe_attempts(leaf: &LeafView) -> String {
     let node = &leaf.node;
     if node.attempts >= node.max_attempts {
-        return format!("its {} attempts are used up", node.max_attempts);
+        return match node.max_attempts {
+            1 => "its only attempt is used up".to_owned(),
+            more => format!("its {more} attempts are used up"),
+        };
     }
     let narrowing = if leaf.narrowing { "; narrowing it does not use up the last one" } else { "" };
     format!("attempt {} of {}{narrowing}", node.attempts + 1, node.max_attempts)

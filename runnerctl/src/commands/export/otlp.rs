@@ -322,8 +322,13 @@ fn parse_headers(text: &str) -> Result<Vec<(String, String)>, Failure> {
 fn render(summary: &OtlpSummary) -> String {
     let OtlpSummary { to, iterations, spans, rejected } = summary;
     let count = if *iterations == 1 { "1 iteration".to_owned() } else { format!("{iterations} iterations") };
-    let lost = if *rejected == 0 { String::new() } else { format!("not taken by the collector: {rejected} spans\n") };
-    format!("{count}, {spans} spans, sent to {}\n{lost}", sanitize(to))
+    let spans = if *spans == 1 { "1 span".to_owned() } else { format!("{spans} spans") };
+    let lost = match rejected {
+        0 => String::new(),
+        1 => "not taken by the collector: 1 span\n".to_owned(),
+        more => format!("not taken by the collector: {more} spans\n"),
+    };
+    format!("{count}, {spans}, sent to {}\n{lost}", sanitize(to))
 }
 
 #[cfg(test)]
