@@ -11,17 +11,26 @@ use super::value_enums::ReviewPolicy;
 /// A cost ceiling that could not be enforced, since an agent's cost would stay unknown.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`max_cost_usd` is set, but `{kind}` (in [{section}]) reports no cost and has no price; \
-     state it in dollars per million tokens: \
-     runnerctl config set prices.{price_name} '{{input = IN, output = OUT}}', or: runnerctl config set max_cost_usd --default"
+    "`max_cost_usd` is set, but {} has no price; state it in dollars per million tokens: \
+     runnerctl config set prices.{price_name} '{{input = IN, output = OUT}}', or: runnerctl config set max_cost_usd --default",
+    describe_agent(.kind.as_str(), .section, .model.as_deref())
 )]
 pub struct UnpricedBackend {
     /// The section that names the agent.
     pub section: &'static str,
     /// The agent.
     pub kind: ExecutorKind,
+    /// The model that the configuration names.
+    pub model: Option<String>,
     /// The name under which its price is looked up.
     pub price_name: String,
+}
+
+fn describe_agent(kind: &str, section: &str, model: Option<&str>) -> String {
+    match model {
+        Some(model) => format!("the model `{model}` of `{kind}` (in [{section}])"),
+        None => format!("`{kind}` (in [{section}]), which reports no cost,"),
+    }
 }
 
 impl RepoConfig {
@@ -84,7 +93,7 @@ impl RepoConfig {
             return Ok(());
         }
         let price_name = price_name(executor).to_owned();
-        Err(UnpricedBackend { section, kind: executor.kind, price_name })
+        Err(UnpricedBackend { section, kind: executor.kind, model: executor.model.clone(), price_name })
     }
 }
 

@@ -367,7 +367,15 @@ fn a_price_is_the_files_else_the_list_price_of_the_model_that_is_named_or_was_re
 #[test]
 fn the_refusal_of_a_ceiling_says_what_to_add() {
     let refusal = parse_config("max_cost_usd = 5\nexecutor.kind = \"gemini\"").check_cost_limit().unwrap_err();
-    insta::assert_snapshot!(refusal, @r#"`max_cost_usd` is set, but `gemini` (in [executor]) reports no cost and has no price; state it in dollars per million tokens: runnerctl config set prices.gemini '{input = IN, output = OUT}', or: runnerctl config set max_cost_usd --default"#);
+    insta::assert_snapshot!(refusal, @r#"`max_cost_usd` is set, but `gemini` (in [executor]), which reports no cost, has no price; state it in dollars per million tokens: runnerctl config set prices.gemini '{input = IN, output = OUT}', or: runnerctl config set max_cost_usd --default"#);
+}
+
+#[test]
+fn the_refusal_of_a_ceiling_names_the_model_without_a_price() {
+    let text = "max_cost_usd = 5\nexecutor.kind = \"codex\"\nexecutor.model = \"gpt-9\"";
+    let refusal = parse_config(text).check_cost_limit().unwrap_err().to_string();
+    assert!(refusal.contains("the model `gpt-9` of `codex` (in [executor]) has no price"), "{refusal}");
+    assert!(refusal.contains("runnerctl config set prices.gpt-9 "), "{refusal}");
 }
 
 #[test]
