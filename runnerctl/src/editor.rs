@@ -1,7 +1,7 @@
 //! Opens a file in the user's editor, and asks whether to edit a rejected text again.
 
 use std::ffi::OsString;
-use std::io::{self, Write as _};
+use std::io::{self, IsTerminal as _, Write as _};
 use std::path::Path;
 use std::process::Command;
 
@@ -13,7 +13,12 @@ use crate::text::sanitize::sanitize_lines;
 /// Opens a file in the user's editor and waits until the editor exits. As in git, the variable may contain options.
 pub(crate) fn edit_file(file: &Path) -> Result<(), Failure> {
     let from_variable = |name| std::env::var_os(name).filter(|value: &OsString| !value.is_empty());
-    let editor = from_variable("VISUAL").or_else(|| from_variable("EDITOR")).unwrap_or_else(|| "vi".into());
+    let named = from_variable("VISUAL").or_else(|| from_variable("EDITOR"));
+    if named.is_none() && !(io::stdin().is_terminal() && io::stdout().is_terminal()) {
+        let message = "no editor is named, and vi needs a terminal; nothing was changed";
+        return Err(Failure::new(ExitStatus::Error, "editor", message).hint("set VISUAL or EDITOR"));
+    }
+    let editor = named.unwrap_or_else(|| "vi".into());
     let shown = editor.to_string_lossy().into_owned();
     let mut script = editor;
     script.push(" \"$@\"");

@@ -23,7 +23,8 @@ use crate::text::sanitize::{sanitize, sanitize_lines};
 const EXAMPLES: &str = "Examples:
   runnerctl config get                               everything, as key = value
   runnerctl config get guard.command                 one value
-  runnerctl config set guard.command '[\"make\"]'      as TOML; a word as it is
+  runnerctl config set guard.command make test       the words of a command
+  runnerctl config set guard.definition '[\"/ci/**\"]' other values as TOML
   runnerctl config set max_cost_usd --default        reset to default
   runnerctl config set prices.gpt-5 '{input = 1.25, output = 10}'
   runnerctl config show --origin                     and where each is set
@@ -58,7 +59,7 @@ enum ConfigVerb {
         /// Dotted key, e.g. `guard.command`
         #[arg(value_name = "KEY")]
         key: String,
-        /// The value, as TOML
+        /// The value, as TOML, or a single word; the first word of a command
         #[arg(
             value_name = "VALUE",
             required_unless_present = "default",
@@ -66,6 +67,9 @@ enum ConfigVerb {
             allow_hyphen_values = true
         )]
         value: Option<String>,
+        /// More words of a command, as of `guard.command`
+        #[arg(value_name = "WORD", requires = "value", trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<String>,
         /// Remove the key from the file, to use its default
         #[arg(long)]
         default: bool,
@@ -109,7 +113,8 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: ConfigArgs) -> Result
             let reply = client.get(ConfigKey { path, key }).await?;
             invocation.ui.print_answer("config", &reply, |_| render_value(&reply.value))?;
         }
-        ConfigVerb::Set { key, value, run, .. } => {
+        ConfigVerb::Set { key, value, words, run, .. } => {
+            let value = value.map(|value| join_command(value, words));
             let reply = client.set(ConfigSetParams { at: AtRun { path, run }, key, value }).await?;
             invocation.ui.print_answer("config-set", &reply, |_| render_set(&reply))?;
         }
@@ -159,6 +164,14 @@ async fn edit(invocation: &Invocation<'_>, connection: &Connection, at: AtRun) -
             return Err(Failure::from(error).hint(format!("your edit is kept in {}", kept.display())));
         }
     }
+}
+
+/// Returns the value as TOML, if it is several words: those of a command.
+fn join_command(value: String, words: Vec<String>) -> String {
+    if words.is_empty() {
+        return value;
+    }
+    toml::Value::from(std::iter::once(value).chain(words).collect::<Vec<_>>()).to_string()
 }
 
 fn render_edit(reply: &ConfigEditReply) -> String {
@@ -263,6 +276,13 @@ mod tests {
         log_level = "debug"  # RUNNERD_LOG
         "#);
         assert!(render_settings(&settings, false).starts_with("max_iterations = 7\n# max_cost_usd is off\n"));
+    }
+
+    #[test]
+    fn the_words_of_a_command_are_a_list() {
+        let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
+        assert_eq!(join_command("cargo".into(), words(&["test", "--quiet"])), r#"["cargo", "test", "--quiet"]"#);
+        assert_eq!(join_command("20".into(), Vec::new()), "20");
     }
 
     #[test]

@@ -244,7 +244,11 @@ impl DottedKey {
 
     fn read_value(&self, given: &str) -> Result<toml_edit::Value, ConfigError> {
         let textual = self.key.kind.is_textual();
+        let is_list = |value: &toml_edit::Value| value.is_array();
         match given.parse::<toml_edit::Value>() {
+            parsed if self.key.kind.is_command() && !parsed.as_ref().is_ok_and(is_list) && is_plain_command(given) => {
+                Ok(given.split_whitespace().collect::<toml_edit::Array>().into())
+            }
             Ok(value) if value.is_str() || !textual => Ok(value),
             _ if textual => Ok(given.into()),
             _ => Err(ConfigError::without_position(ConfigProblem::Invalid {
@@ -255,6 +259,13 @@ impl DottedKey {
             })),
         }
     }
+}
+
+/// Whether a text is a program and its arguments, with nothing in it that a shell would change.
+fn is_plain_command(text: &str) -> bool {
+    let is_plain =
+        |c: char| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_' | '.' | '/' | ':' | '=' | '+' | ',' | '@' | '%');
+    !text.trim().is_empty() && text.chars().all(is_plain)
 }
 
 fn unnamed_source(text: &str) -> ConfigSource<'_> {

@@ -153,6 +153,11 @@ impl ValueKind {
         }
     }
 
+    /// Whether it is a command or its arguments.
+    pub(super) fn is_command(self) -> bool {
+        matches!(self, Self::Argv { .. } | Self::Arguments)
+    }
+
     /// Whether a bare word on a command line can only be a string.
     pub(super) fn is_textual(self) -> bool {
         matches!(self, Self::Text | Self::Name | Self::AbsolutePath | Self::Choice(_))

@@ -464,6 +464,14 @@ fn setting_a_key_keeps_the_comments() {
 }
 
 #[test]
+fn the_words_of_a_command_are_taken_as_they_are() {
+    let value = |given: &str| get(&set("", "guard.command", given).unwrap(), "guard.command").unwrap().value.unwrap();
+    assert_eq!(value("cargo test --locked"), r#"["cargo", "test", "--locked"]"#);
+    assert_eq!(value("make"), r#"["make"]"#);
+    assert_eq!(value(r#"["sh", "-c", "a && b"]"#), r#"["sh", "-c", "a && b"]"#);
+}
+
+#[test]
 fn a_price_without_its_other_half_is_refused() {
     let error = set("", "prices.\"gpt-5.1\".input", "1.5").unwrap_err();
     assert!(error.to_string().contains("`prices.\"gpt-5.1\".output` is missing"), "{error}");
@@ -518,7 +526,7 @@ fn a_wrong_setting_is_refused_without_a_place() {
         refused("gaurd.command", "[]"),
         refused("guard", "[]"),
         refused("guard.command", "[]"),
-        refused("guard.command", "just ci"),
+        refused("guard.command", "just ci && just lint"),
         refused("max_iterations", "0"),
         refused("executor.kind", "claud"),
         refused("executor.kind", "command"),
@@ -529,7 +537,7 @@ fn a_wrong_setting_is_refused_without_a_place() {
     unknown key `gaurd` at the top level; did you mean `guard`?
     `guard` is a section and cannot be given a value
     `guard.command` must be a program and its arguments as a list of strings, not an empty list
-    `guard.command` must be a program and its arguments as a list of strings, not `just ci`
+    `guard.command` must be a program and its arguments as a list of strings, not `just ci && just lint`
     `max_iterations` must be a whole number from 1 to 1000000, not 0
     `executor.kind` must be one of "codex", "claude", "opencode", "gemini", "command", not "claud"; did you mean `claude`?
     `executor.kind` names "command", which needs `executor.command`

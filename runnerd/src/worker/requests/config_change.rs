@@ -109,7 +109,10 @@ fn invalid_file_error(error: &ConfigError) -> ErrorData {
 
 fn refused_error(error: &ConfigError) -> ErrorData {
     let hint = match error.missing_key() {
-        Some(key) => format!("runnerctl config set {key} … first"),
+        Some(key) => {
+            let example = if key.starts_with("prices") { "10" } else { "sh agent.sh" };
+            format!("set {key} first, such as: runnerctl config set {key} {example}")
+        }
         None => "runnerctl config show".to_owned(),
     };
     ErrorData::new(ErrorKind::InvalidRequest, display_chain(error)).hint(hint)
