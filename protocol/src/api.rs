@@ -297,6 +297,10 @@ pub trait DoctorApi {
     /// commands are confirmed, because it starts them.
     #[method(name = "agents")]
     async fn agent_facts(&self, params: ValidateParams) -> RpcResult<Vec<AgentFacts>>;
+
+    /// Asks the known agents that the caller has installed for their versions, whatever the configuration names.
+    #[method(name = "installed")]
+    async fn installed_agents(&self, params: ValidateParams) -> RpcResult<Vec<AgentFacts>>;
 }
 
 /// Audits.

@@ -38,6 +38,30 @@ pub struct RepositoryFacts {
     /// Suggested settings for workspaces of isolated runs; null if the kind of project is unknown, or the section is
     /// already set.
     pub workspace: Option<WorkspaceProposal>,
+    /// Whether a new run finds settings: in its base, in the work tree, or those of the run before.
+    #[serde(default)]
+    pub has_settings: bool,
+    /// A suggested guard; null if the kind of project is unknown.
+    #[serde(default)]
+    pub guard_suggestion: Option<GuardSuggestion>,
+    /// The first commands that workflows of a CI service run.
+    #[serde(default)]
+    pub ci_commands: Vec<String>,
+    /// Whether the repository has no commit yet.
+    #[serde(default)]
+    pub unborn: bool,
+    /// The first paths of the work tree that are not committed, and that keep a run in place from starting.
+    #[serde(default)]
+    pub uncommitted: Vec<String>,
+}
+
+/// A suggested `guard.command` for a known kind of project.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct GuardSuggestion {
+    /// The command.
+    pub command: Vec<String>,
+    /// The file, and what in it led to the command.
+    pub reason: String,
 }
 
 /// A rule in git's attributes that changes the runner's files.

@@ -8,6 +8,7 @@ mod commands;
 mod complete;
 mod confirm;
 mod deliver;
+mod detection;
 #[cfg(test)]
 mod doc_tests;
 mod doctor;

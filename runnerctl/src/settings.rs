@@ -130,6 +130,11 @@ impl Settings {
         (!text.is_empty()).then(|| UserDefaults { text, file: WirePath(self.file.clone()) })
     }
 
+    /// Whether `[defaults]` sets a key.
+    pub(crate) fn has_default(&self, key: &str) -> bool {
+        self.list_defaults().iter().any(|(set, _)| set == key)
+    }
+
     /// Shows the default that applies to a setting of a repository without a configuration.
     pub(crate) fn apply_default(&self, setting: &mut SettingView) {
         let defaults = self.list_defaults();

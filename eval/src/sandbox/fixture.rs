@@ -75,7 +75,7 @@ impl SandboxRepository {
         }
         repository.git(&["init", "--quiet", "--template="]).await?;
         repository.commit_all("chore: begin").await?;
-        repository.client(&["init"]).await?;
+        repository.client(&["init", "--yes"]).await?;
         repository.configure_runner(seed)?;
         repository.commit_all("chore: set up the runner").await?;
         Ok(repository)

@@ -12,7 +12,7 @@ use protocol::bisect::{BisectPoint, PointKind, PointsParams, PointsReply, TryPar
 use protocol::branch::{BranchState, BranchView};
 use protocol::command::NextSteps;
 use protocol::delivery::{DescribeParams, DescribeReply, FeedbackItem, FeedbackKind, FeedbackParams, FeedbackReply};
-use protocol::doctor::{AgentFacts, AgentFitness, GuardFiles, RepositoryFacts};
+use protocol::doctor::{AgentFacts, AgentFitness, GuardFiles, GuardSuggestion, RepositoryFacts};
 use protocol::event::{Activity, ActivityKind, Event, EventKind};
 use protocol::explain::{Ending, EndingView, ExplainReply, LeafView, NextView, RoleReason, StepView};
 use protocol::landing::{
@@ -609,13 +609,22 @@ fn doctor_examples() -> Vec<Example> {
         confirmed: Some(true),
         guard: Some(GuardFiles { watched: vec!["justfile".into()], is_blind: false, unknown: Vec::new() }),
         workspace: None,
+        has_settings: true,
+        guard_suggestion: Some(GuardSuggestion {
+            command: vec!["cargo".into(), "test".into()],
+            reason: "Cargo.toml".into(),
+        }),
+        ci_commands: vec!["cargo test --locked".into()],
+        unborn: false,
+        uncommitted: Vec::new(),
     };
     let fit = AgentFitness::Fit { version: Some("0.151.0".into()), login: Some(true) };
     let agents = vec![AgentFacts { section: "executor".into(), kind: "codex".into(), fitness: fit }];
     let env = CallerEnv([("PATH".to_owned(), "/usr/bin:/bin".to_owned())].into());
     vec![
         example("doctor.repository", &AtPath { path: proj() }, &facts),
-        example("doctor.agents", &ValidateParams { path: proj(), env }, &agents),
+        example("doctor.agents", &ValidateParams { path: proj(), env: env.clone() }, &agents),
+        example("doctor.installed", &ValidateParams { path: proj(), env }, &agents),
     ]
 }
 

@@ -83,7 +83,7 @@ async fn machine_checks(paths: &Paths, daemon: Result<&DaemonView, &ConnectError
     let mut checks = vec![
         rules::check_git(&git),
         rules::check_clock(clock, running.map(|view| view.started_at)),
-        rules::check_daemon(daemon, machine::lock_holder(paths), settings.as_ref()),
+        rules::check_daemon(daemon, machine::lock_holder(paths).as_ref(), settings.as_ref()),
         rules::check_socket(socket, machine::inspect_file(socket).as_ref()),
         rules::check_state_dir(state, machine::inspect_file(state).as_ref()),
         rules::check_disk("disk", state, machine::free_bytes(state)),
@@ -164,10 +164,10 @@ async fn check_repository(repository: &RepositoryReport) -> RepositoryChecks {
         rules::check_git_state(facts),
         rules::check_disk("disk", root, machine::free_bytes(root)),
         rules::check_configuration(settings, facts),
-        rules::check_guard(guard, machine::has_program(guard, root), recipe.as_ref()),
+        rules::check_guard(guard, machine::has_program(guard, root), recipe.as_ref(), facts),
     ];
-    checks.extend(facts.guard.as_ref().map(rules::check_guard_files));
-    checks.extend(facts.workspace.as_ref().map(rules::check_workspace));
+    checks.extend(facts.guard.as_ref().map(|guard| rules::check_guard_files(guard, facts)));
+    checks.extend(facts.workspace.as_ref().map(|proposal| rules::check_workspace(proposal, facts)));
     checks.extend(held.as_ref().map(rules::check_hold));
     checks.extend(rules::check_configured_agents(agents));
     checks.extend(rules::check_files(files, facts));

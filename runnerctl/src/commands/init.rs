@@ -9,13 +9,14 @@ use protocol::reply::InitReply;
 use protocol::request::InitParams;
 
 use crate::args::RepoTarget;
+use crate::detection::{Asker, choose_settings};
 use crate::failure::Failure;
 use crate::invocation::Invocation;
-use crate::settings::Settings;
 use crate::text::sanitize::sanitize;
 
 const EXAMPLES: &str = "Examples:
   runnerctl init                    in this repository
+  runnerctl init --yes              with the detected guard and agent
   runnerctl init ~/proj --force     overwrite existing files";
 
 /// Create `.runner/`: goal, task tree and configuration
@@ -27,13 +28,18 @@ pub(crate) struct InitArgs {
     /// Overwrite existing files
     #[arg(long)]
     force: bool,
+    /// Take the settings that are detected
+    #[arg(short, long)]
+    yes: bool,
 }
 
 /// Runs the command.
 pub(crate) async fn run(invocation: &Invocation<'_>, args: InitArgs) -> Result<ExitStatus, Failure> {
     let path = invocation.daemon_path(args.repo.path())?;
-    let defaults = Settings::load()?.defaults();
-    let reply = invocation.connect().await?.client().init(InitParams { path, force: args.force, defaults }).await?;
+    let connection = invocation.connect().await?;
+    let asker = Asker { ui: invocation.ui, yes: args.yes, is_optional: true };
+    let defaults = choose_settings(&connection, &path, asker).await?.defaults;
+    let reply = connection.client().init(InitParams { path, force: args.force, defaults }).await?;
     invocation.ui.print_answer("init", &reply, |_| render(&reply))?;
     invocation.ui.print_note("\nWrite the goal into .runner/GOAL.md, then: runnerctl start\n");
     Ok(ExitStatus::Success)

@@ -20,6 +20,7 @@ use tokio::time::timeout;
 
 use crate::args::RepoTarget;
 use crate::confirm::{ask_yes_no, with_confirmation};
+use crate::detection::{Asker, NewSettings, choose_settings};
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::run_target::{is_local_path, to_run_name};
@@ -90,7 +91,7 @@ pub(crate) struct StartArgs {
     /// Show progress until the run ends, pauses or is held
     #[arg(long)]
     wait: bool,
-    /// Confirm the commands in the repository's configuration
+    /// Confirm the commands in the repository's configuration, and take settings that are detected
     #[arg(short, long)]
     yes: bool,
 }
@@ -100,6 +101,13 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: StartArgs) -> Result<
     let path = resolve_place(invocation, args.repo.path())?;
     let goal = load_goal(invocation, args.goal.as_deref(), args.message.as_deref())?;
     let connection = invocation.connect().await?;
+    // Another base, or a run that is resumed, has settings of its own.
+    let settings = if goal.is_none() || args.base.is_some() || args.default_config {
+        NewSettings { defaults: Settings::load()?.defaults(), has_detected: false }
+    } else {
+        let asker = Asker { ui: invocation.ui, yes: args.yes, is_optional: false };
+        choose_settings(&connection, &path, asker).await?
+    };
     let params = StartParams {
         env: caller_env::collect(&connection, &path).await,
         path: path.clone(),
@@ -118,7 +126,7 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: StartArgs) -> Result<
             (false, false) => None,
         },
         default_config: args.default_config,
-        defaults: Settings::load()?.defaults(),
+        defaults: settings.defaults,
         confirmed: false,
     };
     if invocation.ui.can_ask() && !args.yes && params.goal.is_some() && params.base.is_none() {
@@ -130,7 +138,7 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: StartArgs) -> Result<
         with_confirmation(invocation.ui, args.yes, request).await?
     };
     invocation.ui.print_answer("start", &reply, |_| render_start(&reply))?;
-    invocation.ui.print_note(&(render_origin(&reply) + &render_settings(&reply)));
+    invocation.ui.print_note(&(render_origin(&reply) + &render_settings(&reply, settings.has_detected)));
     if let Some(workspace) = &reply.workspace {
         invocation.ui.print_note(&render_workspace_notes(workspace));
     }
@@ -254,7 +262,7 @@ fn render_origin(reply: &StartReply) -> String {
 }
 
 /// Says which settings a new run takes from another one.
-fn render_settings(reply: &StartReply) -> String {
+fn render_settings(reply: &StartReply, has_detected: bool) -> String {
     let Some(StartSettings { run, keys }) = reply.settings.as_ref().filter(|taken| !taken.keys.is_empty()) else {
         return String::new();
     };
@@ -262,6 +270,7 @@ fn render_settings(reply: &StartReply) -> String {
     let keys: String = keys.iter().map(line).collect();
     let source = match run {
         Some(run) => format!("those of run {} (start --default-config takes the defaults)", sanitize(run)),
+        None if has_detected => "those that were detected, and your own defaults".to_owned(),
         None => "your own defaults".to_owned(),
     };
     format!("its settings are {source}:\n{keys}")
@@ -364,15 +373,15 @@ mod tests {
         let run = samples::summary();
         let mut reply =
             StartReply { run, ahead: 0, resumed: false, workspace: None, from: None, back: None, settings: None };
-        assert_eq!(render_settings(&reply), "");
+        assert_eq!(render_settings(&reply, false), "");
         reply.settings = Some(settings.clone());
-        insta::assert_snapshot!(strip_str(&render_settings(&reply)), @r"
+        insta::assert_snapshot!(strip_str(&render_settings(&reply, false)), @r"
         its settings are those of run port (start --default-config takes the defaults):
           max_cost_usd = 20.0
         ");
         settings.keys.clear();
         reply.settings = Some(settings);
-        assert_eq!(render_settings(&reply), "");
+        assert_eq!(render_settings(&reply, false), "");
     }
 
     #[test]

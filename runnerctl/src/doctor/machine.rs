@@ -44,9 +44,20 @@ pub(crate) fn inspect_file(path: &Path) -> Option<FileAccess> {
 }
 
 /// Returns the process that holds the lock of the state folder, if the system provides that.
-pub(crate) fn lock_holder(paths: &Paths) -> Option<i32> {
+pub(crate) fn lock_holder(paths: &Paths) -> Option<LockHolder> {
     let lock = fs::metadata(paths.state_lock()).ok()?;
-    find_lock_holder(&fs::read_to_string("/proc/locks").ok()?, &lock)
+    let pid = find_lock_holder(&fs::read_to_string("/proc/locks").ok()?, &lock)?;
+    // The holder writes its process id and its socket there, one line each.
+    let text = fs::read_to_string(paths.state_lock()).unwrap_or_default();
+    Some(LockHolder { pid, socket: text.lines().nth(1).map(PathBuf::from) })
+}
+
+/// The process that holds the daemon's lock.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct LockHolder {
+    pub(crate) pid: i32,
+    /// The socket on which it listens, if it says so.
+    pub(crate) socket: Option<PathBuf>,
 }
 
 /// Other systems have no such table.

@@ -15,7 +15,7 @@ use protocol::view::{DaemonView, SettingOrigin, SettingView, StopReason};
 use protocol::words::Containment;
 
 pub(crate) use self::disk_space::check_workspaces;
-use super::machine::{ClockState, FileAccess, ServiceStatus};
+use super::machine::{ClockState, FileAccess, LockHolder, ServiceStatus};
 use super::probe::{PROBE_TIMEOUT, ProbeResult};
 use super::{CheckLevel, DoctorCheck, QueryError};
 use crate::text::measure::format_bytes;
@@ -94,7 +94,7 @@ pub(crate) fn check_agents(all: &[(&str, ProbeResult)]) -> DoctorCheck {
 /// Checks the connection; if nothing answers, also who holds the lock, and what the daemon's program says of its settings.
 pub(crate) fn check_daemon(
     reached: Result<&DaemonView, &ConnectError>,
-    holder: Option<i32>,
+    holder: Option<&LockHolder>,
     settings: Option<&ProbeResult>,
 ) -> DoctorCheck {
     match (reached, holder) {
@@ -116,9 +116,14 @@ pub(crate) fn check_daemon(
             "not running, so its own checks are left out; any other command starts it",
             "runnerctl status",
         ),
-        (Err(ConnectError::NoDaemon { socket }), Some(holder)) => {
-            let found = format!("process {holder} holds the daemon's lock, and nobody answers on {}", socket.display());
-            DoctorCheck::fail("daemon", found, format!("kill {holder}, and then: runnerctl status"))
+        (Err(ConnectError::NoDaemon { socket }), Some(LockHolder { pid, socket: Some(other) })) if other != socket => {
+            let found =
+                format!("the daemon, process {pid}, listens on {}, not on {}", other.display(), socket.display());
+            DoctorCheck::fail("daemon", found, format!("runnerctl --socket {} status", shell::quote_path(other)))
+        }
+        (Err(ConnectError::NoDaemon { socket }), Some(LockHolder { pid, .. })) => {
+            let found = format!("process {pid} holds the daemon's lock, and nobody answers on {}", socket.display());
+            DoctorCheck::fail("daemon", found, format!("kill {pid}, and then: runnerctl status"))
         }
         (Err(error), _) => {
             let fix = error.hint().unwrap_or_else(|| "runnerctl daemon status".to_owned());
@@ -233,7 +238,10 @@ pub(crate) fn check_disk(name: &str, folder: &Path, free: Option<u64>) -> Doctor
 pub(crate) fn check_clock(clock: ClockState, started: Option<Timestamp>) -> DoctorCheck {
     let earliest: Timestamp = EARLIEST_TIME.parse().expect("BUG: not a time");
     let now = clock.now.strftime("%Y-%m-%d %H:%M UTC");
-    let fix = "timedatectl set-ntp true";
+    let fix = match clock.is_synchronised {
+        Some(_) => "timedatectl set-ntp true",
+        None => "set the clock, and keep it right with an NTP client",
+    };
     match clock.is_synchronised {
         _ if clock.now < earliest => DoctorCheck::fail("clock", format!("it shows {now}, and was never set"), fix),
         _ if started.is_some_and(|started| started > clock.now) => {
@@ -268,10 +276,14 @@ pub(crate) fn check_hold(reason: &StopReason) -> DoctorCheck {
     DoctorCheck::fail("daemon's state", reason.message.clone(), fix)
 }
 
-/// Checks for leftovers of git, or operations in progress.
+/// Checks for a commit, leftovers of git, operations in progress, and uncommitted work.
 pub(crate) fn check_git_state(facts: &RepositoryFacts) -> DoctorCheck {
     if let Some(AttributeFault { what, fix }) = &facts.attribute {
         return DoctorCheck::fail("git state", what.clone(), fix.clone());
+    }
+    if facts.unborn {
+        let found = "there is no commit yet, and a run begins from one";
+        return DoctorCheck::fail("git state", found, "git commit --allow-empty -m Begin");
     }
     if let Some(operation) = &facts.operation {
         let found = format!("a {operation} is in progress");
@@ -280,6 +292,11 @@ pub(crate) fn check_git_state(facts: &RepositoryFacts) -> DoctorCheck {
             found,
             format!("finish or abort the {operation}; a run is held until then"),
         );
+    }
+    if facts.locks.is_empty() && !facts.uncommitted.is_empty() {
+        let found = format!("not committed: {}", facts.uncommitted.join(", "));
+        let fix = "commit that, or put it aside: git stash -u; or work beside it: runnerctl start --isolated";
+        return DoctorCheck::warn("git state", found, fix);
     }
     let [first, ..] = facts.locks.as_slice() else {
         return DoctorCheck::ok("git state", "no locks, no operation in progress");
@@ -342,17 +359,28 @@ pub(crate) fn check_files(reply: &Result<ValidateReply, QueryError>, facts: &Rep
     checks
 }
 
+/// Returns the command that sets a key; in a repository without `.runner/`, that is created first.
+fn set_command(facts: &RepositoryFacts, key_and_value: &str) -> String {
+    let init = if facts.has_layout { "" } else { "runnerctl init && " };
+    format!("{init}runnerctl config set {key_and_value}")
+}
+
 /// Checks the guard: whether its program exists, and whether `just` knows its recipe.
 pub(crate) fn check_guard(
     command: &[String],
     is_installed: bool,
     recipe: Option<&(String, ProbeResult)>,
+    facts: &RepositoryFacts,
 ) -> DoctorCheck {
     let Some(program) = command.first() else {
         return DoctorCheck::skipped("guard", "the configuration cannot be read");
     };
     let shown = shell::join_args(command.iter().map(String::as_str));
-    let other = "or: runnerctl config set guard.command '[\"make\", \"test\"]'";
+    let example = facts
+        .guard_suggestion
+        .as_ref()
+        .map_or("make test".to_owned(), |found| shell::join_args(found.command.iter().map(String::as_str)));
+    let other = format!("or: {}", set_command(facts, &format!("guard.command {example}")));
     match recipe {
         _ if !is_installed => {
             let found = format!("`{shown}` cannot run: there is no program `{program}`");
@@ -372,18 +400,19 @@ pub(crate) fn check_guard(
 }
 
 /// Checks whether changes to the guard's definition would be detected.
-pub(crate) fn check_guard_files(guard: &GuardFiles) -> DoctorCheck {
+pub(crate) fn check_guard_files(guard: &GuardFiles, facts: &RepositoryFacts) -> DoctorCheck {
+    let set = set_command(facts, "guard.definition '[\"/ci/**\"]'");
     let files = guard.watched.join(", ");
     match guard.watched.as_slice() {
         _ if guard.is_blind => DoctorCheck::warn(
             "guard files",
             "none of the guard's files are watched: an agent could change what it checks",
-            "name them: runnerctl config set guard.definition '[\"/ci/**\"]'; if there is none: '[]'",
+            format!("name them: {set}; if there is none: '[]'"),
         ),
         _ if !guard.unknown.is_empty() => DoctorCheck::warn(
             "guard files",
             format!("this guard runs files that are not watched: {}", guard.unknown.join(", ")),
-            "name them: runnerctl config set guard.definition '[\"/ci/**\"]'; if there are none: '[]'",
+            format!("name them: {set}; if there are none: '[]'"),
         )
         .with_details(
             Some(format!("watched for changes: {files}")).filter(|_| !files.is_empty()).into_iter().collect(),
@@ -394,10 +423,10 @@ pub(crate) fn check_guard_files(guard: &GuardFiles) -> DoctorCheck {
 }
 
 /// Reports what a workspace of an isolated run would lack, and how to provide it.
-pub(crate) fn check_workspace(proposal: &WorkspaceProposal) -> DoctorCheck {
+pub(crate) fn check_workspace(proposal: &WorkspaceProposal, facts: &RepositoryFacts) -> DoctorCheck {
     let keys = [("copy", &proposal.copy), ("setup", &proposal.setup)];
     let commands = keys.into_iter().filter(|(_, words)| !words.is_empty());
-    let commands = commands.map(|(key, words)| format!("runnerctl config set workspace.{key} '{words:?}'"));
+    let commands = commands.map(|(key, words)| set_command(facts, &format!("workspace.{key} '{words:?}'")));
     let by = proposal.by.join(", ");
     let found =
         format!("an isolated run would begin without what git ignores ({by}), unless it is set what to copy or run");

@@ -12,6 +12,7 @@ mod daemon;
 mod edit;
 mod error;
 mod executor;
+mod guard_proposal;
 mod keys;
 mod list_prices;
 mod money;
@@ -31,6 +32,7 @@ pub use edit::{
 };
 pub use error::{ConfigError, ConfigProblem, FaultPosition};
 pub use executor::{Executor, ExecutorKind, Executors, Sandbox};
+pub use guard_proposal::{GuardSuggestion, workflow_commands};
 pub use list_prices::{LIST_PRICES, ListPrices};
 pub use money::{MicroUsd, Price};
 pub use parse::{MAX_BYTES, decode_text, locate_key};

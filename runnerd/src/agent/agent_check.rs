@@ -15,8 +15,8 @@ use super::backend::AgentBackend;
 use super::backends;
 use super::environment::session_environment;
 use super::version_probe::{self, VersionProbe, VersionResult};
-use crate::config::{Executor, RepoConfig};
-use crate::process::{Launcher, Mark};
+use crate::config::{Executor, ExecutorKind, RepoConfig};
+use crate::process::{Launcher, Mark, find_program};
 
 /// Time limit for a program to report its version while a caller waits.
 const VERSION_LIMIT: Duration = Duration::from_secs(20);
@@ -49,6 +49,18 @@ pub fn list_executors(config: &RepoConfig) -> Vec<(&'static str, Executor)> {
         }
     }
     all
+}
+
+/// Returns an executor with the settings of a configuration for each known agent whose program the caller has.
+pub fn list_known(config: &RepoConfig, env: &BTreeMap<String, String>) -> Vec<Executor> {
+    let kinds = [ExecutorKind::Codex, ExecutorKind::Claude, ExecutorKind::Opencode, ExecutorKind::Gemini];
+    let executors = kinds.into_iter().map(|kind| config.executor.work.for_fallback(kind));
+    let is_installed = |executor: &Executor| {
+        let (program, env) =
+            (super::session_program(executor).name, session_environment(executor, &config.env.agent, env));
+        find_program(program.as_ref(), Path::new("/"), &env).is_ok()
+    };
+    executors.filter(is_installed).collect()
 }
 
 /// Whether an agent can work.
@@ -97,6 +109,12 @@ pub async fn examine_agent(
     static PROBE_COUNT: AtomicU32 = AtomicU32::new(0);
     let backend = backends::backend_for(executor.kind);
     let env = session_environment(executor, &candidates.config.env.agent, candidates.env);
+    if let Some(about) = backend.info().filter(|_| executor.wrapper.is_empty())
+        && find_program(about.program.as_ref(), candidates.folder, &env).is_err()
+    {
+        let what = format!("{} is not installed: no folder of PATH has it", about.program);
+        return AgentReadiness::Unavailable(AgentUnavailable::new(what, about.install));
+    }
     if let Err(error) = run_preflight(backend, executor, &env) {
         return AgentReadiness::Unavailable(error);
     }

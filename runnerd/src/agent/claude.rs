@@ -119,6 +119,18 @@ impl AgentBackend for ClaudeBackend {
         }
     }
 
+    fn has_login(&self, _executor: &Executor, env: &[(OsString, OsString)]) -> Option<bool> {
+        let value = |wanted: &str| {
+            let given = env.iter().rev().find(|(name, _)| name == wanted).map(|(_, value)| Path::new(value));
+            given.filter(|value| !value.as_os_str().is_empty())
+        };
+        let home = || Some(value("HOME")?.join(".claude"));
+        let has_file = value(HOME_VARIABLE).map(Path::to_owned).or_else(home);
+        let has_file = has_file.is_some_and(|folder| folder.join(".credentials.json").is_file());
+        // It may also be in a keychain.
+        (has_file || TOKEN_VARIABLES.iter().any(|name| value(name).is_some())).then_some(true)
+    }
+
     fn plan_launch(&self, order: &LaunchRequest<'_>) -> LaunchPlan {
         let env = session_switches(order).into_iter().map(|(name, value)| (name.into(), value.into()));
         // A login that is a file, or in a keychain, belongs to the person's folder.

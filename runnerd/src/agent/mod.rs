@@ -34,7 +34,7 @@ use std::path::Path;
 use runner_core::redact::Secrets;
 use runner_core::verdict::{SessionEnd, SessionEndKind};
 
-pub use self::agent_check::{AgentCandidates, AgentReadiness, check_agents, examine_agent, list_executors};
+pub use self::agent_check::{AgentCandidates, AgentReadiness, check_agents, examine_agent, list_executors, list_known};
 pub use self::agent_unavailable::AgentUnavailable;
 pub use self::environment::{caller_variables, session_environment};
 pub use self::session::{AgentSession, run_session};

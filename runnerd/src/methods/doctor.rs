@@ -9,20 +9,36 @@ use protocol::error::{ErrorData, ErrorKind};
 use protocol::path::WirePath;
 use protocol::request::{AtPath, ValidateParams};
 
+use super::config::read_settings;
 use super::{Api, run_blocking};
 use crate::admit::{self, git_error};
 use crate::agent::{self, AgentCandidates, AgentReadiness};
-use crate::config::RepoConfig;
-use crate::git::Repository;
+use crate::config::{GuardSuggestion, RepoConfig, workflow_commands};
+use crate::git::{Repository, WorktreeChange};
+use crate::repo::durable;
 use crate::repo::layout::Layout;
+use crate::store::RepoStore;
 use crate::worker;
+
+/// Maximum number of commands of workflows that are reported.
+const MAX_CI_COMMANDS: usize = 5;
+/// Maximum number of uncommitted paths that are reported.
+const MAX_UNCOMMITTED: usize = 5;
 
 #[async_trait]
 impl DoctorApiServer for Api {
     async fn repository_facts(&self, params: AtPath) -> RpcResult<RepositoryFacts> {
         let repository = self.find_repository(params.path.as_path()).await?;
         let digests = self.confirmed_digests(&repository).await;
-        Ok(run_blocking(move || collect_facts(&repository, &digests)).await?)
+        let store = self.settings_store(&repository);
+        let is_driving = self.registry.find(repository.common_dir()).await.is_some_and(|worker| worker.is_driving());
+        Ok(run_blocking(move || {
+            let facts = collect_facts(&repository, &digests, &store)?;
+            // The files of a session are its own.
+            let uncommitted = if facts.unborn || is_driving { Vec::new() } else { list_uncommitted(&repository)? };
+            Ok(RepositoryFacts { uncommitted, ..facts })
+        })
+        .await?)
     }
 
     async fn agent_facts(&self, params: ValidateParams) -> RpcResult<Vec<AgentFacts>> {
@@ -43,6 +59,19 @@ impl DoctorApiServer for Api {
         }
         Ok(all)
     }
+
+    async fn installed_agents(&self, params: ValidateParams) -> RpcResult<Vec<AgentFacts>> {
+        let (config, scratch) = (RepoConfig::default(), self.paths.state.join("scratch"));
+        // Nothing of the repository takes part: the programs are those that the caller would start.
+        let folder = &self.paths.state;
+        let candidates = AgentCandidates { config: &config, folder, env: &params.env.0, scratch: &scratch };
+        let mut all = Vec::new();
+        for executor in agent::list_known(&config, candidates.env) {
+            let fitness = to_agent_fitness(agent::examine_agent(&executor, candidates, &self.launcher).await);
+            all.push(AgentFacts { section: "executor".to_owned(), kind: executor.kind.to_string(), fitness });
+        }
+        Ok(all)
+    }
 }
 
 impl Api {
@@ -55,7 +84,7 @@ impl Api {
     }
 }
 
-fn collect_facts(repository: &Repository, digests: &[String]) -> Result<RepositoryFacts, ErrorData> {
+fn collect_facts(repository: &Repository, digests: &[String], store: &RepoStore) -> Result<RepositoryFacts, ErrorData> {
     let layout = Layout::new(repository.work_dir());
     let config = admit::read_config(&layout).ok();
     let confirmed = config.as_ref().map(|config| is_confirmed(repository, config, digests)).transpose()?;
@@ -68,6 +97,10 @@ fn collect_facts(repository: &Repository, digests: &[String]) -> Result<Reposito
     let by_program = repository.explain_git_engine().map_err(|error| git_error(&error))?;
     let attribute = admit::find_runner_attribute(repository).map_err(|error| git_error(&error))?;
     let locks: Vec<PathBuf> = repository.list_locks();
+    let unborn = repository.head().map_err(|error| git_error(&error))?.commit().is_none();
+    let read =
+        |name: &str| durable::read(&layout.path(name)).ok().flatten().and_then(|text| String::from_utf8(text).ok());
+    let guard_suggestion = GuardSuggestion::detect(read);
     Ok(RepositoryFacts {
         path: WirePath::from(layout.root()),
         has_layout: layout.path(Layout::STATE).is_dir(),
@@ -78,7 +111,38 @@ fn collect_facts(repository: &Repository, digests: &[String]) -> Result<Reposito
         confirmed,
         guard,
         workspace,
+        has_settings: has_settings(repository, &layout, store)?,
+        guard_suggestion: guard_suggestion
+            .map(|found| protocol::doctor::GuardSuggestion { command: found.command, reason: found.reason }),
+        ci_commands: read_ci_commands(&layout),
+        unborn,
+        uncommitted: Vec::new(),
     })
+}
+
+fn list_uncommitted(repository: &Repository) -> Result<Vec<String>, ErrorData> {
+    let changes = repository.list_changes().map_err(|error| git_error(&error))?;
+    let paths = changes.iter().map(WorktreeChange::display_path).filter(|path| !path.starts_with(".runner/"));
+    Ok(paths.take(MAX_UNCOMMITTED).collect())
+}
+
+/// Whether a new run would not begin with the defaults.
+fn has_settings(repository: &Repository, layout: &Layout, store: &RepoStore) -> Result<bool, ErrorData> {
+    Ok(layout.config().is_file()
+        || admit::has_config_at_head(repository).unwrap_or_default()
+        || read_settings(store)?.is_some())
+}
+
+/// Returns the first commands of the workflows in a work tree.
+fn read_ci_commands(layout: &Layout) -> Vec<String> {
+    let folder = layout.path(".github/workflows");
+    let mut files: Vec<PathBuf> =
+        std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+    files.retain(|file| file.extension().is_some_and(|ending| ending == "yml" || ending == "yaml"));
+    files.sort();
+    let texts = files.iter().filter_map(|file| String::from_utf8(durable::read(file).ok()??).ok());
+    let commands = texts.flat_map(|text| workflow_commands(&text, MAX_CI_COMMANDS)).take(MAX_CI_COMMANDS);
+    commands.collect()
 }
 
 fn is_confirmed(repository: &Repository, config: &RepoConfig, digests: &[String]) -> Result<bool, ErrorData> {

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use protocol::doctor::GuardSuggestion;
 use protocol::path::WirePath;
 use protocol::view::{CheckView, MissingLevel, SleepView};
 
@@ -66,6 +67,10 @@ fn daemon_view() -> DaemonView {
     }
 }
 
+fn holder(socket: Option<PathBuf>) -> LockHolder {
+    LockHolder { pid: 4711, socket }
+}
+
 fn repository_facts() -> RepositoryFacts {
     RepositoryFacts {
         path: WirePath("/p".into()),
@@ -77,13 +82,21 @@ fn repository_facts() -> RepositoryFacts {
         confirmed: Some(true),
         guard: Some(GuardFiles { watched: to_strings(&["justfile"]), is_blind: false, unknown: Vec::new() }),
         workspace: None,
+        has_settings: true,
+        guard_suggestion: None,
+        ci_commands: Vec::new(),
+        unborn: false,
+        uncommitted: Vec::new(),
     }
 }
 
 #[test]
 fn files_of_the_guard_that_are_not_watched_are_named_with_what_to_do() {
     let unknown = vec!["justfile: sh \"$(pick)\"".to_owned()];
-    let check = check_guard_files(&GuardFiles { watched: to_strings(&["justfile"]), is_blind: false, unknown });
+    let check = check_guard_files(
+        &GuardFiles { watched: to_strings(&["justfile"]), is_blind: false, unknown },
+        &repository_facts(),
+    );
     assert_eq!(check.level, CheckLevel::Warn);
     assert_eq!(check.found, "this guard runs files that are not watched: justfile: sh \"$(pick)\"");
     assert_eq!(check.details, ["watched for changes: justfile"]);
@@ -96,7 +109,7 @@ fn what_a_workspace_would_lack_is_told_with_what_to_type() {
         copy: to_strings(&[".env"]),
         setup: to_strings(&["npm", "ci"]),
     };
-    let check = check_workspace(&proposal);
+    let check = check_workspace(&proposal, &repository_facts());
     assert_eq!(check.level, CheckLevel::Ok);
     assert_eq!(
         check.details,
@@ -111,7 +124,7 @@ fn what_a_workspace_would_lack_is_told_with_what_to_type() {
 fn programs_are_judged_by_what_they_say() {
     let just = |said: ProbeResult| Some(("ci".to_owned(), said));
     let guard = |there: bool, recipe: Option<(String, ProbeResult)>| {
-        check_guard(&to_strings(&["just", "ci"]), there, recipe.as_ref())
+        check_guard(&to_strings(&["just", "ci"]), there, recipe.as_ref(), &repository_facts())
     };
     insta::assert_snapshot!(render_table(vec![
         ("git", check_git(&success("git version 2.47.3"))),
@@ -137,7 +150,7 @@ fn programs_are_judged_by_what_they_say() {
         ("slow just", guard(true, just(ProbeResult::TimedOut))),
         ("no just", guard(false, just(ProbeResult::Missing))),
         ("no recipe to ask for", guard(true, None)),
-        ("no configuration", super::check_guard(&[], false, None)),
+        ("no configuration", super::check_guard(&[], false, None, &repository_facts())),
     ]));
 }
 
@@ -157,12 +170,13 @@ fn the_daemon_and_its_files_are_judged() {
     let closed = FileAccess { is_writable: false, ..file_access(false) };
     let at = Path::new("/s");
     insta::assert_snapshot!(render_table(vec![
-        ("runs", check_daemon(Ok(&daemon_view()), Some(4711), None)),
+        ("runs", check_daemon(Ok(&daemon_view()), Some(&holder(None)), None)),
         ("goes down", check_daemon(Ok(&draining), None, None)),
         ("its program was replaced", check_daemon(Ok(&replaced), None, None)),
         ("none", check_daemon(Err(&none), None, None)),
         ("refused settings", check_daemon(Err(&none), None, Some(&refused))),
-        ("silent", check_daemon(Err(&none), Some(4711), None)),
+        ("silent", check_daemon(Err(&none), Some(&holder(None)), None)),
+        ("on another socket", check_daemon(Err(&none), Some(&holder(Some("/own/r.sock".into()))), None)),
         ("another version", check_daemon(Err(&other), None, None)),
         ("no socket yet", check_socket(at, None)),
         ("socket", check_socket(at, Some(&file_access(true)))),
@@ -244,6 +258,8 @@ fn a_repository_is_judged() {
         ("clean", check_git_state(&repository_facts())),
         ("locked", check_git_state(&locked)),
         ("merging", check_git_state(&merging)),
+        ("unborn", check_git_state(&RepositoryFacts { unborn: true, ..repository_facts() })),
+        ("dirty", check_git_state(&RepositoryFacts { uncommitted: to_strings(&["a.rs"]), ..repository_facts() })),
         ("configured", check_configuration(&settings, &repository_facts())),
         ("not confirmed", check_configuration(&settings, &cloned)),
         ("misspelt", check_configuration(&invalid, &repository_facts())),
@@ -288,6 +304,16 @@ fn files_that_are_wrong_have_a_check_each() {
     let agent = DoctorCheck::fail("agent", "cannot find codex", "install it");
     let checks = drop_repeats([vec![agent], check_files(&reply(checks), &repository_facts())].concat());
     assert!(!checks.iter().any(|check| check.name == "programs"), "{checks:?}");
+}
+
+#[test]
+fn what_is_advised_in_a_fresh_repository_creates_its_files_first_and_names_what_was_detected() {
+    let command = to_strings(&["cargo", "test"]);
+    let suggestion = GuardSuggestion { command, reason: "Cargo.toml".into() };
+    let fresh = RepositoryFacts { has_layout: false, guard_suggestion: Some(suggestion), ..repository_facts() };
+    let fix = check_guard(&to_strings(&["just", "ci"]), false, None, &fresh).fix;
+    let expected = "install just; or: runnerctl init && runnerctl config set guard.command cargo test";
+    assert_eq!(fix.as_deref(), Some(expected));
 }
 
 #[test]

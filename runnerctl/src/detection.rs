@@ -1,0 +1,203 @@
+//! Settings for a repository that has none: the guard of its kind of project and an installed agent. They are shown with
+//! their reasons, and taken only if the user agrees.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use protocol::api::DoctorApiClient as _;
+use protocol::client::{Connection, caller_env};
+use protocol::doctor::{AgentFacts, AgentFitness, RepositoryFacts};
+use protocol::error::{ErrorKind, ExitStatus};
+use protocol::path::WirePath;
+use protocol::request::{AtPath, UserDefaults, ValidateParams};
+use protocol::shell;
+use tokio::time::timeout;
+
+use crate::confirm::ask_yes_no;
+use crate::failure::Failure;
+use crate::settings::Settings;
+use crate::text::sanitize::sanitize;
+use crate::ui::Ui;
+
+/// Time limit for the facts about a repository, and for agents to report their versions.
+const FACTS_TIMEOUT: Duration = Duration::from_secs(5);
+const AGENTS_TIMEOUT: Duration = Duration::from_secs(20);
+/// What a repository without settings uses.
+const DEFAULT_GUARD: [&str; 2] = ["just", "ci"];
+const DEFAULT_AGENT: &str = "codex";
+
+/// A setting that was detected.
+#[derive(Debug, PartialEq, Eq)]
+struct DetectedSetting {
+    key: &'static str,
+    /// Its value as TOML.
+    value: String,
+    reason: String,
+}
+
+/// The settings for a new configuration.
+pub(crate) struct NewSettings {
+    /// The user's own defaults, and what was detected.
+    pub(crate) defaults: Option<UserDefaults>,
+    /// Whether something was detected and taken.
+    pub(crate) has_detected: bool,
+}
+
+/// Who is asked about detected settings.
+pub(crate) struct Asker<'a> {
+    pub(crate) ui: &'a Ui,
+    /// Whether the user has agreed up front.
+    pub(crate) yes: bool,
+    /// Whether the command goes on with the defaults if the user declines.
+    pub(crate) is_optional: bool,
+}
+
+/// Returns the settings for a new configuration of a repository; asks about those that were detected.
+pub(crate) async fn choose_settings(
+    connection: &Connection,
+    path: &WirePath,
+    asker: Asker<'_>,
+) -> Result<NewSettings, Failure> {
+    let settings = Settings::load()?;
+    let own = settings.defaults();
+    let client = connection.client();
+    let facts = timeout(FACTS_TIMEOUT, client.repository_facts(AtPath { path: path.clone() })).await;
+    // A path without a repository is reported by the command itself.
+    let Ok(Ok(facts)) = facts else { return Ok(NewSettings { defaults: own, has_detected: false }) };
+    if facts.has_settings {
+        return Ok(NewSettings { defaults: own, has_detected: false });
+    }
+    let mut detected: Vec<DetectedSetting> =
+        detect_guard(&facts).filter(|_| !settings.has_default("guard.command")).into_iter().collect();
+    if !settings.has_default("executor.kind") {
+        let params = ValidateParams { path: path.clone(), env: caller_env::collect(connection, path).await };
+        let agents = timeout(AGENTS_TIMEOUT, client.installed_agents(params)).await;
+        detected.extend(agents.ok().and_then(Result::ok).and_then(|agents| choose_agent(&agents)));
+    }
+    if detected.is_empty() {
+        return Ok(NewSettings { defaults: own, has_detected: false });
+    }
+    if asker.confirm(&render_detected(&detected, &facts.ci_commands))? {
+        return Ok(NewSettings { defaults: Some(add_detected(own, &detected)), has_detected: true });
+    }
+    Ok(NewSettings { defaults: own, has_detected: false })
+}
+
+impl Asker<'_> {
+    fn confirm(&self, text: &str) -> Result<bool, Failure> {
+        if self.yes {
+            self.ui.print_note(text);
+            return Ok(true);
+        }
+        let refused = |message: String| Failure::new(ExitStatus::Refused, ErrorKind::Unconfirmed.as_str(), message);
+        if !self.ui.can_ask() {
+            let words: Vec<String> = std::env::args().skip(1).collect();
+            let again =
+                shell::join_args(["runnerctl"].into_iter().chain(words.iter().map(String::as_str)).chain(["--yes"]));
+            return Err(refused(text.trim_end().to_owned())
+                .hint(format!("to take them: {again}; others: runnerctl config edit")));
+        }
+        if ask_yes_no(&format!("{text}Take these settings? [y/N] "))? {
+            return Ok(true);
+        }
+        if self.is_optional {
+            return Ok(false);
+        }
+        Err(refused("nothing was started".into()).hint("runnerctl init, and then: runnerctl config edit"))
+    }
+}
+
+/// Returns the suggested guard, unless it is the default.
+fn detect_guard(facts: &RepositoryFacts) -> Option<DetectedSetting> {
+    let found = facts.guard_suggestion.as_ref().filter(|found| found.command != DEFAULT_GUARD)?;
+    let value = toml::Value::from(found.command.clone()).to_string();
+    Some(DetectedSetting { key: "guard.command", value, reason: found.reason.clone() })
+}
+
+/// Returns the agent that can work and is logged in, else the first that can work, unless it is the default.
+fn choose_agent(agents: &[AgentFacts]) -> Option<DetectedSetting> {
+    let version = |facts: &AgentFacts, wanted: Option<bool>| match &facts.fitness {
+        AgentFitness::Fit { version, login } if *login == wanted => Some(version.clone().unwrap_or_default()),
+        _ => None,
+    };
+    let find = |wanted: Option<bool>| agents.iter().find_map(|facts| Some((facts, version(facts, wanted)?)));
+    let (chosen, version, login) = match (find(Some(true)), find(None)) {
+        (Some((chosen, version)), _) => (chosen, version, "is installed and logged in"),
+        (None, Some((chosen, version))) => (chosen, version, "is installed, perhaps without a login"),
+        (None, None) => return None,
+    };
+    if chosen.kind == DEFAULT_AGENT {
+        return None;
+    }
+    let default = match agents.iter().find(|facts| facts.kind == DEFAULT_AGENT).map(|facts| &facts.fitness) {
+        None => format!("{DEFAULT_AGENT} is not installed"),
+        Some(AgentFitness::Unfit { what, .. }) => what.clone(),
+        Some(_) => format!("{DEFAULT_AGENT} is not logged in"),
+    };
+    let reason = format!("{} {version} {login}; {default}", chosen.kind);
+    Some(DetectedSetting { key: "executor.kind", value: format!("{:?}", chosen.kind), reason })
+}
+
+fn render_detected(detected: &[DetectedSetting], ci_commands: &[String]) -> String {
+    let mut text = "this repository has no settings; detected:\n".to_owned();
+    for DetectedSetting { key, value, reason } in detected {
+        let _ = writeln!(text, "  {key} = {}\n    because {}", sanitize(value), sanitize(reason));
+    }
+    if !ci_commands.is_empty() {
+        let commands: Vec<String> = ci_commands.iter().map(|command| sanitize(command)).collect();
+        let _ = writeln!(text, "  its CI runs: {}", commands.join("; "));
+    }
+    text
+}
+
+fn add_detected(own: Option<UserDefaults>, detected: &[DetectedSetting]) -> UserDefaults {
+    let mut defaults =
+        own.unwrap_or_else(|| UserDefaults { text: String::new(), file: WirePath(".runner/state/config.toml".into()) });
+    for DetectedSetting { key, value, .. } in detected {
+        let _ = writeln!(defaults.text, "{key} = {value}");
+    }
+    defaults
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn agent(kind: &str, login: Option<bool>) -> AgentFacts {
+        let fitness = AgentFitness::Fit { version: Some("2.1.0".into()), login };
+        AgentFacts { section: "executor".into(), kind: kind.into(), fitness }
+    }
+
+    #[test]
+    fn an_agent_with_a_login_is_preferred_and_the_default_needs_no_setting() {
+        let chosen =
+            |agents: &[AgentFacts]| choose_agent(agents).map(|found| format!("{}: {}", found.value, found.reason));
+        assert_eq!(chosen(&[]), None);
+        assert_eq!(chosen(&[agent("codex", Some(true)), agent("claude", Some(true))]), None);
+        assert_eq!(chosen(&[agent("codex", Some(false))]), None);
+        let found =
+            [chosen(&[agent("codex", Some(false)), agent("claude", Some(true))]), chosen(&[agent("claude", None)])];
+        insta::assert_snapshot!(found.map(Option::unwrap_or_default).join("\n"), @r#"
+        "claude": claude 2.1.0 is installed and logged in; codex is not logged in
+        "claude": claude 2.1.0 is installed, perhaps without a login; codex is not installed
+        "#);
+    }
+
+    #[test]
+    fn what_was_detected_is_shown_and_added_to_the_users_own_defaults() {
+        let guard = DetectedSetting {
+            key: "guard.command",
+            value: "[\"cargo\", \"test\"]".into(),
+            reason: "Cargo.toml".into(),
+        };
+        insta::assert_snapshot!(render_detected(&[guard], &["cargo test --locked".into()]), @r#"
+        this repository has no settings; detected:
+          guard.command = ["cargo", "test"]
+            because Cargo.toml
+          its CI runs: cargo test --locked
+        "#);
+        let guard = DetectedSetting { key: "guard.command", value: "[\"make\"]".into(), reason: String::new() };
+        let own = UserDefaults { text: "max_cost_usd = 20\n".into(), file: WirePath("/c".into()) };
+        assert_eq!(add_detected(Some(own), &[guard]).text, "max_cost_usd = 20\nguard.command = [\"make\"]\n");
+    }
+}
