@@ -45,12 +45,23 @@ pub(crate) fn require_confirmation(ui: &Ui, yes: bool, question: &str) -> Result
 
 /// Asks a question on the terminal.
 pub(crate) fn ask_yes_no(question: &str) -> Result<bool, Failure> {
+    Ok(matches!(ask_line(question)?.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
+}
+
+/// Asks which of several items is meant, by its number in a list; `None` if none of them is.
+pub(crate) fn ask_choice(question: &str, items: &[String]) -> Result<Option<usize>, Failure> {
+    let rows: Vec<String> = items.iter().zip(1..).map(|(item, number)| format!("  {number}  {item}\n")).collect();
+    let answer = ask_line(&format!("{question}\n{}Number: ", rows.concat()))?;
+    Ok(answer.trim().parse().ok().filter(|number| (1..=items.len()).contains(number)).map(|number: usize| number - 1))
+}
+
+fn ask_line(question: &str) -> Result<String, Failure> {
     let mut answer = String::new();
     let mut stderr = io::stderr().lock();
     stderr
         .write_all(question.as_bytes())
         .and_then(|()| stderr.flush())
         .and_then(|()| io::stdin().read_line(&mut answer))
-        .map_err(|error| Failure::io("asking for confirmation", &error))?;
-    Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
+        .map_err(|error| Failure::io("asking", &error))?;
+    Ok(answer)
 }

@@ -6,9 +6,12 @@ use clap::Args;
 use protocol::api::RunApiClient;
 use protocol::path::WirePath;
 use protocol::request::{AtPath, AtRun};
+use protocol::view::RunSummary;
 
+use crate::confirm::ask_choice;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
+use crate::text::sanitize::sanitize;
 
 /// Number of runs that are named to someone who has mistyped one.
 const NAMED_RUNS: usize = 10;
@@ -78,6 +81,25 @@ impl RunTarget {
         }
     }
 
+    /// Asks the daemon which run is meant; of several that have not ended, the user chooses one on a terminal.
+    pub(crate) async fn resolve_one<C: RunApiClient + Sync>(
+        self,
+        invocation: &Invocation<'_>,
+        client: &C,
+    ) -> Result<AtRun, Failure> {
+        let at = self.resolve(invocation, client).await?;
+        if at.run.is_some() || !invocation.ui.can_ask() {
+            return Ok(at);
+        }
+        // A request that fails here fails again, with the daemon's reason.
+        let mut runs = client.list(AtPath { path: at.path.clone() }).await.unwrap_or_default();
+        runs.retain(|run| !run.state.is_terminal());
+        if runs.len() < 2 {
+            return Ok(at);
+        }
+        Ok(AtRun { run: Some(choose_run(runs)?), ..at })
+    }
+
     /// Returns the path and the run if no daemon can be asked, as for a remote: a word that is not a path names a run.
     pub(crate) fn split(self, invocation: &Invocation<'_>) -> Result<(Option<PathBuf>, Option<String>), Failure> {
         let Self { target, run } = self;
@@ -87,6 +109,14 @@ impl RunTarget {
             _ => Ok((Some(word), run)),
         }
     }
+}
+
+/// Asks the user for one of several runs, and returns its id.
+pub(crate) fn choose_run(runs: Vec<RunSummary>) -> Result<String, Failure> {
+    let rows: Vec<String> = runs.iter().map(|run| sanitize(&format!("{}  {}", run.id, run.state))).collect();
+    let chosen = ask_choice("Which run?", &rows)?.and_then(|index| runs.into_iter().nth(index));
+    let run = chosen.ok_or_else(|| Failure::usage("no run was chosen").hint("name it with --run"))?;
+    Ok(run.id)
 }
 
 /// Returns the run that a word can name: one with a slash is a path, and so are `.` and `..`.

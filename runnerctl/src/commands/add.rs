@@ -48,7 +48,7 @@ pub(crate) struct AddArgs {
 pub(crate) async fn run(invocation: &Invocation<'_>, args: AddArgs) -> Result<ExitStatus, Failure> {
     let AddArgs { parent, target, title, goal, acceptance, after, order } = args;
     let connection = invocation.connect().await?;
-    let at = target.resolve(invocation, connection.client()).await?;
+    let at = target.resolve_one(invocation, connection.client()).await?;
     let params = AddParams { at, parent, title, goal, acceptance, after, order };
     let reply = connection.client().add_node(params).await;
     let reply = reply.map_err(|error| Failure::from(error).or_hint("runnerctl tree"))?;

@@ -36,7 +36,7 @@ pub(crate) struct ApproveArgs {
 /// Runs the command.
 pub(crate) async fn run(invocation: &Invocation<'_>, args: ApproveArgs) -> Result<ExitStatus, Failure> {
     let connection = invocation.connect().await?;
-    let at = args.target.resolve(invocation, connection.client()).await?;
+    let at = args.target.resolve_one(invocation, connection.client()).await?;
     let decision = ReviewDecision { at: &at, iter: args.iter, verdict: ReviewVerdict::Accept, reason: "" };
     let params = |iteration, signature| ApproveParams { at: at.clone(), iteration, signature };
     let request = async |iteration, signature| connection.client().approve(params(iteration, signature)).await;

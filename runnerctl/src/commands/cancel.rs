@@ -24,7 +24,7 @@ pub(crate) struct CancelArgs {
 /// Runs the command.
 pub(crate) async fn run(invocation: &Invocation<'_>, args: CancelArgs) -> Result<ExitStatus, Failure> {
     let connection = invocation.connect().await?;
-    let at = args.target.resolve(invocation, connection.client()).await?;
+    let at = args.target.resolve_one(invocation, connection.client()).await?;
     let reply = connection.client().cancel(at).await?;
     let pending = if reply.already { "ending" } else { "ends when its session has ended" };
     invocation.ui.print_answer("cancel", &reply, |screen| render_control(&reply, pending, screen))?;

@@ -46,7 +46,7 @@ pub(crate) struct EditArgs {
 /// Runs the command.
 pub(crate) async fn run(invocation: &Invocation<'_>, args: EditArgs) -> Result<ExitStatus, Failure> {
     let connection = invocation.connect().await?;
-    let at = args.target.resolve(invocation, connection.client()).await?;
+    let at = args.target.resolve_one(invocation, connection.client()).await?;
     let folder = tempfile::Builder::new().prefix("runnerctl-edit").tempdir();
     let folder = folder.map_err(|error| Failure::temp_file(&error))?;
     match args.file {

@@ -25,7 +25,7 @@ pub(crate) struct ExplainArgs {
 /// Runs the command.
 pub(crate) async fn run(invocation: &Invocation<'_>, args: ExplainArgs) -> Result<ExitStatus, Failure> {
     let connection = invocation.connect().await?;
-    let at = args.target.resolve(invocation, connection.client()).await?;
+    let at = args.target.resolve_one(invocation, connection.client()).await?;
     let reply = connection.client().explain(at).await?;
     invocation.ui.print_answer("explain", &reply, |screen| render_explanation(&reply, screen))?;
     Ok(ExitStatus::Success)

@@ -98,7 +98,7 @@ async fn export_records(invocation: &Invocation<'_>, args: RecordsArgs) -> Resul
     let connection = invocation.connect().await?;
     let (target, record) = args.what.into_parts();
     let record = record.map(|record| record_dir_name(&record));
-    let at = target.resolve(invocation, connection.client()).await?;
+    let at = target.resolve_one(invocation, connection.client()).await?;
     let is_single_record = record.is_some();
     let export = RecordExport { invocation, connection, at, total: ExportSummary::default() };
     let summary = export.copy_all(record, &to).await?;

@@ -57,7 +57,7 @@ fn parse_iteration(text: &str) -> Result<RecordSelector, String> {
 /// Runs the command.
 pub(crate) async fn run(invocation: &Invocation<'_>, args: ForkArgs) -> Result<ExitStatus, Failure> {
     let connection = invocation.connect().await?;
-    let AtRun { path, run } = args.target.resolve(invocation, connection.client()).await?;
+    let AtRun { path, run } = args.target.resolve_one(invocation, connection.client()).await?;
     let params = ForkParams {
         env: caller_env::collect(&connection, &path).await,
         path: path.clone(),

@@ -8,14 +8,14 @@ use protocol::client::{Connection, caller_env};
 use protocol::error::ExitStatus;
 use protocol::landing::{LandForm, LandOutcome, LandParams, LandReply, ResolveParams};
 use protocol::path::WirePath;
-use protocol::request::AtRun;
+use protocol::request::{AtPath, AtRun};
 use protocol::shell;
 
 use super::start::render_start;
 use crate::confirm::with_confirmation;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
-use crate::run_target::RunTarget;
+use crate::run_target::{RunTarget, choose_run};
 use crate::text::landing;
 use crate::text::sanitize::sanitize;
 use crate::wait::wait_for_run;
@@ -37,7 +37,7 @@ Exit codes:
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of its own on the command line")]
 pub(crate) struct LandArgs {
     /// Run ids or unique prefixes, or a path: the one run there that has not ended, else the last
-    #[arg(value_name = "RUN|PATH", required_unless_present = "run")]
+    #[arg(value_name = "RUN|PATH")]
     targets: Vec<PathBuf>,
     /// Run id or a unique prefix; may be repeated
     #[arg(long, value_name = "ID")]
@@ -153,6 +153,17 @@ async fn resolve_runs(
     repo: Option<PathBuf>,
 ) -> Result<(WirePath, Vec<String>), Failure> {
     let client = connection.client();
+    if targets.is_empty() && runs.is_empty() {
+        let path = invocation.daemon_path(repo.as_deref())?;
+        let mut known = client.list(AtPath { path: path.clone() }).await?;
+        known.reverse();
+        if invocation.ui.can_ask() && !known.is_empty() {
+            return Ok((path, vec![choose_run(known)?]));
+        }
+        let ids: Vec<&str> = known.iter().map(|run| run.id.as_str()).collect();
+        let hint = format!("name one or more of these: {}", ids.join(", "));
+        return Err(Failure::usage("no run is named").hint(hint));
+    }
     if let Some(repo) = repo {
         runs.extend(targets.into_iter().map(|run| run.to_string_lossy().into_owned()));
         return Ok((invocation.daemon_path(Some(&repo))?, runs));

@@ -151,7 +151,7 @@ async fn print_log(
     args: LogArgs,
 ) -> Result<ExitStatus, Failure> {
     let connection = invocation.connect().await?;
-    let at = target.resolve(invocation, connection.client()).await?;
+    let at = target.resolve_one(invocation, connection.client()).await?;
     let stream = args.streams.selected().or((args.follow || args.raw).then_some(LogStream::Agent));
     let node_iterations = match &args.node {
         Some(node) => Some(filter_by_node(connection.client().list(at.clone()).await?, node)?),

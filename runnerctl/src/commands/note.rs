@@ -40,7 +40,7 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: NoteArgs) -> Result<E
         (None, text) => (text.unwrap_or_default(), args.target),
     };
     let connection = invocation.connect().await?;
-    let at = target.resolve(invocation, connection.client()).await?;
+    let at = target.resolve_one(invocation, connection.client()).await?;
     let reply = connection.client().add_note(NoteParams { at, text }).await?;
     invocation.ui.print_answer("note", &reply, |_| render_change(&reply))?;
     Ok(ExitStatus::Success)

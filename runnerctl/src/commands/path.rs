@@ -33,7 +33,7 @@ struct RunDirectory<'a> {
 /// Runs the command.
 pub(crate) async fn run(invocation: &Invocation<'_>, args: PathArgs) -> Result<ExitStatus, Failure> {
     let connection = invocation.connect().await?;
-    let at = args.target.resolve(invocation, connection.client()).await?;
+    let at = args.target.resolve_one(invocation, connection.client()).await?;
     let run = connection.client().locate(at).await?;
     if invocation.ui.json {
         Ui::print_object("path", &RunDirectory { run: &run.id, path: &run.path })?;

@@ -28,7 +28,7 @@ pub(crate) struct PauseArgs {
 /// Runs the command.
 pub(crate) async fn run(invocation: &Invocation<'_>, args: PauseArgs) -> Result<ExitStatus, Failure> {
     let connection = invocation.connect().await?;
-    let AtRun { path, run } = args.target.resolve(invocation, connection.client()).await?;
+    let AtRun { path, run } = args.target.resolve_one(invocation, connection.client()).await?;
     let reply = connection.client().pause(PauseParams { path, run, now: args.now }).await?;
     let pending = if args.now { "pauses when its session has ended" } else { "pauses after this iteration" };
     invocation.ui.print_answer("pause", &reply, |screen| render_control(&reply, pending, screen))?;

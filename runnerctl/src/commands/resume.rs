@@ -48,7 +48,7 @@ impl ResumeArgs {
 /// Runs the command.
 pub(crate) async fn run(invocation: &Invocation<'_>, args: ResumeArgs) -> Result<ExitStatus, Failure> {
     let connection = invocation.connect().await?;
-    let AtRun { path, run } = args.target.resolve(invocation, connection.client()).await?;
+    let AtRun { path, run } = args.target.resolve_one(invocation, connection.client()).await?;
     let params = ResumeParams {
         env: caller_env::collect(&connection, &path).await,
         path: path.clone(),

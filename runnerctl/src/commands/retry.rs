@@ -36,7 +36,7 @@ pub(crate) struct RetryArgs {
 /// Runs the command.
 pub(crate) async fn run(invocation: &Invocation<'_>, args: RetryArgs) -> Result<ExitStatus, Failure> {
     let connection = invocation.connect().await?;
-    let at = args.target.clone().resolve(invocation, connection.client()).await?;
+    let at = args.target.clone().resolve_one(invocation, connection.client()).await?;
     let reply = connection.client().retry(RetryParams { at, node: args.node }).await;
     let reply = reply.map_err(|error| Failure::from(error).or_hint("runnerctl tree"))?;
     invocation.ui.print_answer("retry", &reply, |_| render_change(&reply))?;

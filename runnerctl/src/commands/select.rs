@@ -30,7 +30,7 @@ pub(crate) struct SelectArgs {
 /// Runs the command.
 pub(crate) async fn run(invocation: &Invocation<'_>, args: SelectArgs) -> Result<ExitStatus, Failure> {
     let connection = invocation.connect().await?;
-    let at = args.target.resolve(invocation, connection.client()).await?;
+    let at = args.target.resolve_one(invocation, connection.client()).await?;
     let view = connection.client().select(at).await?;
     invocation.ui.print_answer("select", &view, |_| render(&view))?;
     Ok(match view {

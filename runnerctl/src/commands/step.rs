@@ -35,7 +35,7 @@ pub(crate) struct StepArgs {
 /// Runs the command.
 pub(crate) async fn run(invocation: &Invocation<'_>, args: StepArgs) -> Result<ExitStatus, Failure> {
     let connection = invocation.connect().await?;
-    let AtRun { path, run } = args.target.resolve(invocation, connection.client()).await?;
+    let AtRun { path, run } = args.target.resolve_one(invocation, connection.client()).await?;
     let env = caller_env::collect(&connection, &path).await;
     let params = StepParams { path, run, confirmed: false, env };
     let request = async |confirmed| connection.client().step(StepParams { confirmed, ..params.clone() }).await;

@@ -57,7 +57,7 @@ pub(crate) async fn run(invocation: &Invocation<'_>, mut args: TreeArgs) -> Resu
 
 async fn print_tree(invocation: &Invocation<'_>, args: TreeArgs) -> Result<ExitStatus, Failure> {
     let connection = invocation.connect().await?;
-    let at = args.target.resolve(invocation, connection.client()).await?;
+    let at = args.target.resolve_one(invocation, connection.client()).await?;
     let reply = fetch_tree(connection.client(), at.clone()).await?;
     if invocation.ui.json {
         Ui::print_object("tree", &reply)?;
