@@ -19,6 +19,7 @@ use serde::Serialize;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::record_selector::{RecordSelector, RecordTarget};
+use crate::run_target::RunTarget;
 use crate::text::measure::format_bytes;
 use crate::text::sanitize::sanitize;
 
@@ -26,6 +27,7 @@ const EXAMPLES: &str = "Examples:
   runnerctl export 7 ~/for-the-issue    the record of iteration 7
   runnerctl export port/7.w1 ~/wait     a wait of the run `port`
   runnerctl export port ~/port          every record of the run
+  runnerctl export --run port ~/port    the same
   runnerctl export html port run.html   the run as one page, for a browser
   runnerctl export otlp http://127.0.0.1:4318 --watch
   runnerctl export prometheus /var/lib/node-exporter/runner.prom --watch";
@@ -34,7 +36,12 @@ const EXAMPLES: &str = "Examples:
 ///
 /// Known secrets are redacted in what the runner recorded. Read an agent's own output before you share it.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+#[command(
+    after_help = EXAMPLES,
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    allow_missing_positional = true
+)]
 pub(crate) struct ExportArgs {
     #[command(subcommand)]
     format: Option<ExportFormat>,
@@ -63,11 +70,14 @@ enum ExportFormat {
 #[derive(Debug, Args)]
 struct RecordsArgs {
     /// An iteration (`7`, `7.w2`, `RUN/7`), a run, or any path in its repository
-    #[arg(value_name = "ITER|RUN|PATH")]
-    what: RecordTarget,
+    #[arg(value_name = "ITER|RUN|PATH", required_unless_present = "run")]
+    what: Option<RecordTarget>,
     /// The folder to write to: new or empty
     #[arg(value_name = "DIR")]
     to: PathBuf,
+    /// Run id or a unique prefix
+    #[arg(long, value_name = "ID")]
+    run: Option<String>,
 }
 
 /// Totals of what was copied.
@@ -96,7 +106,8 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: ExportArgs) -> Result
 async fn export_records(invocation: &Invocation<'_>, args: RecordsArgs) -> Result<ExitStatus, Failure> {
     let to = invocation.daemon_path(Some(&args.to))?.0;
     let connection = invocation.connect().await?;
-    let (target, record) = args.what.into_parts();
+    let (target, record) = args.what.map_or_else(Default::default, RecordTarget::into_parts);
+    let target = RunTarget { run: args.run.or(target.run), ..target };
     let record = record.map(|record| record_dir_name(&record));
     let at = target.resolve_one(invocation, connection.client()).await?;
     let is_single_record = record.is_some();

@@ -17,13 +17,17 @@ use crate::text::sanitize::sanitize;
 
 /// Which run, and where to.
 #[derive(Debug, Args)]
+#[command(allow_missing_positional = true)]
 pub(crate) struct HtmlArgs {
     /// Run id or a unique prefix, or any path in the repository
-    #[arg(value_name = "RUN|PATH")]
-    target: PathBuf,
+    #[arg(value_name = "RUN|PATH", required_unless_present = "run")]
+    target: Option<PathBuf>,
     /// The file to write
     #[arg(value_name = "FILE")]
     to: PathBuf,
+    /// Run id or a unique prefix; what stands in the place of RUN is a path then
+    #[arg(long, value_name = "ID")]
+    run: Option<String>,
     /// Replace the file if there is one
     #[arg(long)]
     force: bool,
@@ -67,7 +71,7 @@ struct HtmlErrorBody {
 /// Runs the command.
 pub(super) async fn run(invocation: &Invocation<'_>, args: HtmlArgs) -> Result<ExitStatus, Failure> {
     let to = invocation.resolve_local(Some(&args.to))?;
-    let (path, run) = RunTarget::from_word(args.target).split(invocation)?;
+    let (path, run) = RunTarget { target: args.target, run: args.run }.split(invocation)?;
     let path = invocation.daemon_path(path.as_deref())?;
     let (socket, no_daemon) = find_daemon(invocation).await?;
     let mut command = runner_ui_command(invocation, socket.as_deref());
