@@ -187,7 +187,7 @@ const COMMANDS: &[Command] = &[
             ("commits", "The new commits; with `--dry-run`, those that would be made."),
             ("commit", "The branch's new commit at the remote; null with `--dry-run`."),
             ("pushed", "Whether this command pushed it."),
-            ("action", "`opened`, `updated`, `by_hand`, `merged`; `preview` with `--dry-run`."),
+            ("action", "`opened`, `updated`, `by_hand`, `merged`, `landed`; `preview` with `--dry-run`."),
             ("url", "The page of the request, or the page to open it on by hand; null if unknown."),
             ("title", "Title of the request."),
             ("body", "The description, as Markdown."),

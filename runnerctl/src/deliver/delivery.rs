@@ -83,6 +83,8 @@ pub(crate) enum DeliveryAction {
     ByHand,
     /// It was merged before, and there is nothing new.
     Merged,
+    /// Nothing, because the result is on the target branch without a request.
+    Landed,
     /// Nothing, because this was a preview.
     Preview,
 }
@@ -133,7 +135,11 @@ impl Delivery<'_> {
         let (commits, notes) = if exists || start_commit.is_some() {
             let landing = self.land_run(start_commit, true).await?;
             let is_new = landing.outcome == LandOutcome::Landed;
-            (if is_new { landing.commits } else { Vec::new() }, landing.notes)
+            let mut notes = landing.notes;
+            if !is_new && !exists {
+                notes.push(format!("it has landed on {start} before: nothing would be pushed"));
+            }
+            (if is_new { landing.commits } else { Vec::new() }, notes)
         } else {
             (Vec::new(), vec![format!("{start} is not here, so the commits are not known yet")])
         };
@@ -164,7 +170,7 @@ impl Delivery<'_> {
         if checkout.resolve_commit(&start).await?.is_none() {
             checkout.fetch(&remote, &base).await?;
         }
-        let landing = self.land_run(Some(start), false).await?;
+        let landing = self.land_run(Some(start.clone()), false).await?;
         let report = DeliveryReport {
             noun: forge.request_noun(),
             ..self.new_report(Some(base.clone()), DeliveryAction::Merged)
@@ -178,6 +184,13 @@ impl Delivery<'_> {
             });
         }
         let tip = checkout.resolve_commit(&format!("refs/heads/{branch}")).await?;
+        let is_on_base = match &tip {
+            Some(tip) => checkout.is_ancestor(tip, &start).await?,
+            None => true,
+        };
+        if landing.outcome == LandOutcome::AlreadyLanded && is_on_base && !matches!(pr_state, PrState::Open(_)) {
+            return Ok(DeliveryReport { action: DeliveryAction::Landed, notes: landing.notes, ..report });
+        }
         let tip = tip.ok_or_else(|| Failure::new(ExitStatus::Error, "git", format!("{branch} is gone")))?;
         let is_pushed = remote_refs.branch.as_ref() == Some(&tip);
         if !is_pushed {

@@ -14,6 +14,16 @@ use crate::deliver::delivery::{DeliveryAction, DeliveryReport};
 pub(crate) fn render_delivery(report: &DeliveryReport) -> String {
     let DeliveryReport { run, branch, remote, base, commits, .. } = report;
     let base = base.as_ref().map(|base| format!(" for {}", sanitize(base))).unwrap_or_default();
+    if report.action == DeliveryAction::Landed {
+        let onto = report.base.as_deref().unwrap_or("its base");
+        let head = paint(HEADING, "run");
+        let (run, onto, remote) = (sanitize(run), sanitize(onto), sanitize(remote));
+        let mut text = format!("{head} {run} has landed on {onto} at {remote} before; nothing was pushed\n");
+        for note in &report.notes {
+            let _ = writeln!(text, "note: {}", sanitize(note));
+        }
+        return text;
+    }
     let verb = if report.action == DeliveryAction::Preview { "would be" } else { "is" };
     let mut text = format!(
         "{} {} {verb} {} at {}{base}\n",
@@ -61,7 +71,7 @@ fn render_request(report: &DeliveryReport) -> String {
             );
             format!("{} {instruction}\nwhat to write there: {}\n", paint(WARN, "no request yet;"), paint(HINT, &text))
         }
-        (DeliveryAction::Preview, _) => String::new(),
+        (DeliveryAction::Preview | DeliveryAction::Landed, _) => String::new(),
     }
 }
 

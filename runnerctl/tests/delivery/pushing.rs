@@ -11,7 +11,7 @@ use nix::unistd::Pid;
 use serde_json::json;
 
 use crate::fake::output_text;
-use crate::stage::{DeliveryStage, SSH, open_pr_json, own_part};
+use crate::stage::{DeliveryStage, SSH, describe_reply, land_reply, open_pr_json, own_part};
 
 #[test]
 fn a_branch_is_pushed_and_offered_as_a_draft() {
@@ -83,6 +83,20 @@ fn the_same_command_again_pushes_what_is_new_and_keeps_what_people_wrote() {
     stage.commit("c", "The queries");
     stage.deliver(&[]);
     assert_eq!(stage.remote_tip(), stage.local_tip());
+}
+
+#[test]
+fn what_has_landed_is_said_and_nothing_is_pushed() {
+    let stage = DeliveryStage::with_replies(describe_reply(), land_reply("already_landed"));
+    stage.run_git(&["branch", "-f", "deliver/port", "main"]);
+    let output = stage.deliver(&[]);
+    insta::assert_snapshot!(output_text(&output), @r"
+    run port has landed on main at origin before; nothing was pushed
+    --- stderr
+    --- exit 0
+    ");
+    assert_eq!(stage.remote_tip(), "");
+    assert!(!stage.requests_made().contains("create"), "{}", stage.requests_made());
 }
 
 /// Gives the remote another fetch address, at which no one has delivered `deliver/port`.
