@@ -6,6 +6,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use protocol::error::ExitStatus;
+use protocol::shell::quote_path;
 use semver::Version;
 
 use crate::failure::Failure;
@@ -32,6 +33,11 @@ impl Installation {
         let message = format!("{} was not installed by install.sh", program.display());
         let hint = "upgrade it as it was installed: by the package manager, or from its source";
         Err(Failure::new(ExitStatus::Refused, "not_installed", message).hint(hint))
+    }
+
+    /// Returns the command that removes it.
+    pub(crate) fn uninstall_command(&self) -> String {
+        format!("sh {} --uninstall", quote_path(&self.share_path("install.sh")))
     }
 
     fn share_path(&self, name: &str) -> PathBuf {

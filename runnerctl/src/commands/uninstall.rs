@@ -9,16 +9,17 @@ use protocol::client::ConnectError;
 use protocol::error::ExitStatus;
 use protocol::path::WirePath;
 use protocol::paths::{Paths, client_settings_path};
-use protocol::shell::quote_path;
+use protocol::shell::{quote, quote_path};
 use serde::Serialize;
 
 use crate::failure::Failure;
+use crate::installation::Installation;
 use crate::invocation::Invocation;
 use crate::text::paint::{DIM, HINT, paint};
 use crate::text::sanitize::sanitize;
 
 const EXAMPLES: &str = "Examples:
-  runnerctl uninstall --dry-run    what is where, and how to remove it";
+  runnerctl uninstall              what is where, and how to remove it";
 
 /// The programs, found next to this one or in `PATH`.
 const PROGRAMS: [&str; 4] = ["runnerctl", "runnerd", "runnerd-shim", "runner-ui"];
@@ -29,8 +30,8 @@ const PROGRAMS: [&str; 4] = ["runnerctl", "runnerd", "runnerd-shim", "runner-ui"
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct UninstallArgs {
-    /// List what is there; required, since nothing else is done
-    #[arg(long, required = true)]
+    /// Accepted for scripts: nothing is ever removed
+    #[arg(long)]
     dry_run: bool,
 }
 
@@ -70,7 +71,13 @@ fn list_parts(paths: &Paths) -> Vec<InstalledPart> {
     all.push(removable("state and logs", &paths.state));
     all.push(removable("settings", &folder(&paths.config)));
     all.extend(client_settings_path().map(|file| removable("settings", &folder(&file))));
-    all.extend(PROGRAMS.iter().filter_map(|name| find_program(name)).map(|path| removable("program", &path)));
+    let installer = Installation::find().ok().map(|installation| installation.uninstall_command());
+    let programs = PROGRAMS.iter().filter_map(|name| find_program(name));
+    all.extend(programs.map(|path| match (&installer, owning_package(&path)) {
+        (Some(command), _) => part("program", path, command.clone()),
+        (None, Some(command)) => part("program", path, command),
+        (None, None) => removable("program", &path),
+    }));
     all.retain(|part| part.path.as_path().symlink_metadata().is_ok());
     all
 }
@@ -81,6 +88,19 @@ fn find_program(name: &str) -> Option<PathBuf> {
     let folders = env::var_os("PATH").unwrap_or_default();
     let on_path = env::split_paths(&folders).map(|folder| folder.join(name));
     sibling.into_iter().chain(on_path).find(|path| path.is_file())
+}
+
+/// Returns the command that removes the system's package with a program; `None` if no package has it.
+fn owning_package(program: &Path) -> Option<String> {
+    let lists = std::fs::read_dir("/var/lib/dpkg/info").into_iter().flatten().flatten().map(|entry| entry.path());
+    let mut lists = lists.filter(|path| path.extension().is_some_and(|ending| ending == "list"));
+    let is_listed = |list: &PathBuf| {
+        let text = std::fs::read_to_string(list).unwrap_or_default();
+        text.lines().any(|line| Path::new(line) == program)
+    };
+    let package = lists.find(is_listed)?.file_stem()?.to_str()?.to_owned();
+    let package = package.split(':').next().unwrap_or_default();
+    Some(format!("sudo apt remove {}", quote(package)))
 }
 
 fn render(parts: &[InstalledPart]) -> String {
