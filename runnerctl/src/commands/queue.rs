@@ -77,11 +77,11 @@ async fn list_all_runs(connection: &Connection) -> Result<Vec<RunSummary>, Failu
 }
 
 fn render(runs: &[RunSummary], screen: &Screen) -> String {
-    let mut table = Table::with_heading(["RUN", "STATE", "GOAL", "PATH", "WHY"]).shrinking(2);
+    let mut table = Table::with_heading(["RUN", "STATE", "PATH", "WHY", "GOAL"]).shrinking(2);
     for run in runs {
         let state = TableCell::styled(state_style(run.state), run.state.as_str());
         let goal = TableCell::styled(HEADING, run.goal.as_deref().unwrap_or_default());
-        table.add_row([TableCell::from(&run.id), state, goal, run.path.to_string().into(), reason_text(run).into()]);
+        table.add_row([TableCell::from(&run.id), state, run.path.to_string().into(), reason_text(run).into(), goal]);
     }
     if runs.is_empty() { String::new() } else { table.render(screen, 0) }
 }

@@ -145,7 +145,7 @@ fn render_isolated_runs(status: &StatusView, screen: &Screen) -> String {
     }
     let mut runs: Vec<&RunSummary> = status.isolated.iter().collect();
     runs.sort_by_key(|run| (run.state.is_terminal(), std::cmp::Reverse(run.queued_at)));
-    let mut table = Table::without_names();
+    let mut table = Table::with_names(["RUN", "STATE", "PATH", "WHY"]).shrinking(2);
     for run in runs.iter().take(RUNS_SHOWN) {
         let state = TableCell::styled(state_style(run.state), run.state.as_str());
         table.add_row([run.id.as_str().into(), state, run.path.to_string().into(), reason_text(run).into()]);

@@ -96,8 +96,19 @@ impl<const N: usize> Table<N> {
             widths[at] =
                 widths[at].saturating_sub(preferred.saturating_sub(available)).max(widths[at].min(MIN_SHRUNK_WIDTH));
         }
+        self.shrink_widest(&mut widths, available);
         widths[N - 1] = widths[N - 1].min(available.saturating_sub(width_before(&widths, N - 1)).max(MIN_LAST_WIDTH));
         widths
+    }
+
+    /// Narrows the widest columns until the last one has its minimum, so that no row wraps. Facts keep their names.
+    fn shrink_widest(&self, widths: &mut [usize; N], available: usize) {
+        while self.names.is_some() && width_before(widths, N - 1) + widths[N - 1].min(MIN_LAST_WIDTH) > available {
+            match widths[..N - 1].iter_mut().max().filter(|width| **width > MIN_SHRUNK_WIDTH) {
+                Some(widest) => *widest -= 1,
+                None => return,
+            }
+        }
     }
 
     fn render_line(&self, row: &[TableCell; N], widths: &[usize; N], screen: &Screen, indent: usize) -> String {
@@ -219,6 +230,16 @@ mod tests {
         …y/projects/漢字  held     a sentence that is long
         /b                running
         ");
+    }
+
+    #[test]
+    fn no_row_is_wider_than_the_terminal_if_several_columns_are_long() {
+        let mut table = Table::with_heading(["RUN", "PATH", "WHY", "GOAL"]).shrinking(1);
+        let long = "a-long-word-of-forty-columns-or-even-more";
+        table.add_row([long.into(), long.into(), long.into(), long.into()]);
+        let text = strip_str(&table.render(&Screen { width: Some(80), ..Screen::fixed() }, 0)).to_string();
+        assert!(text.lines().all(|line| line.width() <= 80), "{text}");
+        assert!(text.contains("…r-even-more") && text.contains("a-long-word-of-forty-col…"), "{text}");
     }
 
     #[test]
