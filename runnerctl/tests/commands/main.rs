@@ -3,6 +3,7 @@
 mod completion;
 mod doctor;
 mod fleet;
+mod fresh;
 mod hosts;
 mod manual;
 mod mcp;
