@@ -146,7 +146,7 @@ fn leafs_prompt(tree: &protocol::tree::TaskTree) -> String {
         goal_body: &"The whole is to be reached.\n".repeat(500),
         run_state: &RunState::default(),
         feedback: &Feedback::default(),
-        notes: &[],
+        notes: Vec::new(),
         guard_notice: None,
         budget_ms: 3_600_000,
         tests: &TestRecord::default(),
@@ -154,7 +154,7 @@ fn leafs_prompt(tree: &protocol::tree::TaskTree) -> String {
         progress: &"- part-1: Part 1 is done.\n".repeat(1_000),
         memory: MemoryFiles { guardrails: &"- Mind the gap.\n".repeat(500), ..MemoryFiles::default() },
         node_context: None,
-        overrides: &BTreeMap::new(),
+        own_template: None,
         review: None,
         budget_bytes: 40 * 1024,
     };

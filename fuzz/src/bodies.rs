@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use protocol::answer::AgentAnswer;
@@ -12,19 +13,18 @@ use protocol::request::{
     AddParams, AnswerParams, AtIteration, AtRun, EditParams, ExportParams, ForkParams, Handshake, LogParams,
     StartParams, Subscription,
 };
-use protocol::state::{Feedback, RunState};
-use protocol::test_record::TestRecord;
+use protocol::state::RunState;
 use protocol::tree::{Node, TaskTree};
+use runner_core::committed_state::CommittedState;
 use runner_core::iteration::{
     GuardEnd, GuardEndKind, IterationEffect, IterationEvent, IterationOutcome, Phase, decide,
 };
 use runner_core::message::{HumanCommit, MessageError, RunnerCommit, compose_human};
 use runner_core::policy::Policy;
 use runner_core::redact::Secrets;
-use runner_core::run::{self, NextStep, RunInputs};
-use runner_core::transition::{StateBefore, TransitionFacts, apply_outcome};
+use runner_core::run::{self, NextStep, RunScratch};
+use runner_core::transition::{TransitionFacts, apply_outcome};
 use runner_core::tree_examination::{SessionTree, examine_tree};
-use runner_core::usage::ResourceUsage;
 use runner_core::validate::{check_tree, load, load_agent_tree, load_person_tree};
 use runner_core::verdict::{FaultKind, SessionEnd, SessionEndKind, SessionFinding, SessionTask, Verdict};
 use runner_core::{answer, json, schema, tree};
@@ -77,18 +77,10 @@ pub fn transition(input: &[u8]) {
     };
     let Ok(from) = load(from) else { return };
     let run_state = RunState { run_id: Some("run-1".to_owned()), next_iter: 7, ..RunState::default() };
-    let (policy, tried, feedback) = (Policy::default(), ResourceUsage::default(), Feedback::default());
-    let now = Timestamp::UNIX_EPOCH;
-    let inputs = RunInputs {
-        policy: &policy,
-        tree: &from,
-        run_state: &run_state,
-        feedback: &feedback,
-        review_decision: None,
-        outages: &[],
-        retry_usage: &tried,
-        now,
-    };
+    let before =
+        CommittedState { tree: Arc::new(from.clone()), run_state: Arc::new(run_state), ..CommittedState::default() };
+    let scratch = RunScratch::default();
+    let inputs = before.run_inputs(&scratch, Timestamp::UNIX_EPOCH);
     let NextStep::Continue(task) = run::decide_next(&inputs, None, None) else { return };
     let answer: Option<AgentAnswer> = answer.and_then(|text| serde_json::from_slice(text).ok());
     let session = SessionTree {
@@ -102,14 +94,7 @@ pub fn transition(input: &[u8]) {
     let examined = examine_tree(&session);
     let is_green = guard == Some(b"green");
     let played = Played { answer: answer.clone(), finding: found(examined.finding), is_green };
-    let Some(outcome) = settle(&policy, &task, &played) else { return };
-    let before = StateBefore {
-        tree: &from,
-        run_state: &run_state,
-        feedback: &feedback,
-        progress: "",
-        tests: &TestRecord::default(),
-    };
+    let Some(outcome) = settle(&before.policy, &task, &played) else { return };
     let after =
         apply_outcome(&before, &outcome, &TransitionFacts { agents_tree: examined.tree, ..TransitionFacts::default() });
     assert_legal(&from, &after.tree, &task, &outcome.verdict);

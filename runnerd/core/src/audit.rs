@@ -31,9 +31,7 @@ use protocol::state::Feedback;
 use protocol::verify::{AuditCounts, AuditPass, AuditReport, AuditReview, AuditRule};
 use protocol::words::VerdictName;
 
-pub use self::commit_data::{
-    AuditSettings, CommitDiff, CommitHeader, FileFault, FileReaders, GoalFile, PathChange, PathEntry, is_content_read,
-};
+pub use self::commit_data::{CommitDiff, CommitHeader, PathChange, PathEntry, is_content_read};
 use self::completeness::MissingFiles;
 pub use self::completeness::{BranchEnd, UnreadableObject};
 use self::findings::AuditFindings;
@@ -47,9 +45,10 @@ pub use self::plan::{AuditPlan, CommitOwner, WatchPoint};
 use self::prompts::PromptCheck;
 pub use self::reviews::report_reviews;
 pub use self::signatures::{SignatureStatus, commits_to_sign, report_signatures};
-pub use self::state::ParsedFiles;
+pub use self::state::parse_changes;
 use self::state::{RunnerFiles, passed_leaves};
 pub use self::tips::TipSearch;
+use crate::committed_state::{StateFault, StateFiles};
 use crate::fsck;
 use crate::message::{Receipt, RunnerCommit};
 use crate::watched_files::WatchedFiles;
@@ -58,7 +57,6 @@ use crate::watched_files::WatchedFiles;
 #[derive(Debug)]
 pub struct BranchAudit {
     plan: Arc<AuditPlan>,
-    readers: FileReaders,
     position: usize,
     state: RunnerFiles,
     /// State after the runner's last commit; `None` before the first one.
@@ -88,7 +86,7 @@ pub struct BranchAudit {
 #[derive(Debug, Clone, Copy)]
 struct CommitInput<'a> {
     diff: &'a CommitDiff,
-    parsed: &'a ParsedFiles,
+    parsed: &'a StateFiles,
 }
 
 /// The commits of a session, before its receipt.
@@ -105,9 +103,9 @@ struct SessionCommits {
 impl BranchAudit {
     /// Starts from the files of the commit before the first one of the plan: every path under `.runner/`, as if that
     /// commit had added it, and every other path too if the plan begins at an iteration.
-    pub fn new(plan: AuditPlan, readers: FileReaders, before: &[PathChange]) -> Self {
-        let mut state = RunnerFiles::empty(&readers);
-        state.apply_changes(before, &ParsedFiles::parse(before, &readers));
+    pub fn new(plan: AuditPlan, before: &[PathChange]) -> Self {
+        let mut state = RunnerFiles::default();
+        state.apply_changes(before, &parse_changes(before));
         let mut tracker = DefinitionTracker::default();
         if plan.begins_at_iteration() {
             tracker.load_files(before);
@@ -141,7 +139,6 @@ impl BranchAudit {
         };
         Self {
             plan: Arc::new(plan),
-            readers,
             position: 0,
             state,
             last_runner_state: last,
@@ -188,7 +185,7 @@ impl BranchAudit {
     }
 
     /// Takes the next commit, with its changes to the files that decisions depend on.
-    pub fn push_commit(&mut self, diff: &CommitDiff, parsed: &ParsedFiles) {
+    pub fn push_commit(&mut self, diff: &CommitDiff, parsed: &StateFiles) {
         let at = self.position;
         self.position += 1;
         self.report.counts.commits += 1;
@@ -245,7 +242,7 @@ impl BranchAudit {
         let is_visible =
             self.position.checked_sub(1).and_then(|at| self.plan.planned_commit(at)).is_some_and(is_visible);
         let is_all = self.position >= self.plan.commits().len();
-        if let Some((path, fault)) = self.state.committed_state().err().filter(|_| is_all && !is_visible) {
+        if let Some(StateFault { path, fault }) = self.state.committed_state().err().filter(|_| is_all && !is_visible) {
             self.findings.add_violation(AuditRule::Valid, path, "a valid file", &fault.to_string());
         }
         let counts = &mut self.report.counts;
@@ -257,7 +254,7 @@ impl BranchAudit {
     fn audit_person_commit(&mut self, header: &CommitHeader, CommitInput { diff, parsed }: CommitInput<'_>) {
         let (changes, before) = (&diff.changes, self.state.clone());
         self.apply_changes(changes, parsed);
-        if let Some(run) = commands::check(header, changes, &before, &self.state, &self.readers, &mut self.findings) {
+        if let Some(run) = commands::check(header, changes, &before, &self.state, &mut self.findings) {
             self.check_commit_form(header, &run);
         }
         self.people_changes.add(changes);
@@ -279,14 +276,14 @@ impl BranchAudit {
     }
 
     fn begin_session(&mut self, watched: Option<&WatchedFiles>) -> SessionCommits {
-        let accepted = watched.and_then(|watched| self.definition_tracker.apply_watched(watched, &self.readers));
+        let accepted = watched.and_then(|watched| self.definition_tracker.apply_watched(watched));
         self.end_people_commits();
         SessionCommits { from: self.state.clone(), accepted, net_diff: NetDiff::default(), code_commits: 0 }
     }
 
-    fn apply_changes(&mut self, changes: &[PathChange], parsed: &ParsedFiles) {
+    fn apply_changes(&mut self, changes: &[PathChange], parsed: &StateFiles) {
         self.state.apply_changes(changes, parsed);
-        self.definition_tracker.apply(changes, &self.readers, &mut self.findings);
+        self.definition_tracker.apply(changes, &mut self.findings);
     }
 
     /// Checks a claim or a release, which must not change any file. One that does also counts as a person's commit.
@@ -362,7 +359,7 @@ impl BranchAudit {
         let sides = session.from.committed_state().and_then(|from| Ok((from, self.state.committed_state()?)));
         let (from, to) = match sides {
             Ok(sides) => sides,
-            Err((path, fault)) => {
+            Err(StateFault { path, fault }) => {
                 return self.findings.add_violation(AuditRule::Valid, path, "a valid file", &fault.to_string());
             }
         };
@@ -380,15 +377,15 @@ impl BranchAudit {
         }
         .check(&mut self.findings);
         if let Some(accepted) = &session.accepted {
-            self.definition_tracker.check(AnnouncedChanges { accepted, receipt }, &self.readers, &mut self.findings);
-            accepted.check_restored(&to.run_state.reverted, &self.readers, &mut self.findings);
+            self.definition_tracker.check(AnnouncedChanges { accepted, receipt }, &mut self.findings);
+            accepted.check_restored(&to.run_state.reverted, &mut self.findings);
         }
         self.since_iteration = NetDiff::default();
         let counts = &mut self.report.counts;
         counts.prompts += u32::from(rebuilt == PromptCheck::Same);
         counts.said += u32::from(rebuilt == PromptCheck::NotSent);
         counts.prompts_unknown += u32::from(rebuilt == PromptCheck::Unknown);
-        self.report.reviews.extend(self.describe_review(receipt, to.feedback));
+        self.report.reviews.extend(self.describe_review(receipt, &to.feedback));
         if receipt.verdict.name == VerdictName::Accepted {
             let pass = AuditPass { node: receipt.node.clone(), iter: receipt.iter, commit: self.last_commit_id() };
             self.report.passes.push(pass);
@@ -414,7 +411,7 @@ impl BranchAudit {
     ) {
         let to = match self.state.committed_state() {
             Ok(to) => to,
-            Err((path, fault)) => {
+            Err(StateFault { path, fault }) => {
                 return self.findings.add_violation(AuditRule::Valid, path, "a valid file", &fault.to_string());
             }
         };
@@ -422,7 +419,6 @@ impl BranchAudit {
         let (before, net) = (&session.from, &session.net_diff);
         let accepted = session.accepted.as_ref();
         let parent_receipt = self.plan.receipt_before(self.last_position());
-        let readers = &self.readers;
         let step = |milestone| MarkerAudit {
             marker: milestone,
             parent,
@@ -432,7 +428,6 @@ impl BranchAudit {
             accepted,
             watched: start_watched,
             parent_receipt,
-            readers,
         };
         match commit {
             RunnerCommit::Start(milestone) => {
@@ -442,7 +437,7 @@ impl BranchAudit {
                     self.findings.add_violation(AuditRule::Milestone, "Runner-Commit", "one start of a run", found);
                 }
                 if self.since_base.is_none() {
-                    self.report.brought = passed_leaves(to.tree);
+                    self.report.brought = passed_leaves(&to.tree);
                 }
                 if !is_fork {
                     self.definition_tracker.begin_run(&to.run_state.guard_definition);
@@ -482,15 +477,10 @@ fn iteration_number(commit: &RunnerCommit) -> Option<u32> {
 }
 
 /// Audits a plan whose commits are all available, oldest first.
-pub fn audit_commits(
-    plan: AuditPlan,
-    readers: FileReaders,
-    before: &[PathChange],
-    diffs: &[CommitDiff],
-) -> AuditReport {
-    let mut audit = BranchAudit::new(plan, readers, before);
+pub fn audit_commits(plan: AuditPlan, before: &[PathChange], diffs: &[CommitDiff]) -> AuditReport {
+    let mut audit = BranchAudit::new(plan, before);
     for diff in diffs {
-        audit.push_commit(diff, &ParsedFiles::parse(&diff.changes, &readers));
+        audit.push_commit(diff, &parse_changes(&diff.changes));
     }
     audit.finish(false)
 }

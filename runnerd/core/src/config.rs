@@ -27,8 +27,8 @@ mod value_enums;
 pub use cost_limit::{PriceQuote, UnpricedBackend};
 pub use daemon::DaemonConfig;
 pub use edit::{
-    SettingEntry, ValueOrigin, apply_defaults, get, key_names, list_changes, list_daemon_settings, list_settings, set,
-    unset,
+    SettingEntry, ValueOrigin, apply_defaults, changed_keys, get, key_names, list_changes, list_daemon_settings,
+    list_settings, set, unset,
 };
 pub use error::{ConfigError, ConfigProblem, FaultPosition};
 pub use executor::{Executor, ExecutorKind, Executors, Sandbox};

@@ -7,6 +7,7 @@
 
 pub mod audit;
 pub mod bisect;
+pub mod committed_state;
 pub mod config;
 pub mod delivery;
 pub mod driver;

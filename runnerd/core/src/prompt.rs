@@ -11,17 +11,18 @@ mod quoted_sections;
 mod section;
 pub(crate) mod template;
 
-use std::collections::BTreeMap;
-
 use protocol::state::{Feedback, RunState};
 use protocol::test_record::TestRecord;
 use protocol::tree::{Node, TaskTree};
 use protocol::words::Role;
 
 use crate::clip::ClipOptions;
+use crate::committed_state::CommittedState;
 pub use crate::notes::PersonNote;
+use crate::policy::RolesMode;
 pub use crate::template::{TemplateFault, check_override, templates_digest};
-use crate::tree;
+use crate::verdict::SessionTask;
+use crate::{layout, notes, tree};
 pub use context::{ContextFiles, context_files};
 pub use overrides::{OVERRIDE_TEMPLATES, find_template_faults, find_unknown_templates};
 use section::{PromptSection, fit_sections, join_rendered};
@@ -54,7 +55,7 @@ pub struct PromptInput<'a> {
     /// What is remembered from earlier sessions.
     pub feedback: &'a Feedback,
     /// A person's notes that no session has answered yet, oldest first.
-    pub notes: &'a [PersonNote],
+    pub notes: Vec<PersonNote>,
     /// What to say about the guard's definition, if anything.
     pub guard_notice: Option<&'a str>,
     /// The time of an iteration.
@@ -69,12 +70,45 @@ pub struct PromptInput<'a> {
     pub memory: MemoryFiles<'a>,
     /// The text of `nodes/<id>/context.md`.
     pub node_context: Option<&'a str>,
-    /// The text of `.runner/prompts/<role>.md`, by role.
-    pub overrides: &'a BTreeMap<Role, String>,
+    /// The text of `.runner/prompts/<role>.md`, if there is one.
+    pub own_template: Option<&'a str>,
     /// The material under review; `None` except for a reviewer.
     pub review: Option<ReviewMaterial<'a>>,
     /// Most bytes of the prompt; 32 KiB or more always has room for what is never cut.
     pub budget_bytes: usize,
+}
+
+impl<'a> PromptInput<'a> {
+    /// Returns what a session on `task` is told of the committed state; the guard's definition, the node's context and
+    /// the material under review are the caller's.
+    pub fn new(state: &'a CommittedState, task: &'a SessionTask) -> Self {
+        let own = OVERRIDE_TEMPLATES.into_iter().find(|(role, _)| *role == task.role);
+        Self {
+            tree: &state.tree,
+            node: &task.node,
+            role: task.role,
+            narrowing: task.narrowing,
+            mode_strict: state.policy.roles == RolesMode::Strict,
+            goal_body: state.goal.body(),
+            run_state: &state.run_state,
+            feedback: &state.feedback,
+            notes: notes::unused_notes(state.text(layout::NOTES), &state.run_state.notes_used),
+            guard_notice: None,
+            budget_ms: state.policy.budget_ms,
+            tests: &state.tests,
+            guard_command: &state.config.guard.command,
+            progress: state.text(layout::PROGRESS),
+            memory: MemoryFiles {
+                guardrails: state.text(layout::GUARDRAILS),
+                assumptions: state.text(layout::ASSUMPTIONS),
+                questions: state.text(layout::QUESTIONS),
+            },
+            node_context: None,
+            own_template: own.and_then(|(_, path)| state.existing_text(path)),
+            review: None,
+            budget_bytes: usize::try_from(state.config.prompt.budget_bytes).unwrap_or(usize::MAX),
+        }
+    }
 }
 
 /// The files that agents append to.

@@ -1,5 +1,7 @@
 //! Messages of landed commits: title, goal and summary of a leaf, taken from the run's own commits.
 
+use std::sync::Arc;
+
 use protocol::tree::{Node, TaskTree};
 use runner_core::audit::CommitOwner;
 use runner_core::landing::commit_groups::CommitGroup;
@@ -32,8 +34,8 @@ pub(super) struct LandedLeaf<'a> {
 #[derive(Debug)]
 pub(super) struct CommitMessageBuilder<'a> {
     branch: &'a RunBranch,
-    tree: TaskTree,
-    goal: Goal,
+    tree: Arc<TaskTree>,
+    goal: Arc<Goal>,
     git_version: String,
 }
 
@@ -43,7 +45,12 @@ impl<'a> CommitMessageBuilder<'a> {
     pub(super) fn new(repository: &Repository, branch: &'a RunBranch) -> Result<Self, LandError> {
         let loaded = worker::load_state(repository, branch.target.tip);
         let loaded = loaded.map_err(|error| VerifyError::State(Box::new(error)))?;
-        Ok(Self { branch, tree: loaded.tree, goal: loaded.goal, git_version: repository.git_version()? })
+        Ok(Self {
+            branch,
+            tree: Arc::clone(&loaded.tree),
+            goal: Arc::clone(&loaded.goal),
+            git_version: repository.git_version()?,
+        })
     }
 
     /// Returns the id of the tree's root, which represents the whole run.

@@ -146,7 +146,7 @@ fn changed_keys(change: &ChangeRequest) -> Vec<String> {
 /// Reads the configuration on a run's branch.
 fn read_config_at_tip(repository: &Repository, run: &str) -> Result<String, ErrorData> {
     let loaded = super::tree::load_tip(repository, Some(run))?;
-    Ok(loaded.texts.get(Layout::CONFIG).cloned().unwrap_or_default())
+    Ok(loaded.text(Layout::CONFIG).to_owned())
 }
 
 fn write_config(layout: &Layout, text: &str) -> Result<(), ErrorData> {

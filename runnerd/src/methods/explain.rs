@@ -1,9 +1,11 @@
 //! `tree.explain`: the core's decision about the next session, in wire format.
 
+use std::sync::Arc;
+
 use protocol::explain::{EndingView, ExplainReply, LeafView, NextView};
-use protocol::state::RunState;
 use protocol::tree::{Node, TaskTree};
 use protocol::view::RunSummary;
+use runner_core::committed_state::CommittedState;
 use runner_core::forecast::{Forecast, ForecastInput, selection_steps, simulate_endings};
 use runner_core::message::ReceiptSubject;
 use runner_core::run::{self, NextStep, RunInputs};
@@ -11,19 +13,26 @@ use runner_core::select::{LeafSelection, select};
 use runner_core::tree;
 use runner_core::verdict::{SessionFinding, SessionTask, TreeSource, verdict_row};
 
-use crate::repo::layout::Layout;
 use crate::store::RepoStore;
-use crate::worker::{CommittedState, node_ref};
+use crate::worker::{self, node_ref};
 use runner_core::run::RunScratch;
 
 /// Explains the next session of a run; state that is in no commit is read from its store.
-pub(super) fn explain_next(loaded: &CommittedState, summary: Option<RunSummary>, store: &RepoStore) -> ExplainReply {
+pub(super) fn explain_next(
+    loaded: &worker::CommittedState,
+    summary: Option<RunSummary>,
+    store: &RepoStore,
+) -> ExplainReply {
     let scratch = load_scratch(store, summary.as_ref());
     let inputs = loaded.run_inputs(&scratch);
-    let resumed = run::state_on_resume(&inputs, true, 0);
-    let (inputs, next, after_resume) = next_step_or_resumed(inputs, &resumed);
+    let run_state = Arc::new(run::state_on_resume(&inputs, true, 0));
+    let resumed = CommittedState { run_state, ..loaded.state.clone() };
+    let (input, next, after_resume) = next_step_or_resumed(
+        ForecastInput { state: &loaded.state, inputs },
+        ForecastInput { state: &resumed, inputs: resumed.run_inputs(&scratch, inputs.now) },
+    );
     // The choice of the session does not depend on waiting for a service.
-    let task = match run::decide_next(&RunInputs { outages: &[], ..inputs }, None, None) {
+    let task = match run::decide_next(&RunInputs { outages: &[], ..input.inputs }, None, None) {
         NextStep::Continue(task) => Some(task),
         NextStep::Wait(..)
         | NextStep::WaitForPerson(_)
@@ -35,7 +44,6 @@ pub(super) fn explain_next(loaded: &CommittedState, summary: Option<RunSummary>,
         LeafSelection::Open(leaf) | LeafSelection::Exhausted(leaf) => Some(leaf),
         LeafSelection::Complete => None,
     };
-    let input = ForecastInput { inputs, progress: loaded.text(Layout::PROGRESS) };
     let endings = task
         .as_ref()
         .map(|task| simulate_endings(&input, task).iter().map(|course| ending_view(&input, task, course)).collect());
@@ -59,16 +67,18 @@ fn load_scratch(store: &RepoStore, summary: Option<&RunSummary>) -> RunScratch {
 }
 
 /// Returns what a run does next, as if it had been resumed if it would otherwise be over and resuming helps.
-fn next_step_or_resumed<'a>(inputs: RunInputs<'a>, resumed: &'a RunState) -> (RunInputs<'a>, NextStep, bool) {
-    let next = run::decide_next(&inputs, None, None);
-    let resumed_inputs = RunInputs { run_state: resumed, ..inputs };
-    match (&next, run::decide_next(&resumed_inputs, None, None)) {
-        (NextStep::End { .. }, again @ (NextStep::Continue(_) | NextStep::Wait(..))) => (resumed_inputs, again, true),
-        _ => (inputs, next, false),
+fn next_step_or_resumed<'a>(
+    standing: ForecastInput<'a>,
+    resumed: ForecastInput<'a>,
+) -> (ForecastInput<'a>, NextStep, bool) {
+    let next = run::decide_next(&standing.inputs, None, None);
+    match (&next, run::decide_next(&resumed.inputs, None, None)) {
+        (NextStep::End { .. }, again @ (NextStep::Continue(_) | NextStep::Wait(..))) => (resumed, again, true),
+        _ => (standing, next, false),
     }
 }
 
-fn leaf_view(loaded: &CommittedState, leaf: &Node, task: Option<&SessionTask>) -> LeafView {
+fn leaf_view(loaded: &worker::CommittedState, leaf: &Node, task: Option<&SessionTask>) -> LeafView {
     let node = node_ref(loaded, leaf);
     LeafView {
         steps: selection_steps(&loaded.tree, &node.path),

@@ -43,7 +43,7 @@ impl TreeApiServer for Api {
             LeafSelection::Complete => None,
         };
         let digest = sha256_hex(tree::canonical(&loaded.tree).as_bytes());
-        Ok(TreeReply { current: live.or(next), state, tree: loaded.tree, digest })
+        Ok(TreeReply { current: live.or(next), state, tree: (*loaded.tree).clone(), digest })
     }
 
     async fn select(&self, params: AtRun) -> RpcResult<SelectView> {

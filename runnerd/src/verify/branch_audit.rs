@@ -1,24 +1,22 @@
 //! Reads the commits of a branch, oldest first, while those already read are being judged.
 
 use std::panic::resume_unwind;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread;
 
 use protocol::verify::AuditReport;
 use runner_core::audit::{
-    AuditPlan, AuditSettings, BranchAudit, BranchEnd, CommitDiff, CommitHeader, FileFault, FileReaders, GoalFile,
-    ParsedFiles, PathChange, PathEntry, UnreadableObject, WatchPoint, is_content_read,
+    AuditPlan, BranchAudit, BranchEnd, CommitDiff, CommitHeader, PathChange, PathEntry, UnreadableObject, WatchPoint,
+    is_content_read, parse_changes,
 };
+use runner_core::committed_state::StateFiles;
 use runner_core::watched_files::{CheckDigests, WatchedFiles, is_compared_by_content};
 use tokio_util::sync::CancellationToken;
 
 use super::VerifyTarget;
-use crate::config;
-use crate::error_chain::display_chain;
 use crate::git::{ChainChange, ChainCommit, ChainFile, CommitChain, GitError, Id, Repository};
 use crate::process::SpawnError;
-use crate::repo::goal;
 use crate::repo::layout::Layout;
 use crate::worker::{self, LoadError, MAX_REVIEWED_BYTES};
 use crate::workspace::WorkspaceError;
@@ -139,7 +137,7 @@ impl AuditedCommits<'_> {
             Ok(before) => (before, None),
             Err(why) => (Vec::new(), Some((self.first.saturating_sub(1), why))),
         };
-        let audit = BranchAudit::new(plan, READERS, &before);
+        let audit = BranchAudit::new(plan, &before);
         let (mut audit, unread) = if unread.is_some() { (audit, unread) } else { self.read_commits(audit, stop)? };
         if let Some((at, why)) = unread {
             let (commit, before) = (&self.commits[at], self.parent(at).map(|commit| &commit.tree));
@@ -170,7 +168,7 @@ impl AuditedCommits<'_> {
                         break;
                     }
                 };
-                let reading = ParsedFiles::parse(&link.changes, &READERS);
+                let reading = parse_changes(&link.changes);
                 if sender.send((link, reading)).is_err() {
                     break;
                 }
@@ -272,7 +270,7 @@ impl AuditedCommits<'_> {
 }
 
 /// Judges commits as they are read, on its own thread.
-fn judge_commits(mut audit: BranchAudit, read: Receiver<(CommitDiff, ParsedFiles)>) -> BranchAudit {
+fn judge_commits(mut audit: BranchAudit, read: Receiver<(CommitDiff, StateFiles)>) -> BranchAudit {
     for (link, reading) in read {
         audit.push_commit(&link, &reading);
     }
@@ -365,48 +363,4 @@ fn to_path_change((path, old, new): ChainChange) -> PathChange {
 fn to_path_entry(file: ChainFile) -> PathEntry {
     let is_file = file.mode & 0o170_000 == 0o100_000;
     PathEntry { mode: file.mode, id: file.id.to_string(), content: file.content.filter(|_| is_file) }
-}
-
-/// Parsers that the rules do not have themselves.
-const READERS: FileReaders = FileReaders {
-    config: read_config,
-    goal: read_goal,
-    rename_goal,
-    is_definition_path: runner_core::definition::is_in_definition,
-    config_change: worker::explain_config_change,
-};
-
-fn read_config(text: &[u8]) -> Result<AuditSettings, FileFault> {
-    let path = Path::new(Layout::CONFIG);
-    let config = config::decode_text(text, path).and_then(|text| config::parse(text, path));
-    let config = config.map_err(|error| FileFault::Form(display_chain(&error)))?;
-    Ok(AuditSettings {
-        policy: config.policy(),
-        guard_command: config.guard.command,
-        criteria: config.review.criteria,
-        baseline: config.guard.baseline,
-        prompt_bytes: usize::try_from(config.prompt.budget_bytes).unwrap_or(usize::MAX),
-    })
-}
-
-fn read_goal(text: &[u8]) -> Result<GoalFile, FileFault> {
-    let goal = goal::Goal::parse(text, Path::new(Layout::GOAL));
-    let goal = goal.map_err(|error| FileFault::Form(display_chain(&error)))?;
-    Ok(GoalFile { id: goal.id().map(str::to_owned), body: goal.body().to_owned() })
-}
-
-fn rename_goal(text: &[u8], id: &str) -> Option<String> {
-    goal::Goal::parse(text, Path::new(Layout::GOAL)).ok()?.with_id(id).ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_configuration_that_is_no_text_is_invalid() {
-        let told = read_config(b"# caf\xe9\n[guard]\n").expect_err("it is no text").to_string();
-        assert!(told.ends_with("config.toml:1:6: invalid UTF-8"), "{told}");
-        assert!(read_config("# café\n".as_bytes()).is_ok());
-    }
 }

@@ -1,30 +1,22 @@
 //! The committed state of a run at one commit: the source of all decisions and prompts.
 
-use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::ops::Deref;
 use std::sync::OnceLock;
 
 use protocol::command::NextSteps;
 use protocol::error::{ErrorData, ErrorKind};
-use protocol::state::{Feedback, RunState};
-use protocol::test_record::TestRecord;
-use protocol::tree::TaskTree;
 use protocol::view::StopReason;
 use runner_core::blocker::Transience;
+use runner_core::committed_state::{self, FileFault, StateFault, StateFiles};
 use runner_core::message::{MessageError, RulesError, RunnerCommit, claims_receipt};
-use runner_core::policy::Policy;
-use runner_core::prompt::{self, OVERRIDE_TEMPLATES};
 use runner_core::run::RunInputs;
 use runner_core::run::RunScratch;
-use runner_core::tree;
-use runner_core::validate::{self, TreeFault};
-use serde::de::DeserializeOwned;
+use runner_core::{prompt, tree};
 
 use crate::clock;
 use crate::config::{self, ConfigError, RepoConfig};
 use crate::error_chain::display_chain;
 use crate::git::{GitError, Id, Repository};
-use crate::repo::goal::{Goal, GoalError};
 use crate::repo::layout::Layout;
 use crate::retryable::Retryable;
 use crate::worker::integrity::definition::CommitDefinition;
@@ -32,33 +24,27 @@ use crate::worker::integrity::definition::CommitDefinition;
 /// Maximum number of commits searched for the runner's last one.
 pub(crate) const MAX_PERSON_COMMITS: usize = 10_000;
 
-/// The committed state at one commit.
+/// A commit, its committed state, and what has been computed from them.
 #[derive(Debug, Clone)]
 pub struct CommittedState {
     /// Id of the commit.
     pub commit: Id,
-    /// The configuration, with defaults filled in.
-    pub config: RepoConfig,
-    /// The part of the configuration that rules need.
-    pub policy: Policy,
-    /// The goal, from `GOAL.md`.
-    pub goal: Goal,
-    /// The task tree, as committed.
-    pub tree: TaskTree,
-    /// The bookkeeping, from `run_state.json`.
-    pub run_state: RunState,
-    /// The feedback that sessions are given.
-    pub feedback: Feedback,
-    /// The names of tests.
-    pub tests: TestRecord,
-    /// Text files by path: configuration, progress, notes, memory and overrides of prompts.
-    pub texts: BTreeMap<&'static str, String>,
+    /// The state.
+    pub state: committed_state::CommittedState,
     /// What is wrong with the repository's own templates.
     pub template_faults: Vec<String>,
     /// The guard's definition, once it has been read.
     pub(crate) definition: OnceLock<CommitDefinition>,
     /// The task tree in canonical form, once it has been computed.
     canonical_text: OnceLock<String>,
+}
+
+impl Deref for CommittedState {
+    type Target = committed_state::CommittedState;
+
+    fn deref(&self) -> &Self::Target {
+        &self.state
+    }
 }
 
 /// Why the committed state cannot be read.
@@ -83,36 +69,25 @@ pub enum LoadError {
         /// How it differs.
         source: MessageError,
     },
-    /// A file is missing.
-    #[error("{path} is not in commit {commit}")]
-    Missing {
-        /// The file, relative to the work tree.
-        path: &'static str,
-        /// Id of the commit.
-        commit: Id,
-    },
     /// The configuration is not valid.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// The goal is not valid.
-    #[error(transparent)]
-    Goal(#[from] GoalError),
-    /// The task tree is not valid.
-    #[error("{path} is not valid: {}", join_faults(faults))]
-    Tree {
-        /// The file, relative to the work tree.
-        path: &'static str,
-        /// What is wrong.
-        faults: Vec<TreeFault>,
+    /// A file is missing or not valid.
+    #[error("{}", describe_fault(fault, commit))]
+    File {
+        /// Id of the commit.
+        commit: Id,
+        /// What is wrong with which file.
+        fault: StateFault,
     },
-    /// A JSON file of the runner is not valid.
-    #[error("{path} is not valid")]
-    Json {
-        /// The file, relative to the work tree.
-        path: &'static str,
-        /// What is wrong.
-        source: serde_json::Error,
-    },
+}
+
+fn describe_fault(StateFault { path, fault }: &StateFault, commit: &Id) -> String {
+    match fault {
+        FileFault::Missing => format!("{path} is not in commit {commit}"),
+        FileFault::NamedForm(text) => text.clone(),
+        FileFault::NoFile | FileFault::Tree(_) | FileFault::Form(_) => format!("{path} is not valid: {fault}"),
+    }
 }
 
 impl Retryable for LoadError {
@@ -120,13 +95,7 @@ impl Retryable for LoadError {
         match self {
             Self::Git(error) => error.transience(),
             // A fault in a commit remains until the next commit.
-            Self::Rules { .. }
-            | Self::Tampered { .. }
-            | Self::Missing { .. }
-            | Self::Config(_)
-            | Self::Goal(_)
-            | Self::Tree { .. }
-            | Self::Json { .. } => Transience::Lasting,
+            Self::Rules { .. } | Self::Tampered { .. } | Self::Config(_) | Self::File { .. } => Transience::Lasting,
         }
     }
 
@@ -139,7 +108,7 @@ impl Retryable for LoadError {
                  run: runnerctl start --id NEW",
                 commit.short(12)
             )),
-            Self::Missing { .. } | Self::Config(_) | Self::Goal(_) | Self::Tree { .. } | Self::Json { .. } => None,
+            Self::Config(_) | Self::File { .. } => None,
         }
     }
 }
@@ -168,10 +137,6 @@ impl LoadError {
     }
 }
 
-fn join_faults(faults: &[TreeFault]) -> String {
-    faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
-}
-
 /// Returns the runner's last commit, searching back from this one; a commit that only records who drives the run
 /// settles nothing and does not count. Fails at a commit that only claims to be the runner's.
 pub fn last_runner_commit(repository: &Repository, from: Id) -> Result<Option<Id>, LoadError> {
@@ -192,28 +157,15 @@ pub fn last_runner_commit(repository: &Repository, from: Id) -> Result<Option<Id
 
 /// Reads the committed state at `commit`; fails if the last commit of the run was made under other rules.
 pub fn load_state(repository: &Repository, commit: Id) -> Result<CommittedState, LoadError> {
-    let optional = [Layout::CONFIG, Layout::PROGRESS, Layout::NOTES].into_iter().chain(Layout::MEMORY);
-    let optional: Vec<&'static str> = optional.chain(OVERRIDE_TEMPLATES.map(|(_, path)| path)).collect();
-    let required = [Layout::GOAL, Layout::TREE, Layout::RUN_STATE, Layout::FEEDBACK, Layout::TESTS];
-    let files = repository.read_files(&commit, optional.iter().copied().chain(required))?;
-    let reader = StateFiles { files: &files, commit };
-    let run_state: RunState = reader.read_json(Layout::RUN_STATE)?;
-    if run_state.run_id.is_some() {
+    let files = repository.read_files(&commit, committed_state::state_paths())?;
+    let read = |path: &str| files.get(path).map(Vec::as_slice);
+    let parsed = StateFiles::read(repository.work_dir(), read);
+    if parsed.run_state().is_some_and(|state| state.run_id.is_some()) {
         last_runner_commit(repository, commit)?;
     }
-    let config = parse_config(repository, files.get(Layout::CONFIG).map_or(&[], Vec::as_slice))?;
-    let text = |path| Some((path, String::from_utf8_lossy(files.get(path)?).into_owned()));
     Ok(CommittedState {
         commit,
-        policy: config.policy(),
-        config,
-        goal: Goal::parse(reader.read_bytes(Layout::GOAL)?, &PathBuf::from(Layout::GOAL))?,
-        tree: validate::load(reader.read_bytes(Layout::TREE)?)
-            .map_err(|faults| LoadError::Tree { path: Layout::TREE, faults })?,
-        run_state,
-        feedback: reader.read_json(Layout::FEEDBACK)?,
-        tests: reader.read_json(Layout::TESTS)?,
-        texts: optional.into_iter().filter_map(text).collect(),
+        state: parsed.committed_state().map_err(|fault| LoadError::File { commit, fault })?,
         template_faults: prompt::find_template_faults(|path| Ok::<_, GitError>(files.get(path).cloned())),
         definition: OnceLock::new(),
         canonical_text: OnceLock::new(),
@@ -231,11 +183,6 @@ fn parse_config(repository: &Repository, bytes: &[u8]) -> Result<RepoConfig, Loa
 }
 
 impl CommittedState {
-    /// Returns a text file; empty if it does not exist.
-    pub fn text(&self, path: &str) -> &str {
-        self.texts.get(path).map_or("", String::as_str)
-    }
-
     /// Returns the task tree in canonical form, computed once.
     pub fn canonical_tree(&self) -> &str {
         self.canonical_text.get_or_init(|| tree::canonical(&self.tree))
@@ -243,30 +190,6 @@ impl CommittedState {
 
     /// Returns the inputs for deciding a run's next step.
     pub fn run_inputs<'a>(&'a self, uncommitted: &'a RunScratch) -> RunInputs<'a> {
-        RunInputs {
-            policy: &self.policy,
-            tree: &self.tree,
-            run_state: &self.run_state,
-            feedback: &self.feedback,
-            review_decision: uncommitted.word.as_ref(),
-            outages: &uncommitted.outages,
-            retry_usage: &uncommitted.tried,
-            now: clock::now(),
-        }
-    }
-}
-
-struct StateFiles<'a> {
-    files: &'a BTreeMap<&'static str, Vec<u8>>,
-    commit: Id,
-}
-
-impl<'a> StateFiles<'a> {
-    fn read_bytes(&self, path: &'static str) -> Result<&'a [u8], LoadError> {
-        self.files.get(path).map(Vec::as_slice).ok_or(LoadError::Missing { path, commit: self.commit })
-    }
-
-    fn read_json<T: DeserializeOwned>(&self, path: &'static str) -> Result<T, LoadError> {
-        serde_json::from_slice(self.read_bytes(path)?).map_err(|source| LoadError::Json { path, source })
+        self.state.run_inputs(uncommitted, clock::now())
     }
 }

@@ -70,7 +70,6 @@ pub use self::load::{CommittedState, LoadError, last_runner_commit, load_config,
 pub use self::pinned_repo::PinnedRepo;
 pub use self::queue::no_run_error;
 pub(crate) use self::receipt::runner_version;
-pub(crate) use self::requests::config_change::explain_config_change;
 pub use self::requests::config_change::{set_config_key as set_key, text_change as edited_config};
 pub use self::run::start_run::{create_layout, propose_workspace};
 pub use self::run::{WorkerDeps, spawn, spawn_after_bug, spawn_held};

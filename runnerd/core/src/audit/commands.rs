@@ -10,19 +10,20 @@ use protocol::state::RunState;
 use protocol::tree::TaskTree;
 use protocol::verify::AuditRule;
 
-use super::commit_data::{CommitHeader, FileReaders, PathChange};
+use super::commit_data::{CommitHeader, PathChange};
 use super::compare::{self, CommittedFile};
 use super::findings::AuditFindings;
 use super::net_diff::NetDiff;
 use super::ownership::{self, CommitKind};
 use super::person_commits;
-use super::state::{CommittedState, RunnerFiles};
-use crate::change::{ChangeRequest, NodeAddition, RunDocuments};
+use super::state::{AuditedState, RunnerFiles};
+use crate::change::{ChangeRequest, NodeAddition};
+use crate::committed_state::StateFault;
 use crate::definition::DefinitionState;
 use crate::message::{HumanCommit, safe_summary};
 use crate::notes::PersonNote;
 use crate::questions::AgentQuestion;
-use crate::{fence, layout, notes, questions, tree};
+use crate::{config, fence, layout, notes, questions, tree};
 
 /// The commands, each with the files it may change.
 const COMMANDS: [(&str, &[&str]); 8] = [
@@ -43,12 +44,11 @@ pub(super) fn check(
     changes: &[PathChange],
     before: &RunnerFiles,
     after: &RunnerFiles,
-    readers: &FileReaders,
     findings: &mut AuditFindings,
 ) -> Option<String> {
     match person_commits::parse_human_commit(head)? {
         Ok(commit) => {
-            check_command_changes(&commit, readers, before, after, &NetDiff::from_changes(changes), findings);
+            check_command_changes(&commit, before, after, &NetDiff::from_changes(changes), findings);
             Some(commit.run)
         }
         Err(error) => {
@@ -62,7 +62,6 @@ pub(super) fn check(
 /// Checks that a commit has what its command produces, and nothing else.
 fn check_command_changes(
     HumanCommit { command, summary, .. }: &HumanCommit,
-    readers: &FileReaders,
     before: &RunnerFiles,
     after: &RunnerFiles,
     net: &NetDiff,
@@ -75,7 +74,7 @@ fn check_command_changes(
     // If the state before cannot be read, no such commit is made on top of it.
     let (old, new) = match (before.committed_state(), after.committed_state()) {
         (Ok(old), Ok(new)) => (old, new),
-        (Err((path, fault)), _) | (_, Err((path, fault))) => {
+        (Err(StateFault { path, fault }), _) | (_, Err(StateFault { path, fault })) => {
             return findings.add_violation(AuditRule::Person, path, "a valid file", &fault.to_string());
         }
     };
@@ -83,12 +82,12 @@ fn check_command_changes(
         "note" => appends_note(&old, &new, summary),
         "answer" => adds_answer(&old, &new, summary),
         "retry" | "add" | "edit" => explains_tree_change(command, &old, &new, summary),
-        "guard accept" => return check_acceptance(old.run_state, &new, summary, findings),
+        "guard accept" => return check_acceptance(&old.run_state, &new, summary, findings),
         // The content of the configuration is up to the person.
         _ => {
             let (base, text) = (old.text(layout::CONFIG), new.text(layout::CONFIG));
-            let change = (readers.config_change)(command, &base, &text, summary);
-            let made = change.and_then(|change| change.apply(&documents_of(&old)).ok());
+            let change = explain_config_change(command, base, text, summary);
+            let made = change.and_then(|change| change.apply(&old.documents(DefinitionState::default())).ok());
             made.is_some_and(|made| made.documents.config == text && safe_summary(&made.summary) == *summary)
         }
     };
@@ -98,48 +97,55 @@ fn check_command_changes(
     }
 }
 
+/// Returns the request by which `config set` or `config edit` turns one text into another, given the summary of its
+/// commit; `None` if more than the key that it names was changed.
+fn explain_config_change(command: &str, base: &str, text: &str, summary: &str) -> Option<ChangeRequest> {
+    let keys = config::changed_keys(base, text);
+    let (base, text) = (base.to_owned(), text.to_owned());
+    if command == "config edit" {
+        return Some(ChangeRequest::Settings { keys, base, text });
+    }
+    let mut words = summary.split_whitespace();
+    let key = words.next()?.to_owned();
+    let is_it =
+        |other: &String| other.strip_prefix(&key).is_some_and(|below| below.is_empty() || below.starts_with('.'));
+    if !keys.iter().all(is_it) {
+        return None;
+    }
+    let is_reset = words.eq(["is", "reset", "to", "default"]);
+    let value = if is_reset { None } else { config::get(&text, &key).ok()?.value };
+    Some(ChangeRequest::Config { key, value, base, text })
+}
+
 /// Whether one note was appended to a file of notes, the one that the commit's message tells.
-fn appends_note(old: &CommittedState<'_>, new: &CommittedState<'_>, summary: &str) -> bool {
+fn appends_note(old: &AuditedState<'_>, new: &AuditedState<'_>, summary: &str) -> bool {
     let notes = new.text(layout::NOTES);
-    let Some(PersonNote { id, text }) = notes::parse_notes(&notes).pop() else { return false };
-    let made = ChangeRequest::Note { id, text }.apply(&documents_of(old));
+    let Some(PersonNote { id, text }) = notes::parse_notes(notes).pop() else { return false };
+    let made = ChangeRequest::Note { id, text }.apply(&old.documents(DefinitionState::default()));
     made.is_ok_and(|made| made.documents.notes == notes && safe_summary(&made.summary) == summary)
 }
 
-/// Returns the documents that a request is applied to, as far as requests are applied here.
-fn documents_of(old: &CommittedState<'_>) -> RunDocuments {
-    RunDocuments {
-        tree: old.tree.clone(),
-        notes: old.text(layout::NOTES).into_owned(),
-        questions: old.text(layout::QUESTIONS).into_owned(),
-        config: old.text(layout::CONFIG).into_owned(),
-        run_state: RunState::default(),
-        definition_state: DefinitionState::default(),
-        max_attempts: old.settings.policy.max_attempts_default,
-    }
-}
-
 /// Whether a question of a file gained an answer, the one that the commit's message tells.
-fn adds_answer(old: &CommittedState<'_>, new: &CommittedState<'_>, summary: &str) -> bool {
+fn adds_answer(old: &AuditedState<'_>, new: &AuditedState<'_>, summary: &str) -> bool {
     let (before, after) = (old.text(layout::QUESTIONS), new.text(layout::QUESTIONS));
-    let open = questions::parse_questions(&before).into_iter();
-    let added = open.zip(questions::parse_questions(&after)).find(|(open, after)| open.answer != after.answer);
+    let open = questions::parse_questions(before).into_iter();
+    let added = open.zip(questions::parse_questions(after)).find(|(open, after)| open.answer != after.answer);
     let Some((AgentQuestion { id: question, .. }, AgentQuestion { answer: Some(text), .. })) = added else {
         return false;
     };
-    let made = ChangeRequest::Answer { question, text }.apply(&documents_of(old));
+    let made = ChangeRequest::Answer { question, text }.apply(&old.documents(DefinitionState::default()));
     made.is_ok_and(|made| made.documents.questions == after && safe_summary(&made.summary) == summary)
 }
 
 /// Whether a command of this name turns the old tree into the new one, and says what the commit's message tells.
-fn explains_tree_change(command: &str, old: &CommittedState<'_>, new: &CommittedState<'_>, summary: &str) -> bool {
-    let documents = documents_of(old);
+fn explains_tree_change(command: &str, old: &AuditedState<'_>, new: &AuditedState<'_>, summary: &str) -> bool {
+    let documents = old.documents(DefinitionState::default());
     let makes = |change: &ChangeRequest| {
         let made = change.apply(&documents);
         made.is_ok_and(|made| made.documents.tree == *new.tree && safe_summary(&made.summary) == summary)
     };
     let bytes = new.bytes(layout::TREE).unwrap_or_default();
-    tree::is_canonical(new.tree, bytes) && candidate_changes(command, old.tree, new.tree).iter().any(makes)
+    tree::is_canonical(&new.tree, bytes) && candidate_changes(command, &old.tree, &new.tree).iter().any(makes)
 }
 
 /// Returns the requests that may have turned the old tree into the new one.
@@ -175,7 +181,7 @@ fn candidate_changes(command: &str, old: &TaskTree, new: &TaskTree) -> Vec<Chang
 
 /// Checks that only the accepted part of the guard's definition differs, and that the message names files of it. It
 /// may also be unchanged, if a person's commit has already accepted the same.
-fn check_acceptance(old: &RunState, new: &CommittedState<'_>, summary: &str, findings: &mut AuditFindings) {
+fn check_acceptance(old: &RunState, new: &AuditedState<'_>, summary: &str, findings: &mut AuditFindings) {
     let guard_definition = new.run_state.guard_definition.clone();
     let known: BTreeSet<&String> = old.guard_definition.keys().chain(guard_definition.keys()).collect();
     if !lists_paths(summary, known) {
@@ -183,7 +189,7 @@ fn check_acceptance(old: &RunState, new: &CommittedState<'_>, summary: &str, fin
         findings.add_violation(AuditRule::Person, "message", expected, summary);
     }
     let expected = RunState { guard_definition, ..old.clone() };
-    let file = CommittedFile { value: new.run_state, bytes: new.bytes(layout::RUN_STATE).unwrap_or_default() };
+    let file = CommittedFile { value: &*new.run_state, bytes: new.bytes(layout::RUN_STATE).unwrap_or_default() };
     compare::compare_values(AuditRule::Person, layout::RUN_STATE, &expected, &file, findings);
 }
 
@@ -213,36 +219,12 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::audit::commit_data::{AuditSettings, FileFault, GoalFile, PathEntry};
-    use crate::audit::state::ParsedFiles;
+    use crate::audit::commit_data::PathEntry;
+    use crate::audit::state::parse_changes;
+    use crate::change::RunDocuments;
     use crate::message::compose_human;
     use crate::policy::Policy;
     use crate::tree::find_mut;
-
-    const READERS: FileReaders = FileReaders {
-        config: |text| {
-            if text.starts_with(b"!") {
-                return Err(FileFault::Form("no configuration".to_owned()));
-            }
-            Ok(AuditSettings {
-                policy: Policy::default(),
-                guard_command: Vec::new(),
-                criteria: String::new(),
-                baseline: false,
-                prompt_bytes: 1,
-            })
-        },
-        goal: |_| Ok(GoalFile { id: None, body: String::new() }),
-        rename_goal: |_, _| None,
-        is_definition_path: |_, _| false,
-        config_change: |command, base, text, _| {
-            let (key, value, base, text) = ("a".to_owned(), Some("2".to_owned()), base.to_owned(), text.to_owned());
-            Some(match command {
-                "config set" => ChangeRequest::Config { key, value, base, text },
-                _ => ChangeRequest::Settings { keys: vec![key], base, text },
-            })
-        },
-    };
 
     fn plan() -> TaskTree {
         let mut tree = tree::new_tree(1);
@@ -274,7 +256,7 @@ mod tests {
             (layout::RUN_STATE, crate::json::to_canonical_json(&state)),
             (layout::FEEDBACK, crate::json::to_canonical_json(&protocol::state::Feedback::default())),
             (layout::GOAL, "a goal\n".to_owned()),
-            (layout::CONFIG, "a = 1\n".to_owned()),
+            (layout::CONFIG, "stall_after = 4\n".to_owned()),
             (layout::NOTES, "# Notes\n\n- [n1] First.\n".to_owned()),
             (layout::QUESTIONS, "# Questions\n\n- Why?\n- When?\n".to_owned()),
             (layout::TESTS, crate::json::to_canonical_json(&protocol::test_record::TestRecord::default())),
@@ -291,14 +273,14 @@ mod tests {
     fn collect_findings(message: &str, made: &[(&str, &str)]) -> Vec<String> {
         let before: Vec<PathChange> = files().iter().map(|(path, text)| path_change(path, text)).collect();
         let changes: Vec<PathChange> = made.iter().map(|(path, text)| path_change(path, text)).collect();
-        let mut state = RunnerFiles::empty(&READERS);
-        state.apply_changes(&before, &ParsedFiles::parse(&before, &READERS));
+        let mut state = RunnerFiles::default();
+        state.apply_changes(&before, &parse_changes(&before));
         let old = state.clone();
-        state.apply_changes(&changes, &ParsedFiles::parse(&changes, &READERS));
+        state.apply_changes(&changes, &parse_changes(&changes));
         let (header, message) = (Vec::new(), message.as_bytes().to_vec());
         let head = CommitHeader { id: "1".repeat(40), parents: Vec::new(), headers: header, message, recoded: None };
         let mut findings = AuditFindings::default();
-        check(&head, &changes, &old, &state, &READERS, &mut findings);
+        check(&head, &changes, &old, &state, &mut findings);
         findings.into_findings().into_iter().map(|found| format!("{:?} {}", found.rule, found.at)).collect()
     }
 
@@ -311,8 +293,8 @@ mod tests {
                 format!("{}: {}\nBecause. - of this", question.id, question.text)
             }
             ("guard accept", _) => "justfile".to_owned(),
-            ("config set", _) => "a is 2".to_owned(),
-            ("config edit", _) => "a".to_owned(),
+            ("config set", _) => "stall_after is 6".to_owned(),
+            ("config edit", _) => "stall_after".to_owned(),
             ("retry" | "add" | "edit", Ok(tree)) => {
                 let documents = RunDocuments {
                     tree: plan(),
@@ -338,8 +320,9 @@ mod tests {
         assert_eq!(collect_findings(&message, &[(path, text)]), Vec::<String>::new(), "{command}");
         let code = collect_findings(&message, &[(path, text), ("src/lib.rs", "code")]);
         assert_eq!(code, ["Person src/lib.rs"], "{command} with code");
-        let other = if path == layout::CONFIG { layout::NOTES } else { layout::CONFIG };
-        let another = collect_findings(&message, &[(path, text), (other, "# Notes\n\n- [n1] First.\n- [n2] b\n")]);
+        let notes = (layout::NOTES, "# Notes\n\n- [n1] First.\n- [n2] b\n");
+        let (other, more) = if path == layout::CONFIG { notes } else { (layout::CONFIG, "stall_after = 5\n") };
+        let another = collect_findings(&message, &[(path, text), (other, more)]);
         assert_eq!(another, [format!("Person {other}")], "{command} with another file");
         // A person's commit may already have accepted the same.
         let may_be_empty = command == "guard accept";
@@ -460,11 +443,14 @@ mod tests {
     #[test]
     fn a_setting_changes_the_configuration_to_one_that_can_be_read() {
         for command in ["config set", "config edit"] {
-            assert_obeys(command, layout::CONFIG, "a = 2\n");
+            assert_obeys(command, layout::CONFIG, "stall_after = 6\n");
             assert_refuses(command, layout::CONFIG, "!\n");
         }
-        let other = compose_human("r-1", "config set", "a is 3");
-        assert_eq!(collect_findings(&other, &[(layout::CONFIG, "a = 2\n")]), [format!("Person {}", layout::CONFIG)]);
+        let other = compose_human("r-1", "config set", "stall_after is 7");
+        assert_eq!(
+            collect_findings(&other, &[(layout::CONFIG, "stall_after = 6\n")]),
+            [format!("Person {}", layout::CONFIG)]
+        );
     }
 
     #[test]

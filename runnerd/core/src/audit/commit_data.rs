@@ -5,10 +5,7 @@
 
 use std::sync::Arc;
 
-use crate::change::ChangeRequest;
 use crate::fsck::PathFault;
-use crate::policy::Policy;
-use crate::validate::TreeFault;
 use crate::watched_files::{CheckDigests, WatchedFiles};
 
 /// Changes of one commit.
@@ -77,65 +74,4 @@ pub fn is_content_read(path: &[u8]) -> bool {
 fn is_artifact(within: &[u8]) -> bool {
     let mut parts = within.split(|byte| *byte == b'/');
     parts.next() == Some(b"nodes") && parts.nth(1) == Some(b"artifacts")
-}
-
-/// What is wrong with a file that decisions depend on.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum FileFault {
-    /// There is nothing at its path.
-    #[error("it is missing")]
-    Missing,
-    /// A link, a folder or a submodule is in its place.
-    #[error("it is no file")]
-    NoFile,
-    /// The file is not a task tree that satisfies the rules of trees.
-    #[error("{}", join_faults(.0))]
-    Tree(Vec<TreeFault>),
-    /// The file is malformed; the sentence says how.
-    #[error("{0}")]
-    Form(String),
-}
-
-fn join_faults(faults: &[TreeFault]) -> String {
-    faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
-}
-
-/// Readers for the two files whose form is not part of the rules, and a writer for one of them.
-#[derive(Debug, Clone, Copy)]
-pub struct FileReaders {
-    /// Reads `config.toml`.
-    pub config: fn(&[u8]) -> Result<AuditSettings, FileFault>,
-    /// Reads `GOAL.md`.
-    pub goal: fn(&[u8]) -> Result<GoalFile, FileFault>,
-    /// Returns `GOAL.md` with the id of another run; `None` if that is not possible.
-    pub rename_goal: fn(&[u8], &str) -> Option<String>,
-    /// Whether a path belongs to the guard's definition, which these globs match.
-    pub is_definition_path: fn(&[String], &str) -> bool,
-    /// Returns the request by which a command turns one text of `config.toml` into another, given what its commit says
-    /// that it did; `None` if there is no such request.
-    pub config_change: fn(&str, &str, &str, &str) -> Option<ChangeRequest>,
-}
-
-/// The configuration as far as an audit needs it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AuditSettings {
-    /// The numbers and choices in force.
-    pub policy: Policy,
-    /// The guard's command.
-    pub guard_command: Vec<String>,
-    /// Criteria for reviewers.
-    pub criteria: String,
-    /// Whether the guard has to run on the base.
-    pub baseline: bool,
-    /// Most bytes of a prompt.
-    pub prompt_bytes: usize,
-}
-
-/// `GOAL.md`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct GoalFile {
-    /// Id of the run that it names, if any.
-    pub id: Option<String>,
-    /// The text after the front matter.
-    pub body: String,
 }

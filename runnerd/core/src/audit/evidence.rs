@@ -9,7 +9,7 @@ use protocol::state::{Failure, Feedback};
 use protocol::tree::ChildSpec;
 use protocol::words::PhaseName;
 
-use super::state::CommittedState;
+use super::state::AuditedState;
 use crate::iteration::{
     GuardEnd, GuardEndKind, IllegalIterationEvent, IterationEvent, IterationOutcome, Phase, ReviewEnd, ReviewEndKind,
     WorkResult, WorkSource, decide,
@@ -59,9 +59,9 @@ pub(super) struct IterationEvidence<'a> {
     /// The runner's testimony.
     pub receipt: &'a Receipt,
     /// The state at From.
-    pub from: &'a CommittedState<'a>,
+    pub from: &'a AuditedState<'a>,
     /// The state after the iteration.
-    pub to: &'a CommittedState<'a>,
+    pub to: &'a AuditedState<'a>,
     /// The rejected task tree, if it is available.
     pub raw: Option<&'a [u8]>,
     /// Whether a path outside `.runner/` that the guard did not write differs from From.
@@ -101,7 +101,7 @@ impl<'a> IterationEvidence<'a> {
             ((inspect, IterationEvent::Inspected(finding.clone())), WorkSource::Session { end, finding })
         };
         let ends = ProcessEnds { stop, guard: guard.as_ref(), review: review.as_ref() };
-        let judged = replay_phases(&self.from.settings.policy, begin, ends);
+        let judged = replay_phases(&self.from.policy, begin, ends);
         let work = WorkResult { task, by };
         Some(ReplayedOutcome {
             outcome: IterationOutcome { work, guard, review, verdict },
@@ -140,7 +140,7 @@ impl<'a> IterationEvidence<'a> {
 
     /// Returns the failure of this iteration as the next session reads it.
     fn recorded_failure(&self) -> Option<&'a Failure> {
-        find_failure(self.to.feedback, &self.task.node, self.task.iter)
+        find_failure(&self.to.feedback, &self.task.node, self.task.iter)
     }
 
     /// Examines the tree that the session left: the committed one if it was taken, otherwise the one that was kept.
@@ -148,7 +148,7 @@ impl<'a> IterationEvidence<'a> {
         let is_refused = self.receipt.raw.is_some();
         if verdict_row(verdict.name()).tree != TreeSource::FromCommit && !is_refused {
             let text = self.to.bytes(layout::TREE);
-            return tree_examination::examine_parsed_tree(&self.session_tree(text), self.to.tree.clone());
+            return tree_examination::examine_parsed_tree(&self.session_tree(text), (*self.to.tree).clone());
         }
         match self.raw {
             Some(_) => tree_examination::examine_tree(&self.session_tree(self.raw)),
@@ -157,9 +157,9 @@ impl<'a> IterationEvidence<'a> {
     }
 
     fn session_tree(&self, text: Option<&'a [u8]>) -> tree_examination::SessionTree<'_> {
-        let max_attempts = self.from.settings.policy.max_attempts_default;
+        let max_attempts = self.from.policy.max_attempts_default;
         let SessionTask { node, role, .. } = self.task;
-        let (from, role) = (self.from.tree, *role);
+        let (from, role) = (&self.from.tree, *role);
         tree_examination::SessionTree { from, node, role, text, answer: None, max_attempts }
     }
 
@@ -283,7 +283,7 @@ impl<'a> IterationEvidence<'a> {
 
     /// Returns the tests that the guard named, if it has changed what is known of them.
     fn rebuild_test_results(&self) -> Option<TestResults> {
-        (self.to.tests != self.from.tests).then(|| TestResults::from_record(self.to.tests))
+        (self.to.tests != self.from.tests).then(|| TestResults::from_record(&self.to.tests))
     }
 
     /// Returns how the review must have ended for this verdict, if one can have run.

@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use protocol::verify::AuditRule;
 
-use super::commit_data::{FileReaders, PathChange, PathEntry};
+use super::commit_data::{PathChange, PathEntry};
 use super::findings::AuditFindings;
 use super::net_diff::NetDiff;
-use crate::definition::{DefinitionDiff, DefinitionState, GuardDefinition};
+use crate::definition::{DefinitionDiff, DefinitionState, GuardDefinition, is_in_definition};
 use crate::layout;
 use crate::message::Receipt;
 use crate::watched_files::{CheckDigests, WatchedFiles};
@@ -66,7 +66,7 @@ impl DefinitionTracker {
     }
 
     /// Applies a commit's changes; a file that it changed existed before with its old content.
-    pub(super) fn apply(&mut self, changes: &[PathChange], readers: &FileReaders, findings: &mut AuditFindings) {
+    pub(super) fn apply(&mut self, changes: &[PathChange], findings: &mut AuditFindings) {
         let Some(files) = &mut self.files else { return };
         for change in changes.iter().filter(|change| !change.path.starts_with(b".runner/")) {
             let Ok(path) = String::from_utf8(change.path.clone()) else { continue };
@@ -76,8 +76,7 @@ impl DefinitionTracker {
                 let at = format!("{}: guard_definition: {path}", layout::RUN_STATE);
                 findings.add_violation(AuditRule::Milestone, &at, found, recorded);
             }
-            if let Some(current) = self.known.as_mut().filter(|known| (readers.is_definition_path)(&known.globs, &path))
-            {
+            if let Some(current) = self.known.as_mut().filter(|known| is_in_definition(&known.globs, &path)) {
                 set_file(&mut current.definition, &path, change.new.as_ref());
             }
             set_file(files, &path, change.new.as_ref());
@@ -90,10 +89,10 @@ impl DefinitionTracker {
     }
 
     /// Returns the definition that these globs match, as far as it is known.
-    fn known_definition(&mut self, globs: &[String], readers: &FileReaders) -> &GuardDefinition {
-        let known = self.known.take().filter(|definition| definition.globs == globs);
+    fn known_definition(&mut self, globs: &[String]) -> &GuardDefinition {
+        let known = self.known.take().filter(|known| known.globs == globs);
         let named = || {
-            let files = self.files.iter().flatten().filter(|(path, _)| (readers.is_definition_path)(globs, path));
+            let files = self.files.iter().flatten().filter(|(path, _)| is_in_definition(globs, path));
             let definition = files.map(|(path, form)| (path.clone(), form.clone())).collect();
             KnownDefinition { globs: globs.to_vec(), definition }
         };
@@ -101,7 +100,7 @@ impl DefinitionTracker {
     }
 
     /// Applies the watched files of the commit at which a session begins, as determined from that commit.
-    pub(super) fn apply_watched(&mut self, watched: &WatchedFiles, readers: &FileReaders) -> Option<SessionDefinition> {
+    pub(super) fn apply_watched(&mut self, watched: &WatchedFiles) -> Option<SessionDefinition> {
         let WatchedFiles { globs, accepted, is_absence_accepted, checks, .. } = watched;
         self.checks.extend(checks);
         // A file that no commit has changed is still as it was accepted.
@@ -110,8 +109,8 @@ impl DefinitionTracker {
             files.entry(path.clone()).or_insert_with(|| form.clone());
         }
         self.known = None;
-        let current = self.known_definition(globs, readers).clone();
-        let committed = self.checks.normalize_forms(accepted, current, readers.is_definition_path);
+        let current = self.known_definition(globs).clone();
+        let committed = self.checks.normalize_forms(accepted, current, is_in_definition);
         let guarded =
             DefinitionState { accepted: accepted.clone(), committed, is_absence_accepted: *is_absence_accepted };
         Some(SessionDefinition { definition_state: guarded, globs: globs.clone() })
@@ -123,17 +122,11 @@ impl DefinitionTracker {
     }
 
     /// Checks that the receipt names every file that differs from what was accepted at From.
-    pub(super) fn check(
-        &mut self,
-        announced: AnnouncedChanges<'_>,
-        readers: &FileReaders,
-        findings: &mut AuditFindings,
-    ) {
+    pub(super) fn check(&mut self, announced: AnnouncedChanges<'_>, findings: &mut AuditFindings) {
         let AnnouncedChanges { accepted, receipt } = announced;
         let globs = &accepted.globs;
-        let current = self.known_definition(globs, readers).clone();
-        let current =
-            self.checks.normalize_forms(&accepted.definition_state.accepted, current, readers.is_definition_path);
+        let current = self.known_definition(globs).clone();
+        let current = self.checks.normalize_forms(&accepted.definition_state.accepted, current, is_in_definition);
         let named = &receipt.guard_changed;
         let departing = DefinitionDiff::between(&accepted.definition_state.accepted, &current).paths;
         let missing = named.missing_names(&departing);
@@ -149,7 +142,7 @@ impl DefinitionTracker {
         if !named.is_sorted() {
             findings.add_violation(AuditRule::Receipt, ANNOUNCED, "names in order, each once", &named.to_string());
         }
-        let is_part = |name: &str| (readers.is_definition_path)(globs, name);
+        let is_part = |name: &str| is_in_definition(globs, name);
         for name in named.items().iter().filter(|name| !str::from_utf8(name).is_ok_and(is_part)) {
             let name = String::from_utf8_lossy(name);
             findings.add_violation(AuditRule::Receipt, ANNOUNCED, "files of the guard's definition", &name);
@@ -182,10 +175,9 @@ impl SessionDefinition {
     }
 
     /// Checks that every restored path belongs to the runner, to git, or to the guard's definition.
-    pub(super) fn check_restored(&self, reverted: &[String], readers: &FileReaders, findings: &mut AuditFindings) {
-        let is_part = |path: &str| {
-            (readers.is_definition_path)(&self.globs, path) || self.definition_state.accepted.contains_key(path)
-        };
+    pub(super) fn check_restored(&self, reverted: &[String], findings: &mut AuditFindings) {
+        let is_part =
+            |path: &str| is_in_definition(&self.globs, path) || self.definition_state.accepted.contains_key(path);
         for path in reverted.iter().filter(|path| !is_runner_or_git_path(path) && !is_part(path)) {
             let expected = "files of the runner, of git, or of the guard's definition";
             findings.add_violation(AuditRule::Receipt, "Runner-Reverted", expected, path);

@@ -13,15 +13,15 @@ use super::guard_definition::SessionDefinition;
 use super::net_diff::NetDiff;
 use super::ownership::{self, CommitKind};
 use super::prompts::{self, PromptCheck, PromptSources};
-use super::state::CommittedState;
+use super::state::AuditedState;
 use super::trailers;
 use crate::approval::{self, Decision, ReviewDecision};
 use crate::definition::{GuardDefinition, session_notice};
 use crate::digest::Digest;
 use crate::iteration::{IterationOutcome, ReviewEnd};
 use crate::message::{AttemptCount, GuardTests, NameList, Receipt, VerdictLine, compose_headline};
-use crate::run::{self, NextStep, RunInputs};
-use crate::transition::{self, StateAfter, StateBefore, TransitionFacts};
+use crate::run::{self, NextStep, RunInputs, RunScratch};
+use crate::transition::{self, StateAfter, TransitionFacts};
 use crate::usage::{self, ResourceUsage};
 use crate::validate::TreeLimit;
 use crate::verdict::{RuleBreach, SessionRule, SessionTask, TreeFinding, TreeSource, Verdict, verdict_row};
@@ -33,9 +33,9 @@ pub(super) struct IterationAudit<'a> {
     /// The runner's testimony.
     pub receipt: &'a Receipt,
     /// State at From.
-    pub from: &'a CommittedState<'a>,
+    pub from: &'a AuditedState<'a>,
     /// State after the iteration.
-    pub to: &'a CommittedState<'a>,
+    pub to: &'a AuditedState<'a>,
     /// Net difference between the two.
     pub net: &'a NetDiff,
     /// Number of commits between the two that changed a path outside `.runner/`.
@@ -58,7 +58,7 @@ impl IterationAudit<'_> {
         self.check_chain(findings);
         self.check_baseline(findings);
         let Some(task) = self.rebuild_task(findings) else { return PromptCheck::Unknown };
-        let on_change = self.from.settings.policy.on_change;
+        let on_change = self.from.policy.on_change;
         let notice = self.accepted.and_then(|accepted| session_notice(on_change, &accepted.definition_state));
         let sources = PromptSources { from: self.from, guard_notice: notice.as_deref(), task: &task };
         let (rebuilt, notes) = if task.decision.is_some() {
@@ -86,12 +86,12 @@ impl IterationAudit<'_> {
     fn check_chain(&self, findings: &mut AuditFindings) {
         // The file is almost always in canonical form, so it need not be serialized again to be hashed.
         if self.from.bytes(layout::TREE).map(Digest::compute).as_ref() != Some(&self.receipt.tree_from) {
-            let expected = Digest::compute(tree::canonical(self.from.tree).as_bytes());
+            let expected = Digest::compute(tree::canonical(&self.from.tree).as_bytes());
             check_equal(findings, AuditRule::Chain, "Runner-Tree-From", &expected, &self.receipt.tree_from);
         }
         check_equal(findings, AuditRule::Number, "iter", &self.from.run_state.next_iter, &self.receipt.iter);
-        for (at, id) in [("GOAL.md", &self.from.goal.id), ("run_state.json", &self.from.run_state.run_id)] {
-            let id = id.as_deref().unwrap_or("none");
+        for (at, id) in [("GOAL.md", self.from.goal.id()), ("run_state.json", self.from.run_state.run_id.as_deref())] {
+            let id = id.unwrap_or("none");
             check_equal(findings, AuditRule::Number, at, &self.receipt.run.as_str(), &id);
         }
     }
@@ -107,16 +107,8 @@ impl IterationAudit<'_> {
 
     /// Rebuilds the task that the rules give a session that begins at From.
     fn rebuild_task(&self, findings: &mut AuditFindings) -> Option<SessionTask> {
-        let inputs = RunInputs {
-            policy: &self.from.settings.policy,
-            tree: self.from.tree,
-            run_state: self.from.run_state,
-            feedback: self.from.feedback,
-            review_decision: None,
-            outages: &[],
-            retry_usage: &ResourceUsage::default(),
-            now: jiff::Timestamp::UNIX_EPOCH,
-        };
+        let scratch = RunScratch::default();
+        let inputs = self.from.run_inputs(&scratch, jiff::Timestamp::UNIX_EPOCH);
         let decision = self.rebuild_decision(&inputs);
         let inputs = RunInputs { review_decision: decision.as_ref(), ..inputs };
         let task = match run::decide_next(&inputs, None, None) {
@@ -150,7 +142,7 @@ impl IterationAudit<'_> {
     /// Returns a person's decision on a pending node, if the receipt records one.
     fn rebuild_decision(&self, inputs: &RunInputs<'_>) -> Option<ReviewDecision> {
         let review = self.receipt.review.as_ref().filter(|_| self.receipt.role == Role::Human)?;
-        let failure = evidence::find_failure(self.to.feedback, &self.receipt.node, self.receipt.iter);
+        let failure = evidence::find_failure(&self.to.feedback, &self.receipt.node, self.receipt.iter);
         let reasons = failure.map(|failure| failure.text.clone()).unwrap_or_default();
         let decision = if review.accepted { Decision::Approve } else { Decision::Reject { reasons } };
         let signature = self.receipt.signature.clone();
@@ -225,12 +217,12 @@ impl IterationAudit<'_> {
     fn check_raw_tree(&self, replayed: &ReplayedOutcome, findings: &mut AuditFindings) {
         let Some(raw) = self.diff.raw.as_deref() else { return };
         let left = crate::tree_examination::examine_tree(&crate::tree_examination::SessionTree {
-            from: self.from.tree,
+            from: &self.from.tree,
             node: &replayed.outcome.work.task.node,
             role: replayed.outcome.work.task.role,
             text: Some(raw),
             answer: None,
-            max_attempts: self.from.settings.policy.max_attempts_default,
+            max_attempts: self.from.policy.max_attempts_default,
         });
         let broken = match &left.finding {
             TreeFinding::Legal { .. } => None,
@@ -260,14 +252,7 @@ impl IterationAudit<'_> {
 
     /// Returns the state that the runner derives from From and this outcome.
     fn expected_state(&self, outcome: &IterationOutcome, left: Option<TaskTree>, notes: Vec<String>) -> StateAfter {
-        let before = StateBefore {
-            tree: self.from.tree,
-            run_state: self.from.run_state,
-            feedback: self.from.feedback,
-            progress: &self.from.text(layout::PROGRESS),
-            tests: self.from.tests,
-        };
-        let (old, new) = (self.from.run_state, self.to.run_state);
+        let (old, new) = (&self.from.run_state, &self.to.run_state);
         let facts = TransitionFacts {
             agents_tree: left,
             notes,
@@ -277,7 +262,7 @@ impl IterationAudit<'_> {
             elapsed_ms: new.elapsed_ms.saturating_sub(old.elapsed_ms),
             retry_usage: ResourceUsage::default(),
         };
-        let mut after = transition::apply_outcome(&before, outcome, &facts);
+        let mut after = transition::apply_outcome(self.from, outcome, &facts);
         if let Some(used) = &self.receipt.usage {
             after.run_state.usage = usage::add_usage(&old.usage, &used.0);
         }
@@ -294,19 +279,19 @@ impl IterationAudit<'_> {
                 findings.add_violation(rule, &format!("node {}", breach.at), breach.rule.as_str(), &breach.seen);
             }
             TreeFinding::Legal { .. } | TreeFinding::Invalid { .. } | TreeFinding::Illegal(_) => {
-                let tree = CommittedFile { value: self.to.tree, bytes: bytes(layout::TREE) };
-                compare::compare_trees(self.from.tree, &after.tree, &tree, findings);
+                let tree = CommittedFile { value: &*self.to.tree, bytes: bytes(layout::TREE) };
+                compare::compare_trees(&self.from.tree, &after.tree, &tree, findings);
             }
         }
-        let found = CommittedFile { value: self.to.run_state, bytes: bytes(layout::RUN_STATE) };
+        let found = CommittedFile { value: &*self.to.run_state, bytes: bytes(layout::RUN_STATE) };
         compare::compare_values(AuditRule::RunState, layout::RUN_STATE, &after.run_state, &found, findings);
-        let found = CommittedFile { value: self.to.feedback, bytes: bytes(layout::FEEDBACK) };
+        let found = CommittedFile { value: &*self.to.feedback, bytes: bytes(layout::FEEDBACK) };
         compare::compare_values(AuditRule::Feedback, layout::FEEDBACK, &after.feedback, &found, findings);
-        let found = CommittedFile { value: self.to.tests, bytes: bytes(layout::TESTS) };
+        let found = CommittedFile { value: &*self.to.tests, bytes: bytes(layout::TESTS) };
         compare::compare_values(AuditRule::Feedback, layout::TESTS, &after.tests, &found, findings);
         if after.progress.as_bytes() != bytes(layout::PROGRESS) {
             let last = |text: &str| text.lines().last().unwrap_or_default().to_owned();
-            let (expected, found) = (last(&after.progress), last(&self.to.text(layout::PROGRESS)));
+            let (expected, found) = (last(&after.progress), last(self.to.text(layout::PROGRESS)));
             findings.add_violation(AuditRule::Progress, layout::PROGRESS, &expected, &found);
         }
         let mut besides: &[&str] = &[];
@@ -318,17 +303,17 @@ impl IterationAudit<'_> {
                 findings.add_violation(AuditRule::Guardrails, layout::GUARDRAILS, expected, "something else");
             }
         }
-        ownership::check(self.commit_kind(replayed), besides, self.from.state(), self.net, findings);
+        ownership::check(self.commit_kind(replayed), besides, self.from.files(), self.net, findings);
     }
 
     /// Checks the receipt's statements about its own commit.
     fn check_receipt(&self, replayed: &ReplayedOutcome, findings: &mut AuditFindings) {
         let (receipt, task) = (self.receipt, &replayed.outcome.work.task);
-        let node = tree::find(self.to.tree, &task.node);
+        let node = tree::find(&self.to.tree, &task.node);
         let charged = node.map_or(task.attempts, |node| node.attempts);
         let attempts = AttemptCount { charged, allowed: node.map_or(task.max_attempts, |node| node.max_attempts) };
         let used = self.to.run_state.notes_used.iter().filter(|note| !self.from.run_state.notes_used.contains(note));
-        let title = tree::find(self.from.tree, &task.node).map_or("", |node| node.title.as_str());
+        let title = tree::find(&self.from.tree, &task.node).map_or("", |node| node.title.as_str());
         let expected = Receipt {
             node: task.node.clone(),
             status: verdict_row(replayed.outcome.verdict.name()).status,
@@ -336,7 +321,7 @@ impl IterationAudit<'_> {
             headline: compose_headline(title, replayed.outcome.verdict.name()),
             summary: self.to.run_state.last_summary.clone().unwrap_or_default(),
             attempts,
-            guard_tests: GuardTests::between(self.from.tests, self.to.tests),
+            guard_tests: GuardTests::between(&self.from.tests, &self.to.tests),
             notes: NameList::new(used),
             reverted: NameList::new(&self.to.run_state.reverted),
             held_back: NameList::new(&self.to.run_state.held_back),

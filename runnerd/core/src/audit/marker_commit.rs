@@ -5,13 +5,13 @@ use protocol::test_record::TestRecord;
 use protocol::verify::AuditRule;
 use protocol::words::GuardOutcome;
 
-use super::commit_data::FileReaders;
 use super::compare::{self, CommittedFile};
 use super::findings::AuditFindings;
 use super::guard_definition::SessionDefinition;
 use super::net_diff::NetDiff;
 use super::ownership::{self, CommitKind};
-use super::state::{CommittedState, RunnerFiles};
+use super::state::{AuditedState, RunnerFiles};
+use crate::committed_state::StateFault;
 use crate::definition::GuardDefinition;
 use crate::driver::ClaimState;
 use crate::message::{MarkerCommit, ProcessEnd, Receipt, RunnerCommit};
@@ -29,7 +29,7 @@ pub(super) struct MarkerAudit<'a> {
     /// The state before the commit.
     pub before: &'a RunnerFiles,
     /// The state after it.
-    pub to: &'a CommittedState<'a>,
+    pub to: &'a AuditedState<'a>,
     /// What it changed.
     pub net: &'a NetDiff,
     /// What a person has accepted of the guard's definition, as far as the branch tells.
@@ -38,8 +38,6 @@ pub(super) struct MarkerAudit<'a> {
     pub watched: Option<&'a WatchedFiles>,
     /// The receipt of the parent, if that ends an iteration.
     pub parent_receipt: Option<&'a Receipt>,
-    /// Readers for the files whose form is not part of the rules.
-    pub readers: &'a FileReaders,
 }
 
 impl MarkerAudit<'_> {
@@ -52,11 +50,11 @@ impl MarkerAudit<'_> {
             let (expected, found) = ("a guard whose files are watched", "none: changes to what it runs go unnoticed");
             findings.add_warning(AuditRule::Milestone, "guard.definition", expected, found);
         }
-        if self.to.goal.id.as_deref() != Some(&self.marker.run) {
-            let found = self.to.goal.id.as_deref().unwrap_or("none");
+        if self.to.goal.id() != Some(&self.marker.run) {
+            let found = self.to.goal.id().unwrap_or("none");
             findings.add_violation(AuditRule::Milestone, layout::GOAL, &self.marker.run, found);
         }
-        if let Err(forbidden) = person_edit::check_start(self.before.tree(), self.to.tree) {
+        if let Err(forbidden) = person_edit::check_start(self.before.tree(), &self.to.tree) {
             findings.add_violation(
                 AuditRule::Passes,
                 layout::TREE,
@@ -80,7 +78,7 @@ impl MarkerAudit<'_> {
             return false;
         }
         let (run_id, base) = (Some(self.marker.run.clone()), Some(self.parent.to_owned()));
-        *self.to.run_state == RunState { run_id, base, ..before.run_state.clone() }
+        *self.to.run_state == RunState { run_id, base, ..(*before.run_state).clone() }
     }
 
     /// Checks that a fork is the commit it was made from under another name, and nothing else.
@@ -91,11 +89,11 @@ impl MarkerAudit<'_> {
         compare::compare_values(
             AuditRule::Milestone,
             layout::RUN_STATE,
-            self.to.run_state,
-            &CommittedFile { value: self.to.run_state, bytes: found },
+            &*self.to.run_state,
+            &CommittedFile { value: &*self.to.run_state, bytes: found },
             findings,
         );
-        let goal = (self.readers.rename_goal)(self.before.bytes(layout::GOAL).unwrap_or_default(), &self.marker.run);
+        let goal = self.before.committed_state().ok().and_then(|before| before.goal.with_id(&self.marker.run).ok());
         if goal.is_none_or(|goal| goal.as_bytes() != bytes(layout::GOAL)) {
             let expected = "the goal of the commit before, with another id";
             findings.add_violation(AuditRule::Milestone, layout::GOAL, expected, "another goal");
@@ -104,7 +102,7 @@ impl MarkerAudit<'_> {
 
     fn check_fresh_start(&self, findings: &mut AuditFindings) {
         self.check_changed_paths(CommitKind::Start, findings);
-        let state = self.to.run_state;
+        let state = &*self.to.run_state;
         let expected = RunState {
             run_id: Some(self.marker.run.clone()),
             base: Some(self.parent.to_owned()),
@@ -124,10 +122,10 @@ impl MarkerAudit<'_> {
             AuditRule::Milestone,
             layout::FEEDBACK,
             &Feedback::default(),
-            &CommittedFile { value: self.to.feedback, bytes: bytes(layout::FEEDBACK) },
+            &CommittedFile { value: &*self.to.feedback, bytes: bytes(layout::FEEDBACK) },
             findings,
         );
-        let found = CommittedFile { value: self.to.tests, bytes: bytes(layout::TESTS) };
+        let found = CommittedFile { value: &*self.to.tests, bytes: bytes(layout::TESTS) };
         compare::compare_values(AuditRule::Milestone, layout::TESTS, &TestRecord::default(), &found, findings);
         if bytes(layout::PROGRESS) != PROGRESS_HEADING.as_bytes() {
             findings.add_violation(AuditRule::Milestone, layout::PROGRESS, "no line", "lines");
@@ -142,7 +140,7 @@ impl MarkerAudit<'_> {
         }
         let before = match self.before.committed_state() {
             Ok(before) => before,
-            Err((path, fault)) => {
+            Err(StateFault { path, fault }) => {
                 return findings.add_violation(AuditRule::Valid, path, "a valid file before it", &fault.to_string());
             }
         };
@@ -170,11 +168,12 @@ impl MarkerAudit<'_> {
             findings.add_violation(AuditRule::Milestone, "feedback.json: baseline.output", expected, found);
         }
         let guard_definition = self.guard_definition();
-        let state = RunState { elapsed_ms: self.to.run_state.elapsed_ms, guard_definition, ..before.run_state.clone() };
-        let feedback = Feedback { baseline: baseline.cloned(), ..before.feedback.clone() };
+        let state =
+            RunState { elapsed_ms: self.to.run_state.elapsed_ms, guard_definition, ..(*before.run_state).clone() };
+        let feedback = Feedback { baseline: baseline.cloned(), ..(*before.feedback).clone() };
         self.check_bookkeeping(&state, &feedback, findings);
-        let expected = test_results::first_record(&TestResults::from_record(self.to.tests));
-        let found = CommittedFile { value: self.to.tests, bytes: self.to.bytes(layout::TESTS).unwrap_or_default() };
+        let expected = test_results::first_record(&TestResults::from_record(&self.to.tests));
+        let found = CommittedFile { value: &*self.to.tests, bytes: self.to.bytes(layout::TESTS).unwrap_or_default() };
         compare::compare_values(AuditRule::Milestone, layout::TESTS, &expected, &found, findings);
         self.check_changed_paths(CommitKind::Baseline, findings);
         self.check_same_tree(&before, findings);
@@ -186,13 +185,13 @@ impl MarkerAudit<'_> {
         self.check_no_guard(findings);
         self.check_changed_paths(CommitKind::Resume, findings);
         let Ok(before) = self.before.committed_state() else { return };
-        let (old, new) = (before.run_state, self.to.run_state);
+        let (old, new) = (&*before.run_state, &*self.to.run_state);
         let more = new.allowance.saturating_sub(old.allowance);
         let allowance = new.allowance.max(old.allowance);
         let granted = RunState { allowance, guard_definition: self.guard_definition(), ..old.clone() };
         let reset = RunState { guard_definition: self.guard_definition(), ..run::reset_counters(old, more) };
         let expected = if *new == granted { granted } else { reset };
-        self.check_bookkeeping(&expected, before.feedback, findings);
+        self.check_bookkeeping(&expected, &before.feedback, findings);
         self.check_same_tree(&before, findings);
     }
 
@@ -230,7 +229,7 @@ impl MarkerAudit<'_> {
             AuditRule::Milestone,
             layout::RUN_STATE,
             state,
-            &CommittedFile { value: self.to.run_state, bytes: bytes(layout::RUN_STATE) },
+            &CommittedFile { value: &*self.to.run_state, bytes: bytes(layout::RUN_STATE) },
             findings,
         );
         if self.net.runner_paths().any(|(path, _)| path == layout::FEEDBACK) {
@@ -238,19 +237,19 @@ impl MarkerAudit<'_> {
                 AuditRule::Milestone,
                 layout::FEEDBACK,
                 feedback,
-                &CommittedFile { value: self.to.feedback, bytes: bytes(layout::FEEDBACK) },
+                &CommittedFile { value: &*self.to.feedback, bytes: bytes(layout::FEEDBACK) },
                 findings,
             );
         }
     }
 
-    fn check_same_tree(&self, before: &CommittedState<'_>, findings: &mut AuditFindings) {
+    fn check_same_tree(&self, before: &AuditedState<'_>, findings: &mut AuditFindings) {
         if self.net.runner_paths().any(|(path, _)| path == layout::TREE) {
-            let bytes = tree::canonical(self.to.tree);
+            let bytes = tree::canonical(&self.to.tree);
             compare::compare_trees(
-                before.tree,
-                before.tree,
-                &CommittedFile { value: self.to.tree, bytes: bytes.as_bytes() },
+                &before.tree,
+                &before.tree,
+                &CommittedFile { value: &*self.to.tree, bytes: bytes.as_bytes() },
                 findings,
             );
         }

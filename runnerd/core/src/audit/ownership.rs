@@ -153,15 +153,8 @@ pub(super) fn is_file(stored: &PathEntry) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::audit::commit_data::{FileReaders, PathChange};
+    use crate::audit::commit_data::PathChange;
 
-    const READERS: FileReaders = FileReaders {
-        config: |_| Err(crate::audit::FileFault::Missing),
-        goal: |_| Err(crate::audit::FileFault::Missing),
-        rename_goal: |_, _| None,
-        is_definition_path: |_, _| false,
-        config_change: |_, _, _, _| None,
-    };
     const CODE: &str = "src/lib.rs";
     const CONTEXT: &str = ".runner/nodes/root/context.md";
     const RECORD: &str = ".runner/iterations/run-1/0001/meta.json";
@@ -189,7 +182,7 @@ mod tests {
             let (old, new) = (old.cloned(), new.cloned());
             let net = NetDiff::from_changes(&[PathChange { path: path.as_bytes().to_vec(), old, new }]);
             let mut findings = AuditFindings::default();
-            check(kind, &[], &RunnerFiles::empty(&READERS), &net, &mut findings);
+            check(kind, &[], &RunnerFiles::default(), &net, &mut findings);
             findings.into_findings().is_empty()
         };
         ALL.into_iter().filter(is_right).collect()
@@ -275,9 +268,9 @@ mod tests {
         assert_eq!(paths(CommitKind::Iteration, Some(&link), None), [CODE, CONTEXT]);
         let mut findings = AuditFindings::default();
         let (old, mut state) =
-            (PathEntry { content: Some(b"longer".as_slice().into()), ..file(0o100_644) }, RunnerFiles::empty(&READERS));
+            (PathEntry { content: Some(b"longer".as_slice().into()), ..file(0o100_644) }, RunnerFiles::default());
         let change = |old: Option<PathEntry>, new| PathChange { path: layout::ASSUMPTIONS.into(), old, new };
-        state.apply_changes(&[change(None, Some(old.clone()))], &crate::audit::ParsedFiles::default());
+        state.apply_changes(&[change(None, Some(old.clone()))], &crate::committed_state::StateFiles::default());
         let net = NetDiff::from_changes(&[change(Some(old), Some(file(0o100_755)))]);
         check(CommitKind::Iteration, &[], &state, &net, &mut findings);
         assert_eq!(findings.into_findings().len(), 1);

@@ -9,6 +9,7 @@ use super::findings::AuditFindings;
 use super::net_diff::NetDiff;
 use super::ownership::{describe_change, has_own_mode, is_file};
 use super::state::RunnerFiles;
+use crate::goal::Goal;
 use crate::layout::PathOwnership;
 use crate::message::{HumanCommit, MessageError};
 use crate::person_edit::ForbiddenChange;
@@ -72,7 +73,7 @@ pub(super) fn check(before: &RunnerFiles, after: &RunnerFiles, net: &NetDiff, fi
         }
     }
     let (Ok(old), Ok(new)) = (before.committed_state(), after.committed_state()) else { return };
-    for (field, expected, found) in compare::differing_fields(old.run_state, new.run_state) {
+    for (field, expected, found) in compare::differing_fields(&old.run_state, &new.run_state) {
         let at = format!("{}: {field}", layout::RUN_STATE);
         if RUN_FIELDS.contains(&field.as_str()) {
             findings.add_violation(AuditRule::Person, &at, &expected, &found);
@@ -80,10 +81,10 @@ pub(super) fn check(before: &RunnerFiles, after: &RunnerFiles, net: &NetDiff, fi
             findings.add_warning(AuditRule::Person, &at, &expected, &found);
         }
     }
-    if old.goal.id != new.goal.id {
-        let id = |id: &Option<String>| id.clone().unwrap_or_else(|| "none".to_owned());
+    if old.goal.id() != new.goal.id() {
+        let id = |goal: &Goal| goal.id().unwrap_or("none").to_owned();
         // A person may want to begin another run there; an iteration of this one would not have begun.
-        findings.add_warning(AuditRule::Person, "GOAL.md: id", &id(&old.goal.id), &id(&new.goal.id));
+        findings.add_warning(AuditRule::Person, "GOAL.md: id", &id(&old.goal), &id(&new.goal));
     }
     let runners = [layout::FEEDBACK, layout::TESTS, layout::PROGRESS, layout::SCHEMA, layout::ANSWER_SCHEMA];
     for (path, (old, new)) in net.runner_paths().filter(|(path, _)| runners.contains(&path.as_ref())) {

@@ -1,18 +1,15 @@
 //! Rebuilds the prompt of a session from From, and compares it with the digest in the receipt.
 
-use std::collections::BTreeMap;
-
 use protocol::verify::AuditRule;
 use protocol::words::Role;
 
 use super::findings::AuditFindings;
-use super::state::CommittedState;
+use super::state::AuditedState;
 use crate::digest::Digest;
+use crate::layout;
 use crate::message::{Receipt, RunnerVersion};
-use crate::policy::RolesMode;
-use crate::prompt::{self, MemoryFiles, PROMPT_FORMAT, Prompt, PromptInput, ReviewMaterial, templates_digest};
+use crate::prompt::{self, PROMPT_FORMAT, Prompt, PromptInput, ReviewMaterial, templates_digest};
 use crate::verdict::SessionTask;
-use crate::{layout, notes};
 
 /// Result of checking a prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,20 +28,12 @@ pub(super) enum PromptCheck {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PromptSources<'a> {
     /// The state at From.
-    pub from: &'a CommittedState<'a>,
+    pub from: &'a AuditedState<'a>,
     /// The text for sessions about the guard's definition, if any.
     pub guard_notice: Option<&'a str>,
     /// The session's task.
     pub task: &'a SessionTask,
 }
-
-/// The overrides of prompt templates, by role.
-const OVERRIDE_PATHS: [(Role, &str); 4] = [
-    (Role::Worker, ".runner/prompts/worker.md"),
-    (Role::Planner, ".runner/prompts/planner.md"),
-    (Role::Repair, ".runner/prompts/repair.md"),
-    (Role::Reviewer, ".runner/prompts/reviewer.md"),
-];
 
 /// Rebuilds the prompt of a task; returns the result of the check, and the notes in the prompt.
 pub(super) fn check(
@@ -94,7 +83,8 @@ pub(super) fn check_review(
     let recorded = receipt.review.as_ref().and_then(|review| review.prompt.as_ref());
     let (Some(found), Some(diff)) = (recorded, diff.filter(|_| is_supported_version(&receipt.version))) else { return };
     let diff = String::from_utf8_lossy(diff);
-    let review = ReviewMaterial { from: &sources.task.from, criteria: &sources.from.settings.criteria, diff: &diff };
+    let review =
+        ReviewMaterial { from: &sources.task.from, criteria: &sources.from.config.review.criteria, diff: &diff };
     let task = SessionTask { role: Role::Reviewer, ..sources.task.clone() };
     let expected = Digest::compute(build_prompt(sources, &task, Some(review)).text.as_bytes());
     if *found != expected {
@@ -108,34 +98,7 @@ fn build_prompt(
     task: &SessionTask,
     review: Option<ReviewMaterial<'_>>,
 ) -> Prompt {
-    let text = |path: &str| from.bytes(path).map(|bytes| String::from_utf8_lossy(bytes).into_owned());
-    let overrides: BTreeMap<Role, String> =
-        OVERRIDE_PATHS.into_iter().filter_map(|(role, path)| Some((role, text(path)?))).collect();
-    let node_context = text(&format!("{}/{}/context.md", layout::NODES, task.node));
-    let notes = notes::unused_notes(&from.text(layout::NOTES), &from.run_state.notes_used);
-    prompt::build_prompt(&PromptInput {
-        tree: from.tree,
-        node: &task.node,
-        role: task.role,
-        narrowing: task.narrowing,
-        mode_strict: from.settings.policy.roles == RolesMode::Strict,
-        goal_body: &from.goal.body,
-        run_state: from.run_state,
-        feedback: from.feedback,
-        notes: &notes,
-        guard_notice,
-        budget_ms: from.settings.policy.budget_ms,
-        tests: from.tests,
-        guard_command: &from.settings.guard_command,
-        progress: &from.text(layout::PROGRESS),
-        memory: MemoryFiles {
-            guardrails: &from.text(layout::GUARDRAILS),
-            assumptions: &from.text(layout::ASSUMPTIONS),
-            questions: &from.text(layout::QUESTIONS),
-        },
-        node_context: node_context.as_deref(),
-        overrides: &overrides,
-        review,
-        budget_bytes: from.settings.prompt_bytes,
-    })
+    let node_context = from.bytes(&format!("{}/{}/context.md", layout::NODES, task.node)).map(String::from_utf8_lossy);
+    let node_context = node_context.as_deref();
+    prompt::build_prompt(&PromptInput { guard_notice, node_context, review, ..PromptInput::new(from, task) })
 }

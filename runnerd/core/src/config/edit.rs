@@ -71,6 +71,19 @@ pub fn list_changes(text: &str, file: &Path) -> Result<BTreeMap<String, String>,
     Ok(changed.filter_map(|setting| Some((setting.key, setting.value?))).collect())
 }
 
+/// Returns the keys whose values differ between two texts; all keys of the other if one cannot be read.
+pub fn changed_keys(base: &str, text: &str) -> Vec<String> {
+    let read = |text: &str| list_settings(text, Path::new("")).unwrap_or_default();
+    let (before, after) = (read(base), read(text));
+    let value =
+        |of: &[SettingEntry], key: &str| of.iter().find(|found| found.key == key).and_then(|found| found.value.clone());
+    let mut keys: Vec<String> = before.iter().chain(&after).map(|setting| setting.key.clone()).collect();
+    keys.sort_unstable();
+    keys.dedup();
+    keys.retain(|key| value(&before, key) != value(&after, key));
+    keys
+}
+
 /// Returns every key of the daemon's settings.
 pub fn list_daemon_settings(text: &str, file: &Path) -> Result<Vec<SettingEntry>, ConfigError> {
     list_in(DAEMON, ConfigSource { text, file })

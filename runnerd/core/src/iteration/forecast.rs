@@ -4,29 +4,29 @@
 
 use protocol::answer::{AgentAnswer, AnswerStatus};
 use protocol::explain::{Ending, StepView};
-use protocol::test_record::TestRecord;
 use protocol::tree::{ChildSpec, Node, TaskTree};
 use protocol::words::Role;
 
+use crate::committed_state::CommittedState;
 use crate::fallback;
 use crate::iteration::{
     GuardEnd, GuardEndKind, IterationEffect, IterationEvent, IterationOutcome, Phase, ReviewEnd, ReviewEndKind, decide,
 };
 use crate::policy::{Policy, ReviewPolicy, RolesMode};
 use crate::run::{self, NextStep, RunInputs};
-use crate::transition::{self, StateAfter, StateBefore, TransitionFacts};
+use crate::transition::{self, StateAfter, TransitionFacts};
 use crate::tree;
 use crate::tree_examination::{self, TreeExamination, examine_tree};
 use crate::usage::ResourceUsage;
 use crate::verdict::{FaultKind, SessionEnd, SessionEndKind, SessionFinding, SessionTask, StopCause};
 
-/// The committed state at From.
+/// What a forecast begins with.
 #[derive(Debug, Clone, Copy)]
 pub struct ForecastInput<'a> {
+    /// The committed state at From.
+    pub state: &'a CommittedState,
     /// Everything that the run's next step is decided from.
     pub inputs: RunInputs<'a>,
-    /// The text of `progress.md`.
-    pub progress: &'a str,
 }
 
 /// The consequences of one ending.
@@ -122,9 +122,7 @@ fn simulate_outcome(policy: &Policy, task: &SessionTask, assumed: &AssumedEnding
 }
 
 fn apply_outcome(input: &ForecastInput<'_>, outcome: &IterationOutcome, agents_tree: Option<TaskTree>) -> StateAfter {
-    let RunInputs { tree, run_state, retry_usage, .. } = input.inputs;
-    let tests = &TestRecord::default();
-    let before = StateBefore { tree, run_state, feedback: input.inputs.feedback, progress: input.progress, tests };
+    let RunInputs { run_state, retry_usage, .. } = input.inputs;
     let (held_back, dirty_submodules) = (run_state.held_back.clone(), run_state.dirty_submodules.clone());
     let guard_definition = run_state.guard_definition.clone();
     let facts = TransitionFacts {
@@ -135,7 +133,7 @@ fn apply_outcome(input: &ForecastInput<'_>, outcome: &IterationOutcome, agents_t
         retry_usage: retry_usage.clone(),
         ..TransitionFacts::default()
     };
-    transition::apply_outcome(&before, outcome, &facts)
+    transition::apply_outcome(input.state, outcome, &facts)
 }
 
 /// Examines the task tree that a session leaves with this ending.

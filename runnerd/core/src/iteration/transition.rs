@@ -8,6 +8,7 @@ use protocol::test_record::TestRecord;
 use protocol::tree::TaskTree;
 use protocol::words::{GuardOutcome, IterationStatus, VerdictName};
 
+use crate::committed_state::CommittedState;
 use crate::definition::GuardDefinition;
 use crate::digest::sha256_hex;
 use crate::feedback::{fingerprint_failure, list_failures};
@@ -15,14 +16,13 @@ use crate::fence::one_line;
 use crate::guardrails::{self, Guardrail};
 use crate::iteration::{GuardEnd, GuardEndKind, IterationOutcome, WorkSource};
 pub use crate::layout::PROGRESS_HEADING;
-use crate::test_results;
-use crate::tree;
 use crate::usage::{self, ResourceUsage};
 use crate::validate::TreeFault;
 use crate::verdict::{
     FeedbackEffect, SessionFinding, SessionRule, SessionTask, StopCause, TreeFinding, TreeSource, Verdict, VerdictRow,
     verdict_row,
 };
+use crate::{layout, test_results, tree};
 
 /// Most attempts remembered per node.
 const MAX_HISTORY: usize = 8;
@@ -37,21 +37,6 @@ const MAX_FAILURE_NAMES: usize = 4;
 const MAX_NAMED: usize = 400;
 /// Most bytes of `progress.md`.
 const MAX_PROGRESS: usize = 64 * 1024;
-
-/// The committed state at From.
-#[derive(Debug, Clone, Copy)]
-pub struct StateBefore<'a> {
-    /// The task tree.
-    pub tree: &'a TaskTree,
-    /// The run's bookkeeping.
-    pub run_state: &'a RunState,
-    /// The feedback.
-    pub feedback: &'a Feedback,
-    /// The text of `progress.md`.
-    pub progress: &'a str,
-    /// The names of tests.
-    pub tests: &'a TestRecord,
-}
 
 /// What the caller knows in addition to the outcome.
 #[derive(Debug, Clone, Default)]
@@ -92,19 +77,19 @@ pub struct StateAfter {
 }
 
 /// Applies an outcome to the state at From.
-pub fn apply_outcome(before: &StateBefore<'_>, outcome: &IterationOutcome, facts: &TransitionFacts) -> StateAfter {
+pub fn apply_outcome(before: &CommittedState, outcome: &IterationOutcome, facts: &TransitionFacts) -> StateAfter {
     let row = verdict_row(outcome.verdict.name());
     let tree = next_tree(before, outcome, facts, row);
-    let feedback = next_feedback(before.feedback, &tree, outcome, row);
+    let feedback = next_feedback(&before.feedback, &tree, outcome, row);
     StateAfter {
         run_state: next_run_state(before, outcome, facts, row),
         guardrail: next_guardrail(&feedback, outcome, row),
         feedback,
-        progress: next_progress(before.progress, &tree, outcome),
-        tests: next_tests(before.tests, outcome),
+        progress: next_progress(before.text(layout::PROGRESS), &tree, outcome),
+        tests: next_tests(&before.tests, outcome),
         tree_refused: matches!(tree_finding(outcome), Some(TreeFinding::Invalid { .. } | TreeFinding::Illegal(_)))
             || (row.tree == TreeSource::FromCommit
-                && facts.agents_tree.as_ref().is_some_and(|left| left != before.tree)),
+                && facts.agents_tree.as_ref().is_some_and(|left| *left != *before.tree)),
         tree,
     }
 }
@@ -115,7 +100,7 @@ fn tree_finding(outcome: &IterationOutcome) -> Option<&TreeFinding> {
 }
 
 fn next_tree(
-    before: &StateBefore<'_>,
+    before: &CommittedState,
     outcome: &IterationOutcome,
     facts: &TransitionFacts,
     row: VerdictRow,
@@ -125,7 +110,7 @@ fn next_tree(
         TreeSource::Agent | TreeSource::AgentPassed | TreeSource::AgentIfLegal => agents,
         TreeSource::FromCommit => None,
     };
-    let mut tree = taken.unwrap_or(before.tree).clone();
+    let mut tree = taken.unwrap_or(&before.tree).clone();
     if let Some(node) = tree::find_mut(&mut tree, &outcome.work.task.node) {
         node.attempts = node.attempts.saturating_add(row.attempts).min(node.max_attempts);
         node.passes = node.passes || row.tree == TreeSource::AgentPassed;
@@ -136,12 +121,12 @@ fn next_tree(
 }
 
 fn next_run_state(
-    before: &StateBefore<'_>,
+    before: &CommittedState,
     outcome: &IterationOutcome,
     facts: &TransitionFacts,
     row: VerdictRow,
 ) -> RunState {
-    let old = before.run_state;
+    let old = &*before.run_state;
     let answer = usable_answer(outcome);
     let passed = outcome.verdict == Verdict::Accepted;
     RunState {

@@ -39,7 +39,7 @@ pub(super) fn rules_section(input: &PromptInput<'_>) -> PromptSection<'static> {
 
 /// The role; a repository may override its text.
 pub(super) fn role_section(input: &PromptInput<'_>) -> PromptSection<'static> {
-    let own = input.overrides.get(&input.role).map(|text| clean(text));
+    let own = input.own_template.map(clean);
     let text = fill_template(input, own.as_deref().unwrap_or_else(|| template::built_in_template(input.role)));
     let text = ClipOptions { limit: ROLE_LIMIT, head_eighths: 6, omitted_bytes: 0, hint: "" }.apply(&text).text;
     fixed_section("role", text)

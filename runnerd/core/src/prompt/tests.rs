@@ -1,5 +1,7 @@
 //! Snapshots of whole prompts, and tests of their size, purity and fences.
 
+use std::collections::BTreeMap;
+
 use proptest::prelude::*;
 use protocol::state::{Attempt, Baseline, Failure, NodeFeedback};
 use protocol::test_record::{LostTest, TestAbsence};
@@ -29,7 +31,7 @@ impl PromptCase {
             goal_body: "# Port the shop to Postgres\n\nAll tests of `tests/shop` pass against Postgres 16.\n",
             run_state: &self.run_state,
             feedback: &self.feedback,
-            notes: &self.notes,
+            notes: self.notes.clone(),
             guard_notice: None,
             budget_ms: 3_600_000,
             tests: &self.tests,
@@ -41,7 +43,7 @@ impl PromptCase {
                 questions: "",
             },
             node_context: None,
-            overrides: &self.overrides,
+            own_template: self.overrides.get(&role).map(String::as_str),
             review: None,
             budget_bytes: 40_960,
         }

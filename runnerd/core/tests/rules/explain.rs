@@ -1,32 +1,26 @@
 //! What is predicted for each ending of a session before it begins.
 
+use std::sync::Arc;
+
 use protocol::explain::Ending;
 use protocol::state::{Feedback, RunState};
 use protocol::tree::TaskTree;
 use protocol::words::{Role, RunStatus, VerdictName};
+use runner_core::committed_state::CommittedState;
 use runner_core::forecast::{Forecast, ForecastInput, selection_steps, simulate_endings};
 use runner_core::policy::{Policy, ReviewPolicy, RolesMode};
-use runner_core::run::{self, NextStep, RunInputs};
+use runner_core::run::{self, NextStep, RunScratch};
 use runner_core::tree::find;
-use runner_core::usage::ResourceUsage;
 
 use crate::fixture::{node, sample};
+use crate::transition::committed;
 
 fn forecasts(policy: &Policy, tree: &TaskTree, run_state: &RunState) -> Vec<Forecast> {
-    let (tried, feedback) = (ResourceUsage::default(), Feedback::default());
-    let now = jiff::Timestamp::UNIX_EPOCH;
-    let inputs = RunInputs {
-        policy,
-        tree,
-        run_state,
-        feedback: &feedback,
-        review_decision: None,
-        outages: &[],
-        retry_usage: &tried,
-        now,
-    };
+    let state = CommittedState { policy: Arc::new(policy.clone()), ..committed(tree, run_state, &Feedback::default()) };
+    let scratch = RunScratch::default();
+    let inputs = state.run_inputs(&scratch, jiff::Timestamp::UNIX_EPOCH);
     let NextStep::Continue(task) = run::decide_next(&inputs, None, None) else { panic!("a leaf is open") };
-    simulate_endings(&ForecastInput { inputs, progress: "" }, &task)
+    simulate_endings(&ForecastInput { state: &state, inputs }, &task)
 }
 
 fn state() -> RunState {

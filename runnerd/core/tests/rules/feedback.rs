@@ -1,15 +1,14 @@
 //! What later sessions read: the feedback of a node, and the list of passed nodes.
 
 use protocol::state::{Baseline, Failure, Feedback};
-use protocol::test_record::TestRecord;
 use protocol::words::{GuardOutcome, PhaseName, VerdictName};
 use runner_core::iteration::{GuardEnd, GuardEndKind, IterationOutcome};
-use runner_core::transition::{MAX_FAILURE, PROGRESS_HEADING, StateAfter, StateBefore, TransitionFacts, apply_outcome};
+use runner_core::transition::{MAX_FAILURE, PROGRESS_HEADING, StateAfter, TransitionFacts, apply_outcome};
 use runner_core::validate::TreeFault;
 use runner_core::verdict::{SessionRule, StopCause, TreeFinding, Verdict};
 
 use crate::fixture::{broken, fault, guard, node, outcome, verdicts};
-use crate::transition::{after, agents_tree, applied, applied_with, before, facts, summarised, with_tree};
+use crate::transition::{after, agents_tree, applied, applied_with, before, committed, facts, summarised, with_tree};
 
 #[test]
 fn every_verdict_clears_keeps_or_tells_the_feedback_of_its_node() {
@@ -62,13 +61,7 @@ fn feedback_after(outcomes: &[IterationOutcome]) -> Feedback {
     for (iter, outcome) in (7..).zip(outcomes) {
         let mut outcome = outcome.clone();
         outcome.work.task.iter = iter;
-        let before = StateBefore {
-            tree: &tree,
-            run_state: &state,
-            feedback: &feedback,
-            progress: "",
-            tests: &TestRecord::default(),
-        };
+        let before = committed(&tree, &state, &feedback);
         feedback = apply_outcome(&before, &outcome, &facts()).feedback;
     }
     feedback
@@ -148,13 +141,7 @@ fn a_red_base_is_mended_by_the_first_green_guard() {
     let (tree, state, mut feedback) = before();
     feedback.baseline = Some(red.clone());
     for verdict in verdicts() {
-        let before = StateBefore {
-            tree: &tree,
-            run_state: &state,
-            feedback: &feedback,
-            progress: "",
-            tests: &TestRecord::default(),
-        };
+        let before = committed(&tree, &state, &feedback);
         let outcome = outcome(verdict);
         let after = apply_outcome(&before, &outcome, &facts()).feedback.baseline.expect("there is one");
         let is_green = outcome.guard_outcome() == GuardOutcome::Pass;
@@ -199,13 +186,7 @@ fn feedback_is_bounded_whatever_is_said_and_however_often() {
         let mut outcome = summarised(Verdict::RedGuard, &"ä".repeat(10_000));
         outcome.work.task.iter = iter;
         outcome.guard = Some(GuardEnd { output: "ö".repeat(1_000_000), ..guard(GuardEndKind::Exited(1)) });
-        let before = StateBefore {
-            tree: &tree,
-            run_state: &state,
-            feedback: &feedback,
-            progress: "",
-            tests: &TestRecord::default(),
-        };
+        let before = committed(&tree, &state, &feedback);
         let after = apply_outcome(&before, &outcome, &facts());
         assert!(after.run_state.last_summary.is_some_and(|summary| summary.len() <= 2_000));
         feedback = after.feedback;
@@ -258,13 +239,7 @@ fn after_guards(outputs: &[&str]) -> StateAfter {
     for output in outputs {
         let mut outcome = outcome(Verdict::RedGuard);
         outcome.guard = Some(GuardEnd { output: (*output).to_owned(), ..guard(GuardEndKind::Exited(1)) });
-        let before = StateBefore {
-            tree: &tree,
-            run_state: &run_state,
-            feedback: &feedback,
-            progress: "",
-            tests: &TestRecord::default(),
-        };
+        let before = committed(&tree, &run_state, &feedback);
         let after = apply_outcome(&before, &outcome, &TransitionFacts::default());
         feedback = after.feedback.clone();
         last = Some(after);

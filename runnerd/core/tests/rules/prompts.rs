@@ -103,7 +103,7 @@ impl Story {
             goal_body: GOAL,
             run_state: &self.run_state,
             feedback: &self.feedback,
-            notes: &self.notes,
+            notes: self.notes.clone(),
             guard_notice: None,
             budget_ms: 3_600_000,
             tests: &TestRecord::default(),
@@ -115,7 +115,7 @@ impl Story {
                 questions: &self.memory[2],
             },
             node_context: None,
-            overrides: &self.overrides,
+            own_template: self.overrides.get(&role).map(String::as_str),
             review: (role == Role::Reviewer).then_some(review),
             budget_bytes: BUDGET,
         };

@@ -1,18 +1,20 @@
 //! From an outcome to the committed state: tree and bookkeeping, field by field. Feedback is tested in `feedback`.
 
+use std::sync::Arc;
+
 use protocol::answer::{AgentAnswer, AnswerStatus, SessionUsage};
 use protocol::state::{Attempt, Deaths, Feedback, NodeFeedback, RunState, Stall, UsageTotal};
-use protocol::test_record::TestRecord;
 use protocol::tree::TaskTree;
 use protocol::words::{Containment, GuardOutcome, IterationStatus, Mode, PhaseName, VerdictName};
 use runner_core::approval::Decision;
+use runner_core::committed_state::CommittedState;
 use runner_core::iteration::{GuardEnd, IterationOutcome, WorkSource};
-use runner_core::json;
-use runner_core::transition::{StateAfter, StateBefore, TransitionFacts, apply_outcome};
+use runner_core::transition::{StateAfter, TransitionFacts, apply_outcome};
 use runner_core::tree::{canonical, find};
 use runner_core::usage::ResourceUsage;
 use runner_core::validate::load;
 use runner_core::verdict::{FaultKind, SessionEndKind, SessionRule, StopCause, TreeFinding, Verdict};
+use runner_core::{json, layout};
 
 use crate::fixture::{
     answer, broken, decomposed, fault, finding_of, green, inner, leaf, node, outcome, passed, sample, session,
@@ -78,15 +80,18 @@ pub(crate) fn facts() -> TransitionFacts {
     }
 }
 
+pub(crate) fn committed(tree: &TaskTree, run_state: &RunState, feedback: &Feedback) -> CommittedState {
+    CommittedState {
+        tree: Arc::new(tree.clone()),
+        run_state: Arc::new(run_state.clone()),
+        feedback: Arc::new(feedback.clone()),
+        ..CommittedState::default()
+    }
+}
+
 pub(crate) fn applied_with(outcome: &IterationOutcome, facts: &TransitionFacts, progress: &str) -> StateAfter {
     let (tree, run_state, feedback) = before();
-    let before = StateBefore {
-        tree: &tree,
-        run_state: &run_state,
-        feedback: &feedback,
-        progress,
-        tests: &TestRecord::default(),
-    };
+    let before = committed(&tree, &run_state, &feedback).with_text(layout::PROGRESS, progress);
     let after = apply_outcome(&before, outcome, facts);
     assert_eq!(apply_outcome(&before, outcome, facts), after, "done again it yields the same");
     assert_eq!(load(canonical(&after.tree).as_bytes()).as_ref(), Ok(&after.tree), "the tree is strictly valid");
@@ -161,13 +166,7 @@ fn a_tree_is_refused_where_the_agents_was_not_taken() {
 fn the_last_leaf_that_passes_lets_its_parents_pass() {
     let last = tree(inner("root", 0, vec![passed("a", 1), inner("d", 2, vec![leaf("b", 1)])]));
     let (_, run_state, feedback) = before();
-    let before = StateBefore {
-        tree: &last,
-        run_state: &run_state,
-        feedback: &feedback,
-        progress: "",
-        tests: &TestRecord::default(),
-    };
+    let before = committed(&last, &run_state, &feedback);
     let tree = apply_outcome(&before, &outcome(Verdict::Accepted), &TransitionFacts::default()).tree;
     assert!(["root", "d", "b"].iter().all(|id| find(&tree, id).is_some_and(|node| node.passes)));
     assert_eq!(load(canonical(&tree).as_bytes()), Ok(tree));
@@ -274,13 +273,7 @@ fn a_fault_counts_an_answer_resets_and_all_else_leaves_it() {
 fn the_same_status_and_summary_in_a_row_are_counted() {
     let (tree, mut state, feedback) = before();
     let mut count = |verdict: Verdict, summary: &str| {
-        let before = StateBefore {
-            tree: &tree,
-            run_state: &state,
-            feedback: &feedback,
-            progress: "",
-            tests: &TestRecord::default(),
-        };
+        let before = committed(&tree, &state, &feedback);
         state = apply_outcome(&before, &summarised(verdict, summary), &facts()).run_state;
         state.stall.count
     };
@@ -477,13 +470,7 @@ fn an_answer_that_brings_children_opens_them() {
 #[test]
 fn a_persons_word_is_no_answer_of_a_session() {
     let (tree, state, feedback) = before();
-    let before = StateBefore {
-        tree: &tree,
-        run_state: &state,
-        feedback: &feedback,
-        progress: "",
-        tests: &TestRecord::default(),
-    };
+    let before = committed(&tree, &state, &feedback);
     for decision in [Decision::Approve, Decision::Reject { reasons: "no test".to_owned() }] {
         let mut outcome = outcome(decision.verdict());
         outcome.work.by = WorkSource::Person(decision.clone());

@@ -21,7 +21,7 @@ impl Course {
         }
         let reasons = || "it has no test\nnor a comment".to_owned();
         let decision = if self.random.one_in(3) { Decision::Reject { reasons: reasons() } } else { Decision::Approve };
-        let needs_signature = self.tip().is_ok_and(|tip| tip.settings.policy.review_signed);
+        let needs_signature = self.tip().is_ok_and(|tip| tip.policy.review_signed);
         let signature = "U1NIU0lHAAAAAQ==".parse().ok().filter(|_| needs_signature);
         let iter = self.tip().map_or(0, |tip| tip.run_state.next_iter.saturating_sub(1));
         match self.ask(RunRequest::Review { decision, iter, signature })? {

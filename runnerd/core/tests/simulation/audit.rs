@@ -6,7 +6,7 @@ use runner_core::message::RunnerCommit;
 
 use super::daemon::Course;
 use super::definition::{watched_at, watched_from_start};
-use super::loaded::{Loaded, READERS};
+use super::loaded::Loaded;
 use super::repository::{Commit, all_files, links};
 
 impl Course {
@@ -75,13 +75,12 @@ impl Course {
                         loaded(position - 1).and_then(|from| watched_at(&from, chain[..position].iter().rev()));
                 }
                 Some(WatchPoint::Start) => {
-                    link.start_watched =
-                        loaded(position).map(|state| watched_from_start(&state.files, &state.definition));
+                    link.start_watched = loaded(position).map(|state| watched_from_start(&state.files, &state.config));
                 }
             }
         }
         let before = first.checked_sub(1).map(|at| all_files(&chain[at])).unwrap_or_default();
-        audit_commits(plan, READERS, &before, &links[first..])
+        audit_commits(plan, &before, &links[first..])
     }
 }
 

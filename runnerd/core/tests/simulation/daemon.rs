@@ -235,7 +235,7 @@ impl Course {
             },
             driven_run: (self.is_driving || self.journal.is_some()).then_some(self.run),
             blocker: None,
-            inputs: tip.as_ref().map(|tip| tip.standing(&self.record.uncommitted, self.now)),
+            inputs: tip.as_ref().map(|tip| tip.run_inputs(&self.record.uncommitted, self.now)),
             now: self.now,
         };
         match run::handle_request(&self.record, request, &situation) {
@@ -442,7 +442,7 @@ impl Course {
         }
         self.may_die()?;
         let next =
-            run::decide_next(&tip.standing(&self.record.uncommitted, self.now), Some(verdict), self.record.asked);
+            run::decide_next(&tip.run_inputs(&self.record.uncommitted, self.now), Some(verdict), self.record.asked);
         self.follow(next, run::RunEvent::IterationSettled)
     }
 

@@ -3,18 +3,19 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 
-use runner_core::definition::{DefinitionDiff, DefinitionState, GuardDefinition};
+use runner_core::config::RepoConfig;
+use runner_core::definition::{DefinitionDiff, DefinitionState, GuardDefinition, is_in_definition};
 use runner_core::policy::ChangePolicy;
 use runner_core::watched_files::{self, WatchConfig, WatchQuery, WatchedFiles, find_watched};
 
 use super::daemon::{Course, Lived};
-use super::loaded::{Loaded, guard_command, is_definition};
+use super::loaded::Loaded;
 use super::mistake::Mistake;
 use super::people::is_last_word;
 use super::repository::{Blob, Commit, Files, differing};
 
 /// The globs that name the definition by default; a person can change them.
-pub(crate) const DEFINITION: [&str; 2] = [JUSTFILE, "ci/"];
+pub(crate) const DEFINITION: [&str; 2] = ["/justfile", "/ci/**"];
 /// The definition file that every configuration names.
 pub(crate) const JUSTFILE: &str = "justfile";
 
@@ -23,7 +24,7 @@ pub(crate) type Moved = BTreeMap<String, Option<Blob>>;
 
 /// Returns the definition files among these files.
 pub(crate) fn among(files: &Files, names: &[String]) -> GuardDefinition {
-    let is_part = |(path, _): &(&String, &Blob)| is_definition(names, path);
+    let is_part = |(path, _): &(&String, &Blob)| is_in_definition(names, path);
     files.iter().filter(is_part).map(|(path, blob)| (path.clone(), blob.id.to_string())).collect()
 }
 
@@ -39,28 +40,31 @@ pub(crate) fn watched_at<'c>(
         now: set(from),
         before: Some(set(before.as_ref().unwrap_or(from))),
         changed: &changed.unwrap_or_default(),
-        matches: is_definition,
+        matches: is_in_definition,
     };
     let Ok(watched) = find_watched(&query, &mut At { files: &from.files, ancestors: &ancestors.collect::<Vec<_>>() });
     Some(watched)
 }
 
-/// Returns what a run that begins with these files watches, if the globs name the definition.
-pub(crate) fn watched_from_start(files: &Files, definition: &[String]) -> WatchedFiles {
+/// Returns what a run that begins with these files watches.
+pub(crate) fn watched_from_start(files: &Files, config: &RepoConfig) -> WatchedFiles {
     let kept = GuardDefinition::new();
-    let now = WatchConfig { command: &guard_command(), configured: Some(definition), accepted: &kept };
-    let query = WatchQuery { now, before: None, changed: &BTreeSet::new(), matches: is_definition };
+    let query = WatchQuery {
+        now: watch_config(config, &kept),
+        before: None,
+        changed: &BTreeSet::new(),
+        matches: is_in_definition,
+    };
     let Ok(watched) = find_watched(&query, &mut At { files, ancestors: &[] });
     watched
 }
 
 fn set(loaded: &Loaded) -> WatchConfig<'_> {
-    let Loaded { settings, definition, run_state, .. } = loaded;
-    WatchConfig {
-        command: &settings.guard_command,
-        configured: Some(definition),
-        accepted: &run_state.guard_definition,
-    }
+    watch_config(&loaded.config, &loaded.run_state.guard_definition)
+}
+
+fn watch_config<'a>(config: &'a RepoConfig, accepted: &'a GuardDefinition) -> WatchConfig<'a> {
+    WatchConfig { command: &config.guard.command, configured: config.guard.definition_globs(), accepted }
 }
 
 /// The files of a commit, and the earlier files of which some were accepted.
@@ -101,7 +105,7 @@ impl Course {
     /// Returns the definition at a commit, and what the commit says a person has accepted.
     pub(crate) fn guarded(&self, at: &Loaded) -> DefinitionState {
         let WatchedFiles { globs, accepted, is_absence_accepted, checks, .. } = self.watched(at).unwrap_or_default();
-        let committed = checks.normalize_forms(&accepted, among(&at.files, &globs), is_definition);
+        let committed = checks.normalize_forms(&accepted, among(&at.files, &globs), is_in_definition);
         DefinitionState { accepted, committed, is_absence_accepted }
     }
 
@@ -118,7 +122,7 @@ impl Course {
         let found = self.departure(from);
         self.live.departure = self.live.departure.merged_with(&found);
         self.may_die()?;
-        if found.effective_policy(from.settings.policy.on_change) == ChangePolicy::Revert {
+        if found.effective_policy(from.policy.on_change) == ChangePolicy::Revert {
             for (path, blob) in self.accepted_files(from, &found) {
                 self.stand_aside(&path);
                 self.may_die()?;

@@ -104,7 +104,7 @@ impl Course {
     /// Returns the configuration in force: that of From, once Open has found it.
     fn policy(&self) -> Policy {
         match (&self.loaded, &self.journal) {
-            (Some(loaded), _) => loaded.settings.policy.clone(),
+            (Some(loaded), _) => (*loaded.policy).clone(),
             (None, Some(journal)) => journal.policy.clone(),
             (None, None) => Policy::default(),
         }

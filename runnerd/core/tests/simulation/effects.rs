@@ -16,8 +16,8 @@ use runner_core::feedback::read_test_results;
 use runner_core::iteration::{
     GuardEnd, GuardEndKind, IterationEffect, IterationEvent, Phase, ReviewEnd, ReviewEndKind, WorkResult,
 };
-use runner_core::policy::{ChangePolicy, RolesMode};
-use runner_core::prompt::{self, MemoryFiles, Prompt, PromptInput, ReviewMaterial};
+use runner_core::policy::ChangePolicy;
+use runner_core::prompt::{self, Prompt, PromptInput, ReviewMaterial};
 use runner_core::run::{self, NextStep};
 use runner_core::test_results::TestResults;
 use runner_core::tree_examination::{self, TreeExamination};
@@ -82,13 +82,13 @@ impl Course {
     /// Checks whether an iteration can begin, and on which leaf.
     fn find(&self) -> Result<(Arc<Loaded>, SessionTask), Box<Declined>> {
         let loaded = self.tip().map_err(hold)?;
-        for id in [&loaded.goal.id, &loaded.run_state.run_id] {
-            if id.as_deref() != Some(self.run) {
+        for id in [loaded.goal.id(), loaded.run_state.run_id.as_deref()] {
+            if id != Some(self.run) {
                 return Err(hold(format!("the files name run {id:?}")));
             }
         }
         self.breach(&loaded).map_or(Ok(()), |breach| Err(hold(breach)))?;
-        let next = run::decide_next(&loaded.standing(&self.record.uncommitted, self.now), None, None);
+        let next = run::decide_next(&loaded.run_inputs(&self.record.uncommitted, self.now), None, None);
         let NextStep::Continue(task) = next else { return Err(Box::new(Declined::Next(next))) };
         let changes = self.repository.changes();
         if !changes.is_empty() {
@@ -141,7 +141,7 @@ impl Course {
             return None;
         }
         if !self.habits.has_prompts {
-            let unused = notes::unused_notes(&loaded.text(layout::NOTES), &loaded.run_state.notes_used);
+            let unused = notes::unused_notes(loaded.text(layout::NOTES), &loaded.run_state.notes_used);
             return Some((Digest::compute(task.from.as_bytes()), unused.into_iter().map(|note| note.id).collect()));
         }
         let built = self.build(loaded, task, None);
@@ -150,34 +150,19 @@ impl Course {
 
     /// Builds a prompt from From.
     pub(crate) fn build(&self, loaded: &Loaded, task: &SessionTask, review: Option<ReviewMaterial<'_>>) -> Prompt {
-        let unused = notes::unused_notes(&loaded.text(layout::NOTES), &loaded.run_state.notes_used);
-        let files: &Files =
-            if self.mistake == Some(Mistake::BriefFromWorkTree) { &self.repository.work } else { &loaded.files };
-        let text = |path: &str| files.get(path).map(|blob| String::from_utf8_lossy(&blob.bytes).into_owned());
+        let is_mistaken = self.mistake == Some(Mistake::BriefFromWorkTree);
+        let files: &Files = if is_mistaken { &self.repository.work } else { &loaded.files };
+        let text = |path: &str| files.get(path).map(|blob| String::from_utf8_lossy(&blob.bytes));
+        let from_files = [layout::PROGRESS, layout::GUARDRAILS, layout::ASSUMPTIONS, layout::QUESTIONS];
+        let state = from_files.into_iter().fold(loaded.state.clone(), |state, path| match text(path) {
+            Some(text) => state.with_text(path, &text),
+            None => state,
+        });
         prompt::build_prompt(&PromptInput {
-            tree: &loaded.tree,
-            node: &task.node,
-            role: task.role,
-            narrowing: task.narrowing,
-            mode_strict: loaded.settings.policy.roles == RolesMode::Strict,
-            goal_body: &loaded.goal.body,
-            run_state: &loaded.run_state,
-            feedback: &loaded.feedback,
-            notes: &unused,
-            guard_notice: session_notice(loaded.settings.policy.on_change, &self.guarded(loaded)).as_deref(),
-            budget_ms: loaded.settings.policy.budget_ms,
-            tests: &loaded.tests,
-            guard_command: &loaded.settings.guard_command,
-            progress: &text(layout::PROGRESS).unwrap_or_default(),
-            memory: MemoryFiles {
-                guardrails: &text(layout::GUARDRAILS).unwrap_or_default(),
-                assumptions: &text(layout::ASSUMPTIONS).unwrap_or_default(),
-                questions: &text(layout::QUESTIONS).unwrap_or_default(),
-            },
+            guard_notice: session_notice(loaded.policy.on_change, &self.guarded(loaded)).as_deref(),
             node_context: text(&format!("{}/{}/context.md", layout::NODES, task.node)).as_deref(),
-            overrides: &std::collections::BTreeMap::new(),
             review,
-            budget_bytes: loaded.settings.prompt_bytes,
+            ..PromptInput::new(&state, task)
         })
     }
 
@@ -270,7 +255,7 @@ impl Course {
                 role: task.role,
                 text: text.as_deref(),
                 answer,
-                max_attempts: loaded.settings.policy.max_attempts_default,
+                max_attempts: loaded.policy.max_attempts_default,
             })
         };
         self.live.examined.get_or_insert_with(examine).clone()
@@ -330,7 +315,7 @@ impl Course {
         let Found { history, elsewhere, mut reverted, .. } = self.undo(&loaded, after)?;
         self.witness.nothing_is_lost(&self.repository, &[layout::TREE]).map_err(Halt::Broken)?;
         let departure = self.live.departure.clone();
-        if departure.effective_policy(loaded.settings.policy.on_change) == ChangePolicy::Revert {
+        if departure.effective_policy(loaded.policy.on_change) == ChangePolicy::Revert {
             reverted.extend_from_slice(&departure.paths);
         }
         Ok(IterationEvent::GuardEnded(GuardEnd { history, elsewhere, reverted, departure, ..end }))

@@ -6,7 +6,7 @@ use runner_core::{json, layout};
 
 use super::audit::is_iteration;
 use super::daemon::{Course, Live, Lived};
-use super::loaded::{Loaded, goal_text};
+use super::loaded::Loaded;
 use super::witness::Claim;
 
 /// Number of iterations of a fork.
@@ -50,10 +50,11 @@ impl Course {
     pub(crate) fn start_fork(&mut self, from: &Loaded) -> Lived<()> {
         let base = self.repository.tip.clone();
         let (run_id, at) = (Some(self.run.to_owned()), Some(base.clone()));
-        let state = RunState { run_id, base: at, ..from.run_state.clone() };
+        let state = RunState { run_id, base: at, ..(*from.run_state).clone() };
         self.repository.write(layout::RUN_STATE, json::to_canonical_json(&state).as_bytes());
         self.may_die()?;
-        self.repository.write(layout::GOAL, goal_text(self.run, &from.goal.body).as_bytes());
+        let goal = from.goal.with_id(self.run).expect("the id can be set");
+        self.repository.write(layout::GOAL, goal.as_bytes());
         self.may_die()?;
         self.repository.commit_all(&RunnerCommit::Start(self.milestone(base)).compose());
         Ok(())

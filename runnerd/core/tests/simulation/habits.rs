@@ -1,15 +1,17 @@
 //! The settings of a simulation: its configuration, its initial files, and how often something interferes.
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 use protocol::path::WirePath;
 use protocol::tree::{ChildSpec, Node};
-use runner_core::policy::{AgentKinds, ChangePolicy, Policy, ReviewPolicy, RolesMode, TimeoutPolicy};
+use runner_core::config::{ExecutorKind, Executors, MicroUsd, Patterns, RepoConfig};
+use runner_core::policy::{ChangePolicy, ReviewPolicy, RolesMode, TimeoutPolicy};
 use runner_core::run::{self, RunRecord, StartRequest, StartSpec};
 use runner_core::{layout, tree};
 
 use super::daemon::{Course, Live};
 use super::definition::{DEFINITION, JUSTFILE};
-use super::loaded::Config;
 use super::mistake::Mistake;
 use super::random::Random;
 use super::repository::{Blob, Files, Repository};
@@ -33,7 +35,7 @@ pub(crate) struct Habits {
     /// Whether prompts are built, which takes longer than everything else together.
     pub(crate) has_prompts: bool,
     /// The configuration at the start.
-    pub(crate) config: Config,
+    pub(crate) config: RepoConfig,
 }
 
 impl Habits {
@@ -46,11 +48,7 @@ impl Habits {
             mischief: *random.pick(&[0, 3, 8]),
             iterations: 10 + u32::try_from(random.below(40)).unwrap_or_default(),
             has_prompts: seed.is_multiple_of(16),
-            config: Config {
-                policy: policy(random),
-                baseline: random.one_in(2),
-                definition: DEFINITION.map(str::to_owned).to_vec(),
-            },
+            config: config(random),
         }
     }
 
@@ -60,26 +58,37 @@ impl Habits {
     }
 }
 
-fn policy(random: &mut Random) -> Policy {
-    let kinds = [vec![], vec!["command".to_owned()], vec!["codex".to_owned(), "claude".to_owned()]];
-    let work = random.pick(&kinds).clone();
-    let max_iterations = *random.pick(&[6, 20, 100]);
-    Policy {
-        max_iterations,
-        review_signed: max_iterations == 20,
-        max_attempts_default: *random.pick(&[1, 2, 3, 3, 5]),
-        max_consecutive_faults: *random.pick(&[1, 3, 5]),
-        stall_after: *random.pick(&[3, 5]),
-        on_timeout: *random.pick(&[TimeoutPolicy::Stop, TimeoutPolicy::Retry]),
-        roles: *random.pick(&[RolesMode::Auto, RolesMode::Auto, RolesMode::Strict]),
-        review: *random.pick(&REVIEWS),
-        max_cost_micro_usd: *random.pick(&[None, None, Some(9_000)]),
-        max_tokens: *random.pick(&[None, None, Some(20_000)]),
-        max_run_ms: *random.pick(&[None, None, Some(9_000_000)]),
-        on_change: *random.pick(&[ChangePolicy::Both, ChangePolicy::Both, ChangePolicy::Report, ChangePolicy::Revert]),
-        kinds: AgentKinds { plan: work.clone(), work, review: Vec::new() },
-        ..Policy::default()
+fn config(random: &mut Random) -> RepoConfig {
+    let mut config = RepoConfig::default();
+    let kinds = [
+        (ExecutorKind::Codex, vec![]),
+        (ExecutorKind::Command, vec![]),
+        (ExecutorKind::Codex, vec![ExecutorKind::Claude]),
+    ];
+    let (kind, fallback) = random.pick(&kinds).clone();
+    let Executors { work, plan, review } = &mut config.executor;
+    for executor in [work, plan, review] {
+        (executor.kind, executor.fallback) = (kind, fallback.clone());
+        executor.command = vec!["agent".to_owned()];
     }
+    config.max_iterations = *random.pick(&[6, 20, 100]);
+    config.review.sign = config.max_iterations == 20;
+    "It has tests.".clone_into(&mut config.review.criteria);
+    config.max_attempts_default = *random.pick(&[1, 2, 3, 3, 5]);
+    config.max_consecutive_faults = *random.pick(&[1, 3, 5]);
+    config.stall_after = *random.pick(&[3, 5]);
+    config.on_timeout = *random.pick(&[TimeoutPolicy::Stop, TimeoutPolicy::Retry]);
+    config.roles.mode = *random.pick(&[RolesMode::Auto, RolesMode::Auto, RolesMode::Strict]);
+    config.review.by = *random.pick(&REVIEWS);
+    config.max_cost = *random.pick(&[None, None, Some(MicroUsd(9_000))]);
+    config.max_tokens = *random.pick(&[None, None, Some(20_000)]);
+    config.max_run = *random.pick(&[None, None, Some(Duration::from_mins(150))]);
+    config.guard.on_change =
+        *random.pick(&[ChangePolicy::Both, ChangePolicy::Both, ChangePolicy::Report, ChangePolicy::Revert]);
+    config.guard.baseline = random.one_in(2);
+    config.guard.command = vec!["just".to_owned(), "ci".to_owned()];
+    config.guard.definition = Some(Patterns::new(DEFINITION));
+    config
 }
 
 /// Who reviews.
@@ -148,7 +157,7 @@ fn base(habits: &Habits, random: &mut Random) -> Files {
         put(layout::NOTES, "# Notes\n");
     }
     if random.one_in(2) {
-        let max_attempts = habits.config.policy.max_attempts_default;
+        let max_attempts = habits.config.max_attempts_default;
         let mut prepared = tree::new_tree(max_attempts);
         let children: Vec<ChildSpec> = (0..=random.below(4)).map(child).collect();
         tree::insert_children(&mut prepared, "root", &children, max_attempts);

@@ -2,6 +2,7 @@
 
 use protocol::state::{Feedback, RunState};
 use protocol::words::{Mode, Role, VerdictName};
+use runner_core::config::RepoConfig;
 use runner_core::digest::Digest;
 use runner_core::driver::Driver;
 use runner_core::message::{
@@ -12,7 +13,7 @@ use runner_core::verdict::SessionRule;
 use runner_core::{json, layout};
 
 use super::forgery::{Forgery, Way, read, text, write};
-use super::loaded::Config;
+use super::loaded::read_config;
 use super::repository::Commit;
 
 const TEMPLATE: &str = ".runner/prompts/worker.md";
@@ -52,7 +53,7 @@ pub(crate) const WAYS: [(&str, Way); 34] = [
     ("what no session has used", Forgery::use_nothing),
     ("code of a strict planner that was put back", |forgery| {
         forgery.put_back(|receipt, config| {
-            receipt.role == Role::Planner && config.policy.roles == RolesMode::Strict && receipt.guard_run.is_none()
+            receipt.role == Role::Planner && config.roles.mode == RolesMode::Strict && receipt.guard_run.is_none()
         })
     }),
     ("code of a worker that was put back", |forgery| forgery.put_back(|receipt, _| receipt.role == Role::Worker)),
@@ -194,10 +195,10 @@ impl Forgery {
     }
 
     /// Claims that code left by a session was reverted.
-    fn put_back(&mut self, fits: impl Fn(&Receipt, &Config) -> bool) -> bool {
+    fn put_back(&mut self, fits: impl Fn(&Receipt, &RepoConfig) -> bool) -> bool {
         let is_match = |chain: &[Commit], at: usize| {
-            let config = Config::read(text(&chain[at], layout::CONFIG).as_bytes());
-            read(&chain[at]).zip(config.ok()).is_some_and(|(receipt, config)| {
+            let config = read_config(&text(&chain[at], layout::CONFIG));
+            read(&chain[at]).zip(config).is_some_and(|(receipt, config)| {
                 receipt.reverted.is_empty() && receipt.verdict.name != VerdictName::Broken && fits(&receipt, &config)
             })
         };

@@ -6,16 +6,16 @@ use jiff::SignedDuration;
 use protocol::tree::TaskTree;
 use protocol::view::StopReason;
 use runner_core::change::{self, ChangeRequest, NodeAddition};
+use runner_core::config::{self, Patterns, RepoConfig};
 use runner_core::driver::{ClaimState, Driver};
 use runner_core::iteration::Phase;
 use runner_core::message::{MarkerCommit, RunnerCommit};
-use runner_core::policy::{ChangePolicy, ReviewPolicy};
 use runner_core::run::{RecordState, RequestRefusal, RunAction, RunRequest, StartRequest, StartSpec};
 use runner_core::{layout, notes, questions, tree};
 
 use super::daemon::{Course, Halt, Lived, promise, replay};
 use super::definition::{DEFINITION, JUSTFILE};
-use super::loaded::{Config, Loaded, goal_text};
+use super::loaded::{Loaded, config_text, goal_text, read_config};
 use super::repository::{Commit, Files};
 
 impl Course {
@@ -57,10 +57,10 @@ impl Course {
         let number = self.random.below(100);
         let change = match self.random.below(8) {
             0 => ChangeRequest::Note {
-                id: notes::next_id(&loaded.text(layout::NOTES)),
+                id: notes::next_id(loaded.text(layout::NOTES)),
                 text: format!("Mind part {number}."),
             },
-            1 => match questions::parse_questions(&loaded.text(layout::QUESTIONS)).pop() {
+            1 => match questions::parse_questions(loaded.text(layout::QUESTIONS)).pop() {
                 Some(question) => ChangeRequest::Answer { question: question.id, text: format!("Yes, {number}.") },
                 None => return,
             },
@@ -72,7 +72,7 @@ impl Course {
             },
             6 => self.setting(&loaded),
             _ => {
-                let mut edited = loaded.tree.clone();
+                let mut edited = (*loaded.tree).clone();
                 if let Some(node) = tree::find_mut(&mut edited, &leaf) {
                     node.goal = format!("Part {number}, says a person.");
                 }
@@ -84,25 +84,15 @@ impl Course {
 
     /// Sets a key of the configuration.
     fn setting(&mut self, loaded: &Loaded) -> ChangeRequest {
-        let base = loaded.text(layout::CONFIG);
-        let mut config = Config::read(base.as_bytes()).unwrap_or_else(|_| self.habits.config.clone());
-        let reviews = [ReviewPolicy::Off, ReviewPolicy::Human, ReviewPolicy::Agent];
-        let policy = &mut config.policy;
-        let key = match self.random.below(3) {
-            0 => {
-                policy.review = *self.random.pick(&reviews);
-                "review.by"
-            }
-            1 => {
-                policy.on_change = *self.random.pick(&[ChangePolicy::Both, ChangePolicy::Report, ChangePolicy::Revert]);
-                "guard.on_change"
-            }
-            _ => {
-                policy.stall_after = 6;
-                "stall_after"
-            }
+        let base = loaded.text(layout::CONFIG).to_owned();
+        let (key, value) = match self.random.below(3) {
+            0 => ("review.by", *self.random.pick(&["off", "human", "agent"])),
+            1 => ("guard.on_change", *self.random.pick(&["both", "report", "revert"])),
+            _ => ("stall_after", "6"),
         };
-        ChangeRequest::Config { key: key.to_owned(), value: None, base, text: config.text() }
+        let text = config::set(&base, key, value).expect("the key takes the value");
+        let value = config::get(&text, key).ok().and_then(|entry| entry.value);
+        ChangeRequest::Config { key: key.to_owned(), value, base, text }
     }
 
     /// Commits what a person has changed; a changed justfile is thereby accepted.
@@ -146,19 +136,20 @@ impl Course {
             12 => {
                 // The file is moved and removed from the definition in one commit.
                 self.rename_in_definition();
-                self.change_config(|config| config.definition.truncate(1));
+                self.change_config(|config| config.guard.definition = Some(Patterns::new([DEFINITION[0]])));
             }
             8 => {
                 let called = *self.random.pick(&["ci/check.sh", "src/check.sh", "ci/part-00.sh"]);
                 self.repository.write(JUSTFILE, format!("ci: # by hand {number}\n\tsh {called}\n").as_bytes());
             }
-            9 => self.change_config(|config| match config.definition.len() {
-                1 => config.definition.push(DEFINITION[1].to_owned()),
-                _ => config.definition.truncate(1),
+            9 => self.change_config(|config| {
+                let is_short = config.guard.definition_globs().is_some_and(|globs| globs.len() == 1);
+                config.guard.definition =
+                    Some(Patterns::new(DEFINITION.into_iter().take(if is_short { 2 } else { 1 })));
             }),
             0 | 1 => self.repository.write("src/lib.rs", format!("// by hand {number}\n").as_bytes()),
-            2 => self.change_config(|config| config.policy.stall_after = 4),
-            3 => self.change_config(|config| config.policy.max_attempts_default = 4),
+            2 => self.change_config(|config| config.stall_after = 4),
+            3 => self.change_config(|config| config.max_attempts_default = 4),
             4 => self.write_tree(&loaded.tree, |tree| {
                 tree::for_each_node_mut(tree, |node| {
                     if !node.passes {
@@ -221,10 +212,10 @@ impl Course {
         self.repository.write(layout::TREE, tree::canonical(&tree).as_bytes());
     }
 
-    fn change_config(&mut self, change: impl FnOnce(&mut Config)) {
-        if let Ok(mut config) = Config::read(self.repository.text(layout::CONFIG).as_bytes()) {
+    fn change_config(&mut self, change: impl FnOnce(&mut RepoConfig)) {
+        if let Some(mut config) = read_config(&self.repository.text(layout::CONFIG)) {
             change(&mut config);
-            self.repository.write(layout::CONFIG, config.text().as_bytes());
+            self.repository.write(layout::CONFIG, config_text(&config).as_bytes());
         }
     }
 
@@ -346,8 +337,7 @@ impl Course {
         } else if command.starts_with("runnerctl config set max_") {
             self.make_amends();
             self.change_config(|config| {
-                let policy = &mut config.policy;
-                (policy.max_cost_micro_usd, policy.max_tokens, policy.max_run_ms) = (None, None, None);
+                (config.max_cost, config.max_tokens, config.max_run) = (None, None, None);
             });
             self.commit_as_person("Raise it");
         }

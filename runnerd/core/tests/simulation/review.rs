@@ -52,7 +52,7 @@ impl Course {
             _ => patch(&loaded.files, &self.repository.work),
         };
         let task = SessionTask { role: Role::Reviewer, ..task.clone() };
-        let review = ReviewMaterial { from: &task.from, criteria: &loaded.settings.criteria, diff: &diff };
+        let review = ReviewMaterial { from: &task.from, criteria: &loaded.config.review.criteria, diff: &diff };
         Digest::compute(self.build(loaded, &task, Some(review)).text.as_bytes())
     }
 

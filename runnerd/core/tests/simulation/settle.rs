@@ -4,7 +4,7 @@
 
 use protocol::state::{Baseline, Feedback, RunState};
 use protocol::test_record::TestRecord;
-use runner_core::change::{ChangeRequest, RunDocuments};
+use runner_core::change::ChangeRequest;
 use runner_core::digest::Digest;
 use runner_core::iteration::{GuardEnd, GuardEndKind, IterationOutcome};
 use runner_core::message::{
@@ -13,7 +13,7 @@ use runner_core::message::{
 };
 use runner_core::prompt::{PROMPT_FORMAT, templates_digest};
 use runner_core::run::ResumeOrder;
-use runner_core::transition::{self, PROGRESS_HEADING, StateAfter, StateBefore, TransitionFacts};
+use runner_core::transition::{self, PROGRESS_HEADING, StateAfter, TransitionFacts};
 use runner_core::verdict::{SessionEnd, verdict_row};
 use runner_core::{json, layout, run, schema, test_results, tree, validate};
 
@@ -21,7 +21,7 @@ use super::approval::review_run;
 use super::daemon::{Course, Halt, Lived};
 use super::definition::watched_from_start;
 use super::effects::named_tests;
-use super::loaded::{Config, Loaded, goal_text};
+use super::loaded::{Loaded, config_text, goal_text, read_config};
 use super::mischief;
 use super::mistake::Mistake;
 
@@ -42,14 +42,7 @@ impl Course {
             elapsed_ms: outcome.elapsed_ms(),
             retry_usage: self.record.uncommitted.tried.clone(),
         };
-        let before = StateBefore {
-            tree: &loaded.tree,
-            run_state: &loaded.run_state,
-            feedback: &loaded.feedback,
-            progress: &loaded.text(layout::PROGRESS),
-            tests: &loaded.tests,
-        };
-        let after = Mistake::change_after(self.mistake, transition::apply_outcome(&before, outcome, &facts), outcome);
+        let after = Mistake::change_after(self.mistake, transition::apply_outcome(&loaded, outcome, &facts), outcome);
         let is_same = |commit: &RunnerCommit| matches!(commit, RunnerCommit::Iteration(receipt) if receipt.iter == task.iter && receipt.from == task.from);
         if self.mistake != Some(Mistake::ForgetCommit)
             && let Some(made) = self.find_existing(&base, is_same)
@@ -192,20 +185,18 @@ impl Course {
             return self.start_fork(&from);
         }
         let base = self.repository.tip.clone();
-        let config = match Config::read(self.repository.text(layout::CONFIG).as_bytes()) {
-            Ok(config) => config,
-            Err(_) => self.habits.config.clone(),
-        };
+        let there = Some(self.repository.text(layout::CONFIG)).filter(|text| !text.is_empty());
+        let config = there.and_then(|text| read_config(&text)).unwrap_or_else(|| self.habits.config.clone());
         let prepared = validate::load(self.repository.text(layout::TREE).as_bytes());
-        let tree = prepared.unwrap_or_else(|_| tree::new_tree(config.policy.max_attempts_default));
+        let tree = prepared.unwrap_or_else(|_| tree::new_tree(config.max_attempts_default));
         let state = RunState {
             run_id: Some(self.run.to_owned()),
             base: Some(base.clone()),
-            guard_definition: watched_from_start(&self.repository.head().files, &config.definition).accepted,
+            guard_definition: watched_from_start(&self.repository.head().files, &config).accepted,
             ..RunState::default()
         };
         let files = [
-            (layout::CONFIG, config.text()),
+            (layout::CONFIG, config_text(&config)),
             (layout::TREE, tree::canonical(&tree)),
             (layout::RUN_STATE, json::to_canonical_json(&state)),
             (layout::FEEDBACK, json::to_canonical_json(&Feedback::default())),
@@ -238,8 +229,7 @@ impl Course {
     /// Runs the guard on the base and commits its result; false if the run cannot continue.
     pub(crate) fn baseline(&mut self) -> Lived<bool> {
         let Ok(loaded) = self.tip() else { return Ok(true) };
-        let is_new = loaded.run_state.next_iter == 1 && loaded.feedback.baseline.is_none();
-        if !is_new || !loaded.settings.baseline {
+        if !loaded.is_baseline_due() {
             return Ok(true);
         }
         let text = tree::canonical(&loaded.tree);
@@ -260,8 +250,8 @@ impl Course {
         let baseline = Baseline { guard: end.outcome(), output, green_at: None };
         let guard_definition = self.guarded(&loaded).accepted;
         let elapsed_ms = loaded.run_state.elapsed_ms + 40;
-        let state = RunState { elapsed_ms, guard_definition, ..loaded.run_state.clone() };
-        let feedback = Feedback { baseline: Some(baseline), ..loaded.feedback.clone() };
+        let state = RunState { elapsed_ms, guard_definition, ..(*loaded.run_state).clone() };
+        let feedback = Feedback { baseline: Some(baseline), ..(*loaded.feedback).clone() };
         self.repository.write(layout::RUN_STATE, json::to_canonical_json(&state).as_bytes());
         self.may_die()?;
         self.repository.write(layout::FEEDBACK, json::to_canonical_json(&feedback).as_bytes());
@@ -288,9 +278,9 @@ impl Course {
         if self.breach(&loaded).is_some() {
             return Ok(());
         }
-        let inputs = loaded.standing(&self.record.uncommitted, self.now);
-        let state = run::state_on_resume(&inputs, order.reset, order.more);
-        if state == loaded.run_state {
+        let standing = loaded.run_inputs(&self.record.uncommitted, self.now);
+        let state = run::state_on_resume(&standing, order.reset, order.more);
+        if state == *loaded.run_state {
             return Ok(());
         }
         let state = RunState { guard_definition: self.guarded(&loaded).accepted, ..state };
@@ -322,21 +312,12 @@ impl Course {
     }
 
     fn commit_change(&mut self, change: &ChangeRequest, from: &str) -> Lived<()> {
-        let documents = |loaded: &Loaded| RunDocuments {
-            tree: loaded.tree.clone(),
-            notes: loaded.text(layout::NOTES),
-            questions: loaded.text(layout::QUESTIONS),
-            config: loaded.text(layout::CONFIG),
-            run_state: loaded.run_state.clone(),
-            definition_state: self.guarded(loaded),
-            max_attempts: loaded.settings.policy.max_attempts_default,
-        };
         if self.repository.tip != from {
             // An earlier attempt made it.
             return Ok(());
         }
         let Ok(at) = self.tip() else { return Ok(()) };
-        let before = documents(&at);
+        let before = at.documents(self.guarded(&at));
         let Ok(changed) = change.apply(&before) else { return Ok(()) };
         let after = changed.documents;
         let texts = [

@@ -70,7 +70,7 @@ impl Witness {
     pub(crate) fn of(loaded: &Loaded, task: &SessionTask, (sessions, claim, accepted): Known) -> Self {
         let is_code = |claim: &Claim| differing(&claim.files, &loaded.files).any(|path| !path.starts_with(".runner/"));
         Self {
-            accepted: accepted.filter(|_| loaded.settings.policy.on_change != ChangePolicy::Report),
+            accepted: accepted.filter(|_| loaded.policy.on_change != ChangePolicy::Report),
             word: task.decision.clone(),
             has_changed: claim.as_ref().is_some_and(is_code),
             claim,
@@ -78,8 +78,8 @@ impl Witness {
             from: loaded.commit.clone(),
             iter: task.iter,
             node: task.node.clone(),
-            before: Some(loaded.tree.clone()),
-            review: Some(loaded.settings.policy.review),
+            before: Some((*loaded.tree).clone()),
+            review: Some(loaded.policy.review),
             ..Self::default()
         }
     }
@@ -127,7 +127,10 @@ impl Witness {
         // The runner may have added a line to it.
         self.nothing_is_lost(repository, &[layout::TREE, layout::GUARDRAILS])?;
         let canonical = tree::canonical(&tip.tree);
-        holds(tip.text(layout::TREE) == canonical, "P2: the tree at HEAD is not in canonical form".to_owned())?;
+        holds(
+            *tip.files[layout::TREE].bytes == *canonical.as_bytes(),
+            "P2: the tree at HEAD is not in canonical form".to_owned(),
+        )?;
         let Some(before) = &self.before else { return Err("settled what nobody has seen".to_owned()) };
         self.passes(before, &tip.tree)?;
         self.attempts(before, &tip.tree, verdict)

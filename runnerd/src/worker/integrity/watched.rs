@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 
 use protocol::doctor::GuardFiles;
 use protocol::state::RunState;
+use runner_core::committed_state::{FileFault, StateFault};
 use runner_core::definition::{GuardDefinition, is_in_definition};
 use runner_core::watched_files::{CommitFiles, WatchConfig, WatchQuery, WatchedFiles, find_watched};
 
@@ -87,7 +88,10 @@ fn query_watched(
 
 pub(super) fn read_run_state(repository: &Repository, commit: &Id) -> Result<RunState, LoadError> {
     let bytes = repository.read_file(commit, Layout::RUN_STATE)?.unwrap_or_default();
-    serde_json::from_slice(&bytes).map_err(|source| LoadError::Json { path: Layout::RUN_STATE, source })
+    serde_json::from_slice(&bytes).map_err(|error| {
+        let fault = StateFault { path: Layout::RUN_STATE, fault: FileFault::Form(error.to_string()) };
+        LoadError::File { commit: *commit, fault }
+    })
 }
 
 /// Returns the commit at which a run began.

@@ -1,13 +1,9 @@
 //! Brief: writes the folder that a session reads and its prompt, both from From alone; a reviewer's prompt also from
 //! the changes under review.
 
-use std::collections::BTreeMap;
-
 use protocol::words::Role;
 use runner_core::definition::session_notice;
-use runner_core::notes;
-use runner_core::policy::RolesMode;
-use runner_core::prompt::{self, MemoryFiles, OVERRIDE_TEMPLATES, PersonNote, Prompt, PromptInput, ReviewMaterial};
+use runner_core::prompt::{self, Prompt, PromptInput, ReviewMaterial};
 use runner_core::verdict::SessionTask;
 
 use crate::git::{Id, Repository};
@@ -86,9 +82,7 @@ pub(crate) fn build_review_prompt(
 
 /// What the prompt takes from From in addition to the loaded state.
 struct BriefSources {
-    overrides: BTreeMap<Role, String>,
     node_context: Option<String>,
-    notes: Vec<PersonNote>,
     guard_notice: Option<String>,
 }
 
@@ -96,41 +90,14 @@ impl BriefSources {
     fn read_sources(repository: &Repository, loaded: &CommittedState, task: &SessionTask) -> Result<Self, EffectError> {
         let path = format!("{}/{}/context.md", Layout::NODES, task.node);
         let node_context = repository.read_file(&loaded.commit, &path)?;
-        let texts =
-            OVERRIDE_TEMPLATES.into_iter().filter_map(|(role, path)| Some((role, loaded.texts.get(path)?.clone())));
         Ok(Self {
-            overrides: texts.collect(),
             node_context: node_context.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()),
             guard_notice: session_notice(loaded.policy.on_change, &definition::definition_at(repository, loaded)?),
-            notes: notes::unused_notes(loaded.text(Layout::NOTES), &loaded.run_state.notes_used),
         })
     }
 
     fn prompt_input<'a>(&'a self, loaded: &'a CommittedState, task: &'a SessionTask) -> PromptInput<'a> {
-        PromptInput {
-            tree: &loaded.tree,
-            node: &task.node,
-            role: task.role,
-            narrowing: task.narrowing,
-            mode_strict: loaded.policy.roles == RolesMode::Strict,
-            goal_body: loaded.goal.body(),
-            run_state: &loaded.run_state,
-            feedback: &loaded.feedback,
-            notes: &self.notes,
-            guard_notice: self.guard_notice.as_deref(),
-            budget_ms: loaded.policy.budget_ms,
-            tests: &loaded.tests,
-            guard_command: &loaded.config.guard.command,
-            progress: loaded.text(Layout::PROGRESS),
-            memory: MemoryFiles {
-                guardrails: loaded.text(Layout::GUARDRAILS),
-                assumptions: loaded.text(Layout::ASSUMPTIONS),
-                questions: loaded.text(Layout::QUESTIONS),
-            },
-            node_context: self.node_context.as_deref(),
-            overrides: &self.overrides,
-            review: None,
-            budget_bytes: usize::try_from(loaded.config.prompt.budget_bytes).unwrap_or(usize::MAX),
-        }
+        let (guard_notice, node_context) = (self.guard_notice.as_deref(), self.node_context.as_deref());
+        PromptInput { guard_notice, node_context, ..PromptInput::new(loaded, task) }
     }
 }

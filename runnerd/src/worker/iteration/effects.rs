@@ -147,7 +147,7 @@ impl LiveEffects {
     fn open_iteration(&mut self) -> Result<IterationEvent, EffectError> {
         match open::open_iteration(&self.context)? {
             OpenOutcome::Task(loaded, task) => {
-                self.policy = loaded.policy.clone();
+                self.policy = (*loaded.policy).clone();
                 self.loaded = Some(loaded);
                 Ok(IterationEvent::Opened(task))
             }

@@ -154,7 +154,7 @@ pub(crate) fn final_tree_text(
     loaded: &CommittedState,
     work: &WorkResult,
 ) -> Result<String, EffectError> {
-    let tree = read_legal_tree(context, loaded, work)?.filter(|legal| *legal != loaded.tree);
+    let tree = read_legal_tree(context, loaded, work)?.filter(|legal| *legal != *loaded.tree);
     Ok(tree.map_or_else(|| loaded.canonical_tree().to_owned(), |legal| tree::canonical(&legal)))
 }
 

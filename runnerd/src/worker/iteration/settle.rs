@@ -15,7 +15,7 @@ use runner_core::message::{
     compose_headline,
 };
 use runner_core::prompt::Prompt;
-use runner_core::transition::{self, StateBefore, TransitionFacts};
+use runner_core::transition::{self, TransitionFacts};
 use runner_core::tree;
 use runner_core::verdict::{SessionEnd, SessionTask, StopCause, Verdict, verdict_row};
 use serde::{Deserialize, Serialize};
@@ -144,14 +144,7 @@ impl<'a> SettleStep<'a> {
             elapsed_ms: self.elapsed_ms(),
             retry_usage: self.context.uncommitted.tried.clone(),
         };
-        let before = StateBefore {
-            tree: &self.loaded.tree,
-            run_state: &self.loaded.run_state,
-            feedback: &self.loaded.feedback,
-            progress: self.loaded.text(Layout::PROGRESS),
-            tests: &self.loaded.tests,
-        };
-        Ok(transition::apply_outcome(&before, self.outcome, &facts))
+        Ok(transition::apply_outcome(self.loaded, self.outcome, &facts))
     }
 
     /// Whether files that git cannot store may be left out: a cancelled run ends whatever is in its work tree.

@@ -82,7 +82,7 @@ impl BranchTip {
 
     /// Returns the documents that requests change.
     pub(crate) fn documents(&self) -> RunDocuments {
-        build_documents(&self.loaded, self.definition.clone())
+        self.loaded.documents(self.definition.clone())
     }
 
     fn is_checked_out(&self) -> Result<bool, GitError> {
@@ -133,8 +133,7 @@ impl BranchTip {
             return Ok(None);
         }
         let loaded = load_state(&self.repository, from).map_err(load_error)?;
-        let before =
-            build_documents(&loaded, definition::definition_at(&self.repository, &loaded).map_err(load_error)?);
+        let before = loaded.documents(definition::definition_at(&self.repository, &loaded).map_err(load_error)?);
         let Ok(changed) = waiting.change.apply(&before) else { return Ok(None) };
         let message = message::compose_human(&waiting.run, waiting.change.command(), &changed.summary);
         let is_own = |commit: &CommitInfo| commit.message.trim_end() == message.trim_end();
@@ -157,18 +156,6 @@ fn changed_files(before: &RunDocuments, changed: &ChangeResult) -> Vec<(&'static
     files.into_iter().filter(|(_, is_changed, _)| *is_changed).map(|(path, _, text)| (path, text)).collect()
 }
 
-fn build_documents(loaded: &CommittedState, definition: DefinitionState) -> RunDocuments {
-    RunDocuments {
-        tree: loaded.tree.clone(),
-        notes: loaded.text(Layout::NOTES).to_owned(),
-        questions: loaded.text(Layout::QUESTIONS).to_owned(),
-        config: loaded.text(Layout::CONFIG).to_owned(),
-        run_state: loaded.run_state.clone(),
-        definition_state: definition,
-        max_attempts: loaded.policy.max_attempts_default,
-    }
-}
-
 fn load_error(error: LoadError) -> PrepareError {
     match error {
         LoadError::Git(error) => error.into(),
@@ -181,7 +168,7 @@ pub(crate) fn documents_at_head(run: &RunRecord) -> RunDocuments {
     let read = || {
         let repository = Repository::discover(run.path.as_path()).ok()?;
         let loaded = load_state(&repository, repository.head().ok()?.commit()?).ok()?;
-        Some(build_documents(&loaded, DefinitionState::default()))
+        Some(loaded.documents(DefinitionState::default()))
     };
     let empty = || RunDocuments {
         tree: tree::new_tree(1),

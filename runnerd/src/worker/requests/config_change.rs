@@ -10,7 +10,7 @@ use protocol::error::{ErrorData, ErrorKind};
 use runner_core::change::ChangeRequest;
 use runner_core::digest::sha256_hex;
 
-use crate::config::{self, ConfigError, RepoConfig, SettingEntry};
+use crate::config::{self, ConfigError, RepoConfig};
 use crate::error_chain::display_chain;
 use crate::repo::layout::Layout;
 
@@ -51,40 +51,7 @@ pub fn text_change(base: &str, text: String, opened: Option<&str>) -> Result<Cha
     if let Err(error) = config.check_cost_limit() {
         return Err(ErrorData::new(ErrorKind::InvalidRequest, error.to_string()).hint("runnerctl config get prices"));
     }
-    Ok(ChangeRequest::Settings { keys: find_changed_keys(base, &text), base: base.to_owned(), text })
-}
-
-/// Returns the request by which `config set` or `config edit` turns one text into another, given the summary of its
-/// commit; `None` if more than the key that it names was changed.
-pub(crate) fn explain_config_change(command: &str, base: &str, text: &str, summary: &str) -> Option<ChangeRequest> {
-    let keys = find_changed_keys(base, text);
-    let (base, text) = (base.to_owned(), text.to_owned());
-    if command == "config edit" {
-        return Some(ChangeRequest::Settings { keys, base, text });
-    }
-    let mut words = summary.split_whitespace();
-    let key = words.next()?.to_owned();
-    let is_at_or_below =
-        |other: &String| other.strip_prefix(&key).is_some_and(|below| below.is_empty() || below.starts_with('.'));
-    if !keys.iter().all(is_at_or_below) {
-        return None;
-    }
-    let is_reset = words.eq(["is", "reset", "to", "default"]);
-    let value = if is_reset { None } else { config::get(&text, &key).ok()?.value };
-    Some(ChangeRequest::Config { key, value, base, text })
-}
-
-/// Returns the keys whose values differ between two texts; all keys of the other if one cannot be read.
-fn find_changed_keys(base: &str, text: &str) -> Vec<String> {
-    let read = |text: &str| config::list_settings(text, Path::new(Layout::CONFIG)).unwrap_or_default();
-    let (before, after) = (read(base), read(text));
-    let value =
-        |of: &[SettingEntry], key: &str| of.iter().find(|found| found.key == key).and_then(|found| found.value.clone());
-    let mut keys: Vec<String> = before.iter().chain(&after).map(|setting| setting.key.clone()).collect();
-    keys.sort_unstable();
-    keys.dedup();
-    keys.retain(|key| value(&before, key) != value(&after, key));
-    keys
+    Ok(ChangeRequest::Settings { keys: config::changed_keys(base, &text), base: base.to_owned(), text })
 }
 
 /// Returns the digest of the commands that a person confirms by changing the configuration: if the old ones were

@@ -38,8 +38,7 @@ pub(crate) fn find_missing_baseline(context: &RunContext) -> Result<Option<Commi
     let Some(head) = repository.head()?.commit() else { return Ok(None) };
     // A faulty state is reported when the iteration is opened.
     let Ok(loaded) = load_state(&repository, head) else { return Ok(None) };
-    let is_new = loaded.run_state.next_iter == 1 && loaded.feedback.baseline.is_none();
-    Ok((is_new && loaded.config.guard.baseline).then_some(loaded))
+    Ok(loaded.is_baseline_due().then_some(loaded))
 }
 
 /// Runs the guard on the base and commits the result; false if it was stopped before its end.
@@ -77,9 +76,9 @@ pub(crate) async fn run_baseline(
                 .map_err(EffectError::from)?
                 .accepted,
             elapsed_ms: loaded.run_state.elapsed_ms.saturating_add(end.elapsed_ms),
-            ..loaded.run_state.clone()
+            ..(*loaded.run_state).clone()
         };
-        let feedback = Feedback { baseline: Some(baseline), ..loaded.feedback.clone() };
+        let feedback = Feedback { baseline: Some(baseline), ..(*loaded.feedback).clone() };
         let tests = end.tests.as_ref().map(test_results::first_record).unwrap_or_default();
         let files = [
             (Layout::RUN_STATE, json::to_canonical_json(&state)),

@@ -230,7 +230,8 @@ fn fork_files(
         Err(LoadError::Git(error)) => return Err(error.into()),
         Err(error) => return Err(PrepareError::from_file_error(&error)),
     };
-    let state = RunState { run_id: Some(context.run.clone()), base: Some(base.to_string()), ..before.run_state };
+    let state =
+        RunState { run_id: Some(context.run.clone()), base: Some(base.to_string()), ..(*before.run_state).clone() };
     let goal = before.goal.with_id(&context.run).map_err(|error| PrepareError::from_file_error(&error))?;
     let parent = repository.first_parents(&base, 1)?.pop().map(|commit| RunnerCommit::parse(&commit.message));
     let summary = match parent {
@@ -427,7 +428,7 @@ pub(crate) fn resume_run(context: &RunContext, order: &ResumeOrder) -> Result<()
         return Ok(());
     }
     let mut state = run::state_on_resume(&loaded.run_inputs(&context.uncommitted), order.reset, order.more);
-    if state == loaded.run_state {
+    if state == *loaded.run_state {
         return Ok(());
     }
     refuse_other_changes(context, &repository)?;

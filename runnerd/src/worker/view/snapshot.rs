@@ -185,7 +185,7 @@ fn state_view(blank: RunView, loaded: &CommittedState, retry_usage: &usage::Reso
         questions: u32::try_from(questions).unwrap_or(u32::MAX),
         held_back: state.held_back.clone(),
         reverted: state.reverted.clone(),
-        tests: TestsView::from(&loaded.tests),
+        tests: TestsView::from(&*loaded.tests),
         notes: notes::unused_notes(loaded.text(Layout::NOTES), &state.notes_used)
             .into_iter()
             .map(|note| note.id)
