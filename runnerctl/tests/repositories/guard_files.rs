@@ -89,7 +89,7 @@ fn attributes_that_a_session_writes_into_gits_folder_decide_nothing() {
     ];
     for ((rules, change), way) in rules.iter().flat_map(|rule| WAYS.map(|way| (rule, way))) {
         let home = Home::new();
-        let repo = guarded(&home, "both", "");
+        let repo = guarded_repo(&home, "both", "");
         // To the session's own git, nothing has changed but the work.
         repo.script().step(
             1,
@@ -101,7 +101,7 @@ fn attributes_that_a_session_writes_into_gits_folder_decide_nothing() {
         let (receipt, place) = first(&home, &repo, way);
         let kit = repo.script().folder();
         assert!(!std::fs::read_to_string(kit.join("seen")).expect("a list").contains("check.sh"), "{rules}");
-        assert_eq!((receipt.verdict(), announced(&receipt)), ("RedGuard", "check.sh"), "{rules}, {way}");
+        assert_eq!((receipt.verdict(), guard_trailer(&receipt)), ("RedGuard", "check.sh"), "{rules}, {way}");
         let sent = std::fs::read(kit.join("sent")).expect("a script");
         assert_eq!(repo.git_bytes(&["cat-file", "blob", "runner/x:check.sh"]), sent, "{rules}, {way}");
         assert_eq!(repo.git_bytes(&["cat-file", "blob", "runner/x:work"]), b"x\r\n", "{rules}, {way}");
