@@ -129,7 +129,12 @@ fn what_is_not_known_is_named_with_the_command_that_lists_it() {
                 "guard.definition",
             ),
             expected_error(&["start", "--base", "nosuch", "-m", "x"], 1, "`nosuch` names no commit", "git log"),
-            expected_error(&["edit", "--file", "/nonexistent"], 1, "reading /nonexistent", "runnerctl edit"),
+            expected_error(
+                &["edit", "--file", "/nonexistent"],
+                1,
+                "reading the task tree /nonexistent",
+                "runnerctl edit",
+            ),
             expected_error(&["log", "abc"], 2, "`abc` is neither a run of this repository nor a path", "--run: a"),
             expected_error(&["help", "nosuch"], 2, "no command or topic `nosuch`", "runnerctl help"),
         ],
