@@ -30,16 +30,41 @@ fn hang_commit(home: &Home, is_first: bool) -> (Repo, Daemon, GitWaitView) {
     if is_first {
         fs::write(&marker, "").expect("a file can be written");
     }
+    let (daemon, wait) = start_and_wait(home, &repo, &[]);
+    (repo, daemon, wait)
+}
+
+/// Starts a run that hangs, and returns the reported wait.
+fn start_and_wait(home: &Home, repo: &Repo, args: &[&str]) -> (Daemon, GitWaitView) {
     let daemon = home.daemon();
-    home.ctl_in(&repo, &["start", "--yes", "--id", "it", "-m", "Do it"]).exits(0);
+    home.ctl_in(repo, &[&["start", "--yes", "--id", "it", "-m", "Do it"], args].concat()).exits(0);
     let (client, began) = (home.client(), Instant::now());
     // There are no events during the wait.
-    let wait = loop {
+    loop {
         match client.run(repo.path()).git_wait {
-            Some(wait) => break wait,
+            Some(wait) => return (daemon, wait),
             None => assert!(began.elapsed() < 2 * PATIENCE, "nothing is waited for"),
         }
-    };
+    }
+}
+
+/// Starts a run in which a filter hangs: when the work of its session is stored, or when its base is checked out.
+fn unanswered_filter(home: &Home, way: &str) -> (Repo, Daemon, GitWaitView) {
+    let repo = home.scripted_repo("one");
+    home.install("hangs", "#!/bin/sh\n[ ! -e \"$HOME/no-answer\" ] || sleep 600\ncat\n");
+    repo.git(&["config", &format!("filter.hangs.{way}"), &home.path().join("bin/hangs").display().to_string()]);
+    repo.write(".gitattributes", "*.f filter=hangs\n").write("old.f", "old\n").commit("Filter");
+    let base = repo.git(&["rev-parse", "HEAD"]);
+    repo.write("old.f", "new\n").commit("Later");
+    let marker = home.path().join("no-answer");
+    let work = "echo done > done.f; answer done 'It is done.'";
+    repo.script().always(work);
+    if way == "clean" {
+        repo.script().step(1, &format!("touch '{}'; {work}", marker.display()));
+    } else {
+        fs::write(&marker, "").expect("a file can be written");
+    }
+    let (daemon, wait) = start_and_wait(home, &repo, &["--base", &base]);
     (repo, daemon, wait)
 }
 
@@ -64,6 +89,40 @@ mod slow {
             home.ctl_in(&repo, &["cancel"]).exits(0);
             home.client().wait_for(repo.path(), RunStatus::Cancelled);
             assert!(began.elapsed() < SOON, "{:?}", began.elapsed());
+        }
+    }
+
+    #[test]
+    fn a_filter_that_gives_no_answer_is_named_and_ends_with_the_run() {
+        for way in ["clean", "smudge"] {
+            let home = Home::new();
+            let (repo, daemon, wait) = unanswered_filter(&home, way);
+            assert_eq!(wait.program.as_deref(), Some("hangs"), "{way}");
+            let told = home.ctl_in(&repo, &["status"]).exits(0).stdout.clone();
+            assert!(told.contains("waits for") && told.contains("hangs (git "), "{way}: {told}");
+            let began = Instant::now();
+            home.ctl_in(&repo, &["cancel"]).exits(0);
+            home.client().wait_for(repo.path(), RunStatus::Cancelled);
+            assert!(began.elapsed() < SOON, "{way}: {:?}", began.elapsed());
+            fs::remove_file(home.path().join("no-answer")).expect("it is there");
+            assert_eq!(repo.git(&["status", "--porcelain", "--", ".runner"]), "", "{way}");
+            repo.git(&["clean", "-qfd"]);
+            // Git removes a file before it writes the new one.
+            repo.git(&["checkout", "-q", "--", "."]);
+            home.ctl_in(&repo, &["start", "--yes", "--id", "it", "--wait"]).exits(0);
+            assert_eq!(repo.show("HEAD", "done.f"), "done", "{way}");
+            drop(daemon);
+        }
+    }
+
+    #[test]
+    fn a_filter_that_gives_no_answer_ends_with_the_daemon() {
+        for way in ["clean", "smudge"] {
+            let home = Home::new();
+            let (_, daemon, _) = unanswered_filter(&home, way);
+            let began = Instant::now();
+            assert!(daemon.stop().success());
+            assert!(began.elapsed() < SOON, "{way}: {:?}", began.elapsed());
         }
     }
 

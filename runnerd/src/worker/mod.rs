@@ -79,7 +79,7 @@ pub use self::view::iterations::{add_durations, list_iterations, list_receipts, 
 pub use self::view::snapshot::{node_ref, run_summary};
 
 /// How often a caller waiting for an answer checks whether the worker is blocked on git.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+const LOOK_EVERY: Duration = Duration::from_millis(250);
 
 /// The runs of a repository, and the digests of confirmed commands.
 pub(crate) type KnownRuns = Arc<Mutex<(Vec<RunSummary>, Vec<String>)>>;

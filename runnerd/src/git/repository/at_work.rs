@@ -21,8 +21,9 @@ use crate::git::Repository;
 const REPORT_DELAY: Duration = Duration::from_secs(10);
 /// Requests are answered without the run once it has waited for another program for this long.
 const BLOCKS_AFTER: Duration = Duration::from_secs(5);
-/// How long a program may wait for another one after the work has been asked to end.
-const ENDED_AFTER: Duration = Duration::from_secs(3);
+/// How long a program may wait for another one after the work has been asked to end. The commit of a cancelled iteration
+/// may wait for the same program again.
+const ENDED_AFTER: Duration = Duration::from_secs(2);
 /// Programs git uses to start others: these are not what it is waiting for.
 const BETWEEN: [&str; 5] = ["git", "sh", "bash", "dash", "busybox"];
 
