@@ -10,8 +10,9 @@ use protocol::error::{ErrorData, ErrorKind};
 use protocol::explain::ExplainReply;
 use protocol::reply::{ChangeReply, TreeReply, ValidateReply};
 use protocol::request::{AddParams, AtRun, EditParams, RetryParams, ValidateParams};
-use protocol::view::{RunSummary, SelectView};
+use protocol::view::SelectView;
 use runner_core::change::{ChangeRequest, NodeAddition};
+use runner_core::committed_state::{FileFault, StateFault};
 use runner_core::digest::sha256_hex;
 use runner_core::select::{LeafSelection, select};
 use runner_core::{tree, validate};
@@ -129,7 +130,11 @@ fn read_edited_tree(file: &Path) -> Result<String, ErrorData> {
 pub(super) fn load_tip(repository: &Repository, run: Option<&str>) -> Result<CommittedState, ErrorData> {
     let tip = find_tip(repository, run)?;
     match load_state(repository, tip) {
-        Err(LoadError::Missing { path: Layout::RUN_STATE, .. }) if run.is_none() => Err(no_run_at_head(repository)),
+        Err(LoadError::File { fault: StateFault { path: Layout::RUN_STATE, fault: FileFault::Missing }, .. })
+            if run.is_none() =>
+        {
+            Err(no_run_at_head(repository))
+        }
         loaded => loaded.map_err(|error| error.to_error_data("runnerctl validate, or runnerctl start")),
     }
 }
