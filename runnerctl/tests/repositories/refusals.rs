@@ -251,6 +251,19 @@ fn a_wrong_key_is_refused_with_its_place_and_the_nearest_one() {
 }
 
 #[test]
+fn the_programs_that_are_checked_are_those_of_the_base_that_is_named() {
+    let home = Home::new();
+    let _daemon = home.daemon();
+    let repo = home.scripted_repo("plain");
+    repo.git(&["switch", "-q", "-c", "other"]);
+    repo.commit_config(&repo.config().guard_command(&["nosuch-program"]));
+    repo.git(&["switch", "-q", "main"]);
+    let place = RepoPlace::of_repo(&home, &repo);
+    let refused = (6, "missing_command", "nosuch-program");
+    assert_refused(&place, &[&START[..], &["--base", "other"]].concat(), refused);
+}
+
+#[test]
 fn ids_revisions_and_branches_that_cannot_be_are_refused() {
     let home = Home::new();
     let _daemon = home.daemon();
