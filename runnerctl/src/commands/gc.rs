@@ -52,7 +52,7 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: GcArgs) -> Result<Exi
     if args.force || (invocation.ui.can_ask() && !args.dry_run) {
         let preview = connection.client().gc(GcParams { dry_run: true, ..params.clone() }).await?;
         for swept in preview.workspaces.iter().filter(|swept| swept.uncommitted > 0) {
-            if args.force || ask_yes_no(&(render_kept_workspace(swept) + "Remove it with these files? [y/N] "))? {
+            if args.force || ask_yes_no(&(render_workspace(swept) + "Remove it with these files? [y/N] "))? {
                 params.discard.push(swept.run.clone());
             }
         }
@@ -64,7 +64,7 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: GcArgs) -> Result<Exi
 }
 
 /// Says why a workspace stays, and what to do; nothing for one that is removed.
-fn render_kept_workspace(swept: &WorkspaceSwept) -> String {
+fn render_workspace(swept: &WorkspaceSwept) -> String {
     let Some(why) = &swept.kept else { return String::new() };
     let line = format!("workspace of {} kept: {}\n", sanitize(&swept.run), sanitize(&why.message));
     let command = why.command.iter().map(|command| format!("  {}\n", paint(HINT, &sanitize(command))));
@@ -95,7 +95,7 @@ fn render(reply: &GcReply, screen: &Screen) -> String {
             format_bytes(swept.bytes).into(),
         ]);
     }
-    let kept: String = reply.workspaces.iter().map(render_kept_workspace).collect();
+    let kept: String = reply.workspaces.iter().map(render_workspace).collect();
     let verb = if reply.dry_run { "would be freed" } else { "freed" };
     table.render(screen, 0) + &kept + &format!("{} {verb}\n", format_bytes(reply.freed_bytes))
 }

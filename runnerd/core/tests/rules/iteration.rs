@@ -600,7 +600,7 @@ fn an_illegal_event_names_phase_and_event() {
 fn an_iteration_was_held_as_tightly_as_the_one_of_its_processes_that_was_held_least() {
     let held = |of_session, of_guard| {
         let mut outcome = outcome(Verdict::Accepted);
-        outcome.review = Some(ReviewEnd { containment: Some(Containment::Pidns), ..accepted() });
+        outcome.review = Some(ReviewEnd { containment: Some(Containment::Pidns), ..acceptance() });
         session_of(&mut outcome).containment = of_session;
         outcome.guard = Some(GuardEnd { containment: of_guard, ..green() });
         outcome.containment()
