@@ -314,7 +314,7 @@ fn runs() -> Vec<Example> {
     let resume = ResumeParams { path: proj(), run: None, now: false, more: Some(20), confirmed: false, env: caller() };
     let cancelled = RunSummary {
         ended_at: Some(at("10:00:00")),
-        ..stopped(RunStatus::Cancelled, "cancelled by the user", "runnerctl start")
+        ..stopped_run(RunStatus::Cancelled, "cancelled by the user", "runnerctl start")
     };
     vec![
         example("run.init", &InitParams { path: proj(), force: false, defaults: None }, &init),
@@ -541,7 +541,7 @@ fn trees() -> Vec<Example> {
         pending: false,
         waits_for: None,
         commit: Some(COMMIT.into()),
-        ..taken("retry", "root.1", "node root.1 may be tried 6 times, 3 more")
+        ..change_reply("retry", "root.1", "node root.1 may be tried 6 times, 3 more")
     };
     let add = AddParams {
         at: at_run(),
@@ -573,8 +573,12 @@ fn trees() -> Vec<Example> {
         example("tree.explain", &at_run(), &explain_reply()),
         example("tree.validate", &validate, &ValidateReply { path: proj(), ok: false, checks }),
         example("tree.retry", &RetryParams { at: at_run(), node: "root.1".into() }, &retried),
-        example("tree.add", &add, &ChangeReply { id: None, ..taken("add", "", "node root.2 under root: Docs") }),
-        example("tree.edit", &edit, &ChangeReply { id: None, ..taken("edit", "", "changed root.1; added root.3") }),
+        example("tree.add", &add, &ChangeReply { id: None, ..change_reply("add", "", "node root.2 under root: Docs") }),
+        example(
+            "tree.edit",
+            &edit,
+            &ChangeReply { id: None, ..change_reply("edit", "", "changed root.1; added root.3") },
+        ),
         example("config.get", &key, &ConfigReply { value: serde_json::json!(["just", "ci"]), variables: Vec::new() }),
         example("config.show", &AtPath { path: proj() }, &config_reply()),
         example("config.path", &AtPath { path: proj() }, &files),
@@ -592,7 +596,7 @@ fn edits() -> Vec<Example> {
         ConfigEditParams { at: at_run(), text: "max_iterations = 40\n".into(), opened: Some("7f3a91…".into()) };
     let edited = ConfigEditReply {
         keys: vec!["max_iterations".into()],
-        change: Some(ChangeReply { id: None, ..taken("config edit", "", "max_iterations") }),
+        change: Some(ChangeReply { id: None, ..change_reply("config edit", "", "max_iterations") }),
         file: path("/home/me/proj/.runner/state/config.toml"),
     };
     vec![example("config.text", &at_run(), &text), example("config.edit", &settings, &edited)]
@@ -775,7 +779,7 @@ fn steering() -> Vec<Example> {
         signature: Some("U1NIU0lHAAAAAQ…".into()),
     };
     let accept = AcceptParams { at: AtRun { path: proj(), run: None }, file: None };
-    let accepted = ChangeReply { id: None, ..taken("guard accept", "", "justfile") };
+    let accepted = ChangeReply { id: None, ..change_reply("guard accept", "", "justfile") };
     let note = NoteParams { at: AtRun { path: proj(), run: None }, text: "Use sqlx, not diesel.".into() };
     let question = QuestionView {
         id: "1a2b3c4d".into(),

@@ -118,7 +118,7 @@ pub(crate) const WAYS: [(&str, Way); 49] = [
     ("rules before the first", |forgery| forgery.rules(" rules=0")),
     ("rules in another spelling", |forgery| forgery.rules(" rules=01")),
     ("another configuration", |forgery| {
-        forgery.file(layout::CONFIG, |text| text.replace("\"stall_after\": ", "\"stall_after\": 1"))
+        forgery.file(layout::CONFIG, |text| text.replace("stall_after = ", "stall_after = 1"))
     }),
     ("another goal", |forgery| forgery.file(layout::GOAL, |text| format!("{text}And more.\n"))),
     ("another schema", |forgery| forgery.file(layout::SCHEMA, |text| format!("{text}\n"))),
