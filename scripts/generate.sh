@@ -1,5 +1,5 @@
 #!/bin/sh
-# Writes all files anew that are generated from the code: schemas and parts of the documentation.
+# Writes the files that are generated from the code: schemas and parts of the documentation.
 set -eu
 
 # shellcheck source=scripts/tools.sh

@@ -86,7 +86,8 @@ export type FailureClass =
   | 'invalid_answer'
   | 'empty'
   | 'hung'
-  | 'crashed';
+  | 'crashed'
+  | 'unexplained';
 /**
  * The kind of work that an iteration did, judged by its changes.
  */
