@@ -15,7 +15,7 @@ use runner_core::message::{
     compose_headline,
 };
 use runner_core::prompt::Prompt;
-use runner_core::transition::{self, TransitionFacts};
+use runner_core::transition::{self, StateAfter, TransitionFacts};
 use runner_core::tree;
 use runner_core::verdict::{SessionEnd, SessionTask, StopCause, Verdict, verdict_row};
 use serde::{Deserialize, Serialize};
@@ -55,25 +55,9 @@ pub(crate) fn settle_iteration(
 ) -> Result<Option<Id>, EffectError> {
     let repository = context.repository()?;
     clear_leftovers(&repository)?;
-    let settlement = SettleStep::new(context, loaded, outcome, &repository)?;
-    let head = repository.head()?.commit();
-    let parent = settlement.parent_commit(head)?;
-    let mut changes = context.cached_changes()?;
-    let rule = hold_back_rule(context, &repository, loaded)?;
-    let held_back = repository.apply_hold_back(&rule, &mut changes)?;
-    let after = settlement.state_after(settlement.excluded_paths(held_back)?)?;
-    let (tree, guard_changed) = (tree::canonical(&after.tree), settlement.changed_definition_paths()?);
-    let commit_content = CommitContent { after: &after, tree: &tree, guard_changed: &guard_changed, hold_back: &rule };
-    let commit = match settlement.find_commit(&parent)? {
-        Some(receipt) => {
-            repository.sync_head()?;
-            repository.sync_index_with_head()?;
-            Some(receipt)
-        }
-        None if !outcome.leaves_commit() => None,
-        None => Some(settlement.create_commit(head, changes, commit_content)?),
-    };
-    match (settlement.write_record(entries, commit, commit_content), commit) {
+    let settlement = Settlement::build(context, loaded, outcome, &repository)?;
+    let commit = settlement.find_or_create_commit()?;
+    match (settlement.write_record(entries, commit), commit) {
         // The record is for people: the commit does not wait for it.
         (Err(error), Some(_)) => {
             tracing::warn!(
@@ -92,30 +76,34 @@ pub(crate) fn settle_iteration(
     Ok(commit)
 }
 
-/// What commit and record are made from.
-#[derive(Clone, Copy)]
-struct CommitContent<'a> {
-    /// The state to commit.
-    after: &'a transition::StateAfter,
-    /// The task tree of that state in canonical form.
-    tree: &'a str,
-    /// The files of the guard's definition that differ from the version a person accepted.
-    guard_changed: &'a [String],
-    /// What stays out of the commit.
-    hold_back: &'a HoldBackRule,
-}
-
-struct SettleStep<'a> {
+/// What is settled: the files, the commit and the record are made from it alone.
+struct Settlement<'a> {
     context: &'a RunContext,
     loaded: &'a CommittedState,
     outcome: &'a IterationOutcome,
     repository: &'a Repository,
     /// The session's prompt; `None` if a person's decision takes the place of a session.
     prompt: Option<Prompt>,
+    /// A person's review in the form of a reviewer's answer.
+    person_review: Option<ReviewAnswer>,
+    /// The commit at HEAD.
+    head: Option<Id>,
+    /// The commit at HEAD at the first attempt; empty on an unborn branch.
+    parent: String,
+    /// What differs from HEAD.
+    changes: Vec<WorktreeChange>,
+    /// What stays out of the commit.
+    hold_back: HoldBackRule,
+    /// The state to commit.
+    after: StateAfter,
+    /// The task tree of that state in canonical form.
+    tree: String,
+    /// The files of the guard's definition that differ from the version a person accepted, before the guard ran or now.
+    guard_changed: Vec<String>,
 }
 
-impl<'a> SettleStep<'a> {
-    fn new(
+impl<'a> Settlement<'a> {
+    fn build(
         context: &'a RunContext,
         loaded: &'a CommittedState,
         outcome: &'a IterationOutcome,
@@ -123,7 +111,38 @@ impl<'a> SettleStep<'a> {
     ) -> Result<Self, EffectError> {
         let work = &outcome.work;
         let prompt = work.session().map(|_| brief::build_prompt(context, loaded, &work.task)).transpose()?;
-        Ok(Self { context, loaded, outcome, repository, prompt })
+        let head = repository.head()?.commit();
+        let parent = parent_commit(context, work.task.iter, head)?;
+        let mut changes = context.cached_changes()?;
+        let rule = hold_back_rule(context, repository, loaded)?;
+        let held_back = repository.apply_hold_back(&rule, &mut changes)?;
+        let facts = TransitionFacts {
+            held_back: excluded_paths(outcome, held_back)?,
+            agents_tree: inspect::read_legal_tree(context, loaded, work)?,
+            notes: prompt.as_ref().map(|prompt| prompt.notes.clone()).unwrap_or_default(),
+            dirty_submodules: repository.find_dirty_submodules()?,
+            guard_definition: definition::definition_at(repository, loaded)?.accepted,
+            elapsed_ms: outcome.elapsed_ms(),
+            retry_usage: context.uncommitted.tried.clone(),
+        };
+        let after = transition::apply_outcome(loaded, outcome, &facts);
+        let now = definition::diff_work_tree(context, repository, loaded)?;
+        let guard_changed = outcome.guard.as_ref().map_or(now.clone(), |guard| guard.departure.merged_with(&now)).paths;
+        Ok(Self {
+            context,
+            loaded,
+            outcome,
+            repository,
+            prompt,
+            person_review: work.decision().map(person_review),
+            head,
+            parent,
+            changes,
+            hold_back: rule,
+            tree: tree::canonical(&after.tree),
+            after,
+            guard_changed,
+        })
     }
 
     fn task(&self) -> &SessionTask {
@@ -134,95 +153,40 @@ impl<'a> SettleStep<'a> {
         self.outcome.work.session()
     }
 
-    fn state_after(&self, held_back: Vec<String>) -> Result<transition::StateAfter, EffectError> {
-        let facts = TransitionFacts {
-            agents_tree: inspect::read_legal_tree(self.context, self.loaded, &self.outcome.work)?,
-            notes: self.prompt.as_ref().map(|prompt| prompt.notes.clone()).unwrap_or_default(),
-            held_back,
-            dirty_submodules: self.repository.find_dirty_submodules()?,
-            guard_definition: definition::definition_at(self.repository, self.loaded)?.accepted,
-            elapsed_ms: self.elapsed_ms(),
-            retry_usage: self.context.uncommitted.tried.clone(),
-        };
-        Ok(transition::apply_outcome(self.loaded, self.outcome, &facts))
-    }
-
-    /// Whether files that git cannot store may be left out: a cancelled run ends whatever is in its work tree.
-    fn may_leave_unstorable(&self) -> bool {
-        matches!(self.outcome.verdict, Verdict::Interrupted { by: StopCause::Cancel })
-    }
-
-    /// Returns the paths that the commit leaves out.
-    fn excluded_paths(
-        &self,
-        HeldBackFiles { mut paths, unstorable: mut refused }: HeldBackFiles,
-    ) -> Result<Vec<String>, EffectError> {
-        // The tree is rewritten before the commit.
-        refused.retain(|found| found.display_path() != Layout::TREE);
-        if !self.may_leave_unstorable() {
-            let first = refused.into_iter().next();
-            return first.map_or(Ok(paths), |first| Err(first.into_error().into()));
+    fn find_or_create_commit(&self) -> Result<Option<Id>, EffectError> {
+        if let Some(commit) = self.find_commit()? {
+            self.repository.sync_head()?;
+            self.repository.sync_index_with_head()?;
+            return Ok(Some(commit));
         }
-        paths.extend(refused.iter().map(UnstorableFile::display_path));
-        paths.sort();
-        Ok(paths)
-    }
-
-    fn elapsed_ms(&self) -> u64 {
-        self.outcome.elapsed_ms()
-    }
-
-    /// Returns the definition files of the guard that differ from the accepted version, both before the guard ran and
-    /// now.
-    fn changed_definition_paths(&self) -> Result<Vec<String>, EffectError> {
-        let now = definition::diff_work_tree(self.context, self.repository, self.loaded)?;
-        let before = self.outcome.guard.as_ref().map(|guard| &guard.departure);
-        Ok(before.map_or(now.clone(), |before| before.merged_with(&now)).paths)
-    }
-
-    /// Returns the parent of this settlement's commit, saved at the first attempt.
-    ///
-    /// All commits that existed then are the session's, whatever their messages say.
-    fn parent_commit(&self, head: Option<Id>) -> Result<String, EffectError> {
-        let note = self.context.iteration_note::<SettleParent>(self.task().iter, "upon");
-        if let Some(SettleParent(upon)) = note.read()? {
-            return Ok(upon);
-        }
-        let parent = SettleParent(head.map_or_else(String::new, |head| head.to_string()));
-        note.write(&parent)?;
-        Ok(parent.0)
+        self.outcome.leaves_commit().then(|| self.create_commit()).transpose()
     }
 
     /// Returns the commit of this settlement, if an earlier attempt made it.
-    fn find_commit(&self, parent: &str) -> Result<Option<Id>, EffectError> {
+    fn find_commit(&self) -> Result<Option<Id>, EffectError> {
         let task = self.task();
-        Ok(RunContext::find_own_commit(self.repository, parent, |commit| {
+        Ok(RunContext::find_own_commit(self.repository, &self.parent, |commit| {
             matches!(commit, RunnerCommit::Iteration(receipt)
                 if receipt.run == task.run && receipt.iter == task.iter && receipt.from == task.from)
         })?)
     }
 
-    fn create_commit(
-        &self,
-        head: Option<Id>,
-        changes: Vec<WorktreeChange>,
-        content: CommitContent<'_>,
-    ) -> Result<Id, EffectError> {
-        let raw = if content.after.tree_refused { self.save_rejected_tree()? } else { None };
-        let files = self.write_state(content)?;
+    fn create_commit(&self) -> Result<Id, EffectError> {
+        let raw = if self.after.tree_refused { self.save_rejected_tree()? } else { None };
+        let files = self.write_state()?;
         let written: Vec<(&str, &[u8])> = files.iter().map(|(path, text)| (*path, text.as_slice())).collect();
         let paths = files.iter().map(|(path, _)| Vec::from(*path));
-        let commit_paths: Vec<Vec<u8>> = changes.into_iter().map(|change| change.path).chain(paths).collect();
+        let commit_paths: Vec<Vec<u8>> = self.changes.iter().map(|change| change.path.clone()).chain(paths).collect();
         let request = CommitRequest {
-            message: &self.compose_message(content, raw),
+            message: &RunnerCommit::Iteration(Box::new(self.receipt(raw))).compose(),
             author: RunContext::identity(self.repository),
-            parent: head,
-            hold_back: content.hold_back,
+            parent: self.head,
+            hold_back: &self.hold_back,
             sign: self.loaded.config.git.sign,
             allow_empty: true,
             paths: Some(&commit_paths),
             expected_files: &written,
-            keeps_unstorable: self.may_leave_unstorable(),
+            keeps_unstorable: may_leave_unstorable(self.outcome),
         };
         let committed = self.repository.commit_all(&request)?;
         if !committed.unstorable.is_empty() {
@@ -232,13 +196,11 @@ impl<'a> SettleStep<'a> {
     }
 
     /// Writes the state to commit, and returns the files by path. The commit flushes the directory entries.
-    fn write_state(
-        &self,
-        CommitContent { after, tree, .. }: CommitContent<'_>,
-    ) -> Result<Vec<(&'static str, Vec<u8>)>, EffectError> {
+    fn write_state(&self) -> Result<Vec<(&'static str, Vec<u8>)>, EffectError> {
+        let after = &self.after;
         let layout = &self.context.layout;
         let mut files = vec![
-            (Layout::TREE, tree.as_bytes().to_owned()),
+            (Layout::TREE, self.tree.clone().into_bytes()),
             (Layout::RUN_STATE, json::to_canonical_json(&after.run_state).into_bytes()),
             (Layout::FEEDBACK, json::to_canonical_json(&after.feedback).into_bytes()),
             (Layout::PROGRESS, after.progress.clone().into_bytes()),
@@ -247,7 +209,7 @@ impl<'a> SettleStep<'a> {
         durable::create_dir_below_unsynced(layout.root(), Layout::STATE, FileAccess::Repository)?;
         // An interrupted settlement may have left files that would be committed now.
         durable::remove_leftovers(&layout.state())?;
-        files.extend(self.updated_guardrails(after)?);
+        files.extend(self.updated_guardrails()?);
         for (path, text) in &files {
             let path = layout.path(path);
             cleanup::clear_path_for_file(&path)?;
@@ -259,11 +221,8 @@ impl<'a> SettleStep<'a> {
     }
 
     /// Returns the guardrails with the line to add; `None` if there is no such line, or they already have it.
-    fn updated_guardrails(
-        &self,
-        after: &transition::StateAfter,
-    ) -> Result<Option<(&'static str, Vec<u8>)>, EffectError> {
-        let Some(guardrail) = &after.guardrail else { return Ok(None) };
+    fn updated_guardrails(&self) -> Result<Option<(&'static str, Vec<u8>)>, EffectError> {
+        let Some(guardrail) = &self.after.guardrail else { return Ok(None) };
         let path = self.context.layout.path(Layout::GUARDRAILS);
         cleanup::clear_path_for_file(&path)?;
         let text = durable::read(&path)?.unwrap_or_default();
@@ -279,17 +238,14 @@ impl<'a> SettleStep<'a> {
         Ok(Some(blob))
     }
 
-    fn compose_message(
-        &self,
-        CommitContent { after, guard_changed, .. }: CommitContent<'_>,
-        raw: Option<Id>,
-    ) -> String {
+    fn receipt(&self, raw: Option<Id>) -> Receipt {
+        let after = &self.after;
         let (task, session, guard) = (self.task(), self.session(), self.outcome.guard.as_ref());
         let node = tree::find(&after.tree, &task.node);
         let prompt = self.prompt.as_ref();
         let verdict = &self.outcome.verdict;
         let title = tree::find(&self.loaded.tree, &task.node).map_or("", |node| node.title.as_str());
-        let receipt = Receipt {
+        Receipt {
             run: task.run.clone(),
             iter: task.iter,
             node: task.node.clone(),
@@ -313,25 +269,24 @@ impl<'a> SettleStep<'a> {
             guard_tests: GuardTests::between(&self.loaded.tests, &after.tests),
             review: self.review_run(),
             signature: task.signature.clone(),
-            notes: NameList::new(self.answered_notes(after)),
+            notes: NameList::new(self.answered_notes()),
             usage: Some(transition::iteration_usage(self.outcome, &self.context.uncommitted.tried))
                 .filter(|usage| usage.sessions > 0)
                 .map(UsageLine),
             reverted: NameList::new(&after.run_state.reverted),
-            guard_changed: NameList::complete(guard_changed),
+            guard_changed: NameList::complete(&self.guard_changed),
             guard_wrote: NameList::new(guard.map_or(&[][..], |guard| &guard.wrote)),
             held_back: NameList::new(&after.run_state.held_back),
             dirty_submodules: NameList::new(&after.run_state.dirty_submodules),
             tree_from: Digest::compute(self.loaded.canonical_tree().as_bytes()),
             raw: raw.map(|raw| raw.to_string()),
-        };
-        RunnerCommit::Iteration(Box::new(receipt)).compose()
+        }
     }
 
     /// Returns the notes that this session has responded to.
-    fn answered_notes<'n>(&self, after: &'n transition::StateAfter) -> impl Iterator<Item = &'n String> {
+    fn answered_notes(&self) -> impl Iterator<Item = &String> {
         let before = &self.loaded.run_state.notes_used;
-        after.run_state.notes_used.iter().filter(move |note| !before.contains(note))
+        self.after.run_state.notes_used.iter().filter(move |note| !before.contains(note))
     }
 
     /// Returns which references of others the processes moved, as of the last process.
@@ -361,15 +316,6 @@ impl<'a> SettleStep<'a> {
         Some(ReviewRun { accepted, prompt: digest(&review.prompt), output: digest(&review.output) })
     }
 
-    /// Returns a person's review in the form of a reviewer's answer.
-    fn person_review(&self) -> Option<ReviewAnswer> {
-        let (verdict, reasons) = match self.outcome.work.decision()? {
-            Decision::Approve => (ReviewVerdict::Accept, Vec::new()),
-            Decision::Reject { reasons } => (ReviewVerdict::Reject, vec![reasons.clone()]),
-        };
-        Some(ReviewAnswer { verdict, reasons })
-    }
-
     /// Names the logs that are incomplete because of disk errors.
     fn log_faults(&self) -> Vec<String> {
         let guard = self.outcome.guard.as_ref().and_then(|guard| guard.log_fault.as_ref());
@@ -379,16 +325,11 @@ impl<'a> SettleStep<'a> {
         logs.into_iter().filter_map(|(log, fault)| fault.map(|fault| format!("{log}: {fault}"))).collect()
     }
 
-    fn write_record(
-        &self,
-        entries: &[JournalEntry],
-        commit: Option<Id>,
-        content: CommitContent<'_>,
-    ) -> Result<(), EffectError> {
-        let (task, session) = (self.task(), self.session());
+    fn meta(&self, entries: &[JournalEntry], commit: Option<Id>) -> IterationMeta {
+        let (task, session, after) = (self.task(), self.session(), &self.after);
         let guard = self.outcome.guard.as_ref();
         let now = clock::now();
-        let meta = IterationMeta {
+        IterationMeta {
             run: task.run.clone(),
             iter: task.iter,
             from: task.from.clone(),
@@ -416,33 +357,79 @@ impl<'a> SettleStep<'a> {
                 .review
                 .as_ref()
                 .map(review_facts)
-                .or_else(|| self.person_review().as_ref().map(person_review_facts)),
+                .or(self.person_review.as_ref().map(person_review_facts)),
             containment: self.outcome.containment().min(self.context.launcher.capabilities().level()),
             survivors_ended: self.survivor_count(),
             secrets: self.outcome.work.finding().map(|finding| finding.secrets.clone()).unwrap_or_default(),
             log_faults: self.log_faults(),
             moved_refs: self.moved_refs().to_vec(),
-            held_back: content.after.run_state.held_back.clone(),
-            reverted: content.after.run_state.reverted.clone(),
-            dirty_submodules: content.after.run_state.dirty_submodules.clone(),
-            guard_changed: content.guard_changed.to_vec(),
+            held_back: after.run_state.held_back.clone(),
+            reverted: after.run_state.reverted.clone(),
+            dirty_submodules: after.run_state.dirty_submodules.clone(),
+            guard_changed: self.guard_changed.clone(),
             guard_with_accepted: guard.is_some_and(|guard| guard.with_accepted),
             commit: commit.map(|commit| commit.to_string()),
-        };
-        let agent_tree = inspect::read_agent_tree(self.context, task)?;
+        }
+    }
+
+    fn write_record(&self, entries: &[JournalEntry], commit: Option<Id>) -> Result<(), EffectError> {
+        let agent_tree = inspect::read_agent_tree(self.context, self.task())?;
         let input = record::RecordInput {
             outcome: self.outcome,
             entries,
             prompt: self.prompt.as_ref().map(|prompt| prompt.text.as_str()),
-            review_json: self.person_review().as_ref().map(json::to_canonical_json),
+            review_json: self.person_review.as_ref().map(json::to_canonical_json),
             tree_before: self.loaded.canonical_tree(),
             agent_tree: agent_tree.as_deref(),
-            tree: content.tree,
-            meta: &meta,
+            tree: &self.tree,
+            meta: &self.meta(entries, commit),
             commit,
         };
         record::complete_record(self.context, self.repository, &input)
     }
+}
+
+/// Returns the parent of this settlement's commit, saved at the first attempt.
+///
+/// All commits that existed then are the session's, whatever their messages say.
+fn parent_commit(context: &RunContext, iter: u32, head: Option<Id>) -> Result<String, EffectError> {
+    let note = context.iteration_note::<SettleParent>(iter, "upon");
+    if let Some(SettleParent(upon)) = note.read()? {
+        return Ok(upon);
+    }
+    let parent = SettleParent(head.map_or_else(String::new, |head| head.to_string()));
+    note.write(&parent)?;
+    Ok(parent.0)
+}
+
+/// Whether files that git cannot store may be left out: a cancelled run ends whatever is in its work tree.
+fn may_leave_unstorable(outcome: &IterationOutcome) -> bool {
+    matches!(outcome.verdict, Verdict::Interrupted { by: StopCause::Cancel })
+}
+
+/// Returns the paths that the commit leaves out.
+fn excluded_paths(
+    outcome: &IterationOutcome,
+    HeldBackFiles { mut paths, unstorable: mut refused }: HeldBackFiles,
+) -> Result<Vec<String>, EffectError> {
+    // The tree is rewritten before the commit.
+    refused.retain(|found| found.display_path() != Layout::TREE);
+    if !may_leave_unstorable(outcome) {
+        let first = refused.into_iter().next();
+        return first.map_or(Ok(paths), |first| Err(first.into_error().into()));
+    }
+    paths.extend(refused.iter().map(UnstorableFile::display_path));
+    paths.sort();
+    Ok(paths)
+}
+
+/// Returns a person's review in the form of a reviewer's answer.
+fn person_review(decision: &Decision) -> ReviewAnswer {
+    let (verdict, reasons) = match decision {
+        Decision::Approve => (ReviewVerdict::Accept, Vec::new()),
+        Decision::Reject { reasons } => (ReviewVerdict::Reject, vec![reasons.clone()]),
+    };
+    ReviewAnswer { verdict, reasons }
 }
 
 /// Returns the record's facts about a reviewer.
