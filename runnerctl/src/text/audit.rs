@@ -16,7 +16,7 @@ use super::table::{Table, TableCell};
 
 /// Returns the whole report.
 pub(crate) fn render_report(report: &AuditReport, screen: &Screen) -> String {
-    if !has_commits(report) && is_sound(report) {
+    if !has_commits(report) && is_sound(report) && report.unseen.is_empty() {
         return format!("run {} has not made its first commit: there is nothing to verify\n", sanitize(&report.run));
     }
     let mut text = format!(

@@ -49,7 +49,10 @@ fn a_key_that_does_not_exist_or_fit_is_refused_with_what_was_meant() {
         (["guard.comand", "[]"], "did you mean `command`"),
         (["max_iterations", "none"], "must be a whole number from 1 to"),
         (["max_cost_usd", "5"], "max_cost_usd"),
-        (["executor.command", "--default"], "hint: runnerctl config set executor.command … first"),
+        (
+            ["executor.command", "--default"],
+            "hint: set executor.command first, such as: runnerctl config set executor.command sh agent.sh",
+        ),
     ] {
         let output = play.home.ctl_in(&play.repo, &[&["config", "set"][..], &args].concat());
         assert!(output.exits(2).stderr.contains(message), "{}", output.stderr);

@@ -130,7 +130,7 @@ fn read_edited_tree(file: &Path) -> Result<String, ErrorData> {
 pub(super) fn load_tip(repository: &Repository, run: Option<&str>) -> Result<CommittedState, ErrorData> {
     let tip = find_tip(repository, run)?;
     match load_state(repository, tip) {
-        Err(LoadError::File { fault: StateFault { path: Layout::RUN_STATE, fault: FileFault::Missing }, .. })
+        Err(LoadError::File { fault: StateFault { path: Layout::TREE, fault: FileFault::Missing }, .. })
             if run.is_none() =>
         {
             Err(no_run_at_head(repository))

@@ -155,7 +155,6 @@ fn reasons() -> Vec<Reason> {
         ("unavailable", RunStatus::Waiting, |case| {
             case.verdict = Some(Verdict::Unavailable { why: "limit".to_owned(), until: None });
         }),
-        ("unexplained", RunStatus::Failed, |it| fail_unexplained(it, 10)),
         ("pending", RunStatus::Waiting, finish),
     ]
 }
