@@ -5,6 +5,11 @@
 //! spends half of its start on relocations. Release builds keep their random address.
 
 #![allow(clippy::print_stdout, reason = "so cargo is told")]
+#![allow(
+    clippy::disallowed_types,
+    clippy::disallowed_methods,
+    reason = "the rules are for the crates, not their build"
+)]
 
 use std::env;
 use std::path::PathBuf;

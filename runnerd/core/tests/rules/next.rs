@@ -147,7 +147,7 @@ fn reasons() -> Vec<Reason> {
             case.state.elapsed_ms = 1_000;
         }),
         ("cancel --now", RunStatus::Cancelled, |case| {
-            case.verdict = Some(Verdict::Interrupted { by: StopCause::Cancel })
+            case.verdict = Some(Verdict::Interrupted { by: StopCause::Cancel });
         }),
         ("cancel", RunStatus::Cancelled, |case| case.asked = Some(StopRequest::Cancel)),
         ("pause --now", RunStatus::Paused, |case| case.verdict = Some(Verdict::Interrupted { by: StopCause::Pause })),

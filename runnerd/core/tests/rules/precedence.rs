@@ -71,14 +71,14 @@ fn list() -> Vec<Entry> {
             case.finding.elsewhere = Some("HEAD was moved to branch main".to_owned());
         }),
         entry("the service was unavailable", Is(VerdictName::Unavailable), |case| {
-            case.session = session(unavailable())
+            case.session = session(unavailable());
         }),
         entry("the budget ran out", Is(VerdictName::Timeout), |case| case.session = session(SessionEndKind::TimedOut)),
         entry("the agent is misconfigured", Is(VerdictName::Misconfigured), |case| {
-            case.session = session(misconfigured())
+            case.session = session(misconfigured());
         }),
         entry("the context was exceeded", Breaks(SessionRule::Context), |case| {
-            case.session = session(context_exceeded())
+            case.session = session(context_exceeded());
         }),
         entry("the process failed, went silent or gave no valid answer", Is(VerdictName::Fault), |case| {
             case.session = session(faulty());
@@ -87,7 +87,7 @@ fn list() -> Vec<Entry> {
             case.finding.history = Some("a merge is in progress".to_owned());
         }),
         entry("the tree is unreadable or invalid", Breaks(SessionRule::ValidTree), |case| {
-            case.finding.tree = invalid()
+            case.finding.tree = invalid();
         }),
         entry("a passed node was touched", Breaks(SessionRule::PassedNode), |case| {
             case.finding.tree = illegal(SessionRule::PassedNode);

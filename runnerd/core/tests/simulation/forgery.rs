@@ -163,7 +163,7 @@ pub(crate) const WAYS: [(&str, Way); 49] = [
         forgery.receipts_that(
             |receipt| receipt.role == Role::Human,
             |receipt| {
-                receipt.review = receipt.review.take().map(|review| ReviewRun { accepted: !review.accepted, ..review })
+                receipt.review = receipt.review.take().map(|review| ReviewRun { accepted: !review.accepted, ..review });
             },
         )
     }),
