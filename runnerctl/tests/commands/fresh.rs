@@ -51,7 +51,7 @@ fn a_run_that_has_not_begun_is_told_from_one_that_is_not_there() {
     told(&["log", "1"], "run tidy has not begun its first iteration");
     told(&["log", "--run", "port"], "there is no run port in ");
     told(&["tree", "--run", "tidy"], "run tidy has not made its first commit yet");
-    told(&["land", "tidy"], "has no branch runner/tidy");
+    told(&["land", "tidy"], "run tidy has not made its first commit yet");
 }
 
 #[test]
