@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use nix::sys::resource::{Usage, UsageWho, getrusage};
 use protocol::path::WirePath;
+use runner_config::Patterns;
+use runner_git::Repository;
 use runner_testkit::{Home, Repo};
-use runnerd::config::Patterns;
-use runnerd::git::Repository;
 use runnerd::publish::publish_run;
 use runnerd::repo::seal::SealKey;
 use runnerd::repo::sealed::StateDir;

@@ -4,8 +4,9 @@ use std::fs;
 use std::hint::black_box;
 use std::time::Duration;
 
-use runner_core::select::{LeafSelection, select};
-use runner_core::{tree, validate};
+use runner_core::tree;
+use runner_core::tree::select::{LeafSelection, select};
+use runner_core::tree::validate;
 use serde::Serialize as _;
 
 use crate::fixture::{self, DiskKind};

@@ -8,9 +8,9 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use runner_config::Patterns;
+use runner_git::Repository;
 use runner_testkit::{Home, Repo};
-use runnerd::config::Patterns;
-use runnerd::git::Repository;
 use runnerd::repo::seal::SealKey;
 use runnerd::workspace::{self, WorkspaceOptions, WorkspaceOwner};
 use tokio_util::sync::CancellationToken;

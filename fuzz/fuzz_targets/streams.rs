@@ -1,4 +1,4 @@
 //! `just fuzz streams`
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|input: &[u8]| runnerd::agent::hostile::stream(input));
+libfuzzer_sys::fuzz_target!(|input: &[u8]| runner_agents::hostile::stream(input));

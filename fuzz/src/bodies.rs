@@ -15,21 +15,23 @@ use protocol::request::{
 };
 use protocol::state::RunState;
 use protocol::tree::{Node, TaskTree};
+use runner_config::goal::Goal;
 use runner_core::committed_state::CommittedState;
+use runner_core::files::answer;
+use runner_core::iteration::transition::{TransitionFacts, apply_outcome};
+use runner_core::iteration::tree_examination::{SessionTree, examine_tree};
 use runner_core::iteration::{
     GuardEnd, GuardEndKind, IterationEffect, IterationEvent, IterationOutcome, Phase, decide,
 };
 use runner_core::message::{HumanCommit, MessageError, RunnerCommit, compose_human};
 use runner_core::policy::Policy;
-use runner_core::redact::Secrets;
 use runner_core::run::{self, NextStep, RunScratch};
-use runner_core::transition::{TransitionFacts, apply_outcome};
-use runner_core::tree_examination::{SessionTree, examine_tree};
-use runner_core::validate::{check_tree, load, load_agent_tree, load_person_tree};
+use runner_core::text::json;
+use runner_core::text::redact::Secrets;
+use runner_core::tree;
+use runner_core::tree::schema;
+use runner_core::tree::validate::{check_tree, load, load_agent_tree, load_person_tree};
 use runner_core::verdict::{FaultKind, SessionEnd, SessionEndKind, SessionFinding, SessionTask, Verdict};
-use runner_core::{answer, json, schema, tree};
-use runnerd::config;
-use runnerd::repo::Goal;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -181,16 +183,19 @@ pub fn agent_output(input: &[u8]) {
 pub fn configuration(input: &[u8]) {
     let text = String::from_utf8_lossy(input);
     let file = Path::new("config.toml");
-    match config::parse(&text, file) {
+    match runner_config::parse(&text, file) {
         Ok(parsed) => {
             assert!(parsed.commands().iter().all(|(label, _)| !label.is_empty()));
-            assert_eq!(parsed.commands_digest(), config::parse(&text, file).expect("it was read").commands_digest());
+            assert_eq!(
+                parsed.commands_digest(),
+                runner_config::parse(&text, file).expect("it was read").commands_digest()
+            );
             // Whether a ceiling can be enforced is a separate question from whether it can be parsed.
             let _ = parsed.check_cost_limit();
         }
         Err(error) => assert!(error.to_string().contains("config.toml"), "{error}"),
     }
-    if let Err(error) = config::DaemonConfig::parse(&text, file) {
+    if let Err(error) = runner_config::DaemonConfig::parse(&text, file) {
         assert!(error.to_string().contains("config.toml"), "{error}");
     }
 }

@@ -17,24 +17,27 @@ use protocol::command::{Command, NextSteps};
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::path::WirePath;
 use protocol::request::StartParams;
-use runner_core::blocker::Transience;
+use protocol::shell;
+use runner_agents::AgentCandidates;
+use runner_config::RepoConfig;
+use runner_config::goal::Goal;
 use runner_core::fsck::is_like_runner_path;
-use runner_core::ids::{id_from_title, run_of_ref};
+use runner_core::git_version;
+use runner_core::prompt;
+use runner_core::run::blocker::Transience;
+use runner_core::run::commit_advice;
 use runner_core::run::{StartRequest, StartSpec};
-use runner_core::{commit_advice, git_version, prompt, shell};
-
-use crate::agent::{self, AgentCandidates};
-use crate::config::{self, RepoConfig};
-use crate::containment_check;
-use crate::error_chain::display_chain;
-use crate::git::{
+use runner_core::tree::ids::{id_from_title, run_of_ref};
+use runner_git::{
     GitError, Head, Id, RUNNER_ATTRIBUTES_LINE, Repository, RunnerAttribute, WorktreeChange, refuse_user_pipes,
 };
-use crate::process::{HostCapabilities, Launcher};
+use runner_os::error_chain::display_chain;
+use runner_os::retryable::Retryable as _;
+use runner_process::{HostCapabilities, Launcher};
+
+use crate::containment_check;
 use crate::repo::durable;
-use crate::repo::goal::Goal;
 use crate::repo::layout::Layout;
-use crate::retryable::Retryable as _;
 use crate::worker::{self, IdChoice, PinnedRepo, StartOrder};
 
 pub use self::fork::check_fork;
@@ -387,7 +390,7 @@ fn read_branch_config(repository: &Repository, run: &str) -> Result<RepoConfig, 
 
 /// Reads the configuration of the work tree; defaults if there is none.
 pub fn read_config(layout: &Layout) -> Result<RepoConfig, ErrorData> {
-    config::parse(&read_config_text(layout)?, &layout.config()).map_err(|error| invalid_config_error(&error))
+    runner_config::parse(&read_config_text(layout)?, &layout.config()).map_err(|error| invalid_config_error(&error))
 }
 
 /// Reads the text of the work tree's configuration; empty if there is none.
@@ -396,7 +399,7 @@ pub fn read_config_text(layout: &Layout) -> Result<String, ErrorData> {
     let bytes = durable::read(&path)
         .map_err(|error| ErrorData::new(ErrorKind::Fault, error.to_string()).caused_by(&error))?
         .unwrap_or_default();
-    config::decode_text(&bytes, &path).map(str::to_owned).map_err(|error| invalid_config_error(&error))
+    runner_config::decode_text(&bytes, &path).map(str::to_owned).map_err(|error| invalid_config_error(&error))
 }
 
 fn invalid_config_error(error: &dyn std::error::Error) -> ErrorData {
@@ -468,8 +471,8 @@ pub async fn check_agents(candidates: AgentCandidates<'_>, launcher: &Launcher) 
         return Ok(());
     }
     let refused =
-        |error: agent::AgentUnavailable| ErrorData::new(ErrorKind::MissingCommand, error.what).hint(error.fix);
-    agent::check_agents(candidates, launcher).await.map_err(refused)
+        |error: runner_agents::AgentUnavailable| ErrorData::new(ErrorKind::MissingCommand, error.what).hint(error.fix);
+    runner_agents::check_agents(candidates, launcher).await.map_err(refused)
 }
 
 /// Returns the refusal of a configuration that was not confirmed.

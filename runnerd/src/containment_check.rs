@@ -3,8 +3,8 @@
 //! Checked when a run is started and again when an iteration is opened, since a commit in between may bring another
 //! configuration.
 
-use crate::config::RepoConfig;
-use crate::process::HostCapabilities;
+use runner_config::RepoConfig;
+use runner_process::HostCapabilities;
 
 /// A setting that could not be enforced.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,8 +42,9 @@ fn unsupported_setting(message: impl Into<String>, hint: impl Into<String>) -> U
 mod tests {
     use std::path::Path;
 
+    use runner_config::parse;
+
     use super::*;
-    use crate::config::parse;
 
     #[test]
     fn a_level_that_is_required_must_be_reached_by_every_program() {

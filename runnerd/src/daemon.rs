@@ -10,20 +10,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use protocol::paths::Paths;
+use runner_config::DaemonConfig;
+use runner_git::Ender;
+use runner_os::clock;
+use runner_os::error_chain::display_chain;
+use runner_process::{DescriptorLimit, Inhibitor, Launcher, ProbeOptions, probe_host};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::clock;
-use crate::config::DaemonConfig;
-use crate::error_chain::display_chain;
 use crate::events::EventStream;
-use crate::git::{self, Ender};
 use crate::isolation::{self, OrphanReservation};
 use crate::landing;
 use crate::logging::Logging;
 use crate::methods::{Api, SingleFlight};
-use crate::process::{DescriptorLimit, Inhibitor, Launcher, ProbeOptions, probe_host};
 use crate::registry::{RegistryError, RepoRegistry};
 use crate::rpc::{self, BoundSocket, DaemonLocks, LockError, SocketError};
 use crate::service::{ActivatedSocket, ServiceNotifier, ServiceWatchdog};
@@ -286,7 +286,7 @@ impl RunningDaemon {
             let no_answer = async {
                 loop {
                     tokio::time::sleep(LOOK_EVERY).await;
-                    git::end_waiting(|_| true, Ender::Shutdown);
+                    runner_git::end_waiting(|_| true, Ender::Shutdown);
                 }
             };
             tokio::select! {

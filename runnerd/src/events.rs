@@ -8,9 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use protocol::event::{Event, EventKind};
+use runner_os::clock;
 use tokio::sync::broadcast;
-
-use crate::clock;
 
 /// Number of events kept for readers that connect later or fall behind.
 const MAX_BACKLOG: usize = 4096;

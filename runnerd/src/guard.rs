@@ -4,19 +4,18 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use runner_core::digest::Digest;
+use runner_config::GuardConfig;
 use runner_core::feedback::{read_test_results, reduce};
+use runner_core::iteration::transition::MAX_FAILURE;
 use runner_core::iteration::{GuardEnd, GuardEndKind};
-use runner_core::redact::Secrets;
-use runner_core::transition::MAX_FAILURE;
+use runner_core::text::digest::Digest;
+use runner_core::text::redact::Secrets;
+use runner_process::{
+    Launcher, LogFile, Mark, OutputPiece, ProgramEnd, ProgramReport, ProgramSpec, SpawnError, StopPolicy, TimeLimits,
+};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::config::GuardConfig;
-use crate::process::{
-    self, Launcher, LogFile, Mark, OutputPiece, ProgramEnd, ProgramReport, ProgramSpec, SpawnError, StopPolicy,
-    TimeLimits,
-};
 use crate::repo::durable;
 
 /// The name of the guard itself in messages.
@@ -59,9 +58,9 @@ pub async fn run_guard(
 ) -> Result<GuardEnd, SpawnError> {
     let (log, mark, lock) = (guard.log.clone(), guard.mark.clone(), guard.lock.clone());
     let display_name = guard.display_name;
-    match process::run_program(launcher, program_spec(guard), stop).await {
+    match runner_process::run_program(launcher, program_spec(guard), stop).await {
         Ok(mut report) => {
-            process::wait_until_gone(&mark, &lock, report.still_alive.take()).await;
+            runner_process::wait_until_gone(&mark, &lock, report.still_alive.take()).await;
             // A check may have put something else in the place of the log: that does not count as output.
             Ok(tokio::task::block_in_place(|| {
                 guard_end(&report, &durable::read(&log).ok().flatten().unwrap_or_default())
@@ -117,9 +116,10 @@ fn guard_end(report: &ProgramReport, output: &[u8]) -> GuardEnd {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use protocol::words::Containment;
-    use runner_core::test_results::TestOutcome;
+
+    use super::*;
+    use runner_core::guard::test_results::TestOutcome;
 
     #[test]
     fn log_that_the_disk_has_refused_is_told() {

@@ -24,8 +24,12 @@ use protocol::error::ExitStatus;
 use protocol::paths::Paths;
 use protocol::shell::quote;
 use protocol::words::RunStatus;
+use runner_config::DaemonConfig;
 use runner_core::driver::Driver;
-use runner_core::ids::check_id;
+use runner_core::tree::ids::check_id;
+use runner_git::Id;
+use runner_os::clock;
+use runner_os::error_chain::display_chain;
 use tokio::task::block_in_place;
 use tokio::time::sleep;
 
@@ -37,11 +41,7 @@ use self::job_dir::JobDir;
 pub use self::options::DriveOptions;
 use self::record_archive::RecordArchive;
 use self::signals::JobSignals;
-use crate::clock;
-use crate::config::DaemonConfig;
 use crate::daemon;
-use crate::error_chain::display_chain;
-use crate::git::Id;
 use crate::logging::{self, LogDestination};
 use crate::upstream::{
     Deadline, PUSH_TIMEOUT, RemoteClient, SupersededReason, Upstream, UpstreamError, UpstreamOutcome, remote_url,

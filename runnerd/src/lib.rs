@@ -1,17 +1,11 @@
 //! The daemon as a library: the parts of `runnerd`, for its binary and its tests.
 
 pub mod admit;
-pub mod agent;
 pub mod call_context;
-pub mod clock;
-pub mod config;
 pub mod containment_check;
 pub mod daemon;
-mod dir_permissions;
-pub mod error_chain;
+pub mod daemon_config;
 pub mod events;
-mod file_copy;
-pub mod git;
 pub mod guard;
 pub mod isolation;
 pub mod job;
@@ -20,11 +14,9 @@ pub mod log_redactor;
 pub mod logging;
 pub mod memory;
 pub mod methods;
-pub mod process;
 pub mod publish;
 pub mod registry;
 pub mod repo;
-pub mod retryable;
 pub mod review;
 pub mod rpc;
 pub mod service;
@@ -32,7 +24,6 @@ pub mod ssh_signature;
 pub mod startup;
 pub mod state_dir;
 pub mod store;
-mod temp_file;
 pub mod upstream;
 pub mod verify;
 pub mod worker;

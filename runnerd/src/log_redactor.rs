@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use runner_core::redact::Secrets;
+use runner_core::text::redact::Secrets;
 
 /// The secrets of all repositories that are worked on. Clones share them.
 #[derive(Debug, Clone, Default)]

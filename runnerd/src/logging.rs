@@ -210,7 +210,7 @@ fn wants_colour() -> bool {
 mod tests {
     use std::fs;
 
-    use runner_core::redact::Secrets;
+    use runner_core::text::redact::Secrets;
 
     use super::*;
 

@@ -8,12 +8,12 @@ use std::time::Duration;
 use anyhow::Context as _;
 use clap::{Parser, Subcommand};
 use protocol::paths::Paths;
-use runnerd::config::{DaemonConfig, load_daemon_config};
+use runner_config::DaemonConfig;
 use runnerd::daemon::{self, DaemonError, DaemonParts};
+use runnerd::daemon_config::load_daemon_config;
 use runnerd::job;
 use runnerd::logging::{self, LogDestination, Logging};
 use runnerd::memory;
-use runnerd::process;
 use runnerd::rpc::DaemonLocks;
 use runnerd::service::ActivatedSocket;
 use runnerd::startup::Readiness;
@@ -63,7 +63,7 @@ fn main() -> ExitCode {
     if let Some(code) = supervisor::main() {
         return code;
     }
-    if let Err(error) = process::shield_daemon() {
+    if let Err(error) = runner_process::shield_daemon() {
         print_error(&format!("error: shielding the daemon from its children: {error}"));
         return ExitCode::FAILURE;
     }

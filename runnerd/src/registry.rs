@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use protocol::error::{ErrorData, ErrorKind};
+use protocol::shell;
 use protocol::view::RepoView;
-use runner_core::shell;
+use runner_os::error_chain::display_chain;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::task::{Id, JoinError, JoinSet};
 
-use crate::error_chain::display_chain;
 use crate::repo::sealed::StateDir;
 use crate::store::{RepoFile, RepoStore, SourceRepo, StoreError, repo_id};
 use crate::worker::{self, WorkerDeps, WorkerHandle};
@@ -287,12 +287,12 @@ mod tests {
     use protocol::event::EventKind;
     use protocol::words::RunStatus;
     use runner_core::run::RunRecord;
+    use runner_process::{Inhibitor, Launcher};
     use tokio_util::sync::CancellationToken;
 
     use super::*;
     use crate::events::EventStream;
     use crate::log_redactor::LogRedactor;
-    use crate::process::{Inhibitor, Launcher};
     use crate::repo::seal::SealKey;
     use crate::worker::RunSlots;
 

@@ -39,7 +39,10 @@ fn review_end_kind(kind: SessionEndKind<ReviewAnswer>) -> ReviewEndKind {
             ReviewEndKind::Misconfigured { what: format!("the reviewer: {what}") }
         }
         SessionEndKind::ContextExceeded { what } => ReviewEndKind::Failed {
-            what: format!("{}: {what}", runner_core::session_failure::class_name(FailureClass::ContextExceeded)),
+            what: format!(
+                "{}: {what}",
+                runner_core::iteration::session_failure::class_name(FailureClass::ContextExceeded)
+            ),
         },
         SessionEndKind::Faulty { kind, what } => ReviewEndKind::Failed { what: format!("{}: {what}", kind.as_str()) },
         SessionEndKind::Cut => ReviewEndKind::Cut,

@@ -11,9 +11,8 @@ use jiff::Timestamp;
 use protocol::review::NAMESPACE;
 use runner_core::audit::SignatureStatus;
 use runner_core::message::ReviewSignature;
+use runner_os::temp_file;
 use tempfile::NamedTempFile;
-
-use crate::temp_file;
 
 /// Exit code of `ssh-keygen` if a signature is invalid, or its key may not sign.
 const REFUSED_EXIT: i32 = 255;

@@ -14,9 +14,9 @@ use std::path::{Path, PathBuf};
 
 use protocol::private_dir::{self, PrivateDirError};
 use protocol::shell;
+use runner_os::dir_permissions;
 use serde::{Deserialize, Serialize};
 
-use crate::dir_permissions;
 use crate::repo::disk::RealDisk;
 use crate::repo::durable::{self, DurableError, FileAccess};
 use crate::repo::seal::{RandomnessError, SealKey, is_development_sealed};

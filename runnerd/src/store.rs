@@ -17,17 +17,17 @@ use std::path::{Path, PathBuf};
 
 use protocol::path::WirePath;
 use protocol::request::CallerEnv;
-use runner_core::blocker::Transience;
-use runner_core::digest::sha256_hex;
 use runner_core::run::RunRecord;
+use runner_core::run::blocker::Transience;
+use runner_core::text::digest::sha256_hex;
+use runner_os::dir_permissions;
+use runner_os::retryable::{Retryable, fix_path_remedy, path_remedy};
 use serde::{Deserialize, Serialize};
 
-use crate::dir_permissions;
 use crate::repo::disk::{Disk, RealDisk};
 use crate::repo::durable::{self, DurableError, FileAccess};
 use crate::repo::seal::SealKey;
 use crate::repo::sealed::{Sealable, SealedFile, SealedFileError, StateDir};
-use crate::retryable::{Retryable, fix_path_remedy, path_remedy};
 
 pub use changes::{ChangeQueue, QueuedChange};
 pub use hooks::{HookQueue, PendingHook};
@@ -420,7 +420,7 @@ mod tests {
         store.save_repo_file(&mut RepoFile::placeholder("0123456789ab".to_owned())).unwrap();
         let being_written =
             [store.folder(), store.live_dir()].map(|folder| folder.join(format!(".repo.json.x{TEMPORARY}")));
-        assert!(being_written.iter().all(|path| crate::temp_file::is_temp_name(path.file_name().unwrap())));
+        assert!(being_written.iter().all(|path| runner_os::temp_file::is_temp_name(path.file_name().unwrap())));
         for path in &being_written {
             fs::write(path, "half").unwrap();
         }

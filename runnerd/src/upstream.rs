@@ -14,14 +14,14 @@ use std::time::Duration;
 
 use protocol::path::WirePath;
 use protocol::view::{PublishedView, StopReason};
+use runner_config::{PublishConfig, PublishExtras};
 use runner_core::driver::Driver;
+use runner_git::{GitError, Id, Repository};
 
 pub use self::deadline::Deadline;
 pub(crate) use self::remote_client::PUSH_TIMEOUT;
 pub use self::remote_client::{PushRequest, PushResult, RemoteClient, RemoteRefs, remote_url, without_password};
 use self::user_git::UserGit;
-use crate::config::{PublishConfig, PublishExtras};
-use crate::git::{GitError, Id, Repository};
 
 /// Limit for counting how many commits a branch is behind.
 const MAX_BEHIND: usize = 10_000;

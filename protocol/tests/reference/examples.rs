@@ -180,7 +180,7 @@ fn daemon() -> Vec<Example> {
         sleep: SleepView { inhibited: true, why: None },
     };
     let handshake = Handshake { client: "runnerctl".into(), version: "0.1.0".into(), api_version: API_VERSION };
-    let finer = LogFilter { filter: "info,runnerd::git=debug".into() };
+    let finer = LogFilter { filter: "info,runner_git=debug".into() };
     vec![
         example("daemon.handshake", &handshake, &view),
         bare("daemon.info", &view),

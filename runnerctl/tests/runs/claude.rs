@@ -8,7 +8,7 @@ use protocol::words::RunStatus;
 use runner_testkit::{Daemon, Home, ProgramOutput, ReceiptCommit, Repo};
 
 /// Recorded sessions.
-const SAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../runnerd/src/agent/samples/claude");
+const SAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../runnerd/agents/src/samples/claude");
 const KEY: &str = "dummy-key-of-a-service";
 const VERSION: &str = "2.1.330 (Claude Code)";
 

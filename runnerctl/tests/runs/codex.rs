@@ -8,7 +8,7 @@ use protocol::words::RunStatus;
 use runner_testkit::{Daemon, Home, ProgramOutput, Repo, Tty};
 
 /// Recorded sessions.
-const SAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../runnerd/src/agent/samples/codex");
+const SAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../runnerd/agents/src/samples/codex");
 const KEY: &str = "dummy-key-of-a-service";
 
 /// A home in which `codex` is installed, and a repository that uses it.

@@ -9,7 +9,7 @@ use std::path::Path;
 fn main() -> io::Result<()> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../schemas");
     std::fs::create_dir_all(&folder)?;
-    for (name, text) in runner_core::schema::schema_files() {
+    for (name, text) in runner_core::tree::schema::schema_files() {
         std::fs::write(folder.join(name), text)?;
     }
     Ok(())

@@ -50,8 +50,8 @@ use self::state::{RunnerFiles, passed_leaves};
 pub use self::tips::TipSearch;
 use crate::committed_state::{StateFault, StateFiles};
 use crate::fsck;
+use crate::guard::watched_files::WatchedFiles;
 use crate::message::{Receipt, RunnerCommit};
-use crate::watched_files::WatchedFiles;
 
 /// An audit in progress; the caller feeds it the commits of a plan, oldest first.
 #[derive(Debug)]

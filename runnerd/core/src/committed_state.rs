@@ -10,17 +10,18 @@ use jiff::Timestamp;
 use protocol::state::{Feedback, RunState};
 use protocol::test_record::TestRecord;
 use protocol::tree::TaskTree;
+use runner_config::RepoConfig;
+use runner_config::goal::{self, Goal};
 use serde::de::DeserializeOwned;
 
-use crate::change::RunDocuments;
-use crate::config::{self, RepoConfig};
-use crate::definition::DefinitionState;
-use crate::goal::{self, Goal};
+use crate::files::change::RunDocuments;
+use crate::files::layout;
+use crate::guard::definition::DefinitionState;
 use crate::policy::Policy;
 use crate::prompt::OVERRIDE_TEMPLATES;
 use crate::run::{RunInputs, RunScratch};
-use crate::validate::{self, TreeFault};
-use crate::{layout, tree};
+use crate::tree;
+use crate::tree::validate::{self, TreeFault};
 
 /// The committed state at one commit.
 #[derive(Debug, Clone)]
@@ -239,7 +240,7 @@ impl Default for CommittedState {
     /// Returns the state of a run that is new: a tree of one node, the default configuration, and no goal yet.
     fn default() -> Self {
         let config = RepoConfig::default();
-        let policy = config.policy();
+        let policy = Policy::from(&config);
         let goal =
             Goal::parse(goal::TEMPLATE.as_bytes(), Path::new(layout::GOAL)).expect("BUG: the template is no goal");
         Self {
@@ -257,9 +258,9 @@ impl Default for CommittedState {
 
 fn parse_config(bytes: &[u8], root: &Path) -> FileResult<(Arc<RepoConfig>, Arc<Policy>)> {
     let name = root.join(layout::CONFIG);
-    let config = config::decode_text(bytes, &name).and_then(|text| config::parse(text, &name));
+    let config = runner_config::decode_text(bytes, &name).and_then(|text| runner_config::parse(text, &name));
     let config = config.map_err(|error| FileFault::NamedForm(error.to_string()))?;
-    let policy = config.policy();
+    let policy = Policy::from(&config);
     Ok(Arc::new((Arc::new(config), Arc::new(policy))))
 }
 
@@ -279,7 +280,7 @@ fn parse_json<T: DeserializeOwned>(bytes: &[u8]) -> FileResult<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::json::to_canonical_json;
+    use crate::text::json::to_canonical_json;
 
     fn new_files() -> BTreeMap<&'static str, Vec<u8>> {
         let state = CommittedState::default();

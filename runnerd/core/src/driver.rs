@@ -7,7 +7,6 @@ use std::fmt;
 use std::str::FromStr;
 
 use jiff::SignedDuration;
-
 use protocol::branch::BranchState;
 
 use crate::message::{MalformedValue, RunnerCommit};

@@ -18,8 +18,8 @@ mod normalize;
 mod report_parsers;
 mod test_outcomes;
 
-use crate::clip::ClipOptions;
-use crate::fence;
+use crate::text::clip::ClipOptions;
+use crate::text::fence;
 use classify::OutputClassifier;
 pub use failure_view::list_failures;
 pub use fingerprint::{FailureFingerprint, fingerprint_failure};

@@ -12,13 +12,14 @@ pub mod tree_examination;
 mod work_result;
 
 use protocol::words::{Containment, GuardOutcome, Mode, PhaseName};
+use runner_config::ReviewPolicy;
 use serde::{Deserialize, Serialize};
 
 pub use self::process_ends::{GuardEnd, GuardEndKind, ReviewEnd, ReviewEndKind, describe_discarded};
 use self::review::ReviewedWork;
 pub use self::work_result::{WorkResult, WorkSource};
-use crate::blocker::Blocker;
-use crate::policy::{Policy, ReviewPolicy};
+use crate::policy::Policy;
+use crate::run::blocker::Blocker;
 use crate::verdict::{
     FaultKind, JudgeInput, RuleBreach, SessionEnd, SessionFinding, SessionJudgement, SessionTask, StopCause,
     TreeFinding, Verdict, judge, timeout_verdict,

@@ -5,10 +5,8 @@
 use std::time::Duration;
 
 use protocol::words::Role;
+use runner_config::{ChangePolicy, Executor, RepoConfig, ReviewPolicy, RolesMode, TimeoutPolicy};
 use serde::{Deserialize, Serialize};
-
-pub use crate::config::{ChangePolicy, ReviewPolicy, RolesMode, TimeoutPolicy};
-use crate::config::{Executor, RepoConfig};
 
 /// The configuration as far as rules need it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -66,29 +64,29 @@ impl AgentKinds {
     }
 }
 
-impl RepoConfig {
+impl From<&RepoConfig> for Policy {
     /// Returns the part of the configuration that rules need.
-    pub fn policy(&self) -> Policy {
+    fn from(config: &RepoConfig) -> Self {
         let millis = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
         let kind_names = |executor: &Executor| executor.kinds().into_iter().map(|kind| kind.to_string()).collect();
-        Policy {
-            budget_ms: millis(self.iteration_timeout),
-            max_iterations: self.max_iterations,
-            max_attempts_default: self.max_attempts_default,
-            max_consecutive_faults: self.max_consecutive_faults,
-            stall_after: self.stall_after,
-            on_timeout: self.on_timeout,
-            roles: self.roles.mode,
-            on_change: self.guard.on_change,
-            review: self.review.by,
-            review_signed: self.review.sign,
-            max_cost_micro_usd: self.max_cost.map(|cost| cost.0),
-            max_tokens: self.max_tokens,
-            max_run_ms: self.max_run.map(millis),
+        Self {
+            budget_ms: millis(config.iteration_timeout),
+            max_iterations: config.max_iterations,
+            max_attempts_default: config.max_attempts_default,
+            max_consecutive_faults: config.max_consecutive_faults,
+            stall_after: config.stall_after,
+            on_timeout: config.on_timeout,
+            roles: config.roles.mode,
+            on_change: config.guard.on_change,
+            review: config.review.by,
+            review_signed: config.review.sign,
+            max_cost_micro_usd: config.max_cost.map(|cost| cost.0),
+            max_tokens: config.max_tokens,
+            max_run_ms: config.max_run.map(millis),
             kinds: AgentKinds {
-                work: kind_names(&self.executor.work),
-                plan: kind_names(&self.executor.plan),
-                review: kind_names(&self.executor.review),
+                work: kind_names(&config.executor.work),
+                plan: kind_names(&config.executor.plan),
+                review: kind_names(&config.executor.review),
             },
         }
     }
@@ -97,6 +95,6 @@ impl RepoConfig {
 impl Default for Policy {
     /// Returns the policy of the default configuration.
     fn default() -> Self {
-        RepoConfig::default().policy()
+        Self::from(&RepoConfig::default())
     }
 }

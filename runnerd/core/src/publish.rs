@@ -11,7 +11,7 @@ pub use self::recreate::{
     StartBase, WorkspaceLoss, WorkspaceRemains, WorkspaceSource, choose_source, missing_workspace,
 };
 
-use crate::shell::quote;
+use protocol::shell::quote;
 
 /// Digits of a commit id that are shown to people.
 const SHORT_ID_LEN: usize = 12;

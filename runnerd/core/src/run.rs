@@ -32,7 +32,7 @@ pub use self::refusal::RequestRefusal;
 pub use self::request::{
     RequestContext, RunActivity, RunRequest, StartRequest, check_restart, create_run, handle_request,
 };
-use crate::blocker::{Blocker, Transience};
+use crate::run::blocker::{Blocker, Transience};
 use crate::verdict::StopCause;
 
 /// An event of a run that has its turn.

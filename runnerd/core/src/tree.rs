@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use protocol::tree::{ChildSpec, Node, TREE_VERSION, TaskTree};
 
-use crate::json;
+use crate::text::json;
 
 /// Most bytes of a task tree in canonical form.
 pub const MAX_TREE_BYTES: usize = 8 * 1024 * 1024;

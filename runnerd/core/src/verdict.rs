@@ -13,11 +13,12 @@ use jiff::Timestamp;
 use protocol::answer::{AgentAnswer, AnswerStatus, SessionUsage};
 use protocol::meta::{SecretFinding, SessionFailure};
 use protocol::words::{Containment, PhaseName, Role, VerdictName};
+use runner_config::{RolesMode, TimeoutPolicy};
 use serde::{Deserialize, Serialize};
 
 use crate::message::ReviewSignature;
-use crate::policy::{Policy, RolesMode, TimeoutPolicy};
-use crate::validate::TreeFault;
+use crate::policy::Policy;
+use crate::tree::validate::TreeFault;
 
 pub use self::decision::{Decision, InvalidReasons, MAX_REASONS_BYTES};
 use self::detail::ChildCounts;

@@ -4,14 +4,14 @@ use protocol::command::{Command, NextSteps};
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::path::WirePath;
 use protocol::request::ForkParams;
-use runner_core::ids::check_id;
 use runner_core::run::{StartRequest, StartSpec};
+use runner_core::tree::ids::check_id;
+use runner_git::{Id, Repository, WorktreeChange};
 
 use super::{
     ProgramInputs, StartCommands, StartPreconditions, check_config, git_error, invalid_config_error, refuse_operation,
     refuse_other_case, refuse_paths, refuse_pipes, refuse_protected, refuse_ref_conflict_for, used_run_ids,
 };
-use crate::git::{Id, Repository, WorktreeChange};
 use crate::worker::{self, IdChoice, StartOrder};
 
 /// Maximum number of commits searched for the iteration.

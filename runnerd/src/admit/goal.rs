@@ -4,11 +4,11 @@ use std::path::Path;
 
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::request::StartParams;
+use runner_config::goal::Goal;
+use runner_git::{ChangeKind, Repository, WorktreeChange};
 
 use super::git_error;
-use crate::git::{ChangeKind, Repository, WorktreeChange};
 use crate::repo::durable;
-use crate::repo::goal::Goal;
 use crate::repo::layout::Layout;
 
 /// Returns the path, relative to the work tree, of the file that a goal was read from, if it exists and is not

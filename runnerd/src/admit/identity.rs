@@ -4,13 +4,13 @@
 use protocol::command::{Command, NextSteps};
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::request::StartParams;
-use runner_core::ids::check_id;
+use runner_config::goal::Goal;
 use runner_core::run::{RequestRefusal, RunScratch, check_restart};
-use runner_core::select::{LeafSelection, select};
+use runner_core::tree::ids::check_id;
+use runner_core::tree::select::{LeafSelection, select};
+use runner_git::{GitError, Id, Repository};
 
 use super::{choose_id_stem, find_head_commit, git_error, read_goal, used_run_ids};
-use crate::git::{GitError, Id, Repository};
-use crate::repo::goal::Goal;
 use crate::repo::layout::Layout;
 use crate::worker::{self, CommittedState, IdChoice, LoadError};
 

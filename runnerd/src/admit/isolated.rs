@@ -7,8 +7,11 @@ use std::collections::BTreeSet;
 
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::request::StartParams;
-use runner_core::ids::check_id;
+use runner_config::RepoConfig;
+use runner_config::goal::Goal;
 use runner_core::prompt;
+use runner_core::tree::ids::check_id;
+use runner_git::{Id, Repository, WorktreeChange};
 
 use super::{
     ProgramInputs, StartCommands, StartConfig, StartPreconditions, check_config, choose_id_stem, find_goal_file,
@@ -16,10 +19,7 @@ use super::{
     refuse_old_git, refuse_pipes, refuse_protected, refuse_ref_conflict, refuse_runner_attributes,
     refuse_template_faults, resolve_base,
 };
-use crate::config::{self, RepoConfig};
-use crate::git::{Id, Repository, WorktreeChange};
 use crate::repo::durable;
-use crate::repo::goal::Goal;
 use crate::repo::layout::Layout;
 
 /// A file that is taken from the work tree: its path, and its bytes; `None` if it was removed there.
@@ -177,7 +177,7 @@ impl BaseReader<'_> {
 
     fn parse_config(&self, layout: &Layout) -> Result<RepoConfig, ErrorData> {
         let (text, path) = (self.read_file(Layout::CONFIG)?.unwrap_or_default(), layout.config());
-        let config = config::decode_text(&text, &path).and_then(|text| config::parse(text, &path));
+        let config = runner_config::decode_text(&text, &path).and_then(|text| runner_config::parse(text, &path));
         config.map_err(|error| invalid_config_error(&error))
     }
 

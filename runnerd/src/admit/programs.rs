@@ -4,10 +4,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use protocol::error::{ErrorData, ErrorKind};
+use runner_config::{FaultPosition, RepoConfig};
+use runner_git::{Id, Repository};
 
-use crate::agent;
-use crate::config::{self, FaultPosition, RepoConfig};
-use crate::git::{Id, Repository};
 use crate::repo::durable;
 use crate::repo::layout::Layout;
 
@@ -23,9 +22,9 @@ struct RequiredProgram<'a> {
 /// Looks up the programs of agents, guard and hooks in the caller's `PATH`; the error names the first that is missing.
 /// If they are the defaults because the configuration is on a run's branch, its hint says so.
 pub fn find(repository: &Repository, config: &RepoConfig, env: &BTreeMap<String, String>) -> Result<(), ErrorData> {
-    let executors = agent::list_executors(config);
+    let executors = runner_agents::list_executors(config);
     let agents = executors.iter().map(|(section, executor)| {
-        let program = agent::session_program(executor);
+        let program = runner_agents::session_program(executor);
         RequiredProgram { name: program.name, key: format!("{section}.{}", program.key), install: program.install }
     });
     let guard = config.guard.command.first().map_or("", String::as_str);
@@ -54,9 +53,9 @@ pub fn find(repository: &Repository, config: &RepoConfig, env: &BTreeMap<String,
 fn locate_key(repository: &Repository, config: &RepoConfig, key: &str) -> FaultPosition {
     let file = Layout::new(repository.work_dir()).config();
     let bytes = durable::read(&file).ok().flatten().unwrap_or_default();
-    let text = config::decode_text(&bytes, &file).unwrap_or_default();
-    let is_checked = config::parse(text, &file).is_ok_and(|found| found == *config);
-    if is_checked { config::locate_key(text, &file, key) } else { FaultPosition::default() }
+    let text = runner_config::decode_text(&bytes, &file).unwrap_or_default();
+    let is_checked = runner_config::parse(text, &file).is_ok_and(|found| found == *config);
+    if is_checked { runner_config::locate_key(text, &file, key) } else { FaultPosition::default() }
 }
 
 /// Returns the branch of the newest run whose tip has a configuration, if there is none in the work tree.

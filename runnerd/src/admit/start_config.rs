@@ -7,11 +7,11 @@ use std::path::Path;
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::reply::{StartSettings, TakenSetting};
 use protocol::request::{StartParams, UserDefaults};
+use runner_config::{ConfigError, RepoConfig};
+use runner_git::{Id, Repository};
+use runner_os::error_chain::display_chain;
 
 use super::{find_head_commit, git_error, invalid_config_error, read_config, resolve_base};
-use crate::config::{self, ConfigError, RepoConfig};
-use crate::error_chain::display_chain;
-use crate::git::{Id, Repository};
 use crate::repo::layout::Layout;
 use crate::worker::load_config;
 
@@ -41,25 +41,25 @@ pub fn choose_start_config(
     let taken = if params.default_config { None } else { read_settings()? };
     let (run, text) = match (taken, &params.defaults) {
         (Some((run, text)), _) => (Some(run), text),
-        (None, Some(defaults)) => (None, default_config_text(&config::default_text(), defaults)?),
+        (None, Some(defaults)) => (None, default_config_text(&runner_config::default_text(), defaults)?),
         (None, None) => return Ok(None),
     };
     let file = Path::new(Layout::CONFIG);
-    let parsed = config::parse(&text, file).and_then(|config| Ok((config, list_taken(&text, file)?)));
+    let parsed = runner_config::parse(&text, file).and_then(|config| Ok((config, list_taken(&text, file)?)));
     let (config, keys) = parsed.map_err(|error| refused_error(run.as_deref(), &error))?;
     Ok(Some(StartConfig { text, settings: StartSettings { run, keys }, config }))
 }
 
 /// Returns the text of a new configuration with a person's own defaults.
 pub fn default_config_text(text: &str, defaults: &UserDefaults) -> Result<String, ErrorData> {
-    config::apply_defaults(text, &defaults.text, defaults.file.as_path()).map_err(|error| {
+    runner_config::apply_defaults(text, &defaults.text, defaults.file.as_path()).map_err(|error| {
         let message = format!("[defaults]: {}", display_chain(&error));
         ErrorData::new(ErrorKind::InvalidFile, message).hint("correct that file")
     })
 }
 
 fn list_taken(text: &str, file: &Path) -> Result<Vec<TakenSetting>, ConfigError> {
-    let changes = config::list_changes(text, file)?;
+    let changes = runner_config::list_changes(text, file)?;
     Ok(changes.into_iter().map(|(key, value)| TakenSetting { key, value }).collect())
 }
 

@@ -2,9 +2,9 @@
 //! Restoring it is not decided here.
 
 use protocol::error::{ErrorData, ErrorKind};
+use runner_git::UserGitConfig;
 
 use super::git_error;
-use crate::git::UserGitConfig;
 use crate::repo::sealed::{SealedFile, SealedFileError};
 
 /// Refuses a git configuration of the user that is as a session has left it, until the user has confirmed it by typing

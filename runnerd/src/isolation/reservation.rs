@@ -3,10 +3,10 @@
 //! The content of a reservation is sealed: this daemon recognizes its own, and takes no one else's away.
 
 use protocol::error::{ErrorData, ErrorKind};
-use runner_core::ids::run_of_ref;
 use runner_core::run::free_id;
+use runner_core::tree::ids::run_of_ref;
+use runner_git::{GitError, Repository};
 
-use crate::git::{GitError, Repository};
 use crate::repo::seal::{RandomnessError, SealContext, SealKey, random_nonce};
 use crate::store::repo_id;
 

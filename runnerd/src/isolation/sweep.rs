@@ -8,10 +8,10 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use runner_core::publish;
+use runner_git::{GitError, Repository};
+use runner_os::error_chain::display_chain;
 
 use super::reservation::{ReservedId, own_reservations};
-use crate::error_chain::display_chain;
-use crate::git::{GitError, Repository};
 use crate::publish::find_preserved_tip;
 use crate::repo::sealed::StateDir;
 use crate::store::{RepoFile, RepoStore, repo_id};

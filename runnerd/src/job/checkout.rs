@@ -7,8 +7,9 @@ use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use runner_git::{HoldBackRule, Id, Identity, Repository, SnapshotRequest};
+
 use super::{JobError, print_note};
-use crate::git::{HoldBackRule, Id, Identity, Repository, SnapshotRequest};
 use crate::upstream::{run_user_git, without_password};
 
 /// The file whose lock shows that a driver is using the work tree, and whose existence shows that one has created it.

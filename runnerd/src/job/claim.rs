@@ -5,15 +5,15 @@
 use std::time::Duration;
 
 use jiff::SignedDuration;
+use runner_config::{PublishExtras, RepoConfig};
 use runner_core::driver::{ClaimState, TakeoverDecision, TakeoverRequest, decide_takeover};
 use runner_core::message::{MarkerCommit, NameList, RunnerCommit, claims_receipt};
+use runner_git::{CommitInfo, Id, Identity, NewCommit, Repository};
+use runner_os::clock;
 use tokio::task::block_in_place;
 use tokio::time::sleep;
 
 use super::{DriveJob, JobError, print_note};
-use crate::clock;
-use crate::config::{PublishExtras, RepoConfig};
-use crate::git::{CommitInfo, Id, Identity, NewCommit, Repository};
 use crate::upstream::{PUSH_TIMEOUT, PushRequest, PushResult, RemoteRefs, UpstreamError, to_branch_name};
 use crate::worker::{self, LoadError};
 

@@ -7,11 +7,11 @@ use protocol::client::{CallError, ConnectError};
 use protocol::error::ExitStatus;
 use protocol::paths::PathsError;
 use protocol::private_dir::PrivateDirError;
-use runner_core::ids::IdError;
 use runner_core::message::MessageError;
+use runner_core::tree::ids::IdError;
+use runner_git::{GitError, Id};
 
 use crate::daemon::DaemonError;
-use crate::git::{GitError, Id};
 use crate::logging::LoggingError;
 use crate::upstream::UpstreamError;
 use crate::worker::LoadError;

@@ -11,13 +11,13 @@ use protocol::path::WirePath;
 use protocol::request::{CallerEnv, PauseParams, StartParams};
 use protocol::view::{RunView, StopReason};
 use protocol::words::RunStatus;
+use runner_os::clock;
 use tokio::task::block_in_place;
 use tokio::time::{sleep, timeout};
 
 use super::record_archive::RecordArchive;
 use super::signals::JobSignals;
 use super::{DriveJob, JobError};
-use crate::clock;
 use crate::registry::RepoRegistry;
 use crate::upstream::{SupersededReason, Upstream};
 use crate::worker::WorkerHandle;

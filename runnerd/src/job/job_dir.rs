@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use protocol::paths::{Paths, job_dir, jobs_dir};
 use protocol::private_dir;
 use runner_core::driver::Driver;
+use runner_os::error_chain::display_chain;
 
 use super::JobError;
-use crate::error_chain::display_chain;
 use crate::workspace;
 
 /// The file whose lock shows that a driver is using the folder.

@@ -10,9 +10,9 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use runner_core::driver::Driver;
+use runner_os::error_chain::display_chain;
 
 use super::print_note;
-use crate::error_chain::display_chain;
 use crate::repo::layout::Layout;
 use crate::repo::records::{RecordsDir, RecordsError};
 

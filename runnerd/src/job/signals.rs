@@ -5,10 +5,10 @@
 use std::io;
 use std::time::Duration;
 
+use runner_os::clock;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
-use crate::clock;
 use crate::upstream::Deadline;
 
 /// Time from a signal to the end of the job, minus the time to exit: engines give thirty seconds by default.

@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::path::WirePath;
-use runner_core::shell;
+use protocol::shell;
+use runner_git::{AdvanceError, BranchAdvance, GitError, Id, Repository, WorktreeConflict, leave_branch_command};
+use runner_os::error_chain::display_chain;
 
 use super::records::PendingLanding;
 use crate::admit::git_error;
-use crate::error_chain::display_chain;
-use crate::git::{AdvanceError, BranchAdvance, GitError, Id, Repository, WorktreeConflict, leave_branch_command};
 use crate::repo::sealed::{SealedFileError, StateDir};
 use crate::store::{RepoStore, StoreError};
 

@@ -6,9 +6,9 @@ use protocol::error::ErrorData;
 use protocol::verify::{AuditReport, Severity};
 use runner_core::audit::{AuditPlan, CommitHeader};
 use runner_core::landing::{self, ChainCommit, LANDED, LandQuery, LandedTrailer, LandingRefusal, MissingCommits};
+use runner_git::{Id, Repository};
 
 use super::{LandContext, LandError};
-use crate::git::{Id, Repository};
 use crate::verify::{self, VerifyTarget};
 
 /// A run's branch, read for landing.

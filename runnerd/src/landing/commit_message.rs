@@ -3,16 +3,16 @@
 use std::sync::Arc;
 
 use protocol::tree::{Node, TaskTree};
+use runner_config::goal::Goal;
 use runner_core::audit::CommitOwner;
 use runner_core::landing::commit_groups::CommitGroup;
 use runner_core::landing::{LandedMessage, LandedTrailer, MessageText};
 use runner_core::message::RunnerCommit;
 use runner_core::tree;
+use runner_git::Repository;
 
 use super::LandError;
 use super::branch::RunBranch;
-use crate::git::Repository;
-use crate::repo::goal::Goal;
 use crate::verify::VerifyError;
 use crate::worker;
 

@@ -1,13 +1,13 @@
 //! Runs a run's guard on the result of its landing, in a temporary folder.
 
+use runner_config::RepoConfig;
 use runner_core::iteration::{GuardEnd, GuardEndKind};
 use runner_core::landing::LandingRefusal;
+use runner_git::Id;
 use tokio::task::block_in_place;
 
 use super::branch::RunBranch;
 use super::{LandContext, LandError};
-use crate::config::RepoConfig;
-use crate::git::Id;
 use crate::verify::{GuardRerunner, VerifyError, copies_dir};
 use crate::worker::{changed_files, load_state};
 

@@ -11,11 +11,11 @@ use protocol::verify::AuditReport;
 use runner_core::landing::{
     self, InvalidLandedTrailer, LANDED, LandPlan, LandedCommitFields, LandedTrailer, MissingCommits, NO_NODE,
 };
+use runner_git::{CommitInfo, GitError, Id, Identity};
 
 use super::branch::RunBranch;
 use super::run_merge::{MergeOptions, RunMerge};
 use super::{LandContext, LandError};
-use crate::git::{CommitInfo, GitError, Id, Identity};
 use crate::verify::{self, VerifyTarget};
 use crate::worker;
 

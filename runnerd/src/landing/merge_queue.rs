@@ -3,16 +3,16 @@
 
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::landing::{LandForm, LandOutcome, LandParams, LandRefusal, LandedCommit, RunLanding};
+use protocol::shell;
+use runner_config::RepoConfig;
 use runner_core::landing::merge_queue::{QueuedRun, merge_order};
 use runner_core::landing::{LandPlan, LandingRefusal, MissingCommits, base_runs};
-use runner_core::shell;
+use runner_git::{Id, Identity};
 use tokio::task::block_in_place;
 
 use super::branch::{BranchGap, RunBranch};
 use super::run_merge::{MergeOptions, RunMerge};
 use super::{LandContext, LandError, guard_check};
-use crate::config::RepoConfig;
-use crate::git::{Id, Identity};
 use crate::verify::VerifyError;
 use crate::worker::load_config;
 

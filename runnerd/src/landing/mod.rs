@@ -19,6 +19,10 @@ use std::path::{Path, PathBuf};
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::request::CallerEnv;
 use runner_core::landing::{LandingRefusal, check_git_version};
+use runner_git::{AdvanceError, GitError, Id, Repository, TreeMerger};
+use runner_os::dir_permissions;
+use runner_os::error_chain::display_chain;
+use runner_process::Launcher;
 use tokio_util::sync::CancellationToken;
 
 pub use self::advance::{move_branch, recover_landing, recover_landings};
@@ -27,10 +31,6 @@ pub use self::merge_queue::{MergeQueue, PreparedLanding, prepare_landing};
 pub use self::records::{LandTargets, PendingLanding};
 pub use self::squash::{SquashPlan, prepare_squash};
 use crate::admit::git_error;
-use crate::dir_permissions;
-use crate::error_chain::display_chain;
-use crate::git::{AdvanceError, GitError, Id, Repository, TreeMerger};
-use crate::process::Launcher;
 use crate::verify::VerifyError;
 
 /// Returns the folder for merges and for the copies that guards run in, within the daemon's state folder.

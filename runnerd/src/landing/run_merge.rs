@@ -3,11 +3,11 @@
 use protocol::landing::{LandForm, LandedCommit};
 use runner_core::landing::commit_groups::CommitGroup;
 use runner_core::landing::{LandPlan, LandedTrailer, LandingRefusal, NO_NODE};
+use runner_git::{Id, Identity, MergeResult, NewCommit, Repository, RunnerFolder, TreeMerge, TreeMerger};
 
 use super::branch::{RunBranch, parse_author};
 use super::commit_message::{CommitMessageBuilder, LandedLeaf};
 use super::{LandContext, LandError};
-use crate::git::{Id, Identity, MergeResult, NewCommit, Repository, RunnerFolder, TreeMerge, TreeMerger};
 
 /// Options of a merge.
 #[derive(Debug, Clone, Copy)]

@@ -1,14 +1,14 @@
 //! Prepares a run that cannot be merged automatically for a session: one commit with everything the run has changed,
 //! kept by a reference, and the goal of the run that resolves the conflicts.
 
+use protocol::shell;
 use runner_core::landing::{LandPlan, LandingRefusal, MissingCommits};
-use runner_core::shell;
+use runner_git::{Id, Identity, MergeResult, NewCommit, TreeMerge};
 
 use super::branch::{BranchGap, RunBranch};
 use super::commit_message::SETTLES;
 use super::run_merge::{MergeOptions, RunMerge};
 use super::{LandContext, LandError};
-use crate::git::{Id, Identity, MergeResult, NewCommit, TreeMerge};
 use crate::verify::VerifyError;
 
 /// A run prepared for a session to land.

@@ -80,16 +80,16 @@ mod tests {
 
     #[test]
     fn a_directive_that_cannot_be_read_is_pointed_at() {
-        let error = parse_filter("info,runnerd::git=loud,warn", "test").unwrap_err();
+        let error = parse_filter("info,runner_git=loud,warn", "test").unwrap_err();
         assert_eq!(
             error.to_string(),
-            "cannot read `runnerd::git=loud`, at character 6 of the log filter `info,runnerd::git=loud,warn` (test)"
+            "cannot read `runner_git=loud`, at character 6 of the log filter `info,runner_git=loud,warn` (test)"
         );
     }
 
     #[test]
     fn levels_targets_and_spans_are_read() {
-        for directives in ["", "off", "info", "info,runnerd::git=debug", "runnerd[session{iter=3}]=trace"] {
+        for directives in ["", "off", "info", "info,runner_git=debug", "runnerd[session{iter=3}]=trace"] {
             parse_filter(directives, "test").unwrap();
         }
     }

@@ -1,9 +1,7 @@
 //! `iteration.activity`: what an agent did, parsed from the output in its record.
 
 use protocol::reply::ActivityReply;
-
-use crate::agent;
-use crate::config::ExecutorKind;
+use runner_config::ExecutorKind;
 
 /// Maximum number of bytes of output parsed for one reply; a longer line yields nothing.
 pub(super) const MAX_OUTPUT: u64 = 1 << 20;
@@ -25,7 +23,7 @@ pub(super) fn read_steps(agent: Option<&str>, part: &OutputPart) -> ActivityRepl
     let complete = is_last && !is_written;
     let used = if complete { bytes.len() } else { complete_lines_len(bytes, is_last) };
     let steps = match agent.and_then(agent_kind) {
-        Some(kind) => agent::parse_steps(kind, &bytes[..used], *offset),
+        Some(kind) => runner_agents::parse_steps(kind, &bytes[..used], *offset),
         None => Vec::new(),
     };
     ActivityReply { steps, next_offset: offset + used as u64, complete }

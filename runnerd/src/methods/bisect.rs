@@ -7,15 +7,15 @@ use jsonrpsee::core::{RpcResult, async_trait};
 use protocol::api::BisectApiServer;
 use protocol::bisect::{PointsParams, PointsReply, TryParams, TryReply};
 use protocol::error::{ErrorData, ErrorKind};
+use runner_config::{GuardConfig, RepoConfig};
 use runner_core::iteration::{GuardEnd, GuardEndKind};
+use runner_git::{Id, Repository};
 use tokio_util::sync::CancellationToken;
 
 use super::verify::verify_error_data;
 use super::{Api, run_blocking};
 use crate::admit::git_error;
 use crate::call_context::ClientDisconnected;
-use crate::config::{GuardConfig, RepoConfig};
-use crate::git::{Id, Repository};
 use crate::verify::{GuardRerunner, VerifyError, VerifyTarget, copies_dir, list_bisect_points, resolve_target};
 use crate::worker::load_config;
 

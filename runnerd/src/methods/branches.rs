@@ -7,14 +7,14 @@ use protocol::request::AtRun;
 use protocol::state::UsageTotal;
 use protocol::view::QuestionView;
 use runner_core::driver::{ClaimState, branch_state};
+use runner_core::files::questions;
 use runner_core::message::first_line;
-use runner_core::questions;
-use runner_core::select::{LeafSelection, select};
+use runner_core::tree::select::{LeafSelection, select};
+use runner_git::{Id, Repository};
+use runner_os::error_chain::display_chain;
 use tempfile::TempDir;
 
 use crate::admit::git_error;
-use crate::error_chain::display_chain;
-use crate::git::{Id, Repository};
 use crate::repo::layout::Layout;
 use crate::worker::{CommittedState, RunnerChain, load_state, node_ref};
 

@@ -12,15 +12,14 @@ use protocol::reply::{
 use protocol::request::{AtPath, AtRun, ConfigEditParams, ConfigKey, ConfigSetParams};
 use protocol::view::{SettingOrigin, SettingView};
 use protocol::words::RunStatus;
-use runner_core::change::ChangeRequest;
-use runner_core::digest::sha256_hex;
+use runner_config::{LIST_PRICES, Price, SettingEntry, ValueOrigin};
+use runner_core::files::change::ChangeRequest;
+use runner_core::text::digest::sha256_hex;
+use runner_git::Repository;
+use runner_os::error_chain::display_chain;
 
 use super::{Api, run_blocking};
 use crate::admit::{self, git_error};
-use crate::agent;
-use crate::config::{self, LIST_PRICES, Price, SettingEntry, ValueOrigin};
-use crate::error_chain::display_chain;
-use crate::git::Repository;
 use crate::logging::FILTER_VARIABLE;
 use crate::repo::durable::{self, FileAccess};
 use crate::repo::layout::Layout;
@@ -41,16 +40,16 @@ impl ConfigApiServer for Api {
         let (daemon_file, store) = (self.paths.config.clone(), self.settings_store(&repository));
         let mut reply = run_blocking(move || {
             let (text, run) = read_start_text(&Layout::new(repository.work_dir()), &store)?;
-            let mut settings = list_settings(&text, &file, config::list_settings)?;
+            let mut settings = list_settings(&text, &file, runner_config::list_settings)?;
             for setting in settings.iter_mut().filter(|setting| setting.place.is_some()) {
                 setting.place = run.as_ref().map(|run| format!("run {run}")).or(setting.place.take());
             }
             let daemon_text = durable::read(&daemon_file).map_err(|error| fault_error(&error))?.unwrap_or_default();
             let daemon_text =
-                config::decode_text(&daemon_text, &daemon_file).map_err(|error| invalid_config_error(&error))?;
+                runner_config::decode_text(&daemon_text, &daemon_file).map_err(|error| invalid_config_error(&error))?;
             Ok(ConfigShowReply {
                 settings: [settings, list_list_prices(&text, &file)?].concat(),
-                daemon_settings: list_settings(daemon_text, &daemon_file, config::list_daemon_settings)?,
+                daemon_settings: list_settings(daemon_text, &daemon_file, runner_config::list_daemon_settings)?,
                 file: WirePath(file),
                 daemon_file: WirePath(daemon_file),
             })
@@ -87,7 +86,7 @@ impl ConfigApiServer for Api {
             let (text, config) = worker::set_key(&text, &key, value.as_deref())?;
             admit::check_usable(&config, Some(&capabilities))?;
             write_config(&layout, &text)?;
-            config::get(&text, &key).map_err(|error| invalid_config_error(&error))
+            runner_config::get(&text, &key).map_err(|error| invalid_config_error(&error))
         })
         .await?;
         let value = setting.value.filter(|_| setting.origin != ValueOrigin::Default);
@@ -106,7 +105,7 @@ impl ConfigApiServer for Api {
                 None => read_start_text(&layout, &store)?.0,
             };
             let digest = sha256_hex(text.as_bytes());
-            Ok((if text.is_empty() { config::default_text() } else { text }, digest))
+            Ok((if text.is_empty() { runner_config::default_text() } else { text }, digest))
         })
         .await?;
         Ok(ConfigTextReply { text, digest, file })
@@ -129,7 +128,7 @@ impl ConfigApiServer for Api {
         let keys = run_blocking(move || {
             let (base, _) = read_start_text(&layout, &store)?;
             let edited = worker::edited_config(&base, text.clone(), opened.as_deref())?;
-            let config = config::parse(&text, &layout.config()).map_err(|error| invalid_config_error(&error))?;
+            let config = runner_config::parse(&text, &layout.config()).map_err(|error| invalid_config_error(&error))?;
             admit::check_usable(&config, Some(&capabilities))?;
             write_config(&layout, &text)?;
             Ok(changed_keys(&edited))
@@ -228,7 +227,7 @@ impl Api {
 fn list_settings(
     text: &str,
     file: &Path,
-    show: impl Fn(&str, &Path) -> Result<Vec<SettingEntry>, config::ConfigError>,
+    show: impl Fn(&str, &Path) -> Result<Vec<SettingEntry>, runner_config::ConfigError>,
 ) -> Result<Vec<SettingView>, ErrorData> {
     let view = |setting: SettingEntry| {
         let place = match setting.origin {
@@ -245,7 +244,7 @@ fn list_settings(
 
 /// Returns the list prices that apply to the models of a file, which does not state them itself.
 fn list_list_prices(text: &str, file: &Path) -> Result<Vec<SettingView>, ErrorData> {
-    let config = config::parse(text, file).map_err(|error| invalid_config_error(&error))?;
+    let config = runner_config::parse(text, file).map_err(|error| invalid_config_error(&error))?;
     let view = |(model, price): (&str, &Price)| SettingView {
         key: format!("prices.{model:?}"),
         value: Some(price.to_inline_table()),
@@ -260,26 +259,26 @@ fn fault_error(error: &durable::DurableError) -> ErrorData {
     ErrorData::new(ErrorKind::Fault, error.to_string()).caused_by(error)
 }
 
-fn invalid_config_error(error: &config::ConfigError) -> ErrorData {
+fn invalid_config_error(error: &runner_config::ConfigError) -> ErrorData {
     ErrorData::new(ErrorKind::InvalidFile, display_chain(error)).hint("fix the file, then: runnerctl validate")
 }
 
 fn get_config(repository: &Repository, store: &RepoStore, key: Option<&str>) -> Result<ConfigReply, ErrorData> {
     let layout = Layout::new(repository.work_dir());
     let (text, _) = read_start_text(&layout, store)?;
-    let config = config::parse(&text, &layout.config()).map_err(|error| invalid_config_error(&error))?;
+    let config = runner_config::parse(&text, &layout.config()).map_err(|error| invalid_config_error(&error))?;
     let all = serde_json::to_value(&config)
         .map_err(|error| ErrorData::new(ErrorKind::Bug, format!("the configuration does not serialize: {error}")))?;
     let Some(key) = key else {
-        return Ok(ConfigReply { value: all, variables: agent::caller_variables(&config) });
+        return Ok(ConfigReply { value: all, variables: runner_agents::caller_variables(&config) });
     };
-    let value = config::key_names(key).iter().try_fold(&all, |value, part| value.get(part)).cloned();
+    let value = runner_config::key_names(key).iter().try_fold(&all, |value, part| value.get(part)).cloned();
     value.map(|value| ConfigReply { value, variables: Vec::new() }).ok_or_else(|| unknown_key_error(&layout, key))
 }
 
 fn unknown_key_error(layout: &Layout, key: &str) -> ErrorData {
     let text = admit::read_config_text(layout).unwrap_or_default();
-    let error = config::get(&text, key).err();
+    let error = runner_config::get(&text, key).err();
     let message = error.map_or_else(|| format!("unknown key `{key}`"), |error| display_chain(&error));
     ErrorData::new(ErrorKind::InvalidRequest, message).hint("runnerctl config get")
 }

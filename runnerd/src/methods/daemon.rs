@@ -9,9 +9,9 @@ use protocol::path::WirePath;
 use protocol::reply::{SigningKeyReply, VouchReply};
 use protocol::request::{Handshake, LogFilter, SigningKeyParams, VouchParams};
 use protocol::view::{DaemonView, MissingLevel, SleepView};
+use runner_process::{SleepState, UnusedLevel};
 
 use super::{Api, run_blocking};
-use crate::process::{SleepState, UnusedLevel};
 use crate::startup::DaemonProgram;
 use crate::state_dir::signing_key::{SigningKey, SigningKeyError};
 
@@ -44,7 +44,7 @@ impl DaemonApiServer for Api {
         self.log_filter.set(&params.filter).map_err(|error| {
             ErrorData::new(ErrorKind::InvalidRequest, error.to_string())
                 .caused_by(&error)
-                .hint("directives have the form of RUST_LOG, e.g. info,runnerd::git=debug")
+                .hint("directives have the form of RUST_LOG, e.g. info,runner_git=debug")
         })?;
         Ok(self.describe_daemon().await)
     }

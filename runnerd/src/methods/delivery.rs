@@ -8,19 +8,19 @@ use protocol::api::DeliveryApiServer;
 use protocol::delivery::{DescribeParams, DescribeReply, FeedbackParams, FeedbackReply, MAX_FEEDBACK_ITEMS};
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::shell;
-use runner_core::change::{ChangeRequest, NodeAddition};
+use runner_config::{DeliverConfig, RepoConfig};
 use runner_core::delivery::{
     DeliveredRun, IterationCommit, PullRequestFeedback, RenderedFeedback, describe_run, leaf_title, render_feedback,
 };
+use runner_core::files::change::{ChangeRequest, NodeAddition};
 use runner_core::tree;
+use runner_git::Repository;
 use tokio_util::sync::CancellationToken;
 
 use super::tree::load_tip;
 use super::verify::verify_error_data;
 use super::{Api, run_blocking};
 use crate::admit::{self, git_error};
-use crate::config::{DeliverConfig, RepoConfig};
-use crate::git::Repository;
 use crate::repo::layout::Layout;
 use crate::store::{QueuedChange, RepoStore, repo_id};
 use crate::verify::{VerifyTarget, resolve_target, verify_branch};

@@ -8,13 +8,13 @@ use protocol::doctor::{AgentFacts, AgentFitness, AttributeFault, RepositoryFacts
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::path::WirePath;
 use protocol::request::{AtPath, ValidateParams};
+use runner_agents::{AgentCandidates, AgentReadiness};
+use runner_config::{GuardSuggestion, RepoConfig, workflow_commands};
+use runner_git::{Repository, WorktreeChange};
 
 use super::config::read_settings;
 use super::{Api, run_blocking};
 use crate::admit::{self, git_error};
-use crate::agent::{self, AgentCandidates, AgentReadiness};
-use crate::config::{GuardSuggestion, RepoConfig, workflow_commands};
-use crate::git::{Repository, WorktreeChange};
 use crate::repo::durable;
 use crate::repo::layout::Layout;
 use crate::store::RepoStore;
@@ -53,8 +53,8 @@ impl DoctorApiServer for Api {
         let scratch = self.paths.state.join("scratch");
         let candidates = AgentCandidates { config: &config, folder: &folder, env: &params.env.0, scratch: &scratch };
         let mut all = Vec::new();
-        for (section, executor) in agent::list_executors(&config) {
-            let fitness = to_agent_fitness(agent::examine_agent(&executor, candidates, &self.launcher).await);
+        for (section, executor) in runner_agents::list_executors(&config) {
+            let fitness = to_agent_fitness(runner_agents::examine_agent(&executor, candidates, &self.launcher).await);
             all.push(AgentFacts { section: section.to_owned(), kind: executor.kind.to_string(), fitness });
         }
         Ok(all)
@@ -66,8 +66,8 @@ impl DoctorApiServer for Api {
         let folder = &self.paths.state;
         let candidates = AgentCandidates { config: &config, folder, env: &params.env.0, scratch: &scratch };
         let mut all = Vec::new();
-        for executor in agent::list_known(&config, candidates.env) {
-            let fitness = to_agent_fitness(agent::examine_agent(&executor, candidates, &self.launcher).await);
+        for executor in runner_agents::list_known(&config, candidates.env) {
+            let fitness = to_agent_fitness(runner_agents::examine_agent(&executor, candidates, &self.launcher).await);
             all.push(AgentFacts { section: "executor".to_owned(), kind: executor.kind.to_string(), fitness });
         }
         Ok(all)

@@ -111,7 +111,7 @@ impl Api {
     /// Builds the event that tells a subscriber it missed something, with the number of the latest event.
     fn lagged_event(&self) -> Arc<Event> {
         let seq = self.events.last_seq();
-        let time = crate::clock::now();
+        let time = runner_os::clock::now();
         Arc::new(Event { seq, time, repo: None, run: None, iter: None, kind: EventKind::Lagged })
     }
 }

@@ -6,11 +6,11 @@ use protocol::explain::{EndingView, ExplainReply, LeafView, NextView};
 use protocol::tree::{Node, TaskTree};
 use protocol::view::RunSummary;
 use runner_core::committed_state::CommittedState;
-use runner_core::forecast::{Forecast, ForecastInput, selection_steps, simulate_endings};
+use runner_core::iteration::forecast::{Forecast, ForecastInput, selection_steps, simulate_endings};
 use runner_core::message::ReceiptSubject;
 use runner_core::run::{self, NextStep, RunInputs};
-use runner_core::select::{LeafSelection, select};
 use runner_core::tree;
+use runner_core::tree::select::{LeafSelection, select};
 use runner_core::verdict::{SessionFinding, SessionTask, TreeSource, verdict_row};
 
 use crate::store::RepoStore;

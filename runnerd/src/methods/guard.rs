@@ -7,7 +7,7 @@ use protocol::api::GuardApiServer;
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::reply::ChangeReply;
 use protocol::request::AcceptParams;
-use runner_core::change::ChangeRequest;
+use runner_core::files::change::ChangeRequest;
 
 use super::Api;
 

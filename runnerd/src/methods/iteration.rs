@@ -17,13 +17,14 @@ use protocol::reply::{ActivityReply, ExportReply, GcReply, IterationReply, Repor
 use protocol::request::{ActivityParams, AtIteration, AtRun, ExportParams, GcParams, LogParams, LogStream};
 use protocol::view::{IterationView, RunView, TextView};
 use protocol::words::{GuardOutcome, PhaseName, RunStatus};
-use runner_core::{feedback, fence};
+use runner_core::feedback;
+use runner_core::text::fence;
+use runner_git::{Id, Repository};
 use tokio_util::sync::CancellationToken;
 
 use super::activity::OutputPart;
 use super::{Api, activity, records, run_blocking};
 use crate::admit::{git_error, no_run_error};
-use crate::git::{Id, Repository};
 use crate::repo::layout::Layout;
 use crate::store::{RepoStore, repo_id};
 use crate::worker::{LoadError, add_durations, list_iterations, read_meta_in, session_base};

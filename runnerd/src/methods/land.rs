@@ -13,8 +13,10 @@ use protocol::landing::{LandOutcome, LandParams, LandReply, LandedParams, Landed
 use protocol::path::WirePath;
 use protocol::reply::StartReply;
 use protocol::request::{CallerEnv, StartParams};
+use protocol::shell;
 use protocol::view::RunSummary;
-use runner_core::shell;
+use runner_git::{BranchAdvance, Id, Identity, Repository};
+use runner_os::error_chain::display_chain;
 use tokio_util::sync::CancellationToken;
 
 use super::run::is_driven_elsewhere;
@@ -22,9 +24,6 @@ use super::run_selector::{run_summary, unbegun_run_error};
 use super::{Api, run_blocking};
 use crate::admit::{self, git_error};
 use crate::call_context::ClientDisconnected;
-use crate::config;
-use crate::error_chain::display_chain;
-use crate::git::{BranchAdvance, Id, Identity, Repository};
 use crate::landing::{self, LandContext, LandTargets, MergeQueue, PreparedLanding};
 use crate::repo::layout::Layout;
 use crate::store::{RepoStore, repo_id};
@@ -403,7 +402,7 @@ fn find_other_settings(repository: &Repository, prepared: &PreparedLanding) -> R
     let branch = format!("runner/{}", run.run);
     let tip = repository.find_branch_tip(&branch).map_err(|error| git_error(&error))?;
     let Some(text) = tip.map(|tip| read_config(&tip)).transpose()?.flatten() else { return Ok(None) };
-    let keys = config::list_changes(&String::from_utf8_lossy(&text), Path::new(Layout::CONFIG));
+    let keys = runner_config::list_changes(&String::from_utf8_lossy(&text), Path::new(Layout::CONFIG));
     let is_set = keys.is_ok_and(|keys| !keys.is_empty()) && read_config(&prepared.new_tip)?.is_none();
     Ok(is_set.then_some(branch))
 }

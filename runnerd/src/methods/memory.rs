@@ -5,10 +5,10 @@ use protocol::api::MemoryApiServer;
 use protocol::error::ErrorData;
 use protocol::reply::{MemoryFile, MemoryReply};
 use protocol::request::AtRun;
+use runner_git::Repository;
 
 use super::{Api, run_blocking, tree};
 use crate::admit::git_error;
-use crate::git::Repository;
 use crate::repo::layout::Layout;
 
 #[async_trait]

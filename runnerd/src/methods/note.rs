@@ -4,7 +4,7 @@ use jsonrpsee::core::{RpcResult, async_trait};
 use protocol::api::NoteApiServer;
 use protocol::reply::ChangeReply;
 use protocol::request::NoteParams;
-use runner_core::change::ChangeRequest;
+use runner_core::files::change::ChangeRequest;
 
 use super::Api;
 

@@ -7,12 +7,12 @@ use protocol::path::WirePath;
 use protocol::reply::ChangeReply;
 use protocol::request::{AnswerParams, AtRun, QuestionsParams};
 use protocol::view::QuestionView;
-use runner_core::change::ChangeRequest;
-use runner_core::questions;
+use runner_core::files::change::ChangeRequest;
+use runner_core::files::questions;
+use runner_git::Repository;
 
 use super::{Api, branches, run_blocking};
 use crate::admit::git_error;
-use crate::git::Repository;
 use crate::repo::layout::Layout;
 use crate::store::RepoStore;
 use crate::worker::{ChangeOrder, PinnedRepo, WorkerHandle, WorkerMessage};

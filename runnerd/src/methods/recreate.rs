@@ -7,6 +7,7 @@ use protocol::error::{ErrorData, ErrorKind};
 use protocol::event::EventKind;
 use runner_core::publish::{StartBase, WorkspaceLoss, WorkspaceRemains, WorkspaceSource, choose_source};
 use runner_core::run::StartSpec;
+use runner_git::{Id, Repository};
 use tokio_util::sync::CancellationToken;
 
 use super::isolated::{workspace_error, write_carried_files};
@@ -14,7 +15,6 @@ use super::run::{is_driven_elsewhere, is_session_active};
 use super::{Api, run_blocking};
 use crate::admit::{self, git_error};
 use crate::events::EventSubject;
-use crate::git::{Id, Repository};
 use crate::publish::{PublishedMove, find_preserved_tip};
 use crate::repo::sealed::SealedFileError;
 use crate::store::{RepoStore, SourceRepo, repo_id};

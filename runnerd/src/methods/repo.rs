@@ -4,8 +4,8 @@ use jsonrpsee::core::{RpcResult, async_trait};
 use protocol::api::RepoApiServer;
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::request::RemoveParams;
+use protocol::shell;
 use protocol::view::{DiskView, RepoView};
-use runner_core::shell;
 
 use super::{Api, repo_order};
 use crate::store::repo_id;

@@ -6,8 +6,8 @@ use protocol::error::{ErrorData, ErrorKind};
 use protocol::reply::ReviewReply;
 use protocol::request::AtRun;
 use protocol::review::{ApproveParams, PendingReview, RejectParams};
-use runner_core::approval::Decision;
 use runner_core::message::ReviewSignature;
+use runner_core::run::approval::Decision;
 
 use super::Api;
 use crate::worker::WorkerMessage;

@@ -15,14 +15,13 @@ use protocol::request::{
 };
 use protocol::view::{RunSummary, StatusView};
 use protocol::words::RunStatus;
+use runner_agents::AgentCandidates;
+use runner_git::Repository;
 
 use super::run_selector::refresh_published;
 use super::{Api, branches, config as config_methods, draining_error, isolated, repo_order, run_blocking};
 use crate::admit::{self, StartCommands, StartConfig, StartPreconditions, git_error, no_run_error};
-use crate::agent::AgentCandidates;
 use crate::call_context::ClientDisconnected;
-use crate::config;
-use crate::git::Repository;
 use crate::repo::layout::Layout;
 use crate::store::{RepoStore, repo_id};
 use crate::worker::{
@@ -443,7 +442,7 @@ pub(super) fn is_driven_elsewhere(worker: Option<&WorkerHandle>, common_dir: &Pa
 
 fn init_layout(repository: &Repository, store: &RepoStore, params: &InitParams) -> Result<InitReply, ErrorData> {
     let layout = Layout::new(repository.work_dir());
-    let text = config::default_text_with(propose_workspace(&layout).as_ref());
+    let text = runner_config::default_text_with(propose_workspace(&layout).as_ref());
     let taken = if params.force { None } else { config_methods::read_settings(store)? };
     let text = match (taken, &params.defaults) {
         (Some((_, taken)), _) => taken,

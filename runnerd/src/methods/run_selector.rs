@@ -9,13 +9,13 @@ use protocol::error::{ErrorData, ErrorKind};
 use protocol::id_lookup;
 use protocol::path::WirePath;
 use protocol::request::AtRun;
+use protocol::shell;
 use protocol::view::{RunSummary, StatusView};
 use runner_core::run::RunRecord;
-use runner_core::shell;
+use runner_git::Id;
 
 use super::{Api, run_blocking};
 use crate::admit::git_error;
-use crate::git::Id;
 use crate::store::{RepoStore, repo_id};
 use crate::worker::WorkerHandle;
 

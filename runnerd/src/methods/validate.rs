@@ -6,13 +6,14 @@ use protocol::error::ErrorData;
 use protocol::path::WirePath;
 use protocol::reply::ValidateReply;
 use protocol::view::CheckView;
-use runner_core::{prompt, validate};
+use runner_config::goal::Goal;
+use runner_core::prompt;
+use runner_core::tree::validate;
+use runner_git::Repository;
+use runner_os::error_chain::display_chain;
 
 use crate::admit::{self, ProgramInputs, git_error};
-use crate::error_chain::display_chain;
-use crate::git::Repository;
 use crate::repo::durable::{self, DurableError};
-use crate::repo::goal::Goal;
 use crate::repo::layout::Layout;
 use crate::worker::tool_faults;
 

@@ -11,13 +11,13 @@ use protocol::request::{RerunParams, VerifyParams};
 use protocol::shell;
 use protocol::verify::{AuditCounts, AuditFinding, AuditPass, AuditReport, RerunReport, TipsParams};
 use runner_core::audit::TipSearch;
+use runner_git::{GitError, Id, Repository};
 use tokio_util::sync::CancellationToken;
 
 use super::run_selector::unbegun_run_error;
 use super::{Api, run_blocking};
 use crate::admit::git_error;
 use crate::call_context::ClientDisconnected;
-use crate::git::{GitError, Id, Repository};
 use crate::verify::{
     AllowedSigners, GuardRerunner, RevisionFilter, VerifyError, VerifyTarget, check_review_signatures,
     check_signatures, copies_dir, list_guard_commands, resolve_target, verify_branch,

@@ -11,14 +11,14 @@ use protocol::error::{ErrorData, ErrorKind};
 use protocol::path::WirePath;
 use protocol::reply::WorkspaceSwept;
 use protocol::request::GcParams;
+use protocol::shell;
 use protocol::view::{DiskView, RunSummary, StopReason, WorkspaceDisk};
 use runner_core::publish;
-use runner_core::shell;
+use runner_git::{GitError, Repository, WorktreeChange};
 
 use super::run_selector::run_summary;
 use super::{Api, run_blocking};
 use crate::admit::{self, git_error};
-use crate::git::{GitError, Repository, WorktreeChange};
 use crate::isolation::{self, ReservedId};
 use crate::repo::layout::Layout;
 use crate::repo::records::{RecordsDir, RecordsError};

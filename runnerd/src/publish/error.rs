@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-use runner_core::blocker::Transience;
+use runner_core::run::blocker::Transience;
+use runner_git::GitError;
+use runner_os::retryable::Retryable;
 
-use crate::git::GitError;
 use crate::repo::sealed::SealedFileError;
-use crate::retryable::Retryable;
 
 /// Why a run could not be published.
 #[derive(Debug, thiserror::Error)]

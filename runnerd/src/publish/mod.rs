@@ -14,12 +14,12 @@ pub(crate) mod tests;
 
 use protocol::view::{PublishedView, StopReason};
 use runner_core::publish::{self, HoldContext, ObjectCompleteness, PublishHold, PublishStep};
+use runner_git::{BranchUseKind, GitError, Id, PinnedConfig, Repository};
 
 pub use self::error::PublishError;
 pub use self::record::PublishedMove;
 use self::snapshot::PublishSnapshot;
 pub use self::snapshot::find_preserved_tip;
-use crate::git::{BranchUseKind, GitError, Id, PinnedConfig, Repository};
 use crate::repo::sealed::SealedFile;
 use crate::store::{RepoStore, SourceRepo};
 

@@ -1,9 +1,9 @@
 //! The daemon's record of a run's branch in its source: written before the branch is moved, so that a crash in between
 //! leaves no doubt about who moved it.
 
+use runner_git::{GitError, Id, MovedRef, Repository};
 use serde::{Deserialize, Serialize};
 
-use crate::git::{GitError, Id, MovedRef, Repository};
 use crate::repo::sealed::Sealable;
 
 /// The last move of the branch.

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use protocol::state::RunState;
 use runner_core::publish::{self, ObjectCompleteness, PublishInput, RefRelation};
+use runner_git::{BranchUseKind, BranchUser, GitError, Id, Repository};
 
 use super::{PublishError, PublishedMove, Publisher};
-use crate::git::{BranchUseKind, BranchUser, GitError, Id, Repository};
 use crate::repo::layout::Layout;
 
 /// State of workspace and source.

@@ -2,10 +2,10 @@
 //! them, and finally the branch.
 
 use runner_core::publish::{self, ObjectCompleteness, RefRelation};
+use runner_git::{BranchUseKind, Id, KnownObjects, ObjectRange, RefChange};
 
 use super::snapshot::PublishSnapshot;
 use super::{PublishError, PublishedMove, Publisher};
-use crate::git::{BranchUseKind, Id, KnownObjects, ObjectRange, RefChange};
 
 /// Message in reflogs.
 const MESSAGE: &str = "runner: publish";

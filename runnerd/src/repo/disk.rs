@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use nix::libc::{O_NOFOLLOW, O_NONBLOCK};
 
 /// Marks a temporary file that a crash left behind.
-pub(crate) use crate::temp_file::SUFFIX as TEMPORARY;
+pub(crate) use runner_os::temp_file::SUFFIX as TEMPORARY;
 
 /// A disk: folders of files. No call follows a symbolic link in the last component of its path.
 pub trait Disk: Clone + Debug {

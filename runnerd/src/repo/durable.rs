@@ -7,11 +7,11 @@ use std::io::{self, Read as _, Write as _};
 use std::path::{Component, Path, PathBuf};
 
 use nix::errno::Errno;
-use runner_core::blocker::Transience;
+use runner_core::run::blocker::Transience;
+use runner_os::retryable::{Retryable, fix_path_remedy, path_remedy};
+use runner_os::temp_file;
 
 use super::disk::{self, Disk, DiskFile as _, DiskMetadata, FileKind, OpenMode, RealDisk};
-use crate::retryable::{Retryable, fix_path_remedy, path_remedy};
-use crate::temp_file;
 
 /// Attempts to write the temporary file of a replacement: data that could not be flushed may be lost even if a later
 /// flush succeeds, so it is written again.

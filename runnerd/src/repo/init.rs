@@ -3,8 +3,9 @@
 //! Contents that depend on types (tree, schemas, run state) are passed in as bytes. Commits nothing, and leaves
 //! existing files as they are unless replacing them was requested.
 
+use runner_config::goal::{self, Goal, GoalError};
+
 use super::durable::{self, DurableError, FileAccess};
-use super::goal::{self, Goal, GoalError};
 use super::layout::Layout;
 
 /// Ignore rules that keep local files out of git.

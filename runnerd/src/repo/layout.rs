@@ -1,11 +1,11 @@
-//! Every path under `.runner/` in one work tree; who may write it is defined in `runner_core::layout`.
+//! Every path under `.runner/` in one work tree; who may write it is defined in `runner_core::files::layout`.
 //!
 //! Pure: neither checks nor creates any path.
 
 use std::path::{Path, PathBuf};
 
-use runner_core::layout;
-pub use runner_core::layout::{PathOwnership, path_ownership};
+use runner_core::files::layout;
+pub use runner_core::files::layout::{PathOwnership, path_ownership};
 
 /// The paths of one work tree; the constants are relative to its root, with `/` between names.
 #[derive(Debug, Clone, PartialEq, Eq)]

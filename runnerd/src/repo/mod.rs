@@ -15,4 +15,3 @@ pub mod sealed;
 pub(crate) mod simulated_disk;
 
 pub use layout::{Layout, PathOwnership};
-pub use runner_core::goal::{self, Goal, GoalError};

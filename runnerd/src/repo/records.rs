@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use nix::libc::{O_NOFOLLOW, O_NONBLOCK};
-use runner_core::ids::check_id;
+use runner_core::tree::ids::check_id;
+use runner_os::dir_permissions;
 
 use super::durable;
 use super::layout::Layout;
-use crate::dir_permissions;
 
 /// Prefix of a folder that is being removed; no id begins with a dot.
 const REMOVAL_PREFIX: &str = ".gc-";

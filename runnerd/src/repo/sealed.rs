@@ -7,8 +7,9 @@
 use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 
-use runner_core::blocker::Transience;
-use runner_core::json;
+use runner_core::run::blocker::Transience;
+use runner_core::text::json;
+use runner_os::retryable::{Retryable, fix_path_remedy};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -16,7 +17,6 @@ use serde_json::value::RawValue;
 use super::disk::{Disk, RealDisk};
 use super::durable::{self, DurableError, FileAccess};
 use super::seal::{SealContext, SealError, SealKey, strip_seal};
-use crate::retryable::{Retryable, fix_path_remedy};
 
 /// A type that can be stored in a note.
 pub trait Sealable: Serialize + DeserializeOwned {

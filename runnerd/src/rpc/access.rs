@@ -12,12 +12,12 @@ use jsonrpsee::types::Request;
 use nix::unistd::Pid;
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::event::EventKind;
+use runner_os::clock;
 
 use super::ancestry::AgentSign;
 use super::middleware::{CallMiddleware, CallService};
 use super::peer::find_process_sign;
 use super::{Peer, PeerRole};
-use crate::clock;
 use crate::events::{EventStream, EventSubject};
 
 /// Length limit of a method name in messages, in characters: it may be anything.

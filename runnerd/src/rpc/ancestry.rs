@@ -11,8 +11,7 @@ use nix::errno::Errno;
 use nix::sys::signal::kill;
 use nix::unistd::{Pid, getpid};
 use protocol::startup::MARK_VARIABLE;
-
-use crate::process::{Mark, read_of_process as read, read_text_of_process as read_text};
+use runner_process::{Mark, read_of_process as read, read_text_of_process as read_text};
 
 /// Evidence that a peer is not a person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,10 +8,10 @@ use std::os::fd::{AsRawFd as _, OwnedFd};
 use nix::errno::Errno;
 use nix::sys::socket::{getsockopt, sockopt::PeerPidfd};
 use nix::unistd::{Pid, getpid};
+use runner_process::read_text_of_process;
 use tokio::net::UnixStream;
 
 use super::ancestry::{self, AgentSign, ProcessDescent};
-use crate::process::read_text_of_process;
 
 /// Number of walks that may be started because the processes changed meanwhile.
 const MAX_WALKS: u32 = 3;

@@ -9,7 +9,7 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::dir_permissions;
+use runner_os::dir_permissions;
 
 const SIGNING_DIR: &str = "signing";
 const KEY_FILE: &str = "key";

@@ -4,7 +4,7 @@
 
 use std::path::PathBuf;
 
-use runner_core::change::ChangeRequest;
+use runner_core::files::change::ChangeRequest;
 use serde::{Deserialize, Serialize};
 
 use super::{RepoStore, StoreError};

@@ -7,7 +7,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::clock;
+use runner_os::clock;
 
 /// Minimum time for a command, however late it is.
 const MIN_TIME: Duration = Duration::from_secs(1);

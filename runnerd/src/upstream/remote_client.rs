@@ -10,11 +10,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use protocol::tip_log;
+use runner_git::Id;
 
 use super::UpstreamError;
 use super::deadline::Deadline;
 use super::user_git::{CommandOutput, UserGit, UserSettings};
-use crate::git::Id;
 
 /// Time limit for transferring a whole repository.
 pub(super) const FETCH_TIMEOUT: Duration = Duration::from_hours(2);

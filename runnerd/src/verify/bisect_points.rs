@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 
 use protocol::bisect::BisectPoint;
 use runner_core::bisect::{BisectCandidate, list_candidates, merge_states};
+use runner_git::{Id, Repository};
 use tokio_util::sync::CancellationToken;
 
 use super::branch_audit::check_rules;
 use super::{VerifyError, VerifyTarget, plan_audit};
-use crate::git::{Id, Repository};
 use crate::repo::layout::Layout;
 use crate::worker::load_config;
 

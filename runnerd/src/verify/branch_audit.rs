@@ -11,12 +11,12 @@ use runner_core::audit::{
     is_content_read, parse_changes,
 };
 use runner_core::committed_state::StateFiles;
-use runner_core::watched_files::{CheckDigests, WatchedFiles, is_compared_by_content};
+use runner_core::guard::watched_files::{CheckDigests, WatchedFiles, is_compared_by_content};
+use runner_git::{ChainChange, ChainCommit, ChainFile, CommitChain, GitError, Id, Repository};
+use runner_process::SpawnError;
 use tokio_util::sync::CancellationToken;
 
 use super::VerifyTarget;
-use crate::git::{ChainChange, ChainCommit, ChainFile, CommitChain, GitError, Id, Repository};
-use crate::process::SpawnError;
 use crate::repo::layout::Layout;
 use crate::worker::{self, LoadError, MAX_REVIEWED_BYTES};
 use crate::workspace::WorkspaceError;

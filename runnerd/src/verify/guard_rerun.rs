@@ -11,18 +11,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use protocol::request::CallerEnv;
 use protocol::verify::{AuditFinding, AuditPass, AuditRule, Severity};
+use runner_config::{GuardConfig, RepoConfig};
 use runner_core::iteration::{GuardEnd, GuardEndKind};
-use runner_core::redact::Secrets;
+use runner_core::text::redact::Secrets;
+use runner_git::{GitError, Id, Repository};
+use runner_os::dir_permissions;
+use runner_os::error_chain::display_chain;
+use runner_process::{Launcher, Mark};
 use tokio::task::block_in_place;
 use tokio_util::sync::CancellationToken;
 
 use super::VerifyError;
-use crate::config::{GuardConfig, RepoConfig};
-use crate::dir_permissions;
-use crate::error_chain::display_chain;
-use crate::git::{GitError, Id, Repository};
 use crate::guard::{self, GuardCall};
-use crate::process::{Launcher, Mark};
 use crate::worker::{LoadError, checkout_files_at, load_config};
 use crate::workspace::{self, WorkspaceOptions};
 

@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::verify::{AuditReport, AuditSince, Severity};
+use runner_git::{GitError, Id, Repository};
 
 use crate::admit::git_error;
-use crate::git::{GitError, Id, Repository};
 
 /// A revision, and a cache of commits known to be in it or not.
 #[derive(Debug)]

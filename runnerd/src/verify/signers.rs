@@ -9,13 +9,13 @@ use std::path::Path;
 use jiff::Timestamp;
 use protocol::verify::AuditReport;
 use runner_core::audit::{self, SignatureStatus};
+use runner_git::{Id, Repository, find_revoked_keys_file};
+use runner_os::temp_file;
 use tempfile::NamedTempFile;
 use tokio_util::sync::CancellationToken;
 
 use super::{VerifyError, VerifyTarget, plan_audit};
-use crate::git::{Id, Repository, find_revoked_keys_file};
 use crate::ssh_signature::{AllowedSigner, SignedText};
-use crate::temp_file;
 
 /// The allowed signers.
 #[derive(Debug, Clone, Copy)]

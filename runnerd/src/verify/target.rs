@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use protocol::command::{Command, NextSteps};
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::state::RunState;
+use runner_git::{GitError, Head, Id, Repository};
 
 use super::branch_audit::skip_unreadable;
 use crate::admit::{git_error, no_run_error};
-use crate::git::{GitError, Head, Id, Repository};
 use crate::repo::layout::Layout;
 
 /// A run's branch.

@@ -7,7 +7,8 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::git::{Id, IgnoreFiles, Repository, WorktreeChange};
+use runner_git::{Id, IgnoreFiles, Repository, WorktreeChange};
+
 use crate::worker::integrity::listing::WorkTreeListing;
 use crate::worker::integrity::permissions::FolderTree;
 use crate::worker::load::{CommittedState, LoadError, load_state};

@@ -8,9 +8,8 @@ use std::fs::{self, File, TryLockError};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use runner_core::blocker::Transience;
-
-use crate::retryable::Retryable;
+use runner_core::run::blocker::Transience;
+use runner_os::retryable::Retryable;
 
 /// Another daemon drives a run of the repository.
 #[derive(Debug, thiserror::Error)]

@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::dir_permissions;
-use crate::git::{GitError, Repository};
+use runner_git::{GitError, Repository};
+use runner_os::dir_permissions;
+
 use crate::repo::layout::Layout;
 use crate::worker::context::{EffectError, RunContext};
 

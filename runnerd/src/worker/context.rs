@@ -7,22 +7,22 @@ use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use runner_core::blocker::Transience;
+use runner_config::Patterns;
 use runner_core::driver::Driver;
 use runner_core::fsck::is_like_runner_path;
 use runner_core::message::RunnerCommit;
-use runner_core::redact::Secrets;
 use runner_core::run::RunScratch;
+use runner_core::run::blocker::Transience;
+use runner_core::text::redact::Secrets;
+use runner_git::{GitError, Id, Identity, Repository, WorktreeChange};
+use runner_os::retryable::{Retryable, path_remedy};
+use runner_process::{Launcher, SpawnError};
 
-use crate::config::Patterns;
 use crate::events::EventStream;
-use crate::git::{GitError, Id, Identity, Repository, WorktreeChange};
-use crate::process::{Launcher, SpawnError};
 use crate::publish::PublishError;
 use crate::repo::durable::DurableError;
 use crate::repo::layout::Layout;
 use crate::repo::sealed::{Sealable, SealedFile, SealedFileError};
-use crate::retryable::{Retryable, path_remedy};
 use crate::store::RepoStore;
 use crate::worker::caches::LastLoad;
 use crate::worker::caches::LastScan;
@@ -96,7 +96,7 @@ pub(crate) enum EffectError {
     Publish(#[from] PublishError),
     /// Processes of an earlier daemon process do not exit.
     #[error(transparent)]
-    StillAlive(#[from] crate::process::orphans::StillAlive),
+    StillAlive(#[from] runner_process::orphans::StillAlive),
     /// A process could not be started.
     #[error(transparent)]
     Spawn(#[from] SpawnError),

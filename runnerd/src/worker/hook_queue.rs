@@ -3,8 +3,8 @@
 use protocol::hook::{HOOK_SCHEMA, HookEvent, HookName};
 use runner_core::hook;
 use runner_core::run::RunRecord;
+use runner_os::clock;
 
-use crate::clock;
 use crate::store::{PendingHook, RepoFile};
 
 /// Maximum number of pending events; the oldest are dropped.

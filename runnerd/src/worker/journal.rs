@@ -9,9 +9,10 @@
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
-use runner_core::blocker::Transience;
 use runner_core::iteration::{IllegalIterationEvent, IterationEvent, Phase, decide};
 use runner_core::policy::Policy;
+use runner_core::run::blocker::Transience;
+use runner_os::retryable::Retryable;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -19,7 +20,6 @@ use crate::repo::disk::{Disk, RealDisk};
 use crate::repo::durable::{self, DurableError, FileAccess};
 use crate::repo::seal::{Seal, SealContext, SealKey};
 use crate::repo::sealed::{SealedFileFault, find_version_fault};
-use crate::retryable::Retryable;
 use crate::store::RepoStore;
 
 /// Version of the format.

@@ -6,19 +6,20 @@ use std::sync::OnceLock;
 use protocol::command::NextSteps;
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::view::StopReason;
-use runner_core::blocker::Transience;
+use runner_config::{ConfigError, RepoConfig};
 use runner_core::committed_state::{self, FileFault, StateFault, StateFiles};
 use runner_core::message::{MessageError, RulesError, RunnerCommit, claims_receipt};
+use runner_core::prompt;
 use runner_core::run::RunInputs;
 use runner_core::run::RunScratch;
-use runner_core::{prompt, tree};
+use runner_core::run::blocker::Transience;
+use runner_core::tree;
+use runner_git::{GitError, Id, Repository};
+use runner_os::clock;
+use runner_os::error_chain::display_chain;
+use runner_os::retryable::Retryable;
 
-use crate::clock;
-use crate::config::{self, ConfigError, RepoConfig};
-use crate::error_chain::display_chain;
-use crate::git::{GitError, Id, Repository};
 use crate::repo::layout::Layout;
-use crate::retryable::Retryable;
 use crate::worker::integrity::definition::CommitDefinition;
 
 /// Maximum number of commits searched for the runner's last one.
@@ -179,7 +180,7 @@ pub fn load_config(repository: &Repository, commit: Id) -> Result<RepoConfig, Lo
 
 fn parse_config(repository: &Repository, bytes: &[u8]) -> Result<RepoConfig, LoadError> {
     let path = repository.work_dir().join(Layout::CONFIG);
-    Ok(config::parse(config::decode_text(bytes, &path)?, &path)?)
+    Ok(runner_config::parse(runner_config::decode_text(bytes, &path)?, &path)?)
 }
 
 impl CommittedState {

@@ -20,14 +20,14 @@ use protocol::reply::{ChangeReply, ControlReply, ReviewReply, StartReply, StepRe
 use protocol::review::PendingReview;
 use protocol::view::{GitWaitView, PendingControl, RunSummary, StatusView};
 use protocol::words::RunStatus;
-use runner_core::approval::Decision;
-use runner_core::change::ChangeRequest;
+use runner_core::files::change::ChangeRequest;
 use runner_core::message::ReviewSignature;
+use runner_core::run::approval::Decision;
 use runner_core::run::{RequestRefusal, StartRequest};
+use runner_git::Ender;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
-use crate::git::{self, Ender};
 use crate::store::{SourceRepo, repo_id};
 
 mod caches;
@@ -269,13 +269,13 @@ impl WorkerHandle {
 
     /// Returns the git command that the worker has been waiting for, if it has for long.
     fn git_wait(&self) -> Option<GitWaitView> {
-        let wait = git::waits(|common_dir| self.is_of(common_dir))?;
+        let wait = runner_git::waits(|common_dir| self.is_of(common_dir))?;
         Some(GitWaitView { command: wait.command, program: wait.program, since: wait.since })
     }
 
     /// Returns the same if it waits for another program, somewhat earlier.
     fn git_block(&self) -> Option<GitWaitView> {
-        let wait = git::blocks(|common_dir| self.is_of(common_dir))?;
+        let wait = runner_git::blocks(|common_dir| self.is_of(common_dir))?;
         Some(GitWaitView { command: wait.command, program: wait.program, since: wait.since })
     }
 
@@ -343,7 +343,7 @@ impl WorkerHandle {
     }
 
     fn end_waiting_git(&self) {
-        git::end_waiting(|common_dir| self.is_of(common_dir), Ender::Cancel);
+        runner_git::end_waiting(|common_dir| self.is_of(common_dir), Ender::Cancel);
     }
 
     /// Sends a request, but returns an error if a blocked git command keeps the worker from answering. The request

@@ -1,9 +1,9 @@
 //! Checks what people have committed on top of the runner's last commit against what a person may do.
 
 use protocol::view::StopReason;
-use runner_core::person_edit;
+use runner_core::files::person_edit;
+use runner_git::Repository;
 
-use crate::git::Repository;
 use crate::worker::load::{CommittedState, LoadError, last_runner_commit, load_state};
 
 /// Returns the rule that a person's commits since the runner's last commit break, if any.

@@ -6,7 +6,8 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::git::{GitError, PinnedConfig, Repository};
+use runner_git::{GitError, PinnedConfig, Repository};
+
 use crate::repo::layout::Layout;
 use crate::repo::sealed::{Sealable, SealedFile};
 use crate::store::RepoStore;

@@ -2,9 +2,9 @@
 
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::view::StopReason;
+use runner_git::GitError;
+use runner_os::error_chain::display_chain;
 
-use crate::error_chain::display_chain;
-use crate::git::GitError;
 use crate::publish::PublishError;
 use crate::repo::durable;
 use crate::repo::init::InitError;

@@ -5,16 +5,16 @@
 
 use jiff::SignedDuration;
 use protocol::view::PublishedView;
-use runner_core::blocker::Blocker;
 use runner_core::publish::missing_workspace;
-use runner_core::wait::WaitPeriod;
+use runner_core::run::blocker::Blocker;
+use runner_core::run::wait::WaitPeriod;
+use runner_git::{GitError, MovedRef, Repository};
+use runner_os::clock;
+use runner_os::error_chain::display_chain;
+use runner_os::retryable::{Retryable as _, describe_blocker};
 use tokio::task::block_in_place;
 
-use crate::clock;
-use crate::error_chain::display_chain;
-use crate::git::{GitError, MovedRef, Repository};
 use crate::publish::{self, PublishError, PublishOutcome, PublishedMove};
-use crate::retryable::{Retryable as _, describe_blocker};
 use crate::store::{RepoFile, RepoStore, SourceRepo};
 use crate::upstream::{PUSH_TIMEOUT, Upstream, UpstreamOutcome};
 use crate::worker::pinned_repo::PinnedRepo;

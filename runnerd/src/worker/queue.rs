@@ -16,18 +16,18 @@ use protocol::view::{
     ChangeView, IterationView, PendingControl, PhaseView, RepoView, RunSummary, RunView, StatusView, StopReason,
 };
 use protocol::words::{Containment, PhaseName, RunStatus};
-use runner_core::blocker::Blocker;
-use runner_core::change::ChangeRequest;
+use runner_core::files::change::ChangeRequest;
+use runner_core::run::blocker::Blocker;
+use runner_core::run::wait::WaitPeriod;
 use runner_core::run::{self, QueueInput, QueueTurn, RunAction, RunRecord, RunTransition, StopRequest};
-use runner_core::wait::WaitPeriod;
+use runner_os::clock;
+use runner_os::error_chain::display_chain;
+use runner_process::{Inhibitor, SleepInhibition};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
-use crate::clock;
-use crate::error_chain::display_chain;
 use crate::events::{EventStream, EventSubject};
 use crate::log_redactor::LogRedactor;
-use crate::process::{Inhibitor, SleepInhibition};
 use crate::store::{ChangeQueue, RepoFile, RepoStore, StoreError};
 use crate::upstream::Upstream;
 use crate::worker::caches::LastLoad;

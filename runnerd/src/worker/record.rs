@@ -12,11 +12,10 @@ use nix::libc::{O_NOFOLLOW, O_NONBLOCK};
 use protocol::meta::{IterationMeta, PhaseTime};
 use protocol::words::PhaseName;
 use runner_core::iteration::{IterationEvent, IterationOutcome};
-use runner_core::json;
+use runner_core::text::json;
 use runner_core::verdict::SessionTask;
+use runner_git::{Id, Repository};
 
-use crate::agent;
-use crate::git::{Id, Repository};
 use crate::log_redactor::LogRedactor;
 use crate::repo::durable::{self, FileAccess};
 use crate::repo::layout::Layout;
@@ -117,7 +116,7 @@ pub(crate) fn complete_record(
     create_record_dir(context, &folder)?;
     // An interrupted session has left its answer unredacted.
     for answer in ["output.json", "review.json"] {
-        agent::redact_answer(&folder.join(answer), &context.secrets);
+        runner_agents::redact_answer(&folder.join(answer), &context.secrets);
     }
     // The session may have removed the files that the record began with.
     if let Some(prompt) = input.prompt {

@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 
-use runner_core::blocker::Transience;
 use runner_core::run::IllegalRunEvent;
+use runner_core::run::blocker::Transience;
+use runner_git::{GitError, InvalidId};
+use runner_os::retryable::Retryable;
 
-use crate::git::{GitError, InvalidId};
 use crate::repo::durable::DurableError;
-use crate::retryable::Retryable;
 use crate::store::StoreError;
 use crate::worker::context::EffectError;
 use crate::worker::iteration::drive::DriveError;
@@ -91,10 +91,10 @@ impl Retryable for RunError {
 #[cfg(test)]
 mod tests {
     use nix::errno::Errno;
+    use runner_os::retryable::{LOOK_AT_LOG, describe_blocker};
+    use runner_process::SpawnError;
 
     use super::*;
-    use crate::process::SpawnError;
-    use crate::retryable::{LOOK_AT_LOG, describe_blocker};
 
     fn nature(error: &EffectError) -> Transience {
         error.transience()

@@ -4,8 +4,7 @@
 //! count.
 
 use runner_core::message::RunnerCommit;
-
-use crate::git::{CommitInfo, GitError, Id, Repository};
+use runner_git::{CommitInfo, GitError, Id, Repository};
 
 /// Distinguishes the runner's commits from those of sessions, along first parents from the newest.
 #[derive(Debug, Default)]

@@ -7,8 +7,8 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 
 use protocol::path::WirePath;
+use runner_git::{GitError, Repository};
 
-use crate::git::{GitError, Repository};
 use crate::repo::layout::Layout;
 use crate::worker::context::{EffectError, RunContext};
 

@@ -11,8 +11,9 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _, symlink};
 use std::path::{Component, Path, PathBuf};
 
+use runner_os::file_copy;
+
 use super::{WorkspaceBuilder, WorkspaceError, WorkspaceProgress};
-use crate::file_copy;
 use crate::repo::layout::Layout;
 
 /// Maximum number of files copied.

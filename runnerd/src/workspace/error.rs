@@ -3,11 +3,11 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use runner_core::blocker::Transience;
+use runner_core::run::blocker::Transience;
+use runner_git::GitError;
+use runner_os::retryable::{Retryable, path_remedy};
 
-use crate::git::GitError;
 use crate::repo::durable::DurableError;
-use crate::retryable::{Retryable, path_remedy};
 
 /// Why a workspace was not created or not removed.
 #[derive(Debug, thiserror::Error)]

@@ -13,15 +13,15 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use runner_config::{DaemonConfig, Patterns};
+use runner_git::{Id, Repository, RepositoryClone};
+use runner_os::dir_permissions;
 use tokio_util::sync::CancellationToken;
 
 pub use self::copy::CopiedFiles;
 pub use self::error::WorkspaceError;
 pub use self::owner::WorkspaceOwner;
 pub use self::unknown_files::find_unknown_files;
-use crate::config::{DaemonConfig, Patterns};
-use crate::dir_permissions;
-use crate::git::{Id, Repository, RepositoryClone};
 use crate::repo::durable::{self, FileAccess};
 
 /// A workspace to create.

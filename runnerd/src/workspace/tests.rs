@@ -241,7 +241,7 @@ fn partial_clone_is_refused_with_what_to_do() {
     scene.source.git(&["config", "remote.origin.promisor", "true"]);
     let error = scene.make(&[]).unwrap_err();
     assert!(matches!(error, WorkspaceError::PartialClone { .. }));
-    assert!(crate::retryable::Retryable::remedy(&error).unwrap().contains("runnerctl start"));
+    assert!(runner_os::retryable::Retryable::remedy(&error).unwrap().contains("runnerctl start"));
     assert!(!scene.workspaces().exists());
 }
 

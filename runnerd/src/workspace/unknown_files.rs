@@ -10,8 +10,8 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 use protocol::path::WirePath;
+use runner_git::{GitError, Repository};
 
-use crate::git::{GitError, Repository};
 use crate::repo::layout::Layout;
 
 /// The beginning of the file `CACHEDIR.TAG`.

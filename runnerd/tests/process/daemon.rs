@@ -9,7 +9,7 @@ use std::{
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use protocol::words::Containment;
-use runnerd::process::{Mark, SpawnError, SweepReport, end_survivors, run_program, shield_daemon};
+use runner_process::{Mark, SpawnError, SweepReport, end_survivors, run_program, shield_daemon};
 use rustix::process::Signal;
 use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;

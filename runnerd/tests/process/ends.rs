@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use runnerd::process::{ProgramEnd, StopPolicy};
+use runner_process::{ProgramEnd, StopPolicy};
 
 use crate::kit::{Asked, Bench, PATIENCE, Running, run_to_end};
 

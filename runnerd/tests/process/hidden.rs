@@ -11,8 +11,8 @@ use std::{
 
 use nix::unistd::{Gid, Uid, chown, geteuid};
 use protocol::words::Containment;
+use runner_process::{ProbeOptions, ProgramEnd, SpawnError, probe_host, run_program};
 use runner_testkit::invariants::print_figure;
-use runnerd::process::{ProbeOptions, ProgramEnd, SpawnError, probe_host, run_program};
 use tokio_util::sync::CancellationToken;
 
 use crate::kit::{Bench, Running, launcher};
@@ -79,7 +79,7 @@ async fn tried_at(level: Containment, bench: &Bench) -> Option<String> {
     if offer.level() != level {
         return None;
     }
-    let spec = runnerd::process::ProgramSpec { cwd: bench.path("work"), ..bench.sh(&script(bench)) };
+    let spec = runner_process::ProgramSpec { cwd: bench.path("work"), ..bench.sh(&script(bench)) };
     let report = Running::start_with(launcher.with_capabilities(offer), spec).report().await;
     assert_eq!((report.end, report.containment), (ProgramEnd::Exited(0), level));
     let printed = bench.log();

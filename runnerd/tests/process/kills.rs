@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use runnerd::process::ProgramEnd;
+use runner_process::ProgramEnd;
 
 use crate::{
     bare::Bare,

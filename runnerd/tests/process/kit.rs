@@ -11,12 +11,12 @@ use std::{
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use protocol::words::Containment;
-use runner_core::redact::Secrets;
-use runner_testkit::ScratchDir;
-use runnerd::process::{
+use runner_core::text::redact::Secrets;
+use runner_process::{
     Launcher, LogFile, Mark, OutputFollower, OutputPiece, OutputStream, ProbeOptions, ProgramReport, ProgramSpec,
     SpawnError, StopPolicy, TimeLimits, probe_host, run_program,
 };
+use runner_testkit::ScratchDir;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use tokio::{sync::mpsc, task::JoinHandle, time::timeout};
 use tokio_util::sync::CancellationToken;

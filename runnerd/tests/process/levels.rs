@@ -9,11 +9,9 @@ use std::{
 
 use nix::{sys::stat::Mode, unistd::mkfifo};
 use protocol::words::Containment;
+use runner_os::clock::since_boot;
+use runner_process::{ProbeOptions, ProgramEnd, ProgramReport, SweepReport, end_survivors, probe_host};
 use runner_testkit::invariants::print_figure;
-use runnerd::{
-    clock::since_boot,
-    process::{ProbeOptions, ProgramEnd, ProgramReport, SweepReport, end_survivors, probe_host},
-};
 use rustix::process::Signal;
 
 use crate::{

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use runnerd::process::{OutputFollower, OutputStream, ProgramEnd, run_program};
+use runner_process::{OutputFollower, OutputStream, ProgramEnd, run_program};
 use tokio_util::sync::CancellationToken;
 
 use crate::kit::{Bench, Running, launcher, run_to_end};

@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use runnerd::process::{Launcher, Mark, ProgramEnd, ProgramSpec, SpawnError, run_program};
+use runner_process::{Launcher, Mark, ProgramEnd, ProgramSpec, SpawnError, run_program};
 use tokio_util::sync::CancellationToken;
 
 use crate::kit::{Bench, Running, launcher, run_to_end};

@@ -14,51 +14,29 @@ const LONGEST_FILE: usize = 500;
 
 /// The modules of the daemon, each with the modules that it may use. `main` and `daemon` assemble everything.
 const ARROWS: &[(&str, &[&str])] = &[
-    (
-        "admit",
-        &["agent", "error_chain", "config", "containment_check", "git", "retryable", "process", "repo", "worker"],
-    ),
-    ("agent", &["clock", "config", "dir_permissions", "process"]),
-    ("error_chain", &[]),
+    ("admit", &["containment_check", "repo", "worker"]),
     ("call_context", &[]),
-    ("clock", &[]),
-    ("config", &[]),
-    ("containment_check", &["config", "process"]),
-    ("events", &["clock"]),
-    ("file_copy", &[]),
-    ("dir_permissions", &[]),
-    ("git", &["clock", "file_copy", "dir_permissions", "retryable", "temp_file"]),
-    ("guard", &["config", "process", "repo"]),
+    ("daemon_config", &[]),
+    ("containment_check", &[]),
+    ("events", &[]),
+    ("guard", &["repo"]),
     ("log_redactor", &[]),
-    (
-        "landing",
-        &["admit", "error_chain", "config", "dir_permissions", "git", "process", "repo", "store", "verify", "worker"],
-    ),
-    (
-        "job",
-        &["error_chain", "clock", "config", "git", "logging", "registry", "repo", "upstream", "worker", "workspace"],
-    ),
-    ("isolation", &["error_chain", "git", "publish", "repo", "store", "worker", "workspace"]),
+    ("landing", &["admit", "repo", "store", "verify", "worker"]),
+    ("job", &["logging", "registry", "repo", "upstream", "worker", "workspace"]),
+    ("isolation", &["publish", "repo", "store", "worker", "workspace"]),
     ("logging", &["log_redactor"]),
     ("memory", &[]),
     (
         "methods",
         &[
             "admit",
-            "agent",
-            "error_chain",
             "call_context",
-            "clock",
-            "config",
             "events",
-            "git",
             "landing",
             "isolation",
             "logging",
             "memory",
-            "retryable",
             "state_dir",
-            "process",
             "publish",
             "registry",
             "repo",
@@ -70,52 +48,25 @@ const ARROWS: &[(&str, &[&str])] = &[
             "workspace",
         ],
     ),
-    ("retryable", &["error_chain"]),
-    ("state_dir", &["dir_permissions", "git", "repo", "store", "temp_file"]),
-    ("process", &["retryable"]),
-    ("publish", &["git", "retryable", "repo", "store"]),
-    ("registry", &["error_chain", "repo", "store", "worker"]),
-    ("repo", &["dir_permissions", "retryable", "temp_file"]),
+    ("state_dir", &["repo", "store"]),
+    ("publish", &["repo", "store"]),
+    ("registry", &["repo", "store", "worker"]),
+    ("repo", &[]),
     ("review", &[]),
-    ("rpc", &["call_context", "clock", "events", "process"]),
+    ("rpc", &["call_context", "events"]),
     ("service", &["registry", "worker"]),
-    ("ssh_signature", &["temp_file"]),
+    ("ssh_signature", &[]),
     ("startup", &["service"]),
-    ("store", &["dir_permissions", "retryable", "repo"]),
-    ("temp_file", &[]),
-    ("upstream", &["clock", "config", "git"]),
-    (
-        "verify",
-        &[
-            "admit",
-            "error_chain",
-            "config",
-            "dir_permissions",
-            "git",
-            "guard",
-            "process",
-            "repo",
-            "ssh_signature",
-            "temp_file",
-            "worker",
-            "workspace",
-        ],
-    ),
+    ("store", &["repo"]),
+    ("upstream", &[]),
+    ("verify", &["admit", "guard", "repo", "ssh_signature", "worker", "workspace"]),
     (
         "worker",
         &[
-            "agent",
-            "error_chain",
-            "clock",
-            "config",
             "containment_check",
             "events",
-            "dir_permissions",
-            "git",
             "guard",
             "log_redactor",
-            "retryable",
-            "process",
             "publish",
             "repo",
             "review",
@@ -124,7 +75,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "upstream",
         ],
     ),
-    ("workspace", &["config", "file_copy", "dir_permissions", "git", "retryable", "repo"]),
+    ("workspace", &["repo"]),
 ];
 
 /// A word in the code, and the only files or folders of `within` that may contain it.
@@ -139,7 +90,7 @@ const HOMES: &[Home] = &[
     Home {
         word: "gix",
         within: "",
-        homes: &["runnerd/src/git/"],
+        homes: &["runnerd/git/src/"],
         why: "its releases break monthly, and it trusts what a repository says",
     },
     Home {
@@ -155,16 +106,16 @@ const HOMES: &[Home] = &[
     Home {
         word: "Timestamp::now",
         within: "runnerd/",
-        homes: &["runnerd/src/clock.rs"],
+        homes: &["runnerd/os/src/clock.rs"],
         why: "a decision must not read a clock in passing",
     },
     Home {
         word: "SystemTime",
         within: "",
-        homes: &["runnerd/src/git/worktree/content.rs", "runnerd/src/repo/records.rs"], // the time of a file
+        homes: &["runnerd/git/src/worktree/content.rs", "runnerd/src/repo/records.rs"], // the time of a file
         why: "times are jiff's, and come from `clock`",
     },
-    Home { word: "ClockId::", within: "", homes: &["supervisor/src/clock.rs"], why: "one clock measures" },
+    Home { word: "ClockId::", within: "", homes: &["runnerd/supervisor/src/clock.rs"], why: "one clock measures" },
     Home {
         word: "Instant::now",
         within: "runnerd/",
@@ -175,12 +126,12 @@ const HOMES: &[Home] = &[
         word: "Command::new",
         within: "",
         homes: &[
-            "runnerd/src/process/",
-            "runnerd/src/git/repository/program.rs",
+            "runnerd/process/src/",
+            "runnerd/git/src/repository/program.rs",
             "runnerd/src/upstream/user_git.rs",     // the user's git, towards a remote
             "runnerd/src/state_dir/signing_key.rs", // ssh-keygen, which makes a key in a moment and asks nothing
             "runnerd/src/ssh_signature.rs",         // the same, which looks at a signature
-            "supervisor/src/leader.rs",
+            "runnerd/supervisor/src/leader.rs",
             "runnerd/testkit/",
             "bench/",                           // controls, beside what is measured
             "scripts/link.rs",                  // a build asks the compiler, and waits for its answer
@@ -200,8 +151,9 @@ const HOMES: &[Home] = &[
         ],
         why: "what is started must be ended",
     },
-    Home { word: "tokio", within: "supervisor/", homes: &[], why: "a shim forks, so it has one thread" },
-    Home { word: "tokio", within: "runnerd/core/", homes: &[], why: "the rules do not wait" },
+    Home { word: "tokio", within: "runnerd/supervisor/", homes: &[], why: "a shim forks, so it has one thread" },
+    Home { word: "tokio", within: "runnerd/git/", homes: &[], why: "it is called from threads that may wait" },
+    Home { word: "std::fs", within: "runnerd/config/src/", homes: &[], why: "the caller reads the file" },
     Home { word: "std::fs", within: "runnerd/core/src/", homes: &[], why: "the rules read no file" },
     Home { word: "std::env", within: "runnerd/core/src/", homes: &[], why: "the rules know no environment" },
     Home { word: "std::process", within: "runnerd/core/src/", homes: &[], why: "the rules start nothing" },
@@ -424,4 +376,34 @@ fn no_line_waits_to_be_mended() {
         }
     }
     none(&findings, "a line is not for the reader");
+}
+
+/// Pages that say where something is in the source, with its path from the root of the workspace.
+const MAPS: [&str; 6] = [
+    "ARCHITECTURE.md",
+    "CONTRIBUTING.md",
+    "docs/agents.md",
+    "docs/limits.md",
+    "docs/contributing/attacks.md",
+    "docs/contributing/faults.md",
+];
+
+#[test]
+fn every_path_that_a_map_names_exists() {
+    let (root, mut findings, mut count) = (root(), String::new(), 0);
+    for page in MAPS {
+        let text = fs::read_to_string(root.join(page)).expect("a page can be read");
+        for path in text.split('`').skip(1).step_by(2) {
+            let is_path = ["runnerd/", "runnerctl/", "runner-ui/", "protocol/", "eval/", "fuzz/", "bench/"]
+                .iter()
+                .any(|folder| path.starts_with(folder))
+                && !path.contains([' ', '*', '<', '{']);
+            count += usize::from(is_path);
+            if is_path && !root.join(path.split("::").next().unwrap_or(path)).exists() {
+                let _ = writeln!(findings, "  {page}: {path}");
+            }
+        }
+    }
+    assert!(count > 50, "only {count} paths were found");
+    none(&findings, "a page names what is not there");
 }

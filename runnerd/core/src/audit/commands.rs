@@ -17,13 +17,17 @@ use super::net_diff::NetDiff;
 use super::ownership::{self, CommitKind};
 use super::person_commits;
 use super::state::{AuditedState, RunnerFiles};
-use crate::change::{ChangeRequest, NodeAddition};
 use crate::committed_state::StateFault;
-use crate::definition::DefinitionState;
+use crate::files::change::{ChangeRequest, NodeAddition};
+use crate::files::layout;
+use crate::files::notes;
+use crate::files::notes::PersonNote;
+use crate::files::questions;
+use crate::files::questions::AgentQuestion;
+use crate::guard::definition::DefinitionState;
 use crate::message::{HumanCommit, safe_summary};
-use crate::notes::PersonNote;
-use crate::questions::AgentQuestion;
-use crate::{config, fence, layout, notes, questions, tree};
+use crate::text::fence;
+use crate::tree;
 
 /// The commands, each with the files it may change.
 const COMMANDS: [(&str, &[&str]); 8] = [
@@ -100,7 +104,7 @@ fn check_command_changes(
 /// Returns the request by which `config set` or `config edit` turns one text into another, given the summary of its
 /// commit; `None` if more than the key that it names was changed.
 fn explain_config_change(command: &str, base: &str, text: &str, summary: &str) -> Option<ChangeRequest> {
-    let keys = config::changed_keys(base, text);
+    let keys = runner_config::changed_keys(base, text);
     let (base, text) = (base.to_owned(), text.to_owned());
     if command == "config edit" {
         return Some(ChangeRequest::Settings { keys, base, text });
@@ -113,7 +117,7 @@ fn explain_config_change(command: &str, base: &str, text: &str, summary: &str) -
         return None;
     }
     let is_reset = words.eq(["is", "reset", "to", "default"]);
-    let value = if is_reset { None } else { config::get(&text, &key).ok()?.value };
+    let value = if is_reset { None } else { runner_config::get(&text, &key).ok()?.value };
     Some(ChangeRequest::Config { key, value, base, text })
 }
 
@@ -221,7 +225,7 @@ mod tests {
     use super::*;
     use crate::audit::commit_data::PathEntry;
     use crate::audit::state::parse_changes;
-    use crate::change::RunDocuments;
+    use crate::files::change::RunDocuments;
     use crate::message::compose_human;
     use crate::policy::Policy;
     use crate::tree::find_mut;
@@ -253,19 +257,19 @@ mod tests {
         let state = run_state();
         vec![
             (layout::TREE, tree::canonical(&plan())),
-            (layout::RUN_STATE, crate::json::to_canonical_json(&state)),
-            (layout::FEEDBACK, crate::json::to_canonical_json(&protocol::state::Feedback::default())),
+            (layout::RUN_STATE, crate::text::json::to_canonical_json(&state)),
+            (layout::FEEDBACK, crate::text::json::to_canonical_json(&protocol::state::Feedback::default())),
             (layout::GOAL, "a goal\n".to_owned()),
             (layout::CONFIG, "stall_after = 4\n".to_owned()),
             (layout::NOTES, "# Notes\n\n- [n1] First.\n".to_owned()),
             (layout::QUESTIONS, "# Questions\n\n- Why?\n- When?\n".to_owned()),
-            (layout::TESTS, crate::json::to_canonical_json(&protocol::test_record::TestRecord::default())),
+            (layout::TESTS, crate::text::json::to_canonical_json(&protocol::test_record::TestRecord::default())),
         ]
     }
 
     fn path_change(path: &str, text: &str) -> PathChange {
         let content: Arc<[u8]> = text.as_bytes().into();
-        let new = PathEntry { mode: 0o100_644, id: crate::digest::sha256_hex(&content), content: Some(content) };
+        let new = PathEntry { mode: 0o100_644, id: crate::text::digest::sha256_hex(&content), content: Some(content) };
         PathChange { path: path.as_bytes().to_vec(), old: None, new: Some(new) }
     }
 
@@ -286,7 +290,7 @@ mod tests {
 
     /// Returns the message of a command that writes this text, if it can.
     fn message_of(command: &str, text: &str) -> String {
-        let summary = match (command, crate::validate::load(text.as_bytes())) {
+        let summary = match (command, crate::tree::validate::load(text.as_bytes())) {
             ("note", _) => "n2: Mind this.".to_owned(),
             ("answer", _) => {
                 let question = &questions::parse_questions(&files()[6].1)[0];
@@ -458,7 +462,7 @@ mod tests {
         let accepted = |change: fn(&mut RunState)| {
             let mut state = run_state();
             change(&mut state);
-            crate::json::to_canonical_json(&state)
+            crate::text::json::to_canonical_json(&state)
         };
         let accept = |state: &mut RunState| drop(state.guard_definition.insert("justfile".to_owned(), "1".repeat(40)));
         assert_obeys("guard accept", layout::RUN_STATE, &accepted(accept));

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use crate::fsck::PathFault;
-use crate::watched_files::{CheckDigests, WatchedFiles};
+use crate::guard::watched_files::{CheckDigests, WatchedFiles};
 
 /// Changes of one commit.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

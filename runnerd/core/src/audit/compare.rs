@@ -8,7 +8,9 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::findings::AuditFindings;
-use crate::{json, layout, tree};
+use crate::files::layout;
+use crate::text::json;
+use crate::tree;
 
 /// Reported if only the form of a file is wrong.
 const CANONICAL_FORM: &str = "the canonical form";

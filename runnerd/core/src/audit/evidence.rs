@@ -10,17 +10,17 @@ use protocol::tree::ChildSpec;
 use protocol::words::PhaseName;
 
 use super::state::AuditedState;
+use crate::files::layout;
+use crate::guard::test_results::TestResults;
+use crate::iteration::tree_examination::{self, TreeExamination};
 use crate::iteration::{
     GuardEnd, GuardEndKind, IllegalIterationEvent, IterationEvent, IterationOutcome, Phase, ReviewEnd, ReviewEndKind,
     WorkResult, WorkSource, decide,
 };
-use crate::layout;
 use crate::message::{ProcessEnd, Receipt};
 use crate::policy::Policy;
-use crate::test_results::TestResults;
 use crate::tree;
-use crate::tree_examination::{self, TreeExamination};
-use crate::validate::TreeFault;
+use crate::tree::validate::TreeFault;
 use crate::verdict::{
     FaultKind, FeedbackEffect, RuleBreach, SessionEnd, SessionEndKind, SessionFinding, SessionRule, SessionTask,
     StopCause, TreeFinding, TreeSource, Verdict, verdict_row,

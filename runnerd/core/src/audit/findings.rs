@@ -2,7 +2,7 @@
 
 use protocol::verify::{AuditFinding, AuditRule, Severity};
 
-use crate::fence;
+use crate::text::fence;
 
 /// Most findings kept per severity: more add nothing, and no number of warnings can hide a violation.
 const MAX_FINDINGS: usize = 1_000;

@@ -8,10 +8,10 @@ use protocol::verify::AuditRule;
 use super::commit_data::{PathChange, PathEntry};
 use super::findings::AuditFindings;
 use super::net_diff::NetDiff;
-use crate::definition::{DefinitionDiff, DefinitionState, GuardDefinition, is_in_definition};
-use crate::layout;
+use crate::files::layout;
+use crate::guard::definition::{DefinitionDiff, DefinitionState, GuardDefinition, is_in_definition};
+use crate::guard::watched_files::{CheckDigests, WatchedFiles};
 use crate::message::Receipt;
-use crate::watched_files::{CheckDigests, WatchedFiles};
 
 /// The trailer that names files no person has accepted.
 const ANNOUNCED: &str = "Runner-Guard-Changed";

@@ -15,17 +15,18 @@ use super::ownership::{self, CommitKind};
 use super::prompts::{self, PromptCheck, PromptSources};
 use super::state::AuditedState;
 use super::trailers;
-use crate::approval::{self, Decision, ReviewDecision};
-use crate::definition::{GuardDefinition, session_notice};
-use crate::digest::Digest;
+use crate::files::layout;
+use crate::guard::definition::{GuardDefinition, session_notice};
+use crate::iteration::transition::{self, StateAfter, TransitionFacts};
 use crate::iteration::{IterationOutcome, ReviewEnd};
 use crate::message::{AttemptCount, GuardTests, NameList, Receipt, VerdictLine, compose_headline};
+use crate::run::approval::{self, Decision, ReviewDecision};
+use crate::run::usage::{self, ResourceUsage};
 use crate::run::{self, NextStep, RunInputs, RunScratch};
-use crate::transition::{self, StateAfter, TransitionFacts};
-use crate::usage::{self, ResourceUsage};
-use crate::validate::TreeLimit;
+use crate::text::digest::Digest;
+use crate::tree;
+use crate::tree::validate::TreeLimit;
 use crate::verdict::{RuleBreach, SessionRule, SessionTask, TreeFinding, TreeSource, Verdict, verdict_row};
-use crate::{layout, tree};
 
 /// One iteration as recorded on the branch.
 #[derive(Debug, Clone, Copy)]
@@ -216,7 +217,7 @@ impl IterationAudit<'_> {
     /// Checks that a rejected tree breaks the rule it was rejected for.
     fn check_raw_tree(&self, replayed: &ReplayedOutcome, findings: &mut AuditFindings) {
         let Some(raw) = self.diff.raw.as_deref() else { return };
-        let left = crate::tree_examination::examine_tree(&crate::tree_examination::SessionTree {
+        let left = crate::iteration::tree_examination::examine_tree(&crate::iteration::tree_examination::SessionTree {
             from: &self.from.tree,
             node: &replayed.outcome.work.task.node,
             role: replayed.outcome.work.task.role,

@@ -12,13 +12,16 @@ use super::net_diff::NetDiff;
 use super::ownership::{self, CommitKind};
 use super::state::{AuditedState, RunnerFiles};
 use crate::committed_state::StateFault;
-use crate::definition::GuardDefinition;
 use crate::driver::ClaimState;
+use crate::files::layout;
+use crate::files::person_edit;
+use crate::guard::definition::GuardDefinition;
+use crate::guard::test_results::{self, TestResults};
+use crate::guard::watched_files::WatchedFiles;
+use crate::iteration::transition::PROGRESS_HEADING;
 use crate::message::{MarkerCommit, ProcessEnd, Receipt, RunnerCommit};
-use crate::test_results::{self, TestResults};
-use crate::transition::PROGRESS_HEADING;
-use crate::watched_files::WatchedFiles;
-use crate::{layout, person_edit, run, tree};
+use crate::run;
+use crate::tree;
 
 /// A commit between iterations, and its parent.
 pub(super) struct MarkerAudit<'a> {

@@ -10,8 +10,8 @@ use super::commit_data::PathEntry;
 use super::findings::AuditFindings;
 use super::net_diff::NetDiff;
 use super::state::RunnerFiles;
+use crate::files::layout::{self, PathOwnership, path_ownership};
 use crate::fsck::is_like_runner_path;
-use crate::layout::{self, PathOwnership, path_ownership};
 
 /// Files that the runner writes when it settles, which are compared with what the rules lead to.
 const SETTLED: &[&str] = &[layout::TREE, layout::RUN_STATE, layout::FEEDBACK, layout::PROGRESS, layout::TESTS];

@@ -2,6 +2,7 @@
 //! reported.
 
 use protocol::verify::{AuditRule, PersonCommit};
+use runner_config::goal::Goal;
 
 use super::commit_data::{CommitHeader, PathChange};
 use super::compare;
@@ -9,11 +10,12 @@ use super::findings::AuditFindings;
 use super::net_diff::NetDiff;
 use super::ownership::{describe_change, has_own_mode, is_file};
 use super::state::RunnerFiles;
-use crate::goal::Goal;
-use crate::layout::PathOwnership;
+use crate::files::layout;
+use crate::files::layout::PathOwnership;
+use crate::files::person_edit;
+use crate::files::person_edit::ForbiddenChange;
 use crate::message::{HumanCommit, MessageError};
-use crate::person_edit::ForbiddenChange;
-use crate::{fence, layout, person_edit};
+use crate::text::fence;
 
 /// Most paths named per commit.
 const MAX_PATHS: usize = 20;

@@ -5,10 +5,10 @@ use protocol::words::Role;
 
 use super::findings::AuditFindings;
 use super::state::AuditedState;
-use crate::digest::Digest;
-use crate::layout;
+use crate::files::layout;
 use crate::message::{Receipt, RunnerVersion};
 use crate::prompt::{self, PROMPT_FORMAT, Prompt, PromptInput, ReviewMaterial, templates_digest};
+use crate::text::digest::Digest;
 use crate::verdict::SessionTask;
 
 /// Result of checking a prompt.

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use protocol::delivery::{DESCRIPTION_BEGINS, DESCRIPTION_ENDS};
+use protocol::shell;
 use protocol::state::{RunState, UsageTotal};
 use protocol::test_record::{LostTest, TestRecord};
 use protocol::tree::{Node, TaskTree};
@@ -14,9 +15,10 @@ use protocol::verify::{AuditFinding, AuditReport, Severity};
 use protocol::words::VerdictName;
 
 use super::markdown::{escape_code, escape_line, quote_text};
-use crate::fence::one_line;
+use crate::files::questions;
 use crate::message::Receipt;
-use crate::{questions, shell, tree};
+use crate::text::fence::one_line;
+use crate::tree;
 
 /// Most bytes of a description: GitHub takes 65,536 characters.
 pub const BODY_LIMIT: usize = 60_000;

@@ -7,11 +7,11 @@ use std::collections::BTreeSet;
 
 use protocol::delivery::{FeedbackItem, FeedbackKind};
 
-use crate::clip::ClipOptions;
-use crate::digest::sha256_hex_of;
 use crate::feedback::{clip_output, reduce};
-use crate::fence::{clean, one_line, wrap_fenced};
-use crate::notes::MAX_NOTE_BYTES;
+use crate::files::notes::MAX_NOTE_BYTES;
+use crate::text::clip::ClipOptions;
+use crate::text::digest::sha256_hex_of;
+use crate::text::fence::{clean, one_line, wrap_fenced};
 
 /// Prefix of an item's key.
 const MARK: &str = "[feedback ";

@@ -4,8 +4,8 @@
 //! Forges look for mentions and references in the rendered text: escaping does not prevent that, but a zero-width
 //! character in the middle does.
 
-use crate::fence::{clean, one_line};
 use crate::landing::sanitize_message::ends_with_ticket;
+use crate::text::fence::{clean, one_line};
 
 /// A zero-width character, as a Markdown entity.
 const ZERO_WIDTH: &str = "&#8203;";

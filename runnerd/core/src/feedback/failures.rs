@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use super::dedup::{LineKey, ShownLine};
 use super::excerpt::OutputExcerpt;
 use super::report_parsers::ReportParser;
-use crate::clip::truncate_text;
+use crate::text::clip::truncate_text;
 
 /// Least room for each failure shown with details, in bytes.
 const MIN_SHARE: usize = 700;

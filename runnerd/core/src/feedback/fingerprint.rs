@@ -8,8 +8,8 @@ use super::failures::FailureReport;
 use super::line_shape::has_location;
 use super::report_parsers::{self, ReportLevel, ReportLine};
 use super::{lines, normalize};
-use crate::digest::sha256_hex;
-use crate::fence::one_line;
+use crate::text::digest::sha256_hex;
+use crate::text::fence::one_line;
 
 /// Digits of a digest.
 const DIGEST_LEN: usize = 8;

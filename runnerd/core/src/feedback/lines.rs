@@ -7,9 +7,9 @@ use std::borrow::Cow;
 
 use serde::Deserialize;
 
-use crate::ansi;
-use crate::clip::truncate_text;
-use crate::fence;
+use crate::text::ansi;
+use crate::text::clip::truncate_text;
+use crate::text::fence;
 
 /// Longest line that is kept whole, in bytes.
 const LINE_LIMIT: usize = 2_000;

@@ -3,7 +3,7 @@
 //! Numbers with their units, hexadecimal ids, times and the names of temporary folders become `#`, so that the same
 //! failure reads the same the next time.
 
-use crate::fence::clean;
+use crate::text::fence::clean;
 
 /// Hexadecimal words of at least this length are ids.
 const ID_LEN: usize = 6;

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use super::lines;
 use super::report_parsers::{is_script, read_nextest_status};
-use crate::test_results::{TestOutcome, TestResults, clean_name};
+use crate::guard::test_results::{TestOutcome, TestResults, clean_name};
 
 /// Returns the tests that known runners have named; of one that is named more than once, the weightiest outcome.
 pub fn read_test_results(output: &[u8]) -> TestResults {

@@ -8,11 +8,11 @@ use serde::Deserialize as _;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::clip::truncate_text;
-use crate::json::{self, JsonBounds, JsonBoundsError};
-use crate::redact::Secrets;
-use crate::strict_json;
-use crate::validate::{MAX_ACCEPTANCE, MAX_ACCEPTANCE_BYTES, MAX_GOAL_BYTES, MAX_TITLE_BYTES};
+use crate::text::clip::truncate_text;
+use crate::text::json::{self, JsonBounds, JsonBoundsError};
+use crate::text::redact::Secrets;
+use crate::text::strict_json;
+use crate::tree::validate::{MAX_ACCEPTANCE, MAX_ACCEPTANCE_BYTES, MAX_GOAL_BYTES, MAX_TITLE_BYTES};
 
 /// Longest summary, in bytes.
 pub const MAX_SUMMARY_BYTES: usize = 20_000;

@@ -10,12 +10,17 @@ use protocol::state::RunState;
 use protocol::tree::{Node, TaskTree};
 use serde::{Deserialize, Serialize};
 
-use crate::definition::DefinitionState;
-use crate::fence::one_line;
-use crate::merge::MergeConflict;
-use crate::notes::PersonNote;
-use crate::person_edit::ForbiddenChange;
-use crate::{merge, notes, person_edit, questions, tree, validate};
+use crate::files::notes;
+use crate::files::notes::PersonNote;
+use crate::files::person_edit;
+use crate::files::person_edit::ForbiddenChange;
+use crate::files::questions;
+use crate::guard::definition::DefinitionState;
+use crate::text::fence::one_line;
+use crate::tree;
+use crate::tree::merge;
+use crate::tree::merge::MergeConflict;
+use crate::tree::validate;
 
 /// Most bytes of a text in a commit's summary line.
 const MAX_SHOWN: usize = 200;

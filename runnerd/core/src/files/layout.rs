@@ -2,7 +2,7 @@
 //!
 //! Only names, relative to the root of the work tree: nothing here accesses the file system.
 
-use crate::ids::check_id;
+use crate::tree::ids::check_id;
 
 /// Heading of `progress.md`.
 pub const PROGRESS_HEADING: &str = "# Progress\n\n";

@@ -2,7 +2,6 @@
 
 pub mod answer;
 pub mod change;
-pub mod goal;
 pub mod guardrails;
 pub mod layout;
 pub mod notes;

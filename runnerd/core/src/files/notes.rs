@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 
-use crate::fence::clean;
+use crate::text::fence::clean;
 
 /// Longest note, in bytes.
 pub const MAX_NOTE_BYTES: usize = 8 * 1024;

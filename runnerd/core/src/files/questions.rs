@@ -5,8 +5,8 @@
 
 use std::fmt::Write as _;
 
-use crate::digest::sha256_hex;
-use crate::fence::clean;
+use crate::text::digest::sha256_hex;
+use crate::text::fence::clean;
 
 /// Longest answer, in bytes.
 pub const MAX_ANSWER_BYTES: usize = 8 * 1024;

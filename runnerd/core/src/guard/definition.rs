@@ -5,12 +5,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use runner_config::ChangePolicy;
+use runner_config::Patterns;
 use serde::{Deserialize, Serialize};
 
-use crate::config::Patterns;
-use crate::fence::one_line;
-use crate::layout;
-use crate::policy::ChangePolicy;
+use crate::files::layout;
+use crate::text::fence::one_line;
 
 /// Most bytes of a path in a notice.
 const MAX_SHOWN: usize = 200;

@@ -7,7 +7,7 @@
 use serde_json::Value as Json;
 use toml::Value as Toml;
 
-use crate::digest;
+use crate::text::digest;
 
 /// The manifests that are known.
 const NAMES: [&str; 3] = ["Cargo.toml", "package.json", "pyproject.toml"];

@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use protocol::test_record::{LostTest, TestAbsence, TestRecord};
 use serde::{Deserialize, Serialize};
 
-use crate::clip::truncate_text;
-use crate::fence::one_line;
+use crate::text::clip::truncate_text;
+use crate::text::fence::one_line;
 
 /// Longest name of a test, in bytes.
 const NAME_LIMIT: usize = 200;

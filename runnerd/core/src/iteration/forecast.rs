@@ -6,18 +6,19 @@ use protocol::answer::{AgentAnswer, AnswerStatus};
 use protocol::explain::{Ending, StepView};
 use protocol::tree::{ChildSpec, Node, TaskTree};
 use protocol::words::Role;
+use runner_config::{ReviewPolicy, RolesMode};
 
 use crate::committed_state::CommittedState;
-use crate::fallback;
+use crate::iteration::transition::{self, StateAfter, TransitionFacts};
+use crate::iteration::tree_examination::{self, TreeExamination, examine_tree};
 use crate::iteration::{
     GuardEnd, GuardEndKind, IterationEffect, IterationEvent, IterationOutcome, Phase, ReviewEnd, ReviewEndKind, decide,
 };
-use crate::policy::{Policy, ReviewPolicy, RolesMode};
+use crate::policy::Policy;
+use crate::run::fallback;
+use crate::run::usage::ResourceUsage;
 use crate::run::{self, NextStep, RunInputs};
-use crate::transition::{self, StateAfter, TransitionFacts};
 use crate::tree;
-use crate::tree_examination::{self, TreeExamination, examine_tree};
-use crate::usage::ResourceUsage;
 use crate::verdict::{FaultKind, SessionEnd, SessionEndKind, SessionFinding, SessionTask, StopCause};
 
 /// What a forecast begins with.

@@ -3,14 +3,15 @@
 use protocol::meta::SessionFailure;
 use protocol::state::UsageTotal;
 use protocol::words::{Containment, GuardOutcome, ReviewVerdict};
+use runner_config::ChangePolicy;
 use serde::{Deserialize, Serialize};
 
-use crate::definition::DefinitionDiff;
-use crate::digest::Digest;
-use crate::fence::one_line;
-use crate::policy::{ChangePolicy, Policy};
-use crate::test_results::TestResults;
-use crate::usage;
+use crate::guard::definition::DefinitionDiff;
+use crate::guard::test_results::TestResults;
+use crate::policy::Policy;
+use crate::run::usage;
+use crate::text::digest::Digest;
+use crate::text::fence::one_line;
 
 /// How a guard ended, as facts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

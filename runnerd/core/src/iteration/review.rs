@@ -1,10 +1,11 @@
 //! Reviews: who reviews, and what follows from a reviewer's end or a person's decision.
 
 use protocol::words::PhaseName;
+use runner_config::ReviewPolicy;
 
 use super::{GuardEnd, IterationOutcome, Phase, ReviewEnd, ReviewEndKind, WorkResult, WorkSource};
-use crate::approval::Decision;
-use crate::policy::{Policy, ReviewPolicy};
+use crate::policy::Policy;
+use crate::run::approval::Decision;
 use crate::verdict::{FaultKind, SessionTask, StopCause, Verdict, timeout_verdict};
 
 /// Times a reviewer is run within the budget before its failure becomes a fault.

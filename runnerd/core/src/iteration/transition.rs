@@ -9,20 +9,22 @@ use protocol::tree::TaskTree;
 use protocol::words::{GuardOutcome, IterationStatus, VerdictName};
 
 use crate::committed_state::CommittedState;
-use crate::definition::GuardDefinition;
-use crate::digest::sha256_hex;
 use crate::feedback::{fingerprint_failure, list_failures};
-use crate::fence::one_line;
-use crate::guardrails::{self, Guardrail};
+use crate::files::guardrails::{self, Guardrail};
+use crate::files::layout;
+pub use crate::files::layout::PROGRESS_HEADING;
+use crate::guard::definition::GuardDefinition;
+use crate::guard::test_results;
 use crate::iteration::{GuardEnd, GuardEndKind, IterationOutcome, WorkSource};
-pub use crate::layout::PROGRESS_HEADING;
-use crate::usage::{self, ResourceUsage};
-use crate::validate::TreeFault;
+use crate::run::usage::{self, ResourceUsage};
+use crate::text::digest::sha256_hex;
+use crate::text::fence::one_line;
+use crate::tree;
+use crate::tree::validate::TreeFault;
 use crate::verdict::{
     FeedbackEffect, SessionFinding, SessionRule, SessionTask, StopCause, TreeFinding, TreeSource, Verdict, VerdictRow,
     verdict_row,
 };
-use crate::{layout, test_results, tree};
 
 /// Most attempts remembered per node.
 const MAX_HISTORY: usize = 8;

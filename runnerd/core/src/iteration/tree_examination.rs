@@ -9,8 +9,8 @@ use protocol::answer::{AgentAnswer, AnswerStatus};
 use protocol::tree::{ChildSpec, Node, TaskTree};
 use protocol::words::Role;
 
+use crate::tree::validate::{self, TreeFault, TreeLimit};
 use crate::tree::{self, PlacedNode};
-use crate::validate::{self, TreeFault, TreeLimit};
 use crate::verdict::{RuleBreach, SessionRule, TreeFinding};
 
 /// Most bytes of an invalid tree that are kept for the next session.

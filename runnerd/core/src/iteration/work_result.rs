@@ -3,7 +3,7 @@
 use protocol::answer::AgentAnswer;
 
 use super::{GuardEnd, ReviewEnd};
-use crate::approval::Decision;
+use crate::run::approval::Decision;
 use crate::verdict::{SessionEnd, SessionFinding, SessionTask};
 
 /// A task and its result.

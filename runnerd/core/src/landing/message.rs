@@ -4,10 +4,10 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::sanitize_message;
-use crate::digest::is_lower_hex;
-use crate::fence::one_line;
 use crate::message::{SCISSORS, ends_with_trailers, read_trailers, safe_summary};
-use crate::validate::MAX_TITLE_BYTES;
+use crate::text::digest::is_lower_hex;
+use crate::text::fence::one_line;
+use crate::tree::validate::MAX_TITLE_BYTES;
 
 /// The trailer that says what a commit lands.
 pub const LANDED: &str = "Runner-Landed";

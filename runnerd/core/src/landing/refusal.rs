@@ -1,8 +1,9 @@
 //! Why something does not land, in one sentence each, with what to type next.
 
-use crate::message::RulesError;
-use crate::shell;
 use protocol::doctor::LANDING_GIT;
+use protocol::shell;
+
+use crate::message::RulesError;
 
 /// Most files that a sentence names.
 const MAX_SHOWN: usize = 10;

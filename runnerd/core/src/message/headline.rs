@@ -5,8 +5,8 @@
 use protocol::words::VerdictName;
 
 use super::summary;
-use crate::fence::one_line;
-use crate::validate::MAX_TITLE_BYTES;
+use crate::text::fence::one_line;
+use crate::tree::validate::MAX_TITLE_BYTES;
 
 /// Returns the paragraph for a task with this title.
 pub fn compose_headline(title: &str, verdict: VerdictName) -> String {

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
-use crate::fence::is_hidden;
+use crate::text::fence::is_hidden;
 
 /// Most items that are written out.
 const ITEMS_LIMIT: usize = 20;

@@ -8,7 +8,7 @@ use super::trailer_values::{
 };
 use super::trailers::TrailerReader;
 use super::{FROM, GUARD, KIND, MessageError, MessageParts, REVERTED, SCOPE, VERSION, headline, join_message};
-use crate::digest::Digest;
+use crate::text::digest::Digest;
 
 /// An iteration's commit message; a field that is `None` or empty does not apply.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,8 +4,8 @@
 //! that a search or another parser could take for a receipt or for the end of the message. The transformation is
 //! idempotent, so that a parsed message can be composed again to the same bytes.
 
-use crate::clip::{ClipOptions, truncate_text};
-use crate::fence;
+use crate::text::clip::{ClipOptions, truncate_text};
+use crate::text::fence;
 
 /// Column at which lines are wrapped, in characters.
 const WIDTH: usize = 72;

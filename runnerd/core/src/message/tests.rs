@@ -6,7 +6,7 @@ use protocol::state::UsageTotal;
 use protocol::words::{IterationStatus, Mode, Role, VerdictName};
 
 use super::*;
-use crate::digest::Digest;
+use crate::text::digest::Digest;
 
 fn version() -> RunnerVersion {
     RunnerVersion { version: "0.1.0".to_owned(), prompt_format: 1, templates: "0123456789ab".to_owned() }

@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 
 use super::name_list::NameList;
 use super::{rules_version, summary};
-use crate::digest::{Digest, is_lower_hex};
-use crate::test_results::{TestDiff, diff_records};
+use crate::guard::test_results::{TestDiff, diff_records};
+use crate::text::digest::{Digest, is_lower_hex};
 use crate::verdict::SessionRule;
 
 /// Longest verdict with its detail, in bytes.

@@ -7,7 +7,7 @@ use std::fmt::Display;
 use std::str::FromStr;
 
 use super::MessageError;
-use crate::digest::is_lower_hex;
+use crate::text::digest::is_lower_hex;
 
 /// The trailers of a message that have not been taken yet.
 pub(super) struct TrailerReader<'a> {

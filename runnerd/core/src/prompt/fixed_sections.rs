@@ -2,15 +2,15 @@
 //!
 //! Each is bounded on its own; items that do not fit into a list are counted.
 
+use protocol::shell;
 use protocol::test_record::LostTest;
 use protocol::words::{GuardOutcome, Role};
 
 use super::section::{PromptSection, SectionMaterial};
 use super::{PromptInput, ReviewMaterial, lineage, selected_node};
-use crate::clip::{ClipOptions, truncate_text};
-use crate::fence::{clean, fence_overhead, one_line, wrap_fenced};
-use crate::shell;
-use crate::template::{self, ROLE_LIMIT, TemplateValues};
+use crate::prompt::template::{self, ROLE_LIMIT, TemplateValues};
+use crate::text::clip::{ClipOptions, truncate_text};
+use crate::text::fence::{clean, fence_overhead, one_line, wrap_fenced};
 
 /// Most bytes of the guard's command.
 const COMMAND_LIMIT: usize = 300;

@@ -4,9 +4,10 @@
 
 use std::fmt::Display;
 
-use super::check_override;
-use crate::layout;
 use protocol::words::Role;
+
+use super::check_override;
+use crate::files::layout;
 
 /// Maximum number of faults reported at once.
 const MAX_SHOWN: usize = 5;

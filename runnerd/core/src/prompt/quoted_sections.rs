@@ -5,10 +5,10 @@ use protocol::words::VerdictName;
 
 use super::section::{PromptSection, SectionMaterial, SectionText};
 use super::{PromptInput, selected_node};
-use crate::clip::truncate_text;
-use crate::fence::{clean, one_line};
-use crate::layout::PROGRESS_HEADING;
-use crate::outline::TreeOutline;
+use crate::files::layout::PROGRESS_HEADING;
+use crate::text::clip::truncate_text;
+use crate::text::fence::{clean, one_line};
+use crate::tree::outline::TreeOutline;
 
 /// Most bytes of a memory file that are read, from its end.
 const MEMORY_LIMIT: usize = 16 * 1024;

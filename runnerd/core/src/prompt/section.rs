@@ -3,9 +3,9 @@
 //! The builders decide the content of sections; only sizes and order matter here.
 
 use super::SectionSize;
-use crate::clip::ClipOptions;
-use crate::fence;
-use crate::outline::TreeOutline;
+use crate::text::clip::ClipOptions;
+use crate::text::fence;
+use crate::tree::outline::TreeOutline;
 
 /// Sections in the order in which they are cut; those that are not listed are never cut.
 const CUTTING_ORDER: [&str; 14] = [

@@ -13,7 +13,7 @@ use protocol::words::Role;
 pub(crate) use check::ROLE_LIMIT;
 pub use check::{TemplateFault, check_override};
 
-use crate::digest::sha256_hex_of;
+use crate::text::digest::sha256_hex_of;
 
 pub(crate) const CONTRACT: &str = include_str!("../../templates/v1/contract.md");
 pub(crate) const ANSWER: &str = include_str!("../../templates/v1/answer.md");

@@ -562,7 +562,7 @@ proptest! {
         let input = PromptInput { memory, goal_body: &c, progress: &b, node_context: Some(&a), review, budget_bytes, ..case.input("root.2", role) };
         let prompt = build_prompt(&input);
         prop_assert!(prompt.text.len() <= budget_bytes);
-        prop_assert_eq!(crate::fence::clean(&prompt.text), prompt.text.clone());
+        prop_assert_eq!(crate::text::fence::clean(&prompt.text), prompt.text.clone());
         prop_assert_eq!(build_prompt(&input), prompt);
     }
 

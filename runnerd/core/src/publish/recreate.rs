@@ -1,9 +1,9 @@
 //! Decides from what a lost workspace is recreated, or why it cannot be, given what is left of its run elsewhere.
 
+use protocol::shell::quote;
 use protocol::view::StopReason;
 
-use crate::blocker::{Blocker, Transience};
-use crate::shell::quote;
+use crate::run::blocker::{Blocker, Transience};
 
 /// What is left of a run whose workspace is gone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

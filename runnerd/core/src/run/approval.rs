@@ -4,12 +4,13 @@
 
 use protocol::tree::Node;
 use protocol::words::{GuardOutcome, IterationStatus};
+use runner_config::ReviewPolicy;
 use serde::{Deserialize, Serialize};
 
 use crate::message::ReviewSignature;
-use crate::policy::{Policy, ReviewPolicy};
+use crate::policy::Policy;
 use crate::run::RunInputs;
-use crate::select::{LeafSelection, select};
+use crate::tree::select::{LeafSelection, select};
 pub use crate::verdict::{Decision, InvalidReasons, MAX_REASONS_BYTES};
 
 /// A finished node that waits for a person's review.

@@ -3,8 +3,7 @@
 //! The files may be an agent's, and there may be secrets next to them: no command takes everything.
 
 use protocol::command::{Command, NextSteps};
-
-use crate::shell;
+use protocol::shell;
 
 /// Most paths named in a command.
 const MAX_NAMED: usize = 10;

@@ -5,9 +5,9 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::session_failure::is_unexplained;
+use crate::iteration::session_failure::is_unexplained;
+use crate::run::wait::{WaitPeriod, is_plausible_end};
 use crate::verdict::Verdict;
-use crate::wait::{WaitPeriod, is_plausible_end};
 
 /// Number of times that an agent is tried again although no rule knows why it fails: for six hours.
 const MAX_UNEXPLAINED: u32 = 9;

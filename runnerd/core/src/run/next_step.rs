@@ -9,18 +9,19 @@ use protocol::state::{Feedback, RunState};
 use protocol::tree::{Node, TaskTree};
 use protocol::view::StopReason;
 use protocol::words::Role;
+use runner_config::ReviewPolicy;
 
 use super::record::{RunEnd, StopRequest};
 use super::refusal::review_ways;
-use crate::approval::{PendingNode, ReviewDecision, find_pending_leaf};
-use crate::fallback::{KindChoice, ServiceOutage, choose_kind};
-use crate::policy::{Policy, ReviewPolicy};
-use crate::select::{LeafSelection, select};
-use crate::session_failure::is_unexplained;
+use crate::iteration::session_failure::is_unexplained;
+use crate::policy::Policy;
+use crate::run::approval::{PendingNode, ReviewDecision, find_pending_leaf};
+use crate::run::fallback::{KindChoice, ServiceOutage, choose_kind};
+use crate::run::usage::{self, ResourceUsage};
+use crate::run::wait::WaitPeriod;
 use crate::tree;
-use crate::usage::{self, ResourceUsage};
+use crate::tree::select::{LeafSelection, select};
 use crate::verdict::{FaultKind, SessionTask, StopCause, Verdict};
-use crate::wait::WaitPeriod;
 
 /// Number of loose objects in one of git's 256 folders above which git packs them all: some thousand objects by then.
 const PACK_THRESHOLD: usize = 4;

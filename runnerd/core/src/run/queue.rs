@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use super::record::{RecordState, RunRecord};
-use crate::wait::WaitPeriod;
+use crate::run::wait::WaitPeriod;
 
 /// The next step for a queue.
 #[derive(Debug, Clone, PartialEq, Eq)]

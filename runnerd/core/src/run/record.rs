@@ -7,12 +7,12 @@ use protocol::view::StopReason;
 use protocol::words::RunStatus;
 use serde::{Deserialize, Serialize};
 
-use crate::approval::ReviewDecision;
-use crate::blocker::Blocker;
-use crate::fallback::{self, ServiceOutage};
-use crate::usage::ResourceUsage;
+use crate::run::approval::ReviewDecision;
+use crate::run::blocker::Blocker;
+use crate::run::fallback::{self, ServiceOutage};
+use crate::run::usage::ResourceUsage;
+use crate::run::wait::WaitPeriod;
 use crate::verdict::{SessionTask, StopCause, Verdict};
-use crate::wait::WaitPeriod;
 
 /// Longest wait during which the machine is kept awake.
 const MAX_WAKE: SignedDuration = SignedDuration::from_hours(12);

@@ -5,7 +5,7 @@ use protocol::error::{ErrorData, ErrorKind};
 use protocol::view::StopReason;
 use protocol::words::RunStatus;
 
-use crate::approval::{InvalidReasons, PendingNode};
+use crate::run::approval::{InvalidReasons, PendingNode};
 
 /// Returns what a person can type about a node that waits for them.
 pub(super) fn review_ways(on: &PendingNode) -> NextSteps {

@@ -9,11 +9,11 @@ use super::next_step::{RunInputs, would_end_again};
 use super::record::{RecordState, ResumeOrder, RunEnd, RunRecord, StartSpec, StopRequest};
 use super::refusal::RequestRefusal;
 use super::{RunAction, RunTransition, end_run, pause_run};
-use crate::approval::{self, Decision, PendingNode, ReviewDecision};
-use crate::blocker::Blocker;
-use crate::change::ChangeSubject;
+use crate::files::change::ChangeSubject;
 use crate::message::ReviewSignature;
-use crate::select::{LeafSelection, select};
+use crate::run::approval::{self, Decision, PendingNode, ReviewDecision};
+use crate::run::blocker::Blocker;
+use crate::tree::select::{LeafSelection, select};
 use crate::verdict::StopCause;
 
 /// A person's request concerning a run that is in the list.

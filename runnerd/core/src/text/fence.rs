@@ -7,9 +7,9 @@ use std::fmt::Write as _;
 
 use protocol::sanitize;
 
-use crate::ansi;
-use crate::clip::truncate_text;
-use crate::digest::sha256_hex_of;
+use crate::text::ansi;
+use crate::text::clip::truncate_text;
+use crate::text::digest::sha256_hex_of;
 
 const TAG_LEN: usize = 16;
 

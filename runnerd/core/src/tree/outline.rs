@@ -6,7 +6,7 @@
 
 use protocol::tree::TaskTree;
 
-use crate::fence::one_line;
+use crate::text::fence::one_line;
 use crate::tree::{PlacedNode, walk};
 
 /// Longest title that is shown, in bytes.

@@ -16,7 +16,7 @@ use protocol::{delivery, landing, reply, request, view};
 use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings, json_schema};
 use serde_json::Value;
 
-use crate::json;
+use crate::text::json;
 
 /// Returns the schema of `T` in draft 2020-12.
 pub fn schema_for<T: JsonSchema>() -> Schema {

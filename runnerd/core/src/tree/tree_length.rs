@@ -55,7 +55,7 @@ fn text_len(value: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::json;
+    use crate::text::json;
 
     fn tree_of(order: i64, texts: &str, acceptance: usize, children: usize) -> TaskTree {
         let mut tree = tree::new_tree(3);

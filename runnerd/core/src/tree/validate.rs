@@ -11,12 +11,13 @@ use protocol::tree::{Node, TREE_VERSION, TaskTree};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::clip::truncate_text;
-use crate::ids::{MAX_ID_BYTES, check_id};
-use crate::json::{self, JsonBounds, JsonBoundsError};
+use crate::text::clip::truncate_text;
+use crate::text::json::{self, JsonBounds, JsonBoundsError};
+use crate::text::strict_json;
+use crate::tree::ids::{MAX_ID_BYTES, check_id};
+use crate::tree::schema;
+use crate::tree::tree_length::canonical_len;
 use crate::tree::{self, MAX_DEPTH, MAX_NODES, MAX_TREE_BYTES};
-use crate::tree_length::canonical_len;
-use crate::{schema, strict_json};
 
 /// Most faults reported for one tree.
 const MAX_FAULTS: usize = 20;

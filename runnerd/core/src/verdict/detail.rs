@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use protocol::words::VerdictName;
 
 use super::{FaultKind, RuleBreach, SessionRule, StopCause, Verdict};
-use crate::validate::TreeLimit;
+use crate::tree::validate::TreeLimit;
 
 impl Verdict {
     /// Returns the details on one line; `None` if the verdict has none.

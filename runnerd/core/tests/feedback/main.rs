@@ -7,8 +7,8 @@ use std::sync::LazyLock;
 
 use proptest::prelude::*;
 use runner_core::feedback::reduce;
-use runner_core::fence::clean;
-use runner_core::transition::MAX_FAILURE;
+use runner_core::iteration::transition::MAX_FAILURE;
+use runner_core::text::fence::clean;
 
 /// The line between the failures and the rest.
 const REST: &str = "[the output without them]\n";

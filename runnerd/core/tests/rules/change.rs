@@ -2,11 +2,13 @@
 
 use protocol::state::RunState;
 use protocol::tree::{Node, TaskTree};
-use runner_core::change::{
+use runner_core::files::change::{
     ChangeRefusal, ChangeRequest, ChangeResult, NodeAddition, RunDocuments, select_files_to_accept,
 };
-use runner_core::definition::DefinitionState;
-use runner_core::{notes, questions, tree};
+use runner_core::files::notes;
+use runner_core::files::questions;
+use runner_core::guard::definition::DefinitionState;
+use runner_core::tree;
 
 /// A root of a passed `a`, an exhausted `b`, and an open `c`.
 fn documents() -> RunDocuments {

@@ -2,11 +2,12 @@
 
 use protocol::answer::AnswerStatus;
 use protocol::words::{GuardOutcome, PhaseName};
-use runner_core::definition::{DefinitionDiff, DefinitionState, GuardDefinition, session_notice};
+use runner_config::{ChangePolicy, ReviewPolicy, TimeoutPolicy};
+use runner_core::guard::definition::{DefinitionDiff, DefinitionState, GuardDefinition, session_notice};
 use runner_core::iteration::{
     GuardEnd, GuardEndKind, IterationEffect, IterationEvent, IterationOutcome, Phase, decide,
 };
-use runner_core::policy::{ChangePolicy, Policy, ReviewPolicy, TimeoutPolicy};
+use runner_core::policy::Policy;
 use runner_core::verdict::{StopCause, Verdict};
 
 use crate::fixture::{answered, departed, departure, drive, finding, green, guard, legal, task};

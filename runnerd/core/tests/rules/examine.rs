@@ -3,11 +3,11 @@
 use protocol::answer::{AgentAnswer, AnswerStatus};
 use protocol::tree::{Node, TaskTree};
 use protocol::words::Role;
-use runner_core::tree::{canonical, find};
-use runner_core::tree_examination::{
+use runner_core::iteration::tree_examination::{
     SessionTree, TreeExamination, examine_parsed_tree, examine_tree, examine_unchanged_tree,
 };
-use runner_core::validate::load;
+use runner_core::tree::validate::load;
+use runner_core::tree::{canonical, find};
 use runner_core::verdict::{RuleBreach, SessionEndKind, SessionRule, TreeFinding};
 
 use crate::fixture::{answer, decomposed, inner, leaf, node, passed, sample, tree};

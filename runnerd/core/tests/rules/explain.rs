@@ -6,9 +6,10 @@ use protocol::explain::Ending;
 use protocol::state::{Feedback, RunState};
 use protocol::tree::TaskTree;
 use protocol::words::{Role, RunStatus, VerdictName};
+use runner_config::{ReviewPolicy, RolesMode};
 use runner_core::committed_state::CommittedState;
-use runner_core::forecast::{Forecast, ForecastInput, selection_steps, simulate_endings};
-use runner_core::policy::{Policy, ReviewPolicy, RolesMode};
+use runner_core::iteration::forecast::{Forecast, ForecastInput, selection_steps, simulate_endings};
+use runner_core::policy::Policy;
 use runner_core::run::{self, NextStep, RunScratch};
 use runner_core::tree::find;
 

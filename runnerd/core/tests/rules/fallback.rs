@@ -2,9 +2,9 @@
 
 use jiff::{SignedDuration, Timestamp};
 use proptest::prelude::*;
-use runner_core::fallback::{KindChoice, ServiceOutage, choose_kind, outages_after, outages_after_review};
+use runner_core::run::fallback::{KindChoice, ServiceOutage, choose_kind, outages_after, outages_after_review};
+use runner_core::run::wait::WaitPeriod;
 use runner_core::verdict::{StopCause, Verdict};
-use runner_core::wait::WaitPeriod;
 
 use crate::fixture::verdicts;
 

@@ -2,9 +2,9 @@
 
 use protocol::state::{Baseline, Failure, Feedback};
 use protocol::words::{GuardOutcome, PhaseName, VerdictName};
+use runner_core::iteration::transition::{MAX_FAILURE, PROGRESS_HEADING, StateAfter, TransitionFacts, apply_outcome};
 use runner_core::iteration::{GuardEnd, GuardEndKind, IterationOutcome};
-use runner_core::transition::{MAX_FAILURE, PROGRESS_HEADING, StateAfter, TransitionFacts, apply_outcome};
-use runner_core::validate::TreeFault;
+use runner_core::tree::validate::TreeFault;
 use runner_core::verdict::{SessionRule, StopCause, TreeFinding, Verdict};
 
 use crate::fixture::{broken, fault, guard, node, outcome, verdicts};

@@ -6,13 +6,13 @@ use protocol::answer::{AgentAnswer, AnswerStatus};
 use protocol::state::UsageTotal;
 use protocol::tree::{ChildSpec, Node, TREE_VERSION, TaskTree};
 use protocol::words::Role;
-use runner_core::blocker::{Blocker, Transience};
-use runner_core::definition::DefinitionDiff;
+use runner_core::guard::definition::DefinitionDiff;
 use runner_core::iteration::{
     GuardEnd, GuardEndKind, IterationEvent, IterationOutcome, Phase, ReviewEnd, ReviewEndKind, WorkResult, WorkSource,
     decide,
 };
 use runner_core::policy::Policy;
+use runner_core::run::blocker::{Blocker, Transience};
 use runner_core::verdict::{
     FaultKind, RuleBreach, SessionEnd, SessionEndKind, SessionFinding, SessionRule, SessionTask, StopCause,
     TreeFinding, Verdict,

@@ -5,11 +5,12 @@ use std::fmt::Write as _;
 
 use protocol::answer::AnswerStatus::{Decomposed, Done, Retry};
 use protocol::words::{Containment, PhaseName, Role};
-use runner_core::approval::Decision;
+use runner_config::{ReviewPolicy, RolesMode, TimeoutPolicy};
 use runner_core::iteration::{
     GuardEnd, GuardEndKind, IterationEffect, IterationEnd, IterationEvent, Phase, ReviewEnd, ReviewEndKind, decide,
 };
-use runner_core::policy::{Policy, ReviewPolicy, RolesMode, TimeoutPolicy};
+use runner_core::policy::Policy;
+use runner_core::run::approval::Decision;
 use runner_core::verdict::{SessionEndKind, SessionFinding, SessionRule, SessionTask, StopCause, TreeFinding, Verdict};
 
 use crate::fixture::{

@@ -2,13 +2,13 @@
 
 use protocol::words::{GuardOutcome, IterationStatus, Mode, Role, VerdictName};
 use runner_core::audit::CommitOwner;
-use runner_core::digest::Digest;
 use runner_core::landing::merge_queue::{QueuedRun, merge_order};
 use runner_core::landing::{
     ChainCommit, LandPlan, LandQuery, LandedMessage, LandedTrailer, LandingRefusal, MessageText, MissingCommits,
     NO_NODE, check_git_version, find_missing_commits, landing_values, parse_git_version, parse_landed,
 };
 use runner_core::message::{AttemptCount, NameList, Receipt, RunnerCommit, RunnerVersion, VerdictLine};
+use runner_core::text::digest::Digest;
 
 const BASE: (&str, &str) = ("base", "files of base");
 

@@ -5,14 +5,15 @@ use protocol::answer::AgentAnswer;
 use protocol::state::{Attempt, Deaths, Feedback, RunState, Stall, UsageTotal};
 use protocol::tree::{Node, TaskTree};
 use protocol::words::{FailureClass, GuardOutcome, IterationStatus, PhaseName, Role, RunStatus, VerdictName};
-use runner_core::approval::{Decision, PendingNode, ReviewDecision, find_pending};
-use runner_core::fallback::{self, ServiceOutage};
-use runner_core::policy::{AgentKinds, Policy, ReviewPolicy};
+use runner_config::ReviewPolicy;
+use runner_core::iteration::session_failure::ClassifiedFailure;
+use runner_core::policy::{AgentKinds, Policy};
+use runner_core::run::approval::{Decision, PendingNode, ReviewDecision, find_pending};
+use runner_core::run::fallback::{self, ServiceOutage};
+use runner_core::run::usage::ResourceUsage;
 use runner_core::run::{
     NextStep, RunEnd, RunInputs, StopRequest, decide_next, needs_packing, reset_counters, session_role, state_on_resume,
 };
-use runner_core::session_failure::ClassifiedFailure;
-use runner_core::usage::ResourceUsage;
 use runner_core::verdict::{FaultKind, SessionEndKind, SessionTask, StopCause, Verdict};
 
 use crate::fixture::{fault, inner, leaf, node, passed, sample, tree, verdicts};

@@ -2,7 +2,8 @@
 
 use protocol::answer::{AgentAnswer, AnswerStatus};
 use protocol::words::{Role, VerdictName};
-use runner_core::policy::{Policy, RolesMode};
+use runner_config::RolesMode;
+use runner_core::policy::Policy;
 use runner_core::verdict::{
     JudgeInput, SessionEnd, SessionEndKind, SessionFinding, SessionJudgement, SessionRule, SessionTask, StopCause,
     TreeFinding, Verdict, judge,

@@ -10,10 +10,10 @@ use protocol::state::{Attempt, Failure, Feedback, NodeFeedback, RunState};
 use protocol::test_record::TestRecord;
 use protocol::tree::{Node, TaskTree};
 use protocol::words::{Role, VerdictName};
-use runner_core::digest::sha256_hex;
 use runner_core::feedback::reduce;
+use runner_core::iteration::transition::{MAX_FAILURE, PROGRESS_HEADING};
 use runner_core::prompt::{MemoryFiles, PersonNote, Prompt, PromptInput, ReviewMaterial, build_prompt};
-use runner_core::transition::{MAX_FAILURE, PROGRESS_HEADING};
+use runner_core::text::digest::sha256_hex;
 
 use crate::documents::compare;
 

@@ -6,10 +6,10 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use protocol::tree::{Node, TaskTree};
 use protocol::words::Role;
-use runner_core::select::{LeafSelection, select};
+use runner_core::iteration::tree_examination::{SessionTree, examine_tree};
+use runner_core::tree::select::{LeafSelection, select};
+use runner_core::tree::validate::{load, load_agent_tree};
 use runner_core::tree::{canonical, derive_passes, for_each_node_mut, index, sort, walk};
-use runner_core::tree_examination::{SessionTree, examine_tree};
-use runner_core::validate::{load, load_agent_tree};
 
 use crate::fixture::{leaf, tree};
 

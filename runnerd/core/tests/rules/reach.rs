@@ -1,6 +1,6 @@
 //! The files a guard reaches if its scripts are named by variables, patterns or conditions, or run by other programs.
 
-use runner_core::watched_files::WatchedFiles;
+use runner_core::guard::watched_files::WatchedFiles;
 
 use crate::watched::{Tree, begun, matches, paths, words};
 

@@ -9,17 +9,18 @@ use protocol::state::{Feedback, RunState};
 use protocol::tree::TaskTree;
 use protocol::view::StopReason;
 use protocol::words::{GuardOutcome, IterationStatus};
-use runner_core::approval::{Decision, PendingNode, ReviewDecision};
-use runner_core::blocker::{Blocker, Transience};
-use runner_core::change::ChangeSubject;
-use runner_core::policy::{Policy, ReviewPolicy};
+use runner_config::ReviewPolicy;
+use runner_core::files::change::ChangeSubject;
+use runner_core::policy::Policy;
+use runner_core::run::approval::{Decision, PendingNode, ReviewDecision};
+use runner_core::run::blocker::{Blocker, Transience};
+use runner_core::run::usage::ResourceUsage;
+use runner_core::run::wait::WaitPeriod;
 use runner_core::run::{
     NextStep, QueueInput, QueueTurn, RecordState, RequestContext, RequestRefusal, ResumeOrder, RunAction, RunActivity,
     RunEnd, RunEvent, RunInputs, RunRecord, RunRequest, RunScratch, RunTransition, StartRequest, StartSpec,
     StopRequest, check_restart, choose_turn, create_run, current_run, decide, handle_request, reason_after_change,
 };
-use runner_core::usage::ResourceUsage;
-use runner_core::wait::WaitPeriod;
 
 use crate::fixture::{node, sample, task};
 

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use protocol::answer::AnswerStatus;
 use protocol::tree::TaskTree;
-use runner_core::schema;
+use runner_core::tree::schema;
 use serde::Serialize;
 use serde_json::{Value, json};
 

@@ -6,15 +6,16 @@ use protocol::answer::{AgentAnswer, AnswerStatus, SessionUsage};
 use protocol::state::{Attempt, Deaths, Feedback, NodeFeedback, RunState, Stall, UsageTotal};
 use protocol::tree::TaskTree;
 use protocol::words::{Containment, GuardOutcome, IterationStatus, Mode, PhaseName, VerdictName};
-use runner_core::approval::Decision;
 use runner_core::committed_state::CommittedState;
+use runner_core::files::layout;
+use runner_core::iteration::transition::{StateAfter, TransitionFacts, apply_outcome};
 use runner_core::iteration::{GuardEnd, IterationOutcome, WorkSource};
-use runner_core::transition::{StateAfter, TransitionFacts, apply_outcome};
+use runner_core::run::approval::Decision;
+use runner_core::run::usage::ResourceUsage;
+use runner_core::text::json;
+use runner_core::tree::validate::load;
 use runner_core::tree::{canonical, find};
-use runner_core::usage::ResourceUsage;
-use runner_core::validate::load;
 use runner_core::verdict::{FaultKind, SessionEndKind, SessionRule, StopCause, TreeFinding, Verdict};
-use runner_core::{json, layout};
 
 use crate::fixture::{
     answer, broken, decomposed, fault, finding_of, green, inner, leaf, node, outcome, passed, sample, session,
@@ -463,7 +464,7 @@ fn an_answer_that_brings_children_opens_them() {
     let after = applied_with(&split, &TransitionFacts { agents_tree: Some(left), ..facts() }, "");
     assert_eq!(find(&after.tree, "b").map(|node| (node.children.len(), node.attempts)), Some((2, 1)));
     assert!(
-        matches!(runner_core::select::select(&after.tree), runner_core::select::LeafSelection::Open(leaf) if leaf.id == "b.1")
+        matches!(runner_core::tree::select::select(&after.tree), runner_core::tree::select::LeafSelection::Open(leaf) if leaf.id == "b.1")
     );
 }
 

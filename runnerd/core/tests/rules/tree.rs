@@ -1,9 +1,9 @@
 //! Parsing a task tree: what is valid, what is refused, which path a refusal names, and the size limits.
 
 use protocol::tree::{Node, TaskTree};
-use runner_core::select::{LeafSelection, select};
+use runner_core::tree::select::{LeafSelection, select};
+use runner_core::tree::validate::{TreeFault, check_tree, load, load_agent_tree};
 use runner_core::tree::{canonical, insert_children, new_tree, path_to};
-use runner_core::validate::{TreeFault, check_tree, load, load_agent_tree};
 use serde_json::{Value, json};
 
 use crate::fixture::{child, inner, leaf, node, passed, sample, tree};

@@ -2,10 +2,11 @@
 
 use protocol::answer::{AgentAnswer, AnswerStatus};
 use protocol::words::{GuardOutcome, IterationStatus, Mode, PhaseName, Role, VerdictName};
+use runner_config::{ReviewPolicy, RolesMode, TimeoutPolicy};
 use runner_core::iteration::{
     GuardEnd, GuardEndKind, IterationEffect, IterationEvent, IterationOutcome, Phase, ReviewEndKind,
 };
-use runner_core::policy::{Policy, ReviewPolicy, RolesMode, TimeoutPolicy};
+use runner_core::policy::Policy;
 use runner_core::verdict::{
     FaultKind, FeedbackEffect, RuleBreach, RunEffect, SessionEnd, SessionEndKind, SessionFinding, SessionRule,
     SessionTask, StopCause, TreeFinding, TreeSource, Verdict, VerdictRow, verdict_row,

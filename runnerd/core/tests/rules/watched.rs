@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 
-use runner_core::definition::GuardDefinition;
-use runner_core::watched_files::{CommitFiles, WatchConfig, WatchQuery, WatchedFiles, find_watched};
+use runner_core::guard::definition::GuardDefinition;
+use runner_core::guard::watched_files::{CommitFiles, WatchConfig, WatchQuery, WatchedFiles, find_watched};
 
 /// The files of a commit: the content of a file says what it is.
 #[derive(Clone, Default)]

@@ -3,9 +3,10 @@
 use jiff::SignedDuration;
 use protocol::answer::{AgentAnswer, AnswerStatus};
 use protocol::tree::{Node, TaskTree};
+use runner_core::files::layout;
 use runner_core::iteration::GuardEndKind;
+use runner_core::tree;
 use runner_core::verdict::{FaultKind, SessionEndKind, SessionTask};
-use runner_core::{layout, tree};
 
 use super::daemon::Course;
 use super::definition::JUSTFILE;

@@ -1,10 +1,10 @@
 //! A person who reviews. The product determines what is pending review; when and how the person decides is random.
 
-use runner_core::approval::Decision;
-use runner_core::digest::Digest;
 use runner_core::iteration::IterationOutcome;
 use runner_core::message::{ReviewRun, RunnerCommit};
+use runner_core::run::approval::Decision;
 use runner_core::run::{RequestRefusal, RunRequest};
+use runner_core::text::digest::Digest;
 use runner_core::verdict::SessionTask;
 
 use super::daemon::{Course, Halt, Lived};

@@ -9,16 +9,16 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use protocol::view::StopReason;
-use runner_core::change::ChangeRequest;
-use runner_core::definition::DefinitionDiff;
+use runner_core::files::change::ChangeRequest;
+use runner_core::guard::definition::DefinitionDiff;
+use runner_core::iteration::tree_examination::TreeExamination;
 use runner_core::iteration::{IterationEnd, IterationEvent, Phase, decide};
 use runner_core::policy::Policy;
+use runner_core::run::usage::ResourceUsage;
 use runner_core::run::{
     self, NextStep, QueueInput, QueueTurn, RecordState, RequestContext, RequestRefusal, RunAction, RunActivity, RunEnd,
     RunPreparation, RunRecord, RunRequest, RunTransition, SettledIteration,
 };
-use runner_core::tree_examination::TreeExamination;
-use runner_core::usage::ResourceUsage;
 use runner_core::verdict::{SessionTask, StopCause, Verdict};
 
 use super::definition::Moved;

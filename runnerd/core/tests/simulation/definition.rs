@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 
-use runner_core::config::RepoConfig;
-use runner_core::definition::{DefinitionDiff, DefinitionState, GuardDefinition, is_in_definition};
-use runner_core::policy::ChangePolicy;
-use runner_core::watched_files::{self, WatchConfig, WatchQuery, WatchedFiles, find_watched};
+use runner_config::ChangePolicy;
+use runner_config::RepoConfig;
+use runner_core::guard::definition::{DefinitionDiff, DefinitionState, GuardDefinition, is_in_definition};
+use runner_core::guard::watched_files::{self, WatchConfig, WatchQuery, WatchedFiles, find_watched};
 
 use super::daemon::{Course, Lived};
 use super::loaded::Loaded;

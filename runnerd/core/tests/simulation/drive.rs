@@ -3,10 +3,10 @@
 //! The tests in `worker/tests` use the real loop to show how effects, stops and disk errors interleave.
 
 use jiff::SignedDuration;
-use runner_core::blocker::{self, Blocker, RetryDecision, Transience};
 use runner_core::iteration::{IterationEffect, IterationEnd, IterationEvent, Phase, decide};
 use runner_core::policy::Policy;
 use runner_core::run::RunRequest;
+use runner_core::run::blocker::{self, Blocker, RetryDecision, Transience};
 use runner_core::verdict::StopCause;
 
 use super::daemon::{Course, Halt, Journal, Lived, promise};

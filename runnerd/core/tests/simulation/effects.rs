@@ -10,19 +10,21 @@ use protocol::answer::{AgentAnswer, SessionUsage};
 use protocol::tree::TaskTree;
 use protocol::view::StopReason;
 use protocol::words::Containment;
-use runner_core::definition::session_notice;
-use runner_core::digest::Digest;
+use runner_config::ChangePolicy;
 use runner_core::feedback::read_test_results;
+use runner_core::files::layout;
+use runner_core::files::notes;
+use runner_core::files::person_edit;
+use runner_core::guard::definition::session_notice;
+use runner_core::guard::test_results::TestResults;
+use runner_core::iteration::tree_examination::{self, TreeExamination};
 use runner_core::iteration::{
     GuardEnd, GuardEndKind, IterationEffect, IterationEvent, Phase, ReviewEnd, ReviewEndKind, WorkResult,
 };
-use runner_core::policy::ChangePolicy;
 use runner_core::prompt::{self, Prompt, PromptInput, ReviewMaterial};
 use runner_core::run::{self, NextStep};
-use runner_core::test_results::TestResults;
-use runner_core::tree_examination::{self, TreeExamination};
+use runner_core::text::digest::Digest;
 use runner_core::verdict::{SessionEnd, SessionEndKind, SessionFinding, SessionTask, TreeFinding};
-use runner_core::{layout, notes, person_edit};
 
 use super::daemon::{Course, Declined, Halt, Lived, promise};
 use super::loaded::Loaded;

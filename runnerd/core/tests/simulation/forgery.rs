@@ -6,10 +6,12 @@ use protocol::state::RunState;
 use protocol::test_record::TestRecord;
 use protocol::tree::TaskTree;
 use protocol::words::{Mode, Role, VerdictName};
-use runner_core::digest::Digest;
+use runner_core::files::layout;
 use runner_core::message::{NameList, ProcessEnd, Receipt, ReviewRun, RunnerCommit, VerdictLine};
+use runner_core::text::digest::Digest;
+use runner_core::text::json;
+use runner_core::tree;
 use runner_core::verdict::verdict_row;
-use runner_core::{json, layout, tree};
 
 use super::random::Random;
 use super::repository::{Blob, Commit, Files, commit_id};

@@ -1,8 +1,9 @@
 //! A fork: another run that continues from an iteration of a finished simulation, with its tree, attempts and feedback.
 
 use protocol::state::RunState;
+use runner_core::files::layout;
 use runner_core::message::RunnerCommit;
-use runner_core::{json, layout};
+use runner_core::text::json;
 
 use super::audit::is_iteration;
 use super::daemon::{Course, Live, Lived};

@@ -5,10 +5,11 @@ use std::time::Duration;
 use jiff::Timestamp;
 use protocol::path::WirePath;
 use protocol::tree::{ChildSpec, Node};
-use runner_core::config::{ExecutorKind, Executors, MicroUsd, Patterns, RepoConfig};
-use runner_core::policy::{ChangePolicy, ReviewPolicy, RolesMode, TimeoutPolicy};
+use runner_config::{ChangePolicy, ReviewPolicy, RolesMode, TimeoutPolicy};
+use runner_config::{ExecutorKind, Executors, MicroUsd, Patterns, RepoConfig};
+use runner_core::files::layout;
 use runner_core::run::{self, RunRecord, StartRequest, StartSpec};
-use runner_core::{layout, tree};
+use runner_core::tree;
 
 use super::daemon::{Course, Live};
 use super::definition::{DEFINITION, JUSTFILE};

@@ -2,15 +2,16 @@
 
 use protocol::state::{Feedback, RunState};
 use protocol::words::{Mode, Role, VerdictName};
-use runner_core::config::RepoConfig;
-use runner_core::digest::Digest;
+use runner_config::RepoConfig;
+use runner_config::RolesMode;
 use runner_core::driver::Driver;
+use runner_core::files::layout;
 use runner_core::message::{
     GuardRun, MarkerCommit, NameList, ProcessEnd, Receipt, RunnerCommit, UsageLine, compose_human,
 };
-use runner_core::policy::RolesMode;
+use runner_core::text::digest::Digest;
+use runner_core::text::json;
 use runner_core::verdict::SessionRule;
-use runner_core::{json, layout};
 
 use super::forgery::{Forgery, Way, read, text, write};
 use super::loaded::read_config;

@@ -4,9 +4,9 @@ use std::ops::Deref;
 use std::path::Path;
 use std::sync::Arc;
 
+use runner_config::RepoConfig;
 use runner_core::committed_state::{CommittedState, StateFault, StateFiles};
-use runner_core::config::{self, RepoConfig};
-use runner_core::layout;
+use runner_core::files::layout;
 
 use super::repository::{Commit, Files};
 
@@ -17,7 +17,7 @@ pub(crate) fn config_text(config: &RepoConfig) -> String {
 
 /// Parses a configuration; `None` if it is not valid.
 pub(crate) fn read_config(text: &str) -> Option<RepoConfig> {
-    config::parse(text, Path::new(layout::CONFIG)).ok()
+    runner_config::parse(text, Path::new(layout::CONFIG)).ok()
 }
 
 /// Returns the text of `GOAL.md`.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use runner_core::layout::{self, PathOwnership, path_ownership};
+use runner_core::files::layout::{self, PathOwnership, path_ownership};
 use runner_core::tree;
 
 use super::daemon::{Course, Lived};

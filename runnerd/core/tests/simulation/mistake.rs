@@ -1,7 +1,7 @@
 //! Deliberate mistakes of a runner: each must be detected, or the simulation would miss a real one.
 
+use runner_core::iteration::transition::StateAfter;
 use runner_core::iteration::{IterationOutcome, Phase};
-use runner_core::transition::StateAfter;
 use runner_core::tree;
 use runner_core::verdict::Verdict;
 

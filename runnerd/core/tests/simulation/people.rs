@@ -5,13 +5,16 @@ use std::collections::BTreeMap;
 use jiff::SignedDuration;
 use protocol::tree::TaskTree;
 use protocol::view::StopReason;
-use runner_core::change::{self, ChangeRequest, NodeAddition};
-use runner_core::config::{self, Patterns, RepoConfig};
+use runner_config::{Patterns, RepoConfig};
 use runner_core::driver::{ClaimState, Driver};
+use runner_core::files::change::{self, ChangeRequest, NodeAddition};
+use runner_core::files::layout;
+use runner_core::files::notes;
+use runner_core::files::questions;
 use runner_core::iteration::Phase;
 use runner_core::message::{MarkerCommit, RunnerCommit};
 use runner_core::run::{RecordState, RequestRefusal, RunAction, RunRequest, StartRequest, StartSpec};
-use runner_core::{layout, notes, questions, tree};
+use runner_core::tree;
 
 use super::daemon::{Course, Halt, Lived, promise, replay};
 use super::definition::{DEFINITION, JUSTFILE};
@@ -90,8 +93,8 @@ impl Course {
             1 => ("guard.on_change", *self.random.pick(&["both", "report", "revert"])),
             _ => ("stall_after", "6"),
         };
-        let text = config::set(&base, key, value).expect("the key takes the value");
-        let value = config::get(&text, key).ok().and_then(|entry| entry.value);
+        let text = runner_config::set(&base, key, value).expect("the key takes the value");
+        let value = runner_config::get(&text, key).ok().and_then(|entry| entry.value);
         ChangeRequest::Config { key: key.to_owned(), value, base, text }
     }
 

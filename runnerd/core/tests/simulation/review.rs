@@ -2,10 +2,10 @@
 
 use jiff::SignedDuration;
 use protocol::words::Role;
-use runner_core::digest::Digest;
+use runner_core::files::layout;
 use runner_core::iteration::{IterationEvent, ReviewEnd, ReviewEndKind, WorkResult};
-use runner_core::layout;
 use runner_core::prompt::ReviewMaterial;
+use runner_core::text::digest::Digest;
 use runner_core::verdict::SessionTask;
 
 use super::daemon::{Course, Lived};

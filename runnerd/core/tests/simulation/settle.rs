@@ -4,18 +4,24 @@
 
 use protocol::state::{Baseline, Feedback, RunState};
 use protocol::test_record::TestRecord;
-use runner_core::change::ChangeRequest;
-use runner_core::digest::Digest;
+use runner_core::files::change::ChangeRequest;
+use runner_core::files::layout;
+use runner_core::guard::test_results;
+use runner_core::iteration::transition::{self, PROGRESS_HEADING, StateAfter, TransitionFacts};
 use runner_core::iteration::{GuardEnd, GuardEndKind, IterationOutcome};
 use runner_core::message::{
     AgentStamp, AttemptCount, GuardRun, GuardTests, MarkerCommit, NameList, ProcessEnd, Receipt, RunnerCommit,
     RunnerVersion, UsageLine, VerdictLine, compose_headline, compose_human,
 };
 use runner_core::prompt::{PROMPT_FORMAT, templates_digest};
+use runner_core::run;
 use runner_core::run::ResumeOrder;
-use runner_core::transition::{self, PROGRESS_HEADING, StateAfter, TransitionFacts};
+use runner_core::text::digest::Digest;
+use runner_core::text::json;
+use runner_core::tree;
+use runner_core::tree::schema;
+use runner_core::tree::validate;
 use runner_core::verdict::{SessionEnd, verdict_row};
-use runner_core::{json, layout, run, schema, test_results, tree, validate};
 
 use super::approval::review_run;
 use super::daemon::{Course, Halt, Lived};

@@ -8,12 +8,13 @@ use std::sync::Arc;
 use protocol::answer::AnswerStatus;
 use protocol::tree::{Node, TaskTree};
 use protocol::words::VerdictName;
-use runner_core::approval::Decision;
-use runner_core::digest::Digest;
+use runner_config::{ChangePolicy, ReviewPolicy};
+use runner_core::files::layout;
 use runner_core::message::RunnerCommit;
-use runner_core::policy::{ChangePolicy, ReviewPolicy};
+use runner_core::run::approval::Decision;
+use runner_core::text::digest::Digest;
+use runner_core::tree;
 use runner_core::verdict::{SessionEndKind, SessionTask, Verdict};
-use runner_core::{layout, tree};
 
 use super::definition::JUSTFILE;
 use super::loaded::Loaded;

@@ -6,9 +6,9 @@ use std::process::{Command, Output};
 
 use protocol::path::WirePath;
 use protocol::view::{PublishedView, StopReason};
+use runner_git::Repository;
 use runner_testkit::ScratchDir;
 
-use crate::git::Repository;
 use crate::publish::{PublishError, PublishOutcome, Publisher, publish_run};
 use crate::repo::seal::SealKey;
 use crate::repo::sealed::StateDir;

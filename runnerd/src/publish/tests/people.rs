@@ -1,8 +1,9 @@
 //! What a person does to the branch in the source during a run, and that the suggested command then lets it continue.
 
+use runner_git::Repository;
+
 use super::super::{find_preserved_tip, inspect_published};
 use super::fixture::{PublishFixture, git};
-use crate::git::Repository;
 
 #[test]
 fn row_100_a_commit_of_a_persons_on_the_branch_holds_the_run_and_is_kept() {

@@ -4,10 +4,11 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
+use runner_git::{MovedRef, Repository};
+use runner_os::retryable::Retryable as _;
+
 use super::super::PublishedMove;
 use super::fixture::PublishFixture;
-use crate::git::{MovedRef, Repository};
-use crate::retryable::Retryable as _;
 
 #[test]
 fn a_lock_of_somebody_elses_is_waited_for() {

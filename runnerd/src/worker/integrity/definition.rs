@@ -1,6 +1,6 @@
 //! Reads the guard's definition in a commit and in the work tree, each file as git would store it.
 //!
-//! `runner_core::definition` decides what follows from a difference.
+//! `runner_core::guard::definition` decides what follows from a difference.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::Metadata;
@@ -9,13 +9,13 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use runner_core::definition::{
+use runner_config::{PatternRoot as Place, Patterns};
+use runner_core::guard::definition::{
     DefinitionDiff, DefinitionState, GuardDefinition, is_definition_path, is_in_definition, is_within,
 };
-use runner_core::watched_files::WatchedFiles;
+use runner_core::guard::watched_files::WatchedFiles;
+use runner_git::{CommitEntry, EntryKind, GitError, Id, Repository};
 
-use crate::config::{PatternRoot as Place, Patterns};
-use crate::git::{CommitEntry, EntryKind, GitError, Id, Repository};
 use crate::repo::layout::Layout;
 use crate::repo::sealed::{Sealable, SealedFile};
 use crate::worker::context::{EffectError, RunContext};

@@ -3,7 +3,8 @@
 //! The snapshot is saved in `live/` before anything runs, so that a crash does not lose it. Branches that a session
 //! moved are left where they are; what they no longer reach is kept and recorded.
 
-use crate::git::{ChangedGitFile, GitDirSnapshot, Id, MovedRef, Repository, UserGitConfig};
+use runner_git::{ChangedGitFile, GitDirSnapshot, Id, MovedRef, Repository, UserGitConfig};
+
 use crate::repo::sealed::{Sealable, SealedFile};
 use crate::worker::context::{EffectError, RunContext};
 use crate::worker::integrity::quarantine::Quarantine;

@@ -11,11 +11,11 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use runner_core::definition::{DefinitionDiff, GuardDefinition, is_within};
+use runner_core::guard::definition::{DefinitionDiff, GuardDefinition, is_within};
+use runner_git::{EntryKind, GitError, Id};
+use runner_os::dir_permissions::OpenedDirs;
 use serde::{Deserialize, Serialize};
 
-use crate::dir_permissions::OpenedDirs;
-use crate::git::{EntryKind, GitError, Id};
 use crate::repo::durable::{self, FileAccess};
 use crate::repo::sealed::{Sealable, SealedFile};
 use crate::worker::cleanup::remove_path;

@@ -5,10 +5,10 @@
 //! people have committed since. A session's own rules can ignore more, but never less.
 
 use protocol::state::RunState;
+use runner_config::RepoConfig;
 use runner_core::message::RunnerCommit;
+use runner_git::{HoldBackRule, Id, IgnoreFiles, Repository};
 
-use crate::config::RepoConfig;
-use crate::git::{HoldBackRule, Id, IgnoreFiles, Repository};
 use crate::worker::context::RunContext;
 use crate::worker::integrity::watched::read_run_state;
 use crate::worker::load::{CommittedState, LoadError};

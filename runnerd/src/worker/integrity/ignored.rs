@@ -1,7 +1,7 @@
 //! Remembers the ignored files of the guard's definition, and those in submodules, as they were before a session, in the
 //! daemon's own state, since no commit has them.
 //!
-//! `runner_core::ignored_files` decides which of them deviate.
+//! `runner_core::guard::ignored_files` decides which of them deviate.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::ffi::OsStrExt as _;
@@ -9,11 +9,11 @@ use std::os::unix::fs::MetadataExt as _;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use runner_core::definition::{DefinitionDiff, GuardDefinition};
-use runner_core::ignored_files::IgnoredDefinition;
+use runner_core::guard::definition::{DefinitionDiff, GuardDefinition};
+use runner_core::guard::ignored_files::IgnoredDefinition;
+use runner_git::{EntryKind, Id, Repository};
 use serde::{Deserialize, Serialize};
 
-use crate::git::{EntryKind, Id, Repository};
 use crate::repo::durable::{self, FileAccess};
 use crate::repo::sealed::Sealable;
 use crate::worker::context::{EffectError, RunContext};

@@ -10,9 +10,9 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use jiff::{SignedDuration, Timestamp};
+use runner_config::Patterns;
+use runner_os::clock;
 
-use crate::clock;
-use crate::config::Patterns;
 use crate::repo::layout::Layout;
 use crate::worker::context::EffectError;
 

@@ -9,9 +9,9 @@ use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as
 use std::path::{Path, PathBuf};
 
 use nix::libc::{O_NOFOLLOW, O_NONBLOCK};
+use runner_os::dir_permissions;
 use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, UTIME_OMIT, utimensat};
 
-use crate::dir_permissions;
 use crate::repo::disk::RealDisk;
 use crate::repo::durable;
 use crate::worker::cleanup;

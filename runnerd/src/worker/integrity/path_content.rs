@@ -5,7 +5,8 @@ use std::io::{self, Read as _};
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
 
-use crate::git::EntryKind;
+use runner_git::EntryKind;
+
 use crate::repo::durable::{self, FileAccess, MAX_BYTES};
 use crate::worker::context::EffectError;
 

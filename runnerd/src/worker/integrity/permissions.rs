@@ -14,9 +14,9 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use protocol::words::PhaseName;
+use runner_git::Repository;
+use runner_os::dir_permissions::owner_has;
 
-use crate::dir_permissions::owner_has;
-use crate::git::Repository;
 use crate::repo::layout::Layout;
 use crate::worker::context::{EffectError, RunContext};
 use crate::worker::integrity::listing::{ChangeStamp, change_stamp, settled_stamp};

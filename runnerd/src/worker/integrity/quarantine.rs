@@ -4,7 +4,8 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::dir_permissions;
+use runner_os::dir_permissions;
+
 use crate::repo::durable::{self, FileAccess};
 use crate::worker::cleanup;
 use crate::worker::context::{EffectError, RunContext};

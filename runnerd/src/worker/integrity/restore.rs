@@ -10,11 +10,11 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use protocol::words::PhaseName;
-use serde::{Deserialize, Serialize};
-
-use crate::git::{
+use runner_git::{
     CommitEntry, EntryKind, GitDirSnapshot, Head, HoldBackRule, Id, Repository, RestoreOptions, SnapshotRequest,
 };
+use serde::{Deserialize, Serialize};
+
 use crate::repo::durable::{self, FileAccess};
 use crate::repo::layout::{Layout, PathOwnership, path_ownership};
 use crate::repo::sealed::{Sealable, SealedFile};

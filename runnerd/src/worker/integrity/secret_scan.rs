@@ -13,7 +13,7 @@ use std::path::Path;
 
 use nix::libc::{O_NOFOLLOW, O_NONBLOCK};
 use protocol::meta::SecretFinding;
-use runner_core::redact::Secrets;
+use runner_core::text::redact::Secrets;
 
 /// Maximum number of findings reported for an iteration.
 const MAX_FINDINGS: usize = 100;

@@ -1,18 +1,18 @@
 //! Reads from git what is watched for the guard at a commit.
 //!
-//! `runner_core::watched_files` decides which files these are; `verify` asks the same of the same commits.
+//! `runner_core::guard::watched_files` decides which files these are; `verify` asks the same of the same commits.
 
 use std::collections::BTreeSet;
 
 use protocol::doctor::GuardFiles;
 use protocol::state::RunState;
+use runner_config::RepoConfig;
 use runner_core::committed_state::{FileFault, StateFault};
-use runner_core::definition::{GuardDefinition, is_in_definition};
-use runner_core::watched_files::{CommitFiles, WatchConfig, WatchQuery, WatchedFiles, find_watched};
+use runner_core::guard::definition::{GuardDefinition, is_in_definition};
+use runner_core::guard::watched_files::{CommitFiles, WatchConfig, WatchQuery, WatchedFiles, find_watched};
+use runner_git::{EntryKind, GitError, Id, Repository};
 
 use super::definition::entry_form;
-use crate::config::RepoConfig;
-use crate::git::{EntryKind, GitError, Id, Repository};
 use crate::repo::layout::Layout;
 use crate::worker::load::{LoadError, last_runner_commit, load_config};
 
@@ -121,7 +121,7 @@ impl CommitFiles for CommitReader<'_> {
     fn all_forms(&mut self) -> Result<GuardDefinition, GitError> {
         let entries = self.repository.list_entries(&self.commit, "")?;
         let file =
-            |entry: &crate::git::CommitEntry| Some((String::from_utf8(entry.path.clone()).ok()?, entry_form(entry)?));
+            |entry: &runner_git::CommitEntry| Some((String::from_utf8(entry.path.clone()).ok()?, entry_form(entry)?));
         Ok(entries.iter().filter_map(file).collect())
     }
 

@@ -2,11 +2,11 @@
 //! the changes under review.
 
 use protocol::words::Role;
-use runner_core::definition::session_notice;
+use runner_core::guard::definition::session_notice;
 use runner_core::prompt::{self, Prompt, PromptInput, ReviewMaterial};
 use runner_core::verdict::SessionTask;
+use runner_git::{Id, Repository};
 
-use crate::git::{Id, Repository};
 use crate::repo::durable::{self, FileAccess};
 use crate::repo::layout::Layout;
 use crate::worker::cleanup;

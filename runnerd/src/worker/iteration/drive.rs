@@ -6,13 +6,13 @@
 use std::pin::Pin;
 use std::time::Duration;
 
-use runner_core::blocker::{self, Blocker, RetryDecision, Transience};
 use runner_core::iteration::{IllegalIterationEvent, IterationEffect, IterationEnd, IterationEvent, Phase, decide};
 use runner_core::policy::Policy;
+use runner_core::run::blocker::{self, Blocker, RetryDecision, Transience};
 use runner_core::verdict::StopCause;
+use runner_os::retryable::{Retryable, describe_blocker};
 use tokio_util::sync::CancellationToken;
 
-use crate::retryable::{Retryable, describe_blocker};
 use crate::worker::iteration::world::{DriveControl, EffectWorld, EventLog};
 use crate::worker::journal::JournalError;
 

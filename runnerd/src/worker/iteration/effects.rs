@@ -5,15 +5,14 @@
 use std::sync::Arc;
 
 use protocol::words::PhaseName;
-use runner_core::blocker::Blocker;
 use runner_core::iteration::{IterationEffect, IterationEvent, Phase};
 use runner_core::policy::Policy;
+use runner_core::run::blocker::Blocker;
 use runner_core::verdict::SessionTask;
+use runner_os::retryable::describe_blocker;
 use tokio::task::block_in_place;
 use tokio_util::sync::CancellationToken;
 
-use crate::agent;
-use crate::retryable::describe_blocker;
 use crate::worker::context::{EffectError, RunContext};
 use crate::worker::integrity::guard_overlay;
 use crate::worker::integrity::permissions;
@@ -79,7 +78,11 @@ impl LiveEffects {
                 let survivors = block_in_place(|| session::end_leftovers(&self.context, &self.mark, PhaseName::Work))?;
                 let loaded = self.state_at_start(task)?;
                 let executor = session::executor_for_task(&loaded, task);
-                Ok(IterationEvent::SessionEnded(agent::interrupted_end(&executor, survivors, &self.context.launcher)))
+                Ok(IterationEvent::SessionEnded(runner_agents::interrupted_end(
+                    &executor,
+                    survivors,
+                    &self.context.launcher,
+                )))
             }
             (IterationEffect::Inspect, Phase::Inspect { task, session, stop: stop_cause }) => {
                 let loaded = self.state_at_start(task)?;

@@ -6,16 +6,16 @@ use std::os::unix::fs::MetadataExt as _;
 use std::time::Duration;
 
 use protocol::words::PhaseName;
-use runner_core::fence::one_line;
+use runner_config::ChangePolicy;
 use runner_core::iteration::{GuardEnd, GuardEndKind, WorkResult, describe_discarded as discarded_reason};
-use runner_core::policy::ChangePolicy;
 use runner_core::publish;
+use runner_core::text::fence::one_line;
+use runner_git::{GitError, Id, SnapshotRequest, WorktreeChange};
+use runner_process::Mark;
 use serde::{Deserialize, Serialize};
 use tokio::task::block_in_place;
 
-use crate::git::{GitError, Id, SnapshotRequest, WorktreeChange};
 use crate::guard;
-use crate::process::Mark;
 use crate::repo::sealed::Sealable;
 use crate::worker::context::{EffectError, RunContext};
 use crate::worker::integrity::definition;

@@ -9,13 +9,13 @@ use protocol::answer::AgentAnswer;
 use protocol::tree::TaskTree;
 use protocol::words::PhaseName;
 use runner_core::iteration::WorkResult;
-use runner_core::redact::Secrets;
+use runner_core::iteration::tree_examination::{self, TreeExamination};
+use runner_core::text::redact::Secrets;
+use runner_core::tree::validate::TreeFault;
 use runner_core::tree::{self, MAX_TREE_BYTES};
-use runner_core::tree_examination::{self, TreeExamination};
-use runner_core::validate::TreeFault;
 use runner_core::verdict::{RuleBreach, SessionEnd, SessionFinding, SessionTask, StopCause, TreeFinding};
+use runner_git::{Id, Repository, WorktreeChange};
 
-use crate::git::{Id, Repository, WorktreeChange};
 use crate::repo::layout::Layout;
 use crate::store::SavedTree;
 use crate::worker::context::{EffectError, RunContext};

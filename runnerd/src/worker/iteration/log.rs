@@ -6,11 +6,11 @@ use protocol::answer::SessionUsage;
 use protocol::meta::SecretFinding;
 use runner_core::iteration::{IterationEvent, Phase, decide};
 use runner_core::policy::Policy;
-use runner_core::usage::ResourceUsage;
+use runner_core::run::usage::ResourceUsage;
 use runner_core::verdict::SessionTask;
+use runner_os::clock;
 use tokio::task::block_in_place;
 
-use crate::clock;
 use crate::repo::disk::{Disk, RealDisk};
 use crate::store::RepoStore;
 use crate::worker::iteration::drive::DriveError;

@@ -5,10 +5,10 @@
 
 use std::fs;
 
+use runner_config::{Executor, Sandbox};
+use runner_git::{GitError, Id, Repository};
 use serde::Deserialize;
 
-use crate::config::{Executor, Sandbox};
-use crate::git::{GitError, Id, Repository};
 use crate::repo::durable::{self, DurableError};
 use crate::repo::layout::Layout;
 
@@ -111,8 +111,9 @@ fn parse_limits(bytes: &[u8]) -> Result<NodeLimits, NodeLimitsError> {
 
 #[cfg(test)]
 mod tests {
+    use runner_config::RepoConfig;
+
     use super::*;
-    use crate::config::RepoConfig;
 
     fn narrowed(text: &str, sandbox: Sandbox, network: bool) -> (Sandbox, bool) {
         let mut executor = Executor { sandbox, network, ..RepoConfig::default().executor.work };

@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 use protocol::command::{Command, NextSteps};
 use protocol::view::StopReason;
-use runner_core::commit_advice;
 use runner_core::message::RunnerCommit;
+use runner_core::run::commit_advice;
 use runner_core::run::{self, NextStep};
 use runner_core::verdict::SessionTask;
+use runner_git::{CommitInfo, GitError, Head, Id, Repository};
 
-use crate::git::{CommitInfo, GitError, Head, Id, Repository};
 use crate::worker::context::{EffectError, RunContext};
 use crate::worker::integrity::definition;
 use crate::worker::integrity::guard_overlay;
@@ -148,10 +148,10 @@ fn check_clean(repository: &Repository) -> Result<Option<StopReason>, GitError> 
     // Files that git cannot convert may be unchanged since their commit: the program that could tell must be installed
     // first.
     repository.check_storable(&changes)?;
-    let shown: Vec<String> = changes.iter().take(10).map(crate::git::WorktreeChange::display_path).collect();
+    let shown: Vec<String> = changes.iter().take(10).map(runner_git::WorktreeChange::display_path).collect();
     let more = changes.len().saturating_sub(shown.len());
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     let message = format!("the work tree has changes that are not committed: {}{more}", shown.join(", "));
-    let paths: Vec<String> = changes.iter().map(crate::git::WorktreeChange::display_path).collect();
+    let paths: Vec<String> = changes.iter().map(runner_git::WorktreeChange::display_path).collect();
     Ok(Some(StopReason::new(message, commit_advice::commit_ways(&paths).join("; then: ", "runnerctl resume"))))
 }

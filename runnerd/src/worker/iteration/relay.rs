@@ -4,13 +4,12 @@
 
 use protocol::event::{Activity, EventKind};
 use protocol::words::PhaseName;
-use runner_core::fence::clean;
-use runner_core::redact::{RedactStream, Secrets};
+use runner_core::text::fence::clean;
+use runner_core::text::redact::{RedactStream, Secrets};
+use runner_process::OutputPiece;
 use tokio::sync::mpsc;
 
-use crate::agent;
 use crate::events::{EventStream, EventSubject};
-use crate::process::OutputPiece;
 use crate::worker::context::RunContext;
 
 /// Pieces of output that may be queued.
@@ -47,7 +46,7 @@ pub(crate) fn relay_activity(context: &RunContext, iter: u32) -> mpsc::Sender<Ac
     let (secrets, events) = (context.secrets.clone(), context.events.clone());
     tokio::spawn(async move {
         while let Some(Activity { what, text }) = receiver.recv().await {
-            let step = agent::bound_step(&Activity { what, text: secrets.redact(&text).into_owned() });
+            let step = runner_agents::bound_step(&Activity { what, text: secrets.redact(&text).into_owned() });
             events.publish_output(scope.clone(), EventKind::Activity(step));
         }
     });

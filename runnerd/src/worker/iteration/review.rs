@@ -8,14 +8,16 @@ use std::time::Duration;
 
 use protocol::answer::ReviewAnswer;
 use protocol::words::{PhaseName, Role};
-use runner_core::digest::Digest;
+use runner_agents::{AgentSession, config_paths, run_session, session_environment};
 use runner_core::iteration::{ReviewEnd, ReviewEndKind, WorkResult};
+use runner_core::text::digest::Digest;
 use runner_core::verdict::SessionTask;
+use runner_git::SnapshotRequest;
+use runner_process::Mark;
 use tokio::task::block_in_place;
 
-use crate::git::SnapshotRequest;
-use crate::process::Mark;
 use crate::repo::sealed::SealedFile;
+use crate::review;
 use crate::worker::cleanup;
 use crate::worker::context::{EffectError, RunContext};
 use crate::worker::integrity::guard_overlay;
@@ -28,7 +30,6 @@ use crate::worker::iteration::relay;
 use crate::worker::iteration::session::{self, ProcessContext};
 use crate::worker::load::CommittedState;
 use crate::worker::record;
-use crate::{agent, review};
 
 /// Files that each reviewer writes to a record: name and extension.
 const REVIEW_FILES: [(&str, &str); 2] = [("review", "json"), ("reviewer", "log")];
@@ -49,12 +50,12 @@ pub(crate) async fn run_review(
     let executor = session::executor_for_task(loaded, &task);
     let (folder, prompt) = block_in_place(|| prepare_review(context, loaded, work, failed))?;
     let phase_mark = Mark::new(format!("{mark}-review"));
-    let session = agent::AgentSession {
+    let session = AgentSession {
         executor: &executor,
         prompt: context.secrets.redact(&prompt).into_owned(),
         folder: context.layout.root(),
         git_folder: block_in_place(|| context.repository())?.common_dir().to_owned(),
-        env: agent::session_environment(&executor, &loaded.config.env.agent, &context.env),
+        env: session_environment(&executor, &loaded.config.env.agent, &context.env),
         record: folder.clone(),
         dirs: session::session_dirs(context, &phase_mark),
         output: folder.join("review.json"),
@@ -66,9 +67,9 @@ pub(crate) async fn run_review(
         mark: phase_mark,
         lock: context.store.live_dir().join("shim.lock"),
     };
-    block_in_place(|| guard_overlay::hide(context, task.iter, agent::config_paths(&executor)))?;
+    block_in_place(|| guard_overlay::hide(context, task.iter, config_paths(&executor)))?;
     context.last_scan.invalidate();
-    let mut end = agent::run_session::<ReviewAnswer>(session, &context.launcher, stop).await?;
+    let mut end = run_session::<ReviewAnswer>(session, &context.launcher, stop).await?;
     session::fill_in_cost(loaded, &executor, &mut end);
     let prompt = Some(Digest::compute(prompt.as_bytes()).to_string());
     block_in_place(|| restore_after_review(context, loaded, work, ReviewEnd { prompt, ..review::review_end(end) }))

@@ -4,15 +4,14 @@
 use std::time::Duration;
 
 use protocol::words::{PhaseName, Role};
-use runner_core::digest::Digest;
+use runner_config::{Executor, ExecutorKind};
+use runner_core::text::digest::Digest;
 use runner_core::verdict::{SessionEnd, SessionTask};
+use runner_process::Mark;
+use runner_process::orphans;
 use tokio::task::block_in_place;
 use tokio_util::sync::CancellationToken;
 
-use crate::agent;
-use crate::config::{Executor, ExecutorKind};
-use crate::process::Mark;
-use crate::process::orphans;
 use crate::worker::context::{EffectError, RunContext};
 use crate::worker::integrity::git_dir;
 use crate::worker::integrity::guard_overlay;
@@ -44,7 +43,7 @@ pub(crate) async fn run_session(process: ProcessContext<'_>, task: &SessionTask)
     let folder = context.layout.iteration(&context.run, task.iter);
     let executor = block_in_place(|| narrow_executor(context, loaded, task))?;
     let phase_mark = Mark::new(format!("{mark}-work"));
-    let session = agent::AgentSession {
+    let session = runner_agents::AgentSession {
         executor: &executor,
         prompt: context
             .secrets
@@ -52,7 +51,7 @@ pub(crate) async fn run_session(process: ProcessContext<'_>, task: &SessionTask)
             .into_owned(),
         folder: context.layout.root(),
         git_folder: block_in_place(|| context.repository())?.common_dir().to_owned(),
-        env: agent::session_environment(&executor, &loaded.config.env.agent, &context.env),
+        env: runner_agents::session_environment(&executor, &loaded.config.env.agent, &context.env),
         record: folder.clone(),
         dirs: session_dirs(context, &phase_mark),
         output: folder.join("output.json"),
@@ -69,18 +68,18 @@ pub(crate) async fn run_session(process: ProcessContext<'_>, task: &SessionTask)
             ignored::save_before_session(context, loaded)?;
         }
         git_dir::save_snapshot(context, loaded.commit, task.iter)?;
-        guard_overlay::hide(context, task.iter, agent::config_paths(&executor))
+        guard_overlay::hide(context, task.iter, runner_agents::config_paths(&executor))
     })?;
     context.last_scan.invalidate();
-    let mut end: SessionEnd = agent::run_session(session, &context.launcher, stop).await?;
+    let mut end: SessionEnd = runner_agents::run_session(session, &context.launcher, stop).await?;
     fill_in_cost(loaded, &executor, &mut end);
     Ok(end)
 }
 
 /// Returns where the folders of a session are, which can be found again by its mark.
-pub(crate) fn session_dirs(context: &RunContext, mark: &Mark) -> agent::SessionDirs {
+pub(crate) fn session_dirs(context: &RunContext, mark: &Mark) -> runner_agents::SessionDirs {
     let digest = Digest::compute(mark.as_str().as_bytes());
-    agent::SessionDirs::new(&context.store.sessions_dir(), &context.env, &digest.hex()[..12])
+    runner_agents::SessionDirs::new(&context.store.sessions_dir(), &context.env, &digest.hex()[..12])
 }
 
 /// Computes the cost of a session if its agent does not report one and its model has a price.

@@ -6,23 +6,23 @@ use protocol::answer::ReviewAnswer;
 use protocol::meta::{IterationMeta, ReviewFacts};
 use protocol::state::UsageTotal;
 use protocol::words::{ReviewVerdict, Role};
-use runner_core::approval::Decision;
-use runner_core::digest::Digest;
+use runner_core::iteration::transition::{self, StateAfter, TransitionFacts};
 use runner_core::iteration::{GuardEndKind, IterationOutcome, ReviewEnd};
-use runner_core::json;
 use runner_core::message::{
     AgentStamp, AttemptCount, GuardTests, NameList, Receipt, ReviewRun, RunnerCommit, UsageLine, VerdictLine,
     compose_headline,
 };
 use runner_core::prompt::Prompt;
-use runner_core::transition::{self, StateAfter, TransitionFacts};
+use runner_core::run::approval::Decision;
+use runner_core::text::digest::Digest;
+use runner_core::text::json;
 use runner_core::tree;
 use runner_core::verdict::{SessionEnd, SessionTask, StopCause, Verdict, verdict_row};
+use runner_git::{CommitRequest, HeldBackFiles, HoldBackRule, Id, Repository, UnstorableFile, WorktreeChange};
+use runner_os::clock;
+use runner_os::error_chain::display_chain;
 use serde::{Deserialize, Serialize};
 
-use crate::clock;
-use crate::error_chain::display_chain;
-use crate::git::{CommitRequest, HeldBackFiles, HoldBackRule, Id, Repository, UnstorableFile, WorktreeChange};
 use crate::repo::durable::{self, FileAccess};
 use crate::repo::layout::Layout;
 use crate::repo::sealed::Sealable;

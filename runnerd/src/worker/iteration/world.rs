@@ -4,9 +4,9 @@
 
 use std::time::Duration;
 
-use runner_core::blocker::Blocker;
 use runner_core::iteration::{IterationEvent, Phase};
 use runner_core::policy::Policy;
+use runner_core::run::blocker::Blocker;
 use tokio_util::sync::CancellationToken;
 
 /// Performs effects.

@@ -5,13 +5,15 @@
 use protocol::command::{Command, NextSteps};
 use protocol::state::RunState;
 use protocol::view::StopReason;
-use runner_core::change::{ChangeRequest, ChangeResult, RunDocuments};
-use runner_core::definition::DefinitionState;
+use runner_core::files::change::{ChangeRequest, ChangeResult, RunDocuments};
+use runner_core::guard::definition::DefinitionState;
+use runner_core::message;
 use runner_core::message::RunnerCommit;
 use runner_core::run::RunRecord;
-use runner_core::{json, message, tree};
+use runner_core::text::json;
+use runner_core::tree;
+use runner_git::{CommitInfo, GitError, Id, PathsCommit, Repository};
 
-use crate::git::{CommitInfo, GitError, Id, PathsCommit, Repository};
 use crate::repo::durable;
 use crate::repo::layout::Layout;
 use crate::store::{QueuedChange, RepoStore};

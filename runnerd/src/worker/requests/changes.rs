@@ -1,20 +1,22 @@
 //! Requests of people to change a run's files: queued durably, acknowledged, and committed before the next session.
 //!
 //! Each request is one commit with `Runner-Human` on top of the run's branch. What it changes is decided by
-//! `runner_core::change`; this module decides when, and ensures that it happens once.
+//! `runner_core::files::change`; this module decides when, and ensures that it happens once.
 
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::event::EventKind;
 use protocol::reply::ChangeReply;
-use runner_core::change::{self, ChangeRefusal, ChangeRequest, ChangeResult};
-use runner_core::digest::sha256_hex;
+use runner_core::files::change::{self, ChangeRefusal, ChangeRequest, ChangeResult};
+use runner_core::files::notes;
+use runner_core::message;
 use runner_core::run::{self, RunRecord, RunRequest};
-use runner_core::{message, notes, tree};
+use runner_core::text::digest::sha256_hex;
+use runner_core::tree;
+use runner_git::Id;
+use runner_os::error_chain::display_chain;
 use tokio::task::block_in_place;
 
 use super::decide::apply_request;
-use crate::error_chain::display_chain;
-use crate::git::Id;
 use crate::store::{QueuedChange, RunSettings, StoreError};
 use crate::worker::ChangeOrder;
 use crate::worker::claim::RepoClaim;
@@ -291,8 +293,8 @@ fn drop_change(
         ChangeRequest::Note { text, .. } | ChangeRequest::Answer { text, .. } => ("md", text.clone()),
         ChangeRequest::Edit { edited, .. } => ("json", edited.clone()),
         ChangeRequest::Retry { node } => ("txt", node.clone()),
-        ChangeRequest::Accept { files } => ("json", runner_core::json::to_canonical_json(files)),
-        ChangeRequest::Add(addition) => ("json", runner_core::json::to_canonical_json(addition)),
+        ChangeRequest::Accept { files } => ("json", runner_core::text::json::to_canonical_json(files)),
+        ChangeRequest::Add(addition) => ("json", runner_core::text::json::to_canonical_json(addition)),
         ChangeRequest::Config { text, .. } | ChangeRequest::Settings { text, .. } => ("toml", text.clone()),
     };
     let command = queued.change.command().replace(' ', "-");

@@ -7,18 +7,18 @@
 use std::path::Path;
 
 use protocol::error::{ErrorData, ErrorKind};
-use runner_core::change::ChangeRequest;
-use runner_core::digest::sha256_hex;
+use runner_config::{ConfigError, RepoConfig};
+use runner_core::files::change::ChangeRequest;
+use runner_core::text::digest::sha256_hex;
+use runner_os::error_chain::display_chain;
 
-use crate::config::{self, ConfigError, RepoConfig};
-use crate::error_chain::display_chain;
 use crate::repo::layout::Layout;
 
 /// Returns a text with one key set, or reset to its default if `value` is `None`, and the configuration it parses to.
 pub fn set_config_key(text: &str, key: &str, value: Option<&str>) -> Result<(String, RepoConfig), ErrorData> {
     let with_key = match value {
-        Some(value) => config::set(text, key, value),
-        None => config::unset(text, key),
+        Some(value) => runner_config::set(text, key, value),
+        None => runner_config::unset(text, key),
     };
     let parsed = with_key.and_then(|text| parse_config(&text).map(|config| (text, config)));
     let (text, config) =
@@ -35,7 +35,7 @@ pub fn set_config_key(text: &str, key: &str, value: Option<&str>) -> Result<(Str
 pub(crate) fn key_change(base: &str, key: String, value: Option<&str>) -> Result<ChangeRequest, ErrorData> {
     let (text, _) = set_config_key(base, &key, value)?;
     let value = match value {
-        Some(_) => config::get(&text, &key).map_err(|error| refused_error(&error))?.value,
+        Some(_) => runner_config::get(&text, &key).map_err(|error| refused_error(&error))?.value,
         None => None,
     };
     Ok(ChangeRequest::Config { key, value, base: base.to_owned(), text })
@@ -51,7 +51,7 @@ pub fn text_change(base: &str, text: String, opened: Option<&str>) -> Result<Cha
     if let Err(error) = config.check_cost_limit() {
         return Err(ErrorData::new(ErrorKind::InvalidRequest, error.to_string()).hint("runnerctl config get prices"));
     }
-    Ok(ChangeRequest::Settings { keys: config::changed_keys(base, &text), base: base.to_owned(), text })
+    Ok(ChangeRequest::Settings { keys: runner_config::changed_keys(base, &text), base: base.to_owned(), text })
 }
 
 /// Returns the digest of the commands that a person confirms by changing the configuration: if the old ones were
@@ -65,7 +65,7 @@ pub(crate) fn confirmed_digest(change: &ChangeRequest, confirmed: &[String]) -> 
 }
 
 fn parse_config(text: &str) -> Result<RepoConfig, ConfigError> {
-    config::parse(text, Path::new(Layout::CONFIG))
+    runner_config::parse(text, Path::new(Layout::CONFIG))
 }
 
 /// The error for a file that was already invalid, and still is with the key set.

@@ -4,9 +4,9 @@ use protocol::error::ErrorData;
 use runner_core::run::{
     self, RecordState, RequestContext, RunAction, RunActivity, RunInputs, RunRecord, RunRequest, RunTransition,
 };
+use runner_os::clock;
 use tokio::task::block_in_place;
 
-use crate::clock;
 use crate::worker::queue::{RepoQueue, run_not_found, store_error_data};
 use crate::worker::requests::branch_tip::BranchTip;
 

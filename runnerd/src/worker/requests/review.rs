@@ -1,14 +1,14 @@
 //! A person's review of a finished node: redacted, durable before it is acknowledged, and a separate iteration.
 //!
-//! What is pending review is decided by `runner_core::approval` from the committed state; when the run uses the review
+//! What is pending review is decided by `runner_core::run::approval` from the committed state; when the run uses the review
 //! is decided by `runner_core::run`.
 
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::reply::ReviewReply;
 use protocol::review::{PendingReview, ReviewStatement};
 use protocol::words::ReviewVerdict;
-use runner_core::approval::{self, Decision};
 use runner_core::message::ReviewSignature;
+use runner_core::run::approval::{self, Decision};
 use runner_core::run::{RequestRefusal, RunRequest};
 use tokio::task::block_in_place;
 

@@ -4,9 +4,9 @@ use protocol::error::{ErrorData, ErrorKind};
 use protocol::reply::{ControlReply, StartReply, StepReply};
 use runner_core::run::{self, RecordState, RunAction, RunRequest, StopRequest};
 use runner_core::verdict::StopCause;
+use runner_os::clock;
 
 use super::decide::{apply_request, decide_request};
-use crate::clock;
 use crate::worker::queue::{RepoQueue, held_error_data, run_not_found, store_error_data};
 use crate::worker::{IdChoice, ReplySender, StartOrder, WorkerMessage};
 

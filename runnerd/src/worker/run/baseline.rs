@@ -5,19 +5,21 @@
 use std::time::Duration;
 
 use protocol::command::NextSteps;
+use protocol::shell;
 use protocol::state::{Baseline, Feedback, RunState};
 use protocol::view::StopReason;
 use protocol::words::PhaseName;
+use runner_core::guard::test_results;
 use runner_core::iteration::{GuardEnd, GuardEndKind};
-use runner_core::json;
 use runner_core::message::{MarkerCommit, NameList, RunnerCommit};
+use runner_core::publish;
+use runner_core::text::json;
 use runner_core::tree;
-use runner_core::{publish, shell, test_results};
+use runner_git::SnapshotRequest;
+use runner_process::Mark;
 use tokio_util::sync::CancellationToken;
 
-use crate::git::SnapshotRequest;
 use crate::guard;
-use crate::process::Mark;
 use crate::repo::layout::Layout;
 use crate::worker::context::{EffectError, RunContext};
 use crate::worker::integrity::definition;

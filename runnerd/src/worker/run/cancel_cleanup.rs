@@ -3,12 +3,12 @@
 //! is up to `runner_core::run`.
 
 use protocol::words::PhaseName;
-use runner_core::blocker::Blocker;
+use runner_core::run::blocker::Blocker;
+use runner_git::Head;
+use runner_os::error_chain::display_chain;
 use tokio::task::block_in_place;
 
 use super::worker::RepoWorker;
-use crate::error_chain::display_chain;
-use crate::git::Head;
 use crate::repo::durable;
 use crate::repo::layout::Layout;
 use crate::worker::context::{EffectError, RunContext};

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use protocol::event::EventKind;
 use protocol::view::{PhaseView, RunView};
-use runner_core::blocker::Blocker;
 use runner_core::iteration::Phase;
+use runner_core::run::blocker::Blocker;
 use runner_core::verdict::StopCause;
+use runner_os::clock;
 
 use super::mailbox;
-use crate::clock;
 use crate::worker::iteration::world::DriveControl;
 use crate::worker::queue::RepoQueue;
 

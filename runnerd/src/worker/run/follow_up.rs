@@ -3,15 +3,15 @@
 use protocol::event::EventKind;
 use protocol::meta::SecretFinding;
 use protocol::words::GuardOutcome;
-use runner_core::fallback::ServiceOutage;
+use runner_core::run::fallback::ServiceOutage;
 use runner_core::run::{self, IllegalRunEvent, NextStep, RunEvent};
 use runner_core::tree;
 use runner_core::verdict::{SessionTask, Verdict, verdict_row};
+use runner_git::CommitInfo;
+use runner_os::clock;
 use tokio::task::block_in_place;
 
 use super::hooks;
-use crate::clock;
-use crate::git::CommitInfo;
 use crate::worker::context::RunContext;
 use crate::worker::iteration::log::SessionFacts;
 use crate::worker::iteration::open::OpenOutcome;

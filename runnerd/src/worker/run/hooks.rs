@@ -11,15 +11,15 @@ use std::time::Duration;
 use protocol::event::EventKind;
 use protocol::hook::{HookEvent, HookName};
 use protocol::view::QuestionView;
-use runner_core::questions;
+use runner_config::{HooksConfig, RepoConfig};
+use runner_core::files::questions;
 use runner_core::verdict::SessionTask;
+use runner_git::Id;
+use runner_os::error_chain::display_chain;
+use runner_process::{Launcher, LogFile, Mark, ProgramEnd, ProgramSpec, StopPolicy, TimeLimits};
 use tokio::task::block_in_place;
 use tokio_util::sync::CancellationToken;
 
-use crate::config::{HooksConfig, RepoConfig};
-use crate::error_chain::display_chain;
-use crate::git::Id;
-use crate::process::{self, Launcher, LogFile, Mark, ProgramEnd, ProgramSpec, StopPolicy, TimeLimits};
 use crate::repo::durable::{self, FileAccess};
 use crate::repo::layout::Layout;
 use crate::store::PendingHook;
@@ -150,9 +150,9 @@ impl HookCall {
     async fn run(self, owner: tokio::sync::mpsc::WeakSender<WorkerMessage>, stop: CancellationToken) {
         let Self { event, spec, log, launcher } = self;
         let (mark, lock) = (spec.mark.clone(), spec.lock.clone());
-        let failure = match process::run_program(&launcher, spec, &stop).await {
+        let failure = match runner_process::run_program(&launcher, spec, &stop).await {
             Ok(mut report) => {
-                process::wait_until_gone(&mark, &lock, report.still_alive.take()).await;
+                runner_process::wait_until_gone(&mark, &lock, report.still_alive.take()).await;
                 describe_failure(report.end, &log)
             }
             Err(error) => Some(format!("it cannot be started: {}", display_chain(&error))),

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
+use runner_core::run::wait::WaitPeriod;
 use runner_core::verdict::StopCause;
-use runner_core::wait::WaitPeriod;
+use runner_os::clock;
 use tokio_util::sync::CancellationToken;
 
-use crate::clock;
 use crate::worker::queue::RepoQueue;
 use crate::worker::requests;
 

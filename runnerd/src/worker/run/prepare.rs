@@ -3,13 +3,13 @@
 use protocol::event::EventKind;
 use protocol::words::{GuardOutcome, PhaseName};
 use runner_core::run::{NextStep, RunEnd, RunEvent, RunPreparation, RunRecord};
+use runner_os::retryable::describe_blocker;
 use tokio::task::block_in_place;
 use tokio_util::sync::CancellationToken;
 
 use super::setup::{self, SetupOutcome};
 use super::worker::RepoWorker;
 use super::{baseline, mailbox, start_run};
-use crate::retryable::describe_blocker;
 use crate::worker::context::RunContext;
 use crate::worker::prepare_error::PrepareError;
 use crate::worker::publication;

@@ -11,14 +11,14 @@ use std::path::PathBuf;
 use protocol::path::WirePath;
 use protocol::view::StopReason;
 use protocol::words::PhaseName;
+use runner_config::GuardConfig;
 use runner_core::iteration::{GuardEnd, GuardEndKind};
+use runner_process::Mark;
 use tokio::task::block_in_place;
 use tokio_util::sync::CancellationToken;
 
 use super::baseline;
-use crate::config::GuardConfig;
 use crate::guard;
-use crate::process::Mark;
 use crate::repo::layout::Layout;
 use crate::store::WorkspaceRecord;
 use crate::worker::context::{EffectError, RunContext};

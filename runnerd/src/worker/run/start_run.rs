@@ -3,20 +3,21 @@
 //! Every step recognizes that it was done before a crash. The baseline is in `baseline`.
 
 use protocol::command::{Command, NextSteps};
+use protocol::shell;
 use protocol::state::{Feedback, RunState};
 use protocol::test_record::TestRecord;
 use protocol::tree::TaskTree;
 use protocol::view::StopReason;
+use runner_config::{RepoConfig, SetupProposal, goal::Goal};
+use runner_core::files::person_edit;
+use runner_core::iteration::transition::PROGRESS_HEADING;
 use runner_core::message::{MarkerCommit, NameList, RunnerCommit};
-use runner_core::person_edit;
-use runner_core::run::{self, ResumeOrder, StartSpec};
-use runner_core::transition::PROGRESS_HEADING;
-use runner_core::{commit_advice, json, schema, shell, tree, validate};
+use runner_core::run::{self, ResumeOrder, StartSpec, commit_advice};
+use runner_core::text::json;
+use runner_core::tree::{self, schema, validate};
+use runner_git::{CommitInfo, CommitRequest, GitError, HoldBackRule, Id, Repository, WorktreeChange};
 
-use crate::config::{self, RepoConfig, SetupProposal};
-use crate::git::{CommitInfo, CommitRequest, GitError, HoldBackRule, Id, Repository, WorktreeChange};
 use crate::repo::durable::{self, FileAccess};
-use crate::repo::goal::Goal;
 use crate::repo::init::{InitError, InitOptions, init_layout};
 use crate::repo::layout::Layout;
 use crate::store::{RepoStore, RunSettings};
@@ -266,7 +267,7 @@ fn start_files(
     committed: Option<&TaskTree>,
 ) -> Result<CommitFileList, PrepareError> {
     let layout = &context.layout;
-    create_layout(layout, false, spec.config.clone().unwrap_or_else(config::default_text))?;
+    create_layout(layout, false, spec.config.clone().unwrap_or_else(runner_config::default_text))?;
     let old_goal = read_goal_file(layout)?;
     let before: RunState = read_state_file(layout)?;
     let goal = match &spec.goal {
@@ -358,13 +359,13 @@ fn read_state_file(layout: &Layout) -> Result<RunState, PrepareError> {
 
 fn read_config_file(layout: &Layout) -> Result<RepoConfig, PrepareError> {
     let text = read_config_text(layout)?;
-    config::parse(&text, &layout.config()).map_err(|error| PrepareError::from_file_error(&error))
+    runner_config::parse(&text, &layout.config()).map_err(|error| PrepareError::from_file_error(&error))
 }
 
 fn read_config_text(layout: &Layout) -> Result<String, PrepareError> {
     let path = layout.config();
     let bytes = durable::read(&path)?.unwrap_or_default();
-    config::decode_text(&bytes, &path).map(str::to_owned).map_err(|error| PrepareError::from_file_error(&error))
+    runner_config::decode_text(&bytes, &path).map(str::to_owned).map_err(|error| PrepareError::from_file_error(&error))
 }
 
 fn read_tree_file(layout: &Layout) -> Result<TaskTree, PrepareError> {

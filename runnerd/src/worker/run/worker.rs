@@ -6,19 +6,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use protocol::view::StopReason;
-use runner_core::blocker::{Blocker, Transience};
+use runner_core::run::blocker::{Blocker, Transience};
 use runner_core::run::{self, IllegalRunEvent, RecordState, RunAction, RunEvent, RunRecord};
+use runner_os::clock;
+use runner_os::error_chain::display_chain;
+use runner_os::retryable::describe_blocker;
+use runner_process::{Inhibitor, Launcher};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::mailbox;
-use crate::clock;
-use crate::error_chain::display_chain;
 use crate::events::EventStream;
 use crate::log_redactor::LogRedactor;
-use crate::process::{Inhibitor, Launcher};
 use crate::repo::layout::Layout;
-use crate::retryable::describe_blocker;
 use crate::store::StoreError;
 use crate::upstream::Upstream;
 use crate::worker::caches::LastScan;

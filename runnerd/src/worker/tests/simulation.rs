@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use protocol::answer::{AgentAnswer, AnswerStatus};
 use protocol::words::Role;
-use runner_core::blocker::{Blocker, Transience};
-use runner_core::definition::DefinitionDiff;
+use runner_core::guard::definition::DefinitionDiff;
 use runner_core::iteration::{GuardEnd, GuardEndKind, IterationEffect, IterationEnd, IterationEvent, Phase, decide};
 use runner_core::policy::Policy;
+use runner_core::run::blocker::{Blocker, Transience};
 use runner_core::verdict::{
     FaultKind, SessionEnd, SessionEndKind, SessionFinding, SessionTask, StopCause, TreeFinding, Verdict,
 };

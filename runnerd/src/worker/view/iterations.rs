@@ -10,8 +10,8 @@ use protocol::meta::IterationMeta;
 use protocol::view::IterationView;
 use runner_core::iteration::IterationEvent;
 use runner_core::message::{GuardTests, Receipt, RunnerCommit, first_line};
+use runner_git::{CommitInfo, GitError, Id, Repository};
 
-use crate::git::{CommitInfo, GitError, Id, Repository};
 use crate::repo::durable;
 use crate::repo::layout::Layout;
 use crate::store::RepoStore;

@@ -7,13 +7,15 @@ use protocol::state::UsageTotal;
 use protocol::test_record::TestsView;
 use protocol::view::{IterationView, NodeRef, OutageView, RepoView, RunSummary, RunView, StopReason};
 use protocol::words::Containment;
-use runner_core::fallback::ServiceOutage;
+use runner_core::files::notes;
 use runner_core::run::RunRecord;
-use runner_core::select::{LeafSelection, select};
-use runner_core::{notes, tree, usage};
+use runner_core::run::fallback::ServiceOutage;
+use runner_core::run::usage;
+use runner_core::tree;
+use runner_core::tree::select::{LeafSelection, select};
+use runner_git::{Id, Repository};
+use runner_os::clock;
 
-use crate::clock;
-use crate::git::{Id, Repository};
 use crate::repo::layout::Layout;
 use crate::store::{RepoFile, RepoStore, repo_id};
 use crate::worker::caches::LastLoad;
@@ -169,7 +171,7 @@ fn state_view(blank: RunView, loaded: &CommittedState, retry_usage: &usage::Reso
         LeafSelection::Open(leaf) | LeafSelection::Exhausted(leaf) => Some(leaf),
         LeafSelection::Complete => None,
     };
-    let questions = runner_core::questions::count_open(loaded.text(Layout::QUESTIONS));
+    let questions = runner_core::files::questions::count_open(loaded.text(Layout::QUESTIONS));
     // A person may have reworded it since the run was started.
     let goal = loaded.goal.headline().or_else(|| blank.summary.goal.clone());
     RunView {

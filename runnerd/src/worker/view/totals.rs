@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 use protocol::state::UsageTotal;
 use protocol::view::IterationView;
 use runner_core::message::RunnerCommit;
-use runner_core::usage;
+use runner_core::run::usage;
+use runner_git::{GitError, Id, Repository};
 
-use crate::git::{GitError, Id, Repository};
 use crate::worker::runner_chain::RunnerChain;
 use crate::worker::view::iterations::iteration_view;
 

@@ -11,7 +11,7 @@ use std::path::Path;
 
 use anyhow::{Context as _, bail};
 use protocol::verify::{AuditFinding, AuditReport, Severity};
-use runnerd::git::{GitError, Repository};
+use runner_git::{GitError, Repository};
 use runnerd::verify::{VerifyTarget, verify_branch};
 use tokio_util::sync::CancellationToken;
 

@@ -2,7 +2,7 @@
 //!
 //! Only ASCII letters form words: names of months, units and zones have no others.
 
-use crate::ansi;
+use crate::text::ansi;
 
 /// A piece of text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use protocol::answer::{AgentAnswer, AnswerStatus};
-use runner_core::blocker::{Blocker, Transience};
 use runner_core::iteration::{GuardEnd, GuardEndKind, IterationEvent, IterationOutcome, Phase};
 use runner_core::policy::Policy;
+use runner_core::run::blocker::{Blocker, Transience};
 use runner_core::verdict::{SessionEndKind, SessionTask, StopCause};
+use runner_os::retryable::describe_blocker;
 use tokio_util::sync::CancellationToken;
 
 use super::machine::{BRANCH, STATE, SharedOutside, SimulatedMachine, WORK, id_of, lock_outside, object_path};
@@ -17,7 +18,6 @@ use super::{ITERATIONS, TRIES};
 use crate::repo::disk::Disk as _;
 use crate::repo::durable::{self, FileAccess};
 use crate::repo::simulated_disk::SimulatedDisk;
-use crate::retryable::describe_blocker;
 use crate::worker::iteration::log::JournalLog;
 use crate::worker::iteration::world::{DriveControl, EffectWorld, EventLog};
 use crate::worker::journal::JournalError;

@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use protocol::path::WirePath;
-use runner_core::digest::sha256_hex;
 use runner_core::iteration::{IterationEnd, Phase};
 use runner_core::run::{RecordState, RunEnd, RunRecord};
+use runner_core::text::digest::sha256_hex;
+use runner_os::retryable::Retryable as _;
 
 use super::effects::{NoControl, RecordingLog, ScriptedEffects};
 use super::{ITERATIONS, InjectedMistakes, TRIES};
@@ -16,7 +17,6 @@ use crate::repo::durable::{self, FileAccess};
 use crate::repo::seal::SealKey;
 use crate::repo::sealed::StateDir;
 use crate::repo::simulated_disk::SimulatedDisk;
-use crate::retryable::Retryable as _;
 use crate::store::{RepoFile, RepoStore, StoreError};
 use crate::worker::iteration::drive::{DriveError, DriveOutcome, IterationDriver};
 use crate::worker::iteration::log::{JournalLog, SharedEntries};
@@ -210,7 +210,7 @@ impl SimulatedMachine {
         }
         let file = self.store().read_repo_file().map_err(|error| error.to_string())?.ok_or("the queue is gone")?;
         let names = self.disk.list("/tree".as_ref()).unwrap();
-        match names.iter().find(|name| crate::temp_file::is_temp_name(name)) {
+        match names.iter().find(|name| runner_os::temp_file::is_temp_name(name)) {
             Some(left) => Err(format!("{left:?} would be committed")),
             None if file.runs[0].state != COMPLETED => Err("the run is not over".into()),
             None => Ok(()),

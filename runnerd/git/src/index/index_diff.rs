@@ -1,0 +1,158 @@
+//! Reads the index for the names that are tracked, in addition to the known files of HEAD. A session can write any
+//! bytes there: what the index records about the content of files is at best a hint for people.
+
+use std::collections::{BTreeSet, HashSet};
+
+use gix::bstr::{BStr, BString, ByteSlice as _};
+use gix::index::State;
+use gix::index::entry::{Flags, Mode, Stat};
+
+use runner_core::fsck::is_like_runner_path;
+
+use super::index_flags::HIDING_FLAGS;
+use crate::index;
+use crate::path::has_valid_name;
+use crate::{GitError, Id, Repository};
+
+/// Where an index differs from HEAD.
+#[derive(Debug, Default)]
+pub(crate) struct IndexDiff {
+    /// Paths that HEAD lacks.
+    pub(crate) added: BTreeSet<BString>,
+    /// Paths of HEAD that the index does not name.
+    pub(crate) missing: Vec<BString>,
+    /// Paths with a conflict.
+    pub(crate) unmerged: BTreeSet<BString>,
+    /// Paths of HEAD whose content in the index differs.
+    pub(crate) staged: Vec<BString>,
+    /// Whether nothing was known about HEAD's files before.
+    pub(crate) is_new: bool,
+}
+
+impl IndexDiff {
+    /// Whether all names by which the index differs from HEAD are among these paths. Names missing from the index have
+    /// to be searched for, because they may be ignored.
+    pub(crate) fn is_limited_to(&self, paths: &[Vec<u8>]) -> bool {
+        let allowed: HashSet<&[u8]> = paths.iter().map(Vec::as_slice).collect();
+        let is_within = |path: &BString| allowed.contains(path.as_slice());
+        self.missing.is_empty() && self.added.iter().chain(&self.unmerged).all(is_within)
+    }
+}
+
+impl IndexDiff {
+    /// Drops entries in folders where nothing is tracked, and in what some file system takes for the runner's folder;
+    /// what HEAD has there counts as removed.
+    pub(crate) fn exclude_dirs(&mut self, head: &State, excluded: &BTreeSet<BString>) {
+        if excluded.is_empty() {
+            return;
+        }
+        let is_excluded = |path: &BString| excluded.iter().any(|folder| path.starts_with(folder));
+        for names in [&mut self.added, &mut self.unmerged] {
+            names.retain(|path| !is_excluded(path));
+        }
+        for names in [&mut self.missing, &mut self.staged] {
+            names.retain(|path| !is_excluded(path));
+        }
+        self.missing.retain(|path| !is_like_runner_path(path));
+        for below in head.entries().chunk_by(|a, b| first_component(a.path(head)) == first_component(b.path(head))) {
+            if is_like_runner_path(below[0].path(head)) {
+                self.missing.extend(below.iter().map(|entry| entry.path(head).to_owned()));
+            }
+        }
+        for folder in excluded {
+            let entries = head.prefixed_entries(folder.as_ref()).unwrap_or_default();
+            self.missing.extend(entries.iter().map(|entry| entry.path(head).to_owned()));
+        }
+    }
+}
+
+fn first_component(path: &BStr) -> &[u8] {
+    path.split(|byte| *byte == b'/').next().unwrap_or_default()
+}
+
+/// What was learned about known entries, by position.
+#[derive(Default)]
+struct EntryUpdates {
+    hidden: Vec<(usize, Flags)>,
+    shown: Vec<usize>,
+    trusted: Vec<(usize, Stat)>,
+}
+
+/// Reads the names. Flags that hide files from git count unless something newly known (`is_new`) contradicts them: a
+/// person set them, or the module `git_dir_snapshot` has cleared them.
+///
+/// In a repository that is bound to no captured configuration, the index is the person's, so what it records about
+/// files is trusted.
+pub(crate) fn read_index_diff(
+    repo: &gix::Repository,
+    repository: &Repository,
+    known: &mut State,
+    head: Option<Id>,
+    is_new: bool,
+) -> Result<IndexDiff, GitError> {
+    let index = index::read_index(repo, repository, head)?;
+    let trusts_index = repository.pinned.is_none();
+    let (diff, updates) = compare_entries(known, &index, trusts_index);
+    let entries = known.entries_mut();
+    for (position, flags) in updates.hidden.into_iter().filter(|_| is_new) {
+        entries[position].flags.insert(flags | Flags::EXTENDED);
+    }
+    for position in updates.shown {
+        entries[position].flags.remove(HIDING_FLAGS);
+    }
+    for (position, stat) in updates.trusted {
+        entries[position].stat = stat;
+        entries[position].flags.insert(Flags::UPTODATE);
+    }
+    Ok(IndexDiff { is_new, ..diff })
+}
+
+fn compare_entries(known: &State, index: &State, trusts_index: bool) -> (IndexDiff, EntryUpdates) {
+    let (mut diff, mut updates) = (IndexDiff::default(), EntryUpdates::default());
+    let (mut missing, mut covered, mut next) = (Vec::new(), Vec::new(), 0);
+    let files = known.entries();
+    for group in index.entries().chunk_by(|a, b| a.path(index) == b.path(index)) {
+        let (entry, path) = (&group[0], group[0].path(index));
+        if entry.mode == Mode::DIR {
+            covered.push((path, entry.flags.intersects(HIDING_FLAGS)));
+            continue;
+        }
+        while next < files.len() && files[next].path(known) < path {
+            missing.push(next);
+            next += 1;
+        }
+        let is_merged = entry.stage_raw() == 0;
+        if !is_merged && has_valid_name(path, Mode::FILE) {
+            diff.unmerged.insert(path.to_owned());
+        }
+        let Some(file) = files.get(next).filter(|file| file.path(known) == path) else {
+            if known.entry_by_path(path).is_none() && has_valid_name(path, entry.mode) {
+                diff.added.insert(path.to_owned());
+            }
+            continue;
+        };
+        let is_same = (entry.id, entry.mode) == (file.id, file.mode) && !entry.flags.contains(Flags::INTENT_TO_ADD);
+        if is_merged && !is_same {
+            diff.staged.push(path.to_owned());
+        }
+        match entry.flags & HIDING_FLAGS {
+            marks if marks.is_empty() => updates.shown.push(next),
+            marks => updates.hidden.push((next, marks)),
+        }
+        let racy = entry.stat.is_racy(index.timestamp(), gix::index::entry::stat::Options::default());
+        if trusts_index && is_merged && is_same && !racy {
+            updates.trusted.push((next, entry.stat));
+        }
+        next += 1;
+    }
+    missing.extend(next..files.len());
+    for position in missing {
+        let path = files[position].path(known);
+        match covered.iter().find(|(folder, _)| path.starts_with(folder.as_bytes())) {
+            Some((_, true)) => updates.hidden.push((position, Flags::SKIP_WORKTREE)),
+            Some((_, false)) => {}
+            None => diff.missing.push(path.to_owned()),
+        }
+    }
+    (diff, updates)
+}

@@ -1,0 +1,130 @@
+//! Reverts an advance that did not complete in a work tree. Saves everything first, and removes only what the advance
+//! has written.
+
+use std::collections::BTreeSet;
+use std::io::Read as _;
+
+use gix::objs::tree::EntryKind;
+
+use super::path_guard::GuardedPath;
+use crate::objects::diff::{PathDiff, compare_trees};
+use crate::objects::object_reader;
+use crate::path::display_path;
+use crate::repository::program::GitCommand;
+use crate::{GitError, HoldBackRule, Id, Identity, Repository, SnapshotRequest};
+
+impl Repository {
+    /// Reverts what an incomplete advance changed in this work tree, whose branch is at `old`.
+    ///
+    /// The work tree was clean when the advance started, so the files in which the commits differ are its own. A person
+    /// may have changed them since: everything is saved first, and an added file is removed only if it is as the
+    /// advance wrote it.
+    pub fn undo_advance(&self, old: &Id, new: &Id) -> Result<(), GitError> {
+        self.rescue_before_undo(new)?;
+        let repo = self.open()?;
+        let read = || {
+            let (old, new) = (
+                object_reader::read_commit_tree(&repo, old.object_id())?,
+                object_reader::read_commit_tree(&repo, new.object_id())?,
+            );
+            compare_trees(&repo, &old, &new)
+        };
+        let differing = read().map_err(GitError::gix("comparing commits", self.git_dir()))?;
+        let old_paths: BTreeSet<&[u8]> =
+            differing.iter().filter(|diff| diff.old.is_some()).map(|diff| diff.path.as_slice()).collect();
+        let added: Vec<&PathDiff> =
+            differing.iter().filter(|diff| diff.old.is_none() && !old_paths.contains(diff.path.as_slice())).collect();
+        // Compares by the attributes the files were written with, which are reverted too.
+        let foreign = self.find_foreign_files(&added)?;
+        self.with_stale_lock_retry(|| {
+            GitCommand::new(self, "read-tree").args(["-m", "-i", &old.to_string()]).run().map(drop)
+        })?;
+        let changed: BTreeSet<Vec<u8>> = self.list_changes()?.into_iter().map(|change| change.path).collect();
+        for difference in added {
+            self.remove_added(&repo, difference, &foreign)?;
+        }
+        let restored: Vec<&[u8]> = old_paths.into_iter().filter(|path| changed.contains(*path)).collect();
+        let list = restored.iter().flat_map(|path| [*path, &b"\0"[..]]).collect::<Vec<_>>().concat();
+        if !list.is_empty() {
+            GitCommand::new(self, "checkout-index").args(["--force", "-u", "-z", "--stdin"]).input(list).run()?;
+        }
+        // The refresh reports differing files; that is no failure.
+        GitCommand::new(self, "update-index").args(["-q", "--refresh"]).output().map(drop)
+    }
+
+    /// Saves the contents of this work tree before an advance is reverted.
+    fn rescue_before_undo(&self, new: &Id) -> Result<(), GitError> {
+        let hold_back = HoldBackRule::nested_only();
+        let request = SnapshotRequest {
+            name: &format!("refs/runner/rescue/land/{}", new.short(12)),
+            message: "What was in the work tree when a landing that was cut off was put back",
+            author: self.identity().unwrap_or_else(Identity::runner),
+            hold_back: &hold_back,
+            restore_target: Some(*new),
+        };
+        self.create_snapshot(&request).map(drop)
+    }
+
+    /// Returns the added files whose content on disk, as git would store it, differs from what the advance writes.
+    fn find_foreign_files(&self, added: &[&PathDiff]) -> Result<BTreeSet<Vec<u8>>, GitError> {
+        let line = |difference: &&PathDiff| {
+            let (mode, blob) = difference.new?;
+            Some([format!("{:o} {blob}\t", mode.value()).as_bytes(), difference.path.as_slice(), b"\0"].concat())
+        };
+        let lines: Vec<u8> = added.iter().filter_map(line).flatten().collect();
+        if lines.is_empty() {
+            return Ok(BTreeSet::new());
+        }
+        let folder = tempfile::tempdir().map_err(GitError::io("making a folder in", &std::env::temp_dir()))?;
+        let index = folder.path().join("index");
+        let git = |name| GitCommand::new(self, name).env("GIT_INDEX_FILE", &index);
+        git("update-index").args(["-z", "--index-info"]).input(lines).run()?;
+        // The refresh reports differing files; that is no failure.
+        git("update-index").args(["-q", "--refresh"]).output()?;
+        let listed = git("diff-files").args(["-z", "--name-only"]).run()?;
+        Ok(listed.split(|byte| *byte == 0).filter(|path| !path.is_empty()).map(<[u8]>::to_vec).collect())
+    }
+
+    /// Removes a file that an advance added, and the folders this leaves empty, if it holds all or the beginning of
+    /// what was written.
+    fn remove_added(
+        &self,
+        repo: &gix::Repository,
+        difference: &PathDiff,
+        foreign: &BTreeSet<Vec<u8>>,
+    ) -> Result<(), GitError> {
+        let Some((mode, blob)) = difference.new else { return Ok(()) };
+        let path = difference.path.as_slice();
+        let file = self.absolute_path(path);
+        let Some(guarded_path) = GuardedPath::open(self.work_dir(), path).map_err(GitError::io("looking at", &file))?
+        else {
+            return Ok(());
+        };
+        let is_folder = mode.kind() == EntryKind::Commit;
+        let shown = display_path(path);
+        if foreign.contains(path) && (is_folder || !self.is_partially_written(repo, &guarded_path, blob)?) {
+            tracing::debug!(file = shown, "not removed: no landing has written it");
+            return Ok(());
+        }
+        if guarded_path.remove_with_parents(is_folder).map_err(GitError::io("removing", &file))? {
+            tracing::debug!(file = shown, "restored");
+        }
+        Ok(())
+    }
+
+    /// Whether the file holds the beginning of a blob, as a crash in the middle of writing leaves it.
+    fn is_partially_written(
+        &self,
+        repo: &gix::Repository,
+        guarded_path: &GuardedPath<'_>,
+        blob: gix::ObjectId,
+    ) -> Result<bool, GitError> {
+        let reading = GitError::io("reading what a landing has begun in", self.work_dir());
+        let Ok(Some(file)) = guarded_path.open_file() else { return Ok(false) };
+        let whole = object_reader::read_blob(repo, blob)
+            .map_err(GitError::gix("reading a file of a commit", self.git_dir()))?;
+        let (mut content, most) = (Vec::new(), whole.len() as u64 + 1);
+        file.take(most).read_to_end(&mut content).map_err(reading)?;
+        Ok(content.len() < whole.len() && whole.starts_with(&content))
+    }
+}
