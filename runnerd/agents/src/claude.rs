@@ -22,6 +22,8 @@ use runner_process::StopPolicy;
 use self::reader::ClaudeReader;
 use super::agent_unavailable::AgentUnavailable;
 use super::backend::{AgentBackend, AgentInfo, LaunchPlan, LaunchRequest, OutputReader};
+use super::environment::env_value;
+use super::session_home;
 
 /// Arguments common to all sessions.
 const FIXED_ARGS: [&str; 9] = [
@@ -120,15 +122,10 @@ impl AgentBackend for ClaudeBackend {
     }
 
     fn has_login(&self, _executor: &Executor, env: &[(OsString, OsString)]) -> Option<bool> {
-        let value = |wanted: &str| {
-            let given = env.iter().rev().find(|(name, _)| name == wanted).map(|(_, value)| Path::new(value));
-            given.filter(|value| !value.as_os_str().is_empty())
-        };
-        let home = || Some(value("HOME")?.join(".claude"));
-        let has_file = value(HOME_VARIABLE).map(Path::to_owned).or_else(home);
-        let has_file = has_file.is_some_and(|folder| folder.join(".credentials.json").is_file());
+        let folder = session_home::person_dir(env, HOME_VARIABLE, ".claude");
+        let has_file = folder.is_some_and(|folder| folder.join(".credentials.json").is_file());
         // It may also be in a keychain.
-        (has_file || TOKEN_VARIABLES.iter().any(|name| value(name).is_some())).then_some(true)
+        (has_file || TOKEN_VARIABLES.iter().any(|name| env_value(env, name).is_some())).then_some(true)
     }
 
     fn plan_launch(&self, order: &LaunchRequest<'_>) -> LaunchPlan {

@@ -3,7 +3,7 @@
 //! Only the agent gets them: a guard gets what `[env] guard` names.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 
 use runner_config::{Executor, ExecutorKind, Patterns, RepoConfig};
 
@@ -34,6 +34,12 @@ pub fn session_environment(
     let passed =
         caller_env.iter().filter(|(name, _)| extra_patterns.passes_variable(name) || needed.passes_variable(name));
     passed.map(|(name, value)| (name.into(), value.into())).collect()
+}
+
+/// Returns the value of a variable that is set, and not empty.
+pub(super) fn env_value<'a>(env: &'a [(OsString, OsString)], name: &str) -> Option<&'a OsStr> {
+    let given = env.iter().rev().find(|(given, _)| given == name).map(|(_, value)| value.as_os_str());
+    given.filter(|value| !value.is_empty())
 }
 
 /// Returns the names and globs that a caller must send for the runs of a repository: those of its agents, of the kinds

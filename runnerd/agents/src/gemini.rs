@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 use self::reader::GeminiReader;
 use super::agent_unavailable::AgentUnavailable;
 use super::backend::{AgentBackend, AgentInfo, LaunchPlan, LaunchRequest, OutputReader};
+use super::environment::env_value;
 use super::regular_file;
 use super::session_home;
 
@@ -28,6 +29,10 @@ const FOLDER: &str = ".gemini";
 
 /// Files of that folder that hold a login.
 const LOGIN_FILES: [&str; 4] = [".env", "gemini-credentials.json", "google_accounts.json", "oauth_creds.json"];
+/// Those of them of which each is a login.
+const TOKEN_FILES: [&str; 2] = ["gemini-credentials.json", "oauth_creds.json"];
+/// Variables each of which is a login.
+const KEY_VARIABLES: [&str; 3] = ["GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_APPLICATION_CREDENTIALS"];
 /// Size limit in bytes of the person's settings.
 const MAX_SETTINGS: u64 = 1 << 20;
 
@@ -75,6 +80,14 @@ impl AgentBackend for GeminiBackend {
         let fix = "set network = true in .runner/state/config.toml, or take it out of the node's tools.json; a wrapper may let it \
                    reach its service alone";
         Err(AgentUnavailable::new("gemini has no way to keep its commands from the network", fix))
+    }
+
+    fn has_login(&self, _executor: &Executor, env: &[(OsString, OsString)]) -> Option<bool> {
+        let has_key = KEY_VARIABLES.iter().any(|name| env_value(env, name).is_some());
+        let folder = session_home::person_dir(env, HOME_VARIABLE, "").map(|home| home.join(FOLDER));
+        let has_file = folder.is_some_and(|folder| TOKEN_FILES.iter().any(|name| folder.join(name).is_file()));
+        // A key may also be in a file of variables, or in a keychain.
+        (has_key || has_file).then_some(true)
     }
 
     fn plan_launch(&self, order: &LaunchRequest<'_>) -> LaunchPlan {

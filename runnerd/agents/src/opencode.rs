@@ -17,6 +17,8 @@ use serde_json::{Value, json};
 use self::reader::OpencodeReader;
 use super::agent_unavailable::AgentUnavailable;
 use super::backend::{AgentBackend, AgentInfo, LaunchPlan, LaunchRequest, OutputReader};
+use super::environment::env_value;
+use super::regular_file;
 use super::session_home;
 
 /// Allows only the model's traffic; no downloads or updates during a session, no compaction, and no settings, plugins,
@@ -39,6 +41,12 @@ const PACKAGE_LOCK: &str = r#"{"packages":{"":{"dependencies":{"@opencode-ai/plu
 
 /// Variable that names the folder of all settings of the person.
 const CONFIG_VARIABLE: &str = "XDG_CONFIG_HOME";
+/// Variable that names the folder in which its own folder with the logins is.
+const DATA_VARIABLE: &str = "XDG_DATA_HOME";
+/// The file of the logins in its own folder: an object with one for each service.
+const LOGIN_FILE: &str = "auth.json";
+/// Size limit in bytes of that file.
+const MAX_LOGINS: u64 = 1 << 20;
 
 /// What is known of the program.
 const INFO: AgentInfo = AgentInfo {
@@ -55,7 +63,7 @@ const INFO: AgentInfo = AgentInfo {
         "OPENROUTER_API_KEY",
         "XDG_CACHE_HOME",
         CONFIG_VARIABLE,
-        "XDG_DATA_HOME",
+        DATA_VARIABLE,
         "XDG_STATE_HOME",
     ],
     config_paths: &[],
@@ -77,6 +85,12 @@ impl AgentBackend for OpencodeBackend {
         let fix = "set network = true in .runner/state/config.toml, or take it out of the node's tools.json; a wrapper may let it \
                    reach its service alone";
         Err(AgentUnavailable::new("opencode has no way to keep its commands from the network", fix))
+    }
+
+    fn has_login(&self, _executor: &Executor, env: &[(OsString, OsString)]) -> Option<bool> {
+        let has_key = INFO.variables.iter().any(|name| name.ends_with("_API_KEY") && env_value(env, name).is_some());
+        // Some models need none.
+        (has_key || has_stored_login(env)).then_some(true)
     }
 
     fn plan_launch(&self, order: &LaunchRequest<'_>) -> LaunchPlan {
@@ -113,6 +127,14 @@ impl AgentBackend for OpencodeBackend {
     fn replay_reader(&self) -> Option<Box<dyn OutputReader>> {
         Some(Box::new(OpencodeReader::new(PathBuf::new(), AnswerForm::Answer)))
     }
+}
+
+fn has_stored_login(env: &[(OsString, OsString)]) -> bool {
+    let folder = session_home::person_dir(env, DATA_VARIABLE, ".local/share").map(|data| data.join(INFO.program));
+    let file = folder.and_then(|folder| folder.join(LOGIN_FILE).canonicalize().ok());
+    let bytes = file.and_then(|file| regular_file::read_regular(&file, MAX_LOGINS).ok().flatten());
+    let logins = bytes.and_then(|bytes| serde_json::from_slice::<Value>(&bytes).ok());
+    logins.is_some_and(|logins| logins.as_object().is_some_and(|logins| !logins.is_empty()))
 }
 
 fn opencode_argv(order: &LaunchRequest<'_>) -> Vec<OsString> {

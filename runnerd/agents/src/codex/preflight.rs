@@ -1,12 +1,13 @@
 //! Checks for what keeps every session of `codex` from working, as far as files and variables show.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use nix::unistd::{AccessFlags, access};
 use runner_config::{Executor, Sandbox};
 
 use super::super::agent_unavailable::AgentUnavailable;
+use super::super::environment::env_value;
 
 /// Variables each of which is a login.
 const LOGIN_VARIABLES: [&str; 2] = ["CODEX_API_KEY", "CODEX_ACCESS_TOKEN"];
@@ -80,11 +81,6 @@ fn is_logged_in(executor: &Executor, env: &[(OsString, OsString)], home: &Path) 
 
 fn temp_dir(env: &[(OsString, OsString)]) -> PathBuf {
     env_value(env, "TMPDIR").map_or_else(|| "/tmp".into(), PathBuf::from)
-}
-
-fn env_value<'a>(env: &'a [(OsString, OsString)], name: &str) -> Option<&'a OsStr> {
-    let given = env.iter().rev().find(|(given, _)| given == name).map(|(_, value)| value.as_os_str());
-    given.filter(|value| !value.is_empty())
 }
 
 #[cfg(test)]

@@ -225,3 +225,21 @@ fn login_is_a_link_to_the_persons_file() {
     });
     assert_eq!(launch.links, [("/own/.gemini/oauth_creds.json".into(), login)]);
 }
+
+#[test]
+fn login_is_a_key_or_a_file_of_the_program() {
+    let home = tempfile::tempdir().unwrap();
+    let executor = runner_config::parse("executor.kind = \"gemini\"", Path::new("c.toml")).unwrap().executor.work;
+    let has_login = |name: &str, value: &str| {
+        let env = [("HOME".into(), home.path().into()), (name.into(), value.into())];
+        GeminiBackend.has_login(&executor, &env)
+    };
+    assert_eq!(has_login("GEMINI_API_KEY", ""), None);
+    assert_eq!(has_login("GEMINI_API_KEY", "dummy"), Some(true));
+    fs::create_dir(home.path().join(".gemini")).unwrap();
+    fs::write(home.path().join(".gemini/settings.json"), "{}").unwrap();
+    assert_eq!(has_login("LANG", "C"), None, "settings are no login");
+    fs::write(home.path().join(".gemini/oauth_creds.json"), "{}").unwrap();
+    assert_eq!(has_login("LANG", "C"), Some(true));
+    assert_eq!(has_login("GEMINI_CLI_HOME", "/absent"), None);
+}

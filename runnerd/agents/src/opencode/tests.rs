@@ -112,3 +112,22 @@ fn its_settings_are_the_sessions_and_those_of_other_programs_are_found() {
     let words: Vec<_> = wrapped.argv.iter().map(|word| word.to_string_lossy()).collect();
     insta::assert_snapshot!(words.join(" "), @"opencode run --format json --title runnerd --dir /repo");
 }
+
+#[test]
+fn login_is_a_key_or_a_file_with_a_login() {
+    let home = tempfile::tempdir().unwrap();
+    let executor = runner_config::parse("executor.kind = \"opencode\"", Path::new("c.toml")).unwrap().executor.work;
+    let has_login = |name: &str, value: &str| {
+        let env = [("HOME".into(), home.path().into()), (name.into(), value.into())];
+        OpencodeBackend.has_login(&executor, &env)
+    };
+    assert_eq!(has_login("OPENAI_API_KEY", ""), None);
+    assert_eq!(has_login("OPENAI_API_KEY", "dummy"), Some(true));
+    let folder = home.path().join(".local/share/opencode");
+    std::fs::create_dir_all(&folder).unwrap();
+    for (text, known) in [("{}", None), ("{", None), (r#"{"openai":{"type":"api"}}"#, Some(true))] {
+        std::fs::write(folder.join("auth.json"), text).unwrap();
+        assert_eq!(has_login("LANG", "C"), known, "{text}");
+    }
+    assert_eq!(has_login("XDG_DATA_HOME", "/absent"), None);
+}
