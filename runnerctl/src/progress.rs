@@ -47,6 +47,11 @@ impl RunProgress {
         Self { run: run.to_owned(), ..Self::default() }
     }
 
+    /// Returns the id of the run.
+    pub(crate) fn into_run(self) -> String {
+        self.run
+    }
+
     /// Returns the lines for an event.
     pub(crate) fn event_lines(&mut self, event: &Event) -> Vec<ProgressLine> {
         if event.run.as_deref().is_some_and(|run| run != self.run) {
@@ -92,6 +97,8 @@ impl RunProgress {
 
     /// Returns the lines for a state: iterations that no event reported, and what the run waits for.
     pub(crate) fn status_lines(&mut self, run: &RunView, screen: &Screen) -> Vec<ProgressLine> {
+        // It may have got another id at its first turn.
+        run.summary.id.clone_into(&mut self.run);
         let newest = run.recent.first().map_or(0, |iteration| iteration.iter);
         let last_shown = *self.last_shown.get_or_insert(newest);
         let mut lines: Vec<ProgressLine> = Vec::new();

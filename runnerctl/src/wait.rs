@@ -32,14 +32,15 @@ pub(crate) async fn wait_for_run(
     path: WirePath,
     run: String,
 ) -> Result<ExitStatus, Failure> {
-    let status = follow_run(invocation, path.clone(), run.clone()).await?;
+    let (status, run) = follow_run(invocation, path.clone(), run).await?;
     if status == ExitStatus::Success {
         deliver_on_complete(invocation, path, run).await?;
     }
     Ok(status)
 }
 
-async fn follow_run(invocation: &Invocation<'_>, path: WirePath, run: String) -> Result<ExitStatus, Failure> {
+/// Returns the exit code, and the run's id: it may have got another one at its first turn.
+async fn follow_run(invocation: &Invocation<'_>, path: WirePath, run: String) -> Result<(ExitStatus, String), Failure> {
     // Installed now, so that Ctrl-C has this meaning no matter what is being awaited.
     let mut interrupt = signal(SignalKind::interrupt()).map_err(|error| Failure::io("listening for Ctrl-C", &error))?;
     let mut watcher = RunWatcher::new(invocation.ui, &run);
@@ -47,12 +48,12 @@ async fn follow_run(invocation: &Invocation<'_>, path: WirePath, run: String) ->
     loop {
         tokio::select! {
             update = feed.next() => if let Some(status) = watcher.handle_update(update?)? {
-                return Ok(status);
+                return Ok((status, watcher.progress.into_run()));
             },
             _ = interrupt.recv() => {
                 watcher.lines.finish();
                 invocation.ui.print_note("\nNo longer watching; the run continues. To pause it: runnerctl pause\n");
-                return Ok(ExitStatus::Interrupted);
+                return Ok((ExitStatus::Interrupted, watcher.progress.into_run()));
             }
         }
     }

@@ -27,7 +27,7 @@ use runner_core::prompt;
 use runner_core::run::blocker::Transience;
 use runner_core::run::commit_advice;
 use runner_core::run::{StartRequest, StartSpec};
-use runner_core::tree::ids::{id_from_title, run_of_ref};
+use runner_core::tree::ids::id_from_title;
 use runner_git::{
     GitError, Head, Id, RUNNER_ATTRIBUTES_LINE, Repository, RunnerAttribute, WorktreeChange, refuse_user_pipes,
 };
@@ -213,6 +213,7 @@ pub fn check_start(
         keep_tree: params.keep_tree,
         fork: false,
         config: start_config.map(|taken| taken.text.clone()),
+        id_stem: id.stem(),
     };
     let path = WirePath::from(repository.work_dir());
     let goal = goal_headline(new_goal.as_ref(), params, &layout);
@@ -365,8 +366,7 @@ fn refuse_ref_conflict(repository: &Repository, id: &str) -> Result<(), ErrorDat
 
 /// Returns the ids, in lower case, that references have or leave no room for.
 fn used_run_ids(repository: &Repository) -> Result<BTreeSet<String>, ErrorData> {
-    let refs = repository.list_refs().map_err(|error| git_error(&error))?;
-    Ok(refs.keys().filter_map(|name| run_of_ref(name)).map(str::to_lowercase).collect())
+    worker::used_run_ids(repository).map_err(|error| git_error(&error))
 }
 
 /// Returns the stem of a new run's id: the first words of its goal, else what the commit that is checked out is called.

@@ -133,6 +133,37 @@ fn a_goal_in_the_repository_is_enough_and_the_next_id_is_the_next_free_one() {
 }
 
 #[test]
+fn a_made_id_gets_the_next_suffix_if_a_branch_of_that_name_appears_while_the_run_waits() {
+    let (home, repo) = home();
+    let _daemon = home.daemon();
+    repo.script()
+        .always("echo $n >> work.txt; answer done 'More.'")
+        .step(1, "gate first; echo x > x; answer done 'Done.'");
+    let gate = repo.script().gate("first");
+    std::thread::scope(|scope| {
+        let first = scope.spawn(|| home.run(&repo, &["-m", "First thing."]));
+        gate.wait_reached();
+        home.ctl_in(&repo, &["start", "--yes", "-m", "Port the storage"]).exits(0);
+        let waiting = scope.spawn(|| home.ctl_in(&repo, &["start", "--wait", "--yes", "-m", "Port the storage"]));
+        let queue = || home.ctl_in(&repo, &["queue"]).stdout;
+        while !queue().contains("port-the-storage-2") {}
+        for id in ["port-the-storage", "port-the-storage-2"] {
+            repo.git(&["branch", &format!("runner/{id}"), "main"]);
+        }
+        gate.open();
+        first.join().expect("the first run ends").exits(0);
+        let waited = waiting.join().expect("the last run ends");
+        assert!(waited.exits(0).stdout.contains("run port-the-storage-4 completed"), "{}", waited.stdout);
+    });
+    for id in ["port-the-storage", "port-the-storage-2"] {
+        assert_eq!(repo.git(&["rev-parse", &format!("runner/{id}")]), repo.git(&["rev-parse", "main"]), "{id}");
+    }
+    let status = home.ctl_in(&repo, &["status", "--run", "port-the-storage", "--json"]).exits(0).json();
+    assert_eq!(status["run"]["summary"]["id"], "port-the-storage-3", "it is found by the id that was told");
+    assert_eq!(repo.run_state("runner/port-the-storage-3").run_id.as_deref(), Some("port-the-storage-3"));
+}
+
+#[test]
 fn a_new_id_gets_a_fresh_root_unless_the_tree_is_kept() {
     let (home, repo) = home();
     let _daemon = home.daemon();

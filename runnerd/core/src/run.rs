@@ -43,6 +43,11 @@ pub enum RunEvent {
         /// Whether it is for a single iteration that a person has requested.
         step: bool,
     },
+    /// The made id is final: nothing else had it, or this is the next free one.
+    IdSettled {
+        /// The id.
+        id: String,
+    },
     /// The start is committed.
     Started,
     /// The commit from which the run continues is known.
@@ -132,6 +137,7 @@ impl RunEvent {
     pub fn name(&self) -> &'static str {
         match self {
             Self::Turn { .. } => "Turn",
+            Self::IdSettled { .. } => "IdSettled",
             Self::Started => "Begun",
             Self::ResumeAnchored { .. } => "TakenUp",
             Self::Resumed => "Resumed",
@@ -161,6 +167,7 @@ pub fn decide(run: &RunRecord, event: RunEvent, now: Timestamp) -> Result<RunTra
         (_, RunEvent::Turn { step: true }) => set_running(prepare_step(run, now)).into(),
 
         // Each step of the beginning is stored before the next one.
+        (RecordState::Running, RunEvent::IdSettled { id }) => settle_id(run, id).into(),
         (RecordState::Running, RunEvent::Started) => RunRecord { beginning: None, ..run }.into(),
         (RecordState::Running, RunEvent::ResumeAnchored { from }) => {
             let resume = run.resume.map(|order| ResumeOrder { from: Some(from), ..order });
@@ -216,6 +223,12 @@ fn illegal_event(run: &RunRecord, event: &RunEvent) -> IllegalRunEvent {
 
 fn set_running(run: RunRecord) -> RunRecord {
     RunRecord { state: RecordState::Running, reason: None, ..run }
+}
+
+fn settle_id(run: RunRecord, id: String) -> RunRecord {
+    let beginning = run.beginning.map(|spec| StartSpec { id_stem: None, ..spec });
+    let queued_as = if id == run.id { run.queued_as } else { Some(run.id) };
+    RunRecord { id, queued_as, beginning, ..run }
 }
 
 fn prepare_step(mut run: RunRecord, now: Timestamp) -> RunRecord {

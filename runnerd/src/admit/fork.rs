@@ -43,7 +43,14 @@ pub fn check_fork(
         &config,
         ProgramInputs { env: &params.env.0, capabilities: preconditions.capabilities },
     )?;
-    let start_spec = StartSpec { base: Some(from.to_string()), goal: None, keep_tree: true, fork: true, config: None };
+    let start_spec = StartSpec {
+        base: Some(from.to_string()),
+        goal: None,
+        keep_tree: true,
+        fork: true,
+        config: None,
+        id_stem: id.stem(),
+    };
     let path = WirePath::from(repository.work_dir());
     // The same goal as at the commit; if it cannot be read, the run reports that when it begins.
     let goal = worker::load_state(repository, from).ok().and_then(|loaded| loaded.goal.headline());

@@ -315,6 +315,7 @@ impl WorkspaceCreation {
             keep_tree: params.keep_tree,
             fork: false,
             config,
+            id_stem: None,
         };
         let (path, queue_only) = (WirePath::from(self.workspace_path.as_path()), params.queue_only);
         let goal = admit::new_goal_headline(params, &self.workspace_path);

@@ -71,7 +71,7 @@ pub use self::pinned_repo::PinnedRepo;
 pub use self::queue::no_run_error;
 pub(crate) use self::receipt::runner_version;
 pub use self::requests::config_change::{set_config_key as set_key, text_change as edited_config};
-pub use self::run::start_run::{create_layout, propose_workspace};
+pub use self::run::start_run::{create_layout, propose_workspace, used_run_ids};
 pub use self::run::{WorkerDeps, spawn, spawn_after_bug, spawn_held};
 pub(crate) use self::runner_chain::RunnerChain;
 pub use self::slots::RunSlots;
@@ -233,6 +233,13 @@ pub enum IdChoice {
         /// Ids that already have a branch.
         taken: BTreeSet<String>,
     },
+}
+
+impl IdChoice {
+    /// Returns the stem of an id that is made.
+    pub fn stem(&self) -> Option<String> {
+        if let Self::Derived { stem, .. } = self { Some(stem.clone()) } else { None }
+    }
 }
 
 /// Handle to the worker of one repository.

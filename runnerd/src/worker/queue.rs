@@ -462,11 +462,15 @@ impl RepoQueue {
         }
     }
 
-    /// Finds a run by id or unique prefix; `None` means the current one.
+    /// Finds a run by id, by the one under which it was queued, or by a unique prefix; `None` means the current one.
     pub(crate) fn resolve_run(&self, selector: Option<&str>) -> Result<&RunRecord, ErrorData> {
         let Some(selector) = selector else {
             return self.current_run().ok_or_else(|| no_run_error(self.file.path.as_path()));
         };
+        let was_queued_so = |run: &&RunRecord| run.queued_as.as_deref() == Some(selector);
+        if let Some(run) = self.find_run(selector).or_else(|| self.file.runs.iter().rfind(was_queued_so)) {
+            return Ok(run);
+        }
         find_by_id(&self.file.runs, |run| &run.id, selector)?.ok_or_else(|| run_not_found(selector))
     }
 }

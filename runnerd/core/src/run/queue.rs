@@ -52,9 +52,10 @@ pub fn current_run(runs: &[RunRecord]) -> Option<&RunRecord> {
     head.or_else(|| runs.iter().max_by_key(|run| run.state.ended_at()))
 }
 
-/// Puts an updated run back into the list, in its old place or at the end.
+/// Puts an updated run back into the list, in its old place or at the end. It may have got another id.
 pub fn put_record(runs: &mut Vec<RunRecord>, record: RunRecord, is_last: bool) {
-    match runs.iter().position(|run| run.id == record.id) {
+    let place = |id: &str| runs.iter().position(|run| run.id == id);
+    match place(&record.id).or_else(|| place(record.queued_as.as_deref()?)) {
         Some(at) if !is_last => runs[at] = record,
         at => {
             at.map(|at| runs.remove(at));

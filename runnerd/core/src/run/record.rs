@@ -23,6 +23,9 @@ const MAX_WAKE: SignedDuration = SignedDuration::from_hours(12);
 pub struct RunRecord {
     /// Id of the run.
     pub id: String,
+    /// The id under which it was queued, if that was taken when it had its turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queued_as: Option<String>,
     /// The work tree in which it runs.
     pub path: WirePath,
     /// Title of its goal when it was queued.
@@ -165,6 +168,9 @@ pub struct StartSpec {
     pub fork: bool,
     /// Text of the configuration, if the base has none.
     pub config: Option<String>,
+    /// What the id was made from, until it is final at the first turn; `None` if the user chose it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id_stem: Option<String>,
 }
 
 /// Counters to reset and iterations to grant before a run continues.
@@ -200,6 +206,8 @@ impl ResumeOrder {
 /// The next step before an iteration can be opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RunPreparation {
+    /// Make sure that the id made from this stem is still free.
+    SettleId(String),
     /// Commit the start.
     Begin(StartSpec),
     /// Store the commit from which the run continues.
@@ -213,6 +221,7 @@ impl RunRecord {
     pub fn queued(id: impl Into<String>, path: WirePath, queued_at: Timestamp) -> Self {
         Self {
             id: id.into(),
+            queued_as: None,
             path,
             goal: None,
             state: RecordState::Queued,
@@ -234,6 +243,7 @@ impl RunRecord {
     /// Returns what must be done before the next iteration; `None` if it can be opened.
     pub fn preparation(&self) -> Option<RunPreparation> {
         match (&self.beginning, &self.resume) {
+            (Some(StartSpec { id_stem: Some(stem), .. }), _) => Some(RunPreparation::SettleId(stem.clone())),
             (Some(beginning), _) => Some(RunPreparation::Begin(beginning.clone())),
             (None, Some(order)) if order.from.is_none() => Some(RunPreparation::AnchorResume),
             (None, Some(order)) => Some(RunPreparation::Resume(order.clone())),

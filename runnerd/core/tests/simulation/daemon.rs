@@ -317,6 +317,7 @@ impl Course {
                 return Ok(false);
             }
             match self.record.preparation() {
+                Some(RunPreparation::SettleId(id)) => drop(self.happens(run::RunEvent::IdSettled { id })?),
                 Some(RunPreparation::Begin(_)) => {
                     self.start()?;
                     self.happens(run::RunEvent::Started)?;

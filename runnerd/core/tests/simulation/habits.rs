@@ -137,7 +137,8 @@ impl Course {
 
     /// A new run.
     pub(crate) fn queued(run: &str) -> RunRecord {
-        let beginning = StartSpec { base: None, goal: None, keep_tree: false, fork: false, config: None };
+        let beginning =
+            StartSpec { base: None, goal: None, keep_tree: false, fork: false, config: None, id_stem: None };
         let path = WirePath("/work".into());
         let start = StartRequest { path, goal: None, start_spec: beginning, queue_only: false, is_begun: false };
         run::create_run(run, start, Timestamp::UNIX_EPOCH).record

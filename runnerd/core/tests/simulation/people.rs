@@ -303,7 +303,8 @@ impl Course {
     pub(crate) fn go_on(&mut self, more: Option<u32>, now: bool) -> Lived<()> {
         let mut answer = self.ask(RunRequest::Resume { now, more, rechecked: false })?;
         if answer == Err(RequestRefusal::IsCancelled) {
-            let beginning = StartSpec { base: None, goal: None, keep_tree: true, fork: false, config: None };
+            let beginning =
+                StartSpec { base: None, goal: None, keep_tree: true, fork: false, config: None, id_stem: None };
             let path = self.record.path.clone();
             answer = self.ask(RunRequest::Start(StartRequest {
                 path,

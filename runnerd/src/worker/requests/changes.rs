@@ -312,6 +312,15 @@ fn remove_queued(queue: &mut RepoQueue, number: u64) -> Result<(), StoreError> {
     save_changes(queue, changes)
 }
 
+/// Moves what waits for a run to its new id.
+pub(crate) fn rename_run(queue: &mut RepoQueue, id: &str, settled: &str) -> Result<(), StoreError> {
+    let mut changes = queue.changes.clone();
+    for waiting in changes.queue.iter_mut().filter(|waiting| waiting.run == id) {
+        settled.clone_into(&mut waiting.run);
+    }
+    if changes == queue.changes { Ok(()) } else { save_changes(queue, changes) }
+}
+
 fn save_changes(queue: &mut RepoQueue, changes: crate::store::ChangeQueue) -> Result<(), StoreError> {
     queue.store.save_changes(&changes)?;
     queue.changes = changes;

@@ -57,6 +57,10 @@ pub(crate) async fn prepare_iteration(worker: &mut RepoWorker, id: &str, is_firs
         };
         match result {
             Ok(None) => {}
+            Ok(Some(RunEvent::IdSettled { id: settled })) if settled != id => {
+                rename_run(worker, id, &settled).await?;
+                return Ok(false);
+            }
             Ok(Some(event)) => drop(worker.apply_event(id, event).await?),
             Err(PrepareError::Hold(why)) => {
                 worker.apply_event(id, RunEvent::Hold(why)).await?;
@@ -97,6 +101,9 @@ fn perform_step(worker: &mut RepoWorker, run: &RunRecord, step: &RunPreparation)
     let (context, previous) = (worker.run_context(run)?, worker.previous_run(&run.id));
     block_in_place(|| {
         Ok(match step {
+            RunPreparation::SettleId(words) => {
+                RunEvent::IdSettled { id: start_run::settle_id(&context, words, &worker.queue.file.runs)? }
+            }
             RunPreparation::Begin(order) => {
                 let store = context.store.start_store(worker.queue.file.source.as_ref());
                 start_run::begin_run(&context, order, previous.as_deref(), &store)?;
@@ -111,6 +118,18 @@ fn perform_step(worker: &mut RepoWorker, run: &RunRecord, step: &RunPreparation)
             }
         })
     })
+}
+
+/// Gives a run another id, since a branch with its own has appeared; the run continues at its next turn.
+async fn rename_run(worker: &mut RepoWorker, id: &str, settled: &str) -> Result<(), RunError> {
+    let message = format!("runner/{id} appeared while the run waited, and is not its branch: the run is {settled} now");
+    worker.queue.publish_event(id, None, EventKind::Warning { message });
+    changes::rename_run(&mut worker.queue, id, settled)?;
+    worker.apply_event(id, RunEvent::IdSettled { id: settled.to_owned() }).await?;
+    for (waiting, _) in worker.queue.step_waiters.iter_mut().filter(|(waiting, _)| waiting == id) {
+        settled.clone_into(waiting);
+    }
+    Ok(())
 }
 
 /// Sets up the workspace of an isolated run, unless that was done.
