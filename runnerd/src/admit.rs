@@ -364,7 +364,6 @@ fn refuse_ref_conflict(repository: &Repository, id: &str) -> Result<(), ErrorDat
     repository.check_ref_conflict(&format!("refs/heads/runner/{id}")).map_err(|error| git_error(&error))
 }
 
-/// Returns the ids, in lower case, that references have or leave no room for.
 fn used_run_ids(repository: &Repository) -> Result<BTreeSet<String>, ErrorData> {
     worker::used_run_ids(repository).map_err(|error| git_error(&error))
 }
@@ -430,6 +429,9 @@ pub fn check_usable(config: &RepoConfig, capabilities: Option<&HostCapabilities>
         |message: String, hint: &'static str| Err(ErrorData::new(ErrorKind::InvalidFile, message).hint(hint));
     if let Err(error) = config.check_cost_limit() {
         return unusable(error.to_string(), "set a price for the model under [prices], or remove max_cost_usd");
+    }
+    if let Err(error) = config.check_named_models() {
+        return unusable(error.to_string(), "or state a price under [prices.codex], or remove max_cost_usd");
     }
     if let Some(unsupported) = capabilities.and_then(|offer| containment_check::check_containment(config, offer)) {
         return Err(ErrorData::new(ErrorKind::LooseContainment, unsupported.message).hint(unsupported.hint));

@@ -26,6 +26,19 @@ pub struct UnpricedBackend {
     pub price_name: String,
 }
 
+/// A cost ceiling with an agent that chooses its model itself: whether that has a price is known after a session.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`max_cost_usd` is set, but `{kind}` (in [{section}]) chooses its model itself, and no price is known before its \
+     first session; name a model: runnerctl config set {section}.model gpt-6.1-sol"
+)]
+pub struct UnnamedModel {
+    /// The section that names the agent.
+    pub section: &'static str,
+    /// The agent.
+    pub kind: ExecutorKind,
+}
+
 fn describe_agent(kind: &str, section: &str, model: Option<&str>) -> String {
     match model {
         Some(model) => format!("the model `{model}` of `{kind}` (in [{section}])"),
@@ -36,19 +49,27 @@ fn describe_agent(kind: &str, section: &str, model: Option<&str>) -> String {
 impl RepoConfig {
     /// Refuses a cost ceiling if some configured agent has no known price.
     pub fn check_cost_limit(&self) -> Result<(), UnpricedBackend> {
-        if self.max_cost.is_none() {
-            return Ok(());
+        self.limited_executors().try_for_each(|(section, executor)| self.check_price(section, &executor))
+    }
+
+    /// Refuses to begin sessions under a cost ceiling if their price would be known only after the first of them.
+    pub fn check_named_models(&self) -> Result<(), UnnamedModel> {
+        let is_unknown = |executor: &Executor| reports_own_model(executor) && self.price_of(executor, None).is_none();
+        match self.limited_executors().find(|(_, executor)| is_unknown(executor)) {
+            Some((section, Executor { kind, .. })) => Err(UnnamedModel { section, kind }),
+            None => Ok(()),
         }
+    }
+
+    /// Returns the executors whose cost a ceiling limits, each with its section; none if there is no ceiling.
+    fn limited_executors(&self) -> impl Iterator<Item = (&'static str, Executor)> {
         let agent_reviews = self.review.by == ReviewPolicy::Agent;
-        for (section, executor) in self.executor.by_section() {
-            if section == "executor.review" && !agent_reviews {
-                continue;
-            }
-            for kind in executor.kinds() {
-                self.check_price(section, &executor.for_fallback(kind))?;
-            }
-        }
-        Ok(())
+        let is_used = move |section: &str| self.max_cost.is_some() && (section != "executor.review" || agent_reviews);
+        let sections = self.executor.by_section().into_iter().filter(move |(section, _)| is_used(section));
+        sections.flat_map(|(section, executor)| {
+            let kinds = executor.kinds().into_iter();
+            kinds.map(|kind| (section, executor.for_fallback(kind))).collect::<Vec<_>>()
+        })
     }
 
     /// Returns the price for what this executor runs: from the file, else from the service's list. `reported` is the

@@ -26,7 +26,7 @@ mod table;
 mod text;
 mod value_enums;
 
-pub use cost_limit::{PriceQuote, UnpricedBackend};
+pub use cost_limit::{PriceQuote, UnnamedModel, UnpricedBackend};
 pub use daemon::DaemonConfig;
 pub use edit::{
     SettingEntry, ValueOrigin, apply_defaults, changed_keys, get, key_names, list_changes, list_daemon_settings,

@@ -342,6 +342,16 @@ fn a_cost_ceiling_needs_a_price_for_every_agent_that_may_run() {
 }
 
 #[test]
+fn a_run_with_a_cost_ceiling_begins_only_if_its_models_are_named() {
+    let check = |text: &str| parse_config(text).check_named_models().map_err(|refusal| refusal.to_string());
+    assert_eq!(check(""), Ok(()), "there is no ceiling");
+    insta::assert_snapshot!(check("max_cost_usd = 5").unwrap_err(), @"`max_cost_usd` is set, but `codex` (in [executor]) chooses its model itself, and no price is known before its first session; name a model: runnerctl config set executor.model gpt-6.1-sol");
+    assert_eq!(check("max_cost_usd = 5\nexecutor.model = \"gpt-5.5\""), Ok(()));
+    assert_eq!(check("max_cost_usd = 5\nexecutor.kind = \"claude\""), Ok(()), "it reports its cost");
+    assert_eq!(check("max_cost_usd = 5\n[prices.codex]\ninput = 1\noutput = 2"), Ok(()));
+}
+
+#[test]
 fn a_price_is_the_files_else_the_list_price_of_the_model_that_is_named_or_was_reported() {
     let quote = |text: &str, reported: Option<&str>| {
         let config = parse_config(text);
