@@ -139,7 +139,7 @@ pub(crate) fn render_ending(run: &RunView, screen: &Screen) -> String {
         run.leaves_total,
         format_duration(run.elapsed_ms)
     );
-    render_headline(&run.summary)
+    render_headline(&run.summary, screen)
         + &render_stop_reason(titles::titled_reason(run).as_ref(), &run.summary.path, screen)
         + &leaves
 }

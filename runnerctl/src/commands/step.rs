@@ -54,7 +54,9 @@ fn exit_status(reply: &StepReply) -> ExitStatus {
 
 fn render(reply: &StepReply, screen: &Screen) -> String {
     let iteration = reply.iteration.as_ref().map(|iteration| render_line(iteration, screen)).unwrap_or_default();
-    iteration + &render_headline(&reply.run) + &render_stop_reason(reply.run.reason.as_ref(), &reply.run.path, screen)
+    iteration
+        + &render_headline(&reply.run, screen)
+        + &render_stop_reason(reply.run.reason.as_ref(), &reply.run.path, screen)
 }
 
 #[cfg(test)]

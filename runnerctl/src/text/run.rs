@@ -6,6 +6,8 @@ use protocol::path::WirePath;
 use protocol::reply::ControlReply;
 use protocol::view::{RunSummary, StopReason};
 
+use unicode_width::UnicodeWidthStr as _;
+
 use super::paint::{HINT, paint, state_style};
 use super::sanitize::sanitize;
 use super::screen::Screen;
@@ -14,10 +16,12 @@ use super::wrap::wrap_text;
 /// Indentation of a sentence below the headline.
 const INDENT: usize = 2;
 
-/// Returns the line `run <id> <state> on branch <branch>`.
-pub(crate) fn render_headline(run: &RunSummary) -> String {
-    let state = paint(state_style(run.state), run.state.as_str());
-    format!("run {} {state} on branch {}\n", sanitize(&run.id), sanitize(&run.branch))
+/// Returns the line `run <id> <state> on branch <branch>`, or two lines if that is wider than the screen.
+pub(crate) fn render_headline(run: &RunSummary, screen: &Screen) -> String {
+    let (id, branch) = (sanitize(&run.id), sanitize(&run.branch));
+    let width = format!("run {id} {} on branch {branch}", run.state).width();
+    let gap = if screen.width.is_some_and(|limit| width > limit) { "\n  " } else { " " };
+    format!("run {id} {}{gap}on branch {branch}\n", paint(state_style(run.state), run.state.as_str()))
 }
 
 /// Returns the lines that say why a run in a work tree stopped and how to continue: a command to copy, or a sentence
@@ -60,7 +64,7 @@ pub(crate) fn render_control(reply: &ControlReply, pending: &str, screen: &Scree
     if reply.already {
         return format!("run {} is already {}\n", sanitize(&reply.run.id), reply.run.state);
     }
-    render_headline(&reply.run) + &render_stop_reason(reply.run.reason.as_ref(), &reply.run.path, screen)
+    render_headline(&reply.run, screen) + &render_stop_reason(reply.run.reason.as_ref(), &reply.run.path, screen)
 }
 
 #[cfg(test)]
@@ -79,6 +83,17 @@ mod tests {
         run run-1a2b3c4d stuck on branch runner/run-1a2b3c4d
           parser.lex has used all of its 3 attempts
           to continue: runnerctl resume
+        ");
+    }
+
+    #[test]
+    fn a_headline_with_a_long_id_is_within_the_screen() {
+        let id = "port-the-storage-layer-to-postgres-and";
+        let run = RunSummary { id: id.into(), branch: format!("runner/{id}"), ..samples::summary() };
+        let screen = Screen { width: Some(80), ..Screen::fixed() };
+        insta::assert_snapshot!(strip_str(&render_headline(&run, &screen)), @r"
+        run port-the-storage-layer-to-postgres-and running
+          on branch runner/port-the-storage-layer-to-postgres-and
         ");
     }
 

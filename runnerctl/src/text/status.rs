@@ -159,7 +159,7 @@ fn render_run(run: &RunView, screen: &Screen) -> String {
     let goal =
         run.summary.goal.as_ref().map(|goal| format!("{}\n", paint(HEADING, &sanitize(goal)))).unwrap_or_default();
     let mut text = goal
-        + &render_headline(&run.summary)
+        + &render_headline(&run.summary, screen)
         + &render_stop_reason(titles::titled_reason(run).as_ref(), &run.summary.path, screen);
     text += "\n";
     let mut facts = Table::without_names();

@@ -202,7 +202,7 @@ fn print_result(ui: &Ui, scratch: &ScratchRepo, played: Result<DemoResult, Failu
     }
     let mut text = format!(
         "\n{}{}",
-        render_headline(&run.summary),
+        render_headline(&run.summary, &ui.screen()),
         render_stop_reason(titles::titled_reason(&run).as_ref(), &run.summary.path, &ui.screen())
     );
     if run.summary.state == RunStatus::Completed {
