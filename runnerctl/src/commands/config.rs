@@ -59,17 +59,15 @@ enum ConfigVerb {
         /// Dotted key, e.g. `guard.command`
         #[arg(value_name = "KEY")]
         key: String,
-        /// The value, as TOML, or a single word; the first word of a command
+        /// The value, as TOML, or a single word; all words of a command, with its options
         #[arg(
             value_name = "VALUE",
             required_unless_present = "default",
             conflicts_with = "default",
+            trailing_var_arg = true,
             allow_hyphen_values = true
         )]
-        value: Option<String>,
-        /// More words of a command, as of `guard.command`
-        #[arg(value_name = "WORD", requires = "value", trailing_var_arg = true, allow_hyphen_values = true)]
-        words: Vec<String>,
+        value: Vec<String>,
         /// Remove the key from the file, to use its default
         #[arg(long)]
         default: bool,
@@ -113,8 +111,8 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: ConfigArgs) -> Result
             let reply = client.get(ConfigKey { path, key }).await?;
             invocation.ui.print_answer("config", &reply, |_| render_value(&reply.value))?;
         }
-        ConfigVerb::Set { key, value, words, run, .. } => {
-            let value = value.map(|value| join_command(value, words));
+        ConfigVerb::Set { key, value, run, .. } => {
+            let value = join_command(value);
             let reply = client.set(ConfigSetParams { at: AtRun { path, run }, key, value }).await?;
             invocation.ui.print_answer("config-set", &reply, |_| render_set(&reply))?;
         }
@@ -166,12 +164,9 @@ async fn edit(invocation: &Invocation<'_>, connection: &Connection, at: AtRun) -
     }
 }
 
-/// Returns the value as TOML, if it is several words: those of a command.
-fn join_command(value: String, words: Vec<String>) -> String {
-    if words.is_empty() {
-        return value;
-    }
-    toml::Value::from(std::iter::once(value).chain(words).collect::<Vec<_>>()).to_string()
+/// Returns the value: as it was given, or several words, which are those of a command, as TOML; `None` without one.
+fn join_command(mut words: Vec<String>) -> Option<String> {
+    if words.len() > 1 { Some(toml::Value::from(words).to_string()) } else { words.pop() }
 }
 
 fn render_edit(reply: &ConfigEditReply) -> String {
@@ -280,9 +275,10 @@ mod tests {
 
     #[test]
     fn the_words_of_a_command_are_a_list() {
-        let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
-        assert_eq!(join_command("cargo".into(), words(&["test", "--quiet"])), r#"["cargo", "test", "--quiet"]"#);
-        assert_eq!(join_command("20".into(), Vec::new()), "20");
+        let join = |words: &[&str]| join_command(words.iter().map(|word| (*word).to_owned()).collect());
+        assert_eq!(join(&["cargo", "test", "--quiet"]).as_deref(), Some(r#"["cargo", "test", "--quiet"]"#));
+        assert_eq!(join(&["20"]).as_deref(), Some("20"));
+        assert_eq!(join(&[]), None);
     }
 
     #[test]

@@ -62,6 +62,25 @@ fn a_key_that_does_not_exist_or_fit_is_refused_with_what_was_meant() {
 }
 
 #[test]
+fn words_after_the_key_are_the_command_with_its_options() {
+    let home = Home::new();
+    let _daemon = home.daemon();
+    let repo = home.scripted_repo("one");
+    let set = |words: &[&str]| home.ctl_in(&repo, &[&["config", "set", "guard.command"], words].concat());
+    let get = || home.ctl_in(&repo, &["config", "get", "guard.command"]).exits(0).stdout.trim().to_owned();
+    for (words, command) in [
+        (&["pytest", "-q"][..], r#"["pytest","-q"]"#),
+        (&["make", "--json", "--run"], r#"["make","--json","--run"]"#),
+        (&["sh", "-c", "exit 0"], r#"["sh","-c","exit 0"]"#),
+    ] {
+        set(words).exits(0);
+        assert_eq!(get(), command);
+    }
+    home.ctl_in(&repo, &["config", "set", "max_iterations", "5", "--run"]).exits(2);
+    home.ctl_in(&repo, &["config", "set", "--run", "none", "max_iterations", "5"]).exits(1);
+}
+
+#[test]
 fn a_guard_that_a_person_has_set_needs_no_second_confirmation() {
     let play = RunPlay::new();
     play.script().step(1, "answer retry 'Not yet.'").step(2, "echo x > x.txt; answer done 'It is done.'");
