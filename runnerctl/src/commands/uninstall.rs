@@ -3,6 +3,7 @@
 use std::env;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use clap::Args;
 use protocol::client::ConnectError;
@@ -73,10 +74,9 @@ fn list_parts(paths: &Paths) -> Vec<InstalledPart> {
     all.extend(client_settings_path().map(|file| removable("settings", &folder(&file))));
     let installer = Installation::find().ok().map(|installation| installation.uninstall_command());
     let programs = PROGRAMS.iter().filter_map(|name| find_program(name));
-    all.extend(programs.map(|path| match (&installer, owning_package(&path)) {
-        (Some(command), _) => part("program", path, command.clone()),
-        (None, Some(command)) => part("program", path, command),
-        (None, None) => removable("program", &path),
+    all.extend(programs.map(|path| match installer.clone().or_else(|| owning_package(&path)) {
+        Some(command) => part("program", path, command),
+        None => removable("program", &path),
     }));
     all.retain(|part| part.path.as_path().symlink_metadata().is_ok());
     all
@@ -92,6 +92,16 @@ fn find_program(name: &str) -> Option<PathBuf> {
 
 /// Returns the command that removes the system's package with a program; `None` if no package has it.
 fn owning_package(program: &Path) -> Option<String> {
+    owning_deb(program).or_else(|| owning_rpm(program))
+}
+
+fn owning_rpm(program: &Path) -> Option<String> {
+    let asked = Command::new("rpm").args(["-qf", "--queryformat", "%{NAME}"]).arg(program).output().ok()?;
+    let package = String::from_utf8(asked.stdout).ok().filter(|name| asked.status.success() && !name.is_empty())?;
+    Some(format!("sudo rpm -e {}", quote(&package)))
+}
+
+fn owning_deb(program: &Path) -> Option<String> {
     let lists = std::fs::read_dir("/var/lib/dpkg/info").into_iter().flatten().flatten().map(|entry| entry.path());
     let mut lists = lists.filter(|path| path.extension().is_some_and(|ending| ending == "list"));
     let is_listed = |list: &PathBuf| {

@@ -187,6 +187,17 @@ fn what_is_installed_is_listed_and_nothing_is_removed() {
 }
 
 #[test]
+fn program_of_a_package_is_removed_with_the_package() {
+    let home = Home::new();
+    home.install("rpm", "#!/bin/sh\n[ \"$*\" = \"-qf --queryformat %{NAME} $4\" ] && printf runnerd\n");
+    let parts = home.ctl(&["uninstall", "--json"]).exits(0).json()["parts"].as_array().expect("a list").clone();
+    let programs: Vec<_> = parts.iter().filter(|part| part["what"] == "program").collect();
+    assert!(!programs.is_empty() && programs.iter().all(|part| part["remove"] == "sudo rpm -e runnerd"), "{parts:?}");
+    home.install("rpm", "#!/bin/sh\necho 'file x is not owned by any package'\nexit 1\n");
+    assert!(home.ctl(&["uninstall"]).exits(0).stdout.contains("rm -r -- "));
+}
+
+#[test]
 fn the_versions_of_client_and_daemon_are_told_and_what_was_built_is_not_replaced() {
     let home = Home::new();
     let version = env!("CARGO_PKG_VERSION");
