@@ -49,6 +49,8 @@ const SESSIONS: &str = "sessions";
 const GIT: &str = "git";
 /// What was published of an isolated run.
 const PUBLISHED: &str = "published.json";
+/// The checkout in progress.
+const CHECKOUT: &str = "checkout.json";
 /// Ignored files of the guard's definition, one note per run.
 const IGNORED: &str = "ignored";
 /// State in which sessions have left the user's own git configuration.
@@ -325,6 +327,11 @@ impl<D: Disk> RepoStore<D> {
     /// Returns the note of what was last published, if the repository is the workspace of an isolated run.
     pub fn published_file<T: Sealable>(&self) -> SealedFile<T, D> {
         self.sealed_file(PUBLISHED)
+    }
+
+    /// Returns the note of the checkout in progress.
+    pub fn checkout_file<T: Sealable>(&self) -> SealedFile<T, D> {
+        self.sealed_file(CHECKOUT)
     }
 
     /// Creates the folder, private to this user.

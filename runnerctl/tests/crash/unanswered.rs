@@ -107,7 +107,7 @@ mod slow {
             fs::remove_file(home.path().join("no-answer")).expect("it is there");
             assert_eq!(repo.git(&["status", "--porcelain", "--", ".runner"]), "", "{way}");
             repo.git(&["clean", "-qfd"]);
-            // Git removes a file before it writes the new one.
+            // Git removes a file before it writes the new one, and only the filter can write the old one again.
             repo.git(&["checkout", "-q", "--", "."]);
             home.ctl_in(&repo, &["start", "--yes", "--id", "it", "--wait"]).exits(0);
             assert_eq!(repo.show("HEAD", "done.f"), "done", "{way}");
@@ -116,13 +116,21 @@ mod slow {
     }
 
     #[test]
-    fn a_filter_that_gives_no_answer_ends_with_the_daemon() {
+    fn a_filter_without_an_answer_ends_with_the_daemon_and_the_run_continues_at_the_next_start() {
         for way in ["clean", "smudge"] {
             let home = Home::new();
-            let (_, daemon, _) = unanswered_filter(&home, way);
+            let (repo, daemon, _) = unanswered_filter(&home, way);
             let began = Instant::now();
             assert!(daemon.stop().success());
             assert!(began.elapsed() < SOON, "{way}: {:?}", began.elapsed());
+            fs::remove_file(home.path().join("no-answer")).expect("it is there");
+            let _daemon = home.daemon();
+            home.client().wait_for(repo.path(), RunStatus::Completed);
+            assert_eq!(
+                (repo.show("HEAD", "old.f"), repo.show("HEAD", "done.f")),
+                ("old".into(), "done".into()),
+                "{way}"
+            );
         }
     }
 

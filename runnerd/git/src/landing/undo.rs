@@ -1,5 +1,5 @@
-//! Reverts an advance that did not complete in a work tree. Saves everything first, and removes only what the advance
-//! has written.
+//! Reverts an advance or a checkout that did not complete in a work tree. Saves everything first, and removes only what
+//! git has written.
 
 use std::collections::BTreeSet;
 use std::io::Read as _;
@@ -20,7 +20,21 @@ impl Repository {
     /// may have changed them since: everything is saved first, and an added file is removed only if it is as the
     /// advance wrote it.
     pub fn undo_advance(&self, old: &Id, new: &Id) -> Result<(), GitError> {
-        self.rescue_before_undo(new)?;
+        self.undo_update(old, new, "land", &[])
+    }
+
+    /// Reverts what an incomplete checkout of `new` changed in this work tree, whose HEAD is at `old`. Files that had
+    /// been changed before it, which git does not overwrite, stay as they are.
+    pub fn undo_checkout(&self, old: &Id, new: &Id, dirty: &[String]) -> Result<(), GitError> {
+        let changes = self.list_changes()?;
+        if changes.iter().all(|change| dirty.contains(&change.display_path())) {
+            return Ok(());
+        }
+        self.undo_update(old, new, "checkout", dirty)
+    }
+
+    fn undo_update(&self, old: &Id, new: &Id, rescue: &str, dirty: &[String]) -> Result<(), GitError> {
+        self.rescue_before_undo(new, rescue)?;
         let repo = self.open()?;
         let read = || {
             let (old, new) = (
@@ -29,7 +43,8 @@ impl Repository {
             );
             compare_trees(&repo, &old, &new)
         };
-        let differing = read().map_err(GitError::gix("comparing commits", self.git_dir()))?;
+        let mut differing = read().map_err(GitError::gix("comparing commits", self.git_dir()))?;
+        differing.retain(|diff| !dirty.contains(&display_path(&diff.path)));
         let old_paths: BTreeSet<&[u8]> =
             differing.iter().filter(|diff| diff.old.is_some()).map(|diff| diff.path.as_slice()).collect();
         let added: Vec<&PathDiff> =
@@ -52,12 +67,12 @@ impl Repository {
         GitCommand::new(self, "update-index").args(["-q", "--refresh"]).output().map(drop)
     }
 
-    /// Saves the contents of this work tree before an advance is reverted.
-    fn rescue_before_undo(&self, new: &Id) -> Result<(), GitError> {
+    /// Saves the contents of this work tree before an update is reverted.
+    fn rescue_before_undo(&self, new: &Id, rescue: &str) -> Result<(), GitError> {
         let hold_back = HoldBackRule::nested_only();
         let request = SnapshotRequest {
-            name: &format!("refs/runner/rescue/land/{}", new.short(12)),
-            message: "What was in the work tree when a landing that was cut off was put back",
+            name: &format!("refs/runner/rescue/{rescue}/{}", new.short(12)),
+            message: "What was in the work tree when a landing or a checkout that was cut off was put back",
             author: self.identity().unwrap_or_else(Identity::runner),
             hold_back: &hold_back,
             restore_target: Some(*new),

@@ -1,5 +1,5 @@
 //! Cleans up after a cancelled run whose last iteration cannot be finished: its programs are killed, files that the
-//! runner itself had moved are moved back, and the bookkeeping that it had written is as committed again. Ending the run
+//! runner itself had moved are moved back, a checkout that was cut off is reverted, and the bookkeeping that it had written is as committed again. Ending the run
 //! is up to `runner_core::run`.
 
 use protocol::words::PhaseName;
@@ -8,6 +8,7 @@ use runner_git::Head;
 use runner_os::error_chain::display_chain;
 use tokio::task::block_in_place;
 
+use super::branch_checkout;
 use super::worker::RepoWorker;
 use crate::repo::durable;
 use crate::repo::layout::Layout;
@@ -40,7 +41,11 @@ fn clean_up(context: &RunContext, mark: Option<&str>, is_begun: bool) -> Vec<Eff
         mark.into_iter().flat_map(|mark| PROGRAM_PHASES.map(|phase| end_leftovers(context, mark, phase).map(drop)));
     // A person's prepared files are committed with the start, and not before.
     let restored = is_begun.then(|| restore_bookkeeping(context));
-    swept.chain([guard_overlay::revert(context)]).chain(restored).filter_map(Result::err).collect()
+    let reverted = context
+        .repository()
+        .map_err(EffectError::from)
+        .and_then(|repository| branch_checkout::clear_work_tree(context, &repository));
+    swept.chain([guard_overlay::revert(context), reverted]).chain(restored).filter_map(Result::err).collect()
 }
 
 /// Puts back the bookkeeping of a commit that was not made. Otherwise the next start would ask a person to commit it.

@@ -2,6 +2,7 @@
 //! daemon process.
 
 pub(crate) mod baseline;
+mod branch_checkout;
 mod cancel_cleanup;
 mod control;
 mod follow_up;

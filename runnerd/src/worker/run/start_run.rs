@@ -24,7 +24,6 @@ use crate::repo::durable::{self, FileAccess};
 use crate::repo::init::{InitError, InitOptions, init_layout};
 use crate::repo::layout::Layout;
 use crate::store::{RepoStore, RunSettings};
-use crate::worker::cleanup::clear_leftovers;
 use crate::worker::context::{EffectError, RunContext};
 use crate::worker::integrity::hold_back::marker_hold_back;
 use crate::worker::integrity::{definition, watched};
@@ -32,6 +31,7 @@ use crate::worker::load::{LoadError, MAX_PERSON_COMMITS, last_runner_commit, loa
 use crate::worker::person_commits::check_person_commits;
 use crate::worker::prepare_error::PrepareError;
 use crate::worker::receipt::runner_version;
+use crate::worker::run::branch_checkout;
 
 /// Returns the ids, in lower case, that references have or leave no room for.
 pub fn used_run_ids(repository: &Repository) -> Result<BTreeSet<String>, GitError> {
@@ -58,7 +58,7 @@ pub(crate) fn begin_run(
     store: &RepoStore,
 ) -> Result<(), PrepareError> {
     let repository = context.repository()?;
-    clear_leftovers(&repository)?;
+    branch_checkout::clear_work_tree(context, &repository)?;
     if let Some(operation) = repository.operation() {
         let message = format!("a {operation} is in progress in {}", repository.work_dir().display());
         return Err(PrepareError::Hold(StopReason::new(
@@ -141,7 +141,7 @@ fn refuse_uncommitted(foreign: &[String]) -> Result<(), PrepareError> {
 /// Another run may have had its turn since. Uncommitted changes stay where they are, and are refused.
 pub(crate) fn anchor_resume(context: &RunContext) -> Result<Id, PrepareError> {
     let repository = context.repository()?;
-    clear_leftovers(&repository)?;
+    branch_checkout::clear_work_tree(context, &repository)?;
     let branch = context.branch();
     let branch_exists = repository.find_branch_tip(&branch)?.is_some();
     if branch_exists && repository.operation().is_none() && repository.head()?.branch() != Some(branch.as_str()) {
@@ -151,7 +151,7 @@ pub(crate) fn anchor_resume(context: &RunContext) -> Result<Id, PrepareError> {
                 .map(WorktreeChange::display_path)
                 .collect::<Vec<_>>(),
         )?;
-        repository.switch_branch(&branch)?;
+        branch_checkout::switch_branch(context, &repository, &branch)?;
     }
     repository.head()?.commit().ok_or_else(|| {
         let (what, ways) = if branch_exists {
@@ -181,12 +181,12 @@ fn check_out(
     }
     if let Some(tip) = repository.find_branch_tip(&branch)? {
         if head.branch() != Some(branch.as_str()) {
-            repository.switch_branch(&branch)?;
+            branch_checkout::switch_branch(context, repository, &branch)?;
         }
         return Ok(tip);
     }
     if let Some(tip) = repository.find_remote_branch("origin", &branch)? {
-        repository.start_branch(&branch, &tip)?;
+        branch_checkout::start_branch(context, repository, &branch, &tip)?;
         return Ok(tip);
     }
     let base = match (&spec.base, previous) {
@@ -195,7 +195,7 @@ fn check_out(
         (None, None) => head.commit(),
     };
     let base = base.ok_or_else(no_commit_error)?;
-    repository.start_branch(&branch, &base)?;
+    branch_checkout::start_branch(context, repository, &branch, &base)?;
     Ok(base)
 }
 
@@ -224,11 +224,11 @@ fn check_out_fork(context: &RunContext, repository: &Repository, spec: &StartSpe
                     .map(WorktreeChange::display_path)
                     .collect::<Vec<_>>(),
             )?;
-            repository.start_branch(&branch, &base)?;
+            branch_checkout::start_branch(context, repository, &branch, &base)?;
         }
         Some(_) if is_own => {
             if repository.head()?.branch() != Some(branch.as_str()) {
-                repository.switch_branch(&branch)?;
+                branch_checkout::switch_branch(context, repository, &branch)?;
             }
         }
         Some(_) => {
@@ -424,11 +424,11 @@ fn new_tree(config: &RepoConfig, goal: &Goal) -> TaskTree {
 /// `order.from` was saved before; a commit on top of it is recognized, so that nothing is granted twice.
 pub(crate) fn resume_run(context: &RunContext, order: &ResumeOrder) -> Result<(), PrepareError> {
     let repository = context.repository()?;
-    clear_leftovers(&repository)?;
+    branch_checkout::clear_work_tree(context, &repository)?;
     let branch = context.branch();
     if repository.head()?.branch() != Some(branch.as_str()) && repository.find_branch_tip(&branch)?.is_some() {
         refuse_dirty(&repository)?;
-        repository.switch_branch(&branch)?;
+        branch_checkout::switch_branch(context, &repository, &branch)?;
     }
     let Some(head) = repository.head()?.commit() else { return Ok(()) };
     let from = order.from.clone().unwrap_or_else(|| head.to_string());
