@@ -155,3 +155,60 @@ fn what_an_agent_says_is_an_order_to_nobody() {
     let names = scene.git(&["log", "-1", "--format=%(trailers:keyonly)", "main"]);
     assert_eq!(names.split_whitespace().collect::<Vec<_>>(), ["Runner-Merged", "Runner-Landed"]);
 }
+
+#[test]
+fn a_session_that_merges_in_a_sparse_work_tree_keeps_what_is_not_laid_out() {
+    merges_sparsely(&sparse_conflict(&[]));
+}
+
+#[test]
+fn a_session_that_merges_with_a_sparse_index_keeps_what_is_not_laid_out() {
+    merges_sparsely(&sparse_conflict(&["--sparse-index"]));
+}
+
+fn merges_sparsely(scene: &LandingScene) {
+    scene.repo.script().step(
+        2,
+        "git merge --squash refs/runner/squash/a > merge.log 2>&1 || true\n\
+         printf 'eins, uno\\ntwo\\nthree\\nfour\\nfive\\n' > shared; git add shared\n\
+         answer done 'Both are said.'",
+    );
+    settles_sparsely(scene);
+}
+
+#[test]
+fn a_session_that_commits_a_merge_in_a_sparse_work_tree_keeps_what_is_not_laid_out() {
+    let scene = sparse_conflict(&[]);
+    scene.repo.script().step(
+        2,
+        "git merge --squash refs/runner/squash/a > merge.log 2>&1 || true\n\
+         printf 'eins, uno\\ntwo\\nthree\\nfour\\nfive\\n' > shared\n\
+         git add shared && git commit -q -m 'Bring in run a'\n\
+         answer done 'Both are said.'",
+    );
+    settles_sparsely(&scene);
+}
+
+/// A run whose change of `shared` conflicts with `main`, and which has changed, added and removed files that the work
+/// tree has not laid out.
+fn sparse_conflict(options: &[&str]) -> LandingScene {
+    let scene = LandingScene::new(&["x"]);
+    scene.repo.write("in/a", "1\n").write("out/b", "1\n").write("out/c", "1\n").commit("Two folders");
+    scene
+        .run("a", &["sed -i 's/^one$/eins/' shared; echo 2 > out/b; echo new > out/new; rm out/c; answer done 'All.'"]);
+    scene.on_main();
+    scene.repo.write("shared", "uno\ntwo\nthree\nfour\nfive\n").commit("Say it in Spanish");
+    scene.git(&[&["sparse-checkout", "set"], options, &["in", ".runner"]].concat());
+    scene
+}
+
+fn settles_sparsely(scene: &LandingScene) {
+    let ended = scene.land(&["a", "--resolve", "--wait", "--yes"]).exits(0).stdout.clone();
+    assert!(!ended.contains("put back"), "{ended}");
+    assert_eq!(scene.git(&["ls-tree", "--name-only", "runner/resolve-a", "out/"]), "out/b\nout/new");
+    assert_eq!(scene.git(&["show", "runner/resolve-a:out/b"]), "2");
+    scene.on_main().land(&["resolve-a"]).exits(0);
+    assert_eq!(scene.git(&["ls-tree", "--name-only", "main", "out/"]), "out/b\nout/new");
+    assert!(!scene.repo.path().join("out").exists(), "what is not to be there is not laid out");
+    assert_eq!(tracked_files(scene), "");
+}

@@ -15,7 +15,8 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{MetadataExt as _, symlink};
 use std::path::{Path, PathBuf};
 
-use gix::bstr::{BString, ByteSlice as _};
+use gix::bstr::{BStr, BString, ByteSlice as _};
+use gix::index::Entry;
 use protocol::hex::{from_hex, to_hex};
 use runner_os::dir_permissions;
 use serde::{Deserialize, Serialize};
@@ -28,6 +29,7 @@ use crate::index::index_flags::HIDING_FLAGS;
 use crate::path::display_path;
 use crate::repository::program::GitCommand;
 use crate::repository::user_config::UserGitConfig;
+use crate::worktree::sparse_patterns::SparsePatterns;
 use crate::{GitError, Id, Repository};
 
 /// Watched files in the common folder.
@@ -129,7 +131,7 @@ impl Repository {
         // Without them, every reference would seem to have been created by the session, and none removed.
         let refs = self.list_refs()?;
         let (places, users) = (self.git_dir_inodes()?, UserGitConfig::read()?);
-        let hidden = self.list_hidden_files()?.iter().map(|path| path_key(path)).collect();
+        let hidden = self.list_hidden_files(|_, _| true)?.iter().map(|path| path_key(path)).collect();
         let moment = FsClock::read(clock, &[&self.work_dir, &self.git_dir, &self.common_dir]);
         Ok(GitDirSnapshot { places, files, refs, users, hidden, moment })
     }
@@ -197,13 +199,15 @@ impl Repository {
     }
 
     /// Makes git check files of the work tree again for which checking was turned off since then, and returns their
-    /// paths.
+    /// paths. Files that a sparse checkout leaves out stay as they are: a merge adds such entries.
     pub fn unhide_files(&self, before: &GitDirSnapshot) -> Result<Vec<String>, GitError> {
         let index = self.index_path().symlink_metadata();
         if before.clock().is_some_and(|moment| index.is_ok_and(|index| moment.is_unchanged(&index))) {
             return Ok(Vec::new());
         }
-        let mut hidden = self.list_hidden_files()?;
+        let repo = self.open()?;
+        let sparse = SparsePatterns::read(&repo, self)?;
+        let mut hidden = self.list_hidden_files(|entry, path| !sparse.leave_out(entry, path))?;
         hidden.retain(|path| !before.hidden.contains(&path_key(path)));
         if hidden.is_empty() {
             return Ok(Vec::new());
@@ -215,10 +219,11 @@ impl Repository {
         Ok(hidden.iter().map(|path| display_path(path)).collect())
     }
 
-    fn list_hidden_files(&self) -> Result<BTreeSet<BString>, GitError> {
+    fn list_hidden_files(&self, selects: impl Fn(&Entry, &BStr) -> bool) -> Result<BTreeSet<BString>, GitError> {
         let index = index::read_index(&self.open()?, self, None)?;
         let hidden = index.entries().iter().filter(|entry| entry.flags.intersects(HIDING_FLAGS));
-        Ok(hidden.map(|entry| entry.path(&index).to_owned()).collect())
+        let hidden = hidden.map(|entry| (entry, entry.path(&index))).filter(|(entry, path)| selects(entry, path));
+        Ok(hidden.map(|(_, path)| path.to_owned()).collect())
     }
 
     /// Gives an unreadable reference its old object id. Returns whether it was unreadable.

@@ -1,18 +1,22 @@
 //! Reads the index for the names that are tracked, in addition to the known files of HEAD. A session can write any
 //! bytes there: what the index records about the content of files is at best a hint for people.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
+use gix::ObjectId;
 use gix::bstr::{BStr, BString, ByteSlice as _};
-use gix::index::State;
 use gix::index::entry::{Flags, Mode, Stat};
+use gix::index::{Entry, State};
 
 use runner_core::fsck::is_like_runner_path;
 
-use super::index_flags::HIDING_FLAGS;
+use super::edits::IndexEntry;
+use super::index_flags::{HIDING_FLAGS, UNKNOWN_STAT};
 use crate::index;
+use crate::objects::{list_tree_files, object_reader};
 use crate::path::has_valid_name;
-use crate::{GitError, Id, Repository};
+use crate::worktree::sparse_patterns::SparsePatterns;
+use crate::{CommitEntry, GitError, Id, Repository};
 
 /// Where an index differs from HEAD.
 #[derive(Debug, Default)]
@@ -25,6 +29,8 @@ pub(crate) struct IndexDiff {
     pub(crate) unmerged: BTreeSet<BString>,
     /// Paths of HEAD whose content in the index differs.
     pub(crate) staged: Vec<BString>,
+    /// New content of paths that a sparse checkout leaves out of the work tree.
+    pub(crate) left_out: BTreeMap<BString, IndexEntry>,
     /// Whether nothing was known about HEAD's files before.
     pub(crate) is_new: bool,
 }
@@ -35,7 +41,7 @@ impl IndexDiff {
     pub(crate) fn is_limited_to(&self, paths: &[Vec<u8>]) -> bool {
         let allowed: HashSet<&[u8]> = paths.iter().map(Vec::as_slice).collect();
         let is_within = |path: &BString| allowed.contains(path.as_slice());
-        self.missing.is_empty() && self.added.iter().chain(&self.unmerged).all(is_within)
+        self.missing.is_empty() && self.left_out.is_empty() && self.added.iter().chain(&self.unmerged).all(is_within)
     }
 }
 
@@ -50,6 +56,7 @@ impl IndexDiff {
         for names in [&mut self.added, &mut self.unmerged] {
             names.retain(|path| !is_excluded(path));
         }
+        self.left_out.retain(|path, _| !is_excluded(path));
         for names in [&mut self.missing, &mut self.staged] {
             names.retain(|path| !is_excluded(path));
         }
@@ -74,6 +81,7 @@ fn first_component(path: &BStr) -> &[u8] {
 #[derive(Default)]
 struct EntryUpdates {
     hidden: Vec<(usize, Flags)>,
+    left_out: Vec<usize>,
     shown: Vec<usize>,
     trusted: Vec<(usize, Stat)>,
 }
@@ -90,12 +98,19 @@ pub(crate) fn read_index_diff(
     head: Option<Id>,
     is_new: bool,
 ) -> Result<IndexDiff, GitError> {
-    let index = index::read_index(repo, repository, head)?;
+    let mut index = index::read_index(repo, repository, head)?;
+    let failed = |error| GitError::gix("reading folders of the index of", repository.work_dir())(error);
+    expand_changed_dirs(repo, repository.commit_tree(repo, head)?.id, &mut index).map_err(failed)?;
     let trusts_index = repository.pinned.is_none();
-    let (diff, updates) = compare_entries(known, &index, trusts_index);
+    let sparse = SparsePatterns::read(repo, repository)?;
+    let (mut diff, updates) = compare_entries(known, &index, trusts_index, &sparse);
+    diff.left_out.retain(|_, entry| entry.mode == Mode::COMMIT || repo.has_object(entry.id));
     let entries = known.entries_mut();
     for (position, flags) in updates.hidden.into_iter().filter(|_| is_new) {
         entries[position].flags.insert(flags | Flags::EXTENDED);
+    }
+    for position in updates.left_out {
+        entries[position].flags.insert(Flags::SKIP_WORKTREE | Flags::EXTENDED);
     }
     for position in updates.shown {
         entries[position].flags.remove(HIDING_FLAGS);
@@ -107,7 +122,37 @@ pub(crate) fn read_index_diff(
     Ok(IndexDiff { is_new, ..diff })
 }
 
-fn compare_entries(known: &State, index: &State, trusts_index: bool) -> (IndexDiff, EntryUpdates) {
+/// Replaces each folder that is one entry of a sparse index by its files, unless `head`, a tree, has it like that.
+fn expand_changed_dirs(repo: &gix::Repository, head: ObjectId, index: &mut State) -> gix::Result<()> {
+    let mut changed = Vec::new();
+    for entry in index.entries().iter().filter(|entry| entry.mode == Mode::DIR && repo.has_object(entry.id)) {
+        let folder = entry.path(index);
+        let known = object_reader::find_at_path(repo, head, folder.trim_end_with(|at| at == '/').as_bstr())?;
+        if known.is_none_or(|(_, id)| id != entry.id) {
+            changed.push((folder.to_owned(), entry.id));
+        }
+    }
+    if changed.is_empty() {
+        return Ok(());
+    }
+    index.remove_entries(|_, path, _| changed.iter().any(|(folder, _)| path == folder));
+    for (folder, tree) in changed {
+        for CommitEntry { path, id, kind } in list_tree_files(repo, tree, "")? {
+            let (flags, mode) = (Flags::SKIP_WORKTREE | Flags::EXTENDED, Mode::from_bits_retain(kind.mode()));
+            let path = [&folder[..], &path].concat();
+            index.dangerously_push_entry(UNKNOWN_STAT, id.object_id(), flags, mode, path.as_bstr());
+        }
+    }
+    index.sort_entries();
+    Ok(())
+}
+
+fn compare_entries(
+    known: &State,
+    index: &State,
+    trusts_index: bool,
+    sparse: &SparsePatterns<'_>,
+) -> (IndexDiff, EntryUpdates) {
     let (mut diff, mut updates) = (IndexDiff::default(), EntryUpdates::default());
     let (mut missing, mut covered, mut next) = (Vec::new(), Vec::new(), 0);
     let files = known.entries();
@@ -127,13 +172,24 @@ fn compare_entries(known: &State, index: &State, trusts_index: bool) -> (IndexDi
         }
         let Some(file) = files.get(next).filter(|file| file.path(known) == path) else {
             if known.entry_by_path(path).is_none() && has_valid_name(path, entry.mode) {
-                diff.added.insert(path.to_owned());
+                if sparse.leave_out(entry, path) {
+                    diff.left_out.insert(path.to_owned(), stored_entry(entry));
+                } else {
+                    diff.added.insert(path.to_owned());
+                }
             }
             continue;
         };
         let is_same = (entry.id, entry.mode) == (file.id, file.mode) && !entry.flags.contains(Flags::INTENT_TO_ADD);
         if is_merged && !is_same {
             diff.staged.push(path.to_owned());
+        }
+        let is_known = is_same && file.flags.contains(Flags::SKIP_WORKTREE);
+        if !is_known && sparse.leave_out(entry, path) {
+            updates.left_out.push(next);
+            if !is_same {
+                diff.left_out.insert(path.to_owned(), stored_entry(entry));
+            }
         }
         match entry.flags & HIDING_FLAGS {
             marks if marks.is_empty() => updates.shown.push(next),
@@ -155,4 +211,8 @@ fn compare_entries(known: &State, index: &State, trusts_index: bool) -> (IndexDi
         }
     }
     (diff, updates)
+}
+
+fn stored_entry(entry: &Entry) -> IndexEntry {
+    IndexEntry { id: entry.id, mode: entry.mode, stat: UNKNOWN_STAT }
 }

@@ -14,7 +14,7 @@ use protocol::path::WirePath;
 use super::cache::RepositoryCache;
 use super::handle::ConfigSources;
 use super::pinned_config::{
-    ATTRIBUTES_FILE, CONFIG_FILE, EXCLUDE_FILE, PinnedConfig, PinnedConfigDir, read_rules_file,
+    ATTRIBUTES_FILE, CONFIG_FILE, EXCLUDE_FILE, PinnedConfig, PinnedConfigDir, SPARSE_FILE, read_rules_file,
 };
 use super::user_config::user_config_dir;
 use crate::{GitError, Repository};
@@ -51,6 +51,7 @@ impl Repository {
         let rules = [
             (EXCLUDE_FILE, read_rules_file(&current.common_dir.join(EXCLUDE_FILE))?),
             (ATTRIBUTES_FILE, read_rules_file(&current.common_dir.join(ATTRIBUTES_FILE))?),
+            (SPARSE_FILE, read_rules_file(&current.git_dir.join(SPARSE_FILE))?),
             ("excludes", current.read_users_file(&config, "core.excludesFile", "ignore")?),
             ("attributes", current.read_users_file(&config, "core.attributesFile", "attributes")?),
             (CONFIG_FILE, settings.to_bstring().into()),

@@ -33,6 +33,8 @@ pub(crate) const EXCLUDE_FILE: &str = "info/exclude";
 pub(crate) const ATTRIBUTES_FILE: &str = "info/attributes";
 /// The runner's line in it: git checks out the files of the runner's folder as they are stored.
 pub const RUNNER_ATTRIBUTES_LINE: &str = "/.runner/** -text -ident -filter !working-tree-encoding";
+/// The patterns of a sparse checkout.
+pub(crate) const SPARSE_FILE: &str = "info/sparse-checkout";
 /// Limit in bytes of what the runner's own lines add to the ignore file.
 const MAX_BLOCK_BYTES: u64 = 16 << 20;
 /// A branch that does not exist: the real HEAD is the repository's.

@@ -45,5 +45,6 @@ pub(crate) fn index_changes(diff: &IndexDiff) -> BTreeMap<BString, ChangeKind> {
     let missing = diff.missing.iter().map(|path| (path.clone(), ChangeKind::Deleted));
     let staged = diff.staged.iter().map(|path| (path.clone(), ChangeKind::Modified));
     let added = diff.added.iter().map(|path| (path.clone(), ChangeKind::Added));
-    missing.chain(staged).chain(added).collect()
+    let left_out = diff.left_out.keys().map(|path| (path.clone(), ChangeKind::Added));
+    left_out.chain(missing).chain(staged).chain(added).collect()
 }

@@ -14,6 +14,7 @@ pub(crate) mod refresh_index;
 pub(crate) mod renormalize;
 pub(crate) mod runner_dir;
 pub(crate) mod scan;
+pub(crate) mod sparse_patterns;
 pub(crate) mod stage;
 pub(crate) mod stat_cache;
 pub(crate) mod status;

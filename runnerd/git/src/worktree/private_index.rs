@@ -20,6 +20,7 @@ use super::stat_cache::TrackedFiles;
 use crate::fs_clock::FlushTime;
 use crate::index;
 use crate::index::cachetree;
+use crate::index::edits::apply_edits;
 use crate::index::index_flags::{HIDING_FLAGS, UNKNOWN_STAT};
 use crate::repository::program::GitCommand;
 use crate::{GitError, Repository};
@@ -46,6 +47,7 @@ impl<'a> PrivateIndex<'a> {
         let mut state = tracked.state_for_git();
         let unread = state.entries().iter().filter(|entry| entry.stat == UNKNOWN_STAT).count();
         let flush = tracked.repository.flush_before_reading(unread)?;
+        add_left_out(&tracked, &mut state);
         add_intent_entries(repo, &tracked, &mut state);
         let skipped = skip_runner_dir(tracked.repository, &mut state);
         let file = folder.path().join("index");
@@ -183,6 +185,17 @@ fn skip_runner_dir(repository: &Repository, state: &mut State) -> BTreeSet<BStri
         }
     }
     skipped
+}
+
+/// Takes over the content of paths that are not in the work tree because the checkout is sparse.
+fn add_left_out(tracked: &TrackedFiles<'_>, state: &mut State) {
+    let left_out = &tracked.index_diff.left_out;
+    apply_edits(state, left_out.iter().map(|(path, entry)| (path.clone(), Some(entry.clone()))).collect());
+    for path in left_out.keys() {
+        if let Ok(at) = state.entry_index_by_path(path.as_ref()) {
+            state.entries_mut()[at].flags.insert(Flags::SKIP_WORKTREE | Flags::EXTENDED);
+        }
+    }
 }
 
 /// Adds entries for added paths, so that git reports them, except in the runner's folder, which is hidden from git.
