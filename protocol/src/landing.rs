@@ -70,6 +70,9 @@ pub struct LandParams {
     /// Continue if a part of a run's branch could not be audited.
     #[serde(default)]
     pub unproven: bool,
+    /// Files that land as they are, although they do not show that a conflict is resolved.
+    #[serde(default)]
+    pub accepted: Vec<String>,
     /// Only return the result: no guard is run, and nothing is moved.
     #[serde(default)]
     pub preview: bool,

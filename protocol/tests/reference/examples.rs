@@ -878,6 +878,7 @@ fn landing() -> Vec<Example> {
         form: LandForm::Leaves,
         with_runner: false,
         unproven: false,
+        accepted: Vec::new(),
         preview: false,
         confirmed: true,
         env: CallerEnv::default(),

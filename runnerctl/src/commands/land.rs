@@ -54,11 +54,14 @@ pub(crate) struct LandArgs {
     /// Land although part of the run's branch could not be checked, as in a shallow clone
     #[arg(long)]
     unproven: bool,
+    /// Land this file as a run of --resolve has left it, whatever the merge gives; may be repeated
+    #[arg(long, value_name = "FILE")]
+    accept: Vec<String>,
     /// Show the commits that would be made; run no guard and move nothing
     #[arg(long, visible_alias = "dry-run")]
     preview: bool,
     /// Queue a run that brings the result in and settles its conflicts
-    #[arg(long, conflicts_with_all = ["preview", "form", "with_runner", "unproven"])]
+    #[arg(long, conflicts_with_all = ["preview", "form", "with_runner", "unproven", "accept"])]
     resolve: bool,
     /// With --resolve: show progress until that run ends, pauses or is held
     #[arg(long, requires = "resolve")]
@@ -98,6 +101,7 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: LandArgs) -> Result<E
         form: to_land_form(args.form),
         with_runner: args.with_runner,
         unproven: args.unproven,
+        accepted: args.accept,
         preview: args.preview,
         confirmed: false,
     };

@@ -299,6 +299,7 @@ impl Delivery<'_> {
             form,
             with_runner,
             unproven,
+            accepted: Vec::new(),
             preview,
             confirmed: preview,
             env: caller_env::collect(self.connection, &self.path).await,

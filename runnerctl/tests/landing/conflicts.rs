@@ -64,6 +64,51 @@ fn a_run_settles_the_conflicts_and_lands_with_what_it_settled() {
     assert!(stdout.contains("already landed as"), "{stdout}");
 }
 
+/// A run `resolve-a` whose session merges run `a`, and then does this.
+fn resolved_scene(step: &str) -> LandingScene {
+    let scene = conflicting_scene();
+    let merge = "git merge --squash refs/runner/squash/a > merge.log 2>&1 || true";
+    scene.repo.script().step(3, &format!("{merge}\n{step}\ngit add -A; answer done 'Done.'"));
+    scene.land(&["a", "--resolve", "--wait", "--yes"]).exits(0);
+    scene.on_main();
+    scene
+}
+
+#[test]
+fn a_resolution_without_the_work_of_the_run_is_refused_with_the_files() {
+    let scene = resolved_scene("git reset -q --hard; echo 1 > beside");
+    let before = scene.git(&["rev-parse", "main"]);
+    let stderr = scene.land(&["resolve-a"]).exits(6).stderr.clone();
+    assert!(stderr.contains("run resolve-a does not show that it brings in run a: beside is not what"), "{stderr}");
+    assert!(stderr.contains("shared has only one side of a conflict, y is not what the merge gives"), "{stderr}");
+    assert!(stderr.contains("--accept beside --accept shared --accept y --onto main"), "{stderr}");
+    assert_eq!(scene.git(&["rev-parse", "main"]), before);
+    scene.land(&["a"]).exits(6);
+}
+
+#[test]
+fn conflict_markers_that_a_session_leaves_do_not_land() {
+    let scene = resolved_scene("");
+    let stderr = scene.land(&["resolve-a"]).exits(6).stderr.clone();
+    assert!(stderr.contains("shared has conflict markers"), "{stderr}");
+}
+
+#[test]
+fn one_side_of_a_conflict_lands_if_a_person_accepts_the_file() {
+    let scene = resolved_scene("git checkout -q HEAD -- shared");
+    let stderr = scene.land(&["resolve-a"]).exits(6).stderr.clone();
+    assert!(stderr.contains("brings in run a: shared has only one side of a conflict\n"), "{stderr}");
+    assert!(stderr.contains("runnerctl land resolve-a --accept shared --onto main"), "{stderr}");
+    scene.land(&["resolve-a", "--accept", "shared"]).exits(0);
+    assert!(scene.git(&["log", "-1", "--format=%B", "main"]).contains("Runner-Accepted: shared\n"));
+    scene.home.ctl_in(&scene.repo, &["verify", "--landed", "main"]).exits(0);
+    // Without the acceptance, the commit shows nothing.
+    let message = scene.git(&["log", "-1", "--format=%B", "main"]).replace("Runner-Accepted: shared\n", "");
+    scene.git(&["commit", "-q", "--amend", "-m", &message]);
+    let stdout = scene.home.ctl_in(&scene.repo, &["verify", "--landed", "main"]).exits(10).stdout.clone();
+    assert!(stdout.contains("not proven") && stdout.contains("shared has only one side of a conflict"), "{stdout}");
+}
+
 #[test]
 fn a_guard_that_the_run_has_weakened_is_run_as_it_was_accepted() {
     let scene = LandingScene::new(&["x"]);

@@ -7,6 +7,7 @@ pub mod commit_groups;
 pub mod merge_queue;
 pub mod message;
 pub mod refusal;
+pub mod resolution;
 pub(crate) mod sanitize_message;
 
 use std::collections::BTreeSet;
@@ -16,7 +17,7 @@ use protocol::doctor::LANDING_GIT;
 use self::commit_groups::{CommitGroup, group_commits};
 pub use self::message::{
     InvalidLandedTrailer, LANDED, LandedCommitFields, LandedMessage, LandedTrailer, MessageText, NO_NODE,
-    landing_values, parse_git_version, parse_landed,
+    landing_values, parse_accepted, parse_git_version, parse_landed,
 };
 pub use self::refusal::LandingRefusal;
 use crate::audit::{AuditPlan, CommitOwner};

@@ -9,7 +9,7 @@ use runner_core::landing::commit_groups::CommitGroup;
 use runner_core::landing::{LandedMessage, LandedTrailer, MessageText};
 use runner_core::message::RunnerCommit;
 use runner_core::tree;
-use runner_git::Repository;
+use runner_git::{Id, Repository};
 
 use super::LandError;
 use super::branch::RunBranch;
@@ -28,6 +28,8 @@ pub(super) struct LandedLeaf<'a> {
     pub(super) whole: Option<&'a [CommitGroup]>,
     /// Whether no later commit of the run changes a file.
     pub(super) is_last: bool,
+    /// The files of a resolution that a person has accepted.
+    pub(super) accepted: &'a [String],
 }
 
 /// Composes the commit messages of one run.
@@ -36,6 +38,7 @@ pub(super) struct CommitMessageBuilder<'a> {
     branch: &'a RunBranch,
     tree: Arc<TaskTree>,
     goal: Arc<Goal>,
+    base: Option<Id>,
     git_version: String,
 }
 
@@ -49,6 +52,7 @@ impl<'a> CommitMessageBuilder<'a> {
             branch,
             tree: Arc::clone(&loaded.tree),
             goal: Arc::clone(&loaded.goal),
+            base: loaded.run_state.base.as_ref().and_then(|base| base.parse().ok()),
             git_version: repository.git_version()?,
         })
     }
@@ -58,17 +62,21 @@ impl<'a> CommitMessageBuilder<'a> {
         &self.tree.root.id
     }
 
+    /// Returns the commit at which the run began.
+    pub(super) fn run_base(&self) -> Option<Id> {
+        self.base
+    }
+
     /// Returns the message for a landed commit.
     pub(super) fn build_message(&self, leaf: &LandedLeaf<'_>, landed: &LandedTrailer) -> String {
-        let LandedLeaf { group: cut, whole: of, is_last } = *leaf;
+        let LandedLeaf { group: cut, whole: of, is_last, accepted } = *leaf;
         let head = self.branch.find_commit(&cut.commit);
         let own = head.map(|head| String::from_utf8_lossy(head.recoded.as_ref().unwrap_or(&head.message)).into_owned());
         let also = self.settled_commits(is_last);
         let landed: Vec<LandedTrailer> = also.into_iter().chain([landed.clone()]).collect();
         let message = |subject: MessageText<'_>, body: &[MessageText<'_>]| {
-            let message =
-                LandedMessage { subject, body, co_authors: &cut.co_authors, git: &self.git_version, landed: &landed };
-            message.compose()
+            let (co_authors, git) = (&cut.co_authors, &self.git_version);
+            LandedMessage { subject, body, co_authors, git, landed: &landed, accepted }.compose()
         };
         match (of, &cut.node) {
             (Some(cuts), _) => {
@@ -88,16 +96,15 @@ impl<'a> CommitMessageBuilder<'a> {
                 message(title, &[goal, MessageText::Agent(&summary)])
             }
             (None, None) => {
-                let (subject, others) = (MessageText::Person(""), &cut.co_authors);
-                let message =
-                    LandedMessage { subject, body: &[], co_authors: others, git: &self.git_version, landed: &landed };
+                let (subject, co_authors, git) = (MessageText::Person(""), &cut.co_authors, &self.git_version);
+                let message = LandedMessage { subject, body: &[], co_authors, git, landed: &landed, accepted };
                 message.append_to(&own.unwrap_or_default())
             }
         }
     }
 
     /// Returns what else lands with the last commit of a finished run: what the run was created to settle.
-    fn settled_commits(&self, is_last: bool) -> Vec<LandedTrailer> {
+    pub(super) fn settled_commits(&self, is_last: bool) -> Vec<LandedTrailer> {
         if is_last && self.tree.root.passes { parse_settles(self.goal.text()) } else { Vec::new() }
     }
 

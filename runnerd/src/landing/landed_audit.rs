@@ -9,7 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use protocol::landing::{LandForm, LandedCheck, LandedCommit, LandedReport, LandedState};
 use protocol::verify::AuditReport;
 use runner_core::landing::{
-    self, InvalidLandedTrailer, LANDED, LandPlan, LandedCommitFields, LandedTrailer, MissingCommits, NO_NODE,
+    self, InvalidLandedTrailer, LANDED, LandPlan, LandedCommitFields, LandedTrailer, LandingRefusal, MissingCommits,
+    NO_NODE,
 };
 use runner_git::{CommitInfo, GitError, Id, Identity};
 
@@ -40,6 +41,8 @@ enum RemakeResult {
     Remade(CommitInfo),
     /// It cannot be repeated, for this reason.
     Unknown(String),
+    /// It claims to bring in a run, and its files do not show it.
+    Unresolved(String),
 }
 
 /// Result of checking a landed commit.
@@ -132,6 +135,7 @@ fn check_claim(
     }
     match remake_merge(site, branch, claim)? {
         RemakeResult::Unknown(why) => Ok(ClaimCheck::unresolved(LandedState::Unknown, why)),
+        RemakeResult::Unresolved(why) => Ok(ClaimCheck::unresolved(LandedState::Unproven, why)),
         RemakeResult::Remade(made) => compare_commits(site, claim, &made),
     }
 }
@@ -187,8 +191,10 @@ fn remake_at_tip(site: &LandContext<'_>, branch: &RunBranch, claim: &LandedClaim
         if claim.commit.parents.len() > 1 { &[LandForm::Merge] } else { &[LandForm::Leaves, LandForm::Squash] };
     let (mut nearest, mut is_near) = (RemakeResult::Unknown("its merge cannot be made again".to_owned()), false);
     for form in forms {
-        let RemakeResult::Remade(made) = remake_form(site, branch, &landing, claim, *form, *before)? else {
-            continue;
+        let made = match remake_form(site, branch, &landing, claim, *form, *before)? {
+            RemakeResult::Remade(made) => made,
+            RemakeResult::Unknown(_) => continue,
+            unresolved @ RemakeResult::Unresolved(_) => return Ok(unresolved),
         };
         let has_files = has_same_files(site, claim, &made)?;
         if has_files && find_difference(claim, &made).is_none() {
@@ -213,9 +219,13 @@ fn remake_form(
     let committer = Identity::runner();
     let with_runner =
         site.repository.read_runner_folder(&claim.commit.id)? != site.repository.read_runner_folder(&before)?;
-    let manner = MergeOptions { form, with_runner, committer: &committer, sign: false };
+    let accepted = landing::parse_accepted(&claim.commit.message);
+    let manner = MergeOptions { form, with_runner, committer: &committer, sign: false, accepted: &accepted };
     let commits = match RunMerge::new(site, branch, landing, ("the branch", before), manner)?.create_commits() {
         Ok(commits) => commits,
+        Err(LandError::Refused(refusal @ LandingRefusal::Unresolved { .. })) => {
+            return Ok(RemakeResult::Unresolved(refusal.to_string()));
+        }
         Err(LandError::Refused(refusal)) => return Ok(RemakeResult::Unknown(refusal.to_string())),
         Err(error) => return Err(error),
     };

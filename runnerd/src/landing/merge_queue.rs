@@ -185,10 +185,10 @@ fn merge_run(
     onto: Id,
 ) -> Result<Vec<LandedCommit>, LandError> {
     let committer = site.repository.identity().unwrap_or_else(Identity::runner);
-    let LandParams { form, with_runner, .. } = *queue.params;
+    let LandParams { form, with_runner, ref accepted, .. } = *queue.params;
     // A preview must not prompt for a key.
     let sign = config.git.sign && !queue.params.preview;
-    let options = MergeOptions { form, with_runner, committer: &committer, sign };
+    let options = MergeOptions { form, with_runner, committer: &committer, sign, accepted };
     RunMerge::new(site, branch, landing, (queue.onto, onto), options)?.create_commits()
 }
 

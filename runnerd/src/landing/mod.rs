@@ -11,6 +11,7 @@ mod guard_check;
 mod landed_audit;
 mod merge_queue;
 mod records;
+mod resolution;
 mod run_merge;
 mod squash;
 

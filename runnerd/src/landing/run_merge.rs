@@ -7,6 +7,7 @@ use runner_git::{Id, Identity, MergeResult, NewCommit, Repository, RunnerFolder,
 
 use super::branch::{RunBranch, parse_author};
 use super::commit_message::{CommitMessageBuilder, LandedLeaf};
+use super::resolution::Resolution;
 use super::{LandContext, LandError};
 
 /// Options of a merge.
@@ -20,11 +21,14 @@ pub(super) struct MergeOptions<'a> {
     pub(super) committer: &'a Identity,
     /// Whether the commits are signed.
     pub(super) sign: bool,
+    /// The files of a resolution that a person has accepted.
+    pub(super) accepted: &'a [String],
 }
 
 /// A run to be merged onto a commit.
 #[derive(Debug)]
 pub(super) struct RunMerge<'a> {
+    site: &'a LandContext<'a>,
     repository: &'a Repository,
     branch: &'a RunBranch,
     landing: &'a LandPlan,
@@ -52,7 +56,7 @@ struct MergeStep<'a> {
 impl<'a> RunMerge<'a> {
     /// Prepares to merge a run onto a commit; `onto` is the branch and that commit.
     pub(super) fn new(
-        site: &'a LandContext<'_>,
+        site: &'a LandContext<'a>,
         branch: &'a RunBranch,
         landing: &'a LandPlan,
         onto: (&'a str, Id),
@@ -61,7 +65,7 @@ impl<'a> RunMerge<'a> {
         let repository = site.repository;
         let merger = site.create_merger(&onto.1)?;
         let teller = CommitMessageBuilder::new(repository, branch)?;
-        Ok(Self { repository, branch, landing, onto, options: manner, merger, messages: teller })
+        Ok(Self { site, repository, branch, landing, onto, options: manner, merger, messages: teller })
     }
 
     /// Merges the run, and creates the commits.
@@ -193,7 +197,15 @@ impl<'a> RunMerge<'a> {
         let landed = LandedTrailer { run: self.branch.run().to_owned(), commit: cut.commit.clone(), node };
         let last = &self.landing.groups[self.landing.last_change..];
         let is_last = groups.is_some() || last.iter().any(|last| last.commit == cut.commit);
-        let message = self.messages.build_message(&LandedLeaf { group: cut, whole: groups, is_last }, &landed);
+        let settled = self.messages.settled_commits(is_last);
+        let accepted = if settled.is_empty() { &[][..] } else { self.options.accepted };
+        for settled in &settled {
+            let run = self.branch.run();
+            let base = self.messages.run_base().ok_or_else(|| LandingRefusal::Unrelated { run: run.to_owned() })?;
+            Resolution { run, base, end: parse_id(&cut.commit)?, accepted }.check(self.site, settled)?;
+        }
+        let message =
+            self.messages.build_message(&LandedLeaf { group: cut, whole: groups, is_last, accepted }, &landed);
         let head = self.branch.find_commit(&cut.commit);
         let author = head.map(|head| parse_author(head).1).filter(|line| !line.is_empty());
         let author = author.unwrap_or_else(|| "runnerd <runnerd@localhost> 0 +0000".to_owned());

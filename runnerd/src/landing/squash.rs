@@ -96,7 +96,7 @@ fn find_conflicts(
 ) -> Result<Vec<String>, LandError> {
     let committer = Identity::runner();
     let form = protocol::landing::LandForm::Squash;
-    let options = MergeOptions { form, with_runner: false, committer: &committer, sign: false };
+    let options = MergeOptions { form, with_runner: false, committer: &committer, sign: false, accepted: &[] };
     let merge = RunMerge::new(site, branch, landing, onto, options)?;
     match merge.squash_tree(merge.has_merged_onto()?) {
         Ok(_) => Ok(Vec::new()),

@@ -13,6 +13,8 @@ use crate::tree::validate::MAX_TITLE_BYTES;
 pub const LANDED: &str = "Runner-Landed";
 /// The trailer that names the version of git that made the merge.
 const MERGED: &str = "Runner-Merged";
+/// The trailer that names a file that a person accepted although it does not show that a conflict is resolved.
+const ACCEPTED: &str = "Runner-Accepted";
 /// Stands for the node of a person's own commit.
 pub const NO_NODE: &str = "-";
 
@@ -91,6 +93,8 @@ pub struct LandedMessage<'a> {
     pub git: &'a str,
     /// What the commit lands; the last entry is its own.
     pub landed: &'a [LandedTrailer],
+    /// The files of a resolution that a person has accepted.
+    pub accepted: &'a [String],
 }
 
 impl LandedMessage<'_> {
@@ -116,7 +120,8 @@ impl LandedMessage<'_> {
         let others = self.co_authors.iter().map(|other| format!("Co-authored-by: {other}\n"));
         let merged = std::iter::once(format!("{MERGED}: git/{}\n", self.git));
         let landed = self.landed.iter().map(|landed| format!("{LANDED}: {landed}\n"));
-        others.chain(merged).chain(landed).collect()
+        let accepted = self.accepted.iter().map(|path| format!("{ACCEPTED}: {}\n", one_line(path, usize::MAX)));
+        others.chain(merged).chain(accepted).chain(landed).collect()
     }
 }
 
@@ -156,6 +161,11 @@ pub fn landing_values(message: &str) -> Vec<String> {
 /// Returns what a commit has landed according to its message, its own entry last.
 pub fn parse_landed(message: &str) -> Vec<LandedTrailer> {
     landing_values(message).iter().filter_map(|value| value.parse().ok()).collect()
+}
+
+/// Returns the files that a person has accepted according to a message.
+pub fn parse_accepted(message: &str) -> Vec<String> {
+    read_trailers(message.as_bytes(), ACCEPTED)
 }
 
 /// Returns the version of git named in a message.

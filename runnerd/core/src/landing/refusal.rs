@@ -3,6 +3,7 @@
 use protocol::doctor::LANDING_GIT;
 use protocol::shell;
 
+use super::resolution::ResolutionFault;
 use crate::message::RulesError;
 
 /// Most files that a sentence names.
@@ -103,6 +104,16 @@ pub enum LandingRefusal {
         /// Id of the run.
         run: String,
     },
+    /// Its files do not show that it has brought in the run that it was created for.
+    #[error("run {run} does not show that it brings in run {settled}: {}", describe_faults(faults))]
+    Unresolved {
+        /// Id of the run.
+        run: String,
+        /// Id of the run that it was to bring in.
+        settled: String,
+        /// The files, and why they do not show it.
+        faults: Vec<(String, ResolutionFault)>,
+    },
     /// The git program cannot merge without a work tree.
     #[error(
         "git {version} cannot merge trees by themselves: nothing lands with it; install git {}.{} or later where the daemon finds \
@@ -149,6 +160,12 @@ impl LandingRefusal {
             }
             Self::Conflict { run, .. } => land(&[run, "--resolve"]),
             Self::Diverges { run } => land(&[run, "--as", "squash"]),
+            Self::Unresolved { run, faults, .. } => {
+                let paths = faults.iter().flat_map(|(path, _)| ["--accept", path]);
+                let accept: Vec<&str> = std::iter::once(run.as_str()).chain(paths).collect();
+                let diff = shell::join_args(["git", "diff", &format!("{onto}...runner/{run}")]);
+                format!("{diff}\n{}", land(&accept))
+            }
             Self::Submodule { run, .. } => shell::join_args(["git", "merge", "--no-ff", &format!("runner/{run}")]),
             Self::OldGit { .. } => shell::join_args(["runnerctl", "doctor"]),
             Self::RedGuard { run, .. } => land(&[run, "--resolve"]),
@@ -166,6 +183,10 @@ fn join_paths(paths: &[String]) -> String {
         0 => shown,
         more => format!("{shown} and {more} more"),
     }
+}
+
+fn describe_faults(faults: &[(String, ResolutionFault)]) -> String {
+    join_paths(&faults.iter().map(|(path, fault)| format!("{path} {fault}")).collect::<Vec<_>>())
 }
 
 fn indent_output(tail: &str) -> String {

@@ -185,6 +185,7 @@ fn a_landed_commit_says_what_it_brings_and_is_known_again_by_it() {
         co_authors: &["Bob <bob@x>".to_owned()],
         git: "2.47.3",
         landed: &landed_of,
+        accepted: &[],
     };
     insta::assert_snapshot!(message.compose(), @r"
     Move the accounts
@@ -246,6 +247,7 @@ fn what_an_agent_says_orders_nothing_and_what_the_goal_says_may() {
         co_authors: &[],
         git: "2.47.3",
         landed: &landed_of,
+        accepted: &[],
     };
     insta::assert_snapshot!(message.compose(), @r"
     > fixup! Begin (skip ci) (fixes # 1)
@@ -284,6 +286,7 @@ fn a_persons_message_is_kept_and_cannot_claim_what_is_the_runners() {
         co_authors: &[],
         git: "2.47.3",
         landed: &landed_of,
+        accepted: &[],
     };
     let own = "Fix a typo\n\nIn the docs.\n\nSigned-off-by: Ann <ann@x>\nRunner-Landed: b@0 x\n";
     insta::assert_snapshot!(message.append_to(own), @r"

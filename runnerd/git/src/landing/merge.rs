@@ -53,6 +53,8 @@ pub enum MergeResult {
     Clean(Id),
     /// Both sides changed the same files differently.
     Conflict {
+        /// The merged tree, with the conflicts marked in its files.
+        tree: Id,
         /// All conflicting paths, sorted.
         paths: Vec<String>,
         /// Those that are submodules.
@@ -88,9 +90,9 @@ impl Repository {
 impl TreeMerger<'_> {
     /// Merges the trees.
     pub fn merge(&self, merge: &TreeMerge) -> Result<MergeResult, GitError> {
-        let base = self.write_side_commit(&merge.base, None)?;
-        let ours = self.write_side_commit(&merge.ours, Some(&base))?;
-        let theirs = self.write_side_commit(&merge.theirs, Some(&base))?;
+        let base = self.wrap_tree(&merge.base, None)?;
+        let ours = self.wrap_tree(&merge.ours, Some(&base))?;
+        let theirs = self.wrap_tree(&merge.theirs, Some(&base))?;
         let git = GitCommand::new(self.repository, "merge-tree").args(["--write-tree", "-z", "--no-messages"]);
         let git = git.args([ours.to_string(), theirs.to_string()]);
         let outcome = self.isolate_command(git).output()?;
@@ -98,13 +100,13 @@ impl TreeMerger<'_> {
         let tree = records.next().and_then(|record| str::from_utf8(record).ok()?.parse().ok());
         match (outcome.status.code(), tree) {
             (Some(0), Some(tree)) => Ok(MergeResult::Clean(tree)),
-            (Some(1), Some(_)) => Ok(parse_conflict(records)),
+            (Some(1), Some(tree)) => Ok(parse_conflict(tree, records)),
             _ => Err(outcome.into_error("merge-tree".to_owned(), self.repository.work_dir().to_owned())),
         }
     }
 
-    /// Stores a commit that represents one side of a merge: older versions of git do not merge bare trees.
-    fn write_side_commit(&self, tree: &Id, parent: Option<&Id>) -> Result<Id, GitError> {
+    /// Stores a commit with this tree, which no reference keeps: older versions of git do not merge bare trees.
+    pub fn wrap_tree(&self, tree: &Id, parent: Option<&Id>) -> Result<Id, GitError> {
         let parent = parent.map(|parent| format!("parent {parent}\n")).unwrap_or_default();
         let text = format!(
             "tree {tree}\n{parent}author {PLACEHOLDER_IDENT}\ncommitter {PLACEHOLDER_IDENT}\n\nA side of a merge\n"
@@ -167,7 +169,7 @@ fn is_gitattributes(entry: &CommitEntry) -> bool {
 }
 
 /// Parses the files of a conflicting merge: `<mode> <object> <stage>`, a tab, and the path.
-fn parse_conflict<'r>(records: impl Iterator<Item = &'r [u8]>) -> MergeResult {
+fn parse_conflict<'r>(tree: Id, records: impl Iterator<Item = &'r [u8]>) -> MergeResult {
     let (mut paths, mut submodules) = (Vec::new(), Vec::new());
     for record in records {
         let Some((facts, path)) = record.split_once_str(b"\t") else { continue };
@@ -179,5 +181,5 @@ fn parse_conflict<'r>(records: impl Iterator<Item = &'r [u8]>) -> MergeResult {
             paths.push(path);
         }
     }
-    MergeResult::Conflict { paths, submodules }
+    MergeResult::Conflict { tree, paths, submodules }
 }
