@@ -11,8 +11,8 @@ use super::{ProgramEnd, TimeLimits};
 const MAX_SLEEP: Duration = Duration::from_millis(500);
 /// Time that a program may keep running after its answer.
 const LINGER_LIMIT: Duration = Duration::from_secs(10);
-/// Silence that ends the drain after the leader's exit.
-const DRAIN_QUIET: Duration = Duration::from_millis(100);
+/// Silence that ends the drain after the leader's exit: a writer on a busy machine is not silent yet after a tenth.
+const DRAIN_QUIET: Duration = Duration::from_millis(300);
 /// Time limit of the drain, however much output still comes.
 const DRAIN_LIMIT: Duration = Duration::from_secs(2);
 /// How late a shim may be before it is considered lost; longer than its kill takes.
@@ -232,11 +232,11 @@ mod tests {
     fn drain_lasts_until_it_is_quiet() {
         let mut watchdog = watchdog();
         watchdog.record_leader_exit(ms(1_000));
-        assert_eq!(watchdog.next_action(ms(1_000)), WatchdogAction::Wait(ms(100)));
+        assert_eq!(watchdog.next_action(ms(1_000)), WatchdogAction::Wait(ms(300)));
         watchdog.record_output(ms(1_080));
-        assert_eq!(watchdog.next_action(ms(1_100)), WatchdogAction::Wait(ms(80)));
-        assert_eq!(watchdog.next_action(ms(1_180)), WatchdogAction::Kill);
-        assert_eq!(watchdog.next_action(ms(1_180)), WatchdogAction::Wait(ms(500)));
+        assert_eq!(watchdog.next_action(ms(1_100)), WatchdogAction::Wait(ms(280)));
+        assert_eq!(watchdog.next_action(ms(1_380)), WatchdogAction::Kill);
+        assert_eq!(watchdog.next_action(ms(1_380)), WatchdogAction::Wait(ms(500)));
     }
 
     #[test]
