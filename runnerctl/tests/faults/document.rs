@@ -65,7 +65,7 @@ fn assert_tested(code: &str, what: &str, tests: &str) {
 /// Returns all code that may contain tests.
 fn code() -> String {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let folders = ["protocol/tests", "runnerctl/tests", "runnerd/core", "runnerd/src", "runnerd/tests"];
+    let folders = ["protocol/tests", "runnerctl/tests", "runnerd"];
     let files = folders.iter().flat_map(|folder| files_below(&root.join(folder)));
     files.filter_map(|file| fs::read_to_string(file).ok()).collect()
 }
