@@ -144,6 +144,7 @@ fn leafs_prompt(tree: &protocol::tree::TaskTree) -> String {
         narrowing: false,
         mode_strict: false,
         goal_body: &"The whole is to be reached.\n".repeat(500),
+        instructions: &[],
         run_state: &RunState::default(),
         feedback: &Feedback::default(),
         notes: Vec::new(),

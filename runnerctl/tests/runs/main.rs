@@ -29,6 +29,7 @@ mod histories;
 mod history;
 mod hooks;
 mod ignore_rules;
+mod instructions;
 mod logs;
 mod other_rules;
 mod own_folder;

@@ -8,6 +8,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::error::ConfigProblem;
 use super::keys::{self, ConfigSection, KeyDefault, KeyDefinition, ValueKind};
+use super::repository::is_instruction_path;
 
 /// Maximum number of bytes of a wrong value in a message.
 const MAX_SHOWN_BYTES: usize = 80;
@@ -141,6 +142,9 @@ fn value_fits(kind: ValueKind, value: &DeValue<'_>) -> bool {
             None => !required,
         }),
         ValueKind::Arguments => read_texts(value).is_some(),
+        ValueKind::RootPages => {
+            read_texts(value).is_some_and(|list| list.iter().all(|name| is_instruction_path(name.as_bytes())))
+        }
         ValueKind::Patterns(named) => {
             read_texts(value).is_some_and(|list| list.iter().all(|glob| named.can_match(glob)))
         }

@@ -42,7 +42,7 @@ pub use pattern::{PatternRoot, Patterns};
 pub use proposal::SetupProposal;
 pub use repository::{
     ContainmentConfig, DeliverConfig, EnvConfig, GitConfig, GuardConfig, HooksConfig, PromptConfig, PublishConfig,
-    RepoConfig, ReviewConfig, RolesConfig, WorkspaceConfig, parse,
+    RepoConfig, ReviewConfig, RolesConfig, WorkspaceConfig, is_instruction_path, parse,
 };
 pub use text::{daemon_default_text, default_text, default_text_with, reference_page};
 pub use value_enums::{ChangePolicy, LogLevel, PublishExtras, ReviewPolicy, RolesMode, TimeoutPolicy, WorkspaceKind};

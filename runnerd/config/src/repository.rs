@@ -113,6 +113,13 @@ pub struct ReviewConfig {
 pub struct PromptConfig {
     /// Bytes that a prompt may have.
     pub budget_bytes: u64,
+    /// Files in the root of the repository that every prompt quotes.
+    pub instructions: Vec<String>,
+}
+
+/// Whether a file can be named in `[prompt] instructions`: Markdown in the root of the repository.
+pub fn is_instruction_path(path: &[u8]) -> bool {
+    path.ends_with(b".md") && !path.contains(&b'/')
 }
 
 /// The `[git]` section.

@@ -7,7 +7,7 @@ use super::executor::{ExecutorKind, Sandbox};
 use super::keys::KeyDefault::{Example, Required, Toml};
 use super::keys::SectionDisplay::{Entry, Full, Override};
 use super::keys::ValueKind::{
-    AbsolutePath, Arguments, Argv, Choice, Choices, Dollars, Flag, Name, Number, Patterns, Text,
+    AbsolutePath, Arguments, Argv, Choice, Choices, Dollars, Flag, Name, Number, Patterns, RootPages, Text,
 };
 use super::keys::{ConfigSection, GlobSubject, KeyDefinition, ValueKind};
 use super::value_enums::{
@@ -229,12 +229,20 @@ const REVIEW: &[KeyDefinition] = &[
     ),
 ];
 
-const PROMPT: &[KeyDefinition] = &[KeyDefinition::new(
-    "budget_bytes",
-    Number { min: 32 << 10, max: 1 << 20 },
-    Toml("40960"),
-    "Maximum size of a prompt; longer parts are cut.",
-)];
+const PROMPT: &[KeyDefinition] = &[
+    KeyDefinition::new(
+        "budget_bytes",
+        Number { min: 32 << 10, max: 1 << 20 },
+        Toml("40960"),
+        "Maximum size of a prompt; longer parts are cut.",
+    ),
+    KeyDefinition::new(
+        "instructions",
+        RootPages,
+        Toml("[\"AGENTS.md\", \"CLAUDE.md\", \"GEMINI.md\", \"CONTRIBUTING.md\"]"),
+        "Files in the root of the repository that every prompt quotes, 8 KiB together; agents read none by themselves.",
+    ),
+];
 
 const GIT: &[KeyDefinition] = &[
     KeyDefinition::new(

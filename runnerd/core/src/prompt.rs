@@ -6,6 +6,7 @@
 
 mod context;
 mod fixed_sections;
+mod instructions;
 mod overrides;
 mod quoted_sections;
 mod section;
@@ -26,6 +27,8 @@ use crate::text::clip::ClipOptions;
 use crate::tree;
 use crate::verdict::SessionTask;
 pub use context::{ContextFiles, context_files};
+use instructions::instructions_section;
+pub use instructions::{InstructionFile, MAX_INSTRUCTIONS_BYTES, read_instructions};
 pub use overrides::{OVERRIDE_TEMPLATES, find_template_faults, find_unknown_templates};
 use section::{PromptSection, fit_sections, join_rendered};
 
@@ -52,6 +55,8 @@ pub struct PromptInput<'a> {
     pub mode_strict: bool,
     /// `GOAL.md` without its front matter.
     pub goal_body: &'a str,
+    /// The repository's instructions.
+    pub instructions: &'a [InstructionFile],
     /// The run's bookkeeping.
     pub run_state: &'a RunState,
     /// What is remembered from earlier sessions.
@@ -81,8 +86,8 @@ pub struct PromptInput<'a> {
 }
 
 impl<'a> PromptInput<'a> {
-    /// Returns what a session on `task` is told of the committed state; the guard's definition, the node's context and
-    /// the material under review are the caller's.
+    /// Returns what a session on `task` is told of the committed state; the guard's definition, the node's context, the
+    /// repository's instructions and the material under review are the caller's.
     pub fn new(state: &'a CommittedState, task: &'a SessionTask) -> Self {
         let own = OVERRIDE_TEMPLATES.into_iter().find(|(role, _)| *role == task.role);
         Self {
@@ -92,6 +97,7 @@ impl<'a> PromptInput<'a> {
             narrowing: task.narrowing,
             mode_strict: state.policy.roles == RolesMode::Strict,
             goal_body: state.goal.body(),
+            instructions: &[],
             run_state: &state.run_state,
             feedback: &state.feedback,
             notes: notes::unused_notes(state.text(layout::NOTES), &state.run_state.notes_used),
@@ -178,6 +184,7 @@ fn work_sections<'a>(input: &PromptInput<'a>) -> (Vec<PromptSection<'a>>, Vec<St
         Some(rules),
         Some(answer),
         quoted_sections::goal_section(input),
+        instructions_section(input.instructions),
         guardrails,
         assumptions,
         questions,
@@ -202,7 +209,8 @@ fn review_sections<'a>(input: &PromptInput<'a>) -> (Vec<PromptSection<'a>>, Vec<
     let criteria = fixed_sections::criteria_section(input, LIST_LIMIT.min(room));
     let diff = quoted_sections::diff_section(input);
     let goal = quoted_sections::goal_section(input);
-    let sections = [Some(role), Some(answer), goal, Some(node), checks, criteria, Some(diff)];
+    let instructions = instructions_section(input.instructions);
+    let sections = [Some(role), Some(answer), goal, instructions, Some(node), checks, criteria, Some(diff)];
     (sections.into_iter().flatten().collect(), Vec::new())
 }
 

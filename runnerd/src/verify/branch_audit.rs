@@ -262,8 +262,10 @@ impl AuditedCommits<'_> {
             return Ok(self.chain.diff_trees(None, tree, is_content_read)?.into_iter().map(to_path_change).collect());
         }
         let files = self.chain.list_files(tree, Layout::FOLDER, is_content_read)?;
+        let root_files = self.chain.list_root_files(tree, is_content_read)?;
         Ok(files
             .into_iter()
+            .chain(root_files)
             .map(|(path, file)| PathChange { path, old: None, new: Some(to_path_entry(file)) })
             .collect())
     }

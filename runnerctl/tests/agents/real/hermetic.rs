@@ -15,8 +15,10 @@ const PLANT: &str = include_str!("hermetic/plant.sh");
 
 fn planted_settings_configure_no_session(agent: RealAgent) {
     let other = ModelServer::start(ReplyScript::new().always(done_reply("I am another service.")));
-    // Codex's own sandbox would prevent a session from planting some of the files.
-    let setup = StageSetup::for_agent(agent).with_config(|config| config.executor("sandbox = \"danger-full-access\""));
+    // Codex's own sandbox would prevent a session from planting some of the files. The prompt quotes none of them.
+    let setup = StageSetup::for_agent(agent).with_config(|config| {
+        config.executor("sandbox = \"danger-full-access\"").section("[prompt]\ninstructions = []")
+    });
     let stage = setup.start(ReplyScript::new());
     let marks = stage.home.path().join("marks");
     fs::create_dir(&marks).expect("a folder can be made");

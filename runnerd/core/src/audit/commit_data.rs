@@ -5,6 +5,8 @@
 
 use std::sync::Arc;
 
+use runner_config::is_instruction_path;
+
 use crate::fsck::PathFault;
 use crate::guard::watched_files::{CheckDigests, WatchedFiles};
 
@@ -68,7 +70,7 @@ pub struct PathEntry {
 
 /// Whether an audit reads the content of a path; for others the id is enough.
 pub fn is_content_read(path: &[u8]) -> bool {
-    path.strip_prefix(b".runner/").is_some_and(|within| !is_artifact(within))
+    is_instruction_path(path) || path.strip_prefix(b".runner/").is_some_and(|within| !is_artifact(within))
 }
 
 fn is_artifact(within: &[u8]) -> bool {

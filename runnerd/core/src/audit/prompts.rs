@@ -1,5 +1,7 @@
 //! Rebuilds the prompt of a session from From, and compares it with the digest in the receipt.
 
+use std::convert::Infallible;
+
 use protocol::verify::AuditRule;
 use protocol::words::Role;
 
@@ -7,7 +9,7 @@ use super::findings::AuditFindings;
 use super::state::AuditedState;
 use crate::files::layout;
 use crate::message::{Receipt, RunnerVersion};
-use crate::prompt::{self, PROMPT_FORMAT, Prompt, PromptInput, ReviewMaterial, templates_digest};
+use crate::prompt::{self, PROMPT_FORMAT, Prompt, PromptInput, ReviewMaterial, read_instructions, templates_digest};
 use crate::text::digest::Digest;
 use crate::verdict::SessionTask;
 
@@ -100,5 +102,14 @@ fn build_prompt(
 ) -> Prompt {
     let node_context = from.bytes(&format!("{}/{}/context.md", layout::NODES, task.node)).map(String::from_utf8_lossy);
     let node_context = node_context.as_deref();
-    prompt::build_prompt(&PromptInput { guard_notice, node_context, review, ..PromptInput::new(from, task) })
+    let read = |name: &str| Ok::<_, Infallible>(from.bytes(name).map(<[u8]>::to_vec));
+    let Ok(instructions) = read_instructions(&from.config.prompt.instructions, read);
+    let instructions = &instructions[..];
+    prompt::build_prompt(&PromptInput {
+        instructions,
+        guard_notice,
+        node_context,
+        review,
+        ..PromptInput::new(from, task)
+    })
 }

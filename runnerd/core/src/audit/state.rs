@@ -1,4 +1,4 @@
-//! The files of a commit under `.runner/`, carried along from commit to commit: only what a commit changed is parsed
+//! The files of a commit that rules and prompts read, carried along from commit to commit: only what a commit changed is parsed
 //! again.
 
 use std::collections::BTreeMap;
@@ -8,12 +8,13 @@ use std::sync::Arc;
 
 use protocol::state::RunState;
 use protocol::tree::TaskTree;
+use runner_config::is_instruction_path;
 
 use super::commit_data::{PathChange, PathEntry};
 use crate::committed_state::{CommittedState, FileFault, StateFault, StateFiles};
 use crate::tree;
 
-/// The files of one commit under `.runner/`.
+/// The files of one commit under `.runner/`, and the repository's instructions.
 #[derive(Debug, Clone, Default)]
 pub(super) struct RunnerFiles {
     files: Arc<BTreeMap<Vec<u8>, PathEntry>>,
@@ -44,7 +45,8 @@ pub fn parse_changes(changes: &[PathChange]) -> StateFiles {
 impl RunnerFiles {
     /// Applies a commit's changes.
     pub(super) fn apply_changes(&mut self, changes: &[PathChange], parsed: &StateFiles) {
-        for change in changes.iter().filter(|change| change.path.starts_with(b".runner/")) {
+        let is_carried = |path: &[u8]| path.starts_with(b".runner/") || is_instruction_path(path);
+        for change in changes.iter().filter(|change| is_carried(&change.path)) {
             let files = Arc::make_mut(&mut self.files);
             match &change.new {
                 Some(stored) => files.insert(change.path.clone(), stored.clone()),

@@ -44,7 +44,7 @@ impl QuotedSection {
             body,
             omitted_bytes: before,
             head_eighths: self.head_eighths,
-            full_file: self.full_file,
+            hint: format!("; all of it: `{}`", self.full_file),
         });
         Some(PromptSection { name: self.name, intro: self.intro, material, min_bytes: self.min_bytes })
     }
@@ -241,8 +241,8 @@ pub(super) fn diff_section<'a>(input: &PromptInput<'a>) -> PromptSection<'a> {
     let words = format!("## The change under review\n\nSince `{from}`, without `.runner/`:\n");
     let diff = clean(input.review.map_or("", |review| review.diff));
     let body = if diff.trim().is_empty() { "(nothing changed)".to_owned() } else { diff };
-    let material =
-        SectionMaterial::Text(SectionText { body, omitted_bytes: 0, head_eighths: 6, full_file: "git diff" });
+    let hint = "; all of it: `git diff`".to_owned();
+    let material = SectionMaterial::Text(SectionText { body, omitted_bytes: 0, head_eighths: 6, hint });
     PromptSection { name: "diff", intro: truncate_text(&words, 200), material, min_bytes: 0 }
 }
 

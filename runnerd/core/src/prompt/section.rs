@@ -8,13 +8,14 @@ use crate::text::fence;
 use crate::tree::outline::TreeOutline;
 
 /// Sections in the order in which they are cut; those that are not listed are never cut.
-const CUTTING_ORDER: [&str; 14] = [
+const CUTTING_ORDER: [&str; 15] = [
     "outline",
     "questions",
     "assumptions",
     "context",
     "guardrails",
     "progress",
+    "instructions",
     "history",
     "goal",
     "invalid-tree",
@@ -60,8 +61,8 @@ pub(super) struct SectionText {
     pub(super) omitted_bytes: usize,
     /// How much of what is kept comes from the head, in eighths.
     pub(super) head_eighths: usize,
-    /// The file that holds all of it.
-    pub(super) full_file: &'static str,
+    /// Added to the mark of a cut, such as the file that holds all of it.
+    pub(super) hint: String,
 }
 
 /// A section in the form it has in the prompt.
@@ -96,9 +97,8 @@ impl PromptSection<'_> {
 
 impl SectionText {
     fn clip_to(&self, limit: usize) -> (String, usize) {
-        let hint = format!("; all of it: `{}`", self.full_file);
-        let cut =
-            ClipOptions { limit, head_eighths: self.head_eighths, omitted_bytes: self.omitted_bytes, hint: &hint };
+        let (head_eighths, omitted_bytes) = (self.head_eighths, self.omitted_bytes);
+        let cut = ClipOptions { limit, head_eighths, omitted_bytes, hint: &self.hint };
         let piece = cut.apply(&self.body);
         (piece.text, piece.cut_bytes)
     }

@@ -29,6 +29,7 @@ impl PromptCase {
             narrowing: false,
             mode_strict: false,
             goal_body: "# Port the shop to Postgres\n\nAll tests of `tests/shop` pass against Postgres 16.\n",
+            instructions: &[],
             run_state: &self.run_state,
             feedback: &self.feedback,
             notes: self.notes.clone(),

@@ -101,6 +101,7 @@ impl Story {
             narrowing: false,
             mode_strict: false,
             goal_body: GOAL,
+            instructions: &[],
             run_state: &self.run_state,
             feedback: &self.feedback,
             notes: self.notes.clone(),

@@ -171,6 +171,24 @@ impl CommitChain<'_> {
         read().map_err(GitError::gix("listing a commit", self.repository.git_dir()))
     }
 
+    /// Returns the files in the root of a tree that `wants_content` accepts, with their content.
+    pub fn list_root_files(
+        &self,
+        tree: &Id,
+        wants_content: fn(&[u8]) -> bool,
+    ) -> Result<Vec<(Vec<u8>, ChainFile)>, GitError> {
+        let read = || -> gix::Result<Vec<(Vec<u8>, ChainFile)>> {
+            let mut files = Vec::new();
+            for (name, mode, id) in object_reader::read_entries(&self.repo, tree.object_id())? {
+                let is_wanted = mode.is_blob_or_symlink() && wants_content(&name);
+                let file = if is_wanted { self.load_file(Some((mode, id)), true)? } else { None };
+                files.extend(file.map(|file| (name.into(), file)));
+            }
+            Ok(files)
+        };
+        read().map_err(GitError::gix("listing a commit", self.repository.git_dir()))
+    }
+
     /// Whether a file is here. A submodule's commit always counts: it belongs to another repository.
     pub fn has_file(&self, file: &ChainFile) -> bool {
         file.mode == EntryKind::Submodule.mode() || self.repo.has_object(file.id.object_id())

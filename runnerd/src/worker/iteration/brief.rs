@@ -3,9 +3,9 @@
 
 use protocol::words::Role;
 use runner_core::guard::definition::session_notice;
-use runner_core::prompt::{self, Prompt, PromptInput, ReviewMaterial};
+use runner_core::prompt::{self, InstructionFile, Prompt, PromptInput, ReviewMaterial, read_instructions};
 use runner_core::verdict::SessionTask;
-use runner_git::{Id, Repository};
+use runner_git::{EntryKind, GitError, Id, Repository};
 
 use crate::repo::durable::{self, FileAccess};
 use crate::repo::layout::Layout;
@@ -84,13 +84,16 @@ pub(crate) fn build_review_prompt(
 struct BriefSources {
     node_context: Option<String>,
     guard_notice: Option<String>,
+    instructions: Vec<InstructionFile>,
 }
 
 impl BriefSources {
     fn read_sources(repository: &Repository, loaded: &CommittedState, task: &SessionTask) -> Result<Self, EffectError> {
         let path = format!("{}/{}/context.md", Layout::NODES, task.node);
         let node_context = repository.read_file(&loaded.commit, &path)?;
+        let read = |name: &str| read_regular_file(repository, &loaded.commit, name);
         Ok(Self {
+            instructions: read_instructions(&loaded.config.prompt.instructions, read)?,
             node_context: node_context.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()),
             guard_notice: session_notice(loaded.policy.on_change, &definition::definition_at(repository, loaded)?),
         })
@@ -98,6 +101,14 @@ impl BriefSources {
 
     fn prompt_input<'a>(&'a self, loaded: &'a CommittedState, task: &'a SessionTask) -> PromptInput<'a> {
         let (guard_notice, node_context) = (self.guard_notice.as_deref(), self.node_context.as_deref());
-        PromptInput { guard_notice, node_context, ..PromptInput::new(loaded, task) }
+        let instructions = &self.instructions[..];
+        PromptInput { instructions, guard_notice, node_context, ..PromptInput::new(loaded, task) }
     }
+}
+
+/// Returns the content of a path that is a regular file: neither a link nor a submodule.
+fn read_regular_file(repository: &Repository, commit: &Id, path: &str) -> Result<Option<Vec<u8>>, GitError> {
+    let entry = repository.find_entry(commit, path)?;
+    let is_regular = entry.is_some_and(|entry| matches!(entry.kind, EntryKind::File | EntryKind::Executable));
+    if is_regular { repository.read_file(commit, path) } else { Ok(None) }
 }
