@@ -124,18 +124,22 @@ fn case_file_that_is_broken_is_told_with_its_place_and_runs_nothing() {
 fn configuration_that_the_runner_refuses_is_told_with_its_place_and_runs_nothing() {
     let kit = EvalKit::new();
     kit.case("good", &format!("{GREEN}{DONE}"));
-    for (section, message) in [
+    let sections = [
         ("[config]\nmax_iteration = 3\n", "10:1: unknown key `max_iteration`"),
         ("[config]\nmax_iterations = \"3\"\n", "10:18: "),
         ("[config.executor]\nkind = \"command\"\nmodle = \"m\"\n", "11:1: "),
         ("[daemon]\nmax_repository = 3\n", "10:1: unknown key `max_repository`"),
-    ] {
-        kit.case("odd", &format!("{GREEN}{DONE}{section}"));
-        let output = kit.eval(&["run", "good", "odd"]);
-        assert!(output.exits(2).stderr.contains(&format!("odd.toml:{message}")), "{}", output.stderr);
-        let listed = kit.eval(&["list", "--json"]).exits(0).json();
-        let broken: Vec<_> = listed["cases"].as_array().expect("a list").iter().map(|case| &case["broken"]).collect();
-        assert!(broken[0].is_null() && broken[1].as_str().is_some_and(|why| why.contains(message)), "{listed:#}");
+    ];
+    for (at, (section, _)) in sections.iter().enumerate() {
+        kit.case(&format!("odd{at}"), &format!("{GREEN}{DONE}{section}"));
+    }
+    let output = kit.eval(&["run", "good", "odd0"]);
+    assert!(output.exits(2).stderr.contains(&format!("odd0.toml:{}", sections[0].1)), "{}", output.stderr);
+    let listed = kit.eval(&["list", "--json"]).exits(0).json();
+    let broken: Vec<_> = listed["cases"].as_array().expect("a list").iter().map(|case| &case["broken"]).collect();
+    assert!(broken[0].is_null(), "{listed:#}");
+    for ((_, message), broken) in sections.iter().zip(&broken[1..]) {
+        assert!(broken.as_str().is_some_and(|why| why.contains(message)), "{message}: {broken}");
     }
     assert!(!kit.results().exists(), "something was run");
     kit.assert_nothing_left();

@@ -60,7 +60,7 @@ fn attributes(lines: &str) -> String {
 fn attributes_of_a_session_say_nothing_of_the_runners_files() {
     let home = Home::new();
     let _daemon = home.daemon();
-    for (at, rules) in [
+    for (at, (rules, way)) in [
         "'.runner/** working-tree-encoding=UTF-7'",
         "'* ident'",
         "'* text eol=crlf'",
@@ -68,18 +68,17 @@ fn attributes_of_a_session_say_nothing_of_the_runners_files() {
         "'[attr]odd text ident filter=loud' '*.json odd' '*.md odd'",
     ]
     .into_iter()
+    .zip(WAYS.into_iter().cycle())
     .enumerate()
     {
-        for way in WAYS {
-            let repo = home.scripted_repo(&format!("odd{at}{way}"));
-            repo.git(&["config", "filter.loud.clean", "tr a-z A-Z"]);
-            repo.script().step(1, &odd_repo(&repo, &attributes(rules))).step(2, "echo y >> work; answer done 'Done.'");
-            let place = run(&home, &repo, way);
-            assert_stored_verbatim(&repo, &place);
-            assert_eq!(repo.git_bytes(&["show", "runner/x:.runner/nodes/root/context.md"]), ODD.as_bytes(), "{rules}");
-            assert!(repo.script().prompt(2).contains("Not yet: +ACI-, $Id: x $."), "{rules}");
-            home.ctl_in(&repo, &["verify", "--run", "x", "--strict"]).exits(0);
-        }
+        let repo = home.scripted_repo(&format!("odd{at}"));
+        repo.git(&["config", "filter.loud.clean", "tr a-z A-Z"]);
+        repo.script().step(1, &odd_repo(&repo, &attributes(rules))).step(2, "echo y >> work; answer done 'Done.'");
+        let place = run(&home, &repo, way);
+        assert_stored_verbatim(&repo, &place);
+        assert_eq!(repo.git_bytes(&["show", "runner/x:.runner/nodes/root/context.md"]), ODD.as_bytes(), "{rules}");
+        assert!(repo.script().prompt(2).contains("Not yet: +ACI-, $Id: x $."), "{rules}");
+        home.ctl_in(&repo, &["verify", "--run", "x", "--strict"]).exits(0);
     }
 }
 
@@ -130,39 +129,40 @@ fn ignored_files_of_the_runner_are_stored_all_the_same() {
 /// Rules of a repository or a person under which an honest run continues as it would without them.
 #[test]
 fn an_honest_run_continues_under_rules_for_all_files() {
-    for (rules, setting) in [
+    for ((rules, setting), way) in [
         ("* text=auto\n", ["core.autocrlf", "true"]),
         ("* text eol=crlf\n", ["core.eol", "lf"]),
         ("* ident\n", ["core.eol", "lf"]),
         ("* filter=coat\n", ["filter.coat.required", "true"]),
         ("*.json working-tree-encoding=UTF-16\n", ["core.eol", "lf"]),
-    ] {
+    ]
+    .into_iter()
+    .zip(WAYS.into_iter().cycle())
+    {
         let home = Home::new();
         let _daemon = home.daemon();
-        for way in WAYS {
-            let repo = home.scripted_repo(&format!("honest{way}"));
-            // A filter that adds a prefix to everything stored, and removes it from everything checked out.
-            repo.git(&["config", "--global", "filter.coat.clean", "sed '1s/^/coat:/'"]);
-            repo.git(&["config", "--global", "filter.coat.smudge", "sed '1s/^coat://'"]);
-            repo.git(&["config", "--global", setting[0], setting[1]]);
-            home.ctl_in(&repo, &["init"]).exits(0);
-            repo.commit("Make the layout");
-            repo.write(".gitattributes", rules).write("a.txt", "a $Id$\n").commit("Rules");
-            repo.script().step(
-                1,
-                "mkdir -p .runner/nodes/root; echo one > .runner/nodes/root/context.md; \
-                 echo two >> .runner/state/guardrails.md; echo x >> work; answer retry 'Half.'",
+        let repo = home.scripted_repo("honest");
+        // A filter that adds a prefix to everything stored, and removes it from everything checked out.
+        repo.git(&["config", "--global", "filter.coat.clean", "sed '1s/^/coat:/'"]);
+        repo.git(&["config", "--global", "filter.coat.smudge", "sed '1s/^coat://'"]);
+        repo.git(&["config", "--global", setting[0], setting[1]]);
+        home.ctl_in(&repo, &["init"]).exits(0);
+        repo.commit("Make the layout");
+        repo.write(".gitattributes", rules).write("a.txt", "a $Id$\n").commit("Rules");
+        repo.script().step(
+            1,
+            "mkdir -p .runner/nodes/root; echo one > .runner/nodes/root/context.md; \
+             echo two >> .runner/state/guardrails.md; echo x >> work; answer retry 'Half.'",
+        );
+        repo.script().step(2, "test -z \"$(git status --porcelain a.txt)\" && echo y >> work; answer done 'Done.'");
+        run(&home, &repo, way);
+        assert_eq!(verdicts_of(&repo), ["Retry", "Accepted"], "{rules}");
+        home.ctl_in(&repo, &["verify", "--run", "x", "--strict"]).exits(0);
+        for receipt in repo.git(&["log", "--format=%B", "main..runner/x"]).lines() {
+            assert!(
+                !receipt.starts_with("Runner-Reverted") && !receipt.starts_with("Runner-Guard-Changed"),
+                "{rules}{receipt}"
             );
-            repo.script().step(2, "test -z \"$(git status --porcelain a.txt)\" && echo y >> work; answer done 'Done.'");
-            run(&home, &repo, way);
-            assert_eq!(verdicts_of(&repo), ["Retry", "Accepted"], "{rules}");
-            home.ctl_in(&repo, &["verify", "--run", "x", "--strict"]).exits(0);
-            for receipt in repo.git(&["log", "--format=%B", "main..runner/x"]).lines() {
-                assert!(
-                    !receipt.starts_with("Runner-Reverted") && !receipt.starts_with("Runner-Guard-Changed"),
-                    "{rules}{receipt}"
-                );
-            }
         }
     }
 }

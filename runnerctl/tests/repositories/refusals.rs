@@ -193,14 +193,15 @@ fn a_pipe_in_the_place_of_a_file_of_gits_keeps_no_command_waiting() {
     let files =
         [".gitattributes", ".gitignore", ".git/config", ".git/info/attributes"].map(|file| repo.path().join(file));
     let users = [own.clone(), home.path().join("config/git/attributes")];
-    for file in files.into_iter().chain(users) {
+    let commands = [&["land", "x", "--yes"][..], &["deliver", "x", "--dry-run"]];
+    for (file, command) in files.into_iter().chain(users).zip(commands.into_iter().cycle()) {
         let before = fs::read(&file).ok();
         if before.is_some() {
             fs::remove_file(&file).expect("it can be removed");
         }
         mkfifo(&file, Mode::S_IRWXU).expect("a pipe can be made");
         let name = file.file_name().and_then(|name| name.to_str()).expect("a name");
-        for args in [&START[..], &["land", "x", "--yes"], &["deliver", "x", "--dry-run"]] {
+        for args in [&START[..], command] {
             assert_refused(&place, args, (6, "dirty_tree", &format!("{name} is a pipe")));
         }
         place.ctl(&["status"]).assert_exits(0);
