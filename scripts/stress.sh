@@ -1,6 +1,6 @@
 #!/bin/sh
 # Looks for tests that fail now and then: the default tests five times and the fault matrix twice, every second round beside
-# two busy loops: scripts/stress.sh [ARGUMENTS OF `cargo nextest run`]
+# two busy loops, and a long simulation: scripts/stress.sh [ARGUMENTS OF `cargo nextest run`]
 set -eu
 
 # shellcheck source=scripts/tools.sh
@@ -43,5 +43,7 @@ done
 for _ in 1 2; do
     round faults "$@"
 done
+say "the simulation, 10,000 runs that no other test plays"
+"$root/scripts/simulate.sh" --seed 1400 --runs 10000 || failed="$failed simulation"
 [ -z "$failed" ] || fail "rounds that failed:$failed"
 say "no round failed"
