@@ -10,14 +10,14 @@ Usage: sh install.sh [OPTIONS] [FROM]
        sh install.sh --versions [FROM]
        sh install.sh --uninstall [--prefix DIR] [--dry-run]
 
-FROM is a folder, an http(s) URL of one, or an archive in it. SHA256SUMS stands beside the archives. Of what is installed it
-is by default where that came from.
+FROM is a directory or http(s) URL with the archives and SHA256SUMS, or one archive in it. By default, the installed
+install.sh uses the source of its installation.
 
-  --prefix DIR       Where to: DIR/bin, DIR/share [default: ~/.local; of one that is installed, where that is]
-  --version VERSION  Which version, where the folder has several
-  --dry-run          Check everything, and only tell what would be done
-  --versions         List the versions for this machine that FROM has, and install nothing
-  --uninstall        Remove what an installation put there, and nothing else
+  --prefix DIR       Install into DIR/bin and DIR/share [default: ~/.local, or the prefix of the installation]
+  --version VERSION  The version to install, if FROM has several
+  --dry-run          Check everything and show the changes, but make none
+  --versions         List the versions in FROM for this machine, and install nothing
+  --uninstall        Remove the files of an installation, and no others
 TEXT
 }
 

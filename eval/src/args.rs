@@ -6,10 +6,10 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::plan::CaseOverrides;
 
-const CODES: &str = "Exit codes: 0 fine, every run came out as its case expects; 1 an error; 2 the command line or a case \
-is wrong; 4 the budget was spent before all runs had begun; 9 a run came out otherwise than expected; 130 interrupted.";
+const CODES: &str = "Exit codes: 0 every run had the outcome that its case expects; 1 an error; 2 the command line or a case \
+is wrong; 4 the budget was spent before all runs had started; 9 a run had another outcome; 130 interrupted.";
 
-/// Runs declarative cases with the real daemon, each in a separate home folder, and reports the results.
+/// Runs declarative cases with the real daemon, each in a separate home directory, and reports the results.
 #[derive(Debug, Parser)]
 #[command(name = "runner-eval", version, arg_required_else_help = true, after_help = CODES)]
 pub(crate) struct Cli {
@@ -29,13 +29,13 @@ pub(crate) struct GlobalOptions {
     /// Print nothing during the runs
     #[arg(short, long, global = true)]
     pub(crate) quiet: bool,
-    /// Folder of the cases [default: `eval/cases`, here or in a parent folder]
+    /// Directory of the cases [default: `eval/cases`, here or in a parent directory]
     #[arg(id = "folder_of_cases", long = "cases", global = true, value_name = "DIR", env = "RUNNER_EVAL_CASES")]
     pub(crate) cases: Option<PathBuf>,
-    /// Folder of the results [default: `results` next to the folder of the cases]
+    /// Directory of the results [default: `results` next to the directory of the cases]
     #[arg(id = "folder_of_results", long = "results", global = true, value_name = "DIR", env = "RUNNER_EVAL_RESULTS")]
     pub(crate) results: Option<PathBuf>,
-    /// Folder of `runnerd` and `runnerctl` [default: the folder of this program, otherwise PATH]
+    /// Directory of `runnerd` and `runnerctl` [default: the directory of this program, otherwise PATH]
     #[arg(long, global = true, value_name = "DIR")]
     pub(crate) bin_dir: Option<PathBuf>,
 }
@@ -55,10 +55,10 @@ pub(crate) enum EvalCommand {
     },
     Import(ImportArgs),
     Prompts(PromptsArgs),
-    /// Write the schemas of all files and replies to a folder
+    /// Write the schemas of all files and replies to a directory
     #[command(hide = true)]
     Schemas {
-        /// The folder
+        /// The directory
         folder: PathBuf,
     },
 }
@@ -76,7 +76,7 @@ pub(crate) struct RunArgs {
     /// Ids of cases, or paths of case files
     #[arg(required_unless_present = "all", value_name = "CASE")]
     pub(crate) cases: Vec<String>,
-    /// Run all cases in the folder
+    /// Run all cases in the directory
     #[arg(long, conflicts_with = "cases")]
     pub(crate) all: bool,
     /// Number of runs of each case
@@ -97,16 +97,16 @@ pub(crate) struct RunArgs {
     /// Run each case with this agent; can be repeated. LABEL names its runs in `compare`
     #[arg(long = "variant", value_name = "[LABEL=]KIND[:MODEL]", conflicts_with_all = ["executor", "model", "label"])]
     pub(crate) variants: Vec<CaseOverrides>,
-    /// Folder with prompt templates: `worker.md`, `planner.md`, `repair.md`, `reviewer.md`
+    /// Directory with prompt templates: `worker.md`, `planner.md`, `repair.md`, `reviewer.md`
     #[arg(long, value_name = "DIR")]
     pub(crate) templates: Option<PathBuf>,
     /// Name of these runs in `report --by label` and `compare`
     #[arg(long, value_name = "NAME")]
     pub(crate) label: Option<String>,
-    /// Start no more runs when this command's runs have cost this much, in dollars, or a cost is unknown
+    /// Start no more runs once this command's runs have cost this much, in dollars, or a cost is unknown
     #[arg(long, value_name = "USD", value_parser = dollars)]
     pub(crate) max_cost_usd: Option<f64>,
-    /// Keep the folders of the runs
+    /// Keep the directories of the runs
     #[arg(long)]
     pub(crate) keep: bool,
     /// Open the web view on the run, and stay until Ctrl-C
@@ -130,10 +130,10 @@ pub(crate) struct ImportArgs {
     /// File with the list
     #[arg(value_name = "LIST")]
     pub(crate) list: PathBuf,
-    /// Folder for the cases
+    /// Directory for the cases
     #[arg(value_name = "DIR")]
     pub(crate) to: PathBuf,
-    /// Folder of clones, if `repo` is not a path: `owner/name`, `owner__name` or `name` in it
+    /// Directory of clones, if `repo` is not a path: `owner/name`, `owner__name` or `name` in it
     #[arg(long, value_name = "DIR")]
     pub(crate) repos: Option<PathBuf>,
     /// Shell command with the checks that agents may know, if a task has none
@@ -161,7 +161,7 @@ pub(crate) struct ReportArgs {
     /// One row per case and value of this key
     #[arg(long, value_name = "KEY")]
     pub(crate) by: Option<crate::report::GroupBy>,
-    /// Probability that at least one of K runs comes out as expected (pass@k)
+    /// Probability that at least one of K runs has the expected outcome (pass@k)
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u64).range(1..=10_000))]
     pub(crate) pass_at: Option<u64>,
     /// Only results in this set, written as for `compare`
@@ -206,7 +206,7 @@ pub(crate) struct PromptsArgs {
     /// Template files; `built-in` is the runner's own [default: built-in]
     #[arg(long, value_name = "FILE", num_args = 1..)]
     pub(crate) templates: Vec<String>,
-    /// Folder of inputs [default: `prompts` next to the folder of the cases]
+    /// Directory of inputs [default: `prompts` next to the directory of the cases]
     #[arg(long, value_name = "DIR")]
     pub(crate) inputs: Option<PathBuf>,
     /// Kind of the agent
@@ -241,7 +241,7 @@ fn points(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix("pp").unwrap_or(text);
     match number.parse::<f64>() {
         Ok(points) if (-100.0..=100.0).contains(&points) => Ok(points),
-        _ => Err(format!("`{text}` is no difference in percentage points between -100 and 100, as -5pp is")),
+        _ => Err(format!("`{text}` is not a difference in percentage points between -100 and 100, such as -5pp")),
     }
 }
 

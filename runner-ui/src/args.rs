@@ -12,7 +12,7 @@ use protocol::host::Host;
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 #[command(name = "runner-ui", version)]
 pub struct Args {
-    /// A path in the only repository to show; its records are shown if no daemon is running
+    /// Show only the repository at this path; without a daemon, from its records
     #[arg(value_name = "PATH")]
     pub path: Option<PathBuf>,
     /// The port to listen on [default: a free port]
@@ -21,7 +21,7 @@ pub struct Args {
     /// The daemon's socket
     #[arg(long, value_name = "PATH")]
     pub socket: Option<PathBuf>,
-    /// A machine whose daemon to show instead of this machine's; several machines get a page each
+    /// Show the daemon of this machine instead of the local one; may be repeated, for one page each
     #[arg(long, value_name = "URL", conflicts_with_all = ["socket", "from_records", "steer"])]
     pub host: Vec<Host>,
     /// Show the records at PATH without a daemon
@@ -36,13 +36,13 @@ pub struct Args {
     /// Exit when standard input ends
     #[arg(long)]
     pub until_eof: bool,
-    /// Write a run to this file, which needs no server, instead of serving
+    /// Write a run to this file, which needs no server, and exit
     #[arg(long, value_name = "FILE", requires = "path", conflicts_with_all = ["steer", "until_eof"])]
     pub export: Option<PathBuf>,
     /// Id of the run to write, or a unique prefix [default: the current run]
     #[arg(long, value_name = "RUN", requires = "export")]
     pub run: Option<String>,
-    /// Replace the file if there is one
+    /// Replace an existing file
     #[arg(long, requires = "export")]
     pub force: bool,
 }

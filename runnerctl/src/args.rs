@@ -39,11 +39,11 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
-/// Options that hold for every command.
+/// Options of every command.
 #[derive(Debug, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 pub(crate) struct GlobalArgs {
-    /// Print JSON: one object, or one per line when following
+    /// Print JSON: one object, or one per line while following
     #[arg(long, global = true)]
     pub(crate) json: bool,
     /// Run as if started in DIR
@@ -52,10 +52,10 @@ pub(crate) struct GlobalArgs {
     /// The daemon's socket [default: `RUNNERD_SOCKET`, else in the runtime directory]
     #[arg(long, global = true, value_name = "PATH")]
     pub(crate) socket: Option<PathBuf>,
-    /// Ask the daemon of another machine, through ssh: `ssh://[user@]host[:port]`, or a name in `[hosts]` of the client's settings; `status`, `watch` and `questions` take several [default: `RUNNER_HOST`, else this machine]
+    /// Use the daemon of another machine over ssh: `ssh://[user@]host[:port]`, or a name in `[hosts]` of the client's settings; may be repeated for `status`, `watch` and `questions` [default: `RUNNER_HOST`, else this machine]
     #[arg(long, global = true, value_name = "HOST", conflicts_with = "socket")]
     pub(crate) host: Vec<String>,
-    /// Ask all machines in `[hosts]`: `status`, `watch` and `questions`
+    /// Use all machines in `[hosts]`; only for `status`, `watch` and `questions`
     #[arg(long, global = true, conflicts_with_all = ["socket", "host"])]
     pub(crate) all_hosts: bool,
     /// Do not start a daemon if none is running
@@ -64,7 +64,7 @@ pub(crate) struct GlobalArgs {
     /// When to use colours; `NO_COLOR` is honoured
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
     pub(crate) color: ColorWhen,
-    /// One fact per line, for screen readers: no tables, symbols, colours or pager [default with `RUNNER_PLAIN=1` or `TERM=dumb`]
+    /// Print one fact per line, for screen readers: no tables, symbols, colours or pager [default with `RUNNER_PLAIN=1` or `TERM=dumb`]
     #[arg(long, global = true)]
     pub(crate) plain: bool,
     /// Print only results and errors

@@ -22,7 +22,7 @@ pub(crate) struct RunTarget {
     /// Run id or a unique prefix, or any path in the repository [default: the one run here that has not ended, else the last]
     #[arg(value_name = "RUN|PATH")]
     pub(crate) target: Option<PathBuf>,
-    /// Run id or a unique prefix; what stands in the place of RUN is a path then
+    /// Run id or a unique prefix; the other argument is then a path
     #[arg(long, value_name = "ID")]
     pub(crate) run: Option<String>,
 }

@@ -29,7 +29,7 @@ const KEEP_THREAD_INTERVAL: Duration = Duration::from_mins(2);
 /// How long an idle blocking thread is kept: those of a busy hour exit, except for at most two.
 const THREAD_KEEP_ALIVE: Duration = Duration::from_mins(5);
 
-/// Drives coding agents through a task tree in git repositories. Steered with `runnerctl`.
+/// Drives coding agents through a task tree in git repositories. `runnerctl` controls it.
 #[derive(Debug, Parser)]
 #[command(version, args_conflicts_with_subcommands = true)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
@@ -37,11 +37,11 @@ struct DaemonArgs {
     /// Socket to listen on.
     #[arg(long, value_name = "PATH")]
     socket: Option<PathBuf>,
-    /// Log to standard error, even if it is no terminal.
+    /// Log to standard error, even if that is not a terminal.
     #[arg(long)]
     log_stderr: bool,
-    /// Have everything in the state folder taken as it is and sealed, say what that was, and end. For a key that is gone,
-    /// or for files that you have changed yourself: look at them first.
+    /// Accept and seal all files of the state directory as they are, list them, and exit. For a lost key, or for files
+    /// that you changed yourself: read them first.
     #[arg(long, conflicts_with = "launched")]
     reseal: bool,
     /// Read the settings as at a start, report why they are refused, and exit.

@@ -12,17 +12,17 @@ use crate::text::change::render_change;
 
 const EXAMPLES: &str = "Examples:
   runnerctl add root --title Docs --goal \"Written docs\"        the last child
-  runnerctl add root.2 --title Lexer --goal Tokens            splits a leaf
+  runnerctl add root.2 --title Lexer --goal Tokens            splits a task
   runnerctl add root --title First --goal Ready --order 0     before the others";
 
 /// Add a task to the tree
 ///
-/// The new task gets the next free id under its parent. A leaf that gets a child is no longer worked on itself: its
-/// children are.
+/// The new task gets the next free id under its parent. Sessions work on the subtasks of a task, never on the task
+/// itself.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct AddArgs {
-    /// Id of the parent, or a unique prefix
+    /// Id of the parent task, or a unique prefix
     #[arg(value_name = "NODE")]
     parent: String,
     #[command(flatten)]
@@ -30,16 +30,16 @@ pub(crate) struct AddArgs {
     /// Title of the task
     #[arg(long, value_name = "TEXT")]
     title: String,
-    /// What must be true when it is done
+    /// What must be true when the task is done
     #[arg(long, value_name = "TEXT")]
     goal: String,
     /// An acceptance criterion that can be tested; may be repeated
     #[arg(long, value_name = "TEXT")]
     acceptance: Vec<String>,
-    /// Insert it after this sibling
+    /// Insert the task after this sibling
     #[arg(long, value_name = "ID", conflicts_with = "order")]
     after: Option<String>,
-    /// Position among its siblings [default: last]
+    /// Position among the siblings, counted from 0 [default: last]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     order: Option<i64>,
 }

@@ -13,7 +13,7 @@ use crate::text::change::render_change;
 const EXAMPLES: &str = "Examples:
   runnerctl answer 1a2b3c4d \"Postgres 16\"    the id shown by `questions`
   runnerctl answer 1a Postgres               a unique prefix is enough
-  runnerctl answer tidy/1a2b3c4d Postgres    where several runs ask the same";
+  runnerctl answer tidy/1a2b3c4d Postgres    if several runs ask the same";
 
 /// Answer an agent's question
 ///
@@ -22,7 +22,7 @@ const EXAMPLES: &str = "Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct AnswerArgs {
-    /// Id of the question, or a unique prefix; `RUN/ID` where runs ask the same
+    /// Id of the question, or a unique prefix; `RUN/ID` if several runs ask the same question
     #[arg(value_name = "ID")]
     id: String,
     /// The answer, at most 8 KiB

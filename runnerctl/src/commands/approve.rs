@@ -14,21 +14,21 @@ use crate::text::review::render_review;
 
 const EXAMPLES: &str = "Examples:
   runnerctl approve                    shows what awaits you, and asks
-  runnerctl approve --iter 7           what `status` names
-  runnerctl approve tidy-1 --iter 7    of one run of several";
+  runnerctl approve --iter 7           the iteration that `status` names
+  runnerctl approve tidy-1 --iter 7    one run of several";
 
 /// Approve the task awaiting your review
 ///
-/// With `by = "human"` under `[review]`, a run waits for you whenever an agent says that a task is done and the guard
-/// passes. Approving it is a commit of its own, and the run continues. If files have changed since, the guard runs again
-/// first. With `sign = true` your review is signed with the SSH key that git's runner.reviewKey names, or else the one that
-/// your git signs with.
+/// With `by = "human"` under `[review]`, a run waits for you whenever an agent reports a task as done and the guard
+/// passes. Your approval is a separate commit, and the run continues. If files have changed since, the guard runs again
+/// first. With `sign = true`, your review is signed with the SSH key in git's `runner.reviewKey`, else with the key
+/// that signs your commits.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ApproveArgs {
     #[command(flatten)]
     target: RunTarget,
-    /// Number of the iteration that is meant, as `status` names it; without it, a terminal shows what awaits you and asks
+    /// Number of the iteration to review, as `status` names it [default: on a terminal, shows the task and asks]
     #[arg(long, value_name = "ITER")]
     iter: Option<u32>,
 }

@@ -1,4 +1,4 @@
-//! `bisect`: finds the leaf whose commit broke a command, consulting receipts before anything is run.
+//! `bisect`: finds the task whose commit broke a command, and reads receipts before it runs anything.
 
 use std::mem;
 use std::time::Instant;
@@ -24,25 +24,26 @@ use crate::wait::ProgressLines;
 const EXAMPLES: &str = "Examples:
   runnerctl bisect -- cargo test --test parser
   runnerctl bisect port-to-postgres -- sh -c 'make && ./smoke'
-  runnerctl bisect --json -- just ci      nothing is run where receipts tell it
+  runnerctl bisect --json -- just ci      the guard: results come from receipts
 
-COMMAND runs in a temporary folder with the files of a commit, no git folder,
-and the variables that a guard gets. Its exit code:
-  0        it works
-  125      it cannot be told; another commit is tried
-  1 - 127  it is broken
-  others   the search ends, and so it does with a signal";
+COMMAND runs in a temporary directory with the files of a commit and the
+variables of a guard, without a git directory. Its exit code:
+  0        works
+  125      cannot be tested; the search tries another commit
+  1 - 127  broken
+  others   the search stops, as it does after a signal";
 
-/// Find the leaf whose commit broke a command
+/// Find the task whose commit broke a command
 ///
-/// Each iteration and each person's commit that changed files outside of .runner/ is a state. Where COMMAND is the guard's,
-/// receipts say how it ended; other states are tried, half of what is left with each. Your work tree is not touched.
+/// Bisects the commits of iterations and of people that changed files outside .runner/. If COMMAND is the guard's,
+/// receipts already have its results; otherwise COMMAND runs, and each result halves the search. Your working tree is
+/// not touched.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct BisectArgs {
     #[command(flatten)]
     target: RunTarget,
-    /// Have git obey your own configuration although a session has changed it
+    /// Let git use your own configuration even though a session has changed it
     #[arg(long)]
     yes: bool,
     /// The command and its arguments

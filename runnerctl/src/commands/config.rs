@@ -31,7 +31,7 @@ const EXAMPLES: &str = "Examples:
   runnerctl config edit                              in $VISUAL, else $EDITOR
   runnerctl config path                              the file";
 
-/// What happens to a change of the file in a work tree.
+/// The effect of a change to the file in a working tree.
 const NEXT: &str = "it becomes part of the next run's branch";
 
 /// Read or change a repository's configuration
@@ -50,16 +50,16 @@ enum ConfigVerb {
         #[arg(value_name = "KEY")]
         key: Option<String>,
     },
-    /// Set a key; comments and order of the file are kept
+    /// Set a key; the file keeps its comments and order
     ///
     /// If a run is active, or has stopped and its branch is checked out, the change is committed to that branch,
-    /// immediately or when the current session ends. Otherwise the file in the work tree is changed, and becomes part of
-    /// the next run's branch.
+    /// immediately or when the current session ends. Otherwise only the file in the repository is changed, and becomes
+    /// part of the next run's branch.
     Set {
         /// Dotted key, e.g. `guard.command`
         #[arg(value_name = "KEY")]
         key: String,
-        /// The value, as TOML, or a single word; all words of a command, with its options
+        /// The value as TOML or as a single word; for a command, all its words and options
         #[arg(
             value_name = "VALUE",
             required_unless_present = "default",
@@ -77,8 +77,8 @@ enum ConfigVerb {
     },
     /// Edit the file in your editor
     ///
-    /// A copy is opened in $VISUAL, else $EDITOR, else vi. It is checked before anything is changed, and takes effect as
-    /// with `config set`. Rejected edits are kept.
+    /// Opens a copy in $VISUAL, else $EDITOR, else vi. The copy is checked before anything is changed, and takes effect
+    /// as with `config set`. Rejected edits are kept.
     Edit {
         /// Run id, or a unique prefix [default: the active run]
         #[arg(long, value_name = "ID")]
@@ -89,7 +89,7 @@ enum ConfigVerb {
         /// Show where each value comes from
         #[arg(long)]
         origin: bool,
-        /// The daemon's settings instead of the repository's
+        /// Show the daemon's settings instead of the repository's
         #[arg(long)]
         daemon: bool,
     },

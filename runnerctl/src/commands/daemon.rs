@@ -32,7 +32,7 @@ const EXAMPLES: &str = "Examples:
   runnerctl daemon stop     runs continue when it starts again
   runnerctl daemon drain    after the current iterations
   runnerctl daemon log-filter info,runnerd=debug    until it stops
-  runnerctl daemon signing-key --make    a key of its own, to sign commits with";
+  runnerctl daemon signing-key --make    create a key to sign commits with";
 
 /// Run, stop or inspect the daemon
 #[derive(Debug, Args)]
@@ -46,7 +46,7 @@ pub(crate) struct DaemonArgs {
 enum DaemonVerb {
     /// Run the daemon in the foreground
     Run,
-    /// Stop the daemon, and with it every live session
+    /// Stop the daemon and end every live session
     Stop,
     /// Stop the daemon when the current iterations are done
     Drain,
@@ -54,15 +54,15 @@ enum DaemonVerb {
     Status,
     /// Print the daemon's own key as a line for `verify --signers`
     ///
-    /// Its private half is in the daemon's own state, which sessions do not see where they are held in a namespace.
+    /// The private key is in the daemon's state directory. Sessions in a namespace cannot read it.
     SigningKey {
-        /// Make it, where there is none
+        /// Create the key if it does not exist
         #[arg(long)]
         make: bool,
     },
     /// Show or change what the daemon logs
     LogFilter {
-        /// Directives, as in `RUST_LOG`; they hold until the daemon stops
+        /// Directives as in `RUST_LOG`, valid until the daemon stops
         filter: Option<String>,
     },
 }

@@ -21,21 +21,21 @@ use crate::text::deliver::{render_delivery, render_feedback};
 use crate::text::sanitize::sanitize_lines;
 use crate::ui::Ui;
 
-/// What an interruption message says was interrupted.
+/// The operation that an interruption message names.
 const DELIVERY_NAME: &str = "the delivery";
 
 const EXAMPLES: &str = "Examples:
   runnerctl deliver port                  push deliver/port, open a draft
   runnerctl deliver port --dry-run        show commits, title and description
   runnerctl deliver port --ready --as squash --base main
-  runnerctl deliver port --feedback       tell the run of checks and comments
-  runnerctl deliver port --feedback --add    a task for it instead of a note";
+  runnerctl deliver port --feedback       a note about checks and comments
+  runnerctl deliver port --feedback --add    a task instead of a note";
 
 /// Push a run's result and open or update its pull request
 ///
-/// The result is landed onto the branch deliver/RUN, which is pushed with your own git and offered with gh, glab or the
-/// program of `[deliver] command`. The same command again updates branch and description. Commits that others have pushed
-/// to the branch are never overwritten.
+/// Lands the result on the branch deliver/RUN, pushes that branch with your own git, and opens the pull request with
+/// gh, glab or the program in `[deliver] command`. Run the command again to update branch and description. It never
+/// overwrites commits that others have pushed to the branch.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of its own on the command line")]
@@ -45,34 +45,34 @@ pub(crate) struct DeliverArgs {
     /// The remote to push to [default: `deliver.remote`]
     #[arg(long, value_name = "REMOTE")]
     remote: Option<String>,
-    /// The branch that is to take the result [default: `deliver.base`, else the remote's own]
+    /// The target branch of the pull request [default: `deliver.base`, else the remote's default branch]
     #[arg(long, value_name = "BRANCH")]
     base: Option<String>,
-    /// The form of the result
+    /// The commits of the result
     #[arg(long = "as", value_name = "FORM", value_enum, default_value_t = LandFormArg::Leaves)]
     form: LandFormArg,
-    /// Open it ready for review, not as a draft
+    /// Open the pull request ready for review, not as a draft
     #[arg(long)]
     ready: bool,
-    /// Bring .runner/ along
+    /// Include `.runner/`
     #[arg(long)]
     with_runner: bool,
     /// Deliver even though part of the branch could not be checked
     #[arg(long)]
     unproven: bool,
-    /// Only show what would be made and said; contacts nobody
+    /// Only show the commits, the title and the description; contacts no remote
     #[arg(long)]
     dry_run: bool,
-    /// Tell the run of failed checks and of comments, by a note to its next session
+    /// Leave the run a note about failed checks and comments, for its next session
     #[arg(long, conflicts_with_all = ["base", "ready", "with_runner", "unproven"])]
     feedback: bool,
     /// Add a task for the feedback instead of a note
     #[arg(long, requires = "feedback")]
     add: bool,
-    /// Take comments of people without a say in the repository too
+    /// Include comments by people without write access to the repository
     #[arg(long, requires = "feedback")]
     anyone: bool,
-    /// Run the commands of the configuration without asking
+    /// Run the configured commands without asking
     #[arg(short, long)]
     yes: bool,
 }

@@ -27,7 +27,7 @@ Exit codes:
   0  no check failed; there may be warnings
   1  a check failed";
 
-/// Check machine, daemon and repository, and say how to fix them
+/// Check the machine, the daemon and the repository, and print fixes
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct DoctorArgs {

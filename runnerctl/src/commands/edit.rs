@@ -31,8 +31,8 @@ const EXAMPLES: &str = "Examples:
 
 /// Edit the task tree in your editor
 ///
-/// Everything can be changed except tasks that have passed. The result is checked and committed, immediately or when the
-/// current session ends. Rejected edits are kept.
+/// You can change everything except tasks that have passed. The edited tree is checked and committed, immediately or
+/// when the current session ends. Rejected edits are kept.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct EditArgs {

@@ -14,7 +14,7 @@ const EXAMPLES: &str = "Examples:
   runnerctl explain tidy-1    of a run's branch, wherever HEAD is
   runnerctl explain --json    with the commit subject of each outcome";
 
-/// Explain why a leaf is next, and what each outcome would do
+/// Explain why a task is next, and the effect of each outcome
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ExplainArgs {

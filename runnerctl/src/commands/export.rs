@@ -32,9 +32,9 @@ const EXAMPLES: &str = "Examples:
   runnerctl export otlp http://127.0.0.1:4318 --watch
   runnerctl export prometheus /var/lib/node-exporter/runner.prom --watch";
 
-/// Copy the records of iterations to a folder, to share them
+/// Copy the records of iterations to a directory, to share them
 ///
-/// Known secrets are redacted in what the runner recorded. Read an agent's own output before you share it.
+/// Known secrets are redacted in the texts that the runner recorded. Read the output of agents before you share it.
 #[derive(Debug, Args)]
 #[command(
     after_help = EXAMPLES,
@@ -49,20 +49,21 @@ pub(crate) struct ExportArgs {
     records: Option<RecordsArgs>,
 }
 
-/// Another form than folders of records.
+/// A form other than directories of records.
 #[derive(Debug, Subcommand)]
 enum ExportFormat {
     /// Write a run to one file that a browser opens without a server
     ///
-    /// It shows what the page of `runnerctl ui` shows, as it is now: goal, task tree, prompts, logs, diffs, settings and paths.
-    /// Read it before you send it. It has at most 20 MB; what is left out is told.
+    /// The file shows the same as the page of `runnerctl ui` at this moment: goal, task tree, prompts, logs, diffs,
+    /// settings and paths. Read it before you send it. Its limit is 20 MB; the command lists the texts that it
+    /// shortened.
     Html(html::HtmlArgs),
-    /// Send iterations as traces to an OpenTelemetry collector, by OTLP over HTTP
+    /// Send iterations as traces to an OpenTelemetry collector (OTLP over HTTP)
     ///
-    /// A trace is an iteration, with a span for each of its phases: names, times, verdicts, tokens and cost, no text of agents
-    /// but titles of tasks. `OTEL_EXPORTER_OTLP_HEADERS` has headers to send along.
+    /// Each iteration is a trace with a span per phase: names, times, verdicts, tokens and cost. The only texts by
+    /// agents are titles of tasks. Additional headers come from `OTEL_EXPORTER_OTLP_HEADERS`.
     Otlp(otlp::OtlpArgs),
-    /// Write figures of all repositories for Prometheus, as the text collector of its node exporter reads them
+    /// Write metrics of all repositories for the textfile collector of Prometheus' node exporter
     Prometheus(prometheus::PrometheusArgs),
 }
 
@@ -72,7 +73,7 @@ struct RecordsArgs {
     /// An iteration (`7`, `7.w2`, `RUN/7`), a run, or any path in its repository
     #[arg(value_name = "ITER|RUN|PATH", required_unless_present = "run")]
     what: Option<RecordTarget>,
-    /// The folder to write to: new or empty
+    /// The directory to write to, new or empty
     #[arg(value_name = "DIR")]
     to: PathBuf,
     /// Run id or a unique prefix

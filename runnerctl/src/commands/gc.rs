@@ -18,28 +18,27 @@ use crate::text::table::{Table, TableCell};
 
 const EXAMPLES: &str = "Examples:
   runnerctl gc --dry-run     show what would be removed
-  runnerctl gc               of all but the 10 latest runs
-  runnerctl gc --keep 0      of every finished run
-  runnerctl gc --force       and files that no commit has";
+  runnerctl gc               keep those of the 10 latest runs
+  runnerctl gc --keep 0      remove those of every ended run
+  runnerctl gc --force       also workspaces with uncommitted files";
 
 /// Remove the records of old runs; branches and commits are kept
 ///
-/// The workspaces of isolated runs that are over are removed as well, unless one has something that is nowhere else; their
-/// records are kept like those of other runs. Folders with a `CACHEDIR.TAG` and those that setup or the guard created are
-/// no reason to keep a workspace. If other files that no commit has are the only one, `gc` asks on a terminal, and refuses
-/// elsewhere.
+/// Also removes the workspaces of ended isolated runs, except those with work that exists nowhere else. Their records
+/// are kept like those of other runs. Directories with a `CACHEDIR.TAG` and those that setup or the guard created do
+/// not keep a workspace. If only uncommitted files keep it, `gc` asks on a terminal and refuses elsewhere.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct GcArgs {
     #[command(flatten)]
     repo: RepoTarget,
-    /// Keep the records of the N latest runs, and of all unfinished ones
+    /// Keep the records of the N latest runs and of all runs that have not ended
     #[arg(long, value_name = "N", default_value_t = 10)]
     keep: u32,
     /// Show what would be removed, and remove nothing
     #[arg(long)]
     dry_run: bool,
-    /// Remove workspaces with files that no commit has, too
+    /// Also remove workspaces with uncommitted files
     #[arg(long)]
     force: bool,
 }

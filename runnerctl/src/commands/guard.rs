@@ -13,7 +13,7 @@ use crate::invocation::Invocation;
 use crate::text::change::render_change;
 
 const EXAMPLES: &str = "Examples:
-  runnerctl guard accept             every one that has changed
+  runnerctl guard accept             all changed files
   runnerctl guard accept justfile    only this one";
 
 /// Approve changes to the guard's files
@@ -26,17 +26,17 @@ pub(crate) struct GuardArgs {
 
 #[derive(Debug, Subcommand)]
 enum GuardAction {
-    /// Approve the guard's files as they are committed now
+    /// Approve the guard's files as committed now
     ///
-    /// Until then `status`, every receipt and the prompts list them, and `[guard] on_change` decides what happens.
-    /// Committing such a file yourself approves it too.
+    /// Until you approve a changed file, `status`, receipts and prompts list it, and `[guard] on_change` decides the
+    /// effect. You also approve a file when you commit it yourself.
     #[command(after_help = EXAMPLES)]
     Accept(AcceptArgs),
 }
 
 #[derive(Debug, Args)]
 struct AcceptArgs {
-    /// A file, even a deleted one; a folder for all changed files of the repository [default: current directory]
+    /// A file, which may be deleted, or any directory of the repository for all changed files [default: current directory]
     #[arg(value_name = "PATH")]
     path: Option<PathBuf>,
     /// Run id or a unique prefix [default: the one run here that has not ended, else the last]

@@ -28,7 +28,7 @@ pub(crate) struct InitArgs {
     /// Overwrite existing files
     #[arg(long)]
     force: bool,
-    /// Take the settings that are detected
+    /// Use the detected settings without asking
     #[arg(short, long)]
     yes: bool,
 }

@@ -21,17 +21,17 @@ use crate::text::sanitize::sanitize;
 use crate::wait::wait_for_run;
 
 const EXAMPLES: &str = "Examples:
-  runnerctl land port-to-postgres --preview    what would be made of it
-  runnerctl land port-to-postgres              one commit per leaf
+  runnerctl land port-to-postgres --preview    show the commits
+  runnerctl land port-to-postgres              one commit per task
   runnerctl land port-to-postgres --onto main --as squash
-  runnerctl land parser lexer docs             a train: what does not fit stays
-  runnerctl land port-to-postgres --resolve    let an agent settle conflicts
+  runnerctl land parser lexer docs             a train: skips a failing run
+  runnerctl land port-to-postgres --resolve    let an agent resolve conflicts
 
 Exit codes:
-  0  everything that was named is on the branch
-  6  refused, or a run of several was left out; nothing of it was moved";
+  0  all named runs are on the branch
+  6  refused, or one of several runs was left out";
 
-/// Bring results onto a branch, checked once more
+/// Merge results into a branch after one more guard run
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of its own on the command line")]
@@ -42,31 +42,31 @@ pub(crate) struct LandArgs {
     /// Run id or a unique prefix; may be repeated
     #[arg(long, value_name = "ID")]
     run: Vec<String>,
-    /// The branch to land on [default: the one the run was started from]
+    /// The branch to land on [default: the branch that the run started from]
     #[arg(long, value_name = "BRANCH")]
     onto: Option<String>,
-    /// The form of the result
+    /// The commits of the result
     #[arg(long = "as", value_name = "FORM", value_enum, default_value_t = LandFormArg::Leaves)]
     form: LandFormArg,
-    /// Bring `.runner/` along
+    /// Include `.runner/`
     #[arg(long)]
     with_runner: bool,
-    /// Land although part of the run's branch could not be checked, as in a shallow clone
+    /// Land even though part of the run's branch could not be checked, as in a shallow clone
     #[arg(long)]
     unproven: bool,
-    /// Land this file as a run of --resolve has left it, whatever the merge gives; may be repeated
+    /// Land this file as a run of --resolve left it, regardless of the merge; may be repeated
     #[arg(long, value_name = "FILE")]
     accept: Vec<String>,
-    /// Show the commits that would be made; run no guard and move nothing
+    /// Show the commits; run no guard and move no branch
     #[arg(long, visible_alias = "dry-run")]
     preview: bool,
-    /// Queue a run that brings the result in and settles its conflicts
+    /// Queue a run that merges the result and resolves its conflicts
     #[arg(long, conflicts_with_all = ["preview", "form", "with_runner", "unproven", "accept"])]
     resolve: bool,
     /// With --resolve: show progress until that run ends, pauses or is held
     #[arg(long, requires = "resolve")]
     wait: bool,
-    /// Run the guard's command without asking
+    /// Run the guard without asking
     #[arg(short, long)]
     yes: bool,
     /// Any path in the repository [default: current directory]
@@ -77,7 +77,7 @@ pub(crate) struct LandArgs {
 /// The form of the result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LandFormArg {
-    /// One commit for each leaf that passed
+    /// One commit for each passed task
     Leaves,
     /// One commit for the whole run
     Squash,

@@ -30,14 +30,14 @@ use crate::ui::Ui;
 const EXAMPLES: &str = "Examples:
   runnerctl log               the iterations of the run
   runnerctl log 3             iteration 3 in detail
-  runnerctl log 3.w1 --agent  its first wait, when no service answered
+  runnerctl log 3.w1 --agent  its first wait for a service
   runnerctl log 3 --guard     what its guard printed
   runnerctl log 3 --guard-accepted    with its approved files
   runnerctl log --baseline    what the guard printed on the base commit
   runnerctl log 3 --review    what its reviewer printed
   runnerctl log -f            what the agent prints, live
   runnerctl log tidy-1/3 --diff
-  runnerctl log --node parser.lex            every attempt at a node
+  runnerctl log --node parser.lex            every attempt at a task
   runnerctl log --node parser.lex --guard    its latest guard
   runnerctl log 3 --raw                      unprocessed, for a pipe
   runnerctl log --remote origin tidy-1";
@@ -59,7 +59,7 @@ pub(crate) struct LogArgs {
     /// Unprocessed bytes, for a file or a pipe [default: the agent's output]
     #[arg(long, conflicts_with = "follow")]
     raw: bool,
-    /// Only iterations on this node: its id, or a prefix
+    /// Only iterations on this task: its id or a prefix
     #[arg(long, value_name = "ID")]
     node: Option<String>,
     /// Run id or a unique prefix [default: the one run here that has not ended, else the last]

@@ -26,7 +26,7 @@ const EXAMPLES: &str = "Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ManArgs {
-    /// Folder for the pages, one per command [default: print the first page]
+    /// Directory for the pages, one per command [default: print the first page]
     #[arg(value_name = "DIR")]
     folder: Option<PathBuf>,
 }

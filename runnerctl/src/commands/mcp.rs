@@ -15,7 +15,8 @@ const EXAMPLES: &str = "Examples:
 
 /// Serve runs to an agent, as tools of the Model Context Protocol
 ///
-/// The agent starts it, and speaks to it on its standard input and output. Without `--steer` its tools only look.
+/// The agent starts this command and talks to it over standard input and output. Without `--steer`, its tools only
+/// read.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct McpArgs {

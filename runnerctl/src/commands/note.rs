@@ -18,8 +18,8 @@ const EXAMPLES: &str = "Examples:
 
 /// Leave a note for the next session
 ///
-/// The note is committed, immediately or when the current session ends. It is part of every prompt until a session has
-/// answered, whose receipt names it.
+/// The note is committed, immediately or when the current session ends. It is in every prompt until a session returns a
+/// result; the receipt of that session names it.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct NoteArgs {

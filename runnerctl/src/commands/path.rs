@@ -1,4 +1,4 @@
-//! `path`: prints the folder in which a run works.
+//! `path`: prints the path of the repository in which a run works.
 
 use clap::Args;
 use protocol::api::RunApiClient as _;
@@ -12,11 +12,11 @@ use crate::run_target::RunTarget;
 use crate::ui::Ui;
 
 const EXAMPLES: &str = "Examples:
-  runnerctl path                    of the run under way
-  cd \"$(runnerctl path tidy)\"       into the workspace of run tidy
-  runnerctl -C ~/proj path tidy     of a run of another repository";
+  runnerctl path                    the active run's
+  cd \"$(runnerctl path tidy)\"       go to the workspace of run tidy
+  runnerctl -C ~/proj path tidy     a run of another repository";
 
-/// Print the folder in which a run works
+/// Print the path of the repository in which a run works
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct PathArgs {

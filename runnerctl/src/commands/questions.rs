@@ -18,10 +18,10 @@ use crate::text::paint::{DIM, HEADING, paint};
 use crate::text::sanitize::sanitize;
 
 const EXAMPLES: &str = "Examples:
-  runnerctl questions          open ones, in all repositories
+  runnerctl questions          open questions of all repositories
   runnerctl questions --all    answered ones too
-  runnerctl questions .        of this repository
-  runnerctl questions --remote origin    of runs that were pushed there";
+  runnerctl questions .        this repository
+  runnerctl questions --remote origin    runs that were pushed there";
 
 /// List the questions that agents ask
 #[derive(Debug, Args)]

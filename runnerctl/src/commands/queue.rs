@@ -17,9 +17,9 @@ use crate::text::screen::Screen;
 use crate::text::table::{Table, TableCell};
 
 const EXAMPLES: &str = "Examples:
-  runnerctl queue            of this repository; outside of one, of all
-  runnerctl queue --all      of all repositories
-  runnerctl queue --ended    of this repository, ended runs too";
+  runnerctl queue            this repository; outside of one, all
+  runnerctl queue --all      all repositories
+  runnerctl queue --ended    this repository, ended runs too";
 
 /// List queued and active runs
 #[derive(Debug, Args)]

@@ -14,12 +14,12 @@ use crate::text::review::render_review;
 
 const EXAMPLES: &str = "Examples:
   runnerctl reject \"Untested input\"             shows what awaits you, and asks
-  runnerctl reject \"Untested\" --iter 7          what `status` names
+  runnerctl reject \"Untested\" --iter 7          the iteration named by `status`
   runnerctl reject \"Untested\" tidy-1 --iter 7";
 
 /// Reject the task awaiting your review
 ///
-/// That costs the task one attempt. The next session on it reads your reason.
+/// The rejection costs the task one attempt. The next session on the task reads your reason.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct RejectArgs {
@@ -28,7 +28,7 @@ pub(crate) struct RejectArgs {
     reason: String,
     #[command(flatten)]
     target: RunTarget,
-    /// Number of the iteration that is meant, as `status` names it; without it, a terminal shows what awaits you and asks
+    /// Number of the iteration to review, as `status` names it [default: on a terminal, shows the task and asks]
     #[arg(long, value_name = "ITER")]
     iter: Option<u32>,
 }

@@ -28,7 +28,7 @@ pub(crate) struct ReposArgs {
     #[arg(long, value_name = "PATH")]
     remove: Option<PathBuf>,
 
-    /// Forget isolated runs with a repository that is gone; their workspaces are kept
+    /// Also forget the isolated runs of a missing repository; their workspaces are kept
     #[arg(long, requires = "remove")]
     force: bool,
 }

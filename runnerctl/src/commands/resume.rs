@@ -24,7 +24,7 @@ const EXAMPLES: &str = "Examples:
 pub(crate) struct ResumeArgs {
     #[command(flatten)]
     target: RunTarget,
-    /// Do not wait any longer, as for a usage limit to reset
+    /// Do not wait any longer, for example for a usage limit to reset
     #[arg(long)]
     now: bool,
     /// Allow N iterations more than `max_iterations`

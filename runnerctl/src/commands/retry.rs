@@ -12,20 +12,20 @@ use crate::run_target::RunTarget;
 use crate::text::change::render_change;
 
 const EXAMPLES: &str = "Examples:
-  runnerctl retry root.2              as many as a new task has; then: resume
-  runnerctl retry root.2 --resume     and let the run continue
+  runnerctl retry root.2              then: runnerctl resume
+  runnerctl retry root.2 --resume     both in one step
   runnerctl retry root.2 ~/proj       in another repository";
 
 /// Give a stuck task a new set of attempts
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct RetryArgs {
-    /// Node id, or a unique prefix
+    /// Id of the task, or a unique prefix
     #[arg(value_name = "NODE")]
     node: String,
     #[command(flatten)]
     target: RunTarget,
-    /// Resume the run, too
+    /// Also resume the run
     #[arg(long)]
     resume: bool,
     /// Confirm the commands in the repository's configuration

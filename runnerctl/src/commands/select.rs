@@ -15,11 +15,11 @@ const EXAMPLES: &str = "Examples:
   runnerctl select --json    with title and role
 
 Exit codes:
-  0  a leaf is next
+  0  a task is next
   3  it has no attempts left
   7  the tree is complete";
 
-/// Print the next leaf
+/// Print the next task
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct SelectArgs {

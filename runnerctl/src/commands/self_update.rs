@@ -14,24 +14,24 @@ use crate::invocation::Invocation;
 use crate::text::sanitize::sanitize_lines;
 
 const EXAMPLES: &str = "Examples:
-  runnerctl self-update              the newest, from where this one came
-  runnerctl self-update --dry-run    only what would be done
+  runnerctl self-update              the newest, from the same source
+  runnerctl self-update --dry-run    only show the changes
   runnerctl self-update --to 0.2.0 --from ~/Downloads/runner";
 
-/// Replace these programs by a newer version
+/// Replace these programs with a newer version
 ///
-/// Only if install.sh has installed them. The sum of what was fetched is checked before it is unpacked, and a failure leaves
-/// everything as it was. Runs go on: the daemon that is running is the old one until it has stopped.
+/// Works only if install.sh installed them. The checksum of the archive is checked before it is unpacked, and a failure
+/// changes nothing. Runs continue: the running daemon stays the old version until it stops.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct SelfUpdateArgs {
-    /// The version to install, be it an older one [default: the newest, where it is newer]
+    /// The version to install, which may be older [default: the newest, if it is newer]
     #[arg(long, value_name = "VERSION")]
     to: Option<Version>,
-    /// Take it from there, a folder or an http(s) URL with SHA256SUMS [default: where this came from]
+    /// Directory or http(s) URL with the archives and SHA256SUMS [default: the source of this installation]
     #[arg(long, value_name = "FROM")]
     from: Option<String>,
-    /// Check everything, and only tell what would be done
+    /// Check everything and show the changes, but make none
     #[arg(long)]
     dry_run: bool,
 }

@@ -76,13 +76,13 @@ pub(crate) struct StartArgs {
     /// Keep the task tree, even though the goal is new
     #[arg(long)]
     keep_tree: bool,
-    /// Work in a workspace of its own, and leave this work tree alone
+    /// Work in a separate workspace and leave this repository's files alone
     #[arg(long, visible_alias = "worktree")]
     isolated: bool,
-    /// Work in this work tree [default, unless `[workspace] kind` says otherwise]
+    /// Work in this repository [default, unless `[workspace] kind` says otherwise]
     #[arg(long, conflicts_with = "isolated")]
     in_place: bool,
-    /// Begin with the defaults, instead of the settings of the run before
+    /// Start with the default settings instead of those of the previous run
     #[arg(long)]
     default_config: bool,
     /// Queue the run paused
@@ -91,7 +91,7 @@ pub(crate) struct StartArgs {
     /// Show progress until the run ends, pauses or is held
     #[arg(long)]
     wait: bool,
-    /// Confirm the commands in the repository's configuration, and take settings that are detected
+    /// Confirm the commands in the repository's configuration, and use the detected settings
     #[arg(short, long)]
     yes: bool,
 }

@@ -23,19 +23,19 @@ const EXAMPLES: &str = "Examples:
   runnerctl status --all        one line per repository
   runnerctl status --remote origin    runs that were pushed there
   runnerctl status --all-hosts  all machines in the client's settings
-  runnerctl status --watch      again, whenever something changes
+  runnerctl status --watch      again at each change
   runnerctl status --all --watch --json    one JSON line per change";
 
-/// Show how far a run is, and why it stopped
+/// Show a run's progress, and why it stopped
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct StatusArgs {
     #[command(flatten)]
     target: RunTarget,
-    /// One line per repository
+    /// Show one line per repository
     #[arg(long, conflicts_with_all = ["target", "run"])]
     all: bool,
-    /// Show it again whenever it changes, until Ctrl-C
+    /// Show the state again at each change, until Ctrl-C
     #[arg(short, long)]
     watch: bool,
     #[command(flatten)]

@@ -21,12 +21,12 @@ use crate::invocation::Invocation;
 /// Number of bytes copied at once.
 const BUFFER_SIZE: usize = 64 << 10;
 const EXAMPLES: &str = "Examples:
-  ssh HOST runnerctl stdio    what --host runs on the other machine";
+  ssh HOST runnerctl stdio    the command that --host runs there";
 
 /// Connect standard input and output to the daemon of this machine
 ///
-/// For `--host` on another machine, which starts this through ssh. A line that begins with `runnerctl-stdio` comes first;
-/// then bytes are copied both ways until either side ends.
+/// `--host` on another machine starts this command over ssh. It prints a line that begins with `runnerctl-stdio`, then
+/// copies bytes both ways until either side closes.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct StdioArgs {}

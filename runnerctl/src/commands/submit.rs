@@ -29,21 +29,21 @@ const EXAMPLES: &str = "Examples:
 const QUESTION: &str =
     "The job runs the commands in the repository's configuration, and nobody is asked there.\nSubmit it?";
 
-/// Run as jobs of a batch engine, published to a git remote
+/// Run as jobs of a batch system, published to a git remote
 ///
-/// The beginning of each run is pushed to the remote unless it is there already. Then the engine's own program is given a
-/// script that drives the run: sbatch, kubectl, or the program of `[engine.command] submit`. What comes after `--` is added to
-/// its arguments.
+/// Pushes the start of each run to the remote, unless the remote already has it. Then it passes a script that drives
+/// the run to the batch system's own program: sbatch, kubectl, or the program in `[engine.command] submit`, with the
+/// arguments after `--`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct SubmitArgs {
-    /// Work tree whose remote has the runs, a bare repository, or the address of a remote
+    /// Repository whose remote has the runs, a bare repository, or the URL of a remote
     #[arg(value_name = "PATH", default_value = ".")]
     place: String,
-    /// The engine
+    /// The batch system
     #[arg(long = "to", value_name = "ENGINE", value_enum)]
     engine: BatchSystem,
-    /// Id of a run; one job for each
+    /// Id of a run; may be repeated, for one job each
     #[arg(long = "run", value_name = "ID", required = true)]
     runs: Vec<String>,
     /// Goal of runs that the remote does not have yet, from a Markdown file (`-`: stdin)
@@ -52,16 +52,16 @@ pub(crate) struct SubmitArgs {
     /// Goal of runs that the remote does not have yet, as text
     #[arg(short, long, value_name = "TEXT")]
     message: Option<String>,
-    /// Remote of the work tree
+    /// Remote of the repository at PATH
     #[arg(long, value_name = "NAME", default_value = "origin")]
     remote: String,
-    /// Only show what the engine would be given; publishes nothing
+    /// Only show the script for the batch system; publishes nothing
     #[arg(long)]
     print: bool,
     /// Submit without asking
     #[arg(short, long)]
     yes: bool,
-    /// More arguments for the engine's program
+    /// More arguments for the batch system's program
     #[arg(last = true, value_name = "ARG")]
     options: Vec<OsString>,
 }
@@ -74,7 +74,7 @@ struct SubmitReport<'a> {
     engine: &'static str,
     /// Name of the job.
     name: &'a str,
-    /// The engine's job id; null if its program prints none, or was not run.
+    /// The batch system's job id; null if its program prints none, or was not run.
     job: Option<&'a str>,
     /// The script for the engine.
     #[serde(skip_serializing_if = "Option::is_none")]

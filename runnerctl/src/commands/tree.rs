@@ -19,7 +19,7 @@ use crate::ui::Ui;
 
 const EXAMPLES: &str = "Examples:
   runnerctl tree
-  runnerctl tree --open           without tasks that pass
+  runnerctl tree --open           without passed tasks
   runnerctl tree --depth 2        two levels below the root
   runnerctl tree ~/proj --json    as the daemon reads it
   runnerctl tree --remote origin tidy-1    as it was pushed";
@@ -30,10 +30,10 @@ const EXAMPLES: &str = "Examples:
 pub(crate) struct TreeArgs {
     #[command(flatten)]
     target: RunTarget,
-    /// Hide tasks that pass
+    /// Hide tasks that have passed
     #[arg(long, conflicts_with = "all")]
     open: bool,
-    /// Show the parts of tasks that pass
+    /// Show the subtasks of tasks that have passed
     #[arg(long)]
     all: bool,
     /// Show at most N levels below the root

@@ -28,24 +28,24 @@ const MAX_LINE_BYTES: u64 = 16 * 1024;
 const EXAMPLES: &str = "Examples:
   runnerctl ui                     every repository, in the browser
   runnerctl ui ~/proj              one repository
-  runnerctl ui --steer             and steer from the page
+  runnerctl ui --steer             steer runs from the page
   runnerctl --host ssh://gpu ui    another machine's runs, in the browser here
   runnerctl --no-spawn ui ~/proj   from its records, without a daemon";
 
 /// Show runs in the browser, until Ctrl-C
 ///
-/// The page is served to this machine only, and cannot change anything unless `--steer` is given. Its address contains a
-/// token: anyone who has it can do what the page can.
+/// Serves the page to this machine only. Without `--steer`, the page cannot change anything. Its address contains a
+/// token: anyone who has the token can do everything that the page can.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct UiArgs {
     /// Show only the repository at this path [default: all repositories]
     #[arg(value_name = "PATH")]
     path: Option<PathBuf>,
-    /// The port to listen on [default: a free one]
+    /// The port to listen on [default: a free port]
     #[arg(long, value_name = "P", default_value_t = 0, hide_default_value = true)]
     port: u16,
-    /// Print the address, open no browser
+    /// Print the address without opening a browser
     #[arg(long)]
     no_open: bool,
     /// Let the page answer, approve, reject, retry, note, pause and resume

@@ -20,18 +20,18 @@ use crate::text::paint::{DIM, HINT, paint};
 use crate::text::sanitize::sanitize;
 
 const EXAMPLES: &str = "Examples:
-  runnerctl uninstall              what is where, and how to remove it";
+  runnerctl uninstall              files, and commands to remove them";
 
 /// The programs, found next to this one or in `PATH`.
 const PROGRAMS: [&str; 4] = ["runnerctl", "runnerd", "runnerd-shim", "runner-ui"];
 
-/// Show what is installed where, and how to remove it
+/// Show the installed files, and the commands that remove them
 ///
-/// Nothing is removed. The commands are listed in the order in which to run them; what is not there is left out.
+/// Removes nothing. The commands are in the order in which to run them.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct UninstallArgs {
-    /// Accepted for scripts: nothing is ever removed
+    /// Accepted for scripts; the command never removes anything
     #[arg(long)]
     dry_run: bool,
 }

@@ -23,7 +23,7 @@ Exit codes:
   0  every check passed
   1  a check failed";
 
-/// Check the files under `.runner/` and the programs they name
+/// Check the files under `.runner/` and the programs that they name
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ValidateArgs {

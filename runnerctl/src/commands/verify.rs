@@ -35,13 +35,13 @@ const EXAMPLES: &str = "Examples:
   runnerctl verify --rerun-guards --strict --yes
   runnerctl verify --strict --format sarif --since origin/main
   runnerctl verify --signers signers.txt  only these keys may have signed
-  runnerctl verify --tip-log tips.txt     and nothing was cut off since
-  runnerctl verify --landed main          what has landed, merged once more
-  runnerctl verify --remote origin        what was pushed there
+  runnerctl verify --tip-log tips.txt     no commit was removed since
+  runnerctl verify --landed main          landed runs, merged once more
+  runnerctl verify --remote origin        runs that were pushed there
 
 Exit codes:
   0   no violation (with --since, none since REV); there may be warnings
-  6   a commit is of rules that this version does not know: not judged
+  6   not judged: a commit follows rules that this version does not know
   10  a violation, or part of the branch could not be checked";
 
 /// Verify that every commit follows the rules
@@ -51,34 +51,34 @@ Exit codes:
 pub(crate) struct VerifyArgs {
     #[command(flatten)]
     target: RunTarget,
-    /// Verify the runs that have landed on BRANCH up to there, make their merges again, and compare
+    /// Verify the runs that have landed on BRANCH, repeat their merges, and compare
     #[arg(long, value_name = "BRANCH", conflicts_with_all = ["run", "rerun_guards", "strict"])]
     landed: Option<String>,
-    /// Run the guard of every passing commit again, in a temporary checkout; a different result is a warning
+    /// Run the guard of every passing commit again in a temporary checkout; a different result is a warning
     #[arg(long)]
     rerun_guards: bool,
-    /// Treat a different result, and what is missing, as a violation
+    /// Treat different results and missing commits or files as violations
     #[arg(long)]
     strict: bool,
-    /// How to print what was found; `json` is `--json`, `sarif` is for code scanners
+    /// Format of the report; `json` is the same as `--json`, `sarif` is for code scanners
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = ReportFormat::Text, conflicts_with = "landed")]
     format: ReportFormat,
-    /// Accept that commits or files are missing, as in a shallow or partial clone; nothing is proven about them
+    /// Accept missing commits or files, as in a shallow or partial clone; nothing is proven about them
     #[arg(long, conflicts_with = "strict")]
     allow_shallow: bool,
-    /// Only report on commits that REV does not contain, and rerun no other guards; the whole branch is looked at
+    /// Report and rerun guards only for commits that REV does not contain; the whole branch is still checked
     #[arg(long, value_name = "REV", conflicts_with = "landed")]
     since: Option<String>,
-    /// Require that each commit of the runner is signed by a key in FILE, in the form of git's allowed signers (SSH)
+    /// Require that each commit of the runner is signed by a key in FILE, in git's allowed signers format (SSH)
     #[arg(long, value_name = "FILE", conflicts_with = "landed")]
     signers: Option<PathBuf>,
-    /// Require that each task was passed by a person, and that what they said is signed by a key in FILE, in the same form
+    /// Require that a person approved each task, and signed the approval with a key in FILE, in the same format
     #[arg(long, value_name = "FILE", conflicts_with = "landed")]
     reviewers: Option<PathBuf>,
-    /// Require that each commit that FILE names for the run is still on the branch, and add its last one where all is well
+    /// Require that the branch still contains each commit that FILE names for the run; if all is well, add the newest
     #[arg(long, value_name = "FILE", conflicts_with = "landed")]
     tip_log: Option<PathBuf>,
-    /// Run the guard commands without asking
+    /// Run the guards without asking
     #[arg(long, requires = "rerun_guards")]
     yes: bool,
     #[command(flatten)]

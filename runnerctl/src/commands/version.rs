@@ -17,19 +17,19 @@ use crate::text::sanitize::sanitize;
 
 const EXAMPLES: &str = "Examples:
   runnerctl version
-  runnerctl version --check    whether there is a newer one
-  runnerctl self-update        and to have it";
+  runnerctl version --check    look for a newer version
+  runnerctl self-update        install it";
 
-/// Show the versions, and whether there is a newer one
+/// Show the versions; with --check, look for a newer one
 ///
-/// Nothing is looked for without --check.
+/// Without --check, this contacts no server.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct VersionArgs {
-    /// Look for a newer version where this one was installed from
+    /// Look for a newer version at the source of this installation
     #[arg(long)]
     check: bool,
-    /// Look there instead: a folder or an http(s) URL with SHA256SUMS and archives
+    /// Look in this directory or http(s) URL with the archives and SHA256SUMS
     #[arg(long, value_name = "FROM", requires = "check")]
     from: Option<String>,
 }

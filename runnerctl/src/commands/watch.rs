@@ -24,8 +24,8 @@ const EXAMPLES: &str = "Examples:
 
 /// Watch and steer runs, full screen
 ///
-/// Repositories, task tree, phases, what the agent does and what the guard prints. `?` explains the keys; quitting does
-/// not stop any run.
+/// Shows repositories, the task tree, phases, the agent's activity and the guard's output. `?` explains the keys.
+/// Quitting stops no run.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct WatchArgs {

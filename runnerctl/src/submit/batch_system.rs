@@ -30,7 +30,7 @@ pub(crate) enum BatchSystem {
     Slurm,
     /// `kubectl`
     Kubernetes,
-    /// The program of `[engine.command] submit`
+    /// The program in `[engine.command] submit`
     Command,
 }
 

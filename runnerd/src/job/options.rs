@@ -8,8 +8,8 @@ use jiff::SignedDuration;
 
 const EXAMPLES: &str = "Examples:
   runnerd drive --run tidy-1 --goal tidy.md --yes       in a clone: a new run, published to origin
-  runnerd drive ssh://git@host/p.git --run tidy-1       continues a run, wherever it stopped
-  runnerd drive --run tidy-1 --work /scratch/p          keeps the work tree for the next attempt
+  runnerd drive ssh://git@host/p.git --run tidy-1       continues a run where it stopped
+  runnerd drive --run tidy-1 --work /scratch/p          keeps the checkout for the next attempt
 
 Exit codes:
   0   completed
@@ -20,12 +20,12 @@ Exit codes:
   11  another driver continues the run
   75  run the job again: nothing is lost";
 
-/// Drive one run as a job of a batch engine, published to a git remote
+/// Drive one run as a job of a batch system, published to a git remote
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of its own on the command line")]
 pub struct DriveOptions {
-    /// Work tree whose remote has the run, bare repository, or address of a remote
+    /// Repository whose remote has the run, a bare repository, or the URL of a remote
     #[arg(value_name = "PATH|URL", default_value = ".")]
     pub place: String,
     /// Id of the run
@@ -37,10 +37,10 @@ pub struct DriveOptions {
     /// Goal of a new run, as text
     #[arg(short, long, value_name = "TEXT")]
     pub message: Option<String>,
-    /// Remote of the work tree at PATH
+    /// Remote of the repository at PATH
     #[arg(long, value_name = "NAME", default_value = "origin")]
     pub remote: String,
-    /// Folder for the work tree, kept for the next driver [default: a temporary one]
+    /// Directory for the checkout, kept for the next driver [default: a temporary directory]
     #[arg(long, value_name = "DIR")]
     pub work: Option<PathBuf>,
     /// Bare repository to read objects from instead of the network; it is never changed
@@ -49,22 +49,22 @@ pub struct DriveOptions {
     /// Maximum wait for a service or the remote before the job ends, to be started again
     #[arg(long, value_name = "SPAN", default_value = "10m", value_parser = span)]
     pub max_wait: Duration,
-    /// Continue even if another driver may still be running: you know that it is not
+    /// Take over from another driver that may still be running; make sure that it is not
     #[arg(long)]
     pub take_over: bool,
-    /// Publish the start of a new run, print the address of the remote, and exit: another driver continues the run
+    /// Publish the start of a new run, print the URL of the remote, and exit; another driver continues the run
     #[arg(long, conflicts_with_all = ["take_over", "work"])]
     pub start_only: bool,
-    /// Only print the address of the remote to which the start would be published
+    /// Only print the URL of the remote, without publishing
     #[arg(long, requires = "start_only")]
     pub dry_run: bool,
-    /// Folder for copies of the iterations' records: DIR/RUN/JOB.ATTEMPT [default: not kept after the job]
+    /// Directory for copies of the iterations' records: DIR/RUN/JOB.ATTEMPT [default: not kept after the job]
     #[arg(long, value_name = "DIR")]
     pub records: Option<PathBuf>,
-    /// Existing file to which each published commit is added, for `runnerctl verify --tip-log`
+    /// Existing file that lists each published commit, for `runnerctl verify --tip-log`
     #[arg(long, value_name = "FILE")]
     pub tip_log: Option<PathBuf>,
-    /// Exit code that makes the engine run the job again
+    /// Exit code that makes the batch system run the job again
     #[arg(long, value_name = "CODE", default_value_t = 75)]
     pub again_code: u8,
     /// Confirm the commands in the repository's configuration

@@ -38,9 +38,9 @@ use crate::ui::Ui;
 const TIME_LIMIT: Duration = Duration::from_mins(3);
 
 const EXAMPLES: &str = "Examples:
-  runnerctl demo                     in a temporary folder, which is kept
-  runnerctl demo --dir roman-demo    in a folder of your own, new or empty
-  runnerctl demo --clean             and remove it at the end";
+  runnerctl demo                     in a temporary directory, which is kept
+  runnerctl demo --dir roman-demo    in this directory, new or empty
+  runnerctl demo --clean             remove the repository at the end";
 
 /// Show a complete run with a scripted agent; no account needed
 #[derive(Debug, Args)]

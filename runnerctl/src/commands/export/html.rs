@@ -25,10 +25,10 @@ pub(crate) struct HtmlArgs {
     /// The file to write
     #[arg(value_name = "FILE")]
     to: PathBuf,
-    /// Run id or a unique prefix; what stands in the place of RUN is a path then
+    /// Run id or a unique prefix; the other argument is then a path
     #[arg(long, value_name = "ID")]
     run: Option<String>,
-    /// Replace the file if there is one
+    /// Replace an existing file
     #[arg(long)]
     force: bool,
 }

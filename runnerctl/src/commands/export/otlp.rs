@@ -54,7 +54,7 @@ pub(super) struct OtlpArgs {
     url: String,
     #[command(flatten)]
     target: RunTarget,
-    /// Send each iteration that ends from now on, until Ctrl-C
+    /// Send each iteration when it ends, until Ctrl-C
     #[arg(short, long, conflicts_with_all = ["target", "run"])]
     watch: bool,
 }

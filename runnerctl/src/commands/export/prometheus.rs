@@ -26,10 +26,10 @@ use crate::ui::Ui;
 /// Where figures go.
 #[derive(Debug, Args)]
 pub(super) struct PrometheusArgs {
-    /// The file, which is replaced; `-` for standard output
+    /// The file to write or replace; `-` for standard output
     #[arg(value_name = "FILE")]
     to: PathBuf,
-    /// Write it again whenever something changes, until Ctrl-C
+    /// Write again at each change, until Ctrl-C
     #[arg(short, long)]
     watch: bool,
 }

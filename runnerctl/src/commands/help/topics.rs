@@ -37,13 +37,13 @@ pub(crate) struct EnvironmentReport {
 
 const VARIABLES: &[(&str, &str)] = &[
     ("RUNNERD_SOCKET", "the daemon's socket, as with --socket"),
-    ("RUNNER_HOST", "the machine whose daemon is asked, as with --host"),
-    ("RUNNERD_STATE", "the folder of the daemon's state"),
+    ("RUNNER_HOST", "the machine whose daemon is used, as with --host"),
+    ("RUNNERD_STATE", "the daemon's state directory"),
     ("RUNNERD_LOG", "what the daemon logs, as in RUST_LOG"),
     ("RUNNER_PLAIN", "1: one fact per line, as with --plain"),
-    ("XDG_RUNTIME_DIR", "the socket is in runnerd/ in it"),
-    ("XDG_STATE_HOME", "the state is in runnerd/ in it, else in ~/.local/state/runnerd/"),
-    ("XDG_CONFIG_HOME", "the daemon's settings are in runnerd/ in it, else in ~/.config/runnerd/"),
+    ("XDG_RUNTIME_DIR", "its subdirectory runnerd/ has the socket"),
+    ("XDG_STATE_HOME", "its subdirectory runnerd/ has the state, else ~/.local/state/runnerd/"),
+    ("XDG_CONFIG_HOME", "its subdirectory runnerd/ has the daemon's settings, else ~/.config/runnerd/"),
     ("VISUAL, EDITOR", "the editor of `edit` and `config edit`, else vi"),
     ("PAGER, LESS", "the pager of `log`, else less; PAGER=cat turns it off"),
     ("NO_COLOR", "any value: no colours"),

@@ -33,7 +33,7 @@ pub(crate) struct ServiceArgs {
 enum ServiceAction {
     /// Install or upgrade the service and start it; a running daemon finishes its iterations first
     Install {
-        /// Write the units, but do not start anything
+        /// Write the units, but start nothing
         #[arg(long)]
         no_start: bool,
     },
