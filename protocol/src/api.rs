@@ -73,8 +73,8 @@ pub trait RepoApi {
     #[method(name = "list")]
     async fn list(&self) -> RpcResult<Vec<RepoView>>;
 
-    /// Forgets a repository that has no active run and no workspaces; its files stay. If its folder is gone, its
-    /// isolated runs can be forgotten too; their workspaces stay.
+    /// Forgets a repository without an active run and without workspaces; its files stay. If its directory is missing,
+    /// its isolated runs can be forgotten too; their workspaces stay.
     #[method(name = "remove")]
     async fn remove(&self, params: RemoveParams) -> RpcResult<RepoView>;
 
@@ -132,7 +132,7 @@ pub trait RunApi {
     #[method(name = "branches")]
     async fn branches(&self, params: AtRun) -> RpcResult<Vec<BranchView>>;
 
-    /// Returns the run that the request names, and the folder in which it works.
+    /// Returns the run that the request names, and the directory in which it works.
     #[method(name = "locate")]
     async fn locate(&self, params: AtRun) -> RpcResult<RunSummary>;
 
@@ -148,23 +148,23 @@ pub trait TreeApi {
     #[method(name = "get")]
     async fn get(&self, params: AtRun) -> RpcResult<TreeReply>;
 
-    /// Returns the next leaf.
+    /// Returns the next task.
     #[method(name = "select")]
     async fn select(&self, params: AtRun) -> RpcResult<SelectView>;
 
-    /// Explains why that leaf is next, and what follows from each way in which its session can end.
+    /// Explains why that task is next, and the effects of each end of its session.
     #[method(name = "explain", with_extensions)]
     async fn explain(&self, params: AtRun) -> RpcResult<ExplainReply>;
 
-    /// Checks the work tree for everything that `run.start` would refuse.
+    /// Checks the working tree for everything that `run.start` would refuse.
     #[method(name = "validate")]
     async fn validate(&self, params: ValidateParams) -> RpcResult<ValidateReply>;
 
-    /// Gives an exhausted node as many attempts as a new node gets.
+    /// Gives a task without remaining attempts a new set of attempts.
     #[method(name = "retry")]
     async fn retry(&self, params: RetryParams) -> RpcResult<ChangeReply>;
 
-    /// Adds a node to the open part of the tree.
+    /// Adds a task to the open part of the tree.
     #[method(name = "add")]
     async fn add_node(&self, params: AddParams) -> RpcResult<ChangeReply>;
 
@@ -205,15 +205,15 @@ pub trait NoteApi {
 /// A person's reviews.
 #[rpc(server, client, namespace = "review", namespace_separator = ".")]
 pub trait ReviewApi {
-    /// Returns the node that waits for a person's review, so that a client can sign the decision.
+    /// Returns the task that waits for a person's review, so that a client can sign the decision.
     #[method(name = "pending")]
     async fn pending_review(&self, params: AtRun) -> RpcResult<PendingReview>;
 
-    /// Approves the finished node that waits for a person's review: it passes.
+    /// Approves the finished task that waits for a person's review: it passes.
     #[method(name = "approve")]
     async fn approve(&self, params: ApproveParams) -> RpcResult<ReviewReply>;
 
-    /// Rejects the finished node that waits for a person's review: it stays open, and an attempt is charged.
+    /// Rejects the finished task that waits for a person's review: it stays open, and an attempt is charged.
     #[method(name = "reject")]
     async fn reject(&self, params: RejectParams) -> RpcResult<ReviewReply>;
 }
@@ -243,12 +243,12 @@ pub trait ConfigApi {
     async fn path(&self, params: AtPath) -> RpcResult<ConfigPathReply>;
 
     /// Sets a key. If a run can continue, the change is committed before its next session; otherwise it is written to
-    /// the work tree.
+    /// the working tree.
     #[method(name = "set")]
     async fn set(&self, params: ConfigSetParams) -> RpcResult<ConfigSetReply>;
 
-    /// Reads the text to edit: the configuration of the run that can continue, otherwise of the work tree, otherwise
-    /// the defaults.
+    /// Reads the text to edit: the configuration of the run that can continue, else of the working tree, else the
+    /// defaults.
     #[method(name = "text")]
     async fn text(&self, params: AtRun) -> RpcResult<ConfigTextReply>;
 
@@ -310,7 +310,7 @@ pub trait VerifyApi {
     #[method(name = "run", with_extensions)]
     async fn verify(&self, params: VerifyParams) -> RpcResult<AuditReport>;
 
-    /// Runs the guards of passing commits again, each in a temporary folder. Stops if the client disconnects.
+    /// Runs the guards of passing commits again, each in a temporary directory. Stops if the client disconnects.
     #[method(name = "rerun", with_extensions)]
     async fn rerun_guards(&self, params: RerunParams) -> RpcResult<RerunReport>;
 
@@ -328,7 +328,7 @@ pub trait BisectApi {
     #[method(name = "points", with_extensions)]
     async fn bisect_points(&self, params: PointsParams) -> RpcResult<PointsReply>;
 
-    /// Runs a command in a temporary folder with the files of a commit. Stops if the client disconnects.
+    /// Runs a command in a temporary directory with the files of a commit. Stops if the client disconnects.
     #[method(name = "try", with_extensions)]
     async fn bisect_try(&self, params: TryParams) -> RpcResult<TryReply>;
 }
@@ -356,7 +356,7 @@ pub trait DeliveryApi {
     #[method(name = "describe", with_extensions)]
     async fn describe(&self, params: DescribeParams) -> RpcResult<DescribeReply>;
 
-    /// Passes new feedback to the sessions, as a note or as a leaf. It is committed before the next session.
+    /// Passes new feedback to the sessions, as a note or as a task. It is committed before the next session.
     #[method(name = "feedback")]
     async fn feedback(&self, params: FeedbackParams) -> RpcResult<FeedbackReply>;
 }

@@ -9,7 +9,7 @@ use crate::request::CallerEnv;
 /// `run.init`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct InitParams {
-    /// Absolute path inside the work tree.
+    /// Absolute path inside the working tree.
     pub path: WirePath,
     /// Overwrite existing files.
     #[serde(default)]
@@ -32,12 +32,12 @@ pub struct UserDefaults {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 pub struct StartParams {
-    /// Absolute path inside the work tree.
+    /// Absolute path inside the working tree.
     pub path: WirePath,
     /// Text of a new goal, at most 64 KiB.
     #[serde(default)]
     pub goal: Option<String>,
-    /// The file that the goal was read from, if it may be in the work tree: it need not be committed.
+    /// The source file of the goal, if it may be in the working tree; it may be uncommitted.
     #[serde(default)]
     pub goal_file: Option<WirePath>,
     /// Id of the run.
@@ -52,11 +52,11 @@ pub struct StartParams {
     /// Queue the run paused.
     #[serde(default)]
     pub queue_only: bool,
-    /// Whether the run works in a separate workspace instead of this work tree; default: `[workspace] kind`.
+    /// Whether the run works in a separate workspace instead of this working tree; default: `[workspace] kind`.
     #[serde(default)]
     pub isolated: Option<bool>,
-    /// Whether a new run whose base has no configuration begins with the defaults, instead of the settings of the newest
-    /// run that the daemon began in the repository.
+    /// Whether a new run whose base has no configuration uses the defaults instead of the settings of the newest run
+    /// that the daemon started in the repository.
     #[serde(default)]
     pub default_config: bool,
     /// The caller's own defaults, for a new run with neither a configuration nor the settings of another run.
@@ -73,7 +73,7 @@ pub struct StartParams {
 /// `run.fork`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ForkParams {
-    /// Absolute path inside the work tree.
+    /// Absolute path inside the working tree.
     pub path: WirePath,
     /// Id of the run to fork, or a unique prefix; default: the only one that has not ended, otherwise the last one.
     #[serde(default)]

@@ -65,9 +65,9 @@ pub struct BisectPoint {
     pub subject: String,
     /// The iteration.
     pub iter: Option<u32>,
-    /// The leaf that the session worked on.
+    /// The task that the session worked on.
     pub node: Option<String>,
-    /// The leaf's title, if the receipt has it.
+    /// The task's title, if the receipt has it.
     pub title: Option<String>,
     /// The commit at which the session started.
     pub from: Option<String>,

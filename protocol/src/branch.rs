@@ -11,9 +11,9 @@ use crate::words::words;
 words! {
     /// How far a run has progressed, according to its branch. The branch does not show whether a driver is alive.
     BranchState {
-        /// Every leaf has passed.
+        /// Every task has passed.
         Completed = "completed",
-        /// The next leaf has no attempts left.
+        /// The next task has no attempts left.
         Stuck = "stuck",
         /// A driver has claimed the run and has not released it.
         Claimed = "claimed",
@@ -44,29 +44,29 @@ pub struct BranchView {
     /// When that commit was made, by the committer's clock.
     #[schemars(with = "Option<String>")]
     pub moved_at: Option<Timestamp>,
-    /// Leaves that have passed.
+    /// Leaf tasks that have passed.
     pub leaves_passed: u32,
-    /// Leaves of the tree.
+    /// Leaf tasks of the tree.
     pub leaves_total: u32,
     /// Committed iterations.
     pub iterations: u32,
-    /// The node of the next iteration.
+    /// The task of the next iteration.
     pub node: Option<NodeRef>,
-    /// What the committed iterations have consumed.
+    /// Tokens and cost of the committed iterations.
     pub usage: UsageTotal,
     /// Time spent in them, in milliseconds.
     pub elapsed_ms: u64,
     /// Open questions.
     pub questions: u32,
-    /// What cannot be read, and why.
+    /// The part that cannot be read, and why.
     pub fault: Option<String>,
 }
 
-/// A work tree that is on the branch of a run.
+/// A working tree that is on the branch of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RunCheckout {
     /// The branch.
     pub branch: String,
-    /// The branch that the run was started from; null if it is not known.
+    /// The branch that the run started from; null if unknown.
     pub back: Option<String>,
 }

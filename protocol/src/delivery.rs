@@ -20,7 +20,7 @@ pub const MAX_FEEDBACK_ITEMS: usize = 200;
 /// `delivery.describe`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct DescribeParams {
-    /// Absolute path inside the work tree.
+    /// Absolute path inside the working tree.
     pub path: WirePath,
     /// Id of the run, or a unique prefix; default: the branch that is checked out, or the only run.
     #[serde(default)]
@@ -40,12 +40,12 @@ pub struct DescribeReply {
     pub run: String,
     /// The last commit of its branch.
     pub tip: String,
-    /// The branch as which it is delivered: `deliver/<run>`.
+    /// The branch to push: `deliver/<run>`.
     pub branch: String,
-    /// The run whose session may be active in this repository and may have changed git's configuration; null if there
-    /// is none.
+    /// The run whose session may be active in this repository and may have changed git's configuration; null without
+    /// such a run.
     pub at_work: Option<String>,
-    /// Leaves that have passed.
+    /// Leaf tasks that have passed.
     pub leaves_passed: u32,
     /// The total number.
     pub leaves_total: u32,
@@ -84,14 +84,14 @@ pub struct FeedbackItem {
     pub id: String,
     /// The author, or the name of the check.
     pub by: String,
-    /// What it refers to, such as `src/lib.rs:42`.
+    /// The place that it refers to, such as `src/lib.rs:42`.
     pub at: Option<String>,
     /// Its text; may be empty for a check.
     pub text: String,
     /// The address at which it can be read.
     pub url: Option<String>,
-    /// The end of a failed check's output, of which the sessions get the lines that describe the failure; only the last
-    /// 32 KiB are used. It is not needed to recognize the check later.
+    /// The end of a failed check's output, of which the last 32 KiB are used: the sessions get the lines that describe
+    /// the failure. It does not identify the check.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log: Option<String>,
 }
@@ -106,7 +106,7 @@ pub struct FeedbackParams {
     pub request: String,
     /// The feedback, oldest first; at most 200 items.
     pub items: Vec<FeedbackItem>,
-    /// Add a leaf below the root for it; otherwise it becomes a note to the next session.
+    /// Add a task below the root for it; otherwise it becomes a note to the next session.
     #[serde(default)]
     pub add: bool,
     /// Only return the text, without writing it.
@@ -125,6 +125,6 @@ pub struct FeedbackReply {
     pub left: u32,
     /// The text for the sessions; empty if nothing is new.
     pub text: String,
-    /// The change that adds the note or the leaf; null if nothing is new, or for a dry run.
+    /// The change that adds the note or the task; null if nothing is new, or for a dry run.
     pub change: Option<ChangeReply>,
 }

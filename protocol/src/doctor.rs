@@ -8,7 +8,7 @@ use crate::path::WirePath;
 /// The first git that can be kept from using configuration written by a session (`GIT_CONFIG_GLOBAL`); runs are not
 /// driven with an older one.
 pub const OLDEST_GIT: [u32; 2] = [2, 32];
-/// The first git that can merge trees without a work tree (`merge-tree --write-tree`), as landing needs.
+/// The first git that can merge trees without a working tree (`merge-tree --write-tree`), as landing needs.
 pub const LANDING_GIT: [u32; 2] = [2, 38];
 /// The number of workspaces, as large as the largest one, for which the disk should still have room.
 pub const SPARE_WORKSPACES: u64 = 3;
@@ -16,14 +16,13 @@ pub const SPARE_WORKSPACES: u64 = 3;
 /// `doctor.repository`: how the daemon would work in a repository.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RepositoryFacts {
-    /// The work tree.
+    /// The working tree.
     pub path: WirePath,
     /// Whether `.runner/` exists.
     pub has_layout: bool,
-    /// Features of this repository for which the git program is used instead of the library; each entry names the
-    /// setting.
+    /// Features of this repository that need the git program instead of the library; each entry names the setting.
     pub by_program: Vec<String>,
-    /// The rule by which git would change the runner's files; null if there is none.
+    /// The rule by which git would change the runner's files; null without such a rule.
     #[serde(default)]
     pub attribute: Option<AttributeFault>,
     /// Lock files of git: left behind, or in use.
@@ -38,7 +37,7 @@ pub struct RepositoryFacts {
     /// Suggested settings for workspaces of isolated runs; null if the kind of project is unknown, or the section is
     /// already set.
     pub workspace: Option<WorkspaceProposal>,
-    /// Whether a new run finds settings: in its base, in the work tree, or those of the run before.
+    /// Whether a new run finds settings in its base, in the working tree, or in the previous run.
     #[serde(default)]
     pub has_settings: bool,
     /// A suggested guard; null if the kind of project is unknown.
@@ -50,7 +49,7 @@ pub struct RepositoryFacts {
     /// Whether the repository has no commit yet.
     #[serde(default)]
     pub unborn: bool,
-    /// The first paths of the work tree that are not committed, and that keep a run in place from starting.
+    /// The first uncommitted paths of the working tree; they prevent the start of a run in place.
     #[serde(default)]
     pub uncommitted: Vec<String>,
 }
@@ -60,7 +59,7 @@ pub struct RepositoryFacts {
 pub struct GuardSuggestion {
     /// The command.
     pub command: Vec<String>,
-    /// The file, and what in it led to the command.
+    /// The file and the entry in it that led to the command.
     pub reason: String,
 }
 
@@ -69,14 +68,14 @@ pub struct GuardSuggestion {
 pub struct AttributeFault {
     /// The rule, with its file and line.
     pub what: String,
-    /// What to do.
+    /// The fix.
     pub fix: String,
 }
 
 /// Suggested settings in `[workspace]` for a known kind of project.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct WorkspaceProposal {
-    /// Names at the root of the work tree from which the kind of project was detected.
+    /// Names at the root of the working tree from which the kind of project was detected.
     pub by: Vec<String>,
     /// For `workspace.copy`.
     pub copy: Vec<String>,
@@ -84,7 +83,7 @@ pub struct WorkspaceProposal {
     pub setup: Vec<String>,
 }
 
-/// The files that determine what the guard does, and are watched for changes.
+/// The files that determine the guard's result, and are watched for changes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct GuardFiles {
     /// Their paths, in order.
@@ -120,14 +119,14 @@ pub enum AgentFitness {
     },
     /// It cannot work until a person changes something.
     Unfit {
-        /// What is wrong.
+        /// The problem.
         what: String,
-        /// What to do.
+        /// The fix.
         fix: String,
     },
     /// Its version could not be determined.
     Unknown {
-        /// Why not.
+        /// The reason.
         why: String,
     },
 }

@@ -13,15 +13,15 @@ pub const ERROR_CODE: i32 = -31_000;
 words! {
     /// The kind of an error: clients act on the kind, people read the message.
     ErrorKind {
-        /// The path is not in a git work tree.
+        /// The path is not in a git working tree.
         NotARepository = "not_a_repository",
-        /// The repository, run, node or iteration is unknown.
+        /// The repository, run, task or iteration is unknown.
         NotFound = "not_found",
         /// The request is not possible: an unknown state, an ambiguous prefix, a bad value.
         InvalidRequest = "invalid_request",
         /// A file of the repository is not valid: configuration, task tree, goal.
         InvalidFile = "invalid_file",
-        /// The work tree has uncommitted changes.
+        /// The working tree has uncommitted changes.
         DirtyTree = "dirty_tree",
         /// Branch, goal and run state belong to different runs.
         IdentityMismatch = "identity_mismatch",
@@ -60,7 +60,7 @@ pub struct ErrorData {
     pub kind: ErrorKind,
     /// The problem, with the path.
     pub message: String,
-    /// What to do next, as a sentence, if there is something to do.
+    /// The next step, as a sentence; null if there is none.
     #[serde(default)]
     pub hint: Option<String>,
     /// The commands in that sentence, for clients that run or copy them.

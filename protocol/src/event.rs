@@ -27,12 +27,12 @@ pub struct Event {
     pub run: Option<String>,
     /// Number of the iteration.
     pub iter: Option<u32>,
-    /// What happened.
+    /// The event.
     #[serde(flatten)]
     pub kind: EventKind,
 }
 
-/// What happened.
+/// The content of an event.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", content = "data", rename_all = "snake_case")]
 pub enum EventKind {
@@ -40,9 +40,9 @@ pub enum EventKind {
     RunState {
         /// The new state.
         state: RunStatus,
-        /// Why, if the run stopped.
+        /// The reason, if the run stopped.
         reason: Option<StopReason>,
-        /// When it continues automatically, if it waits for a time.
+        /// The time at which it continues automatically, if it waits for one.
         #[schemars(with = "Option<String>")]
         until: Option<Timestamp>,
     },
@@ -56,11 +56,11 @@ pub enum EventKind {
         #[schemars(with = "String")]
         until: Timestamp,
     },
-    /// An iteration entered a phase. Without a number and a node: the guard runs on the base.
+    /// An iteration entered a phase. Without a number and a task: the guard runs on the base.
     Phase {
         /// The phase.
         phase: PhaseName,
-        /// The node that is worked on, if known yet.
+        /// The task of the session, if already known.
         node: Option<String>,
     },
     /// An effect is prevented for now, and is tried again.
@@ -70,7 +70,7 @@ pub enum EventKind {
     },
     /// An iteration ended.
     Iteration {
-        /// The node.
+        /// The task.
         node: String,
         /// How it ended.
         verdict: VerdictName,
@@ -84,14 +84,14 @@ pub enum EventKind {
         max_attempts: u32,
         /// Kind and version of the agent.
         agent: Option<String>,
-        /// What its session consumed.
+        /// Tokens and cost of its session.
         usage: SessionUsage,
     },
     /// The task tree changed.
     Tree {
-        /// Leaves that have passed.
+        /// Leaf tasks that have passed.
         leaves_passed: u32,
-        /// Leaves of the tree.
+        /// Leaf tasks of the tree.
         leaves_total: u32,
     },
     /// A commit was made on the run's branch.
@@ -103,7 +103,7 @@ pub enum EventKind {
     },
     /// Files that the agent changed without permission were restored.
     Reverted {
-        /// Paths relative to the work tree.
+        /// Paths relative to the working tree.
         paths: Vec<String>,
     },
     /// Processes of the iteration moved branches or tags outside the run; these are not restored.

@@ -1,4 +1,4 @@
-//! `tree.explain`: which leaf is next and why, and the consequences of each possible end of its session.
+//! `tree.explain`: which task is next and why, and the consequences of each possible end of its session.
 //!
 //! Derived from the committed state. No decision is based on it.
 
@@ -20,7 +20,7 @@ words! {
         Rejected = "rejected",
         /// It answers `retry`.
         Retry = "retry",
-        /// It answers `retry` and has changed the node's goal or acceptance.
+        /// It answers `retry` and has changed the task's goal or acceptance.
         Reworded = "reworded",
         /// It answers `decomposed` with two children.
         Decomposed = "decomposed",
@@ -48,9 +48,9 @@ words! {
     RoleReason {
         /// An earlier session left an invalid task tree.
         Repair = "repair",
-        /// The leaf is the root.
+        /// The task is the root of the tree.
         Root = "root",
-        /// It is the leaf's last attempt.
+        /// It is the task's last attempt.
         LastAttempt = "last_attempt",
         /// None of these.
         Leaf = "leaf",
@@ -75,7 +75,7 @@ pub struct ExplainReply {
     pub run: Option<String>,
     /// The run, if the daemon knows it.
     pub summary: Option<RunSummary>,
-    /// The commit that was read, which is From of the next session.
+    /// The commit that was read: the starting commit of the next session (`Runner-From`).
     pub commit: String,
     /// Number of the next iteration.
     pub iter: u32,
@@ -83,7 +83,7 @@ pub struct ExplainReply {
     pub next: NextView,
     /// Whether this assumes that the run is resumed, because it has ended.
     pub after_resume: bool,
-    /// The next leaf; null if every leaf passes.
+    /// The next task; null if every task passes.
     pub leaf: Option<LeafView>,
     /// The consequences of each ending; empty if no session follows.
     pub endings: Vec<EndingView>,
@@ -95,7 +95,7 @@ pub struct ExplainReply {
 pub enum NextView {
     /// It continues.
     GoesOn {
-        /// The leaf.
+        /// The task.
         node: String,
         /// The role of its session.
         role: Role,
@@ -127,12 +127,12 @@ pub enum NextView {
     },
 }
 
-/// The next leaf, and why it is next.
+/// The next task, and why it is next.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LeafView {
-    /// The leaf.
+    /// The task.
     pub node: NodeRef,
-    /// The steps by which it is selected: one for each node below the root.
+    /// The steps by which it is selected: one for each task below the root.
     pub steps: Vec<StepView>,
     /// The reason for the role of its session.
     pub role_reason: RoleReason,
@@ -143,7 +143,7 @@ pub struct LeafView {
 /// One step of selection: the first of the siblings that has not passed, by `(order, id)`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct StepView {
-    /// Id of the node.
+    /// Id of the task.
     pub node: String,
     /// Its parent.
     pub parent: String,
@@ -156,7 +156,7 @@ pub struct StepView {
 /// The consequences of one ending.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct EndingView {
-    /// Which.
+    /// The ending.
     pub ending: Ending,
     /// The verdict.
     pub verdict: VerdictName,
@@ -168,13 +168,13 @@ pub struct EndingView {
     pub guard: GuardOutcome,
     /// Whether the session's task tree is used; if false, the previous one is kept.
     pub tree_taken: bool,
-    /// The leaf's charged attempts afterwards.
+    /// The task's charged attempts afterwards.
     pub attempts: u32,
-    /// The leaf's maximum attempts.
+    /// The task's maximum attempts.
     pub max_attempts: u32,
-    /// Nodes that pass as a result, the leaf first.
+    /// Tasks that pass as a result, the leaf task first.
     pub passes: Vec<String>,
-    /// Nodes that are added to the tree.
+    /// Tasks that are added to the tree.
     pub gains: Vec<String>,
     /// The run's next step afterwards.
     pub next: NextView,

@@ -25,7 +25,7 @@ words! {
     }
 }
 
-/// What happened.
+/// The event, as a hook gets it on standard input.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HookEvent {
     /// Name of this format: `runner/hook.v1`.
@@ -37,7 +37,7 @@ pub struct HookEvent {
     pub time: Timestamp,
     /// Id of the repository.
     pub repo: String,
-    /// The work tree of the run.
+    /// The working tree of the run.
     pub path: WirePath,
     /// Id of the run.
     pub run: String,

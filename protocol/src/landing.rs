@@ -12,7 +12,7 @@ use crate::words::words;
 words! {
     /// The form in which a run's result becomes commits of a branch.
     LandForm {
-        /// One commit for each leaf that passed.
+        /// One commit for each task that passed.
         Leaves = "leaves",
         /// One commit for the whole run.
         Squash = "squash",
@@ -51,7 +51,7 @@ words! {
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of a command")]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LandParams {
-    /// Absolute path inside the work tree.
+    /// Absolute path inside the working tree.
     pub path: WirePath,
     /// Ids of runs, or unique prefixes; several runs land in this order.
     pub runs: Vec<String>,
@@ -73,7 +73,7 @@ pub struct LandParams {
     /// Files that land as they are, although they do not show that a conflict is resolved.
     #[serde(default)]
     pub accepted: Vec<String>,
-    /// Only return the result: no guard is run, and nothing is moved.
+    /// Only return the result: runs no guard and moves no branch.
     #[serde(default)]
     pub preview: bool,
     /// Whether the guards' commands are confirmed.
@@ -91,7 +91,7 @@ fn leaves() -> LandForm {
 /// `land.resolve`: queues a run that merges the work of a run that cannot be landed automatically.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ResolveParams {
-    /// Absolute path inside the work tree.
+    /// Absolute path inside the working tree.
     pub path: WirePath,
     /// Id of the run, or a unique prefix.
     pub run: String,
@@ -124,14 +124,14 @@ pub struct LandReply {
     pub before: Option<String>,
     /// Its new tip; in a preview, the tip that it would have.
     pub after: String,
-    /// Whether this was a preview, which moves nothing.
+    /// Whether this was a preview, which moves no branch.
     pub preview: bool,
-    /// The work tree that was updated; null if the branch is not checked out.
+    /// The working tree that was updated; null if the branch is not checked out.
     pub work_tree: Option<WirePath>,
-    /// The branch of a run on which the work tree is that the request names; null where it is on another one.
+    /// The run's branch that the requested working tree is on; null if it is on another branch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_run: Option<String>,
-    /// The branch of a run that the work tree was on: it went from there to the branch that the run landed on.
+    /// The run's branch that the working tree was on before it was switched to the branch that the run landed on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left: Option<String>,
     /// The branch of the last run that landed, if its settings differ from the defaults and the branch that it landed on
@@ -151,7 +151,7 @@ pub struct RunLanding {
     pub outcome: LandOutcome,
     /// The new commits, oldest first; for a run that had landed already, the newest of its commits.
     pub commits: Vec<LandedCommit>,
-    /// Why it was left out; null if it was not.
+    /// The reason why it was left out; null if it was not.
     pub refusal: Option<LandRefusal>,
     /// Other notices, in sentences.
     pub notes: Vec<String>,
@@ -164,7 +164,7 @@ pub struct LandedCommit {
     pub commit: String,
     /// The first line of its message.
     pub subject: String,
-    /// The node that passed with it; `-` for a person's own commit.
+    /// The task that passed with it; `-` for a person's own commit.
     pub node: String,
     /// The run's commit whose state it lands.
     pub of: String,
@@ -173,7 +173,7 @@ pub struct LandedCommit {
 /// Why a run does not land.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LandRefusal {
-    /// The problem, with the leaf and the files.
+    /// The problem, with the task and the files.
     pub message: String,
     /// The next commands to type, one per line, if there are any.
     pub hint: Option<String>,
@@ -201,6 +201,6 @@ pub struct LandedCheck {
     pub state: LandedState,
     /// Paths that differ, at most ten.
     pub differs: Vec<String>,
-    /// A notice, for example about a different version of git; null if there is none.
+    /// A notice, for example about a different version of git; null without one.
     pub note: Option<String>,
 }

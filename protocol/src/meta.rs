@@ -19,9 +19,9 @@ pub struct IterationMeta {
     pub iter: u32,
     /// Commit at which the session started.
     pub from: String,
-    /// Node that was worked on.
+    /// Task of the session.
     pub node: String,
-    /// Ids from the root to the node, both included.
+    /// Ids from the root to the task, both included.
     pub node_path: Vec<String>,
     /// The role of the session.
     pub role: Role,
@@ -57,7 +57,7 @@ pub struct IterationMeta {
     pub dropped_bytes: u64,
     /// Why the agent gave no answer; null if it gave one, or was interrupted.
     pub failure: Option<SessionFailure>,
-    /// What the session consumed, excluding reviewers.
+    /// Tokens and cost of the session, without reviewers.
     pub usage: SessionUsage,
     /// The review; null if no review was requested.
     pub review: Option<ReviewFacts>,
@@ -67,11 +67,11 @@ pub struct IterationMeta {
     pub survivors_ended: u32,
     /// Files with secrets that the session changed.
     pub secrets: Vec<SecretFinding>,
-    /// Incomplete logs, of which the disk refused a part: the file, and why.
+    /// Logs that are incomplete because of a disk error: the file, and the error.
     pub log_faults: Vec<String>,
     /// Branches and tags outside the run that its processes moved, each with the old and the new commit.
     pub moved_refs: Vec<String>,
-    /// Files that stay in the work tree and are not in its commit.
+    /// Files that stay in the working tree and are not in its commit.
     pub held_back: Vec<String>,
     /// Paths that its processes changed without permission, and that were restored.
     pub reverted: Vec<String>,
@@ -102,7 +102,7 @@ pub struct SessionFailure {
     /// When the service is expected back, if it said so.
     #[schemars(with = "Option<String>")]
     pub until: Option<Timestamp>,
-    /// What the agent reported about its failure, each as `field: value`, bounded; structured fields first.
+    /// The agent's report of its failure, each part as `field: value`, cut to a limit; structured fields first.
     pub evidence: Vec<String>,
 }
 
@@ -119,17 +119,17 @@ pub struct ReviewFacts {
     pub tries: u32,
     /// Why the last try gave no answer; null if it gave one, or was interrupted.
     pub failure: Option<SessionFailure>,
-    /// What reviewers consumed.
+    /// Tokens and cost of reviewers.
     pub usage: UsageTotal,
-    /// Files that reviewers wrote outside of the record: they are kept under `refs/runner/rescue/`, and the work tree
-    /// is restored.
+    /// Files that reviewers wrote outside of the record: they are kept under `refs/runner/rescue/`, and the working
+    /// tree is restored.
     pub wrote: Vec<String>,
 }
 
 /// A known secret in a file that the agent changed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SecretFinding {
-    /// Path relative to the work tree; a secret in the path is replaced.
+    /// Path relative to the working tree; a secret in the path is replaced.
     pub path: String,
     /// The variable whose value it is.
     pub variable: String,

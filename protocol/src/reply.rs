@@ -12,9 +12,9 @@ use crate::words::{ReviewVerdict, RunStatus};
 /// `run.init`: the created files.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct InitReply {
-    /// The work tree.
+    /// The working tree.
     pub path: WirePath,
-    /// Files that were created, relative to the work tree.
+    /// Files that were created, relative to the working tree.
     pub created: Vec<String>,
     /// Existing files that were kept.
     pub kept: Vec<String>,
@@ -31,13 +31,13 @@ pub struct StartReply {
     pub ahead: u32,
     /// Whether an existing run with this id continues.
     pub resumed: bool,
-    /// The workspace that was created for the run; null if the run works in place, or continues.
+    /// The new workspace of the run; null if the run works in place, or continues.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workspace: Option<CreatedWorkspace>,
-    /// What it begins from, as the request or HEAD names it; null where it continues, or HEAD is on no branch.
+    /// The start of its branch, as named by the request or HEAD; null if the run continues, or HEAD is detached.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
-    /// The branch that it is to land on, and that the work tree goes back to afterwards; null where that is not known.
+    /// The branch to land on, and to switch the working tree back to afterwards; null if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub back: Option<String>,
     /// The settings that it takes from another run, because its base has none; null if there is nothing to take.
@@ -45,8 +45,8 @@ pub struct StartReply {
     pub settings: Option<StartSettings>,
 }
 
-/// Settings that a new run takes from the newest run that the daemon began in the repository, or from the caller's own
-/// defaults.
+/// Settings that a new run takes from the newest run that the daemon started in the repository, or from the caller's
+/// own defaults.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct StartSettings {
     /// Id of that run; null for the caller's defaults.
@@ -67,7 +67,7 @@ pub struct TakenSetting {
 /// The workspace that was created for an isolated run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CreatedWorkspace {
-    /// Its folder: the work tree of the run.
+    /// Its directory: the working tree of the run.
     pub path: WirePath,
     /// The commit that is checked out in it.
     pub base: String,
@@ -95,7 +95,7 @@ pub struct ControlReply {
     pub run: RunSummary,
     /// Whether the request takes effect only after the current iteration or session has ended.
     pub pending: bool,
-    /// Whether it had been made before, so that it has changed nothing.
+    /// Whether the same request was made before, and this one has changed nothing.
     #[serde(default)]
     pub already: bool,
 }
@@ -110,7 +110,7 @@ pub struct VouchReply {
 /// `daemon.signing_key`: the runner's own key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SigningKeyReply {
-    /// The file of the private key, in the daemon's state folder.
+    /// The file of the private key, in the daemon's state directory.
     pub file: WirePath,
     /// The line for git's file of allowed signers.
     pub signer: String,
@@ -123,12 +123,12 @@ pub struct SigningKeyReply {
 pub struct ChangeReply {
     /// The run.
     pub run: RunSummary,
-    /// The command after which its commit is named.
+    /// The command that the subject of its commit names.
     pub command: String,
-    /// Id of the note, question or node, or the key; null for an edit, an acceptance, and a node that has not been
+    /// Id of the note, question or task, or the key; null for an edit, an acceptance, and a task that has not been
     /// added yet.
     pub id: Option<String>,
-    /// The change, in the words of its commit.
+    /// The change, as described by its commit.
     pub summary: String,
     /// Whether the change is pending: it is committed before the next session.
     pub pending: bool,
@@ -145,7 +145,7 @@ pub struct TreeReply {
     pub tree: TaskTree,
     /// SHA-256 of the tree's canonical form, for `tree.edit`.
     pub digest: String,
-    /// The node of the live iteration, otherwise the next leaf.
+    /// The task of the live iteration, otherwise the next task.
     pub current: Option<String>,
     /// State of the run, if there is one.
     pub state: Option<RunStatus>,
@@ -156,9 +156,9 @@ pub struct TreeReply {
 pub struct ReviewReply {
     /// The run, which continues.
     pub run: RunSummary,
-    /// Id of the reviewed node.
+    /// Id of the reviewed task.
     pub node: String,
-    /// Number of the iteration that finished the node.
+    /// Number of the iteration that finished the task.
     pub iteration: u32,
     /// The decision.
     pub verdict: ReviewVerdict,
@@ -167,7 +167,7 @@ pub struct ReviewReply {
 /// `tree.validate`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ValidateReply {
-    /// The work tree.
+    /// The working tree.
     pub path: WirePath,
     /// Whether every check succeeded.
     pub ok: bool,
@@ -181,7 +181,7 @@ pub struct ConfigReply {
     /// The value as JSON; the whole configuration as an object if no key was named.
     pub value: serde_json::Value,
     /// Which of its variables a caller should pass on with `run.start`, `run.step` and `run.resume`, besides `PATH`,
-    /// the home folder and the locale: names, and globs with `*`. Empty if a key was named.
+    /// the home directory and the locale: names, and globs with `*`. Empty if a key was named.
     pub variables: Vec<String>,
 }
 
@@ -192,9 +192,9 @@ pub struct ConfigSetReply {
     pub key: String,
     /// Its value as TOML; null if the default applies.
     pub value: Option<String>,
-    /// The change on the run's branch, if a run can continue; null if the file in the work tree was written.
+    /// The change on the run's branch, if a run can continue; null if the file in the working tree was written.
     pub change: Option<ChangeReply>,
-    /// The file in the work tree.
+    /// The file in the working tree.
     pub file: WirePath,
 }
 
@@ -205,7 +205,7 @@ pub struct ConfigTextReply {
     pub text: String,
     /// Digest of the current text; an edit of a different text is refused.
     pub digest: String,
-    /// The file in the work tree.
+    /// The file in the working tree.
     pub file: WirePath,
 }
 
@@ -214,16 +214,16 @@ pub struct ConfigTextReply {
 pub struct ConfigEditReply {
     /// The keys whose values the edit changes.
     pub keys: Vec<String>,
-    /// The change on the run's branch, if a run can continue; null if the file in the work tree was written.
+    /// The change on the run's branch, if a run can continue; null if the file in the working tree was written.
     pub change: Option<ChangeReply>,
-    /// The file in the work tree.
+    /// The file in the working tree.
     pub file: WirePath,
 }
 
 /// `config.path`: the configuration files, which may be missing or not valid.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ConfigPathReply {
-    /// The repository's file in the work tree.
+    /// The repository's file in the working tree.
     pub file: WirePath,
     /// The daemon's own file.
     pub daemon_file: WirePath,
@@ -232,7 +232,7 @@ pub struct ConfigPathReply {
 /// `config.show`: every key and the origin of its value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ConfigShowReply {
-    /// The repository's file in the work tree, which need not exist.
+    /// The repository's file in the working tree, which need not exist.
     pub file: WirePath,
     /// Its keys.
     pub settings: Vec<SettingView>,
@@ -247,7 +247,7 @@ pub struct ConfigShowReply {
 pub struct IterationReply {
     /// The iteration.
     pub iteration: IterationView,
-    /// The record's folder.
+    /// The record's directory.
     pub record: WirePath,
     /// The facts, if the record has them.
     pub meta: Option<crate::meta::IterationMeta>,
@@ -258,7 +258,7 @@ pub struct IterationReply {
 /// A failure reported by a test runner or a compiler.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ReportedFailure {
-    /// What failed, such as the name of a test.
+    /// The name of the failed test, or of the failed check.
     pub name: String,
     /// The lines about it, starting with the one that names it.
     pub lines: Vec<String>,
@@ -288,7 +288,7 @@ pub struct ActivityStep {
 /// `memory.get`: the texts from which prompts are built.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MemoryReply {
-    /// The commit from which they are read; null if they are read from a work tree.
+    /// The commit from which they are read; null if they are read from a working tree.
     pub commit: Option<String>,
     /// The existing texts: goal, progress, notes, and the files that agents append to.
     pub files: Vec<MemoryFile>,
@@ -297,7 +297,7 @@ pub struct MemoryReply {
 /// One of the texts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MemoryFile {
-    /// Its name without a folder, like `assumptions.md`.
+    /// Its name without a directory, like `assumptions.md`.
     pub name: String,
     /// Its text; bytes that are not UTF-8 are replaced.
     pub text: String,
@@ -308,7 +308,7 @@ pub struct MemoryFile {
 pub struct ExportReply {
     /// Id of the run.
     pub run: String,
-    /// The folder with the copy.
+    /// The directory with the copy.
     pub to: WirePath,
     /// Number of copied files.
     pub files: u64,
@@ -323,7 +323,7 @@ pub struct ExportReply {
 /// `iteration.gc`: the removed files, or with `dry_run` those that would be removed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct GcReply {
-    /// The work tree.
+    /// The working tree.
     pub path: WirePath,
     /// Runs whose records were removed, newest first.
     pub removed: Vec<RunRecords>,
@@ -342,13 +342,13 @@ pub struct GcReply {
 pub struct WorkspaceSwept {
     /// Id of the run.
     pub run: String,
-    /// Its folder.
+    /// Its directory.
     pub path: WirePath,
     /// Size of its files in bytes.
     pub bytes: u64,
-    /// Why the workspace stays; null if it was removed, or would be.
+    /// The reason why the workspace stays; null if it was removed, or would be in a dry run.
     pub kept: Option<StopReason>,
-    /// If only files that no commit has keep it: the number of those files, and of folders with nothing else.
+    /// If only uncommitted files keep it: the number of those files, and of directories that contain only such files.
     #[serde(default)]
     pub uncommitted: u64,
 }

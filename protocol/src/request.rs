@@ -22,7 +22,7 @@ pub struct Handshake {
     pub api_version: u32,
 }
 
-/// Names a repository by any path inside its work tree.
+/// Names a repository by any path inside its working tree.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AtPath {
     /// Absolute path.
@@ -32,9 +32,9 @@ pub struct AtPath {
 /// `repo.remove`: the repository to forget.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RemoveParams {
-    /// Its absolute path as registered, or any path inside its work tree.
+    /// Its absolute path as registered, or any path inside its working tree.
     pub path: WirePath,
-    /// Whether to forget its isolated runs too, if its folder is gone. Their workspaces stay.
+    /// Whether to also forget its isolated runs if its directory is missing. Their workspaces stay.
     #[serde(default)]
     pub force: bool,
 }
@@ -42,14 +42,14 @@ pub struct RemoveParams {
 /// Names a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AtRun {
-    /// Absolute path inside the work tree.
+    /// Absolute path inside the working tree.
     pub path: WirePath,
     /// Id of the run or a unique prefix; default: the only one that has not ended, otherwise the last one.
     #[serde(default)]
     pub run: Option<String>,
 }
 
-/// What a client passes on of its own environment: `PATH`, locale and what `[env]` names.
+/// The part of its own environment that a client passes on: `PATH`, the locale, and the variables that `[env]` names.
 ///
 /// The values are kept in a private file of the daemon, never in the repository or in logs.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -65,7 +65,7 @@ impl std::fmt::Debug for CallerEnv {
 /// `run.step`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct StepParams {
-    /// Absolute path inside the work tree.
+    /// Absolute path inside the working tree.
     pub path: WirePath,
     /// Id of the run or a unique prefix.
     #[serde(default)]
@@ -118,7 +118,7 @@ pub struct VerifyParams {
 /// `run.pause`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PauseParams {
-    /// Absolute path inside the work tree.
+    /// Absolute path inside the working tree.
     pub path: WirePath,
     /// Id of the run or a unique prefix.
     #[serde(default)]
@@ -131,7 +131,7 @@ pub struct PauseParams {
 /// `run.resume`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ResumeParams {
-    /// Absolute path inside the work tree.
+    /// Absolute path inside the working tree.
     pub path: WirePath,
     /// Id of the run or a unique prefix.
     #[serde(default)]
@@ -153,7 +153,7 @@ pub struct ResumeParams {
 /// `tree.validate`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ValidateParams {
-    /// Absolute path inside the work tree.
+    /// Absolute path inside the working tree.
     pub path: WirePath,
     /// The caller's environment, in which programs are searched for.
     #[serde(default)]
@@ -184,7 +184,7 @@ pub struct AcceptParams {
 /// `question.list`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct QuestionsParams {
-    /// Absolute path inside a work tree; default: all repositories.
+    /// Absolute path inside a working tree; default: all repositories.
     #[serde(default)]
     pub path: Option<WirePath>,
     /// Include answered questions, after the open ones.
@@ -195,7 +195,7 @@ pub struct QuestionsParams {
 /// `question.answer`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AnswerParams {
-    /// Absolute path inside a work tree; default: the one with the question.
+    /// Absolute path inside a working tree; default: the one with the question.
     #[serde(default)]
     pub path: Option<WirePath>,
     /// Id of the question, or a unique prefix; `RUN/ID` if several runs ask the same question.
@@ -210,7 +210,7 @@ pub struct RetryParams {
     /// The run.
     #[serde(flatten)]
     pub at: AtRun,
-    /// Id of the exhausted node, or a unique prefix.
+    /// Id of a task without remaining attempts, or a unique prefix.
     pub node: String,
 }
 
@@ -222,9 +222,9 @@ pub struct AddParams {
     pub at: AtRun,
     /// Id of the parent, or a unique prefix.
     pub parent: String,
-    /// Title of the node.
+    /// Title of the task.
     pub title: String,
-    /// The result that the node must achieve.
+    /// The result that the task must achieve.
     pub goal: String,
     /// Testable statements.
     #[serde(default)]
@@ -232,7 +232,7 @@ pub struct AddParams {
     /// Id of the sibling after which it is added.
     #[serde(default)]
     pub after: Option<String>,
-    /// Its place among the siblings; default: last.
+    /// Position among the siblings, counted from 0; default: last.
     #[serde(default)]
     pub order: Option<i64>,
 }
@@ -269,14 +269,14 @@ pub struct VouchParams {
 /// `daemon.signing_key`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SigningKeyParams {
-    /// Create the key if there is none.
+    /// Create the key if it does not exist.
     pub make: bool,
 }
 
 /// `config.get`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ConfigKey {
-    /// Absolute path inside the work tree.
+    /// Absolute path inside the working tree.
     pub path: WirePath,
     /// Dotted key, e.g. `guard.command`; default: the whole configuration.
     #[serde(default)]
@@ -286,7 +286,8 @@ pub struct ConfigKey {
 /// `config.set`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ConfigSetParams {
-    /// The run; default: the run of this work tree that can continue; if there is none, the file in the work tree.
+    /// The run; default: the run of this working tree that can continue; if there is none, the file in the working
+    /// tree.
     #[serde(flatten)]
     pub at: AtRun,
     /// Dotted key, e.g. `guard.command`.
@@ -298,7 +299,8 @@ pub struct ConfigSetParams {
 /// `config.edit`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ConfigEditParams {
-    /// The run; default: the run of this work tree that can continue; if there is none, the file in the work tree.
+    /// The run; default: the run of this working tree that can continue; if there is none, the file in the working
+    /// tree.
     #[serde(flatten)]
     pub at: AtRun,
     /// The edited text.
@@ -311,7 +313,7 @@ pub struct ConfigEditParams {
 /// Names an iteration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AtIteration {
-    /// Absolute path inside the work tree.
+    /// Absolute path inside the working tree.
     pub path: WirePath,
     /// Id of the run or a unique prefix.
     #[serde(default)]
@@ -333,21 +335,21 @@ pub struct ExportParams {
     /// Name of the record: `0007`, or `0007.w2` for a wait. Default: the files of the run as a whole.
     #[serde(default)]
     pub record: Option<String>,
-    /// Absolute path of the target folder, which is created, or exists and is empty.
+    /// Absolute path of the target directory: new or empty.
     pub to: WirePath,
 }
 
 /// `iteration.gc`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct GcParams {
-    /// Absolute path inside the work tree.
+    /// Absolute path inside the working tree.
     pub path: WirePath,
     /// Number of ended runs whose records stay: the ones written last.
     pub keep: u32,
     /// Report what would be removed, without removing anything.
     #[serde(default)]
     pub dry_run: bool,
-    /// Ids of runs whose workspaces are removed even if they hold files that no commit has.
+    /// Ids of runs whose workspaces are removed even if they contain uncommitted files.
     #[serde(default)]
     pub discard: Vec<String>,
 }

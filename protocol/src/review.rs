@@ -11,14 +11,14 @@ use crate::words::ReviewVerdict;
 /// The namespace of these signatures: a signature made for something else, such as a commit, is not accepted.
 pub const NAMESPACE: &str = "runner-review";
 
-/// `review.pending`: the node that waits for a person's review.
+/// `review.pending`: the task that waits for a person's review.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PendingReview {
     /// Id of the run.
     pub run: String,
-    /// Id of the node.
+    /// Id of the task.
     pub node: String,
-    /// Number of the iteration that finished the node.
+    /// Number of the iteration that finished the task.
     pub iteration: u32,
     /// The commit of that iteration.
     pub commit: String,
@@ -45,7 +45,7 @@ pub struct RejectParams {
     pub at: AtRun,
     /// Number of the iteration to decide on, from `review.pending`; refused if another one is pending by then.
     pub iteration: u32,
-    /// The reason, at most 8 KiB; the next session on the node reads it.
+    /// The reason, at most 8 KiB; the next session on the task reads it.
     pub reason: String,
     /// The person's SSH signature of the decision, in base64 without its armor, for `[review] sign`.
     #[serde(default)]

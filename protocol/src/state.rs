@@ -20,7 +20,7 @@ pub struct RunState {
     pub base: Option<String>,
     /// Number of the next iteration, from 1.
     pub next_iter: u32,
-    /// Node of the last iteration.
+    /// Task of the last iteration.
     pub last_node: Option<String>,
     /// `status=` of the last iteration.
     pub last_status: Option<IterationStatus>,
@@ -34,13 +34,13 @@ pub struct RunState {
     pub stall: Stall,
     /// Consecutive `decomposed` answers, without a pass or another answer in between.
     pub decomposed_in_row: u32,
-    /// Consecutive unrequested interruptions on one node.
+    /// Consecutive unrequested interruptions on one task.
     pub deaths: Deaths,
-    /// Nodes that have used their one narrowing.
+    /// Tasks that were already made smaller once.
     pub narrowed: Vec<String>,
-    /// Node whose sessions have the repair role.
+    /// Task whose sessions have the repair role.
     pub repair: Option<String>,
-    /// Files that stay in the work tree and are not on the branch.
+    /// Files that stay in the working tree and are not on the branch.
     pub held_back: Vec<String>,
     /// Submodules with uncommitted work, which the branch lacks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -54,7 +54,7 @@ pub struct RunState {
     pub guard_definition: BTreeMap<String, String>,
     /// Paths under `.runner/` that the last iteration changed without permission.
     pub reverted: Vec<String>,
-    /// What the run has consumed.
+    /// Tokens and cost of the run.
     pub usage: UsageTotal,
     /// Time spent in sessions and guards, the baseline included, in milliseconds.
     pub elapsed_ms: u64,
@@ -99,11 +99,11 @@ pub struct Stall {
     pub count: u32,
 }
 
-/// Unrequested interruptions on one node.
+/// Unrequested interruptions on one task.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Deaths {
-    /// The node.
+    /// The task.
     pub node: Option<String>,
     /// Number of consecutive occurrences.
     pub count: u32,
@@ -132,7 +132,7 @@ pub struct UsageTotal {
 }
 
 impl From<&SessionUsage> for UsageTotal {
-    /// What one session consumed as a total.
+    /// The consumption of one session as a total.
     fn from(session: &SessionUsage) -> Self {
         let are_tokens_known = session.input_tokens.is_some() && session.output_tokens.is_some();
         Self {
@@ -152,13 +152,13 @@ fn is_none(sessions: &u64) -> bool {
     *sessions == 0
 }
 
-/// `feedback.json`: the results of previous sessions that the next session on a node needs.
+/// `feedback.json`: the results of previous sessions that the next session on a task needs.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Feedback {
     /// The guard's result on the base.
     pub baseline: Option<Baseline>,
-    /// Open nodes by id.
+    /// Open tasks by id.
     pub nodes: BTreeMap<String, NodeFeedback>,
 }
 
@@ -168,24 +168,24 @@ pub struct Feedback {
 pub struct Baseline {
     /// Whether it was green.
     pub guard: GuardOutcome,
-    /// What it printed, reduced, if it was not green and no guard has been green since.
+    /// Its output, shortened, if it was not green and no guard has been green since.
     pub output: Option<String>,
-    /// The first iteration whose guard was green, where this one was not.
+    /// The first iteration whose guard was green, if this one was not.
     pub green_at: Option<u32>,
 }
 
-/// The feedback from the sessions on one node.
+/// The feedback from the sessions on one task.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NodeFeedback {
     /// The last attempts, oldest first, at most 8.
     pub history: Vec<Attempt>,
-    /// What is not overcome yet, oldest first: the last red guard until a guard is green, the last rejection until a
-    /// review accepts, an invalid tree until it is repaired, and anything else until a session has answered.
+    /// Open failures, oldest first: the last red guard until a guard is green, the last rejection until a review
+    /// accepts, an invalid tree until it is repaired, and any other failure until a session has returned a result.
     pub failures: Vec<Failure>,
 }
 
-/// One past session on a node.
+/// One past session on a task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Attempt {
@@ -193,7 +193,7 @@ pub struct Attempt {
     pub iter: u32,
     /// How it ended.
     pub verdict: VerdictName,
-    /// What is known of that end, on one line: the exit code of the guard and what failed, else the start of the failure.
+    /// Details of that end, on one line: the exit code of the guard and its failures, else the start of the failure.
     pub detail: Option<String>,
     /// The agent's summary, bounded.
     pub summary: Option<String>,

@@ -28,11 +28,11 @@ pub struct LostTest {
     pub name: String,
     /// The iteration since which it does not pass.
     pub iter: u32,
-    /// What became of it.
+    /// Its present state.
     pub now: TestAbsence,
 }
 
-/// What is known of a run's tests, for readers.
+/// A summary of a run's tests, for readers.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TestsView {
     /// Number of tests that passed at the last green guard, or on the base; at least that many if there are too many to

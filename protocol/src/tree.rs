@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// The version of the task tree that this crate describes.
 pub const TREE_VERSION: u32 = 1;
 
-/// A task tree file: a version and the root node.
+/// A task tree file: a version and the root task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TaskTree {
@@ -19,7 +19,7 @@ pub struct TaskTree {
     pub root: Node,
 }
 
-/// One task: a leaf is worked on, a node with children is passed by them.
+/// One task. Sessions work on tasks without children; a task with children passes when they pass.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Node {
@@ -28,23 +28,23 @@ pub struct Node {
     pub id: String,
     /// Place among the siblings; ties are broken by the bytes of the id.
     pub order: i64,
-    /// What it is called, at most 200 bytes.
+    /// Its title, at most 200 bytes.
     #[schemars(length(max = 200))]
     pub title: String,
-    /// What is to be true when it is done, at most 8 KiB.
+    /// The condition that must be true when it is done, at most 8 KiB.
     #[schemars(length(max = 8192))]
     pub goal: String,
     /// Testable statements, at most 20 of at most 400 bytes each.
     #[schemars(length(max = 20), inner(length(max = 400)))]
     pub acceptance: Vec<String>,
-    /// Whether it is done; written by the runner alone.
+    /// Whether it is done; only the runner writes it.
     pub passes: bool,
-    /// Attempts charged so far; written by the runner alone.
+    /// Attempts charged so far; only the runner writes it.
     pub attempts: u32,
-    /// Attempts allowed, at least 1; written by the runner alone once the node exists.
+    /// Attempts allowed, at least 1; only the runner writes it once the task exists.
     #[schemars(range(min = 1))]
     pub max_attempts: u32,
-    /// The parts it was decomposed into.
+    /// The subtasks that it was split into.
     pub children: Vec<Node>,
 }
 
@@ -67,10 +67,10 @@ impl Node {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ChildSpec {
-    /// What it is called, at most 200 bytes.
+    /// Its title, at most 200 bytes.
     #[schemars(length(min = 1, max = 200))]
     pub title: String,
-    /// What is to be true when it is done, at most 8 KiB.
+    /// The condition that must be true when it is done, at most 8 KiB.
     #[schemars(length(min = 1, max = 8192))]
     pub goal: String,
     /// Testable statements, at most 20 of at most 400 bytes each.

@@ -19,7 +19,7 @@ words! {
         Number = "number",
         /// Every state at the beginning or end of a session can be read and is valid.
         Valid = "valid",
-        /// The commit at which a session started determines its node, its role, and whether it may start at all.
+        /// The commit at which a session started determines its task, its role, and whether it may start at all.
         Selection = "selection",
         /// The prompt built from that commit has the digest in the receipt.
         Prompt = "prompt",
@@ -27,9 +27,9 @@ words! {
         Verdict = "verdict",
         /// The task tree follows from the verdict, and contains only changes that a session may make.
         Tree = "tree",
-        /// `passes` is set only for an accepted leaf.
+        /// `passes` is set only for an accepted task.
         Passes = "passes",
-        /// A passed node does not change.
+        /// A passed task does not change.
         Passed = "passed",
         /// `run_state.json` follows from the verdict.
         RunState = "run_state",
@@ -79,11 +79,11 @@ pub struct AuditFinding {
     pub rule: AuditRule,
     /// Its severity.
     pub severity: Severity,
-    /// The subject: a file, a field, a node, or a trailer.
+    /// The subject: a file, a field, a task, or a trailer.
     pub at: String,
     /// The expected value, according to the rules.
     pub expected: String,
-    /// The value that was found.
+    /// The actual value.
     pub found: String,
 }
 
@@ -102,10 +102,10 @@ pub struct PersonCommit {
     pub other_paths: u32,
 }
 
-/// A leaf that has passed.
+/// A task that has passed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AuditPass {
-    /// The node.
+    /// The task.
     pub node: String,
     /// The iteration.
     pub iter: u32,
@@ -128,9 +128,9 @@ pub struct AuditCounts {
     pub prompts_unknown: u32,
     /// Commits of agents, between the start of a session and its receipt.
     pub agents_commits: u32,
-    /// Leaves that pass at the tip.
+    /// Leaf tasks that have passed at the tip.
     pub leaves_passed: u32,
-    /// All leaves at the tip.
+    /// All leaf tasks at the tip.
     pub leaves_total: u32,
     /// Guards whose result has no proof except the runner's receipt.
     pub guards_unproven: u32,
@@ -172,7 +172,7 @@ pub struct AuditSince {
 pub struct AuditSigned {
     /// Number of commits or reviews that were checked.
     pub commits: u32,
-    /// How many of them are signed with one of the given keys.
+    /// Number of those with a signature by one of the given keys.
     pub held: u32,
     /// The signers: principal and key, each once.
     pub by: Vec<String>,
@@ -185,7 +185,7 @@ pub struct AuditReview {
     pub commit: String,
     /// The iteration.
     pub iter: u32,
-    /// The node.
+    /// The task.
     pub node: String,
     /// The decision.
     pub verdict: ReviewVerdict,
@@ -208,9 +208,9 @@ pub struct AuditReport {
     pub findings: Vec<AuditFinding>,
     /// Commits of people, oldest first.
     pub people: Vec<PersonCommit>,
-    /// Leaves that passed in this run, oldest first.
+    /// Leaf tasks that passed in this run, oldest first.
     pub passes: Vec<AuditPass>,
-    /// Ids of leaves that had passed before the first audited commit: the audited commits do not prove them.
+    /// Ids of leaf tasks that had passed before the first audited commit: the audited commits do not prove them.
     pub brought: Vec<String>,
     /// Parts that could not be audited, in sentences.
     pub unseen: Vec<String>,
@@ -220,7 +220,7 @@ pub struct AuditReport {
     pub since: Option<AuditSince>,
     /// The signatures on the runner's commits, if signers were given.
     pub signed: Option<AuditSigned>,
-    /// People's reviews of finished nodes, oldest first.
+    /// People's reviews of finished tasks, oldest first.
     pub reviews: Vec<AuditReview>,
     /// The signatures on the reviews, if reviewers were given.
     pub reviewed: Option<AuditSigned>,

@@ -30,7 +30,7 @@ pub struct DaemonView {
     pub started_at: Timestamp,
     /// The socket it listens on.
     pub socket: WirePath,
-    /// The folder of its durable state.
+    /// The directory of its durable state.
     pub state_folder: WirePath,
     /// The level of containment of an iteration's processes.
     pub containment: Containment,
@@ -44,7 +44,7 @@ pub struct DaemonView {
     pub draining: bool,
     /// The current log filter.
     pub log_filter: String,
-    /// The folder of its log; null if it logs to standard error, which a service manager may keep.
+    /// The directory of its log; null if it logs to standard error, which a service manager may keep.
     pub log: Option<WirePath>,
     /// The file from which it was started.
     pub program: Option<WirePath>,
@@ -61,16 +61,16 @@ pub struct DaemonView {
 pub struct SleepView {
     /// Whether the daemon keeps it awake.
     pub inhibited: bool,
-    /// Why not, if it does not.
+    /// The reason, if it does not.
     pub why: Option<String>,
 }
 
 /// A level of containment that is not in use.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MissingLevel {
-    /// Which.
+    /// The level.
     pub level: Containment,
-    /// Why not.
+    /// The reason.
     pub why: String,
     /// How to make it available.
     pub raise: String,
@@ -79,15 +79,15 @@ pub struct MissingLevel {
 /// A registered repository.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RepoView {
-    /// Id of the repository: the start of a digest of its git folder.
+    /// Id of the repository: the start of a digest of its git directory.
     pub id: String,
-    /// The registered work tree.
+    /// The registered working tree.
     pub path: WirePath,
     /// Why its state could not be read; null if it could.
     pub held: Option<StopReason>,
     /// Its runs that have not ended, in order.
     pub queue: Vec<RunSummary>,
-    /// If this is the workspace of an isolated run: the work tree in which the run was requested.
+    /// If this is the workspace of an isolated run: the working tree in which the run was requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<WirePath>,
     /// If this is the workspace of an isolated run: the id of the repository from which the run started.
@@ -102,7 +102,7 @@ pub struct RunSummary {
     pub id: String,
     /// The branch `runner/<id>`.
     pub branch: String,
-    /// The work tree it runs in.
+    /// The working tree it runs in.
     pub path: WirePath,
     /// The title of its goal, which is the first heading or line; null if unknown.
     pub goal: Option<String>,
@@ -124,7 +124,7 @@ pub struct RunSummary {
 /// How much of an isolated run is published: the state of its branch in the repository from which it started.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PublishedView {
-    /// A work tree of that repository.
+    /// A working tree of that repository.
     pub to: WirePath,
     /// The commit at the tip of the branch there; null if the branch does not exist, or `behind` is null.
     pub tip: Option<String>,
@@ -143,7 +143,7 @@ pub struct QuestionView {
     pub text: String,
     /// A person's answer.
     pub answer: Option<String>,
-    /// The work tree of the run.
+    /// The working tree of the run.
     pub path: WirePath,
     /// Id of the run.
     pub run: String,
@@ -185,7 +185,7 @@ pub struct StatusView {
     /// Its isolated runs, each in a separate workspace, including those that have ended.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub isolated: Vec<RunSummary>,
-    /// The run's branch that the work tree is on, if it is on one and no run is at work there.
+    /// The run's branch that the working tree is on, if it is on one and no run is at work there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_run: Option<RunCheckout>,
 }
@@ -193,13 +193,13 @@ pub struct StatusView {
 /// Disk space that a workspace uses.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct WorkspaceDisk {
-    /// Its folder.
+    /// Its directory.
     pub path: WirePath,
-    /// The work tree in which its run was requested.
+    /// The working tree in which its run was requested.
     pub source: WirePath,
     /// Id of the run.
     pub run: String,
-    /// Whether `runnerctl gc` would remove the workspace: its run has ended, and nothing in it exists nowhere else.
+    /// Whether `runnerctl gc` would remove the workspace: its run has ended, and all its work exists elsewhere.
     pub removable: bool,
     /// Size of its files in bytes.
     pub bytes: u64,
@@ -208,11 +208,11 @@ pub struct WorkspaceDisk {
 /// `repo.disk`: disk space that the workspaces of isolated runs use.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct DiskView {
-    /// The folder of all workspaces, which may be missing.
+    /// The directory of all workspaces, which may be missing.
     pub folder: WirePath,
     /// The workspaces.
     pub workspaces: Vec<WorkspaceDisk>,
-    /// Free bytes on the disk of that folder; null if the system does not report it.
+    /// Free bytes on the disk of that directory; null if the system does not report it.
     pub free_bytes: Option<u64>,
 }
 
@@ -228,18 +228,17 @@ pub struct RunView {
     pub outages: Vec<OutageView>,
     /// The phase of the live iteration.
     pub phase: Option<PhaseView>,
-    /// The node of the live iteration, otherwise the next one.
+    /// The task of the live iteration, otherwise the next one.
     pub node: Option<NodeRef>,
-    /// Leaves that have passed.
+    /// Leaf tasks that have passed.
     pub leaves_passed: u32,
-    /// Leaves of the tree.
+    /// Leaf tasks of the tree.
     pub leaves_total: u32,
     /// Number of the next iteration, or of the live one.
     pub iteration: u32,
-    /// What the run has consumed, including tries that left no commit.
+    /// Tokens and cost of the run, including tries without a commit.
     pub usage: UsageTotal,
-    /// The list prices behind costs that no agent has reported and no configuration determines: "list price" and its
-    /// date.
+    /// The list prices of costs that no agent reported and no configuration sets: "list price" and its date.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub list_price: Option<String>,
     /// Time spent in sessions and guards, in milliseconds.
@@ -250,7 +249,7 @@ pub struct RunView {
     pub recent: Vec<IterationView>,
     /// Open questions.
     pub questions: u32,
-    /// Files that stay in the work tree and are not on the branch.
+    /// Files that stay in the working tree and are not on the branch.
     pub held_back: Vec<String>,
     /// Paths that the last iteration changed without permission.
     pub reverted: Vec<String>,
@@ -259,7 +258,7 @@ pub struct RunView {
     /// The tests that its guard names.
     #[serde(default)]
     pub tests: TestsView,
-    /// The files that are watched for the guard; null if the committed state cannot be read.
+    /// The watched files of the guard; null if the committed state cannot be read.
     pub guard: Option<GuardFiles>,
     /// Files with secrets from the last iterations.
     pub secrets: Vec<SecretFinding>,
@@ -273,12 +272,12 @@ pub struct RunView {
     pub notes: Vec<String>,
     /// A person's changes to its files that are not committed yet, oldest first.
     pub changes: Vec<ChangeView>,
-    /// A git command that has been running for a while.
+    /// A git command that takes long.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub git_wait: Option<GitWaitView>,
 }
 
-/// A git command that has been running for a while: nothing else is done in the repository until it ends.
+/// A git command that takes long; the daemon does nothing else in the repository until it ends.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct GitWaitView {
     /// The subcommand.
@@ -295,7 +294,7 @@ pub struct GitWaitView {
 pub struct ChangeView {
     /// The command that asked for it.
     pub command: String,
-    /// Id of the note, question or node, or the key, if it is known in advance.
+    /// Id of the note, question or task, or the key, if it is known in advance.
     pub id: Option<String>,
     /// The request, in one line.
     pub text: String,
@@ -326,7 +325,7 @@ pub enum PendingControl {
 /// A live phase.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PhaseView {
-    /// Which one.
+    /// The phase.
     pub name: PhaseName,
     /// When it started.
     #[schemars(with = "String")]
@@ -344,12 +343,12 @@ pub struct PhaseView {
     pub baseline: bool,
 }
 
-/// A node and its place in the tree.
+/// A task and its place in the tree.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct NodeRef {
     /// Id.
     pub id: String,
-    /// Ids from the root to the node, both included.
+    /// Ids from the root to the task, both included.
     pub path: Vec<String>,
     /// Title.
     pub title: String,
@@ -359,7 +358,7 @@ pub struct NodeRef {
     pub max_attempts: u32,
     /// The role of its session, or of the next one.
     pub role: Option<Role>,
-    /// What its sessions consumed, including failed ones and those without a service; null if not requested.
+    /// Tokens and cost of its sessions, including failed ones and those without a service; null if not requested.
     pub usage: Option<UsageTotal>,
 }
 
@@ -370,7 +369,7 @@ pub struct IterationView {
     pub run: String,
     /// Number.
     pub iter: u32,
-    /// Node that was worked on.
+    /// Task of the session.
     pub node: String,
     /// How it ended.
     pub verdict: VerdictName,
@@ -380,7 +379,7 @@ pub struct IterationView {
     pub guard: GuardOutcome,
     /// Its commit, if it has one.
     pub commit: Option<String>,
-    /// Title of the node, if its commit has it.
+    /// Title of the task, if its commit has it.
     pub title: Option<String>,
     /// First line of the summary.
     pub summary: Option<String>,
@@ -389,7 +388,7 @@ pub struct IterationView {
     pub ended_at: Option<Timestamp>,
     /// How long it took, in milliseconds.
     pub duration_ms: Option<u64>,
-    /// What it consumed, including tries that left no commit.
+    /// Tokens and cost, including tries without a commit.
     pub usage: Option<UsageTotal>,
     /// Kind and version of the agent.
     pub agent: Option<String>,
@@ -399,7 +398,7 @@ pub struct IterationView {
     /// Number of the wait that it led to, if it left no commit: the iteration was then started again under the same
     /// number.
     pub wait: Option<u32>,
-    /// How long each of its phases took, in order; empty if its record is gone.
+    /// The duration of each of its phases, in order; empty if its record is missing.
     pub phases: Vec<PhaseTime>,
 }
 
@@ -427,21 +426,21 @@ impl From<&IterationMeta> for IterationView {
     }
 }
 
-/// The reply to `select`: the next leaf, or why there is none.
+/// The reply to `select`: the next task, or the reason why there is none.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "status", rename_all = "snake_case")]
 pub enum SelectView {
-    /// This leaf is next.
+    /// This task is next.
     Open {
-        /// The leaf.
+        /// The task.
         node: NodeRef,
     },
-    /// This leaf is next, but has no attempts left.
+    /// This task is next, but has no attempts left.
     Stuck {
-        /// The leaf.
+        /// The task.
         node: NodeRef,
     },
-    /// Every leaf has passed.
+    /// Every task has passed.
     Complete,
 }
 

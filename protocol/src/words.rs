@@ -49,9 +49,9 @@ words! {
     IterationStatus {
         /// The agent claimed `done`; `guard=` records whether the guard agreed.
         Done = "done",
-        /// The node stays open and is tried again.
+        /// The task stays open and is tried again.
         Retry = "retry",
-        /// The node was split into children.
+        /// The task was split into subtasks.
         Decomposed = "decomposed",
         /// The session ended without a usable answer.
         Fault = "fault",
@@ -91,7 +91,7 @@ words! {
         Retry = "Retry",
         /// The planner made the task smaller before its last attempt.
         Narrowed = "Narrowed",
-        /// The node gained children.
+        /// The task was split into subtasks.
         Decomposed = "Decomposed",
         /// A rule was broken.
         Broken = "Broken",
@@ -132,13 +132,13 @@ impl VerdictName {
 words! {
     /// The role of a session.
     Role {
-        /// Works on one leaf.
+        /// Works on one task.
         Worker = "worker",
-        /// Splits a leaf, or narrows it before its last attempt.
+        /// Splits a task, or makes it smaller before its last attempt.
         Planner = "planner",
         /// Restores the intended content of an invalid tree.
         Repair = "repair",
-        /// Judges a finished node.
+        /// Judges a finished task.
         Reviewer = "reviewer",
         /// A person decides; no session runs.
         Human = "human",
@@ -146,11 +146,11 @@ words! {
 }
 
 words! {
-    /// What a review decides of a finished node.
+    /// A review's decision about a finished task.
     ReviewVerdict {
-        /// The node passes.
+        /// The task passes.
         Accept = "accept",
-        /// The node stays open, and an attempt is charged.
+        /// The task stays open, and an attempt is charged.
         Reject = "reject",
     }
 }
@@ -170,7 +170,7 @@ words! {
     RunStatus {
         /// Waits for its turn.
         Queued = "queued",
-        /// Is being driven.
+        /// The daemon or a job works on it.
         Running = "running",
         /// Stopped by the user between two iterations.
         Paused = "paused",
@@ -180,13 +180,13 @@ words! {
         Held = "held",
         /// The goal is reached.
         Completed = "completed",
-        /// The selected leaf has no attempts left, or there is no more progress.
+        /// The selected task has no attempts left, or there is no more progress.
         Stuck = "stuck",
         /// The iterations or another limit are used up.
         Limit = "limit",
         /// An iteration ran out of time.
         TimedOut = "timed_out",
-        /// Too many faults in a row, or the configuration must be changed.
+        /// Too many faults in a row, or the configuration must change.
         Failed = "failed",
         /// Cancelled by the user.
         Cancelled = "cancelled",

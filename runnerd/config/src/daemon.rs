@@ -18,7 +18,7 @@ pub struct DaemonConfig {
     pub max_repositories: u32,
     /// Isolated runs of one repository that are worked on at the same time.
     pub max_runs_per_repository: u32,
-    /// What the log contains.
+    /// The lowest level of logged messages.
     pub log_level: LogLevel,
     /// Where clients connect, if not at the usual place.
     pub socket: Option<PathBuf>,

@@ -86,7 +86,7 @@ pub(super) enum ValueKind {
 pub(super) enum GlobSubject {
     /// Variables of an environment.
     Variables,
-    /// Files, by their names without folders.
+    /// Files, by their names without directories.
     FileNames,
     /// Files of the repository, by names or by paths from its root.
     Paths,
@@ -112,7 +112,7 @@ impl GlobSubject {
     fn expected(self) -> &'static str {
         match self {
             Self::Variables => "a list of names of variables or globs of them, without their values",
-            Self::FileNames => "a list of names of files or globs of them, without folders",
+            Self::FileNames => "a list of names of files or globs of them, without directories",
             Self::Paths => "a list of names or paths within the repository, or globs of them",
             Self::Branches => "a list of names of branches or globs of them, without refs/heads/",
         }

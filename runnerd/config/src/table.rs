@@ -65,7 +65,7 @@ pub(super) const REPOSITORY: &[ConfigSection] = &[
     },
     ConfigSection {
         path: "prices.*",
-        doc: "Prices in dollars per million tokens, for backends that report no cost. The name is the model's, or the kind's where no model is set.",
+        doc: "Prices in dollars per million tokens, for agents that report no cost. The name is the model, or the kind if no model is set.",
         keys: PRICES,
         shown: Entry(&["input = 1.25", "cached = 0.125", "output = 10.0"]),
     },
@@ -89,45 +89,45 @@ pub(super) const DAEMON: &[ConfigSection] =
     &[ConfigSection { path: "", doc: "Settings of your daemon.", keys: DAEMON_TOP, shown: Full }];
 
 const TOP: &[KeyDefinition] = &[
-    KeyDefinition::new("max_iterations", COUNT, Toml("100"), "Iterations after which a run stops."),
+    KeyDefinition::new("max_iterations", COUNT, Toml("100"), "Number of iterations after which a run stops."),
     KeyDefinition::new(
         "max_attempts_default",
         COUNT,
         Toml("3"),
-        "Attempts that a new task gets before the run is stuck on it.",
+        "Attempts of a new task; the run is stuck when a task has used all of them.",
     ),
     KeyDefinition::new(
         "max_consecutive_faults",
         COUNT,
         Toml("3"),
-        "Faults in a row (crashes, unusable answers) after which a run fails.",
+        "Number of faults in a row (crashes, unusable results) after which a run fails.",
     ),
     KeyDefinition::new(
         "stall_after",
         Number { min: 2, max: 1_000_000 },
         Toml("5"),
-        "Identical answers in a row after which a run is stuck.",
+        "Number of identical results in a row after which a run is stuck.",
     ),
     KeyDefinition::new(
         "iteration_timeout_secs",
         SECONDS,
         Toml("1800"),
-        "Time for one iteration: agent, guard and reviewer together.",
+        "Time limit of an iteration in seconds: agent, guard and reviewer together.",
     ),
     KeyDefinition::new(
         "on_timeout",
         Choice(TimeoutPolicy::SPELLINGS),
         Toml("\"stop\""),
-        "When an iteration runs out of time: stop the run, or count a fault and continue.",
+        "Effect of that time limit: \"stop\" stops the run, \"retry\" counts a fault and continues.",
     ),
     KeyDefinition::new("max_cost_usd", Dollars, Example("25.0"), "Cost in dollars after which a run stops."),
     KeyDefinition::new(
         "max_tokens",
         Number { min: 1, max: ValueKind::UNBOUNDED },
         Example("50000000"),
-        "Tokens, read and written, after which a run stops.",
+        "Number of tokens, input and output together, after which a run stops.",
     ),
-    KeyDefinition::new("max_run_secs", SECONDS, Example("28800"), "Working time after which a run stops."),
+    KeyDefinition::new("max_run_secs", SECONDS, Example("28800"), "Working time in seconds after which a run stops."),
 ];
 
 const EXECUTOR: &[KeyDefinition] = &[
@@ -135,15 +135,15 @@ const EXECUTOR: &[KeyDefinition] = &[
         "kind",
         Choice(ExecutorKind::SPELLINGS),
         Toml("\"codex\""),
-        "The agent program; \"command\" runs the one named by `command`.",
+        "The agent; \"command\" runs the program in `command`.",
     ),
     KeyDefinition::new(
         "command",
         Argv { required: false },
         Toml("[]"),
-        "Program and arguments for the kind \"command\": prompt on standard input, answer in the file named by $RUNNER_OUTPUT.",
+        "Program and arguments for the kind \"command\": it reads the prompt on standard input and writes its result to the file in $RUNNER_OUTPUT.",
     ),
-    KeyDefinition::new("model", Name, Example("\"model-name\""), "The model; without it the agent chooses."),
+    KeyDefinition::new("model", Name, Example("\"model-name\""), "The model; if not set, the agent chooses."),
     KeyDefinition::new("extra_args", Arguments, Toml("[]"), "Extra arguments for the agent."),
     KeyDefinition::new(
         "wrapper",
@@ -155,20 +155,25 @@ const EXECUTOR: &[KeyDefinition] = &[
         "fallback",
         Choices(ExecutorKind::SPELLINGS),
         Toml("[]"),
-        "Agents to fall back to, in this order, while the service of the first is unavailable.",
+        "Agents to use while the service of the first agent is unavailable, in this order.",
     ),
-    KeyDefinition::new("idle_timeout_secs", SECONDS, Toml("900"), "Silence after which a session is ended as a fault."),
+    KeyDefinition::new(
+        "idle_timeout_secs",
+        SECONDS,
+        Toml("900"),
+        "Seconds without output after which a session ends as a fault.",
+    ),
     KeyDefinition::new(
         "output_limit_bytes",
         LOG_BYTES,
         Toml("1048576"),
-        "Agent output to keep; of more, the first and the last part.",
+        "Maximum size of kept agent output in bytes; longer output keeps its first and last part.",
     ),
     KeyDefinition::new(
         "sandbox",
         Choice(Sandbox::SPELLINGS),
         Toml("\"workspace-write\""),
-        "What the agent's own sandbox allows, for agents that have one.",
+        "Access that the agent's own sandbox allows, for agents that have a sandbox.",
     ),
     KeyDefinition::new("network", Flag, Toml("true"), "Whether that sandbox allows the network."),
 ];
@@ -177,7 +182,7 @@ const ROLES: &[KeyDefinition] = &[KeyDefinition::new(
     "mode",
     Choice(RolesMode::SPELLINGS),
     Toml("\"auto\""),
-    "\"auto\" lets a session plan or work; with \"strict\" planners do not touch code and workers do not decompose.",
+    "With \"auto\", a session may split its task or work on it; with \"strict\", planners change no code and workers split no task.",
 )];
 
 const GUARD: &[KeyDefinition] = &[
@@ -191,19 +196,19 @@ const GUARD: &[KeyDefinition] = &[
         "output_limit_bytes",
         LOG_BYTES,
         Toml("1048576"),
-        "Guard output to keep; of more, the first and the last part.",
+        "Maximum size of kept guard output in bytes; longer output keeps its first and last part.",
     ),
     KeyDefinition::new(
         "definition",
         Patterns(GlobSubject::Paths),
         Example("[\"/ci/**\", \"!/ci/notes.md\"]"),
-        "Files that determine what the guard does, as globs, in addition to those that its command reaches. A glob with \"/\" starts at the root, one without matches in any folder; \"!\" excludes. An empty list means that there are none.",
+        "Files that determine the guard's result, as globs, in addition to those that its command reaches. A glob with \"/\" starts at the root of the repository, a glob without matches in any directory; \"!\" excludes. An empty list states that there are none.",
     ),
     KeyDefinition::new(
         "on_change",
         Choice(ChangePolicy::SPELLINGS),
         Toml("\"both\""),
-        "If an agent changed them: \"both\" runs the guard with the agent's and with the accepted files, and both must be green; \"report\" reports the change; \"revert\" restores the accepted files first.",
+        "If an agent changes those files: \"both\" runs the guard with the agent's and with the accepted files, and both must be green; \"report\" reports the change; \"revert\" restores the accepted files first.",
     ),
     KeyDefinition::new("baseline", Flag, Toml("true"), "Whether the guard runs once before the first session."),
 ];
@@ -213,19 +218,19 @@ const REVIEW: &[KeyDefinition] = &[
         "by",
         Choice(ReviewPolicy::SPELLINGS),
         Toml("\"off\""),
-        "Who reviews tasks that pass the guard: nobody, a fresh agent session, or a person.",
+        "Who reviews tasks that pass the guard: \"off\" is no one, \"agent\" a new session, \"human\" a person.",
     ),
     KeyDefinition::new(
         "criteria",
         Text,
         Toml("\"\""),
-        "What a reviewer should look for, besides the task's goal and acceptance.",
+        "Criteria for the reviewer, in addition to the task's goal and acceptance.",
     ),
     KeyDefinition::new(
         "sign",
         Flag,
         Toml("false"),
-        "Whether a person's review must be signed, with the SSH key that their git signs with.",
+        "Whether people must sign their reviews, with the SSH key that signs their commits.",
     ),
 ];
 
@@ -234,7 +239,7 @@ const PROMPT: &[KeyDefinition] = &[
         "budget_bytes",
         Number { min: 32 << 10, max: 1 << 20 },
         Toml("40960"),
-        "Maximum size of a prompt; longer parts are cut.",
+        "Maximum size of a prompt in bytes; longer parts are cut.",
     ),
     KeyDefinition::new(
         "instructions",
@@ -257,13 +262,13 @@ const GIT: &[KeyDefinition] = &[
         Toml(
             "[\".env\", \".env.*\", \"!*.example\", \"!*.sample\", \"!*.template\", \"*.pem\", \"id_rsa\", \"id_ed25519\", \"id_ecdsa\"]",
         ),
-        "New files that are not committed, as globs of their names in any folder except .runner/; \"!\" exempts a name, and the last match counts.",
+        "New files that are not committed, as globs of their names in any directory except .runner/; \"!\" exempts a name, and the last match counts.",
     ),
     KeyDefinition::new(
         "max_file_bytes",
         Number { min: 1, max: ValueKind::UNBOUNDED },
         Toml("52428800"),
-        "New files larger than this are not committed.",
+        "Maximum size of a new file in bytes; larger files are not committed.",
     ),
     KeyDefinition::new("sign", Flag, Toml("false"), "Whether git signs the commits."),
 ];
@@ -273,21 +278,21 @@ const WORKSPACE: &[KeyDefinition] = &[
         "kind",
         Choice(WorkspaceKind::SPELLINGS),
         Toml("\"in-place\""),
-        "Where a run works: \"in-place\" in the work tree in which it is started, or \"isolated\" in a separate workspace.",
+        "Where a run works: \"in-place\" in the repository in which it starts, or \"isolated\" in a separate workspace.",
     ),
     KeyDefinition::new(
         "copy",
         Patterns(GlobSubject::Paths),
         Toml("[]"),
-        "Files ignored by git that a workspace gets, as globs such as \".env\" or \"node_modules\". A glob with \"/\" starts at the root, one without matches in any folder; \"!\" excludes.",
+        "Files that git ignores and that a workspace gets, as globs such as \".env\" or \"node_modules\". A glob with \"/\" starts at the root of the repository, a glob without matches in any directory; \"!\" excludes.",
     ),
     KeyDefinition::new(
         "setup",
         Argv { required: false },
         Toml("[]"),
-        "Program and arguments that prepare a new workspace, such as [\"npm\", \"ci\"]; run once, in the guard's environment, before anything else.",
+        "Program and arguments that prepare a new workspace, such as [\"npm\", \"ci\"]; runs once, in the guard's environment, before the first session.",
     ),
-    KeyDefinition::new("setup_timeout_secs", SECONDS, Toml("900"), "Time for that program."),
+    KeyDefinition::new("setup_timeout_secs", SECONDS, Toml("900"), "Time limit of that program in seconds."),
 ];
 
 const PUBLISH: &[KeyDefinition] = &[
@@ -295,7 +300,7 @@ const PUBLISH: &[KeyDefinition] = &[
         "unpublished_max",
         Number { min: 0, max: 1000 },
         Toml("3"),
-        "Commits that may be unpublished while the remote is unreachable or refuses them; after that, the driver waits.",
+        "Maximum number of unpublished commits while the remote is unreachable or refuses them; then the driver waits.",
     ),
     KeyDefinition::new(
         "extras",
@@ -312,25 +317,30 @@ const CONTAINMENT: &[KeyDefinition] = &[KeyDefinition::new(
     "require",
     Choice(LEVELS),
     Toml("\"walk\""),
-    "The least containment that a run needs to start. `runnerctl daemon status` shows what this machine offers.",
+    "The weakest containment with which a run starts. `runnerctl daemon status` shows the levels of this machine.",
 )];
 
 const PRICES: &[KeyDefinition] = &[
-    KeyDefinition::new("input", Dollars, Required, "Tokens read."),
-    KeyDefinition::new("cached", Dollars, Example("0.125"), "Tokens read from a cache; `input` if not set."),
-    KeyDefinition::new("output", Dollars, Required, "Tokens written."),
+    KeyDefinition::new("input", Dollars, Required, "Price of input tokens."),
+    KeyDefinition::new(
+        "cached",
+        Dollars,
+        Example("0.125"),
+        "Price of input tokens from a cache; if not set, the price in `input`.",
+    ),
+    KeyDefinition::new("output", Dollars, Required, "Price of output tokens."),
 ];
 
 const ENV: &[KeyDefinition] = &[
-    KeyDefinition::new("agent", Patterns(GlobSubject::Variables), Toml("[]"), "Passed on to agents."),
-    KeyDefinition::new("guard", Patterns(GlobSubject::Variables), Toml("[]"), "Passed on to guards."),
+    KeyDefinition::new("agent", Patterns(GlobSubject::Variables), Toml("[]"), "Variables for agents."),
+    KeyDefinition::new("guard", Patterns(GlobSubject::Variables), Toml("[]"), "Variables for guards."),
 ];
 
 const HOOKS: &[KeyDefinition] = &[
-    KeyDefinition::new("on_complete", HOOK, Toml("[]"), "When the goal is met."),
-    KeyDefinition::new("on_stuck", HOOK, Toml("[]"), "When a task has no attempts left."),
-    KeyDefinition::new("on_stop", HOOK, Toml("[]"), "When a run ends or halts for any other reason."),
-    KeyDefinition::new("on_question", HOOK, Toml("[]"), "When an agent left a question."),
+    KeyDefinition::new("on_complete", HOOK, Toml("[]"), "Runs when the goal is reached."),
+    KeyDefinition::new("on_stuck", HOOK, Toml("[]"), "Runs when a run is stuck."),
+    KeyDefinition::new("on_stop", HOOK, Toml("[]"), "Runs when a run ends or is held for any other reason."),
+    KeyDefinition::new("on_question", HOOK, Toml("[]"), "Runs when an agent asks a question."),
 ];
 
 const DELIVER: &[KeyDefinition] = &[
@@ -339,19 +349,19 @@ const DELIVER: &[KeyDefinition] = &[
         "base",
         Name,
         Example("\"main\""),
-        "The branch to merge the result into; by default the branch of the remote's HEAD.",
+        "The target branch of the pull request; if not set, the remote's default branch.",
     ),
     KeyDefinition::new(
         "command",
         HOOK,
         Toml("[]"),
-        "Program that opens the request at a forge other than GitHub and GitLab: it gets one JSON object on standard input, and prints the address of the request.",
+        "Program that opens the pull request at a forge other than GitHub and GitLab: it reads one JSON object on standard input and prints the URL of the pull request.",
     ),
     KeyDefinition::new(
         "on_complete",
         Flag,
         Toml("false"),
-        "Whether a client that waits for a run delivers it when the run is completed, with the user's own logins.",
+        "Whether a client that waits for a run delivers it on completion, with the user's own logins.",
     ),
 ];
 
@@ -360,32 +370,42 @@ const DAEMON_TOP: &[KeyDefinition] = &[
         "max_repositories",
         Number { min: 1, max: 1000 },
         Toml("4"),
-        "Maximum number of repositories with a running run; each isolated run's workspace counts as one.",
+        "Maximum number of repositories with a run at work; the workspace of an isolated run counts as one.",
     ),
     KeyDefinition::new(
         "max_runs_per_repository",
         Number { min: 1, max: 1000 },
         Toml("2"),
-        "Maximum number of isolated runs of one repository that run at the same time.",
+        "Maximum number of isolated runs of one repository at the same time.",
     ),
-    KeyDefinition::new("log_level", Choice(LogLevel::SPELLINGS), Toml("\"info\""), "What the log contains."),
+    KeyDefinition::new(
+        "log_level",
+        Choice(LogLevel::SPELLINGS),
+        Toml("\"info\""),
+        "The lowest level of logged messages.",
+    ),
     KeyDefinition::new(
         "socket",
         AbsolutePath,
         Example("\"/run/user/1000/runnerd/runnerd.sock\""),
-        "The control socket; by default in your runtime folder.",
+        "The control socket; if not set, in your runtime directory.",
     ),
     KeyDefinition::new(
         "workspaces",
         AbsolutePath,
         Example("\"/big/disk/runner-workspaces\""),
-        "Folder of the workspaces of isolated runs; by default `workspaces` in the daemon's state folder.",
+        "Directory of the workspaces of isolated runs; if not set, `workspaces` in the daemon's state directory.",
     ),
-    KeyDefinition::new("inhibit_sleep", Flag, Toml("true"), "Whether to keep the machine awake while a run is active."),
+    KeyDefinition::new(
+        "inhibit_sleep",
+        Flag,
+        Toml("true"),
+        "Whether the daemon keeps the machine awake while a run is active.",
+    ),
     KeyDefinition::new(
         "containment",
         Choice(LEVELS),
         Toml("\"pidns\""),
-        "The strongest containment to use; choose a lower one for tools that do not work in a namespace.",
+        "The strongest containment to use; choose a weaker one for tools that do not work in a namespace.",
     ),
 ];

@@ -37,14 +37,14 @@ fn the_default_file_reads_well() {
 
     # Limits of a run.
 
-    # Iterations after which a run stops.
+    # Number of iterations after which a run stops.
     # max_iterations = 100
 
-    # Attempts that a new task gets before the run is stuck on it.
+    # Attempts of a new task; the run is stuck when a task has used all of them.
     # max_attempts_default = 3
     "#);
     let set = set(&set(&text, "executor.model", "best").unwrap(), "max_iterations", "7").unwrap();
-    assert!(set.contains("# Iterations after which a run stops.\nmax_iterations = 7\n"), "{set}");
+    assert!(set.contains("# Number of iterations after which a run stops.\nmax_iterations = 7\n"), "{set}");
     assert!(set.contains("agent chooses.\nmodel = \"best\"\n"), "{set}");
     assert_eq!(set.lines().count(), text.lines().count());
     let executor: Vec<_> = text.lines().skip_while(|line| !line.contains("[executor.plan]")).take(8).collect();
@@ -407,7 +407,7 @@ fn commands_are_listed_with_their_keys() {
 #[test]
 fn what_can_match_nothing_is_refused_with_its_place() {
     let wrong = [
-        ("git.hold_back", &["secrets/*.pem", "/.env", "!", "", "!a/b", ".."][..], "without folders"),
+        ("git.hold_back", &["secrets/*.pem", "/.env", "!", "", "!a/b", ".."][..], "without directories"),
         (
             "guard.definition",
             &["../ci.sh", "/", "a//b", "checks/", "./ci.sh", "/a/../../b", "!"],

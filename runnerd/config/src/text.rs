@@ -22,7 +22,7 @@ const REFERENCE_HEADER: &str = "\
 This page is generated from the table of keys in the daemon. An unknown key or a value that does
 not fit is an error that names file, line and column. Amounts of bytes and seconds are whole
 numbers. Globs: `*` and `?` stay within one path component, `**` does not, `[a-z]` is a class; a
-pattern without `/` names a file in any folder.
+pattern without `/` names a file in any directory.
 ";
 
 /// Returns the `config.toml` that `init` writes into a repository.
