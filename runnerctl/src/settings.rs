@@ -1,4 +1,4 @@
-//! The client's own settings, one file per user: other machines, and the batch engines that jobs are submitted to.
+//! The client's own settings, one file per user: other machines, and the batch systems that jobs are submitted to.
 //!
 //! A missing file means the defaults; an unknown key, or a value of the wrong type, is an error with line and column.
 

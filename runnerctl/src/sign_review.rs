@@ -75,7 +75,7 @@ async fn ask_iteration(ui: &Ui, connection: &Connection, decision: &ReviewDecisi
     let way = format!("runnerctl log {iteration} --diff, then: runnerctl {command} --iter {iteration}");
     let way = if decision.verdict == ReviewVerdict::Accept { way } else { way + " REASON" };
     if !ui.can_ask() {
-        let message = format!("no iteration is named; {iteration} of run {run} awaits your review, of node {node}");
+        let message = format!("no iteration is named; {iteration} of run {run} awaits your review, of task {node}");
         return Err(refused(message).hint(way));
     }
     let at = AtIteration { path: decision.at.path.clone(), run: Some(run.clone()), iter: Some(iteration), wait: None };
@@ -110,7 +110,7 @@ fn describe_signing(review: &PendingReview, verdict: ReviewVerdict, key: &str) -
     let commit = commit.get(..12).unwrap_or(commit);
     let (run, node, key) = (sanitize(run), sanitize(node), sanitize(key));
     format!(
-        "signing \"{verdict}\" of node {node}, iteration {iteration:04} of run {run}, commit {commit}, with {key}\n"
+        "signing \"{verdict}\" of task {node}, iteration {iteration:04} of run {run}, commit {commit}, with {key}\n"
     )
 }
 

@@ -134,7 +134,7 @@ fn with_repo_hold(run: &RunView, status: &StatusView) -> RunView {
 /// Returns the closing message about a run.
 pub(crate) fn render_ending(run: &RunView, screen: &Screen) -> String {
     let leaves = format!(
-        "  {}/{} leaves passed, {} in sessions and guards\n",
+        "  {}/{} tasks passed, {} in sessions and guards\n",
         run.leaves_passed,
         run.leaves_total,
         format_duration(run.elapsed_ms)
@@ -253,7 +253,7 @@ mod tests {
         run run-1a2b3c4d stuck on branch runner/run-1a2b3c4d
           "Cut the text into tokens" has used all of its 3 attempts
           to continue: runnerctl resume
-          4/9 leaves passed, 1h 05m in sessions and guards
+          4/9 tasks passed, 1h 05m in sessions and guards
         "#);
     }
 }

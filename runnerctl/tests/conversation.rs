@@ -47,7 +47,7 @@ fn waiting_tells_each_phase_and_ends_with_the_state_of_the_run() {
     insta::assert_snapshot!(output_text(&output), @r"
     run run-1 queued on branch runner/run-1
     run run-1 stuck on branch runner/run-1
-      1/3 leaves passed, 1m 01s in sessions and guards
+      1/3 tasks passed, 1m 01s in sessions and guards
     --- stderr
     0003 work     a.b  0s
     0003 guard    a.b  12s
@@ -137,9 +137,9 @@ fn outside_a_repository_status_lists_all() {
         .with_reply("run.status_all", json!([status("running"), status("stuck")]));
     let output = daemon.client(&["status"]).output().expect("runs");
     insta::assert_snapshot!(output_text(&output), @r"
-    REPOSITORY  STATE    LEAVES  COST  NOW
-    /p          running  1/3     $?    begins
-    /p          stuck    1/3     $?
+    REPOSITORY  STATE    TASKS  COST  NOW
+    /p          running  1/3    $?    begins
+    /p          stuck    1/3    $?
     --- stderr
     --- exit 0
     ");

@@ -115,7 +115,7 @@ test('tasks are called by their titles where the runner names them by id, and ho
   const world = morning();
   world.found.status.run.node.title = HOSTILE;
   world.found.tree.tree.root.children[0].children[0].title = HOSTILE;
-  world.repos[1].run.summary.reason.message = 'node parser.lex has used its 3 attempts';
+  world.repos[1].run.summary.reason.message = 'task parser.lex has used its 3 attempts';
   await within(world, '#/repo/r2/run/calc-77aa', async ({ page }) => {
     const said = page.locator('.why .words').first();
     await expect.poll(() => said.textContent()).toContain('<img src=x onerror=');

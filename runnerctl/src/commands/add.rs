@@ -23,7 +23,7 @@ const EXAMPLES: &str = "Examples:
 #[command(after_help = EXAMPLES)]
 pub(crate) struct AddArgs {
     /// Id of the parent task, or a unique prefix
-    #[arg(value_name = "NODE")]
+    #[arg(value_name = "TASK")]
     parent: String,
     #[command(flatten)]
     target: RunTarget,

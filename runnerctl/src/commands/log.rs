@@ -212,10 +212,10 @@ fn filter_by_node(all: Vec<IterationView>, node: &str) -> Result<Vec<IterationVi
     ids.sort_unstable();
     ids.dedup();
     let id = match ids[..] {
-        [] => return Err(failed(format!("no iteration has worked on node {node} yet"))),
+        [] => return Err(failed(format!("no iteration has worked on task {node} yet"))),
         [one] => one.to_owned(),
         _ if ids.contains(&node) => node.to_owned(),
-        _ => return Err(failed(format!("`{node}` matches more than one node: {}", ids.join(", ")))),
+        _ => return Err(failed(format!("`{node}` matches more than one task: {}", ids.join(", ")))),
     };
     Ok(all.into_iter().filter(|view| view.node == id).collect())
 }
@@ -240,7 +240,7 @@ fn render_summary(reply: &IterationReply, has_record: bool, screen: &Screen) -> 
         fact("summary", summary.into());
     }
     if let Some(meta) = &reply.meta {
-        fact("node", meta.node_path.join("/").into());
+        fact("task", meta.node_path.join("/").into());
         let is_session = meta.role != Role::Human;
         if is_session {
             fact("session", format!("{} as {}, {}", meta.agent, meta.role, meta.mode).into());
@@ -348,7 +348,7 @@ mod tests {
     fn iterations_are_listed_with_what_they_came_to() {
         let run = samples::run();
         insta::assert_snapshot!(strip_str(&render_list(&run.recent, &Screen::fixed())), @r"
-        ITER  VERDICT       GUARD       NODE        TIME    COST   COMMIT    SUMMARY
+        ITER  VERDICT       GUARD       TASK        TIME    COST   COMMIT    SUMMARY
         0003  guard failed  guard=fail  parser.lex  14s     $0.42  01234567  The lexer: the lexer knows num…
         0002  finished      guard=pass  parser.ast  1m 01s  $?     01234567  The syntax tree
         ");

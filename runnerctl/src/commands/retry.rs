@@ -21,7 +21,7 @@ const EXAMPLES: &str = "Examples:
 #[command(after_help = EXAMPLES)]
 pub(crate) struct RetryArgs {
     /// Id of the task, or a unique prefix
-    #[arg(value_name = "NODE")]
+    #[arg(value_name = "TASK")]
     node: String,
     #[command(flatten)]
     target: RunTarget,

@@ -1,4 +1,4 @@
-//! `submit`: publishes the start of runs, and submits each as a job to a batch engine.
+//! `submit`: publishes the start of runs, and submits each as a job to a batch system.
 
 use std::ffi::OsString;
 use std::path::PathBuf;

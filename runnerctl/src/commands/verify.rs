@@ -191,7 +191,7 @@ async fn rerun_guards(
     let mut total = RerunReport { guards: 0, findings: Vec::new() };
     for (index, pass) in params.passes.iter().enumerate() {
         let node = sanitize(&pass.node);
-        let text = format!("guard {} of {}: iteration {:04}, node {node}", index + 1, params.passes.len(), pass.iter);
+        let text = format!("guard {} of {}: iteration {:04}, task {node}", index + 1, params.passes.len(), pass.iter);
         let elapsed_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         lines.show(vec![ProgressLine::Transient { text, elapsed_ms }]);
         let one = RerunParams { passes: vec![pass.clone()], ..params.clone() };

@@ -1,4 +1,4 @@
-//! The supported batch engines: their templates, how values are quoted in them, and the program that takes the script.
+//! The supported batch systems: their templates, how values are quoted in them, and the program that takes the script.
 
 use std::ffi::OsString;
 use std::path::Path;

@@ -131,10 +131,8 @@ fn list_proven(report: &AuditReport) -> Vec<String> {
     // If an earlier commit breaks a rule, everything that later commits build on is unproven.
     if is_sound(report) && report.since.as_ref().is_none_or(|since| since.violations == 0) {
         let iterations = count_noun(counts.iterations, "iteration");
-        lines.push(format!(
-            "{iterations}, each on the right leaf, changing what its verdict calls for and nothing else"
-        ));
-        let passes = count_noun(u32::try_from(report.passes.len()).unwrap_or(u32::MAX), "leaf");
+        lines.push(format!("{iterations}, each on the right task, with only the changes that its verdict allows"));
+        let passes = count_noun(u32::try_from(report.passes.len()).unwrap_or(u32::MAX), "task");
         lines.push(format!("{passes} passed, each by an accepted iteration; none changed since"));
         if let Some(signed) = report.signed.as_ref().filter(|signed| signed.held == signed.commits) {
             lines.push(format!(
@@ -215,9 +213,5 @@ fn summarize(report: &AuditReport) -> String {
 }
 
 fn count_noun(n: u32, what: &str) -> String {
-    match (n, what) {
-        (1, _) => format!("1 {what}"),
-        (_, "leaf") => format!("{n} leaves"),
-        _ => format!("{n} {what}s"),
-    }
+    if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
 }

@@ -22,7 +22,7 @@ pub(crate) fn describe_point(point: &BisectPoint) -> String {
     let commit = short_id(&point.commit);
     match (point.kind, point.iter, &point.node) {
         (PointKind::Iteration, Some(iter), Some(node)) => {
-            format!("{commit}, iteration {iter:04}, node {}", sanitize(node))
+            format!("{commit}, iteration {iter:04}, task {}", sanitize(node))
         }
         (PointKind::Start, ..) => format!("{commit}, what the run began with"),
         _ => format!("{commit}, a person's commit"),

@@ -12,7 +12,7 @@ use super::usage;
 
 /// Returns a line for each run.
 pub(crate) fn render_list(runs: &[BranchView], screen: &Screen) -> String {
-    let mut table = Table::with_heading(["RUN", "STATE", "LEAVES", "MOVED", "DRIVER", "GOAL"]).shrinking(4);
+    let mut table = Table::with_heading(["RUN", "STATE", "TASKS", "MOVED", "DRIVER", "GOAL"]).shrinking(4);
     for run in runs {
         let goal = run.fault.as_deref().or(run.goal.as_deref()).unwrap_or_default();
         table.add_row([
@@ -43,7 +43,7 @@ pub(crate) fn render_detail(run: &BranchView, screen: &Screen) -> String {
         row("driver", driver.clone());
     }
     if run.leaves_total > 0 {
-        row("leaves", format!("{} passed", render_leaves(run)));
+        row("tasks", format!("{} passed", render_leaves(run)));
         row("iterations", run.iterations.to_string());
         row(
             "spent",

@@ -49,7 +49,7 @@ impl ExplainPage<'_> {
         let node = &leaf.node;
         let mut text = format!("\n{}  {}\n", paint(HEADING, &sanitize(&node.id)), sanitize(&node.title));
         let steps: String = leaf.steps.iter().map(|step| self.wrap(2, &describe_step(step))).collect();
-        text += if steps.is_empty() { "  the root has no children: it is the only leaf\n" } else { &steps };
+        text += if steps.is_empty() { "  the root has no subtasks: it is the only task\n" } else { &steps };
         text += &self.wrap(2, &describe_attempts(leaf));
         text + &self.wrap(2, &describe_role(leaf))
     }
@@ -231,7 +231,7 @@ mod tests {
 
     #[test]
     fn a_tree_that_is_complete_has_no_leaf_and_no_endings() {
-        let reason = StopReason::new("every leaf of the task tree passes", "");
+        let reason = StopReason::new("every task has passed", "");
         let state = protocol::words::RunStatus::Completed;
         let reply = ExplainReply {
             summary: None,
@@ -242,7 +242,7 @@ mod tests {
         };
         insta::assert_snapshot!(strip_str(&render_explanation(&reply, &Screen::fixed())), @r"
         iteration 0004 of run-1a2b3c4d from 01234567
-        it is completed: every leaf of the task tree passes
+        it is completed: every task has passed
         ");
     }
 }

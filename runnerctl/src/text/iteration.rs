@@ -8,7 +8,7 @@ use super::screen::Screen;
 use super::table::{Table, TableCell};
 use super::usage::render_short_cost;
 
-const COLUMNS: [&str; 8] = ["ITER", "VERDICT", "GUARD", "NODE", "TIME", "COST", "COMMIT", "SUMMARY"];
+const COLUMNS: [&str; 8] = ["ITER", "VERDICT", "GUARD", "TASK", "TIME", "COST", "COMMIT", "SUMMARY"];
 /// The column that is cut if a terminal is narrow.
 const SHRINKING_COLUMN: usize = 3;
 

@@ -26,7 +26,7 @@ const RUNS_SHOWN: usize = 20;
 /// Returns one line per repository under a heading, each followed by its isolated runs; the number of open questions
 /// comes last.
 pub(crate) fn render_overview(all: &[StatusView], screen: &Screen) -> String {
-    let mut table = Table::with_heading(["REPOSITORY", "STATE", "LEAVES", "COST", "NOW"]).shrinking(0);
+    let mut table = Table::with_heading(["REPOSITORY", "STATE", "TASKS", "COST", "NOW"]).shrinking(0);
     for status in all {
         let name = match repo::isolated_run_id(status).filter(|_| repo::is_nested(status, all)) {
             Some(run) => format!("  {run}"),
@@ -205,13 +205,13 @@ fn run_facts(run: &RunView, screen: &Screen) -> Vec<(&'static str, TableCell)> {
         facts.push(("asked for", TableCell::styled(WARN, render_pending(pending))));
     }
     if let Some(node) = &run.node {
-        facts.push(("node", render_node(node).into()));
+        facts.push(("task", render_node(node).into()));
         facts.push(("attempts", render_attempts(node).into()));
         if let Some(used) = node.usage.as_ref().filter(|used| used.sessions > 0) {
-            facts.push(("this node", usage::render_total_with_price(used, run.list_price.as_deref()).into()));
+            facts.push(("this task", usage::render_total_with_price(used, run.list_price.as_deref()).into()));
         }
     }
-    facts.extend(render_leaves(run).map(|leaves| ("leaves", format!("{leaves} passed").into())));
+    facts.extend(render_leaves(run).map(|leaves| ("tasks", format!("{leaves} passed").into())));
     if run.usage.sessions > 0 {
         facts.push(("time", format!("{} in sessions and guards", format_duration(run.elapsed_ms)).into()));
         facts.push(("usage", usage::render_total_with_price(&run.usage, run.list_price.as_deref()).into()));
@@ -374,9 +374,9 @@ mod tests {
         run run-1a2b3c4d running on branch runner/run-1a2b3c4d
 
           phase        0004 guard 2.0s, iteration 12s of 30m 00s
-          node         root/parser/parser.lex  Cut the text into tokens (worker)
+          task         root/parser/parser.lex  Cut the text into tokens (worker)
           attempts     1/3 used
-          this node    sessions 1, tokens in unknown, cached unknown, out unknown, cost $0.42
+          this task    sessions 1, tokens in unknown, cached unknown, out unknown, cost $0.42
           leaves       4/9 passed
           time         1h 05m in sessions and guards
           usage        sessions 3, tokens in 1.2M, cached 800k, out 30.4k, cost unknown
@@ -433,7 +433,7 @@ mod tests {
           to continue: runnerctl resume --now
 
           waits        until 15:01 (in 3h 01m)
-          node         root/parser/parser.lex  Cut the text into tokens (worker)
+          task         root/parser/parser.lex  Cut the text into tokens (worker)
         ");
         assert!(describe_activity(&run, &Screen::fixed()).starts_with("until 15:01 (in 3h 01m): the model's service"));
     }
@@ -484,10 +484,10 @@ mod tests {
             &Screen { width: Some(60), ..Screen::fixed() },
         ));
         insta::assert_snapshot!(text, @r#"
-        REPOSITORY    STATE    LEAVES  COST  NOW
-        …ome/me/proj  running  4/9     $?    0004 guard Cut the tex…
-        …ome/me/proj  stuck    4/9     $?    "Cut the text into tok…
-        …ome/me/proj  held                   cannot read its journal
+        REPOSITORY    STATE    TASKS  COST  NOW
+        …ome/me/proj  running  4/9    $?    0004 guard Cut the text…
+        …ome/me/proj  stuck    4/9    $?    "Cut the text into toke…
+        …ome/me/proj  held                  cannot read its journal
 
         4 questions are open: runnerctl questions
         "#);

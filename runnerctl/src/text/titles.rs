@@ -19,7 +19,7 @@ pub(crate) fn titled_reason(run: &RunView) -> Option<StopReason> {
     Some(StopReason { message: replace_ids(&reason.message, |id| task_title(run, id)), ..reason })
 }
 
-/// Replaces ids with titles: ids after the word "node", and ids that cannot be mistaken for other words.
+/// Replaces ids with titles: ids after the word "task", and ids that cannot be mistaken for other words.
 pub(crate) fn replace_ids<'t>(sentence: &str, title: impl Fn(&str) -> Option<&'t str>) -> String {
     let mut text = String::with_capacity(sentence.len());
     let mut rest = sentence;
@@ -33,7 +33,7 @@ pub(crate) fn replace_ids<'t>(sentence: &str, title: impl Fn(&str) -> Option<&'t
         let id = word.trim_end_matches('.');
         // A path, or text to be typed.
         let is_quoted = text.ends_with(['/', '`']) || after.starts_with(['/', '`']);
-        let before = text.strip_suffix("node ").map(str::len);
+        let before = text.strip_suffix("task ").map(str::len);
         match title(id).filter(|_| !is_quoted && (before.is_some() || looks_like_id(id))) {
             Some(title) => {
                 text.truncate(before.unwrap_or(text.len()));
@@ -71,8 +71,8 @@ mod tests {
             with_sample_titles("parser.lex has used all of its 3 attempts"),
             "\"Cut the text\" has used all of its 3 attempts"
         );
-        assert_eq!(with_sample_titles("node all waits, then n2."), "\"Everything\" waits, then \"The second\".");
-        assert_eq!(with_sample_titles("node x"), "\"<b>\"");
+        assert_eq!(with_sample_titles("task all waits, then n2."), "\"Everything\" waits, then \"The second\".");
+        assert_eq!(with_sample_titles("task x"), "\"<b>\"");
     }
 
     #[test]

@@ -156,7 +156,7 @@ impl NodeStatus {
 fn render_counts(node: &Node) -> String {
     if !node.is_leaf() {
         let (passed, total) = count_leaves(node);
-        return format!(", {passed}/{total} leaves");
+        return format!(", {passed}/{total} tasks");
     }
     if node.attempts == 0 { String::new() } else { format!(", attempts {}/{}", node.attempts, node.max_attempts) }
 }
@@ -238,7 +238,7 @@ pub(crate) mod tests {
         ├─ ✖ cli  The cli  no attempts left, attempts 3/3
         └─ ○ docs  The docs  open
         ");
-        assert_eq!(render_part(Some(0), false, false), "○ root  The root  open, 2/4 leaves, folded\n");
+        assert_eq!(render_part(Some(0), false, false), "○ root  The root  open, 2/4 tasks, folded\n");
         assert_eq!(render_part(Some(1), false, false), render_part(None, false, true));
         assert_eq!(render_part(None, false, false).lines().count(), 6);
     }

@@ -42,7 +42,7 @@ fn render_event<'t>(kind: &EventKind, title: &impl Fn(&str) -> Option<&'t str>) 
             (state_style(*state), format!("run {state}{why}"))
         }
         EventKind::Phase { phase: PhaseName::Work, node } => {
-            (LIVE, format!("work on {}", node.as_deref().map_or_else(|| "a node".to_owned(), task_name)))
+            (LIVE, format!("work on {}", node.as_deref().map_or_else(|| "a task".to_owned(), task_name)))
         }
         EventKind::Phase { phase: PhaseName::Guard, node: None } => (LIVE, "the guard runs on the base".to_owned()),
         EventKind::Iteration { node, verdict, guard, attempts, max_attempts, usage, .. } => {
@@ -58,7 +58,7 @@ fn render_event<'t>(kind: &EventKind, title: &impl Fn(&str) -> Option<&'t str>) 
             )
         }
         EventKind::Tree { leaves_passed, leaves_total } => {
-            (PLAIN, format!("{leaves_passed}/{leaves_total} leaves pass"))
+            (PLAIN, format!("{leaves_passed}/{leaves_total} tasks pass"))
         }
         EventKind::Commit { commit, subject } => (DIM, format!("commit {} {subject}", short_id(commit))),
         EventKind::Questions { asked } => {

@@ -16,7 +16,7 @@ pub(crate) const KEYS: &[(&str, &str)] = &[
     ("j k arrows", "move, scroll; PgUp PgDn Home End too"),
     ("[ ]", "previous, next repository"),
     ("< >", "previous, next machine, of several"),
-    ("Enter", "fold or unfold a branch; open the log of a leaf or pane"),
+    ("Enter", "fold or unfold a branch; open the log of a task or pane"),
     ("f", "follow what is live again"),
     ("v", "the agent's steps, or its output as printed"),
     ("l", "open the log; / searches in it"),

@@ -141,7 +141,7 @@ fn describe_wait(reply: &ChangeReply) -> String {
 
 fn describe_review(reply: &ReviewReply) -> String {
     let decision = if reply.verdict == ReviewVerdict::Accept { "approved" } else { "rejected" };
-    format!("node {} of iteration {:04} is {decision}", reply.node, reply.iteration)
+    format!("task {} of iteration {:04} is {decision}", reply.node, reply.iteration)
 }
 
 impl From<Error> for RequestError {

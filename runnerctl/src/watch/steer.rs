@@ -61,7 +61,7 @@ impl Model {
             SteerAction::Cancel => format!("Cancel run {run}? Its branch and commits are kept."),
             SteerAction::Approve { iter } => {
                 let node = self.iteration_under_review().map(|view| view.node.as_str()).unwrap_or_default();
-                format!("Approve node {node} of iteration {iter} of run {run}?")
+                format!("Approve task {node} of iteration {iter} of run {run}?")
             }
             _ => format!("End the session of run {run} now? Its work will be committed."),
         };

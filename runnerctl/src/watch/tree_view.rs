@@ -52,7 +52,7 @@ impl TreeView {
         }
     }
 
-    /// Returns the title of a node.
+    /// Returns the title of a task.
     pub(crate) fn title(&self, id: &str) -> Option<&str> {
         fn find<'n>(node: &'n Node, id: &str) -> Option<&'n Node> {
             if node.id == id { Some(node) } else { node.children.iter().find_map(|child| find(child, id)) }

@@ -108,11 +108,11 @@ fn what_is_not_known_is_named_with_the_command_that_lists_it() {
             expected_error(&["log", "1.w3"], 1, "iteration 0001 of run a has no wait 3", "runnerctl log"),
             expected_error(&["log", "1", "--run", "b"], 1, "there is no run b in ", "runnerctl queue --ended"),
             expected_error(&["tree", "--run", "b"], 1, "there is no branch runner/b in ", "runnerctl queue --ended"),
-            expected_error(&["retry", "zz"], 1, "there is no node zz in the task tree", "runnerctl tree"),
+            expected_error(&["retry", "zz"], 1, "there is no task zz in the task tree", "runnerctl tree"),
             expected_error(
                 &["add", "zz", "--title", "a", "--goal", "b"],
                 1,
-                "there is no node zz in the task tree",
+                "there is no task zz in the task tree",
                 "runnerctl tree",
             ),
             expected_error(&["answer", "ab", "x"], 1, "there is no question ab", "runnerctl questions"),

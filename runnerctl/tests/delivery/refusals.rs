@@ -99,11 +99,11 @@ fn a_run_that_was_taken_is_not_pushed_again() {
 fn what_does_not_fit_is_refused_in_the_words_of_landing() {
     let mut landed = land_reply("left_out");
     landed["runs"][0]["refusal"] =
-        json!({"message": "leaf root.2 conflicts in a.txt", "hint": "runnerctl land port --resolve"});
+        json!({"message": "task root.2 conflicts in a.txt", "hint": "runnerctl land port --resolve"});
     let stage = DeliveryStage::with_replies(describe_reply(), landed);
     insta::assert_snapshot!(output_text(&stage.deliver(&[])), @r"
     --- stderr
-    error: leaf root.2 conflicts in a.txt
+    error: task root.2 conflicts in a.txt
 
     hint: runnerctl land port --resolve
     --- exit 6

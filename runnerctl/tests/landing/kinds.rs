@@ -93,7 +93,7 @@ fn a_submodule_that_both_sides_have_moved_is_refused() {
     scene.git(&["commit", "-q", "-a", "-m", "Aside"]);
     let before = scene.git(&["rev-parse", "main"]);
     let stderr = scene.land(&["a", "--onto", "main"]).exits(6).stderr.clone();
-    assert!(stderr.contains("leaf x of run a conflicts in the submodule sub"), "{stderr}");
+    assert!(stderr.contains("task x of run a conflicts in the submodule sub"), "{stderr}");
     assert_eq!(scene.git(&["rev-parse", "main"]), before);
 }
 

@@ -12,7 +12,7 @@ fn of_four_runs_the_one_that_conflicts_is_left_out() {
     let output = scene.land(&["a", "b", "c", "d", "--onto", "main"]);
     output.exits(6);
     assert!(output.stdout.contains("run b: left out"), "{}", output.stdout);
-    assert!(output.stdout.contains("leaf x of run b conflicts in shared"), "{}", output.stdout);
+    assert!(output.stdout.contains("task x of run b conflicts in shared"), "{}", output.stdout);
     assert_eq!(scene.landed_subjects(), ["Title of x"; 3]);
     assert_eq!(scene.git(&["show", "main:shared"]), "eins\ntwo\nthree\nfour\nfuenf");
     let report = scene.home.ctl_in(&scene.repo, &["verify", "--landed", "main"]).exits(0).stdout.clone();

@@ -117,7 +117,7 @@ fn guards_are_run_again_in_a_folder_that_is_gone_afterwards() {
     let since = ["verify", "--rerun-guards", "--since", "HEAD~1", "--yes"];
     let output = play.home.ctl_in(&play.repo, &since);
     assert!(output.exits(0).stdout.contains("1 warning"), "the last pass alone: {}", output.stdout);
-    assert!(output.stderr.contains("guard 2 of 2: iteration 0002, node c1"), "{}", output.stderr);
+    assert!(output.stderr.contains("guard 2 of 2: iteration 0002, task c1"), "{}", output.stderr);
 }
 
 #[test]

@@ -51,7 +51,7 @@ fn the_leaf_is_found_whose_commit_broke_a_command() {
         "test ! -e broken || { printf '%s\\n' one two three four five six seven eight nine ten eleven; exit 1; }";
     let output = play.home.ctl_in(&play.repo, &["bisect", "--", "sh", "-c", tells]);
     let text = &output.exits(0).stdout;
-    assert!(text.contains("iteration 0002, node c1") && text.contains("\n    git diff "), "{text}");
+    assert!(text.contains("iteration 0002, task c1") && text.contains("\n    git diff "), "{text}");
     assert!(text.contains("\n\n  | two\n") && text.contains("  | eleven\n\n"), "the last ten lines: {text}");
     // Every receipt records the result of the guard's own command.
     let guard = play.home.ctl_in(&play.repo, &["config", "get", "guard.command", "--json"]).json();

@@ -81,7 +81,7 @@ fn iterations_of_one_node_are_listed_and_its_last_log_is_read() {
     assert!(output.stdout.contains("line"), "{}", output.stdout);
     let output = play.home.ctl_in(&play.repo, &["log", "--node", "c1"]);
     output.exits(1);
-    assert!(output.stderr.contains("no iteration has worked on node c1 yet"), "{}", output.stderr);
+    assert!(output.stderr.contains("no iteration has worked on task c1 yet"), "{}", output.stderr);
 }
 
 #[test]

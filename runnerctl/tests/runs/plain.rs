@@ -67,7 +67,7 @@ fn a_plain_reading_has_neither_colours_nor_symbols_nor_a_moving_cursor() {
     let tree = play.home.ctl_in(&play.repo, &["tree", "--all", "--plain"]);
     assert!(tree.stdout.contains("\nlevel 1: b, Title of b, current,"), "{}", tree.stdout);
     let status = play.home.ctl_in(&play.repo, &["status", "--all", "--plain"]);
-    assert!(status.stdout.contains("\nstate: limit\nleaves: 1/4\n"), "{}", status.stdout);
+    assert!(status.stdout.contains("\nstate: limit\ntasks: 1/4\n"), "{}", status.stdout);
 }
 
 #[test]

@@ -68,7 +68,7 @@ fn a_stuck_run_is_not_begun_stepped_resumed_or_stopped_until_it_has_attempts() {
         &[
             (
                 &[START, STEP, RESUME, NOW, MORE],
-                "is still stuck: node b has used its only attempt\n\nhint: runnerctl retry b",
+                "is still stuck: task b has used its only attempt\n\nhint: runnerctl retry b",
             ),
             (&[PAUSE, PAUSE_NOW, CANCEL], "has ended already (stuck)"),
             (&[APPROVE], "nothing awaits your review"),
@@ -147,7 +147,7 @@ fn a_failed_run_is_not_stopped() {
 #[test]
 fn a_run_that_waits_for_a_review_is_not_stepped_or_resumed() {
     let play = waiting_play(3);
-    let says = "is waiting for your review of node b\n\nhint: runnerctl approve";
+    let says = "is waiting for your review of task b\n\nhint: runnerctl approve";
     assert_refuses(&play, RunStatus::Waiting, &[(&[STEP, RESUME, NOW, MORE], says)]);
 }
 

@@ -54,7 +54,7 @@ fn a_finished_node_waits_for_a_person_and_passes_when_it_is_approved() {
     assert_eq!((play.repo.node("b").passes, play.repo.node("b").attempts), (false, 0));
     assert_eq!(play.repo.show("HEAD", "result.txt"), "1", "what is reviewed is committed");
     let reason = play.client().run(play.repo.path()).summary.reason.expect("it says what it waits for");
-    assert_eq!(reason.message, "node b is done and awaits your review: `runnerctl log 1 --diff` shows it");
+    assert_eq!(reason.message, "task b is done and awaits your review: `runnerctl log 1 --diff` shows it");
     assert_eq!(reason.command.as_deref(), Some("runnerctl approve --iter 1, or: runnerctl reject --iter 1 REASON"));
     play.script().step(2, "answer retry 'Later.'");
     let output = play.home.review_in(&play.repo, &["approve", "--json"]);
@@ -122,7 +122,7 @@ fn what_waits_for_a_person_waits_through_restarts_and_requests_that_do_not_decid
         restart(&mut play);
         assert_eq!(play.client().run(play.repo.path()).summary.state, RunStatus::Waiting);
     }
-    let ways = ["is waiting for your review of node b", "runnerctl approve"];
+    let ways = ["is waiting for your review of task b", "runnerctl approve"];
     assert_refused(&play.home.ctl_in(&play.repo, &["resume"]), &ways);
     assert_refused(&play.home.ctl_in(&play.repo, &["resume", "--now"]), &ways);
     assert_refused(&play.home.ctl_in(&play.repo, &["step"]), &ways);
@@ -278,11 +278,11 @@ fn what_the_guard_makes_of_the_tree_is_put_back_where_a_person_has_decided() {
 fn a_review_names_its_iteration_or_is_confirmed_on_a_terminal() {
     let play = waiting_play(3);
     let unnamed = play.home.ctl_in(&play.repo, &["approve"]);
-    let named = "no iteration is named; 1 of run play awaits your review, of node b";
+    let named = "no iteration is named; 1 of run play awaits your review, of task b";
     assert!(unnamed.exits(6).stderr.contains(named), "{}", unnamed.stderr);
     assert!(unnamed.stderr.contains("runnerctl approve --iter 1"), "{}", unnamed.stderr);
     for command in [&["approve", "--iter", "2"][..], &["reject", "Not this.", "--iter", "2"]] {
-        let other = "iteration 2 of run play does not await your review: iteration 1 does, of node b";
+        let other = "iteration 2 of run play does not await your review: iteration 1 does, of task b";
         assert_refused(&play.home.ctl_in(&play.repo, command), &[other, "runnerctl log 1 --diff"]);
     }
     play.script().step(2, "answer retry 'Later.'");
@@ -305,7 +305,7 @@ fn a_limit_hides_no_review_and_applies_after_it() {
     assert_eq!(reason.command.as_deref(), Some("runnerctl approve --iter 1, or: runnerctl reject --iter 1 REASON"));
     assert_refused(
         &play.home.ctl_in(&play.repo, &["resume", "--more", "5"]),
-        &["is waiting for your review of node b"],
+        &["is waiting for your review of task b"],
     );
     play.home.review_in(&play.repo, &["approve"]).exits(0);
     let run = play.client().wait_for(play.repo.path(), RunStatus::Limit);

@@ -68,7 +68,7 @@ fn a_run_that_gets_the_same_answer_again_and_again_is_stuck_with_its_ways_on() {
     let reason = summary.reason.expect("it says why");
     assert_eq!(
         (summary.state, reason.message.as_str()),
-        (RunStatus::Stuck, "the same answer came 3 times in a row, last on node b")
+        (RunStatus::Stuck, "the same answer came 3 times in a row, last on task b")
     );
     let command = reason.command.expect("a command");
     for way in ["runnerctl note TEXT", "runnerctl edit", "runnerctl add b --title", "runnerctl resume"] {

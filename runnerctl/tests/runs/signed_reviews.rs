@@ -131,7 +131,7 @@ fn a_word_that_is_signed_is_proven_and_no_other_one_is_taken() {
     // Identical lines and blank lines stay as they were signed.
     let reason = "No test.\n\n\nNo test.\nNo test.\n";
     let rejected = waiting.review(&["reject", reason]);
-    let notice = "signing \"reject\" of node b, iteration 0001 of run play, commit ";
+    let notice = "signing \"reject\" of task b, iteration 0001 of run play, commit ";
     assert!(rejected.exits(0).stderr.starts_with(notice), "{}", rejected.stderr);
     waiting.wait_again();
     waiting.review(&["approve"]).exits(0);
@@ -208,8 +208,8 @@ fn a_word_of_somebody_else_or_on_something_else_does_not_count() {
         };
         client.wait(client.rpc().reject(params)).expect_err("it is refused").to_string()
     };
-    assert!(rejected(None).contains("takes only a signed review of node b"), "{}", rejected(None));
-    let not_this = "the signature is not of this word on node b of iteration 0003";
+    assert!(rejected(None).contains("takes only a signed review of task b"), "{}", rejected(None));
+    let not_this = "the signature is not of this decision on task b of iteration 0003";
     assert!(rejected(Some(of_before)).contains(not_this), "{}", rejected(Some(of_before)));
     assert!(rejected(Some("U1NIU0lHAAAA")).contains(not_this));
     assert!(rejected(Some("nonsense")).contains("expected a signature of SSH's"));

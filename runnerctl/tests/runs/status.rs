@@ -67,7 +67,7 @@ fn on_a_terminal_each_change_is_a_block_and_the_live_view_is_named() {
     let (play, gate) = working_play();
     let mut tty = Tty::start(&play.home.ctl_command(&play.repo, &["status", "--watch"]), (120, 50));
     tty.wait_until_screen("the first state, and how to see more", |screen| {
-        screen.contains("runnerctl watch") && screen.contains("0001 work") && screen.contains("leaves       1/4 passed")
+        screen.contains("runnerctl watch") && screen.contains("0001 work") && screen.contains("tasks        1/4 passed")
     });
     gate.open();
     tty.wait_until_screen("a state below the one before", |screen| {
@@ -138,7 +138,7 @@ fn a_run_that_an_invalid_tree_holds_is_told_as_it_was_last_valid() {
     let status = play.home.ctl_in(&play.repo, &["status"]).stdout;
     assert!(status.contains("run play held") && status.contains("tree.json is not valid"), "{status}");
     for known in
-        ["leaves       1/4 passed", "node         root/b", "sessions 1", "0001  handed over", "and still goes on."]
+        ["tasks        1/4 passed", "task         root/b", "sessions 1", "0001  handed over", "and still goes on."]
     {
         assert!(status.contains(known), "`{known}` is not in\n{status}");
     }

@@ -193,7 +193,7 @@ fn a_stuck_leaf_is_decomposed_by_hand() {
     assert_eq!(reply["id"], "b.1");
     let node = play.repo.node("b.1");
     assert_eq!((node.goal.as_str(), node.acceptance), ("Half of it", vec!["It is there".to_owned()]));
-    assert_refused(&play.home.ctl_in(&play.repo, &["add", "a", "--title", "T", "--goal", "G"]), 6, "node a has passed");
+    assert_refused(&play.home.ctl_in(&play.repo, &["add", "a", "--title", "T", "--goal", "G"]), 6, "task a has passed");
     play.home.ctl_in(&play.repo, &["resume", "--wait"]).exits(0);
     assert_eq!(play.iteration_at(2).meta.node, "b.1");
 }
@@ -238,7 +238,7 @@ fn an_edit_that_is_not_allowed_is_refused_and_its_text_is_kept() {
     let head = play.repo.head();
     let visual = write_editor(&play, "sed -i 's/Title of a/Rewritten/' \"$1\"");
     let output = play.home.ctl_with(&play.repo, &["edit"], &[("VISUAL", &visual)]);
-    assert_refused(&output, 6, "passed node a was changed");
+    assert_refused(&output, 6, "passed task a was changed");
     let kept = output.stderr.split("runnerctl edit --file ").nth(1).expect("it says where").trim().to_owned();
     assert!(std::fs::read_to_string(&kept).expect("it is there").contains("Rewritten"));
     std::fs::write(&kept, "{").expect("it can be written");
@@ -260,7 +260,7 @@ fn an_edit_that_is_refused_on_a_terminal_is_mended_in_the_editor_or_kept() {
         let mut command = play.home.ctl_command(&play.repo, &["edit"]);
         let mut tty = Tty::start(command.env("VISUAL", &visual), (120, 30));
         let screen = tty.wait_for_text("Edit it again? [Y/n]");
-        assert!(screen.contains("passed node a was changed"), "{screen}");
+        assert!(screen.contains("passed task a was changed"), "{screen}");
         tty.keys(keys);
         tty.wait_for_text(if exit == 0 {
             "edit: changed b"
@@ -317,7 +317,7 @@ fn an_edit_that_contradicts_the_session_is_given_up_and_its_text_is_kept() {
     // Replied to after the consequences of the iteration.
     play.client().list(play.repo.path()).expect("the runs");
     let events = play.repo.read(&format!(".runner/iterations/{RUN}/events.jsonl"));
-    assert!(events.contains("goal of node c1 was changed by somebody else too"), "{events}");
+    assert!(events.contains("goal of task c1 was also changed by someone else"), "{events}");
     assert_eq!(play.repo.node("c1").goal, "The session's");
     let refused = play.home.private().join("repos");
     let folder = std::fs::read_dir(refused).expect("a folder").flatten().next().expect("a repository").path();

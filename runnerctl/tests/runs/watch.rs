@@ -48,7 +48,7 @@ fn a_run_is_seen_live_at_three_sizes() {
     let (play, gate) = working_play();
     for size in SIZES {
         let mut tty = watch(&play, size, &[]);
-        for text in ["reading src/main.rs", "work on b", "✔ a", "running", "1/4 leaves", "✔ open", "● work", "30m 00s"]
+        for text in ["reading src/main.rs", "work on b", "✔ a", "running", "1/4 tasks", "✔ open", "● work", "30m 00s"]
         {
             tty.wait_for_text(text);
         }
@@ -292,10 +292,10 @@ fn what_waits_for_a_review_is_rejected_and_approved_with_keys() {
     tty.wait_for_absence("y approves, x rejects");
     second.open();
     tty.wait_for_text("y approves, x rejects");
-    tty.keys("y").wait_for_text("Approve node b of iteration 3 of run play?");
+    tty.keys("y").wait_for_text("Approve task b of iteration 3 of run play?");
     tty.keys("y");
     third.wait_reached();
-    tty.wait_for_text("2/4 leaves");
+    tty.wait_for_text("2/4 tasks");
     // The events report it before the state of the run is read again.
     tty.wait_for_text("running: root/c");
     assert!(play.repo.node("b").passes);

@@ -1,4 +1,4 @@
-//! Detects the batch engine that has started this process from its environment: Slurm, Kubernetes, one that declares
+//! Detects the batch system that has started this process from its environment: Slurm, Kubernetes, one that declares
 //! itself, or none.
 
 use std::fs;

@@ -138,7 +138,7 @@ impl<'a> CommitMessageBuilder<'a> {
         node.id == self.tree.root.id
     }
 
-    /// Returns the title of a node; it counts as a person's if it is the headline of the goal.
+    /// Returns the title of a task; it counts as a person's if it is the headline of the goal.
     fn attribute_title<'n>(&self, node: &'n Node) -> MessageText<'n> {
         let is_headline = self.is_root(node) && self.goal.headline().as_deref() == Some(&node.title);
         if is_headline { MessageText::Person(&node.title) } else { MessageText::Agent(&node.title) }

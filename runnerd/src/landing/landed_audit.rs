@@ -184,7 +184,9 @@ fn remake_at_tip(site: &LandContext<'_>, branch: &RunBranch, claim: &LandedClaim
         return Ok(RemakeResult::Unknown("what it brings was there before".to_owned()));
     };
     let last = landing.groups.iter().position(|cut| cut.commit == claim.landed.commit);
-    let Some(last) = last else { return Ok(RemakeResult::Unknown("what it brings is no end of a leaf".to_owned())) };
+    let Some(last) = last else {
+        return Ok(RemakeResult::Unknown("it brings a commit that does not end a task".to_owned()));
+    };
     let landing =
         LandPlan { groups: landing.groups[..=last].to_vec(), last_change: landing.last_change.min(last), ..landing };
     let forms: &[LandForm] =
@@ -229,7 +231,7 @@ fn remake_form(
         Err(LandError::Refused(refusal)) => return Ok(RemakeResult::Unknown(refusal.to_string())),
         Err(error) => return Err(error),
     };
-    let [one] = &commits[..] else { return Ok(RemakeResult::Unknown("it brings more than one leaf".to_owned())) };
+    let [one] = &commits[..] else { return Ok(RemakeResult::Unknown("it brings more than one task".to_owned())) };
     let commit_id: Id = one.commit.parse().map_err(|_| verify::VerifyError::InvalidCommit(one.commit.clone()))?;
     let commit = site.repository.first_parents(&commit_id, 1)?.pop();
     Ok(commit.map_or_else(|| RemakeResult::Unknown("its merge is gone".to_owned()), RemakeResult::Remade))

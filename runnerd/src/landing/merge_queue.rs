@@ -218,8 +218,8 @@ fn list_notes(branch: &RunBranch, landing: &LandPlan, form: LandForm) -> Vec<Str
     }
     match landing.not_landed {
         0 => {}
-        1 => notes.push("1 commit after the last leaf that passed does not land".to_owned()),
-        left => notes.push(format!("{left} commits after the last leaf that passed do not land")),
+        1 => notes.push("1 commit after the last passed task does not land".to_owned()),
+        left => notes.push(format!("{left} commits after the last passed task do not land")),
     }
     notes
 }

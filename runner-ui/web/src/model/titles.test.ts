@@ -8,7 +8,7 @@ const titles = new Map([
 ]);
 
 test('a task is called by its title where its id stands', () => {
-  expect(titled('node parser.lex has used its 3 attempts', titles)).toBe('“Tokens” has used its 3 attempts');
+  expect(titled('task parser.lex has used its 3 attempts', titles)).toBe('“Tokens” has used its 3 attempts');
   expect(titled('node docs waits; the docs are old', titles)).toBe(
     '“A page of help” waits; the docs are old',
   );
@@ -17,7 +17,7 @@ test('a task is called by its title where its id stands', () => {
 
 test('what only looks like an id stays', () => {
   for (const text of [
-    'node other has used its 3 attempts',
+    'task other has used its 3 attempts',
     'docs/parser.lex is missing',
     'the branch runner/root-2',
     'parser.lex.old',

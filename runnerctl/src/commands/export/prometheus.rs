@@ -148,8 +148,8 @@ impl RunMetrics {
         let mut registry = Registry::with_prefix("runner");
         registry.register("run_state", "1 for the state that a run is in", self.state);
         registry.register("queue_length", "Runs of a repository that are not over", self.queued);
-        registry.register("run_leaves", "Leaves of its task tree", self.leaves);
-        registry.register("run_leaves_passed", "Leaves that pass", self.passed);
+        registry.register("run_leaves", "Tasks without subtasks", self.leaves);
+        registry.register("run_leaves_passed", "Tasks without subtasks that pass", self.passed);
         registry.register("run_iterations", "Iterations that it has had", self.iterations);
         registry.register("run_questions", "Questions that are open", self.questions);
         registry.register("run_tokens", "Tokens that its sessions consumed, as far as they said", self.tokens);

@@ -58,7 +58,7 @@ pub(super) fn draw_header(canvas: &mut PaneCanvas<'_, '_>, area: Rect) {
             if let Some(run) = &status.run {
                 let cost = render_short_cost(&run.usage);
                 left.push(
-                    caps.styled_span(PLAIN, &format!("  {}/{} leaves  {cost}", run.leaves_passed, run.leaves_total)),
+                    caps.styled_span(PLAIN, &format!("  {}/{} tasks  {cost}", run.leaves_passed, run.leaves_total)),
                 );
             }
             left.push(caps.styled_span(HEADING, &format!("  {}", repo::display_name(status))));
@@ -163,7 +163,7 @@ fn run_lines(model: &Model, run: &RunView) -> (StyledSpans, StyledSpans) {
 fn describe_run(run: &RunView) -> String {
     match (&run.node, run.summary.state) {
         (Some(node), state) if !state.is_terminal() => format!("{}  {}", node.path.join("/"), node.title),
-        _ => format!("{}/{} leaves pass, branch {}", run.leaves_passed, run.leaves_total, run.summary.branch),
+        _ => format!("{}/{} tasks pass, branch {}", run.leaves_passed, run.leaves_total, run.summary.branch),
     }
 }
 

@@ -270,12 +270,12 @@ fn apply_retry(before: &RunDocuments, node_prefix: &str) -> Result<ChangeResult,
     let mut tree = before.tree.clone();
     let Some(node) = tree::find_mut(&mut tree, &id) else { return Err(unknown_node(node_prefix)) };
     if !node.is_leaf() {
-        return Err(ChangeRefusal::Rule(format!("node {id} has children, which are worked on in its place")));
+        return Err(ChangeRefusal::Rule(format!("task {id} has subtasks, and sessions work on those")));
     }
     check_open(node)?;
     if node.attempts < node.max_attempts {
         let left = node.max_attempts - node.attempts;
-        return Err(ChangeRefusal::Rule(format!("node {id} has {left} of its {} attempts left", node.max_attempts)));
+        return Err(ChangeRefusal::Rule(format!("task {id} has {left} of its {} attempts left", node.max_attempts)));
     }
     node.max_attempts = node.max_attempts.saturating_add(before.max_attempts);
     let summary =
@@ -285,7 +285,7 @@ fn apply_retry(before: &RunDocuments, node_prefix: &str) -> Result<ChangeResult,
 
 fn apply_addition(before: &RunDocuments, addition: &NodeAddition) -> Result<ChangeResult, ChangeRefusal> {
     for (what, text) in [("title", &addition.title), ("goal", &addition.goal)] {
-        check_length(&format!("the {what} of a node"), text, validate::MAX_GOAL_BYTES)?;
+        check_length(&format!("the {what} of a task"), text, validate::MAX_GOAL_BYTES)?;
     }
     let parent_id = resolve_node_id(&before.tree, &addition.parent)?;
     let mut tree = before.tree.clone();
@@ -317,7 +317,7 @@ fn make_room(parent: &mut Node, addition: &NodeAddition) -> Result<i64, ChangeRe
     };
     parent.children.sort_by(|a, b| (a.order, &a.id).cmp(&(b.order, &b.id)));
     let at = parent.children.iter().position(|child| child.id == *after);
-    let at = at.ok_or_else(|| ChangeRefusal::NotFound(format!("node {} has no child {after}", parent.id)))?;
+    let at = at.ok_or_else(|| ChangeRefusal::NotFound(format!("task {} has no subtask {after}", parent.id)))?;
     let order = parent.children[at].order.saturating_add(1);
     let later = &mut parent.children[at + 1..];
     let shift = later.first().map_or(0, |next| order.saturating_add(1).saturating_sub(next.order).max(0));
@@ -454,7 +454,7 @@ fn invalid_tree(faults: &[validate::TreeFault]) -> ChangeRefusal {
 }
 
 fn check_open(node: &Node) -> Result<(), ChangeRefusal> {
-    let refusal = || ChangeRefusal::Rule(format!("node {} has passed, and what has passed stays as it is", node.id));
+    let refusal = || ChangeRefusal::Rule(format!("task {} has passed, and passed tasks stay as they are", node.id));
     if node.passes { Err(refusal()) } else { Ok(()) }
 }
 
@@ -468,10 +468,10 @@ fn resolve_node_id(tree: &TaskTree, prefix: &str) -> Result<String, ChangeRefusa
     match fitting[..] {
         [one] => Ok(one.to_owned()),
         [] => Err(unknown_node(prefix)),
-        [a, b, ..] => Err(ChangeRefusal::Invalid(format!("`{prefix}` matches more than one node: {a}, {b}"))),
+        [a, b, ..] => Err(ChangeRefusal::Invalid(format!("`{prefix}` matches more than one task: {a}, {b}"))),
     }
 }
 
 fn unknown_node(id: &str) -> ChangeRefusal {
-    ChangeRefusal::NotFound(format!("there is no node {id} in the task tree"))
+    ChangeRefusal::NotFound(format!("there is no task {id} in the task tree"))
 }

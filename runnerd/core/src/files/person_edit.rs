@@ -11,13 +11,13 @@ const MAX_NAMED: usize = 10;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ForbiddenChange {
     /// A passed node must not change.
-    #[error("passed node {node} was changed")]
+    #[error("passed task {node} was changed")]
     Passed {
         /// Id of the node.
         node: String,
     },
     /// Attempts already made must not be forgotten.
-    #[error("attempts of node {node} were lowered to {attempts}")]
+    #[error("attempts of task {node} were lowered to {attempts}")]
     Attempts {
         /// Id of the node.
         node: String,
@@ -25,7 +25,7 @@ pub enum ForbiddenChange {
         attempts: u32,
     },
     /// Only the runner decides what passes.
-    #[error("node {node} was set to pass")]
+    #[error("task {node} was set to pass")]
     SetToPass {
         /// Id of the node.
         node: String,
@@ -134,6 +134,6 @@ mod tests {
         let mut before = before.clone();
         find_mut(&mut before, "root.2").expect("is there").attempts = 2;
         let lowered = check_edit(&before, &tree()).expect_err("refused");
-        assert_eq!(lowered.to_string(), "attempts of node root.2 were lowered to 0");
+        assert_eq!(lowered.to_string(), "attempts of task root.2 were lowered to 0");
     }
 }

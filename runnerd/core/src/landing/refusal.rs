@@ -13,7 +13,7 @@ const MAX_SHOWN: usize = 10;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LandingRefusal {
     /// No leaf has passed since the last landing, or ever.
-    #[error("no leaf of run {run} has passed yet: there is nothing to land")]
+    #[error("no task of run {run} has passed yet: there is nothing to land")]
     NothingPassed {
         /// Id of the run.
         run: String,
@@ -59,7 +59,7 @@ pub enum LandingRefusal {
         is_unseen: bool,
     },
     /// One of its sessions has merged the branch itself.
-    #[error("a session of run {run} has merged {onto} itself: its leaves cannot be told apart")]
+    #[error("a session of run {run} has merged {onto} itself: its tasks cannot be told apart")]
     MergedBySession {
         /// Id of the run.
         run: String,
@@ -99,7 +99,7 @@ pub enum LandingRefusal {
         paths: Vec<String>,
     },
     /// Merging one by one results in other files than merging everything at once.
-    #[error("the leaves of run {run}, merged one by one, do not lead to what the whole run does")]
+    #[error("the tasks of run {run}, merged one by one, do not lead to the result of the whole run")]
     Diverges {
         /// Id of the run.
         run: String,
@@ -174,7 +174,7 @@ impl LandingRefusal {
 }
 
 fn describe_subject(node: Option<&str>, run: &str) -> String {
-    node.map_or_else(|| format!("run {run}"), |node| format!("leaf {node} of run {run}"))
+    node.map_or_else(|| format!("run {run}"), |node| format!("task {node} of run {run}"))
 }
 
 fn join_paths(paths: &[String]) -> String {

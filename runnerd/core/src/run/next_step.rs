@@ -81,7 +81,7 @@ pub enum NextStep {
 /// the iteration that has just ended, if any.
 pub fn decide_next(inputs: &RunInputs<'_>, ended: Option<&Verdict>, stop_request: Option<StopRequest>) -> NextStep {
     let leaf = match select(inputs.tree) {
-        LeafSelection::Complete => return end_step(RunEnd::Completed, "every leaf of the task tree passes", ""),
+        LeafSelection::Complete => return end_step(RunEnd::Completed, "every task has passed", ""),
         LeafSelection::Exhausted(leaf) => return exhausted_step(leaf),
         LeafSelection::Open(leaf) => leaf,
     };
@@ -119,9 +119,9 @@ fn end_step(end: RunEnd, message: impl Into<String>, ways: impl Into<NextSteps>)
 fn check_stall(inputs: &RunInputs<'_>, leaf: &Node) -> Option<NextStep> {
     let state = inputs.run_state;
     let message = if state.stall.count >= inputs.policy.stall_after {
-        format!("the same answer came {} times in a row, last on node {}", state.stall.count, leaf.id)
+        format!("the same answer came {} times in a row, last on task {}", state.stall.count, leaf.id)
     } else if state.decomposed_in_row >= MAX_DECOMPOSED_IN_ROW {
-        format!("{} decompositions in a row without work, now at node {}", state.decomposed_in_row, leaf.id)
+        format!("{} decompositions in a row without work, now at task {}", state.decomposed_in_row, leaf.id)
     } else {
         return None;
     };
@@ -164,7 +164,7 @@ fn attempts_used_up_reason(leaf: &Node) -> StopReason {
     let Node { id, max_attempts, .. } = leaf;
     let which = if *max_attempts == 1 { "only attempt".to_owned() } else { format!("{max_attempts} attempts") };
     StopReason::new(
-        format!("node {id} has used its {which}"),
+        format!("task {id} has used its {which}"),
         NextSteps::from(Command::retry(id)).join(", or ", manual_ways(leaf)).join("; then: ", "runnerctl resume"),
     )
 }
@@ -181,7 +181,7 @@ fn check_failure(inputs: &RunInputs<'_>, ended: Option<&Verdict>) -> Option<Next
     }
     if state.deaths.count >= MAX_DEATHS {
         let node = state.deaths.node.as_deref().unwrap_or("?");
-        let message = format!("the daemon or the machine died {} times in a row on node {node}", state.deaths.count);
+        let message = format!("the daemon or the machine died {} times in a row on task {node}", state.deaths.count);
         return Some(end_step(RunEnd::Failed, message, "runnerctl resume"));
     }
     (state.consecutive_faults >= inputs.policy.max_consecutive_faults).then(|| {
@@ -193,7 +193,7 @@ fn check_failure(inputs: &RunInputs<'_>, ended: Option<&Verdict>) -> Option<Next
         };
         let what = match (state.consecutive_faults, program) {
             (1, "guard") => "a session could not be checked".to_owned(),
-            (1, "review") => "a finished node could not be reviewed".to_owned(),
+            (1, "review") => "a finished task could not be reviewed".to_owned(),
             (1, _) => "a session gave no valid answer".to_owned(),
             (count, "guard" | "review") => {
                 format!("{count} sessions in a row gave no valid answer or could not be checked")
@@ -296,7 +296,7 @@ fn pause_step(why: &str, ended: Option<&Verdict>) -> NextStep {
 
 fn wait_for_review(pending: &PendingNode) -> NextStep {
     let PendingNode { node, iter } = pending;
-    let message = format!("node {node} is done and awaits your review: `runnerctl log {iter} --diff` shows it");
+    let message = format!("task {node} is done and awaits your review: `runnerctl log {iter} --diff` shows it");
     let ways = review_ways(pending).with_command(Command::show_diff(*iter));
     NextStep::WaitForPerson(StopReason::new(message, ways))
 }

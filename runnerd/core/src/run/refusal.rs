@@ -102,22 +102,22 @@ impl RequestRefusal {
             Self::IsRunning => format!("run {id} is running"),
             Self::IsBlocked(why) => format!("run {id} continues by itself when this is over: {}", why.message),
             Self::WaitsForService => format!("run {id} is waiting, and continues by itself"),
-            Self::WaitsForReview(on) => format!("run {id} is waiting for your review of node {}", on.node),
+            Self::WaitsForReview(on) => format!("run {id} is waiting for your review of task {}", on.node),
             Self::StillStuck(why) => format!("run {id} is still stuck: {}", why.message),
             Self::StillAtLimit(why) => format!("run {id} is still at its limit: {}", why.message),
             Self::SessionActive => format!("nothing awaits your review: run {id} is running"),
             Self::NothingToReview(status) => format!("nothing awaits your review: run {id} is {status}"),
             Self::OtherReview { on: PendingNode { node, iter: waiting }, iter } => format!(
-                "iteration {iter} of run {id} does not await your review: iteration {waiting} does, of node {node}"
+                "iteration {iter} of run {id} does not await your review: iteration {waiting} does, of task {node}"
             ),
             Self::Unsigned(on) => format!(
-                "run {id} takes only a signed review of node {}, from a terminal: `[review] sign` is set",
+                "run {id} takes only a signed review of task {}, from a terminal: `[review] sign` is set",
                 on.node
             ),
             Self::InvalidDecision(wrong) => wrong.to_string(),
             Self::RunExists => format!("run {id} already exists, and a fork is a new run"),
             Self::NoReader(status) => format!("the run is {status}: no session would read the note"),
-            Self::AllPassed => "the run is completed: every node has passed, and what has passed stays".to_owned(),
+            Self::AllPassed => "the run is completed: every task has passed, and passed tasks stay".to_owned(),
         }
     }
 

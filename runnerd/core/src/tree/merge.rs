@@ -21,22 +21,22 @@ type NodeRows = BTreeMap<String, NodeRow>;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum MergeConflict {
     /// Both sides have added a node.
-    #[error("node {node} was added by somebody else too")]
+    #[error("task {node} was also added by someone else")]
     Added { node: String },
     /// The person has changed a node that was removed on the other side.
-    #[error("node {node} is not there any more")]
+    #[error("task {node} no longer exists")]
     Gone { node: String },
     /// Both sides have changed a field.
-    #[error("{field} of node {node} was changed by somebody else too")]
+    #[error("{field} of task {node} was also changed by someone else")]
     Field { field: &'static str, node: String },
     /// The person has removed a node that was changed on the other side.
-    #[error("node {node} was changed by somebody else, and removed by you")]
+    #[error("task {node} was changed by someone else, and removed by you")]
     Removed { node: String },
     /// The remaining nodes do not form a tree.
     #[error("the tree has no root, or more than one")]
     Root,
     /// The person has placed something under a node that was removed on the other side.
-    #[error("node {node}, under which you have placed something, is not there any more")]
+    #[error("task {node}, under which you have placed something, no longer exists")]
     Orphaned { node: String },
 }
 
@@ -191,7 +191,7 @@ mod tests {
         let edited = edited_tree(&base(), |tree| node(tree, "root.1").goal = "mine".into());
         let now = edited_tree(&base(), |tree| node(tree, "root.1").goal = "theirs".into());
         let error = merge(&base(), &edited, &now).expect_err("a conflict");
-        assert_eq!(error.to_string(), "goal of node root.1 was changed by somebody else too");
+        assert_eq!(error.to_string(), "goal of task root.1 was also changed by someone else");
         let removed = edited_tree(&base(), |tree| drop(tree.root.children.remove(0)));
         let error = merge(&base(), &removed, &now).expect_err("a conflict");
         assert_eq!(error, MergeConflict::Removed { node: "root.1".to_owned() });

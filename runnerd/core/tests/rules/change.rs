@@ -98,12 +98,12 @@ fn an_exhausted_node_gets_as_many_attempts_as_a_new_one() {
 
 #[test]
 fn a_retry_is_for_an_exhausted_leaf() {
-    assert_eq!(refusal(&ChangeRequest::Retry { node: "c".into() }), "node c has 3 of its 3 attempts left");
+    assert_eq!(refusal(&ChangeRequest::Retry { node: "c".into() }), "task c has 3 of its 3 attempts left");
     assert!(refusal(&ChangeRequest::Retry { node: "a".into() }).contains("has passed"));
     assert!(refusal(&ChangeRequest::Retry { node: "root".into() }).contains("has children"));
-    assert!(refusal(&ChangeRequest::Retry { node: "x".into() }).contains("no node x"));
+    assert!(refusal(&ChangeRequest::Retry { node: "x".into() }).contains("no task x"));
     // A unique prefix is enough, and no other id begins like the root's.
-    assert!(refusal(&ChangeRequest::Retry { node: "ro".into() }).contains("node root"));
+    assert!(refusal(&ChangeRequest::Retry { node: "ro".into() }).contains("task root"));
 }
 
 #[test]
@@ -152,8 +152,8 @@ fn the_last_open_node_may_be_removed_without_counting_what_passes() {
 
 #[test]
 fn an_edit_may_not_do_what_a_person_may_not() {
-    assert!(refusal(&tree_edit(|tree| node(tree, "c").passes = true)).contains("node c was set to pass"));
-    assert!(refusal(&tree_edit(|tree| node(tree, "a").title = "x".into())).contains("passed node a was changed"));
+    assert!(refusal(&tree_edit(|tree| node(tree, "c").passes = true)).contains("task c was set to pass"));
+    assert!(refusal(&tree_edit(|tree| node(tree, "a").title = "x".into())).contains("passed task a was changed"));
     assert!(refusal(&tree_edit(|tree| node(tree, "b").attempts = 0)).contains("were lowered"));
     assert!(refusal(&tree_edit(|tree| node(tree, "b").id = "C".into())).contains("not unique"));
     assert!(refusal(&tree_edit(|_| ())).contains("nothing was changed"));
@@ -172,7 +172,7 @@ fn an_edit_is_done_to_the_tree_that_a_session_has_left_meanwhile() {
     assert_eq!(now("b").max_attempts, 5);
     node(&mut later.tree, "c").title = "passed with another title".into();
     let edit = tree_edit(|tree| node(tree, "c").goal = "too late".into());
-    assert!(matches!(edit.apply(&later), Err(ChangeRefusal::Rule(why)) if why.contains("passed node c")));
+    assert!(matches!(edit.apply(&later), Err(ChangeRefusal::Rule(why)) if why.contains("passed task c")));
 }
 
 #[test]

@@ -16,7 +16,7 @@ use crate::{iteration, precedence, run};
 fn cells(row: VerdictRow) -> [String; 6] {
     let tree = match row.tree {
         TreeSource::Agent => "the agent's",
-        TreeSource::AgentPassed => "the agent's, the leaf passes",
+        TreeSource::AgentPassed => "the agent's, the task passes",
         TreeSource::AgentIfLegal => "the agent's if legal, else From's",
         TreeSource::FromCommit => "From's",
     };

@@ -143,7 +143,7 @@ fn a_run_without_a_pass_and_one_based_on_an_unlanded_run_are_refused() {
         (iteration_commit("a", "x", VerdictName::RedGuard), iteration_commit("b", "x", VerdictName::Accepted));
     let one = iteration_commit("a", "x", VerdictName::Accepted);
     let refused = ask(&[commit("red", 1, CommitOwner::Runner(&red))], &[]).unwrap_err();
-    assert_eq!(refused.to_string(), "no leaf of run a has passed yet: there is nothing to land");
+    assert_eq!(refused.to_string(), "no task of run a has passed yet: there is nothing to land");
     let commits = [commit("other", 1, CommitOwner::Runner(&other)), commit("one", 2, CommitOwner::Runner(&one))];
     let refused = ask(&commits, &[]).unwrap_err();
     assert_eq!(refused.to_string(), "run a begins on run b, which has not landed");
@@ -160,7 +160,7 @@ fn what_to_type_is_quoted_for_a_shell_and_stands_on_lines_of_its_own() {
         paths: vec!["src/a b.rs".into(), "z".into()],
         fits_as_squash,
     };
-    assert_eq!(conflict(true).to_string(), "leaf x of run a conflicts in src/a b.rs, z");
+    assert_eq!(conflict(true).to_string(), "task x of run a conflicts in src/a b.rs, z");
     let hint = conflict(true).hint("it's main");
     let quoted = r"'it'\''s main'";
     let expected = format!("runnerctl land a --as squash --onto {quoted}\nrunnerctl land a --resolve --onto {quoted}");

@@ -90,16 +90,16 @@ fn list() -> Vec<Entry> {
         entry("the tree is unreadable or invalid", Breaks(SessionRule::ValidTree), |case| {
             case.finding.tree = invalid();
         }),
-        entry("a passed node was touched", Breaks(SessionRule::PassedNode), |case| {
+        entry("a passed task was changed", Breaks(SessionRule::PassedNode), |case| {
             case.finding.tree = illegal(SessionRule::PassedNode);
         }),
-        entry("a node was removed or renamed", Breaks(SessionRule::KeepNodes), |case| {
+        entry("a task was removed or renamed", Breaks(SessionRule::KeepNodes), |case| {
             case.finding.tree = illegal(SessionRule::KeepNodes);
         }),
-        entry("a node was moved", Breaks(SessionRule::KeepPlace), |case| {
+        entry("a task was moved", Breaks(SessionRule::KeepPlace), |case| {
             case.finding.tree = illegal(SessionRule::KeepPlace);
         }),
-        entry("more than 12 nodes were added, or 24 by a repair", Breaks(SessionRule::NodeCount), |case| {
+        entry("more than 12 tasks were added, or 24 by a repair", Breaks(SessionRule::NodeCount), |case| {
             case.finding.tree = illegal(SessionRule::NodeCount);
         }),
         entry("a single child was added below two others", Breaks(SessionRule::SingleChild), |case| {

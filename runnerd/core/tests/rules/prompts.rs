@@ -147,10 +147,10 @@ fn examples() -> String {
     };
     torn.feedback.nodes.insert("root.2".to_owned(), NodeFeedback { history: Vec::new(), failures: vec![failure] });
     let shown = [
-        ("Worker", "the second leaf after a red guard", story.prompt("root.2", Role::Worker)),
+        ("Worker", "the second task after a red guard", story.prompt("root.2", Role::Worker)),
         ("Planner", "the first session of a run", beginning.prompt("root", Role::Planner)),
         ("Repair", "after a session that left a task tree that is no JSON", torn.prompt("root.2", Role::Repair)),
-        ("Reviewer", "the second leaf, its guard green", story.prompt("root.2", Role::Reviewer)),
+        ("Reviewer", "the second task, its guard green", story.prompt("root.2", Role::Reviewer)),
     ];
     let mut text = String::new();
     for (role, when, prompt) in shown {

@@ -85,7 +85,7 @@ fn refuse_wrong_signature(
         Ok(Some(_)) => Ok(()),
         Ok(None) => {
             let message = format!(
-                "the signature is not of this word on node {} of iteration {:04}",
+                "the signature is not of this decision on task {} of iteration {:04}",
                 pending.node, pending.iteration
             );
             Err(ErrorData::new(ErrorKind::InvalidRequest, message).hint("runnerctl status"))
