@@ -93,7 +93,7 @@ export type FailureClass =
  */
 export type Mode = 'execute' | 'decompose';
 /**
- * What a review decides of a finished node.
+ * A review's decision about a finished task.
  */
 export type ReviewVerdict = 'accept' | 'reject';
 /**
@@ -133,12 +133,12 @@ export type Event1 =
   | {
       data: {
         /**
-         * Why, if the run stopped.
+         * The reason, if the run stopped.
          */
         reason?: StopReason | null;
         state: RunStatus;
         /**
-         * When it continues automatically, if it waits for a time.
+         * The time at which it continues automatically, if it waits for one.
          */
         until?: string | null;
       };
@@ -164,7 +164,7 @@ export type Event1 =
   | {
       data: {
         /**
-         * The node that is worked on, if known yet.
+         * The task of the session, if already known.
          */
         node?: string | null;
         phase: PhaseName;
@@ -196,7 +196,7 @@ export type Event1 =
          */
         max_attempts: number;
         /**
-         * The node.
+         * The task.
          */
         node: string;
         status: IterationStatus;
@@ -208,11 +208,11 @@ export type Event1 =
   | {
       data: {
         /**
-         * Leaves that have passed.
+         * Leaf tasks that have passed.
          */
         leaves_passed: number;
         /**
-         * Leaves of the tree.
+         * Leaf tasks of the tree.
          */
         leaves_total: number;
       };
@@ -234,7 +234,7 @@ export type Event1 =
   | {
       data: {
         /**
-         * Paths relative to the work tree.
+         * Paths relative to the working tree.
          */
         paths: string[];
       };
@@ -418,7 +418,7 @@ export interface StatusView {
    */
   isolated?: RunSummary[];
   /**
-   * The run's branch that the work tree is on, if it is on one and no run is at work there.
+   * The run's branch that the working tree is on, if it is on one and no run is at work there.
    */
   on_run?: RunCheckout | null;
   repo: RepoView;
@@ -511,11 +511,11 @@ export interface Command {
   label: string;
 }
 /**
- * A work tree that is on the branch of a run.
+ * A working tree that is on the branch of a run.
  */
 export interface RunCheckout {
   /**
-   * The branch that the run was started from; null if it is not known.
+   * The branch that the run started from; null if unknown.
    */
   back?: string | null;
   /**
@@ -532,7 +532,7 @@ export interface RepoView {
    */
   held?: StopReason | null;
   /**
-   * Id of the repository: the start of a digest of its git folder.
+   * Id of the repository: the start of a digest of its git directory.
    */
   id: string;
   path: WirePath;
@@ -541,7 +541,7 @@ export interface RepoView {
    */
   queue: RunSummary[];
   /**
-   * If this is the workspace of an isolated run: the work tree in which the run was requested.
+   * If this is the workspace of an isolated run: the working tree in which the run was requested.
    */
   source?: WirePath | null;
   /**
@@ -567,11 +567,11 @@ export interface RunView {
    */
   elapsed_ms: number;
   /**
-   * A git command that has been running for a while.
+   * A git command that takes long.
    */
   git_wait?: GitWaitView | null;
   /**
-   * The files that are watched for the guard; null if the committed state cannot be read.
+   * The watched files of the guard; null if the committed state cannot be read.
    */
   guard?: GuardFiles | null;
   /**
@@ -579,7 +579,7 @@ export interface RunView {
    */
   guard_changed: string[];
   /**
-   * Files that stay in the work tree and are not on the branch.
+   * Files that stay in the working tree and are not on the branch.
    */
   held_back: string[];
   /**
@@ -587,20 +587,19 @@ export interface RunView {
    */
   iteration: number;
   /**
-   * Leaves that have passed.
+   * Leaf tasks that have passed.
    */
   leaves_passed: number;
   /**
-   * Leaves of the tree.
+   * Leaf tasks of the tree.
    */
   leaves_total: number;
   /**
-   * The list prices behind costs that no agent has reported and no configuration determines: "list price" and its
-   * date.
+   * The list prices of costs that no agent reported and no configuration sets: "list price" and its date.
    */
   list_price?: string | null;
   /**
-   * The node of the live iteration, otherwise the next one.
+   * The task of the live iteration, otherwise the next one.
    */
   node?: NodeRef | null;
   /**
@@ -656,7 +655,7 @@ export interface ChangeView {
    */
   command: string;
   /**
-   * Id of the note, question or node, or the key, if it is known in advance.
+   * Id of the note, question or task, or the key, if it is known in advance.
    */
   id?: string | null;
   /**
@@ -665,7 +664,7 @@ export interface ChangeView {
   text: string;
 }
 /**
- * A git command that has been running for a while: nothing else is done in the repository until it ends.
+ * A git command that takes long; the daemon does nothing else in the repository until it ends.
  */
 export interface GitWaitView {
   /**
@@ -682,7 +681,7 @@ export interface GitWaitView {
   since: string;
 }
 /**
- * The files that determine what the guard does, and are watched for changes.
+ * The files that determine the guard's result, and are watched for changes.
  */
 export interface GuardFiles {
   /**
@@ -700,7 +699,7 @@ export interface GuardFiles {
   watched: string[];
 }
 /**
- * A node and its place in the tree.
+ * A task and its place in the tree.
  */
 export interface NodeRef {
   /**
@@ -716,7 +715,7 @@ export interface NodeRef {
    */
   max_attempts: number;
   /**
-   * Ids from the root to the node, both included.
+   * Ids from the root to the task, both included.
    */
   path: string[];
   /**
@@ -728,7 +727,7 @@ export interface NodeRef {
    */
   title: string;
   /**
-   * What its sessions consumed, including failed ones and those without a service; null if not requested.
+   * Tokens and cost of its sessions, including failed ones and those without a service; null if not requested.
    */
   usage?: UsageTotal | null;
 }
@@ -838,11 +837,11 @@ export interface IterationView {
    */
   iter: number;
   /**
-   * Node that was worked on.
+   * Task of the session.
    */
   node: string;
   /**
-   * How long each of its phases took, in order; empty if its record is gone.
+   * The duration of each of its phases, in order; empty if its record is missing.
    */
   phases: PhaseTime[];
   /**
@@ -859,11 +858,11 @@ export interface IterationView {
    */
   tests?: TestsChange | null;
   /**
-   * Title of the node, if its commit has it.
+   * Title of the task, if its commit has it.
    */
   title?: string | null;
   /**
-   * What it consumed, including tries that left no commit.
+   * Tokens and cost, including tries without a commit.
    */
   usage?: UsageTotal | null;
   verdict: VerdictName;
@@ -905,7 +904,7 @@ export interface TestsChange {
  */
 export interface SecretFinding {
   /**
-   * Path relative to the work tree; a secret in the path is replaced.
+   * Path relative to the working tree; a secret in the path is replaced.
    */
   path: string;
   /**
@@ -914,7 +913,7 @@ export interface SecretFinding {
   variable: string;
 }
 /**
- * What is known of a run's tests, for readers.
+ * A summary of a run's tests, for readers.
  */
 export interface TestsView {
   /**
@@ -950,7 +949,7 @@ export interface LostTest {
  */
 export interface TreeReply {
   /**
-   * The node of the live iteration, otherwise the next leaf.
+   * The task of the live iteration, otherwise the next task.
    */
   current?: string | null;
   /**
@@ -964,7 +963,7 @@ export interface TreeReply {
   tree: TaskTree;
 }
 /**
- * A task tree file: a version and the root node.
+ * A task tree file: a version and the root task.
  */
 export interface TaskTree {
   root: Node;
@@ -974,7 +973,7 @@ export interface TaskTree {
   version: number;
 }
 /**
- * One task: a leaf is worked on, a node with children is passed by them.
+ * One task. Sessions work on tasks without children; a task with children passes when they pass.
  */
 export interface Node {
   /**
@@ -982,15 +981,15 @@ export interface Node {
    */
   acceptance: string[];
   /**
-   * Attempts charged so far; written by the runner alone.
+   * Attempts charged so far; only the runner writes it.
    */
   attempts: number;
   /**
-   * The parts it was decomposed into.
+   * The subtasks that it was split into.
    */
   children: Node[];
   /**
-   * What is to be true when it is done, at most 8 KiB.
+   * The condition that must be true when it is done, at most 8 KiB.
    */
   goal: string;
   /**
@@ -998,7 +997,7 @@ export interface Node {
    */
   id: string;
   /**
-   * Attempts allowed, at least 1; written by the runner alone once the node exists.
+   * Attempts allowed, at least 1; only the runner writes it once the task exists.
    */
   max_attempts: number;
   /**
@@ -1006,11 +1005,11 @@ export interface Node {
    */
   order: number;
   /**
-   * Whether it is done; written by the runner alone.
+   * Whether it is done; only the runner writes it.
    */
   passes: boolean;
   /**
-   * What it is called, at most 200 bytes.
+   * Its title, at most 200 bytes.
    */
   title: string;
 }
@@ -1038,7 +1037,7 @@ export interface ReportedFailure {
    */
   lines: string[];
   /**
-   * What failed, such as the name of a test.
+   * The name of the failed test, or of the failed check.
    */
   name: string;
 }
@@ -1101,7 +1100,7 @@ export interface IterationMeta {
    */
   guard_with_accepted: boolean;
   /**
-   * Files that stay in the work tree and are not in its commit.
+   * Files that stay in the working tree and are not in its commit.
    */
   held_back: string[];
   /**
@@ -1109,7 +1108,7 @@ export interface IterationMeta {
    */
   iter: number;
   /**
-   * Incomplete logs, of which the disk refused a part: the file, and why.
+   * Logs that are incomplete because of a disk error: the file, and the error.
    */
   log_faults: string[];
   mode: Mode;
@@ -1118,11 +1117,11 @@ export interface IterationMeta {
    */
   moved_refs: string[];
   /**
-   * Node that was worked on.
+   * Task of the session.
    */
   node: string;
   /**
-   * Ids from the root to the node, both included.
+   * Ids from the root to the task, both included.
    */
   node_path: string[];
   /**
@@ -1171,7 +1170,7 @@ export interface SessionFailure {
    */
   class?: FailureClass | null;
   /**
-   * What the agent reported about its failure, each as `field: value`, bounded; structured fields first.
+   * The agent's report of its failure, each part as `field: value`, cut to a limit; structured fields first.
    */
   evidence: string[];
   /**
@@ -1209,8 +1208,8 @@ export interface ReviewFacts {
    */
   verdict?: ReviewVerdict | null;
   /**
-   * Files that reviewers wrote outside of the record: they are kept under `refs/runner/rescue/`, and the work tree
-   * is restored.
+   * Files that reviewers wrote outside of the record: they are kept under `refs/runner/rescue/`, and the working
+   * tree is restored.
    */
   wrote: string[];
 }
@@ -1299,7 +1298,7 @@ export interface SettingView {
  */
 export interface MemoryReply {
   /**
-   * The commit from which they are read; null if they are read from a work tree.
+   * The commit from which they are read; null if they are read from a working tree.
    */
   commit?: string | null;
   /**
@@ -1312,7 +1311,7 @@ export interface MemoryReply {
  */
 export interface MemoryFile {
   /**
-   * Its name without a folder, like `assumptions.md`.
+   * Its name without a directory, like `assumptions.md`.
    */
   name: string;
   /**
@@ -1424,7 +1423,7 @@ export interface DaemonView {
    */
   draining: boolean;
   /**
-   * The folder of its log; null if it logs to standard error, which a service manager may keep.
+   * The directory of its log; null if it logs to standard error, which a service manager may keep.
    */
   log?: WirePath | null;
   /**
@@ -1477,7 +1476,7 @@ export interface MissingLevel {
    */
   raise: string;
   /**
-   * Why not.
+   * The reason.
    */
   why: string;
 }
@@ -1490,7 +1489,7 @@ export interface SleepView {
    */
   inhibited: boolean;
   /**
-   * Why not, if it does not.
+   * The reason, if it does not.
    */
   why?: string | null;
 }
