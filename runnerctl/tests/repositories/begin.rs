@@ -157,6 +157,7 @@ fn a_made_id_gets_the_next_suffix_if_a_branch_of_that_name_appears_while_the_run
     });
     for id in ["port-the-storage", "port-the-storage-2"] {
         assert_eq!(repo.git(&["rev-parse", &format!("runner/{id}")]), repo.git(&["rev-parse", "main"]), "{id}");
+        repo.git(&["branch", "-q", "-D", &format!("runner/{id}")]);
     }
     let status = home.ctl_in(&repo, &["status", "--run", "port-the-storage", "--json"]).exits(0).json();
     assert_eq!(status["run"]["summary"]["id"], "port-the-storage-3", "it is found by the id that was told");

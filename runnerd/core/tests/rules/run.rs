@@ -179,7 +179,7 @@ fn events() -> Vec<(String, RunEvent)> {
     let mut events = vec![
         ("Turn".to_owned(), RunEvent::Turn { step: false }),
         ("Turn(step)".to_owned(), RunEvent::Turn { step: true }),
-        ("IdSettled".to_owned(), RunEvent::IdSettled { id: "r-2".to_owned() }),
+        ("IdSettled".to_owned(), RunEvent::IdSettled { id: "r".to_owned() }),
         ("Begun".to_owned(), RunEvent::Started),
         ("TakenUp".to_owned(), RunEvent::ResumeAnchored { from: "c".repeat(40) }),
         ("Resumed".to_owned(), RunEvent::Resumed),

@@ -9,7 +9,7 @@ mod follow_up;
 mod hooks;
 mod mailbox;
 mod main_loop;
-mod prepare;
+pub(crate) mod prepare;
 mod recover;
 mod setup;
 pub(crate) mod start_run;

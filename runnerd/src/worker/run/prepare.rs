@@ -1,8 +1,12 @@
 //! The work before an iteration: the run's beginning, step by step, the baseline, and requests of people.
 
+use std::collections::BTreeSet;
+
 use protocol::event::EventKind;
 use protocol::words::{GuardOutcome, PhaseName};
-use runner_core::run::{NextStep, RunEnd, RunEvent, RunPreparation, RunRecord};
+use runner_core::run::{NextStep, RunEnd, RunEvent, RunPreparation, RunRecord, free_id};
+use runner_core::tree::ids::run_of_ref;
+use runner_git::{GitError, Repository};
 use runner_os::retryable::describe_blocker;
 use tokio::task::block_in_place;
 use tokio_util::sync::CancellationToken;
@@ -102,7 +106,7 @@ fn perform_step(worker: &mut RepoWorker, run: &RunRecord, step: &RunPreparation)
     block_in_place(|| {
         Ok(match step {
             RunPreparation::SettleId(words) => {
-                RunEvent::IdSettled { id: start_run::settle_id(&context, words, &worker.queue.file.runs)? }
+                RunEvent::IdSettled { id: settle_id(&context, words, &worker.queue.file.runs)? }
             }
             RunPreparation::Begin(order) => {
                 let store = context.store.start_store(worker.queue.file.source.as_ref());
@@ -118,6 +122,22 @@ fn perform_step(worker: &mut RepoWorker, run: &RunRecord, step: &RunPreparation)
             }
         })
     })
+}
+
+/// Returns the ids, in lower case, that references have or leave no room for.
+pub fn used_run_ids(repository: &Repository) -> Result<BTreeSet<String>, GitError> {
+    Ok(repository.list_refs()?.keys().filter_map(|name| run_of_ref(name)).map(str::to_lowercase).collect())
+}
+
+/// Returns the id of a run that has made nothing yet: its own, or the next free one if that was taken while it waited
+/// for its turn.
+fn settle_id(context: &RunContext, stem: &str, runs: &[RunRecord]) -> Result<String, PrepareError> {
+    let used = used_run_ids(&context.repository()?)?;
+    if !used.contains(&context.run.to_lowercase()) {
+        return Ok(context.run.clone());
+    }
+    let is_known = |id: &str| runs.iter().any(|run| run.id.eq_ignore_ascii_case(id));
+    Ok(free_id(stem, |id| used.contains(id) || is_known(id)))
 }
 
 /// Gives a run another id, since a branch with its own has appeared; the run continues at its next turn.

@@ -2,8 +2,6 @@
 //!
 //! Every step recognizes that it was done before a crash. The baseline is in `baseline`.
 
-use std::collections::BTreeSet;
-
 use protocol::command::{Command, NextSteps};
 use protocol::shell;
 use protocol::state::{Feedback, RunState};
@@ -14,9 +12,8 @@ use runner_config::{RepoConfig, SetupProposal, goal::Goal};
 use runner_core::files::person_edit;
 use runner_core::iteration::transition::PROGRESS_HEADING;
 use runner_core::message::{MarkerCommit, NameList, RunnerCommit};
-use runner_core::run::{self, ResumeOrder, RunRecord, StartSpec, commit_advice, free_id};
+use runner_core::run::{self, ResumeOrder, StartSpec, commit_advice};
 use runner_core::text::json;
-use runner_core::tree::ids::run_of_ref;
 use runner_core::tree::{self, schema, validate};
 use runner_git::{CommitInfo, CommitRequest, GitError, HoldBackRule, Id, Repository, WorktreeChange};
 
@@ -32,22 +29,6 @@ use crate::worker::person_commits::check_person_commits;
 use crate::worker::prepare_error::PrepareError;
 use crate::worker::receipt::runner_version;
 use crate::worker::run::branch_checkout;
-
-/// Returns the ids, in lower case, that references have or leave no room for.
-pub fn used_run_ids(repository: &Repository) -> Result<BTreeSet<String>, GitError> {
-    Ok(repository.list_refs()?.keys().filter_map(|name| run_of_ref(name)).map(str::to_lowercase).collect())
-}
-
-/// Returns the id of a run that has made nothing yet: its own, or the next free one if that was taken while it waited
-/// for its turn.
-pub(crate) fn settle_id(context: &RunContext, stem: &str, runs: &[RunRecord]) -> Result<String, PrepareError> {
-    let used = used_run_ids(&context.repository()?)?;
-    if !used.contains(&context.run.to_lowercase()) {
-        return Ok(context.run.clone());
-    }
-    let is_known = |id: &str| runs.iter().any(|run| run.id.eq_ignore_ascii_case(id));
-    Ok(free_id(stem, |id| used.contains(id) || is_known(id)))
-}
 
 /// Puts the run on its branch and makes its start commit, unless both exist. Its settings are remembered in `store` for
 /// the next run.
