@@ -113,7 +113,7 @@ async fn dispatch(invocation: &Invocation<'_>, command: Command) -> Result<ExitS
         Command::Doctor(args) => Box::pin(doctor::run(invocation, args)).await,
         Command::Version(args) => version::run(invocation, args).await,
         Command::SelfUpdate(args) => self_update::run(invocation, args).await,
-        Command::Uninstall(args) => uninstall::run(invocation, &args),
+        Command::Uninstall(args) => uninstall::run(invocation, &args).await,
         Command::Completions(args) => completions::run(&args),
         Command::Man(args) => man::run(invocation, &args),
         Command::Help(args) => help::run(invocation.ui, &args),

@@ -1,9 +1,9 @@
 //! `uninstall`: lists what is installed where, and the commands that remove it. Removes nothing.
 
 use std::env;
+use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use clap::Args;
 use protocol::client::ConnectError;
@@ -16,6 +16,7 @@ use serde::Serialize;
 use crate::failure::Failure;
 use crate::installation::Installation;
 use crate::invocation::Invocation;
+use crate::program::{self, ProgramCall};
 use crate::text::paint::{DIM, HINT, paint};
 use crate::text::sanitize::sanitize;
 
@@ -50,9 +51,9 @@ struct InstalledPart {
 }
 
 /// Runs the command. It neither queries nor starts a daemon.
-pub(crate) fn run(invocation: &Invocation<'_>, _args: &UninstallArgs) -> Result<ExitStatus, Failure> {
+pub(crate) async fn run(invocation: &Invocation<'_>, _args: &UninstallArgs) -> Result<ExitStatus, Failure> {
     let paths = Paths::find(invocation.socket.as_deref()).map_err(ConnectError::from)?;
-    let parts = InstalledParts { parts: list_parts(&paths) };
+    let parts = InstalledParts { parts: list_parts(&paths).await };
     invocation.ui.print_answer("uninstall", &parts, |_| render(&parts.parts))?;
     invocation.ui.print_note(
         "\nIn each repository: the folder .runner/, the branches runner/*, and the references below refs/runner/.\n",
@@ -60,7 +61,7 @@ pub(crate) fn run(invocation: &Invocation<'_>, _args: &UninstallArgs) -> Result<
     Ok(ExitStatus::Success)
 }
 
-fn list_parts(paths: &Paths) -> Vec<InstalledPart> {
+async fn list_parts(paths: &Paths) -> Vec<InstalledPart> {
     let part = |what, path: PathBuf, remove: String| InstalledPart { what, path: WirePath(path), remove };
     let removable = |what, path: &Path| part(what, path.to_owned(), format!("rm -r -- {}", quote_path(path)));
     let folder = |path: &Path| path.parent().map(Path::to_owned).unwrap_or_default();
@@ -73,11 +74,16 @@ fn list_parts(paths: &Paths) -> Vec<InstalledPart> {
     all.push(removable("settings", &folder(&paths.config)));
     all.extend(client_settings_path().map(|file| removable("settings", &folder(&file))));
     let installer = Installation::find().ok().map(|installation| installation.uninstall_command());
-    let programs = PROGRAMS.iter().filter_map(|name| find_program(name));
-    all.extend(programs.map(|path| match installer.clone().or_else(|| owning_package(&path)) {
-        Some(command) => part("program", path, command),
-        None => removable("program", &path),
-    }));
+    for path in PROGRAMS.iter().filter_map(|name| find_program(name)) {
+        let command = match &installer {
+            None => owning_package(&path).await,
+            command => command.clone(),
+        };
+        all.push(match command {
+            Some(command) => part("program", path, command),
+            None => removable("program", &path),
+        });
+    }
     all.retain(|part| part.path.as_path().symlink_metadata().is_ok());
     all
 }
@@ -91,14 +97,19 @@ fn find_program(name: &str) -> Option<PathBuf> {
 }
 
 /// Returns the command that removes the system's package with a program; `None` if no package has it.
-fn owning_package(program: &Path) -> Option<String> {
-    owning_deb(program).or_else(|| owning_rpm(program))
+async fn owning_package(path: &Path) -> Option<String> {
+    match owning_deb(path) {
+        None => owning_rpm(path).await,
+        found => found,
+    }
 }
 
-fn owning_rpm(program: &Path) -> Option<String> {
-    let asked = Command::new("rpm").args(["-qf", "--queryformat", "%{NAME}"]).arg(program).output().ok()?;
-    let package = String::from_utf8(asked.stdout).ok().filter(|name| asked.status.success() && !name.is_empty())?;
-    Some(format!("sudo rpm -e {}", quote(&package)))
+async fn owning_rpm(path: &Path) -> Option<String> {
+    let argv =
+        ["rpm", "-qf", "--queryformat", "%{NAME}"].map(OsString::from).into_iter().chain([path.into()]).collect();
+    let call = ProgramCall { argv, folder: Path::new("/"), env: &[], input: Vec::new(), tail: None };
+    let answer = program::run_program(call).await.ok().filter(|answer| answer.status.success())?;
+    Some(format!("sudo rpm -e {}", quote(answer.stdout.trim())))
 }
 
 fn owning_deb(program: &Path) -> Option<String> {
