@@ -114,6 +114,9 @@ pub enum AgentFitness {
     Fit {
         /// Its version; null for a program that the configuration names, which is not asked.
         version: Option<String>,
+        /// The newest version that was tested, if its own is newer.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tested: Option<String>,
         /// Whether it has a login; null if unknown.
         login: Option<bool>,
     },

@@ -117,7 +117,7 @@ fn detect_guard(facts: &RepositoryFacts) -> Option<DetectedSetting> {
 /// Returns the agent that can work and is logged in, else the first that can work, unless it is the default.
 fn choose_agent(agents: &[AgentFacts]) -> Option<DetectedSetting> {
     let version = |facts: &AgentFacts, wanted: Option<bool>| match &facts.fitness {
-        AgentFitness::Fit { version, login } if *login == wanted => Some(version.clone().unwrap_or_default()),
+        AgentFitness::Fit { version, login, .. } if *login == wanted => Some(version.clone().unwrap_or_default()),
         _ => None,
     };
     let find = |wanted: Option<bool>| agents.iter().find_map(|facts| Some((facts, version(facts, wanted)?)));
@@ -164,7 +164,7 @@ mod tests {
     use super::*;
 
     fn agent(kind: &str, login: Option<bool>) -> AgentFacts {
-        let fitness = AgentFitness::Fit { version: Some("2.1.0".into()), login };
+        let fitness = AgentFitness::Fit { version: Some("2.1.0".into()), tested: None, login };
         AgentFacts { section: "executor".into(), kind: kind.into(), fitness }
     }
 

@@ -622,7 +622,7 @@ fn doctor_examples() -> Vec<Example> {
         unborn: false,
         uncommitted: Vec::new(),
     };
-    let fit = AgentFitness::Fit { version: Some("0.151.0".into()), login: Some(true) };
+    let fit = AgentFitness::Fit { version: Some("0.172.0".into()), tested: Some("0.169.0".into()), login: Some(true) };
     let agents = vec![AgentFacts { section: "executor".into(), kind: "codex".into(), fitness: fit }];
     let env = CallerEnv([("PATH".to_owned(), "/usr/bin:/bin".to_owned())].into());
     vec![

@@ -447,7 +447,7 @@ pub(crate) fn check_configured_agents(agents: &Result<Vec<AgentFacts>, QueryErro
 fn check_agent(facts: &AgentFacts) -> DoctorCheck {
     let AgentFacts { section, kind, .. } = facts;
     match &facts.fitness {
-        AgentFitness::Fit { version, login } => {
+        AgentFitness::Fit { version, tested, login } => {
             let login = match login {
                 Some(true) => ", logged in",
                 Some(false) => ", not logged in",
@@ -455,7 +455,8 @@ fn check_agent(facts: &AgentFacts) -> DoctorCheck {
             };
             let version =
                 version.as_ref().map_or("a command of your own".to_owned(), |version| format!("{kind} {version}"));
-            DoctorCheck::ok("agent", format!("[{section}] {version}{login}"))
+            let tested = tested.as_ref().map(|tested| format!("; the newest tested is {tested}")).unwrap_or_default();
+            DoctorCheck::ok("agent", format!("[{section}] {version}{login}{tested}"))
         }
         AgentFitness::Unfit { what, fix } => DoctorCheck::fail("agent", format!("[{section}] {what}"), fix.clone()),
         AgentFitness::Unknown { why } => {

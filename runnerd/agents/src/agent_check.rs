@@ -70,6 +70,8 @@ pub enum AgentReadiness {
     Ready {
         /// Its version, if the program is known and could be asked.
         version: Option<String>,
+        /// The newest version that was tested, if this one is newer.
+        tested: Option<String>,
         /// Whether it has a login, if that can be determined.
         login: Option<bool>,
     },
@@ -119,7 +121,7 @@ pub async fn examine_agent(
         return AgentReadiness::Unavailable(error);
     }
     let login = if executor.wrapper.is_empty() { backend.has_login(executor, &env) } else { None };
-    let Some(about) = backend.info() else { return AgentReadiness::Ready { version: None, login } };
+    let Some(about) = backend.info() else { return AgentReadiness::Ready { version: None, tested: None, login } };
     let scratch = candidates.scratch.join(format!("version-{}", PROBE_COUNT.fetch_add(1, Ordering::Relaxed)));
     if let Err(error) = block_in_place(|| fs::create_dir_all(&scratch)) {
         return AgentReadiness::Unknown(format!("cannot create {}: {error}", scratch.display()));
@@ -140,7 +142,10 @@ pub async fn examine_agent(
     match result {
         Ok((VersionResult::Unavailable(unfit), _)) => AgentReadiness::Unavailable(unfit),
         Ok((VersionResult::Supported(version), _)) => {
-            AgentReadiness::Ready { version: Some(version.to_string()), login }
+            let tested =
+                version.is_newer(about.tested_version).then(|| about.tested_version.map(|part| part.to_string()));
+            let tested = tested.map(|parts| parts.join("."));
+            AgentReadiness::Ready { version: Some(version.to_string()), tested, login }
         }
         Ok((VersionResult::Faulty(_, what), _)) => AgentReadiness::Unknown(what),
         Ok((VersionResult::Stopped, _)) => {

@@ -52,6 +52,8 @@ pub(super) struct AgentInfo {
     pub(super) install: &'static str,
     /// The oldest release that supports the arguments with their current meaning.
     pub(super) min_version: [u32; 3],
+    /// The newest release that the tests with the real program have passed.
+    pub(super) tested_version: [u32; 3],
     /// Names and globs of the variables that it reads: its login, its folder, its service.
     pub(super) variables: &'static [&'static str],
     /// Paths in the work tree that it obeys regardless of its arguments: they are moved away while it runs.

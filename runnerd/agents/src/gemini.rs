@@ -46,6 +46,7 @@ const INFO: AgentInfo = AgentInfo {
     program: "gemini",
     install: "npm install -g @google/gemini-cli@latest",
     min_version: [0, 61, 0],
+    tested_version: [0, 61, 0],
     variables: &[
         "GEMINI_API_KEY",
         HOME_VARIABLE,

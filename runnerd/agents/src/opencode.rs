@@ -53,6 +53,7 @@ const INFO: AgentInfo = AgentInfo {
     program: "opencode",
     install: "npm install -g opencode-ai@latest",
     min_version: [1, 18, 33],
+    tested_version: [1, 18, 33],
     variables: &[
         "ANTHROPIC_API_KEY",
         "GEMINI_API_KEY",

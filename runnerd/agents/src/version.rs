@@ -31,6 +31,11 @@ impl AgentVersion {
         parts.next().is_none().then(|| Self { numbers, text: text.to_owned() })
     }
 
+    /// Whether it is newer than a release.
+    pub(super) fn is_newer(&self, release: [u32; 3]) -> bool {
+        self.numbers > release
+    }
+
     /// Whether it is not older than a release; a pre-release counts as its release.
     pub(super) fn is_at_least(&self, oldest: [u32; 3]) -> bool {
         self.numbers >= oldest

@@ -157,7 +157,7 @@ fn unconfirmed_error() -> ErrorData {
 
 fn to_agent_fitness(fitness: AgentReadiness) -> AgentFitness {
     match fitness {
-        AgentReadiness::Ready { version, login } => AgentFitness::Fit { version, login },
+        AgentReadiness::Ready { version, tested, login } => AgentFitness::Fit { version, tested, login },
         AgentReadiness::Unavailable(error) => AgentFitness::Unfit { what: error.what, fix: error.fix },
         AgentReadiness::Unknown(why) => AgentFitness::Unknown { why },
     }

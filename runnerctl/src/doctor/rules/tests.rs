@@ -251,7 +251,9 @@ fn a_repository_is_judged() {
     let merging = RepositoryFacts { operation: Some("merge".into()), ..repository_facts() };
     let cloned = RepositoryFacts { confirmed: Some(false), ..repository_facts() };
     let agent_facts = |fitness| AgentFacts { section: "executor".into(), kind: "codex".into(), fitness };
-    let fit = |login| agent_facts(AgentFitness::Fit { version: Some("0.151.0".into()), login });
+    let fit = |login| agent_facts(AgentFitness::Fit { version: Some("0.151.0".into()), tested: None, login });
+    let newer = AgentFitness::Fit { version: Some("0.172.0".into()), tested: Some("0.169.0".into()), login: None };
+    let newer = agent_facts(newer);
     insta::assert_snapshot!(render_table(vec![
         ("library", check_git_engine(&repository_facts())),
         ("git program", check_git_engine(&by_git)),
@@ -266,7 +268,8 @@ fn a_repository_is_judged() {
         ("too slow", check_configuration(&Err(QueryError::TimedOut(Duration::from_secs(5))), &repository_facts())),
         ("logged in", check_agent(&fit(Some(true)))),
         ("login not seen", check_agent(&fit(None))),
-        ("own command", check_agent(&agent_facts(AgentFitness::Fit { version: None, login: None }))),
+        ("newer than tested", check_agent(&newer)),
+        ("own command", check_agent(&agent_facts(AgentFitness::Fit { version: None, tested: None, login: None }))),
         (
             "unfit",
             check_agent(&agent_facts(AgentFitness::Unfit {
