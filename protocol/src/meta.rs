@@ -75,6 +75,9 @@ pub struct IterationMeta {
     pub held_back: Vec<String>,
     /// Paths that its processes changed without permission, and that were restored.
     pub reverted: Vec<String>,
+    /// Paths of the work tree that were moved away while an agent ran: its program would have obeyed them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hidden: Vec<String>,
     /// Submodules with uncommitted work, which its commit lacks.
     pub dirty_submodules: Vec<String>,
     /// Files of the guard definition that differ from the versions that a person accepted.

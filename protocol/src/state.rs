@@ -54,6 +54,9 @@ pub struct RunState {
     pub guard_definition: BTreeMap<String, String>,
     /// Paths under `.runner/` that the last iteration changed without permission.
     pub reverted: Vec<String>,
+    /// Paths of the working tree that were moved away while the last session ran: its program would have obeyed them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hidden: Vec<String>,
     /// Tokens and cost of the run.
     pub usage: UsageTotal,
     /// Time spent in sessions and guards, the baseline included, in milliseconds.
@@ -83,6 +86,7 @@ impl Default for RunState {
             allowance: 0,
             guard_definition: BTreeMap::new(),
             reverted: Vec::new(),
+            hidden: Vec::new(),
             usage: UsageTotal::default(),
             elapsed_ms: 0,
         }

@@ -838,6 +838,7 @@ fn meta() -> IterationMeta {
         moved_refs: Vec::new(),
         held_back: vec![".env".into()],
         reverted: Vec::new(),
+        hidden: Vec::new(),
         dirty_submodules: Vec::new(),
         guard_changed: Vec::new(),
         guard_with_accepted: false,

@@ -1104,6 +1104,10 @@ export interface IterationMeta {
    */
   held_back: string[];
   /**
+   * Paths of the work tree that were moved away while an agent ran: its program would have obeyed them.
+   */
+  hidden?: string[];
+  /**
    * Number of the iteration.
    */
   iter: number;

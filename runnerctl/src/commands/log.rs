@@ -269,6 +269,9 @@ fn render_summary(reply: &IterationReply, has_record: bool, screen: &Screen) -> 
         for path in &meta.reverted {
             fact("put back", path.into());
         }
+        for path in &meta.hidden {
+            fact("hidden", format!("{path}, while an agent ran").into());
+        }
         for path in &meta.dirty_submodules {
             fact("uncommitted", format!("work in the submodule {path}").into());
         }

@@ -55,6 +55,16 @@ fn files_that_the_program_obeys_are_away_for_the_session_and_come_back() {
     assert_eq!(stand.repo.show("HEAD", ".gemini/settings.json"), "{}");
     let kept = stand.repo.path().join(".runner/iterations/stand/0001/reverted/swapped__.gemini/settings.json");
     assert_eq!(fs::read_to_string(kept).expect("what the session wrote is kept"), "mine\n");
+    let hidden = [".gemini", "GEMINI.md"];
+    assert_eq!(stand.repo.run_state("HEAD").hidden, hidden, "the next prompt names them");
+    let receipts = stand.repo.receipts();
+    let named = receipts.last().and_then(|commit| commit.trailer("Runner-Hidden"));
+    assert_eq!(named, Some(".gemini, GEMINI.md"));
+    let status = stand.home.ctl_in(&stand.repo, &["status"]).exits(0).stdout.clone();
+    assert!(hidden.iter().all(|path| status.contains(&format!("iteration 1 ran without {path}"))), "{status}");
+    let log = stand.home.ctl_in(&stand.repo, &["log", "1"]).exits(0).stdout.clone();
+    assert!(log.contains("hidden") && log.contains("GEMINI.md"), "{log}");
+    stand.home.ctl_in(&stand.repo, &["verify"]).exits(0);
     let home = fs::read_to_string(stand.kit("home")).expect("the program ran");
     assert!(home.trim().starts_with(&stand.home.state().display().to_string()), "{home}");
     assert!(!Path::new(home.trim()).exists(), "the home goes with the session: {home}");

@@ -88,6 +88,9 @@ pub struct SessionEnd<A = AgentAnswer> {
     pub log_fault: Option<String>,
     /// Number of processes that outlived the session and were ended.
     pub survivors: u32,
+    /// Paths of the work tree that were moved away while it ran: its program would have obeyed them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hidden: Vec<String>,
     /// How tightly its processes were contained.
     pub containment: Containment,
 }
@@ -109,6 +112,7 @@ impl<A> SessionEnd<A> {
             dropped_bytes: 0,
             log_fault: None,
             survivors: 0,
+            hidden: Vec::new(),
             containment: Containment::Walk,
         }
     }

@@ -94,7 +94,10 @@ impl<'a> IterationEvidence<'a> {
             ((Phase::Brief { task: task.clone() }, IterationEvent::Briefed), WorkSource::Person(decision.clone()))
         } else {
             let (end, finding) = (
-                SessionEnd::new(self.rebuild_session_end_kind(&verdict)),
+                SessionEnd {
+                    hidden: self.to.run_state.hidden.clone(),
+                    ..SessionEnd::new(self.rebuild_session_end_kind(&verdict))
+                },
                 self.rebuild_finding(&verdict, left.finding.clone()),
             );
             let inspect = Phase::Inspect { task: task.clone(), session: end.clone(), stop };

@@ -325,6 +325,7 @@ impl IterationAudit<'_> {
             guard_tests: GuardTests::between(&self.from.tests, &self.to.tests),
             notes: NameList::new(used),
             reverted: NameList::new(&self.to.run_state.reverted),
+            hidden: NameList::new(&self.to.run_state.hidden),
             held_back: NameList::new(&self.to.run_state.held_back),
             dirty_submodules: NameList::new(&self.to.run_state.dirty_submodules),
             ..receipt.clone()

@@ -193,6 +193,9 @@ pub struct ReviewEnd {
     pub wrote: Vec<String>,
     /// Protected paths that they changed and that were restored.
     pub reverted: Vec<String>,
+    /// Paths of the work tree that were moved away while they ran.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hidden: Vec<String>,
     /// References outside the run that they, or the processes before them, moved.
     pub moved_refs: Vec<String>,
     /// Time charged to the budget, in milliseconds.
@@ -219,6 +222,7 @@ impl ReviewEnd {
             usage: UsageTotal::default(),
             wrote: Vec::new(),
             reverted: Vec::new(),
+            hidden: Vec::new(),
             moved_refs: Vec::new(),
             elapsed_ms: 0,
             survivors: 0,
@@ -248,6 +252,7 @@ impl ReviewEnd {
             usage: usage::add_usage(&failed.usage, &self.usage),
             wrote: merge_paths(failed.wrote, &self.wrote),
             reverted: merge_paths(failed.reverted, &self.reverted),
+            hidden: merge_paths(failed.hidden, &self.hidden),
             moved_refs: if self.moved_refs.is_empty() { failed.moved_refs } else { self.moved_refs },
             elapsed_ms: failed.elapsed_ms.saturating_add(self.elapsed_ms),
             survivors: failed.survivors.saturating_add(self.survivors),

@@ -2,6 +2,8 @@
 //!
 //! A pure function of From's state and the outcome; repeated after a crash, it yields the same bytes. Writes nothing.
 
+use std::collections::BTreeSet;
+
 use protocol::answer::AgentAnswer;
 use protocol::state::{Attempt, Deaths, Failure, Feedback, NodeFeedback, RunState, Stall, UsageTotal};
 use protocol::test_record::TestRecord;
@@ -151,6 +153,7 @@ fn next_run_state(
             .filter(|_| answer.is_some())
             .fold(old.notes_used.clone(), |used, note| with_item(&used, Some(note))),
         reverted: reverted_paths(outcome),
+        hidden: hidden_paths(outcome),
         usage: usage::add_usage(&old.usage, &iteration_usage(outcome, &facts.retry_usage)),
         elapsed_ms: old.elapsed_ms.saturating_add(facts.retry_usage.elapsed_ms).saturating_add(facts.elapsed_ms),
         run_id: old.run_id.clone(),
@@ -230,6 +233,13 @@ fn reverted_paths(outcome: &IterationOutcome) -> Vec<String> {
     paths.sort();
     paths.dedup();
     paths
+}
+
+fn hidden_paths(outcome: &IterationOutcome) -> Vec<String> {
+    let review = outcome.review.iter().flat_map(|review| &review.hidden);
+    let session = outcome.work.session().into_iter().flat_map(|session| &session.hidden);
+    let paths: BTreeSet<&String> = session.chain(review).collect();
+    paths.into_iter().cloned().collect()
 }
 
 /// Returns what an iteration consumed: its session, its reviewers, and the attempts before it.

@@ -59,6 +59,8 @@ pub struct Receipt {
     pub usage: Option<UsageLine>,
     /// Paths that were restored.
     pub reverted: NameList,
+    /// Paths that were moved away while an agent ran.
+    pub hidden: NameList,
     /// Files of the guard's definition that differ from the accepted ones.
     pub guard_changed: NameList,
     /// Paths outside `.runner/` that the guard wrote.
@@ -106,6 +108,7 @@ impl Receipt {
             ("Runner-Notes", names(&self.notes)),
             ("Runner-Usage", self.usage.as_ref().map(ToString::to_string)),
             (REVERTED, names(&self.reverted)),
+            ("Runner-Hidden", names(&self.hidden)),
             ("Runner-Guard-Changed", names(&self.guard_changed)),
             ("Runner-Guard-Wrote", names(&self.guard_wrote)),
             ("Runner-Held-Back", names(&self.held_back)),
@@ -146,6 +149,7 @@ impl Receipt {
             notes: trailers.take_optional("Runner-Notes")?.unwrap_or_default(),
             usage: trailers.take_optional("Runner-Usage")?,
             reverted: trailers.take_optional(REVERTED)?.unwrap_or_default(),
+            hidden: trailers.take_optional("Runner-Hidden")?.unwrap_or_default(),
             guard_changed: trailers.take_optional("Runner-Guard-Changed")?.unwrap_or_default(),
             guard_wrote: trailers.take_optional("Runner-Guard-Wrote")?.unwrap_or_default(),
             held_back: trailers.take_optional("Runner-Held-Back")?.unwrap_or_default(),

@@ -143,14 +143,15 @@ pub(super) fn checks_section(input: &PromptInput<'_>, limit: usize) -> Option<Pr
         [render_guard_definition(input, share), render_held_back(input, 2 * share)].concat()
     } else {
         let [red, definition] = [render_baseline(input, 3 * share), render_guard_definition(input, share)];
-        let dirty = render_dirty_submodules(input, share);
-        let left = if dirty.is_empty() { 2 * share } else { share };
+        let (dirty, hidden) = (render_dirty_submodules(input, share), render_hidden(input, share));
+        let left = if dirty.is_empty() && hidden.is_empty() { 2 * share } else { share };
         [
             red,
             definition,
             render_watched(input),
             render_lost_tests(input, share),
             render_reverted(input, 2 * share),
+            hidden,
             render_held_back(input, left),
             dirty,
         ]
@@ -197,6 +198,12 @@ fn render_lost_tests(input: &PromptInput<'_>, limit: usize) -> String {
 fn render_reverted(input: &PromptInput<'_>, limit: usize) -> String {
     let words = "The last session changed these paths, which are not its to change; they were put back:";
     NameSection { name: "reverted", intro: words, items: &input.run_state.reverted }.render(limit)
+}
+
+fn render_hidden(input: &PromptInput<'_>, limit: usize) -> String {
+    let words =
+        "Moved away while the last session ran, because its program would obey them; they are back when it ends:";
+    NameSection { name: "hidden", intro: words, items: &input.run_state.hidden }.render(limit)
 }
 
 fn render_held_back(input: &PromptInput<'_>, limit: usize) -> String {

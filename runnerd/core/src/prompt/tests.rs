@@ -91,6 +91,7 @@ fn sample_case() -> PromptCase {
         run_state: RunState {
             reverted: vec![".runner/state/run_state.json".to_owned()],
             held_back: vec![".env".to_owned()],
+            hidden: vec![".gemini".to_owned()],
             ..RunState::default()
         },
         feedback: Feedback { baseline: Some(baseline), nodes: [("root.2".to_owned(), remembered)].into() },

@@ -40,6 +40,7 @@ fn iteration_commit(run: &str, node: &str, verdict: VerdictName) -> RunnerCommit
         guard_changed: NameList::default(),
         guard_wrote: NameList::default(),
         held_back: NameList::default(),
+        hidden: NameList::default(),
         dirty_submodules: NameList::default(),
         tree_from: Digest::compute(b"tree"),
         raw: None,

@@ -46,6 +46,7 @@ pub(crate) fn before() -> (TaskTree, RunState, Feedback) {
         allowance: 20,
         guard_definition: [("justfile".to_owned(), "1".repeat(40))].into(),
         reverted: vec!["old".to_owned()],
+        hidden: vec!["old".to_owned()],
         usage: UsageTotal { sessions: 6, input_tokens: Some(10), ..UsageTotal::default() },
         elapsed_ms: 100,
     };
@@ -209,6 +210,7 @@ fn every_field_of_the_run_state_follows_an_accepted_node() {
         notes_used: vec!["n1".to_owned(), "n2".to_owned()],
         guard_definition: facts().guard_definition,
         reverted: Vec::new(),
+        hidden: Vec::new(),
         usage: UsageTotal { sessions: 7, tokens_unknown: 1, cost_unknown: 1, ..old.usage.clone() },
         elapsed_ms: 111,
         ..old
@@ -230,6 +232,7 @@ fn every_field_of_the_run_state_follows_a_death() {
         dirty_submodules: vec!["parts/module".to_owned()],
         guard_definition: facts().guard_definition,
         reverted: Vec::new(),
+        hidden: Vec::new(),
         usage: UsageTotal { sessions: 7, tokens_unknown: 1, cost_unknown: 1, ..old.usage.clone() },
         elapsed_ms: 111,
         ..old

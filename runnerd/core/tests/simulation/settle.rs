@@ -153,6 +153,7 @@ impl Course {
             guard_changed: self.guard_changed(loaded, guard),
             guard_wrote: NameList::new(wrote),
             held_back: NameList::new(&after.run_state.held_back),
+            hidden: NameList::new(&after.run_state.hidden),
             dirty_submodules: NameList::new(&after.run_state.dirty_submodules),
             tree_from: Digest::compute(tree::canonical(&loaded.tree).as_bytes()),
             raw,

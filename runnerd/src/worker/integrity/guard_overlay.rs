@@ -66,8 +66,8 @@ pub(crate) fn apply(
     write_files(context, &files)
 }
 
-/// Moves these paths away until [`revert`], whatever is there.
-pub(crate) fn hide(context: &RunContext, iter: u32, paths: &[&str]) -> Result<(), EffectError> {
+/// Moves these paths away until [`revert`], whatever is there; returns those that exist.
+pub(crate) fn hide(context: &RunContext, iter: u32, paths: &[&str]) -> Result<Vec<String>, EffectError> {
     revert(context)?;
     let mut moved = Vec::new();
     for path in paths {
@@ -75,10 +75,11 @@ pub(crate) fn hide(context: &RunContext, iter: u32, paths: &[&str]) -> Result<()
             moved.push((*path).to_owned());
         }
     }
-    if moved.is_empty() {
-        return Ok(());
+    if !moved.is_empty() {
+        let overlay = GuardOverlay { iter, moved: moved.clone(), laid: GuardDefinition::new(), made: Vec::new() };
+        move_away(context, &overlay)?;
     }
-    move_away(context, &GuardOverlay { iter, moved, laid: GuardDefinition::new(), made: Vec::new() })
+    Ok(moved)
 }
 
 fn move_away(context: &RunContext, overlay: &GuardOverlay) -> Result<(), EffectError> {

@@ -67,12 +67,13 @@ pub(crate) async fn run_review(
         mark: phase_mark,
         lock: context.store.live_dir().join("shim.lock"),
     };
-    block_in_place(|| guard_overlay::hide(context, task.iter, config_paths(&executor)))?;
+    let hidden = block_in_place(|| guard_overlay::hide(context, task.iter, config_paths(&executor)))?;
     context.last_scan.invalidate();
     let mut end = run_session::<ReviewAnswer>(session, &context.launcher, stop).await?;
     session::fill_in_cost(loaded, &executor, &mut end);
     let prompt = Some(Digest::compute(prompt.as_bytes()).to_string());
-    block_in_place(|| restore_after_review(context, loaded, work, ReviewEnd { prompt, ..review::review_end(end) }))
+    let end = ReviewEnd { prompt, hidden, ..review::review_end(end) };
+    block_in_place(|| restore_after_review(context, loaded, work, end))
 }
 
 /// Returns the end of a review that is not run again.

@@ -63,7 +63,7 @@ pub(crate) async fn run_session(process: ProcessContext<'_>, task: &SessionTask)
         mark: phase_mark,
         lock: context.store.live_dir().join("shim.lock"),
     };
-    block_in_place(|| {
+    let hidden = block_in_place(|| {
         if git_dir::read_snapshot(context, task.iter)?.is_none() {
             ignored::save_before_session(context, loaded)?;
         }
@@ -73,7 +73,7 @@ pub(crate) async fn run_session(process: ProcessContext<'_>, task: &SessionTask)
     context.last_scan.invalidate();
     let mut end: SessionEnd = runner_agents::run_session(session, &context.launcher, stop).await?;
     fill_in_cost(loaded, &executor, &mut end);
-    Ok(end)
+    Ok(SessionEnd { hidden, ..end })
 }
 
 /// Returns where the folders of a session are, which can be found again by its mark.

@@ -274,6 +274,7 @@ impl<'a> Settlement<'a> {
                 .filter(|usage| usage.sessions > 0)
                 .map(UsageLine),
             reverted: NameList::new(&after.run_state.reverted),
+            hidden: NameList::new(&after.run_state.hidden),
             guard_changed: NameList::complete(&self.guard_changed),
             guard_wrote: NameList::new(guard.map_or(&[][..], |guard| &guard.wrote)),
             held_back: NameList::new(&after.run_state.held_back),
@@ -365,6 +366,7 @@ impl<'a> Settlement<'a> {
             moved_refs: self.moved_refs().to_vec(),
             held_back: after.run_state.held_back.clone(),
             reverted: after.run_state.reverted.clone(),
+            hidden: after.run_state.hidden.clone(),
             dirty_submodules: after.run_state.dirty_submodules.clone(),
             guard_changed: self.guard_changed.clone(),
             guard_with_accepted: guard.is_some_and(|guard| guard.with_accepted),

@@ -256,9 +256,8 @@ async fn run_iteration(worker: &mut RepoWorker, id: &str) -> Result<RunFlow, Run
     };
     let mut world = LiveEffects::new(context.clone(), log.header.mark.clone(), log.header.policy.clone(), entries);
     let mut control = IterationControl::new(&mut worker.queue, id);
-    let outcome = IterationDriver { world: &mut world, control: &mut control, log: &mut log, pending_stop: None }
-        .drive_iteration(phase)
-        .await;
+    let mut driver = IterationDriver { world: &mut world, control: &mut control, log: &mut log, pending_stop: None };
+    let outcome = Box::pin(driver.drive_iteration(phase)).await;
     match outcome? {
         DriveOutcome::Suspended => Ok(RunFlow::Pause),
         DriveOutcome::Finished(IterationEnd::Untouched) => {

@@ -241,13 +241,16 @@ fn recent_notices(layout: &Layout, views: &[IterationView]) -> Vec<String> {
     let last = views.first().map(|view| view.iter);
     let metas = views.iter().filter_map(|view| read_meta(layout, &view.run, view.iter));
     let notices =
-        metas.flat_map(|IterationMeta { iter, moved_refs, log_faults, dirty_submodules, reverted, .. }| {
+        metas.flat_map(|IterationMeta { iter, moved_refs, log_faults, dirty_submodules, reverted, hidden, .. }| {
             let in_git_dir = reverted.into_iter().filter(move |path| path.starts_with(".git/") && last != Some(iter));
             let restored = in_git_dir.map(move |path| format!("iteration {iter} changed {path}, which was put back"));
             let moved = moved_refs.into_iter().map(move |moved| format!("iteration {iter} moved {moved}"));
             let uncommitted =
                 move |path| format!("iteration {iter} left work uncommitted inside of the submodule {path}");
+            let hidden =
+                hidden.into_iter().map(move |path| format!("iteration {iter} ran without {path}, which is back"));
             restored
+                .chain(hidden)
                 .chain(moved)
                 .chain(dirty_submodules.into_iter().map(uncommitted))
                 .chain(log_faults.into_iter().map(move |fault| format!("iteration {iter}: incomplete {fault}")))
