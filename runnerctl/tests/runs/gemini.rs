@@ -4,6 +4,7 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use protocol::words::RunStatus;
 use runner_testkit::{Daemon, Home, Repo};
@@ -68,6 +69,32 @@ fn files_that_the_program_obeys_are_away_for_the_session_and_come_back() {
     let home = fs::read_to_string(stand.kit("home")).expect("the program ran");
     assert!(home.trim().starts_with(&stand.home.state().display().to_string()), "{home}");
     assert!(!Path::new(home.trim()).exists(), "the home goes with the session: {home}");
+}
+
+#[test]
+fn whatever_a_session_puts_in_their_place_is_away_for_the_next_and_comes_back() {
+    let answer = r#"{"status": "retry", "summary": "Not yet.", "children": null}"#;
+    let end = r#"{"type":"result","status":"success","stats":{"input_tokens":1,"output_tokens":1,"cached":0}}"#;
+    for (plant, is_kept) in [
+        ("mkfifo .gemini", "test -p .gemini"),
+        ("mkdir -p .gemini/a; mkfifo .gemini/a/settings.json", "test -p .gemini/a/settings.json"),
+        ("ln -s / .gemini", "test -L .gemini"),
+        ("truncate -s 100M .gemini", "test $(stat -c %s .gemini) = 104857600"),
+        ("printf '{\\377' >.gemini", "test $(stat -c %s .gemini) = 2"),
+    ] {
+        let stand = GeminiStand::new();
+        fs::remove_dir_all(stand.repo.path().join(".gemini")).expect("it is removed");
+        stand.repo.commit("Remove the settings");
+        let planted = stand.kit("planted").display().to_string();
+        let first = format!("{plant}; echo >{planted}; echo '{answer}' >\"$RUNNER_OUTPUT\"; echo '{end}'");
+        fs::write(stand.kit("then"), format!("[ -e {planted} ] || {{ {first}; exit; }}"))
+            .expect("the stand can be set up");
+        stand.home.run(&stand.repo, &["--id", "stand"]).exits(0);
+        let seen = fs::read_to_string(stand.kit("seen")).expect("the program ran");
+        assert!(!seen.lines().any(|name| name == ".gemini"), "{plant}: {seen}");
+        let kept = Command::new("sh").args(["-c", is_kept]).current_dir(stand.repo.path()).status();
+        assert!(kept.expect("sh runs").success(), "{plant}");
+    }
 }
 
 #[test]

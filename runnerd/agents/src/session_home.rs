@@ -108,3 +108,72 @@ pub(super) fn person_dir(env: &[(OsString, OsString)], name: &str, default: &str
     let configured = value(name).filter(|path| !path.is_empty()).map(PathBuf::from);
     configured.or_else(|| value("HOME").map(|home| PathBuf::from(home).join(default)))
 }
+
+#[cfg(test)]
+mod tests {
+    use nix::sys::stat::Mode;
+    use nix::unistd::mkfifo;
+    use runner_config::ExecutorKind;
+    use runner_core::files::answer::AnswerForm;
+
+    use super::super::backend::LaunchRequest;
+    use super::super::backends::backend_for;
+    use super::*;
+
+    /// What a program's file of a person can be, other than what it should.
+    const KINDS: [&str; 6] = ["pipe", "folder", "link to a folder", "link to nothing", "huge file", "invalid file"];
+
+    fn plant(what: &str, path: &Path) {
+        match what {
+            "pipe" => mkfifo(path, Mode::S_IRWXU).unwrap(),
+            "folder" => fs::create_dir(path).unwrap(),
+            "link to a folder" => symlink("/", path).unwrap(),
+            "link to nothing" => symlink("/absent", path).unwrap(),
+            "huge file" => fs::File::create(path).unwrap().set_len(100 << 20).unwrap(),
+            _ => fs::write(path, b"{\xff").unwrap(),
+        }
+    }
+
+    /// Prepares a session of a kind for a person whose file is this.
+    fn prepare_session(kind: ExecutorKind, file: &str, what: &str) -> Result<Option<bool>, SpawnError> {
+        let folder = tempfile::tempdir().unwrap();
+        let (person, own) = (folder.path().join("person"), folder.path().join("own"));
+        fs::create_dir_all(person.join(file).parent().unwrap()).unwrap();
+        fs::create_dir(&own).unwrap();
+        plant(what, &person.join(file));
+        let env = [("HOME".into(), person.into())];
+        let text = format!("executor.kind = {:?}", kind.as_str());
+        let executor = runner_config::parse(&text, Path::new("config.toml")).unwrap().executor.work;
+        let order = LaunchRequest {
+            executor: &executor,
+            form: AnswerForm::Answer,
+            folder: folder.path(),
+            git_folder: folder.path(),
+            env: &env,
+            record: folder.path(),
+            home: Some(&own),
+            output: folder.path(),
+        };
+        let backend = backend_for(kind);
+        write_files(&backend.plan_launch(&order)).map(|()| backend.has_login(&executor, &env))
+    }
+
+    #[test]
+    fn no_file_of_the_person_keeps_a_session_from_starting() {
+        for (kind, file) in [
+            (ExecutorKind::Codex, ".codex/auth.json"),
+            (ExecutorKind::Codex, ".codex"),
+            (ExecutorKind::Claude, ".claude/.credentials.json"),
+            (ExecutorKind::Gemini, ".gemini/settings.json"),
+            (ExecutorKind::Gemini, ".gemini/oauth_creds.json"),
+            (ExecutorKind::Gemini, ".gemini"),
+            (ExecutorKind::Opencode, ".local/share/opencode/auth.json"),
+            (ExecutorKind::Opencode, ".config"),
+        ] {
+            for what in KINDS {
+                let prepared = prepare_session(kind, file, what);
+                assert!(prepared.is_ok(), "{file} is {what}: {prepared:?}");
+            }
+        }
+    }
+}
