@@ -14,6 +14,7 @@ use serde::Serialize;
 
 use crate::text::paint::{BAD, HINT, paint};
 use crate::text::sanitize::{escape_json, sanitize};
+use crate::text::wrap::wrap_commands;
 
 /// Why a command ended without an answer.
 #[derive(Debug)]
@@ -157,14 +158,17 @@ impl FailureReport {
         escape_json(&serde_json::to_string(&ErrorObject { error }).expect("BUG: an error is not an object")) + "\n"
     }
 
-    /// Returns the lines for a person: `error:`, `caused by:`, and after a blank line `hint:`.
-    pub(crate) fn to_text(&self) -> String {
-        let mut text = format!("{} {}\n", paint(BAD, "error:"), indent_text(&self.message));
+    /// Returns the lines for a person: `error:`, `caused by:`, and after a blank line `hint:`; within `width` if there is
+    /// one.
+    pub(crate) fn to_text(&self, width: Option<usize>) -> String {
+        let wrap =
+            |label: &str, text: &str| indent_lines(text, width.map(|width| width.saturating_sub(label.len() + 1)));
+        let mut text = format!("{} {}\n", paint(BAD, "error:"), wrap("error:", &self.message));
         for cause in &self.causes {
-            let _ = writeln!(text, "{} {}", paint(BAD, "caused by:"), indent_text(cause));
+            let _ = writeln!(text, "{} {}", paint(BAD, "caused by:"), wrap("caused by:", cause));
         }
         if let Some(hint) = &self.hint {
-            let _ = writeln!(text, "\n{} {}", paint(HINT, "hint:"), indent_text(hint));
+            let _ = writeln!(text, "\n{} {}", paint(HINT, "hint:"), wrap("hint:", hint));
         }
         text
     }
@@ -177,8 +181,9 @@ fn hint_for_host(host: &Host, hint: String, commands: &[Command]) -> String {
     host.with_host_in_text(&hint)
 }
 
-fn indent_text(text: &str) -> String {
-    text.trim_end().lines().map(sanitize).collect::<Vec<_>>().join("\n  ")
+fn indent_lines(text: &str, width: Option<usize>) -> String {
+    let line = |line: &str| wrap_commands(&sanitize(line), width.unwrap_or(usize::MAX), 2);
+    text.trim_end().lines().map(line).collect::<Vec<_>>().join("\n  ")
 }
 
 impl From<ErrorData> for Failure {
@@ -259,13 +264,30 @@ mod tests {
 
     #[test]
     fn an_error_names_its_causes_and_the_next_command() {
-        insta::assert_snapshot!(strip_str(&sample_report().to_text()), @r"
+        insta::assert_snapshot!(strip_str(&sample_report().to_text(None)), @r"
         error: the work tree of /p has changes
           a.txt
           b.txt
         caused by: a cause␛[2J
 
         hint: git stash
+        ");
+    }
+
+    #[test]
+    fn an_error_is_within_the_terminal_and_its_commands_are_whole() {
+        let data =
+            ErrorData::new(ErrorKind::NotFound, "`nonsense` is neither a run of this repository nor a path there");
+        let hint =
+            "name one of its runs with --run: a, b; a goal is given with: runnerctl start -m 'What is to be true'";
+        let Failure::Report(report) = Failure::from(data.hint(hint)) else { panic!("a refusal is reported") };
+        insta::assert_snapshot!(strip_str(&report.to_text(Some(50))), @r"
+        error: `nonsense` is neither a run of this
+          repository nor a path there
+
+        hint: name one of its runs with --run: a, b; a
+          goal is given with:
+          runnerctl start -m 'What is to be true'
         ");
     }
 

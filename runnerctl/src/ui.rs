@@ -116,10 +116,16 @@ impl Ui {
         }
     }
 
+    /// Returns the width of stderr, if that is a terminal and meant for eyes.
+    fn error_width(&self) -> Option<usize> {
+        let size = terminal_size::terminal_size_of(io::stderr()).filter(|_| !self.screen.is_plain);
+        size.map(|(width, _)| usize::from(width.0))
+    }
+
     /// Reports a failure on stderr and returns its exit code.
     pub(crate) fn report_failure(&self, failure: &Failure) -> ExitStatus {
         if let Failure::Report(report) = failure {
-            let text = if self.json { report.to_json() } else { report.to_text() };
+            let text = if self.json { report.to_json() } else { report.to_text(self.error_width()) };
             let _ = anstream::stderr().lock().write_all(self.to_displayable(&text).as_bytes());
         }
         failure.status()

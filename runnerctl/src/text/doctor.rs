@@ -2,12 +2,10 @@
 
 use std::fmt::Write as _;
 
-use unicode_width::UnicodeWidthStr as _;
-
 use super::paint::{BAD, DIM, GOOD, HEADING, HINT, WARN, paint};
 use super::sanitize::sanitize;
 use super::screen::Screen;
-use super::wrap::wrap_indented;
+use super::wrap::{is_command, wrap_commands, wrap_indented};
 use crate::doctor::{CheckLevel, DoctorCheck};
 
 /// Width of the column before the result.
@@ -54,75 +52,14 @@ fn render_check(check: &DoctorCheck, width: usize) -> String {
     let shows_details = check.level != CheckLevel::Ok || check.details.len() <= MAX_DETAILS;
     for detail in check.details.iter().filter(|_| shows_details) {
         let detail = sanitize(detail);
-        text += &if is_command(&detail) {
-            format!("{:INDENT$}  {detail}\n", "")
-        } else {
-            wrap_indented(INDENT + 2, width, &detail)
-        };
+        let width = if is_command(&detail) { usize::MAX } else { width };
+        text += &wrap_indented(INDENT + 2, width, &detail);
     }
     if let Some(fix) = &check.fix {
-        let _ = writeln!(text, "{}", paint(HINT, render_fix(&sanitize(fix), width).trim_end()));
+        let fix = wrap_commands(&format!("fix: {}", sanitize(fix)), width.saturating_sub(INDENT + 1), INDENT + 2);
+        let _ = writeln!(text, "{:INDENT$}{}", "", paint(HINT, &fix));
     }
     text
-}
-
-/// Returns what to do: on one line, or each command whole on its own line, so that it can be copied.
-fn render_fix(fix: &str, width: usize) -> String {
-    let line = format!("{:INDENT$}fix: {fix}\n", "");
-    if line.trim_end().width() < width {
-        return line;
-    }
-    let mut text = String::new();
-    for part in split_commands(fix) {
-        let part = if text.is_empty() { format!("fix: {part}") } else { part };
-        text += &if is_command(part.trim_start_matches("fix: ")) {
-            format!("{:INDENT$}{part}\n", "")
-        } else {
-            wrap_indented(INDENT, width, &part)
-        };
-    }
-    text
-}
-
-/// Splits what to do into commands and the words between them, at the punctuation outside quotes.
-fn split_commands(fix: &str) -> Vec<String> {
-    let mut is_quoted = false;
-    let ends = fix.char_indices().filter(|(at, char)| {
-        is_quoted ^= *char == '\'';
-        !is_quoted && matches!(char, ',' | ';' | ':') && fix[at + 1..].starts_with(' ')
-    });
-    let mut parts: Vec<String> = Vec::new();
-    let mut start = 0;
-    for end in ends.map(|(at, _)| at + 1).chain([fix.len()]).collect::<Vec<_>>() {
-        let part = fix[start..end].trim_start();
-        start = end;
-        match parts.last_mut() {
-            Some(words) if !is_command(words) && !is_command(part) => *words += &format!(" {part}"),
-            _ if is_command(part) => parts.push(part.trim_end_matches([',', ';']).to_owned()),
-            _ => parts.push(part.to_owned()),
-        }
-    }
-    parts
-}
-
-/// Whether a text is a command, by its first word.
-fn is_command(text: &str) -> bool {
-    const PROGRAMS: [&str; 13] = [
-        "chmod",
-        "df",
-        "export",
-        "git",
-        "kill",
-        "loginctl",
-        "mv",
-        "npm",
-        "rm",
-        "runnerctl",
-        "sudo",
-        "systemd-run",
-        "timedatectl",
-    ];
-    text.split(' ').next().is_some_and(|word| PROGRAMS.contains(&word))
 }
 
 #[cfg(test)]
@@ -141,21 +78,6 @@ mod tests {
             [line_count(CheckLevel::Ok, 8), line_count(CheckLevel::Ok, 9), line_count(CheckLevel::Warn, 9)],
             [9, 1, 10]
         );
-    }
-
-    #[test]
-    fn a_command_is_on_a_line_of_its_own_and_whole() {
-        let fix = "install just; or: runnerctl init && runnerctl config set guard.command 'a, b' test; or kill 3, and then: rm x";
-        assert_eq!(
-            split_commands(fix),
-            [
-                "install just; or:",
-                "runnerctl init && runnerctl config set guard.command 'a, b' test",
-                "or kill 3, and then:",
-                "rm x"
-            ]
-        );
-        assert_eq!(split_commands("git --version, to see why"), ["git --version", "to see why"]);
     }
 
     #[test]
@@ -184,7 +106,7 @@ mod tests {
                                cgroup not: /sys/fs/cgroup/user.slice is not writable
                                  for this user
                              fix: start the daemon with:
-                             systemd-run --user --scope -p Delegate=yes runnerd
+                               systemd-run --user --scope -p Delegate=yes runnerd
           skip  service      this machine has no systemd
 
         Repository
