@@ -40,6 +40,10 @@ impl ExplainPage<'_> {
             let why = summary.reason.as_ref().map(|reason| format!(": {}", render_reason(reason))).unwrap_or_default();
             text += &self.wrap(0, &format!("the run is {}{why}", summary.state));
         }
+        let told = reply.summary.as_ref().and_then(|summary| summary.reason.as_ref());
+        if matches!(&reply.next, NextView::Ends { reason, .. } if Some(reason) == told) {
+            return text;
+        }
         let next = self.describe_next(&reply.next);
         let sentence = if reply.after_resume { format!("once it is resumed it {next}") } else { format!("it {next}") };
         text + &self.wrap(0, &sentence)
@@ -170,6 +174,7 @@ fn describe_ending(ending: Ending) -> &'static str {
 #[cfg(test)]
 mod tests {
     use anstream::adapter::strip_str;
+    use protocol::view::RunSummary;
     use protocol::words::{GuardOutcome, Role, VerdictName};
 
     use unicode_width::UnicodeWidthStr as _;
@@ -227,6 +232,19 @@ mod tests {
         let text = strip_str(&render_explanation(&sample_reply(), &Screen::fixed())).to_string();
         assert!(text.lines().all(|line| line.width() <= 80), "{text}");
         insta::assert_snapshot!(text);
+    }
+
+    #[test]
+    fn a_run_that_has_ended_says_why_once() {
+        let reason = StopReason::new("every leaf of the task tree passes", "");
+        let state = protocol::words::RunStatus::Completed;
+        let summary = Some(RunSummary { state, reason: Some(reason.clone()), ..crate::text::samples::summary() });
+        let next = NextView::Ends { state, reason };
+        let reply = ExplainReply { summary, leaf: None, endings: Vec::new(), next, ..sample_reply() };
+        insta::assert_snapshot!(strip_str(&render_explanation(&reply, &Screen::fixed())), @r"
+        iteration 0004 of run-1a2b3c4d from 01234567
+        the run is completed: every leaf of the task tree passes
+        ");
     }
 
     #[test]
