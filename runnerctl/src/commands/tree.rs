@@ -63,9 +63,12 @@ async fn print_tree(invocation: &Invocation<'_>, args: TreeArgs) -> Result<ExitS
         Ui::print_object("tree", &reply)?;
         return Ok(ExitStatus::Success);
     }
-    // A repository without a run still has a tree.
-    let costs =
-        NodeCosts::from_iterations(&IterationApiClient::list(connection.client(), at).await.unwrap_or_default());
+    // The tree at HEAD may belong to no run, and has cost nothing then.
+    let costs = if reply.state.is_some() || at.run.is_some() {
+        NodeCosts::from_iterations(&IterationApiClient::list(connection.client(), at).await.unwrap_or_default())
+    } else {
+        NodeCosts::default()
+    };
     let options = TreeOptions { depth: args.depth, open: args.open, folded: !args.all };
     let mut pager = Pager::open(invocation.ui);
     pager.write(&render_tree_with(&reply, options, &costs, &invocation.ui.screen()))?;
