@@ -69,7 +69,7 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: ForkArgs) -> Result<E
     };
     let request = async |confirmed| connection.client().fork(ForkParams { confirmed, ..params.clone() }).await;
     let reply = with_confirmation(invocation.ui, args.yes, request).await?;
-    invocation.ui.print_answer("fork", &reply, |_| render_start(&reply))?;
+    invocation.ui.print_answer("fork", &reply, |screen| render_start(&reply, screen))?;
     if args.wait {
         return wait_for_run(invocation, path, reply.run.id).await;
     }

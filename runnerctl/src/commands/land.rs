@@ -140,7 +140,7 @@ async fn start_resolution(invocation: &Invocation<'_>, args: LandArgs) -> Result
     };
     let request = async |confirmed| connection.client().resolve(ResolveParams { confirmed, ..params.clone() }).await;
     let reply = with_confirmation(invocation.ui, args.yes, request).await?;
-    invocation.ui.print_answer("start", &reply, |_| render_start(&reply))?;
+    invocation.ui.print_answer("start", &reply, |screen| render_start(&reply, screen))?;
     if args.wait {
         return wait_for_run(invocation, path, reply.run.id).await;
     }

@@ -26,7 +26,9 @@ use crate::invocation::Invocation;
 use crate::run_target::{is_local_path, to_run_name};
 use crate::settings::Settings;
 use crate::text::paint::{HINT, WARN, paint, state_style};
+use crate::text::run::join_within;
 use crate::text::sanitize::sanitize;
+use crate::text::screen::Screen;
 use crate::text::status::UNWATCHED;
 use crate::text_file;
 use crate::wait::wait_for_run;
@@ -137,8 +139,9 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: StartArgs) -> Result<
         let _progress = (!args.in_place).then(|| show_workspace_progress(invocation, path.clone()));
         with_confirmation(invocation.ui, args.yes, request).await?
     };
-    invocation.ui.print_answer("start", &reply, |_| render_start(&reply))?;
-    invocation.ui.print_note(&(render_origin(&reply) + &render_settings(&reply, settings.has_detected)));
+    invocation.ui.print_answer("start", &reply, |screen| render_start(&reply, screen))?;
+    let screen = invocation.ui.screen();
+    invocation.ui.print_note(&(render_origin(&reply, &screen) + &render_settings(&reply, settings.has_detected)));
     if let Some(workspace) = &reply.workspace {
         invocation.ui.print_note(&render_workspace_notes(workspace));
     }
@@ -149,7 +152,7 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: StartArgs) -> Result<
     }
     if args.wait {
         let status = wait_for_run(invocation, path, reply.run.id.clone()).await?;
-        invocation.ui.print_note(&render_way_back(&reply).replace("is then on", "is on"));
+        invocation.ui.print_note(&render_way_back(&reply, "is on", &screen));
         return Ok(status);
     }
     invocation.ui.print_note(&format!("\nCheck progress: {}\n", paint(HINT, "runnerctl status")));
@@ -229,7 +232,7 @@ fn read_goal(source: impl Read, name: &str) -> Result<String, Failure> {
 }
 
 /// Describes the position of a queued run.
-pub(super) fn render_start(reply: &StartReply) -> String {
+pub(super) fn render_start(reply: &StartReply, screen: &Screen) -> String {
     let run = &reply.run;
     let ahead = match reply.ahead {
         0 => String::new(),
@@ -244,12 +247,12 @@ pub(super) fn render_start(reply: &StartReply) -> String {
     let state = paint(state_style(run.state), run.state.as_str());
     let workspace =
         reply.workspace.as_ref().map(|workspace| format!("  in {}\n", sanitize(&workspace.path.to_string())));
-    let line = format!("run {} {state}{suffix} on branch {}{ahead}\n", sanitize(&run.id), sanitize(&run.branch));
-    line + &workspace.unwrap_or_default()
+    let head = format!("run {} {state}{suffix}", sanitize(&run.id));
+    join_within(&head, &format!("on branch {}{ahead}", sanitize(&run.branch)), screen) + &workspace.unwrap_or_default()
 }
 
 /// Says what a new run begins from, and how a work tree that goes to its branch comes back.
-fn render_origin(reply: &StartReply) -> String {
+fn render_origin(reply: &StartReply, screen: &Screen) -> String {
     let Some(from) = &reply.from else { return String::new() };
     let (from, is_behind) = (sanitize(from), from.starts_with("runner/"));
     let other = reply.back.as_ref().map(|back| format!("; from {0}: --base {0}", sanitize(back))).unwrap_or_default();
@@ -258,7 +261,7 @@ fn render_origin(reply: &StartReply) -> String {
         (true, _) => format!("it begins from the end of the run before it{other}"),
         (false, _) => format!("it begins from {from}"),
     };
-    format!("{origin}\n") + &render_way_back(reply)
+    format!("{origin}\n") + &render_way_back(reply, "is then on", screen)
 }
 
 /// Says which settings a new run takes from another one.
@@ -277,10 +280,10 @@ fn render_settings(reply: &StartReply, has_detected: bool) -> String {
 }
 
 /// Says how the work tree of a run comes back to the branch that it was on.
-fn render_way_back(reply: &StartReply) -> String {
+fn render_way_back(reply: &StartReply, is_on: &str, screen: &Screen) -> String {
     let Some(back) = reply.back.as_ref().filter(|_| reply.workspace.is_none()) else { return String::new() };
-    let (branch, back) = (sanitize(&reply.run.branch), shell::quote(back));
-    format!("this work tree is then on {branch}; back: {}\n", paint(HINT, &format!("git switch {}", sanitize(&back))))
+    let command = paint(HINT, &format!("git switch {}", sanitize(&shell::quote(back))));
+    join_within(&format!("this work tree {is_on} {}; back:", sanitize(&reply.run.branch)), &command, screen)
 }
 
 /// Describes what a workspace lacks, and other notes on it.
@@ -332,9 +335,9 @@ mod tests {
             back: None,
             settings: None,
         };
-        insta::assert_snapshot!(strip_str(&render_start(&reply)), @"run run-1a2b3c4d running on branch runner/run-1a2b3c4d");
+        insta::assert_snapshot!(strip_str(&render_start(&reply, &Screen::fixed())), @"run run-1a2b3c4d running on branch runner/run-1a2b3c4d");
         (reply.ahead, reply.resumed) = (2, true);
-        insta::assert_snapshot!(strip_str(&render_start(&reply)), @"run run-1a2b3c4d running already on branch runner/run-1a2b3c4d, behind 2 runs");
+        insta::assert_snapshot!(strip_str(&render_start(&reply, &Screen::fixed())), @"run run-1a2b3c4d running already on branch runner/run-1a2b3c4d, behind 2 runs");
     }
 
     #[test]
@@ -349,19 +352,19 @@ mod tests {
             back,
             settings: None,
         };
-        insta::assert_snapshot!(strip_str(&render_origin(&reply)), @r"
+        insta::assert_snapshot!(strip_str(&render_origin(&reply, &Screen::fixed())), @r"
         it begins from main
         this work tree is then on runner/run-1a2b3c4d; back: git switch main
         ");
         reply.from = Some("runner/bad".into());
-        insta::assert_snapshot!(strip_str(&render_origin(&reply)), @r"
+        insta::assert_snapshot!(strip_str(&render_origin(&reply, &Screen::fixed())), @r"
         it begins from runner/bad, on top of that run; from main: --base main
         this work tree is then on runner/run-1a2b3c4d; back: git switch main
         ");
         (reply.ahead, reply.back) = (1, None);
-        insta::assert_snapshot!(strip_str(&render_origin(&reply)), @"it begins from the end of the run before it");
+        insta::assert_snapshot!(strip_str(&render_origin(&reply, &Screen::fixed())), @"it begins from the end of the run before it");
         reply.from = None;
-        assert_eq!(render_origin(&reply), "");
+        assert_eq!(render_origin(&reply, &Screen::fixed()), "");
     }
 
     #[test]
@@ -417,7 +420,7 @@ mod tests {
             back: None,
             settings: None,
         };
-        assert!(render_start(&reply).ends_with("  in /state/workspaces/9f86d081884c/tidy\n"));
+        assert!(render_start(&reply, &Screen::fixed()).ends_with("  in /state/workspaces/9f86d081884c/tidy\n"));
     }
 
     #[test]

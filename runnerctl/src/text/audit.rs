@@ -13,6 +13,7 @@ use super::paint::{BAD, DIM, GOOD, HEADING, PLAIN, WARN, paint};
 use super::sanitize::sanitize;
 use super::screen::Screen;
 use super::table::{Table, TableCell};
+use super::wrap::wrap_indented;
 
 /// Returns the whole report.
 pub(crate) fn render_report(report: &AuditReport, screen: &Screen) -> String {
@@ -29,10 +30,10 @@ pub(crate) fn render_report(report: &AuditReport, screen: &Screen) -> String {
     );
     push_section(&mut text, "found", &render_findings(&report.findings));
     push_section(&mut text, "people", &render_people(&report.people, screen));
-    push_section(&mut text, "proven", &render_list(&list_proven(report)));
-    push_section(&mut text, "reported by the runner", &render_list(&list_reported(report)));
-    push_section(&mut text, "not proven", &render_list(&list_unproven(report)));
-    push_section(&mut text, "not checked", &render_list(&report.unseen));
+    push_section(&mut text, "proven", &render_list(&list_proven(report), screen));
+    push_section(&mut text, "reported by the runner", &render_list(&list_reported(report), screen));
+    push_section(&mut text, "not proven", &render_list(&list_unproven(report), screen));
+    push_section(&mut text, "not checked", &render_list(&report.unseen, screen));
     text.push('\n');
     text.push_str(&render_verdict(report));
     text
@@ -44,8 +45,9 @@ fn push_section(text: &mut String, heading: &str, body: &str) {
     }
 }
 
-fn render_list(lines: &[String]) -> String {
-    lines.iter().flat_map(|line| ["  ".to_owned(), sanitize(line), "\n".to_owned()]).collect()
+fn render_list(lines: &[String], screen: &Screen) -> String {
+    let width = screen.width.unwrap_or(usize::MAX);
+    lines.iter().map(|line| wrap_indented(2, width, &sanitize(line))).collect()
 }
 
 fn render_findings(findings: &[AuditFinding]) -> String {

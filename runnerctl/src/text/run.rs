@@ -6,6 +6,7 @@ use protocol::path::WirePath;
 use protocol::reply::ControlReply;
 use protocol::view::{RunSummary, StopReason};
 
+use anstream::adapter::strip_str;
 use unicode_width::UnicodeWidthStr as _;
 
 use super::paint::{HINT, paint, state_style};
@@ -18,10 +19,15 @@ const INDENT: usize = 2;
 
 /// Returns the line `run <id> <state> on branch <branch>`, or two lines if that is wider than the screen.
 pub(crate) fn render_headline(run: &RunSummary, screen: &Screen) -> String {
-    let (id, branch) = (sanitize(&run.id), sanitize(&run.branch));
-    let width = format!("run {id} {} on branch {branch}", run.state).width();
+    let state = paint(state_style(run.state), run.state.as_str());
+    join_within(&format!("run {} {state}", sanitize(&run.id)), &format!("on branch {}", sanitize(&run.branch)), screen)
+}
+
+/// Joins two parts of a line, on two lines if that is wider than the screen.
+pub(crate) fn join_within(first: &str, second: &str, screen: &Screen) -> String {
+    let width = [first, second].map(|part| strip_str(part).to_string().width() + 1).iter().sum::<usize>() - 1;
     let gap = if screen.width.is_some_and(|limit| width > limit) { "\n  " } else { " " };
-    format!("run {id} {}{gap}on branch {branch}\n", paint(state_style(run.state), run.state.as_str()))
+    format!("{first}{gap}{second}\n")
 }
 
 /// Returns the lines that say why a run in a work tree stopped and how to continue: a command to copy, or a sentence
@@ -69,7 +75,6 @@ pub(crate) fn render_control(reply: &ControlReply, pending: &str, screen: &Scree
 
 #[cfg(test)]
 mod tests {
-    use anstream::adapter::strip_str;
     use protocol::words::RunStatus;
 
     use super::*;

@@ -12,7 +12,7 @@ use super::iteration::render_lines;
 use super::measure::{format_bytes, format_duration, format_until, millis_between};
 use super::paint::{BAD, DIM, HEADING, HINT, WARN, paint, state_style};
 use super::repo;
-use super::run::{reason_text, render_headline, render_stop_reason};
+use super::run::{join_within, reason_text, render_headline, render_stop_reason};
 use super::sanitize::sanitize;
 use super::screen::Screen;
 use super::table::{Table, TableCell};
@@ -120,7 +120,7 @@ pub(crate) fn render_detail(status: &StatusView, screen: &Screen) -> String {
         None if status.isolated.is_empty() => text += "no run\n",
         None => text += "no run in place\n",
     }
-    text += &render_checkout(status);
+    text += &render_checkout(status, screen);
     text += &render_isolated_runs(status, screen);
     let queued = status.repo.queue.len().saturating_sub(1);
     if queued > 0 {
@@ -130,12 +130,12 @@ pub(crate) fn render_detail(status: &StatusView, screen: &Screen) -> String {
 }
 
 /// Says which run's branch the work tree is on, and the way back.
-fn render_checkout(status: &StatusView) -> String {
+fn render_checkout(status: &StatusView, screen: &Screen) -> String {
     let Some(RunCheckout { branch, back }) = &status.on_run else { return String::new() };
-    let back = back
-        .as_ref()
-        .map(|back| format!("; back: {}", paint(HINT, &sanitize(&format!("git switch {}", shell::quote(back))))));
-    format!("\nthis work tree is on {}{}\n", sanitize(branch), back.unwrap_or_default())
+    let place = format!("\nthis work tree is on {}", sanitize(branch));
+    let Some(back) = back else { return place + "\n" };
+    let command = paint(HINT, &sanitize(&format!("git switch {}", shell::quote(back))));
+    join_within(&format!("{place}; back:"), &command, screen)
 }
 
 /// Lists the isolated runs of a repository: all active ones, and as many of the others as fit.

@@ -3,17 +3,23 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use anstream::adapter::strip_str;
 use anstyle::Style;
 use protocol::reply::TreeReply;
 use protocol::state::UsageTotal;
 use protocol::tree::Node;
 use protocol::view::IterationView;
+use unicode_width::UnicodeWidthStr as _;
 
 use super::measure::format_duration;
 use super::paint::{BAD, DIM, GOOD, LIVE, PLAIN, paint};
 use super::sanitize::sanitize;
 use super::screen::Screen;
+use super::table::truncate;
 use super::usage::render_short_cost;
+
+/// Least width of a title, whatever the terminal's width.
+const MIN_TITLE_WIDTH: usize = 12;
 
 /// Which part of a tree is drawn.
 #[derive(Debug, Clone, Copy, Default)]
@@ -111,6 +117,9 @@ impl TreeRenderer<'_> {
             (*depth > 0 && self.options.folded && node.passes) || self.options.depth.is_some_and(|most| *depth >= most);
         let folded = if is_folded && !children.is_empty() { ", folded" } else { "" };
         let counts = paint(DIM, &format!("{label}{}{}{folded}", render_counts(node), self.costs.render(&node.id)));
+        let others = format!("{lead}{mark} {id}    {}", strip_str(&counts)).width();
+        let room = self.screen.width.map_or(usize::MAX, |width| width.saturating_sub(others).max(MIN_TITLE_WIDTH));
+        let title = truncate(&title, room, self.screen);
         let _ = if self.screen.is_plain {
             writeln!(self.text, "level {depth}: {id}, {title}, {counts}")
         } else {
@@ -171,7 +180,6 @@ pub(crate) fn count_leaves(node: &Node) -> (usize, usize) {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use anstream::adapter::strip_str;
     use protocol::tree::{TREE_VERSION, TaskTree};
 
     use super::*;
