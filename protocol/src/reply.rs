@@ -43,6 +43,9 @@ pub struct StartReply {
     /// The settings that it takes from another run, because its base has none; null if there is nothing to take.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settings: Option<StartSettings>,
+    /// Whether it begins with the configuration of HEAD because the work tree has no file of it.
+    #[serde(default)]
+    pub head_config: bool,
 }
 
 /// Settings that a new run takes from the newest run that the daemon started in the repository, or from the caller's

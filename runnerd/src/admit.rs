@@ -239,7 +239,7 @@ pub fn check_resume(
     }
     let config = match repository.find_branch_tip(&format!("runner/{run}")).map_err(|error| git_error(&error))? {
         Some(_) => read_branch_config(repository, run)?,
-        None => read_config(&Layout::new(repository.work_dir()))?,
+        None => read_config(repository)?,
     };
     check_config(repository, &config, ProgramInputs { env, capabilities: preconditions.capabilities })
 }
@@ -383,20 +383,21 @@ fn read_branch_config(repository: &Repository, run: &str) -> Result<RepoConfig, 
     };
     match tip {
         Some(tip) => worker::load_config(repository, tip).map_err(|error| invalid_config_error(&error)),
-        None => read_config(&Layout::new(repository.work_dir())),
+        None => read_config(repository),
     }
 }
 
-/// Reads the configuration of the work tree; defaults if there is none.
-pub fn read_config(layout: &Layout) -> Result<RepoConfig, ErrorData> {
-    runner_config::parse(&read_config_text(layout)?, &layout.config()).map_err(|error| invalid_config_error(&error))
+/// Reads the configuration of the work tree, or of HEAD if it is not there; defaults if both have none.
+pub fn read_config(repository: &Repository) -> Result<RepoConfig, ErrorData> {
+    let path = repository.work_dir().join(Layout::CONFIG);
+    runner_config::parse(&read_config_text(repository)?, &path).map_err(|error| invalid_config_error(&error))
 }
 
-/// Reads the text of the work tree's configuration; empty if there is none.
-pub fn read_config_text(layout: &Layout) -> Result<String, ErrorData> {
-    let path = layout.config();
-    let bytes = durable::read(&path)
-        .map_err(|error| ErrorData::new(ErrorKind::Fault, error.to_string()).caused_by(&error))?
+/// Reads the text of the configuration of the work tree, or of HEAD if it is not there; empty if both have none.
+pub fn read_config_text(repository: &Repository) -> Result<String, ErrorData> {
+    let path = repository.work_dir().join(Layout::CONFIG);
+    let bytes = worker::read_file_or_committed(repository, Layout::CONFIG)
+        .map_err(|error| ErrorData::new(ErrorKind::Fault, display_chain(&error)))?
         .unwrap_or_default();
     runner_config::decode_text(&bytes, &path).map(str::to_owned).map_err(|error| invalid_config_error(&error))
 }
@@ -405,9 +406,12 @@ fn invalid_config_error(error: &dyn std::error::Error) -> ErrorData {
     ErrorData::new(ErrorKind::InvalidFile, display_chain(error)).hint("correct .runner/state/config.toml")
 }
 
-/// Reads the configuration of the work tree, and checks that this version on this machine supports it.
-pub fn read_usable_config(layout: &Layout, capabilities: Option<&HostCapabilities>) -> Result<RepoConfig, ErrorData> {
-    let config = read_config(layout)?;
+/// Reads the configuration, and checks that this version on this machine supports it.
+pub fn read_usable_config(
+    repository: &Repository,
+    capabilities: Option<&HostCapabilities>,
+) -> Result<RepoConfig, ErrorData> {
+    let config = read_config(repository)?;
     check_usable(&config, capabilities).map(|()| config)
 }
 

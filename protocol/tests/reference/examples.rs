@@ -297,6 +297,7 @@ fn runs() -> Vec<Example> {
             run: Some("lexer".into()),
             keys: vec![TakenSetting { key: "max_cost_usd".into(), value: "20.0".into() }],
         }),
+        head_config: false,
     };
     let fork = ForkParams {
         path: proj(),
@@ -330,6 +331,7 @@ fn runs() -> Vec<Example> {
                 from: Some("main".into()),
                 back: Some("main".into()),
                 settings: None,
+                head_config: false,
             },
         ),
         example("run.step", &step, &StepReply { run: paused, iteration: Some(iteration()) }),
@@ -894,6 +896,7 @@ fn landing() -> Vec<Example> {
         from: Some("main".into()),
         back: Some("main".into()),
         settings: None,
+        head_config: false,
     };
     let check =
         LandedCheck { run: ID.into(), landed: commit, state: LandedState::Same, differs: Vec::new(), note: None };

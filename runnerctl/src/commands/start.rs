@@ -266,6 +266,9 @@ fn render_origin(reply: &StartReply, screen: &Screen) -> String {
 
 /// Says which settings a new run takes from another one.
 fn render_settings(reply: &StartReply, has_detected: bool) -> String {
+    if reply.head_config {
+        return ".runner/state/config.toml is not in the work tree: HEAD's applies\n".to_owned();
+    }
     let Some(StartSettings { run, keys }) = reply.settings.as_ref().filter(|taken| !taken.keys.is_empty()) else {
         return String::new();
     };
@@ -334,6 +337,7 @@ mod tests {
             from: None,
             back: None,
             settings: None,
+            head_config: false,
         };
         insta::assert_snapshot!(strip_str(&render_start(&reply, &Screen::fixed())), @"run run-1a2b3c4d running on branch runner/run-1a2b3c4d");
         (reply.ahead, reply.resumed) = (2, true);
@@ -351,6 +355,7 @@ mod tests {
             from,
             back,
             settings: None,
+            head_config: false,
         };
         insta::assert_snapshot!(strip_str(&render_origin(&reply, &Screen::fixed())), @r"
         it begins from main
@@ -374,8 +379,16 @@ mod tests {
             keys: vec![TakenSetting { key: "max_cost_usd".into(), value: "20.0".into() }],
         };
         let run = samples::summary();
-        let mut reply =
-            StartReply { run, ahead: 0, resumed: false, workspace: None, from: None, back: None, settings: None };
+        let mut reply = StartReply {
+            run,
+            ahead: 0,
+            resumed: false,
+            workspace: None,
+            from: None,
+            back: None,
+            settings: None,
+            head_config: false,
+        };
         assert_eq!(render_settings(&reply, false), "");
         reply.settings = Some(settings.clone());
         insta::assert_snapshot!(strip_str(&render_settings(&reply, false)), @r"
@@ -419,6 +432,7 @@ mod tests {
             from: None,
             back: None,
             settings: None,
+            head_config: false,
         };
         assert!(render_start(&reply, &Screen::fixed()).ends_with("  in /state/workspaces/9f86d081884c/tidy\n"));
     }

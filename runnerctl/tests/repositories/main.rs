@@ -11,5 +11,6 @@ mod guards;
 mod place;
 mod readme;
 mod refusals;
+mod sparse;
 mod stored;
 mod taken_settings;

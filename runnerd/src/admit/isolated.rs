@@ -138,7 +138,8 @@ fn find_carried_files(repository: &Repository) -> Result<Vec<CarriedFile>, Error
     for path in [Layout::GOAL, Layout::CONFIG].into_iter().chain(templates) {
         let bytes = durable::read(&repository.work_dir().join(path))
             .map_err(|error| ErrorData::new(ErrorKind::Fault, error.to_string()).caused_by(&error))?;
-        if bytes != repository.read_file(&head, path).map_err(|error| git_error(&error))? {
+        // A file that is not there, because the checkout is sparse or it was removed, is HEAD's.
+        if bytes.is_some() && bytes != repository.read_file(&head, path).map_err(|error| git_error(&error))? {
             carried_files.push((path.to_owned(), bytes));
         }
     }

@@ -65,7 +65,7 @@ fn list_taken(text: &str, file: &Path) -> Result<Vec<TakenSetting>, ConfigError>
 
 /// Whether the commit at HEAD has a configuration.
 pub fn has_config_at_head(repository: &Repository) -> Result<bool, ErrorData> {
-    let head = find_head_commit(repository)?;
+    let Some(head) = repository.head().map_err(|error| git_error(&error))?.commit() else { return Ok(false) };
     Ok(repository.find_entry(&head, Layout::CONFIG).map_err(|error| git_error(&error))?.is_some())
 }
 
@@ -88,11 +88,10 @@ pub(super) fn read_base_config(
     base: Option<&str>,
     head: &Id,
 ) -> Result<RepoConfig, ErrorData> {
-    let layout = Layout::new(repository.work_dir());
-    let Some(base) = base else { return read_config(&layout) };
+    let Some(base) = base else { return read_config(repository) };
     let base = resolve_base(repository, base)?;
     if has_same_config(repository, &base, head)? {
-        return read_config(&layout);
+        return read_config(repository);
     }
     load_config(repository, base).map_err(|error| invalid_config_error(&error))
 }

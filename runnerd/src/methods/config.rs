@@ -39,7 +39,7 @@ impl ConfigApiServer for Api {
         let file = Layout::new(repository.work_dir()).config();
         let (daemon_file, store) = (self.paths.config.clone(), self.settings_store(&repository));
         let mut reply = run_blocking(move || {
-            let (text, run) = read_start_text(&Layout::new(repository.work_dir()), &store)?;
+            let (text, run) = read_start_text(&repository, &store)?;
             let mut settings = list_settings(&text, &file, runner_config::list_settings)?;
             for setting in settings.iter_mut().filter(|setting| setting.place.is_some()) {
                 setting.place = run.as_ref().map(|run| format!("run {run}")).or(setting.place.take());
@@ -82,7 +82,7 @@ impl ConfigApiServer for Api {
         }
         let (capabilities, store) = (self.capabilities.clone(), self.settings_store(&repository));
         let setting = run_blocking(move || {
-            let (text, _) = read_start_text(&layout, &store)?;
+            let (text, _) = read_start_text(&repository, &store)?;
             let (text, config) = worker::set_key(&text, &key, value.as_deref())?;
             admit::check_usable(&config, Some(&capabilities))?;
             write_config(&layout, &text)?;
@@ -102,7 +102,7 @@ impl ConfigApiServer for Api {
         let (text, digest) = run_blocking(move || {
             let text = match run {
                 Some(run) => read_config_at_tip(&repository, &run)?,
-                None => read_start_text(&layout, &store)?.0,
+                None => read_start_text(&repository, &store)?.0,
             };
             let digest = sha256_hex(text.as_bytes());
             Ok((if text.is_empty() { runner_config::default_text() } else { text }, digest))
@@ -126,7 +126,7 @@ impl ConfigApiServer for Api {
         }
         let (capabilities, store) = (self.capabilities.clone(), self.settings_store(&repository));
         let keys = run_blocking(move || {
-            let (base, _) = read_start_text(&layout, &store)?;
+            let (base, _) = read_start_text(&repository, &store)?;
             let edited = worker::edited_config(&base, text.clone(), opened.as_deref())?;
             let config = runner_config::parse(&text, &layout.config()).map_err(|error| invalid_config_error(&error))?;
             admit::check_usable(&config, Some(&capabilities))?;
@@ -154,11 +154,12 @@ fn write_config(layout: &Layout, text: &str) -> Result<(), ErrorData> {
     durable::replace(&layout.config(), text.as_bytes(), FileAccess::Repository).map_err(|error| fault_error(&error))
 }
 
-/// Reads the configuration with which a run starts from the work tree: its file, else the settings of the newest run,
+/// Reads the configuration with which a run starts from the work tree: its file, else that of HEAD, else the settings of the newest run,
 /// whose id is returned.
-fn read_start_text(layout: &Layout, store: &RepoStore) -> Result<(String, Option<String>), ErrorData> {
-    if layout.config().symlink_metadata().is_ok() {
-        return Ok((admit::read_config_text(layout)?, None));
+fn read_start_text(repository: &Repository, store: &RepoStore) -> Result<(String, Option<String>), ErrorData> {
+    let is_present = repository.work_dir().join(Layout::CONFIG).symlink_metadata().is_ok();
+    if is_present || admit::has_config_at_head(repository)? {
+        return Ok((admit::read_config_text(repository)?, None));
     }
     Ok(read_settings(store)?.map(|(run, text)| (text, Some(run))).unwrap_or_default())
 }
@@ -265,7 +266,7 @@ fn invalid_config_error(error: &runner_config::ConfigError) -> ErrorData {
 
 fn get_config(repository: &Repository, store: &RepoStore, key: Option<&str>) -> Result<ConfigReply, ErrorData> {
     let layout = Layout::new(repository.work_dir());
-    let (text, _) = read_start_text(&layout, store)?;
+    let (text, _) = read_start_text(repository, store)?;
     let config = runner_config::parse(&text, &layout.config()).map_err(|error| invalid_config_error(&error))?;
     let all = serde_json::to_value(&config)
         .map_err(|error| ErrorData::new(ErrorKind::Bug, format!("the configuration does not serialize: {error}")))?;
@@ -273,11 +274,11 @@ fn get_config(repository: &Repository, store: &RepoStore, key: Option<&str>) -> 
         return Ok(ConfigReply { value: all, variables: runner_agents::caller_variables(&config) });
     };
     let value = runner_config::key_names(key).iter().try_fold(&all, |value, part| value.get(part)).cloned();
-    value.map(|value| ConfigReply { value, variables: Vec::new() }).ok_or_else(|| unknown_key_error(&layout, key))
+    value.map(|value| ConfigReply { value, variables: Vec::new() }).ok_or_else(|| unknown_key_error(repository, key))
 }
 
-fn unknown_key_error(layout: &Layout, key: &str) -> ErrorData {
-    let text = admit::read_config_text(layout).unwrap_or_default();
+fn unknown_key_error(repository: &Repository, key: &str) -> ErrorData {
+    let text = admit::read_config_text(repository).unwrap_or_default();
     let error = runner_config::get(&text, key).err();
     let message = error.map_or_else(|| format!("unknown key `{key}`"), |error| display_chain(&error));
     ErrorData::new(ErrorKind::InvalidRequest, message).hint("runnerctl config get")

@@ -169,8 +169,7 @@ fn describe_branch(
 
 /// Returns the configuration in the work tree, if there is one.
 fn read_own_config(repository: &Repository) -> Result<Option<RepoConfig>, ErrorData> {
-    let layout = Layout::new(repository.work_dir());
-    layout.path(Layout::CONFIG).is_file().then(|| admit::read_config(&layout)).transpose()
+    repository.work_dir().join(Layout::CONFIG).is_file().then(|| admit::read_config(repository)).transpose()
 }
 
 /// Returns how a branch is delivered: what the work tree's configuration sets, and the rest as the branch has it.

@@ -45,7 +45,7 @@ impl DoctorApiServer for Api {
         let repository = self.find_repository(params.path.as_path()).await?;
         let digests = self.confirmed_digests(&repository).await;
         let (config, folder) = run_blocking(move || {
-            let config = admit::read_config(&Layout::new(repository.work_dir()))?;
+            let config = admit::read_config(&repository)?;
             let is_confirmed = is_confirmed(&repository, &config, &digests)?;
             is_confirmed.then(|| (config, repository.work_dir().to_owned())).ok_or_else(unconfirmed_error)
         })
@@ -86,7 +86,7 @@ impl Api {
 
 fn collect_facts(repository: &Repository, digests: &[String], store: &RepoStore) -> Result<RepositoryFacts, ErrorData> {
     let layout = Layout::new(repository.work_dir());
-    let config = admit::read_config(&layout).ok();
+    let config = admit::read_config(repository).ok();
     let confirmed = config.as_ref().map(|config| is_confirmed(repository, config, digests)).transpose()?;
     let is_set = config.as_ref().is_some_and(|config| config.workspace.needs_setup());
     let workspace = worker::propose_workspace(&layout).filter(|_| !is_set).map(|proposal| {
@@ -103,7 +103,7 @@ fn collect_facts(repository: &Repository, digests: &[String], store: &RepoStore)
     let guard_suggestion = GuardSuggestion::detect(read);
     Ok(RepositoryFacts {
         path: WirePath::from(layout.root()),
-        has_layout: layout.path(Layout::STATE).is_dir(),
+        has_layout: layout.path(Layout::STATE).is_dir() || admit::has_config_at_head(repository)?,
         by_program: by_program.into_iter().map(str::to_owned).collect(),
         locks: locks.into_iter().map(WirePath).collect(),
         attribute: attribute.map(|[what, fix]| AttributeFault { what, fix }),
@@ -128,9 +128,7 @@ fn list_uncommitted(repository: &Repository) -> Result<Vec<String>, ErrorData> {
 
 /// Whether a new run would not begin with the defaults.
 fn has_settings(repository: &Repository, layout: &Layout, store: &RepoStore) -> Result<bool, ErrorData> {
-    Ok(layout.config().is_file()
-        || admit::has_config_at_head(repository).unwrap_or_default()
-        || read_settings(store)?.is_some())
+    Ok(layout.config().is_file() || admit::has_config_at_head(repository)? || read_settings(store)?.is_some())
 }
 
 /// Returns the first commands of the workflows in a work tree.

@@ -27,7 +27,6 @@ use crate::admit::{self, CarriedFile, IsolatedStart, StartConfig, StartPrecondit
 use crate::events::{EventStream, EventSubject};
 use crate::isolation::{self, ReservedId};
 use crate::repo::durable::{self, FileAccess};
-use crate::repo::layout::Layout;
 use crate::store::{RepoStore, SourceRepo, StoreError, repo_id};
 use crate::worker::{IdChoice, PinnedRepo, StartOrder, WorkerHandle, WorkerMessage};
 use crate::workspace::{self, WorkspaceError, WorkspaceOptions, WorkspaceOwner, WorkspaceProgress};
@@ -97,9 +96,9 @@ impl Api {
         if let Some(taken) = start_config.filter(|_| params.id.is_none() || params.goal.is_some()) {
             return Ok(params.isolated.unwrap_or(taken.config.workspace.kind == WorkspaceKind::Isolated));
         }
-        let layout = Layout::new(repository.work_dir());
+        let repository = repository.clone();
         // The check of the start refuses an unreadable file.
-        let kind = run_blocking(move || Ok(admit::read_config(&layout).map(|config| config.workspace.kind).ok()));
+        let kind = run_blocking(move || Ok(admit::read_config(&repository).map(|config| config.workspace.kind).ok()));
         Ok(match params.isolated {
             Some(isolated) => isolated,
             None => kind.await? == Some(WorkspaceKind::Isolated),

@@ -26,7 +26,7 @@ use crate::repo::layout::Layout;
 use crate::store::{RepoStore, repo_id};
 use crate::worker::{
     IdChoice, PinnedRepo, StartOrder, WorkerHandle, WorkerMessage, create_layout, is_claimed_by_another,
-    propose_workspace,
+    propose_workspace, read_committed_layout,
 };
 
 #[async_trait]
@@ -43,6 +43,7 @@ impl RunApiServer for Api {
         }
         let params = self.redirect_to_isolated(params).await?;
         let repository = self.find_repository(params.path.as_path()).await?;
+        let head_config = params.base.is_none() && has_only_head_config(&repository).await?;
         let (repo, start_branch) = (repository.clone(), self.current_branch(&repository).await);
         let from = params.base.clone().or_else(|| start_branch.clone());
         let start_config = self.choose_start_config(&repository, &params).await?;
@@ -61,7 +62,8 @@ impl RunApiServer for Api {
         self.try_save_target(&repo, &reply, start_branch);
         let back = self.find_target(&repo, &reply.run.id);
         let (from, settings) = (from.filter(|_| !reply.resumed), settings.filter(|_| !reply.resumed));
-        Ok(StartReply { from, back, settings, ..reply })
+        let head_config = head_config && !reply.resumed;
+        Ok(StartReply { from, back, settings, head_config, ..reply })
     }
 
     async fn fork(&self, params: ForkParams) -> RpcResult<StartReply> {
@@ -440,6 +442,16 @@ pub(super) fn is_driven_elsewhere(worker: Option<&WorkerHandle>, common_dir: &Pa
     !worker.is_some_and(WorkerHandle::is_driving) && is_claimed_by_another(common_dir)
 }
 
+/// Whether HEAD has a configuration whose file is not in the work tree.
+async fn has_only_head_config(repository: &Repository) -> Result<bool, ErrorData> {
+    let repository = repository.clone();
+    run_blocking(move || {
+        let is_present = repository.work_dir().join(Layout::CONFIG).symlink_metadata().is_ok();
+        Ok(!is_present && admit::has_config_at_head(&repository)?)
+    })
+    .await
+}
+
 fn init_layout(repository: &Repository, store: &RepoStore, params: &InitParams) -> Result<InitReply, ErrorData> {
     let layout = Layout::new(repository.work_dir());
     let text = runner_config::default_text_with(propose_workspace(&layout).as_ref());
@@ -449,7 +461,9 @@ fn init_layout(repository: &Repository, store: &RepoStore, params: &InitParams) 
         (None, Some(defaults)) => admit::default_config_text(&text, defaults)?,
         (None, None) => text,
     };
-    let report = create_layout(&layout, params.force, text).map_err(|error| {
+    let head = repository.head().map_err(|error| git_error(&error))?.commit();
+    let committed = read_committed_layout(repository, head).map_err(|error| git_error(&error))?;
+    let report = create_layout(&layout, params.force, text, &committed).map_err(|error| {
         ErrorData::new(ErrorKind::InvalidFile, format!("cannot make .runner/ in {}", layout.root().display()))
             .caused_by(&error)
             .hint("fix the file, then: runnerctl init")

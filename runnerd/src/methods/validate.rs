@@ -20,11 +20,16 @@ use crate::worker::tool_faults;
 /// Runs all checks.
 pub(super) fn run_checks(repository: &Repository, inputs: ProgramInputs<'_>) -> Result<ValidateReply, ErrorData> {
     let layout = Layout::new(repository.work_dir());
+    if !layout.path(".runner").is_dir() && admit::has_config_at_head(repository)? {
+        let config = admit::read_usable_config(repository, inputs.capabilities);
+        let checks = vec![check_view("config", error_faults(config.err()))];
+        return Ok(ValidateReply { path: WirePath::from(layout.root()), ok: checks[0].ok, checks });
+    }
     if !layout.path(".runner").is_dir() {
         let checks = vec![check_view("layout", vec![".runner/ is missing; runnerctl init makes it".to_owned()])];
         return Ok(ValidateReply { path: WirePath::from(layout.root()), ok: false, checks });
     }
-    let config = admit::read_usable_config(&layout, inputs.capabilities);
+    let config = admit::read_usable_config(repository, inputs.capabilities);
     // If the configuration cannot be read, its programs are unknown.
     let programs = config.as_ref().ok().and_then(|config| admit::find_programs(repository, config, inputs.env).err());
     let checks = vec![

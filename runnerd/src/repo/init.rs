@@ -3,6 +3,8 @@
 //! Contents that depend on types (tree, schemas, run state) are passed in as bytes. Commits nothing, and leaves
 //! existing files as they are unless replacing them was requested.
 
+use std::collections::BTreeMap;
+
 use runner_config::goal::{self, Goal, GoalError};
 
 use super::durable::{self, DurableError, FileAccess};
@@ -34,6 +36,8 @@ pub struct InitOptions<'o> {
     pub goal: Option<&'o str>,
     /// Files to write: the path relative to the root of the work tree, and the content.
     pub files: &'o [(&'o str, &'o [u8])],
+    /// Files that HEAD has: a missing one is created as it is there, unless all are to be replaced.
+    pub committed: Option<&'o BTreeMap<&'static str, Vec<u8>>>,
 }
 
 /// What [`init_layout`] did, as paths relative to the root of the work tree.
@@ -58,6 +62,12 @@ pub enum InitError {
     Goal(#[from] GoalError),
 }
 
+/// Returns the paths of the files whose content does not depend on types.
+pub fn text_paths() -> impl Iterator<Item = &'static str> {
+    let headed = HEADED_FILES.iter().map(|(path, _)| *path);
+    [Layout::GOAL, Layout::GITIGNORE, Layout::GITATTRIBUTES].into_iter().chain(headed)
+}
+
 /// Creates the missing parts of the layout.
 pub fn init_layout(layout: &Layout, options: &InitOptions<'_>) -> Result<InitReport, InitError> {
     if let Some(goal) = options.goal {
@@ -68,7 +78,8 @@ pub fn init_layout(layout: &Layout, options: &InitOptions<'_>) -> Result<InitRep
     for folder in [layout.folder(), layout.state()] {
         durable::remove_leftovers(&folder)?;
     }
-    let mut writer = LayoutWriter { layout, report: InitReport::default() };
+    let committed = options.committed.filter(|_| !options.force);
+    let mut writer = LayoutWriter { layout, committed, report: InitReport::default() };
     writer.write_goal(options)?;
     writer.write_gitignore()?;
     writer.write_file(Layout::GITATTRIBUTES, RAW_ATTRIBUTES.as_bytes(), options.force)?;
@@ -81,6 +92,7 @@ pub fn init_layout(layout: &Layout, options: &InitOptions<'_>) -> Result<InitRep
 
 struct LayoutWriter<'w> {
     layout: &'w Layout,
+    committed: Option<&'w BTreeMap<&'static str, Vec<u8>>>,
     report: InitReport,
 }
 
@@ -92,11 +104,17 @@ impl LayoutWriter<'_> {
     }
 
     fn write_gitignore(&mut self) -> Result<(), DurableError> {
-        let old = durable::read(&self.layout.path(Layout::GITIGNORE))?.unwrap_or_default();
-        self.write_file(Layout::GITIGNORE, &add_gitignore_lines(&old), true)
+        let old = durable::read(&self.layout.path(Layout::GITIGNORE))?;
+        let old = old.or_else(|| self.committed?.get(Layout::GITIGNORE).cloned()).unwrap_or_default();
+        self.replace_file(Layout::GITIGNORE, &add_gitignore_lines(&old), true)
     }
 
     fn write_file(&mut self, relative: &str, content: &[u8], replaces: bool) -> Result<(), DurableError> {
+        let committed = self.committed.and_then(|committed| committed.get(relative));
+        self.replace_file(relative, committed.map_or(content, Vec::as_slice), replaces)
+    }
+
+    fn replace_file(&mut self, relative: &str, content: &[u8], replaces: bool) -> Result<(), DurableError> {
         let path = self.layout.path(relative);
         let old = durable::read(&path)?;
         let list = match &old {

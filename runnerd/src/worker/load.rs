@@ -19,7 +19,9 @@ use runner_os::clock;
 use runner_os::error_chain::display_chain;
 use runner_os::retryable::Retryable;
 
+use crate::repo::durable;
 use crate::repo::layout::Layout;
+use crate::worker::context::EffectError;
 use crate::worker::integrity::definition::CommitDefinition;
 
 /// Maximum number of commits searched for the runner's last one.
@@ -171,6 +173,24 @@ pub fn load_state(repository: &Repository, commit: Id) -> Result<CommittedState,
         definition: OnceLock::new(),
         canonical_text: OnceLock::new(),
     })
+}
+
+/// Reads a file of the work tree; HEAD's if it is not there, because the checkout is sparse or the file was removed.
+/// `None` if both lack it.
+pub(crate) fn read_file_or_committed(repository: &Repository, path: &str) -> Result<Option<Vec<u8>>, EffectError> {
+    let file = repository.work_dir().join(path);
+    let found = durable::read(&file)?;
+    if found.is_some() {
+        return Ok(found);
+    }
+    if file.symlink_metadata().is_ok() {
+        let source = std::io::ErrorKind::NotFound.into();
+        return Err(EffectError::System { doing: "following the link", path: file, source });
+    }
+    match repository.head()?.commit() {
+        Some(head) => Ok(repository.read_file(&head, path)?),
+        None => Ok(None),
+    }
 }
 
 /// Reads the configuration at `commit`; defaults if there is none.

@@ -2,6 +2,8 @@
 //!
 //! Every step recognizes that it was done before a crash. The baseline is in `baseline`.
 
+use std::collections::BTreeMap;
+
 use protocol::command::{Command, NextSteps};
 use protocol::shell;
 use protocol::state::{Feedback, RunState};
@@ -18,13 +20,13 @@ use runner_core::tree::{self, schema, validate};
 use runner_git::{CommitInfo, CommitRequest, GitError, HoldBackRule, Id, Repository, WorktreeChange};
 
 use crate::repo::durable::{self, FileAccess};
-use crate::repo::init::{InitError, InitOptions, init_layout};
+use crate::repo::init::{InitError, InitOptions, init_layout, text_paths};
 use crate::repo::layout::Layout;
 use crate::store::{RepoStore, RunSettings};
 use crate::worker::context::{EffectError, RunContext};
 use crate::worker::integrity::hold_back::marker_hold_back;
 use crate::worker::integrity::{definition, watched};
-use crate::worker::load::{LoadError, MAX_PERSON_COMMITS, last_runner_commit, load_state};
+use crate::worker::load::{LoadError, MAX_PERSON_COMMITS, last_runner_commit, load_state, read_file_or_committed};
 use crate::worker::person_commits::check_person_commits;
 use crate::worker::prepare_error::PrepareError;
 use crate::worker::receipt::runner_version;
@@ -74,7 +76,7 @@ pub(crate) fn begin_run(
     };
     let start = MarkerCommit { summary, driver: context.driver.clone(), ..marker_commit(context, head) };
     // Written before the commit: a commit that is found after a crash may be another program's.
-    let text = read_config_text(&context.layout)?;
+    let text = read_config_text(&repository)?;
     store.settings_file().write(&RunSettings { run: context.run.clone(), text }).map_err(EffectError::from)?;
     commit_files(context, &RunnerCommit::Start(start), &files)?;
     Ok(())
@@ -267,7 +269,8 @@ fn start_files(
     committed: Option<&TaskTree>,
 ) -> Result<CommitFileList, PrepareError> {
     let layout = &context.layout;
-    create_layout(layout, false, spec.config.clone().unwrap_or_else(runner_config::default_text))?;
+    let at_base = read_committed_layout(&context.repository()?, Some(base))?;
+    create_layout(layout, false, spec.config.clone().unwrap_or_else(runner_config::default_text), &at_base)?;
     let old_goal = read_goal_file(layout)?;
     let before: RunState = read_state_file(layout)?;
     let goal = match &spec.goal {
@@ -280,7 +283,7 @@ fn start_files(
         let message = "no goal is written in .runner/GOAL.md: there is nothing to reach";
         return Err(PrepareError::Hold(StopReason::new(message, "write it there, then: runnerctl resume")));
     }
-    let config = read_config_file(layout)?;
+    let config = read_config_file(&context.repository()?)?;
     let keeps_tree = spec.keep_tree || before.run_id.as_ref().is_none_or(|id| *id == context.run);
     let tree = if keeps_tree { read_prepared_tree(layout, committed)? } else { new_tree(&config, &goal) };
     // A tree created by `init` carries no decision.
@@ -315,24 +318,45 @@ fn read_notes_used(repository: &Repository, base: &Id) -> Result<Vec<String>, Gi
     Ok(serde_json::from_slice(&committed).map(|state: RunState| state.notes_used).unwrap_or_default())
 }
 
-/// Creates what is missing of `.runner/`.
+/// Files of the layout that only the rules write, and the configuration.
+const STATE_PATHS: [&str; 7] = [
+    Layout::TREE,
+    Layout::SCHEMA,
+    Layout::ANSWER_SCHEMA,
+    Layout::RUN_STATE,
+    Layout::FEEDBACK,
+    Layout::TESTS,
+    Layout::CONFIG,
+];
+
+/// Returns the files of the layout that a commit has.
+pub fn read_committed_layout(
+    repository: &Repository,
+    commit: Option<Id>,
+) -> Result<BTreeMap<&'static str, Vec<u8>>, GitError> {
+    let Some(commit) = commit else { return Ok(BTreeMap::new()) };
+    repository.read_files(&commit, STATE_PATHS.into_iter().chain(text_paths()))
+}
+
+/// Creates what is missing of `.runner/`, as `committed` has it, the files of HEAD; else with this configuration.
 pub fn create_layout(
     layout: &Layout,
     force: bool,
     config_text: String,
+    committed: &BTreeMap<&'static str, Vec<u8>>,
 ) -> Result<crate::repo::init::InitReport, InitError> {
     let config = RepoConfig::default();
     let texts = [
-        (Layout::TREE, tree::canonical(&tree::new_tree(config.max_attempts_default))),
-        (Layout::SCHEMA, schema::tree_schema_text()),
-        (Layout::ANSWER_SCHEMA, schema::answer_schema_text()),
-        (Layout::RUN_STATE, json::to_canonical_json(&RunState::default())),
-        (Layout::FEEDBACK, json::to_canonical_json(&Feedback::default())),
-        (Layout::TESTS, json::to_canonical_json(&TestRecord::default())),
-        (Layout::CONFIG, config_text),
+        tree::canonical(&tree::new_tree(config.max_attempts_default)),
+        schema::tree_schema_text(),
+        schema::answer_schema_text(),
+        json::to_canonical_json(&RunState::default()),
+        json::to_canonical_json(&Feedback::default()),
+        json::to_canonical_json(&TestRecord::default()),
+        config_text,
     ];
-    let files: Vec<(&str, &[u8])> = texts.iter().map(|(path, text)| (*path, text.as_bytes())).collect();
-    init_layout(layout, &InitOptions { force, goal: None, files: &files })
+    let files: Vec<(&str, &[u8])> = STATE_PATHS.into_iter().zip(texts.iter().map(String::as_bytes)).collect();
+    init_layout(layout, &InitOptions { force, goal: None, files: &files, committed: Some(committed) })
 }
 
 /// Proposes settings for workspaces of the work tree; `None` if it cannot be listed, which does not prevent the layout.
@@ -357,14 +381,14 @@ fn read_state_file(layout: &Layout) -> Result<RunState, PrepareError> {
     })
 }
 
-fn read_config_file(layout: &Layout) -> Result<RepoConfig, PrepareError> {
-    let text = read_config_text(layout)?;
-    runner_config::parse(&text, &layout.config()).map_err(|error| PrepareError::from_file_error(&error))
+fn read_config_file(repository: &Repository) -> Result<RepoConfig, PrepareError> {
+    let (text, path) = (read_config_text(repository)?, repository.work_dir().join(Layout::CONFIG));
+    runner_config::parse(&text, &path).map_err(|error| PrepareError::from_file_error(&error))
 }
 
-fn read_config_text(layout: &Layout) -> Result<String, PrepareError> {
-    let path = layout.config();
-    let bytes = durable::read(&path)?.unwrap_or_default();
+fn read_config_text(repository: &Repository) -> Result<String, PrepareError> {
+    let path = repository.work_dir().join(Layout::CONFIG);
+    let bytes = read_file_or_committed(repository, Layout::CONFIG)?.unwrap_or_default();
     runner_config::decode_text(&bytes, &path).map(str::to_owned).map_err(|error| PrepareError::from_file_error(&error))
 }
 
@@ -473,7 +497,7 @@ pub(crate) fn commit_files(
     files: &[(&'static str, String)],
 ) -> Result<Id, PrepareError> {
     let repository = context.repository()?;
-    let config = read_config_file(&context.layout)?;
+    let config = read_config_file(&repository)?;
     // Leftovers of an interrupted attempt belong to no one.
     for folder in [context.layout.folder(), context.layout.state()] {
         durable::remove_leftovers(&folder)?;
