@@ -46,6 +46,9 @@ pub struct StartParams {
     /// Revision from which the branch starts.
     #[serde(default)]
     pub base: Option<String>,
+    /// Short name of the branch that the result is to land on; default: the one that is checked out.
+    #[serde(default)]
+    pub onto: Option<String>,
     /// Keep the task tree even if the id changes.
     #[serde(default)]
     pub keep_tree: bool,

@@ -292,6 +292,7 @@ impl McpTools {
             goal_file: None,
             id: new.run,
             base: None,
+            onto: None,
             keep_tree: false,
             queue_only: false,
             isolated: new.isolated,

@@ -270,6 +270,7 @@ fn runs() -> Vec<Example> {
         goal_file: None,
         id: Some(ID.into()),
         base: None,
+        onto: None,
         keep_tree: false,
         queue_only: false,
         isolated: Some(true),

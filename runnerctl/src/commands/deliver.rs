@@ -1,15 +1,17 @@
 //! `deliver`: publishes a run as a branch and a pull request, and reads the feedback on it.
 
 use clap::Args;
-use protocol::api::{ConfigApiClient as _, DeliveryApiClient as _};
+use protocol::api::{ConfigApiClient as _, DeliveryApiClient as _, RunApiClient as _};
+use protocol::client::{Connection, caller_env};
 use protocol::delivery::DescribeParams;
 use protocol::error::ExitStatus;
 use protocol::landing::LandForm;
 use protocol::path::WirePath;
-use protocol::request::{AtRun, ConfigKey};
+use protocol::request::{AtRun, ConfigKey, StartParams};
 use protocol::shell;
 
 use super::land::{self, LandFormArg};
+use super::start::render_start;
 use crate::confirm::with_confirmation;
 use crate::deliver::delivery::{Delivery, DeliveryOptions};
 use crate::deliver::feedback::{FeedbackCommand, send_feedback};
@@ -17,7 +19,9 @@ use crate::failure::Failure;
 use crate::interrupts::unless_interrupted;
 use crate::invocation::Invocation;
 use crate::run_target::RunTarget;
+use crate::settings::Settings;
 use crate::text::deliver::{render_delivery, render_feedback};
+use crate::text::paint::{HINT, paint};
 use crate::text::sanitize::sanitize_lines;
 use crate::ui::Ui;
 
@@ -69,6 +73,9 @@ pub(crate) struct DeliverArgs {
     /// Add a task for the feedback instead of a note
     #[arg(long, requires = "feedback")]
     add: bool,
+    /// Start a run for the feedback, from the delivered branch and to land on it
+    #[arg(long, requires = "feedback", conflicts_with_all = ["add", "dry_run"])]
+    start: bool,
     /// Include comments by people without write access to the repository
     #[arg(long, requires = "feedback")]
     anyone: bool,
@@ -114,6 +121,43 @@ pub(crate) async fn deliver_on_complete(
     invocation.ui.print_answer("deliver", &report, |_| render_delivery(&report))
 }
 
+/// A run that continues a delivered one.
+struct NewRun {
+    goal: String,
+    /// The branch from which it begins, and on which it lands.
+    branch: String,
+    yes: bool,
+}
+
+async fn start_run(
+    invocation: &Invocation<'_>,
+    connection: &Connection,
+    path: WirePath,
+    NewRun { goal, branch, yes }: NewRun,
+) -> Result<ExitStatus, Failure> {
+    let params = StartParams {
+        env: caller_env::collect(connection, &path).await,
+        path,
+        goal: Some(goal),
+        goal_file: None,
+        id: None,
+        base: Some(branch.clone()),
+        onto: Some(branch),
+        keep_tree: false,
+        queue_only: false,
+        isolated: None,
+        default_config: false,
+        defaults: Settings::load()?.defaults(),
+        confirmed: false,
+    };
+    let request = async |confirmed| connection.client().start(StartParams { confirmed, ..params.clone() }).await;
+    let reply = with_confirmation(invocation.ui, yes, request).await?;
+    invocation.ui.print_answer("start", &reply, |_| render_start(&reply))?;
+    let land = shell::join_args(["runnerctl", "land", &reply.run.id]);
+    invocation.ui.print_note(&format!("\nWhen it is completed: {}, and deliver again\n", paint(HINT, &land)));
+    Ok(ExitStatus::Success)
+}
+
 /// Runs the command.
 pub(crate) async fn run(invocation: &Invocation<'_>, args: DeliverArgs) -> Result<ExitStatus, Failure> {
     let connection = invocation.connect().await?;
@@ -126,9 +170,13 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: DeliverArgs) -> Resul
         async |yes: bool| client.describe(DescribeParams { confirmed: yes || is_read_only, ..params.clone() }).await;
     let description = with_confirmation(ui, args.yes, request).await?;
     if args.feedback {
-        let command = FeedbackCommand { add: args.add, anyone: args.anyone, dry_run: args.dry_run };
-        let feedback_result = send_feedback(&connection, path, &description, command);
+        let command = FeedbackCommand { add: args.add, anyone: args.anyone, dry_run: args.dry_run || args.start };
+        let feedback_result = send_feedback(&connection, path.clone(), &description, command);
         let (reply, skipped) = unless_interrupted(DELIVERY_NAME, feedback_result).await?;
+        if args.start && !reply.text.is_empty() {
+            let order = NewRun { goal: reply.text, branch: description.branch.clone(), yes: args.yes };
+            return start_run(invocation, &connection, path, order).await;
+        }
         if args.dry_run && !ui.json {
             ui.print_note(&render_feedback(&reply, skipped));
             Ui::print_verbatim(&sanitize_lines(&reply.text))?;

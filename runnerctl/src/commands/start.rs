@@ -75,6 +75,9 @@ pub(crate) struct StartArgs {
     /// Revision to branch from [default: HEAD]
     #[arg(long, value_name = "REV")]
     base: Option<String>,
+    /// The branch to land on [default: the one that is checked out]
+    #[arg(long, value_name = "BRANCH")]
+    onto: Option<String>,
     /// Keep the task tree, even though the goal is new
     #[arg(long)]
     keep_tree: bool,
@@ -120,6 +123,7 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: StartArgs) -> Result<
         },
         id: args.id,
         base: args.base,
+        onto: args.onto,
         keep_tree: args.keep_tree,
         queue_only: args.queue_only,
         isolated: match (args.isolated, args.in_place) {

@@ -6,6 +6,7 @@ use protocol::delivery::{DescribeReply, FeedbackParams, FeedbackReply, MAX_FEEDB
 use protocol::error::ExitStatus;
 use protocol::path::WirePath;
 use protocol::request::AtRun;
+use protocol::shell;
 
 use super::checkout::GitCheckout;
 use super::delivery::Delivery;
@@ -61,11 +62,10 @@ pub(crate) async fn send_feedback(
 }
 
 impl Failure {
-    /// Suggests how to use feedback for a run that is over: as the goal of the next one.
+    /// Suggests what to do with feedback for a run that is over: it becomes the goal of the next one.
     fn or_feedback_hint(self, run: &str) -> Self {
         let is_over = matches!(&self, Self::Report(report) if report.status == ExitStatus::Refused);
-        let hint =
-            format!("runnerctl deliver {run} --feedback --dry-run > feedback.md\nrunnerctl start --goal feedback.md");
+        let hint = shell::join_args(["runnerctl", "deliver", run, "--feedback", "--start"]);
         if is_over { self.or_hint(&hint) } else { self }
     }
 }

@@ -102,8 +102,7 @@ fn where_no_session_would_read_a_note_feedback_becomes_the_next_goal() {
     --- stderr
     error: the run is completed: no session would read the note
 
-    hint: runnerctl deliver port --feedback --dry-run > feedback.md
-      runnerctl start --goal feedback.md
+    hint: runnerctl deliver port --feedback --start
     --- exit 6
     ");
 }

@@ -5,6 +5,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
 use protocol::tree::{TREE_VERSION, TaskTree};
+use protocol::view::RunView;
+use protocol::words::RunStatus;
 use runner_testkit::{Home, Repo};
 
 use crate::scene::{LandingScene, leaf, write_step};
@@ -13,7 +15,7 @@ const GH: &str = r#"#!/bin/sh
 for word; do case $word in --body-file=*) cp "${word#--body-file=}" "$HOME/body" ;; esac; done
 case "$1 $2" in
 "pr list") cat "$HOME/list" ;;
-"pr view") echo '{"comments": [{"id": "1", "author": {"login": "alice"}, "authorAssociation": "OWNER", "body": "This loses the last line."}], "reviews": [], "statusCheckRollup": null}' ;;
+"pr view") cat "$HOME/view" ;;
 "pr create") echo https://github.com/o/r/pull/5 ;;
 "api "*) echo '[]' ;;
 esac
@@ -35,6 +37,23 @@ fn publish(home: &Home, repo: &Repo) {
     write_program(home, "ssh", &format!("#!/bin/sh\nfor last; do :; done\nexec ${{last%% *}} {bare}\n"));
     write_program(home, "gh", GH);
     fs::write(home.path().join("list"), "[]").expect("an answer can be written");
+    say(home, &["This loses the last line."]);
+}
+
+/// Makes these the comments of the pull request.
+fn say(home: &Home, comments: &[&str]) {
+    let comment = |(id, body)| {
+        format!(r#"{{"id": "{id}", "author": {{"login": "alice"}}, "authorAssociation": "OWNER", "body": "{body}"}}"#)
+    };
+    let comments: Vec<String> = (1..).zip(comments).map(comment).collect();
+    let view = format!(r#"{{"comments": [{}], "reviews": [], "statusCheckRollup": null}}"#, comments.join(", "));
+    fs::write(home.path().join("view"), view).expect("an answer can be written");
+}
+
+/// Opens the pull request.
+fn open_request(home: &Home) {
+    let open = r#"[{"number": 5, "url": "https://github.com/o/r/pull/5", "state": "OPEN", "isDraft": true, "title": "T", "body": "", "isCrossRepository": false}]"#;
+    fs::write(home.path().join("list"), open).expect("an answer can be written");
 }
 
 fn remote_tip(home: &Home, repo: &Repo) -> String {
@@ -89,8 +108,7 @@ fn what_a_reviewer_says_is_read_by_the_next_session_and_told_once() {
     home.ctl_in(&repo, &["deliver", "a", "--yes"]).exits(0);
     let body = fs::read_to_string(home.path().join("body")).expect("a description was sent");
     assert!(body.contains("**The run is not complete.**") && body.contains("(not done, 1 session)"), "{body}");
-    let open = r#"[{"number": 5, "url": "https://github.com/o/r/pull/5", "state": "OPEN", "isDraft": true, "title": "T", "body": "", "isCrossRepository": false}]"#;
-    fs::write(home.path().join("list"), open).expect("an answer can be written");
+    open_request(&home);
     let stdout = home.ctl_in(&repo, &["deliver", "a", "--feedback"]).exits(0).stdout.clone();
     assert!(stdout.contains("1 new piece of feedback"), "{stdout}");
     let notes = repo.show("runner/a", ".runner/state/notes.md");
@@ -121,6 +139,43 @@ fn an_isolated_run_at_work_keeps_nobody_from_delivering_and_one_in_place_does() 
     let stderr = home.ctl_in(repo, &["deliver", "a", "--yes"]).exits(6).stderr.clone();
     assert!(stderr.contains("run here is at work in this repository"), "{stderr}");
     gate.open();
-    home.client().wait_for(repo.path(), protocol::words::RunStatus::Completed);
+    home.client().wait_for(repo.path(), RunStatus::Completed);
     home.ctl_in(repo, &["deliver", "a", "--yes"]).exits(0);
+}
+
+#[test]
+fn feedback_on_a_completed_run_begins_one_that_has_its_work_and_lands_on_the_same_branch() {
+    let scene = LandingScene::new(&["x"]);
+    let (home, repo) = (&scene.home, &scene.repo);
+    publish(home, repo);
+    scene.run("a", &[&write_step("x", "whole")]).on_main();
+    home.ctl_in(repo, &["deliver", "a", "--yes"]).exits(0);
+    open_request(home);
+    let stderr = home.ctl_in(repo, &["deliver", "a", "--feedback"]).exits(6).stderr.clone();
+    assert!(stderr.contains("hint: runnerctl deliver a --feedback --start"), "{stderr}");
+    let comments = ["First words.", "Second words.", "Third words."];
+    for (session, round) in (2..).zip(1..=comments.len()) {
+        say(home, &comments[..round]);
+        let step = format!("test -e x && test $(ls said-* 2>/dev/null | wc -l) -eq {}", round - 1);
+        repo.script().step(session, &format!("{step} && {}", write_step(&format!("said-{round}"), "heard")));
+        let stdout = home.ctl_in(repo, &["deliver", "a", "--feedback", "--start", "--yes"]).exits(0).stdout.clone();
+        let run = stdout.split(' ').nth(1).expect("the run is named").to_owned();
+        let is_over = |view: &RunView| view.summary.id == run && view.summary.state == RunStatus::Completed;
+        home.client().wait_until(repo.path(), is_over);
+        for (place, comment) in comments.iter().enumerate() {
+            assert_eq!(
+                repo.script().prompt(session).contains(comment),
+                place + 1 == round,
+                "{comment} in round {round}"
+            );
+        }
+        scene.on_main();
+        let stdout = home.ctl_in(repo, &["land", &run, "--yes"]).exits(0).stdout.clone();
+        assert!(stdout.contains("deliver/a"), "{stdout}");
+        home.ctl_in(repo, &["deliver", "a", "--yes"]).exits(0);
+        let tip = repo.git(&["rev-parse", "deliver/a"]);
+        assert!(remote_tip(home, repo).contains(&format!("deliver/a {tip}\n")), "{}", remote_tip(home, repo));
+    }
+    assert_eq!(repo.git(&["ls-tree", "--name-only", "deliver/a", "said-1", "said-2", "said-3"]).lines().count(), 3);
+    assert_eq!(repo.git(&["ls-tree", "--name-only", "main", "x"]), "");
 }

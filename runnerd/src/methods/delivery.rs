@@ -85,11 +85,16 @@ impl DeliveryApiServer for Api {
         }
         let repository = self.find_repository(at.path.as_path()).await?;
         let store = RepoStore::new(&self.state_dir, &repo_id(repository.common_dir()));
-        let run = at.run.clone();
+        let (run, targets) = (at.run.clone(), self.read_targets(&repository)?);
         let (rendering, root, request) = run_blocking(move || {
             let loaded = load_tip(&repository, run.as_deref())?;
             let queued = load_queued_changes(&store)?;
-            let known = known_texts(&loaded, &queued);
+            let mut known = known_texts(&loaded, &queued);
+            let branch = loaded.run_state.run_id.as_ref().map(|run| format!("deliver/{run}"));
+            for (next, _) in targets.0.iter().filter(|(_, onto)| Some(*onto) == branch.as_ref()) {
+                // A run without a commit has been told nothing yet.
+                known.extend(load_tip(&repository, Some(next)).map(|begun| begun.goal.body().to_owned()).ok());
+            }
             let known: Vec<&str> = known.iter().map(String::as_str).collect();
             let rendered =
                 render_feedback(&PullRequestFeedback { request: &request, items: &items, known_texts: &known });

@@ -102,6 +102,7 @@ impl LandApiServer for Api {
             goal_file: None,
             id: Some(id.clone()),
             base: Some(squash.base.to_string()),
+            onto: None,
             keep_tree: false,
             queue_only: false,
             isolated: Some(false),
@@ -361,7 +362,7 @@ impl Api {
         .await
     }
 
-    fn read_targets(&self, repository: &Repository) -> Result<LandTargets, ErrorData> {
+    pub(super) fn read_targets(&self, repository: &Repository) -> Result<LandTargets, ErrorData> {
         let sealed_targets =
             RepoStore::new(&self.state_dir, &repo_id(repository.common_dir())).landing_targets_file::<LandTargets>();
         sealed_targets.read().map(Option::unwrap_or_default).map_err(|error| sealed_file_error(&error))

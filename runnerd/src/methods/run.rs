@@ -46,6 +46,7 @@ impl RunApiServer for Api {
         let head_config = params.base.is_none() && has_only_head_config(&repository).await?;
         let (repo, start_branch) = (repository.clone(), self.current_branch(&repository).await);
         let from = params.base.clone().or_else(|| start_branch.clone());
+        let onto = params.onto.clone().or(start_branch);
         let start_config = self.choose_start_config(&repository, &params).await?;
         let settings = start_config.as_ref().map(|taken| taken.settings.clone());
         let reply = if self.is_isolated(&repository, &params, start_config.as_ref()).await? {
@@ -59,7 +60,7 @@ impl RunApiServer for Api {
             };
             self.enqueue_run(repository, asker, check).await?
         };
-        self.try_save_target(&repo, &reply, start_branch);
+        self.try_save_target(&repo, &reply, onto);
         let back = self.find_target(&repo, &reply.run.id);
         let (from, settings) = (from.filter(|_| !reply.resumed), settings.filter(|_| !reply.resumed));
         let head_config = head_config && !reply.resumed;

@@ -156,6 +156,7 @@ async fn play_run(invocation: &Invocation<'_>, scratch: &ScratchRepo) -> Result<
         goal_file: None,
         id: None,
         base: None,
+        onto: None,
         keep_tree: false,
         queue_only: false,
         isolated: Some(false),
