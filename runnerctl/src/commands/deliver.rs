@@ -122,7 +122,7 @@ pub(crate) async fn deliver_on_complete(
 }
 
 /// A run that continues a delivered one.
-struct NewRun {
+struct FeedbackRun {
     goal: String,
     /// The branch from which it begins, and on which it lands.
     branch: String,
@@ -133,7 +133,7 @@ async fn start_run(
     invocation: &Invocation<'_>,
     connection: &Connection,
     path: WirePath,
-    NewRun { goal, branch, yes }: NewRun,
+    FeedbackRun { goal, branch, yes }: FeedbackRun,
 ) -> Result<ExitStatus, Failure> {
     let params = StartParams {
         env: caller_env::collect(connection, &path).await,
@@ -174,7 +174,7 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: DeliverArgs) -> Resul
         let feedback_result = send_feedback(&connection, path.clone(), &description, command);
         let (reply, skipped) = unless_interrupted(DELIVERY_NAME, feedback_result).await?;
         if args.start && !reply.text.is_empty() {
-            let order = NewRun { goal: reply.text, branch: description.branch.clone(), yes: args.yes };
+            let order = FeedbackRun { goal: reply.text, branch: description.branch.clone(), yes: args.yes };
             return start_run(invocation, &connection, path, order).await;
         }
         if args.dry_run && !ui.json {

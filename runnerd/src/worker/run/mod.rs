@@ -5,6 +5,7 @@ pub(crate) mod baseline;
 mod branch_checkout;
 mod cancel_cleanup;
 mod control;
+pub(crate) mod create_layout;
 mod follow_up;
 mod hooks;
 mod mailbox;

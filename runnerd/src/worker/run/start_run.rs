@@ -2,15 +2,14 @@
 //!
 //! Every step recognizes that it was done before a crash. The baseline is in `baseline`.
 
-use std::collections::BTreeMap;
-
 use protocol::command::{Command, NextSteps};
 use protocol::shell;
 use protocol::state::{Feedback, RunState};
 use protocol::test_record::TestRecord;
 use protocol::tree::TaskTree;
 use protocol::view::StopReason;
-use runner_config::{RepoConfig, SetupProposal, goal::Goal};
+use runner_config::RepoConfig;
+use runner_config::goal::Goal;
 use runner_core::files::person_edit;
 use runner_core::iteration::transition::PROGRESS_HEADING;
 use runner_core::message::{MarkerCommit, NameList, RunnerCommit};
@@ -20,7 +19,6 @@ use runner_core::tree::{self, schema, validate};
 use runner_git::{CommitInfo, CommitRequest, GitError, HoldBackRule, Id, Repository, WorktreeChange};
 
 use crate::repo::durable::{self, FileAccess};
-use crate::repo::init::{InitError, InitOptions, init_layout, text_paths};
 use crate::repo::layout::Layout;
 use crate::store::{RepoStore, RunSettings};
 use crate::worker::context::{EffectError, RunContext};
@@ -31,6 +29,7 @@ use crate::worker::person_commits::check_person_commits;
 use crate::worker::prepare_error::PrepareError;
 use crate::worker::receipt::runner_version;
 use crate::worker::run::branch_checkout;
+use crate::worker::run::create_layout::{create_layout, read_committed_layout};
 
 /// Puts the run on its branch and makes its start commit, unless both exist. Its settings are remembered in `store` for
 /// the next run.
@@ -316,54 +315,6 @@ fn read_notes_used(repository: &Repository, base: &Id) -> Result<Vec<String>, Gi
     let committed = repository.read_file(base, Layout::RUN_STATE)?.unwrap_or_default();
     // An unreadable state names no note: the run shows all of them again.
     Ok(serde_json::from_slice(&committed).map(|state: RunState| state.notes_used).unwrap_or_default())
-}
-
-/// Files of the layout that only the rules write, and the configuration.
-const STATE_PATHS: [&str; 7] = [
-    Layout::TREE,
-    Layout::SCHEMA,
-    Layout::ANSWER_SCHEMA,
-    Layout::RUN_STATE,
-    Layout::FEEDBACK,
-    Layout::TESTS,
-    Layout::CONFIG,
-];
-
-/// Returns the files of the layout that a commit has.
-pub fn read_committed_layout(
-    repository: &Repository,
-    commit: Option<Id>,
-) -> Result<BTreeMap<&'static str, Vec<u8>>, GitError> {
-    let Some(commit) = commit else { return Ok(BTreeMap::new()) };
-    repository.read_files(&commit, STATE_PATHS.into_iter().chain(text_paths()))
-}
-
-/// Creates what is missing of `.runner/`, as `committed` has it, the files of HEAD; else with this configuration.
-pub fn create_layout(
-    layout: &Layout,
-    force: bool,
-    config_text: String,
-    committed: &BTreeMap<&'static str, Vec<u8>>,
-) -> Result<crate::repo::init::InitReport, InitError> {
-    let config = RepoConfig::default();
-    let texts = [
-        tree::canonical(&tree::new_tree(config.max_attempts_default)),
-        schema::tree_schema_text(),
-        schema::answer_schema_text(),
-        json::to_canonical_json(&RunState::default()),
-        json::to_canonical_json(&Feedback::default()),
-        json::to_canonical_json(&TestRecord::default()),
-        config_text,
-    ];
-    let files: Vec<(&str, &[u8])> = STATE_PATHS.into_iter().zip(texts.iter().map(String::as_bytes)).collect();
-    init_layout(layout, &InitOptions { force, goal: None, files: &files, committed: Some(committed) })
-}
-
-/// Proposes settings for workspaces of the work tree; `None` if it cannot be listed, which does not prevent the layout.
-pub fn propose_workspace(layout: &Layout) -> Option<SetupProposal> {
-    let entries = std::fs::read_dir(layout.root()).into_iter().flatten().flatten();
-    let names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
-    SetupProposal::detect(&names)
 }
 
 fn read_goal_file(layout: &Layout) -> Result<Goal, PrepareError> {
