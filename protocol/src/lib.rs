@@ -35,6 +35,7 @@ pub mod shell;
 pub mod startup;
 pub mod state;
 pub mod test_record;
+pub mod text_file;
 pub mod tip_log;
 pub mod tree;
 pub mod verify;

@@ -1,22 +1,11 @@
 //! Reads text files that a person names.
 
-use std::fs::{self, File};
-use std::io::{self, Read as _};
-use std::os::unix::fs::FileTypeExt as _;
+use std::io::Read as _;
 use std::path::Path;
 
-use crate::failure::Failure;
+pub(crate) use protocol::text_file::open_file;
 
-/// Opens a file for reading.
-///
-/// Refuses a pipe that has a path: possibly nobody ever writes to it. One without a path, as of a shell's `<(…)`, has its
-/// writer.
-pub(crate) fn open_file(path: &Path) -> io::Result<File> {
-    if fs::canonicalize(path).and_then(fs::metadata).is_ok_and(|found| found.file_type().is_fifo()) {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is a pipe; give its content on standard input"));
-    }
-    File::open(path)
-}
+use crate::failure::Failure;
 
 /// Reads a text of at most so many kibibytes; `what` says what the file contains.
 pub(crate) fn read_text(what: &str, path: &Path, limit_kib: u64) -> Result<String, Failure> {
@@ -31,6 +20,8 @@ pub(crate) fn read_text(what: &str, path: &Path, limit_kib: u64) -> Result<Strin
 
 #[cfg(test)]
 mod tests {
+    use std::{fs, io};
+
     use super::*;
 
     #[test]

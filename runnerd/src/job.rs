@@ -14,7 +14,8 @@ mod options;
 mod record_archive;
 mod signals;
 
-use std::fs::{self, OpenOptions};
+use std::fs::OpenOptions;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,6 +24,7 @@ use jiff::Timestamp;
 use protocol::error::ExitStatus;
 use protocol::paths::Paths;
 use protocol::shell::quote;
+use protocol::text_file;
 use protocol::words::RunStatus;
 use runner_config::DaemonConfig;
 use runner_core::driver::Driver;
@@ -82,7 +84,9 @@ pub async fn drive(options: DriveOptions, user_paths: &Paths, config: &DaemonCon
         return Ok(ExitStatus::Success.code());
     }
     if let Some(log) = &options.tip_log {
-        OpenOptions::new().append(true).open(log).map_err(JobError::io("opening the tip log", log))?;
+        text_file::refuse_pipe(log)
+            .and_then(|()| OpenOptions::new().append(true).open(log))
+            .map_err(JobError::io("opening the tip log", log))?;
     }
     let job_dir = JobDir::create(&driver)?;
     let paths = job_dir.paths(user_paths)?;
@@ -316,11 +320,12 @@ fn exit_status_for(state: RunStatus) -> ExitStatus {
 fn read_goal(options: &DriveOptions) -> Result<Option<String>, JobError> {
     let Some(path) = &options.goal else { return Ok(options.message.clone()) };
     let goal_error = |what| JobError::Goal { path: path.clone(), what };
-    let metadata = fs::metadata(path).map_err(JobError::io("looking at", path))?;
-    if metadata.len() > MAX_GOAL_BYTES {
+    let mut text = String::new();
+    let read = text_file::open_file(path).and_then(|file| file.take(MAX_GOAL_BYTES + 1).read_to_string(&mut text));
+    read.map_err(JobError::io("reading", path))?;
+    if text.len() as u64 > MAX_GOAL_BYTES {
         return Err(goal_error("is longer than 64 KiB"));
     }
-    let text = fs::read_to_string(path).map_err(JobError::io("reading", path))?;
     if text.trim().is_empty() { Err(goal_error("is empty")) } else { Ok(Some(text)) }
 }
 

@@ -1,10 +1,12 @@
 //! One driver after another: each ends, or is killed, and the next continues from the published branch.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use nix::sys::signal::Signal;
+use nix::sys::stat::Mode;
+use nix::unistd::mkfifo;
 
 use runner_testkit::Config;
 
@@ -410,4 +412,23 @@ fn a_push_that_the_remote_refuses_now_and_then_and_one_that_it_loses_are_made_ag
     assert!(remote.bare.join("lost").exists());
     assert_eq!(remote.git(&["show", "runner/x:work.txt"]), "work");
     remote.assert_sound();
+}
+
+#[test]
+fn a_pipe_is_no_goal_and_no_tip_log() {
+    let remote = TestRemote::new();
+    let pipe = remote.home.path().join("pipe");
+    mkfifo(&pipe, Mode::S_IRWXU).expect("a pipe can be made");
+    let pipe = pipe.to_str().expect("a path is text");
+    for (options, doing) in
+        [(vec!["--goal", pipe], "reading"), (vec!["-m", "Do it.", "--tip-log", pipe], "opening the tip log")]
+    {
+        let output = remote.start_with(("7", 0), &options).assert_exits(1);
+        assert!(output.contains(&format!("{doing} {pipe}: it is a pipe")), "{output}");
+    }
+    // A pipe of a shell has a writer.
+    let runnerd = remote.home.command("runnerd");
+    let program = runnerd.get_program().to_str().expect("a path is text");
+    let start = "exec \"$0\" drive \"$1\" --run x --yes --start-only --goal <(echo Do it.)";
+    remote.home.run_program(Path::new("/bin/bash"), &["-c", start, program, &remote.url()]).exits(0);
 }
