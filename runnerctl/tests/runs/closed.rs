@@ -48,3 +48,16 @@ fn ignored_folders_that_a_session_closes_are_open_for_the_next_one() {
         assert_eq!(play.repo.show("HEAD", "seen"), "x");
     });
 }
+
+#[test]
+fn a_folder_that_a_session_makes_read_only_can_be_written_by_the_next_one() {
+    run_unprivileged(|| {
+        let play = RunPlay::with_tree(&sample(), |config| config.top("max_iterations = 2"));
+        play.repo.write("kept/file", "old\n").write(".gitignore", "out/\n").commit("Keep a file");
+        play.repo.write("out/file", "");
+        play.script().step(1, "chmod 555 kept out; answer retry 'Later.'");
+        play.script().step(2, "echo new > kept/more && echo new > out/more && echo yes > seen; answer retry 'Later.'");
+        play.run().exits(4);
+        assert_eq!(play.repo.show("HEAD", "seen"), "yes");
+    });
+}

@@ -3,7 +3,8 @@
 //!
 //! Only permissions that the runner needs are checked: folders that their owner can list, enter and write to, files
 //! that their owner can read. Permissions of others are not its concern. Elsewhere in the work tree, every folder that its
-//! owner cannot read is opened: git would not see what is in it. Files are opened by the scan that would read them.
+//! owner cannot read is opened: git would not see what is in it. So is every one that could be written to before. Files are
+//! opened by the scan that would read them.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsStr;
@@ -92,6 +93,14 @@ pub(crate) struct ListedFolder {
     /// `None` if it must be listed again.
     stamp: Option<ChangeStamp>,
     folders: Vec<PathBuf>,
+    /// Whether its owner may change what is in it.
+    is_writable: bool,
+}
+
+/// Opens folders before the first session that this process starts, and remembers which can be written to.
+pub(crate) fn open_before_session(context: &RunContext) -> Result<(), EffectError> {
+    let repository = context.repository()?;
+    context.last_load.with_folders(|known| if known.is_empty() { open_folders(&repository, known) } else { Ok(()) })
 }
 
 /// Makes every folder outside of the runner's and git's readable to its owner. Fails with the name of a folder that is
@@ -115,20 +124,24 @@ fn open_folders(repository: &Repository, known: &mut FolderTree) -> Result<(), E
     Ok(())
 }
 
-/// Makes a folder readable, and returns the folders in it. It is listed again only if it has changed.
+/// Makes a folder readable, and writable if it was, and returns the folders in it. It is listed again only if it has
+/// changed.
 fn open_folder(folder: &Path, known: Option<ListedFolder>) -> io::Result<ListedFolder> {
     let mut found = folder.symlink_metadata()?;
     if !found.is_dir() {
         return Ok(ListedFolder::default());
     }
-    if !owner_has(&found, LISTABLE) {
+    // One that was read-only before may be so for a reason, as in a cache of modules.
+    let needed = if known.as_ref().is_some_and(|known| known.is_writable) { DIRECTORY_MODE } else { LISTABLE };
+    if !owner_has(&found, needed) {
         fs::set_permissions(folder, Permissions::from_mode(found.mode() & 0o7777 | DIRECTORY_MODE))?;
         found = folder.symlink_metadata()?;
     }
     if let Some(known) = known.filter(|known| known.stamp == Some(change_stamp(&found))) {
         return Ok(known);
     }
-    let mut listed = ListedFolder { stamp: settled_stamp(&found), folders: Vec::new() };
+    let is_writable = owner_has(&found, DIRECTORY_MODE);
+    let mut listed = ListedFolder { stamp: settled_stamp(&found), folders: Vec::new(), is_writable };
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
         listed.folders.extend(entry.file_type()?.is_dir().then(|| entry.path()));
@@ -246,6 +259,11 @@ mod tests {
             }
             let after = before.map(|(name, _)| mode_of(&at(name)));
             assert_eq!(after, [0o000, 0o200, 0o700, 0o711, 0o555]);
+            // What could be written to before can be again.
+            fs::set_permissions(at("shut"), Permissions::from_mode(0o555)).unwrap();
+            let shut = known.remove(&at("shut"));
+            known.insert(at("shut"), open_folder(&at("shut"), shut).unwrap());
+            assert_eq!(mode_of(&at("shut")), 0o755);
             // A folder that is closed again is not mistaken for what it was.
             for name in folders {
                 fs::set_permissions(at(name), Permissions::from_mode(0o000)).unwrap();

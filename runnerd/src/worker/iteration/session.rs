@@ -16,6 +16,7 @@ use crate::worker::context::{EffectError, RunContext};
 use crate::worker::integrity::git_dir;
 use crate::worker::integrity::guard_overlay;
 use crate::worker::integrity::ignored;
+use crate::worker::integrity::permissions;
 use crate::worker::iteration::brief;
 use crate::worker::iteration::node_limits;
 use crate::worker::iteration::relay;
@@ -64,6 +65,7 @@ pub(crate) async fn run_session(process: ProcessContext<'_>, task: &SessionTask)
         lock: context.store.live_dir().join("shim.lock"),
     };
     let hidden = block_in_place(|| {
+        permissions::open_before_session(context)?;
         if git_dir::read_snapshot(context, task.iter)?.is_none() {
             ignored::save_before_session(context, loaded)?;
         }
