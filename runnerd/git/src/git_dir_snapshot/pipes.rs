@@ -7,6 +7,7 @@ use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 
 use gix::bstr::ByteSlice as _;
+use runner_core::files::layout::ITERATIONS;
 use runner_os::dir_permissions::OpenedDirs;
 
 use crate::fs_clock::{FsClock, has_no_subdirs};
@@ -66,7 +67,10 @@ impl Repository {
                 }
             });
         }
-        visit_special_files(&self.work_dir, since, |folder| folders.contains(&folder), &mut |path, kind| {
+        // Git never enters the records, which grow with each iteration.
+        let records = self.work_dir.join(ITERATIONS);
+        let is_visited = |folder: &PathBuf| folders.contains(&folder) || *folder == records;
+        visit_special_files(&self.work_dir, since, is_visited, &mut |path, kind| {
             let is_read = is_rules_file(&path) || path.components().any(|part| part.as_os_str() == ".git");
             if is_read && (is_blocking(kind) || kind.is_symlink() && links_to_blocking(&path)) {
                 found.push(path);

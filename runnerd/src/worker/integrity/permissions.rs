@@ -38,8 +38,7 @@ const OBJECT_MODE: (u32, u32) = (0o400, 0o444);
 /// Folders nested deeper than this are not searched.
 const MAX_DEPTH: usize = 512;
 
-/// The records of a run. Those of other iterations are skipped, since they grow with the run: nothing reads them but
-/// people.
+/// The records of a run. Those of other iterations and runs are skipped, since they grow: nothing reads them but people.
 struct Records {
     all: PathBuf,
     /// Beginning of the names of this iteration's.
@@ -49,7 +48,8 @@ struct Records {
 impl Records {
     fn are_others(&self, path: &Path) -> bool {
         let is_own = |name: &OsStr| name.as_bytes().starts_with(self.own.as_bytes());
-        path.parent() == Some(&self.all) && !path.file_name().is_some_and(is_own)
+        let is_other_run = self.all.parent() == path.parent() && path != self.all;
+        is_other_run || path.parent() == Some(&self.all) && !path.file_name().is_some_and(is_own)
     }
 }
 
@@ -277,19 +277,19 @@ mod tests {
     fn what_is_closed_is_found_with_the_mode_that_it_is_to_have() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
-        for name in ["objects/ab", "logs", "open", "records/0002", "records/0003.w1"] {
+        for name in ["objects/ab", "logs", "open", "records/x/0002", "records/x/0003.w1", "records/y/0003"] {
             fs::create_dir_all(at(name)).unwrap();
         }
-        for name in ["objects/ab/cd", "logs/HEAD", "HEAD", "open/read-only", "records/0002/log", "records/0003.w1/log"]
-        {
+        let logs = ["records/x/0002/log", "records/x/0003.w1/log", "records/y/0003/log"];
+        for name in ["objects/ab/cd", "logs/HEAD", "HEAD", "open/read-only"].into_iter().chain(logs) {
             fs::write(at(name), "").unwrap();
         }
         let modes = [("objects/ab", 0o000), ("logs/HEAD", 0o444), ("HEAD", 0o000), ("open/read-only", 0o444)];
-        for (name, mode) in modes.into_iter().chain([("records/0002/log", 0o000), ("records/0003.w1/log", 0o000)]) {
+        for (name, mode) in modes.into_iter().chain(logs.map(|name| (name, 0o000))) {
             fs::set_permissions(at(name), Permissions::from_mode(mode)).unwrap();
         }
         let mut closed = Vec::new();
-        let records = Records { all: at("records"), own: "0003".to_owned() };
+        let records = Records { all: at("records/x"), own: "0003".to_owned() };
         let found = folder.path().metadata().unwrap();
         collect_closed(folder.path(), &found, (0o755, FILE_MODE), &records, &mut closed).unwrap();
         closed.sort_by(|a, b| a.path.cmp(&b.path));
@@ -299,7 +299,7 @@ mod tests {
             (at("HEAD"), above & 0o666 | 0o400),
             (at("logs/HEAD"), mode_of(&at("logs")) & 0o666 | 0o600),
             (at("objects/ab"), mode_of(&at("objects")) | DIRECTORY_MODE),
-            (at("records/0003.w1/log"), mode_of(&at("records/0003.w1")) & 0o666 | 0o400),
+            (at("records/x/0003.w1/log"), mode_of(&at("records/x/0003.w1")) & 0o666 | 0o400),
         ];
         assert_eq!(found, expected);
     }
