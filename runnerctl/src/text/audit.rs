@@ -18,7 +18,7 @@ use super::wrap::wrap_indented;
 /// Returns the whole report.
 pub(crate) fn render_report(report: &AuditReport, screen: &Screen) -> String {
     if !has_commits(report) && is_sound(report) && report.unseen.is_empty() {
-        return format!("run {} has not made its first commit: there is nothing to verify\n", sanitize(&report.run));
+        return format!("run {} has made no iteration: there is nothing to verify\n", sanitize(&report.run));
     }
     let mut text = format!(
         "{} {}, {} from {} to {}\n",

@@ -40,6 +40,24 @@ fn a_run_that_ended_before_its_first_commit_is_named_by_every_command() {
 }
 
 #[test]
+fn a_run_without_an_iteration_is_nothing_to_verify_where_it_is_recorded() {
+    let play = RunPlay::new();
+    let ctl = |args: &[&str]| play.home.ctl_in(&play.repo, args);
+    let gate = play.script().gate("work");
+    play.script().step(1, "gate work");
+    ctl(&["start", "--yes", "--id", RUN]).exits(0);
+    gate.wait_reached();
+    let told = "run play has made no iteration: there is nothing to verify\n";
+    assert_eq!(ctl(&["verify"]).exits(0).stdout, told);
+    assert_eq!(ctl(&["verify", RUN, "--strict"]).exits(0).stdout, told);
+    let clone = play.home.path().join("clone.git");
+    play.repo.git(&["clone", "-q", "--bare", ".", &clone.display().to_string()]);
+    let elsewhere = ctl(&["verify", &clone.display().to_string(), "--run", RUN]);
+    assert!(elsewhere.exits(10).stdout.contains("nothing proven"), "{}", elsewhere.stdout);
+    ctl(&["cancel"]).exits(0);
+}
+
+#[test]
 fn the_branch_of_a_run_that_ended_before_its_first_commit_is_nothing_to_verify_while_it_is_at_its_base() {
     let play = RunPlay::new();
     let ctl = |args: &[&str]| play.home.ctl_in(&play.repo, args);
@@ -48,7 +66,7 @@ fn the_branch_of_a_run_that_ended_before_its_first_commit_is_nothing_to_verify_w
     play.client().wait_for(play.repo.path(), RunStatus::Cancelled);
     // As a daemon leaves it that is killed before the commit, or that holds the run there.
     play.repo.git(&["branch", "runner/play"]);
-    let told = "run play has not made its first commit: there is nothing to verify\n";
+    let told = "run play has made no iteration: there is nothing to verify\n";
     for args in [&["verify"][..], &["verify", RUN], &["verify", RUN, "--strict"]] {
         assert_eq!(ctl(args).exits(0).stdout, told, "{args:?}");
     }

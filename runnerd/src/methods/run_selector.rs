@@ -87,6 +87,11 @@ impl Api {
         .cloned())
     }
 
+    /// Whether this daemon has the record of a run.
+    pub(super) async fn is_recorded(&self, path: &WirePath, run: &str) -> bool {
+        self.choose_run(path, Some(run), "verify").await.is_ok_and(|found| found.is_some())
+    }
+
     /// Returns the requested run, and the tip of its branch, if it has made no commit according to this daemon: the
     /// branch is missing, or is at the base.
     pub(super) async fn find_unbegun_run(&self, path: &WirePath, run: Option<&str>) -> Option<(RunRecord, Option<Id>)> {
