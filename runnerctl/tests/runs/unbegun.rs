@@ -58,6 +58,18 @@ fn a_run_without_an_iteration_is_nothing_to_verify_where_it_is_recorded() {
 }
 
 #[test]
+fn a_change_of_a_run_without_commits_is_refused_as_every_request_about_it_is() {
+    let play = RunPlay::new();
+    let ctl = |args: &[&str]| play.home.ctl_in(&play.repo, args);
+    ctl(&["start", "--yes", "--queue-only", "--id", RUN]).exits(0);
+    let queued = "error: run play has not made its first commit yet\n\nhint: runnerctl status --run play\n";
+    assert_eq!(ctl(&["retry", "root"]).exits(1).stderr, queued);
+    ctl(&["cancel"]).exits(0);
+    play.client().wait_for(play.repo.path(), RunStatus::Cancelled);
+    assert_eq!(ctl(&["retry", "root"]).exits(1).stderr, ENDED);
+}
+
+#[test]
 fn the_branch_of_a_run_that_ended_before_its_first_commit_is_nothing_to_verify_while_it_is_at_its_base() {
     let play = RunPlay::new();
     let ctl = |args: &[&str]| play.home.ctl_in(&play.repo, args);

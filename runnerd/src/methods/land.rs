@@ -20,7 +20,7 @@ use runner_os::error_chain::display_chain;
 use tokio_util::sync::CancellationToken;
 
 use super::run::is_driven_elsewhere;
-use super::run_selector::{run_summary, unbegun_run_error};
+use super::run_selector::run_summary;
 use super::{Api, run_blocking};
 use crate::admit::{self, git_error};
 use crate::call_context::ClientDisconnected;
@@ -28,7 +28,7 @@ use crate::landing::{self, LandContext, LandTargets, MergeQueue, PreparedLanding
 use crate::repo::layout::Layout;
 use crate::store::{RepoStore, repo_id};
 use crate::verify::resolve_target;
-use crate::worker::{ExclusiveWork, WorkerHandle, WorkerMessage};
+use crate::worker::{ExclusiveWork, WorkerHandle, WorkerMessage, unbegun_run_error};
 
 /// Serializes landings per repository, by its id: there is one note of a move.
 static LAND_LOCKS: LazyLock<Mutex<BTreeMap<String, Weak<LandLock>>>> = LazyLock::new(Mutex::default);

@@ -17,7 +17,7 @@ use runner_git::Id;
 use super::{Api, run_blocking};
 use crate::admit::git_error;
 use crate::store::{RepoStore, repo_id};
-use crate::worker::WorkerHandle;
+use crate::worker::{WorkerHandle, unbegun_run_error};
 
 /// A run of a repository, in place or isolated.
 #[derive(Clone)]
@@ -216,13 +216,6 @@ fn find_only_active<'a>(
         [] => Ok(all.iter().max_by_key(|run| run.summary.ended_at)),
         _ => Err(ambiguous_run_error(&live, path, command)),
     }
-}
-
-/// Says of a run without a commit that nothing can be done with its branch.
-pub(super) fn unbegun_run_error(run: &RunRecord) -> ErrorData {
-    let how = if run.state.is_over() { "ended before its first commit" } else { "has not made its first commit yet" };
-    let message = format!("run {} {how}", run.id);
-    ErrorData::new(ErrorKind::NotFound, message).hint(format!("runnerctl status --run {}", run.id))
 }
 
 fn ambiguous_run_error(live: &[&RunCandidate], path: &WirePath, command: &str) -> ErrorData {

@@ -14,7 +14,6 @@ use runner_core::audit::TipSearch;
 use runner_git::{GitError, Id, Repository};
 use tokio_util::sync::CancellationToken;
 
-use super::run_selector::unbegun_run_error;
 use super::{Api, run_blocking};
 use crate::admit::git_error;
 use crate::call_context::ClientDisconnected;
@@ -22,6 +21,7 @@ use crate::verify::{
     AllowedSigners, GuardRerunner, RevisionFilter, VerifyError, VerifyTarget, check_review_signatures,
     check_signatures, copies_dir, list_guard_commands, resolve_target, verify_branch,
 };
+use crate::worker::unbegun_run_error;
 
 #[async_trait]
 impl VerifyApiServer for Api {

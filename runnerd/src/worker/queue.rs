@@ -485,6 +485,13 @@ pub fn no_run_error(place: &Path) -> ErrorData {
     ErrorData::new(ErrorKind::NotFound, message).hint("runnerctl start -m 'What is to be true'")
 }
 
+/// Says of a run without a commit that nothing can be done with its branch.
+pub fn unbegun_run_error(run: &RunRecord) -> ErrorData {
+    let how = if run.state.is_over() { "ended before its first commit" } else { "has not made its first commit yet" };
+    let message = format!("run {} {how}", run.id);
+    ErrorData::new(ErrorKind::NotFound, message).hint(format!("runnerctl status --run {}", run.id))
+}
+
 pub(crate) fn run_not_found(id: &str) -> ErrorData {
     ErrorData::new(ErrorKind::NotFound, format!("no run {id} in this repository")).hint("runnerctl queue --ended")
 }

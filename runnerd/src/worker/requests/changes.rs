@@ -24,7 +24,7 @@ use crate::worker::context::{EffectError, RunContext};
 use crate::worker::prepare_error::PrepareError;
 use crate::worker::publication::publish_when_idle;
 use crate::worker::queue::RepoQueue;
-use crate::worker::queue::held_error_data;
+use crate::worker::queue::{held_error_data, unbegun_run_error};
 use crate::worker::requests::branch_tip::{BranchTip, CommittedRequest, documents_at_head};
 use crate::worker::requests::config_change;
 
@@ -84,10 +84,7 @@ fn try_change(
     let mut documents = match tip {
         Some(ground) => ground.documents(),
         None if order.change.may_precede_run() => documents_at_head(run),
-        None => {
-            let message = format!("run {} has not begun: there is no branch runner/{} yet", run.id, run.id);
-            return Err(ErrorData::new(ErrorKind::WrongState, message).hint("runnerctl status"));
-        }
+        None => return Err(unbegun_run_error(run)),
     };
     let opened = documents.tree.clone();
     for queued in queue.changes.queue.iter().filter(|waiting| waiting.run == run.id) {
