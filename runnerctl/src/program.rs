@@ -1,7 +1,9 @@
 //! Runs a program of the user's with their environment, never through a shell; its output is limited in size.
 
+use std::convert::Infallible;
 use std::ffi::OsString;
-use std::io;
+use std::future::pending;
+use std::io::{self, Write as _};
 use std::path::Path;
 use std::pin::pin;
 use std::process::{ExitStatus as Ended, Stdio};
@@ -14,7 +16,7 @@ use nix::unistd::Pid;
 use protocol::error::ExitStatus;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::{Child, Command};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use crate::failure::Failure;
 
@@ -42,6 +44,8 @@ const GIT_LOCAL_VARIABLES: &[&str] = &[
 /// How long to read output after a program has exited. A process it left running, such as a persistent `ssh`
 /// connection, may hold the streams open indefinitely.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
+/// A git command that has not exited after this is reported.
+const REPORT_DELAY: Duration = Duration::from_secs(10);
 /// Number of lines of an error message that are shown.
 const ERROR_LINES: usize = 20;
 
@@ -132,7 +136,7 @@ pub(crate) async fn run_program(call: ProgramCall<'_>) -> Result<CommandOutput, 
     };
     let (mut stdout_capture, mut stderr_capture) =
         (StreamCapture::with_tail(call.tail), StreamCapture::with_tail(None));
-    let status = {
+    let end = async {
         let mut reading = pin!(async { tokio::join!(write, stdout_capture.read(stdout), stderr_capture.read(stderr)) });
         tokio::select! {
             _ = &mut reading => child.wait().await,
@@ -142,12 +146,28 @@ pub(crate) async fn run_program(call: ProgramCall<'_>) -> Result<CommandOutput, 
             }
         }
     };
+    let status = tokio::select! {
+        status = end => status,
+        never = report_wait(&call.argv) => match never {},
+    };
     let ended = status.map_err(failed)?;
     Ok(CommandOutput {
         status: ended,
         stdout: stdout_capture.into_text().map_err(failed)?,
         stderr: stderr_capture.into_text().unwrap_or_else(|error| error.to_string()),
     })
+}
+
+/// Says after a while that git has not answered: it may be waiting for another program that never does.
+async fn report_wait(argv: &[OsString]) -> Infallible {
+    if argv.first().is_some_and(|program| program == "git") {
+        sleep(REPORT_DELAY).await;
+        let command: Vec<_> = argv.iter().take(2).map(|word| word.to_string_lossy()).collect();
+        let (command, secs) = (command.join(" "), REPORT_DELAY.as_secs());
+        // Nothing depends on it.
+        let _ = writeln!(io::stderr(), "{command} has given no answer for {secs} s; Ctrl-C ends it");
+    }
+    pending().await
 }
 
 /// A running program. On drop it is asked to end, so that it can end its own children, as git does with the `ssh` of a

@@ -5,6 +5,7 @@ use std::io::{BufRead as _, BufReader, Read as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -206,15 +207,41 @@ fn list_temp_dirs(stage: &DeliveryStage) -> Vec<PathBuf> {
     entries.filter(|path| path.display().to_string().contains("/runnerctl-deliver-")).collect()
 }
 
+/// A remote that accepts everything and never replies, until its client is gone.
+fn hanging_ssh() -> String {
+    let hangs = "case $last in git-receive-pack*) exec 3> \"$FORGE/connection\"; echo >&3; cat > /dev/null; exit ;; esac\nexec ";
+    SSH.replace("exec ", hangs)
+}
+
+mod slow {
+    use super::*;
+
+    #[test]
+    fn a_push_that_is_never_answered_is_named_and_ends_with_the_delivery() {
+        let stage = DeliveryStage::new();
+        stage.write_program("ssh", &hanging_ssh());
+        let gate = stage.path("forge/connection");
+        assert!(Command::new("mkfifo").arg(&gate).status().expect("mkfifo runs").success());
+        let mut client = stage.client(&["--base", "main"]);
+        let mut client = client.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("runs");
+        let _connection = fs::File::open(&gate).expect("the other end writes");
+        let told = BufReader::new(client.stderr.take().expect("it is a pipe")).lines();
+        let told = told.map(|line| line.expect("a line")).find(|line| line.contains("no answer"));
+        assert_eq!(told.as_deref(), Some("git push has given no answer for 10 s; Ctrl-C ends it"));
+        let began = Instant::now();
+        kill(Pid::from_raw(i32::try_from(client.id()).expect("a number")), Signal::SIGINT).expect("it is there");
+        client.wait().expect("is gone");
+        assert!(began.elapsed() < Duration::from_secs(8), "{:?}", began.elapsed());
+    }
+}
+
 #[test]
 fn a_push_ends_with_the_delivery_that_is_ended_and_its_folder_goes() {
     for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGKILL] {
         let stage = DeliveryStage::new();
         let gate = stage.path("forge/connection");
         assert!(Command::new("mkfifo").arg(&gate).status().expect("mkfifo runs").success());
-        // A remote that accepts everything and never replies, until its client is gone.
-        let hangs = "case $last in git-receive-pack*) exec 3> \"$FORGE/connection\"; echo >&3; exec cat > /dev/null ;; esac\nexec ";
-        stage.write_program("ssh", &SSH.replace("exec ", hangs));
+        stage.write_program("ssh", &hanging_ssh());
         let mut client = stage.client(&["--base", "main"]);
         let mut client = client.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("runs");
         let mut connection = BufReader::new(fs::File::open(&gate).expect("the other end writes"));
