@@ -70,7 +70,7 @@ struct DriveJob {
 /// Drives a run until it is over, or the job must end; returns the exit code.
 pub async fn drive(options: DriveOptions, user_paths: &Paths, config: &DaemonConfig) -> Result<u8, JobError> {
     check_id(&options.run).map_err(|source| JobError::Id { id: options.run.clone(), source })?;
-    let deadline = Deadline::default();
+    let deadline = Deadline::new(print_note);
     let signals =
         JobSignals::listen(deadline.clone()).map_err(JobError::io("listening for signals in", Path::new(".")))?;
     let driver = batch_system::detect_driver(|name| std::env::var(name).ok())?;

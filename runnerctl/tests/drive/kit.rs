@@ -1,6 +1,7 @@
 //! A remote, the drivers of a run there, and observations of its branch.
 
 use std::fs;
+use std::io::Read as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -123,6 +124,22 @@ impl DriverProcess {
     pub(crate) fn signal(&self, signal: Signal) {
         let pid = i32::try_from(self.child.id()).expect("a process id is an i32");
         kill(Pid::from_raw(pid), signal).expect("it is there");
+    }
+
+    /// Reads its notes up to the one that contains this text, and returns them.
+    #[track_caller]
+    pub(crate) fn wait_for_note(&mut self, text: &str) -> String {
+        let stderr = self.child.stderr.as_mut().expect("it is a pipe");
+        let (mut notes, mut byte) = (Vec::new(), [0]);
+        loop {
+            let read = stderr.read(&mut byte).expect("it can be read");
+            notes.extend_from_slice(&byte[..read]);
+            let shown = String::from_utf8_lossy(&notes);
+            assert!(read > 0, "{text} is not in: {shown}");
+            if byte == *b"\n" && shown.contains(text) {
+                return shown.into_owned();
+            }
+        }
     }
 
     /// Waits for it to exit, and returns the exit code and its output.

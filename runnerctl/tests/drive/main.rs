@@ -10,3 +10,4 @@ mod kit;
 mod real;
 mod rivals;
 mod submit;
+mod unanswered;

@@ -12,7 +12,7 @@ use runner_os::retryable::{Retryable, classify_cause, path_remedy};
 use super::id::Id;
 use super::operation::Operation;
 use super::refs::branch_use::leave_branch_command;
-use super::repository::at_work::Ender;
+use super::repository::at_work::{Ender, waited_on};
 
 /// An object whose content does not match its name.
 #[derive(Debug, thiserror::Error)]
@@ -273,10 +273,6 @@ pub enum GitError {
 
 fn format_commit(id: Option<Id>) -> String {
     id.map_or_else(|| "nothing".to_owned(), |id| id.short(12))
-}
-
-fn waited_on(program: Option<&str>) -> String {
-    program.map_or_else(String::new, |program| format!(" of waiting for {program}"))
 }
 
 fn short_ref_name(name: &str) -> &str {

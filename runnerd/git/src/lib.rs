@@ -65,7 +65,7 @@ pub use operation::Operation;
 pub use refs::Head;
 pub use refs::branch_use::{BranchUseKind, BranchUser, leave_branch_command};
 pub use refs::listing::RefChange;
-pub use repository::at_work::{Ender, GitWait, blocks, end_waiting, waits};
+pub use repository::at_work::{AtWork, Ender, GitWait, blocks, end_waiting, waits};
 pub use repository::handle::Repository;
 pub use repository::identity::Identity;
 pub use repository::pinned_config::PinnedConfig;

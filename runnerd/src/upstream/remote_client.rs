@@ -169,6 +169,9 @@ impl RemoteClient {
         if output.is_success {
             return PushResult::Done(None);
         }
+        if self.deadline.is_given_up() {
+            return PushResult::Rejected(output.failure_reason());
+        }
         match self.read_refs(push.branch).map(|now| now.tip) {
             Ok(Some(tip)) if tip == *push.tip && Some(push.tip) != push.last_pushed => PushResult::Done(None),
             Ok(tip) if tip.as_ref() != push.last_pushed => PushResult::Diverged(tip),
@@ -196,7 +199,8 @@ impl RemoteClient {
     }
 
     fn git_with_current_settings(&self, limit: Duration) -> UserGit {
-        UserGit::new(&self.folder, limit).with_deadline(&self.deadline).env("GIT_DIR", &self.folder)
+        let git = UserGit::new(&self.folder, limit).with_deadline(&self.deadline).env("GIT_DIR", &self.folder);
+        git.for_repository(self.objects.parent().unwrap_or(&self.folder))
     }
 
     fn run_checked(&self, git: UserGit) -> Result<String, UpstreamError> {

@@ -4,19 +4,20 @@
 //! Runs in its own process group, so that a signal to the job does not kill a push half-way, and within a time limit.
 //! What it is used for is up to `remote_client`.
 
+use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::fs;
 use std::io::{self, Read as _};
 use std::os::unix::process::CommandExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use nix::sys::signal::{Signal, killpg};
-use nix::unistd::Pid;
+use runner_git::{AtWork, Ender};
+use supervisor::table;
 
-use super::deadline::Deadline;
+use super::deadline::{CommandState, Deadline};
 
 /// Variables that would direct git to another repository, or make it prompt.
 const REMOVED_ENV: [&str; 9] = [
@@ -50,8 +51,18 @@ pub(super) struct UserSettings(Vec<(String, String)>);
 #[derive(Debug)]
 pub(super) struct UserGit {
     command: Command,
+    /// The subcommand.
+    name: String,
+    /// The folder of the repository that it works for.
+    common_dir: PathBuf,
     limit: Duration,
     deadline: Deadline,
+}
+
+/// A git command that is running.
+struct RunningCommand {
+    at_work: AtWork,
+    group: i32,
 }
 
 /// Result of a command.
@@ -80,7 +91,14 @@ impl UserGit {
         for setting in GIT_SETTINGS {
             command.arg("-c").arg(setting);
         }
-        Self { command, limit, deadline: Deadline::default() }
+        let (name, common_dir) = (String::new(), folder.to_owned());
+        Self { command, name, common_dir, limit, deadline: Deadline::default() }
+    }
+
+    /// Sets the folder of the repository that it works for: what it waits for is shown there.
+    pub(super) fn for_repository(mut self, common_dir: &Path) -> Self {
+        common_dir.clone_into(&mut self.common_dir);
+        self
     }
 
     /// Makes it use the user's settings of an earlier moment, and none written since then; `file` is rewritten.
@@ -100,8 +118,13 @@ impl UserGit {
         self
     }
 
-    pub(super) fn args<S: AsRef<std::ffi::OsStr>>(mut self, args: impl IntoIterator<Item = S>) -> Self {
-        self.command.args(args);
+    pub(super) fn args<S: AsRef<OsStr>>(mut self, args: impl IntoIterator<Item = S>) -> Self {
+        for arg in args {
+            if self.name.is_empty() {
+                self.name = arg.as_ref().to_string_lossy().into_owned();
+            }
+            self.command.arg(arg);
+        }
         self
     }
 
@@ -109,25 +132,44 @@ impl UserGit {
     pub(super) fn run(mut self) -> io::Result<CommandOutput> {
         self.command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let child = self.command.spawn()?;
-        let group = Pid::from_raw(i32::try_from(child.id()).map_err(io::Error::other)?);
+        let group = i32::try_from(child.id()).map_err(io::Error::other)?;
+        let running = RunningCommand { at_work: AtWork::enter(&child, &self.name, &self.common_dir), group };
         let (guard, watch) = self.deadline.watch_command(self.limit);
         thread::scope(|scope| {
-            let watchdog = thread::Builder::new().spawn_scoped(scope, move || {
-                let is_late = watch.wait_expired();
-                if is_late {
-                    let _ = killpg(group, Signal::SIGKILL);
+            let watchdog = thread::Builder::new().spawn_scoped(scope, || {
+                if watch.wait_expired(&running) {
+                    let by = if self.deadline.give_up() { Ender::Shutdown } else { Ender::Limit };
+                    running.at_work.end(by);
                 }
-                is_late
             });
             let output = collect_output(child);
             drop(guard);
-            let is_late = watchdog.map(|watching| watching.join().unwrap_or_default())?;
+            watchdog?.join().map_err(|_| io::Error::other("a thread of the runner died"))?;
             let mut output = output?;
-            if is_late {
-                "no answer in time".clone_into(&mut output.stderr);
+            if let Some(why) = running.at_work.describe_end() {
+                output.stderr = why;
             }
             Ok(output)
         })
+    }
+}
+
+impl CommandState for RunningCommand {
+    /// Adds up the bytes that the group's processes have read and written, and the time that they have computed.
+    fn activity(&self) -> Option<u64> {
+        let number = |word: &str| word.parse::<u64>().ok();
+        let of_process = |pid: i32| {
+            let (io, stat) = (table::read_text(pid, "io").ok()?, table::read_text(pid, "stat").ok()?);
+            let moved = io.lines().take(2).filter_map(|line| number(line.rsplit(' ').next()?)).sum::<u64>();
+            let times = stat.rsplit(')').next()?.split_whitespace().skip(11).take(2);
+            Some(moved + times.filter_map(number).sum::<u64>())
+        };
+        let members = table::entries().ok()?.filter(|entry| entry.group == self.group && !entry.is_zombie);
+        members.map(|entry| of_process(entry.pid)).sum()
+    }
+
+    fn describe_wait(&self) -> String {
+        self.at_work.describe_wait()
     }
 }
 

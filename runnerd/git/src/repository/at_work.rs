@@ -27,6 +27,9 @@ const ENDED_AFTER: Duration = Duration::from_secs(2);
 /// Programs git uses to start others: these are not what it is waiting for.
 const BETWEEN: [&str; 5] = ["git", "sh", "bash", "dash", "busybox"];
 
+/// Beginning of the names of git's own programs for remotes, which start others too.
+const TRANSPORT: &str = "git-remote-";
+
 static AT_WORK: Mutex<Vec<Arc<Program>>> = Mutex::new(Vec::new());
 
 /// Why a program was terminated before it finished.
@@ -45,7 +48,7 @@ impl fmt::Display for Ender {
         f.write_str(match self {
             Self::Limit => "that is as long as one command of git may take",
             Self::Cancel => "the run was cancelled",
-            Self::Shutdown => "the daemon was told to end",
+            Self::Shutdown => "runnerd was told to end",
         })
     }
 }
@@ -96,11 +99,11 @@ enum Processes {
 
 /// Registers a running program until it is dropped.
 #[derive(Debug)]
-pub(super) struct AtWork(Arc<Program>);
+pub struct AtWork(Arc<Program>);
 
 impl AtWork {
     /// Registers a child that leads a process group.
-    pub(super) fn enter(child: &Child, command: &str, common_dir: &Path) -> Self {
+    pub fn enter(child: &Child, command: &str, common_dir: &Path) -> Self {
         // No system has a larger process id.
         let group = Pid::from_raw(i32::try_from(child.id()).unwrap_or(i32::MAX));
         Self::register(Processes::Group(group), command, common_dir)
@@ -126,8 +129,22 @@ impl AtWork {
     }
 
     /// Terminates it together with everything it has started.
-    pub(super) fn end(&self, by: Ender) {
+    pub fn end(&self, by: Ender) {
         self.0.end(by);
+    }
+
+    /// Says what it is waiting for.
+    pub fn describe_wait(&self) -> String {
+        let program = waited_for(&self.0.descendant_pids());
+        let waits_for = program.map_or_else(|| "is not finished".to_owned(), |program| format!("waits for {program}"));
+        format!("git {} {waits_for}, {} s", self.0.command, self.0.age().as_secs())
+    }
+
+    /// Says why it was terminated, if it was.
+    pub fn describe_end(&self) -> Option<String> {
+        let Ended { command, waited_for, after, by } = self.ended()?;
+        let waited_on = waited_on(waited_for.as_deref());
+        Some(format!("git {command} was ended after {} s{waited_on}: {by}", after.as_secs()))
     }
 
     /// Returns why it was terminated, if it was.
@@ -200,6 +217,11 @@ pub fn end_waiting(is_of: impl Fn(&Path) -> bool, by: Ender) {
     }
 }
 
+/// Names the program that was waited for, as part of a sentence.
+pub(crate) fn waited_on(program: Option<&str>) -> String {
+    program.map_or_else(String::new, |program| format!(" of waiting for {program}"))
+}
+
 fn all() -> MutexGuard<'static, Vec<Arc<Program>>> {
     AT_WORK.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -252,6 +274,7 @@ fn with_descendants(mut found: Vec<i32>, mut children: BTreeMap<i32, Vec<i32>>) 
 fn waited_for(below: &[i32]) -> Option<String> {
     let names =
         || below.iter().filter_map(|pid| table::read_text(pid, "comm").ok()).map(|name| name.trim_end().to_owned());
-    let other = names().find(|name| !BETWEEN.contains(&name.as_str()));
+    let is_between = |name: &str| BETWEEN.contains(&name) || name.starts_with(TRANSPORT);
+    let other = names().find(|name| !is_between(name));
     other.or_else(|| names().find(|name| name != "git"))
 }
