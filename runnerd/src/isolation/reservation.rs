@@ -6,6 +6,7 @@ use protocol::error::{ErrorData, ErrorKind};
 use runner_core::run::free_id;
 use runner_core::tree::ids::run_of_ref;
 use runner_git::{GitError, Repository};
+use runner_os::retryable::Retryable as _;
 
 use crate::repo::seal::{RandomnessError, SealContext, SealKey, random_nonce};
 use crate::store::repo_id;
@@ -42,7 +43,13 @@ pub enum ReserveError {
 impl From<ReserveError> for ErrorData {
     fn from(error: ReserveError) -> Self {
         let kind = if matches!(error, ReserveError::Contended { .. }) { ErrorKind::Busy } else { ErrorKind::Fault };
-        Self::new(kind, error.to_string()).caused_by(&error).hint("choose another id with --id")
+        let data = Self::new(kind, error.to_string()).caused_by(&error);
+        let remedy = match &error {
+            ReserveError::Contended { .. } => Some("choose another id with --id".to_owned()),
+            ReserveError::Git(error) => error.remedy(),
+            ReserveError::NoRandomness(_) => None,
+        };
+        remedy.into_iter().fold(data, Self::hint)
     }
 }
 
@@ -81,4 +88,21 @@ fn seal_place(source: &Repository, run: &str) -> String {
 
 fn seal_context(place: &str) -> SealContext<'_> {
     SealContext { place, predecessor: None }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+
+    #[test]
+    fn an_id_that_cannot_be_stored_is_no_reason_for_another_id() {
+        let source = io::Error::from(io::ErrorKind::StorageFull);
+        let full = GitError::Io { doing: "writing", path: "/r/.git".into(), source };
+        let hint = ErrorData::from(ReserveError::from(full)).hint;
+        assert_eq!(hint.as_deref(), Some("make room on the disk of /r/.git"));
+        let contended = ReserveError::Contended { stem: "x".to_owned() };
+        assert_eq!(ErrorData::from(contended).hint.as_deref(), Some("choose another id with --id"));
+    }
 }
