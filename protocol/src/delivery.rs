@@ -118,11 +118,13 @@ pub struct FeedbackParams {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FeedbackReply {
     /// Items that are in the text.
-    pub told: u32,
+    #[serde(rename = "told")]
+    pub included: u32,
     /// Items that the run already had.
     pub known: u32,
     /// Items that did not fit; the next request includes them.
-    pub left: u32,
+    #[serde(rename = "left")]
+    pub omitted: u32,
     /// The text for the sessions; empty if nothing is new.
     pub text: String,
     /// The change that adds the note or the task; null if nothing is new, or for a dry run.

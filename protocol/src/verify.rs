@@ -113,7 +113,7 @@ pub struct AuditPass {
     pub commit: String,
 }
 
-/// How many commits were audited, and how much of them is proven.
+/// The number of audited commits, and the proven share of them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AuditCounts {
     /// Commits on first parents, from the start to the tip.
@@ -121,7 +121,8 @@ pub struct AuditCounts {
     /// Iterations.
     pub iterations: u32,
     /// Iterations without a session, in which a person decided instead.
-    pub said: u32,
+    #[serde(rename = "said")]
+    pub decisions: u32,
     /// Prompts that were rebuilt and have the digest in the receipt.
     pub prompts: u32,
     /// Prompts that cannot be rebuilt, because another version made them or their inputs are missing.

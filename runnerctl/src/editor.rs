@@ -19,15 +19,15 @@ pub(crate) fn edit_file(file: &Path) -> Result<(), Failure> {
         return Err(Failure::new(ExitStatus::Error, "editor", message).hint("set VISUAL or EDITOR"));
     }
     let editor = named.unwrap_or_else(|| "vi".into());
-    let shown = editor.to_string_lossy().into_owned();
+    let name = editor.to_string_lossy().into_owned();
     let mut script = editor;
     script.push(" \"$@\"");
     let status = Command::new("/bin/sh").arg("-c").arg(script).arg("editor").arg(file).status();
-    let status = status.map_err(|error| Failure::io(format!("starting the editor `{shown}`"), &error))?;
+    let status = status.map_err(|error| Failure::io(format!("starting the editor `{name}`"), &error))?;
     if status.success() {
         return Ok(());
     }
-    let message = format!("the editor `{shown}` ended with {status}; nothing was changed");
+    let message = format!("the editor `{name}` ended with {status}; nothing was changed");
     Err(Failure::new(ExitStatus::Error, "editor", message).hint("set VISUAL or EDITOR"))
 }
 

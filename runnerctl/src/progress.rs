@@ -142,7 +142,7 @@ impl RunProgress {
     }
 
     fn iteration_lines(&mut self, iteration: &FinishedIteration<'_>) -> Vec<ProgressLine> {
-        if self.last_shown.is_some_and(|shown| iteration.iter <= shown) {
+        if self.last_shown.is_some_and(|last| iteration.iter <= last) {
             return Vec::new();
         }
         self.last_shown = Some(iteration.iter);

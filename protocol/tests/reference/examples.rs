@@ -667,8 +667,13 @@ fn delivery_examples() -> Vec<Example> {
         add: false,
         dry_run: true,
     };
-    let reply =
-        FeedbackReply { told: 1, known: 0, left: 0, text: "Feedback on pull request 5 …\n".into(), change: None };
+    let reply = FeedbackReply {
+        included: 1,
+        known: 0,
+        omitted: 0,
+        text: "Feedback on pull request 5 …\n".into(),
+        change: None,
+    };
     vec![example("delivery.describe", &describe, &described), example("delivery.feedback", &feedback, &reply)]
 }
 
@@ -700,7 +705,7 @@ fn audit_report() -> AuditReport {
         counts: AuditCounts {
             commits: 10,
             iterations: 7,
-            said: 0,
+            decisions: 0,
             prompts: 7,
             prompts_unknown: 0,
             agents_commits: 1,

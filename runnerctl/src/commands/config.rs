@@ -158,8 +158,8 @@ async fn edit(invocation: &Invocation<'_>, connection: &Connection, at: AtRun) -
         };
         let can_be_fixed = is_refusal(&error, ErrorKind::InvalidRequest) || is_refusal(&error, ErrorKind::InvalidFile);
         if !(can_be_fixed && invocation.ui.can_ask() && editor::ask_to_retry(&error.to_string())?) {
-            let kept = folder.keep().join("config.toml");
-            return Err(Failure::from(error).hint(format!("your edit is kept in {}", kept.display())));
+            let file = folder.keep().join("config.toml");
+            return Err(Failure::from(error).hint(format!("your edit is kept in {}", file.display())));
         }
     }
 }

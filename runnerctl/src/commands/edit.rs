@@ -98,9 +98,9 @@ async fn edit_interactively(
         };
         let can_be_fixed = is_refusal(&error, ErrorKind::InvalidRequest) || is_refusal(&error, ErrorKind::WrongState);
         if !(can_be_fixed && invocation.ui.can_ask() && editor::ask_to_retry(&error.to_string())?) {
-            let kept = folder.keep().join("tree.json");
+            let file = folder.keep().join("tree.json");
             return Err(Failure::from(error)
-                .hint(format!("your edit is kept; to try again: runnerctl edit --file {}", kept.display())));
+                .hint(format!("your edit is kept; to try again: runnerctl edit --file {}", file.display())));
         }
     }
 }

@@ -94,9 +94,9 @@ fn render(reply: &GcReply, screen: &Screen) -> String {
             format_bytes(swept.bytes).into(),
         ]);
     }
-    let kept: String = reply.workspaces.iter().map(render_workspace).collect();
+    let reasons: String = reply.workspaces.iter().map(render_workspace).collect();
     let verb = if reply.dry_run { "would be freed" } else { "freed" };
-    table.render(screen, 0) + &kept + &format!("{} {verb}\n", format_bytes(reply.freed_bytes))
+    table.render(screen, 0) + &reasons + &format!("{} {verb}\n", format_bytes(reply.freed_bytes))
 }
 
 #[cfg(test)]

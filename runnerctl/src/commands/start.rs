@@ -303,10 +303,10 @@ fn render_workspace_notes(workspace: &CreatedWorkspace) -> String {
     if workspace.not_taken_count == 0 {
         return warnings;
     }
-    let shown: Vec<_> = workspace.not_taken.iter().take(UNCOMMITTED_SHOWN).map(|path| sanitize(path)).collect();
-    let more = workspace.not_taken_count.saturating_sub(shown.len() as u64);
+    let paths: Vec<_> = workspace.not_taken.iter().take(UNCOMMITTED_SHOWN).map(|path| sanitize(path)).collect();
+    let more = workspace.not_taken_count.saturating_sub(paths.len() as u64);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    format!("{warnings}not committed, so the run does not see: {}{more}\n", shown.join(", "))
+    format!("{warnings}not committed, so the run does not see: {}{more}\n", paths.join(", "))
 }
 
 /// Describes which files are watched for the guard.

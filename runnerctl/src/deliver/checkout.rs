@@ -191,8 +191,8 @@ impl GitCheckout {
         tip: &str,
         expected: Option<&str>,
     ) -> Result<(), Failure> {
-        if let Some(seen) = expected
-            && !self.is_ancestor(seen, tip).await?
+        if let Some(commit) = expected
+            && !self.is_ancestor(commit, tip).await?
         {
             let message = format!("{branch} here does not have what {} has of it: nothing was pushed", remote.name);
             let hint = format!("git fetch {} {branch}", remote.shell_name());

@@ -375,7 +375,7 @@ pub(crate) fn check_guard(
     let Some(program) = command.first() else {
         return DoctorCheck::skipped("guard", "the configuration cannot be read");
     };
-    let shown = shell::join_args(command.iter().map(String::as_str));
+    let line = shell::join_args(command.iter().map(String::as_str));
     let example = facts
         .guard_suggestion
         .as_ref()
@@ -383,19 +383,19 @@ pub(crate) fn check_guard(
     let other = format!("or: {}", set_command(facts, &format!("guard.command {example}")));
     match recipe {
         _ if !is_installed => {
-            let found = format!("`{shown}` cannot run: there is no program `{program}`");
+            let found = format!("`{line}` cannot run: there is no program `{program}`");
             DoctorCheck::fail("guard", found, format!("install {program}; {other}"))
         }
         Some((recipe, ProbeResult::Failed(why))) => DoctorCheck::fail(
             "guard",
-            format!("`{shown}` will fail: {why}"),
+            format!("`{line}` will fail: {why}"),
             format!("define the recipe `{recipe}`; {other}"),
         ),
         Some((_, ProbeResult::TimedOut)) => slow_program("guard", "just --list"),
         Some((recipe, ProbeResult::Success(_))) => {
-            DoctorCheck::ok("guard", format!("{shown}; the recipe `{recipe}` is defined"))
+            DoctorCheck::ok("guard", format!("{line}; the recipe `{recipe}` is defined"))
         }
-        Some((_, ProbeResult::Missing)) | None => DoctorCheck::ok("guard", shown),
+        Some((_, ProbeResult::Missing)) | None => DoctorCheck::ok("guard", line),
     }
 }
 

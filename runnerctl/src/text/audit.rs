@@ -148,7 +148,7 @@ fn list_proven(report: &AuditReport) -> Vec<String> {
             lines.push(format!("{} by people, signed by {}", count_noun(signed.held, "review"), signed.by.join(", ")));
         }
     }
-    let sent = count_noun(counts.iterations.saturating_sub(counts.said), "prompt");
+    let sent = count_noun(counts.iterations.saturating_sub(counts.decisions), "prompt");
     lines.push(format!("{} of {sent} exactly as the rules build them", counts.prompts));
     lines
 }

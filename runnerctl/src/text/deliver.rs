@@ -77,12 +77,13 @@ fn render_request(report: &DeliveryReport) -> String {
 
 /// Returns what was passed on to a run.
 pub(crate) fn render_feedback(reply: &FeedbackReply, skipped: u32) -> String {
-    let mut text = match reply.told {
+    let mut text = match reply.included {
         0 => "nothing new\n".to_owned(),
         1 => "1 new piece of feedback\n".to_owned(),
-        told => format!("{told} new pieces of feedback\n"),
+        count => format!("{count} new pieces of feedback\n"),
     };
-    for (n, what) in [(reply.known, "told before"), (reply.left, "left for the next time: the same command again")] {
+    for (n, what) in [(reply.known, "already known to the run"), (reply.omitted, "did not fit: run the command again")]
+    {
         if n > 0 {
             let _ = writeln!(text, "{} {what}", count_feedback(n));
         }
@@ -90,7 +91,7 @@ pub(crate) fn render_feedback(reply: &FeedbackReply, skipped: u32) -> String {
     if skipped > 0 {
         let _ = writeln!(
             text,
-            "{} of people without a say in the repository left out; --anyone takes them",
+            "skipped {} by people without write access; --anyone includes them",
             count_feedback(skipped)
         );
     }
@@ -163,12 +164,12 @@ mod tests {
 
     #[test]
     fn what_a_run_was_told_and_what_not_is_counted() {
-        let reply = FeedbackReply { told: 2, known: 1, left: 3, text: String::new(), change: None };
+        let reply = FeedbackReply { included: 2, known: 1, omitted: 3, text: String::new(), change: None };
         insta::assert_snapshot!(render_feedback(&reply, 1), @r"
         2 new pieces of feedback
-        1 piece of feedback told before
-        3 pieces of feedback left for the next time: the same command again
-        1 piece of feedback of people without a say in the repository left out; --anyone takes them
+        1 piece of feedback already known to the run
+        3 pieces of feedback did not fit: run the command again
+        skipped 1 piece of feedback by people without write access; --anyone includes them
         ");
     }
 }

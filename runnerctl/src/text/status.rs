@@ -171,7 +171,8 @@ fn render_run(run: &RunView, screen: &Screen) -> String {
         text += &render_heading("last iterations", screen);
         text += &render_lines(&run.recent, screen, 4);
     }
-    let secrets: Vec<String> = run.secrets.iter().map(|seen| format!("{}: {}", seen.path, seen.variable)).collect();
+    let secrets: Vec<String> =
+        run.secrets.iter().map(|finding| format!("{}: {}", finding.path, finding.variable)).collect();
     let lists = [
         ("held back", &run.held_back),
         ("put back", &run.reverted),
@@ -461,9 +462,9 @@ mod tests {
         };
         run.changes = vec![change("note", Some("n3"), "Use sqlx"), change("add", None, "under root: Docs")];
         let text = strip_styles(&render_run(&run, &Screen::fixed()));
-        let shown: Vec<&str> =
+        let lines: Vec<&str> =
             text.lines().filter(|line| line.contains("note") || line.contains("to commit")).collect();
-        insta::assert_snapshot!(shown.join("\n"), @r"
+        insta::assert_snapshot!(lines.join("\n"), @r"
         notes        n1, n2 for the next session that answers
         to commit    note n3: Use sqlx
         to commit    add: under root: Docs

@@ -53,9 +53,9 @@ pub(super) fn repo_state(status: &StatusView) -> Option<RunStatus> {
 }
 
 /// Returns the index of the machine that is `by` places further, wrapping around.
-pub(super) fn rotate_index(shown: usize, by: isize, count: usize) -> usize {
+pub(super) fn rotate_index(current: usize, by: isize, count: usize) -> usize {
     let count = isize::try_from(count.max(1)).unwrap_or(isize::MAX);
-    let at = isize::try_from(shown).unwrap_or(0).saturating_add(by).rem_euclid(count);
+    let at = isize::try_from(current).unwrap_or(0).saturating_add(by).rem_euclid(count);
     usize::try_from(at).unwrap_or(0)
 }
 

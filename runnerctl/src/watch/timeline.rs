@@ -94,10 +94,10 @@ impl PhaseTimeline {
         if self.iter == 0 {
             return Vec::new();
         }
-        let shown = SHOWN_PHASES
+        let phases = SHOWN_PHASES
             .into_iter()
             .filter(|phase| *phase != PhaseName::Review || self.entered_index(*phase).is_some());
-        shown.map(|phase| (phase, self.phase_state(phase, now))).collect()
+        phases.map(|phase| (phase, self.phase_state(phase, now))).collect()
     }
 
     fn entered_index(&self, phase: PhaseName) -> Option<usize> {

@@ -17,7 +17,7 @@ fn failed_checks_and_comments_become_a_note() {
     let stage = DeliveryStage { daemon: stage.daemon.with_reply("delivery.feedback", reply), ..stage };
     insta::assert_snapshot!(output_text(&stage.deliver(&["--feedback"])), @r"
     6 new pieces of feedback
-    2 pieces of feedback of people without a say in the repository left out; --anyone takes them
+    skipped 2 pieces of feedback by people without write access; --anyone includes them
     --- stderr
     --- exit 0
     ");

@@ -114,7 +114,10 @@ fn what_a_reviewer_says_is_read_by_the_next_session_and_told_once() {
     let notes = repo.show("runner/a", ".runner/state/notes.md");
     assert!(notes.contains("Comment of alice (owner)") && notes.contains("This loses the last line."), "{notes}");
     let stdout = home.ctl_in(&repo, &["deliver", "a", "--feedback"]).exits(0).stdout.clone();
-    assert!(stdout.contains("nothing new") && stdout.contains("1 piece of feedback told before"), "{stdout}");
+    assert!(
+        stdout.contains("nothing new") && stdout.contains("1 piece of feedback already known to the run"),
+        "{stdout}"
+    );
     repo.script().step(3, &write_step("y", "other"));
     home.ctl_in(&repo, &["resume", "--more", "1", "--wait"]).exits(0);
     assert!(repo.read_record(3, "prompt.md").contains("This loses the last line."));

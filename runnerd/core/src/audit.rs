@@ -383,7 +383,7 @@ impl BranchAudit {
         self.since_iteration = NetDiff::default();
         let counts = &mut self.report.counts;
         counts.prompts += u32::from(rebuilt == PromptCheck::Same);
-        counts.said += u32::from(rebuilt == PromptCheck::NotSent);
+        counts.decisions += u32::from(rebuilt == PromptCheck::NotSent);
         counts.prompts_unknown += u32::from(rebuilt == PromptCheck::Unknown);
         self.report.reviews.extend(self.describe_review(receipt, &to.feedback));
         if receipt.verdict.name == VerdictName::Accepted {

@@ -108,7 +108,13 @@ impl DeliveryApiServer for Api {
             Some(self.submit_change(at, feedback_change(add, root, &request, text.clone()), None).await?)
         };
         let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-        Ok(FeedbackReply { told: count(included), known: count(already_known), left: count(omitted), text, change })
+        Ok(FeedbackReply {
+            included: count(included),
+            known: count(already_known),
+            omitted: count(omitted),
+            text,
+            change,
+        })
     }
 }
 

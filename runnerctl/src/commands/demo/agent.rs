@@ -70,8 +70,9 @@ impl DemoSession<'_> {
                 "Numerals become numbers: the figures are added up.",
             ),
             DemoTask::Decode => {
-                let seen = self.find_failed_check().map(|line| format!(" The guard said: {line}.")).unwrap_or_default();
-                let summary = format!("A smaller figure before a larger one is taken off.{seen}");
+                let quote =
+                    self.find_failed_check().map(|line| format!(" The guard said: {line}.")).unwrap_or_default();
+                let summary = format!("A smaller figure before a larger one is taken off.{quote}");
                 self.write_and_answer(DECODE, AnswerStatus::Done, &summary)
             }
             DemoTask::Command => {

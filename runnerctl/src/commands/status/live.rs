@@ -63,10 +63,10 @@ pub(super) async fn follow_status(invocation: &Invocation<'_>, at: Option<AtRun>
     }
 }
 
-fn print_change(ui: &Ui, shown: &StatusSnapshot, is_first: bool) -> Result<(), Failure> {
+fn print_change(ui: &Ui, snapshot: &StatusSnapshot, is_first: bool) -> Result<(), Failure> {
     if ui.json {
-        return shown.print_json();
+        return snapshot.print_json();
     }
     let gap = if is_first { "" } else { "\n" };
-    ui.print_text(&format!("{gap}{}", shown.render(&ui.screen())))
+    ui.print_text(&format!("{gap}{}", snapshot.render(&ui.screen())))
 }

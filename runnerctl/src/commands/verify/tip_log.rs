@@ -46,10 +46,10 @@ impl<'a> TipLog<'a> {
     /// Appends the tip of a valid branch.
     pub(super) fn append_tip(&self, ui: &Ui, report: &AuditReport) -> Result<(), Failure> {
         let known = self.tips_of_run(&report.run)?;
-        let shown = self.path.display();
+        let log = self.path.display();
         let is_new = known.last() != Some(&report.tip.as_str());
         if is_new {
-            let failed = |error| Failure::io(format!("adding to the tip log {shown}"), &error);
+            let failed = |error| Failure::io(format!("adding to the tip log {log}"), &error);
             tip_log::append_tip(self.path, &report.run, &report.tip).map_err(failed)?;
         }
         let tip = short_id(&report.tip);
@@ -58,7 +58,7 @@ impl<'a> TipLog<'a> {
             (count, false) => format!("what run {} was at is on the branch: {count} in all", report.run),
             (count, true) => format!("what run {} was at is on the branch: {count} in all, and now {tip}", report.run),
         };
-        ui.print_note(&format!("tip log {shown}: {summary}\n"));
+        ui.print_note(&format!("tip log {log}: {summary}\n"));
         Ok(())
     }
 

@@ -50,25 +50,25 @@ pub(super) fn draw_machines(canvas: &mut PaneCanvas<'_, '_>, area: Rect) {
 pub(super) fn draw_header(canvas: &mut PaneCanvas<'_, '_>, area: Rect) {
     let model = canvas.model;
     let caps = model.caps;
-    let mut left = Vec::new();
+    let mut spans = Vec::new();
     match (model.status(), model.selected_index()) {
         (Some(status), Some(at)) => {
-            left.push(caps.styled_span(DIM, &format!("{}/{} ", at + 1, model.repos.len())));
-            left.push(state_span(model, status));
+            spans.push(caps.styled_span(DIM, &format!("{}/{} ", at + 1, model.repos.len())));
+            spans.push(state_span(model, status));
             if let Some(run) = &status.run {
                 let cost = render_short_cost(&run.usage);
-                left.push(
+                spans.push(
                     caps.styled_span(PLAIN, &format!("  {}/{} tasks  {cost}", run.leaves_passed, run.leaves_total)),
                 );
             }
-            left.push(caps.styled_span(HEADING, &format!("  {}", repo::display_name(status))));
+            spans.push(caps.styled_span(HEADING, &format!("  {}", repo::display_name(status))));
             if let Some(goal) = status.run.as_ref().and_then(|run| run.summary.goal.as_ref()) {
-                left.push(caps.styled_span(DIM, &format!("  {goal}")));
+                spans.push(caps.styled_span(DIM, &format!("  {goal}")));
             }
         }
-        _ => left.push(caps.styled_span(HEADING, "runnerctl watch")),
+        _ => spans.push(caps.styled_span(HEADING, "runnerctl watch")),
     }
-    canvas.draw_both_ends(left, connection_span(model), area);
+    canvas.draw_both_ends(spans, connection_span(model), area);
 }
 
 /// Returns whether the daemon responds, or else the age of the displayed state.

@@ -91,8 +91,8 @@ fn check_command_changes(
         _ => {
             let (base, text) = (old.text(layout::CONFIG), new.text(layout::CONFIG));
             let change = explain_config_change(command, base, text, summary);
-            let made = change.and_then(|change| change.apply(&old.documents(DefinitionState::default())).ok());
-            made.is_some_and(|made| made.documents.config == text && safe_summary(&made.summary) == *summary)
+            let result = change.and_then(|change| change.apply(&old.documents(DefinitionState::default())).ok());
+            result.is_some_and(|result| result.documents.config == text && safe_summary(&result.summary) == *summary)
         }
     };
     if !is_right {
@@ -125,8 +125,8 @@ fn explain_config_change(command: &str, base: &str, text: &str, summary: &str) -
 fn appends_note(old: &AuditedState<'_>, new: &AuditedState<'_>, summary: &str) -> bool {
     let notes = new.text(layout::NOTES);
     let Some(PersonNote { id, text }) = notes::parse_notes(notes).pop() else { return false };
-    let made = ChangeRequest::Note { id, text }.apply(&old.documents(DefinitionState::default()));
-    made.is_ok_and(|made| made.documents.notes == notes && safe_summary(&made.summary) == summary)
+    let result = ChangeRequest::Note { id, text }.apply(&old.documents(DefinitionState::default()));
+    result.is_ok_and(|result| result.documents.notes == notes && safe_summary(&result.summary) == summary)
 }
 
 /// Whether a question of a file gained an answer, the one that the commit's message tells.
@@ -137,16 +137,16 @@ fn adds_answer(old: &AuditedState<'_>, new: &AuditedState<'_>, summary: &str) ->
     let Some((AgentQuestion { id: question, .. }, AgentQuestion { answer: Some(text), .. })) = added else {
         return false;
     };
-    let made = ChangeRequest::Answer { question, text }.apply(&old.documents(DefinitionState::default()));
-    made.is_ok_and(|made| made.documents.questions == after && safe_summary(&made.summary) == summary)
+    let result = ChangeRequest::Answer { question, text }.apply(&old.documents(DefinitionState::default()));
+    result.is_ok_and(|result| result.documents.questions == after && safe_summary(&result.summary) == summary)
 }
 
 /// Whether a command of this name turns the old tree into the new one, and says what the commit's message tells.
 fn explains_tree_change(command: &str, old: &AuditedState<'_>, new: &AuditedState<'_>, summary: &str) -> bool {
     let documents = old.documents(DefinitionState::default());
     let makes = |change: &ChangeRequest| {
-        let made = change.apply(&documents);
-        made.is_ok_and(|made| made.documents.tree == *new.tree && safe_summary(&made.summary) == summary)
+        let result = change.apply(&documents);
+        result.is_ok_and(|result| result.documents.tree == *new.tree && safe_summary(&result.summary) == summary)
     };
     let bytes = new.bytes(layout::TREE).unwrap_or_default();
     tree::is_canonical(&new.tree, bytes) && candidate_changes(command, &old.tree, &new.tree).iter().any(makes)

@@ -85,7 +85,7 @@ impl<'a> IterationEvidence<'a> {
     /// Reconstructs the outcome; `None` if the receipt's verdict cannot be parsed.
     pub(super) fn replay_outcome(&self) -> Option<ReplayedOutcome> {
         let verdict = self.full_verdict()?;
-        let left = self.examine_left_tree(&verdict);
+        let tree = self.examine_left_tree(&verdict);
         let stop = if let Verdict::Interrupted { by } = verdict { Some(by) } else { None };
         let stop = stop.filter(|_| !self.is_elsewhere_after_guard(&verdict));
         let (guard, review) = (self.rebuild_guard_end(&verdict), self.rebuild_review_end(&verdict));
@@ -98,7 +98,7 @@ impl<'a> IterationEvidence<'a> {
                     hidden: self.to.run_state.hidden.clone(),
                     ..SessionEnd::new(self.rebuild_session_end_kind(&verdict))
                 },
-                self.rebuild_finding(&verdict, left.finding.clone()),
+                self.rebuild_finding(&verdict, tree.finding.clone()),
             );
             let inspect = Phase::Inspect { task: task.clone(), session: end.clone(), stop };
             ((inspect, IterationEvent::Inspected(finding.clone())), WorkSource::Session { end, finding })
@@ -106,11 +106,7 @@ impl<'a> IterationEvidence<'a> {
         let ends = ProcessEnds { stop, guard: guard.as_ref(), review: review.as_ref() };
         let judged = replay_phases(&self.from.policy, begin, ends);
         let work = WorkResult { task, by };
-        Some(ReplayedOutcome {
-            outcome: IterationOutcome { work, guard, review, verdict },
-            expected: judged,
-            tree: left,
-        })
+        Some(ReplayedOutcome { outcome: IterationOutcome { work, guard, review, verdict }, expected: judged, tree })
     }
 
     /// Whether HEAD had been moved away when the guard ended. The guard's end is recorded if it was not stopped, but it
@@ -202,7 +198,7 @@ impl<'a> IterationEvidence<'a> {
     }
 
     /// Returns what was found after the session, as far as the verdict records it.
-    fn rebuild_finding(&self, verdict: &Verdict, left: TreeFinding) -> SessionFinding {
+    fn rebuild_finding(&self, verdict: &Verdict, tree: TreeFinding) -> SessionFinding {
         let legal = TreeFinding::UNTOUCHED;
         let mut finding = SessionFinding {
             changed: true,
@@ -210,7 +206,7 @@ impl<'a> IterationEvidence<'a> {
             changed_since_base: self.changed_since_base,
             dirty_submodules: self.to.run_state.dirty_submodules.clone(),
             reverted: self.to.run_state.reverted.clone(),
-            ..SessionFinding::new(left)
+            ..SessionFinding::new(tree)
         };
         if let Verdict::Broken(breach) = verdict {
             let gained = breach.child_counts().gained;

@@ -38,15 +38,15 @@ impl AuditFindings {
         if self.entries.iter().filter(|finding| finding.severity == severity).count() >= MAX_FINDINGS {
             return;
         }
-        let shown = |text: &str| fence::one_line(text, MAX_SHOWN);
+        let cut = |text: &str| fence::one_line(text, MAX_SHOWN);
         self.entries.push(AuditFinding {
             commit: self.commit.clone(),
             iter: self.iter,
             rule,
             severity,
-            at: shown(at),
-            expected: shown(expected),
-            found: shown(found),
+            at: cut(at),
+            expected: cut(expected),
+            found: cut(found),
         });
     }
 

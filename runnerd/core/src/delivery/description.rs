@@ -126,7 +126,7 @@ impl DeliveredRun<'_> {
 
     fn render_agents(&self) -> String {
         let mut kinds: Vec<String> = Vec::new();
-        for agent in self.iterations.iter().filter_map(|made| made.receipt.agent.as_ref()) {
+        for agent in self.iterations.iter().filter_map(|iteration| iteration.receipt.agent.as_ref()) {
             let stamp = escape_code(&agent.to_string(), LINE_LIMIT);
             if !kinds.contains(&stamp) && kinds.len() < MAX_LISTED {
                 kinds.push(stamp);
@@ -145,8 +145,8 @@ impl DeliveredRun<'_> {
         let leaves: Vec<&Node> =
             tree::walk(self.tree).into_iter().map(|placed| placed.node).filter(|node| node.is_leaf()).collect();
         let mut tries: BTreeMap<&str, Vec<&IterationCommit>> = BTreeMap::new();
-        for made in self.iterations {
-            tries.entry(&made.receipt.node).or_default().push(made);
+        for iteration in self.iterations {
+            tries.entry(&iteration.receipt.node).or_default().push(iteration);
         }
         let mut text = String::new();
         for limit in SUMMARY_LIMITS {
@@ -156,26 +156,26 @@ impl DeliveredRun<'_> {
             }
         }
         let end = text[..text.floor_char_boundary(TASKS_LIMIT)].rfind('\n').map_or(0, |end| end + 1);
-        let left = text[end..].lines().count();
-        format!("## What was done\n\n{}\n*(… {left} more; `runnerctl tree --run {}`)*\n", &text[..end], self.run)
+        let rest = text[end..].lines().count();
+        format!("## What was done\n\n{}\n*(… {rest} more; `runnerctl tree --run {}`)*\n", &text[..end], self.run)
     }
 
     fn render_task(leaf: &Node, tries: &BTreeMap<&str, Vec<&IterationCommit>>, limit: usize) -> String {
         let tries = tries.get(leaf.id.as_str()).map_or(&[][..], Vec::as_slice);
-        let accepted = tries.iter().rev().find(|made| made.receipt.verdict.name == VerdictName::Accepted);
+        let accepted = tries.iter().rev().find(|iteration| iteration.receipt.verdict.name == VerdictName::Accepted);
         let title = escape_line(&leaf.title, LINE_LIMIT);
         let mark = if leaf.passes { "x" } else { " " };
         let how = match (leaf.passes, accepted) {
-            (true, Some(made)) if tries.len() == 1 => format!("session {}", made.receipt.iter),
-            (true, Some(made)) => {
-                format!("session {}, after {}", made.receipt.iter, pluralize(tries.len() - 1, "earlier try"))
+            (true, Some(iteration)) if tries.len() == 1 => format!("session {}", iteration.receipt.iter),
+            (true, Some(iteration)) => {
+                format!("session {}, after {}", iteration.receipt.iter, pluralize(tries.len() - 1, "earlier try"))
             }
             (true, None) => "was done before this run".to_owned(),
             (false, _) if tries.is_empty() => "not begun".to_owned(),
             (false, _) => format!("not done, {}", pluralize(tries.len(), "session")),
         };
         let mut text = format!("- [{mark}] **{title}** ({how})\n");
-        let summary = accepted.filter(|_| leaf.passes).map_or("", |made| made.receipt.summary.as_str());
+        let summary = accepted.filter(|_| leaf.passes).map_or("", |iteration| iteration.receipt.summary.as_str());
         if limit > 0 && !summary.trim().is_empty() {
             let _ = write!(text, "\n{}\n", quote_text(summary, "  ", limit));
         }
@@ -222,7 +222,7 @@ impl DeliveredRun<'_> {
             let why = if why.is_empty() { "the branch has no session of the run".to_owned() } else { why.join("; ") };
             return format!("- **Proven from the commits: not all of it.** {why}.\n");
         }
-        let sent = counts.iterations.saturating_sub(counts.said);
+        let sent = counts.iterations.saturating_sub(counts.decisions);
         let merged = match self.audit.brought.len() {
             0 => String::new(),
             many => {

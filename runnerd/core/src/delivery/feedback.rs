@@ -50,9 +50,9 @@ pub struct RenderedFeedback {
 
 /// Renders the feedback that is new, as far as it fits.
 pub fn render_feedback(feedback: &PullRequestFeedback<'_>) -> RenderedFeedback {
-    let mut seen: BTreeSet<String> = feedback.known_texts.iter().flat_map(|text| find_keys(text)).collect();
+    let mut keys: BTreeSet<String> = feedback.known_texts.iter().flat_map(|text| find_keys(text)).collect();
     let new: Vec<(&FeedbackItem, String)> =
-        feedback.items.iter().map(|item| (item, item_key(item))).filter(|(_, key)| seen.insert(key.clone())).collect();
+        feedback.items.iter().map(|item| (item, item_key(item))).filter(|(_, key)| keys.insert(key.clone())).collect();
     let known = feedback.items.len() - new.len();
     let mut text = render_opening(feedback.request);
     let mut included = 0;

@@ -118,10 +118,10 @@ impl LineDedup {
     pub(super) fn finish(&mut self, out: &mut impl FnMut(ShownLine)) {
         let first = take(&mut self.first);
         let is_neutral = self.keep_limit < MAX_REPEATED_ERRORS;
-        let kept = if self.left_out > 0 && is_neutral { 1 } else { first.len() };
-        let hidden =
-            take(&mut self.left_out) + first[kept.min(first.len())..].iter().map(|line| line.line_count).sum::<usize>();
-        first.into_iter().take(kept).for_each(&mut *out);
+        let count = if self.left_out > 0 && is_neutral { 1 } else { first.len() };
+        let hidden = take(&mut self.left_out)
+            + first[count.min(first.len())..].iter().map(|line| line.line_count).sum::<usize>();
+        first.into_iter().take(count).for_each(&mut *out);
         match hidden {
             0 => {}
             1 => out(ShownLine::marker("[… 1 line like these …]".to_owned(), 1)),

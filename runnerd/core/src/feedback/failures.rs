@@ -168,16 +168,16 @@ impl FailureList {
             limit / 8
         };
         let limit = limit - for_names;
-        let shown = self.count_detailed(limit);
-        let mut reserved: usize = self.detailed[..shown].iter().map(FailureReport::min_len).sum();
+        let count = self.count_detailed(limit);
+        let mut reserved: usize = self.detailed[..count].iter().map(FailureReport::min_len).sum();
         let mut text = String::new();
-        for (at, failure) in self.detailed[..shown].iter().enumerate() {
-            let spare = limit.saturating_sub(text.len() + reserved) / (shown - at);
+        for (at, failure) in self.detailed[..count].iter().enumerate() {
+            let spare = limit.saturating_sub(text.len() + reserved) / (count - at);
             reserved -= failure.min_len();
             text.push_str(&failure.render(failure.min_len() + spare - 1));
             text.push('\n');
         }
-        text + &self.render_others(shown, for_names)
+        text + &self.render_others(count, for_names)
     }
 
     /// Number of failures that fit with details.
@@ -191,9 +191,9 @@ impl FailureList {
     }
 
     /// The names of all but the first `shown` failures, as far as they fit.
-    fn render_others(&self, shown: usize, limit: usize) -> String {
-        let missing = self.count - shown;
-        let rest = self.detailed[shown..].iter().map(|failure| &failure.name).chain(&self.other_names);
+    fn render_others(&self, count: usize, limit: usize) -> String {
+        let missing = self.count - count;
+        let rest = self.detailed[count..].iter().map(|failure| &failure.name).chain(&self.other_names);
         let mut text = String::new();
         let mut named = 0;
         for name in rest {

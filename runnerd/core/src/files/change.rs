@@ -274,8 +274,11 @@ fn apply_retry(before: &RunDocuments, node_prefix: &str) -> Result<ChangeResult,
     }
     check_open(node)?;
     if node.attempts < node.max_attempts {
-        let left = node.max_attempts - node.attempts;
-        return Err(ChangeRefusal::Rule(format!("task {id} has {left} of its {} attempts left", node.max_attempts)));
+        let remaining = node.max_attempts - node.attempts;
+        return Err(ChangeRefusal::Rule(format!(
+            "task {id} has {remaining} of its {} attempts left",
+            node.max_attempts
+        )));
     }
     node.max_attempts = node.max_attempts.saturating_add(before.max_attempts);
     let summary =

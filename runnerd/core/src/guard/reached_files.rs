@@ -465,10 +465,10 @@ impl<A: AcceptedFiles> FileWalk<'_, A> {
     /// Records that a file runs something that cannot be determined.
     pub(super) fn report_unknown(&mut self, path: &str, what: &str) {
         let words: Vec<&str> = what.split_whitespace().collect();
-        let shown = words.join(" ").trim_start_matches(['@', '-']).chars().take(MAX_SHOWN).collect::<String>();
+        let command = words.join(" ").trim_start_matches(['@', '-']).chars().take(MAX_SHOWN).collect::<String>();
         let unknown = &mut self.reached.unknown;
         let more = "guard.command: it leads to more of these";
-        let what = if unknown.len() < MAX_UNKNOWN { format!("{path}: {shown}") } else { more.to_owned() };
+        let what = if unknown.len() < MAX_UNKNOWN { format!("{path}: {command}") } else { more.to_owned() };
         unknown.insert(what);
     }
 }

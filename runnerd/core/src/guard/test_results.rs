@@ -49,8 +49,8 @@ impl TestResults {
     pub(crate) fn from_outcomes(outcomes: BTreeMap<String, TestOutcome>) -> Self {
         let is_passed = |(_, outcome): &(String, TestOutcome)| *outcome == TestOutcome::Passed;
         let (passed, others): (Vec<_>, Vec<_>) = outcomes.into_iter().partition(is_passed);
-        let mut left = MAX_PASSED_BYTES;
-        let fits = |name: &String| left.checked_sub(name.len()).inspect(|rest| left = *rest).is_some();
+        let mut room = MAX_PASSED_BYTES;
+        let fits = |name: &String| room.checked_sub(name.len()).inspect(|rest| room = *rest).is_some();
         let count = passed.len();
         let names = passed.into_iter().map(|(name, _)| name);
         let passed: Vec<String> = names.take(MAX_PASSED).take_while(fits).collect();

@@ -178,10 +178,10 @@ fn describe_subject(node: Option<&str>, run: &str) -> String {
 }
 
 fn join_paths(paths: &[String]) -> String {
-    let shown = paths.iter().take(MAX_SHOWN).cloned().collect::<Vec<_>>().join(", ");
+    let list = paths.iter().take(MAX_SHOWN).cloned().collect::<Vec<_>>().join(", ");
     match paths.len().saturating_sub(MAX_SHOWN) {
-        0 => shown,
-        more => format!("{shown} and {more} more"),
+        0 => list,
+        more => format!("{list} and {more} more"),
     }
 }
 

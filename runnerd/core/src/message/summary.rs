@@ -59,10 +59,10 @@ fn join_within(lines: &[String], limit: usize) -> String {
     if lines.iter().map(|line| line.len() + 1).sum::<usize>() <= limit + 1 {
         return lines.join("\n");
     }
-    let mut left = limit - CUT_MARK.len();
+    let mut room = limit - CUT_MARK.len();
     let fitting = lines.iter().take_while(|line| {
-        let fits = line.len() < left;
-        left = left.saturating_sub(line.len() + 1);
+        let fits = line.len() < room;
+        room = room.saturating_sub(line.len() + 1);
         fits
     });
     fitting.map(String::as_str).chain([CUT_MARK]).collect::<Vec<_>>().join("\n")

@@ -117,11 +117,11 @@ fn render_path(input: &PromptInput<'_>) -> String {
         truncate_text(&format!("{}  {}", one_line(&node.id, ITEM_LIMIT), one_line(&node.title, ITEM_LIMIT)), ITEM_LIMIT)
             + "\n"
     };
-    let mut left = PATH_LIMIT - ITEM_LIMIT;
+    let mut room = PATH_LIMIT - ITEM_LIMIT;
     let mut nearest: Vec<String> = Vec::new();
     for text in between.iter().rev().map(|node| line(node)) {
-        let Some(rest) = left.checked_sub(text.len()) else { break };
-        left = rest;
+        let Some(rest) = room.checked_sub(text.len()) else { break };
+        room = rest;
         nearest.push(text);
     }
     let hidden = between.len() - nearest.len();
@@ -144,7 +144,7 @@ pub(super) fn checks_section(input: &PromptInput<'_>, limit: usize) -> Option<Pr
     } else {
         let [red, definition] = [render_baseline(input, 3 * share), render_guard_definition(input, share)];
         let (dirty, hidden) = (render_dirty_submodules(input, share), render_hidden(input, share));
-        let left = if dirty.is_empty() && hidden.is_empty() { 2 * share } else { share };
+        let room = if dirty.is_empty() && hidden.is_empty() { 2 * share } else { share };
         [
             red,
             definition,
@@ -152,7 +152,7 @@ pub(super) fn checks_section(input: &PromptInput<'_>, limit: usize) -> Option<Pr
             render_lost_tests(input, share),
             render_reverted(input, 2 * share),
             hidden,
-            render_held_back(input, left),
+            render_held_back(input, room),
             dirty,
         ]
         .concat()
