@@ -133,7 +133,7 @@ origin() {
 }
 
 versions() {
-    work=$(mktemp -d) || fail "cannot make a temporary folder"
+    work=$(mktemp -d) || fail "cannot create a temporary directory"
     split_from
     list_names
     sed "s/^runner-\(.*\)-$machine-linux-gnu\.tar\.gz\$/\1/" "$work/names"

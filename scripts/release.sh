@@ -18,7 +18,7 @@ cd -- "$root"
 version=$(sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"$/\1/p' Cargo.toml)
 [ "$tag" = "v$version" ] || fail "the tag $tag is not v$version, which Cargo.toml says"
 grep -q "^## $version" CHANGELOG.md || fail "CHANGELOG.md has no heading \`## $version\`"
-[ -z "$(git status --porcelain)" ] || fail "the work tree has changes: commit them, or leave them out"
+[ -z "$(git status --porcelain)" ] || fail "the working tree has changes: commit them, or leave them out"
 if [ -e "$out" ] && [ -n "$(ls -A "$out")" ]; then
     fail "$out is not empty: remove what is in it"
 fi

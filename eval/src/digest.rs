@@ -71,7 +71,7 @@ pub(crate) fn list_files(folder: &Path) -> Result<Vec<PathBuf>, EvalError> {
     let mut paths = Vec::new();
     let mut folders = vec![folder.to_owned()];
     while let Some(folder) = folders.pop() {
-        let read_error = |error: io::Error| EvalError::file("reading the folder", &folder, &error);
+        let read_error = |error: io::Error| EvalError::file("reading the directory", &folder, &error);
         for entry in fs::read_dir(&folder).map_err(read_error)? {
             let entry = entry.map_err(read_error)?;
             let kind = entry.file_type().map_err(read_error)?;

@@ -103,7 +103,7 @@ impl TaskImporter<'_> {
             return Err(ImportFailure::InvalidLine(format!("{} is there already", file.display())));
         }
         let unfinished = tempfile::Builder::new().prefix(".import-").tempdir_in(&self.args.to);
-        let unfinished = unfinished.map_err(|error| EvalError::file("making a folder in", &self.args.to, &error))?;
+        let unfinished = unfinished.map_err(|error| EvalError::file("making a directory in", &self.args.to, &error))?;
         self.write_files(entry, &unfinished).await?;
         let has_tests = !entry.test_patch.trim().is_empty();
         let text = self.render_case(entry, &id, has_tests).map_err(ImportFailure::InvalidLine)?;
@@ -124,7 +124,7 @@ impl TaskImporter<'_> {
         for folder in [&template, &tests] {
             fs::create_dir(folder).map_err(|error| EvalError::file("making", folder, &error))?;
         }
-        let scratch = tempfile::tempdir().map_err(|error| EvalError::new("making a folder").caused_by(&error))?;
+        let scratch = tempfile::tempdir().map_err(|error| EvalError::new("making a directory").caused_by(&error))?;
         let git = GitRunner {
             repository: self.find_repository(&entry.repo)?,
             index: scratch.path().join("index"),

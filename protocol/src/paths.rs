@@ -33,7 +33,7 @@ const SOCKET: &str = "runnerd.sock";
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PathsError {
     /// There is no home folder to derive paths from.
-    #[error("this user has no home folder: set HOME to an absolute path, or {SOCKET_VARIABLE} and {STATE_VARIABLE}")]
+    #[error("this user has no home directory: set HOME to an absolute path, or {SOCKET_VARIABLE} and {STATE_VARIABLE}")]
     NoHome,
     /// A named path is relative.
     #[error("the path `{path}` in {origin} is not absolute")]

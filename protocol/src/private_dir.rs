@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 pub enum PrivateDirError {
     /// It could not be created.
-    #[error("cannot make the folder {path}")]
+    #[error("cannot make the directory {path}")]
     Create {
         /// The folder.
         path: PathBuf,
@@ -19,7 +19,7 @@ pub enum PrivateDirError {
         source: io::Error,
     },
     /// Its metadata could not be read.
-    #[error("cannot look at the folder {path}")]
+    #[error("cannot look at the directory {path}")]
     Inspect {
         /// The folder.
         path: PathBuf,
@@ -27,13 +27,13 @@ pub enum PrivateDirError {
         source: io::Error,
     },
     /// It is something else than a folder; a symbolic link counts as something else.
-    #[error("{path} is not a folder")]
+    #[error("{path} is not a directory")]
     NotADirectory {
         /// The path.
         path: PathBuf,
     },
     /// It belongs to another user.
-    #[error("the folder {path} belongs to user {owner}, not to this user ({own})")]
+    #[error("the directory {path} belongs to user {owner}, not to this user ({own})")]
     Foreign {
         /// The folder.
         path: PathBuf,
@@ -44,7 +44,7 @@ pub enum PrivateDirError {
     },
     /// Others may enter it.
     #[error(
-        "the folder {path} is open to others (mode {mode:04o}): name one of its own, which is created with mode 0700; or, if nothing else is in it, `chmod 700` it"
+        "the directory {path} is open to others (mode {mode:04o}): name one of its own, which is created with mode 0700; or, if nothing else is in it, `chmod 700` it"
     )]
     OpenToOthers {
         /// The folder.

@@ -200,7 +200,7 @@ impl WorkTreeRecords {
     fn run_summary(&self, run: &str, is_done: bool, iterations: &[IterationView]) -> RunSummary {
         let last = iterations.iter().filter_map(|iteration| iteration.ended_at).max();
         let reason =
-            StopReason::new("no daemon has told: this is what the files of the work tree say", "runnerctl status");
+            StopReason::new("no daemon has told: this is what the files of the working tree say", "runnerctl status");
         RunSummary {
             id: run.to_owned(),
             branch: format!("runner/{run}"),

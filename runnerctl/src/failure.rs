@@ -91,7 +91,7 @@ impl Failure {
     pub(crate) fn temp_file(error: &io::Error) -> Self {
         let folder = std::env::temp_dir();
         Self::io(format!("creating a temporary file in {}", folder.display()), error)
-            .hint("name another folder with TMPDIR, or create that one")
+            .hint("name another directory with TMPDIR, or create that one")
     }
 
     /// Appends a cause below the existing ones.
@@ -254,7 +254,7 @@ mod tests {
     use super::*;
 
     fn sample_report() -> FailureReport {
-        let mut data = ErrorData::new(ErrorKind::DirtyTree, "the work tree of /p has changes\na.txt\nb.txt");
+        let mut data = ErrorData::new(ErrorKind::DirtyTree, "the working tree of /p has changes\na.txt\nb.txt");
         data.causes.push("a cause\u{1b}[2J".into());
         match Failure::from(data.hint("git stash")) {
             Failure::Report(report) => *report,
@@ -265,7 +265,7 @@ mod tests {
     #[test]
     fn an_error_names_its_causes_and_the_next_command() {
         insta::assert_snapshot!(strip_str(&sample_report().to_text(None)), @r"
-        error: the work tree of /p has changes
+        error: the working tree of /p has changes
           a.txt
           b.txt
         caused by: a cause␛[2J
@@ -293,7 +293,7 @@ mod tests {
 
     #[test]
     fn an_error_as_json_has_the_kind_that_scripts_act_on() {
-        insta::assert_snapshot!(sample_report().to_json(), @r#"{"error":{"kind":"dirty_tree","message":"the work tree of /p has changes\na.txt\nb.txt","hint":"git stash","causes":["a cause\u001b[2J"]}}"#);
+        insta::assert_snapshot!(sample_report().to_json(), @r#"{"error":{"kind":"dirty_tree","message":"the working tree of /p has changes\na.txt\nb.txt","hint":"git stash","causes":["a cause\u001b[2J"]}}"#);
     }
 
     #[test]

@@ -174,7 +174,7 @@ fn check_directory(folder: &Path) -> Result<(), Failure> {
     let failed = |error: io::Error| {
         Failure::usage(format!("cannot work in {}", folder.display()))
             .caused_by(error.to_string())
-            .hint("name an existing folder: runnerctl -C DIR …")
+            .hint("name an existing directory: runnerctl -C DIR …")
     };
     let metadata = fs::metadata(folder).map_err(failed)?;
     if metadata.is_dir() { Ok(()) } else { Err(failed(io::ErrorKind::NotADirectory.into())) }

@@ -133,7 +133,7 @@ fn a_request_carries_the_absolute_path_and_no_variable_that_nobody_named() {
 #[test]
 fn outside_a_repository_status_lists_all() {
     let daemon = FakeDaemon::start()
-        .with_error("run.status", ErrorData::new(ErrorKind::NotARepository, "/x is not in a git work tree"))
+        .with_error("run.status", ErrorData::new(ErrorKind::NotARepository, "/x is not in a git working tree"))
         .with_reply("run.status_all", json!([status("running"), status("stuck")]));
     let output = daemon.client(&["status"]).output().expect("runs");
     insta::assert_snapshot!(output_text(&output), @r"

@@ -90,7 +90,7 @@ pub fn open_current(path: &Path) -> Result<Repository, ErrorData> {
         if matches!(error, GitError::Pipe { .. }) {
             return git_error(&error);
         }
-        let message = format!("no usable git work tree at {}", path.display());
+        let message = format!("no usable git working tree at {}", path.display());
         let data = ErrorData::new(ErrorKind::NotARepository, message);
         let causes = vec![display_chain(&error)];
         let hint = match &error {
@@ -98,9 +98,9 @@ pub fn open_current(path: &Path) -> Result<Repository, ErrorData> {
             GitError::BareRepository { .. } => NextSteps::from("git worktree add FOLDER, and name that"),
             GitError::ForeignOwner { path } => match path.to_str() {
                 Some(path) => Command::trust(path).into(),
-                None => NextSteps::from("name its folder in git config --global safe.directory"),
+                None => NextSteps::from("name its directory in git config --global safe.directory"),
             },
-            _ => NextSteps::from("git init, or name a path inside a git work tree"),
+            _ => NextSteps::from("git init, or name a path inside a git working tree"),
         };
         ErrorData { causes, ..data.hint(hint) }
     })

@@ -190,7 +190,7 @@ impl RunningDaemon {
             None => BoundSocket::new(&paths, &locks)?,
         };
         let descriptors = DescriptorLimit::raise().map_err(|errno| system("descriptors")(errno.into()))?;
-        let private = state_dir.folder().canonicalize().map_err(system("the private part of the state folder"))?;
+        let private = state_dir.folder().canonicalize().map_err(system("the private part of the state directory"))?;
         let launcher = build_launcher(&paths, config, LauncherInputs { private, descriptors }).await;
         let (shutdown, drain) = (CancellationToken::new(), CancellationToken::new());
         let events = EventStream::default();

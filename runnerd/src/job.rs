@@ -190,7 +190,7 @@ impl DriveJob {
     fn open_archive(&self) -> Result<Option<RecordArchive>, JobError> {
         let Some(folder) = &self.options.records else { return Ok(None) };
         let archive = RecordArchive::new(&self.checkout.folder, &self.options.run, folder, &self.driver);
-        archive.map(Some).map_err(JobError::io("making the folder of records in", folder))
+        archive.map(Some).map_err(JobError::io("making the directory of records in", folder))
     }
 
     /// Publishes the last commits. Waits for an unreachable remote as long as a job may: what it does not receive is

@@ -56,7 +56,7 @@ pub enum StateDirError {
     },
     /// A development build made the state folder.
     #[error(
-        "the state folder {path} was made by a development build, and this daemon does not read it; nothing in it was \
+        "the state directory {path} was made by a development build, and this daemon does not read it; nothing in it was \
          changed or removed: `{away}` moves it away"
     )]
     DevelopmentBuild {

@@ -24,10 +24,10 @@ impl EvalDirs {
     /// Uses the given folders; defaults to `eval/cases` here or in a parent folder, and `results` next to it.
     pub(crate) fn find(cases: Option<PathBuf>, results: Option<PathBuf>) -> Result<Self, EvalError> {
         let current_dir =
-            std::env::current_dir().map_err(|error| EvalError::new("finding this folder").caused_by(&error))?;
+            std::env::current_dir().map_err(|error| EvalError::new("finding this directory").caused_by(&error))?;
         let cases = match cases.map(|folder_path| current_dir.join(folder_path)) {
             Some(folder_path) if !folder_path.is_dir() => {
-                return Err(EvalError::usage(format!("there is no folder of cases {}", folder_path.display())));
+                return Err(EvalError::usage(format!("there is no directory of cases {}", folder_path.display())));
             }
             Some(folder_path) => Some(folder_path),
             None => current_dir.ancestors().map(|folder| folder.join("eval/cases")).find(|folder| folder.is_dir()),
@@ -43,7 +43,7 @@ impl EvalDirs {
     /// Returns every case of the folder by name, or why it cannot be used.
     pub(crate) fn load_all(&self) -> Result<BTreeMap<String, Result<Case, EvalError>>, EvalError> {
         let folder = self.cases_dir()?;
-        let read_error = |error| EvalError::file("reading the folder of cases", folder, &error);
+        let read_error = |error| EvalError::file("reading the directory of cases", folder, &error);
         let mut found = BTreeMap::new();
         for entry in fs::read_dir(folder).map_err(read_error)? {
             let path = entry.map_err(read_error)?.path();
@@ -74,7 +74,7 @@ impl EvalDirs {
 
     fn cases_dir(&self) -> Result<&Path, EvalError> {
         let missing =
-            || EvalError::usage("there is no folder eval/cases here or above").hint("runner-eval --cases DIR list");
+            || EvalError::usage("there is no directory eval/cases here or above").hint("runner-eval --cases DIR list");
         self.cases.as_deref().ok_or_else(missing)
     }
 }

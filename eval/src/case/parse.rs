@@ -82,7 +82,7 @@ pub(crate) fn is_id(word: &str) -> bool {
 impl SourceText<'_> {
     fn resolve_template(&self, folder: &toml::Spanned<String>) -> Result<PathBuf, EvalError> {
         self.sibling_folder(folder.get_ref())
-            .map_err(|path| self.error_at(folder.span(), format!("there is no template folder {}", path.display())))
+            .map_err(|path| self.error_at(folder.span(), format!("there is no template directory {}", path.display())))
     }
 
     /// Returns a folder next to the case file, or the path as the error if it does not exist.
@@ -147,7 +147,10 @@ impl SourceText<'_> {
             return Err(self.error_at(span.clone(), format!("`seconds` is from 1 to {MAX_CHECK_SECONDS}")));
         }
         let no_folder = |path: PathBuf| {
-            self.error_at(span.clone(), format!("there is no folder {} to lay over the work tree", path.display()))
+            self.error_at(
+                span.clone(),
+                format!("there is no directory {} to lay over the working tree", path.display()),
+            )
         };
         let overlay =
             form.overlay.as_deref().map(|folder| self.sibling_folder(folder).map_err(no_folder)).transpose()?;

@@ -51,7 +51,7 @@ pub(super) fn run_compare(
 pub(crate) fn write_page(file: Option<&Path>, page: impl FnOnce() -> String) -> Result<(), EvalError> {
     let Some(file) = file else { return Ok(()) };
     let current_dir =
-        std::env::current_dir().map_err(|error| EvalError::new("finding this folder").caused_by(&error))?;
+        std::env::current_dir().map_err(|error| EvalError::new("finding this directory").caused_by(&error))?;
     let file: PathBuf = current_dir.join(file);
     write_durably(&file, page().as_bytes())
 }

@@ -79,7 +79,7 @@ struct InputForm {
 impl PromptInput {
     /// Reads every input of a folder that fits a role, by name.
     pub(super) fn load_all(folder: &Path, role: LabRole) -> Result<Vec<Self>, EvalError> {
-        let read_error = |error| EvalError::file("reading the folder", folder, &error);
+        let read_error = |error| EvalError::file("reading the directory", folder, &error);
         let mut inputs = Vec::new();
         for entry in fs::read_dir(folder).map_err(read_error)? {
             let path = entry.map_err(read_error)?.path();

@@ -118,7 +118,7 @@ pub(crate) async fn run(global: &GlobalOptions, places: &EvalDirs, args: Prompts
     Sandbox::sweep_dead();
     watch_signals(&session.stop)?;
     let answers_dir = places.results.join(ANSWERS_DIR);
-    fs::create_dir_all(&answers_dir).map_err(|error| EvalError::file("making the folder", &answers_dir, &error))?;
+    fs::create_dir_all(&answers_dir).map_err(|error| EvalError::file("making the directory", &answers_dir, &error))?;
     let runner = GridRunner { session: Arc::clone(&session), answers_dir, force: args.force, is_quiet: global.quiet };
     let cells = runner.run_all(&templates, &inputs, args.jobs.into()).await?;
     if session.stop.is_cancelled() {
@@ -141,7 +141,7 @@ pub(crate) async fn run(global: &GlobalOptions, places: &EvalDirs, args: Prompts
 
 fn inputs_dir(places: &EvalDirs, dir: Option<&Path>) -> Result<PathBuf, EvalError> {
     let default_dir = || places.cases.as_deref().and_then(Path::parent).map(|folder| folder.join("prompts"));
-    let missing = || EvalError::usage("there is no folder of inputs").hint("runner-eval prompts ROLE --inputs DIR");
+    let missing = || EvalError::usage("there is no directory of inputs").hint("runner-eval prompts ROLE --inputs DIR");
     dir.map(Path::to_owned).or_else(default_dir).filter(|folder| folder.is_dir()).ok_or_else(missing)
 }
 

@@ -55,10 +55,10 @@ impl ResultStore {
     /// Creates the folder of a new result, with a name that no other harness uses.
     pub(crate) fn create_slot(&self, case: &str) -> Result<ResultSlot, EvalError> {
         let parent = self.folder.join(case);
-        fs::create_dir_all(&parent).map_err(|error| EvalError::file("making the folder", &parent, &error))?;
+        fs::create_dir_all(&parent).map_err(|error| EvalError::file("making the directory", &parent, &error))?;
         let time = Timestamp::now().strftime("%Y%m%dT%H%M%SZ-").to_string();
         let created = tempfile::Builder::new().prefix(&time).rand_bytes(6).tempdir_in(&parent);
-        let folder = created.map_err(|error| EvalError::file("making a folder in", &parent, &error))?.keep();
+        let folder = created.map_err(|error| EvalError::file("making a directory in", &parent, &error))?.keep();
         let failed = |error: io::Error| EvalError::file("locking", &folder, &error);
         let lock = File::create(folder.join(LOCK_NAME)).map_err(failed)?;
         // Another harness searching for lost results may hold the lock for a moment.
@@ -229,7 +229,7 @@ fn try_lock_dead(folder: &Path) -> Result<Option<File>, EvalError> {
 
 /// Returns the subfolders of a folder, sorted by name; empty if the folder is missing. Symbolic links are not followed.
 fn list_folders(folder: &Path) -> Result<Vec<PathBuf>, EvalError> {
-    let read_error = |error: io::Error| EvalError::file("reading the folder", folder, &error);
+    let read_error = |error: io::Error| EvalError::file("reading the directory", folder, &error);
     let entries = match fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         entries => entries.map_err(read_error)?,

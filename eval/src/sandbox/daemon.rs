@@ -40,7 +40,7 @@ impl TestedPrograms {
             let found = beside.filter(|path| path.is_file()).or_else(by_path);
             let found = found.and_then(|path| path.canonicalize().ok());
             let missing = || EvalError::usage(format!("the program {name} is not found beside this one or in PATH"));
-            found.ok_or_else(|| missing().hint("cargo build --workspace, or name its folder with --bin-dir"))
+            found.ok_or_else(|| missing().hint("cargo build --workspace, or name its directory with --bin-dir"))
         };
         Ok(Self { daemon: find("runnerd")?, client: find("runnerctl")? })
     }

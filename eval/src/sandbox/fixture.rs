@@ -131,7 +131,8 @@ impl SandboxRepository {
     }
 
     fn write_files(&self, seed: &RepositorySeed<'_>) -> Result<(), EvalError> {
-        fs::create_dir_all(&self.folder).map_err(|error| EvalError::file("making the folder", &self.folder, &error))?;
+        fs::create_dir_all(&self.folder)
+            .map_err(|error| EvalError::file("making the directory", &self.folder, &error))?;
         if let Some(template) = seed.template {
             copy_all(template, &self.folder)?;
         }

@@ -38,7 +38,7 @@ impl Sandbox {
     /// Creates the folder.
     pub(crate) fn create() -> Result<Self, EvalError> {
         let folder = tempfile::Builder::new().prefix(FOLDER_PREFIX).tempdir_in(temp_root());
-        let folder = folder.map_err(|error| EvalError::file("making a folder in", &temp_root(), &error))?;
+        let folder = folder.map_err(|error| EvalError::file("making a directory in", &temp_root(), &error))?;
         let folder = folder.keep();
         let folder = folder.canonicalize().unwrap_or(folder);
         let lab =
@@ -46,7 +46,7 @@ impl Sandbox {
         for name in ["bin", "home", "state", "run", "config", "work", "tmp", "logs"] {
             let path = lab.path(name);
             let made = DirBuilder::new().mode(0o700).create(&path);
-            made.map_err(|error| EvalError::file("making the folder", &path, &error))?;
+            made.map_err(|error| EvalError::file("making the directory", &path, &error))?;
         }
         let git = "[user]\n\tname = runner-eval\n\temail = runner-eval@localhost\n[init]\n\tdefaultBranch = main\n";
         lab.write("home/.gitconfig", git)?;
@@ -95,7 +95,7 @@ impl Sandbox {
 
     /// Copies the logs of daemon and clients.
     pub(crate) fn copy_logs(&self, to: &Path) -> Result<(), EvalError> {
-        fs::create_dir_all(to).map_err(|error| EvalError::file("making the folder", to, &error))?;
+        fs::create_dir_all(to).map_err(|error| EvalError::file("making the directory", to, &error))?;
         for folder in [self.path("logs"), self.path("state/logs")] {
             // A symbolic link was created by an agent and may lead outside the run.
             for file in list_files(&folder).unwrap_or_default().iter().filter(|file| !file.is_symlink()) {

@@ -206,7 +206,7 @@ impl ConnectError {
             Self::Ssh(error) => error.hint(),
             Self::Start(StartError::Spawn { .. }) => Some("install runnerd beside runnerctl or in PATH".into()),
             Self::Start(StartError::Folder(PrivateDirError::Create { .. })) => Some(format!(
-                "name a folder that can be written to: {STATE_VARIABLE}=/PATH; sockets have {SOCKET_VARIABLE}"
+                "name a directory that can be written to: {STATE_VARIABLE}=/PATH; sockets have {SOCKET_VARIABLE}"
             )),
             Self::Paths(_)
             | Self::Unreachable { .. }

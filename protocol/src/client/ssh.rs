@@ -138,7 +138,7 @@ impl SshError {
                 Some(format!("try it by hand: {}", host.ssh_command_line("runnerctl daemon status")))
             }
             Self::NotFound { host, .. } => Some(format!(
-                "install both programs there, in a folder that this prints: {}",
+                "install both programs there, in a directory that this prints: {}",
                 host.ssh_command_line("echo $PATH")
             )),
             Self::Remote { host, hint, .. } => hint.as_ref().map(|hint| format!("on {host}: {hint}")),

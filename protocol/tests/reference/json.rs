@@ -120,7 +120,7 @@ const COMMANDS: &[Command] = &[
         typed: "log 3",
         form: "iteration",
         prints: Type("IterationReply"),
-        jq: &[(".record", "the folder of the record")],
+        jq: &[(".record", "the directory of the record")],
     },
     Command { typed: "log 3 --guard", form: "log", prints: Type("TextView"), jq: &[(".text", "the text")] },
     Command {
@@ -256,7 +256,7 @@ const COMMANDS: &[Command] = &[
         form: "export",
         prints: Fields(&[
             ("run", "id of the run"),
-            ("to", "the folder"),
+            ("to", "the directory"),
             ("records", "copied records"),
             ("files", "files in them"),
             ("bytes", "their size"),

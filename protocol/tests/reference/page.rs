@@ -20,8 +20,8 @@ They are JSON-RPC 2.0 over a Unix socket: over WebSocket for long-lived clients,
 ## Connecting
 
 The socket is the first of: `--socket PATH`, `RUNNERD_SOCKET`, `socket` in the daemon's configuration,
-`$XDG_RUNTIME_DIR/runnerd/runnerd.sock`, `/run/user/<uid>/runnerd/runnerd.sock`, and, without a runtime folder, `run/runnerd.sock`
-in the state folder. `runnerctl daemon status` prints it.
+`$XDG_RUNTIME_DIR/runnerd/runnerd.sock`, `/run/user/<uid>/runnerd/runnerd.sock`, and, without a runtime directory, `run/runnerd.sock`
+in the state directory. `runnerctl daemon status` prints it.
 
 A request typed by hand; the host in the address is ignored:
 
@@ -43,7 +43,7 @@ versions. `api_version` must be equal on both sides; it increases with every cha
 - A method takes no parameter or one object, sent as the only positional parameter: `"params": [{…}]`, else `"params": []`.
 - Fields that the schema does not require may be omitted. The daemon ignores unknown fields; clients should too.
 - Paths are strings; a path that is not UTF-8 is `{"hex": "2f746d70…"}`, its bytes in hexadecimal. A path in a request is absolute
-  and may be any path inside the work tree.
+  and may be any path inside the working tree.
 - Times are RFC 3339 in UTC; durations are whole milliseconds in fields that end in `_ms`; money is whole millionths of a US dollar.
 - A run is named by its id or by a unique prefix of the id.
 - Limits: 1 MiB per request, 16 MiB per reply, 16 subscriptions per connection, and 1,024 connections, of which 64 are for processes

@@ -147,7 +147,7 @@ fn become_daemon(invocation: &Invocation<'_>) -> Failure {
     }
     let error = command.exec();
     Failure::io(format!("starting {}", program.display()), &error)
-        .hint("install runnerd beside runnerctl, or in a folder of PATH")
+        .hint("install runnerd beside runnerctl, or in a directory of PATH")
 }
 
 /// Returns the path of `runnerd` next to this program, else its name for `PATH`.

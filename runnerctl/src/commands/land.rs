@@ -110,11 +110,11 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: LandArgs) -> Result<E
     invocation.ui.print_answer("land", &reply, |_| landing::render_landing(&reply))?;
     if let Some(branch) = &reply.on_run {
         let back = format!("git switch {}", shell::quote(&reply.onto));
-        invocation.ui.print_note(&format!("this work tree is on {}; back: {}\n", sanitize(branch), sanitize(&back)));
+        invocation.ui.print_note(&format!("this working tree is on {}; back: {}\n", sanitize(branch), sanitize(&back)));
     }
     if let Some(branch) = &reply.left {
         invocation.ui.print_note(&format!(
-            "this work tree went from {} to {}\n",
+            "this working tree went from {} to {}\n",
             sanitize(branch),
             sanitize(&reply.onto)
         ));

@@ -290,7 +290,7 @@ fn render_settings(reply: &StartReply, has_detected: bool) -> String {
 fn render_way_back(reply: &StartReply, is_on: &str, screen: &Screen) -> String {
     let Some(back) = reply.back.as_ref().filter(|_| reply.workspace.is_none()) else { return String::new() };
     let command = paint(HINT, &format!("git switch {}", sanitize(&shell::quote(back))));
-    join_within(&format!("this work tree {is_on} {}; back:", sanitize(&reply.run.branch)), &command, screen)
+    join_within(&format!("this working tree {is_on} {}; back:", sanitize(&reply.run.branch)), &command, screen)
 }
 
 /// Describes what a workspace lacks, and other notes on it.
@@ -363,12 +363,12 @@ mod tests {
         };
         insta::assert_snapshot!(strip_str(&render_origin(&reply, &Screen::fixed())), @r"
         it begins from main
-        this work tree is then on runner/run-1a2b3c4d; back: git switch main
+        this working tree is then on runner/run-1a2b3c4d; back: git switch main
         ");
         reply.from = Some("runner/bad".into());
         insta::assert_snapshot!(strip_str(&render_origin(&reply, &Screen::fixed())), @r"
         it begins from runner/bad, on top of that run; from main: --base main
-        this work tree is then on runner/run-1a2b3c4d; back: git switch main
+        this working tree is then on runner/run-1a2b3c4d; back: git switch main
         ");
         (reply.ahead, reply.back) = (1, None);
         insta::assert_snapshot!(strip_str(&render_origin(&reply, &Screen::fixed())), @"it begins from the end of the run before it");

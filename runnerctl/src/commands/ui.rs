@@ -21,7 +21,7 @@ use crate::failure::Failure;
 use crate::invocation::Invocation;
 
 /// What to do if it is not installed.
-pub(super) const INSTALL_HINT: &str = "install runner-ui beside runnerctl, or in a folder of PATH";
+pub(super) const INSTALL_HINT: &str = "install runner-ui beside runnerctl, or in a directory of PATH";
 /// Maximum length of the line in which the server prints its URL, in bytes.
 const MAX_LINE_BYTES: u64 = 16 * 1024;
 

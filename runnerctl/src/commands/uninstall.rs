@@ -56,7 +56,7 @@ pub(crate) async fn run(invocation: &Invocation<'_>, _args: &UninstallArgs) -> R
     let parts = InstalledParts { parts: list_parts(&paths).await };
     invocation.ui.print_answer("uninstall", &parts, |_| render(&parts.parts))?;
     invocation.ui.print_note(
-        "\nIn each repository: the folder .runner/, the branches runner/*,\nand the references below refs/runner/.\n",
+        "\nIn each repository: the directory .runner/, the branches runner/*,\nand the references below refs/runner/.\n",
     );
     Ok(ExitStatus::Success)
 }

@@ -55,7 +55,7 @@ impl RunStart<'_> {
             LaunchError::Missing => {
                 let message = format!("there is no {}", self.runnerd.display());
                 Failure::new(ExitStatus::Error, "missing_command", message)
-                    .hint("install runnerd beside runnerctl, or in a folder of PATH")
+                    .hint("install runnerd beside runnerctl, or in a directory of PATH")
             }
         })?;
         if output.status.success() { Ok(output.stdout) } else { Err(to_failure(&output, message())) }

@@ -29,7 +29,7 @@ pub(crate) fn render_landing(reply: &LandReply) -> String {
         (Some(before), false) => writeln!(text, "{onto} stays at {}", short_id(before)),
     };
     if let Some(tree) = reply.work_tree.as_ref().filter(|_| !reply.preview) {
-        let _ = writeln!(text, "work tree updated: {}", sanitize(&tree.as_path().display().to_string()));
+        let _ = writeln!(text, "working tree updated: {}", sanitize(&tree.as_path().display().to_string()));
     }
     text
 }

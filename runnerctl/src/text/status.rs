@@ -132,7 +132,7 @@ pub(crate) fn render_detail(status: &StatusView, screen: &Screen) -> String {
 /// Says which run's branch the work tree is on, and the way back.
 fn render_checkout(status: &StatusView, screen: &Screen) -> String {
     let Some(RunCheckout { branch, back }) = &status.on_run else { return String::new() };
-    let place = format!("\nthis work tree is on {}", sanitize(branch));
+    let place = format!("\nthis working tree is on {}", sanitize(branch));
     let Some(back) = back else { return place + "\n" };
     let command = paint(HINT, &sanitize(&format!("git switch {}", shell::quote(back))));
     join_within(&format!("{place}; back:"), &command, screen)

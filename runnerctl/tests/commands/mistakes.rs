@@ -75,8 +75,8 @@ fn outside_of_a_work_tree_every_command_names_the_place_and_what_to_do() {
     let bare = home.path().join("repos/bare.git");
     home.scripted_repo("one").git(&["init", "-q", "--bare", &bare.display().to_string()]);
     let _daemon = home.daemon();
-    let none = format!("no usable git work tree at {}", folder.display());
-    let is_bare = format!("no usable git work tree at {}", bare.display());
+    let none = format!("no usable git working tree at {}", folder.display());
+    let is_bare = format!("no usable git working tree at {}", bare.display());
     let commands =
         [&["select"][..], &["start", "-m", "x"], &["init"], &["log"], &["config", "get"], &["explain"], &["gc"]];
     assert_errors(&home, &folder, &commands.map(|args| expected_error(args, 1, &none, "git init")));
@@ -87,7 +87,7 @@ fn outside_of_a_work_tree_every_command_names_the_place_and_what_to_do() {
         &[expected_error(
             &["select", "/nonexistent"],
             1,
-            "no usable git work tree at /nonexistent",
+            "no usable git working tree at /nonexistent",
             "name an existing path",
         )],
     );

@@ -66,7 +66,7 @@ fn no_command_takes_a_word_that_names_nothing_for_the_repository() {
         for command in COMMANDS {
             let neither = (2, "`mistake` is neither a run of this repository nor a path");
             assert_refused(&home, &repo, (command, "mistake"), neither);
-            assert_refused(&home, &repo, (command, "./mistake"), (1, "no usable git work tree at "));
+            assert_refused(&home, &repo, (command, "./mistake"), (1, "no usable git working tree at "));
         }
         assert_eq!((list_states(&home, &repo), repo.head()), before);
     }

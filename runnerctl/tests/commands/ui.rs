@@ -126,7 +126,7 @@ fn what_keeps_the_server_from_beginning_is_told() {
     assert!(output.stderr.contains("hint: runnerctl ui"), "{}", output.stderr);
     let elsewhere = home.path().display().to_string();
     let output = home.ctl_in(&repo, &["ui", &elsewhere]);
-    assert!(output.exits(1).stderr.contains("no usable git work tree"), "{}", output.stderr);
+    assert!(output.exits(1).stderr.contains("no usable git working tree"), "{}", output.stderr);
     let alone = home.path().join("bin/alone");
     fs::copy(binary("runnerctl"), &alone).expect("a copy");
     let output = home.run_program(&alone, &["--no-spawn", "ui"]);

@@ -43,7 +43,7 @@ fn every_promise_names_tests_that_there_are() {
 fn rules_of_git_and_what_helps_a_run_are_shown_by_tests_that_there_are() {
     let code = code();
     let page = include_str!("../../../docs/contributing/faults.md");
-    for title in ["Rules of git in the work tree", "Runs that succeed"] {
+    for title in ["Rules of git in the working tree", "Runs that succeed"] {
         let section = page.split("## ").find(|section| section.starts_with(title)).expect("the section");
         let lines = section.lines().filter_map(|line| line.strip_prefix("| ")?.strip_suffix(" |")?.split_once(" | "));
         let lines: Vec<(&str, &str)> = lines.filter(|(_, tests)| tests.starts_with('`')).collect();

@@ -52,7 +52,7 @@ fn a_moved_branch_keeps_what_it_has_and_gets_what_the_run_did() {
     scene.on_main();
     scene.repo.write("shared", "one\ntwo\ndrei\nfour\nfive\n").write("beside", "main's\n").commit("Move on");
     let stdout = scene.land(&["a"]).exits(0).stdout.clone();
-    assert!(stdout.contains("work tree updated"), "{stdout}");
+    assert!(stdout.contains("working tree updated"), "{stdout}");
     assert_eq!(scene.repo.read("shared"), "eins\ntwo\ndrei\nfour\nfuenf\n");
     assert_eq!(scene.landed_subjects(), ["Move on", "Title of x", "Title of y"]);
     scene.repo.assert_sound();

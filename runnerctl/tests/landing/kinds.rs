@@ -64,7 +64,7 @@ fn a_submodule_that_a_run_moves_lands_and_its_folder_is_named() {
     let stdout = scene.land(&["a"]).exits(0).stdout.clone();
     let tree = scene.repo.path().display().to_string();
     let command = format!("git -C {tree} submodule update --init -- sub");
-    assert!(stdout.contains(&format!("note: the folders of submodules are as they were: {command}")), "{stdout}");
+    assert!(stdout.contains(&format!("note: the directories of submodules are as they were: {command}")), "{stdout}");
     assert_eq!(scene.git(&["rev-parse", "main:sub"]), second);
     assert_eq!(scene.git(&["-C", "sub", "rev-parse", "HEAD"]), first, "the submodule's folder is not touched");
     scene.git(&["submodule", "update", "--init", "--", "sub"]);

@@ -74,10 +74,10 @@ fn a_linked_work_tree_that_has_the_branch_is_brought_along() {
     assert_refused(&scene, "has changes that are not committed: shared");
     scene.git(&["-C", &linked, "checkout", "-q", "--", "shared"]);
     let stdout = scene.land(&["a"]).exits(0).stdout.clone();
-    assert!(stdout.contains(&format!("work tree updated: {linked}")), "{stdout}");
+    assert!(stdout.contains(&format!("working tree updated: {linked}")), "{stdout}");
     assert_eq!(scene.git(&["-C", &linked, "status", "--porcelain"]), "");
     assert!(std::fs::read_to_string(format!("{linked}/shared")).expect("it is there").starts_with("eins\n"));
-    assert_eq!(scene.git(&["status", "--porcelain"]), "", "the run's own work tree is as it was");
+    assert_eq!(scene.git(&["status", "--porcelain"]), "", "the run's own working tree is as it was");
 }
 
 #[test]
@@ -176,19 +176,19 @@ fn the_work_tree_goes_from_the_runs_branch_to_the_one_that_it_landed_on() {
     scene.run("a", &[&write_step("made", "landed")]);
     let branch = || scene.git(&["branch", "--show-current"]);
     let status = scene.home.ctl_in(&scene.repo, &["status"]);
-    assert!(status.exits(0).stdout.contains("this work tree is on runner/a; back: git switch main"), "{status:?}");
+    assert!(status.exits(0).stdout.contains("this working tree is on runner/a; back: git switch main"), "{status:?}");
     scene.land(&["a", "--preview"]).exits(0);
     assert_eq!(branch(), "runner/a", "a preview changes nothing");
     // A change of a person's is not carried along.
     scene.repo.write("made", "mine");
     let landed = scene.land(&["a", "--onto", "main"]);
-    assert!(landed.exits(0).stderr.contains("this work tree is on runner/a; back: git switch main"), "{landed:?}");
+    assert!(landed.exits(0).stderr.contains("this working tree is on runner/a; back: git switch main"), "{landed:?}");
     assert_eq!((branch(), scene.repo.read("made")), ("runner/a".to_owned(), "mine".to_owned()));
     scene.git(&["checkout", "-q", "--", "made"]);
     let again = scene.land(&["a", "--onto", "main"]);
-    assert!(again.exits(0).stderr.contains("this work tree went from runner/a to main"), "{again:?}");
+    assert!(again.exits(0).stderr.contains("this working tree went from runner/a to main"), "{again:?}");
     assert_eq!((branch(), scene.repo.read("made")), ("main".to_owned(), "landed".to_owned()));
-    assert!(!scene.home.ctl_in(&scene.repo, &["status"]).exits(0).stdout.contains("this work tree"));
+    assert!(!scene.home.ctl_in(&scene.repo, &["status"]).exits(0).stdout.contains("this working tree"));
 }
 
 #[test]

@@ -168,7 +168,7 @@ fn with_submodule(home: &Home, definition: &str) -> Repo {
 fn a_guards_file_in_a_submodule_is_watched_whatever_a_session_does_to_it() {
     let commit = "git -C lib commit -q -a -m Mine";
     let changes = [
-        ("in its work tree", "echo true > lib/check.sh", "lib/check.sh"),
+        ("in its working tree", "echo true > lib/check.sh", "lib/check.sh"),
         (
             "where git does not look",
             "echo true > lib/check.sh; git -C lib update-index --assume-unchanged check.sh",

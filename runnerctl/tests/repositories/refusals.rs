@@ -29,7 +29,7 @@ fn a_folder_without_repository_and_a_bare_one_are_refused() {
     bare.git(&["init", "-q", "--bare"]);
     for place in [&plain, &bare] {
         for command in [&["init"][..], &START, &["validate"], &["tree"]] {
-            assert_refused(place, command, (1, "not_a_repository", "no usable git work tree"));
+            assert_refused(place, command, (1, "not_a_repository", "no usable git working tree"));
         }
     }
 }

@@ -114,7 +114,7 @@ pub async fn examine_agent(
     if let Some(about) = backend.info().filter(|_| executor.wrapper.is_empty())
         && find_program(about.program.as_ref(), candidates.folder, &env).is_err()
     {
-        let what = format!("{} is not installed: no folder of PATH has it", about.program);
+        let what = format!("{} is not installed: no directory of PATH has it", about.program);
         return AgentReadiness::Unavailable(AgentUnavailable::new(what, about.install));
     }
     if let Err(error) = run_preflight(backend, executor, &env) {

@@ -59,7 +59,7 @@ impl SessionDirs {
     pub fn remove(&self) {
         for path in [&self.home, &self.temp] {
             if let Err(error) = dir_permissions::remove_all(path) {
-                tracing::warn!(path = %path.display(), %error, "failed to remove a session's folder");
+                tracing::warn!(path = %path.display(), %error, "failed to remove a session's directory");
             }
         }
     }

@@ -42,7 +42,7 @@ pub enum GitError {
         path: PathBuf,
     },
     /// The git folder of a repository opened earlier is missing, or is no longer a folder.
-    #[error("the git folder {path} is gone; the files in {work_dir} are as they were left")]
+    #[error("the git directory {path} is gone; the files in {work_dir} are as they were left")]
     GitDirMissing {
         /// The missing git folder.
         path: PathBuf,
@@ -50,13 +50,13 @@ pub enum GitError {
         work_dir: PathBuf,
     },
     /// The git folder is not the one the session started with.
-    #[error("the git folder {path} is another one than when the session began")]
+    #[error("the git directory {path} is another one than when the session began")]
     GitDirReplaced {
         /// The git folder.
         path: PathBuf,
     },
     /// The work tree's link to its git folder no longer leads where it did when the repository was opened.
-    #[error("the git folder of {path} was replaced: expected {expected}, found {found}")]
+    #[error("the git directory of {path} was replaced: expected {expected}, found {found}")]
     GitLinkChanged {
         /// The work tree.
         path: PathBuf,
@@ -208,7 +208,7 @@ pub enum GitError {
         from: PathBuf,
     },
     /// A linked work tree is no longer where its repository was opened.
-    #[error("the work tree {from} was moved to {to}")]
+    #[error("the working tree {from} was moved to {to}")]
     WorkTreeMoved {
         /// Where it was.
         from: PathBuf,
@@ -356,7 +356,7 @@ impl Retryable for GitError {
             Self::NoRepository { .. }
             | Self::GitDirMissing { .. }
             | Self::GitDirReplaced { .. }
-            | Self::GitLinkChanged { .. } => Some("put the git folder back".to_owned()),
+            | Self::GitLinkChanged { .. } => Some("put the git directory back".to_owned()),
             Self::Locked { path } => Some(format!("end the git that holds {}", path.display())),
             Self::Corrupt { path, .. } | Self::HashMismatch { path, .. } => {
                 Some(format!("mend what git -C {} fsck names", path.display()))

@@ -13,7 +13,7 @@ use runner_core::run::blocker::{self, Blocker, Transience};
 use crate::error_chain::display_chain;
 
 /// The remedy if none is known.
-pub const LOOK_AT_LOG: &str = "look at the log in the daemon's state folder (runnerctl daemon status)";
+pub const LOOK_AT_LOG: &str = "look at the log in the daemon's state directory (runnerctl daemon status)";
 
 /// An error that can block the work.
 pub trait Retryable: Error + 'static {

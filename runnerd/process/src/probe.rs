@@ -52,7 +52,7 @@ enum UnusedReason {
     #[error("creating {}: {error}", folder.display())]
     Files { folder: PathBuf, error: io::Error },
     /// The folder to hide cannot be read.
-    #[error("looking at the private folder: {0}")]
+    #[error("looking at the private directory: {0}")]
     PrivateFolder(io::Error),
     /// No program can be started at the level.
     #[error("{}", describe_with_cause(.0))]
@@ -78,7 +78,7 @@ enum IsolationEscape {
     #[error("a control group could not be removed")]
     GroupStays,
     /// It saw the daemon's private folder.
-    #[error("the daemon's private folder was not hidden from a program")]
+    #[error("the daemon's private directory was not hidden from a program")]
     PrivateFolder,
 }
 

@@ -45,7 +45,7 @@ pub enum SpawnError {
         why: String,
     },
     /// The folder in which it is to start cannot be entered.
-    #[error("entering the folder {}", path.display())]
+    #[error("entering the directory {}", path.display())]
     Folder {
         /// Path of the folder.
         path: PathBuf,
@@ -95,7 +95,7 @@ pub enum SpawnError {
     },
     /// The folder to hide has been replaced.
     #[error(
-        "{} is not the folder that it was when the daemon started: it was moved, or another one was put in its place",
+        "{} is not the directory that it was when the daemon started: it was moved, or another one was put in its place",
         path.display()
     )]
     HiddenFolderMoved {
@@ -131,7 +131,7 @@ impl Retryable for SpawnError {
     fn remedy(&self) -> Option<String> {
         match self {
             Self::Locked { path } => Some(format!("end the program that holds {}", path.display())),
-            Self::HiddenFolderMoved { path } => Some(format!("put the folder back at {}", path.display())),
+            Self::HiddenFolderMoved { path } => Some(format!("put the directory back at {}", path.display())),
             Self::NotFound { .. } | Self::NotExecutable { .. } => None,
             Self::Folder { path, source }
             | Self::Log { path, source }

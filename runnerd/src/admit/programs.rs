@@ -88,7 +88,7 @@ fn find_program(
         return Ok(());
     }
     if is_path && path.exists() {
-        let why = if path.is_dir() { "it is a folder" } else { "it is not executable" };
+        let why = if path.is_dir() { "it is a directory" } else { "it is not executable" };
         let hint = format!("chmod +x {}, or change {key} in .runner/state/config.toml", path.display());
         let message = format!("{key}: cannot run {}: {why}", path.display());
         return Err(ErrorData::new(ErrorKind::MissingCommand, message).hint(hint));

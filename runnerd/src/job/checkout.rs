@@ -96,7 +96,7 @@ impl JobCheckout {
                 hold_back: &HoldBackRule::nested_only(),
                 restore_target: None,
             })?;
-            print_note(&format!("kept as {name}: what an earlier driver has left in the work tree"));
+            print_note(&format!("kept as {name}: what an earlier driver has left in the working tree"));
             // The existing files are in that commit, so that a checkout of one without them removes them.
             run_user_git(&self.folder, &["checkout", "--quiet", "--force", "--detach", &snapshot.commit.to_string()])?;
         }

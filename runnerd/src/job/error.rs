@@ -187,8 +187,8 @@ impl JobError {
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::MissingRun { .. } => Some("give --goal FILE or -m TEXT, or the id of a run that is there".to_owned()),
-            Self::NotCreatedByDriver { .. } => Some("name another folder with --work".to_owned()),
-            Self::Occupied { .. } => Some("wait for it, or name another folder with --work".to_owned()),
+            Self::NotCreatedByDriver { .. } => Some("name another directory with --work".to_owned()),
+            Self::Occupied { .. } => Some("wait for it, or name another directory with --work".to_owned()),
             Self::MissingObjects { .. } => Some("name a bare clone with --cache".to_owned()),
             Self::Upstream(UpstreamError::MissingRemote { .. }) => {
                 Some("name a remote with --remote, or the address of one in the place of the path".to_owned())

@@ -43,7 +43,7 @@ impl JobDir {
     /// Returns the paths of the job's daemon; the settings are the user's.
     pub(super) fn paths(&self, user_paths: &Paths) -> Result<Paths, JobError> {
         let paths = Paths { state: self.folder.join("state"), config: user_paths.config.clone(), ..user_paths.clone() };
-        Ok(paths.with_socket(&self.folder.join("runnerd.sock"), "the folder of the job")?)
+        Ok(paths.with_socket(&self.folder.join("runnerd.sock"), "the directory of the job")?)
     }
 
     /// Returns the folder for access to the remote.

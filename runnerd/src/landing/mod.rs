@@ -42,7 +42,7 @@ pub fn scratch_dir(state: &Path) -> PathBuf {
 /// Removes what a killed daemon has left there.
 pub fn clear_scratch(state: &Path) {
     if let Err(error) = dir_permissions::remove_all(&scratch_dir(state)) {
-        tracing::warn!(%error, "failed to remove the scratch folder of a landing");
+        tracing::warn!(%error, "failed to remove the scratch directory of a landing");
     }
 }
 

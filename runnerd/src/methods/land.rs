@@ -415,7 +415,7 @@ fn stale_submodules_note(holder: &Repository, before: &Id, after: &Id) -> Option
     let place = holder.work_dir().display().to_string();
     let command = ["git", "-C", &place, "submodule", "update", "--init", "--"].into_iter();
     let command = shell::join_args(command.chain(submodules.iter().map(String::as_str)));
-    Some(format!("the folders of submodules are as they were: {command}"))
+    Some(format!("the directories of submodules are as they were: {command}"))
 }
 
 fn sealed_file_error(error: &crate::repo::sealed::SealedFileError) -> ErrorData {

@@ -20,8 +20,8 @@ pub(super) fn export_record(layout: &Layout, run: &str, params: &ExportParams) -
     let known = records.describe_run(run).ok_or_else(|| not_found(&format!("record of run {run}")))?;
     let to = params.to.as_path();
     if to.starts_with(layout.folder()) {
-        let message = format!("{} is in the folder of the runner itself", to.display());
-        return Err(ErrorData::new(ErrorKind::InvalidRequest, message).hint("name a folder outside of .runner"));
+        let message = format!("{} is in the directory of the runner itself", to.display());
+        return Err(ErrorData::new(ErrorKind::InvalidRequest, message).hint("name a directory outside of .runner"));
     }
     if let Some(name) = params.record.as_ref().filter(|name| !known.records.contains(name)) {
         return Err(not_found(&format!("record {name} of run {run}")));
@@ -94,7 +94,7 @@ fn records_error(error: &RecordsError) -> ErrorData {
     if error.source.kind() == std::io::ErrorKind::AlreadyExists {
         let message = format!("{} is there already, and nothing is overwritten", error.path.display());
         return ErrorData::new(ErrorKind::InvalidRequest, message)
-            .hint("name a folder that is not there yet, or empty");
+            .hint("name a directory that is not there yet, or empty");
     }
     ErrorData::new(ErrorKind::Fault, error.to_string()).caused_by(error)
 }

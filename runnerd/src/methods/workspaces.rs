@@ -201,8 +201,10 @@ impl IsolatedWorkspace {
     fn check_removable(&self) -> Result<(), KeepReason> {
         if self.workspace_path().symlink_metadata().is_err() {
             if self.workspace_path().parent().is_none_or(|around| around.symlink_metadata().is_err()) {
-                let message =
-                    format!("the folder of {} is not there, nor is the one around it", self.workspace_path().display());
+                let message = format!(
+                    "the directory of {} is not there, nor is the one around it",
+                    self.workspace_path().display()
+                );
                 return Err(KeepReason::Failed(ErrorData::new(ErrorKind::Fault, message).hint("df -h")));
             }
             return Ok(());
@@ -244,7 +246,7 @@ impl IsolatedWorkspace {
         Err(KeepReason::UniqueContent(StopReason::new(
             "it has submodules, whose commits are not published",
             format!(
-                "git -C {place} submodule foreach git log --oneline -5; take what you need, then remove the folder"
+                "git -C {place} submodule foreach git log --oneline -5; take what you need, then remove the directory"
             ),
         )))
     }

@@ -261,7 +261,7 @@ impl<D: Disk> DurableFiles<'_, D> {
 
     /// Flushes the names in a folder to the disk.
     pub fn sync_folder(&self, folder: &Path) -> Result<(), DurableError> {
-        self.0.sync_folder(folder).map_err(io_error("flushing the folder", folder))
+        self.0.sync_folder(folder).map_err(io_error("flushing the directory", folder))
     }
 
     /// Writes a temporary file next to `path` and flushes it.
@@ -331,7 +331,7 @@ impl<D: Disk> DurableFiles<'_, D> {
                 let found = self.0.read_metadata(path).map_err(io_error("looking at", path))?;
                 check_is_folder(path, found).map(|()| false)
             }
-            Err(error) => Err(io_error("creating the folder", path)(error)),
+            Err(error) => Err(io_error("creating the directory", path)(error)),
         }
     }
 }

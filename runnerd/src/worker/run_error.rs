@@ -140,11 +140,11 @@ mod tests {
                 of_git(GitError::Corrupt { doing: "reading", path: "/x".into(), source: broken() }),
                 "mend what git -C /x fsck names",
             ),
-            (of_git(GitError::NoRepository { path: "/x".into() }), "put the git folder back"),
+            (of_git(GitError::NoRepository { path: "/x".into() }), "put the git directory back"),
             (remedy(&EffectError::Spawn(SpawnError::Locked { path: "/x".into() })), "end the program that holds /x"),
             (
                 remedy(&EffectError::Spawn(SpawnError::HiddenFolderMoved { path: "/x".into() })),
-                "put the folder back at /x",
+                "put the directory back at /x",
             ),
             (remedy(&EffectError::InvalidCommit("x".to_owned())), LOOK_AT_LOG),
         ];

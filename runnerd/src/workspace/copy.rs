@@ -152,7 +152,7 @@ impl<'a> IgnoredCopy<'a> {
             return Ok(());
         }
         if is_git {
-            self.skip_path(path, "it names another git folder");
+            self.skip_path(path, "it names another git directory");
         } else if self.total.is_none() && (found.is_symlink() || found.is_file()) {
             self.count_file()?;
         } else if found.is_symlink() {
@@ -270,7 +270,7 @@ impl<'a> IgnoredCopy<'a> {
             match new.symlink_metadata() {
                 Ok(found) if found.is_dir() => {}
                 Ok(_) => {
-                    self.skip_path(path, "the base has no folder there");
+                    self.skip_path(path, "the base has no directory there");
                     return Ok(false);
                 }
                 Err(_) => {

@@ -211,7 +211,7 @@ impl Repo {
     ///
     /// Panics if one of these does not hold.
     pub fn assert_sound(&self) {
-        assert_eq!(self.git(&["status", "--porcelain"]), "", "the work tree is not clean");
+        assert_eq!(self.git(&["status", "--porcelain"]), "", "the working tree is not clean");
         let output = self.command("git").args(["fsck", "--strict", "--no-progress", "--no-dangling"]).output();
         let output = output.expect("git can be started");
         let printed = [output.stdout, output.stderr].concat();

@@ -166,7 +166,7 @@ async fn level_at_which_the_folder_cannot_be_hidden_is_not_offered() {
         probe_host(&launcher, ProbeOptions { strongest: Containment::Pidns, owner, folder: bench.folder() }).await;
     assert!(offer.level() < Containment::Pidns);
     let missing = offer.unused_levels().iter().find(|missing| missing.level == Containment::Pidns).unwrap();
-    assert!(missing.why.contains("private folder"), "{}", missing.why);
+    assert!(missing.why.contains("private directory"), "{}", missing.why);
 }
 
 #[tokio::test]

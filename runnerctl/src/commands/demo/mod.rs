@@ -120,7 +120,7 @@ fn render_tour(folder: &Path) -> String {
     });
     let (enter, remove) = (format!("cd '{folder}'"), format!("rm -r '{folder}'"));
     format!(
-        "\nLook around: {}\n{stops}The folder is kept; to remove it: {}\n",
+        "\nLook around: {}\n{stops}The directory is kept; to remove it: {}\n",
         paint(HINT, &enter),
         paint(HINT, &remove)
     )

@@ -48,7 +48,7 @@ fn suggest_fix(disk: &DiskView) -> String {
     let commands: Vec<String> = sources.into_iter().map(|source| format!("runnerctl gc {source}")).collect();
     if commands.is_empty() {
         return format!(
-            "make room on the disk of {}, or name a folder on another one: workspaces, in the daemon's settings",
+            "make room on the disk of {}, or name a directory on another one: workspaces, in the daemon's settings",
             disk.folder
         );
     }

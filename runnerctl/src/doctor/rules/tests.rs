@@ -187,7 +187,7 @@ fn the_daemon_and_its_files_are_judged() {
         ("another's folder", check_state_dir(at, Some(&foreign))),
         ("closed folder", check_state_dir(at, Some(&closed))),
         ("another's socket", check_socket(at, Some(&FileAccess { is_own: false, ..file_access(true) }))),
-        ("closed work tree", check_work_tree(at, Some(&closed))),
+        ("closed working tree", check_work_tree(at, Some(&closed))),
     ]));
 }
 

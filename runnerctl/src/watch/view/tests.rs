@@ -140,7 +140,7 @@ fn keys_are_explained() {
 #[test]
 fn a_long_refusal_has_a_box_of_its_own() {
     let mut model = populated_model(TermCapabilities::fixed(), (80, 24));
-    model.set_notice("start: the work tree has changes:\n  a.txt\n  b.txt", true);
+    model.set_notice("start: the working tree has changes:\n  a.txt\n  b.txt", true);
     let text = buffer_text(&draw_to_buffer(&model, (80, 24)));
     assert!(text.contains("press any key") && text.contains("  b.txt"), "{text}");
 }

@@ -16,8 +16,8 @@ fn hold_reason(home: &Home, repo: &Repo, deed: &str) -> String {
     let status = home.ctl_in(repo, &["status"]);
     status.exits(0);
     assert!(status.stdout.contains("held"), "{}", status.stdout);
-    assert!(status.stdout.contains("put the git folder back, then: runnerctl resume"), "{}", status.stdout);
-    assert_eq!(repo.read("mine.txt"), "mine\n", "the work tree is as the session left it");
+    assert!(status.stdout.contains("put the git directory back, then: runnerctl resume"), "{}", status.stdout);
+    assert_eq!(repo.read("mine.txt"), "mine\n", "the working tree is as the session left it");
     status.stdout
 }
 

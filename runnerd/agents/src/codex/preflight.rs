@@ -45,9 +45,9 @@ fn check_home(home: &Path, temporary: &Path) -> Result<(), AgentUnavailable> {
     }
     let (home, temporary) = (home.display(), temporary.display());
     let what = format!(
-        "the folder of codex, {home}, is below the temporary folder {temporary}, where none of its commands works"
+        "the directory of codex, {home}, is below the temporary directory {temporary}, where none of its commands works"
     );
-    Err(AgentUnavailable::new(what, "export CODEX_HOME=$HOME/.codex; or set TMPDIR to another folder"))
+    Err(AgentUnavailable::new(what, "export CODEX_HOME=$HOME/.codex; or set TMPDIR to another directory"))
 }
 
 /// Checks the key of a provider named in the arguments: its variable must be passed on.
@@ -140,7 +140,7 @@ mod tests {
         let env = [("CODEX_HOME", below.to_str().unwrap()), ("CODEX_API_KEY", "dummy")];
         let wrapped = "wrapper = [\"env\"]";
         let error = place.check(wrapped, &env).unwrap_err();
-        assert!(error.what.contains("temporary folder") && error.fix.contains("CODEX_HOME"), "{error}");
+        assert!(error.what.contains("temporary directory") && error.fix.contains("CODEX_HOME"), "{error}");
         assert_eq!(place.check(&format!("{wrapped}\nsandbox = \"danger-full-access\""), &env), Ok(()));
         assert_eq!(place.check("", &env), Ok(()), "its home is the session's own");
     }

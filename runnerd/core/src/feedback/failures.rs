@@ -190,7 +190,7 @@ impl FailureList {
         self.detailed.iter().take_while(fits).count()
     }
 
-    /// The names of all but the first `shown` failures, as far as they fit.
+    /// The names of all but the first `count` failures, as far as they fit.
     fn render_others(&self, count: usize, limit: usize) -> String {
         let missing = self.count - count;
         let rest = self.detailed[count..].iter().map(|failure| &failure.name).chain(&self.other_names);

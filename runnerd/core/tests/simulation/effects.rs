@@ -94,7 +94,7 @@ impl Course {
         let NextStep::Continue(task) = next else { return Err(Box::new(Declined::Next(next))) };
         let changes = self.repository.changes();
         if !changes.is_empty() {
-            return Err(hold(format!("the work tree has changes that are not committed: {changes:?}")));
+            return Err(hold(format!("the working tree has changes that are not committed: {changes:?}")));
         }
         let recheck = task.decision.is_some()
             && self.mistake != Some(Mistake::ApproveChanged)

@@ -99,7 +99,7 @@ pub(crate) fn read_index_diff(
     is_new: bool,
 ) -> Result<IndexDiff, GitError> {
     let mut index = index::read_index(repo, repository, head)?;
-    let failed = |error| GitError::gix("reading folders of the index of", repository.work_dir())(error);
+    let failed = |error| GitError::gix("reading directories of the index of", repository.work_dir())(error);
     expand_changed_dirs(repo, repository.commit_tree(repo, head)?.id, &mut index).map_err(failed)?;
     let trusts_index = repository.pinned.is_none();
     let sparse = SparsePatterns::read(repo, repository)?;

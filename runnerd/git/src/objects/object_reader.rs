@@ -27,7 +27,7 @@ impl Default for WalkBudget {
 
 /// A tree too large or too deep for any real repository.
 #[derive(Debug, thiserror::Error)]
-#[error("a tree with more paths than there is room for, or more than {MAX_DEPTH} folders in each other")]
+#[error("a tree with more paths than there is room for, or more than {MAX_DEPTH} nested directories")]
 struct WalkTooLarge;
 
 impl WalkBudget {

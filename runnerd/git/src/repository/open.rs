@@ -135,7 +135,7 @@ impl Repository {
         if self.pinned.is_some() {
             repo.refs = self.open_refs(&repo);
         }
-        repo.set_workdir(self.work_dir.clone()).map_err(GitError::gix("reading the work tree", &self.work_dir))?;
+        repo.set_workdir(self.work_dir.clone()).map_err(GitError::gix("reading the working tree", &self.work_dir))?;
         ObjectCache::new(OBJECT_CACHE_BYTES).attach_to(&mut repo);
         Ok(repo)
     }

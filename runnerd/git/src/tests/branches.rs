@@ -54,7 +54,7 @@ fn repository_of_another_user_is_refused() {
     }
     let error = Repository::discover_with(&fixture.path(""), ConfigSources::RepositoryOnly).unwrap_err();
     let GitError::ForeignOwner { path } = error else { panic!("{error}") };
-    assert_eq!(path, fixture.path("").canonicalize().unwrap(), "git expects the path of the work tree");
+    assert_eq!(path, fixture.path("").canonicalize().unwrap(), "git expects the path of the working tree");
 }
 
 #[test]
@@ -524,7 +524,7 @@ fn work_tree_that_was_moved_is_told_with_the_command_that_moves_it_back() {
     let repository = fixture.repository();
     fixture.git_in(&main, &["worktree", "move", "../linked", "../moved"]);
     let error = repository.head().unwrap_err();
-    assert_eq!(error.to_string(), format!("the work tree {} was moved to {}", from.display(), to.display()));
+    assert_eq!(error.to_string(), format!("the working tree {} was moved to {}", from.display(), to.display()));
     let command = format!("git -C {} worktree move {} {}", common.display(), to.display(), from.display());
     assert_eq!(error.remedy(), Some(format!("move it back: {command}")));
     let words: Vec<&str> = command.split(' ').skip(1).collect();

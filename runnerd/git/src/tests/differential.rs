@@ -306,7 +306,7 @@ const CASES: &[DifferentialCase] = &[
     ("link to a file", plain, |f| f.link("a.txt", "new-link")),
     ("link to a folder", plain, |f| f.link("dir", "new-link")),
     ("link to nothing", plain, |f| f.link("nowhere", "new-link")),
-    ("link out of the work tree", plain, |f| f.link("/etc", "new-link")),
+    ("link out of the working tree", plain, |f| f.link("/etc", "new-link")),
     ("link elsewhere", plain, |f| {
         f.remove("link");
         f.link("b.txt", "link");
@@ -624,7 +624,7 @@ const CASES: &[DifferentialCase] = &[
         f.nested("../origin");
         f.git(&["submodule", "--quiet", "add", "../origin", "m"]);
     }),
-    ("folder of another work tree", plain, |f| {
+    ("folder of another working tree", plain, |f| {
         f.git(&["worktree", "add", "-q", "../elsewhere"]);
         f.write("a.txt", "x");
     }),
@@ -703,7 +703,7 @@ const CASES: &[DifferentialCase] = &[
         f.write("a.txt", "both\n");
         f.git(&["add", "a.txt"]);
     }),
-    ("conflict left to the work tree", conflict, |f| f.write("a.txt", "both\n")),
+    ("conflict left to the working tree", conflict, |f| f.write("a.txt", "both\n")),
     ("text in latin", plain, |f| {
         f.write("dir/.gitattributes", "*.l working-tree-encoding=ISO-8859-1\n");
         f.write("dir/n.l", b"\xe9\n");

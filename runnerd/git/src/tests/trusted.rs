@@ -57,7 +57,7 @@ fn whatever_somebody_makes_of_the_folder_is_put_right_before_it_is_used() {
     fs::write(elsewhere.join("file"), "theirs\n").unwrap();
     let deeds: [(&str, &dyn Fn()); 9] = [
         ("a setting", &|| fs::write(folder.join("config"), "[core]\n\tfsmonitor = /bin/false\n").unwrap()),
-        ("settings of a work tree", &|| fs::write(folder.join("config.worktree"), "[core]\n").unwrap()),
+        ("settings of a working tree", &|| fs::write(folder.join("config.worktree"), "[core]\n").unwrap()),
         ("attributes", &|| fs::write(folder.join("info/attributes"), "* filter=x\n").unwrap()),
         ("grafts", &|| fs::write(folder.join("info/grafts"), "x\n").unwrap()),
         ("hooks", &|| fs::create_dir(folder.join("hooks")).unwrap()),

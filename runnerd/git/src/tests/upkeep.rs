@@ -88,7 +88,7 @@ fn a_large_pack_is_not_written_again() {
     fixture.git(&["add", "large.bin"]);
     fixture.git(&["commit", "-qm", "large"]);
     fixture.git(&["rm", "-q", "large.bin"]);
-    fixture.git(&["commit", "-qm", "no longer in the work tree, where it would be read"]);
+    fixture.git(&["commit", "-qm", "no longer in the working tree, where it would be read"]);
     fixture.git(&["repack", "-adq"]);
     let large = packs(&fixture);
     // git counts objects: two small packs with as many are enough reason to roll all three up.

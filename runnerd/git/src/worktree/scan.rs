@@ -77,7 +77,7 @@ impl WorktreeScan {
         let mut scan = Self::default();
         let state = &mut tracked.state;
         let IndexPreload { untracked: untracked_paths, mut unverified } = IndexPreload::run(repo, repository, state);
-        let failed = || GitError::gix("comparing the index with the work tree", repository.work_dir());
+        let failed = || GitError::gix("comparing the index with the working tree", repository.work_dir());
         let flush = if unverified.is_empty() { None } else { repository.flush_before_reading(unverified.len())? };
         let own_files = repository.runner_file_positions(state);
         unverified.retain(|position| !own_files.contains(position));

@@ -124,7 +124,7 @@ fn a_branch_is_in_use_wherever_a_work_tree_comes_back_to_it() {
     let is_left = |how: &str| {
         assert_eq!((pair.publish().behind, pair.branch()), (Some(1), first.clone()), "{how}");
     };
-    is_left("checked out in a linked work tree");
+    is_left("checked out in a linked working tree");
     let steps = ["-c", "sequence.editor=sed -i s/pick/edit/", "rebase", "--quiet", "-i", "HEAD~1"];
     assert!(git(&linked, &steps).status.success());
     is_left("rebased");

@@ -70,7 +70,7 @@ impl BoundedCopy {
         } else if metadata.is_file() {
             self.copy_file(from, to)?;
         } else {
-            return Err(io::Error::other("neither a file nor a folder, on another file system than its new place"));
+            return Err(io::Error::other("neither a file nor a directory, on another file system than its new place"));
         }
         // Its timestamp distinguishes a file from one written since.
         copy_times(to, &metadata)

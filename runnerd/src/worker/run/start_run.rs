@@ -113,7 +113,7 @@ fn refuse_uncommitted(foreign: &[String]) -> Result<(), PrepareError> {
         return Ok(());
     }
     let shown = foreign.iter().take(10).cloned().collect::<Vec<_>>().join(", ");
-    let message = format!("the work tree has changes that are not committed: {shown}");
+    let message = format!("the working tree has changes that are not committed: {shown}");
     let ways = commit_advice::commit_ways(foreign).join("; then: ", "runnerctl resume");
     Err(PrepareError::Hold(StopReason::new(message, ways)))
 }

@@ -46,7 +46,7 @@ impl Disk for SimulatedDisk {
         let node = state.find(from).ok_or(Errno::ENOENT)?;
         let (folder, old) = state.place(from)?;
         let (same, new) = state.place(to)?;
-        assert_eq!(folder, same, "no file moves to another folder");
+        assert_eq!(folder, same, "no file moves to another directory");
         state.change(NameChange { folder, removed: Some(old), added: Some((new, node)), is_flushed: false });
         Ok(())
     }

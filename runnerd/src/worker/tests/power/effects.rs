@@ -131,7 +131,7 @@ impl ScriptedEffects {
             }
         };
         if self.machine.read_work() != committed {
-            return Err(EffectTrouble::Hold("the work tree has changes that are not committed".into()));
+            return Err(EffectTrouble::Hold("the working tree has changes that are not committed".into()));
         }
         if done == ITERATIONS {
             return Ok(IterationEvent::Declined);
