@@ -58,9 +58,9 @@ pub(super) async fn acquire_run(job: &DriveJob) -> Result<ClaimResult, JobError>
     for attempt in 0_usize.. {
         let remaining = match block_in_place(|| check_remote(job, &mut watch)) {
             Ok(RemoteCheck::Decided(taken)) => return Ok(taken),
-            Ok(RemoteCheck::Retry(left)) => {
+            Ok(RemoteCheck::Retry(wait)) => {
                 watch.away_since = None;
-                left
+                wait
             }
             Err(JobError::Upstream(error @ UpstreamError::Unreachable { .. })) => {
                 let since = *watch.away_since.get_or_insert_with(clock::since_boot);
@@ -114,9 +114,9 @@ fn check_remote(job: &DriveJob, watch: &mut ClaimWatch) -> Result<RemoteCheck, J
     };
     match decide_takeover(&claim_state, &request) {
         TakeoverDecision::Superseded => Ok(RemoteCheck::Decided(ClaimResult::Superseded)),
-        TakeoverDecision::After(left) => {
-            report_wait(job, watch, &claim_state, left.unsigned_abs());
-            Ok(RemoteCheck::Retry(left.unsigned_abs()))
+        TakeoverDecision::After(wait) => {
+            report_wait(job, watch, &claim_state, wait.unsigned_abs());
+            Ok(RemoteCheck::Retry(wait.unsigned_abs()))
         }
         TakeoverDecision::Now => {
             let claim = push_claim(job, &repository, &tip)?;

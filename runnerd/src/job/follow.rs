@@ -143,9 +143,9 @@ fn find_run_end(run: &RunView, upstream: &Upstream) -> Option<JobEnd> {
 fn exceeds_max_wait(run: &RunView, since: Duration, max_wait: Duration) -> Option<Timestamp> {
     let now = clock::now();
     let until = run.wait_until.unwrap_or(now);
-    let left = Duration::try_from(until.duration_since(now)).unwrap_or_default();
+    let remaining = Duration::try_from(until.duration_since(now)).unwrap_or_default();
     let waited = clock::since_boot().saturating_sub(since);
-    (waited.saturating_add(left) > max_wait).then_some(until)
+    (waited.saturating_add(remaining) > max_wait).then_some(until)
 }
 
 /// Ends the session, and waits until its work is committed.

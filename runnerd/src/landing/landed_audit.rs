@@ -151,18 +151,18 @@ fn remake_merge(
     let mut nearest = RemakeResult::Unknown("its merge cannot be made again".to_owned());
     let later = branch.plan.all_commits().iter().skip_while(|head| head.id != claim.landed.commit);
     let later: Vec<Id> = later.filter_map(|head| head.id.parse().ok()).collect();
-    let mut seen = BTreeSet::new();
+    let mut states = BTreeSet::new();
     for tip in later {
         let Ok(loaded) = worker::load_state(site.repository, tip) else { continue };
         let root = &loaded.tree.root;
-        if !seen.insert((root.title.clone(), root.passes, loaded.goal.headline())) {
+        if !states.insert((root.title.clone(), root.passes, loaded.goal.headline())) {
             continue;
         }
         branch.target.tip = tip;
         let result = remake_at_tip(site, branch, claim)?;
-        let RemakeResult::Remade(made) = &result else { return Ok(result) };
-        let has_files = has_same_files(site, claim, made)?;
-        if !has_files || find_difference(claim, made).is_none() {
+        let RemakeResult::Remade(commit) = &result else { return Ok(result) };
+        let has_files = has_same_files(site, claim, commit)?;
+        if !has_files || find_difference(claim, commit).is_none() {
             return Ok(result);
         }
         nearest = result;

@@ -157,12 +157,12 @@ impl Api {
 
 /// Says which files keep a workspace.
 fn uncommitted_reason(workspace: &Path, files: &[String]) -> StopReason {
-    let shown = files.iter().take(MAX_SHOWN_PATHS).cloned().collect::<Vec<_>>().join(", ");
+    let list = files.iter().take(MAX_SHOWN_PATHS).cloned().collect::<Vec<_>>().join(", ");
     let more = files.len().saturating_sub(MAX_SHOWN_PATHS);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     let place = shell::quote_path(workspace);
     StopReason::new(
-        format!("it holds files that no commit has: {shown}{more}"),
+        format!("it holds files that no commit has: {list}{more}"),
         format!("git -C {place} status --ignored; take what you need, then: runnerctl gc --force"),
     )
 }

@@ -76,8 +76,8 @@ impl IterationAudit<'_> {
         };
         self.check_verdict(&replayed, findings);
         self.check_raw_tree(&replayed, findings);
-        let left = replayed.tree.tree.take();
-        let after = self.expected_state(&replayed.outcome, left, notes);
+        let agent_tree = replayed.tree.tree.take();
+        let after = self.expected_state(&replayed.outcome, agent_tree, notes);
         self.check_files(&replayed, &after, findings);
         self.check_receipt(&replayed, findings);
         rebuilt
@@ -217,15 +217,16 @@ impl IterationAudit<'_> {
     /// Checks that a rejected tree breaks the rule it was rejected for.
     fn check_raw_tree(&self, replayed: &ReplayedOutcome, findings: &mut AuditFindings) {
         let Some(raw) = self.diff.raw.as_deref() else { return };
-        let left = crate::iteration::tree_examination::examine_tree(&crate::iteration::tree_examination::SessionTree {
-            from: &self.from.tree,
-            node: &replayed.outcome.work.task.node,
-            role: replayed.outcome.work.task.role,
-            text: Some(raw),
-            answer: None,
-            max_attempts: self.from.policy.max_attempts_default,
-        });
-        let broken = match &left.finding {
+        let examination =
+            crate::iteration::tree_examination::examine_tree(&crate::iteration::tree_examination::SessionTree {
+                from: &self.from.tree,
+                node: &replayed.outcome.work.task.node,
+                role: replayed.outcome.work.task.role,
+                text: Some(raw),
+                answer: None,
+                max_attempts: self.from.policy.max_attempts_default,
+            });
+        let broken = match &examination.finding {
             TreeFinding::Legal { .. } => None,
             TreeFinding::Invalid { .. } => Some(SessionRule::ValidTree),
             TreeFinding::Illegal(breach) => Some(breach.rule),
@@ -252,10 +253,15 @@ impl IterationAudit<'_> {
     }
 
     /// Returns the state that the runner derives from From and this outcome.
-    fn expected_state(&self, outcome: &IterationOutcome, left: Option<TaskTree>, notes: Vec<String>) -> StateAfter {
+    fn expected_state(
+        &self,
+        outcome: &IterationOutcome,
+        agent_tree: Option<TaskTree>,
+        notes: Vec<String>,
+    ) -> StateAfter {
         let (old, new) = (&self.from.run_state, &self.to.run_state);
         let facts = TransitionFacts {
-            agents_tree: left,
+            agents_tree: agent_tree,
             notes,
             held_back: new.held_back.clone(),
             dirty_submodules: new.dirty_submodules.clone(),

@@ -140,11 +140,11 @@ fn apply_outcome(input: &ForecastInput<'_>, outcome: &IterationOutcome, agents_t
 /// Examines the task tree that a session leaves with this ending.
 fn examine_left_tree(input: &ForecastInput<'_>, task: &SessionTask, ending: Ending) -> TreeExamination {
     let from = input.inputs.tree;
-    let mut left = from.clone();
-    if let (Ending::Reworded, Some(node)) = (ending, tree::find_mut(&mut left, &task.node)) {
+    let mut agent_tree = from.clone();
+    if let (Ending::Reworded, Some(node)) = (ending, tree::find_mut(&mut agent_tree, &task.node)) {
         node.goal = format!("{} (less of it)", node.goal);
     }
-    let text = (ending != Ending::InvalidTree).then(|| tree::canonical(&left));
+    let text = (ending != Ending::InvalidTree).then(|| tree::canonical(&agent_tree));
     examine_tree(&tree_examination::SessionTree {
         from,
         node: &task.node,

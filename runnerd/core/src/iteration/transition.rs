@@ -93,7 +93,7 @@ pub fn apply_outcome(before: &CommittedState, outcome: &IterationOutcome, facts:
         tests: next_tests(&before.tests, outcome),
         tree_refused: matches!(tree_finding(outcome), Some(TreeFinding::Invalid { .. } | TreeFinding::Illegal(_)))
             || (row.tree == TreeSource::FromCommit
-                && facts.agents_tree.as_ref().is_some_and(|left| *left != *before.tree)),
+                && facts.agents_tree.as_ref().is_some_and(|tree| *tree != *before.tree)),
         tree,
     }
 }

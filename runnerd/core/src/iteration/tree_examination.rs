@@ -55,59 +55,59 @@ pub fn examine_tree(session: &SessionTree<'_>) -> TreeExamination {
         return invalid_tree(vec![TreeFault::of_whole_tree(TreeLimit::FileGone)], b"");
     };
     match validate::load_agent_tree(text) {
-        Ok(left) => examine_parsed_tree(session, left),
+        Ok(agent_tree) => examine_parsed_tree(session, agent_tree),
         Err(faults) => invalid_tree(faults, text),
     }
 }
 
 /// Same as [`examine_tree`], for a session whose text has been parsed into this tree, which on its own satisfies every rule.
-pub fn examine_parsed_tree(session: &SessionTree<'_>, mut left: TaskTree) -> TreeExamination {
-    reset_owned_fields(&mut left, session.from, session.max_attempts);
-    if left == *session.from {
+pub fn examine_parsed_tree(session: &SessionTree<'_>, mut agent_tree: TaskTree) -> TreeExamination {
+    reset_owned_fields(&mut agent_tree, session.from, session.max_attempts);
+    if agent_tree == *session.from {
         return examine_unchanged_tree(session);
     }
-    match find_breach(session.from, &left) {
+    match find_breach(session.from, &agent_tree) {
         Some(breach) => TreeExamination { finding: TreeFinding::Illegal(breach), tree: None },
-        None => take_tree(session, left, session.text.unwrap_or_default()),
+        None => take_tree(session, agent_tree, session.text.unwrap_or_default()),
     }
 }
 
 /// Same as [`examine_tree`], for a session that left From's text, which is already known to satisfy every rule.
 pub fn examine_unchanged_tree(session: &SessionTree<'_>) -> TreeExamination {
-    let mut left = session.from.clone();
+    let mut agent_tree = session.from.clone();
     if answered_children(session).is_some() {
-        return take_tree(session, left, session.text.unwrap_or_default());
+        return take_tree(session, agent_tree, session.text.unwrap_or_default());
     }
-    tree::sort(&mut left);
+    tree::sort(&mut agent_tree);
     TreeExamination {
-        finding: TreeFinding::Legal { gained: count_gained(session, &left), reworded: false },
-        tree: Some(left),
+        finding: TreeFinding::Legal { gained: count_gained(session, &agent_tree), reworded: false },
+        tree: Some(agent_tree),
     }
 }
 
 /// Finishes a tree in which no node breaks a rule, by inserting the children in the answer.
-fn take_tree(session: &SessionTree<'_>, mut left: TaskTree, text: &[u8]) -> TreeExamination {
-    let gained = count_gained(session, &left);
-    let finding = TreeFinding::Legal { gained, reworded: is_reworded(session, &left) };
+fn take_tree(session: &SessionTree<'_>, mut agent_tree: TaskTree, text: &[u8]) -> TreeExamination {
+    let gained = count_gained(session, &agent_tree);
+    let finding = TreeFinding::Legal { gained, reworded: is_reworded(session, &agent_tree) };
     if let Some(children) = answered_children(session).filter(|_| gained == 0) {
-        tree::insert_children(&mut left, session.node, children, session.max_attempts);
+        tree::insert_children(&mut agent_tree, session.node, children, session.max_attempts);
     }
-    tree::derive_passes(&mut left);
-    tree::sort(&mut left);
-    match validate::check_tree(&left) {
-        Ok(()) => match find_growth_breach(session, &left) {
+    tree::derive_passes(&mut agent_tree);
+    tree::sort(&mut agent_tree);
+    match validate::check_tree(&agent_tree) {
+        Ok(()) => match find_growth_breach(session, &agent_tree) {
             Some(breach) => TreeExamination { finding: TreeFinding::Illegal(breach), tree: None },
-            None => TreeExamination { finding, tree: Some(left) },
+            None => TreeExamination { finding, tree: Some(agent_tree) },
         },
         Err(faults) => invalid_tree(faults, text),
     }
 }
 
 /// Returns the breach of a session that has added too much, or one more to a chain of single children.
-fn find_growth_breach(session: &SessionTree<'_>, left: &TaskTree) -> Option<RuleBreach> {
-    let (known, after) = (tree::index(session.from), tree::index(left));
+fn find_growth_breach(session: &SessionTree<'_>, agent_tree: &TaskTree) -> Option<RuleBreach> {
+    let (known, after) = (tree::index(session.from), tree::index(agent_tree));
     let is_new = |placed: &PlacedNode<'_>| !known.contains_key(placed.node.id.as_str());
-    let added: Vec<PlacedNode<'_>> = tree::walk(left).into_iter().filter(is_new).collect();
+    let added: Vec<PlacedNode<'_>> = tree::walk(agent_tree).into_iter().filter(is_new).collect();
     let limit = if session.role == Role::Repair { MAX_REPAIRED } else { MAX_ADDED };
     if added.len() > limit {
         let seen = format!("it added {}; let a part of them be divided by their own sessions", added.len());
@@ -137,9 +137,9 @@ pub fn clip_invalid_text(text: &[u8]) -> String {
 }
 
 /// Sets the fields that the runner owns: to From's values, or to those of a new node.
-fn reset_owned_fields(left: &mut TaskTree, from: &TaskTree, max_attempts: u32) {
+fn reset_owned_fields(agent_tree: &mut TaskTree, from: &TaskTree, max_attempts: u32) {
     let known = tree::index(from);
-    tree::for_each_node_mut(left, |node| {
+    tree::for_each_node_mut(agent_tree, |node| {
         let before = known.get(node.id.as_str()).map(|placed| placed.node);
         node.passes = before.is_some_and(|before| before.passes);
         node.attempts = before.map_or(0, |before| before.attempts);
@@ -148,8 +148,8 @@ fn reset_owned_fields(left: &mut TaskTree, from: &TaskTree, max_attempts: u32) {
 }
 
 /// Returns the first breach in the order of the rules; for one rule, the first in From's tree.
-fn find_breach(from: &TaskTree, left: &TaskTree) -> Option<RuleBreach> {
-    let after = tree::index(left);
+fn find_breach(from: &TaskTree, agent_tree: &TaskTree) -> Option<RuleBreach> {
+    let after = tree::index(agent_tree);
     let breaches: Vec<RuleBreach> =
         tree::walk(from).into_iter().filter_map(|before| find_node_breach(before, &after)).collect();
     breaches.into_iter().min_by_key(|breach| breach.rule)
@@ -191,15 +191,15 @@ fn changed_field(before: &Node, now: &Node) -> Option<&'static str> {
     fields.into_iter().find(|(_, same)| !same).map(|(name, _)| name)
 }
 
-fn is_reworded(session: &SessionTree<'_>, left: &TaskTree) -> bool {
+fn is_reworded(session: &SessionTree<'_>, agent_tree: &TaskTree) -> bool {
     let wording =
         |tree: &TaskTree| tree::find(tree, session.node).map(|node| (node.goal.clone(), node.acceptance.clone()));
-    wording(session.from) != wording(left)
+    wording(session.from) != wording(agent_tree)
 }
 
 /// Returns the number of children that the selected node gained in the tree.
-fn count_gained(session: &SessionTree<'_>, left: &TaskTree) -> u32 {
-    let gained = tree::find(left, session.node).map_or(0, |node| node.children.len());
+fn count_gained(session: &SessionTree<'_>, agent_tree: &TaskTree) -> u32 {
+    let gained = tree::find(agent_tree, session.node).map_or(0, |node| node.children.len());
     u32::try_from(gained).unwrap_or(u32::MAX)
 }
 

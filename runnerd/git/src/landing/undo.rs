@@ -116,13 +116,13 @@ impl Repository {
             return Ok(());
         };
         let is_folder = mode.kind() == EntryKind::Commit;
-        let shown = display_path(path);
+        let name = display_path(path);
         if foreign.contains(path) && (is_folder || !self.is_partially_written(repo, &guarded_path, blob)?) {
-            tracing::debug!(file = shown, "not removed: no landing has written it");
+            tracing::debug!(file = name, "not removed: no landing has written it");
             return Ok(());
         }
         if guarded_path.remove_with_parents(is_folder).map_err(GitError::io("removing", &file))? {
-            tracing::debug!(file = shown, "restored");
+            tracing::debug!(file = name, "restored");
         }
         Ok(())
     }

@@ -26,10 +26,10 @@ const WINDOW: usize = 1 << 20;
 
 /// Returns which of the changed files hold which secrets; `paths` are relative to the work tree.
 pub(crate) fn scan_files(root: &Path, paths: &[Vec<u8>], secrets: &Secrets) -> Vec<SecretFinding> {
-    let mut seen = Vec::new();
+    let mut findings = Vec::new();
     let mut budget = MAX_TOTAL;
     for path in paths.iter().collect::<BTreeSet<_>>() {
-        if secrets.is_empty() || seen.len() >= MAX_FINDINGS || budget == 0 {
+        if secrets.is_empty() || findings.len() >= MAX_FINDINGS || budget == 0 {
             break;
         }
         let mut names = secrets.names_in(path);
@@ -38,10 +38,10 @@ pub(crate) fn scan_files(root: &Path, paths: &[Vec<u8>], secrets: &Secrets) -> V
             let _ = add_secret_names(file.take(MAX_FILE.min(budget)), secrets, &mut names, &mut budget);
         }
         let display_path = secrets.redact(&String::from_utf8_lossy(path)).into_owned();
-        seen.extend(names.into_iter().map(|variable| SecretFinding { path: display_path.clone(), variable }));
+        findings.extend(names.into_iter().map(|variable| SecretFinding { path: display_path.clone(), variable }));
     }
-    seen.truncate(MAX_FINDINGS);
-    seen
+    findings.truncate(MAX_FINDINGS);
+    findings
 }
 
 /// Opens a regular file; follows neither links nor pipes.

@@ -148,10 +148,10 @@ fn check_clean(repository: &Repository) -> Result<Option<StopReason>, GitError> 
     // Files that git cannot convert may be unchanged since their commit: the program that could tell must be installed
     // first.
     repository.check_storable(&changes)?;
-    let shown: Vec<String> = changes.iter().take(10).map(runner_git::WorktreeChange::display_path).collect();
-    let more = changes.len().saturating_sub(shown.len());
+    let names: Vec<String> = changes.iter().take(10).map(runner_git::WorktreeChange::display_path).collect();
+    let more = changes.len().saturating_sub(names.len());
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    let message = format!("the working tree has changes that are not committed: {}{more}", shown.join(", "));
+    let message = format!("the working tree has changes that are not committed: {}{more}", names.join(", "));
     let paths: Vec<String> = changes.iter().map(runner_git::WorktreeChange::display_path).collect();
     Ok(Some(StopReason::new(message, commit_advice::commit_ways(&paths).join("; then: ", "runnerctl resume"))))
 }

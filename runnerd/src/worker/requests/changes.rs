@@ -295,9 +295,9 @@ fn drop_change(
         ChangeRequest::Config { text, .. } | ChangeRequest::Settings { text, .. } => ("toml", text.clone()),
     };
     let command = queued.change.command().replace(' ', "-");
-    let kept = queue.store.save_refused_text(&format!("{}-{command}.{end}", queued.number), &text)?;
+    let file = queue.store.save_refused_text(&format!("{}-{command}.{end}", queued.number), &text)?;
     remove_queued(queue, queued.number)?;
-    let message = format!("`{command}` could not be done: {refusal}; what it said is in {}", kept.display());
+    let message = format!("`{command}` could not be done: {refusal}; what it said is in {}", file.display());
     tracing::warn!(repo = queue.file.id, run = queued.run, message, "a person's request was dropped");
     queue.publish_event(&queued.run, None, EventKind::Warning { message });
     Ok(ChangeEnd { number: queued.number, result: Err(refusal) })

@@ -112,8 +112,8 @@ fn refuse_uncommitted(foreign: &[String]) -> Result<(), PrepareError> {
     if foreign.is_empty() {
         return Ok(());
     }
-    let shown = foreign.iter().take(10).cloned().collect::<Vec<_>>().join(", ");
-    let message = format!("the working tree has changes that are not committed: {shown}");
+    let list = foreign.iter().take(10).cloned().collect::<Vec<_>>().join(", ");
+    let message = format!("the working tree has changes that are not committed: {list}");
     let ways = commit_advice::commit_ways(foreign).join("; then: ", "runnerctl resume");
     Err(PrepareError::Hold(StopReason::new(message, ways)))
 }

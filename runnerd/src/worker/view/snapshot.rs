@@ -226,13 +226,13 @@ fn recent_iterations(repository: &Repository, run: &str, tip: Id) -> Vec<Iterati
 
 /// Returns which files of these iterations contain secrets, if their records are available.
 fn recent_secrets(layout: &Layout, views: &[IterationView]) -> Vec<SecretFinding> {
-    let mut seen: Vec<SecretFinding> = Vec::new();
+    let mut secrets: Vec<SecretFinding> = Vec::new();
     for found in views.iter().filter_map(|view| read_meta(layout, &view.run, view.iter)).flat_map(|meta| meta.secrets) {
-        if seen.len() < MAX_SECRETS && !seen.contains(&found) {
-            seen.push(found);
+        if secrets.len() < MAX_SECRETS && !secrets.contains(&found) {
+            secrets.push(found);
         }
     }
-    seen
+    secrets
 }
 
 /// Returns other notices of these iterations, if their records are available.
