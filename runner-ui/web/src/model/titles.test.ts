@@ -9,7 +9,7 @@ const titles = new Map([
 
 test('a task is called by its title where its id stands', () => {
   expect(titled('task parser.lex has used its 3 attempts', titles)).toBe('“Tokens” has used its 3 attempts');
-  expect(titled('node docs waits; the docs are old', titles)).toBe(
+  expect(titled('task docs waits; the docs are old', titles)).toBe(
     '“A page of help” waits; the docs are old',
   );
   expect(titled('root-2 is done, last on parser.lex.', titles)).toBe('“Second” is done, last on “Tokens”.');

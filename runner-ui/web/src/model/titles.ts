@@ -15,9 +15,9 @@ export function titlesOf(run: RunView | null | undefined, found: Forest | null =
 }
 
 /** An id, with the word before it that says that it is one. */
-const named = /(\bnode )?(?<![\w.\-/`])([A-Za-z0-9][\w-]*(?:\.[\w-]+)*)(?![\w\-/`])/g;
+const named = /(\btask )?(?<![\w.\-/`])([A-Za-z0-9][\w-]*(?:\.[\w-]+)*)(?![\w\-/`])/g;
 
-/** Puts titles in the place of ids: of all that follow "node", and of those that no other word looks like. */
+/** Puts titles in the place of ids: of all that follow "task", and of those that no other word looks like. */
 export function titled(sentence: string, titles: Titles): string {
   return sentence.replace(named, (all, said: string | undefined, id: string) => {
     const title = titles.get(id);
