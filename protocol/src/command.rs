@@ -18,45 +18,45 @@ pub struct Command {
     pub argv: Vec<String>,
 }
 
-/// Commands that take nothing of the case: what they are for, and how they are typed.
+/// Commands without parameters: the purpose and the command line of each.
 pub const KNOWN_COMMANDS: &[(&str, &str)] = &[
     ("Continue the run", "runnerctl resume"),
     ("Try again now", "runnerctl resume --now"),
     ("Grant 20 more iterations", "runnerctl resume --more 20"),
-    ("Show how it stands", "runnerctl status"),
+    ("Show status", "runnerctl status"),
     ("List repositories", "runnerctl repos"),
-    ("List runs that are over", "runnerctl queue --ended"),
+    ("List ended runs", "runnerctl queue --ended"),
     ("Start a run", "runnerctl start"),
     ("End the run", "runnerctl cancel"),
     ("Pause after this iteration", "runnerctl pause"),
     ("Pause now", "runnerctl pause --now"),
     ("Edit the task tree", "runnerctl edit"),
     ("Show the task tree", "runnerctl tree"),
-    ("Check the files of the runner", "runnerctl validate"),
+    ("Validate .runner/", "runnerctl validate"),
     ("Show open questions", "runnerctl questions"),
     ("Show all questions", "runnerctl questions --all"),
-    ("Show what it printed", "runnerctl log"),
+    ("Show the log", "runnerctl log"),
     ("Show the settings", "runnerctl config get"),
     ("Show the prices", "runnerctl config get prices"),
     ("Edit the settings", "runnerctl config edit"),
-    ("Do without a ceiling on cost", "runnerctl config set max_cost_usd --default"),
-    ("Accept the guard as it is", "runnerctl guard accept"),
-    ("Show how the daemon is", "runnerctl daemon status"),
+    ("Remove the cost limit", "runnerctl config set max_cost_usd --default"),
+    ("Accept the changed guard files", "runnerctl guard accept"),
+    ("Show daemon status", "runnerctl daemon status"),
     ("Run the daemon here", "runnerctl daemon run"),
-    ("Look for what is wrong", "runnerctl doctor"),
-    ("Set it up", "runnerctl init"),
+    ("Run doctor", "runnerctl doctor"),
+    ("Create .runner/", "runnerctl init"),
     ("Open the page", "runnerctl ui"),
     ("Commit", "git commit"),
-    ("Make a first commit", "git commit --allow-empty -m Begin"),
-    ("Show what has changed", "git status"),
+    ("Create a first commit", "git commit --allow-empty -m Begin"),
+    ("Show uncommitted changes", "git status"),
     ("Show the history", "git log --oneline"),
     ("Show the branch's history", "git log --oneline --first-parent"),
     ("Show your git configuration", "git config --global --list"),
     ("Show your git configuration", "git config --global --list --show-origin"),
     ("Check the objects", "git fsck"),
-    ("Check that all objects are there", "git fsck --connectivity-only"),
-    ("Fetch what was left out", "git fetch --refetch --no-filter"),
-    ("Make a repository", "git init"),
+    ("Check for missing objects", "git fsck --connectivity-only"),
+    ("Fetch missing objects", "git fetch --refetch --no-filter"),
+    ("Create a repository", "git init"),
 ];
 
 impl Command {
@@ -65,22 +65,22 @@ impl Command {
         Self { label: label.to_owned(), argv: argv.into_iter().map(str::to_owned).collect() }
     }
 
-    /// Returns the command that a line is, where it takes nothing of the case.
+    /// Returns the known command with this command line.
     pub fn from_known_line(line: &str) -> Option<Self> {
         KNOWN_COMMANDS.iter().find(|(_, known)| *known == line).map(|(label, line)| Self::new(label, line.split(' ')))
     }
 
-    /// Gives a node another set of attempts.
+    /// Gives a task another set of attempts.
     pub fn retry(node: &str) -> Self {
-        Self::new("Give it new attempts", ["runnerctl", "retry", node])
+        Self::new("Retry the task", ["runnerctl", "retry", node])
     }
 
-    /// Starts a run that was begun under an id before.
+    /// Starts a run that was started under this id before.
     pub fn start_again(id: &str) -> Self {
         Self::new("Start it again", ["runnerctl", "start", "--id", id])
     }
 
-    /// Approves what an iteration has finished.
+    /// Approves the task that an iteration has finished.
     pub fn approve(iter: u32) -> Self {
         Self::new("Approve", ["runnerctl", "approve", "--iter", &iter.to_string()])
     }
@@ -95,9 +95,9 @@ impl Command {
         Self::new("Verify this run", ["runnerctl", "verify", "--run", run])
     }
 
-    /// Shows what an iteration has changed.
+    /// Shows the changes of an iteration.
     pub fn show_diff(iter: u32) -> Self {
-        Self::new("Show what it has changed", ["runnerctl", "log", &iter.to_string(), "--diff"])
+        Self::new("Show the diff", ["runnerctl", "log", &iter.to_string(), "--diff"])
     }
 
     /// Sets a key of a run's configuration.
@@ -125,19 +125,19 @@ impl Command {
         Self::new("Check out the branch", ["git", "switch", branch])
     }
 
-    /// Takes a file back to what was committed.
+    /// Restores the committed version of a file.
     pub fn restore_file(path: &str) -> Self {
-        Self::new("Take the change back", ["git", "restore", path])
+        Self::new("Restore the file", ["git", "restore", path])
     }
 
     /// Shows which files a commit has changed.
     pub fn show_files(revision: &str) -> Self {
-        Self::new("Show what was kept", ["git", "show", "--stat", revision])
+        Self::new("Show the saved files", ["git", "show", "--stat", revision])
     }
 
-    /// Shows what is not committed.
+    /// Shows the uncommitted changes.
     pub fn show_changes() -> Self {
-        Self::new("Show what has changed", ["git", "status"])
+        Self::new("Show uncommitted changes", ["git", "status"])
     }
 
     /// Stages files by their names.
@@ -147,7 +147,7 @@ impl Command {
 
     /// Stashes files by their names.
     pub fn stash<'a>(paths: impl IntoIterator<Item = &'a str>) -> Self {
-        Self::new("Put these files aside", ["git", "stash", "push", "-u", "--"].into_iter().chain(paths))
+        Self::new("Stash these files", ["git", "stash", "push", "-u", "--"].into_iter().chain(paths))
     }
 
     /// Returns it as it is typed into a shell.

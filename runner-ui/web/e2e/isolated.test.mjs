@@ -37,7 +37,7 @@ function isolated() {
       reason: {
         message: 'store.sqlite has used all of its 3 attempts',
         command: 'runnerctl retry store.sqlite',
-        commands: [{ label: 'Give it new attempts', argv: ['runnerctl', 'retry', 'store.sqlite'] }],
+        commands: [{ label: 'Retry the task', argv: ['runnerctl', 'retry', 'store.sqlite'] }],
       },
     }),
   );

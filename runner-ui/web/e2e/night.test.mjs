@@ -70,7 +70,7 @@ test('a button of a card copies the whole command, whatever it is called', async
   const { page, context } = await overview(WIDE);
   await context.grantPermissions(['clipboard-read', 'clipboard-write']);
   const card = page.locator('.repo', { has: page.getByRole('link', { name: 'calc' }) });
-  const button = card.getByRole('button', { name: /Give it new attempts/ });
+  const button = card.getByRole('button', { name: /Retry the task/ });
   expect(await button.evaluate((element) => element.scrollWidth <= element.clientWidth)).toBe(true);
   await button.click();
   await expect

@@ -46,7 +46,7 @@ test.each([WIDE, NARROW])('what brings a stuck run on is done where it stands, %
     RUN,
     async ({ page }) => {
       const acts = page.getByRole('group', { name: 'Steer this run' });
-      await acts.getByRole('button', { name: 'Give it new attempts' }).click();
+      await acts.getByRole('button', { name: 'Retry the task' }).click();
       await acts.getByText('✔ it is done').waitFor();
       await acts.getByRole('button', { name: 'Continue the run' }).click();
       await expect

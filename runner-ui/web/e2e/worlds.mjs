@@ -241,7 +241,7 @@ export function small() {
         command:
           'runnerctl retry parser.lex, or runnerctl edit, or runnerctl add parser.lex --title TITLE --goal GOAL; then: runnerctl resume',
         commands: [
-          { label: 'Give it new attempts', argv: ['runnerctl', 'retry', 'parser.lex'] },
+          { label: 'Retry the task', argv: ['runnerctl', 'retry', 'parser.lex'] },
           { label: 'Edit the task tree', argv: ['runnerctl', 'edit'] },
           { label: 'Continue the run', argv: ['runnerctl', 'resume'] },
         ],

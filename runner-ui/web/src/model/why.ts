@@ -72,7 +72,7 @@ export interface Remark {
   command: Command | null;
 }
 
-const accept: Command = { label: 'Accept the guard as it is', argv: ['runnerctl', 'guard', 'accept'] };
+const accept: Command = { label: 'Accept the changed guard files', argv: ['runnerctl', 'guard', 'accept'] };
 
 const absences: Record<TestAbsence, string> = {
   gone: 'gone or renamed',
