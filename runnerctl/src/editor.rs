@@ -39,6 +39,6 @@ pub(crate) fn ask_to_retry(why: &str) -> Result<bool, Failure> {
         .write_all(format!("{}\nEdit it again? [Y/n] ", sanitize_lines(why)).as_bytes())
         .and_then(|()| stderr.flush())
         .and_then(|()| io::stdin().read_line(&mut answer))
-        .map_err(|error| Failure::io("asking whether to go on", &error))?;
+        .map_err(|error| Failure::io("asking whether to continue", &error))?;
     Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "" | "y" | "yes"))
 }

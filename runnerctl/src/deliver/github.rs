@@ -111,7 +111,7 @@ impl GitHub {
         anyone: bool,
     ) -> Result<ForgeFeedback, Failure> {
         let (number, repo) = (pr.number.to_string(), format!("--repo={}", self.name));
-        let doing = format!("reading what was told of pull request {number}");
+        let doing = format!("reading the feedback on pull request {number}");
         let fields = "--json=comments,reviews,statusCheckRollup";
         let view = cli.run(["gh", "pr", "view", &number, &repo, fields]).await?.require_success("forge", &doing)?;
         let (host, path) = (format!("--hostname={}", self.address.host), self.api_path());

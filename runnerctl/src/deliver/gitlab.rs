@@ -101,7 +101,7 @@ impl GitLab {
         anyone: bool,
     ) -> Result<ForgeFeedback, Failure> {
         let request = format!("{}/merge_requests/{}", self.project, pr.number);
-        let doing = format!("reading what was told of merge request {}", pr.number);
+        let doing = format!("reading the feedback on merge request {}", pr.number);
         let [discussions, members, pipelines] = [
             format!("{request}/discussions?per_page=100"),
             format!("{}/members/all?per_page=100", self.project),

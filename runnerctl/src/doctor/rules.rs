@@ -223,7 +223,7 @@ pub(crate) fn check_service(status: Option<&ServiceStatus>) -> DoctorCheck {
 /// Checks the free space of a disk.
 pub(crate) fn check_disk(name: &str, folder: &Path, free: Option<u64>) -> DoctorCheck {
     let Some(free) = free else {
-        return DoctorCheck::warn(name, format!("how much is free at {} cannot be told", folder.display()), "df -h");
+        return DoctorCheck::warn(name, format!("the free space at {} is unknown", folder.display()), "df -h");
     };
     let found = format!("{} free at {}", format_bytes(free), folder.display());
     let fix = "runnerctl gc, which removes the records of old runs; or make room";

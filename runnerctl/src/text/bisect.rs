@@ -33,7 +33,7 @@ pub(crate) fn describe_point(point: &BisectPoint) -> String {
 pub(crate) fn render_outcome(outcome: &BisectOutcome<'_>, screen: &Screen) -> String {
     let mut text = match &outcome.broken_by[..] {
         [_] => format!("{} by\n", paint(BAD, "broken")),
-        _ => format!("{} by one of these; all but the last cannot be told\n", paint(BAD, "broken")),
+        _ => format!("{} by one of these; only the last could be tested\n", paint(BAD, "broken")),
     };
     for point in &outcome.broken_by {
         text += &render_point(point, screen);

@@ -76,7 +76,7 @@ fn a_stuck_run_is_not_begun_stepped_resumed_or_stopped_until_it_has_attempts() {
     );
     play.home.ctl_in(&play.repo, &["retry", "b"]).exits(0);
     let reason = play.client().run(play.repo.path()).summary.reason.expect("it says how it stands");
-    assert_eq!(reason.message, "what stopped it was changed since, and it can go on");
+    assert_eq!(reason.message, "the reason why it stopped has changed since, and it can continue");
     assert_eq!(reason.command.as_deref(), Some("runnerctl resume"));
     play.home.ctl_in(&play.repo, &["resume", "--wait"]).exits(0);
 }

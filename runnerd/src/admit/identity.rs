@@ -140,7 +140,7 @@ fn has_begun(repository: &Repository, id: &str, tip: Id, has_goal: bool) -> Resu
     if has_goal && loaded.run_state.run_id.is_some() {
         let message = format!("run {id} has begun, and its goal is not replaced");
         return Err(ErrorData::new(ErrorKind::WrongState, message)
-            .hint(format!("runnerctl start --id {id} without a goal to go on, or another --id")));
+            .hint(format!("runnerctl start --id {id} without a goal to continue it, or another --id")));
     }
     Ok(true)
 }

@@ -94,7 +94,7 @@ pub enum JobError {
         run: String,
     },
     /// A job would need to be given a password.
-    #[error("the address of the remote holds a password, which a job would have to be told")]
+    #[error("the address of the remote holds a password, which the job would need")]
     Password,
     /// A commit of the runner on the branch cannot be parsed.
     #[error("commit {commit} on branch {branch} is the runner's, and is not understood: {why}")]

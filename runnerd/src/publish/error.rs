@@ -18,7 +18,7 @@ pub enum PublishError {
     #[error(transparent)]
     SealedFile(#[from] SealedFileError),
     /// Someone keeps moving the run's references.
-    #[error("publishing to {path}: its references go on moving")]
+    #[error("publishing to {path}: its references keep moving")]
     RefsUnstable {
         /// The source.
         path: PathBuf,

@@ -109,7 +109,7 @@ fn render_tour(folder: &Path) -> String {
     let folder = sanitize(&folder.display().to_string());
     let stops = [
         ("runnerctl log 3 --guard", "the agent said that it was done; the guard disagreed"),
-        ("runnerctl log 4 --prompt", "what the next session was told"),
+        ("runnerctl log 4 --prompt", "the prompt of the next session"),
         ("runnerctl tree", "how the goal was split"),
         ("git log --stat", "one commit per session"),
         ("runnerctl verify", "the report above, from the commits alone"),

@@ -16,7 +16,7 @@ use crate::invocation::Invocation;
 use crate::ui::Ui;
 
 /// Hint for a user at a terminal that can show more.
-const LIVE_HINT: &str = "Each change is told below the one before; on the whole screen: runnerctl watch\n";
+const LIVE_HINT: &str = "Each change is printed below the previous one; full screen: runnerctl watch\n";
 
 /// One run, or all repositories.
 struct StatusSubject(Option<AtRun>);

@@ -19,7 +19,7 @@ pub(crate) fn check_workspaces(disk: &DiskView) -> Option<DoctorCheck> {
     let Some(free) = disk.free_bytes else {
         return Some(DoctorCheck::warn(
             "workspaces",
-            format!("{used}; how much is free at {folder} cannot be told"),
+            format!("{used}; the free space at {folder} is unknown"),
             "df -h",
         ));
     };

@@ -40,7 +40,7 @@ impl Blocker {
     pub fn hold_reason(&self) -> StopReason {
         let message = match self.nature {
             Transience::Lost => self.what.clone(),
-            Transience::Passing | Transience::Lasting => format!("the daemon could not go on: {}", self.what),
+            Transience::Passing | Transience::Lasting => format!("the daemon could not continue: {}", self.what),
         };
         self.reason(message, "then: runnerctl resume")
     }

@@ -154,7 +154,10 @@ pub fn would_end_again(inputs: &RunInputs<'_>, more: u32) -> Option<(RunEnd, Sto
 pub fn reason_after_change(before: &RunInputs<'_>, after: &RunInputs<'_>) -> Option<StopReason> {
     would_end_again(before, 0)?;
     let (_, reason) = would_end_again(after, 0).unwrap_or_else(|| {
-        (RunEnd::Stuck, StopReason::new("what stopped it was changed since, and it can go on", "runnerctl resume"))
+        (
+            RunEnd::Stuck,
+            StopReason::new("the reason why it stopped has changed since, and it can continue", "runnerctl resume"),
+        )
     });
     Some(reason)
 }

@@ -465,7 +465,10 @@ fn the_reason_of_an_end_follows_what_is_changed_since() {
     let reason = |before: &Found, after: &Found| {
         reason_after_change(&before.standing(), &after.standing()).map(|reason| reason.message)
     };
-    assert_eq!(reason(&stuck, &open).as_deref(), Some("what stopped it was changed since, and it can go on"));
+    assert_eq!(
+        reason(&stuck, &open).as_deref(),
+        Some("the reason why it stopped has changed since, and it can continue")
+    );
     assert_eq!(reason(&stuck, &limit).as_deref(), Some("3 iterations are used up"));
     assert_eq!(reason(&open, &open), None, "what ended it is in no file");
 }

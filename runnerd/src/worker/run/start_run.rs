@@ -143,7 +143,7 @@ pub(crate) fn anchor_resume(context: &RunContext) -> Result<Id, PrepareError> {
                 NextSteps::from(format!("git branch {branch} COMMIT")).then("runnerctl resume; or: runnerctl cancel");
             (format!("branch {branch} is gone"), ways)
         };
-        PrepareError::Hold(StopReason::new(format!("there is no commit to go on from: {what}"), ways))
+        PrepareError::Hold(StopReason::new(format!("there is no commit to continue from: {what}"), ways))
     })
 }
 
