@@ -164,7 +164,7 @@ async fn persist_file(html: String, to: PathBuf, force: bool) -> Result<(), ApiP
 }
 
 fn already_exists(to: &Path) -> ApiProblem {
-    ApiProblem::invalid(format!("{} is there already; nothing is overwritten without --force", to.display()))
+    ApiProblem::invalid(format!("{} already exists; nothing is overwritten without --force", to.display()))
         .hint("name another file, or add --force")
 }
 

@@ -223,7 +223,7 @@ fn no_runs_failure(url: &str, run: Option<&str>) -> Failure {
     let what = run.map_or_else(|| "no run".to_owned(), |run| format!("no run {run}"));
     let failure = Failure::new(ExitStatus::Error, "not_found", format!("{url} has {what}"));
     match run {
-        Some(_) => failure.hint("runnerctl status --remote REMOTE lists those that are there"),
+        Some(_) => failure.hint("runnerctl status --remote REMOTE lists the existing ones"),
         None => failure.hint("`runnerd drive` and `runnerctl submit` publish runs to a remote"),
     }
 }

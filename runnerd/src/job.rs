@@ -120,7 +120,7 @@ impl DriveJob {
         };
         let (at, branch, is_new) = match &claim_result {
             ClaimResult::AlreadyStarted => {
-                print_note(&format!("run {run} is there already, and continues from there"));
+                print_note(&format!("run {run} already exists, and continues from there"));
                 print_fact(&self.remote.display_url());
                 return Ok(ExitStatus::Success.code());
             }
@@ -270,7 +270,7 @@ impl DriveJob {
                 Ok(ExitStatus::Superseded.code())
             }
             Some(false) => {
-                print_note(&format!("somebody has committed on {}: the next driver begins from there", self.branch));
+                print_note(&format!("someone has committed to {}: the next driver starts from there", self.branch));
                 claim::release_run(self)?;
                 Ok(self.request_restart(None))
             }

@@ -122,7 +122,7 @@ fn reseal(args: &DaemonArgs) -> anyhow::Result<()> {
         print_line(&format!("left, not understood: {}", path.display()));
     }
     let key = if new_key { "a new key was made" } else { "the key is the one that was there" };
-    print_line(&format!("{} sealed anew, {} left; {key}", taken.len(), left.len()));
+    print_line(&format!("{} resealed, {} skipped; {key}", taken.len(), left.len()));
     Ok(())
 }
 

@@ -271,7 +271,7 @@ impl RegistryActor {
         };
         if let Some(workspace) = self.workers.values().find(is_of_source) {
             let run = workspace.source.as_ref().map(|source| source.run.as_str()).unwrap_or_default();
-            let message = format!("{} has the isolated run {run}, whose workspace is there", view.path);
+            let message = format!("{} has the isolated run {run}, whose workspace exists", view.path);
             let place = shell::quote(&view.path.to_string());
             return Err(ErrorData::new(ErrorKind::WrongState, message).hint(format!("runnerctl gc {place}")));
         }

@@ -147,7 +147,7 @@ pub enum StoreError {
         source: std::io::Error,
     },
     /// A file that may be needed is in a folder that belongs to no known repository.
-    #[error("{path} is there, and nothing says of which repository")]
+    #[error("{path} exists, and its repository is unknown")]
     Orphaned {
         /// The file.
         path: PathBuf,

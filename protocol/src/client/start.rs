@@ -84,7 +84,7 @@ async fn start_locked(paths: &Paths, program: &Path, deadline: Instant) -> Resul
         let reason = match launch(paths, program, deadline).await? {
             LaunchOutcome::Ready => match dial(&paths.socket).await? {
                 Some(stream) => return Ok(stream),
-                None => format!("it said that it is ready, but nobody listens on {}", paths.socket.display()),
+                None => format!("it reported that it is ready, but no process listens on {}", paths.socket.display()),
             },
             LaunchOutcome::Occupied(reason) => reason,
         };

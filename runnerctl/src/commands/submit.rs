@@ -27,7 +27,7 @@ const EXAMPLES: &str = "Examples:
 
 /// The confirmation question, asked once for all runs.
 const QUESTION: &str =
-    "The job runs the commands in the repository's configuration, and nobody is asked there.\nSubmit it?";
+    "The job runs the commands in the repository's configuration, and no one is asked there.\nSubmit it?";
 
 /// Run as jobs of a batch system, published to a git remote
 ///

@@ -216,7 +216,7 @@ impl GitCheckout {
 fn push_hint(stderr: &str, remote: &str, branch: &str) -> String {
     let mentions = |words: &[&str]| words.iter().any(|word| stderr.contains(word));
     if mentions(&["stale info", "fetch first", "non-fast-forward"]) {
-        return "somebody pushed to it meanwhile; the same command again takes that in first".to_owned();
+        return "someone else has pushed to it since; run the command again, which merges that first".to_owned();
     }
     if mentions(&["Authentication failed", "could not read Username", "Permission denied", "terminal prompts disabled"])
     {

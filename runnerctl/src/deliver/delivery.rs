@@ -253,7 +253,7 @@ impl Delivery<'_> {
 
     fn refuse_closed(&self, forge: &Forge, pr_state: &PrState) -> Result<(), Failure> {
         let PrState::Closed { number, url } = pr_state else { return Ok(()) };
-        let message = format!("somebody has closed {} {number}: {url}; nothing was pushed", forge.request_noun());
+        let message = format!("someone has closed {} {number}: {url}; nothing was pushed", forge.request_noun());
         let failure = Failure::new(ExitStatus::Refused, "wrong_state", message);
         let retry = format!("runnerctl deliver {}", self.description.run);
         Err(match forge.reopen_command(*number) {
@@ -355,7 +355,7 @@ impl Delivery<'_> {
     ) -> Result<DeliveryReport, Failure> {
         let mut notes = report.notes.clone();
         let body = body::replace_own_part(&pr.body, &self.description.body).unwrap_or_else(|| {
-            notes.push("somebody has taken the runner's part out of its description, which stays as it is".to_owned());
+            notes.push("someone has removed the runner's part from the description, which stays unchanged".to_owned());
             pr.body.clone()
         });
         let update = PrUpdate { base: self.options.base.as_deref(), body: &body, ready: self.options.ready };

@@ -122,7 +122,7 @@ pub(crate) fn check_daemon(
             DoctorCheck::fail("daemon", found, format!("runnerctl --socket {} status", shell::quote_path(other)))
         }
         (Err(ConnectError::NoDaemon { socket }), Some(LockHolder { pid, .. })) => {
-            let found = format!("process {pid} holds the daemon's lock, and nobody answers on {}", socket.display());
+            let found = format!("process {pid} holds the daemon's lock, but does not answer on {}", socket.display());
             DoctorCheck::fail("daemon", found, format!("kill {pid}, and then: runnerctl status"))
         }
         (Err(error), _) => {

@@ -41,7 +41,7 @@ fn render_run_landing(reply: &LandReply, run: &RunLanding) -> String {
         LandOutcome::Landed => format!("run {name}: {}\n", paint(GOOD, "landed")),
         LandOutcome::AlreadyLanded => match run.commits.last() {
             Some(newest) => format!("run {name}: already landed as {}\n", short_id(&newest.commit)),
-            None => format!("run {name}: all of it is there already\n"),
+            None => format!("run {name}: already landed completely\n"),
         },
         LandOutcome::LeftOut => format!("run {name}: {}\n", paint(BAD, "left out")),
     };

@@ -47,7 +47,7 @@ fn nothing_is_pushed_where_it_could_not_be_offered() {
     stage.write_reply("list", &closed);
     insta::assert_snapshot!(output_text(&stage.deliver(&[])), @r"
     --- stderr
-    error: somebody has closed pull request 5: https://github.com/o/r/pull/5; nothing was pushed
+    error: someone has closed pull request 5: https://github.com/o/r/pull/5; nothing was pushed
 
     hint: gh pr reopen 5 --repo github.com/o/r
       runnerctl deliver port

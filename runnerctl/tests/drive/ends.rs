@@ -108,7 +108,7 @@ fn start_only_publishes_a_run_that_any_driver_continues() {
     assert!(output.lines().any(|line| line == remote.url()), "the address is printed: {output}");
     assert_eq!(remote.subjects(), ["start run x", "release run x"]);
     let output = remote.start_with(("7", 0), &begin).assert_exits(0);
-    assert!(output.contains("run x is there already") && output.lines().any(|line| line == remote.url()), "{output}");
+    assert!(output.contains("run x already exists") && output.lines().any(|line| line == remote.url()), "{output}");
     assert_eq!(remote.subjects().len(), 2, "nothing is begun twice");
     remote.start_with(("8", 0), &[]).assert_exits(0);
     assert_eq!(remote.git(&["show", "runner/x:work.txt"]), "work");

@@ -27,7 +27,7 @@ fn squash_is_offered_where_only_the_leaves_conflict() {
     let stderr = scene.land(&["a"]).exits(6).stderr.clone();
     assert!(stderr.contains("runnerctl land a --as squash --onto main"), "{stderr}");
     let stdout = scene.land(&["a", "--as", "squash"]).exits(0).stdout.clone();
-    assert!(stdout.contains("all of it is there already"), "{stdout}");
+    assert!(stdout.contains("already landed completely"), "{stdout}");
 }
 
 #[test]

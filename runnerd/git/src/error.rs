@@ -258,7 +258,7 @@ pub enum GitError {
         path: PathBuf,
     },
     /// Packs were rewritten each time they were copied.
-    #[error("the packs of {path} are being written anew")]
+    #[error("the packs of {path} are being rewritten")]
     ConcurrentRepack {
         /// The work tree.
         path: PathBuf,

@@ -131,7 +131,7 @@ async fn read_error_output(mut child: Child) -> String {
         let _ = timeout(Duration::from_secs(1), errors.take(MAX_ERROR_BYTES).read_to_end(&mut text)).await;
     }
     let text = String::from_utf8_lossy(&text).split_whitespace().collect::<Vec<_>>().join(" ");
-    if text.is_empty() { "the program for it has ended by itself".to_owned() } else { text }
+    if text.is_empty() { "the program for it has exited".to_owned() } else { text }
 }
 
 /// Why no program keeps the machine awake.

@@ -132,7 +132,7 @@ fn has_begun(repository: &Repository, id: &str, tip: Id, has_goal: bool) -> Resu
     for (file, found) in ids {
         if found.is_some_and(|found| found != id) {
             let found = found.unwrap_or("none");
-            let message = format!("branch {branch} is there, but {file} on it names run {found}");
+            let message = format!("branch {branch} exists, but its {file} names run {found}");
             return Err(ErrorData::new(ErrorKind::IdentityMismatch, message)
                 .hint(NextSteps::from(Command::start_again(found)).join(", or ", "choose another id with --id")));
         }

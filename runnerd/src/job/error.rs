@@ -186,7 +186,7 @@ impl JobError {
     /// Returns what to do about it, if that is known.
     pub fn hint(&self) -> Option<String> {
         match self {
-            Self::MissingRun { .. } => Some("give --goal FILE or -m TEXT, or the id of a run that is there".to_owned()),
+            Self::MissingRun { .. } => Some("give --goal FILE or -m TEXT, or the id of an existing run".to_owned()),
             Self::NotCreatedByDriver { .. } => Some("name another directory with --work".to_owned()),
             Self::Occupied { .. } => Some("wait for it, or name another directory with --work".to_owned()),
             Self::MissingObjects { .. } => Some("name a bare clone with --cache".to_owned()),

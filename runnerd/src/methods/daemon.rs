@@ -69,7 +69,7 @@ fn open_signing_key(private_dir: &Path, make: bool) -> Result<SigningKeyReply, E
         SigningKey::find(private_dir)?.map(|key| (key, false))
     };
     let Some((SigningKey { file, signer }, is_new)) = found else {
-        return Err(ErrorData::new(ErrorKind::NotFound, "the runner has no key of its own here")
+        return Err(ErrorData::new(ErrorKind::NotFound, "the runner has no key here")
             .hint("runnerctl daemon signing-key --make"));
     };
     Ok(SigningKeyReply { file: WirePath(file), signer, made: is_new })

@@ -210,7 +210,7 @@ impl Api {
             creation.create_workspace(&initial_state.carried_files, self.events.clone(), stop).await?
         };
         if disconnected.is_cancelled() {
-            return Err(ErrorData::new(ErrorKind::Draining, "nobody waits for this run any more"));
+            return Err(ErrorData::new(ErrorKind::Draining, "no client waits for this run any more"));
         }
         let (workspace, warnings) = created;
         let source = SourceRepo {
@@ -392,7 +392,7 @@ pub(super) fn workspace_error(error: &WorkspaceError) -> ErrorData {
 
 /// Refuses a second run in a workspace: only its own run is published.
 pub(super) fn single_run_error(source: &SourceRepo) -> ErrorData {
-    let message = format!("this is the workspace of run {}, and has no other one", source.run);
+    let message = format!("this is the workspace of run {}, and no other run can work in it", source.run);
     let path = shell::quote(&source.path.to_string());
     ErrorData::new(ErrorKind::WrongState, message).hint(format!("runnerctl -C {path} start --isolated -m TEXT"))
 }

@@ -92,7 +92,7 @@ fn to_run_records(run: RunRecords) -> RunRecordsView {
 
 fn records_error(error: &RecordsError) -> ErrorData {
     if error.source.kind() == std::io::ErrorKind::AlreadyExists {
-        let message = format!("{} is there already, and nothing is overwritten", error.path.display());
+        let message = format!("{} already exists, and nothing is overwritten", error.path.display());
         return ErrorData::new(ErrorKind::InvalidRequest, message)
             .hint("name a directory that is not there yet, or empty");
     }

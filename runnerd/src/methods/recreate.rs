@@ -125,7 +125,9 @@ impl MissingWorkspace<'_> {
         self.create_workspace(&order, stop)?;
         self.ensure_branch(Some(tip))?;
         let run = &self.source.run;
-        Ok(format!("the workspace was gone, and was made anew from runner/{run}: what was not committed in it is lost"))
+        Ok(format!(
+            "the workspace was gone, and was created again from runner/{run}: what was not committed in it is lost"
+        ))
     }
 
     /// Recreates it at the commit from which its run is to begin, with the files taken along from the source's current
@@ -147,7 +149,7 @@ impl MissingWorkspace<'_> {
         self.create_workspace(&order, stop)?;
         write_carried_files(self.workspace_path, &carried_files)?;
         let from = base.short(12);
-        Ok(format!("the workspace was gone before anything was committed in it, and was made anew from {from}"))
+        Ok(format!("the workspace was gone before anything was committed in it, and was created again from {from}"))
     }
 
     fn create_workspace(&self, order: &WorkspaceOptions<'_>, stop: &CancellationToken) -> Result<(), ErrorData> {

@@ -29,7 +29,7 @@ pub enum SocketError {
         path: PathBuf,
     },
     /// The path is taken by something other than a socket, which is left alone.
-    #[error("{path} is there and is no socket: remove it or name another with --socket")]
+    #[error("{path} exists and is not a socket: remove it, or name another with --socket")]
     NotASocket {
         /// Path that was examined.
         path: PathBuf,

@@ -25,7 +25,7 @@ pub enum WorkspaceError {
         path: PathBuf,
     },
     /// Something is already in the workspace's place.
-    #[error("{path} is there already")]
+    #[error("{path} already exists")]
     AlreadyExists {
         /// The workspace's place.
         path: PathBuf,

@@ -57,7 +57,7 @@ fn explain_state(state: RunStatus) -> (&'static str, &'static str) {
         RunStatus::Queued => ("waiting for its turn", "nothing; runnerctl queue"),
         RunStatus::Running => ("at work", "nothing; runnerctl watch"),
         RunStatus::Paused => ("paused until you resume it", "runnerctl resume"),
-        RunStatus::Waiting => ("continues by itself, or awaits your review", "as runnerctl status says"),
+        RunStatus::Waiting => ("continues automatically, or awaits review", "as runnerctl status says"),
         RunStatus::Held => ("needs your attention", "as runnerctl status says"),
         RunStatus::Completed => ("the goal is reached", "merge the branch"),
         RunStatus::Stuck => ("out of attempts, or no progress", "retry or edit; resume"),
@@ -109,7 +109,7 @@ mod tests {
         queued     waiting for its turn                        nothing; runnerctl queue
         running    at work                                     nothing; runnerctl watch
         paused     paused until you resume it                  runnerctl resume
-        waiting    continues by itself, or awaits your review  as runnerctl status says
+        waiting    continues automatically, or awaits review   as runnerctl status says
         held       needs your attention                        as runnerctl status says
         completed  the goal is reached                         merge the branch
         stuck      out of attempts, or no progress             retry or edit; resume

@@ -25,7 +25,7 @@ pub(super) async fn print_branches(
     is_watched: bool,
 ) -> Result<ExitStatus, Failure> {
     if is_watched {
-        return Err(Failure::usage("a remote tells nobody that it has changed").hint("leave --watch away"));
+        return Err(Failure::usage("a remote does not report its changes").hint("leave --watch away"));
     }
     let (path, run) = target.clone().split(invocation)?;
     let run = run.as_deref();

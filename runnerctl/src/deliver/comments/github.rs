@@ -161,7 +161,7 @@ fn line_item(comment: &LineComment) -> (&str, FeedbackItem) {
 }
 
 fn author_name(user: Option<&GitHubUser>, association: &str) -> String {
-    let login = user.map_or("somebody who is gone", |person| person.login.as_str());
+    let login = user.map_or("a deleted account", |person| person.login.as_str());
     format!("{login} ({})", association.to_ascii_lowercase())
 }
 
@@ -193,7 +193,7 @@ mod tests {
         review alice (member) - "The error is swallowed in two places."
         comment bob (owner) - "Please keep the flag `--old` working."
         comment alice (member) src/lib.rs:42 "This loses the last line."
-        comment somebody who is gone (collaborator) src/main.rs:7 "Outdated?"
+        comment a deleted account (collaborator) src/main.rs:7 "Outdated?"
         "#);
         assert_eq!(feedback.skipped, 2);
     }

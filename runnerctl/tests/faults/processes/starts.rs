@@ -157,7 +157,7 @@ fn row_28_repository_that_another_daemon_drives_is_waited_for() {
     let waiting = Client::connect(&socket).wait_for(stage.repo.path(), RunStatus::Waiting);
     let reason = waiting.summary.reason.expect("it says why");
     assert!(reason.message.contains(&format!("(pid {})", stage.daemon().pid())), "{reason:?}");
-    assert_eq!(reason.command.as_deref(), Some("end the run of the other daemon, and it continues by itself"));
+    assert_eq!(reason.command.as_deref(), Some("end the run of the other daemon, and it continues automatically"));
     assert_eq!(stage.script().session_count(), 1);
     ctl(&["cancel"]).exits(0);
     gate.open();

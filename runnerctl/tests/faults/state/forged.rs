@@ -270,7 +270,7 @@ fn row_69_without_its_key_the_daemon_does_not_start_until_a_person_has_the_state
     assert!(taken.stdout.contains("a new key was made"), "{}", taken.stdout);
     assert_ne!(read_text(&queue), sealed);
     let again = daemon_ends(&died.home, &["--reseal"]);
-    assert!(again.exits(0).stdout.starts_with("0 sealed anew"), "{}", again.stdout);
+    assert!(again.exits(0).stdout.starts_with("0 resealed"), "{}", again.stdout);
     let daemon = died.home.daemon();
     assert_explains(&daemon_ends(&died.home, &["--reseal"]), &["another daemon"]);
     died.assert_continues(daemon);

@@ -33,7 +33,7 @@ pub struct Blocker {
 impl Blocker {
     /// Returns the reason shown while a run waits for the next try.
     pub fn wait_reason(&self) -> StopReason {
-        self.reason(self.what.clone(), "and it continues by itself")
+        self.reason(self.what.clone(), "and it continues automatically")
     }
 
     /// Returns the reason why a run is held.

@@ -42,7 +42,7 @@ pub enum WorktreeConflict {
         from: PathBuf,
     },
     /// The work tree that had the branch checked out has switched away meanwhile.
-    #[error("{} has left {branch} meanwhile: nothing was moved", path.display())]
+    #[error("{} has left {branch} since: nothing was moved", path.display())]
     BranchSwitched {
         /// The branch.
         branch: String,

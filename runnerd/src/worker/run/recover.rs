@@ -83,7 +83,7 @@ fn end_cancelled_if_held(worker: &mut RepoWorker) {
 
 fn recovery_hint(worker: &RepoWorker, is_transient: bool) -> &'static str {
     match (is_transient, worker.queue.is_frozen) {
-        (true, _) => "it is read again by itself, and at once with: runnerctl resume",
+        (true, _) => "it is read again automatically, and at once with: runnerctl resume",
         (false, true) => {
             "restore the file, then: runnerctl resume; or forget the repository: runnerctl repos --remove PATH"
         }

@@ -214,7 +214,7 @@ fn check_out_fork(context: &RunContext, repository: &Repository, spec: &StartSpe
             }
         }
         Some(_) => {
-            let message = format!("branch {branch} is there and is not the fork's");
+            let message = format!("branch {branch} exists and is not the fork's");
             return Err(PrepareError::Hold(StopReason::new(message, "runnerctl cancel, and fork with another --id")));
         }
     }
