@@ -223,7 +223,7 @@ fn hide_global_options(command: clap::Command) -> clap::Command {
 /// What all the commands are, and what each help says, is put together for those alone who get no further: that takes
 /// longer than all else.
 pub(crate) fn parse() -> Result<Cli, clap::Error> {
-    let argv: Vec<OsString> = std::env::args_os().collect();
+    let argv = separate_command_words(std::env::args_os().collect());
     if let Some(cli) = parse_single_command(&argv) {
         return Ok(cli);
     }
@@ -233,6 +233,23 @@ pub(crate) fn parse() -> Result<Cli, clap::Error> {
     let mut command = build_parser();
     let matches = command.try_get_matches_from_mut(argv)?;
     Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
+}
+
+/// Marks the words of a command that `config set KEY WORD...` sets, so that their options are not taken for ours.
+fn separate_command_words(mut argv: Vec<OsString>) -> Vec<OsString> {
+    let is_command = |key: &str| {
+        let name = key.rsplit('.').next().unwrap_or_default();
+        key.starts_with("hooks.") || ["command", "extra_args", "setup", "wrapper"].contains(&name)
+    };
+    let set = argv.windows(4).position(|words| {
+        let [config, set, key, first] = words else { return false };
+        let first = first.to_string_lossy();
+        config == "config" && set == "set" && is_command(&key.to_string_lossy()) && !first.starts_with(['-', '['])
+    });
+    if let Some(at) = set {
+        argv.insert(at + 3, "--".into());
+    }
+    argv
 }
 
 /// Parses a command line by the command alone that it seems to name; none where it is not understood so.
@@ -291,6 +308,29 @@ mod tests {
         for line in ["runnerctl", "runnerctl --help", "runnerctl status --version", "runnerctl --unknown"] {
             assert!(parse_version_flag(&words(line)).is_none(), "{line}");
         }
+    }
+
+    #[test]
+    fn only_the_words_of_a_command_that_is_set_have_options_of_their_own() {
+        let separate = |line: &str| {
+            let words = separate_command_words(line.split_whitespace().map(OsString::from).collect());
+            words.iter().map(|word| word.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ")
+        };
+        for (line, separated) in [
+            ("runnerctl config set guard.command pytest -q", "runnerctl config set guard.command -- pytest -q"),
+            ("runnerctl config set hooks.on_stuck mail -s x", "runnerctl config set hooks.on_stuck -- mail -s x"),
+        ] {
+            assert_eq!(separate(line), separated);
+        }
+        for line in [
+            "runnerctl config set max_iterations 3 --json",
+            "runnerctl config set guard.command [\"make\"] --run x",
+            "runnerctl config set guard.command --default",
+            "runnerctl config set guard.command -- make -k",
+        ] {
+            assert_eq!(separate(line), line);
+        }
+        assert!(parse("runnerctl config set max_iterations 3 --json --run x").expect("it is parsed").global.json);
     }
 
     fn parse(line: &str) -> Result<Cli, clap::Error> {

@@ -64,7 +64,6 @@ enum ConfigVerb {
             value_name = "VALUE",
             required_unless_present = "default",
             conflicts_with = "default",
-            trailing_var_arg = true,
             allow_hyphen_values = true
         )]
         value: Vec<String>,

@@ -152,7 +152,7 @@ async fn start_run(
     };
     let request = async |confirmed| connection.client().start(StartParams { confirmed, ..params.clone() }).await;
     let reply = with_confirmation(invocation.ui, yes, request).await?;
-    invocation.ui.print_answer("start", &reply, |_| render_start(&reply))?;
+    invocation.ui.print_answer("start", &reply, |screen| render_start(&reply, screen))?;
     let land = shell::join_args(["runnerctl", "land", &reply.run.id]);
     invocation.ui.print_note(&format!("\nWhen it is completed: {}, and deliver again\n", paint(HINT, &land)));
     Ok(ExitStatus::Success)

@@ -45,7 +45,7 @@ const RUNS: u64 = 400;
 const ENOUGH: u64 = 400;
 
 /// Number of branches forged by default.
-const FORGED: u64 = 96;
+const FORGED: u64 = 128;
 /// Number of simulations in which a mistake must be detected.
 const UNTIL_CAUGHT: u64 = 400;
 /// Maximum number of failures to print.
