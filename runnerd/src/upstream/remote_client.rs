@@ -154,7 +154,7 @@ impl RemoteClient {
         let all: Vec<String> = ["--atomic".to_owned(), branch.clone()].into_iter().chain(extras).collect();
         let together = self.run_push(&all, push.limit)?;
         match self.classify_push(push, &together) {
-            PushResult::Rejected(_) => {}
+            PushResult::Rejected(_) if !self.deadline.is_given_up() => {}
             came => return Ok(came),
         }
         let alone = self.run_push(&[branch], push.limit)?;
