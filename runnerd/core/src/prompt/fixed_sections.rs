@@ -117,11 +117,11 @@ fn render_path(input: &PromptInput<'_>) -> String {
         truncate_text(&format!("{}  {}", one_line(&node.id, ITEM_LIMIT), one_line(&node.title, ITEM_LIMIT)), ITEM_LIMIT)
             + "\n"
     };
-    let mut room = PATH_LIMIT - ITEM_LIMIT;
+    let mut budget = PATH_LIMIT - ITEM_LIMIT;
     let mut nearest: Vec<String> = Vec::new();
     for text in between.iter().rev().map(|node| line(node)) {
-        let Some(rest) = room.checked_sub(text.len()) else { break };
-        room = rest;
+        let Some(rest) = budget.checked_sub(text.len()) else { break };
+        budget = rest;
         nearest.push(text);
     }
     let hidden = between.len() - nearest.len();
