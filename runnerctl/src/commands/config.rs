@@ -64,7 +64,7 @@ enum ConfigVerb {
             value_name = "VALUE",
             required_unless_present = "default",
             conflicts_with = "default",
-            allow_hyphen_values = true
+            allow_negative_numbers = true
         )]
         value: Vec<String>,
         /// Remove the key from the file, to use its default

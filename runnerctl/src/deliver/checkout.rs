@@ -279,7 +279,7 @@ mod tests {
     #[test]
     fn what_helps_depends_on_why_the_push_was_refused() {
         let help = |complaint: &str| push_hint(complaint, "origin", "deliver/r");
-        assert!(help(" ! [rejected] deliver/r (stale info)").contains("takes that in first"));
+        assert!(help(" ! [rejected] deliver/r (stale info)").contains("merges that first"));
         assert!(help("fatal: Authentication failed for 'https://…'").starts_with("log in"));
         assert_eq!(help("remote: GH006: Protected branch"), "git push origin deliver/r");
     }

@@ -55,5 +55,5 @@ fn an_empty_list_quotes_nothing() {
     play(&home, &repo, "true");
     assert!(!repo.script().prompt(1).contains("Use tabs."));
     let refused = home.ctl_in(&repo, &["config", "set", "prompt.instructions", "[\"docs/AGENTS.md\"]"]);
-    assert!(refused.exits(1).stderr.contains("names that end in .md, without directories"), "{}", refused.stderr);
+    assert!(refused.exits(2).stderr.contains("names that end in .md, without directories"), "{}", refused.stderr);
 }

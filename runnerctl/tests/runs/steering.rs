@@ -182,7 +182,7 @@ fn a_stuck_run_names_three_ways_on_and_a_retry_is_one() {
         (Some("retry"), "node b may now be tried 4 times, 3 more than before")
     );
     play.home.ctl_in(&play.repo, &["resume", "--wait"]).exits(0);
-    assert_refused(&play.home.ctl_in(&play.repo, &["retry", "b"]), 6, "what has passed stays");
+    assert_refused(&play.home.ctl_in(&play.repo, &["retry", "b"]), 6, "passed tasks stay");
 }
 
 #[test]

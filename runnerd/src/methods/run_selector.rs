@@ -77,8 +77,12 @@ impl Api {
             isolated.iter().filter_map(run_summary).map(|summary| RunCandidate { summary, is_isolated: true });
         let all: Vec<RunCandidate> = own.into_iter().chain(isolated).collect();
         Ok(match run {
-            // If its workspace is gone, the run still has its branch; an id with this prefix belongs to another run.
-            Some(run) if self.has_run_branch(path, run).await && all.iter().all(|known| known.summary.id != run) => {
+            // If its workspace is gone, the run still has its branch, and the worker knows runs by former ids; an id with
+            // this prefix belongs to another run.
+            Some(run)
+                if all.iter().all(|known| known.summary.id != run)
+                    && (self.has_run_branch(path, run).await || self.was_queued_as(path, run).await) =>
+            {
                 None
             }
             Some(run) => find_by_id(&all, run)?,
@@ -143,6 +147,19 @@ impl Api {
         let branch = format!("runner/{run}");
         let found = run_blocking(move || repository.find_branch_tip(&branch).map_err(|error| git_error(&error)));
         found.await.is_ok_and(|tip| tip.is_some())
+    }
+
+    /// Whether a run of the repository that contains a path was queued under this id, and has another one since.
+    async fn was_queued_as(&self, path: &WirePath, run: &str) -> bool {
+        let Ok(repository) = self.find_repository(path.as_path()).await else { return false };
+        let store = RepoStore::new(&self.state_dir, &repo_id(repository.common_dir()));
+        let id = run.to_owned();
+        let found = run_blocking(move || {
+            // An unreadable record is reported when the repository is held for it.
+            let runs = store.read_repo_file().ok().flatten().map(|file| file.runs).unwrap_or_default();
+            Ok(runs.iter().any(|record| record.queued_as.as_ref() == Some(&id)))
+        });
+        found.await.unwrap_or(false)
     }
 
     /// Returns the worker of the repository that contains a path and those of its isolated runs; `None` if it has no

@@ -17,11 +17,9 @@ use protocol::view::{
 };
 use protocol::words::{Containment, PhaseName, RunStatus};
 use runner_core::files::change::ChangeRequest;
-use runner_core::run::blocker::Blocker;
-use runner_core::run::wait::WaitPeriod;
 use runner_core::run::{self, QueueInput, QueueTurn, RunAction, RunRecord, RunTransition, StopRequest};
-use runner_os::clock;
-use runner_os::error_chain::display_chain;
+use runner_core::run::{blocker::Blocker, wait::WaitPeriod};
+use runner_os::{clock, error_chain::display_chain};
 use runner_process::{Inhibitor, SleepInhibition};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;

@@ -100,7 +100,7 @@ fn an_exhausted_node_gets_as_many_attempts_as_a_new_one() {
 fn a_retry_is_for_an_exhausted_leaf() {
     assert_eq!(refusal(&ChangeRequest::Retry { node: "c".into() }), "task c has 3 of its 3 attempts left");
     assert!(refusal(&ChangeRequest::Retry { node: "a".into() }).contains("has passed"));
-    assert!(refusal(&ChangeRequest::Retry { node: "root".into() }).contains("has children"));
+    assert!(refusal(&ChangeRequest::Retry { node: "root".into() }).contains("has subtasks"));
     assert!(refusal(&ChangeRequest::Retry { node: "x".into() }).contains("no task x"));
     // A unique prefix is enough, and no other id begins like the root's.
     assert!(refusal(&ChangeRequest::Retry { node: "ro".into() }).contains("task root"));
@@ -117,7 +117,7 @@ fn an_added_node_comes_last_or_where_it_was_put() {
     assert_eq!(orders(NodeAddition { order: Some(-5), ..addition("root") }), "-5:root.1 1:a 2:b 3:c");
     assert_eq!(orders(NodeAddition { after: Some("b".into()), ..addition("root") }), "1:a 2:b 3:root.1 4:c");
     let unknown = NodeAddition { after: Some("x".into()), ..addition("root") };
-    assert!(refusal(&ChangeRequest::Add(unknown)).contains("no child x"));
+    assert!(refusal(&ChangeRequest::Add(unknown)).contains("no subtask x"));
 }
 
 #[test]
