@@ -88,8 +88,12 @@ fn find_program(
         return Ok(());
     }
     if is_path && path.exists() {
-        let why = if path.is_dir() { "it is a directory" } else { "it is not executable" };
-        let hint = format!("chmod +x {}, or change {key} in .runner/state/config.toml", path.display());
+        let change = format!("change {key} in .runner/state/config.toml");
+        let (why, hint) = if path.is_dir() {
+            ("it is a directory", change)
+        } else {
+            ("it is not executable", format!("chmod +x {}, or {change}", path.display()))
+        };
         let message = format!("{key}: cannot run {}: {why}", path.display());
         return Err(ErrorData::new(ErrorKind::MissingCommand, message).hint(hint));
     }

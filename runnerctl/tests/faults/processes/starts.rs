@@ -91,7 +91,7 @@ fn row_25_agent_that_is_a_folder_is_refused_before_anything_begins() {
         |repo| {
             repo.write("tool/file", "");
         },
-        "a folder",
+        "a directory",
     );
 }
 
