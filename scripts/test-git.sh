@@ -11,7 +11,7 @@ set -eu
 known=2.45
 chosen='binary(=isolated) or binary(=landing) or binary(=delivery) or binary(=repositories)
     or (binary(=runs) and test(/^(plain|audits|bisect|review)::/))
-    or package(runner-git)
+    or (package(runner-git) and kind(lib))
     or (package(runnerd) and kind(lib) and test(/^(publish|workspace|landing|verify)::/))'
 # No older git makes these.
 chosen="($chosen) and not test(/reftable/)"
