@@ -378,7 +378,7 @@ mod tests {
           task         root/parser/parser.lex  Cut the text into tokens (worker)
           attempts     1/3 used
           this task    sessions 1, tokens in unknown, cached unknown, out unknown, cost $0.42
-          leaves       4/9 passed
+          tasks        4/9 passed
           time         1h 05m in sessions and guards
           usage        sessions 3, tokens in 1.2M, cached 800k, out 30.4k, cost unknown
           baseline     the guard passed before the first session

@@ -215,8 +215,8 @@ pub(crate) mod tests {
     #[test]
     fn a_tree_shows_what_passed_and_what_is_next() {
         insta::assert_snapshot!(strip_str(&render_tree(&sample_reply(), &Screen::fixed())), @r"
-        ○ root  The root  open, 1/4 leaves
-        ├─ ○ parser  The parser  open, 1/2 leaves
+        ○ root  The root  open, 1/4 tasks
+        ├─ ○ parser  The parser  open, 1/2 tasks
         │  ├─ ✔ lexer  The lexer  passed
         │  └─ ● ast  The ast  current, attempts 1/3
         ├─ ✖ cli  The cli  no attempts left, attempts 3/3
@@ -236,13 +236,13 @@ pub(crate) mod tests {
     #[test]
     fn branches_that_pass_are_folded_left_out_or_drawn() {
         insta::assert_snapshot!(render_part(None, false, true), @r"
-        ○ root  The root  open, 2/4 leaves
-        ├─ ✔ parser  The parser  passed, 2/2 leaves, folded
+        ○ root  The root  open, 2/4 tasks
+        ├─ ✔ parser  The parser  passed, 2/2 tasks, folded
         ├─ ✖ cli  The cli  no attempts left, attempts 3/3
         └─ ○ docs  The docs  open
         ");
         insta::assert_snapshot!(render_part(None, true, false), @r"
-        ○ root  The root  open, 2/4 leaves
+        ○ root  The root  open, 2/4 tasks
         ├─ ✖ cli  The cli  no attempts left, attempts 3/3
         └─ ○ docs  The docs  open
         ");
@@ -263,8 +263,8 @@ pub(crate) mod tests {
     fn a_plain_reading_tells_the_level_in_words() {
         let plain = Screen { is_plain: true, unicode: false, ..Screen::fixed() };
         insta::assert_snapshot!(strip_str(&render_tree(&sample_reply(), &plain)), @r"
-        level 0: root, The root, open, 1/4 leaves
-        level 1: parser, The parser, open, 1/2 leaves
+        level 0: root, The root, open, 1/4 tasks
+        level 1: parser, The parser, open, 1/2 tasks
         level 2: lexer, The lexer, passed
         level 2: ast, The ast, current, attempts 1/3
         level 1: cli, The cli, no attempts left, attempts 3/3
@@ -277,8 +277,8 @@ pub(crate) mod tests {
         let text = strip_str(&render_tree(&sample_reply(), &Screen { unicode: false, ..Screen::fixed() })).to_string();
         assert!(text.is_ascii(), "{text}");
         insta::assert_snapshot!(text, @r"
-        [ ] root  The root  open, 1/4 leaves
-        |- [ ] parser  The parser  open, 1/2 leaves
+        [ ] root  The root  open, 1/4 tasks
+        |- [ ] parser  The parser  open, 1/2 tasks
         |  |- [x] lexer  The lexer  passed
         |  `- [>] ast  The ast  current, attempts 1/3
         |- [!] cli  The cli  no attempts left, attempts 3/3
